@@ -384,6 +384,40 @@ func TestShardChannelMovesWithTheTable(t *testing.T) {
 	})
 }
 
+// TestShardChannelsOfANodeThatLeavesMoveAtOnce: the second for which a node is believed that has just
+// confirmed a channel ends when the node leaves the cluster, and so does the connection to it.
+//
+// mutant: redis-shard-line-of-a-node-that-left
+func TestShardChannelsOfANodeThatLeavesMoveAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := newPipedCluster(t)
+		p.nodes[0].answers(confirms)
+		p.nodes[1].answers(confirms)
+		left := p.router.nodes.Table().Find(p.addrs[0]).Peer
+		s, err := p.subscribe(t.Context(), "ch")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		p.apply(1)
+		p.hub.leave(left)
+		start := time.Now()
+		wantNext(t, s, Message{Kind: Gap, Channel: "ch", Shard: true})
+		if d := time.Since(start); d >= steady {
+			t.Errorf("the channel moved after %v", d)
+		}
+		if got := fmt.Sprint(p.nodes[1].commands()); got != "[SSUBSCRIBE ch]" {
+			t.Errorf("the second node got %s", got)
+		}
+		synctest.Wait()
+		p.hub.mu.Lock()
+		defer p.hub.mu.Unlock()
+		if p.hub.lines[left] != nil {
+			t.Error("the connection to the node that left is open")
+		}
+	})
+}
+
 // TestIdleShardLineEnds: a connection without channels ends when it is silent.
 func TestIdleShardLineEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
