@@ -172,7 +172,7 @@ func TestShardChannelOfASingleServerEndsWithItsSlot(t *testing.T) {
 	defer other.Close()
 
 	cluster.MoveSlots(cluster.Nodes()[1], redistest.Slot(names[0]))
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	if _, err = s.Receive(ctx); err == nil || !strings.Contains(err.Error(), "has moved to another node") {
 		t.Fatalf("after the slot moved: %v", err)
