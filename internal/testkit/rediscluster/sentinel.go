@@ -291,20 +291,25 @@ func (s *Sentinels) AwaitSwitch(t testing.TB, old *Node) *Node {
 	return master
 }
 
-// Failover lets a Sentinel replace the master by SENTINEL FAILOVER, waits for the switch and
-// returns the new master.
+// Failover lets a Sentinel replace the master by SENTINEL FAILOVER, waits until all have settled and
+// returns the new master. On a busy machine Sentinels may take the new master for dead and go back to
+// the old one: then Failover asks again.
 func (s *Sentinels) Failover(t testing.TB) *Node {
 	t.Helper()
 	old := s.Master(t)
-	// A Sentinel refuses while it sees no replica that would do, or is at it already.
-	s.await(t, "a failover begins", func() error {
-		_, err := s.running(s.watches)[0].Ask("SENTINEL", "FAILOVER", s.Name)
-		if err != nil && strings.HasPrefix(err.Error(), "INPROG") {
-			return nil
+	var master *Node
+	s.await(t, "a failover replaces "+old.String(), func() (err error) {
+		if master, err = s.master(); err != nil {
+			return err
 		}
-		return err
+		// No failover is under way when all have settled.
+		if err = s.settled(); err != nil || master != old {
+			return err
+		}
+		_, err = s.running(s.watches)[0].Ask("SENTINEL", "FAILOVER", s.Name)
+		return fmt.Errorf("%s is the master; the answer to SENTINEL FAILOVER: %v", old, err)
 	})
-	return s.AwaitSwitch(t, old)
+	return master
 }
 
 // Restart kills a server or a Sentinel if it runs, starts it again at the same port, and waits
