@@ -239,6 +239,48 @@ func TestBatchWaitsForRoom(t *testing.T) {
 	}
 }
 
+// TestLoadingBatchesShareABound: what batches are expected to load counts until they are answered, as
+// a MiB for each document before the size of one is known. A batch that does not fit waits.
+//
+// mutant: http-batches-load-without-bound
+func TestLoadingBatchesShareABound(t *testing.T) {
+	began, release := make(chan struct{}, 100), make(chan struct{})
+	f := newFixture(t, func(ctx ctx, id cache.ResourceID, key string) ([]byte, error) {
+		began <- struct{}{}
+		<-release
+		return echo(ctx, id, key)
+	})
+	target := func(first, n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, "&key=%d", first+i)
+		}
+		return "/depts?" + b.String()[1:]
+	}
+	done := make(chan int, 1)
+	go func() { done <- f.do("GET", target(100, 40)).StatusCode }() // ends with the release below
+	<-began
+	if got := f.service.loading.taken.Load(); got != 40<<20 {
+		t.Errorf("a batch of 40 documents counts as %d bytes, want 40 MiB", got)
+	}
+	h := f.handler().(*handler)
+	h.timeout = 20 * time.Millisecond
+	w := &heldWriter{discard{make(http.Header)}, closedChannel, nil, 0}
+	if h.ServeHTTP(w, f.request("GET", target(200, 25))); w.status != http.StatusGatewayTimeout {
+		t.Errorf("25 documents beside 40: status %d, want 504", w.status)
+	}
+	close(release)
+	if status := <-done; status != 200 {
+		t.Errorf("the first batch: status %d", status)
+	}
+	if r := f.do("GET", target(200, 25)); r.StatusCode != 200 {
+		t.Errorf("after it: status %d", r.StatusCode)
+	}
+	if got := f.service.loading.taken.Load(); got != 0 {
+		t.Errorf("%d bytes still count", got)
+	}
+}
+
 func TestBatchCountsForLimits(t *testing.T) { eachWay(t, testBatchCountsForLimits) }
 
 func testBatchCountsForLimits(t *testing.T, by way) {
