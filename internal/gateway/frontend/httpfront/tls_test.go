@@ -108,11 +108,13 @@ func TestHTTP2Idles(t *testing.T) {
 		f := newFixture(t, jsonOrigin)
 		_, secure, trust := listenTLS(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{IdleTimeout: 2 * time.Second}, HeaderTimeout: 300 * time.Millisecond}))
 		c := dialHTTP2(t, secure, trust)
-		c.frame(6, 0, 0, make([]byte, 8)) // PING
-		time.Sleep(time.Second)           // three times the limit of a head
-		c.get(1, "/depts/1500")
-		if !c.awaitEnd(1) {
-			t.Fatal("the connection was closed after the time for a head")
+		for stream := uint32(1); stream <= 3; stream += 2 { // before the first request, and after it
+			c.frame(6, 0, 0, make([]byte, 8)) // PING
+			time.Sleep(time.Second)           // three times the limit of a head
+			c.get(stream, "/depts/1500")
+			if !c.awaitEnd(stream) {
+				t.Fatalf("before stream %d the connection was closed after the time for a head", stream)
+			}
 		}
 		start := time.Now()
 		if _, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, io.ErrUnexpectedEOF) {
