@@ -410,6 +410,28 @@ func TestBusy(t *testing.T) {
 	p.stays(t)
 }
 
+// TestFirstStartsInTurn: of processes that start without a predecessor, each waits until the one before
+// is ready or has given up.
+//
+// mutant: handover-starts-together
+func TestFirstStartsInTurn(t *testing.T) {
+	testkit.NoLeaks(t)
+	path := meetingPlace(t)
+	first, err := Inherit(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if second, err := Inherit(t.Context(), Options{Path: path, Wait: 100 * time.Millisecond}); !errors.Is(err, ErrBusy) {
+		t.Errorf("beside the first one: %v, %v; want %v", second, err, ErrBusy)
+	}
+	first.Close()
+	second, err := Inherit(t.Context(), Options{Path: path})
+	if err != nil {
+		t.Fatalf("after the first one: %v", err)
+	}
+	second.Close()
+}
+
 // TestOtherUser: the path's mode keeps others away, and should it be changed, they are told.
 func TestOtherUser(t *testing.T) {
 	for _, c := range []struct {
