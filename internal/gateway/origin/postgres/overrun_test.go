@@ -183,7 +183,7 @@ func TestRollbackOfADerivationFails(t *testing.T) {
 	})
 	s.keeps(0)
 	armed.Store(false)
-	s.loses(0, 0, "invalid input syntax for type bigint")
+	s.loses(0, 0, "invalid input syntax for type bigint", tooSlow)
 	s.hears(1, "5")
 	s.regains(0)
 	s.advance()
