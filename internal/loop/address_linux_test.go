@@ -88,7 +88,7 @@ func TestConnectionsPerAddressOnLoops(t *testing.T) {
 	if !works(second) {
 		t.Error("the second connection was closed")
 	}
-	testkit.Eventually(t, 10*time.Second, func() error { // no place is lost
+	testkit.Eventually(t, patience, func() error { // no place is lost
 		if n, want := server.Connections(), int64(4); n != want {
 			return fmt.Errorf("%d places are taken, want %d", n, want)
 		}

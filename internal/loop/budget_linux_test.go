@@ -78,7 +78,7 @@ func TestBudgetClosesTheAddressThatHoldsMost(t *testing.T) {
 			c := y.dialFrom("127.0.0.66")
 			go func() { _, _ = io.WriteString(c, text) }() // ends when the server closes it, or the test does
 		}
-		testkit.Eventually(t, 20*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if s := budget.Stats(); s.Closed == 0 || s.Throttled == 0 || s.Used > limit {
 				return fmt.Errorf("%+v, want some closed, some throttled, and at most %d bytes used", s, limit)
 			}
@@ -86,7 +86,7 @@ func TestBudgetClosesTheAddressThatHoldsMost(t *testing.T) {
 		})
 		// The hostile clients go on asking for 1.2 GB; connections that are being closed may hold
 		// their buffers for a moment more.
-		testkit.Eventually(t, 20*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if n := memoryInUse() - before; n > 2*limit+(hostile+honest)*each && !raceEnabled {
 				return fmt.Errorf("the memory grew by %d bytes, want at most twice %d and %d a connection", n, limit, each)
 			}
@@ -113,7 +113,7 @@ func TestBudgetThrottles(t *testing.T) {
 		go func() { // ends when all is sent, which the reading below brings about
 			_, _ = io.WriteString(c, strings.Repeat(fmt.Sprintf("big %d\n", size), requests))
 		}()
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if budget.Stats().Throttled == 0 {
 				return errors.New("not throttled")
 			}
@@ -151,7 +151,7 @@ func TestBudgetWeighsWaitingRequests(t *testing.T) {
 			t.Errorf("closed with %v, want %v", err, loop.ErrMemory)
 		}
 		honest.send("x\n")
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if s := budget.Stats(); s.Used > 1<<20 || s.Used < 400_000 {
 				return fmt.Errorf("%d bytes are used, want less than the limit", s.Used)
 			}
@@ -174,7 +174,7 @@ func TestLargeAnswersAreCountedApart(t *testing.T) {
 		y := startToy(t, m, func(c *loop.Config) { c.Budget = budget })
 		want := func(what string, is func(s loop.Stats) bool) {
 			t.Helper()
-			testkit.Eventually(t, 10*time.Second, func() error {
+			testkit.Eventually(t, patience, func() error {
 				if s := y.server.Stats(); !is(s) {
 					return fmt.Errorf("%s: %d bytes wait, %d of them of large answers, %d count in the budget", what, s.Unwritten, s.Large, budget.Stats().Used)
 				}
@@ -209,7 +209,7 @@ func TestRoomIsMadeByStrangers(t *testing.T) {
 		for range places - 15 - 1 {
 			y.dialFrom("127.0.0.66")
 		}
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if n := y.server.Connections(); n < places {
 				return fmt.Errorf("%d connections, want %d", n, places)
 			}

@@ -24,8 +24,8 @@ func (y *toy) takeDetached() handed {
 		_ = h.nc.SetDeadline(time.Now().Add(10 * time.Second))
 		y.t.Cleanup(func() { h.nc.Close() })
 		return h
-	case <-time.After(10 * time.Second):
-		y.t.Fatal("no connection was detached within 10 s")
+	case <-time.After(patience):
+		y.t.Fatal("no connection was detached within a minute")
 		return handed{}
 	}
 }
@@ -363,7 +363,7 @@ func TestPanicsEverywhere(t *testing.T) {
 					_, _ = io.Copy(io.Discard, c)   // until the end, in order or not
 					c.Close()
 				}
-				testkit.Eventually(t, 5*time.Second, func() error {
+				testkit.Eventually(t, patience, func() error {
 					if n := y.server.Stats().Connections; n != 0 {
 						return fmt.Errorf("%d places taken, want 0", n)
 					}

@@ -106,7 +106,7 @@ func TestExpectedInputGrowsWithArrival(t *testing.T) {
 			c.send(request[:sent])
 			clients = append(clients, c)
 		}
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if n := budget.Stats().Used; n < conns*(sent-1000) {
 				return fmt.Errorf("%d bytes are counted, want those of %d inputs of %d bytes", n, conns, sent)
 			}
@@ -121,7 +121,7 @@ func TestExpectedInputGrowsWithArrival(t *testing.T) {
 		}
 		go func() { _, _ = io.WriteString(clients[0], request[sent:]) }() // ends when all is sent, or with the test
 		clients[0].want(answer)
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if n := budget.Stats().Used; n > 16<<20/64 {
 				return fmt.Errorf("%d bytes are counted when all inputs have ended, want less than a step", n)
 			}
@@ -262,7 +262,7 @@ func TestEndsWhileAnInputArrives(t *testing.T) {
 				go func() { _, _ = io.WriteString(c, request[200_000:400_000]) }() // ends with the connection
 				end(c, <-conns)
 				y.ended()
-				testkit.Eventually(t, 10*time.Second, func() error {
+				testkit.Eventually(t, patience, func() error {
 					if n := budget.Stats().Used; n > 8<<20/64 {
 						return fmt.Errorf("%d bytes are counted, want less than a step", n)
 					}

@@ -94,7 +94,7 @@ func TestInputsWaitForMemory(t *testing.T) {
 				c := y.dial()
 				c.send("a\n" + kind.request[:start])
 				c.want("a\n")
-				testkit.Eventually(t, 10*time.Second, func() error {
+				testkit.Eventually(t, patience, func() error {
 					if y.delivered.Load() < 2+int64(len("put 1048576\n")) {
 						return errors.New("the start of the request was not read")
 					}

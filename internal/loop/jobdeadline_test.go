@@ -35,7 +35,7 @@ func TestJobDeadline(t *testing.T) {
 	c = &Deadline{Context: t.Context(), At: time.Now().Add(20 * time.Millisecond)}
 	select {
 	case <-c.Done():
-	case <-time.After(10 * time.Second):
+	case <-time.After(patience):
 		t.Error("Done did not close")
 	}
 	child, stop := context.WithCancel(c)

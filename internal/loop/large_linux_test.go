@@ -43,7 +43,7 @@ func TestLargeAnswersCloseTheAddressThatOwesMost(t *testing.T) {
 		for range hostile {
 			y.dialFrom("127.0.0.66").send(line)
 		}
-		testkit.Eventually(t, 20*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			mu.Lock()
 			defer mu.Unlock()
 			if s := large.Stats(); closed["127.0.0.66"] < hostile/2 || s.Used > limit || s.Throttled == 0 {
@@ -73,7 +73,7 @@ func TestLargeAnswerThatIsAlone(t *testing.T) {
 		y := startToy(t, m, func(c *loop.Config) { c.Large = large })
 		c := y.dialFrom("127.0.0.2")
 		c.send(fmt.Sprintf("large %d\n", size))
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if !large.Over() {
 				return errors.New("the budget is not exceeded")
 			}

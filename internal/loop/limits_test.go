@@ -51,7 +51,7 @@ func TestPipelineWithoutReading(t *testing.T) {
 			}
 		}
 		// Over TLS only after a while: the reader waits in a write at first.
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if n := y.server.Stats().Unwritten; n < maxOutput/2 {
 				return fmt.Errorf("%d bytes are unwritten, want about %d", n, maxOutput)
 			}

@@ -327,7 +327,7 @@ func TestCompleteAfterTheEnd(t *testing.T) {
 		for _, r := range replies {
 			r.finish()
 		}
-		testkit.Eventually(t, 5*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if n := y.replies.dropped.Load(); n != 3 {
 				return fmt.Errorf("%d answers dropped, want 3", n)
 			}

@@ -176,7 +176,7 @@ func TestPostToConnectionsThatEnd(t *testing.T) {
 			c.Close()
 			for p := range accepted {
 				for _, k := range accepted[p] {
-					testkit.Eventually(t, 10*time.Second, func() error {
+					testkit.Eventually(t, patience, func() error {
 						if n := k.ran.Load() + k.dropped.Load(); n != 1 {
 							return fmt.Errorf("a task that was accepted ran %d times, was dropped %d times", k.ran.Load(), k.dropped.Load())
 						}
@@ -237,7 +237,7 @@ func TestPostsAreBounded(t *testing.T) {
 		if n, err := io.CopyN(io.Discard, c.r, int64(len(tasks)*len(part))); err != nil {
 			t.Fatalf("%d bytes came: %v", n, err)
 		}
-		testkit.Eventually(t, 10*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			if used := budget.Stats().Used; used >= int64(len(part)) {
 				return fmt.Errorf("the budget counts %d bytes, want less than a step", used)
 			}

@@ -62,7 +62,7 @@ func TestShutdownDrains(t *testing.T) {
 		half.wantEnd()
 		half.Close()
 		y.ended()
-		testkit.Eventually(t, 5*time.Second, func() error {
+		testkit.Eventually(t, patience, func() error {
 			nc, err := net.Dial("tcp", y.addr)
 			if err == nil {
 				nc.Close()
