@@ -87,9 +87,10 @@ func (p *peer) end() {
 	t := &p.engine.transit
 	t.mu.Lock()
 	p.ended = true
+	succeeded := p.heir != nil
 	t.mu.Unlock()
 	p.engine.prune()
-	p.engine.wakeSweeper(p.heir != nil) // the heir's socket may be retired and have waited for this, see succeed
+	p.engine.wakeSweeper(succeeded) // the heir's socket may be retired and have waited for this, see succeed
 }
 
 // keep is the goroutine of the keeper. It ends with the engine or, if the peer has no place any more, with the

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,7 +44,7 @@ const pageScript = `<!doctype html><meta charset="utf-8"><script>
 // and with one, which the browser asks leave for by OPTIONS. None of it leaves the event
 // loop.
 func TestPlainPage(t *testing.T) {
-	var script string
+	var script atomic.Value
 	told := make(chan string, 1)
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
@@ -55,7 +56,7 @@ func TestPlainPage(t *testing.T) {
 			told <- string(got)
 		case "/":
 			w.Header().Set("Content-Type", "text/html")
-			fmt.Fprint(w, script)
+			fmt.Fprint(w, script.Load())
 		default:
 			http.NotFound(w, r)
 		}
@@ -73,7 +74,7 @@ func TestPlainPage(t *testing.T) {
 		keyed = append(keyed, s)
 	}
 	read := func(t *testing.T, steps []step) {
-		script = g.pageOf(t, steps)
+		script.Store(g.pageOf(t, steps))
 		browser := testkit.Start(t, testkit.Command{Path: chromiumPath(t), Args: chromiumArgs(t, page.URL+"/")})
 		defer browser.Kill()
 		select {
