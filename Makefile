@@ -13,7 +13,7 @@ SOAKTIME  ?= 10m
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 .PHONY: prepare
 prepare: ## install the servers that tests start (Debian/Ubuntu as root), else name them and fail
@@ -37,7 +37,7 @@ race: prepare ## run all tests under the race detector
 	@GO='$(GO)' scripts/test.sh -race
 
 .PHONY: check
-check: check-format check-vet check-platforms check-generate check-vulnerabilities ## everything that reads code without running it; OFFLINE=1 without a network
+check: check-format check-vet check-platforms check-arm64 check-generate check-vulnerabilities ## everything that reads code without running it, and check-arm64; OFFLINE=1 without a network
 
 .PHONY: check-format
 check-format:
@@ -61,6 +61,10 @@ check-platforms:
 			(cd $$module && GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build ./...) || exit 1; \
 		done; \
 	done
+
+.PHONY: check-arm64
+check-arm64: ## run the tests of the assembly for arm64 under qemu-user, if it is there
+	@GO='$(GO)' scripts/check-arm64.sh
 
 .PHONY: check-generate
 check-generate:

@@ -64,6 +64,8 @@ tarantool/iproto <
 tarantool/tarantooltest < tarantool/iproto internal/testkit/tarantoolsim
 # Parser and checker of Thrift's language: files come through a function, nothing else is needed.
 thrift/idl < internal/suggest
+# Kernels for lists: memory to memory. x/sys only says which processor it is.
+thrift/internal/bulk <                                             | golang.org/x/sys
 
 # The core of the gateway knows no driver, no protocol and no library: the queue and the
 # counter are plain structures, which other rooms have too.
@@ -144,6 +146,7 @@ internal/wire/* : net net/... sync time ./internal/pipe ./internal/loop
 tarantool/iproto : net net/... sync time ./internal/pipe ./internal/loop
 redis/internal/cluster : net crypto/tls ./internal/pipe ./internal/driver
 thrift/idl      : net net/... os/exec ./internal/pipe ./internal/loop
+thrift/internal/bulk : net net/... os/exec ./internal/pipe ./internal/loop
 cache           : net net/... database/sql os/exec
 `
 
