@@ -30,6 +30,7 @@ var public = []string{
 	"tarantool",
 	"tarantool/iproto",
 	"tarantool/tarantooltest",
+	"thrift",
 	"thrift/idl",
 }
 
@@ -66,6 +67,8 @@ tarantool/tarantooltest < tarantool/iproto internal/testkit/tarantoolsim
 thrift/idl < internal/suggest
 # Kernels for lists: memory to memory. x/sys only says which processor it is.
 thrift/internal/bulk <                                             | golang.org/x/sys
+# The runtime of generated Thrift code: it needs the standard library and the body of a request.
+thrift < . thrift/internal/bulk
 
 # The core of the gateway knows no driver, no protocol and no library: the queue and the
 # counter are plain structures, which other rooms have too.

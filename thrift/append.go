@@ -1,0 +1,207 @@
+package thrift
+
+import (
+	"encoding/binary"
+	"math"
+	"slices"
+)
+
+// Extend makes b longer by n bytes, whose contents are undefined.
+func Extend(b []byte, n int) []byte {
+	if cap(b)-len(b) < n {
+		b = grow(b, n)
+	}
+	return b[:len(b)+n]
+}
+
+//go:noinline
+func grow(b []byte, n int) []byte { return slices.Grow(b, n) }
+
+// Bit returns 1 for true and 0 for false.
+func Bit(v bool) byte {
+	if v {
+		return 1
+	}
+	return 0
+}
+
+// One returns 1 for true and 0 for false, to be multiplied with a size.
+func One(v bool) int { return int(Bit(v)) }
+
+// Functions whose names begin with Put store a field, or a part of a field, at n, where b has
+// room for it, and return the offset after it. They are small enough to be inlined, unless they
+// return a slice too.
+
+// PutHead stores the type and the ID of a field.
+func PutHead(b []byte, n int, t byte, id uint16) int {
+	q := (*[3]byte)(b[n:])
+	q[0], q[1], q[2] = t, byte(id>>8), byte(id)
+	return n + 3
+}
+
+// PutBool stores a field of type bool.
+func PutBool(b []byte, n int, id uint16, v bool) int {
+	q := (*[4]byte)(b[n:])
+	q[0], q[1], q[2], q[3] = TypeBool, byte(id>>8), byte(id), Bit(v)
+	return n + 4
+}
+
+// PutI8 stores a field of type i8.
+func PutI8(b []byte, n int, id uint16, v int8) int {
+	q := (*[4]byte)(b[n:])
+	q[0], q[1], q[2], q[3] = TypeI8, byte(id>>8), byte(id), byte(v)
+	return n + 4
+}
+
+// PutI16 stores a field of type i16.
+func PutI16(b []byte, n int, id uint16, v int16) int {
+	q := (*[5]byte)(b[n:])
+	q[0], q[1], q[2], q[3], q[4] = TypeI16, byte(id>>8), byte(id), byte(v>>8), byte(v)
+	return n + 5
+}
+
+// PutI32 stores a field of type i32 or of an enum.
+func PutI32(b []byte, n int, id uint16, v int32) int {
+	q := (*[7]byte)(b[n:])
+	q[0], q[1], q[2] = TypeI32, byte(id>>8), byte(id)
+	binary.BigEndian.PutUint32(q[3:], uint32(v))
+	return n + 7
+}
+
+// PutI64 stores a field of type i64.
+func PutI64(b []byte, n int, id uint16, v int64) int { return put64(b, n, TypeI64, id, uint64(v)) }
+
+// PutDouble stores a field of type double.
+func PutDouble(b []byte, n int, id uint16, v float64) int {
+	return put64(b, n, TypeDouble, id, math.Float64bits(v))
+}
+
+func put64(b []byte, n int, t byte, id uint16, v uint64) int {
+	q := (*[11]byte)(b[n:])
+	q[0], q[1], q[2] = t, byte(id>>8), byte(id)
+	binary.BigEndian.PutUint64(q[3:], v)
+	return n + 11
+}
+
+// PutUUID stores a field of type uuid.
+func PutUUID(b []byte, n int, id uint16, v UUID) int {
+	q := (*[19]byte)(b[n:])
+	q[0], q[1], q[2] = TypeUUID, byte(id>>8), byte(id)
+	*(*[16]byte)(q[3:]) = v
+	return n + 19
+}
+
+// PutString stores a field of type string or binary.
+func PutString[T ~string | ~[]byte](b []byte, n int, id uint16, v T) int {
+	q := (*[7]byte)(b[n:])
+	q[0], q[1], q[2] = TypeString, byte(id>>8), byte(id)
+	binary.BigEndian.PutUint32(q[3:], uint32(len(v)))
+	return n + 7 + copy(b[n+7:], v)
+}
+
+// PutList stores the head of a list or set: the type of the field is t.
+func PutList(b []byte, n int, t byte, id uint16, elem byte, count int) int {
+	q := (*[8]byte)(b[n:])
+	q[0], q[1], q[2], q[3] = t, byte(id>>8), byte(id), elem
+	binary.BigEndian.PutUint32(q[4:], uint32(count))
+	return n + 8
+}
+
+// PutMap stores the head of a map.
+func PutMap(b []byte, n int, id uint16, key, value byte, count int) int {
+	q := (*[9]byte)(b[n:])
+	q[0], q[1], q[2], q[3], q[4] = TypeMap, byte(id>>8), byte(id), key, value
+	binary.BigEndian.PutUint32(q[5:], uint32(count))
+	return n + 9
+}
+
+// PutStrings makes room for the elements of a list between n and the room that b has after n, and
+// stores them. It returns b and the offset after them.
+func PutStrings[T ~string | ~[]byte](b []byte, n int, v []T) ([]byte, int) {
+	b = Extend(b, SizeStrings(v))
+	for _, s := range v {
+		n = putText(b, n, s)
+	}
+	return b, n
+}
+
+// PutStringMap is PutStrings for the entries of a map.
+func PutStringMap(b []byte, n int, v map[string]string) ([]byte, int) {
+	for k, s := range v {
+		b = Extend(b, 8+len(k)+len(s))
+		n = putText(b, putText(b, n, k), s)
+	}
+	return b, n
+}
+
+// PutSortedStringMap is PutStringMap in the order of the keys.
+func PutSortedStringMap(b []byte, n int, v map[string]string) ([]byte, int) {
+	for _, k := range SortedKeys(v) {
+		s := v[k]
+		b = Extend(b, 8+len(k)+len(s))
+		n = putText(b, putText(b, n, k), s)
+	}
+	return b, n
+}
+
+func putText[T ~string | ~[]byte](b []byte, n int, s T) int {
+	binary.BigEndian.PutUint32(b[n:], uint32(len(s)))
+	return n + 4 + copy(b[n+4:], s)
+}
+
+// SizeStrings returns the size of the elements of a list.
+func SizeStrings[T ~string | ~[]byte](v []T) (n int) {
+	for _, s := range v {
+		n += 4 + len(s)
+	}
+	return n
+}
+
+// SizeStringMap returns the size of the entries of a map.
+func SizeStringMap(v map[string]string) (n int) {
+	for k, s := range v {
+		n += 8 + len(k) + len(s)
+	}
+	return n
+}
+
+// Functions whose names begin with Append append a value without a head, as the elements of
+// containers are.
+
+// AppendBool appends a bool.
+func AppendBool(b []byte, v bool) []byte { return append(b, Bit(v)) }
+
+// AppendI8 appends an i8.
+func AppendI8(b []byte, v int8) []byte { return append(b, byte(v)) }
+
+// AppendI16 appends an i16.
+func AppendI16(b []byte, v int16) []byte { return binary.BigEndian.AppendUint16(b, uint16(v)) }
+
+// AppendI32 appends an i32.
+func AppendI32(b []byte, v int32) []byte { return binary.BigEndian.AppendUint32(b, uint32(v)) }
+
+// AppendI64 appends an i64.
+func AppendI64(b []byte, v int64) []byte { return binary.BigEndian.AppendUint64(b, uint64(v)) }
+
+// AppendDouble appends a double.
+func AppendDouble(b []byte, v float64) []byte {
+	return binary.BigEndian.AppendUint64(b, math.Float64bits(v))
+}
+
+// AppendUUID appends a uuid.
+func AppendUUID(b []byte, v UUID) []byte { return append(b, v[:]...) }
+
+// AppendString appends a string or a binary.
+func AppendString[T ~string | ~[]byte](b []byte, v T) []byte {
+	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
+}
+
+// AppendList appends the head of a list or set that is an element.
+func AppendList(b []byte, elem byte, count int) []byte {
+	return binary.BigEndian.AppendUint32(append(b, elem), uint32(count))
+}
+
+// AppendMap appends the head of a map that is an element.
+func AppendMap(b []byte, key, value byte, count int) []byte {
+	return binary.BigEndian.AppendUint32(append(b, key, value), uint32(count))
+}

@@ -1,0 +1,57 @@
+// Package thrift is the runtime of generated Thrift code: the Binary and Compact protocols,
+// messages, and errors.
+//
+// [Unmarshal] and [Reader] read structs, [Append] and [Write] write them. Most other functions are
+// meant for generated code.
+//
+//	b := thrift.AppendMessage(nil, "getUser", thrift.Call, seq)
+//	b = args.AppendThrift(b)
+//	...
+//	var m thrift.Message
+//	off := thrift.ReadMessage(b, 0, &m)
+//	if off < 0 {
+//		return thrift.Err(off, 0)
+//	}
+//	var r thrift.Reader
+//	_, err := r.Read(b, off, &result)
+//
+// The protocols are those of https://thrift.apache.org, as thrift-binary-protocol.md and
+// thrift-compact-protocol.md in the sources of Apache Thrift specify them. Messages in the Binary
+// protocol are written in the strict form; both forms are read. In the Compact protocol, elements
+// that are bool are written as implementations write them, with the type 1 and the values 1 and 2.
+//
+// # Writing
+//
+// Generated code appends to a slice. It makes room once for all fields whose size is known, and
+// then stores them with functions whose names begin with Put. Nothing is allocated if the slice
+// has room for as many bytes as SizeThrift returns. Maps are written in the order in which Go
+// ranges over them, unless generated code asks for [SortedKeys]. Strings and containers of 2^31
+// bytes or elements and more cannot be encoded.
+//
+// # Reading
+//
+// Functions that read take the input and an offset. They return the next offset, or a negative
+// code, which [Reader.Read] turns into an [Error] with the offset and the path of the field.
+//
+// The input may come from anywhere. A count is compared with the rest of the input before memory
+// is allocated, a field of an unexpected type is skipped, elements of an unexpected type
+// are an error, and so are more than [MaxDepth] levels. Strings, binaries and lists of numbers take
+// at most about twice the size of the input. Structs and maps can be much larger in Go than in the
+// input, which is why [Reader].MaxMemory limits them.
+//
+// Strings of one message share allocations by default: [Memory] has the alternatives. A value that
+// is read into again keeps its slices and maps, so reading allocates little or nothing. A Reader
+// keeps the last allocation that it has made.
+//
+// # Values
+//
+// Optional scalars and strings are an [Opt]. Optional binaries, containers and structs are absent
+// if they are nil. A set is a slice; [Distinct] tells whether it is a set. Values of enums are
+// int32; unknown values are kept. [Unknown] holds fields that a struct does not declare, if the
+// generator was asked to keep them.
+//
+// # Concurrency
+//
+// Functions are safe for concurrent use as long as their arguments are not shared. A [Reader] is
+// not safe for concurrent use.
+package thrift

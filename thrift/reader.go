@@ -1,0 +1,265 @@
+package thrift
+
+import (
+	"math"
+	"sync"
+	"unsafe"
+)
+
+// Memory says where strings, binaries and lists of numbers lie that were read.
+type Memory uint8
+
+const (
+	// MemoryShared: they lie in few large allocations, which hold values of one message only. A
+	// value that is kept keeps others of its message: clone it, with strings.Clone for
+	// example, if it is to outlive them by long.
+	MemoryShared Memory = iota
+	// MemorySeparate: each has an allocation of its own.
+	MemorySeparate
+	// MemoryFrame: strings and binaries lie in the input, which must not change as long as one
+	// of them is used; the rest is as in MemoryShared. An append to a binary allocates.
+	MemoryFrame
+)
+
+// Limits of the memory that values take: see Reader.MaxMemory.
+const (
+	memoryOfByte = 64
+	memoryFloor  = 4 << 20
+)
+
+// Reader reads structs. The zero value is ready for use. A Reader is not safe for concurrent use.
+type Reader struct {
+	// Owned by the caller, which may set them before a message is read.
+
+	// Memory is where strings and the like lie. The zero value is MemoryShared.
+	Memory Memory
+	// MaxMemory is how many bytes the structs, lists and maps of a message may take. If it is 0,
+	// they may take 4 MiB and 64 times the size of the input. Strings and binaries do not
+	// count: they take about as much as in the input.
+	MaxMemory int
+
+	// Owned by generated code.
+
+	// Left is how many elements of the innermost list of structs are still to be read,
+	// including the current one. Allocations are made large enough for them.
+	Left int
+
+	// Owned by the functions that read.
+
+	chunk  []byte   // the free part of the current allocation
+	texts  []string // the same for lists of strings
+	whole  []byte   // the allocation that Recycle makes free
+	used   int      // bytes taken since Recycle
+	taken  int      // bytes taken since Begin
+	size   int      // of the message
+	budget int      // bytes that values may still take
+	at     int      // where the value is that a code is about, or -1
+}
+
+// Read reads the struct at b[off:] into v and returns the offset after it. Errors are of type
+// *Error; v is then incomplete. Fields that the input does not have keep their values, and slices
+// and maps of v are used again.
+func (r *Reader) Read(b []byte, off int, v Struct) (int, error) {
+	r.Begin(len(b) - off)
+	next := v.ReadThrift(r, b, off, MaxDepth)
+	if next < 0 {
+		return off, r.explain(b, off, next, v, (*walker).binaryFields)
+	}
+	return next, nil
+}
+
+// ReadCompact is Read for the Compact protocol.
+func (r *Reader) ReadCompact(b []byte, off int, v CompactStruct) (int, error) {
+	r.Begin(len(b) - off)
+	next := v.ReadCompact(r, b, off, MaxDepth)
+	if next < 0 {
+		return off, r.explain(b, off, next, v, (*walker).compactFields)
+	}
+	return next, nil
+}
+
+// Recycle makes the memory free in which the values lie that were read before, for those that are
+// read next. None of these values may be used any more, unless Memory was MemorySeparate.
+func (r *Reader) Recycle() {
+	if r.used > len(r.whole) {
+		r.whole = alignedBytes(r.used)
+	}
+	r.chunk, r.used = r.whole, 0
+}
+
+var readers = sync.Pool{New: func() any { return new(Reader) }}
+
+// Unmarshal reads the struct that b begins with, in the Binary protocol. It is [Reader.Read] with
+// a zero Reader.
+func Unmarshal(b []byte, v Struct) error {
+	r := readers.Get().(*Reader)
+	_, err := r.Read(b, 0, v)
+	*r = Reader{}
+	readers.Put(r)
+	return err
+}
+
+// UnmarshalCompact is Unmarshal for the Compact protocol.
+func UnmarshalCompact(b []byte, v CompactStruct) error {
+	r := readers.Get().(*Reader)
+	_, err := r.ReadCompact(b, 0, v)
+	*r = Reader{}
+	readers.Put(r)
+	return err
+}
+
+// Begin prepares the Reader for a message of size bytes. Read and ReadCompact call it; code that
+// calls other methods first must do so too.
+func (r *Reader) Begin(size int) {
+	r.budget = r.MaxMemory
+	if r.budget == 0 {
+		r.budget = memoryFloor + memoryOfByte*min(size, (math.MaxInt-memoryFloor)/memoryOfByte)
+	}
+	r.Left, r.at, r.taken, r.size = 0, -1, 0, size
+}
+
+// Refuses reports whether no further struct may be read, because depth is not positive or the
+// message needs too much memory. Refusal returns the code.
+func (r *Reader) Refuses(depth int) bool { return depth <= 0 || r.budget < 0 }
+
+// Refusal returns the code for a struct at off that Refuses has refused.
+func (r *Reader) Refusal(off, depth int) int {
+	if depth <= 0 {
+		return r.fail(CodeDeep, off)
+	}
+	return r.fail(CodeMemory, off)
+}
+
+// fail notes that code is about the value at off.
+func (r *Reader) fail(code, off int) int {
+	if r.at < 0 {
+		r.at = off
+	}
+	return code
+}
+
+// Fail returns code, which is about the value at off. Generated code calls it for errors that it
+// detects itself.
+func (r *Reader) Fail(code, off int) int { return r.fail(code, off) }
+
+// charge takes n values of size bytes from the budget. It reports whether they fit in.
+func (r *Reader) charge(n, size int) bool {
+	if size != 0 && n > r.budget/size {
+		r.budget = -1
+		return false
+	}
+	r.budget -= n * size
+	return true
+}
+
+const (
+	chunkSize = 1024 // of an allocation, outside of lists
+	maxShare  = 256  // of a value in it
+)
+
+// take returns n bytes, zero or not, whose address is a multiple of align. left is how much of the
+// input is left, beginning with this value; one byte of it needs at most factor bytes.
+//
+// The unused end of a chunk is smaller than the value that did not fit into it. Therefore all chunks
+// but the last one take at most twice the size of the values in them. The last one is not larger
+// than the rest of the input could need.
+func (r *Reader) take(n, left, factor, align int) []byte {
+	pad := -int(uintptr(unsafe.Pointer(unsafe.SliceData(r.chunk)))) & (align - 1)
+	if pad+n > len(r.chunk) {
+		if n > maxShare && r.Left <= 1 {
+			r.used += n + 8
+			return alignedBytes(n)
+		}
+		r.chunk = alignedBytes(max(n, min(r.expect(n, left), left*factor)))
+		pad = 0
+	}
+	p := r.chunk[pad : pad+n : pad+n]
+	r.chunk = r.chunk[pad+n:]
+	r.used += pad + n
+	r.taken += pad + n
+	return p
+}
+
+// expect returns how many bytes values probably need, from one of n bytes to the end of the
+// message. In a list of structs, it extrapolates from the part of the message that was read; for the
+// first value of a message, it assumes n bytes for each element.
+func (r *Reader) expect(n, left int) int {
+	if r.Left <= 1 {
+		return chunkSize
+	}
+	if r.taken == 0 {
+		return n * min(r.Left, left/n)
+	}
+	read := max(1, r.size-left)
+	return int(uint64(r.taken)*uint64(left)/uint64(read))*17/16 + maxShare
+}
+
+// alignedBytes returns at least n bytes, aligned to 8.
+func alignedBytes(n int) []byte {
+	words := make([]uint64, (n+7)/8)
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))[:n]
+}
+
+// bytes returns the bytes of b between from and to, where r.Memory says.
+func (r *Reader) bytes(b []byte, from, to int) []byte {
+	if from == to {
+		return []byte{}
+	}
+	switch r.Memory {
+	case MemoryFrame:
+		return b[from:to:to]
+	case MemorySeparate:
+		return append(make([]byte, 0, to-from), b[from:to]...)
+	}
+	p := r.take(to-from, len(b)-from, 1, 1)
+	copy(p, b[from:to])
+	return p
+}
+
+// text is bytes for a string.
+func (r *Reader) text(b []byte, from, to int) string {
+	if from == to {
+		return ""
+	}
+	if r.Memory == MemorySeparate {
+		return string(b[from:to])
+	}
+	p := r.bytes(b, from, to)
+	return unsafe.String(unsafe.SliceData(p), len(p))
+}
+
+// numbers returns list with n elements, or a new list if it has no room for them. T has no
+// pointers. left is how much of the input is left; one byte of it needs at most factor bytes.
+func numbers[T any](r *Reader, list []T, n, left, factor int) []T {
+	if n <= cap(list) && list != nil {
+		return list[:n]
+	}
+	if n == 0 {
+		return []T{}
+	}
+	if r.Memory == MemorySeparate {
+		return make([]T, n)
+	}
+	var zero T
+	p := r.take(n*int(unsafe.Sizeof(zero)), left, factor, int(unsafe.Alignof(zero)))
+	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(p))), n)
+}
+
+// strings is numbers for strings. No more than left strings can follow.
+func (r *Reader) strings(list []string, n, left int) []string {
+	if n <= cap(list) && list != nil {
+		return list[:n]
+	}
+	if n == 0 {
+		return []string{}
+	}
+	if r.Memory == MemorySeparate || r.Left <= 1 && n > len(r.texts) {
+		return make([]string, n)
+	}
+	if n > len(r.texts) {
+		r.texts = make([]string, max(n, min(left, n*r.Left)))
+	}
+	list = r.texts[:n:n]
+	r.texts = r.texts[n:]
+	return list
+}

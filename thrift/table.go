@@ -1,0 +1,238 @@
+package thrift
+
+import (
+	"strconv"
+	"strings"
+	"unsafe"
+)
+
+// Table describes structs, for methods that are not worth code of their own: String, Equal and
+// Copy. It is data that the compiler lays out; nothing runs at the start of a program.
+type Table struct {
+	Structs []StructInfo
+}
+
+// Described is a Struct that a table describes. Errors then have the names of its fields.
+type Described interface {
+	// ThriftTable returns the table and the place of the struct in it.
+	ThriftTable() (t *Table, index int)
+}
+
+// StructInfo describes a struct.
+type StructInfo struct {
+	Name string
+	Size uintptr
+	// New makes n structs and returns the address of the first one: NewOf[T].
+	New    func(n int) unsafe.Pointer
+	Fields []FieldInfo
+	// HasUnknown says that the struct has a field of type Unknown at offset Unknown.
+	HasUnknown bool
+	Unknown    uintptr
+}
+
+// FieldKind says when a field is absent.
+type FieldKind uint8
+
+// Kinds of fields. Fields that are structs are pointers, and always sparse.
+const (
+	FieldPlain  FieldKind = iota // It is never absent.
+	FieldOpt                     // It is an Opt, and absent if not set.
+	FieldSparse                  // It is absent if nil.
+)
+
+// FieldInfo describes a field.
+type FieldInfo struct {
+	Name   string
+	ID     uint16
+	Kind   FieldKind
+	Offset uintptr
+	Type   *TypeInfo
+}
+
+// TypeInfo describes the type of a value.
+type TypeInfo struct {
+	Wire   byte
+	Binary bool    // A string that is a []byte in Go.
+	Size   uintptr // The size in Go, unless the type is a struct.
+	// Enum returns the text of a value, if the type is an enum.
+	Enum func(v int32) string
+	// Elem is the type of the elements of a list or set, or of the values of a map; Key is the
+	// type of its keys.
+	Key, Elem *TypeInfo
+	// New makes n elements of a list or set: NewOf[T]. Lists of structs do not need it.
+	New func(n int) unsafe.Pointer
+	// Map gives access to a map: MapOf[K, V].
+	Map func(p unsafe.Pointer) MapAccess
+	// Struct is the place of a struct in Table, or in the table that refers to it if Table is nil.
+	// A variable of Go cannot refer to itself, so structs do not refer to each other.
+	Struct int
+	Table  *Table
+}
+
+// Types that need no more than their kind.
+var (
+	InfoBool   = TypeInfo{Wire: TypeBool, Size: 1}
+	InfoI8     = TypeInfo{Wire: TypeI8, Size: 1}
+	InfoI16    = TypeInfo{Wire: TypeI16, Size: 2}
+	InfoI32    = TypeInfo{Wire: TypeI32, Size: 4}
+	InfoI64    = TypeInfo{Wire: TypeI64, Size: 8}
+	InfoDouble = TypeInfo{Wire: TypeDouble, Size: 8}
+	InfoUUID   = TypeInfo{Wire: TypeUUID, Size: 16}
+	InfoString = TypeInfo{Wire: TypeString, Size: unsafe.Sizeof("")}
+	InfoBinary = TypeInfo{Wire: TypeString, Binary: true, Size: unsafe.Sizeof([]byte(nil))}
+
+	InfoI64s      = TypeInfo{Wire: TypeList, Size: SizeOfList, Elem: &InfoI64, New: NewOf[int64]}
+	InfoStrings   = TypeInfo{Wire: TypeList, Size: SizeOfList, Elem: &InfoString, New: NewOf[string]}
+	InfoStringSet = TypeInfo{Wire: TypeSet, Size: SizeOfList, Elem: &InfoString, New: NewOf[string]}
+	InfoStringMap = TypeInfo{Wire: TypeMap, Size: SizeOfMap, Key: &InfoString, Elem: &InfoString, Map: MapOf[string, string]}
+)
+
+// Sizes of containers in Go.
+const (
+	SizeOfList = unsafe.Sizeof([]byte(nil))
+	SizeOfMap  = unsafe.Sizeof(uintptr(0))
+)
+
+// NewOf makes n values of type T and returns the address of the first one.
+func NewOf[T any](n int) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(make([]T, n))) }
+
+// MapAccess is a map whose type is not known.
+type MapAccess interface {
+	length() int
+	isNil() bool
+	alloc(n int)
+	put(k, v unsafe.Pointer)
+	putCopy(k unsafe.Pointer, copy func(to unsafe.Pointer))
+	get(k unsafe.Pointer) unsafe.Pointer
+	each(f func(k, v unsafe.Pointer) bool)
+}
+
+// MapOf gives access to the map at p.
+func MapOf[K comparable, V any](p unsafe.Pointer) MapAccess { return (*mapOf[K, V])(p) }
+
+type mapOf[K comparable, V any] map[K]V
+
+func (m *mapOf[K, V]) length() int             { return len(*m) }
+func (m *mapOf[K, V]) isNil() bool             { return *m == nil }
+func (m *mapOf[K, V]) alloc(n int)             { *m = make(map[K]V, n) }
+func (m *mapOf[K, V]) put(k, v unsafe.Pointer) { (*m)[*(*K)(k)] = *(*V)(v) }
+
+// putCopy puts a value that copy fills in.
+func (m *mapOf[K, V]) putCopy(k unsafe.Pointer, copy func(to unsafe.Pointer)) {
+	var v V
+	copy(unsafe.Pointer(&v))
+	(*m)[*(*K)(k)] = v
+}
+
+func (m *mapOf[K, V]) get(k unsafe.Pointer) unsafe.Pointer {
+	if v, ok := (*m)[*(*K)(k)]; ok {
+		return unsafe.Pointer(&v)
+	}
+	return nil
+}
+
+func (m *mapOf[K, V]) each(f func(k, v unsafe.Pointer) bool) {
+	for k, v := range *m {
+		if !f(unsafe.Pointer(&k), unsafe.Pointer(&v)) {
+			return
+		}
+	}
+}
+
+// header is a slice as Go lays it out.
+type header struct {
+	data     unsafe.Pointer
+	len, cap int
+}
+
+// elem returns the address of an element.
+func (h *header) elem(i int, size uintptr) unsafe.Pointer {
+	return unsafe.Add(h.data, uintptr(i)*size)
+}
+
+// present reports whether the field whose address is p is there.
+func (f *FieldInfo) present(p unsafe.Pointer) bool {
+	switch {
+	case f.Type.Wire == TypeStruct || f.Kind == FieldSparse:
+		return *(*unsafe.Pointer)(p) != nil
+	case f.Kind == FieldOpt:
+		return *(*bool)(unsafe.Add(p, f.Type.Size))
+	}
+	return true
+}
+
+// value returns the address of the value of a field that is present: structs are pointers there.
+func (f *FieldInfo) value(p unsafe.Pointer) unsafe.Pointer {
+	if f.Type.Wire == TypeStruct {
+		return *(*unsafe.Pointer)(p)
+	}
+	return p
+}
+
+// table returns the table that has the struct that ti is, where t refers to it.
+func (ti *TypeInfo) table(t *Table) *Table {
+	if ti.Table != nil {
+		return ti.Table
+	}
+	return t
+}
+
+// sizeOf returns the size of an element in Go.
+func (t *Table) sizeOf(ti *TypeInfo) uintptr {
+	if ti.Wire == TypeStruct {
+		return ti.table(t).Structs[ti.Struct].Size
+	}
+	return ti.Size
+}
+
+// names returns a path with the names of fields in place of their IDs. The path begins in the
+// struct at index. Fields that the table does not have keep their IDs.
+func (t *Table) names(path string, index int) string {
+	var b strings.Builder
+	at := &TypeInfo{Wire: TypeStruct, Struct: index}
+	for path != "" {
+		end := 1 + strings.IndexAny(path[1:], ".[")
+		if end == 0 {
+			end = len(path)
+		}
+		step := path[:end]
+		path = path[end:]
+		name := strings.TrimPrefix(step, ".")
+		switch {
+		case at == nil:
+		case step[0] == '[':
+			if at.Wire != TypeMap {
+				at = at.Elem
+			}
+		case name == "key":
+			at = at.Key
+		case name == "value":
+			at = at.Elem
+		case at.Wire != TypeStruct: // The input has another type than the declaration.
+			at = nil
+		default:
+			t = at.table(t)
+			name, at = t.field(name, at.Struct)
+			if b.Len() > 0 {
+				step = "." + name
+			} else {
+				step = name
+			}
+		}
+		b.WriteString(step)
+	}
+	return b.String()
+}
+
+// field returns the name and the type of the field with an ID. If there is none, it returns the ID
+// and nil.
+func (t *Table) field(id string, index int) (string, *TypeInfo) {
+	n, _ := strconv.Atoi(id)
+	fields := t.Structs[index].Fields
+	for i := range fields {
+		if fields[i].ID == uint16(n) {
+			return fields[i].Name, fields[i].Type
+		}
+	}
+	return id, nil
+}

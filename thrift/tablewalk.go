@@ -1,0 +1,278 @@
+package thrift
+
+import (
+	"bytes"
+	"encoding/hex"
+	"slices"
+	"strconv"
+	"unsafe"
+)
+
+// Equal reports whether the structs at p and q are equal, which are at place index in the table.
+// Sets are compared without regard to order. A nil container equals an empty one, unless its field
+// is sparse. A NaN differs from itself, but not in a set. Unknown fields are compared byte by byte.
+func (t *Table) Equal(p, q unsafe.Pointer, index int) bool {
+	if p == nil || q == nil {
+		return p == q
+	}
+	s := &t.Structs[index]
+	for i := range s.Fields {
+		f := &s.Fields[i]
+		x, y := unsafe.Add(p, f.Offset), unsafe.Add(q, f.Offset)
+		there := f.present(x)
+		if there != f.present(y) || there && !t.equal(f.value(x), f.value(y), f.Type) {
+			return false
+		}
+	}
+	return !s.HasUnknown || bytes.Equal(*(*Unknown)(unsafe.Add(p, s.Unknown)), *(*Unknown)(unsafe.Add(q, s.Unknown)))
+}
+
+func (t *Table) equal(x, y unsafe.Pointer, ti *TypeInfo) bool {
+	switch ti.Wire {
+	case TypeBool, TypeI8:
+		return *(*int8)(x) == *(*int8)(y)
+	case TypeI16:
+		return *(*int16)(x) == *(*int16)(y)
+	case TypeI32:
+		return *(*int32)(x) == *(*int32)(y)
+	case TypeI64:
+		return *(*int64)(x) == *(*int64)(y)
+	case TypeDouble:
+		return *(*float64)(x) == *(*float64)(y)
+	case TypeUUID:
+		return *(*UUID)(x) == *(*UUID)(y)
+	case TypeString:
+		if ti.Binary {
+			return bytes.Equal(*(*[]byte)(x), *(*[]byte)(y))
+		}
+		return *(*string)(x) == *(*string)(y)
+	case TypeStruct:
+		return ti.table(t).Equal(x, y, ti.Struct)
+	case TypeMap:
+		return t.equalMap(ti.Map(x), ti.Map(y), ti)
+	}
+	return t.equalList((*header)(x), (*header)(y), ti)
+}
+
+func (t *Table) equalList(x, y *header, ti *TypeInfo) bool {
+	if x.len != y.len {
+		return false
+	}
+	size := t.sizeOf(ti.Elem)
+	for i := range x.len {
+		if !t.equal(x.elem(i, size), y.elem(i, size), ti.Elem) {
+			return ti.Wire == TypeSet && slices.Equal(t.sortedTexts(x, ti), t.sortedTexts(y, ti))
+		}
+	}
+	return true
+}
+
+// sortedTexts returns the elements of a set as String writes them, in the order of their text.
+func (t *Table) sortedTexts(h *header, ti *TypeInfo) []string {
+	texts, size := make([]string, h.len), t.sizeOf(ti.Elem)
+	for i := range texts {
+		texts[i] = string(t.appendText(nil, h.elem(i, size), ti.Elem))
+	}
+	slices.Sort(texts)
+	return texts
+}
+
+func (t *Table) equalMap(x, y MapAccess, ti *TypeInfo) bool {
+	same := x.length() == y.length()
+	if same {
+		x.each(func(k, v unsafe.Pointer) bool {
+			w := y.get(k)
+			same = w != nil && t.equal(v, w, ti.Elem)
+			return same
+		})
+	}
+	return same
+}
+
+// Copy copies the struct at from into the zero struct at to. The copy shares no memory with it
+// but that of strings.
+func (t *Table) Copy(to, from unsafe.Pointer, index int) {
+	s := &t.Structs[index]
+	for i := range s.Fields {
+		f := &s.Fields[i]
+		x, y := unsafe.Add(to, f.Offset), unsafe.Add(from, f.Offset)
+		if !f.present(y) {
+			continue
+		}
+		if f.Kind == FieldOpt && f.Type.Wire != TypeStruct {
+			*(*bool)(unsafe.Add(x, f.Type.Size)) = true
+		}
+		if f.Type.Wire == TypeStruct {
+			*(*unsafe.Pointer)(x) = f.Type.table(t).Structs[f.Type.Struct].New(1)
+		}
+		t.copy(f.value(x), f.value(y), f.Type)
+	}
+	if s.HasUnknown {
+		*(*Unknown)(unsafe.Add(to, s.Unknown)) = slices.Clone(*(*Unknown)(unsafe.Add(from, s.Unknown)))
+	}
+}
+
+func (t *Table) copy(to, from unsafe.Pointer, ti *TypeInfo) {
+	switch ti.Wire {
+	case TypeBool, TypeI8:
+		*(*int8)(to) = *(*int8)(from)
+	case TypeI16:
+		*(*int16)(to) = *(*int16)(from)
+	case TypeI32:
+		*(*int32)(to) = *(*int32)(from)
+	case TypeI64, TypeDouble:
+		*(*int64)(to) = *(*int64)(from)
+	case TypeUUID:
+		*(*UUID)(to) = *(*UUID)(from)
+	case TypeString:
+		if ti.Binary {
+			*(*[]byte)(to) = slices.Clone(*(*[]byte)(from))
+		} else {
+			*(*string)(to) = *(*string)(from)
+		}
+	case TypeStruct:
+		ti.table(t).Copy(to, from, ti.Struct)
+	case TypeMap:
+		t.copyMap(ti.Map(to), ti.Map(from), ti)
+	default:
+		t.copyList((*header)(to), (*header)(from), ti)
+	}
+}
+
+func (t *Table) copyList(to, from *header, ti *TypeInfo) {
+	if from.data == nil {
+		return
+	}
+	data := t.newElems(ti, from.len)
+	size := t.sizeOf(ti.Elem)
+	*to = header{data, from.len, from.len}
+	for i := range from.len {
+		t.copy(to.elem(i, size), from.elem(i, size), ti.Elem)
+	}
+}
+
+// newElems makes the elements of a list.
+func (t *Table) newElems(ti *TypeInfo, n int) unsafe.Pointer {
+	if ti.New == nil {
+		return ti.Elem.table(t).Structs[ti.Elem.Struct].New(n)
+	}
+	return ti.New(n)
+}
+
+func (t *Table) copyMap(to, from MapAccess, ti *TypeInfo) {
+	if from.isNil() {
+		return
+	}
+	to.alloc(from.length())
+	if ti.Elem.Wire == TypeString && !ti.Elem.Binary || fixed[ti.Elem.Wire] != 0 {
+		from.each(func(k, v unsafe.Pointer) bool {
+			to.put(k, v)
+			return true
+		})
+		return
+	}
+	from.each(func(k, v unsafe.Pointer) bool {
+		to.putCopy(k, func(w unsafe.Pointer) { t.copy(w, v, ti.Elem) })
+		return true
+	})
+}
+
+// String returns the struct at p as text for people: its name and the fields that are there.
+// Entries of maps are in the order of their text.
+func (t *Table) String(p unsafe.Pointer, index int) string {
+	if p == nil {
+		return t.Structs[index].Name + "(nil)"
+	}
+	return string(t.appendStruct(nil, p, index))
+}
+
+func (t *Table) appendStruct(b []byte, p unsafe.Pointer, index int) []byte {
+	s := &t.Structs[index]
+	b = append(append(b, s.Name...), '{')
+	sep := ""
+	for i := range s.Fields {
+		f := &s.Fields[i]
+		at := unsafe.Add(p, f.Offset)
+		if !f.present(at) {
+			continue
+		}
+		b = append(append(append(b, sep...), f.Name...), ": "...)
+		b = t.appendText(b, f.value(at), f.Type)
+		sep = ", "
+	}
+	if s.HasUnknown {
+		if u := *(*Unknown)(unsafe.Add(p, s.Unknown)); len(u) > 0 {
+			b = append(append(b, sep...), "unknown: 0x"...)
+			b = hex.AppendEncode(b, u)
+		}
+	}
+	return append(b, '}')
+}
+
+func (t *Table) appendText(b []byte, p unsafe.Pointer, ti *TypeInfo) []byte {
+	switch ti.Wire {
+	case TypeBool:
+		return strconv.AppendBool(b, *(*bool)(p))
+	case TypeI8:
+		return strconv.AppendInt(b, int64(*(*int8)(p)), 10)
+	case TypeI16:
+		return strconv.AppendInt(b, int64(*(*int16)(p)), 10)
+	case TypeI32:
+		if ti.Enum != nil {
+			return append(b, ti.Enum(*(*int32)(p))...)
+		}
+		return strconv.AppendInt(b, int64(*(*int32)(p)), 10)
+	case TypeI64:
+		return strconv.AppendInt(b, *(*int64)(p), 10)
+	case TypeDouble:
+		return strconv.AppendFloat(b, *(*float64)(p), 'g', -1, 64)
+	case TypeUUID:
+		return appendUUIDText(b, *(*UUID)(p))
+	case TypeString:
+		if ti.Binary {
+			return hex.AppendEncode(append(b, "0x"...), *(*[]byte)(p))
+		}
+		return strconv.AppendQuote(b, *(*string)(p))
+	case TypeStruct:
+		return ti.table(t).appendStruct(b, p, ti.Struct)
+	case TypeMap:
+		return t.appendMapText(b, ti.Map(p), ti)
+	}
+	h, size := (*header)(p), t.sizeOf(ti.Elem)
+	b = append(b, '[')
+	for i := range h.len {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = t.appendText(b, h.elem(i, size), ti.Elem)
+	}
+	return append(b, ']')
+}
+
+func appendUUIDText(b []byte, v UUID) []byte {
+	for i, part := range [][]byte{v[:4], v[4:6], v[6:8], v[8:10], v[10:]} {
+		if i > 0 {
+			b = append(b, '-')
+		}
+		b = hex.AppendEncode(b, part)
+	}
+	return b
+}
+
+func (t *Table) appendMapText(b []byte, m MapAccess, ti *TypeInfo) []byte {
+	entries := make([]string, 0, m.length())
+	m.each(func(k, v unsafe.Pointer) bool {
+		e := append(t.appendText(nil, k, ti.Key), ": "...)
+		entries = append(entries, string(t.appendText(e, v, ti.Elem)))
+		return true
+	})
+	slices.Sort(entries)
+	b = append(b, '{')
+	for i, e := range entries {
+		if i > 0 {
+			b = append(b, ", "...)
+		}
+		b = append(b, e...)
+	}
+	return append(b, '}')
+}
