@@ -4,113 +4,147 @@ import (
 	"encoding/binary"
 	"math"
 	"unsafe"
+
+	"github.com/slipstream-go/slipstream/thrift/internal/bulk"
 )
 
 // Lists of numbers. Each Put function stores the elements of a list at n, where b has room for
-// them, and returns the offset after them; each load function is its inverse.
+// them, and returns the offset after them. Those with Few in their names are inlined into generated
+// code: they store the elements if there are fewer than 8, and otherwise do nothing and return
+// false. Each load function is the inverse of a Put function.
 
 // PutBools stores the elements of a list of bool.
 func PutBools(b []byte, n int, v []bool) int {
-	q := b[n : n+len(v)]
-	for i, x := range v {
-		q[i] = Bit(x)
-	}
+	bulk.PutBool(b[n:], v)
 	return n + len(v)
 }
 
 // PutI8s stores the elements of a list of i8.
 func PutI8s(b []byte, n int, v []int8) int {
-	return n + copy(b[n:n+len(v)], unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), len(v)))
+	bulk.PutI8(b[n:], v)
+	return n + len(v)
 }
 
 // PutI16s stores the elements of a list of i16.
 func PutI16s(b []byte, n int, v []int16) int {
-	q := b[n : n+2*len(v)]
-	for _, x := range v {
-		binary.BigEndian.PutUint16(q[:2], uint16(x))
-		q = q[2:]
+	if !PutFewI16s(b, n, v) {
+		bulk.PutI16(b[n:], v)
 	}
 	return n + 2*len(v)
 }
 
+// PutFewI16s is PutI16s for few elements.
+func PutFewI16s(b []byte, n int, v []int16) bool {
+	if len(v) >= bulk.Few {
+		return false
+	}
+	for _, x := range v {
+		binary.BigEndian.PutUint16(b[n:], uint16(x))
+		n += 2
+	}
+	return true
+}
+
 // PutI32s stores the elements of a list of i32 or of an enum.
 func PutI32s[T ~int32](b []byte, n int, v []T) int {
-	q := b[n : n+4*len(v)]
-	for _, x := range v {
-		binary.BigEndian.PutUint32(q[:4], uint32(x))
-		q = q[4:]
+	if !PutFewI32s(b, n, v) {
+		bulk.PutI32(b[n:], v)
 	}
 	return n + 4*len(v)
 }
 
+// PutFewI32s is PutI32s for few elements.
+func PutFewI32s[T ~int32](b []byte, n int, v []T) bool {
+	if len(v) >= bulk.Few {
+		return false
+	}
+	for _, x := range v {
+		binary.BigEndian.PutUint32(b[n:], uint32(x))
+		n += 4
+	}
+	return true
+}
+
 // PutI64s stores the elements of a list of i64.
 func PutI64s(b []byte, n int, v []int64) int {
-	q := b[n : n+8*len(v)]
-	for _, x := range v {
-		binary.BigEndian.PutUint64(q[:8], uint64(x))
-		q = q[8:]
+	if !PutFewI64s(b, n, v) {
+		bulk.PutI64(b[n:], v)
 	}
 	return n + 8*len(v)
+}
+
+// PutFewI64s is PutI64s for few elements.
+func PutFewI64s(b []byte, n int, v []int64) bool {
+	if len(v) >= bulk.Few {
+		return false
+	}
+	for _, x := range v {
+		binary.BigEndian.PutUint64(b[n:], uint64(x))
+		n += 8
+	}
+	return true
 }
 
 // PutDoubles stores the elements of a list of double.
 func PutDoubles(b []byte, n int, v []float64) int {
-	q := b[n : n+8*len(v)]
-	for _, x := range v {
-		binary.BigEndian.PutUint64(q[:8], math.Float64bits(x))
-		q = q[8:]
+	if !PutFewDoubles(b, n, v) {
+		bulk.PutDouble(b[n:], v)
 	}
 	return n + 8*len(v)
 }
 
+// PutFewDoubles is PutDoubles for few elements.
+func PutFewDoubles(b []byte, n int, v []float64) bool {
+	if len(v) >= bulk.Few {
+		return false
+	}
+	for _, x := range v {
+		binary.BigEndian.PutUint64(b[n:], math.Float64bits(x))
+		n += 8
+	}
+	return true
+}
+
 // PutUUIDs stores the elements of a list of uuid.
 func PutUUIDs(b []byte, n int, v []UUID) int {
-	for i := range v {
-		n += copy(b[n:n+16], v[i][:])
-	}
-	return n
+	return n + copy(b[n:n+16*len(v)], bytesOfUUIDs(v))
+}
+
+// bytesOfUUIDs returns the memory of v, which is what is on the wire.
+func bytesOfUUIDs(v []UUID) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(v))), 16*len(v))
 }
 
 func loadBools(to []bool, q []byte) {
-	for i := range to {
-		to[i] = q[i] != 0
+	if !bulk.GetFewBool(to, q) {
+		bulk.GetBool(to, q)
 	}
 }
 
-func loadI8s(to []int8, q []byte) {
-	copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(to))), len(to)), q)
-}
+func loadI8s(to []int8, q []byte) { bulk.GetI8(to, q) }
 
 func loadI16s(to []int16, q []byte) {
-	for i := range to {
-		to[i] = int16(binary.BigEndian.Uint16(q[:2]))
-		q = q[2:]
+	if !bulk.GetFewI16(to, q) {
+		bulk.GetI16(to, q)
 	}
 }
 
 func loadI32s[T ~int32](to []T, q []byte) {
-	for i := range to {
-		to[i] = T(binary.BigEndian.Uint32(q[:4]))
-		q = q[4:]
+	if !bulk.GetFewI32(to, q) {
+		bulk.GetI32(to, q)
 	}
 }
 
 func loadI64s(to []int64, q []byte) {
-	for i := range to {
-		to[i] = int64(binary.BigEndian.Uint64(q[:8]))
-		q = q[8:]
+	if !bulk.GetFewI64(to, q) {
+		bulk.GetI64(to, q)
 	}
 }
 
 func loadDoubles(to []float64, q []byte) {
-	for i := range to {
-		to[i] = math.Float64frombits(binary.BigEndian.Uint64(q[:8]))
-		q = q[8:]
+	if !bulk.GetFewDouble(to, q) {
+		bulk.GetDouble(to, q)
 	}
 }
 
-func loadUUIDs(to []UUID, q []byte) {
-	for i := range to {
-		copy(to[i][:], q[16*i:])
-	}
-}
+func loadUUIDs(to []UUID, q []byte) { copy(bytesOfUUIDs(to), q[:16*len(to)]) }

@@ -112,7 +112,10 @@ func (p *Order) AppendThrift(b []byte) []byte {
 		n = thrift.PutI32(b, n, 10, int32(p.Status.V))
 	}
 	n = thrift.PutList(b, n, thrift.TypeList, 11, thrift.TypeI64, len(p.Codes))
-	n = thrift.PutI64s(b, n, p.Codes)
+	if !thrift.PutFewI64s(b, n, p.Codes) {
+		thrift.PutI64s(b, n, p.Codes)
+	}
+	n += 8 * len(p.Codes)
 	n = thrift.PutList(b, n, thrift.TypeSet, 12, thrift.TypeString, len(p.Tags))
 	b, n = thrift.PutStrings(b, n, p.Tags)
 	n = thrift.PutMap(b, n, 13, thrift.TypeString, thrift.TypeString, len(p.Attrs))
@@ -139,7 +142,9 @@ func (p *Order) AppendThrift(b []byte) []byte {
 		b = thrift.AppendList(b, thrift.TypeI32, len(v))
 		n = len(b)
 		b = thrift.Extend(b, 4*len(v))
-		thrift.PutI32s(b, n, v)
+		if !thrift.PutFewI32s(b, n, v) {
+			thrift.PutI32s(b, n, v)
+		}
 	}
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)

@@ -99,7 +99,7 @@ func BenchmarkGetBool(b *testing.B) {
 		}
 	}, func(buf []byte, list []bool) {
 		for i := range list {
-			list[i] = buf[i] == 1
+			list[i] = buf[i] != 0
 		}
 	})
 }

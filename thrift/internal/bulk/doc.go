@@ -29,8 +29,9 @@
 //
 // On the wire, a bool is a byte, 0 or 1. Implementations of Thrift differ about other values: the
 // Java and Go libraries of Apache Thrift read only 1 as true, and so does Kitex; the C++ and Python
-// libraries read everything but 0 as true. [GetBool] reads only 1 as true. It never stores a
-// byte other than 0 and 1: a Go bool with another representation is undefined.
+// libraries read everything but 0 as true. [GetBool] does as these, and so does the runtime for
+// fields. It never stores a byte other than 0 and 1: a Go bool with another representation is
+// undefined.
 package bulk
 
 // Few is the number of elements from which a list is converted by a kernel.

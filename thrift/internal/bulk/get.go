@@ -6,8 +6,7 @@ import (
 	"unsafe"
 )
 
-// GetBool reads len(dst) elements of 1 byte each from src. The byte 1 is true, all others are
-// false.
+// GetBool reads len(dst) elements of 1 byte each from src. The byte 0 is false, all others are true.
 func GetBool[E ~bool](dst []E, src []byte) {
 	getBool(*(*[]byte)(unsafe.Pointer(&dst)), src)
 }
@@ -18,7 +17,7 @@ func GetFewBool[E ~bool](dst []E, src []byte) bool {
 		return false
 	}
 	for i := range dst {
-		dst[i] = src[i] == 1
+		dst[i] = src[i] != 0
 	}
 	return true
 }

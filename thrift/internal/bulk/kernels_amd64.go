@@ -37,7 +37,7 @@ func convert(dst, src []byte, width uintptr) {
 	convertPlain(dst, src, width)
 }
 
-// convertBools sets each byte of dst to 1 if the byte of src is 1, and to 0 otherwise. dst and src
+// convertBools sets each byte of dst to 0 if the byte of src is 0, and to 1 otherwise. dst and src
 // have the same length. It is not inlined for the same reason as convert.
 //
 //go:noinline
@@ -55,7 +55,7 @@ func convertBools(dst, src []byte) {
 //go:noescape
 func shuffleAVX2(dst, src *byte, n int, order *[16]byte)
 
-// boolsAVX2 sets n bytes at dst to 1 where the byte at src is 1, and to 0 elsewhere. n is at least
+// boolsAVX2 sets n bytes at dst to 0 where the byte at src is 0, and to 1 elsewhere. n is at least
 // 32.
 //
 //go:noescape

@@ -83,20 +83,21 @@ TEXT ·boolsAVX2(SB), NOSPLIT, $0-24
 	MOVQ n+16(FP), CX             // CX: bytes that remain
 	VPCMPEQB Y0, Y0, Y0           // Y0: -1 in each byte
 	VPABSB Y0, Y0                 // Y0: 1 in each byte
+	VPXOR Y5, Y5, Y5              // Y5: 0 in each byte
 	LEAQ -32(DI)(CX*1), R8        // R8: where the last 32 bytes go
 	LEAQ -32(SI)(CX*1), R9        // R9: where the last 32 bytes come from
 	SUBQ $128, CX                 // CX: bytes that remain after a block of 128
 	JB   bools128done             // there is no such block
 
 bools128:
-	VPCMPEQB (SI), Y0, Y1         // -1 where a byte is 1, and 0 elsewhere
-	VPCMPEQB 32(SI), Y0, Y2
-	VPCMPEQB 64(SI), Y0, Y3
-	VPCMPEQB 96(SI), Y0, Y4
-	VPAND Y0, Y1, Y1              // 1 where a byte is 1, and 0 elsewhere
-	VPAND Y0, Y2, Y2
-	VPAND Y0, Y3, Y3
-	VPAND Y0, Y4, Y4
+	VPCMPEQB (SI), Y5, Y1         // -1 where a byte is 0, and 0 elsewhere
+	VPCMPEQB 32(SI), Y5, Y2
+	VPCMPEQB 64(SI), Y5, Y3
+	VPCMPEQB 96(SI), Y5, Y4
+	VPADDB Y0, Y1, Y1             // 0 where a byte is 0, and 1 elsewhere
+	VPADDB Y0, Y2, Y2
+	VPADDB Y0, Y3, Y3
+	VPADDB Y0, Y4, Y4
 	VMOVDQU Y1, (DI)              // store 128 bytes
 	VMOVDQU Y2, 32(DI)
 	VMOVDQU Y3, 64(DI)
@@ -111,8 +112,8 @@ bools128done:
 	JNC  bools32done              // the sum is negative: there is no such block
 
 bools32:
-	VPCMPEQB (SI), Y0, Y1         // -1 where a byte is 1, and 0 elsewhere
-	VPAND Y0, Y1, Y1              // 1 where a byte is 1, and 0 elsewhere
+	VPCMPEQB (SI), Y5, Y1         // -1 where a byte is 0, and 0 elsewhere
+	VPADDB Y0, Y1, Y1             // 0 where a byte is 0, and 1 elsewhere
 	VMOVDQU Y1, (DI)              // store 32 bytes
 	ADDQ $32, SI                  // go to the next block
 	ADDQ $32, DI
@@ -122,8 +123,8 @@ bools32:
 bools32done:
 	ADDQ $32, CX                  // CX: bytes that remain
 	JEQ  boolsdone                // none
-	VPCMPEQB (R9), Y0, Y1         // the last 32 bytes
-	VPAND Y0, Y1, Y1
+	VPCMPEQB (R9), Y5, Y1         // the last 32 bytes
+	VPADDB Y0, Y1, Y1
 	VMOVDQU Y1, (R8)
 
 boolsdone:

@@ -27,7 +27,7 @@ func convert(dst, src []byte, width uintptr) {
 	}
 }
 
-// convertBools sets each byte of dst to 1 if the byte of src is 1, and to 0 otherwise. dst and src
+// convertBools sets each byte of dst to 0 if the byte of src is 0, and to 1 otherwise. dst and src
 // have the same length. It is not inlined for the same reason as convert.
 //
 //go:noinline
@@ -57,7 +57,7 @@ func swap32NEON(dst, src *byte, n int)
 //go:noescape
 func swap64NEON(dst, src *byte, n int)
 
-// boolsNEON sets n bytes at dst to 1 where the byte at src is 1, and to 0 elsewhere. n is at least
+// boolsNEON sets n bytes at dst to 0 where the byte at src is 0, and to 1 elsewhere. n is at least
 // 16.
 //
 //go:noescape

@@ -143,6 +143,7 @@ TEXT ·boolsNEON(SB), NOSPLIT, $0-24
 	MOVD src+8(FP), R1                                // R1: where the next block comes from
 	MOVD n+16(FP), R2                                 // R2: bytes that remain
 	VMOVI $1, V4.B16                                  // V4: 1 in each byte
+	VMOVI $0, V5.B16                                  // V5: 0 in each byte
 	ADD  R2, R0, R3                                   // R3: the end of the destination
 	ADD  R2, R1, R4                                   // R4: the end of the source
 	SUBS $64, R2, R2                                  // R2: bytes that remain after a block of 64
@@ -150,14 +151,14 @@ TEXT ·boolsNEON(SB), NOSPLIT, $0-24
 
 bools64:
 	VLD1.P 64(R1), [V0.B16, V1.B16, V2.B16, V3.B16]   // load 64 bytes and go to the next block
-	VCMEQ V4.B16, V0.B16, V0.B16                      // -1 where a byte is 1, and 0 elsewhere
-	VAND V4.B16, V0.B16, V0.B16                       // 1 where a byte is 1, and 0 elsewhere
-	VCMEQ V4.B16, V1.B16, V1.B16
-	VAND V4.B16, V1.B16, V1.B16
-	VCMEQ V4.B16, V2.B16, V2.B16
-	VAND V4.B16, V2.B16, V2.B16
-	VCMEQ V4.B16, V3.B16, V3.B16
-	VAND V4.B16, V3.B16, V3.B16
+	VCMEQ V5.B16, V0.B16, V0.B16                      // -1 where a byte is 0, and 0 elsewhere
+	VADD V4.B16, V0.B16, V0.B16                       // 0 where a byte is 0, and 1 elsewhere
+	VCMEQ V5.B16, V1.B16, V1.B16
+	VADD V4.B16, V1.B16, V1.B16
+	VCMEQ V5.B16, V2.B16, V2.B16
+	VADD V4.B16, V2.B16, V2.B16
+	VCMEQ V5.B16, V3.B16, V3.B16
+	VADD V4.B16, V3.B16, V3.B16
 	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R0)   // store them and go to the next block
 	SUBS $64, R2, R2                                  // is there another one?
 	BHS  bools64                                      // yes, if that did not borrow
@@ -168,8 +169,8 @@ bools64done:
 
 bools16:
 	VLD1.P 16(R1), [V0.B16]                           // load 16 bytes and go to the next block
-	VCMEQ V4.B16, V0.B16, V0.B16                      // -1 where a byte is 1, and 0 elsewhere
-	VAND V4.B16, V0.B16, V0.B16                       // 1 where a byte is 1, and 0 elsewhere
+	VCMEQ V5.B16, V0.B16, V0.B16                      // -1 where a byte is 0, and 0 elsewhere
+	VADD V4.B16, V0.B16, V0.B16                       // 0 where a byte is 0, and 1 elsewhere
 	VST1.P [V0.B16], 16(R0)                           // store them and go to the next block
 	SUBS $16, R2, R2                                  // is there another one?
 	BHS  bools16                                      // yes, if that did not borrow
@@ -180,8 +181,8 @@ bools16done:
 	SUB  $16, R3, R3                                  // R3: where the last 16 bytes go
 	SUB  $16, R4, R4                                  // R4: where the last 16 bytes come from
 	VLD1 (R4), [V0.B16]                               // convert them
-	VCMEQ V4.B16, V0.B16, V0.B16
-	VAND V4.B16, V0.B16, V0.B16
+	VCMEQ V5.B16, V0.B16, V0.B16
+	VADD V4.B16, V0.B16, V0.B16
 	VST1 [V0.B16], (R3)
 
 boolsdone:

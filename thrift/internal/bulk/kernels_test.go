@@ -33,9 +33,9 @@ type kernel struct {
 func kernels() []kernel {
 	all := []kernel{{"bool", 1, convertBools, func(dst, src []byte) {
 		for i, b := range src {
-			dst[i] = 0
-			if b == 1 {
-				dst[i] = 1
+			dst[i] = 1
+			if b == 0 {
+				dst[i] = 0
 			}
 		}
 	}}}
@@ -155,14 +155,14 @@ func TestLongListsEqualThePlainLoop(t *testing.T) {
 	})
 }
 
-func TestEveryByteOtherThanOneIsFalse(t *testing.T) {
+func TestEveryByteOtherThanZeroIsTrue(t *testing.T) {
 	eachImplementation(t, func(t *testing.T) {
 		for b := range 256 {
 			for n := 0; n <= 100; n++ {
 				src := bytes.Repeat([]byte{byte(b)}, n)
 				want := make([]byte, n)
-				if b == 1 {
-					copy(want, src)
+				if b != 0 {
+					want = bytes.Repeat([]byte{1}, n)
 				}
 				got := bytes.Repeat([]byte{0xa5}, n)
 				getBool(got, src)

@@ -41,7 +41,7 @@ func lists() map[string]tester {
 					dst[0] = 1
 				}
 			},
-			func(src []byte) bool { return src[0] == 1 }},
+			func(src []byte) bool { return src[0] != 0 }},
 		"i8": list[int8]{"i8", PutI8[int8], GetI8[int8], nil, nil,
 			func(dst []byte, v int8) { dst[0] = byte(v) },
 			func(src []byte) int8 { return int8(src[0]) }},
@@ -93,7 +93,7 @@ func (l list[E]) samples(n int) (wire []byte, elements []E) {
 	wire, elements = numbers(n*w), make([]E, n)
 	for i := range elements {
 		elements[i] = l.getOne(wire[i*w:])
-		l.putOne(wire[i*w:], elements[i]) // bytes that are no bools become false
+		l.putOne(wire[i*w:], elements[i]) // bytes that are no bools become true
 	}
 	return wire, elements
 }

@@ -78,7 +78,7 @@ func swap64(dst, src []byte) {
 	}
 }
 
-// convertBoolsPlain sets each byte of dst to 1 if the byte of src is 1, and to 0 otherwise. dst and
+// convertBoolsPlain sets each byte of dst to 0 if the byte of src is 0, and to 1 otherwise. dst and
 // src have the same length.
 func convertBoolsPlain(dst, src []byte) {
 	const (
@@ -86,17 +86,17 @@ func convertBoolsPlain(dst, src []byte) {
 		rest = 0x7f7f7f7f7f7f7f7f // all bits of each byte but the highest
 	)
 	for len(src) >= 8 && len(dst) >= 8 {
-		w := binary.LittleEndian.Uint64(src) ^ ones // a byte is 0 where src has 1
+		w := binary.LittleEndian.Uint64(src)
 		// The highest bit of a byte of w becomes 1 unless the byte is 0: by the carry of its
 		// other bits, which does not reach the next byte, or because it is set in w.
 		w |= w&rest + rest
-		binary.LittleEndian.PutUint64(dst, ^w>>7&ones)
+		binary.LittleEndian.PutUint64(dst, w>>7&ones)
 		dst, src = dst[8:], src[8:]
 	}
 	for i := range min(len(dst), len(src)) {
-		dst[i] = 0
-		if src[i] == 1 {
-			dst[i] = 1
+		dst[i] = 1
+		if src[i] == 0 {
+			dst[i] = 0
 		}
 	}
 }
