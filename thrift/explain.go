@@ -23,8 +23,11 @@ type walker struct {
 func (r *Reader) explain(b []byte, off, code int, v Struct, walk func(w *walker, off, depth int) int) error {
 	w := walker{b: b, at: r.at, where: off}
 	depth := MaxDepth
-	if r.at >= 0 {
-		depth++ // Generated code has found the error, so the walk must not stop because of the depth.
+	if r.at >= 0 || code != CodeDeep {
+		// The depth is not why reading ended, so the walk must not stop because of it.
+		// Containers of declared fields do not count when they are read; a declaration has
+		// at most 100 in each other.
+		depth = 128 * MaxDepth
 	}
 	walk(&w, off, depth)
 	e := &Error{Code: code, Offset: w.where, Path: strings.TrimPrefix(w.path, ".")}

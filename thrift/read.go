@@ -175,9 +175,16 @@ func Resize[T any](r *Reader, to *[]T, n, off, next int) (int, int) {
 // perEntry is about the size of an entry of a map, without its key and its value.
 const perEntry = 16
 
+// clearsOfMaps is how many maps with entries are cleared for a message. That takes as long as the
+// map once was large, so a field that is repeated must not do it again and again.
+const clearsOfMaps = 16
+
 // MakeMap returns m without entries, or a new map with room for n entries if m is nil. If n is 0
 // too, it returns nil: a map is not allocated for nothing, and generated code for optional fields
 // makes one. next is the offset of the first entry; MakeMap returns it, or a code.
+//
+// Before generated code reads into an old element of a list, it must set maps of the element to nil
+// for the same reason for which MakeMap clears few maps: the field of the list may be repeated.
 func MakeMap[K comparable, V any](r *Reader, m map[K]V, n, off, next int) (map[K]V, int) {
 	var k K
 	var v V
@@ -187,7 +194,12 @@ func MakeMap[K comparable, V any](r *Reader, m map[K]V, n, off, next int) (map[K
 	if m == nil && n > 0 {
 		return make(map[K]V, n), next
 	}
-	clear(m)
+	if len(m) > 0 {
+		if r.clears++; r.clears > clearsOfMaps {
+			return make(map[K]V, n), next
+		}
+		clear(m)
+	}
 	return m, next
 }
 

@@ -47,21 +47,29 @@ type Reader struct {
 	// Owned by the functions that read.
 
 	chunk  []byte   // the free part of the current allocation
+	lists  []byte   // the same for lists of numbers, if the caller uses Recycle
 	texts  []string // the same for lists of strings
-	whole  []byte   // the allocation that Recycle makes free
-	used   int      // bytes taken since Recycle
 	taken  int      // bytes taken since Begin
 	size   int      // of the message
 	budget int      // bytes that values may still take
 	at     int      // where the value is that a code is about, or -1
+	clears int      // maps that were cleared since Begin
+	again  bool     // Recycle was called
+	whole  []byte   // the allocation that Recycle makes free
+	used   int      // bytes of strings and binaries since Recycle
+	idle   int      // how often in a row whole was much too large
 }
 
 // Read reads the struct at b[off:] into v and returns the offset after it. Errors are of type
 // *Error; v is then incomplete. Fields that the input does not have keep their values, and slices
-// and maps of v are used again.
+// and maps of v are used again. If off is a code, as ReadMessage returns it, Read returns its error.
 func (r *Reader) Read(b []byte, off int, v Struct) (int, error) {
+	if off < 0 {
+		return 0, Err(off, 0)
+	}
 	r.Begin(len(b) - off)
 	next := v.ReadThrift(r, b, off, MaxDepth)
+	r.release()
 	if next < 0 {
 		return off, r.explain(b, off, next, v, (*walker).binaryFields)
 	}
@@ -70,21 +78,50 @@ func (r *Reader) Read(b []byte, off int, v Struct) (int, error) {
 
 // ReadCompact is Read for the Compact protocol.
 func (r *Reader) ReadCompact(b []byte, off int, v CompactStruct) (int, error) {
+	if off < 0 {
+		return 0, Err(off, 0)
+	}
 	r.Begin(len(b) - off)
 	next := v.ReadCompact(r, b, off, MaxDepth)
+	r.release()
 	if next < 0 {
 		return off, r.explain(b, off, next, v, (*walker).compactFields)
 	}
 	return next, nil
 }
 
-// Recycle makes the memory free in which the values lie that were read before, for those that are
-// read next. None of these values may be used any more, unless Memory was MemorySeparate.
+// Limits of the memory that a Reader keeps for Recycle.
+const (
+	idleFrom  = 64 << 10 // smaller allocations are always kept
+	idleTimes = 16       // messages that need less than a quarter, until the allocation is given up
+)
+
+// Recycle makes the memory free in which the strings and binaries lie that were read before, for
+// those that are read next. None of these may be used any more, unless Memory was MemorySeparate.
+// Lists keep their memory: a value that is read into again uses them again.
+//
+// From the first call on, the Reader keeps memory, about as much as the largest of the latest
+// messages needed.
 func (r *Reader) Recycle() {
-	if r.used > len(r.whole) {
-		r.whole = alignedBytes(r.used)
+	switch r.again = true; {
+	case r.used > len(r.whole):
+		r.whole, r.idle = alignedBytes(r.used+r.used/8), 0
+	case r.used >= len(r.whole)/4 || len(r.whole) <= idleFrom:
+		r.idle = 0
+	default:
+		if r.idle++; r.idle == idleTimes {
+			r.whole, r.idle = alignedBytes(2*r.used), 0
+		}
 	}
 	r.chunk, r.used = r.whole, 0
+}
+
+// release lets go of memory that values of the message share, unless there is Recycle: memory has
+// values of one message only.
+func (r *Reader) release() {
+	if !r.again {
+		r.chunk, r.texts = nil, nil
+	}
 }
 
 var readers = sync.Pool{New: func() any { return new(Reader) }}
@@ -115,7 +152,8 @@ func (r *Reader) Begin(size int) {
 	if r.budget == 0 {
 		r.budget = memoryFloor + memoryOfByte*min(size, (math.MaxInt-memoryFloor)/memoryOfByte)
 	}
-	r.Left, r.at, r.taken, r.size = 0, -1, 0, size
+	r.Left, r.at, r.taken, r.size, r.clears = 0, -1, 0, size, 0
+	r.release()
 }
 
 // Refuses reports whether no further struct may be read, because depth is not positive or the
@@ -157,25 +195,23 @@ const (
 	maxShare  = 256  // of a value in it
 )
 
-// take returns n bytes, zero or not, whose address is a multiple of align. left is how much of the
-// input is left, beginning with this value; one byte of it needs at most factor bytes.
+// take returns n bytes of chunk, zero or not, whose address is a multiple of align. left is how much
+// of the input is left, beginning with this value; one byte of it needs at most factor bytes.
 //
 // The unused end of a chunk is smaller than the value that did not fit into it. Therefore all chunks
 // but the last one take at most twice the size of the values in them. The last one is not larger
 // than the rest of the input could need.
-func (r *Reader) take(n, left, factor, align int) []byte {
-	pad := -int(uintptr(unsafe.Pointer(unsafe.SliceData(r.chunk)))) & (align - 1)
-	if pad+n > len(r.chunk) {
+func (r *Reader) take(chunk *[]byte, n, left, factor, align int) []byte {
+	pad := -int(uintptr(unsafe.Pointer(unsafe.SliceData(*chunk)))) & (align - 1)
+	if pad+n > len(*chunk) {
 		if n > maxShare && r.Left <= 1 {
-			r.used += n + 8
 			return alignedBytes(n)
 		}
-		r.chunk = alignedBytes(max(n, min(r.expect(n, left), left*factor)))
+		*chunk = alignedBytes(max(n, min(r.expect(n, left), left*factor)))
 		pad = 0
 	}
-	p := r.chunk[pad : pad+n : pad+n]
-	r.chunk = r.chunk[pad+n:]
-	r.used += pad + n
+	p := (*chunk)[pad : pad+n : pad+n]
+	*chunk = (*chunk)[pad+n:]
 	r.taken += pad + n
 	return p
 }
@@ -211,8 +247,9 @@ func (r *Reader) bytes(b []byte, from, to int) []byte {
 	case MemorySeparate:
 		return append(make([]byte, 0, to-from), b[from:to]...)
 	}
-	p := r.take(to-from, len(b)-from, 1, 1)
+	p := r.take(&r.chunk, to-from, len(b)-from, 1, 1)
 	copy(p, b[from:to])
+	r.used += len(p)
 	return p
 }
 
@@ -241,7 +278,11 @@ func numbers[T any](r *Reader, list []T, n, left, factor int) []T {
 		return make([]T, n)
 	}
 	var zero T
-	p := r.take(n*int(unsafe.Sizeof(zero)), left, factor, int(unsafe.Alignof(zero)))
+	chunk := &r.chunk
+	if r.again { // The list may be used again after Recycle has made chunk free.
+		chunk = &r.lists
+	}
+	p := r.take(chunk, n*int(unsafe.Sizeof(zero)), left, factor, int(unsafe.Alignof(zero)))
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(p))), n)
 }
 

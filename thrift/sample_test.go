@@ -220,6 +220,7 @@ func (p *Order) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 			outer := r.Left
 			for i := 0; off >= 0 && i < len(p.Lines); i++ {
 				if i < old {
+					p.Lines[i].Attrs, p.Lines[i].States = nil, nil
 					p.Lines[i].Reset()
 				}
 				r.Left = len(p.Lines) - i
@@ -377,6 +378,7 @@ func (p *Order) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 			outer := r.Left
 			for i := 0; off >= 0 && i < len(p.Lines); i++ {
 				if i < old {
+					p.Lines[i].Attrs, p.Lines[i].States = nil, nil
 					p.Lines[i].Reset()
 				}
 				r.Left = len(p.Lines) - i

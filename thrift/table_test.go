@@ -121,6 +121,31 @@ func TestEqualIgnoresOrderOfSetsAndNil(t *testing.T) {
 	}
 }
 
+// Sets in sets have no order either, and both zeros are equal.
+func TestEqualIgnoresOrderOfNestedSets(t *testing.T) {
+	type sets struct {
+		Inner   [][]int64
+		Doubles []float64
+	}
+	set := thrift.TypeInfo{Wire: thrift.TypeSet, Size: thrift.SizeOfList, Elem: &thrift.InfoI64, New: thrift.NewOf[int64]}
+	table := thrift.Table{Structs: []thrift.StructInfo{{
+		Name: "sets", Size: unsafe.Sizeof(sets{}), New: thrift.NewOf[sets],
+		Fields: []thrift.FieldInfo{
+			{Name: "inner", ID: 1, Offset: unsafe.Offsetof(sets{}.Inner), Type: &thrift.TypeInfo{
+				Wire: thrift.TypeSet, Size: thrift.SizeOfList, Elem: &set, New: thrift.NewOf[[]int64]}},
+			{Name: "doubles", ID: 2, Offset: unsafe.Offsetof(sets{}.Doubles), Type: &thrift.TypeInfo{
+				Wire: thrift.TypeSet, Size: thrift.SizeOfList, Elem: &thrift.InfoDouble, New: thrift.NewOf[float64]}},
+		},
+	}}}
+	equal := func(x, y sets) bool { return table.Equal(unsafe.Pointer(&x), unsafe.Pointer(&y), 0) }
+	if !equal(sets{[][]int64{{1, 2}, {3}}, []float64{0, 1}}, sets{[][]int64{{3}, {2, 1}}, []float64{1, math.Copysign(0, -1)}}) {
+		t.Error("the order of a set in a set is compared, or the sign of zero")
+	}
+	if equal(sets{Inner: [][]int64{{1, 2}, {3}}}, sets{Inner: [][]int64{{3}, {2, 2}}}) {
+		t.Error("different sets are equal")
+	}
+}
+
 func TestCopySharesNoMemory(t *testing.T) {
 	for what, change := range changes {
 		p := full()

@@ -67,11 +67,11 @@ func (t *Table) equalList(x, y *header, ti *TypeInfo) bool {
 	return true
 }
 
-// sortedTexts returns the elements of a set as String writes them, in the order of their text.
+// sortedTexts returns the texts of the elements of a set in order. Equal elements have the same text.
 func (t *Table) sortedTexts(h *header, ti *TypeInfo) []string {
 	texts, size := make([]string, h.len), t.sizeOf(ti.Elem)
 	for i := range texts {
-		texts[i] = string(t.appendText(nil, h.elem(i, size), ti.Elem))
+		texts[i] = string(t.appendText(nil, h.elem(i, size), ti.Elem, true))
 	}
 	slices.Sort(texts)
 	return texts
@@ -183,10 +183,12 @@ func (t *Table) String(p unsafe.Pointer, index int) string {
 	if p == nil {
 		return t.Structs[index].Name + "(nil)"
 	}
-	return string(t.appendStruct(nil, p, index))
+	return string(t.appendStruct(nil, p, index, false))
 }
 
-func (t *Table) appendStruct(b []byte, p unsafe.Pointer, index int) []byte {
+// appendStruct appends the text of a struct. If same is true, equal values have the same text: sets
+// are sorted, and zero has no sign.
+func (t *Table) appendStruct(b []byte, p unsafe.Pointer, index int, same bool) []byte {
 	s := &t.Structs[index]
 	b = append(append(b, s.Name...), '{')
 	sep := ""
@@ -197,7 +199,7 @@ func (t *Table) appendStruct(b []byte, p unsafe.Pointer, index int) []byte {
 			continue
 		}
 		b = append(append(append(b, sep...), f.Name...), ": "...)
-		b = t.appendText(b, f.value(at), f.Type)
+		b = t.appendText(b, f.value(at), f.Type, same)
 		sep = ", "
 	}
 	if s.HasUnknown {
@@ -209,7 +211,7 @@ func (t *Table) appendStruct(b []byte, p unsafe.Pointer, index int) []byte {
 	return append(b, '}')
 }
 
-func (t *Table) appendText(b []byte, p unsafe.Pointer, ti *TypeInfo) []byte {
+func (t *Table) appendText(b []byte, p unsafe.Pointer, ti *TypeInfo, same bool) []byte {
 	switch ti.Wire {
 	case TypeBool:
 		return strconv.AppendBool(b, *(*bool)(p))
@@ -225,7 +227,11 @@ func (t *Table) appendText(b []byte, p unsafe.Pointer, ti *TypeInfo) []byte {
 	case TypeI64:
 		return strconv.AppendInt(b, *(*int64)(p), 10)
 	case TypeDouble:
-		return strconv.AppendFloat(b, *(*float64)(p), 'g', -1, 64)
+		v := *(*float64)(p)
+		if same && v == 0 {
+			v = 0 // not -0
+		}
+		return strconv.AppendFloat(b, v, 'g', -1, 64)
 	case TypeUUID:
 		return appendUUIDText(b, *(*UUID)(p))
 	case TypeString:
@@ -234,17 +240,20 @@ func (t *Table) appendText(b []byte, p unsafe.Pointer, ti *TypeInfo) []byte {
 		}
 		return strconv.AppendQuote(b, *(*string)(p))
 	case TypeStruct:
-		return ti.table(t).appendStruct(b, p, ti.Struct)
+		return ti.table(t).appendStruct(b, p, ti.Struct, same)
 	case TypeMap:
-		return t.appendMapText(b, ti.Map(p), ti)
+		return t.appendMapText(b, ti.Map(p), ti, same)
 	}
 	h, size := (*header)(p), t.sizeOf(ti.Elem)
 	b = append(b, '[')
+	if same && ti.Wire == TypeSet {
+		return append(appendJoined(b, t.sortedTexts(h, ti)), ']')
+	}
 	for i := range h.len {
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		b = t.appendText(b, h.elem(i, size), ti.Elem)
+		b = t.appendText(b, h.elem(i, size), ti.Elem, same)
 	}
 	return append(b, ']')
 }
@@ -259,20 +268,23 @@ func appendUUIDText(b []byte, v UUID) []byte {
 	return b
 }
 
-func (t *Table) appendMapText(b []byte, m MapAccess, ti *TypeInfo) []byte {
+func (t *Table) appendMapText(b []byte, m MapAccess, ti *TypeInfo, same bool) []byte {
 	entries := make([]string, 0, m.length())
 	m.each(func(k, v unsafe.Pointer) bool {
-		e := append(t.appendText(nil, k, ti.Key), ": "...)
-		entries = append(entries, string(t.appendText(e, v, ti.Elem)))
+		e := append(t.appendText(nil, k, ti.Key, same), ": "...)
+		entries = append(entries, string(t.appendText(e, v, ti.Elem, same)))
 		return true
 	})
 	slices.Sort(entries)
-	b = append(b, '{')
-	for i, e := range entries {
+	return append(appendJoined(append(b, '{'), entries), '}')
+}
+
+func appendJoined(b []byte, texts []string) []byte {
+	for i, text := range texts {
 		if i > 0 {
 			b = append(b, ", "...)
 		}
-		b = append(b, e...)
+		b = append(b, text...)
 	}
-	return append(b, '}')
+	return b
 }

@@ -18,7 +18,8 @@ const (
 	TypeUUID   = 16
 )
 
-// MaxDepth is how deep structs and containers may be nested in a message.
+// MaxDepth is how deep structs and containers may be nested in a message. Containers of declared
+// fields need no level, as their declaration bounds them, unless they contain structs.
 const MaxDepth = 64
 
 // Opt is an optional scalar: a value and whether it is set. An Opt that is not set is not
