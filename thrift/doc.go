@@ -1,5 +1,5 @@
 // Package thrift is the runtime of generated Thrift code: the Binary and Compact protocols,
-// messages, and errors.
+// messages, errors, and JSON.
 //
 // [Unmarshal] and [Reader] read structs, [Append] and [Write] write them. Most other functions are
 // meant for generated code.
@@ -40,8 +40,11 @@
 // input, which is why [Reader].MaxMemory limits them.
 //
 // Strings of one message share allocations by default: [Memory] has the alternatives. A value that
-// is read into again keeps its slices and maps, so reading allocates little or nothing. A Reader
-// keeps the last allocation that it has made.
+// is read into again keeps its slices and maps, so reading allocates little, and with
+// [Reader.Recycle] nothing. Without Recycle, a Reader keeps no memory between messages.
+//
+// A bool is false if its byte is 0, and true otherwise. If a field occurs twice in a message, the
+// last value counts; structs are read into each other.
 //
 // # Values
 //
@@ -49,6 +52,11 @@
 // if they are nil. A set is a slice; [Distinct] tells whether it is a set. Values of enums are
 // int32; unknown values are kept. [Unknown] holds fields that a struct does not declare, if the
 // generator was asked to keep them.
+//
+// # JSON
+//
+// Types for which the generator was asked for JSON have the methods of [JSONStruct]: AppendJSON and
+// ReadJSON. [JSON] documents what is written and read. It is not Thrift's JSON protocol.
 //
 // # Concurrency
 //

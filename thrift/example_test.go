@@ -87,3 +87,22 @@ func ExampleTable() {
 	// Output:
 	// true [x y]
 }
+
+// Structs are written as JSON and read from it. Integers of 64 bits can be strings, for JavaScript.
+func ExampleJSON() {
+	order := &Order{ID: 1 << 60, Name: thrift.Some("tea"), Status: thrift.Some[Status](1)}
+	b, err := order.AppendJSON(nil, thrift.JSON{I64Strings: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(string(b[:65]))
+	var r thrift.Reader
+	var got Order
+	fmt.Println(got.ReadJSON(&r, b), got.Equal(order))
+	fmt.Println(got.ReadJSON(&r, []byte(`{"id": 2, "lines": [{"id": "3", "quantity": "many"}]}`)))
+	// Output:
+	// {"id":"1152921504606846976","paid":false,"small":0,"medium":0,"ke
+	// <nil> true
+	// thrift: JSON: field lines[0].quantity: expected an integer, found a string, at byte 44
+}

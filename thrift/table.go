@@ -6,8 +6,29 @@ import (
 	"unsafe"
 )
 
-// Table describes structs, for methods that are not worth code of their own: String, Equal and
-// Copy. It is data that the compiler lays out; nothing runs at the start of a program.
+// Table describes structs, for methods that are not worth code of their own: String, Equal, Copy and
+// JSON. It is data that the compiler lays out; nothing runs at the start of a program.
+//
+// Generated code has one table for each IDL file. A struct at place 3 in the table named tableOfShop
+// has these methods:
+//
+//	func (p *Order) ThriftTable() (*thrift.Table, int) { return &tableOfShop, 3 }
+//	func (p *Order) String() string { return tableOfShop.String(unsafe.Pointer(p), 3) }
+//	func (p *Order) Equal(q *Order) bool { return tableOfShop.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 3) }
+//	func (p *Order) Copy() *Order // if p is nil, nil; otherwise new(Order), into which Table.Copy copies
+//
+// and, with the option for JSON:
+//
+//	func (p *Order) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+//		return tableOfShop.AppendJSON(b, unsafe.Pointer(p), 3, o)
+//	}
+//	func (p *Order) ReadJSON(r *thrift.Reader, b []byte) error {
+//		return tableOfShop.ReadJSON(r, b, unsafe.Pointer(p), 3)
+//	}
+//	func (p *Order) MarshalJSON() ([]byte, error) {
+//		return tableOfShop.AppendJSON(nil, unsafe.Pointer(p), 3, thrift.JSON{})
+//	}
+//	func (p *Order) UnmarshalJSON(b []byte) error { return tableOfShop.FromJSON(b, unsafe.Pointer(p), 3) }
 type Table struct {
 	Structs []StructInfo
 }
@@ -28,6 +49,11 @@ type StructInfo struct {
 	// HasUnknown says that the struct has a field of type Unknown at offset Unknown.
 	HasUnknown bool
 	Unknown    uintptr
+	// Union says that exactly one field must be there when JSON is read.
+	Union bool
+	// Reset, if not nil, is called before JSON is read into a new struct, and before it is read
+	// into a union: ResetOf[T]. Structs that have default values need it, and so do unions.
+	Reset func(p unsafe.Pointer)
 }
 
 // FieldKind says when a field is absent.
@@ -47,6 +73,8 @@ type FieldInfo struct {
 	Kind   FieldKind
 	Offset uintptr
 	Type   *TypeInfo
+	// Required says that the field must be there when JSON is read.
+	Required bool
 }
 
 // TypeInfo describes the type of a value.
@@ -54,8 +82,16 @@ type TypeInfo struct {
 	Wire   byte
 	Binary bool    // A string that is a []byte in Go.
 	Size   uintptr // The size in Go, unless the type is a struct.
-	// Enum returns the text of a value, if the type is an enum.
-	Enum func(v int32) string
+	// Base64 says that a string in Go is a binary on the wire, as keys of maps are.
+	Base64 bool
+	// Enum returns the text of a value, if the type is an enum: its name, or its number if it
+	// has none. Parse is the inverse for JSON, which accepts texts of numbers too:
+	//
+	//	func(text string) (int32, error) { v, err := ParseStatus(text); return int32(v), err }
+	//
+	// The text is valid only until Parse returns.
+	Enum  func(v int32) string
+	Parse func(text string) (int32, error)
 	// Elem is the type of the elements of a list or set, or of the values of a map; Key is the
 	// type of its keys.
 	Key, Elem *TypeInfo
@@ -81,6 +117,9 @@ var (
 	InfoString = TypeInfo{Wire: TypeString, Size: unsafe.Sizeof("")}
 	InfoBinary = TypeInfo{Wire: TypeString, Binary: true, Size: unsafe.Sizeof([]byte(nil))}
 
+	// InfoBinaryKey is a binary that is a key of a map, and therefore a string in Go.
+	InfoBinaryKey = TypeInfo{Wire: TypeString, Base64: true, Size: unsafe.Sizeof("")}
+
 	InfoI64s      = TypeInfo{Wire: TypeList, Size: SizeOfList, Elem: &InfoI64, New: NewOf[int64]}
 	InfoStrings   = TypeInfo{Wire: TypeList, Size: SizeOfList, Elem: &InfoString, New: NewOf[string]}
 	InfoStringSet = TypeInfo{Wire: TypeSet, Size: SizeOfList, Elem: &InfoString, New: NewOf[string]}
@@ -95,6 +134,14 @@ const (
 
 // NewOf makes n values of type T and returns the address of the first one.
 func NewOf[T any](n int) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(make([]T, n))) }
+
+// ResetOf resets the value at p.
+func ResetOf[T any, P interface {
+	*T
+	Reset()
+}](p unsafe.Pointer) {
+	P(p).Reset()
+}
 
 // MapAccess is a map whose type is not known.
 type MapAccess interface {

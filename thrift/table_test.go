@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"reflect"
+	"strconv"
 	"testing"
 	"unsafe"
 
@@ -18,11 +19,22 @@ func (s Status) String() string {
 	return fmt.Sprint(int32(s))
 }
 
+func ParseStatus(text string) (Status, error) {
+	switch text {
+	case "NEW":
+		return 0, nil
+	case "PAID":
+		return 1, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 32)
+	return Status(n), err
+}
+
 // tableOfOrder and the methods below look like generated code.
 var tableOfOrder = thrift.Table{Structs: []thrift.StructInfo{{
 	Name: "Order", Size: unsafe.Sizeof(Order{}), New: thrift.NewOf[Order], HasUnknown: true, Unknown: unsafe.Offsetof(Order{}.unknown),
 	Fields: []thrift.FieldInfo{
-		{Name: "id", ID: 1, Offset: unsafe.Offsetof(Order{}.ID), Type: &thrift.InfoI64},
+		{Name: "id", ID: 1, Required: true, Offset: unsafe.Offsetof(Order{}.ID), Type: &thrift.InfoI64},
 		{Name: "paid", ID: 2, Offset: unsafe.Offsetof(Order{}.Paid), Type: &thrift.InfoBool},
 		{Name: "small", ID: 3, Offset: unsafe.Offsetof(Order{}.Small), Type: &thrift.InfoI8},
 		{Name: "medium", ID: 4, Offset: unsafe.Offsetof(Order{}.Medium), Type: &thrift.InfoI16},
@@ -46,7 +58,11 @@ var tableOfOrder = thrift.Table{Structs: []thrift.StructInfo{{
 
 var (
 	infoOrder  = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 0}
-	infoStatus = thrift.TypeInfo{Wire: thrift.TypeI32, Size: 4, Enum: func(v int32) string { return Status(v).String() }}
+	infoStatus = thrift.TypeInfo{
+		Wire: thrift.TypeI32, Size: 4,
+		Enum:  func(v int32) string { return Status(v).String() },
+		Parse: func(text string) (int32, error) { v, err := ParseStatus(text); return int32(v), err },
+	}
 )
 
 func (p *Order) ThriftTable() (*thrift.Table, int) { return &tableOfOrder, 0 }
@@ -65,6 +81,22 @@ func (p *Order) Copy() *Order {
 }
 
 func (p *Order) String() string { return tableOfOrder.String(unsafe.Pointer(p), 0) }
+
+var _ thrift.JSONStruct = (*Order)(nil)
+
+func (p *Order) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+	return tableOfOrder.AppendJSON(b, unsafe.Pointer(p), 0, o)
+}
+
+func (p *Order) ReadJSON(r *thrift.Reader, b []byte) error {
+	return tableOfOrder.ReadJSON(r, b, unsafe.Pointer(p), 0)
+}
+
+func (p *Order) MarshalJSON() ([]byte, error) {
+	return tableOfOrder.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+}
+
+func (p *Order) UnmarshalJSON(b []byte) error { return tableOfOrder.FromJSON(b, unsafe.Pointer(p), 0) }
 
 // changes each make one difference to the result of full.
 var changes = map[string]func(p *Order){

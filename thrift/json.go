@@ -1,0 +1,155 @@
+package thrift
+
+import (
+	"strconv"
+	"strings"
+	"sync"
+	"unsafe"
+
+	"github.com/slipstream-go/slipstream"
+)
+
+// JSON says how structs are written as JSON. The zero value is ready for use.
+//
+// This is not the JSON protocol of Apache Thrift, which has IDs and types of fields in place of
+// names. The mapping is:
+//
+//	bool            true, false
+//	i8, i16, i32    a number without fraction and exponent
+//	i64             the same, or a string with it (I64Strings). Both are read.
+//	double          a number; "NaN", "Infinity" and "-Infinity" are strings
+//	string          a string. Bytes that are not UTF-8 are written as U+FFFD, each of them.
+//	binary          a string in base64, with padding (RFC 4648, section 4)
+//	uuid            a string such as "01234567-89ab-cdef-0123-456789abcdef"
+//	enum            a string with the name, or a number if the value has no name. Both are read.
+//	struct, union   an object with the names of fields. Fields that are absent have no member.
+//	list, set       an array
+//	map             an object, if keys are strings, binaries, integers, enums, bools or uuids. The names
+//	                of members are keys as above; numbers and bools are in quotes. Maps with
+//	                other keys are arrays of arrays with a key and a value.
+//
+// Containers and binaries that are nil are written as empty, unless they are optional. Unknown fields
+// are not written.
+//
+// When JSON is read, members with other names are skipped, and those with the value null are as if
+// they were not there. A member that occurs twice has the last value. A required field that is
+// missing, a union without exactly one field, a number that does not fit into its type, a
+// string that is not valid Unicode and everything that RFC 8259 does not allow are errors.
+type JSON struct {
+	// I64Strings writes values of type i64 as strings. In JavaScript, numbers are exact only up
+	// to 2^53.
+	I64Strings bool
+	// SortedKeys writes maps in the order of the text of their keys, so that equal maps are
+	// the same text. Otherwise the order is that in which Go ranges over them.
+	SortedKeys bool
+}
+
+// JSONStruct is a Struct that can be written as JSON and read from it. Generated types also
+// implement json.Marshaler and json.Unmarshaler.
+type JSONStruct interface {
+	// AppendJSON appends the struct to b. The error says where values are nested deeper than
+	// MaxDepth.
+	AppendJSON(b []byte, o JSON) ([]byte, error)
+	// ReadJSON reads the struct from b, which has nothing else. Fields that b does not have
+	// keep their values. Errors are of type *JSONError; the struct is then incomplete.
+	ReadJSON(r *Reader, b []byte) error
+}
+
+// JSONError says why a value cannot be written as JSON or why a text is not the JSON of a struct.
+type JSONError struct {
+	// Offset is where in the text that was read the mistake is.
+	Offset int
+	// Path leads from the struct to the value: lines[0].quantity, attrs["key"]. In a map that is
+	// an array, the entry at index 0 has [0].key and [0].value. It is empty if the struct
+	// itself is wrong.
+	Path string
+	// Problem says what was expected, or what is wrong.
+	Problem string
+}
+
+// Error returns the problem, and where it is.
+func (e *JSONError) Error() string {
+	var s strings.Builder
+	s.WriteString("thrift: JSON: ")
+	if e.Path != "" {
+		s.WriteString("field " + e.Path + ": ")
+	}
+	s.WriteString(e.Problem)
+	s.WriteString(", at byte " + strconv.Itoa(e.Offset))
+	return s.String()
+}
+
+// DeliveryOutcome returns [slipstream.Executed] for the same reason as that of [Error].
+func (e *JSONError) DeliveryOutcome() slipstream.Outcome { return slipstream.Executed }
+
+// in adds a step to the beginning of the path.
+func (e *JSONError) in(step string) { e.Path = step + e.Path }
+
+const tooDeep = "values are nested too deeply"
+
+var jsonWriters = sync.Pool{New: func() any { return new(jsonWriter) }}
+
+// AppendJSON appends the struct at p to b, which is at place index in the table. If p is nil, that
+// is null.
+func (t *Table) AppendJSON(b []byte, p unsafe.Pointer, index int, o JSON) ([]byte, error) {
+	if p == nil {
+		return append(b, "null"...), nil
+	}
+	w := jsonWriters.Get().(*jsonWriter)
+	w.JSON, w.b = o, b
+	t.writeJSON(w, p, index, MaxDepth)
+	out, err := w.b, w.err
+	*w = jsonWriter{}
+	jsonWriters.Put(w)
+	if err != nil {
+		err.Path = strings.TrimPrefix(err.Path, ".")
+		return b, err
+	}
+	return out, nil
+}
+
+var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
+
+// keptByJSON is how much memory a jsonReader keeps for the next one.
+const keptByJSON = 64 << 10
+
+// ReadJSON reads the struct at p, which is at place index in the table, from b. r says where strings
+// lie and how much memory values may take.
+func (t *Table) ReadJSON(r *Reader, b []byte, p unsafe.Pointer, index int) error {
+	r.Begin(len(b))
+	d := jsonReaders.Get().(*jsonReader)
+	d.r, d.b = r, b
+	if d.count() {
+		t.readDocument(d, p, index)
+	}
+	err := d.err
+	counts, text := d.counts[:0], d.scratch[:0]
+	if 4*cap(counts)+cap(text) > keptByJSON {
+		counts, text = nil, nil
+	}
+	*d = jsonReader{counts: counts, scratch: text}
+	jsonReaders.Put(d)
+	r.release()
+	if err != nil {
+		err.Path = strings.TrimPrefix(err.Path, ".")
+		return err
+	}
+	return nil
+}
+
+// FromJSON is ReadJSON as json.Unmarshaler needs it: null changes nothing.
+func (t *Table) FromJSON(b []byte, p unsafe.Pointer, index int) error {
+	if string(b) == "null" {
+		return nil
+	}
+	r := readers.Get().(*Reader)
+	err := t.ReadJSON(r, b, p, index)
+	*r = Reader{}
+	readers.Put(r)
+	return err
+}
+
+// isName reports whether keys of this type are names of members.
+func (ti *TypeInfo) isName() bool {
+	return fixed[ti.Wire] != 0 && ti.Wire != TypeDouble || ti.Wire == TypeString && !ti.Binary
+}
