@@ -43,7 +43,8 @@ func DistinctFunc[T any](set []T, equal func(x, y *T) bool) bool {
 }
 
 // SortedKeys returns the keys of a map in order. Generated code that is to write the same bytes
-// for equal maps ranges over them.
+// for equal maps ranges over them. A map does not find a key that is NaN, so the value of such a key is
+// written as zero.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	keys := slices.AppendSeq(make([]K, 0, len(m)), maps.Keys(m))
 	slices.Sort(keys)

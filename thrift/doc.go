@@ -25,8 +25,11 @@
 // Generated code appends to a slice. It makes room once for all fields whose size is known, and
 // then stores them with functions whose names begin with Put. Nothing is allocated if the slice
 // has room for as many bytes as SizeThrift returns. Maps are written in the order in which Go
-// ranges over them, unless generated code asks for [SortedKeys]. Strings and containers of 2^31
-// bytes or elements and more cannot be encoded.
+// ranges over them, unless generated code asks for [SortedKeys]. Fields may be written in any order.
+// Strings and containers of 2^31 bytes or elements and more cannot be encoded: what is written for
+// them is not valid.
+//
+// [AppendBody] links large strings and binaries into the body of a request instead of copying them.
 //
 // # Reading
 //

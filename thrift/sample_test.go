@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"math"
 
+	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
@@ -53,7 +54,10 @@ type Order struct {
 	unknown thrift.Unknown
 }
 
-var _ thrift.CompactStruct = (*Order)(nil)
+var (
+	_ thrift.CompactStruct = (*Order)(nil)
+	_ thrift.BodyStruct    = (*Order)(nil)
+)
 
 // Reset empties p. Slices and maps keep their memory.
 func (p *Order) Reset() {
@@ -148,6 +152,85 @@ func (p *Order) AppendThrift(b []byte) []byte {
 	}
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
+}
+
+// BodyThrift implements thrift.BodyStruct. Where nothing can be large, it is AppendThrift.
+func (p *Order) BodyThrift(body *slipstream.Body) {
+	if p.SizeThrift() < thrift.LinkFrom {
+		body.B = p.AppendThrift(body.B)
+		return
+	}
+	b, n := body.B, len(body.B)
+	b = thrift.Extend(b, p.flat()-thrift.Linked(len(p.Name.V))-thrift.Linked(len(p.Payload)))
+	n = thrift.PutI64(b, n, 1, p.ID)
+	n = thrift.PutBool(b, n, 2, p.Paid)
+	n = thrift.PutI8(b, n, 3, p.Small)
+	n = thrift.PutI16(b, n, 4, p.Medium)
+	if p.Quantity.Set {
+		n = thrift.PutI32(b, n, 5, p.Quantity.V)
+	}
+	if p.Price.Set {
+		n = thrift.PutDouble(b, n, 6, p.Price.V)
+	}
+	n = thrift.PutUUID(b, n, 7, p.Key)
+	if p.Name.Set {
+		if len(p.Name.V) < thrift.LinkFrom {
+			n = thrift.PutString(b, n, 8, p.Name.V)
+		} else {
+			b, n = thrift.PutLink(body, b, n, 8, p.Name.V)
+		}
+	}
+	if p.Payload != nil {
+		if len(p.Payload) < thrift.LinkFrom {
+			n = thrift.PutString(b, n, 9, p.Payload)
+		} else {
+			b, n = thrift.PutLink(body, b, n, 9, p.Payload)
+		}
+	}
+	if p.Status.Set {
+		n = thrift.PutI32(b, n, 10, int32(p.Status.V))
+	}
+	n = thrift.PutList(b, n, thrift.TypeList, 11, thrift.TypeI64, len(p.Codes))
+	if !thrift.PutFewI64s(b, n, p.Codes) {
+		thrift.PutI64s(b, n, p.Codes)
+	}
+	n += 8 * len(p.Codes)
+	n = thrift.PutList(b, n, thrift.TypeSet, 12, thrift.TypeString, len(p.Tags))
+	body.B = b[:n]
+	thrift.LinkTexts(body, p.Tags)
+	n = len(body.B)
+	b = thrift.Extend(body.B, 9)
+	n = thrift.PutMap(b, n, 13, thrift.TypeString, thrift.TypeString, len(p.Attrs))
+	body.B = b[:n]
+	thrift.LinkSortedStringMap(body, p.Attrs)
+	if p.Parent != nil {
+		body.B = append(body.B, thrift.TypeStruct, 0, 14)
+		p.Parent.BodyThrift(body)
+	}
+	n = len(body.B)
+	b = thrift.Extend(body.B, 8)
+	n = thrift.PutList(b, n, thrift.TypeList, 15, thrift.TypeStruct, len(p.Lines))
+	body.B = b[:n]
+	for i := range p.Lines {
+		p.Lines[i].BodyThrift(body)
+	}
+	n = len(body.B)
+	b = thrift.Extend(body.B, 9)
+	n = thrift.PutMap(b, n, 40, thrift.TypeI32, thrift.TypeList, len(p.States))
+	body.B = b[:n]
+	for _, k := range thrift.SortedKeys(p.States) {
+		v := p.States[k]
+		b = thrift.AppendI32(body.B, k)
+		b = thrift.AppendList(b, thrift.TypeI32, len(v))
+		n = len(b)
+		b = thrift.Extend(b, 4*len(v))
+		if !thrift.PutFewI32s(b, n, v) {
+			thrift.PutI32s(b, n, v)
+		}
+		body.B = b
+	}
+	body.B = append(body.B, p.unknown...)
+	body.B = append(body.B, thrift.TypeStop)
 }
 
 func (p *Order) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
