@@ -173,8 +173,41 @@ func TestNumbersAreAligned(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range to.Lines {
-		if p := uintptr(unsafe.Pointer(&to.Lines[i].Codes[0])); p%8 != 0 {
+		if p := uintptr(unsafe.Pointer(&to.Lines[i].Codes[0])); p%unsafe.Alignof(int64(0)) != 0 {
 			t.Errorf("line %d: a list lies at %#x", i, p)
+		}
+	}
+}
+
+// However the sizes of values are distributed, shared memory takes little more than they do.
+func TestSharedMemoryIsNotWasted(t *testing.T) {
+	for what, size := range map[string]func(i int) int{
+		"all the same":        func(int) int { return 100 },
+		"growing":             func(i int) int { return i },
+		"shrinking":           func(i int) int { return 1000 - i },
+		"one large, then few": func(i int) int { return map[bool]int{true: 100_000, false: 1}[i == 0] },
+		"few, then large":     func(i int) int { return map[bool]int{true: 1000, false: 1}[i > 900] },
+		"alternating":         func(i int) int { return 1 + i%2*1500 },
+		"just too large":      func(i int) int { return 700 + i%3*400 },
+	} {
+		v, total := empty(), 0
+		for i := range 1000 {
+			line := *empty()
+			line.Name = thrift.Some(strings.Repeat("x", size(i)))
+			total += size(i)
+			v.Lines = append(v.Lines, line)
+		}
+		for _, codec := range codecs {
+			b := codec.append(v)
+			structs := allocated(func() { _ = make([]Order, len(v.Lines)) })
+			got := allocated(func() {
+				if _, err := codec.read(new(thrift.Reader), b, new(Order)); err != nil {
+					t.Fatal(err)
+				}
+			}) - structs
+			if limit := uint64(2*len(b) + 100_000); got > limit {
+				t.Errorf("%s, %s: %d bytes allocated for strings of %d in %d bytes, limit %d", codec.name, what, got, total, len(b), limit)
+			}
 		}
 	}
 }

@@ -187,6 +187,7 @@ func allocated(f func()) uint64 {
 
 // Bombs are small inputs that ask for much memory. MaxMemory bounds the memory that they get.
 func TestBombsDoNotAllocate(t *testing.T) {
+	const compactID = "1602 "
 	tail := strings.Repeat("00", 1<<16)
 	for what, in := range map[string]string{
 		"list of structs that ends":     id + "0f000f 0c 7fffffff",
@@ -195,16 +196,51 @@ func TestBombsDoNotAllocate(t *testing.T) {
 		"set of strings":                id + "0e000c 0b 7fffffff" + tail,
 		"map":                           id + "0d000d 0b 0b 7fffffff" + tail,
 		"unknown list of empty structs": id + "0f0064 0c 7fffffff" + tail,
+		"list of structs again and again": id + strings.Repeat("0f000f 0c 00000020"+strings.Repeat(id+"00", 32), 100) +
+			strings.Repeat("0f000f 0c 00001000", 100) + tail,
+		"nested structs": strings.Repeat(id+"0c000e ", 100) + tail,
+
+		"Compact: list of structs that ends":     compactID + "e9 fc ffffffff07",
+		"Compact: list of structs":               compactID + "e9 fc 808004" + tail,
+		"Compact: list of numbers":               compactID + "a9 f6 ffffffff07" + tail,
+		"Compact: set of strings":                compactID + "ba f8 ffffffff07" + tail,
+		"Compact: map":                           compactID + "cb ffffffff07 88" + tail,
+		"Compact: map of as many as bytes":       compactID + "cb 808002 88" + tail + "ff",
+		"Compact: unknown list of empty structs": compactID + "09 c801 fc ffffffff07" + tail,
+		"Compact: unknown strings":               compactID + strings.Repeat("08 c801 00 ", 1<<16),
 	} {
 		b := unhex(t, in)
 		got := allocated(func() {
-			if err := thrift.Unmarshal(b, new(Order)); err == nil {
+			read := thrift.Unmarshal(b, new(Order))
+			if strings.HasPrefix(what, "Compact") {
+				read = thrift.UnmarshalCompact(b, new(Order))
+			}
+			if read == nil {
 				t.Errorf("%s is accepted", what)
 			}
 		})
 		if limit := uint64(64*len(b) + 8<<20); got > limit {
 			t.Errorf("%s: %d bytes allocated for %d, limit %d", what, got, len(b), limit)
 		}
+	}
+}
+
+// A value that is read into again does not give a bomb more than a new one.
+func TestBombsDoNotAllocateForUsedValues(t *testing.T) {
+	to := full()
+	var r thrift.Reader
+	in := unhex(t, id+strings.Repeat("0f000b 0a 00000001 0000000000000000", 1000)+strings.Repeat("0d000d 0b 0b 00000001 00000000 00000000", 1000)+
+		strings.Repeat("0b0008 00000001 61", 1000)+"0f000f 0c 00010000 00")
+	got := allocated(func() {
+		for range 10 {
+			r.Recycle()
+			if _, err := r.Read(in, 0, to); err == nil {
+				t.Error("the input is accepted")
+			}
+		}
+	})
+	if limit := uint64(10 * 64 * len(in)); got > limit {
+		t.Errorf("%d bytes allocated for ten times %d, limit %d", got, len(in), limit)
 	}
 }
 

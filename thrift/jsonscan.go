@@ -110,16 +110,22 @@ func (d *jsonReader) count() bool {
 // endOfString returns the offset of the quotation mark that ends a string, or -1. off is where
 // the string begins.
 func endOfString(b []byte, off int) int {
-	for off < len(b) {
-		switch b[off] {
-		case '"':
-			return off
-		case '\\':
-			off++
+	start := off
+	for {
+		n := bytes.IndexByte(b[off:], '"')
+		if n < 0 {
+			return -1
 		}
-		off++
+		end := off + n
+		slash := end
+		for slash > start && b[slash-1] == '\\' {
+			slash--
+		}
+		if (end-slash)%2 == 0 { // no escape, or only escapes of backslashes
+			return end
+		}
+		off = end + 1
 	}
-	return -1
 }
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
@@ -202,10 +208,7 @@ func (d *jsonReader) quoted() (from, to int, escaped, ok bool) {
 	ascii := true
 	i := from
 	for {
-		for i < len(d.b) && plainInJSON[d.b[i]] {
-			i++
-		}
-		if i >= len(d.b) {
+		if i = endOfPlain(d.b, i); i >= len(d.b) {
 			return 0, 0, false, d.fail(i, "the input ends inside of a string")
 		}
 		switch c := d.b[i]; {

@@ -3,8 +3,10 @@ package thrift
 import (
 	"bytes"
 	"encoding/base64"
+	"encoding/binary"
 	"encoding/hex"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -280,16 +282,36 @@ var plainInJSON = func() (plain [256]bool) {
 	return plain
 }()
 
+// endOfPlain returns the first offset from i on where a byte is not plain, or the end of s.
+func endOfPlain(s []byte, i int) int {
+	const (
+		ones = 0x0101010101010101
+		high = 0x80 * ones
+	)
+	for ; len(s)-i >= 8; i += 8 {
+		w := binary.LittleEndian.Uint64(s[i:])
+		// The highest bit of a byte is set where a byte is below ' ', '"', '\', or not ASCII.
+		// A subtraction borrows from the next byte only if its own byte is one of these, so
+		// the first bit that is set is right.
+		if w = ((w - ' '*ones) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | w) & high; w != 0 {
+			return i + bits.TrailingZeros64(w)/8
+		}
+	}
+	for i < len(s) && plainInJSON[s[i]] {
+		i++
+	}
+	return i
+}
+
 // appendJSONString appends a string in quotes.
 func appendJSONString(b []byte, s string) []byte {
 	b = append(b, '"')
 	done := 0 // bytes of s that are in b
-	for i := 0; i < len(s); {
-		c := s[i]
-		if plainInJSON[c] {
-			i++
-			continue
+	for i := 0; ; {
+		if i = endOfPlain(bytesOf(s), i); i >= len(s) {
+			break
 		}
+		c := s[i]
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			if r == utf8.RuneError && n == 1 {
