@@ -31,6 +31,9 @@ func (t *Table) readJSONMap(d *jsonReader, m MapAccess, ti *TypeInfo, depth int)
 	if !ok || !d.charge(n, perEntry+t.sizeOf(ti.Key)+t.sizeOf(ti.Elem)) {
 		return false
 	}
+	if n == 0 && m.isNil() {
+		return d.leave(open + 2) // the closing bracket
+	}
 	m.alloc(n)
 	if texts, ok := m.(*mapOf[string, string]); ok && !ti.Key.Base64 {
 		return d.stringMap(*texts, n)

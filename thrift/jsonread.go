@@ -160,8 +160,13 @@ func (t *Table) readField(d *jsonReader, p unsafe.Pointer, f *FieldInfo, depth i
 	if !t.readJSONValue(d, p, f.Type, depth) {
 		return false
 	}
-	if f.Kind == FieldOpt {
+	switch {
+	case f.Kind == FieldOpt:
 		*(*bool)(unsafe.Add(p, f.Type.Size)) = true
+	case f.Kind == FieldSparse && f.Type.Wire == TypeMap:
+		if m := f.Type.Map(p); m.isNil() { // It would be absent.
+			m.alloc(0)
+		}
 	}
 	return true
 }
@@ -246,12 +251,7 @@ func (t *Table) readJSONList(d *jsonReader, to *header, ti *TypeInfo, depth int)
 		return false
 	}
 	size := t.sizeOf(ti.Elem)
-	var data unsafe.Pointer
-	if ti.Elem.Wire == TypeStruct {
-		data, ok = ti.Elem.table(t).newStructs(d, ti.Elem.Struct, n)
-	} else if ok = d.charge(n, size); ok {
-		data = ti.New(n)
-	}
+	data, ok := t.newJSONList(d, ti, n, size)
 	if !ok {
 		return false
 	}
@@ -266,6 +266,26 @@ func (t *Table) readJSONList(d *jsonReader, to *header, ti *TypeInfo, depth int)
 	}
 	d.r.Left = outer
 	return d.leave(']')
+}
+
+// newJSONList makes the n elements of a list. Those without pointers, and strings, lie where the
+// Reader has them.
+func (t *Table) newJSONList(d *jsonReader, ti *TypeInfo, n int, size uintptr) (unsafe.Pointer, bool) {
+	if ti.Elem.Wire == TypeStruct {
+		return ti.Elem.table(t).newStructs(d, ti.Elem.Struct, n)
+	}
+	if !d.charge(n, size) {
+		return nil, false
+	}
+	left := len(d.b) - d.off
+	switch {
+	case n == 0:
+	case fixed[ti.Elem.Wire] != 0:
+		return d.r.flat(n, int(size), left), true
+	case ti.Elem.Wire == TypeString && !ti.Elem.Binary:
+		return unsafe.Pointer(unsafe.SliceData(d.r.strings(nil, n, left/3))), true // each has two quotation marks and a comma
+	}
+	return ti.New(n), true
 }
 
 // text reads a string.

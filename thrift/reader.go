@@ -278,12 +278,25 @@ func numbers[T any](r *Reader, list []T, n, left, factor int) []T {
 		return make([]T, n)
 	}
 	var zero T
-	chunk := &r.chunk
-	if r.again { // The list may be used again after Recycle has made chunk free.
-		chunk = &r.lists
-	}
-	p := r.take(chunk, n*int(unsafe.Sizeof(zero)), left, factor, int(unsafe.Alignof(zero)))
+	p := r.take(r.forLists(), n*int(unsafe.Sizeof(zero)), left, factor, int(unsafe.Alignof(zero)))
 	return unsafe.Slice((*T)(unsafe.Pointer(unsafe.SliceData(p))), n)
+}
+
+// forLists returns the allocation for lists of numbers.
+func (r *Reader) forLists() *[]byte {
+	if r.again { // The list may be used again after Recycle has made chunk free.
+		return &r.lists
+	}
+	return &r.chunk
+}
+
+// flat returns n elements of size bytes without pointers. An element takes two bytes of the input or
+// more.
+func (r *Reader) flat(n, size, left int) unsafe.Pointer {
+	if r.Memory == MemorySeparate {
+		return unsafe.Pointer(unsafe.SliceData(alignedBytes(n * size)))
+	}
+	return unsafe.Pointer(unsafe.SliceData(r.take(r.forLists(), n*size, left, (size+1)/2, min(size, 8))))
 }
 
 // strings is numbers for strings. No more than left strings can follow.
