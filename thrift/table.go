@@ -85,11 +85,7 @@ type TypeInfo struct {
 	// Base64 says that a string in Go is a binary on the wire, as keys of maps are.
 	Base64 bool
 	// Enum returns the text of a value, if the type is an enum: its name, or its number if it
-	// has none. Parse is the inverse for JSON, which accepts texts of numbers too:
-	//
-	//	func(text string) (int32, error) { v, err := ParseStatus(text); return int32(v), err }
-	//
-	// The text is valid only until Parse returns.
+	// has none. Parse is the inverse, for JSON: EnumValue[T].
 	Enum  func(v int32) string
 	Parse func(text string) (int32, error)
 	// Elem is the type of the elements of a list or set, or of the values of a map; Key is the
@@ -134,6 +130,16 @@ const (
 
 // NewOf makes n values of type T and returns the address of the first one.
 func NewOf[T any](n int) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(make([]T, n))) }
+
+// EnumValue returns the value of the enum T that has a text: what UnmarshalText makes of it.
+func EnumValue[T ~int32, P interface {
+	*T
+	UnmarshalText(text []byte) error
+}](text string) (int32, error) {
+	var v T
+	err := P(&v).UnmarshalText([]byte(text))
+	return int32(v), err
+}
 
 // ResetOf resets the value at p.
 func ResetOf[T any, P interface {

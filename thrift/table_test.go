@@ -30,6 +30,11 @@ func ParseStatus(text string) (Status, error) {
 	return Status(n), err
 }
 
+func (s *Status) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseStatus(string(text))
+	return err
+}
+
 // tableOfOrder and the methods below look like generated code.
 var tableOfOrder = thrift.Table{Structs: []thrift.StructInfo{{
 	Name: "Order", Size: unsafe.Sizeof(Order{}), New: thrift.NewOf[Order], HasUnknown: true, Unknown: unsafe.Offsetof(Order{}.unknown),
@@ -61,7 +66,7 @@ var (
 	infoStatus = thrift.TypeInfo{
 		Wire: thrift.TypeI32, Size: 4,
 		Enum:  func(v int32) string { return Status(v).String() },
-		Parse: func(text string) (int32, error) { v, err := ParseStatus(text); return int32(v), err },
+		Parse: thrift.EnumValue[Status],
 	}
 )
 
