@@ -22,23 +22,23 @@ type Keys struct {
 	Enums    map[Status][]byte
 	UUIDs    map[thrift.UUID]bool
 	Binaries map[string]string
-	Doubles  map[float64]Choice
-	Structs  map[string]Choice
+	Doubles  map[float64]Either
+	Structs  map[string]Either
 }
 
-// Choice is a union: {1: i64 number, 2: string text = "default"}.
-type Choice struct {
+// Either is a union: {1: i64 number, 2: string text = "default"}.
+type Either struct {
 	Number thrift.Opt[int64]
 	Text   thrift.Opt[string]
 }
 
-func (c *Choice) Reset() { *c = Choice{} }
+func (c *Either) Reset() { *c = Either{} }
 
 func mapInfo[K comparable, V any](key, elem *thrift.TypeInfo) *thrift.TypeInfo {
 	return &thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfMap, Key: key, Elem: elem, Map: thrift.MapOf[K, V]}
 }
 
-var infoChoice = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 1}
+var infoEither = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 1}
 
 var tableOfKeys = thrift.Table{Structs: []thrift.StructInfo{
 	{Name: "Keys", Size: unsafe.Sizeof(Keys{}), New: thrift.NewOf[Keys], Fields: []thrift.FieldInfo{
@@ -48,12 +48,12 @@ var tableOfKeys = thrift.Table{Structs: []thrift.StructInfo{
 		{Name: "enums", ID: 4, Kind: thrift.FieldSparse, Offset: unsafe.Offsetof(Keys{}.Enums), Type: mapInfo[Status, []byte](&infoStatus, &thrift.InfoBinary)},
 		{Name: "uuids", ID: 5, Kind: thrift.FieldSparse, Offset: unsafe.Offsetof(Keys{}.UUIDs), Type: mapInfo[thrift.UUID, bool](&thrift.InfoUUID, &thrift.InfoBool)},
 		{Name: "binaries", ID: 6, Kind: thrift.FieldSparse, Offset: unsafe.Offsetof(Keys{}.Binaries), Type: mapInfo[string, string](&thrift.InfoBinaryKey, &thrift.InfoString)},
-		{Name: "doubles", ID: 7, Kind: thrift.FieldSparse, Offset: unsafe.Offsetof(Keys{}.Doubles), Type: mapInfo[float64, Choice](&thrift.InfoDouble, &infoChoice)},
-		{Name: "structs", ID: 8, Kind: thrift.FieldSparse, Offset: unsafe.Offsetof(Keys{}.Structs), Type: mapInfo[string, Choice](&thrift.InfoString, &infoChoice)},
+		{Name: "doubles", ID: 7, Kind: thrift.FieldSparse, Offset: unsafe.Offsetof(Keys{}.Doubles), Type: mapInfo[float64, Either](&thrift.InfoDouble, &infoEither)},
+		{Name: "structs", ID: 8, Kind: thrift.FieldSparse, Offset: unsafe.Offsetof(Keys{}.Structs), Type: mapInfo[string, Either](&thrift.InfoString, &infoEither)},
 	}},
-	{Name: "Choice", Size: unsafe.Sizeof(Choice{}), New: thrift.NewOf[Choice], Union: true, Reset: thrift.ResetOf[Choice], Fields: []thrift.FieldInfo{
-		{Name: "number", ID: 1, Kind: thrift.FieldOpt, Offset: unsafe.Offsetof(Choice{}.Number), Type: &thrift.InfoI64},
-		{Name: "text", ID: 2, Kind: thrift.FieldOpt, Offset: unsafe.Offsetof(Choice{}.Text), Type: &thrift.InfoString},
+	{Name: "Either", Size: unsafe.Sizeof(Either{}), New: thrift.NewOf[Either], Union: true, Reset: thrift.ResetOf[Either], Fields: []thrift.FieldInfo{
+		{Name: "number", ID: 1, Kind: thrift.FieldOpt, Offset: unsafe.Offsetof(Either{}.Number), Type: &thrift.InfoI64},
+		{Name: "text", ID: 2, Kind: thrift.FieldOpt, Offset: unsafe.Offsetof(Either{}.Text), Type: &thrift.InfoString},
 	}},
 }}
 
@@ -108,8 +108,8 @@ func TestJSONOfKeys(t *testing.T) {
 		Bools: map[bool]int8{true: 1, false: 0}, I8s: map[int8]int16{-128: 1}, I64s: map[int64]int64{math.MinInt64: math.MaxInt64},
 		Enums: map[Status][]byte{1: {}, 7: {1}}, UUIDs: map[thrift.UUID]bool{{1}: true},
 		Binaries: map[string]string{"\xff\xfe": "x"},
-		Doubles:  map[float64]Choice{1.5: {Number: thrift.Some[int64](3)}, math.Inf(1): {Text: thrift.Some("t")}},
-		Structs:  map[string]Choice{"s": {Text: thrift.Some("")}},
+		Doubles:  map[float64]Either{1.5: {Number: thrift.Some[int64](3)}, math.Inf(1): {Text: thrift.Some("t")}},
+		Structs:  map[string]Either{"s": {Text: thrift.Some("")}},
 	}
 	want := `{"bools":{"false":0,"true":1},"i8s":{"-128":1},"i64s":{"-9223372036854775808":9223372036854775807},` +
 		`"enums":{"7":"AQ==","PAID":""},"uuids":{"01000000-0000-0000-0000-000000000000":true},"binaries":{"//4=":"x"},` +
