@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// ReadCompactBool reads a bool that is an element.
+// ReadCompactBool reads a bool that is an element. Only 1 is true.
 func ReadCompactBool(b []byte, off int, to *bool) int {
 	if off >= len(b) {
 		return CodeShort

@@ -175,8 +175,9 @@ func Resize[T any](r *Reader, to *[]T, n, off, next int) (int, int) {
 // perEntry is about the size of an entry of a map, without its key and its value.
 const perEntry = 16
 
-// clearsOfMaps is how many maps with entries are cleared for a message. That takes as long as the
-// map once was large, so a field that is repeated must not do it again and again.
+// clearsOfMaps is how many maps with entries are cleared for a message. Clearing a map that once was
+// large takes long, even if it has few entries, so a field that is repeated must not do it again and
+// again.
 const clearsOfMaps = 16
 
 // MakeMap returns m without entries, or a new map with room for n entries if m is nil. If n is 0

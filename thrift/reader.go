@@ -6,11 +6,11 @@ import (
 	"unsafe"
 )
 
-// Memory says where strings, binaries and lists of numbers lie that were read.
+// Memory says where the strings, binaries and lists of numbers of a message are stored.
 type Memory uint8
 
 const (
-	// MemoryShared: they lie in few large allocations, which hold values of one message only. A
+	// MemoryShared: they lie in a few large allocations, which hold values of one message only. A
 	// value that is kept keeps others of its message: clone it, with strings.Clone for
 	// example, if it is to outlive them by long.
 	MemoryShared Memory = iota
@@ -31,7 +31,7 @@ const (
 type Reader struct {
 	// Owned by the caller, which may set them before a message is read.
 
-	// Memory is where strings and the like lie. The zero value is MemoryShared.
+	// Memory says where strings and the like are stored. The zero value is MemoryShared.
 	Memory Memory
 	// MaxMemory is how many bytes the structs, lists and maps of a message may take. If it is 0,
 	// they may take 4 MiB and 64 times the size of the input. Strings and binaries do not
@@ -55,7 +55,7 @@ type Reader struct {
 	at     int      // where the value is that a code is about, or -1
 	clears int      // maps that were cleared since Begin
 	again  bool     // Recycle was called
-	whole  []byte   // the allocation that Recycle makes free
+	whole  []byte   // the allocation that strings get after Recycle
 	used   int      // bytes of strings and binaries since Recycle
 	idle   int      // how often in a row whole was much too large
 }
@@ -96,12 +96,12 @@ const (
 	idleTimes = 16       // messages that need less than a quarter, until the allocation is given up
 )
 
-// Recycle makes the memory free in which the strings and binaries lie that were read before, for
-// those that are read next. None of these may be used any more, unless Memory was MemorySeparate.
-// Lists keep their memory: a value that is read into again uses them again.
+// Recycle uses the memory of the strings and binaries that were read before for those that are read
+// next. If Memory was MemoryShared, none of the old ones may be used any more. Lists keep their
+// memory: a value that is read into again uses them again.
 //
-// From the first call on, the Reader keeps memory, about as much as the largest of the latest
-// messages needed.
+// From the first call on, the Reader keeps memory between messages, about as much as the largest of
+// the latest messages needed.
 func (r *Reader) Recycle() {
 	switch r.again = true; {
 	case r.used > len(r.whole):
@@ -116,8 +116,8 @@ func (r *Reader) Recycle() {
 	r.chunk, r.used = r.whole, 0
 }
 
-// release lets go of memory that values of the message share, unless there is Recycle: memory has
-// values of one message only.
+// release drops the memory that values of the message share, so that it has values of one message
+// only. A Reader that recycles keeps it.
 func (r *Reader) release() {
 	if !r.again {
 		r.chunk, r.texts = nil, nil

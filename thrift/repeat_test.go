@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// Clearing a map takes as long as it once was large. A message that repeats a field with a
+// Clearing a map that once was large takes long. A message that repeats a field with a
 // small map would take long with a large one that is used again.
 func TestRepeatedFieldsDoNotClearALargeMapAgainAndAgain(t *testing.T) {
 	large := func() map[string]string {
