@@ -24,6 +24,9 @@ func TestRecycleSparesListsThatAreUsedAgain(t *testing.T) {
 			v := empty()
 			v.ID = int64(i)
 			v.Name = thrift.Some(strings.Repeat("n", rnd.IntN(40)))
+			if i%10 == 0 { // later messages have room for everything in this memory
+				v.Name.V = strings.Repeat("n", 10_000)
+			}
 			v.Payload = []byte(strings.Repeat("p", rnd.IntN(40)))
 			for range rnd.IntN(30) {
 				v.Codes = append(v.Codes, rnd.Int64())
