@@ -30,13 +30,12 @@ func (t *Table) readJSON(d *jsonReader, p unsafe.Pointer, index, depth int) bool
 	if !ok {
 		return false
 	}
-	there, need := 0, s.requiredFields()
+	there, next := 0, 0
 	var few [64]bool
-	seen := few[:min(len(s.Fields), len(few))]
-	if need > 0 && len(s.Fields) > len(few) {
+	seen := few[:]
+	if len(s.Fields) > len(few) {
 		seen = make([]bool, len(s.Fields))
 	}
-	next := 0
 	for i := range n {
 		if !d.separate(i) {
 			return false
@@ -58,10 +57,7 @@ func (t *Table) readJSON(d *jsonReader, p unsafe.Pointer, index, depth int) bool
 			continue
 		}
 		there++
-		if f.Required && !seen[place] {
-			seen[place] = true
-			need--
-		}
+		seen[place] = true
 		if !t.readField(d, unsafe.Add(p, f.Offset), f, depth-1) {
 			d.err.in("." + f.Name)
 			return false
@@ -73,22 +69,12 @@ func (t *Table) readJSON(d *jsonReader, p unsafe.Pointer, index, depth int) bool
 	if s.Union && there != 1 {
 		return d.fail(start, codeTexts[-1-CodeUnion])
 	}
-	if need > 0 {
-		for i := range s.Fields {
-			if s.Fields[i].Required && !seen[i] {
-				return d.fail(start, "the required field "+s.Fields[i].Name+" is missing")
-			}
+	for i := range s.Fields {
+		if s.Fields[i].Required && !seen[i] {
+			return d.fail(start, "the required field "+s.Fields[i].Name+" is missing")
 		}
 	}
 	return true
-}
-
-// requiredFields returns how many fields are required.
-func (s *StructInfo) requiredFields() (n int) {
-	for i := range s.Fields {
-		n += One(s.Fields[i].Required)
-	}
-	return n
 }
 
 // fewFields is up to how many fields a name is compared with each of them.
