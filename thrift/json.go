@@ -28,8 +28,8 @@ import (
 //	                of members are keys as above; numbers and bools are in quotes. Maps with
 //	                other keys are arrays of arrays with a key and a value.
 //
-// Containers and binaries that are nil are written as empty, unless they are optional. Unknown fields
-// are not written.
+// Containers and binaries that are nil are written as empty, unless they are optional, and so are
+// structs that are required. Unknown fields are not written.
 //
 // When JSON is read, members with other names are skipped, and those with the value null are as if
 // they were not there. A member that occurs twice has the last value. A required field that is

@@ -135,3 +135,20 @@ func TestEndOfString(t *testing.T) {
 		}
 	}
 }
+
+func TestJSONOfARequiredStructThatIsNil(t *testing.T) {
+	type holder struct{ A, B *point }
+	infoPoint := &TypeInfo{Wire: TypeStruct, Struct: 1}
+	table := Table{Structs: []StructInfo{
+		{Name: "holder", Size: unsafe.Sizeof(holder{}), New: NewOf[holder], Fields: []FieldInfo{
+			{Name: "a", ID: 1, Required: true, Offset: unsafe.Offsetof(holder{}.A), Type: infoPoint},
+			{Name: "b", ID: 2, Offset: unsafe.Offsetof(holder{}.B), Type: infoPoint},
+		}},
+		{Name: "point", Size: unsafe.Sizeof(point{}), New: NewOf[point]},
+	}}
+	b, err := table.AppendJSON(nil, unsafe.Pointer(&holder{}), 0, JSON{})
+	var to holder
+	if err != nil || string(b) != `{"a":{}}` || table.ReadJSON(new(Reader), b, unsafe.Pointer(&to), 0) != nil || to.A == nil {
+		t.Errorf("%v: %s, read as %+v", err, b, to)
+	}
+}

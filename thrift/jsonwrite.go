@@ -32,13 +32,18 @@ func (t *Table) writeJSON(w *jsonWriter, p unsafe.Pointer, index, depth int) boo
 	for i := range s.Fields {
 		f := &s.Fields[i]
 		at := unsafe.Add(p, f.Offset)
-		if !f.present(at) {
+		present := f.present(at)
+		if !present && !f.isRequiredStruct() {
 			continue
 		}
 		if len(w.b) > first {
 			w.b = append(w.b, ',')
 		}
 		w.b = append(append(append(w.b, '"'), f.Name...), '"', ':') // a name needs no escape
+		if !present {
+			w.b = append(w.b, '{', '}') // generated code writes an empty struct, too
+			continue
+		}
 		if !t.writeJSONValue(w, f.value(at), f.Type, depth-1) {
 			w.err.in("." + f.Name)
 			return false
@@ -47,6 +52,9 @@ func (t *Table) writeJSON(w *jsonWriter, p unsafe.Pointer, index, depth int) boo
 	w.b = append(w.b, '}')
 	return true
 }
+
+// isRequiredStruct reports whether a field is written even if it is nil.
+func (f *FieldInfo) isRequiredStruct() bool { return f.Required && f.Type.Wire == TypeStruct }
 
 func (t *Table) writeJSONValue(w *jsonWriter, p unsafe.Pointer, ti *TypeInfo, depth int) bool {
 	switch ti.Wire {
