@@ -209,7 +209,7 @@ func checkJSON(t *testing.T, b []byte) {
 	}
 }
 
-func (k *Keys) text() string { return tableOfKeys.String(unsafe.Pointer(k), 0) }
+func (p *Keys) text() string { return tableOfKeys.String(unsafe.Pointer(p), 0) }
 
 func TestDamagedJSON(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(5, 6))
