@@ -50,7 +50,7 @@ func TestListsOfNumbersEqualThePlainLoop(t *testing.T) {
 			for n := range 301 {
 				l.check(t, n, rnd)
 			}
-			l.check(t, 1<<18, rnd)
+			l.check(t, 1<<16, rnd)
 		})
 	}
 }
