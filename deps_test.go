@@ -150,6 +150,7 @@ tarantool/iproto : net net/... sync time ./internal/pipe ./internal/loop
 redis/internal/cluster : net crypto/tls ./internal/pipe ./internal/driver
 thrift/idl      : net net/... os/exec ./internal/pipe ./internal/loop
 thrift/internal/bulk : net net/... os/exec ./internal/pipe ./internal/loop
+thrift          : net net/... os/exec ./internal/pipe ./internal/loop
 cache           : net net/... database/sql os/exec
 `
 
