@@ -143,6 +143,15 @@ func (t *Table) readField(d *jsonReader, p unsafe.Pointer, f *FieldInfo, depth i
 		*(*unsafe.Pointer)(p) = q
 		return f.Type.table(t).readJSON(d, q, f.Type.Struct, depth)
 	}
+	if f.Kind == FieldPointer {
+		if *(*unsafe.Pointer)(p) == nil {
+			if !d.charge(1, f.Type.Size) {
+				return false
+			}
+			*(*unsafe.Pointer)(p) = newScalar(f.Type)
+		}
+		p = *(*unsafe.Pointer)(p)
+	}
 	if !t.readJSONValue(d, p, f.Type, depth) {
 		return false
 	}

@@ -61,9 +61,10 @@ type FieldKind uint8
 
 // Kinds of fields. Fields that are structs are pointers, and always sparse.
 const (
-	FieldPlain  FieldKind = iota // It is never absent.
-	FieldOpt                     // It is an Opt, and absent if not set.
-	FieldSparse                  // It is absent if nil.
+	FieldPlain   FieldKind = iota // It is never absent.
+	FieldOpt                      // It is an Opt, and absent if not set.
+	FieldSparse                   // It is absent if nil.
+	FieldPointer                  // It is a pointer to a scalar or a string, and absent if nil.
 )
 
 // FieldInfo describes a field.
@@ -206,7 +207,7 @@ func (h *header) elem(i int, size uintptr) unsafe.Pointer {
 // present reports whether the field whose address is p is there.
 func (f *FieldInfo) present(p unsafe.Pointer) bool {
 	switch {
-	case f.Type.Wire == TypeStruct || f.Kind == FieldSparse:
+	case f.Type.Wire == TypeStruct || f.Kind == FieldSparse || f.Kind == FieldPointer:
 		return *(*unsafe.Pointer)(p) != nil
 	case f.Kind == FieldOpt:
 		return *(*bool)(unsafe.Add(p, f.Type.Size))
@@ -216,7 +217,7 @@ func (f *FieldInfo) present(p unsafe.Pointer) bool {
 
 // value returns the address of the value of a field that is present: structs are pointers there.
 func (f *FieldInfo) value(p unsafe.Pointer) unsafe.Pointer {
-	if f.Type.Wire == TypeStruct {
+	if f.Type.Wire == TypeStruct || f.Kind == FieldPointer {
 		return *(*unsafe.Pointer)(p)
 	}
 	return p

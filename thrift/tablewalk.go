@@ -78,6 +78,9 @@ func (t *Table) sortedTexts(h *header, ti *TypeInfo) []string {
 }
 
 func (t *Table) equalMap(x, y MapAccess, ti *TypeInfo) bool {
+	if _, entries := x.(appender); entries {
+		return t.equalEntries(x, y, ti)
+	}
 	same := x.length() == y.length()
 	if same {
 		x.each(func(k, v unsafe.Pointer) bool {
@@ -101,6 +104,9 @@ func (t *Table) Copy(to, from unsafe.Pointer, index int) {
 		}
 		if f.Kind == FieldOpt && f.Type.Wire != TypeStruct {
 			*(*bool)(unsafe.Add(x, f.Type.Size)) = true
+		}
+		if f.Kind == FieldPointer && f.Type.Wire != TypeStruct {
+			*(*unsafe.Pointer)(x) = newScalar(f.Type)
 		}
 		if f.Type.Wire == TypeStruct {
 			*(*unsafe.Pointer)(x) = f.Type.table(t).Structs[f.Type.Struct].New(1)
@@ -164,6 +170,10 @@ func (t *Table) copyMap(to, from MapAccess, ti *TypeInfo) {
 		return
 	}
 	to.alloc(from.length())
+	if entries, ok := to.(appender); ok {
+		t.copyEntries(entries, from, ti)
+		return
+	}
 	if ti.Elem.Wire == TypeString && !ti.Elem.Binary || fixed[ti.Elem.Wire] != 0 {
 		from.each(func(k, v unsafe.Pointer) bool {
 			to.put(k, v)
@@ -269,6 +279,11 @@ func appendUUIDText(b []byte, v UUID) []byte {
 }
 
 func (t *Table) appendMapText(b []byte, m MapAccess, ti *TypeInfo, same bool) []byte {
+	return append(appendJoined(append(b, '{'), t.entryTexts(m, ti, same)), '}')
+}
+
+// entryTexts returns the texts of the entries of a map in order.
+func (t *Table) entryTexts(m MapAccess, ti *TypeInfo, same bool) []string {
 	entries := make([]string, 0, m.length())
 	m.each(func(k, v unsafe.Pointer) bool {
 		e := append(t.appendText(nil, k, ti.Key, same), ": "...)
@@ -276,7 +291,7 @@ func (t *Table) appendMapText(b []byte, m MapAccess, ti *TypeInfo, same bool) []
 		return true
 	})
 	slices.Sort(entries)
-	return append(appendJoined(append(b, '{'), entries), '}')
+	return entries
 }
 
 func appendJoined(b []byte, texts []string) []byte {

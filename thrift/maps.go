@@ -1,0 +1,33 @@
+package thrift
+
+import (
+	"bytes"
+	"maps"
+	"slices"
+)
+
+// PresentMap makes a map without entries if *m is nil. Generated code calls it after it has read an
+// optional field: a map that is nil is absent.
+func PresentMap[K comparable, V any](m *map[K]V) {
+	if *m == nil {
+		*m = make(map[K]V)
+	}
+}
+
+// SortedBools is [SortedKeys] for keys that are bool: false is before true.
+func SortedBools[V any](m map[bool]V) []bool {
+	keys := make([]bool, 0, 2)
+	for _, k := range []bool{false, true} {
+		if _, ok := m[k]; ok {
+			keys = append(keys, k)
+		}
+	}
+	return keys
+}
+
+// SortedUUIDs is [SortedKeys] for keys that are uuid.
+func SortedUUIDs[V any](m map[UUID]V) []UUID {
+	keys := slices.AppendSeq(make([]UUID, 0, len(m)), maps.Keys(m))
+	slices.SortFunc(keys, func(a, b UUID) int { return bytes.Compare(a[:], b[:]) })
+	return keys
+}
