@@ -31,6 +31,7 @@ var public = []string{
 	"tarantool/iproto",
 	"tarantool/tarantooltest",
 	"thrift",
+	"thrift/gen",
 	"thrift/idl",
 }
 
@@ -65,6 +66,10 @@ tarantool/iproto <
 tarantool/tarantooltest < tarantool/iproto internal/testkit/tarantoolsim
 # Parser and checker of Thrift's language: files come through a function, nothing else is needed.
 thrift/idl < internal/suggest
+# The generator writes text: the runtime is named in it, not imported.
+thrift/gen < thrift/idl
+# What the generator writes for its tests.
+thrift/internal/testpkg/... < . thrift thrift/internal/testpkg/...
 # Kernels for lists: memory to memory. x/sys only says which processor it is.
 thrift/internal/bulk <                                             | golang.org/x/sys
 # The runtime of generated Thrift code: it needs the standard library and the body of a request.
@@ -135,7 +140,7 @@ internal/testkit            <
 
 # Programs. The command reaches past the gateway only for db plan, apply, check
 # and drop, which work on the origin alone, and for disk, which works on a file.
-cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk redis tarantool | github.com/spf13/cobra golang.org/x/sys
+cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk redis tarantool thrift/gen thrift/idl | github.com/spf13/cobra golang.org/x/sys
 examples/...   < . cache gateway gateway/config gateway/resource redis tarantool tarantool/iproto | github.com/prometheus/client_golang
 `
 
@@ -149,6 +154,7 @@ internal/wire/* : net net/... sync time ./internal/pipe ./internal/loop
 tarantool/iproto : net net/... sync time ./internal/pipe ./internal/loop
 redis/internal/cluster : net crypto/tls ./internal/pipe ./internal/driver
 thrift/idl      : net net/... os/exec ./internal/pipe ./internal/loop
+thrift/gen      : net net/... os/exec go/format ./thrift
 thrift/internal/bulk : net net/... os/exec ./internal/pipe ./internal/loop
 thrift          : net net/... os/exec ./internal/pipe ./internal/loop
 cache           : net net/... database/sql os/exec
@@ -421,8 +427,9 @@ func reportForbidden(t *testing.T, pkg goPackage, forbidden []string) {
 
 // The command is built by everybody who tries it: what it needs, the standard
 // library included, is kept small, and what only tests need is required by test/go.mod. Nine
-// packages, all of this module, are those of the Redis client, for slipstream redis cluster.
-const maxPackages = 379
+// packages, all of this module, are those of the Redis client, for slipstream redis cluster, and two
+// the generator and the parser of Thrift, for slipstream gen thrift.
+const maxPackages = 381
 
 func TestCommandStaysSmall(t *testing.T) {
 	all := listPackages(t)

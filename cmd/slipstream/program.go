@@ -94,7 +94,7 @@ commit never returns the older version.
 		SilenceErrors: true,
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
-	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.probeCommand(), p.redisCommand(),
+	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.probeCommand(), p.redisCommand(), p.genCommand(),
 		p.versionCommand(), p.completionCommand(), p.manCommand())
 	return root
 }

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipstream-go/slipstream/thrift/gen"
+	"github.com/slipstream-go/slipstream/thrift/idl"
+)
+
+func (p program) genCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "gen",
+		Short: "Generate Go code",
+		Long: `The packages of this module include runtimes of generated code. These commands generate it.
+
+` + exitCodes,
+		Example: `  slipstream gen thrift -o gen shop.thrift`,
+	})
+	c.AddCommand(p.genThrift())
+	return c
+}
+
+// thriftFlags are the flags of slipstream gen thrift.
+type thriftFlags struct {
+	includes    []string
+	output      string
+	negativeIDs bool
+	config      gen.Config
+}
+
+func (p program) genThrift() *cobra.Command {
+	var f thriftFlags
+	c := &cobra.Command{
+		Use:   "thrift FILE...",
+		Short: "Generate Go code for files of Thrift's interface definition language",
+		Long: `Thrift generates Go types for the declarations in the files, with methods that write and
+read the Binary and the Compact protocol, and for those in files that they include. The code
+needs package github.com/slipstream-go/slipstream/thrift.
+
+Each file becomes a Go file in the directory of its namespace: with "namespace go shop.api",
+shop.thrift becomes shop/api/shop_thrift.go below the directory of --output. Pass all files
+of a namespace at once: names of Go that collide depend on each other.
+
+If packages import each other, the import path of the output directory must be known. It
+follows from the go.mod file above it, or from --module.
+
+A file whose content stays the same is not written. A file that was not generated is not
+replaced. All errors of the files are printed, with their lines, and nothing is written then.
+
+` + exitCodes,
+		Example: `  slipstream gen thrift shop.thrift
+  slipstream gen thrift -I idl -o internal/gen idl/shop.thrift idl/users.thrift
+  slipstream gen thrift --equal --module example.com/shop/gen -o gen shop.thrift`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error { return f.run(c.ErrOrStderr(), args) },
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return []string{"thrift"}, cobra.ShellCompDirectiveFilterFileExt
+		},
+	}
+	flags := c.Flags()
+	flags.StringArrayVarP(&f.includes, "include", "I", nil, "a `directory` in which included files are looked for, if they are not beside the file that includes them; may be repeated")
+	flags.StringVarP(&f.output, "output", "o", ".", "the `directory` that packages are written into")
+	flags.StringVar(&f.config.Module, "module", "", "the import `path` of the output directory; by default from go.mod")
+	flags.BoolVar(&f.config.Equal, "equal", false, "add the methods Equal, Copy and String, and names of fields to errors")
+	flags.BoolVar(&f.config.JSON, "json", false, "add methods that write and read JSON, and names of fields to errors; it is not the JSON protocol of Thrift")
+	flags.BoolVar(&f.config.Body, "body", false, "add a method that links large strings into the body of a request instead of copying them")
+	flags.BoolVar(&f.config.KeepUnknown, "keep-unknown", false, "keep fields that a struct does not declare, and write them again")
+	flags.BoolVar(&f.config.Pointers, "pointers", false, "make scalars and strings that are optional pointers, in place of thrift.Opt")
+	flags.BoolVar(&f.config.SortedKeys, "sorted-keys", false, "write maps in the order of their keys, so that equal values have the same encoding")
+	flags.BoolVar(&f.config.FixedFirst, "fixed-first", false, "write fields with a fixed size first, in the Binary protocol")
+	flags.BoolVar(&f.negativeIDs, "negative-ids", false, "keep IDs of fields that are not positive, in place of new ones")
+	for _, name := range []string{"include", "output"} {
+		// Fails only if there is no such flag.
+		_ = c.MarkFlagDirname(name)
+	}
+	return c
+}
+
+// run loads the files, generates and writes.
+func (f *thriftFlags) run(stderr io.Writer, names []string) error {
+	p, err := idl.Load(idl.Config{Dirs: f.includes, NegativeIDs: f.negativeIDs}, names...)
+	if err != nil {
+		return idlFailure(stderr, err)
+	}
+	for _, w := range p.Warnings {
+		w.Msg = "warning: " + w.Msg
+		fmt.Fprintln(stderr, w)
+	}
+	if f.config.Module == "" {
+		if f.config.Module, err = importPathOf(f.output); err != nil {
+			return fail(exitFailure, err, "")
+		}
+	}
+	files, err := gen.Generate(f.config, p)
+	if err != nil {
+		return idlFailure(stderr, err)
+	}
+	if err := writable(f.output, files); err != nil {
+		return fail(exitFailure, err, "")
+	}
+	for _, file := range files {
+		if err := writeGenerated(filepath.Join(f.output, filepath.FromSlash(file.Name)), file.Content); err != nil {
+			return fail(exitFailure, err, "")
+		}
+	}
+	return nil
+}
+
+// idlFailure prints errors as compilers do, so that editors find the places.
+func idlFailure(stderr io.Writer, err error) error {
+	list, ok := errors.AsType[idl.ErrorList](err)
+	if !ok {
+		return fail(exitFailure, err, "")
+	}
+	fmt.Fprintln(stderr, list)
+	hint := ""
+	if strings.Contains(err.Error(), "import path of the output directory is not known") {
+		hint = "--module PATH, or a go.mod file in the output directory or above it"
+	}
+	return fail(exitFailure, fmt.Errorf("nothing was written, because of %s", numbered(len(list), "error")), hint)
+}
+
+// importPathOf returns the import path of a directory, or "" if no directory above it has a file
+// go.mod.
+func importPathOf(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		text, err := os.ReadFile(filepath.Join(at, "go.mod"))
+		if err == nil {
+			rel, err := filepath.Rel(at, dir)
+			if err != nil {
+				return "", err
+			}
+			module := modulePath(text)
+			if module == "" {
+				return "", fmt.Errorf("%s names no module", filepath.Join(at, "go.mod"))
+			}
+			return path.Join(module, filepath.ToSlash(rel)), nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if filepath.Dir(at) == at {
+			return "", nil
+		}
+	}
+}
+
+// modulePath returns the path of the module that the text of a go.mod file declares, or "".
+func modulePath(text []byte) string {
+	for line := range strings.Lines(string(text)) {
+		line, _, _ = strings.Cut(line, "//")
+		words := strings.Fields(line)
+		if len(words) != 2 || words[0] != "module" {
+			continue
+		}
+		if unquoted, err := strconv.Unquote(words[1]); err == nil {
+			return unquoted
+		}
+		return words[1]
+	}
+	return ""
+}
+
+// generatedMark is at the beginning of generated files.
+const generatedMark = "// Code generated by slipstream "
+
+// writable reports a file that was not generated, before any file is written.
+func writable(dir string, files []gen.File) error {
+	for _, file := range files {
+		name := filepath.Join(dir, filepath.FromSlash(file.Name))
+		f, err := os.Open(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		mark := make([]byte, len(generatedMark))
+		_, err = io.ReadFull(f, mark)
+		f.Close()
+		if err != nil || string(mark) != generatedMark {
+			return fmt.Errorf("%s exists and was not generated; move it away", name)
+		}
+	}
+	return nil
+}
+
+// writeGenerated writes a file, unless it has the content: its time would change, and with it what
+// depends on it.
+func writeGenerated(name string, content []byte) error {
+	if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, content) {
+		return nil
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	return os.WriteFile(name, content, 0o644)
+}

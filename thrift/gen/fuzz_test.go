@@ -1,0 +1,65 @@
+package gen
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/thrift/idl"
+)
+
+// FuzzGenerate holds for every program: Generate ends without a panic, its errors are about the
+// program, and what it writes is formatted and compiles.
+func FuzzGenerate(f *testing.F) {
+	for _, pattern := range []string{"testdata/idl/*.thrift", "testdata/idl/lib/*.thrift", "../idl/testdata/accept/*.thrift"} {
+		names, err := filepath.Glob(pattern)
+		if err != nil {
+			f.Fatal(err)
+		}
+		for _, name := range names {
+			src, err := os.ReadFile(name)
+			if err != nil {
+				f.Fatal(err)
+			}
+			f.Add(src, uint8(len(src)))
+		}
+	}
+	f.Fuzz(func(t *testing.T, src []byte, options uint8) {
+		if len(src) > 1<<13 {
+			return
+		}
+		p, err := idl.Load(idl.Config{NegativeIDs: options&1 != 0, ReadFile: func(path string) ([]byte, error) {
+			switch {
+			case path == "a.thrift":
+				return src, nil
+			case strings.HasSuffix(path, "shared.thrift"):
+				return os.ReadFile("testdata/idl/lib/shared.thrift")
+			}
+			return nil, fs.ErrNotExist
+		}}, "a.thrift")
+		if err != nil {
+			return
+		}
+		c := Config{Module: "example.com/generated", Equal: options&2 != 0, KeepUnknown: options&4 != 0, SortedKeys: options&8 != 0, FixedFirst: options&16 != 0,
+			Body: options&32 != 0, JSON: options&64 != 0, Pointers: options&128 != 0}
+		files, err := Generate(c, p)
+		if err != nil {
+			if _, ok := errors.AsType[idl.ErrorList](err); !ok {
+				t.Fatal(err)
+			}
+			return
+		}
+		for _, file := range files {
+			if !fs.ValidPath(file.Name) {
+				t.Fatalf("%q is not a file below the output directory", file.Name)
+			}
+			checkFormat(t, file)
+		}
+		for _, err := range typeErrors(c.Module, files) {
+			t.Error(err)
+		}
+	})
+}

@@ -1,0 +1,172 @@
+package gen
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/slipstream-go/slipstream/thrift/idl"
+)
+
+// structure is a struct, a union, an exception, or the arguments or the result of a function.
+type structure struct {
+	*idl.Struct
+	file     *GoFile
+	name     string   // in Go
+	fields   []*field // in the order of the source
+	byID     []*field // in the order of their IDs
+	newName  string   // of the function that makes one, if fields have defaults
+	least    int      // the smallest size in the Binary protocol
+	index    int      // in the table of the file
+	required []*field
+	byField  map[*idl.Field]*field
+	defaults int      // fields that have defaults
+	helpers  []string // docs of what it is, if IDL has none
+	state    uint8    // of a search
+}
+
+// field is a field of a structure.
+type field struct {
+	*idl.Field
+	name  string // in Go
+	kind  kind
+	place int // among the required fields
+	// pointers says that scalars and strings that are optional are pointers.
+	pointers bool
+}
+
+func (f *field) optional() bool { return f.Requirement == idl.Optional }
+
+// isOpt reports whether the Go type is an Opt.
+func (f *field) isOpt() bool { return f.optional() && f.kind <= kString && !f.pointers }
+
+// isPointer reports whether the Go type is a pointer to a scalar or a string.
+func (f *field) isPointer() bool { return f.optional() && f.kind <= kString && f.pointers }
+
+// value returns the value of a field that is there.
+func (f *field) value() string {
+	switch {
+	case f.isOpt():
+		return "p." + f.name + ".V"
+	case f.isPointer():
+		return "*p." + f.name
+	}
+	return "p." + f.name
+}
+
+// present returns the condition under which a field is written, or "".
+func (f *field) present() string {
+	switch {
+	case f.isOpt():
+		return "p." + f.name + ".Set"
+	case f.kind == kStruct && f.Requirement != idl.Required, f.optional():
+		return "p." + f.name + " != nil"
+	}
+	return ""
+}
+
+// id returns the ID as generated code writes it.
+func (f *field) id() uint16 { return uint16(f.ID) }
+
+func (s *structure) isUnion() bool { return s.Kind == idl.Union }
+
+// hasDefaults reports whether a zero struct differs from a new one. Defaults in unions have no
+// meaning: a union holds the field that was sent.
+func (s *structure) hasDefaults() bool { return s.newName != "" }
+
+func (f *GoFile) addStruct(d *idl.Struct, name string) *structure {
+	s := &structure{Struct: d, file: f, name: name, index: len(f.structs), byField: make(map[*idl.Field]*field, len(d.Fields))}
+	used := methods()
+	if d.Kind != idl.Exception {
+		delete(used, "Error") // only exceptions have it
+	}
+	for _, one := range d.Fields {
+		g := &field{Field: one, name: used.pick(exported(one.Name, false)), kind: kindOf(one.Type), pointers: f.gen.config.Pointers}
+		s.fields = append(s.fields, g)
+		s.byField[one] = g
+		if one.Default != nil && d.Kind != idl.Union {
+			s.defaults++
+		}
+	}
+	if s.defaults > 0 {
+		s.newName = f.pkg.names.pick("New" + name)
+	}
+	s.byID = slices.Clone(s.fields)
+	slices.SortStableFunc(s.byID, func(a, b *field) int { return cmp.Compare(a.ID, b.ID) })
+	for i, one := range s.byID {
+		if i > 0 && one.ID == s.byID[i-1].ID {
+			f.gen.errorf(f.IDL, one.Pos, "the ID %d of %s is already used by %s", one.ID, one.Field.Name, s.byID[i-1].Field.Name)
+		}
+		if one.Requirement == idl.Required {
+			one.place = len(s.required)
+			s.required = append(s.required, one)
+		}
+	}
+	f.structs = append(f.structs, s)
+	f.gen.structs[d] = s
+	return s
+}
+
+// addService adds structs with the arguments and the results of functions.
+func (f *GoFile) addService(d *idl.Service) {
+	service := exported(d.Name, false)
+	for _, fn := range d.Functions {
+		function := service + exported(fn.Name, false)
+		args := &idl.Struct{File: f.IDL, Fields: fn.Args}
+		args.Name = fn.Name + "_args"
+		s := f.addStruct(args, f.pkg.names.pick(function+"Args"))
+		s.helpers = []string{s.name + " has the arguments of the function " + fn.Name + " of the service " + d.Name + "."}
+		if fn.Oneway {
+			continue
+		}
+		result := &idl.Struct{File: f.IDL}
+		result.Name = fn.Name + "_result"
+		if fn.Result.Kind != idl.Void {
+			success := &idl.Field{Type: fn.Result, Requirement: idl.Optional}
+			success.Name = "success"
+			result.Fields = append(result.Fields, success)
+		}
+		for _, thrown := range fn.Throws {
+			one := *thrown
+			one.Requirement, one.Default = idl.Optional, nil
+			result.Fields = append(result.Fields, &one)
+		}
+		s = f.addStruct(result, f.pkg.names.pick(function+"Result"))
+		s.helpers = []string{s.name + " has the result of the function " + fn.Name + " of the service " + d.Name + ", or an exception."}
+	}
+}
+
+// measure sets the smallest sizes of structs. A struct that requires itself has the size of its
+// other fields: no message can hold one.
+func (g *generator) measure() {
+	const measuring, measured = 1, 2
+	type step struct {
+		of   *structure
+		next int
+	}
+	for _, f := range g.order {
+		for _, root := range f.structs {
+			if root.state != 0 {
+				continue
+			}
+			root.state = measuring
+			root.least = 1
+			for stack := []step{{root, 0}}; len(stack) > 0; {
+				top := &stack[len(stack)-1]
+				if top.next == len(top.of.required) {
+					top.of.state = measured
+					stack = stack[:len(stack)-1]
+					continue
+				}
+				one := top.of.required[top.next]
+				to := g.structs[one.Type.Struct()]
+				if to != nil && to.state == 0 {
+					to.state, to.least = measuring, 1
+					stack = append(stack, step{to, 0})
+					continue
+				}
+				top.next++
+				top.of.least = min(top.of.least+3+g.leastSize(one.Type), 1<<20)
+			}
+		}
+	}
+}

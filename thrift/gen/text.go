@@ -1,0 +1,240 @@
+package gen
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// text is Go source that is being written. It is formatted as gofmt would format it, because lines
+// are indented here, and everything else is written in that form.
+type text struct {
+	out    strings.Builder
+	indent int
+}
+
+// p writes a line. A line that ends with an opening brace or parenthesis indents the following
+// lines; one that begins with a closing one ends that.
+func (t *text) p(format string, args ...any) {
+	line := format
+	if len(args) > 0 {
+		line = fmt.Sprintf(format, args...)
+	}
+	if line == "" {
+		t.out.WriteByte('\n')
+		return
+	}
+	if line[0] == '}' || line[0] == ')' {
+		t.indent--
+	}
+	indent := t.indent
+	if strings.HasPrefix(line, "case ") || line == "default:" {
+		indent--
+	}
+	t.line(indent, line)
+	if last := line[len(line)-1]; last == '{' || last == '(' {
+		t.indent++
+	}
+}
+
+func (t *text) line(indent int, line string) {
+	for range indent {
+		t.out.WriteByte('\t')
+	}
+	t.out.WriteString(line)
+	t.out.WriteByte('\n')
+}
+
+// function writes a function with a single statement: on one line if gofmt leaves it there.
+func (t *text) function(head, statement string) {
+	const short = 90
+	if len(head)+len(statement) <= short {
+		t.p("%s { %s }", head, statement)
+		return
+	}
+	t.p("%s {", head)
+	t.p("%s", statement)
+	t.p("}")
+}
+
+// comment writes the lines of a comment.
+func (t *text) comment(lines ...string) {
+	for _, line := range lines {
+		if line != "" && line[0] != '\t' {
+			line = " " + line
+		}
+		t.line(t.indent, "//"+line)
+	}
+}
+
+// block writes consecutive lines whose cells are aligned. A column is aligned in consecutive lines
+// that have a cell after it.
+func (t *text) block(lines [][]string) {
+	widths := make([][]int, len(lines))
+	for i, cells := range lines {
+		widths[i] = make([]int, len(cells)-1)
+	}
+	for i, cells := range lines {
+		for c := range widths[i] {
+			if i > 0 && c < len(widths[i-1]) {
+				widths[i][c] = widths[i-1][c]
+				continue
+			}
+			width := 0
+			for _, next := range lines[i:] {
+				if c >= len(next)-1 {
+					break
+				}
+				width = max(width, utf8.RuneCountInString(next[c]))
+			}
+			widths[i][c] = width
+		}
+		var line strings.Builder
+		for c, cell := range cells {
+			line.WriteString(cell)
+			if c < len(widths[i]) {
+				line.WriteString(strings.Repeat(" ", widths[i][c]-utf8.RuneCountInString(cell)+1))
+			}
+		}
+		t.line(t.indent, line.String())
+	}
+}
+
+// docLines returns a comment of IDL as lines of a Go comment, in the form that gofmt gives to
+// comments. Indented paragraphs stay as they are; lists become ordinary lines.
+func docLines(text string) []string {
+	var paragraphs [][]string
+	var last []string
+	for line := range strings.SplitSeq(clean(text), "\n") {
+		line = strings.TrimRightFunc(line, unicode.IsSpace)
+		if line != "" {
+			last = append(last, line)
+			continue
+		}
+		paragraphs, last = append(paragraphs, last), nil
+	}
+	paragraphs = append(paragraphs, last)
+	// Without other lines, an indented paragraph is not indented.
+	hasProse := slices.ContainsFunc(paragraphs, func(lines []string) bool { return len(lines) > 0 && !isCode(lines) })
+	var out []string
+	written := 0
+	for i, lines := range paragraphs {
+		if len(lines) == 0 {
+			continue
+		}
+		if written++; written > 1 {
+			out = append(out, "")
+		}
+		if hasProse && isCode(lines) {
+			out = append(out, code(lines)...)
+			continue
+		}
+		for j := range lines {
+			lines[j] = proseLine(lines[j])
+		}
+		if len(lines) == 1 && written > 1 && i < len(paragraphs)-1 {
+			lines[0] = noHeading(lines[0])
+		}
+		out = append(out, lines...)
+	}
+	return out
+}
+
+// clean replaces characters that must not be in a Go source, or that gofmt would replace.
+func clean(text string) string {
+	text = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case r == utf8.RuneError:
+			return '?'
+		case r == '\ufeff':
+			return -1
+		case !unicode.IsPrint(r):
+			return ' '
+		}
+		return r
+	}, text)
+	return quotes(strings.ReplaceAll(text, "+build", "+ build"))
+}
+
+// quotes replaces what gofmt takes for quotation marks: two backquotes or two apostrophes. More of
+// them, as in Markdown, become a plain mark.
+func quotes(text string) string {
+	var b strings.Builder
+	for text != "" {
+		c := text[0]
+		n := len(text) - len(strings.TrimLeft(text, string(rune(c))))
+		switch {
+		case c == '`' && n == 2:
+			b.WriteString("“")
+		case c == '\'' && n == 2:
+			b.WriteString("”")
+		case (c == '`' || c == '\'') && n > 2:
+			b.WriteByte('"')
+		default:
+			n = 1
+			b.WriteByte(c)
+		}
+		text = text[n:]
+	}
+	return b.String()
+}
+
+// isCode reports whether all lines of a paragraph are indented, and the first one is no item of a
+// list.
+func isCode(lines []string) bool {
+	for _, line := range lines {
+		if line[0] != ' ' && line[0] != '\t' {
+			return false
+		}
+	}
+	first := strings.TrimSpace(lines[0])
+	r, n := utf8.DecodeRuneInString(first)
+	digits := len(first) - len(strings.TrimLeft(first, "0123456789"))
+	isItem := strings.ContainsRune("•*+-", r) && len(first) > n && (first[n] == ' ' || first[n] == '\t')
+	return !isItem && (digits == 0 || digits == len(first) || first[digits] != '.' && first[digits] != ')')
+}
+
+// code returns lines of a paragraph with one tab in place of the indentation that they share.
+func code(lines []string) []string {
+	prefix := lines[0][:len(lines[0])-len(strings.TrimLeft(lines[0], " \t"))]
+	for _, line := range lines {
+		for !strings.HasPrefix(line, prefix) {
+			prefix = prefix[:len(prefix)-1]
+		}
+	}
+	out := make([]string, len(lines))
+	for i, line := range lines {
+		out[i] = "\t" + line[len(prefix):]
+	}
+	return out
+}
+
+// proseLine returns a line that gofmt takes as a part of a paragraph. Marks of headings are left out.
+func proseLine(line string) string {
+	line = strings.TrimLeftFunc(strings.TrimRightFunc(line, unicode.IsSpace), func(r rune) bool { return r == '#' || unicode.IsSpace(r) })
+	if line == "" {
+		return "-"
+	}
+	// Nothing may look like a directive.
+	if rest, ok := strings.CutPrefix(line, "go:"); ok {
+		line = "go: " + strings.TrimSpace(rest)
+	}
+	if line[0] == '[' {
+		line = strings.ReplaceAll(line, "]:", "] :")
+	}
+	return line
+}
+
+// noHeading returns a line alone in its paragraph so that gofmt does not make a heading of it.
+func noHeading(line string) string {
+	first, _ := utf8.DecodeRuneInString(line)
+	last, _ := utf8.DecodeLastRuneInString(line)
+	if unicode.IsUpper(first) && (unicode.IsLetter(last) || unicode.IsDigit(last)) {
+		return line + "."
+	}
+	return line
+}

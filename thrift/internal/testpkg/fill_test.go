@@ -1,0 +1,187 @@
+package testpkg
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/b"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/constants"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/docs"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/ids"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/names"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shared"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shop"
+)
+
+// These tests are also run for packages that are generated with other options: see TestGeneratedModule
+// of thrift/gen. So they use nothing that an option adds.
+
+// structs are all structs of the generated packages, by name.
+var structs = func() map[string]func() thrift.CompactStruct {
+	all := make(map[string]func() thrift.CompactStruct)
+	for _, list := range [][]func() (thrift.CompactStruct, bool){
+		shop.StructsOfShop, shop.StructsOfTypes, names.StructsOfNames, shared.StructsOfShared, b.StructsOfB,
+		constants.StructsOfConstants, ids.StructsOfIDs, docs.StructsOfDocs,
+	} {
+		for _, make := range list {
+			s, isUnion := make()
+			t := reflect.TypeOf(s).Elem()
+			unions[t] = isUnion
+			all[fmt.Sprint(t)] = func() thrift.CompactStruct {
+				s, _ := make()
+				return s
+			}
+		}
+	}
+	return all
+}()
+
+// unions says which types are unions. It is a variable of the package because structs contain unions.
+var unions = make(map[reflect.Type]bool)
+
+// filler fills values so that reading their encoding gives the same value: lists are not nil, and
+// maps are nil or have entries.
+type filler struct {
+	*rand.Rand
+	within []reflect.Type // structs around the value
+	sparse bool           // fields that are an Opt are absent
+	utf8   bool           // strings are valid UTF-8
+	large  int            // one string in so many is large enough for a link; if 0, none is
+	single bool           // maps have at most one entry, so their order is defined
+}
+
+func (f *filler) fill(v reflect.Value) {
+	switch v.Kind() {
+	case reflect.Bool:
+		v.SetBool(f.IntN(2) == 0)
+	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		v.SetInt(int64(f.Uint64()) >> f.IntN(64))
+		if f.IntN(10) == 0 {
+			v.SetInt(0)
+		}
+	case reflect.Float64:
+		v.SetFloat(f.NormFloat64())
+	case reflect.String:
+		v.SetString(f.text())
+	case reflect.Array:
+		for i := range v.Len() {
+			v.Index(i).SetUint(f.Uint64() & 0xff)
+		}
+	case reflect.Slice:
+		f.slice(v)
+	case reflect.Map:
+		f.entries(v)
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		f.fill(v.Elem())
+	case reflect.Struct:
+		f.structure(v)
+	default:
+		panic(v.Type())
+	}
+}
+
+func (f *filler) text() string {
+	b := make([]byte, f.IntN(12))
+	if f.large > 0 && f.IntN(f.large) == 0 {
+		b = make([]byte, thrift.LinkFrom-2+f.IntN(4))
+	}
+	for i := range b {
+		b[i] = byte(f.IntN(256))
+		if f.utf8 {
+			b[i] &= 0x7f
+		}
+	}
+	return string(b)
+}
+
+// count returns how many elements a container gets.
+func (f *filler) count() int { return f.IntN(max(1, 5-len(f.within))) }
+
+func (f *filler) slice(v reflect.Value) {
+	if v.Type().Elem().Kind() == reflect.Uint8 {
+		v.SetBytes([]byte(f.text()))
+		return
+	}
+	n := f.count()
+	if f.IntN(4) == 0 && len(f.within) < 2 {
+		n += 20 // the head of a longer list has another form in the Compact protocol
+	}
+	if f.holds(v.Type().Elem()) {
+		n = 0
+	}
+	v.Set(reflect.MakeSlice(v.Type(), n, n))
+	for i := range n {
+		f.fill(v.Index(i))
+	}
+}
+
+func (f *filler) entries(v reflect.Value) {
+	n := f.count()
+	if f.single {
+		n = min(n, 1)
+	}
+	if n == 0 || f.holds(v.Type().Elem()) {
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for range n {
+		key, value := reflect.New(v.Type().Key()).Elem(), reflect.New(v.Type().Elem()).Elem()
+		f.fill(key)
+		f.fill(value)
+		v.SetMapIndex(key, value)
+	}
+}
+
+// holds reports whether a type is one of the structs around the value more than twice, or if the
+// value is deep, at all.
+func (f *filler) holds(t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
+		t = t.Elem()
+	}
+	times := 0
+	for _, one := range f.within {
+		if one == t {
+			times++
+		}
+	}
+	return times > 1 || times > 0 && len(f.within) > 3
+}
+
+func (f *filler) structure(v reflect.Value) {
+	t := v.Type()
+	f.within = append(f.within, t)
+	defer func() { f.within = f.within[:len(f.within)-1] }()
+	if isOpt(t) {
+		if !f.sparse {
+			f.fill(v.Field(0))
+			v.Field(1).SetBool(true)
+		}
+		return
+	}
+	only := -1
+	if unions[t] {
+		only = f.IntN(t.NumField())
+		for !t.Field(only).IsExported() || f.holds(t.Field(only).Type) || t.Field(only).Type.Kind() == reflect.Map {
+			only = f.IntN(t.NumField())
+		}
+	}
+	for i := range t.NumField() {
+		one := t.Field(i)
+		switch {
+		case !one.IsExported() || only >= 0 && i != only:
+		case one.Type.Kind() == reflect.Pointer && f.holds(one.Type):
+		case only >= 0:
+			sparse := f.sparse
+			f.sparse = false
+			f.fill(v.Field(i))
+			f.sparse = sparse
+		default:
+			f.fill(v.Field(i))
+		}
+	}
+}
+
+func isOpt(t reflect.Type) bool { return t.NumField() == 2 && t.Field(1).Name == "Set" }

@@ -1,0 +1,59 @@
+package testpkg
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shared"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shop"
+)
+
+func TestOptionalContainersInJSON(t *testing.T) {
+	p := &shop.Optional{StringsByName: map[string]string{}, Flags: map[int32]bool{}, ByList: []thrift.Entry[[]int32, string]{}, Numbers: []int32{}}
+	b, err := json.Marshal(p)
+	var q shop.Optional
+	if err != nil || json.Unmarshal(b, &q) != nil || !q.Equal(p) {
+		t.Errorf("%s, %v\n%v, want\n%v", b, err, &q, p)
+	}
+}
+
+func TestJSONOfFields(t *testing.T) {
+	p := &shop.Nested{
+		ByBinary: map[string][]byte{"\xff": {1}}, Deep: map[shared.Level]map[int64]map[int16]string{shared.LevelHigh: {5: {6: "x"}}},
+		ByStruct: []thrift.Entry[shared.Point, shop.Nested]{},
+		Strange:  []thrift.Entry[[]string, [][]thrift.Entry[[]bool, shared.Level]]{{Key: []string{"k"}, Value: [][]thrift.Entry[[]bool, shared.Level]{{{Key: []bool{true}, Value: 77}}}}},
+	}
+	b, err := p.AppendJSON(nil, thrift.JSON{})
+	for _, want := range []string{`"by_binary":{"/w==":"AQ=="}`, `"deep":{"HIGH":{"5":{"6":"x"}}}`, `"strange":[[["k"],[[[[true],77]]]]]`} {
+		if err != nil || !strings.Contains(string(b), want) {
+			t.Errorf("%s is missing in %s, %v", want, b, err)
+		}
+	}
+	var q shop.Nested
+	if err := q.ReadJSON(new(thrift.Reader), b); err != nil || !q.Equal(p) {
+		t.Errorf("%v\n%v, want\n%v", err, &q, p)
+	}
+}
+
+// Structs inside of a text have their defaults, required fields must be there, and unions have one field.
+func TestJSONOfMissingFields(t *testing.T) {
+	var p shop.UsesDefaults
+	if err := json.Unmarshal([]byte(`{"one": {}, "many": [{"number": 1}], "by_name": {"k": {}}}`), &p); err != nil {
+		t.Fatal(err)
+	}
+	want := shop.NewWithDefaults()
+	if !reflect.DeepEqual(p.One, want) || p.Many[0].Number != 1 || p.Many[0].Text != "text" || p.ByName["k"].Ratio != 3 {
+		t.Errorf("%v", &p)
+	}
+	for _, text := range []string{`{"id": 1, "text": "a"}`, `{}`} {
+		if err := json.Unmarshal([]byte(text), new(shop.Query)); err == nil {
+			t.Errorf("%s is a union", text)
+		}
+	}
+	if err := json.Unmarshal([]byte(`{"message": "x"}`), new(shop.NotFound)); err == nil || !strings.Contains(err.Error(), "id") {
+		t.Errorf("a required field is missing: %v", err)
+	}
+}

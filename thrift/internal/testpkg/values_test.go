@@ -1,0 +1,157 @@
+package testpkg
+
+import (
+	"errors"
+	"reflect"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/constants"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/names"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shared"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shop"
+)
+
+func TestDefaults(t *testing.T) {
+	p := shop.NewWithDefaults()
+	if p.Number != 7 || p.Text != "text" || p.Maybe.V != 5 || p.Maybe.Set || !reflect.DeepEqual(p.Numbers, []int32{1, 2, 3}) ||
+		!reflect.DeepEqual(p.More, map[string][]int32{"a": {1}, "b": {}}) || p.Level != shared.LevelHigh || p.Place.X != 1 || p.Place.Y != 2.5 ||
+		string(p.Bytes) != "\tbytes" || p.Key[0] != 1 || p.Key[15] != 0xef || !p.Yes || p.Word.V != "word" || p.Word.Set || len(p.Places) != 2 || p.Places[1].Y != 1 ||
+		p.Words[1] != "word" || p.Ratio != 3 || p.MaybeWords[0] != "x" {
+		t.Errorf("the defaults are %+v", p)
+	}
+	p.Numbers[0] = 9
+	p.More["a"][0] = 9
+	if q := shop.NewWithDefaults(); q.Numbers[0] != 1 || q.More["a"][0] != 1 {
+		t.Error("two structs share a default")
+	}
+	p.Reset()
+	if !reflect.DeepEqual(p, shop.NewWithDefaults()) {
+		t.Error("Reset has not set the defaults")
+	}
+	u := shop.NewUsesDefaults()
+	if u.One != nil || u.Changed.Number != 1 || u.Changed.Text != "changed" || u.Changed.Ratio != 3 || !reflect.DeepEqual(u.Same, shop.NewWithDefaults()) {
+		t.Errorf("the defaults are %+v", u)
+	}
+}
+
+// Fields that a message does not have keep their defaults, wherever the struct is.
+func TestDefaultsOfFieldsThatAreNotSent(t *testing.T) {
+	empty := []byte{thrift.TypeStruct, 0, 1, 0} // one
+	empty = append(empty, thrift.TypeList, 0, 2, thrift.TypeStruct, 0, 0, 0, 2, 0, 0)
+	empty = append(empty, thrift.TypeMap, 0, 3, thrift.TypeString, thrift.TypeStruct, 0, 0, 0, 1, 0, 0, 0, 1, 'k', 0)
+	empty = append(empty, 0)
+	var p shop.UsesDefaults
+	for range 2 {
+		if err := thrift.Unmarshal(empty, &p); err != nil {
+			t.Fatal(err)
+		}
+		inMap := p.ByName["k"]
+		for _, one := range []*shop.WithDefaults{p.One, &p.Many[0], &p.Many[1], &inMap} {
+			if one.Number != 7 || one.Text != "text" || len(one.Numbers) != 3 {
+				t.Errorf("%+v", one)
+			}
+		}
+		p.Many[1].Number, p.Many[1].Text = 1, "old" // and so they do when the memory is used again
+	}
+}
+
+func TestConstants(t *testing.T) {
+	if constants.Small != -128 || constants.Least != -1<<63 || constants.FromOther != "word" || constants.FromBinary != "\t\n" ||
+		string(constants.SameBytes()) != "\t\n" || constants.SameKey != shared.Key || constants.Level != shared.LevelHigh || constants.FromEnum != -3 ||
+		constants.List()[3] != 255 || len(constants.LongList()) != 13 || len(constants.NoEntries()) != 0 || constants.Map()["key: with a colon"] != 2 ||
+		constants.Map()[constants.Text] != 4 || constants.Doubles()[1] != 2 || constants.Doubles()[0] != 5 || constants.Nested()[shared.LevelLow][0][1] != "one" {
+		t.Error("a constant is wrong")
+	}
+	if e := constants.Entries(); e[0].Key[0] != 1 || e[0].Value.Words[1] != "y" || len(e[2].Key) != 4 || e[2].Value.Words[1] != "word" {
+		t.Errorf("%+v", e)
+	}
+	if o := constants.Outer_(); o.Inner.A != 5 || o.Other.A != 7 || len(o.ByName) != 2 || len(o.ByName["one"].Words) != 0 || len(o.ByName["two"].Words) != 2 {
+		t.Errorf("%+v", o)
+	}
+	constants.List()[0] = 100
+	if constants.List()[0] != 1 {
+		t.Error("a constant can be changed")
+	}
+	if shop.Sample().Sku != "A-1" || shop.Sample().Quantity != 1 || shop.Empty_().Lines[0].Quantity != 2 || shop.Empty_().Lines[0].Price != thrift.Some(1.5) {
+		t.Error("a constant struct is wrong")
+	}
+}
+
+func TestEnums(t *testing.T) {
+	for v, want := range map[shop.Status]string{shop.StatusNew: "NEW", shop.StatusPaid: "PAID", shop.StatusSentBack: "RETURNED", 77: "77", -1: "-1"} {
+		text, err := v.MarshalText()
+		if v.String() != want || string(text) != want || err != nil {
+			t.Errorf("%d: %s, %s, %v", int32(v), v, text, err)
+		}
+		var back shop.Status
+		if err := back.UnmarshalText(text); err != nil || back != v {
+			t.Errorf("%s: %v, %v", text, back, err)
+		}
+	}
+	if v, err := shop.ParseStatus("SENT_BACK"); v != shop.StatusReturned || err != nil {
+		t.Error(v, err)
+	}
+	for _, text := range []string{"", "paid", "5x", "2147483648"} {
+		_, err := shop.ParseStatus(text)
+		if e, ok := errors.AsType[*thrift.EnumError](err); !ok || e.Enum != "Status" || e.Text != text {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}
+
+func TestExceptionsAreErrors(t *testing.T) {
+	for want, err := range map[string]error{
+		"NotFound: gone": &shop.NotFound{ID: 5, Message: "gone"}, "Closed": &shop.Closed{},
+		"Oops: text": &names.Oops{Message: "text", Why: thrift.Some("other")}, "Failed: why": &names.Failed{Why: thrift.Some("why")}, "message": &names.Message{},
+	} {
+		if err.Error() != want {
+			t.Errorf("%q, want %q", err, want)
+		}
+	}
+}
+
+func TestOptionalContainersWithoutElementsArePresent(t *testing.T) {
+	p := &shop.Optional{AnI32: thrift.Some[int32](0), Numbers: []int32{}, Strings: []string{}, StringsByName: map[string]string{}, Flags: map[int32]bool{},
+		Structs: []shop.Numbers{}, Bytes: []int8{}, ByList: []thrift.Entry[[]int32, string]{}, Words: [][]string{}, ABinary: []byte{}}
+	for _, e := range encodings {
+		var got shop.Optional
+		if _, err := e.decode(new(thrift.Reader), e.encode(p), &got); err != nil || !reflect.DeepEqual(&got, p) {
+			t.Errorf("%s: %v\n%+v, want\n%+v", e.name, err, &got, p)
+		}
+		if b := e.encode(new(shop.Optional)); len(b) != 1 {
+			t.Errorf("%s: %x is written for fields that are absent", e.name, b)
+		}
+	}
+}
+
+func TestRequiredFields(t *testing.T) {
+	for _, e := range encodings {
+		for _, fresh := range []func() thrift.CompactStruct{structs["shop.Required"], structs["shop.ManyRequired"], structs["shop.Line"]} {
+			_, err := e.decode(new(thrift.Reader), []byte{0}, fresh())
+			if te, ok := errors.AsType[*thrift.Error](err); !ok || te.Code != thrift.CodeMissing {
+				t.Errorf("%s, %T: %v", e.name, fresh(), err)
+			}
+		}
+	}
+	// Each one of many is noticed.
+	p := new(shop.ManyRequired)
+	b := p.AppendThrift(nil)
+	for i := range 70 {
+		missing := append(append([]byte{}, b[:4*i]...), b[4*i+4:]...)
+		if err := thrift.Unmarshal(missing, p); err == nil {
+			t.Errorf("field %d is not noticed to be missing", i+1)
+		}
+	}
+}
+
+func TestUnionIsEmptiedBeforeItIsRead(t *testing.T) {
+	q := &shop.Query{Text: thrift.Some("x")}
+	if err := thrift.Unmarshal((&shop.Query{ID: thrift.Some[int64](5)}).AppendThrift(nil), q); err != nil || q.Text.Set || q.ID != thrift.Some[int64](5) {
+		t.Errorf("%+v, %v", q, err)
+	}
+	// A field that is not known is the field that a union holds.
+	if err := thrift.Unmarshal([]byte{thrift.TypeBool, 0, 99, 1, 0}, q); err != nil || q.ID.Set {
+		t.Errorf("%+v, %v", q, err)
+	}
+}
