@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestOutputIsThatOfTheDocument: docs/THRIFT.md shows what the program prints.
+func TestOutputIsThatOfTheDocument(t *testing.T) {
+	var out strings.Builder
+	if err := run(&out); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../docs/THRIFT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), out.String()) {
+		t.Errorf("docs/THRIFT.md does not have this output:\n%s", out.String())
+	}
+}
+
+// TestDocumentShowsTheDeclarations: docs/THRIFT.md has the IDL of the example.
+func TestDocumentShowsTheDeclarations(t *testing.T) {
+	idl, err := os.ReadFile("shop.thrift")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile("../../docs/THRIFT.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), "```thrift\n"+string(idl)+"```\n") {
+		t.Error("docs/THRIFT.md does not have the declarations of shop.thrift")
+	}
+}
