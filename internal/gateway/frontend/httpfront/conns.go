@@ -137,6 +137,29 @@ func (c *conns) awaitNone(ctx context.Context, until time.Time) {
 	}
 }
 
+// awaitFirst waits until a request of each connection of HTTP/1 is being answered, or the connection
+// has ended, but no longer than ctx: net/http drops requests that it reads after its Shutdown has
+// begun. A request that does not come ends with the limits of [conn.late].
+func (c *conns) awaitFirst(ctx context.Context) {
+	ticker := time.NewTicker(drainPoll)
+	defer ticker.Stop()
+	for c.someUnread() && ctx.Err() == nil {
+		<-ticker.C
+	}
+}
+
+// someUnread reports whether no request of some connection of HTTP/1 has been read yet.
+func (c *conns) someUnread() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for one := range c.all {
+		if !one.several.Load() && !one.proven.Load() {
+			return true
+		}
+	}
+	return false
+}
+
 // conn is a connection that notes since when it has been waiting for what.
 type conn struct {
 	// Immutable after add.
@@ -242,6 +265,9 @@ func trackState(nc net.Conn, state http.ConnState) {
 		c.headSince.Store(0)
 		c.idleSince.Store(0)
 	case http.StateIdle:
+		if !c.several.Load() {
+			c.proven.Store(true) // net/http has answered OPTIONS * itself
+		}
 		c.idleSince.Store(c.of.now.Load())
 		c.came.Store(0)
 	}

@@ -251,6 +251,53 @@ func TestDrainIsCut(t *testing.T) {
 	})
 }
 
+// TestHandedOverBeforeTheDrainIsAnswered: a connection that was handed over is waited for until its
+// request has been read, also after the grace: net/http would drop the request.
+//
+// mutant: http-handed-over-request-dropped
+func TestHandedOverBeforeTheDrainIsAnswered(t *testing.T) {
+	eachLoop(t, func(t *testing.T, by way) {
+		testkit.NoLeaks(t)
+		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{DrainGrace: time.Millisecond}))
+		listener, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer listener.Close()
+		client, err := net.Dial("tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer client.Close()
+		ours, err := listener.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		request := requestText("GET", "/depts/300", "X-Request-Id", "handed")
+		s.handed.http1.take(ours, nil, []byte(request[:20]))
+		done := make(chan error, 1)
+		go func() { done <- s.Shutdown(context.Background()) }() // ends after the answer
+		testkit.Eventually(t, patience, func() error {
+			c, err := net.Dial("tcp", s.Addr().String())
+			if err != nil {
+				return nil
+			}
+			c.Close()
+			return errors.New("accepted while draining")
+		})
+		time.Sleep(100 * time.Millisecond) // if Shutdown does not wait, it is past that by now
+		io.WriteString(client, request[20:])
+		client.SetReadDeadline(time.Now().Add(patience))
+		answer, err := readAnswer(bufio.NewReader(client), "GET")
+		if err != nil || answer.StatusCode != 200 || !answer.Close || answer.Header.Get("X-Request-Id") != "handed" {
+			t.Errorf("%v, %v", answer, err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 // TestHandedListenerForgetsNobody: a connection that was handed over before the listener
 // closed is served.
 func TestHandedListenerForgetsNobody(t *testing.T) {

@@ -309,6 +309,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	if s.loop != nil {
 		err = s.loop.Shutdown(ctx) // may still hand connections over
 		s.front.finish()
+		s.conns.awaitFirst(ctx) // a connection is handed over because of a request
 	} else {
 		for _, l := range s.accepting {
 			_ = l.Close() // before http.Shutdown, which drops requests that it has read
