@@ -1,19 +1,28 @@
 #!/usr/bin/env bash
-# Lets the compiler of Apache Thrift judge the files in thrift/idl/testdata: it must accept what
+# Compares thrift/idl and generated code with the compiler of Apache Thrift. It must accept what
 # thrift/idl accepts and reject what thrift/idl rejects, except for files that give a reason in
-# their first line. SLIPSTREAM_THRIFT names the compiler; if it is not set, the script uses the
-# one in PATH, and installs it on Debian or Ubuntu as root if there is none.
+# their first line. Programs in Go and Python with the code that it generates exchange structs and
+# messages with ours (test/thrift).
+#
+# SLIPSTREAM_THRIFT names the compiler and SLIPSTREAM_PYTHON a Python that has its library. If they
+# are not set, the script uses the compiler in PATH and /usr/bin/python3, and installs what is missing
+# on Debian or Ubuntu as root. The Go libraries are modules that the go command downloads.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+python=${SLIPSTREAM_PYTHON:-/usr/bin/python3}
 program=${SLIPSTREAM_THRIFT:-$(command -v thrift || true)}
-if [ -z "$program" ]; then
+if [ -z "$program" ] || ! "$python" -c 'import thrift' 2>/dev/null; then
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
-		echo 'reference: install the Thrift compiler (Debian package thrift-compiler), or set SLIPSTREAM_THRIFT' >&2
+		echo 'reference: install the Thrift compiler and its library for Python (Debian packages thrift-compiler and python3-thrift), or set SLIPSTREAM_THRIFT and SLIPSTREAM_PYTHON' >&2
 		exit 1
 	fi
 	apt-get update -qq
-	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends thrift-compiler >/dev/null
-	program=$(command -v thrift)
+	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends thrift-compiler python3-thrift >/dev/null
+	program=${program:-$(command -v thrift)}
 fi
-SLIPSTREAM_THRIFT=$program "${GO:-go}" test -count=1 -v -run 'TestReferenceCompilerAgrees$' ./thrift/idl
+export SLIPSTREAM_THRIFT=$program SLIPSTREAM_PYTHON=$python
+status=0
+"${GO:-go}" test -count=1 -v -run 'TestReferenceCompilerAgrees$' ./thrift/idl || status=$?
+"${GO:-go}" test -C test -count=1 -v -timeout 30m -run 'TestForeignCode$' ./thrift || status=$?
+exit "$status"

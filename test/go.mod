@@ -5,6 +5,7 @@ go 1.26.0
 replace github.com/slipstream-go/slipstream => ../
 
 require (
+	github.com/apache/thrift v0.25.0
 	github.com/chromedp/cdproto v0.159.0
 	github.com/chromedp/chromedp v0.23.0
 	github.com/getkin/kin-openapi v0.152.0

@@ -136,7 +136,7 @@ replace github.com/slipstream-go/slipstream => %s
 		for _, f := range files {
 			writeFile(t, filepath.Join(dir, name, f.Name), f.Content)
 		}
-		tests := []string{"doc.go", "fill_test.go", "roundtrip_test.go"}
+		tests := []string{"doc.go", "structs_test.go", "fill_test.go", "roundtrip_test.go"}
 		if c.Equal {
 			tests = append(tests, "methods_test.go")
 		}
