@@ -13,10 +13,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// edit changes the IDL for one language or both, because version 0.17 of the compiler cannot do what
-// the IDL says, although the language allows it.
+// edit changes the IDL for some languages or all, because version 0.17 of the compiler, or thriftpy2,
+// cannot do what the IDL says, although the language allows it.
 type edit struct {
-	language  string // "" for both
+	languages string // "" for all
 	file      string // "" for all
 	old       string // a regular expression
 	new       string
@@ -38,27 +38,32 @@ var edits = []edit{
 	{"go", "types.thrift", `maybe_words = .*`, "maybe_words", "only getters return defaults that are pointers"},
 	{"go", "types.thrift", `(?m)^.* place = .*\n`, "", "the same, and a struct that is nil is written without the fields that are required"},
 	{"go", "types.thrift", `(?m)^.*map<(list|set)<.*\n`, "", "containers are refused as keys"},
-	{"python", "types.thrift", `(?m)^.*(map<(list|set|shared.Point|WithDefaults)\b|set<Numbers>).*\n`, "", "containers and structs cannot be keys in Python"},
-	{"python", "types.thrift", `WithDefaults (changed|same) = .*`, "WithDefaults $1", "a struct as a default is used before it is declared"},
-	{"python", "constants.thrift", `(Inner inner) = \{[^}]*\}|(by_name) = .*?\}\}`, "$1$2", "a struct as a default is used before it is declared"},
+	{"python thriftpy2", "types.thrift", `(?m)^.*(map<(list|set|shared.Point|WithDefaults)\b|set<Numbers>).*\n`, "", "containers and structs cannot be keys in Python"},
+	{"python thriftpy2", "types.thrift", `WithDefaults (changed|same) = .*`, "WithDefaults $1", "a struct as a default is used before it is declared"},
+	{"python thriftpy2", "constants.thrift", `(Inner inner) = \{[^}]*\}|(by_name) = .*?\}\}`, "$1$2", "a struct as a default is used before it is declared"},
 }
 
 // TestForeignCode lets the compiler of Apache Thrift generate code for the IDL that our generator is
-// tested with. Programs with that code and tests with ours exchange structs and messages:
+// tested with. Programs with that code and tests with ours exchange structs and messages. So does a
+// program with thriftpy2, which reads the IDL itself:
 //
 //	make reference
 //
 // What the tests in testdata/inner skip or expect of one language only is listed there, with the
 // reason, and so are the changes of the IDL in edits.
 func TestForeignCode(t *testing.T) {
-	compiler, python := os.Getenv("SLIPSTREAM_THRIFT"), os.Getenv("SLIPSTREAM_PYTHON")
-	if compiler == "" || python == "" {
-		t.Skip("SLIPSTREAM_THRIFT and SLIPSTREAM_PYTHON do not name programs: make reference runs this test")
+	compiler, python, thriftpy2 := os.Getenv("SLIPSTREAM_THRIFT"), os.Getenv("SLIPSTREAM_PYTHON"), os.Getenv("SLIPSTREAM_THRIFTPY2")
+	if compiler == "" || python == "" || thriftpy2 == "" {
+		t.Skip("SLIPSTREAM_THRIFT, SLIPSTREAM_PYTHON and SLIPSTREAM_THRIFTPY2 do not name programs: make reference runs this test")
 	}
-	for _, language := range []string{"python", "go"} {
+	for _, language := range []string{"thriftpy2", "python", "go"} {
 		t.Run(language, func(t *testing.T) {
 			m := newModule(t, gen.Config{KeepUnknown: true, SortedKeys: true}, edited(t, language), "peers_test.go")
 			write(t, filepath.Join(m.dir, "testpkg/messages_test.go"), read(t, "testdata/inner/messages_test.go"))
+			if language == "thriftpy2" {
+				m.test(t, "PEER_LANGUAGE=thriftpy2", "PEER="+thriftpy2+" "+absolute(t, "testdata/peer/thriftpy.py")+" "+filepath.Join(m.dir, "idl"))
+				return
+			}
 			if language == "python" {
 				m.test(t, "PEER_LANGUAGE=python", "PEER="+buildPython(t, compiler, python, m))
 				return
@@ -75,11 +80,14 @@ func TestForeignCode(t *testing.T) {
 func edited(t *testing.T, language string) map[string]string {
 	t.Helper()
 	all := sources(t)
-	if language == "go" {
+	switch language {
+	case "go":
 		delete(all, "names.thrift") // 0.17 does not resolve names that collide in Go
+	case "thriftpy2":
+		delete(all, "names.thrift") // it refuses keywords of many languages as names
 	}
 	for _, e := range edits {
-		if e.language != "" && e.language != language {
+		if e.languages != "" && !strings.Contains(e.languages, language) {
 			continue
 		}
 		done := false

@@ -55,6 +55,9 @@ func TestHeadersOfPeer(t *testing.T) {
 		for _, seq := range []int32{0, 1, 127, 128, -1, math.MaxInt32, math.MinInt32} {
 			for kind := thrift.Call; kind <= thrift.Oneway; kind++ {
 				for _, pr := range protocols {
+					if p.language == "thriftpy2" && pr.name == "compact" && seq < 0 {
+						continue // it takes the number for one without a sign
+					}
 					p.header(t, pr, name, kind, seq)
 				}
 			}
@@ -131,6 +134,9 @@ func TestServerOfPeer(t *testing.T) {
 			t.Errorf("%s: %v %+v", pr.name, kind, r)
 		}
 		for name, want := range map[string]int32{"find": thrift.InternalError, "nothing": thrift.UnknownMethod} {
+			if p.language == "thriftpy2" && name == "find" {
+				continue // the error is one of the server; there is no answer
+			}
 			var e thrift.ApplicationException
 			if kind, _ := serve(name, thrift.Call, &shop.OrdersFindArgs{Query: query("fails")}, &e); kind != thrift.Exception || e.Kind != want {
 				t.Errorf("%s: %v %+v", pr.name, kind, e)
