@@ -46,9 +46,10 @@ const (
 // A Verdict is the answer to one Goal with the figures it rests on.
 type Verdict struct {
 	Scenario string
+	Subject  string // of ours
 	Goal     Goal
 	Outcome  Outcome
-	Ratio    Ratio // ours / rival
+	Ratio    Ratio // subject / rival
 	Control  Ratio // ours / control
 	Why      string
 }
@@ -69,9 +70,14 @@ func Settled(ours, control []float64) (Ratio, bool) {
 // Judge says whether ours meets goal against rival. The three series hold the
 // goal's metric of the same rounds, in the order of the rounds.
 func Judge(goal Goal, ours, rival, control []float64) Verdict {
+	return judge(goal, ours, rival, ours, control)
+}
+
+// judge is Judge for a subject that may be another one of ours.
+func judge(goal Goal, subject, rival, ours, control []float64) Verdict {
 	v := Verdict{Goal: goal, Outcome: CannotTell}
 	var err error
-	if v.Ratio, err = PairedRatio(ours, rival); err != nil {
+	if v.Ratio, err = PairedRatio(subject, rival); err != nil {
 		v.Why = err.Error()
 		return v
 	}
@@ -105,11 +111,15 @@ func unjudged(goal Goal, why string) Verdict {
 }
 
 func (v Verdict) String() string {
+	goal := v.Goal.String()
+	if v.Subject != "" && v.Subject != Ours {
+		goal = v.Subject + " " + goal
+	}
 	if v.Ratio.Pairs == 0 {
-		return fmt.Sprintf("%s: %s: %s: %s", v.Scenario, v.Goal, v.Outcome, v.Why)
+		return fmt.Sprintf("%s: %s: %s: %s", v.Scenario, goal, v.Outcome, v.Why)
 	}
 	s := fmt.Sprintf("%s: %s: %s (ratio %.3f, interval %.3f-%.3f of %d rounds; control %.3f-%.3f)",
-		v.Scenario, v.Goal, v.Outcome, v.Ratio.Median, v.Ratio.Lo, v.Ratio.Hi, v.Ratio.Pairs, v.Control.Lo, v.Control.Hi)
+		v.Scenario, goal, v.Outcome, v.Ratio.Median, v.Ratio.Lo, v.Ratio.Hi, v.Ratio.Pairs, v.Control.Lo, v.Control.Hi)
 	if v.Why != "" {
 		s += ": " + v.Why
 	}

@@ -46,7 +46,10 @@ type Subject struct {
 	// Variant marks a subject of ours other than Ours and Control: it is no
 	// rival and gets an interval of its own against the best rival.
 	Variant bool
-	Run     func(ctx context.Context, round int) (Sample, error)
+	// Goals are those of a Variant: they ask for its ratio to a rival. Ours has the goals of the
+	// Scenario.
+	Goals []Goal
+	Run   func(ctx context.Context, round int) (Sample, error)
 }
 
 func (s Subject) rival() bool { return s.Name != Ours && s.Name != Control && !s.Variant }
@@ -61,7 +64,8 @@ type Options struct {
 	Progress  io.Writer
 
 	// Filter holds names of scenarios, separated by commas; a name that no
-	// scenario has selects those that begin with it. Empty: all.
+	// scenario has selects those that begin with it, or, if its first letter is
+	// a slash, those that end with it. Empty: all.
 	Filter string
 	// Rounds is the number of rounds of every scenario that does not fix its
 	// own. 0: as many as the control asks for.
@@ -176,7 +180,8 @@ func (s Suite) choose(filter string) ([]Scenario, error) {
 		term = strings.TrimSpace(term)
 		exact := slices.ContainsFunc(s.Scenarios, func(sc Scenario) bool { return sc.Name == term })
 		for _, sc := range s.Scenarios {
-			if sc.Name == term || !exact && strings.HasPrefix(sc.Name, term) {
+			if sc.Name == term || !exact && strings.HasPrefix(sc.Name, term) ||
+				strings.HasPrefix(term, "/") && strings.HasSuffix(sc.Name, term) {
 				wanted[sc.Name] = true
 			}
 		}
@@ -284,6 +289,11 @@ func (m *measurement) settled() bool {
 	for _, g := range m.scenario.Goals {
 		metrics = append(metrics, g.Metric)
 	}
+	for _, s := range m.scenario.Subjects {
+		for _, g := range s.Goals {
+			metrics = append(metrics, g.Metric)
+		}
+	}
 	for _, metric := range metrics {
 		if _, ok := Settled(column(m.rounds[Ours], metric), column(m.rounds[Control], metric)); !ok {
 			return false
@@ -344,21 +354,31 @@ func (m *measurement) rows() []Row {
 
 // verdicts judge the goals. A scenario that did not finish is not judged.
 func (m *measurement) verdicts() []Verdict {
+	out := m.judge(Ours, m.scenario.Goals)
+	for _, s := range m.scenario.Subjects {
+		out = append(out, m.judge(s.Name, s.Goals)...)
+	}
+	return out
+}
+
+// judge judges goals of one subject. The control is that of ours.
+func (m *measurement) judge(subject string, goals []Goal) []Verdict {
 	var out []Verdict
-	for _, goal := range m.scenario.Goals {
+	for _, goal := range goals {
 		if goal.Rival == "" {
 			goal.Rival, _ = m.bestRival(goal.Metric)
 		}
-		if !m.has(Ours) || !m.has(goal.Rival) {
+		if !m.has(subject) || !m.has(goal.Rival) {
 			continue
 		}
 		var v Verdict
 		if m.ended != "" {
 			v = unjudged(goal, "partial: "+m.ended)
 		} else {
-			v = Judge(goal, column(m.rounds[Ours], goal.Metric), column(m.rounds[goal.Rival], goal.Metric), column(m.rounds[Control], goal.Metric))
+			values := func(of string) []float64 { return column(m.rounds[of], goal.Metric) }
+			v = judge(goal, values(subject), values(goal.Rival), values(Ours), values(Control))
 		}
-		v.Scenario = m.scenario.Name
+		v.Scenario, v.Subject = m.scenario.Name, subject
 		out = append(out, v)
 	}
 	return out

@@ -176,6 +176,7 @@ func TestChoose(t *testing.T) {
 	suite := Suite{Name: "s", Scenarios: []Scenario{{Name: "hit/1"}, {Name: "hit/16"}, {Name: "miss/1"}}}
 	for filter, want := range map[string]string{
 		"": "hit/1 hit/16 miss/1", "hit/1": "hit/1", "hit": "hit/1 hit/16", "miss/1, hit/16": "hit/16 miss/1",
+		"/1": "hit/1 miss/1", "/1,hit": "hit/1 hit/16 miss/1",
 	} {
 		chosen, err := suite.choose(filter)
 		var names []string
@@ -188,6 +189,29 @@ func TestChoose(t *testing.T) {
 	}
 	if _, err := suite.choose("cold"); err == nil || !strings.Contains(err.Error(), "hit/16") {
 		t.Errorf("unknown scenario: %v, want the names there are", err)
+	}
+}
+
+// A variant is judged by goals of its own, and with the control of ours.
+func TestGoalsOfAVariant(t *testing.T) {
+	sc := comparison("hit/1", 0.01, nil)
+	v := madeUp("slipstream-slow", 36, 0.01, nil)
+	v.Variant, v.Goals = true, []Goal{{ServerUS, "", 1.1}, {ServerUS, "article", 1}}
+	sc.Subjects = append(sc.Subjects, v)
+	report, err := Suite{Name: "fake", Scenarios: []Scenario{sc}}.Run(t.Context(), Options{Directory: t.TempDir(), Progress: new(bytes.Buffer), Seed: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range report.Verdicts {
+		got = append(got, v.Subject+" "+v.Goal.Rival+" "+string(v.Outcome))
+	}
+	const want = "slipstream article met, slipstream net/http met, slipstream-slow net/http missed, slipstream-slow article met"
+	if s := strings.Join(got, ", "); s != want {
+		t.Errorf("verdicts %s, want %s", s, want)
+	}
+	if text := report.Verdicts[2].String(); !strings.HasPrefix(text, "hit/1: slipstream-slow server_us <= 1.10x of net/http: missed (ratio 1.2") {
+		t.Errorf("verdict %q", text)
 	}
 }
 

@@ -70,7 +70,7 @@ type Flags struct {
 // Register adds the flags, with defaults from the environment.
 func (f *Flags) Register(flags *flag.FlagSet, duration string) error {
 	quick := os.Getenv("QUICK")
-	flags.StringVar(&f.Scenario, "scenario", os.Getenv("SCENARIO"), "run only these `scenarios`, separated by commas; a beginning selects all that have it (SCENARIO)")
+	flags.StringVar(&f.Scenario, "scenario", os.Getenv("SCENARIO"), "run only these `scenarios`, separated by commas; a beginning selects all that have it, an ending that begins with a slash likewise (SCENARIO)")
 	flags.StringVar(&f.Subjects, "subjects", os.Getenv("SUBJECTS"), "run only these `subjects`, separated by commas, and store nothing (SUBJECTS)")
 	flags.BoolVar(&f.Quick, "quick", quick != "" && quick != "0", "two short rounds, stored in results/quick: to see that everything works (QUICK=1)")
 	flags.BoolVar(&f.Markdown, "markdown", false, "print the stored results as tables for docs/PERFORMANCE.md and end")
