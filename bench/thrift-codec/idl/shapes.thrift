@@ -9,24 +9,24 @@ struct Place {
 struct Origin {
   1: string host
   2: i32 port
-  3: optional Place place
+  3: required Place place
 }
 
 struct Item {
   1: i64 key
   2: string name
   3: double price
-  4: optional list<string> tags
+  4: list<string> tags
 }
 
 struct Message {
   1: i64 key
   2: string name
   3: optional binary payload
-  4: optional Origin origin
-  5: optional list<Item> items
-  6: optional map<string, string> attributes
-  7: optional list<string> tags
+  4: required Origin origin
+  5: list<Item> items
+  6: map<string, string> attributes
+  7: list<string> tags
 }
 
 struct Head {
@@ -35,6 +35,6 @@ struct Head {
 
 struct Series {
   1: i64 number
-  2: optional Head head
+  2: required Head head
   3: list<i64> numbers
 }

@@ -112,19 +112,19 @@ func (f *Finding) window(run func(), j Job, batch uint64) error {
 	meter := load.NewProcessMeter(os.Getpid())
 	var before, after runtime.MemStats
 	runtime.GC()
-	runtime.ReadMemStats(&before)
-	cpu, err := meter.CPU()
+	cpu, err := meter.CPU() // It allocates.
 	if err != nil {
 		return err
 	}
+	runtime.ReadMemStats(&before)
 	started := time.Now()
 	f.Runs = repeat(run, batch, j.Window)
 	f.Elapsed = time.Since(started)
+	runtime.ReadMemStats(&after)
 	used, err := meter.CPU()
 	if err != nil {
 		return err
 	}
-	runtime.ReadMemStats(&after)
 	f.CPU, f.Live = used-cpu, before.HeapAlloc
 	f.Objects, f.Bytes, f.GCs = after.Mallocs-before.Mallocs, after.TotalAlloc-before.TotalAlloc, after.NumGC-before.NumGC
 	return nil

@@ -20,8 +20,8 @@ type apacheStruct[T any] interface {
 
 func init() {
 	add("apache", "edw",
-		codec[apache.Message]{build: pointers.Message, sum: pointers.SumMessage, encode: apacheWrite, decode: apacheRead, thrift: true, ordered: true},
-		codec[apache.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: apacheWrite, decode: apacheRead, thrift: true, ordered: true})
+		codec[apache.Message]{build: pointers.Message, sum: pointers.SumMessage, encode: apacheWrite[apache.Message], decode: apacheRead[apache.Message], thrift: true, ordered: true},
+		codec[apache.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: apacheWrite[apache.Series], decode: apacheRead[apache.Series], thrift: true, ordered: true})
 }
 
 // Both protocols are used again and again, as by a connection.

@@ -113,10 +113,8 @@ func fillMessage(segment *capnp.Segment, from *shapes.Message) error {
 			return err
 		}
 	}
-	if o := from.Origin; o != nil {
-		if err := fillOrigin(m, o); err != nil {
-			return err
-		}
+	if err := fillOrigin(m, from.Origin); err != nil {
+		return err
 	}
 	if from.Items != nil {
 		list, err := m.NewItems(int32(len(from.Items)))
@@ -157,7 +155,7 @@ func fillOrigin(m gen.Message, from *shapes.Origin) error {
 		return err
 	}
 	o.SetPort(from.Port)
-	if err := o.SetHost(from.Host); err != nil || from.Place == nil {
+	if err := o.SetHost(from.Host); err != nil {
 		return err
 	}
 	p, err := o.NewPlace()
@@ -235,10 +233,8 @@ func readMessage(m gen.Message, s *shapes.Sum) error {
 	if err := addBytes(m.Payload, s); err != nil {
 		return err
 	}
-	if m.HasOrigin() {
-		if err := readOrigin(m, s); err != nil {
-			return err
-		}
+	if err := readOrigin(m, s); err != nil {
+		return err
 	}
 	items, err := m.Items()
 	if err != nil {
@@ -279,9 +275,6 @@ func readOrigin(m gen.Message, s *shapes.Sum) error {
 		return err
 	}
 	s.Number(int64(o.Port()))
-	if !o.HasPlace() {
-		return nil
-	}
 	p, err := o.Place()
 	if err != nil {
 		return err

@@ -18,16 +18,16 @@ type fastgoStruct[T any] interface {
 }
 
 func init() {
-	add("fastgo", "edw", fastgoMessage(fastgoSized), fastgoSeries(fastgoSized))
-	add("fastgo-append", "e", fastgoMessage(fastgoAppend), fastgoSeries(fastgoAppend))
+	add("fastgo", "edw", fastgoMessage(fastgoSized[fastgo.Message]), fastgoSeries(fastgoSized[fastgo.Series]))
+	add("fastgo-append", "e", fastgoMessage(fastgoAppend[fastgo.Message]), fastgoSeries(fastgoAppend[fastgo.Series]))
 }
 
 func fastgoMessage(encode func([]byte, *fastgo.Message) []byte) codec[fastgo.Message] {
-	return codec[fastgo.Message]{build: pointers.Message, sum: pointers.SumMessage, encode: encode, decode: fastgoRead, thrift: true, ordered: true}
+	return codec[fastgo.Message]{build: pointers.Message, sum: pointers.SumMessage, encode: encode, decode: fastgoRead[fastgo.Message], thrift: true, ordered: true}
 }
 
 func fastgoSeries(encode func([]byte, *fastgo.Series) []byte) codec[fastgo.Series] {
-	return codec[fastgo.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: encode, decode: fastgoRead, thrift: true, ordered: true}
+	return codec[fastgo.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: encode, decode: fastgoRead[fastgo.Series], thrift: true, ordered: true}
 }
 
 // fastgoSized asks for the size first, as a caller without a buffer must.

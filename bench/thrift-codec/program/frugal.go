@@ -13,8 +13,8 @@ import (
 
 func init() {
 	add("frugal", "edw",
-		codec[gen.Message]{build: pointers.Message, sum: pointers.SumMessage, encode: frugalEncode, decode: frugalDecode, thrift: true},
-		codec[gen.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: frugalEncode, decode: frugalDecode, thrift: true})
+		codec[gen.Message]{build: pointers.Message, sum: pointers.SumMessage, encode: frugalEncode[gen.Message], decode: frugalDecode[gen.Message], thrift: true},
+		codec[gen.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: frugalEncode[gen.Series], decode: frugalDecode[gen.Series], thrift: true})
 }
 
 func frugalEncode[T any](b []byte, p *T) []byte {

@@ -18,8 +18,8 @@ type kitexStruct[T any] interface {
 }
 
 func init() {
-	message := codec[kitex.Message]{build: pointers.Message, sum: pointers.SumMessage, encode: kitexWrite, decode: kitexRead, thrift: true}
-	series := codec[kitex.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: kitexWrite, decode: kitexRead, thrift: true}
+	message := codec[kitex.Message]{build: pointers.Message, sum: pointers.SumMessage, encode: kitexWrite[kitex.Message], decode: kitexRead[kitex.Message], thrift: true}
+	series := codec[kitex.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: kitexWrite[kitex.Series], decode: kitexRead[kitex.Series], thrift: true}
 	add("kitex", "edw", message, series)
 	message.encode, message.decode = gopkgMarshal, gopkgUnmarshal
 	series.encode, series.decode = gopkgMarshal, gopkgUnmarshal

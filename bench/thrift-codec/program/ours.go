@@ -42,12 +42,12 @@ func init() {
 }
 
 func oursMessage() codec[ours.Message] {
-	return codec[ours.Message]{build: buildMessage, sum: sumMessage, encode: appendOurs, decode: decodeGiven,
+	return codec[ours.Message]{build: buildMessage, sum: sumMessage, encode: appendOurs[ours.Message], decode: decodeGiven[ours.Message],
 		thrift: true, ordered: true, keeps: true}
 }
 
 func oursSeries() codec[ours.Series] {
-	return codec[ours.Series]{build: buildSeries, sum: sumSeries, encode: appendOurs, decode: decodeGiven,
+	return codec[ours.Series]{build: buildSeries, sum: sumSeries, encode: appendOurs[ours.Series], decode: decodeGiven[ours.Series],
 		thrift: true, ordered: true, keeps: true}
 }
 
@@ -135,12 +135,9 @@ func sameOurs(frame []byte, v shapes.Value) error {
 func buildMessage(v shapes.Value) *ours.Message {
 	from := v.Message
 	m := &ours.Message{Key: from.Key, Name: from.Name, Payload: from.Payload, Tags: from.Tags}
-	if o := from.Origin; o != nil {
-		m.Origin = &ours.Origin{Host: o.Host, Port: o.Port}
-		if o.Place != nil {
-			m.Origin.Place = &ours.Place{Latitude: o.Place.Latitude, Longitude: o.Place.Longitude, City: o.Place.City}
-		}
-	}
+	o := from.Origin
+	m.Origin = &ours.Origin{Host: o.Host, Port: o.Port,
+		Place: &ours.Place{Latitude: o.Place.Latitude, Longitude: o.Place.Longitude, City: o.Place.City}}
 	if from.Items != nil {
 		m.Items = make([]ours.Item, len(from.Items))
 		for i := range from.Items {
@@ -166,14 +163,12 @@ func sumMessage(m *ours.Message, s *shapes.Sum) {
 	s.Number(m.Key)
 	s.Text(m.Name)
 	s.Bytes(m.Payload)
-	if o := m.Origin; o != nil {
+	if o := m.Origin; o != nil && o.Place != nil {
 		s.Text(o.Host)
 		s.Number(int64(o.Port))
-		if c := o.Place; c != nil {
-			s.Double(c.Latitude)
-			s.Double(c.Longitude)
-			s.Text(c.City)
-		}
+		s.Double(o.Place.Latitude)
+		s.Double(o.Place.Longitude)
+		s.Text(o.Place.City)
 	}
 	s.Count(len(m.Items))
 	for i := range m.Items {

@@ -22,8 +22,8 @@ type pbStruct[T any] interface {
 }
 
 func init() {
-	message := codec[pb.Message]{build: pointers.Message, sum: pointers.SumMessage, encode: pbMarshal, decode: pbUnmarshal}
-	series := codec[pb.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: pbMarshal, decode: pbUnmarshal}
+	message := codec[pb.Message]{build: pointers.Message, sum: pointers.SumMessage, encode: pbMarshal[pb.Message], decode: pbUnmarshal[pb.Message]}
+	series := codec[pb.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: pbMarshal[pb.Series], decode: pbUnmarshal[pb.Series]}
 	add("protobuf-go", "edw", message, series)
 
 	message.encode, message.decode = vtMarshal, vtUnmarshal

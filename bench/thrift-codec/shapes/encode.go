@@ -64,9 +64,6 @@ func (e *encoder) list(id uint16, elem byte, n int) {
 }
 
 func (e *encoder) texts(id uint16, list []string) {
-	if list == nil {
-		return
-	}
 	e.list(id, typeString, len(list))
 	for _, v := range list {
 		e.text(v)
@@ -79,24 +76,18 @@ func (e *encoder) message(m *Message) {
 	if m.Payload != nil {
 		e.string(3, string(m.Payload))
 	}
-	if m.Origin != nil {
-		e.head(typeStruct, 4)
-		e.origin(m.Origin)
+	e.head(typeStruct, 4)
+	e.origin(m.Origin)
+	e.list(5, typeStruct, len(m.Items))
+	for i := range m.Items {
+		e.item(&m.Items[i])
 	}
-	if m.Items != nil {
-		e.list(5, typeStruct, len(m.Items))
-		for i := range m.Items {
-			e.item(&m.Items[i])
-		}
-	}
-	if m.Attributes != nil {
-		e.head(typeMap, 6)
-		e.b = append(e.b, typeString, typeString)
-		e.count(len(m.Attributes))
-		for _, entry := range m.Attributes {
-			e.text(entry.Key)
-			e.text(entry.Value)
-		}
+	e.head(typeMap, 6)
+	e.b = append(e.b, typeString, typeString)
+	e.count(len(m.Attributes))
+	for _, entry := range m.Attributes {
+		e.text(entry.Key)
+		e.text(entry.Value)
 	}
 	e.texts(7, m.Tags)
 	e.end()
@@ -106,13 +97,11 @@ func (e *encoder) origin(o *Origin) {
 	e.string(1, o.Host)
 	e.head(typeI32, 2)
 	e.b = binary.BigEndian.AppendUint32(e.b, uint32(o.Port))
-	if o.Place != nil {
-		e.head(typeStruct, 3)
-		e.double(1, o.Place.Latitude)
-		e.double(2, o.Place.Longitude)
-		e.string(3, o.Place.City)
-		e.end()
-	}
+	e.head(typeStruct, 3)
+	e.double(1, o.Place.Latitude)
+	e.double(2, o.Place.Longitude)
+	e.string(3, o.Place.City)
+	e.end()
 	e.end()
 }
 
@@ -126,11 +115,9 @@ func (e *encoder) item(i *Item) {
 
 func (e *encoder) series(s *Series) {
 	e.i64(1, s.Number)
-	if s.Head != nil {
-		e.head(typeStruct, 2)
-		e.i64(1, s.Head.Number)
-		e.end()
-	}
+	e.head(typeStruct, 2)
+	e.i64(1, s.Head.Number)
+	e.end()
 	e.list(3, typeI64, len(s.Numbers))
 	for _, v := range s.Numbers {
 		e.b = binary.BigEndian.AppendUint64(e.b, uint64(v))

@@ -68,15 +68,12 @@ func (m *Message) add(s *Sum) {
 	s.Number(m.Key)
 	s.Text(m.Name)
 	s.Bytes(m.Payload)
-	if o := m.Origin; o != nil {
-		s.Text(o.Host)
-		s.Number(int64(o.Port))
-		if p := o.Place; p != nil {
-			s.Double(p.Latitude)
-			s.Double(p.Longitude)
-			s.Text(p.City)
-		}
-	}
+	o := m.Origin
+	s.Text(o.Host)
+	s.Number(int64(o.Port))
+	s.Double(o.Place.Latitude)
+	s.Double(o.Place.Longitude)
+	s.Text(o.Place.City)
 	s.Count(len(m.Items))
 	for i := range m.Items {
 		item := &m.Items[i]
@@ -100,9 +97,7 @@ func (m *Message) add(s *Sum) {
 
 func (v *Series) add(s *Sum) {
 	s.Number(v.Number)
-	if v.Head != nil {
-		s.Number(v.Head.Number)
-	}
+	s.Number(v.Head.Number)
 	s.Count(len(v.Numbers))
 	for _, n := range v.Numbers {
 		s.Number(n)

@@ -13,12 +13,9 @@ import (
 func Message(v shapes.Value) *p.Message {
 	from := v.Message
 	m := &p.Message{Key: from.Key, Name: from.Name, Payload: from.Payload, Tags: from.Tags}
-	if o := from.Origin; o != nil {
-		m.Origin = &p.Origin{Host: o.Host, Port: o.Port}
-		if o.Place != nil {
-			m.Origin.Place = &p.Place{Latitude: o.Place.Latitude, Longitude: o.Place.Longitude, City: o.Place.City}
-		}
-	}
+	o := from.Origin
+	m.Origin = &p.Origin{Host: o.Host, Port: o.Port,
+		Place: &p.Place{Latitude: o.Place.Latitude, Longitude: o.Place.Longitude, City: o.Place.City}}
 	if from.Items != nil {
 		m.Items = make([]*p.Item, len(from.Items))
 		for i := range from.Items {
@@ -46,14 +43,12 @@ func SumMessage(m *p.Message, s *shapes.Sum) {
 	s.Number(m.Key)
 	s.Text(m.Name)
 	s.Bytes(m.Payload)
-	if o := m.Origin; o != nil {
+	if o := m.Origin; o != nil && o.Place != nil {
 		s.Text(o.Host)
 		s.Number(int64(o.Port))
-		if c := o.Place; c != nil {
-			s.Double(c.Latitude)
-			s.Double(c.Longitude)
-			s.Text(c.City)
-		}
+		s.Double(o.Place.Latitude)
+		s.Double(o.Place.Longitude)
+		s.Text(o.Place.City)
 	}
 	s.Count(len(m.Items))
 	for _, item := range m.Items {
