@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -12,8 +13,87 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
+	"github.com/slipstream-go/slipstream/bench/thrift-codec/measure"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
+
+// The test program starts itself as the process that measures.
+func TestMain(m *testing.M) {
+	if os.Getenv(stub) == "" {
+		os.Exit(m.Run())
+	}
+	subjects := measure.Subjects{}
+	subjects.Add("encode", load.Ours, func(string) (measure.Work, error) {
+		return measure.Work{Run: func() {}, Check: func() error { return nil }, Size: 7}, nil
+	})
+	subjects.Add("encode", "kitex", func(string) (measure.Work, error) {
+		return measure.Work{Run: func() {}, Check: func() error { return errors.New("a field is missing") }}, nil
+	})
+	subjects.Main()
+}
+
+const stub = "THRIFT_CODEC_STUB"
+
+func TestASubjectIsAProcess(t *testing.T) {
+	t.Setenv(stub, "1")
+	t.Setenv("GOGC", "off")
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	sample, err := step{"encode", load.Ours, "1KB", 400}.measure(t.Context(), program, time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, ok := sample.Details.(measure.Finding)
+	if !ok || f.Size != 7 || f.GOGC != 400 || f.Live < live<<20 || f.Runs == 0 {
+		t.Errorf("found %+v", sample.Details)
+	}
+	for _, m := range []load.Metric{load.NsOp, load.Allocs, load.BytesOp} {
+		if _, ok := sample.Values[m]; !ok {
+			t.Errorf("no %s in %v", m, sample.Values)
+		}
+	}
+	for subject, want := range map[string]string{"kitex": "a field is missing", "nobody": "nobody"} {
+		if _, err := (step{"encode", subject, "1KB", 100}).measure(t.Context(), program, time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: got error %v, want one with %q", subject, err, want)
+		}
+	}
+}
+
+func TestWhatTheProgramIsBuiltFromIsThere(t *testing.T) {
+	w := workshop{t.TempDir()}
+	if err := w.begin("/root/of/module"); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.ours(); err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range allRivals {
+		if err := w.copy("program/" + r.name + ".go"); err != nil {
+			t.Error(err)
+		}
+		if err := w.stamp(r.name); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, want := range map[string]string{
+		"go.mod":                      "=> /root/of/module\n",
+		"gen/ours/ours_thrift.go":     "\npackage ours\n",
+		"pointers/apache/pointers.go": `p "` + modulePath + `/gen/apache"`,
+		"shapes/shapes.go":            "package shapes",
+		"measure/measure.go":          "package measure",
+		"program/capnproto.go":        "package main",
+	} {
+		text, err := os.ReadFile(filepath.Join(w.dir, name))
+		if err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %v, want %q in it", name, err, want)
+		}
+		if strings.Contains(string(text), ignored) {
+			t.Errorf("%s is still ignored by the go command", name)
+		}
+	}
+}
 
 func TestGoalsNameSubjectsOfTheirScenario(t *testing.T) {
 	h := &harness{rivals: allRivals}
