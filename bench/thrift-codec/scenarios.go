@@ -40,21 +40,15 @@ type step struct {
 // Scenarios implements [command.Harness].
 func (h *harness) Scenarios() []load.Scenario {
 	var all []load.Scenario
-	for _, s := range shapes.All {
-		if !strings.Contains(s.Name, "without") {
-			all = append(all, h.scenario("encode", s.Name, 100, encodeGoals(s)))
-		}
-	}
-	for _, gogc := range []int{100, 400} {
+	messages := func(operation string, gogc int, withoutMap bool, goals func(shapes.Shape) map[string][]load.Goal) {
 		for _, s := range shapes.All {
-			all = append(all, h.scenario("decode", s.Name, gogc, decodeGoals(s, gogc)))
+			if withoutMap || !strings.Contains(s.Name, "without") {
+				all = append(all, h.scenario(operation, s.Name, gogc, goals(s)))
+			}
 		}
 	}
-	for _, s := range shapes.All {
-		if !strings.Contains(s.Name, "without") {
-			all = append(all, h.scenario("whole", s.Name, 100, nil))
-		}
-	}
+	messages("encode", 100, false, encodeGoals)
+	messages("decode", 100, true, func(s shapes.Shape) map[string][]load.Goal { return decodeGoals(s, 100) })
 	for _, width := range []int{64, 32} {
 		for _, direction := range []string{"put", "get"} {
 			for _, n := range lengths {
@@ -62,6 +56,8 @@ func (h *harness) Scenarios() []load.Scenario {
 			}
 		}
 	}
+	messages("decode", 400, true, func(s shapes.Shape) map[string][]load.Goal { return decodeGoals(s, 400) })
+	messages("whole", 100, false, func(shapes.Shape) map[string][]load.Goal { return nil })
 	return all
 }
 
