@@ -26,8 +26,8 @@ const listHead = 5
 
 func init() {
 	for _, name := range []string{"slipstream", "slipstream-control"} {
-		addPut(name, 8, func(b []byte, list []int64) { thrift.PutI64s(b, listHead, list) })
-		addPut(name, 4, func(b []byte, list []int32) { thrift.PutI32s(b, listHead, list) })
+		addPut(name, 8, putOurs64)
+		addPut(name, 4, putOurs32)
 		addGet(name, 8, func(b []byte, to *[]int64) bool { return reader.I64s(b, 0, to) >= 0 })
 		addGet(name, 4, func(b []byte, to *[]int32) bool { return thrift.ReadI32s(&reader, b, 0, to) >= 0 })
 	}
@@ -94,6 +94,20 @@ func addGet[E number](name string, size int, get func(b []byte, to *[]E) bool) {
 			return nil
 		}}, err
 	})
+}
+
+// As generated code has it: the loop for few elements is inlined.
+
+func putOurs64(b []byte, list []int64) {
+	if !thrift.PutFewI64s(b, listHead, list) {
+		thrift.PutI64s(b, listHead, list)
+	}
+}
+
+func putOurs32(b []byte, list []int32) {
+	if !thrift.PutFewI32s(b, listHead, list) {
+		thrift.PutI32s(b, listHead, list)
+	}
 }
 
 // The loops below are as good as loops in Go get: four elements each time, without checks of bounds.
