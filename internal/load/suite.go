@@ -368,7 +368,8 @@ func (m *measurement) judge(subject string, goals []Goal) []Verdict {
 		if goal.Rival == "" {
 			goal.Rival, _ = m.bestRival(goal.Metric)
 		}
-		if !m.has(subject) || !m.has(goal.Rival) {
+		twice := func(v Verdict) bool { return v.Goal == goal } // the best rival may have a goal by its name too
+		if !m.has(subject) || !m.has(goal.Rival) || slices.ContainsFunc(out, twice) {
 			continue
 		}
 		var v Verdict

@@ -196,7 +196,7 @@ func TestChoose(t *testing.T) {
 func TestGoalsOfAVariant(t *testing.T) {
 	sc := comparison("hit/1", 0.01, nil)
 	v := madeUp("slipstream-slow", 36, 0.01, nil)
-	v.Variant, v.Goals = true, []Goal{{ServerUS, "", 1.1}, {ServerUS, "article", 1}}
+	v.Variant, v.Goals = true, []Goal{{ServerUS, "", 1.1}, {ServerUS, "article", 1}, {ServerUS, "net/http", 1.1}}
 	sc.Subjects = append(sc.Subjects, v)
 	report, err := Suite{Name: "fake", Scenarios: []Scenario{sc}}.Run(t.Context(), Options{Directory: t.TempDir(), Progress: new(bytes.Buffer), Seed: 5})
 	if err != nil {
