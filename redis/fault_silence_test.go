@@ -129,21 +129,21 @@ func TestFaultSlowIsNotSilent(t *testing.T) {
 	server := testkit.StartRedis(t, "--enable-debug-command", "yes")
 	var pauses []faultproxy.Fault
 	for i := range int64(8) {
-		pauses = append(pauses, faultproxy.Fault{After: 3000 + 100*i, Do: faultproxy.Stall, For: 60 * time.Millisecond})
+		pauses = append(pauses, faultproxy.Fault{After: 3000 + 100*i, Do: faultproxy.Stall, For: 200 * time.Millisecond})
 	}
 	proxy := faultproxy.Start(t, server.Addr, faultproxy.Options{Plan: faultproxy.Always(faultproxy.Plan{Down: faultproxy.Link{Faults: pauses}})})
-	c := connect(t, redis.Options{Addr: proxy.Addr(), StallTimeout: 200 * time.Millisecond, Retries: -1})
+	c := connect(t, redis.Options{Addr: proxy.Addr(), StallTimeout: time.Second, Retries: -1})
 	must(t, c.Set(t.Context(), "k", text("k", 0, 5000)))
 	if v, _, err := c.Get(t.Context(), "k"); v != text("k", 0, 5000) || err != nil {
-		t.Errorf("a reply of 0.5 s that never rested for 0.2 s: %d bytes, %v", len(v), err)
+		t.Errorf("a reply of 1.6 s that never rested for 1 s: %d bytes, %v", len(v), err)
 	}
-	time.Sleep(300 * time.Millisecond) // nothing is under way
+	time.Sleep(1200 * time.Millisecond) // nothing is under way
 	must(t, c.Ping(t.Context()))
 	if s := c.Stats(); s.Stalls != 0 || s.Reconnects != 0 {
 		t.Errorf("%d stalls, %d connections ended", s.Stalls, s.Reconnects)
 	}
 	// A command that says so may take longer than the stall time-out.
-	must(t, c.Do(t.Context(), nil, redis.Cmd("DEBUG", "SLEEP", "0.3")))
+	must(t, c.Do(t.Context(), nil, redis.Cmd("DEBUG", "SLEEP", "1.2")))
 }
 
 // A stopped server takes nothing: the send buffer is full and no reply comes.
