@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"sync"
 	"testing"
 	"time"
 )
@@ -208,14 +209,20 @@ func (p *Process) logTail() string {
 	return text[max(0, len(text)-most):]
 }
 
+// portsGiven has the ports that FreePort has returned in this process, or found in use.
+var portsGiven sync.Map
+
 // FreePort returns a TCP port of the loopback address that was free a moment ago. It is none
 // that the kernel hands out by itself (those begin at 32768), or a connection of another test
-// could take it before it is used. Two tests that ask at once get the same one with a chance of
-// about 1 in 16,000.
+// could take it before it is used. No port is returned twice. Two processes that ask at once get the
+// same one with a chance of about 1 in 16,000.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
 		port := 16<<10 + rand.IntN(16<<10)
+		if _, twice := portsGiven.LoadOrStore(port, true); twice {
+			continue
+		}
 		if l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port))); err == nil {
 			l.Close()
 			return port

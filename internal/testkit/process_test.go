@@ -162,3 +162,15 @@ func awaitGone(t *testing.T, pid int) {
 		return fmt.Errorf("process %d still runs", pid)
 	})
 }
+
+// TestFreePortsDiffer: a test that asks for two ports gets two.
+func TestFreePortsDiffer(t *testing.T) {
+	seen := make(map[int]bool)
+	for range 500 {
+		port := FreePort(t)
+		if seen[port] {
+			t.Fatalf("port %d was returned twice", port)
+		}
+		seen[port] = true
+	}
+}
