@@ -100,7 +100,8 @@ func TestApplyWaitsForWritersOfATamperedFunction(t *testing.T) {
 // of its resource, and other resources on its tables, are applied and pruned.
 func TestAnotherDefinitionFlushesNothing(t *testing.T) {
 	s := startStreamed(t)
-	s.apply()
+	s.origin.cfg.Freshness = 10 * time.Second // slow machines need more than an eighth of a second for this
+	s.open(streamedResource())
 	s.run()
 	s.expect("*")
 	s.advance()
