@@ -106,3 +106,7 @@ func LinkBinary(body *slipstream.Body, id uint16, v []byte, owner slipstream.Own
 	body.B = binary.BigEndian.AppendUint32(body.B, uint32(len(v)))
 	body.Link(v, owner)
 }
+
+// Copied returns n if that many bytes are copied into the buffer of a body, and 0 if they are
+// linked: how much room the buffer needs for them.
+func Copied(n int) int { return n - Linked(n) }

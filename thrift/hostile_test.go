@@ -1,6 +1,7 @@
 package thrift_test
 
 import (
+	"bytes"
 	"errors"
 	"runtime"
 	"strings"
@@ -263,5 +264,24 @@ func TestMemoryIsLimited(t *testing.T) {
 	r := thrift.Reader{MaxMemory: 4000}
 	if _, err := r.Read(b, 0, new(Order)); !errors.As(err, &e) || e.Code != thrift.CodeMemory {
 		t.Errorf("nested structs: %v", err)
+	}
+}
+
+// TestUnknownBoolsCountAsMemory: in the Compact protocol, an unknown bool is one byte, and four of what
+// is kept.
+func TestUnknownBoolsCountAsMemory(t *testing.T) {
+	b := append(bytes.Repeat([]byte{0x11}, 1000), 0) // true, at the ID after the one before
+	r := thrift.Reader{MaxMemory: 1000}
+	r.Begin(len(b))
+	var u thrift.Unknown
+	off := 0
+	for last := uint16(100); off >= 0 && off < len(b)-1; {
+		var key uint32
+		if key, off = thrift.CompactField(b, off, last); off >= 0 {
+			off, last = r.KeepCompact(b, off, key, 10, &u), uint16(key>>8)
+		}
+	}
+	if off != thrift.CodeMemory || len(u) > 1000 {
+		t.Errorf("%d, with %d bytes kept; want the code of the memory", off, len(u))
 	}
 }

@@ -1,8 +1,6 @@
 package thrift
 
 import (
-	"encoding/binary"
-	"math"
 	"unsafe"
 
 	"github.com/slipstream-go/slipstream/thrift/internal/bulk"
@@ -34,16 +32,7 @@ func PutI16s(b []byte, n int, v []int16) int {
 }
 
 // PutFewI16s is PutI16s for few elements.
-func PutFewI16s(b []byte, n int, v []int16) bool {
-	if len(v) >= bulk.Few {
-		return false
-	}
-	for _, x := range v {
-		binary.BigEndian.PutUint16(b[n:], uint16(x))
-		n += 2
-	}
-	return true
-}
+func PutFewI16s(b []byte, n int, v []int16) bool { return bulk.PutFewI16(b[n:], v) }
 
 // PutI32s stores the elements of a list of i32 or of an enum.
 func PutI32s[T ~int32](b []byte, n int, v []T) int {
@@ -54,16 +43,7 @@ func PutI32s[T ~int32](b []byte, n int, v []T) int {
 }
 
 // PutFewI32s is PutI32s for few elements.
-func PutFewI32s[T ~int32](b []byte, n int, v []T) bool {
-	if len(v) >= bulk.Few {
-		return false
-	}
-	for _, x := range v {
-		binary.BigEndian.PutUint32(b[n:], uint32(x))
-		n += 4
-	}
-	return true
-}
+func PutFewI32s[T ~int32](b []byte, n int, v []T) bool { return bulk.PutFewI32(b[n:], v) }
 
 // PutI64s stores the elements of a list of i64.
 func PutI64s(b []byte, n int, v []int64) int {
@@ -74,16 +54,7 @@ func PutI64s(b []byte, n int, v []int64) int {
 }
 
 // PutFewI64s is PutI64s for few elements.
-func PutFewI64s(b []byte, n int, v []int64) bool {
-	if len(v) >= bulk.Few {
-		return false
-	}
-	for _, x := range v {
-		binary.BigEndian.PutUint64(b[n:], uint64(x))
-		n += 8
-	}
-	return true
-}
+func PutFewI64s(b []byte, n int, v []int64) bool { return bulk.PutFewI64(b[n:], v) }
 
 // PutDoubles stores the elements of a list of double.
 func PutDoubles(b []byte, n int, v []float64) int {
@@ -94,16 +65,7 @@ func PutDoubles(b []byte, n int, v []float64) int {
 }
 
 // PutFewDoubles is PutDoubles for few elements.
-func PutFewDoubles(b []byte, n int, v []float64) bool {
-	if len(v) >= bulk.Few {
-		return false
-	}
-	for _, x := range v {
-		binary.BigEndian.PutUint64(b[n:], math.Float64bits(x))
-		n += 8
-	}
-	return true
-}
+func PutFewDoubles(b []byte, n int, v []float64) bool { return bulk.PutFewDouble(b[n:], v) }
 
 // PutUUIDs stores the elements of a list of uuid.
 func PutUUIDs(b []byte, n int, v []UUID) int {

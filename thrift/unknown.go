@@ -30,6 +30,9 @@ func (r *Reader) Keep(b []byte, off int, t byte, depth int, u *Unknown) int {
 // KeepCompact is Keep for a field that was read in the Compact protocol. key is the result of
 // CompactField.
 func (r *Reader) KeepCompact(b []byte, off int, key uint32, depth int, u *Unknown) int {
+	if !r.charge(4, 1) { // the head, and a bool, which is in the head
+		return r.fail(CodeMemory, off)
+	}
 	t, elem := binaryOf(byte(key)), *u
 	elem = append(elem, t, byte(key>>16), byte(key>>8))
 	var next int
