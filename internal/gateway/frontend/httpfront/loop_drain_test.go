@@ -298,6 +298,21 @@ func TestHandedOverBeforeTheDrainIsAnswered(t *testing.T) {
 	})
 }
 
+// TestHandedOverPartHoldsNoDrain: a client whose request never comes whole does not hold the drain for
+// longer than a head may take.
+func TestHandedOverPartHoldsNoDrain(t *testing.T) {
+	testkit.NoLeaks(t)
+	s := listen(t, newFixture(t, jsonOrigin), Config{DrainGrace: time.Millisecond, HeaderTimeout: 200 * time.Millisecond})
+	ours, theirs := net.Pipe()
+	defer theirs.Close()
+	s.handed.http1.take(ours, nil, []byte("GET /depts/300 HTT"))
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	if err := s.Shutdown(ctx); err != nil {
+		t.Errorf("the drain ended with %v", err)
+	}
+}
+
 // TestHandedListenerForgetsNobody: a connection that was handed over before the listener
 // closed is served.
 func TestHandedListenerForgetsNobody(t *testing.T) {
