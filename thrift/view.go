@@ -1,0 +1,203 @@
+package thrift
+
+import (
+	"encoding/binary"
+	"math"
+	"unsafe"
+)
+
+// View is what all views of structs have in common. A view gives access to the fields of an
+// encoded struct without decoding it. Generated code has a type for each struct:
+//
+//	var order OrderView
+//	if err := order.OpenThrift(frame); err != nil {
+//		return err
+//	}
+//	fmt.Println(order.ID(), order.Name().Or("unnamed"))
+//
+// Only the Binary protocol has views.
+//
+// OpenThrift checks the whole message and finds the fields of the struct. It accepts the messages
+// that ReadThrift accepts, allocates nothing, and nothing that is read later can be out of range.
+// If a field occurs more than once, the last one counts. Views of structs inside of a struct find
+// their fields when they are asked for.
+//
+// A view, and all that its methods return, share the memory of the frame: strings, binaries, lists,
+// other views. The view owns the frame: it must not change, and must not go back to a pool, until
+// nothing of it is in use any more. Frames have less than 2 GiB.
+//
+// Setters replace or remove fields. The frame stays as it is: the view holds the new values beside
+// it, and its getters return them. Encoding a view copies the frame except for the fields that were
+// replaced, so the fields that the struct does not declare are kept. A view of a struct inside of
+// another is a value of its own: to change a field of it, change the view and set it in the outer
+// one. All values that are set in a view may take 2 GiB; a value that does not fit is not set.
+//
+// A view is a value. It can be copied, and changes to the copy do not change the original. The zero
+// value is a struct without fields. Views are safe for concurrent use while nothing is set in them or
+// in copies of them.
+type View struct {
+	mem        [2][]byte // the frame, and the fields that were set
+	start, end uint32    // of the struct in mem[0]; both are 0 in a zero View
+	twice      bool      // a field occurs more than once
+	changes    *viewChanges
+}
+
+// The offset of a field is that of its value, or 0 if the field is absent. The highest bit is set in
+// offsets in mem[1]. Generated code has the offsets of all fields in an array.
+const inChanges = 1 << 31
+
+// Open makes v a view of the struct that b begins with. It stores the offsets of the fields at at.
+// names is a nil pointer to the struct: if that is Described, errors have the names of the fields.
+func (v *View) Open(b []byte, at []uint32, t *ViewTable, index int, names Struct) error {
+	c := viewCheck{b: b, where: -1}
+	if next := v.open(&c, 0, MaxDepth, at, t, index); next < 0 {
+		r := Reader{at: c.where}
+		return r.explain(b, 0, next, names, (*walker).binaryFields)
+	}
+	return nil
+}
+
+// Read is ReadThrift for views: v becomes a view of the struct at b[off:].
+func (v *View) Read(r *Reader, b []byte, off, depth int, at []uint32, t *ViewTable, index int) int {
+	c := viewCheck{b: b, where: r.at}
+	next := v.open(&c, off, depth, at, t, index)
+	r.at = c.where
+	return next
+}
+
+// Index is Read for a struct in a message that was checked before. If the code is below zero, v is
+// the zero View.
+func (v *View) Index(b []byte, off int, at []uint32, t *ViewTable, index int) int {
+	c := viewCheck{b: b}
+	return v.open(&c, off, MaxDepth, at, t, index)
+}
+
+func (v *View) open(c *viewCheck, off, depth int, at []uint32, t *ViewTable, index int) int {
+	*v = View{}
+	clear(at)
+	if len(c.b) > maxFrame {
+		return c.fail(CodeLength, off)
+	}
+	next := c.structs(off, 1, depth, t, index, at)
+	if next < 0 {
+		clear(at)
+		return next
+	}
+	v.mem[0], v.start, v.end, v.twice = c.b, uint32(off), uint32(next), c.twice
+	return next
+}
+
+// Struct makes w a view of the struct in the field of v at off. It reports whether v has the field.
+func (v *View) Struct(off uint32, w *View, at []uint32, t *ViewTable, index int) bool {
+	return off != 0 && w.Index(v.mem[off>>31], int(off&math.MaxInt32), at, t, index) >= 0
+}
+
+// Decode reads the struct that v is a view of, with all changes, into to.
+func (v *View) Decode(r *Reader, at []uint32, to Struct) error {
+	b, off := v.mem[0], int(v.start)
+	if v.changes != nil || v.end == 0 {
+		b, off = v.Append(nil, at), 0
+	}
+	_, err := r.Read(b, off, to)
+	return err
+}
+
+// Functions that return the value of a field have the offset of the field as argument. If it is 0,
+// they return their last argument, the default value of the field.
+
+// Bool returns a field of type bool.
+func (v *View) Bool(off uint32, or bool) bool {
+	if off == 0 {
+		return or
+	}
+	return v.mem[off>>31][off&math.MaxInt32] != 0
+}
+
+// I8 returns a field of type i8.
+func (v *View) I8(off uint32, or int8) int8 {
+	if off == 0 {
+		return or
+	}
+	return int8(v.mem[off>>31][off&math.MaxInt32])
+}
+
+// I16 returns a field of type i16.
+func (v *View) I16(off uint32, or int16) int16 {
+	if off == 0 {
+		return or
+	}
+	return int16(binary.BigEndian.Uint16(v.mem[off>>31][off&math.MaxInt32:]))
+}
+
+// I32 returns a field of type i32 or of an enum.
+func (v *View) I32(off uint32, or int32) int32 {
+	if off == 0 {
+		return or
+	}
+	return int32(binary.BigEndian.Uint32(v.mem[off>>31][off&math.MaxInt32:]))
+}
+
+// I64 returns a field of type i64.
+func (v *View) I64(off uint32, or int64) int64 {
+	if off == 0 {
+		return or
+	}
+	return int64(binary.BigEndian.Uint64(v.mem[off>>31][off&math.MaxInt32:]))
+}
+
+// Double returns a field of type double.
+func (v *View) Double(off uint32, or float64) float64 {
+	if off == 0 {
+		return or
+	}
+	return math.Float64frombits(binary.BigEndian.Uint64(v.mem[off>>31][off&math.MaxInt32:]))
+}
+
+// UUID returns a field of type uuid.
+func (v *View) UUID(off uint32, or UUID) UUID {
+	if off == 0 {
+		return or
+	}
+	return UUID(v.mem[off>>31][off&math.MaxInt32:])
+}
+
+// Binary returns a field of type binary. It has no room for an append.
+func (v *View) Binary(off uint32, or []byte) []byte {
+	if off == 0 {
+		return or
+	}
+	p, _ := BinaryAt(v.mem[off>>31], int(off&math.MaxInt32))
+	return p
+}
+
+// String returns a field of type string.
+func (v *View) String(off uint32, or string) string {
+	if off == 0 {
+		return or
+	}
+	s, _ := StringAt(v.mem[off>>31], int(off&math.MaxInt32))
+	return s
+}
+
+// OptIf returns an Opt with the value v if set is true. Otherwise it is not set.
+func OptIf[T any](set bool, v T) Opt[T] {
+	if !set {
+		return Opt[T]{}
+	}
+	return Opt[T]{v, true}
+}
+
+// Functions whose names end with At return the value at b[off:] and the offset after it, for a
+// message that was checked before. ListView and MapView call them for their elements.
+
+// BinaryAt returns a binary.
+func BinaryAt(b []byte, off int) ([]byte, int) {
+	end := off + 4 + int(binary.BigEndian.Uint32(b[off:]))
+	return b[off+4 : end : end], end
+}
+
+// StringAt returns a string.
+func StringAt(b []byte, off int) (string, int) {
+	p, end := BinaryAt(b, off)
+	return unsafe.String(unsafe.SliceData(p), len(p)), end
+}

@@ -1,0 +1,350 @@
+package thrift_test
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/thrift"
+)
+
+// setSome sets some fields of v and p to values of x. It returns the number of changes.
+func setSome(rnd *rand.Rand, v *OrderView, p, x *Order) (n int) {
+	for _, set := range []func(){
+		func() { v.SetID(x.ID); p.ID = x.ID },
+		func() { v.SetPaid(x.Paid); p.Paid = x.Paid },
+		func() { v.SetSmall(x.Small); p.Small = x.Small },
+		func() { v.SetMedium(x.Medium); p.Medium = x.Medium },
+		func() { v.SetQuantity(x.Quantity); p.Quantity = x.Quantity },
+		func() { v.SetPrice(x.Price); p.Price = x.Price },
+		func() { v.SetKey(x.Key); p.Key = x.Key },
+		func() { v.SetName(x.Name); p.Name = x.Name },
+		func() { v.SetPayload(x.Payload); p.Payload = x.Payload },
+		func() { v.SetStatus(x.Status); p.Status = x.Status },
+		func() { v.SetCodes(x.Codes); p.Codes = x.Codes },
+		func() { v.SetTags(x.Tags); p.Tags = x.Tags },
+		func() { v.SetAttrs(x.Attrs); p.Attrs = x.Attrs },
+		func() { v.SetParent(x.Parent); p.Parent = x.Parent },
+		func() { v.SetLines(x.Lines); p.Lines = x.Lines },
+		func() { v.SetStates(x.States); p.States = x.States },
+	} {
+		if rnd.IntN(4) == 0 {
+			set()
+			n++
+		}
+	}
+	return n
+}
+
+// checkChanged checks that the getters of v, and what it is encoded as, equal p.
+func checkChanged(t *testing.T, v *OrderView, p *Order) {
+	t.Helper()
+	out := v.AppendThrift(nil)
+	if len(out) != v.SizeThrift() {
+		t.Fatalf("%d bytes, size %d", len(out), v.SizeThrift())
+	}
+	got, decoded := new(Order), new(Order)
+	if err := thrift.Unmarshal(out, got); err != nil {
+		t.Fatalf("%v: %x", err, out)
+	}
+	if err := v.DecodeThrift(new(thrift.Reader), decoded); err != nil {
+		t.Fatal(err)
+	}
+	want := p.AppendThrift(nil)
+	if b := got.AppendThrift(nil); !bytes.Equal(b, want) {
+		t.Fatalf("encoded as\n%x, want\n%x", b, want)
+	}
+	if b := decoded.AppendThrift(nil); !bytes.Equal(b, want) {
+		t.Fatalf("decoded to\n%x, want\n%x", b, want)
+	}
+	plain := *p
+	plain.forgetUnknown()
+	if b := orderOf(v).AppendThrift(nil); !bytes.Equal(b, plain.AppendThrift(nil)) {
+		t.Fatalf("the getters return\n%x, want\n%x", b, plain.AppendThrift(nil))
+	}
+}
+
+// checkForwarding changes a view of b, if it can be opened, and checks what it is forwarded as.
+func checkForwarding(t *testing.T, b []byte) {
+	t.Helper()
+	var v OrderView
+	if v.OpenThrift(b) != nil {
+		return
+	}
+	// ReadThrift merges structs that occur more than once: see lastStructs.
+	b = lastStructs(b)
+	p := new(Order)
+	if v.OpenThrift(b) != nil || thrift.Unmarshal(b, p) != nil {
+		t.Fatalf("%x", b)
+	}
+	rnd := rand.New(rand.NewPCG(uint64(len(b)), 1))
+	for range 4 {
+		setSome(rnd, &v, p, randomOrder(rnd, 1))
+		checkChanged(t, &v, p)
+	}
+}
+
+func TestChangedViewsAreForwarded(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(9, 9))
+	for range 40 {
+		b, other := randomOrder(rnd, 1).AppendThrift(nil), randomOrder(rnd, 1).AppendThrift(nil)
+		for _, as := range []order{byID, fixedFirst, anyOrder} {
+			m := mixed(rnd, b, as, true)
+			checkForwarding(t, m)
+			checkForwarding(t, doubled(rnd, m, mixed(rnd, other, as, true)))
+		}
+	}
+}
+
+// All that is not changed is forwarded byte by byte, unknown fields and the order of fields included.
+func TestUntouchedFieldsAreCopied(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(10, 10))
+	for range 200 {
+		b := mixed(rnd, smallOrder().AppendThrift(nil), anyOrder, true)
+		var v OrderView
+		if err := v.OpenThrift(b); err != nil {
+			t.Fatal(err)
+		}
+		v.SetName(thrift.Some("another name"))
+		v.SetPayload(nil)
+		var want []byte
+		for _, f := range fieldsOf(b) {
+			switch string(f[:3]) {
+			case "\x0b\x00\x08":
+				want = thrift.AppendString(append(want, f[:3]...), "another name")
+			case "\x0b\x00\x09":
+			default:
+				want = append(want, f...)
+			}
+		}
+		if want = append(want, thrift.TypeStop); !bytes.Equal(v.AppendThrift(nil), want) {
+			t.Fatalf("forwarded as\n%x, want\n%x", v.AppendThrift(nil), want)
+		}
+	}
+}
+
+// A removed field does not come back by an earlier occurrence in the frame.
+func TestRemovedFieldIsRemovedEverywhere(t *testing.T) {
+	var v OrderView
+	if err := v.OpenThrift(unhex(t, "0b0008 00000001 61"+id+"0b0008 00000001 62 080005 00000001 080005 00000002 00")); err != nil {
+		t.Fatal(err)
+	}
+	if v.Name().V != "b" || v.Quantity().V != 2 {
+		t.Errorf("name %q, quantity %d", v.Name().V, v.Quantity().V)
+	}
+	v.SetName(thrift.Opt[string]{})
+	v.SetQuantity(thrift.Some[int32](3))
+	if got, want := v.AppendThrift(nil), unhex(t, id+"080005 00000003 00"); !bytes.Equal(got, want) {
+		t.Errorf("%x, want %x", got, want)
+	}
+}
+
+// A view of a struct inside of another is changed and set in the outer one.
+func TestNestedViewsAreSet(t *testing.T) {
+	p := smallOrder()
+	b := append(mixed(rand.New(rand.NewPCG(1, 3)), p.AppendThrift(nil), byID, false), 1, 2, 3)
+	var v OrderView
+	if err := v.OpenThrift(b); err != nil {
+		t.Fatal(err)
+	}
+	parent, ok := v.Parent()
+	if !ok {
+		t.Fatal("no parent")
+	}
+	parent.SetMedium(4711)
+	p.Parent.Medium = 4711
+	grand := *empty()
+	grand.ID = 5
+	parent.SetParent(&grand)
+	p.Parent.Parent = &grand
+	v.SetParentView(&parent)
+	var lines []OrderView
+	for i, line := range v.Lines().All() {
+		if i == 1 {
+			line.SetName(thrift.Some("changed"))
+			p.Lines[1].Name = thrift.Some("changed")
+		}
+		lines = append(lines, line)
+	}
+	v.SetLinesView(lines)
+	checkChanged(t, &v, p)
+	parent, _ = v.Parent()
+	inner, ok := parent.Parent()
+	if !ok || inner.ID() != 5 || parent.Medium() != 4711 {
+		t.Errorf("%v: %d, %d", ok, inner.ID(), parent.Medium())
+	}
+	v.SetParentView(nil)
+	p.Parent = nil
+	checkChanged(t, &v, p)
+}
+
+// A copy of a view is another value: changes to one do not show in the other.
+func TestCopiesOfViewsAreIndependent(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(11, 11))
+	for range 30 {
+		type pair struct {
+			v OrderView
+			p *Order
+		}
+		pairs := make([]pair, 1)
+		pairs[0].p = randomOrder(rnd, 1)
+		if err := pairs[0].v.OpenThrift(pairs[0].p.AppendThrift(nil)); err != nil {
+			t.Fatal(err)
+		}
+		for range 10 {
+			from := pairs[rnd.IntN(len(pairs))]
+			p := *from.p
+			pairs = append(pairs, pair{from.v, &p})
+			to := &pairs[rnd.IntN(len(pairs))]
+			setSome(rnd, &to.v, to.p, randomOrder(rnd, 1))
+		}
+		for i := range pairs {
+			checkChanged(t, &pairs[i].v, pairs[i].p)
+		}
+	}
+}
+
+// A message can be made by setters only.
+func TestZeroViewsCanBeSet(t *testing.T) {
+	var v OrderView
+	p := empty()
+	v.SetID(5)
+	p.ID = 5
+	checkChanged(t, &v, p)
+	v.SetName(thrift.Some("n"))
+	v.SetTags([]string{"a", "b"})
+	p.Name, p.Tags = thrift.Some("n"), []string{"a", "b"}
+	checkChanged(t, &v, p)
+	v.SetName(thrift.Opt[string]{})
+	p.Name.Set = false
+	checkChanged(t, &v, p)
+}
+
+// All setters of all types.
+func TestSettersOfEveryType(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(12, 12))
+	for range 100 {
+		p, x := randomParcel(rnd), randomParcel(rnd)
+		var v ParcelView
+		if err := v.OpenThrift(mixed(rnd, p.AppendThrift(nil), anyOrder, true)); err != nil {
+			t.Fatal(err)
+		}
+		v.SetFlags(x.Flags)
+		v.SetSmall(x.Small)
+		v.SetMedium(x.Medium)
+		v.SetSteps(x.Steps)
+		v.SetWeights(x.Weights)
+		v.SetKeys(x.Keys)
+		v.SetBlobs(x.Blobs)
+		v.SetGrid(x.Grid)
+		v.SetOrders(x.Orders)
+		v.SetRates(x.Rates)
+		v.SetLevel(x.Level)
+		v.SetLabel(x.Label)
+		v.SetChoice(x.Choice)
+		v.SetChoices(x.Choices)
+		v.SetDeep(x.Deep)
+		v.SetLast(x.Last)
+		v.SetOld(x.Old)
+		want := x.AppendThrift(nil)
+		if got := parcelOf(&v).AppendThrift(nil); !bytes.Equal(got, want) {
+			t.Fatalf("the getters return\n%x, want\n%x", got, want)
+		}
+		got := NewParcel()
+		if err := thrift.Unmarshal(v.AppendThrift(nil), got); err != nil {
+			t.Fatal(err)
+		}
+		if got.unknown = nil; !bytes.Equal(got.AppendThrift(nil), want) {
+			t.Fatalf("forwarded as\n%x, want\n%x", got.AppendThrift(nil), want)
+		}
+	}
+}
+
+// A view that is set again and again does not grow, and the values of copies stay.
+func TestReplacedValuesAreForgotten(t *testing.T) {
+	p := empty()
+	var v OrderView
+	if err := v.OpenThrift(p.AppendThrift(nil)); err != nil {
+		t.Fatal(err)
+	}
+	v.SetTags([]string{"kept"})
+	old := v
+	var name string
+	n := allocated(func() {
+		for i := range 100_000 {
+			v.SetName(thrift.Some("a name"))
+			v.SetMedium(int16(i))
+			if i == 10 {
+				name = v.Name().V
+			}
+		}
+	})
+	if n > 20<<20 {
+		t.Errorf("%d bytes allocated", n)
+	}
+	if m := allocated(func() { v.SetMedium(3) }); m > 8<<10 {
+		t.Errorf("after many changes, one allocates %d bytes", m)
+	}
+	p.Tags = []string{"kept"}
+	checkChanged(t, &old, p)
+	p.Name, p.Medium = thrift.Some("a name"), 3
+	checkChanged(t, &v, p)
+	if name != "a name" {
+		t.Errorf("a string that was read earlier is now %q", name)
+	}
+}
+
+func TestValuesThatDoNotFitAreNotSet(t *testing.T) {
+	defer thrift.SetMaxChanges(1000)()
+	p := smallOrder()
+	var v OrderView
+	if err := v.OpenThrift(p.AppendThrift(nil)); err != nil {
+		t.Fatal(err)
+	}
+	v.SetMedium(12)
+	p.Medium = 12
+	v.SetName(thrift.Some(strings.Repeat("x", 2000)))
+	checkChanged(t, &v, p)
+	v.SetName(thrift.Some("fits"))
+	p.Name = thrift.Some("fits")
+	checkChanged(t, &v, p)
+}
+
+func TestForwardingAllocatesFewTimes(t *testing.T) {
+	b := sized(20_000).AppendThrift(nil)
+	out := make([]byte, 0, len(b)+100)
+	if n := testing.AllocsPerRun(10, func() {
+		var v OrderView
+		if err := v.OpenThrift(b); err != nil {
+			t.Fatal(err)
+		}
+		v.SetName(thrift.Some("another name"))
+		v.SetPaid(true)
+		out = v.AppendThrift(out[:0])
+	}); n > 3 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func ExampleView() {
+	frame := thrift.Append(nil, &Order{ID: 7, Name: thrift.Some("Ada"), Codes: []int64{3, 5}, Lines: []Order{{ID: 8}, {ID: 9}}})
+
+	// The view owns the frame.
+	var order OrderView
+	if err := order.OpenThrift(frame); err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(order.ID(), order.Name().Or("unnamed"), order.Quantity().Set)
+	fmt.Println(order.Codes().Len(), order.Codes().At(1))
+	for i, line := range order.Lines().All() {
+		fmt.Println(i, line.ID())
+	}
+	// Output:
+	// 7 Ada false
+	// 2 5
+	// 0 8
+	// 1 9
+}

@@ -1,0 +1,280 @@
+package thrift
+
+import (
+	"math"
+	"slices"
+	"unsafe"
+)
+
+// viewChanges belongs to a view in which a field was set, and to its copies.
+type viewChanges struct {
+	// Immutable: where the fields of the frame are.
+	orig []uint32
+	// Owned by the views that share it: how much of the memory of mem[1] is in use. A view whose
+	// mem[1] is shorter has been copied, and something was set in the copy; it needs memory of
+	// its own.
+	used int
+	// The memory is compacted when it is as long as this.
+	compactAt int
+}
+
+// firstChanges is how long mem[1] is at first.
+const firstChanges = 128
+
+// compactFirst is how long mem[1] is at least before a compaction.
+const compactFirst = 1 << 10
+
+// maxChanges is how long mem[1] can be. It is a variable for tests.
+var maxChanges = maxFrame
+
+// Functions whose names begin with Set replace the field at place i of at, or remove it if set is
+// false. at has the offsets of all fields of the view.
+
+// SetBool sets a field of type bool.
+func (v *View) SetBool(at []uint32, i int, id uint16, x, set bool) {
+	v.commit(at, i, AppendBool(v.begin(at, TypeBool<<16|uint32(id)), x), set)
+}
+
+// SetI8 sets a field of type i8.
+func (v *View) SetI8(at []uint32, i int, id uint16, x int8, set bool) {
+	v.commit(at, i, AppendI8(v.begin(at, TypeI8<<16|uint32(id)), x), set)
+}
+
+// SetI16 sets a field of type i16.
+func (v *View) SetI16(at []uint32, i int, id uint16, x int16, set bool) {
+	v.commit(at, i, AppendI16(v.begin(at, TypeI16<<16|uint32(id)), x), set)
+}
+
+// SetI32 sets a field of type i32 or of an enum.
+func (v *View) SetI32(at []uint32, i int, id uint16, x int32, set bool) {
+	v.commit(at, i, AppendI32(v.begin(at, TypeI32<<16|uint32(id)), x), set)
+}
+
+// SetI64 sets a field of type i64.
+func (v *View) SetI64(at []uint32, i int, id uint16, x int64, set bool) {
+	v.commit(at, i, AppendI64(v.begin(at, TypeI64<<16|uint32(id)), x), set)
+}
+
+// SetDouble sets a field of type double.
+func (v *View) SetDouble(at []uint32, i int, id uint16, x float64, set bool) {
+	v.commit(at, i, AppendDouble(v.begin(at, TypeDouble<<16|uint32(id)), x), set)
+}
+
+// SetUUID sets a field of type uuid.
+func (v *View) SetUUID(at []uint32, i int, id uint16, x UUID, set bool) {
+	v.commit(at, i, AppendUUID(v.begin(at, TypeUUID<<16|uint32(id)), x), set)
+}
+
+// SetString sets a field of type string.
+func (v *View) SetString(at []uint32, i int, id uint16, x string, set bool) {
+	v.commit(at, i, AppendString(v.begin(at, TypeString<<16|uint32(id)), x), set)
+}
+
+// SetBinary sets a field of type binary.
+func (v *View) SetBinary(at []uint32, i int, id uint16, x []byte, set bool) {
+	v.commit(at, i, AppendString(v.begin(at, TypeString<<16|uint32(id)), x), set)
+}
+
+// SetStruct sets a field that is a struct, to a struct or a view.
+func (v *View) SetStruct(at []uint32, i int, id uint16, x Struct, set bool) {
+	b := v.begin(at, TypeStruct<<16|uint32(id))
+	if set {
+		b = x.AppendThrift(b)
+	}
+	v.commit(at, i, b, set)
+}
+
+// SetNumbers sets a list or set of numbers, bools, enums or uuids. key is that of ViewField, elem
+// the type of elements.
+func SetNumbers[T Number](v *View, at []uint32, i int, key uint32, elem byte, x []T, set bool) {
+	b := AppendList(v.begin(at, key), elem, len(x))
+	n := len(b)
+	b = Extend(b, len(x)*int(fixed[elem]))
+	p := unsafe.Pointer(&x)
+	switch elem {
+	case TypeBool:
+		PutBools(b, n, *(*[]bool)(p))
+	case TypeI8:
+		PutI8s(b, n, *(*[]int8)(p))
+	case TypeI16:
+		PutI16s(b, n, *(*[]int16)(p))
+	case TypeI32:
+		PutI32s(b, n, *(*[]int32)(p))
+	case TypeI64:
+		PutI64s(b, n, *(*[]int64)(p))
+	case TypeDouble:
+		PutDoubles(b, n, *(*[]float64)(p))
+	case TypeUUID:
+		PutUUIDs(b, n, *(*[]UUID)(p))
+	}
+	v.commit(at, i, b, set)
+}
+
+// SetStrings sets a list or set of strings or binaries.
+func SetStrings[T ~string | ~[]byte](v *View, at []uint32, i int, key uint32, x []T, set bool) {
+	b := AppendList(v.begin(at, key), TypeString, len(x))
+	b, _ = PutStrings(b, len(b), x)
+	v.commit(at, i, b, set)
+}
+
+// SetStringMap sets a map of strings. Its entries are encoded in the order of the keys.
+func SetStringMap(v *View, at []uint32, i int, key uint32, x map[string]string, set bool) {
+	b := AppendMap(v.begin(at, key), TypeString, TypeString, len(x))
+	b, _ = PutSortedStringMap(b, len(b), x)
+	v.commit(at, i, b, set)
+}
+
+// SetStructs sets a list or set of structs, to structs or views.
+func SetStructs[T any, P interface {
+	*T
+	AppendThrift(b []byte) []byte
+}](v *View, at []uint32, i int, key uint32, x []T, set bool) {
+	b := AppendList(v.begin(at, key), TypeStruct, len(x))
+	for i := range x {
+		b = P(&x[i]).AppendThrift(b)
+	}
+	v.commit(at, i, b, set)
+}
+
+// SetValue sets a field of any other type. encode appends a value.
+func SetValue[T any](v *View, at []uint32, i int, key uint32, x T, set bool, encode func(b []byte, x T) []byte) {
+	v.commit(at, i, encode(v.begin(at, key), x), set)
+}
+
+// begin returns mem[1] with the head of a field at its end. The caller appends the value and calls
+// commit.
+func (v *View) begin(at []uint32, key uint32) []byte {
+	b := v.mem[1]
+	switch c := v.changes; {
+	case c == nil:
+		b = make([]byte, 0, firstChanges)
+		v.changes = &viewChanges{orig: slices.Clone(at), compactAt: compactFirst}
+	case len(b) != c.used:
+		b = slices.Clip(b)
+		v.mem[1] = b
+		v.changes = &viewChanges{orig: c.orig, used: len(b), compactAt: max(compactFirst, 2*len(b))}
+	case len(b) >= c.compactAt:
+		b = v.compact(at)
+	}
+	return append(b, byte(key>>16), byte(key>>8), byte(key))
+}
+
+// compact gives v new memory for what was set, without values that were replaced since.
+func (v *View) compact(at []uint32) []byte {
+	var b []byte
+	for i, off := range at {
+		if off >= inChanges {
+			field := v.field(off)
+			at[i] = inChanges | uint32(len(b)+3)
+			b = append(b, field...)
+		}
+	}
+	v.mem[1] = b
+	v.changes = &viewChanges{orig: v.changes.orig, used: len(b), compactAt: max(compactFirst, 2*len(b))}
+	return b
+}
+
+// commit ends what begin has begun. b is what begin returned, with the value.
+func (v *View) commit(at []uint32, i int, b []byte, set bool) {
+	switch {
+	case !set:
+		at[i] = 0
+	case len(b) <= maxChanges:
+		at[i] = inChanges | uint32(len(v.mem[1])+3)
+		v.mem[1], v.changes.used = b, len(b)
+	}
+}
+
+// field returns the encoding of the field whose value is at off, with its head.
+func (v *View) field(off uint32) []byte {
+	b, from := v.mem[off>>31], int(off&math.MaxInt32)
+	return b[from-3 : Skip(b, from, b[from-3], knownDepth)]
+}
+
+// Size is SizeThrift for views.
+func (v *View) Size(at []uint32) int {
+	n := 0
+	v.pieces(at, func(p []byte) { n += len(p) })
+	return n
+}
+
+// Append is AppendThrift for views.
+func (v *View) Append(b []byte, at []uint32) []byte {
+	v.pieces(at, func(p []byte) { b = append(b, p...) })
+	return b
+}
+
+var onlyStop = []byte{TypeStop}
+
+// pieces calls emit for each piece of the encoding of v. Fields that were replaced stay where they
+// are, fields that are new are at the end.
+func (v *View) pieces(at []uint32, emit func(p []byte)) {
+	frame, from := v.mem[0], int(v.start)
+	if v.changes == nil {
+		if v.end == 0 {
+			emit(onlyStop)
+			return
+		}
+		emit(frame[from:v.end])
+		return
+	}
+	var room [64]uint16
+	replaced := v.replaced(room[:0], at)
+	switch {
+	case v.end == 0:
+	case v.twice:
+		v.piecesOfTwice(at, replaced, emit)
+	default:
+		for _, i := range replaced {
+			old := v.changes.orig[i]
+			emit(frame[from : old-3])
+			if at[i] != 0 {
+				emit(v.field(at[i]))
+			}
+			from = Skip(frame, int(old), frame[old-3], knownDepth)
+		}
+		emit(frame[from : v.end-1])
+	}
+	for i, off := range at {
+		if off != 0 && v.changes.orig[i] == 0 {
+			emit(v.field(off))
+		}
+	}
+	emit(onlyStop)
+}
+
+// replaced appends to places those of the fields that the frame has and that were replaced or
+// removed, in the order of the frame.
+func (v *View) replaced(places []uint16, at []uint32) []uint16 {
+	orig := v.changes.orig
+	for i, off := range at {
+		if off != orig[i] && orig[i] != 0 {
+			places = append(places, uint16(i))
+		}
+	}
+	slices.SortFunc(places, func(i, j uint16) int { return int(orig[i]) - int(orig[j]) })
+	return places
+}
+
+// piecesOfTwice is the part of pieces for the fields of a frame in which a field occurs more than
+// once. All those that were replaced or removed are left out.
+func (v *View) piecesOfTwice(at []uint32, replaced []uint16, emit func(p []byte)) {
+	frame, orig := v.mem[0], v.changes.orig
+	for off := int(v.start); frame[off] != TypeStop; {
+		next := Skip(frame, off+3, frame[off], knownDepth)
+		key, keep := keyAt(frame, off), true
+		for _, i := range replaced {
+			if keyAt(frame, int(orig[i])-3) != key {
+				continue
+			}
+			keep = false
+			if int(orig[i]) == off+3 && at[i] != 0 {
+				emit(v.field(at[i]))
+			}
+		}
+		if keep {
+			emit(frame[off:next])
+		}
+		off = next
+	}
+}
