@@ -66,7 +66,9 @@ func (v *View) Read(r *Reader, b []byte, off, depth int, at []uint32, t *ViewTab
 }
 
 // Index is Read for a struct in a message that was checked before. If the code is below zero, v is
-// the zero View.
+// the zero View. It is not inlined into the code of each view.
+//
+//go:noinline
 func (v *View) Index(b []byte, off int, at []uint32, t *ViewTable, index int) int {
 	c := viewCheck{b: b}
 	return v.open(&c, off, MaxDepth, at, t, index)

@@ -1,6 +1,9 @@
 package thrift
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"unsafe"
+)
 
 const (
 	// maxFrame is the size of the largest frame that has views: offsets in it have 31 bits, and
@@ -27,113 +30,182 @@ func (c *viewCheck) fail(code, off int) int {
 
 // structs checks n structs that follow each other at off, and returns the offset after them or a
 // code. If at is not nil, n is 1, and structs stores where the values of the fields are.
-//
-// The loop has to be fast for what it expects. It loads the head of a field and what can follow it
-// at once: the length of a string, or the type and number of elements. In each case of the switch
-// it adds a constant to off, so that the processor, which predicts the case, need not wait for the
-// load before it loads the next head. A field is expected at the place after that of the field
-// before it, or where its ID would place it if there were no gaps between IDs.
 func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uint32) int {
 	if depth <= 0 {
 		return c.fail(CodeDeep, off)
 	}
 	b, s := c.b, &t.Structs[index]
-	fields := s.Fields
-	for ; n > 0; n-- {
-		start, expect, known, seen := off, 0, 0, uint64(0)
-		for {
-			var head uint64
-			if left := len(b) - off; left >= 8 {
-				head = binary.BigEndian.Uint64(b[off:])
-			} else if left > 0 {
-				head = headNearEnd(b[off:])
-			} else {
-				return CodeShort
-			}
-			kind, key := byte(head>>56), uint32(head>>40)
-			if kind == TypeStop {
+	start, expect, known, seen := off, 0, 0, uint64(0)
+	for n > 0 {
+		if !s.Union {
+			if off, n, expect, seen = c.plain(s, off, n, expect, seen, at); n == 0 {
 				break
 			}
-			i := expect
-			if i >= len(fields) || fields[i].Key != key {
-				i = int(uint16(key) - s.first())
-				if i >= len(fields) || fields[i].Key != key {
-					i = s.place(key)
-				}
+		}
+		// Here is a field that plain leaves to others, or the end of a struct.
+		if off >= len(b) {
+			return CodeShort
+		}
+		kind := b[off]
+		if kind == TypeStop {
+			if code := s.complete(b, start, known, seen); code < 0 {
+				return c.fail(code, off)
 			}
-			if i >= 0 {
-				expect = i + 1
-				known++
-				seen |= 1 << uint(i)
-				if i < len(at) {
-					c.twice = c.twice || at[i] != 0
-					at[i] = uint32(off + 3)
-				}
-			}
-			switch kind {
-			case TypeBool, TypeI8:
-				off += 4
-			case TypeI16:
-				off += 5
-			case TypeI32:
-				off += 7
-			case TypeI64, TypeDouble:
-				off += 11
-			case TypeUUID:
-				off += 19
-			case TypeString:
-				size := uint32(head >> 8)
-				if left := len(b) - off - 7; left < 0 {
-					return CodeShort
-				} else if uint(size) > uint(left) {
-					return CodeLength
-				}
-				off += 7 + int(size)
-			case TypeList, TypeSet:
-				if i >= 0 && uint32(head) == 0 && len(b)-off >= 8 {
-					off += 8
-					continue
-				}
-				if i < 0 {
-					off = Skip(b, off+3, kind, depth-1)
-				} else {
-					off = c.list(off+3, depth-1, t, fields[i].Type)
-				}
-				if off < 0 {
-					return off
-				}
-			default:
-				if i < 0 {
-					off = Skip(b, off+3, kind, depth-1)
-				} else {
-					off = c.value(off+3, kind, depth-1, t, fields[i].Type)
-				}
-				if off < 0 {
-					return off
-				}
+			off, n = off+1, n-1
+			start, expect, known, seen = off, 0, 0, 0
+			continue
+		}
+		if len(b)-off < 3 {
+			return CodeShort
+		}
+		var next int
+		if i := s.place(keyAt(b, off)); i < 0 {
+			next = Skip(b, off+3, kind, depth-1)
+		} else {
+			next = c.value(off+3, kind, depth-1, t, s.Fields[i].Type)
+			expect, known, seen = i+1, known+1, seen|1<<uint(i)
+			if i < len(at) {
+				c.twice = c.twice || at[i] != 0
+				at[i] = uint32(off + 3)
 			}
 		}
-		if code := s.complete(b, start, known, seen); code < 0 {
-			return c.fail(code, off)
+		if next < 0 {
+			return next
 		}
-		off++
+		off = next
 	}
 	return off
 }
 
-// headNearEnd returns the first 8 bytes of b, and zeros for those that b does not have.
-func headNearEnd(b []byte) uint64 {
-	var head [8]byte
-	copy(head[:], b)
-	return binary.BigEndian.Uint64(head[:])
+// plain is the part of structs for fields that are scalars, strings, lists and sets of these, maps of
+// strings and other containers if they are empty, unless they are unknown, wrong or occur twice. It
+// returns how far it comes: the offset, how many structs are left, the place where the next field is
+// expected and the bits of those that were seen.
+//
+// It has to be fast for what it expects. It calls no function, so that variables stay in registers.
+// It loads the head of a field and what can follow it at once: the length of a string, or the type
+// and number of elements. In each case of the switch it adds a constant to off, so that a processor
+// that predicts the case need not wait for this load before the next one. A field is expected at
+// the place after that of the field before it, or where its ID would place it if there were no gaps
+// between IDs.
+func (c *viewCheck) plain(s *ViewStruct, off, n, expect int, seen uint64, at []uint32) (int, int, int, uint64) {
+	b, fields := c.b, s.Fields
+	p := unsafe.SliceData(b)
+	for len(b)-off >= 8 {
+		head := load64(p, off)
+		key, i := uint32(head>>40), expect
+		if i >= len(fields) || fields[i].Key != key {
+			if key>>16 == TypeStop {
+				if len(s.Required) > 0 && (len(s.Required) > 1 || seen&s.Required[0] != s.Required[0]) {
+					break
+				}
+				off++
+				if n--; n == 0 {
+					break
+				}
+				expect, seen = 0, 0
+				continue
+			}
+			if len(fields) == 0 {
+				break
+			}
+			if i = int(uint16(key) - uint16(fields[0].Key)); i >= len(fields) || fields[i].Key != key {
+				if i = s.place(key); i < 0 {
+					break
+				}
+			}
+		}
+		next := off
+		switch key >> 16 {
+		case TypeBool, TypeI8:
+			next += 4
+		case TypeI16:
+			next += 5
+		case TypeI32:
+			next += 7
+		case TypeI64, TypeDouble:
+			next += 11
+		case TypeUUID:
+			next += 19
+		case TypeString:
+			next += 7
+			if size := uint32(head >> 8); uint(size) <= uint(len(b)-next) {
+				next += int(size)
+			} else {
+				return off, n, expect, seen
+			}
+		case TypeList, TypeSet:
+			next += 8
+			if count := uint32(head); count != 0 {
+				elem := byte(head >> 32)
+				if elem != fields[i].Type.Elem || int(elem) >= len(fixed) {
+					return off, n, expect, seen
+				}
+				if elem == TypeString && count < maxFrame {
+					next = skipStrings(b, next, int(count))
+				} else if size := uint64(fixed[elem]) * uint64(count); size != 0 && size <= uint64(len(b)-next) {
+					next += int(size)
+				} else {
+					return off, n, expect, seen
+				}
+			}
+		case TypeMap:
+			next += 9
+			if next > len(b) {
+				return off, n, expect, seen
+			}
+			if count := uint32(head)<<8 | uint32(b[next-1]); count != 0 {
+				const strings = TypeString<<8 | TypeString
+				if f := fields[i].Type; uint16(head>>24) != strings || f.Key != TypeString || f.Elem != TypeString || count > maxFrame/2 {
+					return off, n, expect, seen
+				}
+				next = skipStrings(b, next, 2*int(count))
+			}
+		default:
+			return off, n, expect, seen
+		}
+		if next < 0 {
+			break
+		}
+		if i < len(at) {
+			if at[i] != 0 {
+				break
+			}
+			at[i] = uint32(off + 3)
+		}
+		if i < 64 {
+			seen |= 1 << (uint(i) & 63)
+		}
+		off, expect = next, i+1
+	}
+	return off, n, expect, seen
 }
 
-// first returns the ID of the first field.
-func (s *ViewStruct) first() uint16 {
-	if len(s.Fields) == 0 {
-		return 0
+// skipStrings returns the offset after n strings, or a code. It is inlined.
+func skipStrings(b []byte, off, n int) int {
+	p := unsafe.SliceData(b)
+	for ; n > 0; n-- {
+		if len(b)-off < 4 {
+			return CodeShort
+		}
+		size := load32(p, off)
+		off += 4
+		if uint(size) > uint(len(b)-off) {
+			return CodeLength
+		}
+		off += int(size)
 	}
-	return uint16(s.Fields[0].Key)
+	return off
+}
+
+// load64 returns the 8 bytes at p[off:], which the caller has checked to be there.
+func load64(p *byte, off int) uint64 {
+	return binary.BigEndian.Uint64((*[8]byte)(unsafe.Add(unsafe.Pointer(p), off))[:])
+}
+
+// load32 is load64 for 4 bytes.
+func load32(p *byte, off int) uint32 {
+	return binary.BigEndian.Uint32((*[4]byte)(unsafe.Add(unsafe.Pointer(p), off))[:])
 }
 
 // complete returns a code below zero if required fields are missing, or fields of a union. The
@@ -229,20 +301,4 @@ func (c *viewCheck) maps(off, depth int, table *ViewTable, t *ViewType) int {
 		}
 	}
 	return next
-}
-
-// skipStrings returns the offset after n strings, or a code.
-func skipStrings(b []byte, off, n int) int {
-	for ; n > 0; n-- {
-		if len(b)-off < 4 {
-			return CodeShort
-		}
-		size := binary.BigEndian.Uint32(b[off:])
-		off += 4
-		if uint(size) > uint(len(b)-off) {
-			return CodeLength
-		}
-		off += int(size)
-	}
-	return off
 }

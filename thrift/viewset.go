@@ -198,7 +198,9 @@ func (v *View) Size(at []uint32) int {
 	return n
 }
 
-// Append is AppendThrift for views.
+// Append is AppendThrift for views. It is not inlined into the method of each view.
+//
+//go:noinline
 func (v *View) Append(b []byte, at []uint32) []byte {
 	v.pieces(at, func(p []byte) { b = append(b, p...) })
 	return b
