@@ -6,3 +6,6 @@ func SetMaxChanges(n int) (undo func()) {
 	maxChanges = n
 	return func() { maxChanges = old }
 }
+
+// SizeOfChanges returns the size of what was set in a view, with values that were replaced since.
+func (v *View) SizeOfChanges() int { return len(v.mem[1]) }

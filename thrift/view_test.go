@@ -313,6 +313,30 @@ func TestErrorsOfViewsLeadToTheField(t *testing.T) {
 	}
 }
 
+// Each container has elements of another type than the field.
+func TestContainersOfOtherTypesAreErrors(t *testing.T) {
+	for _, s := range []string{
+		"0d0009 0b0b 00000001 00000000 00000000",
+		"0d0009 080c 00000001 00000000 00",
+		"0f0001 03 00000001 01",
+		"0e0003 08 00000001 00000001",
+		"0f0007 03 00000001 00",
+		"0f0008 0b 00000001 00000000",
+		"0f0008 0f 00000001 03 00000001 00",
+		"0d000a 0804 00000001 00000000",
+		"0d000a 040a 00000001 0000000000000000 0000000000000000",
+		"0f0015 0b 00000001 00000000",
+		"0f001e 0d 00000001 020f 00000001 00 0a 00000000",
+		"0f001e 0d 00000001 020e 00000001 00 08 00000001 00000000",
+	} {
+		b := unhex(t, s+"02001f 01 00")
+		checkParcelView(t, b)
+		if new(ParcelView).OpenThrift(b) == nil {
+			t.Errorf("%s is accepted", s)
+		}
+	}
+}
+
 func TestDepthOfViewsIsBounded(t *testing.T) {
 	for _, head := range []string{"0c000e ", "0c0064 "} {
 		b := nest(t, head, id, thrift.MaxDepth)
@@ -523,6 +547,21 @@ func TestLoopsOverViewsEnd(t *testing.T) {
 	}
 	if n != 3 {
 		t.Errorf("%d iterations", n)
+	}
+}
+
+// A view can be used again. Nothing is left of the frame before.
+func TestViewsAreOpenedAgain(t *testing.T) {
+	var v OrderView
+	for _, p := range []*Order{full(), empty(), smallOrder(), tinyOrder()} {
+		b := p.AppendThrift(nil)
+		if err := v.OpenThrift(b); err != nil {
+			t.Fatal(err)
+		}
+		if got := orderOf(&v).AppendThrift(nil); !bytes.Equal(got, b) {
+			t.Errorf("%x, want %x", got, b)
+		}
+		v.SetMedium(5)
 	}
 }
 

@@ -161,28 +161,38 @@ func (v *View) begin(at []uint32, key uint32) []byte {
 
 // compact gives v new memory for what was set, without values that were replaced since.
 func (v *View) compact(at []uint32) []byte {
-	var b []byte
+	n := 0
+	for _, off := range at {
+		if off >= inChanges {
+			n += len(v.field(off))
+		}
+	}
+	b := make([]byte, 0, 2*n+firstChanges)
 	for i, off := range at {
 		if off >= inChanges {
-			field := v.field(off)
 			at[i] = inChanges | uint32(len(b)+3)
-			b = append(b, field...)
+			b = append(b, v.field(off)...)
 		}
 	}
 	v.mem[1] = b
-	v.changes = &viewChanges{orig: v.changes.orig, used: len(b), compactAt: max(compactFirst, 2*len(b))}
+	v.changes = &viewChanges{orig: v.changes.orig, used: n, compactAt: max(compactFirst, 2*n)}
 	return b
 }
 
 // commit ends what begin has begun. b is what begin returned, with the value.
 func (v *View) commit(at []uint32, i int, b []byte, set bool) {
-	switch {
-	case !set:
+	if !set {
 		at[i] = 0
-	case len(b) <= maxChanges:
-		at[i] = inChanges | uint32(len(v.mem[1])+3)
-		v.mem[1], v.changes.used = b, len(b)
+		return
 	}
+	if len(b) > maxChanges {
+		field := b[len(v.mem[1]):]
+		if b = append(v.compact(at), field...); len(b) > maxChanges {
+			return
+		}
+	}
+	at[i] = inChanges | uint32(len(v.mem[1])+3)
+	v.mem[1], v.changes.used = b, len(b)
 }
 
 // field returns the encoding of the field whose value is at off, with its head.

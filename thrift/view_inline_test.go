@@ -1,0 +1,24 @@
+package thrift_test
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// What a getter calls is inlined, and so is all that the loop of plain calls: with a single call in it,
+// the variables of the loop would be in memory.
+func TestFunctionsOfViewsAreInlined(t *testing.T) {
+	out, err := exec.Command("go", "build", "-gcflags=-m", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, name := range []string{
+		"(*View).Bool", "(*View).I8", "(*View).I16", "(*View).I32", "(*View).I64", "(*View).Double", "(*View).UUID",
+		"(*View).String", "(*View).Binary", "StringAt", "BinaryAt", "(*ViewStruct).place", "skipStrings", "load64", "load32",
+	} {
+		if !strings.Contains(string(out), "can inline "+name+"\n") {
+			t.Errorf("%s is not inlined", name)
+		}
+	}
+}
