@@ -98,7 +98,7 @@ func (v *View) Struct(off uint32, w *View, at []uint32, t *ViewTable, index int)
 func (v *View) Decode(r *Reader, at []uint32, to Struct) error {
 	b, off := v.mem[0], int(v.start)
 	if v.changes != nil || v.end == 0 {
-		b, off = v.Append(nil, at), 0
+		b, off = v.Append(make([]byte, 0, v.Size(at)), at), 0
 	}
 	_, err := r.Read(b, off, to)
 	return err

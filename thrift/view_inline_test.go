@@ -15,7 +15,7 @@ func TestFunctionsOfViewsAreInlined(t *testing.T) {
 	}
 	for _, name := range []string{
 		"(*View).Bool", "(*View).I8", "(*View).I16", "(*View).I32", "(*View).I64", "(*View).Double", "(*View).UUID",
-		"(*View).String", "(*View).Binary", "StringAt", "BinaryAt", "(*ViewStruct).place", "skipStrings", "load64", "load32",
+		"(*View).String", "(*View).Binary", "StringAt", "BinaryAt", "(*ViewStruct).place", "skipStrings", "load64", "load32", "fixedSize",
 	} {
 		if !strings.Contains(string(out), "can inline "+name+"\n") {
 			t.Errorf("%s is not inlined", name)

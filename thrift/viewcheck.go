@@ -84,17 +84,17 @@ func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uin
 //
 // It has to be fast for what it expects. It calls no function, so that variables stay in registers.
 // It loads the head of a field and what can follow it at once: the length of a string, or the type
-// and number of elements. In each case of the switch it adds a constant to off, so that a processor
-// that predicts the case need not wait for this load before the next one. A field is expected at
-// the place after that of the field before it, or where its ID would place it if there were no gaps
-// between IDs.
+// and number of elements. A field is expected at the place after that of the field before it, or
+// where its ID would place it if there were no gaps between IDs. The size of a number comes from
+// the expected field rather than from the message, so that a processor that predicts that both are
+// the same need not wait for this load before the next one.
 func (c *viewCheck) plain(s *ViewStruct, off, n, expect int, seen uint64, at []uint32) (int, int, int, uint64) {
 	b, fields := c.b, s.Fields
-	p := unsafe.SliceData(b)
-	for len(b)-off >= 8 {
+	p, last := unsafe.SliceData(b), len(b)-8
+	for off <= last {
 		head := load64(p, off)
 		key, i := uint32(head>>40), expect
-		if i >= len(fields) || fields[i].Key != key {
+		if uint(i) >= uint(len(fields)) || fields[i].Key != key {
 			if key>>16 == TypeStop {
 				if len(s.Required) > 0 && (len(s.Required) > 1 || seen&s.Required[0] != s.Required[0]) {
 					break
@@ -109,63 +109,59 @@ func (c *viewCheck) plain(s *ViewStruct, off, n, expect int, seen uint64, at []u
 			if len(fields) == 0 {
 				break
 			}
-			if i = int(uint16(key) - uint16(fields[0].Key)); i >= len(fields) || fields[i].Key != key {
-				if i = s.place(key); i < 0 {
+			i = int(uint16(key) - uint16(fields[0].Key))
+			if uint(i) >= uint(len(fields)) || fields[i].Key != key {
+				if i = s.place(key); uint(i) >= uint(len(fields)) {
 					break
 				}
 			}
 		}
-		next := off
-		switch key >> 16 {
-		case TypeBool, TypeI8:
-			next += 4
-		case TypeI16:
-			next += 5
-		case TypeI32:
-			next += 7
-		case TypeI64, TypeDouble:
-			next += 11
-		case TypeUUID:
-			next += 19
-		case TypeString:
-			next += 7
-			if size := uint32(head >> 8); uint(size) <= uint(len(b)-next) {
-				next += int(size)
-			} else {
-				return off, n, expect, seen
-			}
-		case TypeList, TypeSet:
+		f := &fields[i]
+		next := off + int(steps[f.Key>>16&31])
+		if next == off {
 			next += 8
-			if count := uint32(head); count != 0 {
+			switch count := uint32(head); f.Key >> 16 {
+			case TypeString:
+				size := uint32(head >> 8)
+				if next--; uint(size) > uint(len(b)-next) {
+					return off, n, expect, seen
+				}
+				next += int(size)
+			case TypeList, TypeSet:
+				if count == 0 {
+					break
+				}
 				elem := byte(head >> 32)
-				if elem != fields[i].Type.Elem || int(elem) >= len(fixed) {
+				if elem != f.Type.Elem {
 					return off, n, expect, seen
 				}
 				if elem == TypeString && count < maxFrame {
 					next = skipStrings(b, next, int(count))
-				} else if size := uint64(fixed[elem]) * uint64(count); size != 0 && size <= uint64(len(b)-next) {
+				} else if size := uint64(fixedSize(elem)) * uint64(count); size != 0 && size <= uint64(len(b)-next) {
 					next += int(size)
 				} else {
 					return off, n, expect, seen
 				}
-			}
-		case TypeMap:
-			next += 9
-			if next > len(b) {
-				return off, n, expect, seen
-			}
-			if count := uint32(head)<<8 | uint32(b[next-1]); count != 0 {
+			case TypeMap:
+				if next >= len(b) {
+					return off, n, expect, seen
+				}
+				count = count<<8 | uint32(b[next])
+				next++
+				if count == 0 {
+					break
+				}
 				const strings = TypeString<<8 | TypeString
-				if f := fields[i].Type; uint16(head>>24) != strings || f.Key != TypeString || f.Elem != TypeString || count > maxFrame/2 {
+				if t := f.Type; uint16(head>>24) != strings || t.Key != TypeString || t.Elem != TypeString || count > maxFrame/2 {
 					return off, n, expect, seen
 				}
 				next = skipStrings(b, next, 2*int(count))
+			default:
+				return off, n, expect, seen
 			}
-		default:
-			return off, n, expect, seen
-		}
-		if next < 0 {
-			break
+			if next < 0 {
+				return off, n, expect, seen
+			}
 		}
 		if i < len(at) {
 			if at[i] != 0 {
@@ -179,6 +175,17 @@ func (c *viewCheck) plain(s *ViewStruct, off, n, expect int, seen uint64, at []u
 		off, expect = next, i+1
 	}
 	return off, n, expect, seen
+}
+
+// steps holds the sizes of fields whose type determines the size.
+var steps = [32]uint8{TypeBool: 4, TypeI8: 4, TypeDouble: 11, TypeI16: 5, TypeI32: 7, TypeI64: 11, TypeUUID: 19}
+
+// fixedSize returns the size of values of type t, or 0 if values have different sizes.
+func fixedSize(t byte) uint8 {
+	if int(t) < len(fixed) {
+		return fixed[t]
+	}
+	return 0
 }
 
 // skipStrings returns the offset after n strings, or a code. It is inlined.

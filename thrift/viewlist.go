@@ -42,18 +42,28 @@ type NumbersView[T Number] struct {
 
 // ViewNumbers returns the list in the field of v at off.
 func ViewNumbers[T Number](v *View, off uint32) NumbersView[T] {
+	var x T
+	elems, present := v.numbers(off, int(unsafe.Sizeof(x)))
+	return NumbersView[T]{elems, present}
+}
+
+// numbers returns the elements of a list, which have size bytes each, and whether the list is present.
+//
+//go:noinline
+func (v *View) numbers(off uint32, size int) (elems []byte, present bool) {
 	if off == 0 {
-		return NumbersView[T]{}
+		return nil, false
 	}
-	l, _ := NumbersAt[T](v.mem[off>>31], int(off&^inChanges))
-	return l
+	b, from, n := listAt(v.mem[off>>31], int(off&^inChanges))
+	return b[from : from+n*size : from+n*size], true
 }
 
 // NumbersAt returns a list or set of numbers, bools, enums or uuids.
 func NumbersAt[T Number](b []byte, off int) (NumbersView[T], int) {
-	var v T
-	end := off + 5 + int(binary.BigEndian.Uint32(b[off+1:]))*int(unsafe.Sizeof(v))
-	return NumbersView[T]{b[off+5 : end : end], true}, end
+	var x T
+	_, from, n := listAt(b, off)
+	end := from + n*int(unsafe.Sizeof(x))
+	return NumbersView[T]{b[from:end:end], true}, end
 }
 
 // Present reports whether the struct has the list. It is false only for a field that is absent.
@@ -129,19 +139,28 @@ type ListView[T any] struct {
 // ViewList returns the list in the field of v at off. read returns an element at an offset, and the
 // offset after it.
 func ViewList[T any](v *View, off uint32, read func(b []byte, off int) (T, int)) ListView[T] {
-	if off == 0 {
-		return ListView[T]{}
-	}
-	return listAt(v.mem[off>>31], int(off&^inChanges), read)
+	b, from, n := v.list(off)
+	return ListView[T]{b, from, n, read}
 }
 
-func listAt[T any](b []byte, off int, read func(b []byte, off int) (T, int)) ListView[T] {
-	return ListView[T]{b, off + 5, int(binary.BigEndian.Uint32(b[off+1:])), read}
+// list returns where the elements of a list are, and how many. If the list is absent, b is nil.
+//
+//go:noinline
+func (v *View) list(off uint32) (b []byte, from, n int) {
+	if off == 0 {
+		return nil, 0, 0
+	}
+	return listAt(v.mem[off>>31], int(off&^inChanges))
+}
+
+func listAt(b []byte, off int) ([]byte, int, int) {
+	return b, off + 5, int(binary.BigEndian.Uint32(b[off+1:]))
 }
 
 // ListAt returns a list or set of other elements than numbers. read is as for ViewList.
 func ListAt[T any](b []byte, off int, read func(b []byte, off int) (T, int)) (ListView[T], int) {
-	return listAt(b, off, read), Skip(b, off, TypeList, knownDepth)
+	b, from, n := listAt(b, off)
+	return ListView[T]{b, from, n, read}, Skip(b, off, TypeList, knownDepth)
 }
 
 // Present reports whether the struct has the list. It is false only for a field that is absent.
@@ -175,19 +194,25 @@ type MapView[K, V any] struct {
 // ViewMap returns the map in the field of v at off. key and value return a key and a value at an
 // offset, and the offset after it.
 func ViewMap[K, V any](v *View, off uint32, key func(b []byte, off int) (K, int), value func(b []byte, off int) (V, int)) MapView[K, V] {
-	if off == 0 {
-		return MapView[K, V]{}
-	}
-	return mapAt(v.mem[off>>31], int(off&^inChanges), key, value)
+	b, from, n := v.entries(off)
+	return MapView[K, V]{b, from, n, key, value}
 }
 
-func mapAt[K, V any](b []byte, off int, key func(b []byte, off int) (K, int), value func(b []byte, off int) (V, int)) MapView[K, V] {
-	return MapView[K, V]{b, off + 6, int(binary.BigEndian.Uint32(b[off+2:])), key, value}
+// entries is list for maps.
+//
+//go:noinline
+func (v *View) entries(off uint32) (b []byte, from, n int) {
+	if off == 0 {
+		return nil, 0, 0
+	}
+	// After the type of keys, the head of a map is that of a list.
+	return listAt(v.mem[off>>31], int(off&^inChanges)+1)
 }
 
 // MapAt returns a map. key and value are as for ViewMap.
 func MapAt[K, V any](b []byte, off int, key func(b []byte, off int) (K, int), value func(b []byte, off int) (V, int)) (MapView[K, V], int) {
-	return mapAt(b, off, key, value), Skip(b, off, TypeMap, knownDepth)
+	b, from, n := listAt(b, off+1)
+	return MapView[K, V]{b, from, n, key, value}, Skip(b, off, TypeMap, knownDepth)
 }
 
 // Present reports whether the struct has the map. It is false only for a field that is absent.
