@@ -38,7 +38,12 @@ func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uin
 	start, expect, known, seen := off, 0, 0, uint64(0)
 	for n > 0 {
 		if !s.Union {
-			if off, n, expect, seen = c.plain(s, off, n, expect, seen, at); n == 0 {
+			if at == nil {
+				off, n, expect, seen = plain[struct{}](c.b, s, off, n, expect, seen, nil)
+			} else {
+				off, n, expect, seen = plain(c.b, s, off, n, expect, seen, at)
+			}
+			if n == 0 {
 				break
 			}
 		}
@@ -88,8 +93,9 @@ func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uin
 // where its ID would place it if there were no gaps between IDs. The size of a number comes from
 // the expected field rather than from the message, so that a processor that predicts that both are
 // the same need not wait for this load before the next one.
-func (c *viewCheck) plain(s *ViewStruct, off, n, expect int, seen uint64, at []uint32) (int, int, int, uint64) {
-	b, fields := c.b, s.Fields
+func plain[T struct{} | uint32](b []byte, s *ViewStruct, off, n, expect int, seen uint64, at []T) (int, int, int, uint64) {
+	fields := s.Fields
+	var zero T
 	p, last := unsafe.SliceData(b), len(b)-8
 	for off <= last {
 		head := load64(p, off)
@@ -163,11 +169,12 @@ func (c *viewCheck) plain(s *ViewStruct, off, n, expect int, seen uint64, at []u
 				return off, n, expect, seen
 			}
 		}
-		if i < len(at) {
-			if at[i] != 0 {
+		if unsafe.Sizeof(zero) != 0 && i < len(at) {
+			q := (*uint32)(unsafe.Pointer(&at[i]))
+			if *q != 0 {
 				break
 			}
-			at[i] = uint32(off + 3)
+			*q = uint32(off + 3)
 		}
 		if i < 64 {
 			seen |= 1 << (uint(i) & 63)
