@@ -91,8 +91,8 @@ func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uin
 // It loads the head of a field and what can follow it at once: the length of a string, or the type
 // and number of elements. A field is expected at the place after that of the field before it, or
 // where its ID would place it if there were no gaps between IDs. The size of a number comes from
-// the expected field rather than from the message, so that a processor that predicts that both are
-// the same need not wait for this load before the next one.
+// the expected field rather than from the message if both are the same: a processor that predicts
+// that they are need not wait for this load before the next one.
 func plain[T struct{} | uint32](b []byte, s *ViewStruct, off, n, expect int, seen uint64, at []T) (int, int, int, uint64) {
 	fields := s.Fields
 	var zero T
@@ -100,7 +100,10 @@ func plain[T struct{} | uint32](b []byte, s *ViewStruct, off, n, expect int, see
 	for off <= last {
 		head := load64(p, off)
 		key, i := uint32(head>>40), expect
-		if uint(i) >= uint(len(fields)) || fields[i].Key != key {
+		kind := key >> 16 // If the field is the expected one, of the table: that need not be waited for.
+		if uint(i) < uint(len(fields)) && fields[i].Key == key {
+			kind = fields[i].Key >> 16
+		} else {
 			if key>>16 == TypeStop {
 				if len(s.Required) > 0 && (len(s.Required) > 1 || seen&s.Required[0] != s.Required[0]) {
 					break
@@ -123,10 +126,10 @@ func plain[T struct{} | uint32](b []byte, s *ViewStruct, off, n, expect int, see
 			}
 		}
 		f := &fields[i]
-		next := off + int(steps[f.Key>>16&31])
+		next := off + int(steps[kind&31])
 		if next == off {
 			next += 8
-			switch count := uint32(head); f.Key >> 16 {
+			switch count := uint32(head); kind {
 			case TypeString:
 				size := uint32(head >> 8)
 				if next--; uint(size) > uint(len(b)-next) {
