@@ -95,7 +95,7 @@ func checkOrderView(t *testing.T, b []byte) {
 	var v OrderView
 	err := v.OpenThrift(b)
 	want := new(Order)
-	if _, wantErr := (&thrift.Reader{MaxMemory: 1 << 40}).Read(b, 0, want); (wantErr != nil) != (err != nil) {
+	if _, wantErr := (&thrift.Reader{MaxMemory: 1 << 30}).Read(b, 0, want); (wantErr != nil) != (err != nil) {
 		t.Fatalf("the view has the error %v, ReadThrift %v:\n%x", err, wantErr, b)
 	}
 	if err != nil {
@@ -125,7 +125,7 @@ func checkSameBytes(t *testing.T, b []byte, v *OrderView, want *Order) {
 func checkDecoded(t *testing.T, b []byte, v *OrderView, want *Order) {
 	t.Helper()
 	got := new(Order)
-	if err := v.DecodeThrift(&thrift.Reader{MaxMemory: 1 << 40}, got); err != nil || !bytes.Equal(got.AppendThrift(nil), want.AppendThrift(nil)) {
+	if err := v.DecodeThrift(&thrift.Reader{MaxMemory: 1 << 30}, got); err != nil || !bytes.Equal(got.AppendThrift(nil), want.AppendThrift(nil)) {
 		t.Fatalf("decoded %v\n%+v, want\n%+v", err, got, want)
 	}
 	if out := v.AppendThrift(nil); !bytes.HasPrefix(b, out) || len(out) != v.SizeThrift() || out[len(out)-1] != thrift.TypeStop {
@@ -138,7 +138,7 @@ func checkParcelView(t *testing.T, b []byte) {
 	var v ParcelView
 	err := v.OpenThrift(b)
 	want := NewParcel()
-	if _, wantErr := (&thrift.Reader{MaxMemory: 1 << 40}).Read(b, 0, want); (wantErr != nil) != (err != nil) {
+	if _, wantErr := (&thrift.Reader{MaxMemory: 1 << 30}).Read(b, 0, want); (wantErr != nil) != (err != nil) {
 		t.Fatalf("the view has the error %v, ReadThrift %v:\n%x", err, wantErr, b)
 	}
 	if err != nil {
