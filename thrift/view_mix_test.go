@@ -138,11 +138,11 @@ var unknownFields = [][]byte{
 }
 
 // mixed returns the struct that b begins with, with all its structs in the order as, and, if more is
-// true, with unknown fields.
+// true, with unknown fields. Unions, which have one field, get none: they must not have another one.
 func mixed(rnd *rand.Rand, b []byte, as order, more bool) []byte {
 	var out []byte
 	fields := fieldsOf(b)
-	for more && rnd.IntN(2) == 0 {
+	for more && len(fields) > 1 && rnd.IntN(2) == 0 {
 		fields = append(fields, unknownFields[rnd.IntN(len(unknownFields))])
 	}
 	for _, f := range sorted(rnd, fields, as) {

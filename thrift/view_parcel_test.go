@@ -100,7 +100,6 @@ func (p *Choice) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 			p.Order = thrift.Make(r, p.Order)
 			off = p.Order.ReadThrift(r, b, off, depth-1)
 		default:
-			n--
 			off = thrift.Skip(b, off, t, depth-1)
 		}
 		if off < 0 {

@@ -35,7 +35,7 @@ func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uin
 		return c.fail(CodeDeep, off)
 	}
 	b, s := c.b, &t.Structs[index]
-	start, expect, known, seen := off, 0, 0, uint64(0)
+	start, expect, fields, seen := off, 0, 0, uint64(0)
 	for n > 0 {
 		if !s.Union {
 			if at == nil {
@@ -53,22 +53,23 @@ func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uin
 		}
 		kind := b[off]
 		if kind == TypeStop {
-			if code := s.complete(b, start, known, seen); code < 0 {
+			if code := s.complete(b, start, fields, seen); code < 0 {
 				return c.fail(code, off)
 			}
 			off, n = off+1, n-1
-			start, expect, known, seen = off, 0, 0, 0
+			start, expect, fields, seen = off, 0, 0, 0
 			continue
 		}
 		if len(b)-off < 3 {
 			return CodeShort
 		}
+		fields++
 		var next int
 		if i := s.place(keyAt(b, off)); i < 0 {
 			next = Skip(b, off+3, kind, depth-1)
 		} else {
 			next = c.value(off+3, kind, depth-1, t, s.Fields[i].Type)
-			expect, known, seen = i+1, known+1, seen|1<<uint(i)
+			expect, seen = i+1, seen|1<<uint(i)
 			if i < len(at) {
 				c.twice = c.twice || at[i] != 0
 				at[i] = uint32(off + 3)
@@ -225,10 +226,10 @@ func load32(p *byte, off int) uint32 {
 	return binary.BigEndian.Uint32((*[4]byte)(unsafe.Add(unsafe.Pointer(p), off))[:])
 }
 
-// complete returns a code below zero if required fields are missing, or fields of a union. The
-// struct at start has known fields of those in its table; seen are the first 64 of them.
-func (s *ViewStruct) complete(b []byte, start, known int, seen uint64) int {
-	if s.Union && known != 1 {
+// complete returns a code below zero if required fields are missing, or fields of a union. Of the struct
+// at start, fields is how many fields were counted: all of a union. seen are the first 64 of its table.
+func (s *ViewStruct) complete(b []byte, start, fields int, seen uint64) int {
+	if s.Union && fields != 1 {
 		return CodeUnion
 	}
 	if len(s.Required) == 0 {

@@ -15,7 +15,7 @@ type ViewStruct struct {
 	// Required has a bit for each field: bit i%64 of element i/64 says that field i is required.
 	// Elements at the end that are 0 may be missing.
 	Required []uint64
-	// Union says that exactly one field must be present.
+	// Union says that exactly one field must be present. It may be one that Fields does not have.
 	Union bool
 }
 
