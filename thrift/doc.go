@@ -62,6 +62,11 @@
 // Types for which the generator was asked for JSON have the methods of [JSONStruct]: AppendJSON and
 // ReadJSON. [JSON] documents what is written and read. It is not Thrift's JSON protocol.
 //
+// # Views
+//
+// A [View] reads fields of a struct in the Binary protocol without decoding it, and forwards it with
+// changes. The generator has options for views and for their setters.
+//
 // # Concurrency
 //
 // Functions are safe for concurrent use as long as their arguments are not shared. A [Reader] is

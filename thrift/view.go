@@ -94,6 +94,16 @@ func (v *View) Struct(off uint32, w *View, at []uint32, t *ViewTable, index int)
 	return off != 0 && w.Index(v.mem[off>>31], int(off&math.MaxInt32), at, t, index) >= 0
 }
 
+// ViewNested returns a view of the struct in the field of v at off, and whether v has the field. It is for
+// structs of other packages than that of v. read is as for ViewList.
+func ViewNested[T any](v *View, off uint32, read func(b []byte, off int) (T, int)) (w T, ok bool) {
+	if off == 0 {
+		return w, false
+	}
+	w, next := read(v.mem[off>>31], int(off&math.MaxInt32))
+	return w, next >= 0
+}
+
 // Decode reads the struct that v is a view of, with all changes, into to.
 func (v *View) Decode(r *Reader, at []uint32, to Struct) error {
 	b, off := v.mem[0], int(v.start)
@@ -187,6 +197,14 @@ func OptIf[T any](set bool, v T) Opt[T] {
 		return Opt[T]{}
 	}
 	return Opt[T]{v, true}
+}
+
+// ValueOf returns what p points to, or the zero value if p is nil.
+func ValueOf[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 // Functions whose names end with At return the value at b[off:] and the offset after it, for a

@@ -4,13 +4,13 @@ import "github.com/slipstream-go/slipstream/thrift"
 
 // This file is what a generator writes for the views of view_parcel_test.go.
 
-// viewsOfParcel describes the structs of this IDL file for their views.
-var viewsOfParcel = thrift.ViewTable{Structs: []thrift.ViewStruct{
+// ViewsOfParcel describes the structs of this IDL file for their views.
+var ViewsOfParcel = thrift.ViewTable{Structs: []thrift.ViewStruct{
 	{ // Choice
 		Fields: []thrift.ViewField{
 			{Key: thrift.TypeI32<<16 | 1},
 			{Key: thrift.TypeString<<16 | 2},
-			{Key: thrift.TypeStruct<<16 | 3, Type: &thrift.ViewType{Struct: 0, Table: &viewsOfSample}},
+			{Key: thrift.TypeStruct<<16 | 3, Type: &thrift.ViewType{Struct: 0, Table: &ViewsOfSample}},
 		},
 		Union: true,
 	},
@@ -24,7 +24,7 @@ var viewsOfParcel = thrift.ViewTable{Structs: []thrift.ViewStruct{
 			{Key: thrift.TypeList<<16 | 6, Type: &thrift.ViewType{Elem: thrift.TypeUUID}},
 			{Key: thrift.TypeList<<16 | 7, Type: &thrift.ViewType{Elem: thrift.TypeString}},
 			{Key: thrift.TypeList<<16 | 8, Type: &thrift.ViewType{Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeString}}},
-			{Key: thrift.TypeMap<<16 | 9, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0, Table: &viewsOfSample}}},
+			{Key: thrift.TypeMap<<16 | 9, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0, Table: &ViewsOfSample}}},
 			{Key: thrift.TypeMap<<16 | 10, Type: &thrift.ViewType{Key: thrift.TypeI32, Elem: thrift.TypeDouble}},
 			{Key: thrift.TypeI32<<16 | 11},
 			{Key: thrift.TypeString<<16 | 12},
@@ -48,7 +48,7 @@ var _ thrift.Struct = (*ChoiceView)(nil)
 
 // OpenThrift makes v a view of the Choice that b begins with. The view owns b.
 func (v *ChoiceView) OpenThrift(b []byte) error {
-	return v.view.Open(b, v.at[:], &viewsOfParcel, 0, (*Choice)(nil))
+	return v.view.Open(b, v.at[:], &ViewsOfParcel, 0, (*Choice)(nil))
 }
 
 // DecodeThrift reads the Choice that v is a view of.
@@ -58,15 +58,15 @@ func (v *ChoiceView) DecodeThrift(r *thrift.Reader, to *Choice) error {
 
 // ReadThrift makes v a view of the Choice at b[off:]. The view owns b.
 func (v *ChoiceView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
-	return v.view.Read(r, b, off, depth, v.at[:], &viewsOfParcel, 0)
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfParcel, 0)
 }
 
 func (v *ChoiceView) SizeThrift() int { return v.view.Size(v.at[:]) }
 
 func (v *ChoiceView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
 
-func choiceViewAt(b []byte, off int) (v ChoiceView, next int) {
-	next = v.view.Index(b, off, v.at[:], &viewsOfParcel, 0)
+func ChoiceViewAt(b []byte, off int) (v ChoiceView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfParcel, 0)
 	return v, next
 }
 
@@ -79,7 +79,7 @@ func (v *ChoiceView) Text() thrift.Opt[string] {
 }
 
 func (v *ChoiceView) Order() (w OrderView, ok bool) {
-	ok = v.view.Struct(v.at[2], &w.view, w.at[:], &viewsOfSample, 0)
+	ok = v.view.Struct(v.at[2], &w.view, w.at[:], &ViewsOfSample, 0)
 	return w, ok
 }
 
@@ -93,7 +93,7 @@ var _ thrift.Struct = (*ParcelView)(nil)
 
 // OpenThrift makes v a view of the Parcel that b begins with. The view owns b.
 func (v *ParcelView) OpenThrift(b []byte) error {
-	return v.view.Open(b, v.at[:], &viewsOfParcel, 1, (*Parcel)(nil))
+	return v.view.Open(b, v.at[:], &ViewsOfParcel, 1, (*Parcel)(nil))
 }
 
 // DecodeThrift reads the Parcel that v is a view of.
@@ -103,7 +103,7 @@ func (v *ParcelView) DecodeThrift(r *thrift.Reader, to *Parcel) error {
 
 // ReadThrift makes v a view of the Parcel at b[off:]. The view owns b.
 func (v *ParcelView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
-	return v.view.Read(r, b, off, depth, v.at[:], &viewsOfParcel, 1)
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfParcel, 1)
 }
 
 func (v *ParcelView) SizeThrift() int { return v.view.Size(v.at[:]) }
@@ -139,15 +139,15 @@ func (v *ParcelView) Blobs() thrift.ListView[[]byte] {
 }
 
 func (v *ParcelView) Grid() thrift.ListView[thrift.ListView[string]] {
-	return thrift.ViewList(&v.view, v.at[7], parcelGridAt)
+	return thrift.ViewList(&v.view, v.at[7], viewListString)
 }
 
-func parcelGridAt(b []byte, off int) (thrift.ListView[string], int) {
+func viewListString(b []byte, off int) (thrift.ListView[string], int) {
 	return thrift.ListAt(b, off, thrift.StringAt)
 }
 
 func (v *ParcelView) Orders() thrift.MapView[string, OrderView] {
-	return thrift.ViewMap(&v.view, v.at[8], thrift.StringAt, orderViewAt)
+	return thrift.ViewMap(&v.view, v.at[8], thrift.StringAt, OrderViewAt)
 }
 
 func (v *ParcelView) Rates() thrift.MapView[Status, float64] {
@@ -159,19 +159,19 @@ func (v *ParcelView) Level() int32 { return v.view.I32(v.at[10], 7) }
 func (v *ParcelView) Label() string { return v.view.String(v.at[11], "none") }
 
 func (v *ParcelView) Choice() (w ChoiceView, ok bool) {
-	ok = v.view.Struct(v.at[12], &w.view, w.at[:], &viewsOfParcel, 0)
+	ok = v.view.Struct(v.at[12], &w.view, w.at[:], &ViewsOfParcel, 0)
 	return w, ok
 }
 
 func (v *ParcelView) Choices() thrift.ListView[ChoiceView] {
-	return thrift.ViewList(&v.view, v.at[13], choiceViewAt)
+	return thrift.ViewList(&v.view, v.at[13], ChoiceViewAt)
 }
 
 func (v *ParcelView) Deep() thrift.ListView[thrift.MapView[bool, thrift.NumbersView[int64]]] {
-	return thrift.ViewList(&v.view, v.at[14], parcelDeepAt)
+	return thrift.ViewList(&v.view, v.at[14], viewMapBoolListI64)
 }
 
-func parcelDeepAt(b []byte, off int) (thrift.MapView[bool, thrift.NumbersView[int64]], int) {
+func viewMapBoolListI64(b []byte, off int) (thrift.MapView[bool, thrift.NumbersView[int64]], int) {
 	return thrift.MapAt(b, off, thrift.NumberAt[bool], thrift.NumbersAt[int64])
 }
 

@@ -2,11 +2,11 @@ package thrift_test
 
 import "github.com/slipstream-go/slipstream/thrift"
 
-// This file is what a generator writes for the views of sample_test.go. Setters are an option of
+// This file is what the generator writes for the views of sample_test.go. Setters are an option of
 // their own; all else is emitted together.
 
-// viewsOfSample describes the structs of this IDL file for their views.
-var viewsOfSample = thrift.ViewTable{Structs: []thrift.ViewStruct{
+// ViewsOfSample describes the structs of this IDL file for their views.
+var ViewsOfSample = thrift.ViewTable{Structs: []thrift.ViewStruct{
 	{ // Order
 		Fields: []thrift.ViewField{
 			{Key: thrift.TypeI64<<16 | 1},
@@ -40,7 +40,7 @@ var _ thrift.Struct = (*OrderView)(nil)
 
 // OpenThrift makes v a view of the Order that b begins with. The view owns b.
 func (v *OrderView) OpenThrift(b []byte) error {
-	return v.view.Open(b, v.at[:], &viewsOfSample, 0, (*Order)(nil))
+	return v.view.Open(b, v.at[:], &ViewsOfSample, 0, (*Order)(nil))
 }
 
 // DecodeThrift reads the Order that v is a view of.
@@ -50,15 +50,15 @@ func (v *OrderView) DecodeThrift(r *thrift.Reader, to *Order) error {
 
 // ReadThrift makes v a view of the Order at b[off:]. The view owns b.
 func (v *OrderView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
-	return v.view.Read(r, b, off, depth, v.at[:], &viewsOfSample, 0)
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfSample, 0)
 }
 
 func (v *OrderView) SizeThrift() int { return v.view.Size(v.at[:]) }
 
 func (v *OrderView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
 
-func orderViewAt(b []byte, off int) (v OrderView, next int) {
-	next = v.view.Index(b, off, v.at[:], &viewsOfSample, 0)
+func OrderViewAt(b []byte, off int) (v OrderView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfSample, 0)
 	return v, next
 }
 
@@ -103,12 +103,12 @@ func (v *OrderView) Attrs() thrift.MapView[string, string] {
 }
 
 func (v *OrderView) Parent() (w OrderView, ok bool) {
-	ok = v.view.Struct(v.at[13], &w.view, w.at[:], &viewsOfSample, 0)
+	ok = v.view.Struct(v.at[13], &w.view, w.at[:], &ViewsOfSample, 0)
 	return w, ok
 }
 
 func (v *OrderView) Lines() thrift.ListView[OrderView] {
-	return thrift.ViewList(&v.view, v.at[14], orderViewAt)
+	return thrift.ViewList(&v.view, v.at[14], OrderViewAt)
 }
 
 func (v *OrderView) States() thrift.MapView[int32, thrift.NumbersView[Status]] {

@@ -79,6 +79,8 @@ replaced. All errors of the files are printed, with their lines, and nothing is 
 	flags.BoolVar(&f.config.Pointers, "pointers", false, "make scalars and strings that are optional pointers, in place of thrift.Opt")
 	flags.BoolVar(&f.config.SortedKeys, "sorted-keys", false, "write maps in the order of their keys, so that equal values have the same encoding")
 	flags.BoolVar(&f.config.FixedFirst, "fixed-first", false, "write fields with a fixed size first, in the Binary protocol")
+	flags.BoolVar(&f.config.Views, "views", false, "add views, which read fields of a message in the Binary protocol without decoding it")
+	flags.BoolVar(&f.config.Setters, "setters", false, "add methods to views that replace fields; needs --views")
 	flags.BoolVar(&f.negativeIDs, "negative-ids", false, "keep IDs of fields that are not positive, in place of new ones")
 	for _, name := range []string{"include", "output"} {
 		// Fails only if there is no such flag.
@@ -89,6 +91,9 @@ replaced. All errors of the files are printed, with their lines, and nothing is 
 
 // run loads the files, generates and writes.
 func (f *thriftFlags) run(stderr io.Writer, names []string) error {
+	if f.config.Setters && !f.config.Views {
+		return fail(exitUsage, errors.New("--setters adds methods to views; expected --views, too"), "")
+	}
 	p, err := idl.Load(idl.Config{Dirs: f.includes, NegativeIDs: f.negativeIDs}, names...)
 	if err != nil {
 		return idlFailure(stderr, err)

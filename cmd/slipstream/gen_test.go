@@ -94,12 +94,17 @@ func TestGenThriftOptions(t *testing.T) {
 		"--pointers":     "O *int64",
 		"--json":         "func (p *A) MarshalJSON() (",
 		"--body":         "func (p *A) BodyThrift(body *slipstream.Body) {",
+		"--views":        "func (v *AView) N() int32 {",
 		"--fixed-first":  "}\n\tn = thrift.PutString(b, n, 65535, p.S)",
 	} {
 		if !strings.Contains(generated(flag), want) || strings.Contains(generated(), want) {
 			t.Errorf("%s: %q is missing, or there without the flag", flag, want)
 		}
 	}
+	if setter := "func (v *AView) SetN(x int32) {"; !strings.Contains(generated("--views", "--setters"), setter) || strings.Contains(generated("--views"), setter) {
+		t.Error("setters are missing, or there without the flag")
+	}
+	blackbox.Expect(t, exitUsage, "", "expected --views", "gen", "thrift", "-o", dir, "--setters", file)
 	r := blackbox.Run(t, "gen", "thrift", "-o", dir, file)
 	if !strings.HasPrefix(r.Stderr, file+":1:12: warning: the ID -5 of s ") {
 		t.Errorf("no warning: %s", r.Stderr)

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-//go:generate go run ../../cmd/slipstream gen thrift --equal --json --sorted-keys shop.thrift
+//go:generate go run ../../cmd/slipstream gen thrift --equal --json --sorted-keys --views --setters shop.thrift
 
 func main() {
 	if err := run(os.Stdout); err != nil {
@@ -50,6 +50,20 @@ func run(w io.Writer) error {
 
 	// The same values in the Compact protocol.
 	fmt.Fprintln(w, len(got.AppendCompact(nil)), "bytes in the Compact protocol")
+
+	// A view reads fields without decoding the message, and forwards it with changes.
+	var view shop.OrderView
+	if err := view.OpenThrift(frame); err != nil {
+		return err
+	}
+	for _, line := range view.Lines().All() {
+		fmt.Fprintln(w, "view of a line:", line.Quantity(), line.Sku())
+	}
+	view.SetStatus(shop.StatusShipped)
+	if err := thrift.Unmarshal(view.AppendThrift(nil), &got); err != nil {
+		return err
+	}
+	fmt.Fprintln(w, "forwarded:", got.ID, got.Status)
 
 	// A reader that is used again decodes into memory that it has.
 	var r thrift.Reader

@@ -143,6 +143,12 @@ replace github.com/slipstream-go/slipstream => %s
 		if !c.Pointers {
 			tests = append(tests, "values_test.go")
 		}
+		if c.Views {
+			tests = append(tests, "views_test.go")
+		}
+		if c.Setters {
+			tests = append(tests, "viewsetters_test.go")
+		}
 		for _, test := range tests {
 			text, err := fs.ReadFile(os.DirFS("../internal/testpkg"), test)
 			if err != nil {

@@ -29,13 +29,21 @@ func (f *GoFile) declarations() {
 			f.structure(s)
 		}
 	}
+	f.flush()
+	if f.gen.config.hasTable() && len(f.structs) > 0 {
+		f.writeTable()
+	}
+	if f.gen.config.Views && len(f.structs) > 0 {
+		f.views()
+	}
+}
+
+// flush writes declarations that others need.
+func (f *GoFile) flush() {
 	for len(f.pending) > 0 {
 		write := f.pending[0]
 		f.pending = f.pending[1:]
 		write()
-	}
-	if f.gen.config.hasTable() && len(f.structs) > 0 {
-		f.writeTable()
 	}
 }
 

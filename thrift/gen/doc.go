@@ -55,6 +55,28 @@
 // optional scalar with a default has it as its value, but is not set, so it is not written; a pointer to
 // it is set. Defaults of fields of unions are ignored.
 //
+// # Views
+//
+// With Config.Views, each struct S has a type SView, a thrift.View of an encoded S. It has the methods of
+// thrift.Struct, OpenThrift and DecodeThrift, and a getter for each field, with the name of the field. A
+// getter whose name is that of a method gets an underscore.
+//
+//	optional scalar, string     thrift.Opt, also with Config.Pointers
+//	other scalar, string        the value, or the default if the field is absent
+//	binary                      the value, nil if an optional one is absent
+//	struct                      its view, and whether the field is present
+//	list, set of fixed size     thrift.NumbersView
+//	other list, set             thrift.ListView
+//	map                         thrift.MapView
+//
+// Structs and containers that are absent have no defaults. SViewAt is for elements of containers and for other
+// generated packages: it returns a view of the S at an offset. ViewsOf and the name of the file is the
+// table of its structs.
+//
+// With Config.Setters, views have a method Set for each field. Its parameter has the type of the field
+// in the struct; what makes a field absent there removes it. A second one, which ends with View, takes a view
+// of a struct, or a list of views.
+//
 // # Constants
 //
 // Scalars and strings are constants of Go. Others are functions that return a new value with each

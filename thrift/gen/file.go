@@ -20,6 +20,7 @@ type GoFile struct {
 	pkg         *goPackage
 	name        string            // without .go
 	table       string            // name of the variable with the table
+	viewTable   string            // name of the variable with the table of views
 	structs     []*structure      // in the order of the table
 	imports     map[string]string // names by path
 	importNames names

@@ -24,10 +24,10 @@ func FuzzGenerate(f *testing.F) {
 			if err != nil {
 				f.Fatal(err)
 			}
-			f.Add(src, uint8(len(src)))
+			f.Add(src, uint16(len(src)))
 		}
 	}
-	f.Fuzz(func(t *testing.T, src []byte, options uint8) {
+	f.Fuzz(func(t *testing.T, src []byte, options uint16) {
 		if len(src) > 1<<13 {
 			return
 		}
@@ -44,7 +44,7 @@ func FuzzGenerate(f *testing.F) {
 			return
 		}
 		c := Config{Module: "example.com/generated", Equal: options&2 != 0, KeepUnknown: options&4 != 0, SortedKeys: options&8 != 0, FixedFirst: options&16 != 0,
-			Body: options&32 != 0, JSON: options&64 != 0, Pointers: options&128 != 0}
+			Body: options&32 != 0, JSON: options&64 != 0, Pointers: options&128 != 0, Views: options&256 != 0, Setters: options&512 != 0}
 		files, err := Generate(c, p)
 		if err != nil {
 			if _, ok := errors.AsType[idl.ErrorList](err); !ok {

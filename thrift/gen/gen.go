@@ -33,6 +33,11 @@ type Config struct {
 	// FixedFirst writes fields whose size is fixed before the others, in the Binary protocol.
 	// Otherwise fields are written in the order of their IDs.
 	FixedFirst bool
+	// Views adds views of structs, which give access to the fields of a message in the Binary
+	// protocol without decoding it: see thrift.View. A view has a getter for each field.
+	Views bool
+	// Setters adds methods to views that replace fields. Without Views, there are none.
+	Setters bool
 	// Plugins are called for each file, in this order.
 	Plugins []Plugin
 }
@@ -86,6 +91,7 @@ type generator struct {
 	names    map[any]string // Go names of declarations, and of values of enums
 	keys     map[*idl.Type]string
 	expanded int // bytes of strings that were written where another constant stands
+	viewText int // bytes of long types of views
 	errs     idl.ErrorList
 }
 
@@ -102,6 +108,7 @@ type goPackage struct {
 	names      names // declared in the package
 	fileNames  names
 	containers map[string]string // ends of names of functions, by type
+	viewElems  map[string]string // names of functions that return views of containers, by type
 	packageDoc bool              // a file has the comment of the package
 }
 
@@ -118,7 +125,7 @@ func (g *generator) sort(p *idl.Program) {
 		dir := strings.ReplaceAll(namespace, ".", "/")
 		pkg := g.packages[dir]
 		if pkg == nil {
-			pkg = &goPackage{dir: dir, name: packageName(path.Base(dir)), names: make(names), fileNames: make(names), containers: make(map[string]string)}
+			pkg = &goPackage{dir: dir, name: packageName(path.Base(dir)), names: make(names), fileNames: make(names), containers: make(map[string]string), viewElems: make(map[string]string)}
 			g.packages[dir] = pkg
 			if other := folded[strings.ToLower(dir)]; other != nil {
 				g.errorf(f, idl.Pos{}, "the Go package %s differs from the package %s of %s only by capitals", dir, other.pkg.dir, other.IDL.Path)
@@ -173,6 +180,9 @@ func (g *generator) assignNames() {
 	})
 	for _, file := range g.order {
 		file.table = file.pkg.names.pick("TableOf" + exported(file.IDL.Name, false))
+	}
+	if g.config.Views {
+		g.assignViewNames()
 	}
 }
 

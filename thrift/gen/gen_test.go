@@ -21,9 +21,9 @@ const module = "github.com/slipstream-go/slipstream/thrift/internal"
 // variants are sets of options.
 var variants = map[string]Config{
 	"plain":    {},
-	"table":    {Equal: true, JSON: true, Body: true, KeepUnknown: true, SortedKeys: true},
-	"pointers": {Pointers: true, Equal: true, JSON: true, Body: true, KeepUnknown: true},
-	"order":    {JSON: true, Body: true, SortedKeys: true, FixedFirst: true},
+	"table":    {Equal: true, JSON: true, Body: true, KeepUnknown: true, SortedKeys: true, Views: true, Setters: true},
+	"pointers": {Pointers: true, Equal: true, JSON: true, Body: true, KeepUnknown: true, Views: true, Setters: true},
+	"order":    {JSON: true, Body: true, SortedKeys: true, FixedFirst: true, Views: true},
 }
 
 // load loads files of the tests.
@@ -111,6 +111,17 @@ func listStructs(f *GoFile) error {
 	f.Printf("var %s = []func() (s %s.CompactStruct, isUnion bool){", name, runtime)
 	for _, s := range structs {
 		f.Printf("func() (%s.CompactStruct, bool) { return new(%s), %t },", runtime, f.NameOf(s), s.Kind == idl.Union)
+	}
+	f.Printf("}")
+	if !f.gen.config.Views {
+		return nil
+	}
+	f.Printf("")
+	name = f.Declare("ListOfViews" + Exported(f.IDL.Name))
+	f.Printf("// %s has functions that make the views of the structs of the file.", name)
+	f.Printf("var %s = []func() %s.Struct{", name, runtime)
+	for _, s := range structs {
+		f.Printf("func() %s.Struct { return new(%s) },", runtime, f.ViewOf(s))
 	}
 	f.Printf("}")
 	return nil

@@ -111,7 +111,7 @@ func methods() names {
 // locals are names that generated functions use for parameters, variables and functions of Go. A
 // package that is imported must have another name.
 var locals = namesOf("p", "q", "b", "n", "r", "v", "k", "e", "i", "m", "t", "id", "off", "old", "outer", "last", "next", "key",
-	"to", "list", "seen", "fields", "depth", "text", "err", "init", "main", "_",
+	"to", "w", "x", "ok", "list", "seen", "fields", "depth", "text", "err", "init", "main", "_",
 	"body", "slipstream", "thrift", "binary", "math", "strconv", "unsafe",
 	"any", "append", "bool", "byte", "cap", "clear", "close", "comparable", "complex", "complex64", "complex128", "copy", "delete",
 	"error", "false", "float32", "float64", "imag", "int", "int8", "int16", "int32", "int64", "iota", "len", "make", "max",

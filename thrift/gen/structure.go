@@ -22,6 +22,9 @@ type structure struct {
 	defaults int      // fields that have defaults
 	helpers  []string // docs of what it is, if IDL has none
 	state    uint8    // of a search
+
+	view, viewAt string   // names of the view and of the function that returns one
+	places       []*field // in the order of the table of views
 }
 
 // field is a field of a structure.
@@ -32,6 +35,8 @@ type field struct {
 	place int // among the required fields
 	// pointers says that scalars and strings that are optional are pointers.
 	pointers bool
+
+	getter, setter, viewSetter string // names of methods of views
 }
 
 func (f *field) optional() bool { return f.Requirement == idl.Optional }

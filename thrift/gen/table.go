@@ -108,11 +108,7 @@ func (f *GoFile) writeTable() {
 	f.p("var %s = thrift.Table{Structs: []thrift.StructInfo{", f.table)
 	f.out.WriteString(body.out.String())
 	f.p("}}")
-	for len(f.pending) > 0 {
-		write := f.pending[0]
-		f.pending = f.pending[1:]
-		write()
-	}
+	f.flush()
 }
 
 // docName returns the name of an IDL file for a comment.

@@ -461,3 +461,154 @@ var infoListI64 = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList
 var infoMapStringString = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfMap, Key: &thrift.InfoString, Elem: &thrift.InfoString, Map: thrift.MapOf[string, string]}
 
 var infoLine = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 0}
+
+// ViewsOfShop describes the structs of shop.thrift for their views.
+var ViewsOfShop = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// Line
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeString<<16 | 1},
+			{Key: thrift.TypeI32<<16 | 2},
+			{Key: thrift.TypeDouble<<16 | 3},
+		},
+		Required: []uint64{0x1},
+	},
+	// Order
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI64<<16 | 1},
+			{Key: thrift.TypeI32<<16 | 2},
+			{Key: thrift.TypeString<<16 | 3},
+			{Key: thrift.TypeList<<16 | 4, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0}}},
+			{Key: thrift.TypeList<<16 | 5, Type: &thrift.ViewType{Elem: thrift.TypeI64}},
+			{Key: thrift.TypeMap<<16 | 6, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeString}},
+		},
+		Required: []uint64{0x1},
+	},
+}}
+
+// LineView is a view of an encoded Line: see thrift.View.
+type LineView struct {
+	view thrift.View
+	at   [3]uint32
+}
+
+var _ thrift.Struct = (*LineView)(nil)
+
+// OpenThrift makes v a view of the Line that b begins with. The view owns b.
+func (v *LineView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 0, (*Line)(nil))
+}
+
+// DecodeThrift reads the Line that v is a view of.
+func (v *LineView) DecodeThrift(r *thrift.Reader, to *Line) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Line at b[off:]. The view owns b.
+func (v *LineView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 0)
+}
+
+func (v *LineView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *LineView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// LineViewAt returns a view of the Line at b[off:] and the offset after it.
+func LineViewAt(b []byte, off int) (v LineView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 0)
+	return v, next
+}
+
+func (v *LineView) Sku() string { return v.view.String(v.at[0], "") }
+
+func (v *LineView) Quantity() int32 { return v.view.I32(v.at[1], 1) }
+
+func (v *LineView) Price() thrift.Opt[float64] {
+	return thrift.OptIf(v.at[2] != 0, v.view.Double(v.at[2], 0))
+}
+
+func (v *LineView) SetSku(x string) { v.view.SetString(v.at[:], 0, 1, x, true) }
+
+func (v *LineView) SetQuantity(x int32) { v.view.SetI32(v.at[:], 1, 2, x, true) }
+
+func (v *LineView) SetPrice(x thrift.Opt[float64]) {
+	v.view.SetDouble(v.at[:], 2, 3, x.V, x.Set)
+}
+
+// OrderView is a view of an encoded Order: see thrift.View.
+type OrderView struct {
+	view thrift.View
+	at   [6]uint32
+}
+
+var _ thrift.Struct = (*OrderView)(nil)
+
+// OpenThrift makes v a view of the Order that b begins with. The view owns b.
+func (v *OrderView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 1, (*Order)(nil))
+}
+
+// DecodeThrift reads the Order that v is a view of.
+func (v *OrderView) DecodeThrift(r *thrift.Reader, to *Order) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Order at b[off:]. The view owns b.
+func (v *OrderView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 1)
+}
+
+func (v *OrderView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OrderView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OrderViewAt returns a view of the Order at b[off:] and the offset after it.
+func OrderViewAt(b []byte, off int) (v OrderView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 1)
+	return v, next
+}
+
+func (v *OrderView) ID() int64 { return v.view.I64(v.at[0], 0) }
+
+func (v *OrderView) Status() Status { return Status(v.view.I32(v.at[1], 0)) }
+
+func (v *OrderView) Note() thrift.Opt[string] {
+	return thrift.OptIf(v.at[2] != 0, v.view.String(v.at[2], ""))
+}
+
+func (v *OrderView) Lines() thrift.ListView[LineView] {
+	return thrift.ViewList(&v.view, v.at[3], LineViewAt)
+}
+
+func (v *OrderView) Coupons() thrift.NumbersView[int64] {
+	return thrift.ViewNumbers[int64](&v.view, v.at[4])
+}
+
+func (v *OrderView) Labels() thrift.MapView[string, string] {
+	return thrift.ViewMap(&v.view, v.at[5], thrift.StringAt, thrift.StringAt)
+}
+
+func (v *OrderView) SetID(x int64) { v.view.SetI64(v.at[:], 0, 1, x, true) }
+
+func (v *OrderView) SetStatus(x Status) { v.view.SetI32(v.at[:], 1, 2, int32(x), true) }
+
+func (v *OrderView) SetNote(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 2, 3, x.V, x.Set)
+}
+
+func (v *OrderView) SetLines(x []Line) {
+	thrift.SetStructs(&v.view, v.at[:], 3, thrift.TypeList<<16|4, x, true)
+}
+
+func (v *OrderView) SetLinesView(x []LineView) {
+	thrift.SetStructs(&v.view, v.at[:], 3, thrift.TypeList<<16|4, x, true)
+}
+
+func (v *OrderView) SetCoupons(x []int64) {
+	thrift.SetNumbers(&v.view, v.at[:], 4, thrift.TypeList<<16|5, thrift.TypeI64, x, true)
+}
+
+func (v *OrderView) SetLabels(x map[string]string) {
+	thrift.SetStringMap(&v.view, v.at[:], 5, thrift.TypeMap<<16|6, x, true)
+}

@@ -45,4 +45,24 @@ struct TableOfNames {}
 service S { void s(1: i32 b, 2: i32 p) void S_args() }
 struct SSArgs {}
 struct ListI64 {}
+// Fields whose getters cannot have their names, and views whose names are in use.
+struct Getters {
+  1: i32 open_thrift
+  2: string error
+  3: bool is
+  4: optional string as
+  5: i32 read_byte
+  6: i32 x
+  7: i32 set_x
+  8: optional ColorRed at
+  9: list<ColorRed> view
+  10: list<ColorRed> set_view
+  11: i32 set_view_view
+  12: list<list<string>> ok
+  13: map<string, list<set<string>>> w
+  14: list<set<string>> v
+}
+struct GettersView { 1: Getters of }
+struct GettersViewAt {}
+union union_of { 1: required i32 a, 2: required GettersView v }
 struct Clash { 1: list<list<i64>> a, 2: list<ListI64> b, 3: map<i32, list<ListI64>> c }

@@ -148,7 +148,59 @@ var TableOfB = thrift.Table{Structs: []thrift.StructInfo{
 
 var infoType_Kind = thrift.TypeInfo{Wire: thrift.TypeI32, Size: 4, Enum: thrift.EnumText[type_.Kind], Parse: thrift.EnumValue[type_.Kind]}
 
+// ViewsOfB describes the structs of b.thrift for their views.
+var ViewsOfB = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// Thing
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+		},
+	},
+}}
+
+// ThingView is a view of an encoded Thing: see thrift.View.
+type ThingView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*ThingView)(nil)
+
+// OpenThrift makes v a view of the Thing that b begins with. The view owns b.
+func (v *ThingView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfB, 0, (*Thing)(nil))
+}
+
+// DecodeThrift reads the Thing that v is a view of.
+func (v *ThingView) DecodeThrift(r *thrift.Reader, to *Thing) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Thing at b[off:]. The view owns b.
+func (v *ThingView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfB, 0)
+}
+
+func (v *ThingView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ThingView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ThingViewAt returns a view of the Thing at b[off:] and the offset after it.
+func ThingViewAt(b []byte, off int) (v ThingView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfB, 0)
+	return v, next
+}
+
+func (v *ThingView) Kind() type_.Kind { return type_.Kind(v.view.I32(v.at[0], 0)) }
+
+func (v *ThingView) SetKind(x type_.Kind) { v.view.SetI32(v.at[:], 0, 1, int32(x), true) }
+
 // StructsOfB has functions that make the structs of the file; true is for unions.
 var StructsOfB = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Thing), false },
+}
+
+// ListOfViewsB has functions that make the views of the structs of the file.
+var ListOfViewsB = []func() thrift.Struct{
+	func() thrift.Struct { return new(ThingView) },
 }

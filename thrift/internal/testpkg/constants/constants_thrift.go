@@ -677,8 +677,137 @@ var infoInner = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 0}
 
 var infoMapStringInner = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfMap, Key: &thrift.InfoString, Elem: &infoInner, Map: thrift.MapOf[string, Inner]}
 
+// ViewsOfConstants describes the structs of constants.thrift for their views.
+var ViewsOfConstants = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// Inner
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeList<<16 | 2, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+		},
+	},
+	// Outer
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 0}},
+			{Key: thrift.TypeMap<<16 | 2, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0}}},
+			{Key: thrift.TypeStruct<<16 | 3, Type: &thrift.ViewType{Struct: 0}},
+		},
+	},
+}}
+
+// InnerView is a view of an encoded Inner: see thrift.View.
+type InnerView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*InnerView)(nil)
+
+// OpenThrift makes v a view of the Inner that b begins with. The view owns b.
+func (v *InnerView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfConstants, 0, (*Inner)(nil))
+}
+
+// DecodeThrift reads the Inner that v is a view of.
+func (v *InnerView) DecodeThrift(r *thrift.Reader, to *Inner) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Inner at b[off:]. The view owns b.
+func (v *InnerView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfConstants, 0)
+}
+
+func (v *InnerView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *InnerView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// InnerViewAt returns a view of the Inner at b[off:] and the offset after it.
+func InnerViewAt(b []byte, off int) (v InnerView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfConstants, 0)
+	return v, next
+}
+
+func (v *InnerView) A() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *InnerView) Words() thrift.ListView[string] {
+	return thrift.ViewList(&v.view, v.at[1], thrift.StringAt)
+}
+
+func (v *InnerView) SetA(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *InnerView) SetWords(x []string) {
+	thrift.SetStrings(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, true)
+}
+
+// OuterView is a view of an encoded Outer: see thrift.View.
+type OuterView struct {
+	view thrift.View
+	at   [3]uint32
+}
+
+var _ thrift.Struct = (*OuterView)(nil)
+
+// OpenThrift makes v a view of the Outer that b begins with. The view owns b.
+func (v *OuterView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfConstants, 1, (*Outer)(nil))
+}
+
+// DecodeThrift reads the Outer that v is a view of.
+func (v *OuterView) DecodeThrift(r *thrift.Reader, to *Outer) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Outer at b[off:]. The view owns b.
+func (v *OuterView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfConstants, 1)
+}
+
+func (v *OuterView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OuterView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OuterViewAt returns a view of the Outer at b[off:] and the offset after it.
+func OuterViewAt(b []byte, off int) (v OuterView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfConstants, 1)
+	return v, next
+}
+
+func (v *OuterView) Inner() (w InnerView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfConstants, 0)
+	return w, ok
+}
+
+func (v *OuterView) ByName() thrift.MapView[string, InnerView] {
+	return thrift.ViewMap(&v.view, v.at[1], thrift.StringAt, InnerViewAt)
+}
+
+func (v *OuterView) Other() (w InnerView, ok bool) {
+	ok = v.view.Struct(v.at[2], &w.view, w.at[:], &ViewsOfConstants, 0)
+	return w, ok
+}
+
+func (v *OuterView) SetInner(x *Inner) { v.view.SetStruct(v.at[:], 0, 1, x, x != nil) }
+
+func (v *OuterView) SetInnerView(x *InnerView) { v.view.SetStruct(v.at[:], 0, 1, x, x != nil) }
+
+func (v *OuterView) SetByName(x map[string]Inner) {
+	thrift.SetValue(&v.view, v.at[:], 1, thrift.TypeMap<<16|2, x, true, appendMapStringInner)
+}
+
+func (v *OuterView) SetOther(x *Inner) { v.view.SetStruct(v.at[:], 2, 3, x, x != nil) }
+
+func (v *OuterView) SetOtherView(x *InnerView) { v.view.SetStruct(v.at[:], 2, 3, x, x != nil) }
+
 // StructsOfConstants has functions that make the structs of the file; true is for unions.
 var StructsOfConstants = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Inner), false },
 	func() (thrift.CompactStruct, bool) { return new(Outer), false },
+}
+
+// ListOfViewsConstants has functions that make the views of the structs of the file.
+var ListOfViewsConstants = []func() thrift.Struct{
+	func() thrift.Struct { return new(InnerView) },
+	func() thrift.Struct { return new(OuterView) },
 }

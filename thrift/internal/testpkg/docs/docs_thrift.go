@@ -348,7 +348,89 @@ var TableOfDocs = thrift.Table{Structs: []thrift.StructInfo{
 	},
 }}
 
+// ViewsOfDocs describes the structs of docs.thrift for their views.
+var ViewsOfDocs = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// A
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeI32<<16 | 2},
+			{Key: thrift.TypeI32<<16 | 3},
+			{Key: thrift.TypeI32<<16 | 4},
+			{Key: thrift.TypeI32<<16 | 5},
+			{Key: thrift.TypeString<<16 | 6},
+			{Key: thrift.TypeI32<<16 | 7},
+		},
+	},
+}}
+
+// AView is a view of an encoded A: see thrift.View.
+type AView struct {
+	view thrift.View
+	at   [7]uint32
+}
+
+var _ thrift.Struct = (*AView)(nil)
+
+// OpenThrift makes v a view of the A that b begins with. The view owns b.
+func (v *AView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfDocs, 0, (*A)(nil))
+}
+
+// DecodeThrift reads the A that v is a view of.
+func (v *AView) DecodeThrift(r *thrift.Reader, to *A) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the A at b[off:]. The view owns b.
+func (v *AView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfDocs, 0)
+}
+
+func (v *AView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *AView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// AViewAt returns a view of the A at b[off:] and the offset after it.
+func AViewAt(b []byte, off int) (v AView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfDocs, 0)
+	return v, next
+}
+
+func (v *AView) A() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *AView) MuchLonger() int32 { return v.view.I32(v.at[1], 0) }
+
+func (v *AView) B() int32 { return v.view.I32(v.at[2], 0) }
+
+func (v *AView) C() int32 { return v.view.I32(v.at[3], 0) }
+
+func (v *AView) AlsoLonger() int32 { return v.view.I32(v.at[4], 0) }
+
+func (v *AView) WithTag() string { return v.view.String(v.at[5], "") }
+
+func (v *AView) NoTag() int32 { return v.view.I32(v.at[6], 0) }
+
+func (v *AView) SetA(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *AView) SetMuchLonger(x int32) { v.view.SetI32(v.at[:], 1, 2, x, true) }
+
+func (v *AView) SetB(x int32) { v.view.SetI32(v.at[:], 2, 3, x, true) }
+
+func (v *AView) SetC(x int32) { v.view.SetI32(v.at[:], 3, 4, x, true) }
+
+func (v *AView) SetAlsoLonger(x int32) { v.view.SetI32(v.at[:], 4, 5, x, true) }
+
+func (v *AView) SetWithTag(x string) { v.view.SetString(v.at[:], 5, 6, x, true) }
+
+func (v *AView) SetNoTag(x int32) { v.view.SetI32(v.at[:], 6, 7, x, true) }
+
 // StructsOfDocs has functions that make the structs of the file; true is for unions.
 var StructsOfDocs = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(A), false },
+}
+
+// ListOfViewsDocs has functions that make the views of the structs of the file.
+var ListOfViewsDocs = []func() thrift.Struct{
+	func() thrift.Struct { return new(AView) },
 }

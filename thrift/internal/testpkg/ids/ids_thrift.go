@@ -979,9 +979,313 @@ var TableOfIDs = thrift.Table{Structs: []thrift.StructInfo{
 
 var infoListBool = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &thrift.InfoBool, New: thrift.NewOf[bool]}
 
+// ViewsOfIDs describes the structs of ids.thrift for their views.
+var ViewsOfIDs = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// Implicit
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 5},
+			{Key: thrift.TypeBool<<16 | 65532},
+			{Key: thrift.TypeString<<16 | 65533},
+			{Key: thrift.TypeI32<<16 | 65534},
+			{Key: thrift.TypeString<<16 | 65535},
+		},
+	},
+	// Spread
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeString<<16 | 3},
+			{Key: thrift.TypeBool<<16 | 16},
+			{Key: thrift.TypeList<<16 | 17, Type: &thrift.ViewType{Elem: thrift.TypeBool}},
+			{Key: thrift.TypeI32<<16 | 100},
+			{Key: thrift.TypeI64<<16 | 32767},
+		},
+	},
+	// OfImplicit
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 65534},
+			{Key: thrift.TypeString<<16 | 65535},
+		},
+		Union: true,
+	},
+	// CallsAddArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 65534},
+			{Key: thrift.TypeI32<<16 | 65535},
+		},
+	},
+	// CallsAddResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32 << 16},
+		},
+	},
+}}
+
+// ImplicitView is a view of an encoded Implicit: see thrift.View.
+type ImplicitView struct {
+	view thrift.View
+	at   [5]uint32
+}
+
+var _ thrift.Struct = (*ImplicitView)(nil)
+
+// OpenThrift makes v a view of the Implicit that b begins with. The view owns b.
+func (v *ImplicitView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfIDs, 0, (*Implicit)(nil))
+}
+
+// DecodeThrift reads the Implicit that v is a view of.
+func (v *ImplicitView) DecodeThrift(r *thrift.Reader, to *Implicit) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Implicit at b[off:]. The view owns b.
+func (v *ImplicitView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfIDs, 0)
+}
+
+func (v *ImplicitView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ImplicitView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ImplicitViewAt returns a view of the Implicit at b[off:] and the offset after it.
+func ImplicitViewAt(b []byte, off int) (v ImplicitView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfIDs, 0)
+	return v, next
+}
+
+func (v *ImplicitView) C() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *ImplicitView) E() bool { return v.view.Bool(v.at[1], false) }
+
+func (v *ImplicitView) D() thrift.Opt[string] {
+	return thrift.Opt[string]{V: v.view.String(v.at[2], "d"), Set: v.at[2] != 0}
+}
+
+func (v *ImplicitView) B() int32 { return v.view.I32(v.at[3], 0) }
+
+func (v *ImplicitView) A() string { return v.view.String(v.at[4], "") }
+
+func (v *ImplicitView) SetC(x int32) { v.view.SetI32(v.at[:], 0, 5, x, true) }
+
+func (v *ImplicitView) SetE(x bool) { v.view.SetBool(v.at[:], 1, 65532, x, true) }
+
+func (v *ImplicitView) SetD(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 2, 65533, x.V, x.Set)
+}
+
+func (v *ImplicitView) SetB(x int32) { v.view.SetI32(v.at[:], 3, 65534, x, true) }
+
+func (v *ImplicitView) SetA(x string) { v.view.SetString(v.at[:], 4, 65535, x, true) }
+
+// SpreadView is a view of an encoded Spread: see thrift.View.
+type SpreadView struct {
+	view thrift.View
+	at   [6]uint32
+}
+
+var _ thrift.Struct = (*SpreadView)(nil)
+
+// OpenThrift makes v a view of the Spread that b begins with. The view owns b.
+func (v *SpreadView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfIDs, 1, (*Spread)(nil))
+}
+
+// DecodeThrift reads the Spread that v is a view of.
+func (v *SpreadView) DecodeThrift(r *thrift.Reader, to *Spread) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Spread at b[off:]. The view owns b.
+func (v *SpreadView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfIDs, 1)
+}
+
+func (v *SpreadView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *SpreadView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// SpreadViewAt returns a view of the Spread at b[off:] and the offset after it.
+func SpreadViewAt(b []byte, off int) (v SpreadView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfIDs, 1)
+	return v, next
+}
+
+func (v *SpreadView) A() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *SpreadView) D() string { return v.view.String(v.at[1], "") }
+
+func (v *SpreadView) E() bool { return v.view.Bool(v.at[2], false) }
+
+func (v *SpreadView) F() thrift.NumbersView[bool] {
+	return thrift.ViewNumbers[bool](&v.view, v.at[3])
+}
+
+func (v *SpreadView) B() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[4] != 0, v.view.I32(v.at[4], 0))
+}
+
+func (v *SpreadView) C() int64 { return v.view.I64(v.at[5], 0) }
+
+func (v *SpreadView) SetA(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *SpreadView) SetD(x string) { v.view.SetString(v.at[:], 1, 3, x, true) }
+
+func (v *SpreadView) SetE(x bool) { v.view.SetBool(v.at[:], 2, 16, x, true) }
+
+func (v *SpreadView) SetF(x []bool) {
+	thrift.SetNumbers(&v.view, v.at[:], 3, thrift.TypeList<<16|17, thrift.TypeBool, x, true)
+}
+
+func (v *SpreadView) SetB(x thrift.Opt[int32]) { v.view.SetI32(v.at[:], 4, 100, x.V, x.Set) }
+
+func (v *SpreadView) SetC(x int64) { v.view.SetI64(v.at[:], 5, 32767, x, true) }
+
+// OfImplicitView is a view of an encoded OfImplicit: see thrift.View.
+type OfImplicitView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*OfImplicitView)(nil)
+
+// OpenThrift makes v a view of the OfImplicit that b begins with. The view owns b.
+func (v *OfImplicitView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfIDs, 2, (*OfImplicit)(nil))
+}
+
+// DecodeThrift reads the OfImplicit that v is a view of.
+func (v *OfImplicitView) DecodeThrift(r *thrift.Reader, to *OfImplicit) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the OfImplicit at b[off:]. The view owns b.
+func (v *OfImplicitView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfIDs, 2)
+}
+
+func (v *OfImplicitView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OfImplicitView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OfImplicitViewAt returns a view of the OfImplicit at b[off:] and the offset after it.
+func OfImplicitViewAt(b []byte, off int) (v OfImplicitView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfIDs, 2)
+	return v, next
+}
+
+func (v *OfImplicitView) B() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[0] != 0, v.view.I32(v.at[0], 0))
+}
+
+func (v *OfImplicitView) A() thrift.Opt[string] {
+	return thrift.OptIf(v.at[1] != 0, v.view.String(v.at[1], ""))
+}
+
+func (v *OfImplicitView) SetB(x thrift.Opt[int32]) {
+	v.view.SetI32(v.at[:], 0, 65534, x.V, x.Set)
+}
+
+func (v *OfImplicitView) SetA(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 1, 65535, x.V, x.Set)
+}
+
+// CallsAddArgsView is a view of an encoded CallsAddArgs: see thrift.View.
+type CallsAddArgsView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*CallsAddArgsView)(nil)
+
+// OpenThrift makes v a view of the CallsAddArgs that b begins with. The view owns b.
+func (v *CallsAddArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfIDs, 3, (*CallsAddArgs)(nil))
+}
+
+// DecodeThrift reads the CallsAddArgs that v is a view of.
+func (v *CallsAddArgsView) DecodeThrift(r *thrift.Reader, to *CallsAddArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CallsAddArgs at b[off:]. The view owns b.
+func (v *CallsAddArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfIDs, 3)
+}
+
+func (v *CallsAddArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CallsAddArgsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// CallsAddArgsViewAt returns a view of the CallsAddArgs at b[off:] and the offset after it.
+func CallsAddArgsViewAt(b []byte, off int) (v CallsAddArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfIDs, 3)
+	return v, next
+}
+
+func (v *CallsAddArgsView) B() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *CallsAddArgsView) A() int32 { return v.view.I32(v.at[1], 0) }
+
+func (v *CallsAddArgsView) SetB(x int32) { v.view.SetI32(v.at[:], 0, 65534, x, true) }
+
+func (v *CallsAddArgsView) SetA(x int32) { v.view.SetI32(v.at[:], 1, 65535, x, true) }
+
+// CallsAddResultView is a view of an encoded CallsAddResult: see thrift.View.
+type CallsAddResultView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*CallsAddResultView)(nil)
+
+// OpenThrift makes v a view of the CallsAddResult that b begins with. The view owns b.
+func (v *CallsAddResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfIDs, 4, (*CallsAddResult)(nil))
+}
+
+// DecodeThrift reads the CallsAddResult that v is a view of.
+func (v *CallsAddResultView) DecodeThrift(r *thrift.Reader, to *CallsAddResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CallsAddResult at b[off:]. The view owns b.
+func (v *CallsAddResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfIDs, 4)
+}
+
+func (v *CallsAddResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CallsAddResultView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// CallsAddResultViewAt returns a view of the CallsAddResult at b[off:] and the offset after it.
+func CallsAddResultViewAt(b []byte, off int) (v CallsAddResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfIDs, 4)
+	return v, next
+}
+
+func (v *CallsAddResultView) Success() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[0] != 0, v.view.I32(v.at[0], 0))
+}
+
+func (v *CallsAddResultView) SetSuccess(x thrift.Opt[int32]) {
+	v.view.SetI32(v.at[:], 0, 0, x.V, x.Set)
+}
+
 // StructsOfIDs has functions that make the structs of the file; true is for unions.
 var StructsOfIDs = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Implicit), false },
 	func() (thrift.CompactStruct, bool) { return new(Spread), false },
 	func() (thrift.CompactStruct, bool) { return new(OfImplicit), true },
+}
+
+// ListOfViewsIDs has functions that make the views of the structs of the file.
+var ListOfViewsIDs = []func() thrift.Struct{
+	func() thrift.Struct { return new(ImplicitView) },
+	func() thrift.Struct { return new(SpreadView) },
+	func() thrift.Struct { return new(OfImplicitView) },
 }

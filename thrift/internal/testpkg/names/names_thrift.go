@@ -2091,6 +2091,852 @@ func (p *ListI64) UnmarshalJSON(b []byte) error {
 	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 16)
 }
 
+// Fields whose getters cannot have their names, and views whose names are in use.
+type Getters struct {
+	OpenThrift  int32
+	Error       string
+	Is          bool
+	As          thrift.Opt[string]
+	ReadByte    int32
+	X           int32
+	SetX        int32
+	At          *ColorRed
+	View        []ColorRed
+	SetView     []ColorRed
+	SetViewView int32
+	Ok          [][]string
+	W           map[string][][]string
+	V           [][]string
+
+	unknown thrift.Unknown
+}
+
+// Reset empties p. Slices and maps keep their memory.
+func (p *Getters) Reset() {
+	clear(p.W)
+	*p = Getters{View: p.View[:0], SetView: p.SetView[:0], Ok: p.Ok[:0], W: p.W, V: p.V[:0]}
+}
+
+func (p *Getters) SizeThrift() int {
+	n := 33 + p.flat() + sizeListListString(p.Ok) + sizeMapStringListSetString(p.W)
+	n += sizeListSetString(p.V) + len(p.unknown)
+	if p.At != nil {
+		n += 3 + p.At.SizeThrift()
+	}
+	for i := range p.View {
+		n += p.View[i].SizeThrift()
+	}
+	for i := range p.SetView {
+		n += p.SetView[i].SizeThrift()
+	}
+	return n
+}
+
+func (p *Getters) flat() int {
+	n := 39 + len(p.Error)
+	if p.As.Set {
+		n += 7 + len(p.As.V)
+	}
+	return n
+}
+
+func (p *Getters) AppendThrift(b []byte) []byte {
+	n := len(b)
+	b = thrift.Extend(b, p.flat())
+	n = thrift.PutI32(b, n, 1, p.OpenThrift)
+	n = thrift.PutString(b, n, 2, p.Error)
+	n = thrift.PutBool(b, n, 3, p.Is)
+	if p.As.Set {
+		n = thrift.PutString(b, n, 4, p.As.V)
+	}
+	n = thrift.PutI32(b, n, 5, p.ReadByte)
+	n = thrift.PutI32(b, n, 6, p.X)
+	n = thrift.PutI32(b, n, 7, p.SetX)
+	b = b[:n]
+	if p.At != nil {
+		b = append(b, thrift.TypeStruct, 0, 8)
+		b = p.At.AppendThrift(b)
+	}
+	b = append(b, thrift.TypeList, 0, 9)
+	b = thrift.AppendList(b, thrift.TypeStruct, len(p.View))
+	for i := range p.View {
+		b = p.View[i].AppendThrift(b)
+	}
+	b = append(b, thrift.TypeList, 0, 10)
+	b = thrift.AppendList(b, thrift.TypeStruct, len(p.SetView))
+	for i := range p.SetView {
+		b = p.SetView[i].AppendThrift(b)
+	}
+	n = len(b)
+	b = thrift.Extend(b, 10)
+	n = thrift.PutI32(b, n, 11, p.SetViewView)
+	n = thrift.PutHead(b, n, thrift.TypeList, 12)
+	b = b[:n]
+	b = appendListListString(b, p.Ok)
+	b = append(b, thrift.TypeMap, 0, 13)
+	b = appendMapStringListSetString(b, p.W)
+	b = append(b, thrift.TypeList, 0, 14)
+	b = appendListSetString(b, p.V)
+	b = append(b, p.unknown...)
+	return append(b, thrift.TypeStop)
+}
+
+// BodyThrift implements thrift.BodyStruct.
+func (p *Getters) BodyThrift(body *slipstream.Body) {
+	if p.SizeThrift() < thrift.LinkFrom {
+		body.B = p.AppendThrift(body.B)
+		return
+	}
+	n := len(body.B)
+	b := thrift.Extend(body.B, p.room())
+	n = thrift.PutI32(b, n, 1, p.OpenThrift)
+	if len(p.Error) < thrift.LinkFrom {
+		n = thrift.PutString(b, n, 2, p.Error)
+	} else {
+		b, n = thrift.PutLink(body, b, n, 2, p.Error)
+	}
+	n = thrift.PutBool(b, n, 3, p.Is)
+	if p.As.Set {
+		if len(p.As.V) < thrift.LinkFrom {
+			n = thrift.PutString(b, n, 4, p.As.V)
+		} else {
+			b, n = thrift.PutLink(body, b, n, 4, p.As.V)
+		}
+	}
+	n = thrift.PutI32(b, n, 5, p.ReadByte)
+	n = thrift.PutI32(b, n, 6, p.X)
+	n = thrift.PutI32(b, n, 7, p.SetX)
+	body.B = b[:n]
+	if p.At != nil {
+		body.B = append(body.B, thrift.TypeStruct, 0, 8)
+		p.At.BodyThrift(body)
+	}
+	body.B = append(body.B, thrift.TypeList, 0, 9)
+	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.View))
+	for i := range p.View {
+		p.View[i].BodyThrift(body)
+	}
+	body.B = append(body.B, thrift.TypeList, 0, 10)
+	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.SetView))
+	for i := range p.SetView {
+		p.SetView[i].BodyThrift(body)
+	}
+	n = len(body.B)
+	b = thrift.Extend(body.B, 10)
+	n = thrift.PutI32(b, n, 11, p.SetViewView)
+	n = thrift.PutHead(b, n, thrift.TypeList, 12)
+	body.B = b[:n]
+	linkListListString(body, p.Ok)
+	body.B = append(body.B, thrift.TypeMap, 0, 13)
+	linkMapStringListSetString(body, p.W)
+	body.B = append(body.B, thrift.TypeList, 0, 14)
+	linkListSetString(body, p.V)
+	body.B = append(body.B, p.unknown...)
+	body.B = append(body.B, thrift.TypeStop)
+}
+
+func (p *Getters) room() int {
+	n := 39 + thrift.Copied(len(p.Error))
+	if p.As.Set {
+		n += 7 + thrift.Copied(len(p.As.V))
+	}
+	return n
+}
+
+func (p *Getters) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	for {
+		if len(b)-off < 3 || b[off] == thrift.TypeStop {
+			return r.End(b, off, true)
+		}
+		t, id := b[off], binary.BigEndian.Uint16(b[off+1:])
+		off += 3
+		switch uint32(id)<<8 | uint32(t) {
+		case 1<<8 | thrift.TypeI32:
+			if len(b)-off < 4 {
+				return thrift.CodeShort
+			}
+			p.OpenThrift = int32(binary.BigEndian.Uint32(b[off:]))
+			off += 4
+			continue
+		case 2<<8 | thrift.TypeString:
+			off = r.String(b, off, &p.Error)
+		case 3<<8 | thrift.TypeBool:
+			if len(b)-off < 1 {
+				return thrift.CodeShort
+			}
+			p.Is = b[off] != 0
+			off++
+			continue
+		case 4<<8 | thrift.TypeString:
+			off = r.OptString(b, off, &p.As)
+		case 5<<8 | thrift.TypeI32:
+			if len(b)-off < 4 {
+				return thrift.CodeShort
+			}
+			p.ReadByte = int32(binary.BigEndian.Uint32(b[off:]))
+			off += 4
+			continue
+		case 6<<8 | thrift.TypeI32:
+			if len(b)-off < 4 {
+				return thrift.CodeShort
+			}
+			p.X = int32(binary.BigEndian.Uint32(b[off:]))
+			off += 4
+			continue
+		case 7<<8 | thrift.TypeI32:
+			if len(b)-off < 4 {
+				return thrift.CodeShort
+			}
+			p.SetX = int32(binary.BigEndian.Uint32(b[off:]))
+			off += 4
+			continue
+		case 8<<8 | thrift.TypeStruct:
+			p.At = thrift.Make(r, p.At)
+			off = p.At.ReadThrift(r, b, off, depth-1)
+		case 9<<8 | thrift.TypeList:
+			var old int
+			old, off = thrift.List(r, b, off, thrift.TypeStruct, 1, &p.View)
+			outer := r.Left
+			for i := 0; off >= 0 && i < len(p.View); i++ {
+				if i < old {
+					p.View[i].Reset()
+				}
+				r.Left = len(p.View) - i
+				off = p.View[i].ReadThrift(r, b, off, depth-2)
+			}
+			r.Left = outer
+		case 10<<8 | thrift.TypeList:
+			var old int
+			old, off = thrift.List(r, b, off, thrift.TypeStruct, 1, &p.SetView)
+			outer := r.Left
+			for i := 0; off >= 0 && i < len(p.SetView); i++ {
+				if i < old {
+					p.SetView[i].Reset()
+				}
+				r.Left = len(p.SetView) - i
+				off = p.SetView[i].ReadThrift(r, b, off, depth-2)
+			}
+			r.Left = outer
+		case 11<<8 | thrift.TypeI32:
+			if len(b)-off < 4 {
+				return thrift.CodeShort
+			}
+			p.SetViewView = int32(binary.BigEndian.Uint32(b[off:]))
+			off += 4
+			continue
+		case 12<<8 | thrift.TypeList:
+			off = readListListString(r, b, off, &p.Ok)
+		case 13<<8 | thrift.TypeMap:
+			off = readMapStringListSetString(r, b, off, &p.W)
+		case 14<<8 | thrift.TypeList:
+			off = readListSetString(r, b, off, &p.V)
+		default:
+			off = r.Keep(b, off, t, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+func (p *Getters) AppendCompact(b []byte) []byte {
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeI32, 1, 0)
+	b = thrift.AppendCompactInt(b, p.OpenThrift)
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeString, 2, 1)
+	b = thrift.AppendCompactString(b, p.Error)
+	b = thrift.AppendCompactBoolHead(b, p.Is, 3, 2)
+	last := uint16(3)
+	if p.As.Set {
+		b = thrift.AppendCompactHead(b, thrift.CompactTypeString, 4, 3)
+		b = thrift.AppendCompactString(b, p.As.V)
+		last = 4
+	}
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeI32, 5, last)
+	b = thrift.AppendCompactInt(b, p.ReadByte)
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeI32, 6, 5)
+	b = thrift.AppendCompactInt(b, p.X)
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeI32, 7, 6)
+	b = thrift.AppendCompactInt(b, p.SetX)
+	last = 7
+	if p.At != nil {
+		b = thrift.AppendCompactHead(b, thrift.CompactTypeStruct, 8, 7)
+		b = p.At.AppendCompact(b)
+		last = 8
+	}
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeList, 9, last)
+	b = thrift.AppendCompactList(b, thrift.CompactTypeStruct, len(p.View))
+	for i := range p.View {
+		b = p.View[i].AppendCompact(b)
+	}
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeList, 10, 9)
+	b = thrift.AppendCompactList(b, thrift.CompactTypeStruct, len(p.SetView))
+	for i := range p.SetView {
+		b = p.SetView[i].AppendCompact(b)
+	}
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeI32, 11, 10)
+	b = thrift.AppendCompactInt(b, p.SetViewView)
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeList, 12, 11)
+	b = appendCompactListListString(b, p.Ok)
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeMap, 13, 12)
+	b = appendCompactMapStringListSetString(b, p.W)
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeList, 14, 13)
+	b = appendCompactListSetString(b, p.V)
+	b = thrift.AppendCompactUnknown(b, p.unknown, 14)
+	return append(b, thrift.TypeStop)
+}
+
+func (p *Getters) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	for last := uint16(0); ; {
+		key, next := thrift.CompactField(b, off, last)
+		if next < 0 {
+			return next
+		}
+		if key == 0 {
+			return next
+		}
+		off, last = next, uint16(key>>8)
+		switch key {
+		case 1<<8 | thrift.CompactTypeI32:
+			off = thrift.CompactInt(r, b, off, &p.OpenThrift)
+		case 2<<8 | thrift.CompactTypeString:
+			off = r.CompactString(b, off, &p.Error)
+		case 3<<8 | thrift.CompactTypeTrue:
+			p.Is = true
+		case 3<<8 | thrift.CompactTypeFalse:
+			p.Is = false
+		case 4<<8 | thrift.CompactTypeString:
+			off = r.CompactOptString(b, off, &p.As)
+		case 5<<8 | thrift.CompactTypeI32:
+			off = thrift.CompactInt(r, b, off, &p.ReadByte)
+		case 6<<8 | thrift.CompactTypeI32:
+			off = thrift.CompactInt(r, b, off, &p.X)
+		case 7<<8 | thrift.CompactTypeI32:
+			off = thrift.CompactInt(r, b, off, &p.SetX)
+		case 8<<8 | thrift.CompactTypeStruct:
+			p.At = thrift.Make(r, p.At)
+			off = p.At.ReadCompact(r, b, off, depth-1)
+		case 9<<8 | thrift.CompactTypeList:
+			var old int
+			old, off = thrift.CompactElems(r, b, off, thrift.CompactTypeStruct, &p.View)
+			outer := r.Left
+			for i := 0; off >= 0 && i < len(p.View); i++ {
+				if i < old {
+					p.View[i].Reset()
+				}
+				r.Left = len(p.View) - i
+				off = p.View[i].ReadCompact(r, b, off, depth-2)
+			}
+			r.Left = outer
+		case 10<<8 | thrift.CompactTypeList:
+			var old int
+			old, off = thrift.CompactElems(r, b, off, thrift.CompactTypeStruct, &p.SetView)
+			outer := r.Left
+			for i := 0; off >= 0 && i < len(p.SetView); i++ {
+				if i < old {
+					p.SetView[i].Reset()
+				}
+				r.Left = len(p.SetView) - i
+				off = p.SetView[i].ReadCompact(r, b, off, depth-2)
+			}
+			r.Left = outer
+		case 11<<8 | thrift.CompactTypeI32:
+			off = thrift.CompactInt(r, b, off, &p.SetViewView)
+		case 12<<8 | thrift.CompactTypeList:
+			off = readCompactListListString(r, b, off, &p.Ok)
+		case 13<<8 | thrift.CompactTypeMap:
+			off = readCompactMapStringListSetString(r, b, off, &p.W)
+		case 14<<8 | thrift.CompactTypeList:
+			off = readCompactListSetString(r, b, off, &p.V)
+		default:
+			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+// ThriftTable implements thrift.Described.
+func (p *Getters) ThriftTable() (*thrift.Table, int) { return &TableOfNames_, 17 }
+
+// Equal reports whether p and q are equal. The order of sets does not matter.
+func (p *Getters) Equal(q *Getters) bool {
+	return TableOfNames_.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 17)
+}
+
+// Copy returns a copy of p that shares only strings with it.
+func (p *Getters) Copy() *Getters {
+	if p == nil {
+		return nil
+	}
+	q := new(Getters)
+	TableOfNames_.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 17)
+	return q
+}
+
+// String returns p as text for people.
+func (p *Getters) String() string { return TableOfNames_.String(unsafe.Pointer(p), 17) }
+
+// AppendJSON implements thrift.JSONStruct.
+func (p *Getters) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+	return TableOfNames_.AppendJSON(b, unsafe.Pointer(p), 17, o)
+}
+
+// ReadJSON implements thrift.JSONStruct.
+func (p *Getters) ReadJSON(r *thrift.Reader, b []byte) error {
+	return TableOfNames_.ReadJSON(r, b, unsafe.Pointer(p), 17)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *Getters) MarshalJSON() ([]byte, error) {
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 17, thrift.JSON{})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Getters) UnmarshalJSON(b []byte) error {
+	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 17)
+}
+
+type GettersView struct {
+	Of *Getters
+
+	unknown thrift.Unknown
+}
+
+// Reset empties p. Slices and maps keep their memory.
+func (p *GettersView) Reset() { *p = GettersView{} }
+
+func (p *GettersView) SizeThrift() int {
+	n := 1 + len(p.unknown)
+	if p.Of != nil {
+		n += 3 + p.Of.SizeThrift()
+	}
+	return n
+}
+
+func (p *GettersView) AppendThrift(b []byte) []byte {
+	if p.Of != nil {
+		b = append(b, thrift.TypeStruct, 0, 1)
+		b = p.Of.AppendThrift(b)
+	}
+	b = append(b, p.unknown...)
+	return append(b, thrift.TypeStop)
+}
+
+// BodyThrift implements thrift.BodyStruct.
+func (p *GettersView) BodyThrift(body *slipstream.Body) {
+	if p.SizeThrift() < thrift.LinkFrom {
+		body.B = p.AppendThrift(body.B)
+		return
+	}
+	if p.Of != nil {
+		body.B = append(body.B, thrift.TypeStruct, 0, 1)
+		p.Of.BodyThrift(body)
+	}
+	body.B = append(body.B, p.unknown...)
+	body.B = append(body.B, thrift.TypeStop)
+}
+
+func (p *GettersView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	for {
+		if len(b)-off < 3 || b[off] == thrift.TypeStop {
+			return r.End(b, off, true)
+		}
+		t, id := b[off], binary.BigEndian.Uint16(b[off+1:])
+		off += 3
+		switch uint32(id)<<8 | uint32(t) {
+		case 1<<8 | thrift.TypeStruct:
+			p.Of = thrift.Make(r, p.Of)
+			off = p.Of.ReadThrift(r, b, off, depth-1)
+		default:
+			off = r.Keep(b, off, t, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+func (p *GettersView) AppendCompact(b []byte) []byte {
+	last := uint16(0)
+	if p.Of != nil {
+		b = thrift.AppendCompactHead(b, thrift.CompactTypeStruct, 1, 0)
+		b = p.Of.AppendCompact(b)
+		last = 1
+	}
+	b = thrift.AppendCompactUnknown(b, p.unknown, last)
+	return append(b, thrift.TypeStop)
+}
+
+func (p *GettersView) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	for last := uint16(0); ; {
+		key, next := thrift.CompactField(b, off, last)
+		if next < 0 {
+			return next
+		}
+		if key == 0 {
+			return next
+		}
+		off, last = next, uint16(key>>8)
+		switch key {
+		case 1<<8 | thrift.CompactTypeStruct:
+			p.Of = thrift.Make(r, p.Of)
+			off = p.Of.ReadCompact(r, b, off, depth-1)
+		default:
+			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+// ThriftTable implements thrift.Described.
+func (p *GettersView) ThriftTable() (*thrift.Table, int) { return &TableOfNames_, 18 }
+
+// Equal reports whether p and q are equal. The order of sets does not matter.
+func (p *GettersView) Equal(q *GettersView) bool {
+	return TableOfNames_.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 18)
+}
+
+// Copy returns a copy of p that shares only strings with it.
+func (p *GettersView) Copy() *GettersView {
+	if p == nil {
+		return nil
+	}
+	q := new(GettersView)
+	TableOfNames_.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 18)
+	return q
+}
+
+// String returns p as text for people.
+func (p *GettersView) String() string { return TableOfNames_.String(unsafe.Pointer(p), 18) }
+
+// AppendJSON implements thrift.JSONStruct.
+func (p *GettersView) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+	return TableOfNames_.AppendJSON(b, unsafe.Pointer(p), 18, o)
+}
+
+// ReadJSON implements thrift.JSONStruct.
+func (p *GettersView) ReadJSON(r *thrift.Reader, b []byte) error {
+	return TableOfNames_.ReadJSON(r, b, unsafe.Pointer(p), 18)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *GettersView) MarshalJSON() ([]byte, error) {
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 18, thrift.JSON{})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *GettersView) UnmarshalJSON(b []byte) error {
+	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 18)
+}
+
+type GettersViewAt struct {
+	unknown thrift.Unknown
+}
+
+// Reset empties p. Slices and maps keep their memory.
+func (p *GettersViewAt) Reset() { *p = GettersViewAt{} }
+
+func (p *GettersViewAt) SizeThrift() int {
+	return 1 + len(p.unknown)
+}
+
+func (p *GettersViewAt) AppendThrift(b []byte) []byte {
+	b = append(b, p.unknown...)
+	return append(b, thrift.TypeStop)
+}
+
+// BodyThrift implements thrift.BodyStruct.
+func (p *GettersViewAt) BodyThrift(body *slipstream.Body) {
+	body.B = p.AppendThrift(body.B)
+}
+
+func (p *GettersViewAt) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	for {
+		if len(b)-off < 3 || b[off] == thrift.TypeStop {
+			return r.End(b, off, true)
+		}
+		t := b[off]
+		off += 3
+		off = r.Keep(b, off, t, depth-1, &p.unknown)
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+func (p *GettersViewAt) AppendCompact(b []byte) []byte {
+	b = thrift.AppendCompactUnknown(b, p.unknown, 0)
+	return append(b, thrift.TypeStop)
+}
+
+func (p *GettersViewAt) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	for last := uint16(0); ; {
+		key, next := thrift.CompactField(b, off, last)
+		if next < 0 {
+			return next
+		}
+		if key == 0 {
+			return next
+		}
+		off, last = next, uint16(key>>8)
+		off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+// ThriftTable implements thrift.Described.
+func (p *GettersViewAt) ThriftTable() (*thrift.Table, int) { return &TableOfNames_, 19 }
+
+// Equal reports whether p and q are equal. The order of sets does not matter.
+func (p *GettersViewAt) Equal(q *GettersViewAt) bool {
+	return TableOfNames_.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 19)
+}
+
+// Copy returns a copy of p that shares only strings with it.
+func (p *GettersViewAt) Copy() *GettersViewAt {
+	if p == nil {
+		return nil
+	}
+	q := new(GettersViewAt)
+	TableOfNames_.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 19)
+	return q
+}
+
+// String returns p as text for people.
+func (p *GettersViewAt) String() string { return TableOfNames_.String(unsafe.Pointer(p), 19) }
+
+// AppendJSON implements thrift.JSONStruct.
+func (p *GettersViewAt) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+	return TableOfNames_.AppendJSON(b, unsafe.Pointer(p), 19, o)
+}
+
+// ReadJSON implements thrift.JSONStruct.
+func (p *GettersViewAt) ReadJSON(r *thrift.Reader, b []byte) error {
+	return TableOfNames_.ReadJSON(r, b, unsafe.Pointer(p), 19)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *GettersViewAt) MarshalJSON() ([]byte, error) {
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 19, thrift.JSON{})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *GettersViewAt) UnmarshalJSON(b []byte) error {
+	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 19)
+}
+
+type UnionOf struct {
+	A thrift.Opt[int32]
+	V *GettersView
+
+	unknown thrift.Unknown
+}
+
+// Reset empties p. Slices and maps keep their memory.
+func (p *UnionOf) Reset() { *p = UnionOf{} }
+
+func (p *UnionOf) SizeThrift() int {
+	n := 1 + p.flat() + len(p.unknown)
+	if p.V != nil {
+		n += 3 + p.V.SizeThrift()
+	}
+	return n
+}
+
+func (p *UnionOf) flat() int {
+	return 7 * thrift.One(p.A.Set)
+}
+
+func (p *UnionOf) AppendThrift(b []byte) []byte {
+	n := len(b)
+	b = thrift.Extend(b, p.flat())
+	if p.A.Set {
+		n = thrift.PutI32(b, n, 1, p.A.V)
+	}
+	b = b[:n]
+	if p.V != nil {
+		b = append(b, thrift.TypeStruct, 0, 2)
+		b = p.V.AppendThrift(b)
+	}
+	b = append(b, p.unknown...)
+	return append(b, thrift.TypeStop)
+}
+
+// BodyThrift implements thrift.BodyStruct.
+func (p *UnionOf) BodyThrift(body *slipstream.Body) {
+	if p.SizeThrift() < thrift.LinkFrom {
+		body.B = p.AppendThrift(body.B)
+		return
+	}
+	n := len(body.B)
+	b := thrift.Extend(body.B, p.room())
+	if p.A.Set {
+		n = thrift.PutI32(b, n, 1, p.A.V)
+	}
+	body.B = b[:n]
+	if p.V != nil {
+		body.B = append(body.B, thrift.TypeStruct, 0, 2)
+		p.V.BodyThrift(body)
+	}
+	body.B = append(body.B, p.unknown...)
+	body.B = append(body.B, thrift.TypeStop)
+}
+
+func (p *UnionOf) room() int {
+	return 7 * thrift.One(p.A.Set)
+}
+
+func (p *UnionOf) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.Reset()
+	fields := 0
+	for {
+		if len(b)-off < 3 || b[off] == thrift.TypeStop {
+			return r.EndUnion(b, off, fields)
+		}
+		fields++
+		t, id := b[off], binary.BigEndian.Uint16(b[off+1:])
+		off += 3
+		switch uint32(id)<<8 | uint32(t) {
+		case 1<<8 | thrift.TypeI32:
+			if len(b)-off < 4 {
+				return thrift.CodeShort
+			}
+			p.A = thrift.Some(int32(binary.BigEndian.Uint32(b[off:])))
+			off += 4
+			continue
+		case 2<<8 | thrift.TypeStruct:
+			p.V = thrift.Make(r, p.V)
+			off = p.V.ReadThrift(r, b, off, depth-1)
+		default:
+			off = r.Keep(b, off, t, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+func (p *UnionOf) AppendCompact(b []byte) []byte {
+	last := uint16(0)
+	if p.A.Set {
+		b = thrift.AppendCompactHead(b, thrift.CompactTypeI32, 1, 0)
+		b = thrift.AppendCompactInt(b, p.A.V)
+		last = 1
+	}
+	if p.V != nil {
+		b = thrift.AppendCompactHead(b, thrift.CompactTypeStruct, 2, last)
+		b = p.V.AppendCompact(b)
+		last = 2
+	}
+	b = thrift.AppendCompactUnknown(b, p.unknown, last)
+	return append(b, thrift.TypeStop)
+}
+
+func (p *UnionOf) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.Reset()
+	fields := 0
+	for last := uint16(0); ; {
+		key, next := thrift.CompactField(b, off, last)
+		if next < 0 {
+			return next
+		}
+		if key == 0 {
+			return r.CompactEndUnion(next, fields)
+		}
+		fields++
+		off, last = next, uint16(key>>8)
+		switch key {
+		case 1<<8 | thrift.CompactTypeI32:
+			p.A.Set = true
+			off = thrift.CompactInt(r, b, off, &p.A.V)
+		case 2<<8 | thrift.CompactTypeStruct:
+			p.V = thrift.Make(r, p.V)
+			off = p.V.ReadCompact(r, b, off, depth-1)
+		default:
+			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+// ThriftTable implements thrift.Described.
+func (p *UnionOf) ThriftTable() (*thrift.Table, int) { return &TableOfNames_, 20 }
+
+// Equal reports whether p and q are equal. The order of sets does not matter.
+func (p *UnionOf) Equal(q *UnionOf) bool {
+	return TableOfNames_.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 20)
+}
+
+// Copy returns a copy of p that shares only strings with it.
+func (p *UnionOf) Copy() *UnionOf {
+	if p == nil {
+		return nil
+	}
+	q := new(UnionOf)
+	TableOfNames_.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 20)
+	return q
+}
+
+// String returns p as text for people.
+func (p *UnionOf) String() string { return TableOfNames_.String(unsafe.Pointer(p), 20) }
+
+// AppendJSON implements thrift.JSONStruct.
+func (p *UnionOf) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+	return TableOfNames_.AppendJSON(b, unsafe.Pointer(p), 20, o)
+}
+
+// ReadJSON implements thrift.JSONStruct.
+func (p *UnionOf) ReadJSON(r *thrift.Reader, b []byte) error {
+	return TableOfNames_.ReadJSON(r, b, unsafe.Pointer(p), 20)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *UnionOf) MarshalJSON() ([]byte, error) {
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 20, thrift.JSON{})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *UnionOf) UnmarshalJSON(b []byte) error {
+	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 20)
+}
+
 type Clash struct {
 	A [][]int64
 	B []ListI64
@@ -2238,11 +3084,11 @@ func (p *Clash) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 }
 
 // ThriftTable implements thrift.Described.
-func (p *Clash) ThriftTable() (*thrift.Table, int) { return &TableOfNames_, 17 }
+func (p *Clash) ThriftTable() (*thrift.Table, int) { return &TableOfNames_, 21 }
 
 // Equal reports whether p and q are equal. The order of sets does not matter.
 func (p *Clash) Equal(q *Clash) bool {
-	return TableOfNames_.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 17)
+	return TableOfNames_.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 21)
 }
 
 // Copy returns a copy of p that shares only strings with it.
@@ -2251,31 +3097,31 @@ func (p *Clash) Copy() *Clash {
 		return nil
 	}
 	q := new(Clash)
-	TableOfNames_.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 17)
+	TableOfNames_.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 21)
 	return q
 }
 
 // String returns p as text for people.
-func (p *Clash) String() string { return TableOfNames_.String(unsafe.Pointer(p), 17) }
+func (p *Clash) String() string { return TableOfNames_.String(unsafe.Pointer(p), 21) }
 
 // AppendJSON implements thrift.JSONStruct.
 func (p *Clash) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
-	return TableOfNames_.AppendJSON(b, unsafe.Pointer(p), 17, o)
+	return TableOfNames_.AppendJSON(b, unsafe.Pointer(p), 21, o)
 }
 
 // ReadJSON implements thrift.JSONStruct.
 func (p *Clash) ReadJSON(r *thrift.Reader, b []byte) error {
-	return TableOfNames_.ReadJSON(r, b, unsafe.Pointer(p), 17)
+	return TableOfNames_.ReadJSON(r, b, unsafe.Pointer(p), 21)
 }
 
 // MarshalJSON implements json.Marshaler.
 func (p *Clash) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 17, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 21, thrift.JSON{})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *Clash) UnmarshalJSON(b []byte) error {
-	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 17)
+	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 21)
 }
 
 // SSArgs_ has the arguments of the function s of the service S.
@@ -2817,6 +3663,195 @@ func linkMapI32BThing(body *slipstream.Body, v map[int32]bpkg.Thing) {
 	}
 }
 
+func sizeListListString(v [][]string) int {
+	n := 5
+	for _, e := range v {
+		n += 5 + thrift.SizeStrings(e)
+	}
+	return n
+}
+
+func appendListListString(b []byte, v [][]string) []byte {
+	b = thrift.AppendList(b, thrift.TypeList, len(v))
+	for _, e := range v {
+		b = thrift.AppendList(b, thrift.TypeString, len(e))
+		b, _ = thrift.PutStrings(b, len(b), e)
+	}
+	return b
+}
+
+func readListListString(r *thrift.Reader, b []byte, off int, to *[][]string) int {
+	_, off = thrift.List(r, b, off, thrift.TypeList, 5, to)
+	list := *to
+	outer := r.Left
+	for i := 0; off >= 0 && i < len(list); i++ {
+		r.Left = len(list) - i
+		off = r.Strings(b, off, &list[i])
+	}
+	r.Left = outer
+	return off
+}
+
+func appendCompactListListString(b []byte, v [][]string) []byte {
+	b = thrift.AppendCompactList(b, thrift.CompactTypeList, len(v))
+	for _, e := range v {
+		b = thrift.AppendCompactStrings(b, e)
+	}
+	return b
+}
+
+func readCompactListListString(r *thrift.Reader, b []byte, off int, to *[][]string) int {
+	_, off = thrift.CompactElems(r, b, off, thrift.CompactTypeList, to)
+	list := *to
+	outer := r.Left
+	for i := 0; off >= 0 && i < len(list); i++ {
+		r.Left = len(list) - i
+		off = r.CompactStrings(b, off, &list[i])
+	}
+	r.Left = outer
+	return off
+}
+
+func sizeMapStringListSetString(v map[string][][]string) int {
+	n := 6
+	for k, e := range v {
+		n += 4 + len(k) + sizeListSetString(e)
+	}
+	return n
+}
+
+func appendMapStringListSetString(b []byte, v map[string][][]string) []byte {
+	b = thrift.AppendMap(b, thrift.TypeString, thrift.TypeList, len(v))
+	for _, k := range thrift.SortedKeys(v) {
+		e := v[k]
+		b = thrift.AppendString(b, k)
+		b = appendListSetString(b, e)
+	}
+	return b
+}
+
+func readMapStringListSetString(r *thrift.Reader, b []byte, off int, to *map[string][][]string) int {
+	n, next := r.CountMap(b, off, thrift.TypeString, thrift.TypeList, 9)
+	if next < 0 {
+		return next
+	}
+	*to, off = thrift.MakeMap(r, *to, n, off, next)
+	for m := *to; n > 0 && off >= 0; n-- {
+		var k string
+		var e [][]string
+		if off = r.String(b, off, &k); off < 0 {
+			break
+		}
+		if off = readListSetString(r, b, off, &e); off >= 0 {
+			m[k] = e
+		}
+	}
+	return off
+}
+
+func appendCompactMapStringListSetString(b []byte, v map[string][][]string) []byte {
+	b = thrift.AppendCompactMap(b, thrift.CompactTypeString, thrift.CompactTypeList, len(v))
+	for _, k := range thrift.SortedKeys(v) {
+		e := v[k]
+		b = thrift.AppendCompactString(b, k)
+		b = appendCompactListSetString(b, e)
+	}
+	return b
+}
+
+func readCompactMapStringListSetString(r *thrift.Reader, b []byte, off int, to *map[string][][]string) int {
+	n, next := r.CompactCountMap(b, off, thrift.CompactTypeString, thrift.CompactTypeList)
+	if next < 0 {
+		return next
+	}
+	*to, off = thrift.MakeMap(r, *to, n, off, next)
+	for m := *to; n > 0 && off >= 0; n-- {
+		var k string
+		var e [][]string
+		if off = r.CompactString(b, off, &k); off < 0 {
+			break
+		}
+		if off = readCompactListSetString(r, b, off, &e); off >= 0 {
+			m[k] = e
+		}
+	}
+	return off
+}
+
+func sizeListSetString(v [][]string) int {
+	n := 5
+	for _, e := range v {
+		n += 5 + thrift.SizeStrings(e)
+	}
+	return n
+}
+
+func appendListSetString(b []byte, v [][]string) []byte {
+	b = thrift.AppendList(b, thrift.TypeSet, len(v))
+	for _, e := range v {
+		b = thrift.AppendList(b, thrift.TypeString, len(e))
+		b, _ = thrift.PutStrings(b, len(b), e)
+	}
+	return b
+}
+
+func readListSetString(r *thrift.Reader, b []byte, off int, to *[][]string) int {
+	_, off = thrift.List(r, b, off, thrift.TypeSet, 5, to)
+	list := *to
+	outer := r.Left
+	for i := 0; off >= 0 && i < len(list); i++ {
+		r.Left = len(list) - i
+		off = r.Strings(b, off, &list[i])
+	}
+	r.Left = outer
+	return off
+}
+
+func appendCompactListSetString(b []byte, v [][]string) []byte {
+	b = thrift.AppendCompactList(b, thrift.CompactTypeSet, len(v))
+	for _, e := range v {
+		b = thrift.AppendCompactStrings(b, e)
+	}
+	return b
+}
+
+func readCompactListSetString(r *thrift.Reader, b []byte, off int, to *[][]string) int {
+	_, off = thrift.CompactElems(r, b, off, thrift.CompactTypeSet, to)
+	list := *to
+	outer := r.Left
+	for i := 0; off >= 0 && i < len(list); i++ {
+		r.Left = len(list) - i
+		off = r.CompactStrings(b, off, &list[i])
+	}
+	r.Left = outer
+	return off
+}
+
+func linkListListString(body *slipstream.Body, v [][]string) {
+	body.B = thrift.AppendList(body.B, thrift.TypeList, len(v))
+	for _, e := range v {
+		body.B = thrift.AppendList(body.B, thrift.TypeString, len(e))
+		thrift.LinkTexts(body, e)
+	}
+}
+
+func linkMapStringListSetString(body *slipstream.Body, v map[string][][]string) {
+	body.B = thrift.AppendMap(body.B, thrift.TypeString, thrift.TypeList, len(v))
+	for _, k := range thrift.SortedKeys(v) {
+		e := v[k]
+		thrift.LinkText(body, k)
+		linkListSetString(body, e)
+	}
+}
+
+func linkListSetString(body *slipstream.Body, v [][]string) {
+	body.B = thrift.AppendList(body.B, thrift.TypeSet, len(v))
+	for _, e := range v {
+		body.B = thrift.AppendList(body.B, thrift.TypeString, len(e))
+		thrift.LinkTexts(body, e)
+	}
+}
+
 func sizeListListI64(v [][]int64) int {
 	n := 5
 	for _, e := range v {
@@ -3110,6 +4145,41 @@ var TableOfNames_ = thrift.Table{Structs: []thrift.StructInfo{
 		Name: "ListI64", Size: unsafe.Sizeof(ListI64{}), New: thrift.NewOf[ListI64], HasUnknown: true, Unknown: unsafe.Offsetof(ListI64{}.unknown),
 	},
 	{
+		Name: "Getters", Size: unsafe.Sizeof(Getters{}), New: thrift.NewOf[Getters], HasUnknown: true, Unknown: unsafe.Offsetof(Getters{}.unknown),
+		Fields: []thrift.FieldInfo{
+			{Name: "open_thrift", ID: 1, Offset: unsafe.Offsetof(Getters{}.OpenThrift), Type: &thrift.InfoI32},
+			{Name: "error", ID: 2, Offset: unsafe.Offsetof(Getters{}.Error), Type: &thrift.InfoString},
+			{Name: "is", ID: 3, Offset: unsafe.Offsetof(Getters{}.Is), Type: &thrift.InfoBool},
+			{Name: "as", ID: 4, Kind: thrift.FieldOpt, Offset: unsafe.Offsetof(Getters{}.As), Type: &thrift.InfoString},
+			{Name: "read_byte", ID: 5, Offset: unsafe.Offsetof(Getters{}.ReadByte), Type: &thrift.InfoI32},
+			{Name: "x", ID: 6, Offset: unsafe.Offsetof(Getters{}.X), Type: &thrift.InfoI32},
+			{Name: "set_x", ID: 7, Offset: unsafe.Offsetof(Getters{}.SetX), Type: &thrift.InfoI32},
+			{Name: "at", ID: 8, Offset: unsafe.Offsetof(Getters{}.At), Type: &infoColorRed},
+			{Name: "view", ID: 9, Offset: unsafe.Offsetof(Getters{}.View), Type: &infoListColorRed},
+			{Name: "set_view", ID: 10, Offset: unsafe.Offsetof(Getters{}.SetView), Type: &infoListColorRed},
+			{Name: "set_view_view", ID: 11, Offset: unsafe.Offsetof(Getters{}.SetViewView), Type: &thrift.InfoI32},
+			{Name: "ok", ID: 12, Offset: unsafe.Offsetof(Getters{}.Ok), Type: &infoListListString},
+			{Name: "w", ID: 13, Offset: unsafe.Offsetof(Getters{}.W), Type: &infoMapStringListSetString},
+			{Name: "v", ID: 14, Offset: unsafe.Offsetof(Getters{}.V), Type: &infoListSetString},
+		},
+	},
+	{
+		Name: "GettersView", Size: unsafe.Sizeof(GettersView{}), New: thrift.NewOf[GettersView], HasUnknown: true, Unknown: unsafe.Offsetof(GettersView{}.unknown),
+		Fields: []thrift.FieldInfo{
+			{Name: "of", ID: 1, Offset: unsafe.Offsetof(GettersView{}.Of), Type: &infoGetters},
+		},
+	},
+	{
+		Name: "GettersViewAt", Size: unsafe.Sizeof(GettersViewAt{}), New: thrift.NewOf[GettersViewAt], HasUnknown: true, Unknown: unsafe.Offsetof(GettersViewAt{}.unknown),
+	},
+	{
+		Name: "union_of", Size: unsafe.Sizeof(UnionOf{}), New: thrift.NewOf[UnionOf], HasUnknown: true, Unknown: unsafe.Offsetof(UnionOf{}.unknown), Union: true, Reset: thrift.ResetOf[UnionOf],
+		Fields: []thrift.FieldInfo{
+			{Name: "a", ID: 1, Kind: thrift.FieldOpt, Offset: unsafe.Offsetof(UnionOf{}.A), Type: &thrift.InfoI32},
+			{Name: "v", ID: 2, Offset: unsafe.Offsetof(UnionOf{}.V), Type: &infoGettersView},
+		},
+	},
+	{
 		Name: "Clash", Size: unsafe.Sizeof(Clash{}), New: thrift.NewOf[Clash], HasUnknown: true, Unknown: unsafe.Offsetof(Clash{}.unknown),
 		Fields: []thrift.FieldInfo{
 			{Name: "a", ID: 1, Offset: unsafe.Offsetof(Clash{}.A), Type: &infoListListI64},
@@ -3131,15 +4201,1227 @@ var infoUser = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 0}
 
 var infoColor = thrift.TypeInfo{Wire: thrift.TypeI32, Size: 4, Enum: thrift.EnumText[Color], Parse: thrift.EnumValue[Color]}
 
+var infoColorRed = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 5}
+
+var infoListColorRed = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &infoColorRed}
+
+var infoListListString = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &infoListString, New: thrift.NewOf[[]string]}
+
+var infoMapStringListSetString = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfMap, Key: &thrift.InfoString, Elem: &infoListSetString, Map: thrift.MapOf[string, [][]string]}
+
+var infoListSetString = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &infoSetString, New: thrift.NewOf[[]string]}
+
+var infoGetters = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 17}
+
+var infoGettersView = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 18}
+
 var infoListListI64 = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &infoListI64, New: thrift.NewOf[[]int64]}
 
 var infoListListI64_ = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &infoListI64_}
 
 var infoMapI32ListListI64 = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfMap, Key: &thrift.InfoI32, Elem: &infoListListI64_, Map: thrift.MapOf[int32, []ListI64]}
 
+var infoListString = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &thrift.InfoString, New: thrift.NewOf[string]}
+
+var infoSetString = thrift.TypeInfo{Wire: thrift.TypeSet, Size: thrift.SizeOfList, Elem: &thrift.InfoString, New: thrift.NewOf[string]}
+
 var infoListI64 = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &thrift.InfoI64, New: thrift.NewOf[int64]}
 
 var infoListI64_ = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 16}
+
+// ViewsOfNames describes the structs of names.thrift for their views.
+var ViewsOfNames = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// User
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeI32<<16 | 2},
+			{Key: thrift.TypeI32<<16 | 3},
+			{Key: thrift.TypeI32<<16 | 4},
+			{Key: thrift.TypeI32<<16 | 5},
+			{Key: thrift.TypeI32<<16 | 6},
+			{Key: thrift.TypeI32<<16 | 7},
+			{Key: thrift.TypeString<<16 | 8},
+			{Key: thrift.TypeI32<<16 | 9},
+			{Key: thrift.TypeI32<<16 | 10},
+			{Key: thrift.TypeI32<<16 | 11},
+			{Key: thrift.TypeI32<<16 | 12},
+			{Key: thrift.TypeI32<<16 | 13},
+			{Key: thrift.TypeI32<<16 | 14},
+			{Key: thrift.TypeI32<<16 | 15},
+			{Key: thrift.TypeI32<<16 | 16},
+			{Key: thrift.TypeI32<<16 | 17},
+			{Key: thrift.TypeI32<<16 | 18},
+			{Key: thrift.TypeI32<<16 | 19},
+			{Key: thrift.TypeI32<<16 | 20},
+			{Key: thrift.TypeList<<16 | 21, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+			{Key: thrift.TypeStruct<<16 | 22, Type: &thrift.ViewType{Struct: 0, Table: &bpkg.ViewsOfB}},
+			{Key: thrift.TypeMap<<16 | 23, Type: &thrift.ViewType{Key: thrift.TypeI32, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0, Table: &bpkg.ViewsOfB}}},
+		},
+	},
+	// User_
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+		},
+	},
+	// NewUser
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 0}},
+			{Key: thrift.TypeI32<<16 | 2},
+			{Key: thrift.TypeI32<<16 | 3},
+		},
+	},
+	// URL
+	{},
+	// URL_
+	{},
+	// ColorRed
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+		},
+	},
+	// Oops
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeString<<16 | 2},
+			{Key: thrift.TypeString<<16 | 3},
+		},
+	},
+	// Failed
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeString<<16 | 1},
+		},
+	},
+	// Message
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+		},
+	},
+	// ParseColor
+	{},
+	// TableOfNames
+	{},
+	// SSArgs_
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeI32<<16 | 2},
+		},
+	},
+	// SSResult
+	{},
+	// SSArgsArgs
+	{},
+	// SSArgsResult
+	{},
+	// SSArgs
+	{},
+	// ListI64
+	{},
+	// Getters
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeString<<16 | 2},
+			{Key: thrift.TypeBool<<16 | 3},
+			{Key: thrift.TypeString<<16 | 4},
+			{Key: thrift.TypeI32<<16 | 5},
+			{Key: thrift.TypeI32<<16 | 6},
+			{Key: thrift.TypeI32<<16 | 7},
+			{Key: thrift.TypeStruct<<16 | 8, Type: &thrift.ViewType{Struct: 5}},
+			{Key: thrift.TypeList<<16 | 9, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 5}}},
+			{Key: thrift.TypeList<<16 | 10, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 5}}},
+			{Key: thrift.TypeI32<<16 | 11},
+			{Key: thrift.TypeList<<16 | 12, Type: &thrift.ViewType{Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeString}}},
+			{Key: thrift.TypeMap<<16 | 13, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeSet, ElemType: &thrift.ViewType{Elem: thrift.TypeString}}}},
+			{Key: thrift.TypeList<<16 | 14, Type: &thrift.ViewType{Elem: thrift.TypeSet, ElemType: &thrift.ViewType{Elem: thrift.TypeString}}},
+		},
+	},
+	// GettersView
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 17}},
+		},
+	},
+	// GettersViewAt
+	{},
+	// UnionOf
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeStruct<<16 | 2, Type: &thrift.ViewType{Struct: 18}},
+		},
+		Union: true,
+	},
+	// Clash
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeList<<16 | 1, Type: &thrift.ViewType{Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeI64}}},
+			{Key: thrift.TypeList<<16 | 2, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 16}}},
+			{Key: thrift.TypeMap<<16 | 3, Type: &thrift.ViewType{Key: thrift.TypeI32, Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 16}}}},
+		},
+	},
+}}
+
+// UserView is a view of an encoded User: see thrift.View.
+type UserView struct {
+	view thrift.View
+	at   [23]uint32
+}
+
+var _ thrift.Struct = (*UserView)(nil)
+
+// OpenThrift makes v a view of the User that b begins with. The view owns b.
+func (v *UserView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 0, (*User)(nil))
+}
+
+// DecodeThrift reads the User that v is a view of.
+func (v *UserView) DecodeThrift(r *thrift.Reader, to *User) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the User at b[off:]. The view owns b.
+func (v *UserView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 0)
+}
+
+func (v *UserView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *UserView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// UserViewAt returns a view of the User at b[off:] and the offset after it.
+func UserViewAt(b []byte, off int) (v UserView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 0)
+	return v, next
+}
+
+func (v *UserView) ID() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *UserView) ID_() int32 { return v.view.I32(v.at[1], 0) }
+
+func (v *UserView) UserID() int32 { return v.view.I32(v.at[2], 0) }
+
+func (v *UserView) UserID_() int32 { return v.view.I32(v.at[3], 0) }
+
+func (v *UserView) Type() int32 { return v.view.I32(v.at[4], 0) }
+
+func (v *UserView) Func() int32 { return v.view.I32(v.at[5], 0) }
+
+func (v *UserView) Reset_() int32 { return v.view.I32(v.at[6], 0) }
+
+func (v *UserView) Error() string { return v.view.String(v.at[7], "") }
+
+func (v *UserView) SizeThrift_() int32 { return v.view.I32(v.at[8], 0) }
+
+func (v *UserView) HTMLURL() int32 { return v.view.I32(v.at[9], 0) }
+
+func (v *UserView) Private() int32 { return v.view.I32(v.at[10], 0) }
+
+func (v *UserView) MaxSize() int32 { return v.view.I32(v.at[11], 0) }
+
+func (v *UserView) A1_2() int32 { return v.view.I32(v.at[12], 0) }
+
+func (v *UserView) A12() int32 { return v.view.I32(v.at[13], 0) }
+
+func (v *UserView) P() int32 { return v.view.I32(v.at[14], 0) }
+
+func (v *UserView) B() int32 { return v.view.I32(v.at[15], 0) }
+
+func (v *UserView) String_() int32 { return v.view.I32(v.at[16], 0) }
+
+func (v *UserView) Unknown() int32 { return v.view.I32(v.at[17], 0) }
+
+func (v *UserView) Last() int32 { return v.view.I32(v.at[18], 0) }
+
+func (v *UserView) Kind() type_.Kind { return type_.Kind(v.view.I32(v.at[19], 0)) }
+
+func (v *UserView) Kinds() thrift.NumbersView[type_.Kind] {
+	return thrift.ViewNumbers[type_.Kind](&v.view, v.at[20])
+}
+
+func (v *UserView) Thing() (w bpkg.ThingView, ok bool) {
+	return thrift.ViewNested(&v.view, v.at[21], bpkg.ThingViewAt)
+}
+
+func (v *UserView) Things() thrift.MapView[int32, bpkg.ThingView] {
+	return thrift.ViewMap(&v.view, v.at[22], thrift.NumberAt[int32], bpkg.ThingViewAt)
+}
+
+func (v *UserView) SetID(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *UserView) SetID_(x int32) { v.view.SetI32(v.at[:], 1, 2, x, true) }
+
+func (v *UserView) SetUserID(x int32) { v.view.SetI32(v.at[:], 2, 3, x, true) }
+
+func (v *UserView) SetUserID_(x int32) { v.view.SetI32(v.at[:], 3, 4, x, true) }
+
+func (v *UserView) SetType(x int32) { v.view.SetI32(v.at[:], 4, 5, x, true) }
+
+func (v *UserView) SetFunc(x int32) { v.view.SetI32(v.at[:], 5, 6, x, true) }
+
+func (v *UserView) SetReset_(x int32) { v.view.SetI32(v.at[:], 6, 7, x, true) }
+
+func (v *UserView) SetError(x string) { v.view.SetString(v.at[:], 7, 8, x, true) }
+
+func (v *UserView) SetSizeThrift_(x int32) { v.view.SetI32(v.at[:], 8, 9, x, true) }
+
+func (v *UserView) SetHTMLURL(x int32) { v.view.SetI32(v.at[:], 9, 10, x, true) }
+
+func (v *UserView) SetPrivate(x int32) { v.view.SetI32(v.at[:], 10, 11, x, true) }
+
+func (v *UserView) SetMaxSize(x int32) { v.view.SetI32(v.at[:], 11, 12, x, true) }
+
+func (v *UserView) SetA1_2(x int32) { v.view.SetI32(v.at[:], 12, 13, x, true) }
+
+func (v *UserView) SetA12(x int32) { v.view.SetI32(v.at[:], 13, 14, x, true) }
+
+func (v *UserView) SetP(x int32) { v.view.SetI32(v.at[:], 14, 15, x, true) }
+
+func (v *UserView) SetB(x int32) { v.view.SetI32(v.at[:], 15, 16, x, true) }
+
+func (v *UserView) SetString_(x int32) { v.view.SetI32(v.at[:], 16, 17, x, true) }
+
+func (v *UserView) SetUnknown(x int32) { v.view.SetI32(v.at[:], 17, 18, x, true) }
+
+func (v *UserView) SetLast(x int32) { v.view.SetI32(v.at[:], 18, 19, x, true) }
+
+func (v *UserView) SetKind(x type_.Kind) { v.view.SetI32(v.at[:], 19, 20, int32(x), true) }
+
+func (v *UserView) SetKinds(x []type_.Kind) {
+	thrift.SetNumbers(&v.view, v.at[:], 20, thrift.TypeList<<16|21, thrift.TypeI32, x, true)
+}
+
+func (v *UserView) SetThing(x *bpkg.Thing) { v.view.SetStruct(v.at[:], 21, 22, x, x != nil) }
+
+func (v *UserView) SetThingView(x *bpkg.ThingView) {
+	v.view.SetStruct(v.at[:], 21, 22, x, x != nil)
+}
+
+func (v *UserView) SetThings(x map[int32]bpkg.Thing) {
+	thrift.SetValue(&v.view, v.at[:], 22, thrift.TypeMap<<16|23, x, true, appendMapI32BThing)
+}
+
+// User_View is a view of an encoded User_: see thrift.View.
+type User_View struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*User_View)(nil)
+
+// OpenThrift makes v a view of the User_ that b begins with. The view owns b.
+func (v *User_View) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 1, (*User_)(nil))
+}
+
+// DecodeThrift reads the User_ that v is a view of.
+func (v *User_View) DecodeThrift(r *thrift.Reader, to *User_) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the User_ at b[off:]. The view owns b.
+func (v *User_View) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 1)
+}
+
+func (v *User_View) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *User_View) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// User_ViewAt returns a view of the User_ at b[off:] and the offset after it.
+func User_ViewAt(b []byte, off int) (v User_View, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 1)
+	return v, next
+}
+
+func (v *User_View) X() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *User_View) SetX(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+// NewUserView is a view of an encoded NewUser: see thrift.View.
+type NewUserView struct {
+	view thrift.View
+	at   [3]uint32
+}
+
+var _ thrift.Struct = (*NewUserView)(nil)
+
+// OpenThrift makes v a view of the NewUser that b begins with. The view owns b.
+func (v *NewUserView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 2, (*NewUser)(nil))
+}
+
+// DecodeThrift reads the NewUser that v is a view of.
+func (v *NewUserView) DecodeThrift(r *thrift.Reader, to *NewUser) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the NewUser at b[off:]. The view owns b.
+func (v *NewUserView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 2)
+}
+
+func (v *NewUserView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *NewUserView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// NewUserViewAt returns a view of the NewUser at b[off:] and the offset after it.
+func NewUserViewAt(b []byte, off int) (v NewUserView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 2)
+	return v, next
+}
+
+func (v *NewUserView) Of() (w UserView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfNames, 0)
+	return w, ok
+}
+
+func (v *NewUserView) Plain() int32 { return v.view.I32(v.at[1], 0) }
+
+func (v *NewUserView) Default() int32 { return v.view.I32(v.at[2], 3) }
+
+func (v *NewUserView) SetOf(x *User) { v.view.SetStruct(v.at[:], 0, 1, x, x != nil) }
+
+func (v *NewUserView) SetOfView(x *UserView) { v.view.SetStruct(v.at[:], 0, 1, x, x != nil) }
+
+func (v *NewUserView) SetPlain(x int32) { v.view.SetI32(v.at[:], 1, 2, x, true) }
+
+func (v *NewUserView) SetDefault(x int32) { v.view.SetI32(v.at[:], 2, 3, x, true) }
+
+// URLView is a view of an encoded URL: see thrift.View.
+type URLView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*URLView)(nil)
+
+// OpenThrift makes v a view of the URL that b begins with. The view owns b.
+func (v *URLView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 3, (*URL)(nil))
+}
+
+// DecodeThrift reads the URL that v is a view of.
+func (v *URLView) DecodeThrift(r *thrift.Reader, to *URL) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the URL at b[off:]. The view owns b.
+func (v *URLView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 3)
+}
+
+func (v *URLView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *URLView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// URLViewAt returns a view of the URL at b[off:] and the offset after it.
+func URLViewAt(b []byte, off int) (v URLView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 3)
+	return v, next
+}
+
+// URL_View is a view of an encoded URL_: see thrift.View.
+type URL_View struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*URL_View)(nil)
+
+// OpenThrift makes v a view of the URL_ that b begins with. The view owns b.
+func (v *URL_View) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 4, (*URL_)(nil))
+}
+
+// DecodeThrift reads the URL_ that v is a view of.
+func (v *URL_View) DecodeThrift(r *thrift.Reader, to *URL_) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the URL_ at b[off:]. The view owns b.
+func (v *URL_View) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 4)
+}
+
+func (v *URL_View) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *URL_View) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// URL_ViewAt returns a view of the URL_ at b[off:] and the offset after it.
+func URL_ViewAt(b []byte, off int) (v URL_View, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 4)
+	return v, next
+}
+
+// ColorRedView is a view of an encoded ColorRed: see thrift.View.
+type ColorRedView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*ColorRedView)(nil)
+
+// OpenThrift makes v a view of the ColorRed that b begins with. The view owns b.
+func (v *ColorRedView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 5, (*ColorRed)(nil))
+}
+
+// DecodeThrift reads the ColorRed that v is a view of.
+func (v *ColorRedView) DecodeThrift(r *thrift.Reader, to *ColorRed) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the ColorRed at b[off:]. The view owns b.
+func (v *ColorRedView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 5)
+}
+
+func (v *ColorRedView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ColorRedView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ColorRedViewAt returns a view of the ColorRed at b[off:] and the offset after it.
+func ColorRedViewAt(b []byte, off int) (v ColorRedView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 5)
+	return v, next
+}
+
+func (v *ColorRedView) Color() Color { return Color(v.view.I32(v.at[0], 0)) }
+
+func (v *ColorRedView) SetColor(x Color) { v.view.SetI32(v.at[:], 0, 1, int32(x), true) }
+
+// OopsView is a view of an encoded Oops: see thrift.View.
+type OopsView struct {
+	view thrift.View
+	at   [3]uint32
+}
+
+var _ thrift.Struct = (*OopsView)(nil)
+
+// OpenThrift makes v a view of the Oops that b begins with. The view owns b.
+func (v *OopsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 6, (*Oops)(nil))
+}
+
+// DecodeThrift reads the Oops that v is a view of.
+func (v *OopsView) DecodeThrift(r *thrift.Reader, to *Oops) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Oops at b[off:]. The view owns b.
+func (v *OopsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 6)
+}
+
+func (v *OopsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OopsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OopsViewAt returns a view of the Oops at b[off:] and the offset after it.
+func OopsViewAt(b []byte, off int) (v OopsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 6)
+	return v, next
+}
+
+func (v *OopsView) Error_() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *OopsView) Message() string { return v.view.String(v.at[1], "") }
+
+func (v *OopsView) Why() thrift.Opt[string] {
+	return thrift.OptIf(v.at[2] != 0, v.view.String(v.at[2], ""))
+}
+
+func (v *OopsView) SetError_(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *OopsView) SetMessage(x string) { v.view.SetString(v.at[:], 1, 2, x, true) }
+
+func (v *OopsView) SetWhy(x thrift.Opt[string]) { v.view.SetString(v.at[:], 2, 3, x.V, x.Set) }
+
+// FailedView is a view of an encoded Failed: see thrift.View.
+type FailedView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*FailedView)(nil)
+
+// OpenThrift makes v a view of the Failed that b begins with. The view owns b.
+func (v *FailedView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 7, (*Failed)(nil))
+}
+
+// DecodeThrift reads the Failed that v is a view of.
+func (v *FailedView) DecodeThrift(r *thrift.Reader, to *Failed) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Failed at b[off:]. The view owns b.
+func (v *FailedView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 7)
+}
+
+func (v *FailedView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *FailedView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// FailedViewAt returns a view of the Failed at b[off:] and the offset after it.
+func FailedViewAt(b []byte, off int) (v FailedView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 7)
+	return v, next
+}
+
+func (v *FailedView) Why() thrift.Opt[string] {
+	return thrift.OptIf(v.at[0] != 0, v.view.String(v.at[0], ""))
+}
+
+func (v *FailedView) SetWhy(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 0, 1, x.V, x.Set)
+}
+
+// MessageView is a view of an encoded Message: see thrift.View.
+type MessageView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*MessageView)(nil)
+
+// OpenThrift makes v a view of the Message that b begins with. The view owns b.
+func (v *MessageView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 8, (*Message)(nil))
+}
+
+// DecodeThrift reads the Message that v is a view of.
+func (v *MessageView) DecodeThrift(r *thrift.Reader, to *Message) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Message at b[off:]. The view owns b.
+func (v *MessageView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 8)
+}
+
+func (v *MessageView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *MessageView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// MessageViewAt returns a view of the Message at b[off:] and the offset after it.
+func MessageViewAt(b []byte, off int) (v MessageView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 8)
+	return v, next
+}
+
+func (v *MessageView) Code() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *MessageView) SetCode(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+// ParseColorView is a view of an encoded ParseColor: see thrift.View.
+type ParseColorView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*ParseColorView)(nil)
+
+// OpenThrift makes v a view of the ParseColor that b begins with. The view owns b.
+func (v *ParseColorView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 9, (*ParseColor)(nil))
+}
+
+// DecodeThrift reads the ParseColor that v is a view of.
+func (v *ParseColorView) DecodeThrift(r *thrift.Reader, to *ParseColor) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the ParseColor at b[off:]. The view owns b.
+func (v *ParseColorView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 9)
+}
+
+func (v *ParseColorView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ParseColorView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ParseColorViewAt returns a view of the ParseColor at b[off:] and the offset after it.
+func ParseColorViewAt(b []byte, off int) (v ParseColorView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 9)
+	return v, next
+}
+
+// TableOfNamesView is a view of an encoded TableOfNames: see thrift.View.
+type TableOfNamesView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*TableOfNamesView)(nil)
+
+// OpenThrift makes v a view of the TableOfNames that b begins with. The view owns b.
+func (v *TableOfNamesView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 10, (*TableOfNames)(nil))
+}
+
+// DecodeThrift reads the TableOfNames that v is a view of.
+func (v *TableOfNamesView) DecodeThrift(r *thrift.Reader, to *TableOfNames) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the TableOfNames at b[off:]. The view owns b.
+func (v *TableOfNamesView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 10)
+}
+
+func (v *TableOfNamesView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *TableOfNamesView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// TableOfNamesViewAt returns a view of the TableOfNames at b[off:] and the offset after it.
+func TableOfNamesViewAt(b []byte, off int) (v TableOfNamesView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 10)
+	return v, next
+}
+
+// SSArgs_View is a view of an encoded SSArgs_: see thrift.View.
+type SSArgs_View struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*SSArgs_View)(nil)
+
+// OpenThrift makes v a view of the SSArgs_ that b begins with. The view owns b.
+func (v *SSArgs_View) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 11, (*SSArgs_)(nil))
+}
+
+// DecodeThrift reads the SSArgs_ that v is a view of.
+func (v *SSArgs_View) DecodeThrift(r *thrift.Reader, to *SSArgs_) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the SSArgs_ at b[off:]. The view owns b.
+func (v *SSArgs_View) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 11)
+}
+
+func (v *SSArgs_View) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *SSArgs_View) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// SSArgs_ViewAt returns a view of the SSArgs_ at b[off:] and the offset after it.
+func SSArgs_ViewAt(b []byte, off int) (v SSArgs_View, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 11)
+	return v, next
+}
+
+func (v *SSArgs_View) B() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *SSArgs_View) P() int32 { return v.view.I32(v.at[1], 0) }
+
+func (v *SSArgs_View) SetB(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *SSArgs_View) SetP(x int32) { v.view.SetI32(v.at[:], 1, 2, x, true) }
+
+// SSResultView is a view of an encoded SSResult: see thrift.View.
+type SSResultView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*SSResultView)(nil)
+
+// OpenThrift makes v a view of the SSResult that b begins with. The view owns b.
+func (v *SSResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 12, (*SSResult)(nil))
+}
+
+// DecodeThrift reads the SSResult that v is a view of.
+func (v *SSResultView) DecodeThrift(r *thrift.Reader, to *SSResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the SSResult at b[off:]. The view owns b.
+func (v *SSResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 12)
+}
+
+func (v *SSResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *SSResultView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// SSResultViewAt returns a view of the SSResult at b[off:] and the offset after it.
+func SSResultViewAt(b []byte, off int) (v SSResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 12)
+	return v, next
+}
+
+// SSArgsArgsView is a view of an encoded SSArgsArgs: see thrift.View.
+type SSArgsArgsView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*SSArgsArgsView)(nil)
+
+// OpenThrift makes v a view of the SSArgsArgs that b begins with. The view owns b.
+func (v *SSArgsArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 13, (*SSArgsArgs)(nil))
+}
+
+// DecodeThrift reads the SSArgsArgs that v is a view of.
+func (v *SSArgsArgsView) DecodeThrift(r *thrift.Reader, to *SSArgsArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the SSArgsArgs at b[off:]. The view owns b.
+func (v *SSArgsArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 13)
+}
+
+func (v *SSArgsArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *SSArgsArgsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// SSArgsArgsViewAt returns a view of the SSArgsArgs at b[off:] and the offset after it.
+func SSArgsArgsViewAt(b []byte, off int) (v SSArgsArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 13)
+	return v, next
+}
+
+// SSArgsResultView is a view of an encoded SSArgsResult: see thrift.View.
+type SSArgsResultView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*SSArgsResultView)(nil)
+
+// OpenThrift makes v a view of the SSArgsResult that b begins with. The view owns b.
+func (v *SSArgsResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 14, (*SSArgsResult)(nil))
+}
+
+// DecodeThrift reads the SSArgsResult that v is a view of.
+func (v *SSArgsResultView) DecodeThrift(r *thrift.Reader, to *SSArgsResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the SSArgsResult at b[off:]. The view owns b.
+func (v *SSArgsResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 14)
+}
+
+func (v *SSArgsResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *SSArgsResultView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// SSArgsResultViewAt returns a view of the SSArgsResult at b[off:] and the offset after it.
+func SSArgsResultViewAt(b []byte, off int) (v SSArgsResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 14)
+	return v, next
+}
+
+// SSArgsView is a view of an encoded SSArgs: see thrift.View.
+type SSArgsView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*SSArgsView)(nil)
+
+// OpenThrift makes v a view of the SSArgs that b begins with. The view owns b.
+func (v *SSArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 15, (*SSArgs)(nil))
+}
+
+// DecodeThrift reads the SSArgs that v is a view of.
+func (v *SSArgsView) DecodeThrift(r *thrift.Reader, to *SSArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the SSArgs at b[off:]. The view owns b.
+func (v *SSArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 15)
+}
+
+func (v *SSArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *SSArgsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// SSArgsViewAt returns a view of the SSArgs at b[off:] and the offset after it.
+func SSArgsViewAt(b []byte, off int) (v SSArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 15)
+	return v, next
+}
+
+// ListI64View is a view of an encoded ListI64: see thrift.View.
+type ListI64View struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*ListI64View)(nil)
+
+// OpenThrift makes v a view of the ListI64 that b begins with. The view owns b.
+func (v *ListI64View) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 16, (*ListI64)(nil))
+}
+
+// DecodeThrift reads the ListI64 that v is a view of.
+func (v *ListI64View) DecodeThrift(r *thrift.Reader, to *ListI64) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the ListI64 at b[off:]. The view owns b.
+func (v *ListI64View) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 16)
+}
+
+func (v *ListI64View) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ListI64View) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ListI64ViewAt returns a view of the ListI64 at b[off:] and the offset after it.
+func ListI64ViewAt(b []byte, off int) (v ListI64View, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 16)
+	return v, next
+}
+
+// GettersView_ is a view of an encoded Getters: see thrift.View.
+type GettersView_ struct {
+	view thrift.View
+	at   [14]uint32
+}
+
+var _ thrift.Struct = (*GettersView_)(nil)
+
+// OpenThrift makes v a view of the Getters that b begins with. The view owns b.
+func (v *GettersView_) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 17, (*Getters)(nil))
+}
+
+// DecodeThrift reads the Getters that v is a view of.
+func (v *GettersView_) DecodeThrift(r *thrift.Reader, to *Getters) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Getters at b[off:]. The view owns b.
+func (v *GettersView_) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 17)
+}
+
+func (v *GettersView_) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *GettersView_) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// GettersView_At returns a view of the Getters at b[off:] and the offset after it.
+func GettersView_At(b []byte, off int) (v GettersView_, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 17)
+	return v, next
+}
+
+func (v *GettersView_) OpenThrift_() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *GettersView_) Error() string { return v.view.String(v.at[1], "") }
+
+func (v *GettersView_) Is_() bool { return v.view.Bool(v.at[2], false) }
+
+func (v *GettersView_) As_() thrift.Opt[string] {
+	return thrift.OptIf(v.at[3] != 0, v.view.String(v.at[3], ""))
+}
+
+func (v *GettersView_) ReadByte_() int32 { return v.view.I32(v.at[4], 0) }
+
+func (v *GettersView_) X() int32 { return v.view.I32(v.at[5], 0) }
+
+func (v *GettersView_) SetX() int32 { return v.view.I32(v.at[6], 0) }
+
+func (v *GettersView_) At() (w ColorRedView, ok bool) {
+	ok = v.view.Struct(v.at[7], &w.view, w.at[:], &ViewsOfNames, 5)
+	return w, ok
+}
+
+func (v *GettersView_) View() thrift.ListView[ColorRedView] {
+	return thrift.ViewList(&v.view, v.at[8], ColorRedViewAt)
+}
+
+func (v *GettersView_) SetView() thrift.ListView[ColorRedView] {
+	return thrift.ViewList(&v.view, v.at[9], ColorRedViewAt)
+}
+
+func (v *GettersView_) SetViewView() int32 { return v.view.I32(v.at[10], 0) }
+
+func (v *GettersView_) Ok() thrift.ListView[thrift.ListView[string]] {
+	return thrift.ViewList(&v.view, v.at[11], viewListString)
+}
+
+func (v *GettersView_) W() thrift.MapView[string, thrift.ListView[thrift.ListView[string]]] {
+	return thrift.ViewMap(&v.view, v.at[12], thrift.StringAt, viewListListString)
+}
+
+func (v *GettersView_) V() thrift.ListView[thrift.ListView[string]] {
+	return thrift.ViewList(&v.view, v.at[13], viewListString)
+}
+
+func (v *GettersView_) SetOpenThrift_(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *GettersView_) SetError(x string) { v.view.SetString(v.at[:], 1, 2, x, true) }
+
+func (v *GettersView_) SetIs_(x bool) { v.view.SetBool(v.at[:], 2, 3, x, true) }
+
+func (v *GettersView_) SetAs_(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 3, 4, x.V, x.Set)
+}
+
+func (v *GettersView_) SetReadByte_(x int32) { v.view.SetI32(v.at[:], 4, 5, x, true) }
+
+func (v *GettersView_) SetX_(x int32) { v.view.SetI32(v.at[:], 5, 6, x, true) }
+
+func (v *GettersView_) SetSetX(x int32) { v.view.SetI32(v.at[:], 6, 7, x, true) }
+
+func (v *GettersView_) SetAt(x *ColorRed) { v.view.SetStruct(v.at[:], 7, 8, x, x != nil) }
+
+func (v *GettersView_) SetAtView(x *ColorRedView) {
+	v.view.SetStruct(v.at[:], 7, 8, x, x != nil)
+}
+
+func (v *GettersView_) SetView_(x []ColorRed) {
+	thrift.SetStructs(&v.view, v.at[:], 8, thrift.TypeList<<16|9, x, true)
+}
+
+func (v *GettersView_) SetView_View(x []ColorRedView) {
+	thrift.SetStructs(&v.view, v.at[:], 8, thrift.TypeList<<16|9, x, true)
+}
+
+func (v *GettersView_) SetSetView(x []ColorRed) {
+	thrift.SetStructs(&v.view, v.at[:], 9, thrift.TypeList<<16|10, x, true)
+}
+
+func (v *GettersView_) SetSetViewView_(x []ColorRedView) {
+	thrift.SetStructs(&v.view, v.at[:], 9, thrift.TypeList<<16|10, x, true)
+}
+
+func (v *GettersView_) SetSetViewView(x int32) { v.view.SetI32(v.at[:], 10, 11, x, true) }
+
+func (v *GettersView_) SetOk(x [][]string) {
+	thrift.SetValue(&v.view, v.at[:], 11, thrift.TypeList<<16|12, x, true, appendListListString)
+}
+
+func (v *GettersView_) SetW(x map[string][][]string) {
+	thrift.SetValue(&v.view, v.at[:], 12, thrift.TypeMap<<16|13, x, true, appendMapStringListSetString)
+}
+
+func (v *GettersView_) SetV(x [][]string) {
+	thrift.SetValue(&v.view, v.at[:], 13, thrift.TypeList<<16|14, x, true, appendListSetString)
+}
+
+// GettersViewView is a view of an encoded GettersView: see thrift.View.
+type GettersViewView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*GettersViewView)(nil)
+
+// OpenThrift makes v a view of the GettersView that b begins with. The view owns b.
+func (v *GettersViewView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 18, (*GettersView)(nil))
+}
+
+// DecodeThrift reads the GettersView that v is a view of.
+func (v *GettersViewView) DecodeThrift(r *thrift.Reader, to *GettersView) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the GettersView at b[off:]. The view owns b.
+func (v *GettersViewView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 18)
+}
+
+func (v *GettersViewView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *GettersViewView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// GettersViewViewAt returns a view of the GettersView at b[off:] and the offset after it.
+func GettersViewViewAt(b []byte, off int) (v GettersViewView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 18)
+	return v, next
+}
+
+func (v *GettersViewView) Of() (w GettersView_, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfNames, 17)
+	return w, ok
+}
+
+func (v *GettersViewView) SetOf(x *Getters) { v.view.SetStruct(v.at[:], 0, 1, x, x != nil) }
+
+func (v *GettersViewView) SetOfView(x *GettersView_) {
+	v.view.SetStruct(v.at[:], 0, 1, x, x != nil)
+}
+
+// GettersViewAtView is a view of an encoded GettersViewAt: see thrift.View.
+type GettersViewAtView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*GettersViewAtView)(nil)
+
+// OpenThrift makes v a view of the GettersViewAt that b begins with. The view owns b.
+func (v *GettersViewAtView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 19, (*GettersViewAt)(nil))
+}
+
+// DecodeThrift reads the GettersViewAt that v is a view of.
+func (v *GettersViewAtView) DecodeThrift(r *thrift.Reader, to *GettersViewAt) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the GettersViewAt at b[off:]. The view owns b.
+func (v *GettersViewAtView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 19)
+}
+
+func (v *GettersViewAtView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *GettersViewAtView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// GettersViewAtViewAt returns a view of the GettersViewAt at b[off:] and the offset after it.
+func GettersViewAtViewAt(b []byte, off int) (v GettersViewAtView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 19)
+	return v, next
+}
+
+// UnionOfView is a view of an encoded UnionOf: see thrift.View.
+type UnionOfView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*UnionOfView)(nil)
+
+// OpenThrift makes v a view of the UnionOf that b begins with. The view owns b.
+func (v *UnionOfView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 20, (*UnionOf)(nil))
+}
+
+// DecodeThrift reads the UnionOf that v is a view of.
+func (v *UnionOfView) DecodeThrift(r *thrift.Reader, to *UnionOf) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the UnionOf at b[off:]. The view owns b.
+func (v *UnionOfView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 20)
+}
+
+func (v *UnionOfView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *UnionOfView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// UnionOfViewAt returns a view of the UnionOf at b[off:] and the offset after it.
+func UnionOfViewAt(b []byte, off int) (v UnionOfView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 20)
+	return v, next
+}
+
+func (v *UnionOfView) A() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[0] != 0, v.view.I32(v.at[0], 0))
+}
+
+func (v *UnionOfView) V() (w GettersViewView, ok bool) {
+	ok = v.view.Struct(v.at[1], &w.view, w.at[:], &ViewsOfNames, 18)
+	return w, ok
+}
+
+func (v *UnionOfView) SetA(x thrift.Opt[int32]) { v.view.SetI32(v.at[:], 0, 1, x.V, x.Set) }
+
+func (v *UnionOfView) SetV(x *GettersView) { v.view.SetStruct(v.at[:], 1, 2, x, x != nil) }
+
+func (v *UnionOfView) SetVView(x *GettersViewView) {
+	v.view.SetStruct(v.at[:], 1, 2, x, x != nil)
+}
+
+// ClashView is a view of an encoded Clash: see thrift.View.
+type ClashView struct {
+	view thrift.View
+	at   [3]uint32
+}
+
+var _ thrift.Struct = (*ClashView)(nil)
+
+// OpenThrift makes v a view of the Clash that b begins with. The view owns b.
+func (v *ClashView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfNames, 21, (*Clash)(nil))
+}
+
+// DecodeThrift reads the Clash that v is a view of.
+func (v *ClashView) DecodeThrift(r *thrift.Reader, to *Clash) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Clash at b[off:]. The view owns b.
+func (v *ClashView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfNames, 21)
+}
+
+func (v *ClashView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ClashView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ClashViewAt returns a view of the Clash at b[off:] and the offset after it.
+func ClashViewAt(b []byte, off int) (v ClashView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfNames, 21)
+	return v, next
+}
+
+func (v *ClashView) A() thrift.ListView[thrift.NumbersView[int64]] {
+	return thrift.ViewList(&v.view, v.at[0], thrift.NumbersAt[int64])
+}
+
+func (v *ClashView) B() thrift.ListView[ListI64View] {
+	return thrift.ViewList(&v.view, v.at[1], ListI64ViewAt)
+}
+
+func (v *ClashView) C() thrift.MapView[int32, thrift.ListView[ListI64View]] {
+	return thrift.ViewMap(&v.view, v.at[2], thrift.NumberAt[int32], viewListListI64)
+}
+
+func (v *ClashView) SetA(x [][]int64) {
+	thrift.SetValue(&v.view, v.at[:], 0, thrift.TypeList<<16|1, x, true, appendListListI64)
+}
+
+func (v *ClashView) SetB(x []ListI64) {
+	thrift.SetStructs(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, true)
+}
+
+func (v *ClashView) SetBView(x []ListI64View) {
+	thrift.SetStructs(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, true)
+}
+
+func (v *ClashView) SetC(x map[int32][]ListI64) {
+	thrift.SetValue(&v.view, v.at[:], 2, thrift.TypeMap<<16|3, x, true, appendMapI32ListListI64)
+}
+
+func viewListString(b []byte, off int) (thrift.ListView[string], int) {
+	return thrift.ListAt(b, off, thrift.StringAt)
+}
+
+func viewListListString(b []byte, off int) (thrift.ListView[thrift.ListView[string]], int) {
+	return thrift.ListAt(b, off, viewListString)
+}
+
+func viewListListI64(b []byte, off int) (thrift.ListView[ListI64View], int) {
+	return thrift.ListAt(b, off, ListI64ViewAt)
+}
 
 // StructsOfNames has functions that make the structs of the file; true is for unions.
 var StructsOfNames = []func() (s thrift.CompactStruct, isUnion bool){
@@ -3156,5 +5438,31 @@ var StructsOfNames = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(TableOfNames), false },
 	func() (thrift.CompactStruct, bool) { return new(SSArgs), false },
 	func() (thrift.CompactStruct, bool) { return new(ListI64), false },
+	func() (thrift.CompactStruct, bool) { return new(Getters), false },
+	func() (thrift.CompactStruct, bool) { return new(GettersView), false },
+	func() (thrift.CompactStruct, bool) { return new(GettersViewAt), false },
+	func() (thrift.CompactStruct, bool) { return new(UnionOf), true },
 	func() (thrift.CompactStruct, bool) { return new(Clash), false },
+}
+
+// ListOfViewsNames has functions that make the views of the structs of the file.
+var ListOfViewsNames = []func() thrift.Struct{
+	func() thrift.Struct { return new(UserView) },
+	func() thrift.Struct { return new(User_View) },
+	func() thrift.Struct { return new(NewUserView) },
+	func() thrift.Struct { return new(URLView) },
+	func() thrift.Struct { return new(URL_View) },
+	func() thrift.Struct { return new(ColorRedView) },
+	func() thrift.Struct { return new(OopsView) },
+	func() thrift.Struct { return new(FailedView) },
+	func() thrift.Struct { return new(MessageView) },
+	func() thrift.Struct { return new(ParseColorView) },
+	func() thrift.Struct { return new(TableOfNamesView) },
+	func() thrift.Struct { return new(SSArgsView) },
+	func() thrift.Struct { return new(ListI64View) },
+	func() thrift.Struct { return new(GettersView_) },
+	func() thrift.Struct { return new(GettersViewView) },
+	func() thrift.Struct { return new(GettersViewAtView) },
+	func() thrift.Struct { return new(UnionOfView) },
+	func() thrift.Struct { return new(ClashView) },
 }

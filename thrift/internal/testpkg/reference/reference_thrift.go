@@ -1529,9 +1529,373 @@ var infoMapStringString = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.Siz
 
 var infoSetI32 = thrift.TypeInfo{Wire: thrift.TypeSet, Size: thrift.SizeOfList, Elem: &thrift.InfoI32, New: thrift.NewOf[int32]}
 
+// ViewsOfReference describes the structs of reference.thrift for their views.
+var ViewsOfReference = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// Leaf
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeString<<16 | 2},
+			{Key: thrift.TypeBool<<16 | 3},
+		},
+	},
+	// Pick
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeList<<16 | 2, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+		},
+		Union: true,
+	},
+	// All
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI64<<16 | 1},
+			{Key: thrift.TypeBool<<16 | 2},
+			{Key: thrift.TypeI8<<16 | 3},
+			{Key: thrift.TypeI16<<16 | 4},
+			{Key: thrift.TypeI32<<16 | 5},
+			{Key: thrift.TypeDouble<<16 | 6},
+			{Key: thrift.TypeString<<16 | 7},
+			{Key: thrift.TypeString<<16 | 8},
+			{Key: thrift.TypeI32<<16 | 9},
+			{Key: thrift.TypeList<<16 | 10, Type: &thrift.ViewType{Elem: thrift.TypeI64}},
+			{Key: thrift.TypeSet<<16 | 11, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+			{Key: thrift.TypeMap<<16 | 12, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeI32}},
+			{Key: thrift.TypeStruct<<16 | 13, Type: &thrift.ViewType{Struct: 0}},
+			{Key: thrift.TypeList<<16 | 14, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0}}},
+			{Key: thrift.TypeMap<<16 | 15, Type: &thrift.ViewType{Key: thrift.TypeI32, Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeI32}}},
+			{Key: thrift.TypeList<<16 | 16, Type: &thrift.ViewType{Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeBool}}},
+			{Key: thrift.TypeI32<<16 | 20},
+			{Key: thrift.TypeBool<<16 | 40},
+			{Key: thrift.TypeMap<<16 | 41, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0}}},
+			{Key: thrift.TypeList<<16 | 100, Type: &thrift.ViewType{Elem: thrift.TypeMap, ElemType: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeString}}},
+			{Key: thrift.TypeStruct<<16 | 101, Type: &thrift.ViewType{Struct: 1}},
+			{Key: thrift.TypeList<<16 | 102, Type: &thrift.ViewType{Elem: thrift.TypeDouble}},
+			{Key: thrift.TypeList<<16 | 103, Type: &thrift.ViewType{Elem: thrift.TypeI16}},
+			{Key: thrift.TypeList<<16 | 104, Type: &thrift.ViewType{Elem: thrift.TypeI8}},
+			{Key: thrift.TypeList<<16 | 105, Type: &thrift.ViewType{Elem: thrift.TypeSet, ElemType: &thrift.ViewType{Elem: thrift.TypeI32}}},
+			{Key: thrift.TypeMap<<16 | 106, Type: &thrift.ViewType{Key: thrift.TypeBool, Elem: thrift.TypeBool}},
+		},
+		Required: []uint64{0x1},
+	},
+}}
+
+// LeafView is a view of an encoded Leaf: see thrift.View.
+type LeafView struct {
+	view thrift.View
+	at   [3]uint32
+}
+
+var _ thrift.Struct = (*LeafView)(nil)
+
+// OpenThrift makes v a view of the Leaf that b begins with. The view owns b.
+func (v *LeafView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfReference, 0, (*Leaf)(nil))
+}
+
+// DecodeThrift reads the Leaf that v is a view of.
+func (v *LeafView) DecodeThrift(r *thrift.Reader, to *Leaf) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Leaf at b[off:]. The view owns b.
+func (v *LeafView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfReference, 0)
+}
+
+func (v *LeafView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *LeafView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// LeafViewAt returns a view of the Leaf at b[off:] and the offset after it.
+func LeafViewAt(b []byte, off int) (v LeafView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfReference, 0)
+	return v, next
+}
+
+func (v *LeafView) Number() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[0] != 0, v.view.I32(v.at[0], 0))
+}
+
+func (v *LeafView) Text() string { return v.view.String(v.at[1], "") }
+
+func (v *LeafView) Flag() bool { return v.view.Bool(v.at[2], false) }
+
+func (v *LeafView) SetNumber(x thrift.Opt[int32]) { v.view.SetI32(v.at[:], 0, 1, x.V, x.Set) }
+
+func (v *LeafView) SetText(x string) { v.view.SetString(v.at[:], 1, 2, x, true) }
+
+func (v *LeafView) SetFlag(x bool) { v.view.SetBool(v.at[:], 2, 3, x, true) }
+
+// PickView is a view of an encoded Pick: see thrift.View.
+type PickView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*PickView)(nil)
+
+// OpenThrift makes v a view of the Pick that b begins with. The view owns b.
+func (v *PickView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfReference, 1, (*Pick)(nil))
+}
+
+// DecodeThrift reads the Pick that v is a view of.
+func (v *PickView) DecodeThrift(r *thrift.Reader, to *Pick) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Pick at b[off:]. The view owns b.
+func (v *PickView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfReference, 1)
+}
+
+func (v *PickView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *PickView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// PickViewAt returns a view of the Pick at b[off:] and the offset after it.
+func PickViewAt(b []byte, off int) (v PickView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfReference, 1)
+	return v, next
+}
+
+func (v *PickView) A() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[0] != 0, v.view.I32(v.at[0], 0))
+}
+
+func (v *PickView) B() thrift.ListView[string] {
+	return thrift.ViewList(&v.view, v.at[1], thrift.StringAt)
+}
+
+func (v *PickView) SetA(x thrift.Opt[int32]) { v.view.SetI32(v.at[:], 0, 1, x.V, x.Set) }
+
+func (v *PickView) SetB(x []string) {
+	thrift.SetStrings(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, x != nil)
+}
+
+// AllView is a view of an encoded All: see thrift.View.
+type AllView struct {
+	view thrift.View
+	at   [26]uint32
+}
+
+var _ thrift.Struct = (*AllView)(nil)
+
+// OpenThrift makes v a view of the All that b begins with. The view owns b.
+func (v *AllView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfReference, 2, (*All)(nil))
+}
+
+// DecodeThrift reads the All that v is a view of.
+func (v *AllView) DecodeThrift(r *thrift.Reader, to *All) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the All at b[off:]. The view owns b.
+func (v *AllView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfReference, 2)
+}
+
+func (v *AllView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *AllView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// AllViewAt returns a view of the All at b[off:] and the offset after it.
+func AllViewAt(b []byte, off int) (v AllView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfReference, 2)
+	return v, next
+}
+
+func (v *AllView) ID() int64 { return v.view.I64(v.at[0], 0) }
+
+func (v *AllView) B() bool { return v.view.Bool(v.at[1], false) }
+
+func (v *AllView) C() int8 { return v.view.I8(v.at[2], 0) }
+
+func (v *AllView) D() int16 { return v.view.I16(v.at[3], 0) }
+
+func (v *AllView) E() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[4] != 0, v.view.I32(v.at[4], 0))
+}
+
+func (v *AllView) F() float64 { return v.view.Double(v.at[5], 0) }
+
+func (v *AllView) G() string { return v.view.String(v.at[6], "") }
+
+func (v *AllView) H() []byte { return v.view.Binary(v.at[7], nil) }
+
+func (v *AllView) S() Status { return Status(v.view.I32(v.at[8], 0)) }
+
+func (v *AllView) Longs() thrift.NumbersView[int64] {
+	return thrift.ViewNumbers[int64](&v.view, v.at[9])
+}
+
+func (v *AllView) Tags() thrift.ListView[string] {
+	return thrift.ViewList(&v.view, v.at[10], thrift.StringAt)
+}
+
+func (v *AllView) Counts() thrift.MapView[string, int32] {
+	return thrift.ViewMap(&v.view, v.at[11], thrift.StringAt, thrift.NumberAt[int32])
+}
+
+func (v *AllView) Leaf() (w LeafView, ok bool) {
+	ok = v.view.Struct(v.at[12], &w.view, w.at[:], &ViewsOfReference, 0)
+	return w, ok
+}
+
+func (v *AllView) Leaves() thrift.ListView[LeafView] {
+	return thrift.ViewList(&v.view, v.at[13], LeafViewAt)
+}
+
+func (v *AllView) States() thrift.MapView[int32, thrift.NumbersView[Status]] {
+	return thrift.ViewMap(&v.view, v.at[14], thrift.NumberAt[int32], thrift.NumbersAt[Status])
+}
+
+func (v *AllView) Bools() thrift.ListView[thrift.NumbersView[bool]] {
+	return thrift.ViewList(&v.view, v.at[15], thrift.NumbersAt[bool])
+}
+
+func (v *AllView) Late() int32 { return v.view.I32(v.at[16], 0) }
+
+func (v *AllView) Flag() thrift.Opt[bool] {
+	return thrift.OptIf(v.at[17] != 0, v.view.Bool(v.at[17], false))
+}
+
+func (v *AllView) ByName() thrift.MapView[string, LeafView] {
+	return thrift.ViewMap(&v.view, v.at[18], thrift.StringAt, LeafViewAt)
+}
+
+func (v *AllView) Maps() thrift.ListView[thrift.MapView[string, string]] {
+	return thrift.ViewList(&v.view, v.at[19], viewMapStringString)
+}
+
+func (v *AllView) Pick() (w PickView, ok bool) {
+	ok = v.view.Struct(v.at[20], &w.view, w.at[:], &ViewsOfReference, 1)
+	return w, ok
+}
+
+func (v *AllView) Doubles() thrift.NumbersView[float64] {
+	return thrift.ViewNumbers[float64](&v.view, v.at[21])
+}
+
+func (v *AllView) Shorts() thrift.NumbersView[int16] {
+	return thrift.ViewNumbers[int16](&v.view, v.at[22])
+}
+
+func (v *AllView) Bytes() thrift.NumbersView[int8] {
+	return thrift.ViewNumbers[int8](&v.view, v.at[23])
+}
+
+func (v *AllView) Sets() thrift.ListView[thrift.NumbersView[int32]] {
+	return thrift.ViewList(&v.view, v.at[24], thrift.NumbersAt[int32])
+}
+
+func (v *AllView) Flags() thrift.MapView[bool, bool] {
+	return thrift.ViewMap(&v.view, v.at[25], thrift.NumberAt[bool], thrift.NumberAt[bool])
+}
+
+func (v *AllView) SetID(x int64) { v.view.SetI64(v.at[:], 0, 1, x, true) }
+
+func (v *AllView) SetB(x bool) { v.view.SetBool(v.at[:], 1, 2, x, true) }
+
+func (v *AllView) SetC(x int8) { v.view.SetI8(v.at[:], 2, 3, x, true) }
+
+func (v *AllView) SetD(x int16) { v.view.SetI16(v.at[:], 3, 4, x, true) }
+
+func (v *AllView) SetE(x thrift.Opt[int32]) { v.view.SetI32(v.at[:], 4, 5, x.V, x.Set) }
+
+func (v *AllView) SetF(x float64) { v.view.SetDouble(v.at[:], 5, 6, x, true) }
+
+func (v *AllView) SetG(x string) { v.view.SetString(v.at[:], 6, 7, x, true) }
+
+func (v *AllView) SetH(x []byte) { v.view.SetBinary(v.at[:], 7, 8, x, true) }
+
+func (v *AllView) SetS(x Status) { v.view.SetI32(v.at[:], 8, 9, int32(x), true) }
+
+func (v *AllView) SetLongs(x []int64) {
+	thrift.SetNumbers(&v.view, v.at[:], 9, thrift.TypeList<<16|10, thrift.TypeI64, x, true)
+}
+
+func (v *AllView) SetTags(x []string) {
+	thrift.SetStrings(&v.view, v.at[:], 10, thrift.TypeSet<<16|11, x, true)
+}
+
+func (v *AllView) SetCounts(x map[string]int32) {
+	thrift.SetValue(&v.view, v.at[:], 11, thrift.TypeMap<<16|12, x, true, appendMapStringI32)
+}
+
+func (v *AllView) SetLeaf(x *Leaf) { v.view.SetStruct(v.at[:], 12, 13, x, x != nil) }
+
+func (v *AllView) SetLeafView(x *LeafView) { v.view.SetStruct(v.at[:], 12, 13, x, x != nil) }
+
+func (v *AllView) SetLeaves(x []Leaf) {
+	thrift.SetStructs(&v.view, v.at[:], 13, thrift.TypeList<<16|14, x, true)
+}
+
+func (v *AllView) SetLeavesView(x []LeafView) {
+	thrift.SetStructs(&v.view, v.at[:], 13, thrift.TypeList<<16|14, x, true)
+}
+
+func (v *AllView) SetStates(x map[int32][]Status) {
+	thrift.SetValue(&v.view, v.at[:], 14, thrift.TypeMap<<16|15, x, true, appendMapI32ListStatus)
+}
+
+func (v *AllView) SetBools(x [][]bool) {
+	thrift.SetValue(&v.view, v.at[:], 15, thrift.TypeList<<16|16, x, true, appendListListBool)
+}
+
+func (v *AllView) SetLate(x int32) { v.view.SetI32(v.at[:], 16, 20, x, true) }
+
+func (v *AllView) SetFlag(x thrift.Opt[bool]) { v.view.SetBool(v.at[:], 17, 40, x.V, x.Set) }
+
+func (v *AllView) SetByName(x map[string]Leaf) {
+	thrift.SetValue(&v.view, v.at[:], 18, thrift.TypeMap<<16|41, x, true, appendMapStringLeaf)
+}
+
+func (v *AllView) SetMaps(x []map[string]string) {
+	thrift.SetValue(&v.view, v.at[:], 19, thrift.TypeList<<16|100, x, true, appendListMapStringString)
+}
+
+func (v *AllView) SetPick(x *Pick) { v.view.SetStruct(v.at[:], 20, 101, x, x != nil) }
+
+func (v *AllView) SetPickView(x *PickView) { v.view.SetStruct(v.at[:], 20, 101, x, x != nil) }
+
+func (v *AllView) SetDoubles(x []float64) {
+	thrift.SetNumbers(&v.view, v.at[:], 21, thrift.TypeList<<16|102, thrift.TypeDouble, x, true)
+}
+
+func (v *AllView) SetShorts(x []int16) {
+	thrift.SetNumbers(&v.view, v.at[:], 22, thrift.TypeList<<16|103, thrift.TypeI16, x, true)
+}
+
+func (v *AllView) SetBytes(x []int8) {
+	thrift.SetNumbers(&v.view, v.at[:], 23, thrift.TypeList<<16|104, thrift.TypeI8, x, true)
+}
+
+func (v *AllView) SetSets(x [][]int32) {
+	thrift.SetValue(&v.view, v.at[:], 24, thrift.TypeList<<16|105, x, true, appendListSetI32)
+}
+
+func (v *AllView) SetFlags(x map[bool]bool) {
+	thrift.SetValue(&v.view, v.at[:], 25, thrift.TypeMap<<16|106, x, true, appendMapBoolBool)
+}
+
+func viewMapStringString(b []byte, off int) (thrift.MapView[string, string], int) {
+	return thrift.MapAt(b, off, thrift.StringAt, thrift.StringAt)
+}
+
 // StructsOfReference has functions that make the structs of the file; true is for unions.
 var StructsOfReference = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Leaf), false },
 	func() (thrift.CompactStruct, bool) { return new(Pick), true },
 	func() (thrift.CompactStruct, bool) { return new(All), false },
+}
+
+// ListOfViewsReference has functions that make the views of the structs of the file.
+var ListOfViewsReference = []func() thrift.Struct{
+	func() thrift.Struct { return new(LeafView) },
+	func() thrift.Struct { return new(PickView) },
+	func() thrift.Struct { return new(AllView) },
 }

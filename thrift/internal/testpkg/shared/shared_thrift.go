@@ -258,7 +258,65 @@ var TableOfShared = thrift.Table{Structs: []thrift.StructInfo{
 	},
 }}
 
+// ViewsOfShared describes the structs of shared.thrift for their views.
+var ViewsOfShared = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// Point
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeDouble<<16 | 1},
+			{Key: thrift.TypeDouble<<16 | 2},
+		},
+		Required: []uint64{0x3},
+	},
+}}
+
+// PointView is a view of an encoded Point: see thrift.View.
+type PointView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*PointView)(nil)
+
+// OpenThrift makes v a view of the Point that b begins with. The view owns b.
+func (v *PointView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShared, 0, (*Point)(nil))
+}
+
+// DecodeThrift reads the Point that v is a view of.
+func (v *PointView) DecodeThrift(r *thrift.Reader, to *Point) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Point at b[off:]. The view owns b.
+func (v *PointView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShared, 0)
+}
+
+func (v *PointView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *PointView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// PointViewAt returns a view of the Point at b[off:] and the offset after it.
+func PointViewAt(b []byte, off int) (v PointView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShared, 0)
+	return v, next
+}
+
+func (v *PointView) X() float64 { return v.view.Double(v.at[0], 0) }
+
+func (v *PointView) Y() float64 { return v.view.Double(v.at[1], 0) }
+
+func (v *PointView) SetX(x float64) { v.view.SetDouble(v.at[:], 0, 1, x, true) }
+
+func (v *PointView) SetY(x float64) { v.view.SetDouble(v.at[:], 1, 2, x, true) }
+
 // StructsOfShared has functions that make the structs of the file; true is for unions.
 var StructsOfShared = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Point), false },
+}
+
+// ListOfViewsShared has functions that make the views of the structs of the file.
+var ListOfViewsShared = []func() thrift.Struct{
+	func() thrift.Struct { return new(PointView) },
 }

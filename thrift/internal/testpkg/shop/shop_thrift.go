@@ -2907,6 +2907,871 @@ var infoListOrder = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfLi
 
 var infoLine = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 0}
 
+// ViewsOfShop describes the structs of shop.thrift for their views.
+var ViewsOfShop = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// Line
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeString<<16 | 1},
+			{Key: thrift.TypeI32<<16 | 2},
+			{Key: thrift.TypeDouble<<16 | 3},
+		},
+		Required: []uint64{0x1},
+	},
+	// Order
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI64<<16 | 1},
+			{Key: thrift.TypeBool<<16 | 2},
+			{Key: thrift.TypeI8<<16 | 3},
+			{Key: thrift.TypeI16<<16 | 4},
+			{Key: thrift.TypeI32<<16 | 5},
+			{Key: thrift.TypeDouble<<16 | 6},
+			{Key: thrift.TypeUUID<<16 | 7},
+			{Key: thrift.TypeString<<16 | 8},
+			{Key: thrift.TypeString<<16 | 9},
+			{Key: thrift.TypeI32<<16 | 10},
+			{Key: thrift.TypeList<<16 | 11, Type: &thrift.ViewType{Elem: thrift.TypeI64}},
+			{Key: thrift.TypeSet<<16 | 12, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+			{Key: thrift.TypeMap<<16 | 13, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeString}},
+			{Key: thrift.TypeStruct<<16 | 14, Type: &thrift.ViewType{Struct: 1}},
+			{Key: thrift.TypeList<<16 | 15, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0}}},
+			{Key: thrift.TypeStruct<<16 | 16, Type: &thrift.ViewType{Struct: 0, Table: &shared.ViewsOfShared}},
+			{Key: thrift.TypeMap<<16 | 40, Type: &thrift.ViewType{Key: thrift.TypeI32, Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeI32}}},
+		},
+		Required: []uint64{0x1},
+	},
+	// Query
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI64<<16 | 1},
+			{Key: thrift.TypeString<<16 | 2},
+			{Key: thrift.TypeList<<16 | 3, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+			{Key: thrift.TypeStruct<<16 | 4, Type: &thrift.ViewType{Struct: 0, Table: &shared.ViewsOfShared}},
+			{Key: thrift.TypeMap<<16 | 5, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeI32}},
+			{Key: thrift.TypeBool<<16 | 6},
+		},
+		Union: true,
+	},
+	// NotFound
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI64<<16 | 1},
+			{Key: thrift.TypeString<<16 | 2},
+		},
+		Required: []uint64{0x1},
+	},
+	// Closed
+	{},
+	// BasePingArgs
+	{},
+	// BasePingResult
+	{},
+	// OrdersFindArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 2}},
+			{Key: thrift.TypeI32<<16 | 2},
+		},
+	},
+	// OrdersFindResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct << 16, Type: &thrift.ViewType{Struct: 1}},
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 3}},
+			{Key: thrift.TypeStruct<<16 | 2, Type: &thrift.ViewType{Struct: 4}},
+		},
+	},
+	// OrdersForgetArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI64<<16 | 1},
+		},
+	},
+	// OrdersAllArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeSet<<16 | 1, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+		},
+	},
+	// OrdersAllResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeList << 16, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 1}}},
+		},
+	},
+	// OrdersHasArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI64<<16 | 1},
+		},
+		Required: []uint64{0x1},
+	},
+	// OrdersHasResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeBool << 16},
+		},
+	},
+}}
+
+// LineView is a view of an encoded Line: see thrift.View.
+type LineView struct {
+	view thrift.View
+	at   [3]uint32
+}
+
+var _ thrift.Struct = (*LineView)(nil)
+
+// OpenThrift makes v a view of the Line that b begins with. The view owns b.
+func (v *LineView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 0, (*Line)(nil))
+}
+
+// DecodeThrift reads the Line that v is a view of.
+func (v *LineView) DecodeThrift(r *thrift.Reader, to *Line) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Line at b[off:]. The view owns b.
+func (v *LineView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 0)
+}
+
+func (v *LineView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *LineView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// LineViewAt returns a view of the Line at b[off:] and the offset after it.
+func LineViewAt(b []byte, off int) (v LineView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 0)
+	return v, next
+}
+
+func (v *LineView) Sku() string { return v.view.String(v.at[0], "") }
+
+func (v *LineView) Quantity() int32 { return v.view.I32(v.at[1], 1) }
+
+func (v *LineView) Price() thrift.Opt[float64] {
+	return thrift.OptIf(v.at[2] != 0, v.view.Double(v.at[2], 0))
+}
+
+func (v *LineView) SetSku(x string) { v.view.SetString(v.at[:], 0, 1, x, true) }
+
+func (v *LineView) SetQuantity(x int32) { v.view.SetI32(v.at[:], 1, 2, x, true) }
+
+func (v *LineView) SetPrice(x thrift.Opt[float64]) {
+	v.view.SetDouble(v.at[:], 2, 3, x.V, x.Set)
+}
+
+// OrderView is a view of an encoded Order: see thrift.View.
+type OrderView struct {
+	view thrift.View
+	at   [17]uint32
+}
+
+var _ thrift.Struct = (*OrderView)(nil)
+
+// OpenThrift makes v a view of the Order that b begins with. The view owns b.
+func (v *OrderView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 1, (*Order)(nil))
+}
+
+// DecodeThrift reads the Order that v is a view of.
+func (v *OrderView) DecodeThrift(r *thrift.Reader, to *Order) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Order at b[off:]. The view owns b.
+func (v *OrderView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 1)
+}
+
+func (v *OrderView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OrderView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OrderViewAt returns a view of the Order at b[off:] and the offset after it.
+func OrderViewAt(b []byte, off int) (v OrderView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 1)
+	return v, next
+}
+
+func (v *OrderView) ID() OrderID { return v.view.I64(v.at[0], 0) }
+
+func (v *OrderView) Paid() bool { return v.view.Bool(v.at[1], false) }
+
+func (v *OrderView) Small() int8 { return v.view.I8(v.at[2], 0) }
+
+func (v *OrderView) Medium() int16 { return v.view.I16(v.at[3], 0) }
+
+func (v *OrderView) Quantity() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[4] != 0, v.view.I32(v.at[4], 0))
+}
+
+func (v *OrderView) Price() thrift.Opt[float64] {
+	return thrift.OptIf(v.at[5] != 0, v.view.Double(v.at[5], 0))
+}
+
+func (v *OrderView) Key() thrift.UUID { return v.view.UUID(v.at[6], thrift.UUID{}) }
+
+func (v *OrderView) Name() thrift.Opt[string] {
+	return thrift.OptIf(v.at[7] != 0, v.view.String(v.at[7], ""))
+}
+
+func (v *OrderView) Payload() []byte { return v.view.Binary(v.at[8], nil) }
+
+func (v *OrderView) Status() thrift.Opt[Status] {
+	return thrift.OptIf(v.at[9] != 0, Status(v.view.I32(v.at[9], 0)))
+}
+
+func (v *OrderView) Codes() thrift.NumbersView[int64] {
+	return thrift.ViewNumbers[int64](&v.view, v.at[10])
+}
+
+func (v *OrderView) Tags() thrift.ListView[string] {
+	return thrift.ViewList(&v.view, v.at[11], thrift.StringAt)
+}
+
+func (v *OrderView) Attrs() thrift.MapView[string, string] {
+	return thrift.ViewMap(&v.view, v.at[12], thrift.StringAt, thrift.StringAt)
+}
+
+func (v *OrderView) Parent() (w OrderView, ok bool) {
+	ok = v.view.Struct(v.at[13], &w.view, w.at[:], &ViewsOfShop, 1)
+	return w, ok
+}
+
+func (v *OrderView) Lines() thrift.ListView[LineView] {
+	return thrift.ViewList(&v.view, v.at[14], LineViewAt)
+}
+
+func (v *OrderView) Place() (w shared.PointView, ok bool) {
+	return thrift.ViewNested(&v.view, v.at[15], shared.PointViewAt)
+}
+
+func (v *OrderView) States() thrift.MapView[int32, thrift.NumbersView[Status]] {
+	return thrift.ViewMap(&v.view, v.at[16], thrift.NumberAt[int32], thrift.NumbersAt[Status])
+}
+
+func (v *OrderView) SetID(x OrderID) { v.view.SetI64(v.at[:], 0, 1, x, true) }
+
+func (v *OrderView) SetPaid(x bool) { v.view.SetBool(v.at[:], 1, 2, x, true) }
+
+func (v *OrderView) SetSmall(x int8) { v.view.SetI8(v.at[:], 2, 3, x, true) }
+
+func (v *OrderView) SetMedium(x int16) { v.view.SetI16(v.at[:], 3, 4, x, true) }
+
+func (v *OrderView) SetQuantity(x thrift.Opt[int32]) {
+	v.view.SetI32(v.at[:], 4, 5, x.V, x.Set)
+}
+
+func (v *OrderView) SetPrice(x thrift.Opt[float64]) {
+	v.view.SetDouble(v.at[:], 5, 6, x.V, x.Set)
+}
+
+func (v *OrderView) SetKey(x thrift.UUID) { v.view.SetUUID(v.at[:], 6, 7, x, true) }
+
+func (v *OrderView) SetName(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 7, 8, x.V, x.Set)
+}
+
+func (v *OrderView) SetPayload(x []byte) { v.view.SetBinary(v.at[:], 8, 9, x, x != nil) }
+
+func (v *OrderView) SetStatus(x thrift.Opt[Status]) {
+	v.view.SetI32(v.at[:], 9, 10, int32(x.V), x.Set)
+}
+
+func (v *OrderView) SetCodes(x []int64) {
+	thrift.SetNumbers(&v.view, v.at[:], 10, thrift.TypeList<<16|11, thrift.TypeI64, x, true)
+}
+
+func (v *OrderView) SetTags(x []string) {
+	thrift.SetStrings(&v.view, v.at[:], 11, thrift.TypeSet<<16|12, x, true)
+}
+
+func (v *OrderView) SetAttrs(x map[string]string) {
+	thrift.SetStringMap(&v.view, v.at[:], 12, thrift.TypeMap<<16|13, x, true)
+}
+
+func (v *OrderView) SetParent(x *Order) { v.view.SetStruct(v.at[:], 13, 14, x, x != nil) }
+
+func (v *OrderView) SetParentView(x *OrderView) {
+	v.view.SetStruct(v.at[:], 13, 14, x, x != nil)
+}
+
+func (v *OrderView) SetLines(x []Line) {
+	thrift.SetStructs(&v.view, v.at[:], 14, thrift.TypeList<<16|15, x, true)
+}
+
+func (v *OrderView) SetLinesView(x []LineView) {
+	thrift.SetStructs(&v.view, v.at[:], 14, thrift.TypeList<<16|15, x, true)
+}
+
+func (v *OrderView) SetPlace(x *shared.Point) {
+	v.view.SetStruct(v.at[:], 15, 16, x, x != nil)
+}
+
+func (v *OrderView) SetPlaceView(x *shared.PointView) {
+	v.view.SetStruct(v.at[:], 15, 16, x, x != nil)
+}
+
+func (v *OrderView) SetStates(x map[int32][]Status) {
+	thrift.SetValue(&v.view, v.at[:], 16, thrift.TypeMap<<16|40, x, true, appendMapI32ListStatus)
+}
+
+// QueryView is a view of an encoded Query: see thrift.View.
+type QueryView struct {
+	view thrift.View
+	at   [6]uint32
+}
+
+var _ thrift.Struct = (*QueryView)(nil)
+
+// OpenThrift makes v a view of the Query that b begins with. The view owns b.
+func (v *QueryView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 2, (*Query)(nil))
+}
+
+// DecodeThrift reads the Query that v is a view of.
+func (v *QueryView) DecodeThrift(r *thrift.Reader, to *Query) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Query at b[off:]. The view owns b.
+func (v *QueryView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 2)
+}
+
+func (v *QueryView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *QueryView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// QueryViewAt returns a view of the Query at b[off:] and the offset after it.
+func QueryViewAt(b []byte, off int) (v QueryView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 2)
+	return v, next
+}
+
+func (v *QueryView) ID() thrift.Opt[OrderID] {
+	return thrift.OptIf(v.at[0] != 0, v.view.I64(v.at[0], 0))
+}
+
+func (v *QueryView) Text() thrift.Opt[string] {
+	return thrift.OptIf(v.at[1] != 0, v.view.String(v.at[1], ""))
+}
+
+func (v *QueryView) AnyOf() thrift.NumbersView[Status] {
+	return thrift.ViewNumbers[Status](&v.view, v.at[2])
+}
+
+func (v *QueryView) Near() (w shared.PointView, ok bool) {
+	return thrift.ViewNested(&v.view, v.at[3], shared.PointViewAt)
+}
+
+func (v *QueryView) Weights() thrift.MapView[string, int32] {
+	return thrift.ViewMap(&v.view, v.at[4], thrift.StringAt, thrift.NumberAt[int32])
+}
+
+func (v *QueryView) Everything() thrift.Opt[bool] {
+	return thrift.OptIf(v.at[5] != 0, v.view.Bool(v.at[5], false))
+}
+
+func (v *QueryView) SetID(x thrift.Opt[OrderID]) { v.view.SetI64(v.at[:], 0, 1, x.V, x.Set) }
+
+func (v *QueryView) SetText(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 1, 2, x.V, x.Set)
+}
+
+func (v *QueryView) SetAnyOf(x []Status) {
+	thrift.SetNumbers(&v.view, v.at[:], 2, thrift.TypeList<<16|3, thrift.TypeI32, x, x != nil)
+}
+
+func (v *QueryView) SetNear(x *shared.Point) { v.view.SetStruct(v.at[:], 3, 4, x, x != nil) }
+
+func (v *QueryView) SetNearView(x *shared.PointView) {
+	v.view.SetStruct(v.at[:], 3, 4, x, x != nil)
+}
+
+func (v *QueryView) SetWeights(x map[string]int32) {
+	thrift.SetValue(&v.view, v.at[:], 4, thrift.TypeMap<<16|5, x, x != nil, appendMapStringI32)
+}
+
+func (v *QueryView) SetEverything(x thrift.Opt[bool]) {
+	v.view.SetBool(v.at[:], 5, 6, x.V, x.Set)
+}
+
+// NotFoundView is a view of an encoded NotFound: see thrift.View.
+type NotFoundView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*NotFoundView)(nil)
+
+// OpenThrift makes v a view of the NotFound that b begins with. The view owns b.
+func (v *NotFoundView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 3, (*NotFound)(nil))
+}
+
+// DecodeThrift reads the NotFound that v is a view of.
+func (v *NotFoundView) DecodeThrift(r *thrift.Reader, to *NotFound) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the NotFound at b[off:]. The view owns b.
+func (v *NotFoundView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 3)
+}
+
+func (v *NotFoundView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *NotFoundView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// NotFoundViewAt returns a view of the NotFound at b[off:] and the offset after it.
+func NotFoundViewAt(b []byte, off int) (v NotFoundView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 3)
+	return v, next
+}
+
+func (v *NotFoundView) ID() OrderID { return v.view.I64(v.at[0], 0) }
+
+func (v *NotFoundView) Message() string { return v.view.String(v.at[1], "") }
+
+func (v *NotFoundView) SetID(x OrderID) { v.view.SetI64(v.at[:], 0, 1, x, true) }
+
+func (v *NotFoundView) SetMessage(x string) { v.view.SetString(v.at[:], 1, 2, x, true) }
+
+// ClosedView is a view of an encoded Closed: see thrift.View.
+type ClosedView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*ClosedView)(nil)
+
+// OpenThrift makes v a view of the Closed that b begins with. The view owns b.
+func (v *ClosedView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 4, (*Closed)(nil))
+}
+
+// DecodeThrift reads the Closed that v is a view of.
+func (v *ClosedView) DecodeThrift(r *thrift.Reader, to *Closed) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Closed at b[off:]. The view owns b.
+func (v *ClosedView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 4)
+}
+
+func (v *ClosedView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ClosedView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ClosedViewAt returns a view of the Closed at b[off:] and the offset after it.
+func ClosedViewAt(b []byte, off int) (v ClosedView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 4)
+	return v, next
+}
+
+// BasePingArgsView is a view of an encoded BasePingArgs: see thrift.View.
+type BasePingArgsView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*BasePingArgsView)(nil)
+
+// OpenThrift makes v a view of the BasePingArgs that b begins with. The view owns b.
+func (v *BasePingArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 5, (*BasePingArgs)(nil))
+}
+
+// DecodeThrift reads the BasePingArgs that v is a view of.
+func (v *BasePingArgsView) DecodeThrift(r *thrift.Reader, to *BasePingArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the BasePingArgs at b[off:]. The view owns b.
+func (v *BasePingArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 5)
+}
+
+func (v *BasePingArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *BasePingArgsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// BasePingArgsViewAt returns a view of the BasePingArgs at b[off:] and the offset after it.
+func BasePingArgsViewAt(b []byte, off int) (v BasePingArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 5)
+	return v, next
+}
+
+// BasePingResultView is a view of an encoded BasePingResult: see thrift.View.
+type BasePingResultView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*BasePingResultView)(nil)
+
+// OpenThrift makes v a view of the BasePingResult that b begins with. The view owns b.
+func (v *BasePingResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 6, (*BasePingResult)(nil))
+}
+
+// DecodeThrift reads the BasePingResult that v is a view of.
+func (v *BasePingResultView) DecodeThrift(r *thrift.Reader, to *BasePingResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the BasePingResult at b[off:]. The view owns b.
+func (v *BasePingResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 6)
+}
+
+func (v *BasePingResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *BasePingResultView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// BasePingResultViewAt returns a view of the BasePingResult at b[off:] and the offset after it.
+func BasePingResultViewAt(b []byte, off int) (v BasePingResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 6)
+	return v, next
+}
+
+// OrdersFindArgsView is a view of an encoded OrdersFindArgs: see thrift.View.
+type OrdersFindArgsView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*OrdersFindArgsView)(nil)
+
+// OpenThrift makes v a view of the OrdersFindArgs that b begins with. The view owns b.
+func (v *OrdersFindArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 7, (*OrdersFindArgs)(nil))
+}
+
+// DecodeThrift reads the OrdersFindArgs that v is a view of.
+func (v *OrdersFindArgsView) DecodeThrift(r *thrift.Reader, to *OrdersFindArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the OrdersFindArgs at b[off:]. The view owns b.
+func (v *OrdersFindArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 7)
+}
+
+func (v *OrdersFindArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OrdersFindArgsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OrdersFindArgsViewAt returns a view of the OrdersFindArgs at b[off:] and the offset after it.
+func OrdersFindArgsViewAt(b []byte, off int) (v OrdersFindArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 7)
+	return v, next
+}
+
+func (v *OrdersFindArgsView) Query() (w QueryView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfShop, 2)
+	return w, ok
+}
+
+func (v *OrdersFindArgsView) Limit() int32 { return v.view.I32(v.at[1], 10) }
+
+func (v *OrdersFindArgsView) SetQuery(x *Query) {
+	v.view.SetStruct(v.at[:], 0, 1, x, x != nil)
+}
+
+func (v *OrdersFindArgsView) SetQueryView(x *QueryView) {
+	v.view.SetStruct(v.at[:], 0, 1, x, x != nil)
+}
+
+func (v *OrdersFindArgsView) SetLimit(x int32) { v.view.SetI32(v.at[:], 1, 2, x, true) }
+
+// OrdersFindResultView is a view of an encoded OrdersFindResult: see thrift.View.
+type OrdersFindResultView struct {
+	view thrift.View
+	at   [3]uint32
+}
+
+var _ thrift.Struct = (*OrdersFindResultView)(nil)
+
+// OpenThrift makes v a view of the OrdersFindResult that b begins with. The view owns b.
+func (v *OrdersFindResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 8, (*OrdersFindResult)(nil))
+}
+
+// DecodeThrift reads the OrdersFindResult that v is a view of.
+func (v *OrdersFindResultView) DecodeThrift(r *thrift.Reader, to *OrdersFindResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the OrdersFindResult at b[off:]. The view owns b.
+func (v *OrdersFindResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 8)
+}
+
+func (v *OrdersFindResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OrdersFindResultView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// OrdersFindResultViewAt returns a view of the OrdersFindResult at b[off:] and the offset after it.
+func OrdersFindResultViewAt(b []byte, off int) (v OrdersFindResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 8)
+	return v, next
+}
+
+func (v *OrdersFindResultView) Success() (w OrderView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfShop, 1)
+	return w, ok
+}
+
+func (v *OrdersFindResultView) Missing() (w NotFoundView, ok bool) {
+	ok = v.view.Struct(v.at[1], &w.view, w.at[:], &ViewsOfShop, 3)
+	return w, ok
+}
+
+func (v *OrdersFindResultView) Closed() (w ClosedView, ok bool) {
+	ok = v.view.Struct(v.at[2], &w.view, w.at[:], &ViewsOfShop, 4)
+	return w, ok
+}
+
+func (v *OrdersFindResultView) SetSuccess(x *Order) {
+	v.view.SetStruct(v.at[:], 0, 0, x, x != nil)
+}
+
+func (v *OrdersFindResultView) SetSuccessView(x *OrderView) {
+	v.view.SetStruct(v.at[:], 0, 0, x, x != nil)
+}
+
+func (v *OrdersFindResultView) SetMissing(x *NotFound) {
+	v.view.SetStruct(v.at[:], 1, 1, x, x != nil)
+}
+
+func (v *OrdersFindResultView) SetMissingView(x *NotFoundView) {
+	v.view.SetStruct(v.at[:], 1, 1, x, x != nil)
+}
+
+func (v *OrdersFindResultView) SetClosed(x *Closed) {
+	v.view.SetStruct(v.at[:], 2, 2, x, x != nil)
+}
+
+func (v *OrdersFindResultView) SetClosedView(x *ClosedView) {
+	v.view.SetStruct(v.at[:], 2, 2, x, x != nil)
+}
+
+// OrdersForgetArgsView is a view of an encoded OrdersForgetArgs: see thrift.View.
+type OrdersForgetArgsView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*OrdersForgetArgsView)(nil)
+
+// OpenThrift makes v a view of the OrdersForgetArgs that b begins with. The view owns b.
+func (v *OrdersForgetArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 9, (*OrdersForgetArgs)(nil))
+}
+
+// DecodeThrift reads the OrdersForgetArgs that v is a view of.
+func (v *OrdersForgetArgsView) DecodeThrift(r *thrift.Reader, to *OrdersForgetArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the OrdersForgetArgs at b[off:]. The view owns b.
+func (v *OrdersForgetArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 9)
+}
+
+func (v *OrdersForgetArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OrdersForgetArgsView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// OrdersForgetArgsViewAt returns a view of the OrdersForgetArgs at b[off:] and the offset after it.
+func OrdersForgetArgsViewAt(b []byte, off int) (v OrdersForgetArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 9)
+	return v, next
+}
+
+func (v *OrdersForgetArgsView) ID() OrderID { return v.view.I64(v.at[0], 0) }
+
+func (v *OrdersForgetArgsView) SetID(x OrderID) { v.view.SetI64(v.at[:], 0, 1, x, true) }
+
+// OrdersAllArgsView is a view of an encoded OrdersAllArgs: see thrift.View.
+type OrdersAllArgsView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*OrdersAllArgsView)(nil)
+
+// OpenThrift makes v a view of the OrdersAllArgs that b begins with. The view owns b.
+func (v *OrdersAllArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 10, (*OrdersAllArgs)(nil))
+}
+
+// DecodeThrift reads the OrdersAllArgs that v is a view of.
+func (v *OrdersAllArgsView) DecodeThrift(r *thrift.Reader, to *OrdersAllArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the OrdersAllArgs at b[off:]. The view owns b.
+func (v *OrdersAllArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 10)
+}
+
+func (v *OrdersAllArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OrdersAllArgsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OrdersAllArgsViewAt returns a view of the OrdersAllArgs at b[off:] and the offset after it.
+func OrdersAllArgsViewAt(b []byte, off int) (v OrdersAllArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 10)
+	return v, next
+}
+
+func (v *OrdersAllArgsView) States() thrift.NumbersView[Status] {
+	return thrift.ViewNumbers[Status](&v.view, v.at[0])
+}
+
+func (v *OrdersAllArgsView) SetStates(x []Status) {
+	thrift.SetNumbers(&v.view, v.at[:], 0, thrift.TypeSet<<16|1, thrift.TypeI32, x, true)
+}
+
+// OrdersAllResultView is a view of an encoded OrdersAllResult: see thrift.View.
+type OrdersAllResultView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*OrdersAllResultView)(nil)
+
+// OpenThrift makes v a view of the OrdersAllResult that b begins with. The view owns b.
+func (v *OrdersAllResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 11, (*OrdersAllResult)(nil))
+}
+
+// DecodeThrift reads the OrdersAllResult that v is a view of.
+func (v *OrdersAllResultView) DecodeThrift(r *thrift.Reader, to *OrdersAllResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the OrdersAllResult at b[off:]. The view owns b.
+func (v *OrdersAllResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 11)
+}
+
+func (v *OrdersAllResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OrdersAllResultView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// OrdersAllResultViewAt returns a view of the OrdersAllResult at b[off:] and the offset after it.
+func OrdersAllResultViewAt(b []byte, off int) (v OrdersAllResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 11)
+	return v, next
+}
+
+func (v *OrdersAllResultView) Success() thrift.ListView[OrderView] {
+	return thrift.ViewList(&v.view, v.at[0], OrderViewAt)
+}
+
+func (v *OrdersAllResultView) SetSuccess(x []Order) {
+	thrift.SetStructs(&v.view, v.at[:], 0, thrift.TypeList<<16, x, x != nil)
+}
+
+func (v *OrdersAllResultView) SetSuccessView(x []OrderView) {
+	thrift.SetStructs(&v.view, v.at[:], 0, thrift.TypeList<<16, x, x != nil)
+}
+
+// OrdersHasArgsView is a view of an encoded OrdersHasArgs: see thrift.View.
+type OrdersHasArgsView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*OrdersHasArgsView)(nil)
+
+// OpenThrift makes v a view of the OrdersHasArgs that b begins with. The view owns b.
+func (v *OrdersHasArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 12, (*OrdersHasArgs)(nil))
+}
+
+// DecodeThrift reads the OrdersHasArgs that v is a view of.
+func (v *OrdersHasArgsView) DecodeThrift(r *thrift.Reader, to *OrdersHasArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the OrdersHasArgs at b[off:]. The view owns b.
+func (v *OrdersHasArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 12)
+}
+
+func (v *OrdersHasArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OrdersHasArgsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OrdersHasArgsViewAt returns a view of the OrdersHasArgs at b[off:] and the offset after it.
+func OrdersHasArgsViewAt(b []byte, off int) (v OrdersHasArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 12)
+	return v, next
+}
+
+func (v *OrdersHasArgsView) ID() OrderID { return v.view.I64(v.at[0], 0) }
+
+func (v *OrdersHasArgsView) SetID(x OrderID) { v.view.SetI64(v.at[:], 0, 1, x, true) }
+
+// OrdersHasResultView is a view of an encoded OrdersHasResult: see thrift.View.
+type OrdersHasResultView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*OrdersHasResultView)(nil)
+
+// OpenThrift makes v a view of the OrdersHasResult that b begins with. The view owns b.
+func (v *OrdersHasResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfShop, 13, (*OrdersHasResult)(nil))
+}
+
+// DecodeThrift reads the OrdersHasResult that v is a view of.
+func (v *OrdersHasResultView) DecodeThrift(r *thrift.Reader, to *OrdersHasResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the OrdersHasResult at b[off:]. The view owns b.
+func (v *OrdersHasResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfShop, 13)
+}
+
+func (v *OrdersHasResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OrdersHasResultView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// OrdersHasResultViewAt returns a view of the OrdersHasResult at b[off:] and the offset after it.
+func OrdersHasResultViewAt(b []byte, off int) (v OrdersHasResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfShop, 13)
+	return v, next
+}
+
+func (v *OrdersHasResultView) Success() thrift.Opt[bool] {
+	return thrift.OptIf(v.at[0] != 0, v.view.Bool(v.at[0], false))
+}
+
+func (v *OrdersHasResultView) SetSuccess(x thrift.Opt[bool]) {
+	v.view.SetBool(v.at[:], 0, 0, x.V, x.Set)
+}
+
 // StructsOfShop has functions that make the structs of the file; true is for unions.
 var StructsOfShop = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Line), false },
@@ -2914,4 +3779,13 @@ var StructsOfShop = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Query), true },
 	func() (thrift.CompactStruct, bool) { return new(NotFound), false },
 	func() (thrift.CompactStruct, bool) { return new(Closed), false },
+}
+
+// ListOfViewsShop has functions that make the views of the structs of the file.
+var ListOfViewsShop = []func() thrift.Struct{
+	func() thrift.Struct { return new(LineView) },
+	func() thrift.Struct { return new(OrderView) },
+	func() thrift.Struct { return new(QueryView) },
+	func() thrift.Struct { return new(NotFoundView) },
+	func() thrift.Struct { return new(ClosedView) },
 }

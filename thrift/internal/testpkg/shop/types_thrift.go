@@ -6803,6 +6803,1809 @@ var infoMapListBoolSharedLevel = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thr
 
 var infoMapI16String = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfMap, Key: &thrift.InfoI16, Elem: &thrift.InfoString, Map: thrift.MapOf[int16, string]}
 
+// ViewsOfTypes describes the structs of types.thrift for their views.
+var ViewsOfTypes = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// Numbers
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeBool<<16 | 1},
+			{Key: thrift.TypeI8<<16 | 2},
+			{Key: thrift.TypeI16<<16 | 3},
+			{Key: thrift.TypeI32<<16 | 4},
+			{Key: thrift.TypeI64<<16 | 5},
+			{Key: thrift.TypeDouble<<16 | 6},
+			{Key: thrift.TypeUUID<<16 | 7},
+			{Key: thrift.TypeI32<<16 | 8},
+			{Key: thrift.TypeString<<16 | 9},
+			{Key: thrift.TypeString<<16 | 10},
+		},
+	},
+	// Optional
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeBool<<16 | 1},
+			{Key: thrift.TypeI8<<16 | 2},
+			{Key: thrift.TypeI16<<16 | 3},
+			{Key: thrift.TypeI32<<16 | 4},
+			{Key: thrift.TypeI64<<16 | 5},
+			{Key: thrift.TypeDouble<<16 | 6},
+			{Key: thrift.TypeUUID<<16 | 7},
+			{Key: thrift.TypeI32<<16 | 8},
+			{Key: thrift.TypeString<<16 | 9},
+			{Key: thrift.TypeString<<16 | 10},
+			{Key: thrift.TypeList<<16 | 11, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+			{Key: thrift.TypeList<<16 | 12, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+			{Key: thrift.TypeMap<<16 | 13, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeString}},
+			{Key: thrift.TypeMap<<16 | 14, Type: &thrift.ViewType{Key: thrift.TypeI32, Elem: thrift.TypeBool}},
+			{Key: thrift.TypeList<<16 | 15, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0}}},
+			{Key: thrift.TypeSet<<16 | 16, Type: &thrift.ViewType{Elem: thrift.TypeI8}},
+			{Key: thrift.TypeMap<<16 | 17, Type: &thrift.ViewType{Key: thrift.TypeList, KeyType: &thrift.ViewType{Elem: thrift.TypeI32}, Elem: thrift.TypeString}},
+			{Key: thrift.TypeList<<16 | 18, Type: &thrift.ViewType{Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeString}}},
+		},
+	},
+	// Required
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeBool<<16 | 1},
+			{Key: thrift.TypeI8<<16 | 2},
+			{Key: thrift.TypeI32<<16 | 3},
+			{Key: thrift.TypeString<<16 | 4},
+			{Key: thrift.TypeString<<16 | 5},
+			{Key: thrift.TypeList<<16 | 6, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+			{Key: thrift.TypeMap<<16 | 7, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeI64}},
+			{Key: thrift.TypeStruct<<16 | 8, Type: &thrift.ViewType{Struct: 0}},
+			{Key: thrift.TypeList<<16 | 9, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0, Table: &shared.ViewsOfShared}}},
+		},
+		Required: []uint64{0x1ff},
+	},
+	// Lists
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeList<<16 | 1, Type: &thrift.ViewType{Elem: thrift.TypeBool}},
+			{Key: thrift.TypeList<<16 | 2, Type: &thrift.ViewType{Elem: thrift.TypeI8}},
+			{Key: thrift.TypeList<<16 | 3, Type: &thrift.ViewType{Elem: thrift.TypeI16}},
+			{Key: thrift.TypeList<<16 | 4, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+			{Key: thrift.TypeList<<16 | 5, Type: &thrift.ViewType{Elem: thrift.TypeI64}},
+			{Key: thrift.TypeList<<16 | 6, Type: &thrift.ViewType{Elem: thrift.TypeDouble}},
+			{Key: thrift.TypeList<<16 | 7, Type: &thrift.ViewType{Elem: thrift.TypeUUID}},
+			{Key: thrift.TypeList<<16 | 8, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+			{Key: thrift.TypeList<<16 | 9, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+			{Key: thrift.TypeList<<16 | 10, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+			{Key: thrift.TypeSet<<16 | 11, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+			{Key: thrift.TypeSet<<16 | 12, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0}}},
+			{Key: thrift.TypeList<<16 | 13, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 4}}},
+		},
+	},
+	// Nested
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeList<<16 | 1, Type: &thrift.ViewType{Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeI32}}},
+			{Key: thrift.TypeList<<16 | 2, Type: &thrift.ViewType{Elem: thrift.TypeMap, ElemType: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeString}}},
+			{Key: thrift.TypeMap<<16 | 3, Type: &thrift.ViewType{Key: thrift.TypeI32, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 4}}},
+			{Key: thrift.TypeMap<<16 | 4, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 4}}},
+			{Key: thrift.TypeMap<<16 | 5, Type: &thrift.ViewType{Key: thrift.TypeStruct, KeyType: &thrift.ViewType{Struct: 0, Table: &shared.ViewsOfShared}, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 4}}},
+			{Key: thrift.TypeMap<<16 | 6, Type: &thrift.ViewType{Key: thrift.TypeSet, KeyType: &thrift.ViewType{Elem: thrift.TypeString}, Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeMap, ElemType: &thrift.ViewType{Key: thrift.TypeList, KeyType: &thrift.ViewType{Elem: thrift.TypeBool}, Elem: thrift.TypeI32}}}},
+			{Key: thrift.TypeMap<<16 | 7, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeString}},
+			{Key: thrift.TypeMap<<16 | 8, Type: &thrift.ViewType{Key: thrift.TypeUUID, Elem: thrift.TypeDouble}},
+			{Key: thrift.TypeMap<<16 | 9, Type: &thrift.ViewType{Key: thrift.TypeBool, Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeString}}},
+			{Key: thrift.TypeMap<<16 | 10, Type: &thrift.ViewType{Key: thrift.TypeDouble, Elem: thrift.TypeSet, ElemType: &thrift.ViewType{Elem: thrift.TypeI8}}},
+			{Key: thrift.TypeMap<<16 | 11, Type: &thrift.ViewType{Key: thrift.TypeI32, Elem: thrift.TypeMap, ElemType: &thrift.ViewType{Key: thrift.TypeI64, Elem: thrift.TypeMap, ElemType: &thrift.ViewType{Key: thrift.TypeI16, Elem: thrift.TypeString}}}},
+			{Key: thrift.TypeList<<16 | 12, Type: &thrift.ViewType{Elem: thrift.TypeSet, ElemType: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0}}}},
+			{Key: thrift.TypeMap<<16 | 13, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeString}},
+			{Key: thrift.TypeList<<16 | 14, Type: &thrift.ViewType{Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeI64}}}},
+			{Key: thrift.TypeMap<<16 | 15, Type: &thrift.ViewType{Key: thrift.TypeI8, Elem: thrift.TypeUUID}},
+			{Key: thrift.TypeList<<16 | 16, Type: &thrift.ViewType{Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeUUID}}},
+			{Key: thrift.TypeList<<16 | 17, Type: &thrift.ViewType{Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeI8}}},
+			{Key: thrift.TypeMap<<16 | 18, Type: &thrift.ViewType{Key: thrift.TypeList, KeyType: &thrift.ViewType{Elem: thrift.TypeI32}, Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeI32}}},
+			{Key: thrift.TypeMap<<16 | 19, Type: &thrift.ViewType{Key: thrift.TypeStruct, KeyType: &thrift.ViewType{Struct: 5}, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 5}}},
+		},
+	},
+	// WithDefaults
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeString<<16 | 2},
+			{Key: thrift.TypeI64<<16 | 3},
+			{Key: thrift.TypeList<<16 | 4, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+			{Key: thrift.TypeMap<<16 | 5, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeList, ElemType: &thrift.ViewType{Elem: thrift.TypeI32}}},
+			{Key: thrift.TypeI32<<16 | 6},
+			{Key: thrift.TypeStruct<<16 | 7, Type: &thrift.ViewType{Struct: 0, Table: &shared.ViewsOfShared}},
+			{Key: thrift.TypeString<<16 | 8},
+			{Key: thrift.TypeUUID<<16 | 9},
+			{Key: thrift.TypeBool<<16 | 10},
+			{Key: thrift.TypeString<<16 | 11},
+			{Key: thrift.TypeList<<16 | 12, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0, Table: &shared.ViewsOfShared}}},
+			{Key: thrift.TypeList<<16 | 13, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+			{Key: thrift.TypeDouble<<16 | 14},
+			{Key: thrift.TypeList<<16 | 15, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+		},
+	},
+	// UsesDefaults
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 5}},
+			{Key: thrift.TypeList<<16 | 2, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 5}}},
+			{Key: thrift.TypeMap<<16 | 3, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 5}}},
+			{Key: thrift.TypeStruct<<16 | 4, Type: &thrift.ViewType{Struct: 5}},
+			{Key: thrift.TypeStruct<<16 | 5, Type: &thrift.ViewType{Struct: 5}},
+			{Key: thrift.TypeStruct<<16 | 6, Type: &thrift.ViewType{Struct: 5}},
+		},
+	},
+	// Empty
+	{},
+	// OnlyStructs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 7}},
+			{Key: thrift.TypeStruct<<16 | 2, Type: &thrift.ViewType{Struct: 7}},
+			{Key: thrift.TypeStruct<<16 | 3, Type: &thrift.ViewType{Struct: 7}},
+		},
+		Required: []uint64{0x4},
+	},
+	// Mixed
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 7}},
+			{Key: thrift.TypeI32<<16 | 2},
+			{Key: thrift.TypeString<<16 | 3},
+			{Key: thrift.TypeStruct<<16 | 4, Type: &thrift.ViewType{Struct: 7}},
+			{Key: thrift.TypeI32<<16 | 5},
+			{Key: thrift.TypeList<<16 | 6, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+			{Key: thrift.TypeMap<<16 | 7, Type: &thrift.ViewType{Key: thrift.TypeI32, Elem: thrift.TypeI32}},
+			{Key: thrift.TypeI64<<16 | 8},
+		},
+	},
+	// Either
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeString<<16 | 2},
+			{Key: thrift.TypeStruct<<16 | 3, Type: &thrift.ViewType{Struct: 10}},
+			{Key: thrift.TypeList<<16 | 4, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+			{Key: thrift.TypeString<<16 | 5},
+			{Key: thrift.TypeStruct<<16 | 6, Type: &thrift.ViewType{Struct: 0}},
+		},
+		Union: true,
+	},
+	// ManyRequired
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI8<<16 | 1},
+			{Key: thrift.TypeI8<<16 | 2},
+			{Key: thrift.TypeI8<<16 | 3},
+			{Key: thrift.TypeI8<<16 | 4},
+			{Key: thrift.TypeI8<<16 | 5},
+			{Key: thrift.TypeI8<<16 | 6},
+			{Key: thrift.TypeI8<<16 | 7},
+			{Key: thrift.TypeI8<<16 | 8},
+			{Key: thrift.TypeI8<<16 | 9},
+			{Key: thrift.TypeI8<<16 | 10},
+			{Key: thrift.TypeI8<<16 | 11},
+			{Key: thrift.TypeI8<<16 | 12},
+			{Key: thrift.TypeI8<<16 | 13},
+			{Key: thrift.TypeI8<<16 | 14},
+			{Key: thrift.TypeI8<<16 | 15},
+			{Key: thrift.TypeI8<<16 | 16},
+			{Key: thrift.TypeI8<<16 | 17},
+			{Key: thrift.TypeI8<<16 | 18},
+			{Key: thrift.TypeI8<<16 | 19},
+			{Key: thrift.TypeI8<<16 | 20},
+			{Key: thrift.TypeI8<<16 | 21},
+			{Key: thrift.TypeI8<<16 | 22},
+			{Key: thrift.TypeI8<<16 | 23},
+			{Key: thrift.TypeI8<<16 | 24},
+			{Key: thrift.TypeI8<<16 | 25},
+			{Key: thrift.TypeI8<<16 | 26},
+			{Key: thrift.TypeI8<<16 | 27},
+			{Key: thrift.TypeI8<<16 | 28},
+			{Key: thrift.TypeI8<<16 | 29},
+			{Key: thrift.TypeI8<<16 | 30},
+			{Key: thrift.TypeI8<<16 | 31},
+			{Key: thrift.TypeI8<<16 | 32},
+			{Key: thrift.TypeI8<<16 | 33},
+			{Key: thrift.TypeI8<<16 | 34},
+			{Key: thrift.TypeI8<<16 | 35},
+			{Key: thrift.TypeI8<<16 | 36},
+			{Key: thrift.TypeI8<<16 | 37},
+			{Key: thrift.TypeI8<<16 | 38},
+			{Key: thrift.TypeI8<<16 | 39},
+			{Key: thrift.TypeI8<<16 | 40},
+			{Key: thrift.TypeI8<<16 | 41},
+			{Key: thrift.TypeI8<<16 | 42},
+			{Key: thrift.TypeI8<<16 | 43},
+			{Key: thrift.TypeI8<<16 | 44},
+			{Key: thrift.TypeI8<<16 | 45},
+			{Key: thrift.TypeI8<<16 | 46},
+			{Key: thrift.TypeI8<<16 | 47},
+			{Key: thrift.TypeI8<<16 | 48},
+			{Key: thrift.TypeI8<<16 | 49},
+			{Key: thrift.TypeI8<<16 | 50},
+			{Key: thrift.TypeI8<<16 | 51},
+			{Key: thrift.TypeI8<<16 | 52},
+			{Key: thrift.TypeI8<<16 | 53},
+			{Key: thrift.TypeI8<<16 | 54},
+			{Key: thrift.TypeI8<<16 | 55},
+			{Key: thrift.TypeI8<<16 | 56},
+			{Key: thrift.TypeI8<<16 | 57},
+			{Key: thrift.TypeI8<<16 | 58},
+			{Key: thrift.TypeI8<<16 | 59},
+			{Key: thrift.TypeI8<<16 | 60},
+			{Key: thrift.TypeI8<<16 | 61},
+			{Key: thrift.TypeI8<<16 | 62},
+			{Key: thrift.TypeI8<<16 | 63},
+			{Key: thrift.TypeI8<<16 | 64},
+			{Key: thrift.TypeI8<<16 | 65},
+			{Key: thrift.TypeI8<<16 | 66},
+			{Key: thrift.TypeI8<<16 | 67},
+			{Key: thrift.TypeI8<<16 | 68},
+			{Key: thrift.TypeI8<<16 | 69},
+			{Key: thrift.TypeI8<<16 | 70},
+		},
+		Required: []uint64{0xffffffffffffffff, 0x3f},
+	},
+}}
+
+// NumbersView is a view of an encoded Numbers: see thrift.View.
+type NumbersView struct {
+	view thrift.View
+	at   [10]uint32
+}
+
+var _ thrift.Struct = (*NumbersView)(nil)
+
+// OpenThrift makes v a view of the Numbers that b begins with. The view owns b.
+func (v *NumbersView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 0, (*Numbers)(nil))
+}
+
+// DecodeThrift reads the Numbers that v is a view of.
+func (v *NumbersView) DecodeThrift(r *thrift.Reader, to *Numbers) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Numbers at b[off:]. The view owns b.
+func (v *NumbersView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 0)
+}
+
+func (v *NumbersView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *NumbersView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// NumbersViewAt returns a view of the Numbers at b[off:] and the offset after it.
+func NumbersViewAt(b []byte, off int) (v NumbersView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 0)
+	return v, next
+}
+
+func (v *NumbersView) ABool() bool { return v.view.Bool(v.at[0], false) }
+
+func (v *NumbersView) AnI8() int8 { return v.view.I8(v.at[1], 0) }
+
+func (v *NumbersView) AnI16() int16 { return v.view.I16(v.at[2], 0) }
+
+func (v *NumbersView) AnI32() int32 { return v.view.I32(v.at[3], 0) }
+
+func (v *NumbersView) AnI64() int64 { return v.view.I64(v.at[4], 0) }
+
+func (v *NumbersView) ADouble() float64 { return v.view.Double(v.at[5], 0) }
+
+func (v *NumbersView) AUUID() thrift.UUID { return v.view.UUID(v.at[6], thrift.UUID{}) }
+
+func (v *NumbersView) Level() Importance { return Importance(v.view.I32(v.at[7], 0)) }
+
+func (v *NumbersView) AString() string { return v.view.String(v.at[8], "") }
+
+func (v *NumbersView) ABinary() []byte { return v.view.Binary(v.at[9], nil) }
+
+func (v *NumbersView) SetABool(x bool) { v.view.SetBool(v.at[:], 0, 1, x, true) }
+
+func (v *NumbersView) SetAnI8(x int8) { v.view.SetI8(v.at[:], 1, 2, x, true) }
+
+func (v *NumbersView) SetAnI16(x int16) { v.view.SetI16(v.at[:], 2, 3, x, true) }
+
+func (v *NumbersView) SetAnI32(x int32) { v.view.SetI32(v.at[:], 3, 4, x, true) }
+
+func (v *NumbersView) SetAnI64(x int64) { v.view.SetI64(v.at[:], 4, 5, x, true) }
+
+func (v *NumbersView) SetADouble(x float64) { v.view.SetDouble(v.at[:], 5, 6, x, true) }
+
+func (v *NumbersView) SetAUUID(x thrift.UUID) { v.view.SetUUID(v.at[:], 6, 7, x, true) }
+
+func (v *NumbersView) SetLevel(x Importance) { v.view.SetI32(v.at[:], 7, 8, int32(x), true) }
+
+func (v *NumbersView) SetAString(x string) { v.view.SetString(v.at[:], 8, 9, x, true) }
+
+func (v *NumbersView) SetABinary(x []byte) { v.view.SetBinary(v.at[:], 9, 10, x, true) }
+
+// OptionalView is a view of an encoded Optional: see thrift.View.
+type OptionalView struct {
+	view thrift.View
+	at   [18]uint32
+}
+
+var _ thrift.Struct = (*OptionalView)(nil)
+
+// OpenThrift makes v a view of the Optional that b begins with. The view owns b.
+func (v *OptionalView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 1, (*Optional)(nil))
+}
+
+// DecodeThrift reads the Optional that v is a view of.
+func (v *OptionalView) DecodeThrift(r *thrift.Reader, to *Optional) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Optional at b[off:]. The view owns b.
+func (v *OptionalView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 1)
+}
+
+func (v *OptionalView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OptionalView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OptionalViewAt returns a view of the Optional at b[off:] and the offset after it.
+func OptionalViewAt(b []byte, off int) (v OptionalView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 1)
+	return v, next
+}
+
+func (v *OptionalView) ABool() thrift.Opt[bool] {
+	return thrift.OptIf(v.at[0] != 0, v.view.Bool(v.at[0], false))
+}
+
+func (v *OptionalView) AnI8() thrift.Opt[int8] {
+	return thrift.OptIf(v.at[1] != 0, v.view.I8(v.at[1], 0))
+}
+
+func (v *OptionalView) AnI16() thrift.Opt[int16] {
+	return thrift.OptIf(v.at[2] != 0, v.view.I16(v.at[2], 0))
+}
+
+func (v *OptionalView) AnI32() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[3] != 0, v.view.I32(v.at[3], 0))
+}
+
+func (v *OptionalView) AnI64() thrift.Opt[int64] {
+	return thrift.OptIf(v.at[4] != 0, v.view.I64(v.at[4], 0))
+}
+
+func (v *OptionalView) ADouble() thrift.Opt[float64] {
+	return thrift.OptIf(v.at[5] != 0, v.view.Double(v.at[5], 0))
+}
+
+func (v *OptionalView) AUUID() thrift.Opt[thrift.UUID] {
+	return thrift.OptIf(v.at[6] != 0, v.view.UUID(v.at[6], thrift.UUID{}))
+}
+
+func (v *OptionalView) Level() thrift.Opt[Importance] {
+	return thrift.OptIf(v.at[7] != 0, Importance(v.view.I32(v.at[7], 0)))
+}
+
+func (v *OptionalView) AString() thrift.Opt[string] {
+	return thrift.OptIf(v.at[8] != 0, v.view.String(v.at[8], ""))
+}
+
+func (v *OptionalView) ABinary() []byte { return v.view.Binary(v.at[9], nil) }
+
+func (v *OptionalView) Numbers() thrift.NumbersView[int32] {
+	return thrift.ViewNumbers[int32](&v.view, v.at[10])
+}
+
+func (v *OptionalView) Strings() thrift.ListView[string] {
+	return thrift.ViewList(&v.view, v.at[11], thrift.StringAt)
+}
+
+func (v *OptionalView) StringsByName() thrift.MapView[string, string] {
+	return thrift.ViewMap(&v.view, v.at[12], thrift.StringAt, thrift.StringAt)
+}
+
+func (v *OptionalView) Flags() thrift.MapView[int32, bool] {
+	return thrift.ViewMap(&v.view, v.at[13], thrift.NumberAt[int32], thrift.NumberAt[bool])
+}
+
+func (v *OptionalView) Structs() thrift.ListView[NumbersView] {
+	return thrift.ViewList(&v.view, v.at[14], NumbersViewAt)
+}
+
+func (v *OptionalView) Bytes() thrift.NumbersView[int8] {
+	return thrift.ViewNumbers[int8](&v.view, v.at[15])
+}
+
+func (v *OptionalView) ByList() thrift.MapView[thrift.NumbersView[int32], string] {
+	return thrift.ViewMap(&v.view, v.at[16], thrift.NumbersAt[int32], thrift.StringAt)
+}
+
+func (v *OptionalView) Words() thrift.ListView[thrift.ListView[string]] {
+	return thrift.ViewList(&v.view, v.at[17], viewListString)
+}
+
+func (v *OptionalView) SetABool(x thrift.Opt[bool]) {
+	v.view.SetBool(v.at[:], 0, 1, x.V, x.Set)
+}
+
+func (v *OptionalView) SetAnI8(x thrift.Opt[int8]) { v.view.SetI8(v.at[:], 1, 2, x.V, x.Set) }
+
+func (v *OptionalView) SetAnI16(x thrift.Opt[int16]) {
+	v.view.SetI16(v.at[:], 2, 3, x.V, x.Set)
+}
+
+func (v *OptionalView) SetAnI32(x thrift.Opt[int32]) {
+	v.view.SetI32(v.at[:], 3, 4, x.V, x.Set)
+}
+
+func (v *OptionalView) SetAnI64(x thrift.Opt[int64]) {
+	v.view.SetI64(v.at[:], 4, 5, x.V, x.Set)
+}
+
+func (v *OptionalView) SetADouble(x thrift.Opt[float64]) {
+	v.view.SetDouble(v.at[:], 5, 6, x.V, x.Set)
+}
+
+func (v *OptionalView) SetAUUID(x thrift.Opt[thrift.UUID]) {
+	v.view.SetUUID(v.at[:], 6, 7, x.V, x.Set)
+}
+
+func (v *OptionalView) SetLevel(x thrift.Opt[Importance]) {
+	v.view.SetI32(v.at[:], 7, 8, int32(x.V), x.Set)
+}
+
+func (v *OptionalView) SetAString(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 8, 9, x.V, x.Set)
+}
+
+func (v *OptionalView) SetABinary(x []byte) { v.view.SetBinary(v.at[:], 9, 10, x, x != nil) }
+
+func (v *OptionalView) SetNumbers(x []int32) {
+	thrift.SetNumbers(&v.view, v.at[:], 10, thrift.TypeList<<16|11, thrift.TypeI32, x, x != nil)
+}
+
+func (v *OptionalView) SetStrings(x []string) {
+	thrift.SetStrings(&v.view, v.at[:], 11, thrift.TypeList<<16|12, x, x != nil)
+}
+
+func (v *OptionalView) SetStringsByName(x map[string]string) {
+	thrift.SetStringMap(&v.view, v.at[:], 12, thrift.TypeMap<<16|13, x, x != nil)
+}
+
+func (v *OptionalView) SetFlags(x map[int32]bool) {
+	thrift.SetValue(&v.view, v.at[:], 13, thrift.TypeMap<<16|14, x, x != nil, appendMapI32Bool)
+}
+
+func (v *OptionalView) SetStructs(x []Numbers) {
+	thrift.SetStructs(&v.view, v.at[:], 14, thrift.TypeList<<16|15, x, x != nil)
+}
+
+func (v *OptionalView) SetStructsView(x []NumbersView) {
+	thrift.SetStructs(&v.view, v.at[:], 14, thrift.TypeList<<16|15, x, x != nil)
+}
+
+func (v *OptionalView) SetBytes(x []int8) {
+	thrift.SetNumbers(&v.view, v.at[:], 15, thrift.TypeSet<<16|16, thrift.TypeI8, x, x != nil)
+}
+
+func (v *OptionalView) SetByList(x []thrift.Entry[[]int32, string]) {
+	thrift.SetValue(&v.view, v.at[:], 16, thrift.TypeMap<<16|17, x, x != nil, appendMapListI32String)
+}
+
+func (v *OptionalView) SetWords(x [][]string) {
+	thrift.SetValue(&v.view, v.at[:], 17, thrift.TypeList<<16|18, x, x != nil, appendListListString)
+}
+
+// RequiredView is a view of an encoded Required: see thrift.View.
+type RequiredView struct {
+	view thrift.View
+	at   [9]uint32
+}
+
+var _ thrift.Struct = (*RequiredView)(nil)
+
+// OpenThrift makes v a view of the Required that b begins with. The view owns b.
+func (v *RequiredView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 2, (*Required)(nil))
+}
+
+// DecodeThrift reads the Required that v is a view of.
+func (v *RequiredView) DecodeThrift(r *thrift.Reader, to *Required) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Required at b[off:]. The view owns b.
+func (v *RequiredView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 2)
+}
+
+func (v *RequiredView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *RequiredView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// RequiredViewAt returns a view of the Required at b[off:] and the offset after it.
+func RequiredViewAt(b []byte, off int) (v RequiredView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 2)
+	return v, next
+}
+
+func (v *RequiredView) ABool() bool { return v.view.Bool(v.at[0], false) }
+
+func (v *RequiredView) AnI8() int8 { return v.view.I8(v.at[1], 0) }
+
+func (v *RequiredView) AnI32() int32 { return v.view.I32(v.at[2], 0) }
+
+func (v *RequiredView) AString() string { return v.view.String(v.at[3], "") }
+
+func (v *RequiredView) ABinary() []byte { return v.view.Binary(v.at[4], nil) }
+
+func (v *RequiredView) Numbers() thrift.NumbersView[int32] {
+	return thrift.ViewNumbers[int32](&v.view, v.at[5])
+}
+
+func (v *RequiredView) Longs() thrift.MapView[string, int64] {
+	return thrift.ViewMap(&v.view, v.at[6], thrift.StringAt, thrift.NumberAt[int64])
+}
+
+func (v *RequiredView) NumbersStruct() (w NumbersView, ok bool) {
+	ok = v.view.Struct(v.at[7], &w.view, w.at[:], &ViewsOfTypes, 0)
+	return w, ok
+}
+
+func (v *RequiredView) Points() thrift.ListView[shared.PointView] {
+	return thrift.ViewList(&v.view, v.at[8], shared.PointViewAt)
+}
+
+func (v *RequiredView) SetABool(x bool) { v.view.SetBool(v.at[:], 0, 1, x, true) }
+
+func (v *RequiredView) SetAnI8(x int8) { v.view.SetI8(v.at[:], 1, 2, x, true) }
+
+func (v *RequiredView) SetAnI32(x int32) { v.view.SetI32(v.at[:], 2, 3, x, true) }
+
+func (v *RequiredView) SetAString(x string) { v.view.SetString(v.at[:], 3, 4, x, true) }
+
+func (v *RequiredView) SetABinary(x []byte) { v.view.SetBinary(v.at[:], 4, 5, x, true) }
+
+func (v *RequiredView) SetNumbers(x []int32) {
+	thrift.SetNumbers(&v.view, v.at[:], 5, thrift.TypeList<<16|6, thrift.TypeI32, x, true)
+}
+
+func (v *RequiredView) SetLongs(x map[string]int64) {
+	thrift.SetValue(&v.view, v.at[:], 6, thrift.TypeMap<<16|7, x, true, appendMapStringI64)
+}
+
+func (v *RequiredView) SetNumbersStruct(x *Numbers) {
+	if x == nil {
+		v.view.SetStruct(v.at[:], 7, 8, new(NumbersView), true)
+		return
+	}
+	v.view.SetStruct(v.at[:], 7, 8, x, true)
+}
+
+func (v *RequiredView) SetNumbersStructView(x *NumbersView) {
+	if x == nil {
+		x = new(NumbersView)
+	}
+	v.view.SetStruct(v.at[:], 7, 8, x, true)
+}
+
+func (v *RequiredView) SetPoints(x []shared.Point) {
+	thrift.SetStructs(&v.view, v.at[:], 8, thrift.TypeList<<16|9, x, true)
+}
+
+func (v *RequiredView) SetPointsView(x []shared.PointView) {
+	thrift.SetStructs(&v.view, v.at[:], 8, thrift.TypeList<<16|9, x, true)
+}
+
+// ListsView is a view of an encoded Lists: see thrift.View.
+type ListsView struct {
+	view thrift.View
+	at   [13]uint32
+}
+
+var _ thrift.Struct = (*ListsView)(nil)
+
+// OpenThrift makes v a view of the Lists that b begins with. The view owns b.
+func (v *ListsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 3, (*Lists)(nil))
+}
+
+// DecodeThrift reads the Lists that v is a view of.
+func (v *ListsView) DecodeThrift(r *thrift.Reader, to *Lists) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Lists at b[off:]. The view owns b.
+func (v *ListsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 3)
+}
+
+func (v *ListsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ListsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ListsViewAt returns a view of the Lists at b[off:] and the offset after it.
+func ListsViewAt(b []byte, off int) (v ListsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 3)
+	return v, next
+}
+
+func (v *ListsView) Bools() thrift.NumbersView[bool] {
+	return thrift.ViewNumbers[bool](&v.view, v.at[0])
+}
+
+func (v *ListsView) Bytes() thrift.NumbersView[int8] {
+	return thrift.ViewNumbers[int8](&v.view, v.at[1])
+}
+
+func (v *ListsView) Shorts() thrift.NumbersView[int16] {
+	return thrift.ViewNumbers[int16](&v.view, v.at[2])
+}
+
+func (v *ListsView) Ints() thrift.NumbersView[int32] {
+	return thrift.ViewNumbers[int32](&v.view, v.at[3])
+}
+
+func (v *ListsView) Longs() thrift.NumbersView[int64] {
+	return thrift.ViewNumbers[int64](&v.view, v.at[4])
+}
+
+func (v *ListsView) Doubles() thrift.NumbersView[float64] {
+	return thrift.ViewNumbers[float64](&v.view, v.at[5])
+}
+
+func (v *ListsView) UUIDs() thrift.NumbersView[thrift.UUID] {
+	return thrift.ViewNumbers[thrift.UUID](&v.view, v.at[6])
+}
+
+func (v *ListsView) Levels() thrift.NumbersView[Importance] {
+	return thrift.ViewNumbers[Importance](&v.view, v.at[7])
+}
+
+func (v *ListsView) Strings() thrift.ListView[string] {
+	return thrift.ViewList(&v.view, v.at[8], thrift.StringAt)
+}
+
+func (v *ListsView) Binaries() thrift.ListView[[]byte] {
+	return thrift.ViewList(&v.view, v.at[9], thrift.BinaryAt)
+}
+
+func (v *ListsView) SetOfInts() thrift.NumbersView[int32] {
+	return thrift.ViewNumbers[int32](&v.view, v.at[10])
+}
+
+func (v *ListsView) SetOfStructs() thrift.ListView[NumbersView] {
+	return thrift.ViewList(&v.view, v.at[11], NumbersViewAt)
+}
+
+func (v *ListsView) Nested() thrift.ListView[NestedView] {
+	return thrift.ViewList(&v.view, v.at[12], NestedViewAt)
+}
+
+func (v *ListsView) SetBools(x []bool) {
+	thrift.SetNumbers(&v.view, v.at[:], 0, thrift.TypeList<<16|1, thrift.TypeBool, x, true)
+}
+
+func (v *ListsView) SetBytes(x []int8) {
+	thrift.SetNumbers(&v.view, v.at[:], 1, thrift.TypeList<<16|2, thrift.TypeI8, x, true)
+}
+
+func (v *ListsView) SetShorts(x []int16) {
+	thrift.SetNumbers(&v.view, v.at[:], 2, thrift.TypeList<<16|3, thrift.TypeI16, x, true)
+}
+
+func (v *ListsView) SetInts(x []int32) {
+	thrift.SetNumbers(&v.view, v.at[:], 3, thrift.TypeList<<16|4, thrift.TypeI32, x, true)
+}
+
+func (v *ListsView) SetLongs(x []int64) {
+	thrift.SetNumbers(&v.view, v.at[:], 4, thrift.TypeList<<16|5, thrift.TypeI64, x, true)
+}
+
+func (v *ListsView) SetDoubles(x []float64) {
+	thrift.SetNumbers(&v.view, v.at[:], 5, thrift.TypeList<<16|6, thrift.TypeDouble, x, true)
+}
+
+func (v *ListsView) SetUUIDs(x []thrift.UUID) {
+	thrift.SetNumbers(&v.view, v.at[:], 6, thrift.TypeList<<16|7, thrift.TypeUUID, x, true)
+}
+
+func (v *ListsView) SetLevels(x []Importance) {
+	thrift.SetNumbers(&v.view, v.at[:], 7, thrift.TypeList<<16|8, thrift.TypeI32, x, true)
+}
+
+func (v *ListsView) SetStrings(x []string) {
+	thrift.SetStrings(&v.view, v.at[:], 8, thrift.TypeList<<16|9, x, true)
+}
+
+func (v *ListsView) SetBinaries(x [][]byte) {
+	thrift.SetStrings(&v.view, v.at[:], 9, thrift.TypeList<<16|10, x, true)
+}
+
+func (v *ListsView) SetSetOfInts(x []int32) {
+	thrift.SetNumbers(&v.view, v.at[:], 10, thrift.TypeSet<<16|11, thrift.TypeI32, x, true)
+}
+
+func (v *ListsView) SetSetOfStructs(x []Numbers) {
+	thrift.SetStructs(&v.view, v.at[:], 11, thrift.TypeSet<<16|12, x, true)
+}
+
+func (v *ListsView) SetSetOfStructsView(x []NumbersView) {
+	thrift.SetStructs(&v.view, v.at[:], 11, thrift.TypeSet<<16|12, x, true)
+}
+
+func (v *ListsView) SetNested(x []Nested) {
+	thrift.SetStructs(&v.view, v.at[:], 12, thrift.TypeList<<16|13, x, true)
+}
+
+func (v *ListsView) SetNestedView(x []NestedView) {
+	thrift.SetStructs(&v.view, v.at[:], 12, thrift.TypeList<<16|13, x, true)
+}
+
+// NestedView is a view of an encoded Nested: see thrift.View.
+type NestedView struct {
+	view thrift.View
+	at   [19]uint32
+}
+
+var _ thrift.Struct = (*NestedView)(nil)
+
+// OpenThrift makes v a view of the Nested that b begins with. The view owns b.
+func (v *NestedView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 4, (*Nested)(nil))
+}
+
+// DecodeThrift reads the Nested that v is a view of.
+func (v *NestedView) DecodeThrift(r *thrift.Reader, to *Nested) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Nested at b[off:]. The view owns b.
+func (v *NestedView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 4)
+}
+
+func (v *NestedView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *NestedView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// NestedViewAt returns a view of the Nested at b[off:] and the offset after it.
+func NestedViewAt(b []byte, off int) (v NestedView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 4)
+	return v, next
+}
+
+func (v *NestedView) Matrix() thrift.ListView[thrift.NumbersView[int32]] {
+	return thrift.ViewList(&v.view, v.at[0], thrift.NumbersAt[int32])
+}
+
+func (v *NestedView) StringMaps() thrift.ListView[thrift.MapView[string, string]] {
+	return thrift.ViewList(&v.view, v.at[1], viewMapStringString)
+}
+
+func (v *NestedView) Children() thrift.MapView[int32, NestedView] {
+	return thrift.ViewMap(&v.view, v.at[2], thrift.NumberAt[int32], NestedViewAt)
+}
+
+func (v *NestedView) Directory() thrift.MapView[string, NestedView] {
+	return thrift.ViewMap(&v.view, v.at[3], thrift.StringAt, NestedViewAt)
+}
+
+func (v *NestedView) ByStruct() thrift.MapView[shared.PointView, NestedView] {
+	return thrift.ViewMap(&v.view, v.at[4], shared.PointViewAt, NestedViewAt)
+}
+
+func (v *NestedView) Strange() thrift.MapView[thrift.ListView[string], thrift.ListView[thrift.MapView[thrift.NumbersView[bool], shared.Level]]] {
+	return thrift.ViewMap(&v.view, v.at[5], viewListString, viewListMapListBoolSharedLevel)
+}
+
+func (v *NestedView) ByBinary() thrift.MapView[string, []byte] {
+	return thrift.ViewMap(&v.view, v.at[6], thrift.StringAt, thrift.BinaryAt)
+}
+
+func (v *NestedView) ByUUID() thrift.MapView[thrift.UUID, float64] {
+	return thrift.ViewMap(&v.view, v.at[7], thrift.NumberAt[thrift.UUID], thrift.NumberAt[float64])
+}
+
+func (v *NestedView) ByBool() thrift.MapView[bool, thrift.ListView[[]byte]] {
+	return thrift.ViewMap(&v.view, v.at[8], thrift.NumberAt[bool], viewListBinary)
+}
+
+func (v *NestedView) ByDouble() thrift.MapView[float64, thrift.NumbersView[int8]] {
+	return thrift.ViewMap(&v.view, v.at[9], thrift.NumberAt[float64], thrift.NumbersAt[int8])
+}
+
+func (v *NestedView) Deep() thrift.MapView[shared.Level, thrift.MapView[int64, thrift.MapView[int16, string]]] {
+	return thrift.ViewMap(&v.view, v.at[10], thrift.NumberAt[shared.Level], viewMapI64MapI16String)
+}
+
+func (v *NestedView) Lists() thrift.ListView[thrift.ListView[NumbersView]] {
+	return thrift.ViewList(&v.view, v.at[11], viewListNumbers)
+}
+
+func (v *NestedView) Texts() thrift.MapView[string, string] {
+	return thrift.ViewMap(&v.view, v.at[12], thrift.StringAt, thrift.StringAt)
+}
+
+func (v *NestedView) Cube() thrift.ListView[thrift.ListView[thrift.NumbersView[int64]]] {
+	return thrift.ViewList(&v.view, v.at[13], viewListListI64)
+}
+
+func (v *NestedView) UUIDs() thrift.MapView[int8, thrift.UUID] {
+	return thrift.ViewMap(&v.view, v.at[14], thrift.NumberAt[int8], thrift.NumberAt[thrift.UUID])
+}
+
+func (v *NestedView) UUIDLists() thrift.ListView[thrift.NumbersView[thrift.UUID]] {
+	return thrift.ViewList(&v.view, v.at[15], thrift.NumbersAt[thrift.UUID])
+}
+
+func (v *NestedView) ByteLists() thrift.ListView[thrift.NumbersView[int8]] {
+	return thrift.ViewList(&v.view, v.at[16], thrift.NumbersAt[int8])
+}
+
+func (v *NestedView) ListsByList() thrift.MapView[thrift.NumbersView[int32], thrift.NumbersView[int32]] {
+	return thrift.ViewMap(&v.view, v.at[17], thrift.NumbersAt[int32], thrift.NumbersAt[int32])
+}
+
+func (v *NestedView) Defaults() thrift.MapView[WithDefaultsView, WithDefaultsView] {
+	return thrift.ViewMap(&v.view, v.at[18], WithDefaultsViewAt, WithDefaultsViewAt)
+}
+
+func (v *NestedView) SetMatrix(x Matrix) {
+	thrift.SetValue(&v.view, v.at[:], 0, thrift.TypeList<<16|1, x, true, appendListListI32)
+}
+
+func (v *NestedView) SetStringMaps(x []map[string]string) {
+	thrift.SetValue(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, true, appendListMapStringString)
+}
+
+func (v *NestedView) SetChildren(x map[int32]Nested) {
+	thrift.SetValue(&v.view, v.at[:], 2, thrift.TypeMap<<16|3, x, true, appendMapI32Nested)
+}
+
+func (v *NestedView) SetDirectory(x Directory) {
+	thrift.SetValue(&v.view, v.at[:], 3, thrift.TypeMap<<16|4, x, true, appendMapStringNested)
+}
+
+func (v *NestedView) SetByStruct(x []thrift.Entry[shared.Point, Nested]) {
+	thrift.SetValue(&v.view, v.at[:], 4, thrift.TypeMap<<16|5, x, true, appendMapSharedPointNested)
+}
+
+func (v *NestedView) SetStrange(x []thrift.Entry[[]string, [][]thrift.Entry[[]bool, shared.Level]]) {
+	thrift.SetValue(&v.view, v.at[:], 5, thrift.TypeMap<<16|6, x, true, appendMapSetStringListMapListBoolSharedLevel)
+}
+
+func (v *NestedView) SetByBinary(x map[string][]byte) {
+	thrift.SetValue(&v.view, v.at[:], 6, thrift.TypeMap<<16|7, x, true, appendMapBinaryBinary)
+}
+
+func (v *NestedView) SetByUUID(x map[thrift.UUID]float64) {
+	thrift.SetValue(&v.view, v.at[:], 7, thrift.TypeMap<<16|8, x, true, appendMapUUIDDouble)
+}
+
+func (v *NestedView) SetByBool(x map[bool][][]byte) {
+	thrift.SetValue(&v.view, v.at[:], 8, thrift.TypeMap<<16|9, x, true, appendMapBoolListBinary)
+}
+
+func (v *NestedView) SetByDouble(x map[float64][]int8) {
+	thrift.SetValue(&v.view, v.at[:], 9, thrift.TypeMap<<16|10, x, true, appendMapDoubleSetI8)
+}
+
+func (v *NestedView) SetDeep(x map[shared.Level]map[int64]map[int16]string) {
+	thrift.SetValue(&v.view, v.at[:], 10, thrift.TypeMap<<16|11, x, true, appendMapSharedLevelMapI64MapI16String)
+}
+
+func (v *NestedView) SetLists(x [][]Numbers) {
+	thrift.SetValue(&v.view, v.at[:], 11, thrift.TypeList<<16|12, x, true, appendListSetNumbers)
+}
+
+func (v *NestedView) SetTexts(x map[string]string) {
+	thrift.SetStringMap(&v.view, v.at[:], 12, thrift.TypeMap<<16|13, x, true)
+}
+
+func (v *NestedView) SetCube(x [][][]int64) {
+	thrift.SetValue(&v.view, v.at[:], 13, thrift.TypeList<<16|14, x, true, appendListListListI64)
+}
+
+func (v *NestedView) SetUUIDs(x map[int8]thrift.UUID) {
+	thrift.SetValue(&v.view, v.at[:], 14, thrift.TypeMap<<16|15, x, true, appendMapI8UUID)
+}
+
+func (v *NestedView) SetUUIDLists(x [][]thrift.UUID) {
+	thrift.SetValue(&v.view, v.at[:], 15, thrift.TypeList<<16|16, x, true, appendListListUUID)
+}
+
+func (v *NestedView) SetByteLists(x [][]int8) {
+	thrift.SetValue(&v.view, v.at[:], 16, thrift.TypeList<<16|17, x, true, appendListListI8)
+}
+
+func (v *NestedView) SetListsByList(x []thrift.Entry[[]int32, []int32]) {
+	thrift.SetValue(&v.view, v.at[:], 17, thrift.TypeMap<<16|18, x, true, appendMapListI32ListI32)
+}
+
+func (v *NestedView) SetDefaults(x []thrift.Entry[WithDefaults, WithDefaults]) {
+	thrift.SetValue(&v.view, v.at[:], 18, thrift.TypeMap<<16|19, x, true, appendMapWithDefaultsWithDefaults)
+}
+
+// WithDefaultsView is a view of an encoded WithDefaults: see thrift.View.
+type WithDefaultsView struct {
+	view thrift.View
+	at   [15]uint32
+}
+
+var _ thrift.Struct = (*WithDefaultsView)(nil)
+
+// OpenThrift makes v a view of the WithDefaults that b begins with. The view owns b.
+func (v *WithDefaultsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 5, (*WithDefaults)(nil))
+}
+
+// DecodeThrift reads the WithDefaults that v is a view of.
+func (v *WithDefaultsView) DecodeThrift(r *thrift.Reader, to *WithDefaults) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the WithDefaults at b[off:]. The view owns b.
+func (v *WithDefaultsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 5)
+}
+
+func (v *WithDefaultsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *WithDefaultsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// WithDefaultsViewAt returns a view of the WithDefaults at b[off:] and the offset after it.
+func WithDefaultsViewAt(b []byte, off int) (v WithDefaultsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 5)
+	return v, next
+}
+
+func (v *WithDefaultsView) Number() int32 { return v.view.I32(v.at[0], 7) }
+
+func (v *WithDefaultsView) Text() string { return v.view.String(v.at[1], "text") }
+
+func (v *WithDefaultsView) Maybe() thrift.Opt[int64] {
+	return thrift.Opt[int64]{V: v.view.I64(v.at[2], 5), Set: v.at[2] != 0}
+}
+
+func (v *WithDefaultsView) Numbers() thrift.NumbersView[int32] {
+	return thrift.ViewNumbers[int32](&v.view, v.at[3])
+}
+
+func (v *WithDefaultsView) More() thrift.MapView[string, thrift.NumbersView[int32]] {
+	return thrift.ViewMap(&v.view, v.at[4], thrift.StringAt, thrift.NumbersAt[int32])
+}
+
+func (v *WithDefaultsView) Level() shared.Level {
+	return shared.Level(v.view.I32(v.at[5], int32(shared.LevelHigh)))
+}
+
+func (v *WithDefaultsView) Place() (w shared.PointView, ok bool) {
+	return thrift.ViewNested(&v.view, v.at[6], shared.PointViewAt)
+}
+
+func (v *WithDefaultsView) Bytes() []byte {
+	if v.at[7] == 0 {
+		return []byte("\tbytes")
+	}
+	return v.view.Binary(v.at[7], nil)
+}
+
+func (v *WithDefaultsView) Key() thrift.UUID {
+	return v.view.UUID(v.at[8], thrift.UUID{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef})
+}
+
+func (v *WithDefaultsView) Yes() bool { return v.view.Bool(v.at[9], true) }
+
+func (v *WithDefaultsView) Word() thrift.Opt[string] {
+	return thrift.Opt[string]{V: v.view.String(v.at[10], shared.Word), Set: v.at[10] != 0}
+}
+
+func (v *WithDefaultsView) Places() thrift.ListView[shared.PointView] {
+	return thrift.ViewList(&v.view, v.at[11], shared.PointViewAt)
+}
+
+func (v *WithDefaultsView) Words() thrift.ListView[string] {
+	return thrift.ViewList(&v.view, v.at[12], thrift.StringAt)
+}
+
+func (v *WithDefaultsView) Ratio() float64 { return v.view.Double(v.at[13], 3) }
+
+func (v *WithDefaultsView) MaybeWords() thrift.ListView[string] {
+	return thrift.ViewList(&v.view, v.at[14], thrift.StringAt)
+}
+
+func (v *WithDefaultsView) SetNumber(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *WithDefaultsView) SetText(x string) { v.view.SetString(v.at[:], 1, 2, x, true) }
+
+func (v *WithDefaultsView) SetMaybe(x thrift.Opt[int64]) {
+	v.view.SetI64(v.at[:], 2, 3, x.V, x.Set)
+}
+
+func (v *WithDefaultsView) SetNumbers(x []int32) {
+	thrift.SetNumbers(&v.view, v.at[:], 3, thrift.TypeList<<16|4, thrift.TypeI32, x, true)
+}
+
+func (v *WithDefaultsView) SetMore(x map[string][]int32) {
+	thrift.SetValue(&v.view, v.at[:], 4, thrift.TypeMap<<16|5, x, true, appendMapStringListI32)
+}
+
+func (v *WithDefaultsView) SetLevel(x shared.Level) {
+	v.view.SetI32(v.at[:], 5, 6, int32(x), true)
+}
+
+func (v *WithDefaultsView) SetPlace(x *shared.Point) {
+	v.view.SetStruct(v.at[:], 6, 7, x, x != nil)
+}
+
+func (v *WithDefaultsView) SetPlaceView(x *shared.PointView) {
+	v.view.SetStruct(v.at[:], 6, 7, x, x != nil)
+}
+
+func (v *WithDefaultsView) SetBytes(x []byte) { v.view.SetBinary(v.at[:], 7, 8, x, true) }
+
+func (v *WithDefaultsView) SetKey(x thrift.UUID) { v.view.SetUUID(v.at[:], 8, 9, x, true) }
+
+func (v *WithDefaultsView) SetYes(x bool) { v.view.SetBool(v.at[:], 9, 10, x, true) }
+
+func (v *WithDefaultsView) SetWord(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 10, 11, x.V, x.Set)
+}
+
+func (v *WithDefaultsView) SetPlaces(x []shared.Point) {
+	thrift.SetStructs(&v.view, v.at[:], 11, thrift.TypeList<<16|12, x, true)
+}
+
+func (v *WithDefaultsView) SetPlacesView(x []shared.PointView) {
+	thrift.SetStructs(&v.view, v.at[:], 11, thrift.TypeList<<16|12, x, true)
+}
+
+func (v *WithDefaultsView) SetWords(x []string) {
+	thrift.SetStrings(&v.view, v.at[:], 12, thrift.TypeList<<16|13, x, true)
+}
+
+func (v *WithDefaultsView) SetRatio(x float64) { v.view.SetDouble(v.at[:], 13, 14, x, true) }
+
+func (v *WithDefaultsView) SetMaybeWords(x []string) {
+	thrift.SetStrings(&v.view, v.at[:], 14, thrift.TypeList<<16|15, x, x != nil)
+}
+
+// UsesDefaultsView is a view of an encoded UsesDefaults: see thrift.View.
+type UsesDefaultsView struct {
+	view thrift.View
+	at   [6]uint32
+}
+
+var _ thrift.Struct = (*UsesDefaultsView)(nil)
+
+// OpenThrift makes v a view of the UsesDefaults that b begins with. The view owns b.
+func (v *UsesDefaultsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 6, (*UsesDefaults)(nil))
+}
+
+// DecodeThrift reads the UsesDefaults that v is a view of.
+func (v *UsesDefaultsView) DecodeThrift(r *thrift.Reader, to *UsesDefaults) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the UsesDefaults at b[off:]. The view owns b.
+func (v *UsesDefaultsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 6)
+}
+
+func (v *UsesDefaultsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *UsesDefaultsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// UsesDefaultsViewAt returns a view of the UsesDefaults at b[off:] and the offset after it.
+func UsesDefaultsViewAt(b []byte, off int) (v UsesDefaultsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 6)
+	return v, next
+}
+
+func (v *UsesDefaultsView) One() (w WithDefaultsView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfTypes, 5)
+	return w, ok
+}
+
+func (v *UsesDefaultsView) Many() thrift.ListView[WithDefaultsView] {
+	return thrift.ViewList(&v.view, v.at[1], WithDefaultsViewAt)
+}
+
+func (v *UsesDefaultsView) ByName() thrift.MapView[string, WithDefaultsView] {
+	return thrift.ViewMap(&v.view, v.at[2], thrift.StringAt, WithDefaultsViewAt)
+}
+
+func (v *UsesDefaultsView) Maybe() (w WithDefaultsView, ok bool) {
+	ok = v.view.Struct(v.at[3], &w.view, w.at[:], &ViewsOfTypes, 5)
+	return w, ok
+}
+
+func (v *UsesDefaultsView) Changed() (w WithDefaultsView, ok bool) {
+	ok = v.view.Struct(v.at[4], &w.view, w.at[:], &ViewsOfTypes, 5)
+	return w, ok
+}
+
+func (v *UsesDefaultsView) Same() (w WithDefaultsView, ok bool) {
+	ok = v.view.Struct(v.at[5], &w.view, w.at[:], &ViewsOfTypes, 5)
+	return w, ok
+}
+
+func (v *UsesDefaultsView) SetOne(x *WithDefaults) {
+	v.view.SetStruct(v.at[:], 0, 1, x, x != nil)
+}
+
+func (v *UsesDefaultsView) SetOneView(x *WithDefaultsView) {
+	v.view.SetStruct(v.at[:], 0, 1, x, x != nil)
+}
+
+func (v *UsesDefaultsView) SetMany(x []WithDefaults) {
+	thrift.SetStructs(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, true)
+}
+
+func (v *UsesDefaultsView) SetManyView(x []WithDefaultsView) {
+	thrift.SetStructs(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, true)
+}
+
+func (v *UsesDefaultsView) SetByName(x map[string]WithDefaults) {
+	thrift.SetValue(&v.view, v.at[:], 2, thrift.TypeMap<<16|3, x, true, appendMapStringWithDefaults)
+}
+
+func (v *UsesDefaultsView) SetMaybe(x *WithDefaults) {
+	v.view.SetStruct(v.at[:], 3, 4, x, x != nil)
+}
+
+func (v *UsesDefaultsView) SetMaybeView(x *WithDefaultsView) {
+	v.view.SetStruct(v.at[:], 3, 4, x, x != nil)
+}
+
+func (v *UsesDefaultsView) SetChanged(x *WithDefaults) {
+	v.view.SetStruct(v.at[:], 4, 5, x, x != nil)
+}
+
+func (v *UsesDefaultsView) SetChangedView(x *WithDefaultsView) {
+	v.view.SetStruct(v.at[:], 4, 5, x, x != nil)
+}
+
+func (v *UsesDefaultsView) SetSame(x *WithDefaults) {
+	v.view.SetStruct(v.at[:], 5, 6, x, x != nil)
+}
+
+func (v *UsesDefaultsView) SetSameView(x *WithDefaultsView) {
+	v.view.SetStruct(v.at[:], 5, 6, x, x != nil)
+}
+
+// EmptyView is a view of an encoded Empty: see thrift.View.
+type EmptyView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*EmptyView)(nil)
+
+// OpenThrift makes v a view of the Empty that b begins with. The view owns b.
+func (v *EmptyView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 7, (*Empty)(nil))
+}
+
+// DecodeThrift reads the Empty that v is a view of.
+func (v *EmptyView) DecodeThrift(r *thrift.Reader, to *Empty) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Empty at b[off:]. The view owns b.
+func (v *EmptyView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 7)
+}
+
+func (v *EmptyView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *EmptyView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// EmptyViewAt returns a view of the Empty at b[off:] and the offset after it.
+func EmptyViewAt(b []byte, off int) (v EmptyView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 7)
+	return v, next
+}
+
+// OnlyStructsView is a view of an encoded OnlyStructs: see thrift.View.
+type OnlyStructsView struct {
+	view thrift.View
+	at   [3]uint32
+}
+
+var _ thrift.Struct = (*OnlyStructsView)(nil)
+
+// OpenThrift makes v a view of the OnlyStructs that b begins with. The view owns b.
+func (v *OnlyStructsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 8, (*OnlyStructs)(nil))
+}
+
+// DecodeThrift reads the OnlyStructs that v is a view of.
+func (v *OnlyStructsView) DecodeThrift(r *thrift.Reader, to *OnlyStructs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the OnlyStructs at b[off:]. The view owns b.
+func (v *OnlyStructsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 8)
+}
+
+func (v *OnlyStructsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OnlyStructsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OnlyStructsViewAt returns a view of the OnlyStructs at b[off:] and the offset after it.
+func OnlyStructsViewAt(b []byte, off int) (v OnlyStructsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 8)
+	return v, next
+}
+
+func (v *OnlyStructsView) First() (w EmptyView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfTypes, 7)
+	return w, ok
+}
+
+func (v *OnlyStructsView) Second() (w EmptyView, ok bool) {
+	ok = v.view.Struct(v.at[1], &w.view, w.at[:], &ViewsOfTypes, 7)
+	return w, ok
+}
+
+func (v *OnlyStructsView) Third() (w EmptyView, ok bool) {
+	ok = v.view.Struct(v.at[2], &w.view, w.at[:], &ViewsOfTypes, 7)
+	return w, ok
+}
+
+func (v *OnlyStructsView) SetFirst(x *Empty) { v.view.SetStruct(v.at[:], 0, 1, x, x != nil) }
+
+func (v *OnlyStructsView) SetFirstView(x *EmptyView) {
+	v.view.SetStruct(v.at[:], 0, 1, x, x != nil)
+}
+
+func (v *OnlyStructsView) SetSecond(x *Empty) { v.view.SetStruct(v.at[:], 1, 2, x, x != nil) }
+
+func (v *OnlyStructsView) SetSecondView(x *EmptyView) {
+	v.view.SetStruct(v.at[:], 1, 2, x, x != nil)
+}
+
+func (v *OnlyStructsView) SetThird(x *Empty) {
+	if x == nil {
+		v.view.SetStruct(v.at[:], 2, 3, new(EmptyView), true)
+		return
+	}
+	v.view.SetStruct(v.at[:], 2, 3, x, true)
+}
+
+func (v *OnlyStructsView) SetThirdView(x *EmptyView) {
+	if x == nil {
+		x = new(EmptyView)
+	}
+	v.view.SetStruct(v.at[:], 2, 3, x, true)
+}
+
+// MixedView is a view of an encoded Mixed: see thrift.View.
+type MixedView struct {
+	view thrift.View
+	at   [8]uint32
+}
+
+var _ thrift.Struct = (*MixedView)(nil)
+
+// OpenThrift makes v a view of the Mixed that b begins with. The view owns b.
+func (v *MixedView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 9, (*Mixed)(nil))
+}
+
+// DecodeThrift reads the Mixed that v is a view of.
+func (v *MixedView) DecodeThrift(r *thrift.Reader, to *Mixed) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Mixed at b[off:]. The view owns b.
+func (v *MixedView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 9)
+}
+
+func (v *MixedView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *MixedView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// MixedViewAt returns a view of the Mixed at b[off:] and the offset after it.
+func MixedViewAt(b []byte, off int) (v MixedView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 9)
+	return v, next
+}
+
+func (v *MixedView) First() (w EmptyView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfTypes, 7)
+	return w, ok
+}
+
+func (v *MixedView) Second() int32 { return v.view.I32(v.at[1], 0) }
+
+func (v *MixedView) Third() thrift.Opt[string] {
+	return thrift.OptIf(v.at[2] != 0, v.view.String(v.at[2], ""))
+}
+
+func (v *MixedView) Fourth() (w EmptyView, ok bool) {
+	ok = v.view.Struct(v.at[3], &w.view, w.at[:], &ViewsOfTypes, 7)
+	return w, ok
+}
+
+func (v *MixedView) Fifth() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[4] != 0, v.view.I32(v.at[4], 0))
+}
+
+func (v *MixedView) Sixth() thrift.ListView[string] {
+	return thrift.ViewList(&v.view, v.at[5], thrift.StringAt)
+}
+
+func (v *MixedView) Seventh() thrift.MapView[int32, int32] {
+	return thrift.ViewMap(&v.view, v.at[6], thrift.NumberAt[int32], thrift.NumberAt[int32])
+}
+
+func (v *MixedView) Eighth() int64 { return v.view.I64(v.at[7], 0) }
+
+func (v *MixedView) SetFirst(x *Empty) { v.view.SetStruct(v.at[:], 0, 1, x, x != nil) }
+
+func (v *MixedView) SetFirstView(x *EmptyView) { v.view.SetStruct(v.at[:], 0, 1, x, x != nil) }
+
+func (v *MixedView) SetSecond(x int32) { v.view.SetI32(v.at[:], 1, 2, x, true) }
+
+func (v *MixedView) SetThird(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 2, 3, x.V, x.Set)
+}
+
+func (v *MixedView) SetFourth(x *Empty) { v.view.SetStruct(v.at[:], 3, 4, x, x != nil) }
+
+func (v *MixedView) SetFourthView(x *EmptyView) {
+	v.view.SetStruct(v.at[:], 3, 4, x, x != nil)
+}
+
+func (v *MixedView) SetFifth(x thrift.Opt[int32]) { v.view.SetI32(v.at[:], 4, 5, x.V, x.Set) }
+
+func (v *MixedView) SetSixth(x []string) {
+	thrift.SetStrings(&v.view, v.at[:], 5, thrift.TypeList<<16|6, x, true)
+}
+
+func (v *MixedView) SetSeventh(x map[int32]int32) {
+	thrift.SetValue(&v.view, v.at[:], 6, thrift.TypeMap<<16|7, x, true, appendMapI32I32)
+}
+
+func (v *MixedView) SetEighth(x int64) { v.view.SetI64(v.at[:], 7, 8, x, true) }
+
+// EitherView is a view of an encoded Either: see thrift.View.
+type EitherView struct {
+	view thrift.View
+	at   [6]uint32
+}
+
+var _ thrift.Struct = (*EitherView)(nil)
+
+// OpenThrift makes v a view of the Either that b begins with. The view owns b.
+func (v *EitherView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 10, (*Either)(nil))
+}
+
+// DecodeThrift reads the Either that v is a view of.
+func (v *EitherView) DecodeThrift(r *thrift.Reader, to *Either) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Either at b[off:]. The view owns b.
+func (v *EitherView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 10)
+}
+
+func (v *EitherView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *EitherView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// EitherViewAt returns a view of the Either at b[off:] and the offset after it.
+func EitherViewAt(b []byte, off int) (v EitherView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 10)
+	return v, next
+}
+
+func (v *EitherView) Number() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[0] != 0, v.view.I32(v.at[0], 0))
+}
+
+func (v *EitherView) Text() thrift.Opt[string] {
+	return thrift.OptIf(v.at[1] != 0, v.view.String(v.at[1], ""))
+}
+
+func (v *EitherView) Either() (w EitherView, ok bool) {
+	ok = v.view.Struct(v.at[2], &w.view, w.at[:], &ViewsOfTypes, 10)
+	return w, ok
+}
+
+func (v *EitherView) Numbers() thrift.NumbersView[int32] {
+	return thrift.ViewNumbers[int32](&v.view, v.at[3])
+}
+
+func (v *EitherView) Bytes() []byte { return v.view.Binary(v.at[4], nil) }
+
+func (v *EitherView) NumbersStruct() (w NumbersView, ok bool) {
+	ok = v.view.Struct(v.at[5], &w.view, w.at[:], &ViewsOfTypes, 0)
+	return w, ok
+}
+
+func (v *EitherView) SetNumber(x thrift.Opt[int32]) {
+	v.view.SetI32(v.at[:], 0, 1, x.V, x.Set)
+}
+
+func (v *EitherView) SetText(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 1, 2, x.V, x.Set)
+}
+
+func (v *EitherView) SetEither(x *Either) { v.view.SetStruct(v.at[:], 2, 3, x, x != nil) }
+
+func (v *EitherView) SetEitherView(x *EitherView) {
+	v.view.SetStruct(v.at[:], 2, 3, x, x != nil)
+}
+
+func (v *EitherView) SetNumbers(x []int32) {
+	thrift.SetNumbers(&v.view, v.at[:], 3, thrift.TypeList<<16|4, thrift.TypeI32, x, x != nil)
+}
+
+func (v *EitherView) SetBytes(x []byte) { v.view.SetBinary(v.at[:], 4, 5, x, x != nil) }
+
+func (v *EitherView) SetNumbersStruct(x *Numbers) {
+	v.view.SetStruct(v.at[:], 5, 6, x, x != nil)
+}
+
+func (v *EitherView) SetNumbersStructView(x *NumbersView) {
+	v.view.SetStruct(v.at[:], 5, 6, x, x != nil)
+}
+
+// ManyRequiredView is a view of an encoded ManyRequired: see thrift.View.
+type ManyRequiredView struct {
+	view thrift.View
+	at   [70]uint32
+}
+
+var _ thrift.Struct = (*ManyRequiredView)(nil)
+
+// OpenThrift makes v a view of the ManyRequired that b begins with. The view owns b.
+func (v *ManyRequiredView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 11, (*ManyRequired)(nil))
+}
+
+// DecodeThrift reads the ManyRequired that v is a view of.
+func (v *ManyRequiredView) DecodeThrift(r *thrift.Reader, to *ManyRequired) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the ManyRequired at b[off:]. The view owns b.
+func (v *ManyRequiredView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 11)
+}
+
+func (v *ManyRequiredView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ManyRequiredView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ManyRequiredViewAt returns a view of the ManyRequired at b[off:] and the offset after it.
+func ManyRequiredViewAt(b []byte, off int) (v ManyRequiredView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 11)
+	return v, next
+}
+
+func (v *ManyRequiredView) F1() int8 { return v.view.I8(v.at[0], 0) }
+
+func (v *ManyRequiredView) F2() int8 { return v.view.I8(v.at[1], 0) }
+
+func (v *ManyRequiredView) F3() int8 { return v.view.I8(v.at[2], 0) }
+
+func (v *ManyRequiredView) F4() int8 { return v.view.I8(v.at[3], 0) }
+
+func (v *ManyRequiredView) F5() int8 { return v.view.I8(v.at[4], 0) }
+
+func (v *ManyRequiredView) F6() int8 { return v.view.I8(v.at[5], 0) }
+
+func (v *ManyRequiredView) F7() int8 { return v.view.I8(v.at[6], 0) }
+
+func (v *ManyRequiredView) F8() int8 { return v.view.I8(v.at[7], 0) }
+
+func (v *ManyRequiredView) F9() int8 { return v.view.I8(v.at[8], 0) }
+
+func (v *ManyRequiredView) F10() int8 { return v.view.I8(v.at[9], 0) }
+
+func (v *ManyRequiredView) F11() int8 { return v.view.I8(v.at[10], 0) }
+
+func (v *ManyRequiredView) F12() int8 { return v.view.I8(v.at[11], 0) }
+
+func (v *ManyRequiredView) F13() int8 { return v.view.I8(v.at[12], 0) }
+
+func (v *ManyRequiredView) F14() int8 { return v.view.I8(v.at[13], 0) }
+
+func (v *ManyRequiredView) F15() int8 { return v.view.I8(v.at[14], 0) }
+
+func (v *ManyRequiredView) F16() int8 { return v.view.I8(v.at[15], 0) }
+
+func (v *ManyRequiredView) F17() int8 { return v.view.I8(v.at[16], 0) }
+
+func (v *ManyRequiredView) F18() int8 { return v.view.I8(v.at[17], 0) }
+
+func (v *ManyRequiredView) F19() int8 { return v.view.I8(v.at[18], 0) }
+
+func (v *ManyRequiredView) F20() int8 { return v.view.I8(v.at[19], 0) }
+
+func (v *ManyRequiredView) F21() int8 { return v.view.I8(v.at[20], 0) }
+
+func (v *ManyRequiredView) F22() int8 { return v.view.I8(v.at[21], 0) }
+
+func (v *ManyRequiredView) F23() int8 { return v.view.I8(v.at[22], 0) }
+
+func (v *ManyRequiredView) F24() int8 { return v.view.I8(v.at[23], 0) }
+
+func (v *ManyRequiredView) F25() int8 { return v.view.I8(v.at[24], 0) }
+
+func (v *ManyRequiredView) F26() int8 { return v.view.I8(v.at[25], 0) }
+
+func (v *ManyRequiredView) F27() int8 { return v.view.I8(v.at[26], 0) }
+
+func (v *ManyRequiredView) F28() int8 { return v.view.I8(v.at[27], 0) }
+
+func (v *ManyRequiredView) F29() int8 { return v.view.I8(v.at[28], 0) }
+
+func (v *ManyRequiredView) F30() int8 { return v.view.I8(v.at[29], 0) }
+
+func (v *ManyRequiredView) F31() int8 { return v.view.I8(v.at[30], 0) }
+
+func (v *ManyRequiredView) F32() int8 { return v.view.I8(v.at[31], 0) }
+
+func (v *ManyRequiredView) F33() int8 { return v.view.I8(v.at[32], 0) }
+
+func (v *ManyRequiredView) F34() int8 { return v.view.I8(v.at[33], 0) }
+
+func (v *ManyRequiredView) F35() int8 { return v.view.I8(v.at[34], 0) }
+
+func (v *ManyRequiredView) F36() int8 { return v.view.I8(v.at[35], 0) }
+
+func (v *ManyRequiredView) F37() int8 { return v.view.I8(v.at[36], 0) }
+
+func (v *ManyRequiredView) F38() int8 { return v.view.I8(v.at[37], 0) }
+
+func (v *ManyRequiredView) F39() int8 { return v.view.I8(v.at[38], 0) }
+
+func (v *ManyRequiredView) F40() int8 { return v.view.I8(v.at[39], 0) }
+
+func (v *ManyRequiredView) F41() int8 { return v.view.I8(v.at[40], 0) }
+
+func (v *ManyRequiredView) F42() int8 { return v.view.I8(v.at[41], 0) }
+
+func (v *ManyRequiredView) F43() int8 { return v.view.I8(v.at[42], 0) }
+
+func (v *ManyRequiredView) F44() int8 { return v.view.I8(v.at[43], 0) }
+
+func (v *ManyRequiredView) F45() int8 { return v.view.I8(v.at[44], 0) }
+
+func (v *ManyRequiredView) F46() int8 { return v.view.I8(v.at[45], 0) }
+
+func (v *ManyRequiredView) F47() int8 { return v.view.I8(v.at[46], 0) }
+
+func (v *ManyRequiredView) F48() int8 { return v.view.I8(v.at[47], 0) }
+
+func (v *ManyRequiredView) F49() int8 { return v.view.I8(v.at[48], 0) }
+
+func (v *ManyRequiredView) F50() int8 { return v.view.I8(v.at[49], 0) }
+
+func (v *ManyRequiredView) F51() int8 { return v.view.I8(v.at[50], 0) }
+
+func (v *ManyRequiredView) F52() int8 { return v.view.I8(v.at[51], 0) }
+
+func (v *ManyRequiredView) F53() int8 { return v.view.I8(v.at[52], 0) }
+
+func (v *ManyRequiredView) F54() int8 { return v.view.I8(v.at[53], 0) }
+
+func (v *ManyRequiredView) F55() int8 { return v.view.I8(v.at[54], 0) }
+
+func (v *ManyRequiredView) F56() int8 { return v.view.I8(v.at[55], 0) }
+
+func (v *ManyRequiredView) F57() int8 { return v.view.I8(v.at[56], 0) }
+
+func (v *ManyRequiredView) F58() int8 { return v.view.I8(v.at[57], 0) }
+
+func (v *ManyRequiredView) F59() int8 { return v.view.I8(v.at[58], 0) }
+
+func (v *ManyRequiredView) F60() int8 { return v.view.I8(v.at[59], 0) }
+
+func (v *ManyRequiredView) F61() int8 { return v.view.I8(v.at[60], 0) }
+
+func (v *ManyRequiredView) F62() int8 { return v.view.I8(v.at[61], 0) }
+
+func (v *ManyRequiredView) F63() int8 { return v.view.I8(v.at[62], 0) }
+
+func (v *ManyRequiredView) F64() int8 { return v.view.I8(v.at[63], 0) }
+
+func (v *ManyRequiredView) F65() int8 { return v.view.I8(v.at[64], 0) }
+
+func (v *ManyRequiredView) F66() int8 { return v.view.I8(v.at[65], 0) }
+
+func (v *ManyRequiredView) F67() int8 { return v.view.I8(v.at[66], 0) }
+
+func (v *ManyRequiredView) F68() int8 { return v.view.I8(v.at[67], 0) }
+
+func (v *ManyRequiredView) F69() int8 { return v.view.I8(v.at[68], 0) }
+
+func (v *ManyRequiredView) F70() int8 { return v.view.I8(v.at[69], 0) }
+
+func (v *ManyRequiredView) SetF1(x int8) { v.view.SetI8(v.at[:], 0, 1, x, true) }
+
+func (v *ManyRequiredView) SetF2(x int8) { v.view.SetI8(v.at[:], 1, 2, x, true) }
+
+func (v *ManyRequiredView) SetF3(x int8) { v.view.SetI8(v.at[:], 2, 3, x, true) }
+
+func (v *ManyRequiredView) SetF4(x int8) { v.view.SetI8(v.at[:], 3, 4, x, true) }
+
+func (v *ManyRequiredView) SetF5(x int8) { v.view.SetI8(v.at[:], 4, 5, x, true) }
+
+func (v *ManyRequiredView) SetF6(x int8) { v.view.SetI8(v.at[:], 5, 6, x, true) }
+
+func (v *ManyRequiredView) SetF7(x int8) { v.view.SetI8(v.at[:], 6, 7, x, true) }
+
+func (v *ManyRequiredView) SetF8(x int8) { v.view.SetI8(v.at[:], 7, 8, x, true) }
+
+func (v *ManyRequiredView) SetF9(x int8) { v.view.SetI8(v.at[:], 8, 9, x, true) }
+
+func (v *ManyRequiredView) SetF10(x int8) { v.view.SetI8(v.at[:], 9, 10, x, true) }
+
+func (v *ManyRequiredView) SetF11(x int8) { v.view.SetI8(v.at[:], 10, 11, x, true) }
+
+func (v *ManyRequiredView) SetF12(x int8) { v.view.SetI8(v.at[:], 11, 12, x, true) }
+
+func (v *ManyRequiredView) SetF13(x int8) { v.view.SetI8(v.at[:], 12, 13, x, true) }
+
+func (v *ManyRequiredView) SetF14(x int8) { v.view.SetI8(v.at[:], 13, 14, x, true) }
+
+func (v *ManyRequiredView) SetF15(x int8) { v.view.SetI8(v.at[:], 14, 15, x, true) }
+
+func (v *ManyRequiredView) SetF16(x int8) { v.view.SetI8(v.at[:], 15, 16, x, true) }
+
+func (v *ManyRequiredView) SetF17(x int8) { v.view.SetI8(v.at[:], 16, 17, x, true) }
+
+func (v *ManyRequiredView) SetF18(x int8) { v.view.SetI8(v.at[:], 17, 18, x, true) }
+
+func (v *ManyRequiredView) SetF19(x int8) { v.view.SetI8(v.at[:], 18, 19, x, true) }
+
+func (v *ManyRequiredView) SetF20(x int8) { v.view.SetI8(v.at[:], 19, 20, x, true) }
+
+func (v *ManyRequiredView) SetF21(x int8) { v.view.SetI8(v.at[:], 20, 21, x, true) }
+
+func (v *ManyRequiredView) SetF22(x int8) { v.view.SetI8(v.at[:], 21, 22, x, true) }
+
+func (v *ManyRequiredView) SetF23(x int8) { v.view.SetI8(v.at[:], 22, 23, x, true) }
+
+func (v *ManyRequiredView) SetF24(x int8) { v.view.SetI8(v.at[:], 23, 24, x, true) }
+
+func (v *ManyRequiredView) SetF25(x int8) { v.view.SetI8(v.at[:], 24, 25, x, true) }
+
+func (v *ManyRequiredView) SetF26(x int8) { v.view.SetI8(v.at[:], 25, 26, x, true) }
+
+func (v *ManyRequiredView) SetF27(x int8) { v.view.SetI8(v.at[:], 26, 27, x, true) }
+
+func (v *ManyRequiredView) SetF28(x int8) { v.view.SetI8(v.at[:], 27, 28, x, true) }
+
+func (v *ManyRequiredView) SetF29(x int8) { v.view.SetI8(v.at[:], 28, 29, x, true) }
+
+func (v *ManyRequiredView) SetF30(x int8) { v.view.SetI8(v.at[:], 29, 30, x, true) }
+
+func (v *ManyRequiredView) SetF31(x int8) { v.view.SetI8(v.at[:], 30, 31, x, true) }
+
+func (v *ManyRequiredView) SetF32(x int8) { v.view.SetI8(v.at[:], 31, 32, x, true) }
+
+func (v *ManyRequiredView) SetF33(x int8) { v.view.SetI8(v.at[:], 32, 33, x, true) }
+
+func (v *ManyRequiredView) SetF34(x int8) { v.view.SetI8(v.at[:], 33, 34, x, true) }
+
+func (v *ManyRequiredView) SetF35(x int8) { v.view.SetI8(v.at[:], 34, 35, x, true) }
+
+func (v *ManyRequiredView) SetF36(x int8) { v.view.SetI8(v.at[:], 35, 36, x, true) }
+
+func (v *ManyRequiredView) SetF37(x int8) { v.view.SetI8(v.at[:], 36, 37, x, true) }
+
+func (v *ManyRequiredView) SetF38(x int8) { v.view.SetI8(v.at[:], 37, 38, x, true) }
+
+func (v *ManyRequiredView) SetF39(x int8) { v.view.SetI8(v.at[:], 38, 39, x, true) }
+
+func (v *ManyRequiredView) SetF40(x int8) { v.view.SetI8(v.at[:], 39, 40, x, true) }
+
+func (v *ManyRequiredView) SetF41(x int8) { v.view.SetI8(v.at[:], 40, 41, x, true) }
+
+func (v *ManyRequiredView) SetF42(x int8) { v.view.SetI8(v.at[:], 41, 42, x, true) }
+
+func (v *ManyRequiredView) SetF43(x int8) { v.view.SetI8(v.at[:], 42, 43, x, true) }
+
+func (v *ManyRequiredView) SetF44(x int8) { v.view.SetI8(v.at[:], 43, 44, x, true) }
+
+func (v *ManyRequiredView) SetF45(x int8) { v.view.SetI8(v.at[:], 44, 45, x, true) }
+
+func (v *ManyRequiredView) SetF46(x int8) { v.view.SetI8(v.at[:], 45, 46, x, true) }
+
+func (v *ManyRequiredView) SetF47(x int8) { v.view.SetI8(v.at[:], 46, 47, x, true) }
+
+func (v *ManyRequiredView) SetF48(x int8) { v.view.SetI8(v.at[:], 47, 48, x, true) }
+
+func (v *ManyRequiredView) SetF49(x int8) { v.view.SetI8(v.at[:], 48, 49, x, true) }
+
+func (v *ManyRequiredView) SetF50(x int8) { v.view.SetI8(v.at[:], 49, 50, x, true) }
+
+func (v *ManyRequiredView) SetF51(x int8) { v.view.SetI8(v.at[:], 50, 51, x, true) }
+
+func (v *ManyRequiredView) SetF52(x int8) { v.view.SetI8(v.at[:], 51, 52, x, true) }
+
+func (v *ManyRequiredView) SetF53(x int8) { v.view.SetI8(v.at[:], 52, 53, x, true) }
+
+func (v *ManyRequiredView) SetF54(x int8) { v.view.SetI8(v.at[:], 53, 54, x, true) }
+
+func (v *ManyRequiredView) SetF55(x int8) { v.view.SetI8(v.at[:], 54, 55, x, true) }
+
+func (v *ManyRequiredView) SetF56(x int8) { v.view.SetI8(v.at[:], 55, 56, x, true) }
+
+func (v *ManyRequiredView) SetF57(x int8) { v.view.SetI8(v.at[:], 56, 57, x, true) }
+
+func (v *ManyRequiredView) SetF58(x int8) { v.view.SetI8(v.at[:], 57, 58, x, true) }
+
+func (v *ManyRequiredView) SetF59(x int8) { v.view.SetI8(v.at[:], 58, 59, x, true) }
+
+func (v *ManyRequiredView) SetF60(x int8) { v.view.SetI8(v.at[:], 59, 60, x, true) }
+
+func (v *ManyRequiredView) SetF61(x int8) { v.view.SetI8(v.at[:], 60, 61, x, true) }
+
+func (v *ManyRequiredView) SetF62(x int8) { v.view.SetI8(v.at[:], 61, 62, x, true) }
+
+func (v *ManyRequiredView) SetF63(x int8) { v.view.SetI8(v.at[:], 62, 63, x, true) }
+
+func (v *ManyRequiredView) SetF64(x int8) { v.view.SetI8(v.at[:], 63, 64, x, true) }
+
+func (v *ManyRequiredView) SetF65(x int8) { v.view.SetI8(v.at[:], 64, 65, x, true) }
+
+func (v *ManyRequiredView) SetF66(x int8) { v.view.SetI8(v.at[:], 65, 66, x, true) }
+
+func (v *ManyRequiredView) SetF67(x int8) { v.view.SetI8(v.at[:], 66, 67, x, true) }
+
+func (v *ManyRequiredView) SetF68(x int8) { v.view.SetI8(v.at[:], 67, 68, x, true) }
+
+func (v *ManyRequiredView) SetF69(x int8) { v.view.SetI8(v.at[:], 68, 69, x, true) }
+
+func (v *ManyRequiredView) SetF70(x int8) { v.view.SetI8(v.at[:], 69, 70, x, true) }
+
+func viewListString(b []byte, off int) (thrift.ListView[string], int) {
+	return thrift.ListAt(b, off, thrift.StringAt)
+}
+
+func viewMapStringString(b []byte, off int) (thrift.MapView[string, string], int) {
+	return thrift.MapAt(b, off, thrift.StringAt, thrift.StringAt)
+}
+
+func viewListMapListBoolSharedLevel(b []byte, off int) (thrift.ListView[thrift.MapView[thrift.NumbersView[bool], shared.Level]], int) {
+	return thrift.ListAt(b, off, viewMapListBoolSharedLevel)
+}
+
+func viewListBinary(b []byte, off int) (thrift.ListView[[]byte], int) {
+	return thrift.ListAt(b, off, thrift.BinaryAt)
+}
+
+func viewMapI64MapI16String(b []byte, off int) (thrift.MapView[int64, thrift.MapView[int16, string]], int) {
+	return thrift.MapAt(b, off, thrift.NumberAt[int64], viewMapI16String)
+}
+
+func viewListNumbers(b []byte, off int) (thrift.ListView[NumbersView], int) {
+	return thrift.ListAt(b, off, NumbersViewAt)
+}
+
+func viewListListI64(b []byte, off int) (thrift.ListView[thrift.NumbersView[int64]], int) {
+	return thrift.ListAt(b, off, thrift.NumbersAt[int64])
+}
+
+func viewMapListBoolSharedLevel(b []byte, off int) (thrift.MapView[thrift.NumbersView[bool], shared.Level], int) {
+	return thrift.MapAt(b, off, thrift.NumbersAt[bool], thrift.NumberAt[shared.Level])
+}
+
+func viewMapI16String(b []byte, off int) (thrift.MapView[int16, string], int) {
+	return thrift.MapAt(b, off, thrift.NumberAt[int16], thrift.StringAt)
+}
+
 // StructsOfTypes has functions that make the structs of the file; true is for unions.
 var StructsOfTypes = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Numbers), false },
@@ -6817,4 +8620,20 @@ var StructsOfTypes = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Mixed), false },
 	func() (thrift.CompactStruct, bool) { return new(Either), true },
 	func() (thrift.CompactStruct, bool) { return new(ManyRequired), false },
+}
+
+// ListOfViewsTypes has functions that make the views of the structs of the file.
+var ListOfViewsTypes = []func() thrift.Struct{
+	func() thrift.Struct { return new(NumbersView) },
+	func() thrift.Struct { return new(OptionalView) },
+	func() thrift.Struct { return new(RequiredView) },
+	func() thrift.Struct { return new(ListsView) },
+	func() thrift.Struct { return new(NestedView) },
+	func() thrift.Struct { return new(WithDefaultsView) },
+	func() thrift.Struct { return new(UsesDefaultsView) },
+	func() thrift.Struct { return new(EmptyView) },
+	func() thrift.Struct { return new(OnlyStructsView) },
+	func() thrift.Struct { return new(MixedView) },
+	func() thrift.Struct { return new(EitherView) },
+	func() thrift.Struct { return new(ManyRequiredView) },
 }
