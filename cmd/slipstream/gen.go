@@ -130,7 +130,7 @@ func idlFailure(stderr io.Writer, err error) error {
 	}
 	fmt.Fprintln(stderr, list)
 	hint := ""
-	if strings.Contains(err.Error(), "import path of the output directory is not known") {
+	if errors.Is(err, gen.ErrNoModule) {
 		hint = "--module PATH, or a go.mod file in the output directory or above it"
 	}
 	return fail(exitFailure, fmt.Errorf("nothing was written, because of %s", numbered(len(list), "error")), hint)

@@ -38,6 +38,9 @@ func TestErrors(t *testing.T) {
 			module = ""
 		}
 		_, err := Generate(Config{Module: module}, source(t, test.files...))
+		if errors.Is(err, ErrNoModule) != (module == "") {
+			t.Errorf("%s: errors.Is says that ErrNoModule is %v", name, module != "")
+		}
 		if _, ok := errors.AsType[idl.ErrorList](err); !ok {
 			t.Errorf("%s: %v", name, err)
 			continue

@@ -1,6 +1,7 @@
 package gen
 
 import (
+	"errors"
 	"path"
 	"slices"
 	"strings"
@@ -47,6 +48,10 @@ type File struct {
 	Name    string // with slashes, relative to the directory of Config.Module
 	Content []byte
 }
+
+// ErrNoModule is the Err of the errors about an import that cannot be written, because Config.Module
+// is empty.
+var ErrNoModule = errors.New("thrift/gen: Config.Module is empty")
 
 // Generate returns Go files for all files of a program, in the order of their names. Errors are an
 // [idl.ErrorList], unless a plug-in has failed.
@@ -96,8 +101,15 @@ type generator struct {
 }
 
 func (g *generator) errorf(f *idl.File, pos idl.Pos, format string, args ...any) {
+	g.failf(nil, f, pos, format, args...)
+}
+
+// failf reports an error whose cause is err, which may be nil.
+func (g *generator) failf(err error, f *idl.File, pos idl.Pos, format string, args ...any) {
 	if len(g.errs) < 100 {
-		g.errs = append(g.errs, f.Errorf(pos, format, args...))
+		e := f.Errorf(pos, format, args...)
+		e.Err = err
+		g.errs = append(g.errs, e)
 	}
 }
 
@@ -199,7 +211,7 @@ func (g *generator) checkImports() {
 		for _, to := range f.used() {
 			edges[f.pkg] = append(edges[f.pkg], edge{to, f})
 			if g.config.Module == "" {
-				g.errorf(f.IDL, f.includeOf(to), "the Go package %s imports %s, but the import path of the output directory is not known", f.pkg.dir, to.dir)
+				g.failf(ErrNoModule, f.IDL, f.includeOf(to), "the Go package %s imports %s, but the import path of the output directory is not known", f.pkg.dir, to.dir)
 			}
 		}
 	}

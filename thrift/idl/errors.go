@@ -22,7 +22,8 @@ type Error struct {
 	Msg  string // what was found and what was expected
 	// Source is the line of the file at Pos, or a part of it if the line is long.
 	Source string
-	// Err is the reason if a file could not be read, otherwise nil.
+	// Err is the cause if programs can tell it: why a file could not be read, or an error that a
+	// generator declares. Otherwise it is nil.
 	Err error
 
 	caret int // bytes of Source before the position

@@ -200,3 +200,20 @@ func TestSizeIsBounded(t *testing.T) {
 	f1 := parse("a.thrift", []byte("const list<i32> A = ["+strings.Repeat("1 ", 1000)+"]"), &r, &nodes, false)
 	wantError(t, r.err([]*File{f1}), "more than 1000000 fields, types and values")
 }
+
+func TestFilesAreBounded(t *testing.T) {
+	f := files{}
+	var includes strings.Builder
+	for i := range 9_999 { // They and the file that includes them are 10,000.
+		name := fmt.Sprintf("f%d.thrift", i)
+		f[name] = ""
+		fmt.Fprintf(&includes, "include %q\n", name)
+	}
+	f["all.thrift"], f["more.thrift"] = includes.String(), ""
+	if _, err := Load(Config{ReadFile: f.read}, "all.thrift"); err != nil {
+		t.Error(err)
+	}
+	f["all.thrift"] += "include \"more.thrift\"\n"
+	_, err := Load(Config{ReadFile: f.read}, "all.thrift")
+	wantError(t, err, "all.thrift:10000:9: more than 10000 files")
+}

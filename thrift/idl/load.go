@@ -142,7 +142,7 @@ func (l *loader) load(name string, s *site) *File {
 		if e := l.errorf(s, name, "the file %s cannot be read: %s", name, reason(err)); e != nil {
 			e.Err = err
 		}
-	case len(l.order) >= maxFiles:
+	case len(l.order)+len(l.chain) >= maxFiles:
 		l.errorf(s, name, "more than %d files", maxFiles)
 	case len(l.chain) >= maxDepth:
 		l.errorf(s, name, "includes are nested more than %d levels deep", maxDepth)
