@@ -43,9 +43,9 @@
 // input, which is why [Reader].MaxMemory limits them.
 //
 // Strings of one message share allocations by default: [Memory] has the alternatives. A value that
-// is read into again keeps its slices and maps, so reading allocates little. With [Reader.Recycle]
-// it allocates nothing but the structs in fields that Reset has set to nil. Without Recycle, a Reader
-// keeps no memory between messages.
+// is read into again keeps its slices, its maps and the structs that it requires, so reading
+// allocates little. With [Reader.Recycle] it allocates nothing but structs in fields that are not
+// required. Without Recycle, a Reader keeps no memory between messages.
 //
 // A bool is false if its byte is 0, and true otherwise. If a field occurs twice in a message, the
 // last value counts; structs are read into each other.

@@ -146,6 +146,16 @@ func Make[T any](r *Reader, p *T) *T {
 	return p
 }
 
+// MakeTwo returns an A and a B that have one allocation.
+func MakeTwo[A, B any](r *Reader) (*A, *B) {
+	both := new(struct {
+		a A
+		b B
+	})
+	r.charge(1, int(unsafe.Sizeof(*both)))
+	return &both.a, &both.b
+}
+
 // List reads the head of a list or set and gives *to as many elements. It returns how many of
 // them still have the contents of elements of *to, and the offset of the first element. If that is
 // a code, *to is unchanged.

@@ -299,6 +299,10 @@ func (r *Reader) flat(n, size, left int) unsafe.Pointer {
 	return unsafe.Pointer(unsafe.SliceData(r.take(r.forLists(), n*size, left, (size+1)/2, min(size, 8))))
 }
 
+// extraTexts is how many strings an allocation for those of a list of structs has in addition, for
+// the lists after it.
+const extraTexts = 16
+
 // strings is numbers for strings. No more than left strings can follow.
 func (r *Reader) strings(list []string, n, left int) []string {
 	if n <= cap(list) && list != nil {
@@ -311,7 +315,7 @@ func (r *Reader) strings(list []string, n, left int) []string {
 		return make([]string, n)
 	}
 	if n > len(r.texts) {
-		r.texts = make([]string, max(n, min(left, n*r.Left)))
+		r.texts = make([]string, max(n, min(left, n*r.Left+extraTexts)))
 	}
 	list = r.texts[:n:n]
 	r.texts = r.texts[n:]

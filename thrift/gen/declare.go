@@ -237,21 +237,29 @@ func (f *GoFile) errorMethod(s *structure) {
 func (f *GoFile) reset(s *structure) {
 	var values []string
 	f.p("")
+	what, keep := "Reset empties p", "Slices and maps"
 	if s.hasDefaults() {
-		f.comment("Reset empties p and sets the defaults. Slices and maps keep their memory.")
-	} else {
-		f.comment("Reset empties p. Slices and maps keep their memory.")
+		what += " and sets the defaults"
 	}
-	type reset struct{ clear, value string }
+	if slices.ContainsFunc(s.fields, (*field).kept) {
+		what, keep = what+", and the structs that it requires", "They, slices and maps"
+	}
+	f.comment(what + ". " + keep + " keep their memory.")
+	type reset struct {
+		clear []string // statements
+		value string
+	}
 	var all []reset
 	for _, one := range s.fields {
 		v := "p." + one.name
 		switch {
 		case one.Default != nil && !s.isUnion():
 			all = append(all, reset{value: one.name + ": " + f.fieldDefault(one)})
+		case one.kept():
+			all = append(all, reset{[]string{"if " + v + " != nil {", v + ".Reset()", "}"}, one.name + ": " + v})
 		case one.optional() || one.kind < kList:
 		case clearsMap(one):
-			all = append(all, reset{"clear(" + v + ")", one.name + ": " + v})
+			all = append(all, reset{[]string{"clear(" + v + ")"}, one.name + ": " + v})
 		default:
 			all = append(all, reset{value: one.name + ": " + v + "[:0]"})
 		}
@@ -262,8 +270,8 @@ func (f *GoFile) reset(s *structure) {
 	}
 	f.p("func (p *%s) Reset() {", s.name)
 	for _, r := range all {
-		if r.clear != "" {
-			f.p("%s", r.clear)
+		for _, line := range r.clear {
+			f.p("%s", line)
 		}
 		values = append(values, r.value)
 	}

@@ -229,14 +229,37 @@ func (f *GoFile) readOther(pr *protocol, s *structure, one *field) {
 
 // makeStruct writes the statements that make the struct of a field.
 func (f *GoFile) makeStruct(one *field, v string) {
-	if !f.gen.structs[one.Type.Struct()].hasDefaults() {
+	s := f.gen.structs[one.Type.Struct()]
+	with := f.madeWith(s)
+	if with == nil && !s.hasDefaults() {
 		f.p("%s = thrift.Make(r, %s)", v, v)
 		return
 	}
 	f.p("if %s == nil {", v)
-	f.p("%s = thrift.Make(r, %s)", v, v)
-	f.p("%s.Reset()", v)
+	if with == nil {
+		f.p("%s = thrift.Make(r, %s)", v, v)
+	} else {
+		f.p("outer, inner := thrift.MakeTwo[%s, %s](r)", f.goType(one.Type), f.goType(with.Type))
+		f.p("%s, outer.%s = outer, inner", v, with.name)
+	}
+	switch {
+	case s.hasDefaults():
+		f.p("%s.Reset()", v)
+	case f.gen.structs[with.Type.Struct()].hasDefaults():
+		f.p("inner.Reset()")
+	}
 	f.p("}")
+}
+
+// madeWith returns the field of a struct whose struct is made together with it, or nil. A message that
+// does not have the field is refused, so that its memory is not wasted.
+func (f *GoFile) madeWith(s *structure) *field {
+	for _, one := range s.fields {
+		if to := f.gen.structs[one.Type.Struct()]; one.kept() && (to.file.pkg == s.file.pkg || to.file.pkg == f.pkg) {
+			return one
+		}
+	}
+	return nil
 }
 
 // readHead writes the statements that read the head of a list of structs or containers. If the old
@@ -270,15 +293,15 @@ func (f *GoFile) readElems(pr *protocol, elem *idl.Type, list, depth string) {
 }
 
 // resetElem writes the statements that reset an element that may have old contents. Its maps are
-// dropped: to clear a map takes as long as the map once was large, and the field of the list may
-// be repeated in a message.
+// dropped, also those in structs: to clear a map takes as long as the map once was large, and the
+// field of the list may be repeated in a message.
 func (f *GoFile) resetElem(s *structure, v string) {
 	if !s.hasDefaults() {
 		f.p("if i < old {")
 	}
 	var maps, nils []string
 	for _, one := range s.fields {
-		if clearsMap(one) && !s.isUnion() {
+		if (clearsMap(one) || one.kept() && f.gen.structs[one.Type.Struct()].clearsMaps) && !s.isUnion() {
 			maps, nils = append(maps, v+"."+one.name), append(nils, "nil")
 		}
 	}

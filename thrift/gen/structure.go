@@ -22,6 +22,8 @@ type structure struct {
 	defaults int      // fields that have defaults
 	helpers  []string // docs of what it is, if IDL has none
 	state    uint8    // of a search
+	// clearsMaps says that Reset clears maps, also in structs that it keeps.
+	clearsMaps bool
 
 	view, viewAt string   // names of the view and of the function that returns one
 	places       []*field // in the order of the table of views
@@ -32,7 +34,8 @@ type field struct {
 	*idl.Field
 	name  string // in Go
 	kind  kind
-	place int // among the required fields
+	place int  // among the required fields
+	cycle bool // it is required, and its struct requires the struct of the field
 	// pointers says that scalars and strings that are optional are pointers.
 	pointers bool
 
@@ -46,6 +49,12 @@ func (f *field) isOpt() bool { return f.optional() && f.kind <= kString && !f.po
 
 // isPointer reports whether the Go type is a pointer to a scalar or a string.
 func (f *field) isPointer() bool { return f.optional() && f.kind <= kString && f.pointers }
+
+// kept reports whether Reset keeps the struct of the field, for the next message. Optional structs are
+// nil in a message that does not have them. A struct that requires itself would be reset without end.
+func (f *field) kept() bool {
+	return f.kind == kStruct && f.Requirement == idl.Required && f.Default == nil && !f.cycle
+}
 
 // value returns the value of a field that is there.
 func (f *field) value() string {
@@ -140,8 +149,9 @@ func (f *GoFile) addService(d *idl.Service) {
 	}
 }
 
-// measure sets the smallest sizes of structs. A struct that requires itself has the size of its
-// other fields: no message can hold one.
+// measure sets what follows from the structs that a struct requires: its smallest size and whether
+// Reset clears maps. If structs require each other, no message can hold one; one of their fields is
+// left out then, so that neither is infinite.
 func (g *generator) measure() {
 	const measuring, measured = 1, 2
 	type step struct {
@@ -159,6 +169,9 @@ func (g *generator) measure() {
 				top := &stack[len(stack)-1]
 				if top.next == len(top.of.required) {
 					top.of.state = measured
+					top.of.clearsMaps = !top.of.isUnion() && slices.ContainsFunc(top.of.fields, func(one *field) bool {
+						return clearsMap(one) || one.kept() && g.structs[one.Type.Struct()].clearsMaps
+					})
 					stack = stack[:len(stack)-1]
 					continue
 				}
@@ -169,6 +182,7 @@ func (g *generator) measure() {
 					stack = append(stack, step{to, 0})
 					continue
 				}
+				one.cycle = to != nil && to.state == measuring
 				top.next++
 				top.of.least = min(top.of.least+3+g.leastSize(one.Type), 1<<20)
 			}

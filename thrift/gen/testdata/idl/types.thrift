@@ -218,3 +218,25 @@ struct ManyRequired {
   69: required i8 f69
   70: required i8 f70
 }
+
+// Reset keeps the structs that are required; a struct and the first one that it requires are made together.
+struct Chained {
+  1: required Link link
+  2: list<Link> links
+  3: list<Around> each
+  4: optional Link maybe
+}
+
+struct Link {
+  1: i32 order = 7
+  2: required Bounds bounds
+}
+
+struct Bounds {
+  1: i32 low = -1
+  2: required list<i32> numbers
+}
+
+struct Around {
+  1: required Required has_a_map
+}

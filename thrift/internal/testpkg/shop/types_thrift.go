@@ -865,10 +865,13 @@ type Required struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset empties p, and the structs that it requires. They, slices and maps keep their memory.
 func (p *Required) Reset() {
 	clear(p.Longs)
-	*p = Required{Numbers: p.Numbers[:0], Longs: p.Longs, Points: p.Points[:0]}
+	if p.NumbersStruct != nil {
+		p.NumbersStruct.Reset()
+	}
+	*p = Required{Numbers: p.Numbers[:0], Longs: p.Longs, NumbersStruct: p.NumbersStruct, Points: p.Points[:0]}
 }
 
 func (p *Required) SizeThrift() int {
@@ -2812,8 +2815,13 @@ type OnlyStructs struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
-func (p *OnlyStructs) Reset() { *p = OnlyStructs{} }
+// Reset empties p, and the structs that it requires. They, slices and maps keep their memory.
+func (p *OnlyStructs) Reset() {
+	if p.Third != nil {
+		p.Third.Reset()
+	}
+	*p = OnlyStructs{Third: p.Third}
+}
 
 func (p *OnlyStructs) SizeThrift() int {
 	n := 4 + len(p.unknown)
@@ -4431,6 +4439,800 @@ func (p *ManyRequired) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (p *ManyRequired) UnmarshalJSON(b []byte) error {
 	return TableOfTypes.FromJSON(b, unsafe.Pointer(p), 11)
+}
+
+// Reset keeps the structs that are required; a struct and the first one that it requires are made together.
+type Chained struct {
+	Link  *Link
+	Links []Link
+	Each  []Around
+	Maybe *Link
+
+	unknown thrift.Unknown
+}
+
+// Reset empties p, and the structs that it requires. They, slices and maps keep their memory.
+func (p *Chained) Reset() {
+	if p.Link != nil {
+		p.Link.Reset()
+	}
+	*p = Chained{Link: p.Link, Links: p.Links[:0], Each: p.Each[:0]}
+}
+
+func (p *Chained) SizeThrift() int {
+	n := 20 + len(p.unknown)
+	if p.Link != nil {
+		n += p.Link.SizeThrift()
+	} else {
+		n++
+	}
+	for i := range p.Links {
+		n += p.Links[i].SizeThrift()
+	}
+	for i := range p.Each {
+		n += p.Each[i].SizeThrift()
+	}
+	if p.Maybe != nil {
+		n += 3 + p.Maybe.SizeThrift()
+	}
+	return n
+}
+
+func (p *Chained) AppendThrift(b []byte) []byte {
+	b = append(b, thrift.TypeStruct, 0, 1)
+	if p.Link != nil {
+		b = p.Link.AppendThrift(b)
+	} else {
+		b = append(b, thrift.TypeStop)
+	}
+	b = append(b, thrift.TypeList, 0, 2)
+	b = thrift.AppendList(b, thrift.TypeStruct, len(p.Links))
+	for i := range p.Links {
+		b = p.Links[i].AppendThrift(b)
+	}
+	b = append(b, thrift.TypeList, 0, 3)
+	b = thrift.AppendList(b, thrift.TypeStruct, len(p.Each))
+	for i := range p.Each {
+		b = p.Each[i].AppendThrift(b)
+	}
+	if p.Maybe != nil {
+		b = append(b, thrift.TypeStruct, 0, 4)
+		b = p.Maybe.AppendThrift(b)
+	}
+	b = append(b, p.unknown...)
+	return append(b, thrift.TypeStop)
+}
+
+// BodyThrift implements thrift.BodyStruct.
+func (p *Chained) BodyThrift(body *slipstream.Body) {
+	if p.SizeThrift() < thrift.LinkFrom {
+		body.B = p.AppendThrift(body.B)
+		return
+	}
+	body.B = append(body.B, thrift.TypeStruct, 0, 1)
+	if p.Link != nil {
+		p.Link.BodyThrift(body)
+	} else {
+		body.B = append(body.B, thrift.TypeStop)
+	}
+	body.B = append(body.B, thrift.TypeList, 0, 2)
+	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.Links))
+	for i := range p.Links {
+		p.Links[i].BodyThrift(body)
+	}
+	body.B = append(body.B, thrift.TypeList, 0, 3)
+	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.Each))
+	for i := range p.Each {
+		p.Each[i].BodyThrift(body)
+	}
+	if p.Maybe != nil {
+		body.B = append(body.B, thrift.TypeStruct, 0, 4)
+		p.Maybe.BodyThrift(body)
+	}
+	body.B = append(body.B, p.unknown...)
+	body.B = append(body.B, thrift.TypeStop)
+}
+
+func (p *Chained) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	seen := false
+	for {
+		if len(b)-off < 3 || b[off] == thrift.TypeStop {
+			return r.End(b, off, seen)
+		}
+		t, id := b[off], binary.BigEndian.Uint16(b[off+1:])
+		off += 3
+		switch uint32(id)<<8 | uint32(t) {
+		case 1<<8 | thrift.TypeStruct:
+			if p.Link == nil {
+				outer, inner := thrift.MakeTwo[Link, Bounds](r)
+				p.Link, outer.Bounds = outer, inner
+				p.Link.Reset()
+			}
+			off = p.Link.ReadThrift(r, b, off, depth-1)
+			seen = true
+		case 2<<8 | thrift.TypeList:
+			_, off = thrift.List(r, b, off, thrift.TypeStruct, 13, &p.Links)
+			outer := r.Left
+			for i := 0; off >= 0 && i < len(p.Links); i++ {
+				p.Links[i].Reset()
+				r.Left = len(p.Links) - i
+				off = p.Links[i].ReadThrift(r, b, off, depth-2)
+			}
+			r.Left = outer
+		case 3<<8 | thrift.TypeList:
+			var old int
+			old, off = thrift.List(r, b, off, thrift.TypeStruct, 63, &p.Each)
+			outer := r.Left
+			for i := 0; off >= 0 && i < len(p.Each); i++ {
+				if i < old {
+					p.Each[i].HasAMap = nil
+					p.Each[i].Reset()
+				}
+				r.Left = len(p.Each) - i
+				off = p.Each[i].ReadThrift(r, b, off, depth-2)
+			}
+			r.Left = outer
+		case 4<<8 | thrift.TypeStruct:
+			if p.Maybe == nil {
+				outer, inner := thrift.MakeTwo[Link, Bounds](r)
+				p.Maybe, outer.Bounds = outer, inner
+				p.Maybe.Reset()
+			}
+			off = p.Maybe.ReadThrift(r, b, off, depth-1)
+		default:
+			off = r.Keep(b, off, t, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+func (p *Chained) AppendCompact(b []byte) []byte {
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeStruct, 1, 0)
+	if p.Link != nil {
+		b = p.Link.AppendCompact(b)
+	} else {
+		b = append(b, thrift.TypeStop)
+	}
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeList, 2, 1)
+	b = thrift.AppendCompactList(b, thrift.CompactTypeStruct, len(p.Links))
+	for i := range p.Links {
+		b = p.Links[i].AppendCompact(b)
+	}
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeList, 3, 2)
+	b = thrift.AppendCompactList(b, thrift.CompactTypeStruct, len(p.Each))
+	for i := range p.Each {
+		b = p.Each[i].AppendCompact(b)
+	}
+	last := uint16(3)
+	if p.Maybe != nil {
+		b = thrift.AppendCompactHead(b, thrift.CompactTypeStruct, 4, 3)
+		b = p.Maybe.AppendCompact(b)
+		last = 4
+	}
+	b = thrift.AppendCompactUnknown(b, p.unknown, last)
+	return append(b, thrift.TypeStop)
+}
+
+func (p *Chained) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	seen := false
+	for last := uint16(0); ; {
+		key, next := thrift.CompactField(b, off, last)
+		if next < 0 {
+			return next
+		}
+		if key == 0 {
+			return r.CompactEnd(next, seen)
+		}
+		off, last = next, uint16(key>>8)
+		switch key {
+		case 1<<8 | thrift.CompactTypeStruct:
+			if p.Link == nil {
+				outer, inner := thrift.MakeTwo[Link, Bounds](r)
+				p.Link, outer.Bounds = outer, inner
+				p.Link.Reset()
+			}
+			off = p.Link.ReadCompact(r, b, off, depth-1)
+			seen = true
+		case 2<<8 | thrift.CompactTypeList:
+			_, off = thrift.CompactElems(r, b, off, thrift.CompactTypeStruct, &p.Links)
+			outer := r.Left
+			for i := 0; off >= 0 && i < len(p.Links); i++ {
+				p.Links[i].Reset()
+				r.Left = len(p.Links) - i
+				off = p.Links[i].ReadCompact(r, b, off, depth-2)
+			}
+			r.Left = outer
+		case 3<<8 | thrift.CompactTypeList:
+			var old int
+			old, off = thrift.CompactElems(r, b, off, thrift.CompactTypeStruct, &p.Each)
+			outer := r.Left
+			for i := 0; off >= 0 && i < len(p.Each); i++ {
+				if i < old {
+					p.Each[i].HasAMap = nil
+					p.Each[i].Reset()
+				}
+				r.Left = len(p.Each) - i
+				off = p.Each[i].ReadCompact(r, b, off, depth-2)
+			}
+			r.Left = outer
+		case 4<<8 | thrift.CompactTypeStruct:
+			if p.Maybe == nil {
+				outer, inner := thrift.MakeTwo[Link, Bounds](r)
+				p.Maybe, outer.Bounds = outer, inner
+				p.Maybe.Reset()
+			}
+			off = p.Maybe.ReadCompact(r, b, off, depth-1)
+		default:
+			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+// ThriftTable implements thrift.Described.
+func (p *Chained) ThriftTable() (*thrift.Table, int) { return &TableOfTypes, 12 }
+
+// Equal reports whether p and q are equal. The order of sets does not matter.
+func (p *Chained) Equal(q *Chained) bool {
+	return TableOfTypes.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 12)
+}
+
+// Copy returns a copy of p that shares only strings with it.
+func (p *Chained) Copy() *Chained {
+	if p == nil {
+		return nil
+	}
+	q := new(Chained)
+	TableOfTypes.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 12)
+	return q
+}
+
+// String returns p as text for people.
+func (p *Chained) String() string { return TableOfTypes.String(unsafe.Pointer(p), 12) }
+
+// AppendJSON implements thrift.JSONStruct.
+func (p *Chained) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+	return TableOfTypes.AppendJSON(b, unsafe.Pointer(p), 12, o)
+}
+
+// ReadJSON implements thrift.JSONStruct.
+func (p *Chained) ReadJSON(r *thrift.Reader, b []byte) error {
+	return TableOfTypes.ReadJSON(r, b, unsafe.Pointer(p), 12)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *Chained) MarshalJSON() ([]byte, error) {
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 12, thrift.JSON{})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Chained) UnmarshalJSON(b []byte) error {
+	return TableOfTypes.FromJSON(b, unsafe.Pointer(p), 12)
+}
+
+type Link struct {
+	Order  int32
+	Bounds *Bounds
+
+	unknown thrift.Unknown
+}
+
+// NewLink returns a new Link whose fields have their defaults.
+func NewLink() *Link {
+	p := new(Link)
+	p.Reset()
+	return p
+}
+
+// Reset empties p and sets the defaults, and the structs that it requires. They, slices and maps keep their memory.
+func (p *Link) Reset() {
+	if p.Bounds != nil {
+		p.Bounds.Reset()
+	}
+	*p = Link{Order: 7, Bounds: p.Bounds}
+}
+
+func (p *Link) SizeThrift() int {
+	n := 11 + len(p.unknown)
+	if p.Bounds != nil {
+		n += p.Bounds.SizeThrift()
+	} else {
+		n++
+	}
+	return n
+}
+
+func (p *Link) AppendThrift(b []byte) []byte {
+	n := len(b)
+	b = thrift.Extend(b, 10)
+	n = thrift.PutI32(b, n, 1, p.Order)
+	n = thrift.PutHead(b, n, thrift.TypeStruct, 2)
+	b = b[:n]
+	if p.Bounds != nil {
+		b = p.Bounds.AppendThrift(b)
+	} else {
+		b = append(b, thrift.TypeStop)
+	}
+	b = append(b, p.unknown...)
+	return append(b, thrift.TypeStop)
+}
+
+// BodyThrift implements thrift.BodyStruct.
+func (p *Link) BodyThrift(body *slipstream.Body) {
+	if p.SizeThrift() < thrift.LinkFrom {
+		body.B = p.AppendThrift(body.B)
+		return
+	}
+	n := len(body.B)
+	b := thrift.Extend(body.B, 10)
+	n = thrift.PutI32(b, n, 1, p.Order)
+	n = thrift.PutHead(b, n, thrift.TypeStruct, 2)
+	body.B = b[:n]
+	if p.Bounds != nil {
+		p.Bounds.BodyThrift(body)
+	} else {
+		body.B = append(body.B, thrift.TypeStop)
+	}
+	body.B = append(body.B, p.unknown...)
+	body.B = append(body.B, thrift.TypeStop)
+}
+
+func (p *Link) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	seen := false
+	for {
+		if len(b)-off < 3 || b[off] == thrift.TypeStop {
+			return r.End(b, off, seen)
+		}
+		t, id := b[off], binary.BigEndian.Uint16(b[off+1:])
+		off += 3
+		switch uint32(id)<<8 | uint32(t) {
+		case 1<<8 | thrift.TypeI32:
+			if len(b)-off < 4 {
+				return thrift.CodeShort
+			}
+			p.Order = int32(binary.BigEndian.Uint32(b[off:]))
+			off += 4
+			continue
+		case 2<<8 | thrift.TypeStruct:
+			if p.Bounds == nil {
+				p.Bounds = thrift.Make(r, p.Bounds)
+				p.Bounds.Reset()
+			}
+			off = p.Bounds.ReadThrift(r, b, off, depth-1)
+			seen = true
+		default:
+			off = r.Keep(b, off, t, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+func (p *Link) AppendCompact(b []byte) []byte {
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeI32, 1, 0)
+	b = thrift.AppendCompactInt(b, p.Order)
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeStruct, 2, 1)
+	if p.Bounds != nil {
+		b = p.Bounds.AppendCompact(b)
+	} else {
+		b = append(b, thrift.TypeStop)
+	}
+	b = thrift.AppendCompactUnknown(b, p.unknown, 2)
+	return append(b, thrift.TypeStop)
+}
+
+func (p *Link) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	seen := false
+	for last := uint16(0); ; {
+		key, next := thrift.CompactField(b, off, last)
+		if next < 0 {
+			return next
+		}
+		if key == 0 {
+			return r.CompactEnd(next, seen)
+		}
+		off, last = next, uint16(key>>8)
+		switch key {
+		case 1<<8 | thrift.CompactTypeI32:
+			off = thrift.CompactInt(r, b, off, &p.Order)
+		case 2<<8 | thrift.CompactTypeStruct:
+			if p.Bounds == nil {
+				p.Bounds = thrift.Make(r, p.Bounds)
+				p.Bounds.Reset()
+			}
+			off = p.Bounds.ReadCompact(r, b, off, depth-1)
+			seen = true
+		default:
+			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+// ThriftTable implements thrift.Described.
+func (p *Link) ThriftTable() (*thrift.Table, int) { return &TableOfTypes, 13 }
+
+// Equal reports whether p and q are equal. The order of sets does not matter.
+func (p *Link) Equal(q *Link) bool {
+	return TableOfTypes.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 13)
+}
+
+// Copy returns a copy of p that shares only strings with it.
+func (p *Link) Copy() *Link {
+	if p == nil {
+		return nil
+	}
+	q := new(Link)
+	TableOfTypes.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 13)
+	return q
+}
+
+// String returns p as text for people.
+func (p *Link) String() string { return TableOfTypes.String(unsafe.Pointer(p), 13) }
+
+// AppendJSON implements thrift.JSONStruct.
+func (p *Link) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+	return TableOfTypes.AppendJSON(b, unsafe.Pointer(p), 13, o)
+}
+
+// ReadJSON implements thrift.JSONStruct.
+func (p *Link) ReadJSON(r *thrift.Reader, b []byte) error {
+	return TableOfTypes.ReadJSON(r, b, unsafe.Pointer(p), 13)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *Link) MarshalJSON() ([]byte, error) {
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 13, thrift.JSON{})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Link) UnmarshalJSON(b []byte) error {
+	return TableOfTypes.FromJSON(b, unsafe.Pointer(p), 13)
+}
+
+type Bounds struct {
+	Low     int32
+	Numbers []int32
+
+	unknown thrift.Unknown
+}
+
+// NewBounds returns a new Bounds whose fields have their defaults.
+func NewBounds() *Bounds {
+	p := new(Bounds)
+	p.Reset()
+	return p
+}
+
+// Reset empties p and sets the defaults. Slices and maps keep their memory.
+func (p *Bounds) Reset() {
+	*p = Bounds{Low: -1, Numbers: p.Numbers[:0]}
+}
+
+func (p *Bounds) SizeThrift() int {
+	return 1 + p.flat() + len(p.unknown)
+}
+
+func (p *Bounds) flat() int {
+	return 15 + 4*len(p.Numbers)
+}
+
+func (p *Bounds) AppendThrift(b []byte) []byte {
+	n := len(b)
+	b = thrift.Extend(b, p.flat())
+	n = thrift.PutI32(b, n, 1, p.Low)
+	n = thrift.PutList(b, n, thrift.TypeList, 2, thrift.TypeI32, len(p.Numbers))
+	if !thrift.PutFewI32s(b, n, p.Numbers) {
+		thrift.PutI32s(b, n, p.Numbers)
+	}
+	n += 4 * len(p.Numbers)
+	b = b[:n]
+	b = append(b, p.unknown...)
+	return append(b, thrift.TypeStop)
+}
+
+// BodyThrift implements thrift.BodyStruct.
+func (p *Bounds) BodyThrift(body *slipstream.Body) {
+	body.B = p.AppendThrift(body.B)
+}
+
+func (p *Bounds) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	seen := false
+	for {
+		if len(b)-off < 3 || b[off] == thrift.TypeStop {
+			return r.End(b, off, seen)
+		}
+		t, id := b[off], binary.BigEndian.Uint16(b[off+1:])
+		off += 3
+		switch uint32(id)<<8 | uint32(t) {
+		case 1<<8 | thrift.TypeI32:
+			if len(b)-off < 4 {
+				return thrift.CodeShort
+			}
+			p.Low = int32(binary.BigEndian.Uint32(b[off:]))
+			off += 4
+			continue
+		case 2<<8 | thrift.TypeList:
+			off = thrift.ReadI32s(r, b, off, &p.Numbers)
+			seen = true
+		default:
+			off = r.Keep(b, off, t, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+func (p *Bounds) AppendCompact(b []byte) []byte {
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeI32, 1, 0)
+	b = thrift.AppendCompactInt(b, p.Low)
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeList, 2, 1)
+	b = thrift.AppendCompactInts(b, thrift.CompactTypeI32, p.Numbers)
+	b = thrift.AppendCompactUnknown(b, p.unknown, 2)
+	return append(b, thrift.TypeStop)
+}
+
+func (p *Bounds) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	seen := false
+	for last := uint16(0); ; {
+		key, next := thrift.CompactField(b, off, last)
+		if next < 0 {
+			return next
+		}
+		if key == 0 {
+			return r.CompactEnd(next, seen)
+		}
+		off, last = next, uint16(key>>8)
+		switch key {
+		case 1<<8 | thrift.CompactTypeI32:
+			off = thrift.CompactInt(r, b, off, &p.Low)
+		case 2<<8 | thrift.CompactTypeList:
+			off = thrift.CompactInts(r, b, off, thrift.CompactTypeI32, &p.Numbers)
+			seen = true
+		default:
+			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+// ThriftTable implements thrift.Described.
+func (p *Bounds) ThriftTable() (*thrift.Table, int) { return &TableOfTypes, 14 }
+
+// Equal reports whether p and q are equal. The order of sets does not matter.
+func (p *Bounds) Equal(q *Bounds) bool {
+	return TableOfTypes.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 14)
+}
+
+// Copy returns a copy of p that shares only strings with it.
+func (p *Bounds) Copy() *Bounds {
+	if p == nil {
+		return nil
+	}
+	q := new(Bounds)
+	TableOfTypes.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 14)
+	return q
+}
+
+// String returns p as text for people.
+func (p *Bounds) String() string { return TableOfTypes.String(unsafe.Pointer(p), 14) }
+
+// AppendJSON implements thrift.JSONStruct.
+func (p *Bounds) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+	return TableOfTypes.AppendJSON(b, unsafe.Pointer(p), 14, o)
+}
+
+// ReadJSON implements thrift.JSONStruct.
+func (p *Bounds) ReadJSON(r *thrift.Reader, b []byte) error {
+	return TableOfTypes.ReadJSON(r, b, unsafe.Pointer(p), 14)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *Bounds) MarshalJSON() ([]byte, error) {
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 14, thrift.JSON{})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Bounds) UnmarshalJSON(b []byte) error {
+	return TableOfTypes.FromJSON(b, unsafe.Pointer(p), 14)
+}
+
+type Around struct {
+	HasAMap *Required
+
+	unknown thrift.Unknown
+}
+
+// Reset empties p, and the structs that it requires. They, slices and maps keep their memory.
+func (p *Around) Reset() {
+	if p.HasAMap != nil {
+		p.HasAMap.Reset()
+	}
+	*p = Around{HasAMap: p.HasAMap}
+}
+
+func (p *Around) SizeThrift() int {
+	n := 4 + len(p.unknown)
+	if p.HasAMap != nil {
+		n += p.HasAMap.SizeThrift()
+	} else {
+		n++
+	}
+	return n
+}
+
+func (p *Around) AppendThrift(b []byte) []byte {
+	b = append(b, thrift.TypeStruct, 0, 1)
+	if p.HasAMap != nil {
+		b = p.HasAMap.AppendThrift(b)
+	} else {
+		b = append(b, thrift.TypeStop)
+	}
+	b = append(b, p.unknown...)
+	return append(b, thrift.TypeStop)
+}
+
+// BodyThrift implements thrift.BodyStruct.
+func (p *Around) BodyThrift(body *slipstream.Body) {
+	if p.SizeThrift() < thrift.LinkFrom {
+		body.B = p.AppendThrift(body.B)
+		return
+	}
+	body.B = append(body.B, thrift.TypeStruct, 0, 1)
+	if p.HasAMap != nil {
+		p.HasAMap.BodyThrift(body)
+	} else {
+		body.B = append(body.B, thrift.TypeStop)
+	}
+	body.B = append(body.B, p.unknown...)
+	body.B = append(body.B, thrift.TypeStop)
+}
+
+func (p *Around) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	seen := false
+	for {
+		if len(b)-off < 3 || b[off] == thrift.TypeStop {
+			return r.End(b, off, seen)
+		}
+		t, id := b[off], binary.BigEndian.Uint16(b[off+1:])
+		off += 3
+		switch uint32(id)<<8 | uint32(t) {
+		case 1<<8 | thrift.TypeStruct:
+			if p.HasAMap == nil {
+				outer, inner := thrift.MakeTwo[Required, Numbers](r)
+				p.HasAMap, outer.NumbersStruct = outer, inner
+			}
+			off = p.HasAMap.ReadThrift(r, b, off, depth-1)
+			seen = true
+		default:
+			off = r.Keep(b, off, t, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+func (p *Around) AppendCompact(b []byte) []byte {
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeStruct, 1, 0)
+	if p.HasAMap != nil {
+		b = p.HasAMap.AppendCompact(b)
+	} else {
+		b = append(b, thrift.TypeStop)
+	}
+	b = thrift.AppendCompactUnknown(b, p.unknown, 1)
+	return append(b, thrift.TypeStop)
+}
+
+func (p *Around) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	seen := false
+	for last := uint16(0); ; {
+		key, next := thrift.CompactField(b, off, last)
+		if next < 0 {
+			return next
+		}
+		if key == 0 {
+			return r.CompactEnd(next, seen)
+		}
+		off, last = next, uint16(key>>8)
+		switch key {
+		case 1<<8 | thrift.CompactTypeStruct:
+			if p.HasAMap == nil {
+				outer, inner := thrift.MakeTwo[Required, Numbers](r)
+				p.HasAMap, outer.NumbersStruct = outer, inner
+			}
+			off = p.HasAMap.ReadCompact(r, b, off, depth-1)
+			seen = true
+		default:
+			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+// ThriftTable implements thrift.Described.
+func (p *Around) ThriftTable() (*thrift.Table, int) { return &TableOfTypes, 15 }
+
+// Equal reports whether p and q are equal. The order of sets does not matter.
+func (p *Around) Equal(q *Around) bool {
+	return TableOfTypes.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 15)
+}
+
+// Copy returns a copy of p that shares only strings with it.
+func (p *Around) Copy() *Around {
+	if p == nil {
+		return nil
+	}
+	q := new(Around)
+	TableOfTypes.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 15)
+	return q
+}
+
+// String returns p as text for people.
+func (p *Around) String() string { return TableOfTypes.String(unsafe.Pointer(p), 15) }
+
+// AppendJSON implements thrift.JSONStruct.
+func (p *Around) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+	return TableOfTypes.AppendJSON(b, unsafe.Pointer(p), 15, o)
+}
+
+// ReadJSON implements thrift.JSONStruct.
+func (p *Around) ReadJSON(r *thrift.Reader, b []byte) error {
+	return TableOfTypes.ReadJSON(r, b, unsafe.Pointer(p), 15)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *Around) MarshalJSON() ([]byte, error) {
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 15, thrift.JSON{})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Around) UnmarshalJSON(b []byte) error {
+	return TableOfTypes.FromJSON(b, unsafe.Pointer(p), 15)
 }
 
 func sizeMapI32Bool(v map[int32]bool) int {
@@ -6687,6 +7489,35 @@ var TableOfTypes = thrift.Table{Structs: []thrift.StructInfo{
 			{Name: "f70", ID: 70, Required: true, Offset: unsafe.Offsetof(ManyRequired{}.F70), Type: &thrift.InfoI8},
 		},
 	},
+	{
+		Name: "Chained", Size: unsafe.Sizeof(Chained{}), New: thrift.NewOf[Chained], HasUnknown: true, Unknown: unsafe.Offsetof(Chained{}.unknown),
+		Fields: []thrift.FieldInfo{
+			{Name: "link", ID: 1, Required: true, Offset: unsafe.Offsetof(Chained{}.Link), Type: &infoLink},
+			{Name: "links", ID: 2, Offset: unsafe.Offsetof(Chained{}.Links), Type: &infoListLink},
+			{Name: "each", ID: 3, Offset: unsafe.Offsetof(Chained{}.Each), Type: &infoListAround},
+			{Name: "maybe", ID: 4, Offset: unsafe.Offsetof(Chained{}.Maybe), Type: &infoLink},
+		},
+	},
+	{
+		Name: "Link", Size: unsafe.Sizeof(Link{}), New: thrift.NewOf[Link], HasUnknown: true, Unknown: unsafe.Offsetof(Link{}.unknown), Reset: thrift.ResetOf[Link],
+		Fields: []thrift.FieldInfo{
+			{Name: "order", ID: 1, Offset: unsafe.Offsetof(Link{}.Order), Type: &thrift.InfoI32},
+			{Name: "bounds", ID: 2, Required: true, Offset: unsafe.Offsetof(Link{}.Bounds), Type: &infoBounds},
+		},
+	},
+	{
+		Name: "Bounds", Size: unsafe.Sizeof(Bounds{}), New: thrift.NewOf[Bounds], HasUnknown: true, Unknown: unsafe.Offsetof(Bounds{}.unknown), Reset: thrift.ResetOf[Bounds],
+		Fields: []thrift.FieldInfo{
+			{Name: "low", ID: 1, Offset: unsafe.Offsetof(Bounds{}.Low), Type: &thrift.InfoI32},
+			{Name: "numbers", ID: 2, Required: true, Offset: unsafe.Offsetof(Bounds{}.Numbers), Type: &infoListI32},
+		},
+	},
+	{
+		Name: "Around", Size: unsafe.Sizeof(Around{}), New: thrift.NewOf[Around], HasUnknown: true, Unknown: unsafe.Offsetof(Around{}.unknown),
+		Fields: []thrift.FieldInfo{
+			{Name: "has_a_map", ID: 1, Required: true, Offset: unsafe.Offsetof(Around{}.HasAMap), Type: &infoRequired},
+		},
+	},
 }}
 
 var infoSharedLevel = thrift.TypeInfo{Wire: thrift.TypeI32, Size: 4, Enum: thrift.EnumText[shared.Level], Parse: thrift.EnumValue[shared.Level]}
@@ -6789,6 +7620,16 @@ var infoMapI32I32 = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfMap
 
 var infoEither = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 10}
 
+var infoLink = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 13}
+
+var infoListLink = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &infoLink}
+
+var infoListAround = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &infoAround}
+
+var infoBounds = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 14}
+
+var infoRequired = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 2}
+
 var infoNested = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 4}
 
 var infoSetString = thrift.TypeInfo{Wire: thrift.TypeSet, Size: thrift.SizeOfList, Elem: &thrift.InfoString, New: thrift.NewOf[string]}
@@ -6798,6 +7639,8 @@ var infoListMapListBoolSharedLevel = thrift.TypeInfo{Wire: thrift.TypeList, Size
 var infoMapI64MapI16String = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfMap, Key: &thrift.InfoI64, Elem: &infoMapI16String, Map: thrift.MapOf[int64, map[int16]string]}
 
 var infoListListI64 = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &infoListI64, New: thrift.NewOf[[]int64]}
+
+var infoAround = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 15}
 
 var infoMapListBoolSharedLevel = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfList, Key: &infoListBool, Elem: &infoSharedLevel, Map: thrift.EntriesOf[[]bool, shared.Level]}
 
@@ -7042,6 +7885,39 @@ var ViewsOfTypes = thrift.ViewTable{Structs: []thrift.ViewStruct{
 			{Key: thrift.TypeI8<<16 | 70},
 		},
 		Required: []uint64{0xffffffffffffffff, 0x3f},
+	},
+	// Chained
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 13}},
+			{Key: thrift.TypeList<<16 | 2, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 13}}},
+			{Key: thrift.TypeList<<16 | 3, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 15}}},
+			{Key: thrift.TypeStruct<<16 | 4, Type: &thrift.ViewType{Struct: 13}},
+		},
+		Required: []uint64{0x1},
+	},
+	// Link
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeStruct<<16 | 2, Type: &thrift.ViewType{Struct: 14}},
+		},
+		Required: []uint64{0x2},
+	},
+	// Bounds
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeList<<16 | 2, Type: &thrift.ViewType{Elem: thrift.TypeI32}},
+		},
+		Required: []uint64{0x2},
+	},
+	// Around
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 2}},
+		},
+		Required: []uint64{0x1},
 	},
 }}
 
@@ -8570,6 +9446,249 @@ func (v *ManyRequiredView) SetF69(x int8) { v.view.SetI8(v.at[:], 68, 69, x, tru
 
 func (v *ManyRequiredView) SetF70(x int8) { v.view.SetI8(v.at[:], 69, 70, x, true) }
 
+// ChainedView is a view of an encoded Chained: see thrift.View.
+type ChainedView struct {
+	view thrift.View
+	at   [4]uint32
+}
+
+var _ thrift.Struct = (*ChainedView)(nil)
+
+// OpenThrift makes v a view of the Chained that b begins with. The view owns b.
+func (v *ChainedView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 12, (*Chained)(nil))
+}
+
+// DecodeThrift reads the Chained that v is a view of.
+func (v *ChainedView) DecodeThrift(r *thrift.Reader, to *Chained) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Chained at b[off:]. The view owns b.
+func (v *ChainedView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 12)
+}
+
+func (v *ChainedView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ChainedView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ChainedViewAt returns a view of the Chained at b[off:] and the offset after it.
+func ChainedViewAt(b []byte, off int) (v ChainedView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 12)
+	return v, next
+}
+
+func (v *ChainedView) Link() (w LinkView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfTypes, 13)
+	return w, ok
+}
+
+func (v *ChainedView) Links() thrift.ListView[LinkView] {
+	return thrift.ViewList(&v.view, v.at[1], LinkViewAt)
+}
+
+func (v *ChainedView) Each() thrift.ListView[AroundView] {
+	return thrift.ViewList(&v.view, v.at[2], AroundViewAt)
+}
+
+func (v *ChainedView) Maybe() (w LinkView, ok bool) {
+	ok = v.view.Struct(v.at[3], &w.view, w.at[:], &ViewsOfTypes, 13)
+	return w, ok
+}
+
+func (v *ChainedView) SetLink(x *Link) {
+	if x == nil {
+		v.view.SetStruct(v.at[:], 0, 1, new(LinkView), true)
+		return
+	}
+	v.view.SetStruct(v.at[:], 0, 1, x, true)
+}
+
+func (v *ChainedView) SetLinkView(x *LinkView) {
+	if x == nil {
+		x = new(LinkView)
+	}
+	v.view.SetStruct(v.at[:], 0, 1, x, true)
+}
+
+func (v *ChainedView) SetLinks(x []Link) {
+	thrift.SetStructs(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, true)
+}
+
+func (v *ChainedView) SetLinksView(x []LinkView) {
+	thrift.SetStructs(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, true)
+}
+
+func (v *ChainedView) SetEach(x []Around) {
+	thrift.SetStructs(&v.view, v.at[:], 2, thrift.TypeList<<16|3, x, true)
+}
+
+func (v *ChainedView) SetEachView(x []AroundView) {
+	thrift.SetStructs(&v.view, v.at[:], 2, thrift.TypeList<<16|3, x, true)
+}
+
+func (v *ChainedView) SetMaybe(x *Link) { v.view.SetStruct(v.at[:], 3, 4, x, x != nil) }
+
+func (v *ChainedView) SetMaybeView(x *LinkView) {
+	v.view.SetStruct(v.at[:], 3, 4, x, x != nil)
+}
+
+// LinkView is a view of an encoded Link: see thrift.View.
+type LinkView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*LinkView)(nil)
+
+// OpenThrift makes v a view of the Link that b begins with. The view owns b.
+func (v *LinkView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 13, (*Link)(nil))
+}
+
+// DecodeThrift reads the Link that v is a view of.
+func (v *LinkView) DecodeThrift(r *thrift.Reader, to *Link) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Link at b[off:]. The view owns b.
+func (v *LinkView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 13)
+}
+
+func (v *LinkView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *LinkView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// LinkViewAt returns a view of the Link at b[off:] and the offset after it.
+func LinkViewAt(b []byte, off int) (v LinkView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 13)
+	return v, next
+}
+
+func (v *LinkView) Order() int32 { return v.view.I32(v.at[0], 7) }
+
+func (v *LinkView) Bounds() (w BoundsView, ok bool) {
+	ok = v.view.Struct(v.at[1], &w.view, w.at[:], &ViewsOfTypes, 14)
+	return w, ok
+}
+
+func (v *LinkView) SetOrder(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *LinkView) SetBounds(x *Bounds) {
+	if x == nil {
+		v.view.SetStruct(v.at[:], 1, 2, new(BoundsView), true)
+		return
+	}
+	v.view.SetStruct(v.at[:], 1, 2, x, true)
+}
+
+func (v *LinkView) SetBoundsView(x *BoundsView) {
+	if x == nil {
+		x = new(BoundsView)
+	}
+	v.view.SetStruct(v.at[:], 1, 2, x, true)
+}
+
+// BoundsView is a view of an encoded Bounds: see thrift.View.
+type BoundsView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*BoundsView)(nil)
+
+// OpenThrift makes v a view of the Bounds that b begins with. The view owns b.
+func (v *BoundsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 14, (*Bounds)(nil))
+}
+
+// DecodeThrift reads the Bounds that v is a view of.
+func (v *BoundsView) DecodeThrift(r *thrift.Reader, to *Bounds) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Bounds at b[off:]. The view owns b.
+func (v *BoundsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 14)
+}
+
+func (v *BoundsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *BoundsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// BoundsViewAt returns a view of the Bounds at b[off:] and the offset after it.
+func BoundsViewAt(b []byte, off int) (v BoundsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 14)
+	return v, next
+}
+
+func (v *BoundsView) Low() int32 { return v.view.I32(v.at[0], -1) }
+
+func (v *BoundsView) Numbers() thrift.NumbersView[int32] {
+	return thrift.ViewNumbers[int32](&v.view, v.at[1])
+}
+
+func (v *BoundsView) SetLow(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *BoundsView) SetNumbers(x []int32) {
+	thrift.SetNumbers(&v.view, v.at[:], 1, thrift.TypeList<<16|2, thrift.TypeI32, x, true)
+}
+
+// AroundView is a view of an encoded Around: see thrift.View.
+type AroundView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*AroundView)(nil)
+
+// OpenThrift makes v a view of the Around that b begins with. The view owns b.
+func (v *AroundView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfTypes, 15, (*Around)(nil))
+}
+
+// DecodeThrift reads the Around that v is a view of.
+func (v *AroundView) DecodeThrift(r *thrift.Reader, to *Around) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Around at b[off:]. The view owns b.
+func (v *AroundView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfTypes, 15)
+}
+
+func (v *AroundView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *AroundView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// AroundViewAt returns a view of the Around at b[off:] and the offset after it.
+func AroundViewAt(b []byte, off int) (v AroundView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfTypes, 15)
+	return v, next
+}
+
+func (v *AroundView) HasAMap() (w RequiredView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfTypes, 2)
+	return w, ok
+}
+
+func (v *AroundView) SetHasAMap(x *Required) {
+	if x == nil {
+		v.view.SetStruct(v.at[:], 0, 1, new(RequiredView), true)
+		return
+	}
+	v.view.SetStruct(v.at[:], 0, 1, x, true)
+}
+
+func (v *AroundView) SetHasAMapView(x *RequiredView) {
+	if x == nil {
+		x = new(RequiredView)
+	}
+	v.view.SetStruct(v.at[:], 0, 1, x, true)
+}
+
 func viewListString(b []byte, off int) (thrift.ListView[string], int) {
 	return thrift.ListAt(b, off, thrift.StringAt)
 }
@@ -8620,6 +9739,10 @@ var StructsOfTypes = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Mixed), false },
 	func() (thrift.CompactStruct, bool) { return new(Either), true },
 	func() (thrift.CompactStruct, bool) { return new(ManyRequired), false },
+	func() (thrift.CompactStruct, bool) { return new(Chained), false },
+	func() (thrift.CompactStruct, bool) { return new(Link), false },
+	func() (thrift.CompactStruct, bool) { return new(Bounds), false },
+	func() (thrift.CompactStruct, bool) { return new(Around), false },
 }
 
 // ListOfViewsTypes has functions that make the views of the structs of the file.
@@ -8636,4 +9759,8 @@ var ListOfViewsTypes = []func() thrift.Struct{
 	func() thrift.Struct { return new(MixedView) },
 	func() thrift.Struct { return new(EitherView) },
 	func() thrift.Struct { return new(ManyRequiredView) },
+	func() thrift.Struct { return new(ChainedView) },
+	func() thrift.Struct { return new(LinkView) },
+	func() thrift.Struct { return new(BoundsView) },
+	func() thrift.Struct { return new(AroundView) },
 }
