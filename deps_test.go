@@ -32,6 +32,7 @@ var public = []string{
 	"tarantool/tarantooltest",
 	"thrift",
 	"thrift/gen",
+	"thrift/generic",
 	"thrift/idl",
 }
 
@@ -73,7 +74,11 @@ thrift/internal/testpkg/... < . thrift thrift/internal/testpkg/...
 # Kernels for lists: memory to memory. x/sys only says which processor it is.
 thrift/internal/bulk <                                             | golang.org/x/sys
 # The runtime of generated Thrift code: it needs the standard library and the body of a request.
-thrift < . thrift/internal/bulk
+thrift < . thrift/internal/bulk thrift/internal/jsontext
+# Scalars of JSON, for generated code and for values without it.
+thrift/internal/jsontext <
+# Values without generated code: what the IDL says, with the functions of the runtime.
+thrift/generic < thrift thrift/idl thrift/internal/jsontext
 
 # The core of the gateway knows no driver, no protocol and no library: the queue and the
 # counter are plain structures, which other rooms have too.
@@ -157,6 +162,7 @@ thrift/idl      : net net/... os/exec ./internal/pipe ./internal/loop
 thrift/gen      : net net/... os/exec go/format ./thrift
 thrift/internal/bulk : net net/... os/exec ./internal/pipe ./internal/loop
 thrift          : net net/... os/exec ./internal/pipe ./internal/loop
+thrift/generic  : net net/... os/exec ./internal/pipe ./internal/loop
 cache           : net net/... database/sql os/exec
 `
 

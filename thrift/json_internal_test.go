@@ -96,38 +96,6 @@ func TestJSONOfKeysThatGoCannotCompare(t *testing.T) {
 	}
 }
 
-// Words of 8 bytes give the same as single bytes, wherever the byte lies and whatever follows it.
-func TestEndOfPlain(t *testing.T) {
-	for n := range 25 {
-		for at := range n {
-			for c := range 256 {
-				for _, rest := range []byte{'a', ' ', 0, 0x7f, 0x80, 0xff, '"', '\\', '#', ']'} {
-					s := make([]byte, n)
-					for i := range s {
-						s[i] = 'a'
-						if i > at {
-							s[i] = rest
-						}
-					}
-					s[at] = byte(c)
-					want := 0
-					for want < n && plainInJSON[s[want]] {
-						want++
-					}
-					for from := range 3 {
-						if from > want { // the bytes before from do not matter
-							continue
-						}
-						if got := endOfPlain(s, from); got != want {
-							t.Fatalf("%q from %d: %d, want %d", s, from, got, want)
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
 func TestEndOfString(t *testing.T) {
 	for in, want := range map[string]int{`a"`: 1, `"`: 0, `\"`: -1, `\\"`: 2, `\\\"`: -1, `\""`: 2, `a\"b\\\"c\\"d"`: 11, ``: -1, `a`: -1} {
 		if got := endOfString([]byte(in), 0); got != want {

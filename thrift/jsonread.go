@@ -6,6 +6,8 @@ import (
 	"strconv"
 	"sync"
 	"unsafe"
+
+	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
 // readDocument reads the struct at p, and nothing after it.
@@ -337,30 +339,7 @@ func (d *jsonReader) uuid(to *UUID) bool {
 	if !ok {
 		return false
 	}
-	return parseUUID(to, raw) || d.fail(start, "a string is not a UUID: expected a text such as 01234567-89ab-cdef-0123-456789abcdef")
-}
-
-// parseUUID parses the text of a UUID.
-func parseUUID(to *UUID, text []byte) bool {
-	if len(text) != 36 {
-		return false
-	}
-	n := 0
-	for i := 0; i < len(text); i += 2 {
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			if text[i] != '-' {
-				return false
-			}
-			i++
-		}
-		high, low := unhexDigit(text[i]), unhexDigit(text[i+1])
-		if high > 15 || low > 15 {
-			return false
-		}
-		to[n] = high<<4 | low
-		n++
-	}
-	return true
+	return jsontext.ParseUUID(to, raw) || d.fail(start, "a string is not a UUID: expected a text such as 01234567-89ab-cdef-0123-456789abcdef")
 }
 
 // enum reads the name of a value of an enum.

@@ -7,6 +7,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 	"unsafe"
+
+	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
 // jsonReader reads one document. Functions return false after they have set err.
@@ -208,7 +210,7 @@ func (d *jsonReader) quoted() (from, to int, escaped, ok bool) {
 	ascii := true
 	i := from
 	for {
-		if i = endOfPlain(d.b, i); i >= len(d.b) {
+		if i = jsontext.EndOfPlain(d.b, i); i >= len(d.b) {
 			return 0, 0, false, d.fail(i, "the input ends inside of a string")
 		}
 		switch c := d.b[i]; {
@@ -297,26 +299,13 @@ func hex4(b []byte) (rune, bool) {
 	}
 	var r rune
 	for _, c := range b[2:6] {
-		digit := unhexDigit(c)
+		digit := jsontext.Unhex(c)
 		if digit > 15 {
 			return 0, false
 		}
 		r = r<<4 | rune(digit)
 	}
 	return r, true
-}
-
-// unhexDigit returns the value of a hexadecimal digit, or 255.
-func unhexDigit(c byte) byte {
-	switch {
-	case isDigit(c):
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
-	case c >= 'A' && c <= 'F':
-		return c - 'A' + 10
-	}
-	return 255
 }
 
 // integer passes an integer and returns it. It must have no more than bits bits.

@@ -3,14 +3,11 @@ package thrift
 import (
 	"bytes"
 	"encoding/base64"
-	"encoding/binary"
-	"encoding/hex"
-	"math"
-	"math/bits"
 	"slices"
 	"strconv"
-	"unicode/utf8"
 	"unsafe"
+
+	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
 // jsonWriter writes one document. Functions return false after they have set err.
@@ -83,14 +80,14 @@ func (t *Table) writeJSONValue(w *jsonWriter, p unsafe.Pointer, ti *TypeInfo, de
 			w.b = strconv.AppendInt(w.b, *(*int64)(p), 10)
 		}
 	case TypeDouble:
-		w.b = appendJSONDouble(w.b, *(*float64)(p))
+		w.b = jsontext.AppendDouble(w.b, *(*float64)(p))
 	case TypeUUID:
-		w.b = append(appendUUIDText(append(w.b, '"'), *(*UUID)(p)), '"')
+		w.b = append(jsontext.AppendUUID(append(w.b, '"'), *(*UUID)(p)), '"')
 	case TypeString:
 		if ti.Binary {
 			w.b = append(base64.StdEncoding.AppendEncode(append(w.b, '"'), *(*[]byte)(p)), '"')
 		} else {
-			w.b = appendJSONString(w.b, *(*string)(p))
+			w.b = jsontext.AppendString(w.b, *(*string)(p))
 		}
 	}
 	return true
@@ -138,7 +135,7 @@ func (w *jsonWriter) writeStringMap(m map[string]string) {
 		if len(w.b) > first {
 			w.b = append(w.b, ',')
 		}
-		w.b = appendJSONString(append(appendJSONString(w.b, k), ':'), v)
+		w.b = jsontext.AppendString(append(jsontext.AppendString(w.b, k), ':'), v)
 	}
 }
 
@@ -190,10 +187,10 @@ func (w *jsonWriter) writeName(k unsafe.Pointer, ti *TypeInfo) {
 		raw := unsafe.Slice(unsafe.StringData(key), len(key))
 		w.b = base64.StdEncoding.AppendEncode(append(w.b, '"'), raw)
 	case ti.Wire == TypeString:
-		w.b = appendJSONString(w.b, *(*string)(k))
+		w.b = jsontext.AppendString(w.b, *(*string)(k))
 		return
 	case ti.Wire == TypeUUID:
-		w.b = appendUUIDText(append(w.b, '"'), *(*UUID)(k))
+		w.b = jsontext.AppendUUID(append(w.b, '"'), *(*UUID)(k))
 	case ti.Wire == TypeBool:
 		w.b = strconv.AppendBool(append(w.b, '"'), *(*bool)(k))
 	case ti.Enum != nil:
@@ -259,94 +256,3 @@ func appendJSONEnum(b []byte, text string) []byte {
 }
 
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
-
-// appendJSONDouble appends the shortest number that is read as v, in the form that JavaScript gives
-// it.
-func appendJSONDouble(b []byte, v float64) []byte {
-	switch {
-	case v != v:
-		return append(b, `"NaN"`...)
-	case math.IsInf(v, 1):
-		return append(b, `"Infinity"`...)
-	case math.IsInf(v, -1):
-		return append(b, `"-Infinity"`...)
-	}
-	if abs := math.Abs(v); abs != 0 && (abs < 1e-6 || abs >= 1e21) {
-		b = strconv.AppendFloat(b, v, 'e', -1, 64)
-		if n := len(b); n >= 4 && b[n-4] == 'e' && b[n-2] == '0' { // e-09 is e-9
-			b[n-2] = b[n-1]
-			b = b[:n-1]
-		}
-		return b
-	}
-	return strconv.AppendFloat(b, v, 'f', -1, 64)
-}
-
-// plainInJSON says which bytes of a string are written as they are, if they are ASCII.
-var plainInJSON = func() (plain [256]bool) {
-	for c := byte(' '); c < utf8.RuneSelf; c++ {
-		plain[c] = c != '"' && c != '\\'
-	}
-	return plain
-}()
-
-// endOfPlain returns the first offset from i on where a byte is not plain, or the end of s.
-func endOfPlain(s []byte, i int) int {
-	const (
-		ones = 0x0101010101010101
-		high = 0x80 * ones
-	)
-	for ; len(s)-i >= 8; i += 8 {
-		w := binary.LittleEndian.Uint64(s[i:])
-		// The highest bit of a byte is set where a byte is below ' ', '"', '\', or not ASCII.
-		// A subtraction borrows from the next byte only if its own byte is one of these, so
-		// the first bit that is set is right.
-		if w = ((w - ' '*ones) | ((w ^ '"'*ones) - ones) | ((w ^ '\\'*ones) - ones) | w) & high; w != 0 {
-			return i + bits.TrailingZeros64(w)/8
-		}
-	}
-	for i < len(s) && plainInJSON[s[i]] {
-		i++
-	}
-	return i
-}
-
-// appendJSONString appends a string in quotes.
-func appendJSONString(b []byte, s string) []byte {
-	b = append(b, '"')
-	done := 0 // bytes of s that are in b
-	for i := 0; ; {
-		if i = endOfPlain(bytesOf(s), i); i >= len(s) {
-			break
-		}
-		c := s[i]
-		if c >= utf8.RuneSelf {
-			r, n := utf8.DecodeRuneInString(s[i:])
-			if r == utf8.RuneError && n == 1 {
-				b = append(append(b, s[done:i]...), "\uFFFD"...)
-				done = i + 1
-			}
-			i += n
-			continue
-		}
-		b = appendEscape(append(b, s[done:i]...), c)
-		i++
-		done = i
-	}
-	return append(append(b, s[done:]...), '"')
-}
-
-// appendEscape appends a control character, a quotation mark or a backslash.
-func appendEscape(b []byte, c byte) []byte {
-	switch c {
-	case '"', '\\':
-		return append(b, '\\', c)
-	case '\n':
-		return append(b, `\n`...)
-	case '\r':
-		return append(b, `\r`...)
-	case '\t':
-		return append(b, `\t`...)
-	}
-	return hex.AppendEncode(append(b, `\u00`...), []byte{c})
-}

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"unsafe"
+
+	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
 // Equal reports whether the structs at p and q are equal, which are at place index in the table.
@@ -243,7 +245,7 @@ func (t *Table) appendText(b []byte, p unsafe.Pointer, ti *TypeInfo, same bool) 
 		}
 		return strconv.AppendFloat(b, v, 'g', -1, 64)
 	case TypeUUID:
-		return appendUUIDText(b, *(*UUID)(p))
+		return jsontext.AppendUUID(b, *(*UUID)(p))
 	case TypeString:
 		if ti.Binary {
 			return hex.AppendEncode(append(b, "0x"...), *(*[]byte)(p))
@@ -266,16 +268,6 @@ func (t *Table) appendText(b []byte, p unsafe.Pointer, ti *TypeInfo, same bool) 
 		b = t.appendText(b, h.elem(i, size), ti.Elem, same)
 	}
 	return append(b, ']')
-}
-
-func appendUUIDText(b []byte, v UUID) []byte {
-	for i, part := range [][]byte{v[:4], v[4:6], v[6:8], v[8:10], v[10:]} {
-		if i > 0 {
-			b = append(b, '-')
-		}
-		b = hex.AppendEncode(b, part)
-	}
-	return b
 }
 
 func (t *Table) appendMapText(b []byte, m MapAccess, ti *TypeInfo, same bool) []byte {

@@ -2,6 +2,7 @@ package gen
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"go/ast"
 	"go/importer"
@@ -149,8 +150,14 @@ replace github.com/slipstream-go/slipstream => %s
 		if c.Setters {
 			tests = append(tests, "viewsetters_test.go")
 		}
+		if c.Descriptors {
+			tests = append(tests, "descriptors_test.go")
+		}
 		for _, test := range tests {
 			text, err := fs.ReadFile(os.DirFS("../internal/testpkg"), test)
+			if errors.Is(err, fs.ErrNotExist) {
+				text, err = os.ReadFile(filepath.Join("testdata/inner", test))
+			}
 			if err != nil {
 				t.Fatal(err)
 			}

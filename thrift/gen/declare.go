@@ -36,6 +36,9 @@ func (f *GoFile) declarations() {
 	if f.gen.config.Views && len(f.structs) > 0 {
 		f.views()
 	}
+	if f.gen.config.Descriptors {
+		f.descriptor()
+	}
 }
 
 // flush writes declarations that others need.

@@ -77,6 +77,12 @@
 // in the struct; what makes a field absent there removes it. A second one, which ends with View, takes a view
 // of a struct, or a list of views.
 //
+// # Descriptors
+//
+// With Config.Descriptors, each file has a variable IDLOf and the name of the file: an idl.Embedded, which
+// is parsed at its first use. Structs, unions and exceptions have the method ThriftIDL, so idl.StructOf
+// returns their declarations.
+//
 // # Constants
 //
 // Scalars and strings are constants of Go. Others are functions that return a new value with each

@@ -21,6 +21,8 @@ type GoFile struct {
 	name        string            // without .go
 	table       string            // name of the variable with the table
 	viewTable   string            // name of the variable with the table of views
+	embedded    string            // name of the variable with the IDL
+	source      string            // name of the constant with its text
 	structs     []*structure      // in the order of the table
 	imports     map[string]string // names by path
 	importNames names

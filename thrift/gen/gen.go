@@ -39,6 +39,10 @@ type Config struct {
 	Views bool
 	// Setters adds methods to views that replace fields. Without Views, there are none.
 	Setters bool
+	// Descriptors embeds the IDL without its comments, for programs that learn about their types and
+	// services at run time: see idl.Embedded. Generated packages then import idl, and those of all
+	// included files.
+	Descriptors bool
 	// Plugins are called for each file, in this order.
 	Plugins []Plugin
 }
@@ -195,6 +199,9 @@ func (g *generator) assignNames() {
 	}
 	if g.config.Views {
 		g.assignViewNames()
+	}
+	if g.config.Descriptors {
+		g.assignDescriptorNames()
 	}
 }
 

@@ -23,7 +23,7 @@ var variants = map[string]Config{
 	"plain":    {},
 	"table":    {Equal: true, JSON: true, Body: true, KeepUnknown: true, SortedKeys: true, Views: true, Setters: true},
 	"pointers": {Pointers: true, Equal: true, JSON: true, Body: true, KeepUnknown: true, Views: true, Setters: true},
-	"order":    {JSON: true, Body: true, SortedKeys: true, FixedFirst: true, Views: true},
+	"order":    {JSON: true, Body: true, SortedKeys: true, FixedFirst: true, Views: true, Descriptors: true},
 }
 
 // load loads files of the tests.

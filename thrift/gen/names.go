@@ -105,7 +105,7 @@ func namesOf(all ...string) names {
 // too, so that an option does not change the names of fields.
 func methods() names {
 	return namesOf("Reset", "SizeThrift", "AppendThrift", "ReadThrift", "AppendCompact", "ReadCompact", "BodyThrift", "ReadJSON",
-		"ThriftTable", "String", "Equal", "Copy", "MarshalJSON", "UnmarshalJSON", "AppendJSON", "Error")
+		"ThriftTable", "ThriftIDL", "String", "Equal", "Copy", "MarshalJSON", "UnmarshalJSON", "AppendJSON", "Error")
 }
 
 // locals are names that generated functions use for parameters, variables and functions of Go. A

@@ -115,10 +115,7 @@ func (c *checker) index(d Decl) {
 			}
 		}
 	case *Struct:
-		d.byName = make(map[string]*Field, len(d.Fields))
-		for _, f := range d.Fields {
-			d.byName[f.Name] = f
-		}
+		d.index()
 	case *Service:
 		d.byName = make(map[string]*Function, len(d.Functions))
 		for _, f := range d.Functions {

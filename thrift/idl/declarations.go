@@ -130,6 +130,7 @@ func (p *parser) service(n Node) (Decl, bool) {
 	ok = p.elements('}', "a function", func() bool {
 		f, ok := p.function()
 		if f != nil {
+			f.Service = s
 			s.Functions = append(s.Functions, f)
 		}
 		return ok && p.node()

@@ -17,6 +17,8 @@
 //
 // Load reads files of the operating system, unless [Config].ReadFile is set.
 //
+// Generated code can contain its IDL: see [Embedded].
+//
 // # Errors
 //
 // Parse and Load report all errors at once, as an [ErrorList]. Each error has a file, a line and

@@ -74,18 +74,23 @@ func Load(config Config, names ...string) (*Program, error) {
 		p.Roots = append(p.Roots, f)
 	}
 	p.Files = l.order
-	c := &checker{report: &l.report, ids: make(map[shape]int32), lastID: int32(Named)}
-	for _, f := range p.Files {
-		if f.complete && !l.report.full() {
-			c.check(f)
-		}
-	}
+	checkAll(p.Files, &l.report)
 	if err := l.report.err(p.Files); err != nil {
 		return nil, err
 	}
 	sortErrors(l.report.warnings, p.Files)
 	p.Warnings = l.report.warnings
 	return p, nil
+}
+
+// checkAll checks files, each of which follows those that it includes.
+func checkAll(files []*File, r *report) {
+	c := &checker{report: r, ids: make(map[shape]int32), lastID: int32(Named)}
+	for _, f := range files {
+		if f.complete && !r.full() {
+			c.check(f)
+		}
+	}
 }
 
 // loader loads files. It is used by one goroutine.

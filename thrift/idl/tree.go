@@ -1,6 +1,9 @@
 package idl
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // File is a source file. [Parse] sets everything except the fields that are set by Load, and
 // the methods that find something by its name work only after [Load].
@@ -191,10 +194,34 @@ type Struct struct {
 	id     int32 // of the type, 0 before it was used
 	state  state
 	byName map[string]*Field
+	byID   []*Field
 }
 
 // Field returns the field with that name, or nil.
 func (s *Struct) Field(name string) *Field { return s.byName[name] }
+
+// ByID returns the fields in the order of their IDs, in which they are written. The slice must not be
+// changed.
+func (s *Struct) ByID() []*Field { return s.byID }
+
+// FieldByID returns the field with that ID, or nil.
+func (s *Struct) FieldByID(id int16) *Field {
+	i, ok := slices.BinarySearchFunc(s.byID, id, func(f *Field, id int16) int { return int(f.ID) - int(id) })
+	if !ok {
+		return nil
+	}
+	return s.byID[i]
+}
+
+// index makes what the methods that find fields need.
+func (s *Struct) index() {
+	s.byName = make(map[string]*Field, len(s.Fields))
+	for _, f := range s.Fields {
+		s.byName[f.Name] = f
+	}
+	s.byID = slices.Clone(s.Fields)
+	slices.SortStableFunc(s.byID, func(a, b *Field) int { return int(a.ID) - int(b.ID) })
+}
 
 // Requiredness says whether a field must be present.
 type Requiredness uint8
@@ -259,10 +286,38 @@ func (s *Service) Function(name string) *Function {
 // Function is a function of a service.
 type Function struct {
 	Node
-	Oneway bool
-	Result *Type // of kind Void if the function returns nothing
-	Args   []*Field
-	Throws []*Field
+	Service *Service
+	Oneway  bool
+	Result  *Type // of kind Void if the function returns nothing
+	Args    []*Field
+	Throws  []*Field
+}
+
+// ArgsStruct returns the struct in a message that calls the function. Its fields are the arguments.
+func (f *Function) ArgsStruct() *Struct {
+	s := &Struct{File: f.Service.File, Fields: f.Args}
+	s.Name, s.Pos = f.Name+"_args", f.Pos
+	s.index()
+	return s
+}
+
+// ResultStruct returns the struct in the reply of the function. All of its fields are optional: the
+// result is called success and has the ID 0, unless it is void; the others are the exceptions.
+func (f *Function) ResultStruct() *Struct {
+	s := &Struct{File: f.Service.File}
+	s.Name, s.Pos = f.Name+"_result", f.Pos
+	if f.Result.Kind != Void {
+		success := &Field{Type: f.Result, Requirement: Optional}
+		success.Name, success.Pos = "success", f.Pos
+		s.Fields = append(s.Fields, success)
+	}
+	for _, thrown := range f.Throws {
+		one := *thrown
+		one.Requirement, one.Default = Optional, nil
+		s.Fields = append(s.Fields, &one)
+	}
+	s.index()
+	return s
 }
 
 // Kind is the kind of a type.

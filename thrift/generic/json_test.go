@@ -1,0 +1,119 @@
+package generic_test
+
+import (
+	"errors"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/generic"
+)
+
+func TestJSONThatIsRead(t *testing.T) {
+	s := structOf(t, `enum E { X = 1, Y = 2 }
+struct A { 1: i64 n, 2: E e, 3: map<E, i64> by_enum, 4: map<bool, double> by_bool, 5: map<double, binary> by_double, 6: string s, 7: optional i8 o, 8: map<i16, uuid> by_i16 }`)
+	v, err := generic.Codec{}.FromJSON([]byte(` { "n" : "-5" , "e":"Y", "o": null, "other": [{"a": ["\ud83d\ude00", 1e5, null]}, "}"],
+		"by_enum": {"X": 1, "2": "2", "-3": 0}, "by_bool": {"true": "NaN", "false": "-Infinity"}, "by_double": [[1.5, "AP8="], ["Infinity", ""]],
+		"s": "\ud83d\ude00\u00e9\n", "by_i16": {"-1": "01234567-89AB-cdef-0123-456789abcdef"}, "n": 7 } `), s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if nan := v["by_bool"].(map[any]any)[true].(float64); nan == nan {
+		t.Errorf("%v is no NaN", nan)
+	}
+	delete(v["by_bool"].(map[any]any), true)
+	want := map[string]any{
+		"n": int64(7), "e": int32(2), "by_enum": map[any]any{int32(1): int64(1), int32(2): int64(2), int32(-3): int64(0)}, "by_bool": map[any]any{false: math.Inf(-1)},
+		"by_double": map[any]any{1.5: []byte{0, 255}, math.Inf(1): []byte{}}, "s": "😀é\n",
+		"by_i16": map[any]any{int16(-1): thrift.UUID{0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef, 0x01, 0x23, 0x45, 0x67, 0x89, 0xab, 0xcd, 0xef}},
+	}
+	if !reflect.DeepEqual(v, want) {
+		t.Errorf("%v, not\n%v", v, want)
+	}
+}
+
+func TestJSONThatIsRefused(t *testing.T) {
+	s := structOf(t, `enum E { X = 1 } union U { 1: i8 n, 2: i8 m } struct R { 1: required i8 n }
+struct A { 1: i8 n, 2: E e, 3: map<i16, i8> m, 4: map<list<i8>, i8> pairs, 5: double d, 6: string s, 7: binary b, 8: uuid u, 9: bool t, 10: optional U un, 11: list<R> rs, 12: i64 l,
+  13: map<bool, i8> by_bool, 14: optional A a }`)
+	for in, want := range map[string]string{
+		``:                             "unexpected end of JSON input",
+		`[]`:                           "expected an object, found an array",
+		`{} {}`:                        "invalid character '{' after top-level value",
+		`{"n": 1,}`:                    "invalid character '}'",
+		`{"n": 128}`:                   "field n: an integer does not fit into 8 bits",
+		`{"n": 1.0}`:                   "field n: expected an integer",
+		`{"n": 1e1}`:                   "field n: expected an integer",
+		`{"n": "1"}`:                   "field n: expected an integer, found a string",
+		`{"n": true}`:                  "field n: expected an integer, found a bool",
+		`{"e": "Z"}`:                   "field e: an enum has no value with this name",
+		`{"m": {"01": 1}}`:             "field m[0].key: expected an integer",
+		`{"m": {"+1": 1}}`:             "field m[0].key: expected an integer",
+		`{"m": {"1": null}}`:           `field m["1"]: expected an integer, found null`,
+		`{"m": []}`:                    "field m: expected an object, found an array",
+		`{"pairs": {}}`:                "field pairs: expected an array of arrays with a key and a value, found an object",
+		`{"pairs": [1]}`:               "field pairs: expected an array with a key and a value",
+		`{"pairs": [[]]}`:              "field pairs: expected an array with a key and a value",
+		`{"pairs": [[[1]]]}`:           "field pairs: expected an array with a key and a value",
+		`{"pairs": [[[1],1,1]]}`:       "field pairs: expected an array with a key and a value",
+		`{"pairs": [[["a"],1]]}`:       "field pairs[0].key[0]: expected an integer, found a string",
+		`{"pairs": [[[],"a"]]}`:        "field pairs[0].value: expected an integer, found a string",
+		`{"d": "x"}`:                   "field d: expected a number",
+		`{"d": 1e999}`:                 "field d: a number does not fit into a double",
+		`{"s": 1}`:                     "field s: expected a string, found a number",
+		`{"s": "\ud800"}`:              "an escape is not valid Unicode",
+		`{"s": "\udc00\ud800"}`:        "an escape is not valid Unicode",
+		`{"s": "\ud800\n"}`:            "an escape is not valid Unicode",
+		"{\"s\": \"\xff\"}":            "not valid UTF-8",
+		`{"b": "a"}`:                   "field b: a string is not valid base64",
+		`{"u": "a"}`:                   "field u: a string is not a UUID",
+		`{"t": 1}`:                     "field t: expected true or false, found a number",
+		`{"un": {}}`:                   "field un: a union does not have exactly one field",
+		`{"un": {"n":1,"m":2}}`:        "field un: a union does not have exactly one field",
+		`{"rs": [{"n":1},{}]}`:         "field rs[1]: the required field n is missing",
+		`{"l": "1.5"}`:                 "field l: expected an integer",
+		`{"l": "9223372036854775808"}`: "field l: an integer does not fit into 64 bits",
+		`{"by_bool": {"1": 1}}`:        `field by_bool[0].key: expected "true" or "false"`,
+		strings.Repeat(`{"a":`, 100) + "{}" + strings.Repeat("}", 100):        "values are nested too deeply",
+		`{"x":` + strings.Repeat("[", 1000) + strings.Repeat("]", 1000) + "}": "values are nested too deeply",
+	} {
+		_, err := generic.Codec{}.FromJSON([]byte(in), s)
+		if bad, ok := errors.AsType[*thrift.JSONError](err); !ok || !strings.Contains(bad.Error(), want) || bad.Offset > len(in) {
+			t.Errorf("%.60s: %v, not %s", in, err, want)
+		}
+	}
+	many := `{"rs":[` + strings.Repeat(`{"n":1},`, 1000) + `{"n":1}]}`
+	if _, err := (generic.Codec{MaxMemory: 10_000}).FromJSON([]byte(many), s); err == nil || !strings.Contains(err.Error(), "more memory") {
+		t.Error(err)
+	}
+	if _, err := (generic.Codec{}).FromJSON([]byte(many), s); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is read from JSON is written as JSON that is read as the same.
+func FuzzJSON(f *testing.F) {
+	s := structOf(f, `enum E { X = 1 } union U { 1: i8 n, 2: list<U> us }
+struct A { 1: i8 n = 5, 2: E e, 3: map<i16, double> m, 4: map<list<i8>, binary> pairs, 5: optional uuid u, 6: optional U un, 7: set<string> s, 8: optional A a, 9: map<bool, i64> b }`)
+	f.Add([]byte(`{"n":1,"e":"X","m":{"5":1.5},"pairs":[[[1],"AA=="]],"u":"01234567-89ab-cdef-0123-456789abcdef","un":{"us":[{"n":1}]},"s":["\ud83d\ude00"],"a":{},"b":{"true":1}}`))
+	f.Fuzz(func(t *testing.T, in []byte) {
+		var c generic.Codec
+		v, err := c.FromJSON(in, s)
+		if err != nil {
+			return
+		}
+		text, err := c.AppendJSON(nil, s, v)
+		if err != nil {
+			t.Fatalf("%s: %v", in, err)
+		}
+		back, err := c.FromJSON(text, s)
+		if err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+		if again, err := c.AppendJSON(nil, s, back); err != nil || string(again) != string(text) {
+			t.Fatalf("%v: %s, not %s", err, again, text)
+		}
+	})
+}

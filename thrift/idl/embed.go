@@ -1,0 +1,150 @@
+package idl
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+)
+
+// Embedded is an IDL file that is a part of a program. Code that slipstream gen thrift generates with
+// the option for descriptors has one for each file, a variable such as IDLOfShop. It is data that the
+// compiler lays out: nothing runs before File is called.
+type Embedded struct {
+	// Immutable.
+
+	// Name is the Name of the File.
+	Name string
+	// Source is what Source of the File returns.
+	Source string
+	// Includes are the files that it includes, in the order of the source.
+	Includes []*Embedded
+	// NegativeIDs is as in the Config with which the file was loaded.
+	NegativeIDs bool
+
+	// Owned by once.
+	once sync.Once
+	file *File
+	err  error
+}
+
+// Described is a generated struct, union or exception that knows its declaration. Its pointer has the
+// method.
+type Described interface {
+	// ThriftIDL returns the file that declares the struct, and its name there.
+	ThriftIDL() (file *Embedded, name string)
+}
+
+// StructOf returns the declaration of a generated struct.
+func StructOf(v Described) (*Struct, error) {
+	e, name := v.ThriftIDL()
+	f, err := e.File()
+	if err != nil {
+		return nil, err
+	}
+	s, ok := f.Type(name).(*Struct)
+	if !ok {
+		return nil, fmt.Errorf("idl: %s declares no struct %s", f.Path, name)
+	}
+	return s, nil
+}
+
+// File returns the file with all names resolved, as Load does. The first call parses the source, and
+// those of the files that it includes; later calls return the same. If the code was generated, there
+// is no error. Two files that include a third one have two trees of it.
+//
+// File is safe for concurrent use.
+func (e *Embedded) File() (*File, error) {
+	e.once.Do(func() {
+		l := embeddedLoader{files: make(map[*Embedded]*File), nodes: maxNodes}
+		f := l.load(e, 0)
+		checkAll(l.order, &l.report)
+		if e.err = l.report.err(l.order); e.err == nil {
+			e.file = f
+		}
+	})
+	return e.file, e.err
+}
+
+// embeddedLoader loads embedded files. It is used by one goroutine.
+type embeddedLoader struct {
+	files  map[*Embedded]*File
+	order  []*File // each after those that it includes
+	report report
+	nodes  int // that may still be made
+}
+
+func (l *embeddedLoader) load(e *Embedded, depth int) *File {
+	if f := l.files[e]; f != nil {
+		return f
+	}
+	f := parse(e.Name+".thrift", []byte(e.Source), &l.report, &l.nodes, e.NegativeIDs)
+	l.files[e] = f
+	if len(f.Includes) != len(e.Includes) || depth >= maxDepth {
+		l.report.errorf(f, Pos{}, "the file includes %d files, but %d are embedded with it, at depth %d", len(f.Includes), len(e.Includes), depth)
+		f.complete = false
+		return f
+	}
+	for i, include := range f.Includes {
+		include.File = l.load(e.Includes[i], depth+1)
+		f.complete = f.complete && include.File.complete
+	}
+	l.order = append(l.order, f)
+	return f
+}
+
+// Source returns the text of the file without comments and needless spaces. Lines that have
+// something else stay lines.
+func (f *File) Source() string {
+	var b strings.Builder
+	x := newLexer(&File{Path: f.Path, src: f.src}, new(report))
+	last := byte(0)
+	for t := x.next(); t.kind != tokEOF; t = x.next() {
+		text := x.src[t.span.start:t.span.end]
+		if text == "" {
+			continue
+		}
+		switch {
+		case b.Len() == 0:
+		case t.newLine:
+			b.WriteByte('\n')
+		case isWord(last) && isWord(text[0]):
+			b.WriteByte(' ')
+		}
+		b.WriteString(text)
+		last = text[len(text)-1]
+	}
+	return b.String()
+}
+
+// isWord reports whether a character can be a part of a name or a number.
+func isWord(c byte) bool {
+	return isLetter(c) || isDigit(c) || strings.IndexByte("+-.", c) >= 0
+}
+
+// NegativeIDs reports whether the file has an ID that is not positive and was kept. See
+// Config.NegativeIDs.
+func (f *File) NegativeIDs() bool {
+	kept := func(fields []*Field) bool {
+		for _, one := range fields {
+			if one.ID <= 0 && !one.AutoID {
+				return true
+			}
+		}
+		return false
+	}
+	for _, d := range f.Decls {
+		switch d := d.(type) {
+		case *Struct:
+			if kept(d.Fields) {
+				return true
+			}
+		case *Service:
+			for _, fn := range d.Functions {
+				if kept(fn.Args) || kept(fn.Throws) {
+					return true
+				}
+			}
+		}
+	}
+	return false
+}
