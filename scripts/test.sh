@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the tests of this module, those of the module slipstreamotel, and those of the module test,
-# which start the command: it is built once for them. Usage: scripts/test.sh [-race]
+# Runs the tests of this module, those of the modules slipstreamotel and thrift/apache, and those
+# of the module test, which start the command: it is built once for them. Usage: scripts/test.sh [-race]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -17,6 +17,7 @@ beside=$!
 status=0
 "$go" test "$@" -timeout 30m ./... || status=$?
 "$go" test -C slipstreamotel "$@" -timeout 30m ./... || status=$?
+"$go" test -C thrift/apache "$@" -timeout 30m ./... || status=$?
 wait "$beside" || status=$?
 beside=
 cat "$folder/log"

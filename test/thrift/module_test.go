@@ -53,9 +53,11 @@ func newModule(t *testing.T, c gen.Config, sources map[string]string, inner stri
 	write(t, filepath.Join(m.dir, "go.mod"), "module generated\n\ngo 1.26.0\n\n"+line(t, mod, "github.com/apache/thrift ")+`
 require github.com/slipstream-go/slipstream v0.0.0
 require github.com/slipstream-go/slipstream/test v0.0.0
+require github.com/slipstream-go/slipstream/thrift/apache v0.0.0
 
 replace github.com/slipstream-go/slipstream => `+root+`
-replace github.com/slipstream-go/slipstream/test => `+root+"/test\n")
+replace github.com/slipstream-go/slipstream/test => `+root+`/test
+replace github.com/slipstream-go/slipstream/thrift/apache => `+root+"/thrift/apache\n")
 	write(t, filepath.Join(m.dir, "testpkg", "structs_test.go"), registry.source())
 	write(t, filepath.Join(m.dir, "testpkg", "fill_test.go"), read(t, "../../thrift/internal/testpkg/fill_test.go"))
 	for _, name := range []string{"values_test.go", inner} {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/test/thrift/walk"
 	"github.com/slipstream-go/slipstream/thrift"
+	adapter "github.com/slipstream-go/slipstream/thrift/apache"
 )
 
 func apacheProtocol(name string, b *apache.TMemoryBuffer) apache.TProtocol {
@@ -60,5 +61,53 @@ func exchange(t *testing.T, o one, p protocol, s thrift.CompactStruct, ordered b
 	}
 	if got := o.dump(back, walk.View{}); got != want {
 		t.Fatalf("%s, %s: they have read\n%s, not\n%s", o.name, p.name, got, want)
+	}
+	adapt(t, o, p, s, ours, b)
+}
+
+// adapt does the same through the adapter: code that is written against TProtocol uses our protocols, and
+// our struct is a TStruct for theirs. ours and theirs are the encodings of s.
+func adapt(t *testing.T, o one, p protocol, s thrift.CompactStruct, ours, theirs []byte) {
+	t.Helper()
+	create := adapter.NewBinary
+	if p.name == "compact" {
+		create = adapter.NewCompact
+	}
+	written := create(nil)
+	if err := walk.Write(t.Context(), written, reflect.ValueOf(s), o.idl); err != nil || len(written.Bytes()) != len(theirs) {
+		t.Fatalf("%s, %s: %v, we have written\n%x, not\n%x", o.name, p.name, err, written.Bytes(), theirs)
+	}
+	read := create(bytes.Clone(ours))
+	back := o.fresh()
+	if err := walk.Read(t.Context(), read, reflect.ValueOf(back), o.idl); err != nil || len(read.Bytes()) > 0 {
+		t.Fatalf("%s, %s: %v, %d bytes are left", o.name, p.name, err, len(read.Bytes()))
+	}
+	want := o.dump(s, walk.View{})
+	if got := o.dump(back, walk.View{}); got != want {
+		t.Fatalf("%s, %s: through the adapter, they have read\n%s, not\n%s", o.name, p.name, got, want)
+	}
+	for _, own := range []bool{false, true} {
+		var to apache.TProtocol = create(nil)
+		if !own {
+			to = apacheProtocol(p.name, apache.NewTMemoryBuffer())
+		}
+		back = o.fresh()
+		if err := adapter.Wrap(s).Write(t.Context(), to); err != nil {
+			t.Fatalf("%s, %s: %v", o.name, p.name, err)
+		}
+		if err := to.Flush(t.Context()); err != nil {
+			t.Fatalf("%s, %s: %v", o.name, p.name, err)
+		}
+		// The Compact protocol needs more for IDs that are not in order.
+		n, fixedFirst := to.Transport().RemainingBytes(), os.Getenv("FIXED_FIRST") != ""
+		if n != uint64(len(ours)) && !(fixedFirst && p.name == "compact" && !own && n > uint64(len(ours))) {
+			t.Fatalf("%s, %s: %d bytes of a wrapped struct, not %d", o.name, p.name, n, len(ours))
+		}
+		if err := adapter.Wrap(back).Read(t.Context(), to); err != nil || to.Transport().RemainingBytes() > 0 {
+			t.Fatalf("%s, %s: %v", o.name, p.name, err)
+		}
+		if got := o.dump(back, walk.View{}); got != want {
+			t.Fatalf("%s, %s: a wrapped struct was read as\n%s, not\n%s", o.name, p.name, got, want)
+		}
 	}
 }
