@@ -19,10 +19,10 @@ import (
 type Struct struct {
 	// V is the struct. If it is read, fields that the message does not have keep their values.
 	V thrift.Struct
-	// MaxMemory limits what reading from another TProtocol than a Protocol takes: the message in
-	// the Binary protocol, and then the values, as Reader.MaxMemory does. If it is 0, the message
-	// may have 100 MiB, and the limit of the values is that of a zero Reader. The TConfiguration of
-	// the other protocol limits single strings and containers.
+	// MaxMemory limits what the values take that are read, as Reader.MaxMemory does, and if they
+	// are read from another TProtocol than a Protocol, also what they take in the Binary protocol.
+	// If it is 0, that may be 100 MiB, and the limit of the values is that of a zero Reader. The
+	// TConfiguration of the other protocol limits single strings.
 	MaxMemory int
 }
 

@@ -16,7 +16,8 @@ type Codec struct {
 	Compact bool
 	// MaxMemory is about how many bytes the values of a message may take. If it is 0, they may
 	// take 4 MiB and 64 times the size of the input. Contents of strings and binaries of a message
-	// do not count, those of defaults do.
+	// do not count, those of defaults do. A struct needs some hundred bytes, many times what it
+	// needs in generated code, so large messages of tiny structs need a higher limit.
 	MaxMemory int
 	// JSON says how JSON is written. Maps are always in the order of the text of their keys.
 	JSON thrift.JSON

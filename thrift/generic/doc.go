@@ -35,7 +35,7 @@
 // fields stay absent, except that reading gives binaries, containers and structs their defaults.
 // A required field that is absent is an error in both directions, and so are a union that does not
 // have exactly one field, and, in writing, a name that is not that of a field. Fields that the IDL
-// does not declare are skipped.
+// does not declare are skipped; a union that has such a field is read as an empty map.
 //
 // # Hostile input
 //

@@ -2,10 +2,12 @@ package generic_test
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"math"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -267,5 +269,47 @@ func TestRepeatedFields(t *testing.T) {
 	want := map[string]any{"b": map[string]any{"x": int8(5), "y": int8(6)}, "n": int8(2)}
 	if err != nil || !reflect.DeepEqual(v, want) {
 		t.Errorf("%v: %v, not %v", err, v, want)
+	}
+}
+
+// Whatever values a message has, they take about as much memory as is allowed.
+func TestMemoryFollowsTheInput(t *testing.T) {
+	s := structOf(t, `struct B { 1: bool b } struct D { 1: i8 n = 5, 2: string s = "default" } struct A { 1: list<B> bs, 2: map<i16, B> by_number, 3: list<list<bool>> lists, 4: list<i64> is,
+  5: list<D> ds, 6: map<string, string> texts, 7: list<map<bool, bool>> maps, 8: list<binary> binaries, 9: map<list<i8>, i8> entries }`)
+	const n = 1 << 17
+	list := func(id, elem byte, elements []byte) []byte {
+		return slices.Concat([]byte{id<<4 | 9, 0xf0 | elem, n & 0x7f, n >> 7 & 0x7f, n >> 14}, elements, []byte{0})
+	}
+	fix := func(b []byte) []byte { // the count is a varint of three bytes
+		b[2], b[3] = b[2]|0x80, b[3]|0x80
+		return b
+	}
+	var numbers, texts []byte
+	for i := range n {
+		numbers = append(binary.AppendUvarint(numbers, uint64(i)&0xffff), 0x11, 0)
+		texts = append(binary.BigEndian.AppendUint32(append(texts, 4), uint32(i)), 0)
+	}
+	entries := func(id, types byte, all []byte) []byte {
+		return slices.Concat([]byte{id<<4 | 11, n&0x7f | 0x80, n>>7&0x7f | 0x80, n >> 14, types}, all, []byte{0})
+	}
+	for name, in := range map[string][]byte{
+		"structs":             fix(list(1, 12, bytes.Repeat([]byte{0x11, 0}, n))),
+		"map of structs":      entries(2, 0x4c, numbers),
+		"lists":               fix(list(3, 9, bytes.Repeat([]byte{0}, n))),
+		"numbers":             fix(list(4, 6, bytes.Repeat([]byte{1}, n))),
+		"structs of defaults": fix(list(5, 12, bytes.Repeat([]byte{0}, n))),
+		"map of strings":      entries(6, 0x88, texts),
+		"maps":                fix(list(7, 11, bytes.Repeat([]byte{1, 0x11, 1, 1}, n))),
+		"binaries":            fix(list(8, 8, bytes.Repeat([]byte{0}, n))),
+		"entries":             entries(9, 0x93, bytes.Repeat([]byte{3, 0}, n)),
+	} {
+		used, err := allocated(func() error { _, _, err := generic.Codec{Compact: true}.Read(in, 0, s); return err })
+		if bad, ok := errors.AsType[*thrift.Error](err); err != nil && !(ok && bad.Code == thrift.CodeMemory) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if most := 2 * (4<<20 + 64*len(in)); used > uint64(most) {
+			t.Errorf("%s: %d bytes were allocated for %d, expected at most %d", name, used, len(in), most)
+		}
+		t.Logf("%s: %d bytes for %d, %v", name, used, len(in), err)
 	}
 }
