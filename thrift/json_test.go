@@ -1,8 +1,10 @@
 package thrift_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"maps"
 	"math"
 	"reflect"
 	"strings"
@@ -307,5 +309,23 @@ func TestJSONKeepsWhatIsNotThere(t *testing.T) {
 	}
 	if b, err := (*Order)(nil).MarshalJSON(); err != nil || string(b) != "null" {
 		t.Errorf("nil: %v, %s", err, b)
+	}
+}
+
+// Equal values have the same JSON if keys are sorted, even if the texts of keys are equal because the keys
+// are not valid UTF-8.
+func TestSortedJSONIsTheSameForKeysThatAreNotUTF8(t *testing.T) {
+	attrs := make(map[string]string)
+	for i := range 20 {
+		attrs[string([]byte{byte(0x80 + i)})] = string(rune('a' + i))
+	}
+	want, err := (&Order{Attrs: attrs}).AppendJSON(nil, thrift.JSON{SortedKeys: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 10 {
+		if got, err := (&Order{Attrs: maps.Clone(attrs)}).AppendJSON(nil, thrift.JSON{SortedKeys: true}); err != nil || !bytes.Equal(got, want) {
+			t.Fatalf("%v: %s, want %s", err, got, want)
+		}
 	}
 }

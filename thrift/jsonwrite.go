@@ -2,6 +2,7 @@ package thrift
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -214,7 +215,8 @@ func loadInt(p unsafe.Pointer, t byte) int64 {
 	return *(*int64)(p)
 }
 
-// writeJSONSorted is writeJSONMap in the order of keys: it writes the entries and then moves them.
+// writeJSONSorted is writeJSONMap in the order of keys: it writes the entries and then moves them. Keys
+// that are not valid UTF-8 may have the same text; then values decide.
 func (t *Table) writeJSONSorted(w *jsonWriter, m MapAccess, ti *TypeInfo, depth int) bool {
 	type entry struct{ start, keyEnd, end int }
 	entries := make([]entry, 0, m.length())
@@ -230,7 +232,8 @@ func (t *Table) writeJSONSorted(w *jsonWriter, m MapAccess, ti *TypeInfo, depth 
 	}
 	all := bytes.Clone(w.b[first:])
 	slices.SortStableFunc(entries, func(x, y entry) int {
-		return bytes.Compare(all[x.start-first:x.keyEnd-first], all[y.start-first:y.keyEnd-first])
+		return cmp.Or(bytes.Compare(all[x.start-first:x.keyEnd-first], all[y.start-first:y.keyEnd-first]),
+			bytes.Compare(all[x.keyEnd-first:x.end-first], all[y.keyEnd-first:y.end-first]))
 	})
 	open, end := byte('['), byte(']')
 	if ti.Key.isName() {

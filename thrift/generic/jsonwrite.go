@@ -2,6 +2,7 @@ package generic
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -162,7 +163,9 @@ func (w *jsonWriter) entries(t *idl.Type, v any, depth int) *ValueError {
 		}
 		texts[i] = entry{w.b[:keyEnd], w.b}
 	}
-	slices.SortStableFunc(texts, func(x, y entry) int { return bytes.Compare(x.key, y.key) })
+	slices.SortStableFunc(texts, func(x, y entry) int {
+		return cmp.Or(bytes.Compare(x.key, y.key), bytes.Compare(x.text, y.text))
+	})
 	open, end := byte('['), byte(']')
 	if named {
 		open, end = '{', '}'
