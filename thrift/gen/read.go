@@ -230,6 +230,13 @@ func (f *GoFile) readOther(pr *protocol, s *structure, one *field) {
 // makeStruct writes the statements that make the struct of a field.
 func (f *GoFile) makeStruct(one *field, v string) {
 	s := f.gen.structs[one.Type.Struct()]
+	if one.Default != nil { // It is for messages that do not have the field: nothing of it may be left.
+		f.p("%s = thrift.Make(r, (*%s)(nil))", v, f.goType(one.Type))
+		if s.hasDefaults() {
+			f.p("%s.Reset()", v)
+		}
+		return
+	}
 	with := f.madeWith(s)
 	if with == nil && !s.hasDefaults() {
 		f.p("%s = thrift.Make(r, %s)", v, v)

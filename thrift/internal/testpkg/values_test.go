@@ -56,6 +56,28 @@ func TestDefaultsOfFieldsThatAreNotSent(t *testing.T) {
 	}
 }
 
+// A struct that a message has does not contain anything of the default of its field.
+func TestDefaultOfAFieldIsNotReadInto(t *testing.T) {
+	sent := &shop.UsesDefaults{Changed: shop.NewWithDefaults(), Same: &shop.WithDefaults{Number: 8}}
+	sent.Changed.Maybe = thrift.Some(int64(3))
+	for _, e := range encodings {
+		for name, got := range map[string]*shop.UsesDefaults{"new": shop.NewUsesDefaults(), "used": {Changed: &shop.WithDefaults{Text: "old"}}} {
+			if _, err := e.decode(new(thrift.Reader), e.encode(sent), got); err != nil || !same(got.Changed, sent.Changed) || got.Same.Number != 8 || got.Same.Text != "" {
+				t.Errorf("%s, %s: %v, %+v, %+v", e.name, name, err, got.Changed, got.Same)
+			}
+		}
+		// An empty struct has the defaults of its own fields.
+		b := []byte{thrift.TypeStruct, 0, 5, 0, 0}
+		if e.name == "compact" {
+			b = []byte{5<<4 | 12, 0, 0}
+		}
+		got := shop.NewUsesDefaults()
+		if _, err := e.decode(new(thrift.Reader), b, got); err != nil || got.Changed.Number != 7 || got.Changed.Text != "text" {
+			t.Errorf("%s: %v, %+v", e.name, err, got.Changed)
+		}
+	}
+}
+
 func TestConstants(t *testing.T) {
 	if constants.Small != -128 || constants.Least != -1<<63 || constants.FromOther != "word" || constants.FromBinary != "\t\n" ||
 		string(constants.SameBytes()) != "\t\n" || constants.SameKey != shared.Key || constants.Level != shared.LevelHigh || constants.FromEnum != -3 ||

@@ -252,10 +252,8 @@ func (p *Outer) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			if p.Inner == nil {
-				p.Inner = thrift.Make(r, p.Inner)
-				p.Inner.Reset()
-			}
+			p.Inner = thrift.Make(r, (*Inner)(nil))
+			p.Inner.Reset()
 			off = p.Inner.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeMap:
 			off = readMapStringInner(r, b, off, depth-1, &p.ByName)
@@ -309,10 +307,8 @@ func (p *Outer) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			if p.Inner == nil {
-				p.Inner = thrift.Make(r, p.Inner)
-				p.Inner.Reset()
-			}
+			p.Inner = thrift.Make(r, (*Inner)(nil))
+			p.Inner.Reset()
 			off = p.Inner.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeMap:
 			off = readCompactMapStringInner(r, b, off, depth-1, &p.ByName)

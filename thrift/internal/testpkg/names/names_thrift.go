@@ -679,7 +679,7 @@ func (p *NewUser) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			p.Of = thrift.Make(r, p.Of)
+			p.Of = thrift.Make(r, (*User)(nil))
 			off = p.Of.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeI32:
 			if len(b)-off < 4 {
@@ -735,7 +735,7 @@ func (p *NewUser) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.Of = thrift.Make(r, p.Of)
+			p.Of = thrift.Make(r, (*User)(nil))
 			off = p.Of.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeI32:
 			off = thrift.CompactInt(r, b, off, &p.Plain)

@@ -2197,7 +2197,7 @@ func (p *WithDefaults) ReadThrift(r *thrift.Reader, b []byte, off, depth int) in
 		case 6<<8 | thrift.TypeI32:
 			off = thrift.ReadI32(b, off, &p.Level)
 		case 7<<8 | thrift.TypeStruct:
-			p.Place = thrift.Make(r, p.Place)
+			p.Place = thrift.Make(r, (*shared.Point)(nil))
 			off = p.Place.ReadThrift(r, b, off, depth-1)
 		case 8<<8 | thrift.TypeString:
 			off = r.Binary(b, off, &p.Bytes)
@@ -2326,7 +2326,7 @@ func (p *WithDefaults) ReadCompact(r *thrift.Reader, b []byte, off, depth int) i
 		case 6<<8 | thrift.CompactTypeI32:
 			off = thrift.CompactInt(r, b, off, &p.Level)
 		case 7<<8 | thrift.CompactTypeStruct:
-			p.Place = thrift.Make(r, p.Place)
+			p.Place = thrift.Make(r, (*shared.Point)(nil))
 			off = p.Place.ReadCompact(r, b, off, depth-1)
 		case 8<<8 | thrift.CompactTypeString:
 			off = r.CompactBinary(b, off, &p.Bytes)
@@ -2547,16 +2547,12 @@ func (p *UsesDefaults) ReadThrift(r *thrift.Reader, b []byte, off, depth int) in
 			}
 			off = p.Maybe.ReadThrift(r, b, off, depth-1)
 		case 5<<8 | thrift.TypeStruct:
-			if p.Changed == nil {
-				p.Changed = thrift.Make(r, p.Changed)
-				p.Changed.Reset()
-			}
+			p.Changed = thrift.Make(r, (*WithDefaults)(nil))
+			p.Changed.Reset()
 			off = p.Changed.ReadThrift(r, b, off, depth-1)
 		case 6<<8 | thrift.TypeStruct:
-			if p.Same == nil {
-				p.Same = thrift.Make(r, p.Same)
-				p.Same.Reset()
-			}
+			p.Same = thrift.Make(r, (*WithDefaults)(nil))
+			p.Same.Reset()
 			off = p.Same.ReadThrift(r, b, off, depth-1)
 		default:
 			off = r.Keep(b, off, t, depth-1, &p.unknown)
@@ -2640,16 +2636,12 @@ func (p *UsesDefaults) ReadCompact(r *thrift.Reader, b []byte, off, depth int) i
 			}
 			off = p.Maybe.ReadCompact(r, b, off, depth-1)
 		case 5<<8 | thrift.CompactTypeStruct:
-			if p.Changed == nil {
-				p.Changed = thrift.Make(r, p.Changed)
-				p.Changed.Reset()
-			}
+			p.Changed = thrift.Make(r, (*WithDefaults)(nil))
+			p.Changed.Reset()
 			off = p.Changed.ReadCompact(r, b, off, depth-1)
 		case 6<<8 | thrift.CompactTypeStruct:
-			if p.Same == nil {
-				p.Same = thrift.Make(r, p.Same)
-				p.Same.Reset()
-			}
+			p.Same = thrift.Make(r, (*WithDefaults)(nil))
+			p.Same.Reset()
 			off = p.Same.ReadCompact(r, b, off, depth-1)
 		default:
 			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
