@@ -29,7 +29,7 @@ matrix: prepare ## run the PostgreSQL tests on 14, 15, 16, 17 and 18, one after 
 	@GO='$(GO)' scripts/matrix.sh $(PG)
 
 .PHONY: reference
-reference: ## compare thrift/idl and generated code with the compiler of Apache Thrift, in Go and Python, and with thriftpy2 (installs it on Debian or Ubuntu as root)
+reference: ## compare thrift/idl and generated code with the compiler of Apache Thrift, in Go and Python, with thriftpy2, and with the tool of Kitex (installs it on Debian or Ubuntu as root)
 	@GO='$(GO)' scripts/reference.sh
 
 .PHONY: race

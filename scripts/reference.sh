@@ -2,11 +2,13 @@
 # Compares thrift/idl and generated code with the compiler of Apache Thrift. It must accept what
 # thrift/idl accepts and reject what thrift/idl rejects, except for files that give a reason in
 # their first line. Programs in Go and Python with the code that it generates, and one with thriftpy2,
-# exchange structs and messages with ours (test/thrift).
+# exchange structs and messages with ours (test/thrift). What the tool of Kitex generates is compared
+# with what ours generates for programs that use it.
 #
 # SLIPSTREAM_THRIFT names the compiler, SLIPSTREAM_PYTHON a Python that has its library, and
-# SLIPSTREAM_THRIFTPY2 a Python that has thriftpy2. If they are not set, the script uses the compiler
-# in PATH, /usr/bin/python3, and thriftpy2 of PyPI in a virtual environment that it removes again. It
+# SLIPSTREAM_THRIFTPY2 a Python that has thriftpy2, SLIPSTREAM_KITEX the tool of Kitex. If they are not
+# set, the script uses the compiler in PATH, /usr/bin/python3, thriftpy2 of PyPI in a virtual
+# environment, and the version of the tool that bench/thrift-codec has, and removes them again. It
 # installs what Debian or Ubuntu have, as root. The Go libraries are modules that the go command
 # downloads.
 set -euo pipefail
@@ -23,9 +25,16 @@ if [ -z "$program" ] || ! "$python" -c 'import thrift' 2>/dev/null; then
 	DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends thrift-compiler python3-thrift >/dev/null
 	program=${program:-$(command -v thrift)}
 fi
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+if [ -z "${SLIPSTREAM_KITEX:-}" ]; then
+	mkdir "$folder/tool"
+	sed "s#=> ROOT#=> $PWD#" bench/thrift-codec/versions.mod >"$folder/tool/go.mod"
+	cp bench/thrift-codec/versions.sum "$folder/tool/go.sum"
+	SLIPSTREAM_KITEX=$folder/kitex
+	(cd "$folder/tool" && CGO_ENABLED=0 GOFLAGS=-mod=mod GOWORK=off "${GO:-go}" build -o "$SLIPSTREAM_KITEX" github.com/cloudwego/kitex/tool/cmd/kitex)
+fi
 if [ -z "${SLIPSTREAM_THRIFTPY2:-}" ]; then
-	folder=$(mktemp -d)
-	trap 'rm -rf "$folder"' EXIT
 	# A python3 that is before the system's in PATH may have ensurepip although the system's has not.
 	maker=python3
 	"$maker" -c 'import ensurepip' 2>/dev/null || maker=/usr/bin/python3
@@ -33,12 +42,12 @@ if [ -z "${SLIPSTREAM_THRIFTPY2:-}" ]; then
 		echo 'reference: Python makes no virtual environments (Debian package python3-venv); install it, or set SLIPSTREAM_THRIFTPY2' >&2
 		exit 1
 	fi
-	"$maker" -m venv "$folder"
-	"$folder/bin/pip" install -q --disable-pip-version-check thriftpy2==0.7.1
-	SLIPSTREAM_THRIFTPY2=$folder/bin/python
+	"$maker" -m venv "$folder/python"
+	"$folder/python/bin/pip" install -q --disable-pip-version-check thriftpy2==0.7.1
+	SLIPSTREAM_THRIFTPY2=$folder/python/bin/python
 fi
-export SLIPSTREAM_THRIFT=$program SLIPSTREAM_PYTHON=$python SLIPSTREAM_THRIFTPY2
+export SLIPSTREAM_THRIFT=$program SLIPSTREAM_PYTHON=$python SLIPSTREAM_THRIFTPY2 SLIPSTREAM_KITEX
 status=0
 "${GO:-go}" test -count=1 -v -run 'TestReferenceCompilerAgrees$' ./thrift/idl || status=$?
-"${GO:-go}" test -C test -count=1 -v -timeout 30m -run 'TestForeignCode$' ./thrift || status=$?
+"${GO:-go}" test -C test -count=1 -v -timeout 30m -run 'TestForeignCode$|TestKitexDeclarations$|TestKitexJSON$' ./thrift || status=$?
 exit "$status"

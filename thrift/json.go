@@ -35,6 +35,9 @@ import (
 // they were not there. A member that occurs twice has the last value. A required field that is
 // missing, a union without exactly one field, a number that does not fit into its type, a
 // string that is not valid Unicode and everything that RFC 8259 does not allow are errors.
+//
+// Generated code that follows Kitex has the mapping of Kitex's generic calls, which docs/THRIFT.md
+// describes. Both fields apply to it as well.
 type JSON struct {
 	// I64Strings writes values of type i64 as strings. In JavaScript, numbers are exact only up
 	// to 2^53.
@@ -96,7 +99,7 @@ func (t *Table) AppendJSON(b []byte, p unsafe.Pointer, index int, o JSON) ([]byt
 		return append(b, "null"...), nil
 	}
 	w := jsonWriters.Get().(*jsonWriter)
-	w.JSON, w.b = o, b
+	w.JSON, w.b, w.kitex = o, b, t.Kitex
 	t.writeJSON(w, p, index, MaxDepth)
 	out, err := w.b, w.err
 	*w = jsonWriter{}
@@ -151,5 +154,5 @@ func (t *Table) FromJSON(b []byte, p unsafe.Pointer, index int) error {
 
 // isName reports whether keys of this type are names of members.
 func (ti *TypeInfo) isName() bool {
-	return fixed[ti.Wire] != 0 && ti.Wire != TypeDouble || ti.Wire == TypeString && !ti.Binary
+	return fixed[ti.Wire] != 0 && (ti.Wire != TypeDouble || ti.Member) || ti.Wire == TypeString && !ti.Binary
 }

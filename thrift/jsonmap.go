@@ -115,18 +115,20 @@ func (d *jsonReader) key(to *jsonKey, ti *TypeInfo, i int) (k unsafe.Pointer, ok
 		b := (*bool)(unsafe.Pointer(&to.number))
 		*b = d.literal(`"true"`)
 		return unsafe.Pointer(b), *b || d.literal(`"false"`) || d.expected(`"true" or "false"`)
+	case ti.Wire == TypeDouble:
+		return unsafe.Pointer(&to.double), d.doubleInQuotes(&to.double)
 	case ti.Enum != nil:
 		return unsafe.Pointer(&to.number), d.enumKey((*int32)(unsafe.Pointer(&to.number)), ti)
 	}
 	bits := 8 * int(fixed[ti.Wire])
 	var v int64
 	ok = d.integerInQuotes(&v, bits)
-	switch bits {
-	case 8:
+	switch ti.Size {
+	case 1:
 		*(*int8)(unsafe.Pointer(&to.number)) = int8(v)
-	case 16:
+	case 2:
 		*(*int16)(unsafe.Pointer(&to.number)) = int16(v)
-	case 32:
+	case 4:
 		*(*int32)(unsafe.Pointer(&to.number)) = int32(v)
 	default:
 		to.number = v

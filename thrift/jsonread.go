@@ -68,6 +68,9 @@ func (t *Table) readJSON(d *jsonReader, p unsafe.Pointer, index, depth int) bool
 	if !d.leave('}') {
 		return false
 	}
+	if t.Kitex {
+		return t.clearAbsent(d, p, s, seen)
+	}
 	if s.Union && there != 1 {
 		return d.fail(start, codeTexts[-1-CodeUnion])
 	}
@@ -146,7 +149,7 @@ func (t *Table) readField(d *jsonReader, p unsafe.Pointer, f *FieldInfo, depth i
 		return f.Type.table(t).readJSON(d, q, f.Type.Struct, depth)
 	}
 	if f.Kind == FieldPointer {
-		if *(*unsafe.Pointer)(p) == nil {
+		if *(*unsafe.Pointer)(p) == nil || t.Kitex { // Kitex reads into new memory.
 			if !d.charge(1, f.Type.Size) {
 				return false
 			}
@@ -185,6 +188,11 @@ func (t *Table) newStructs(d *jsonReader, index, n int) (unsafe.Pointer, bool) {
 
 // readNew reads a value that is zero.
 func (t *Table) readNew(d *jsonReader, p unsafe.Pointer, ti *TypeInfo, depth int) bool {
+	if ti.Pointer {
+		q, ok := ti.table(t).newStructs(d, ti.Struct, 1)
+		*(*unsafe.Pointer)(p) = q
+		return ok && t.readJSONValue(d, p, ti, depth)
+	}
 	if ti.Wire == TypeStruct {
 		if s := &ti.table(t).Structs[ti.Struct]; s.Reset != nil {
 			s.Reset(p)
@@ -217,7 +225,11 @@ func (t *Table) readJSONValue(d *jsonReader, p unsafe.Pointer, ti *TypeInfo, dep
 			return d.enum((*int32)(p), ti)
 		}
 		v, ok = d.integer(32)
-		*(*int32)(p) = int32(v)
+		if ti.Size == 8 {
+			*(*int64)(p) = v
+		} else {
+			*(*int32)(p) = int32(v)
+		}
 	case TypeI64:
 		if d.peek() == '"' {
 			return d.integerInQuotes((*int64)(p), 64)
@@ -233,6 +245,9 @@ func (t *Table) readJSONValue(d *jsonReader, p unsafe.Pointer, ti *TypeInfo, dep
 		}
 		return d.text((*string)(p))
 	case TypeStruct:
+		if ti.Pointer {
+			p = *(*unsafe.Pointer)(p)
+		}
 		return ti.table(t).readJSON(d, p, ti.Struct, depth)
 	case TypeMap:
 		return t.readJSONMap(d, ti.Map(p), ti, depth)
@@ -268,6 +283,9 @@ func (t *Table) readJSONList(d *jsonReader, to *header, ti *TypeInfo, depth int)
 // newJSONList makes the n elements of a list. Those without pointers, and strings, lie where the
 // Reader has them.
 func (t *Table) newJSONList(d *jsonReader, ti *TypeInfo, n int, size uintptr) (unsafe.Pointer, bool) {
+	if ti.Elem.Pointer {
+		return t.newPointers(d, ti.Elem, n)
+	}
 	if ti.Elem.Wire == TypeStruct {
 		return ti.Elem.table(t).newStructs(d, ti.Elem.Struct, n)
 	}

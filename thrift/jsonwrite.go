@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/base64"
+	"math"
 	"slices"
 	"strconv"
 	"unsafe"
@@ -14,8 +15,10 @@ import (
 // jsonWriter writes one document. Functions return false after they have set err.
 type jsonWriter struct {
 	JSON
-	b   []byte
-	err *JSONError
+	b     []byte
+	err   *JSONError
+	kitex bool
+	conv  bool // values of type i64 are strings in this field
 }
 
 // writeJSON writes the struct at p. depth is how many levels of structs and containers are left.
@@ -23,6 +26,9 @@ func (t *Table) writeJSON(w *jsonWriter, p unsafe.Pointer, index, depth int) boo
 	if depth <= 0 {
 		w.err = &JSONError{Offset: len(w.b), Problem: tooDeep}
 		return false
+	}
+	if w.kitex {
+		return t.writeKitex(w, p, index, depth)
 	}
 	s := &t.Structs[index]
 	w.b = append(w.b, '{')
@@ -57,6 +63,9 @@ func (f *FieldInfo) isRequiredStruct() bool { return f.Required && f.Type.Wire =
 func (t *Table) writeJSONValue(w *jsonWriter, p unsafe.Pointer, ti *TypeInfo, depth int) bool {
 	switch ti.Wire {
 	case TypeStruct:
+		if ti.Pointer {
+			p = *(*unsafe.Pointer)(p)
+		}
 		return ti.table(t).writeJSON(w, p, ti.Struct, depth)
 	case TypeMap:
 		return t.writeJSONMap(w, ti.Map(p), ti, depth)
@@ -72,16 +81,21 @@ func (t *Table) writeJSONValue(w *jsonWriter, p unsafe.Pointer, ti *TypeInfo, de
 		if ti.Enum != nil {
 			w.b = appendJSONEnum(w.b, ti.Enum(*(*int32)(p)))
 		} else {
-			w.b = strconv.AppendInt(w.b, int64(*(*int32)(p)), 10)
+			w.b = strconv.AppendInt(w.b, loadInt(p, ti), 10)
 		}
 	case TypeI64:
-		if w.I64Strings {
+		if w.I64Strings || w.conv {
 			w.b = append(strconv.AppendInt(append(w.b, '"'), *(*int64)(p), 10), '"')
 		} else {
 			w.b = strconv.AppendInt(w.b, *(*int64)(p), 10)
 		}
 	case TypeDouble:
-		w.b = jsontext.AppendDouble(w.b, *(*float64)(p))
+		v := *(*float64)(p)
+		if w.kitex && (v != v || math.IsInf(v, 0)) {
+			w.err = &JSONError{Offset: len(w.b), Problem: "a double is not finite: JSON has no number for it"}
+			return false
+		}
+		w.b = jsontext.AppendDouble(w.b, v)
 	case TypeUUID:
 		w.b = append(jsontext.AppendUUID(append(w.b, '"'), *(*UUID)(p)), '"')
 	case TypeString:
@@ -97,6 +111,8 @@ func (t *Table) writeJSONValue(w *jsonWriter, p unsafe.Pointer, ti *TypeInfo, de
 func (t *Table) writeJSONList(w *jsonWriter, h *header, ti *TypeInfo, depth int) bool {
 	size := t.sizeOf(ti.Elem)
 	w.b = append(w.b, '[')
+	conv := w.conv
+	w.conv = conv && ti.Elem.Wire == TypeI64 // Kitex does not look deeper into lists.
 	for i := range h.len {
 		if i > 0 {
 			w.b = append(w.b, ',')
@@ -106,6 +122,7 @@ func (t *Table) writeJSONList(w *jsonWriter, h *header, ti *TypeInfo, depth int)
 			return false
 		}
 	}
+	w.conv = conv
 	w.b = append(w.b, ']')
 	return true
 }
@@ -196,20 +213,25 @@ func (w *jsonWriter) writeName(k unsafe.Pointer, ti *TypeInfo) {
 		w.b = strconv.AppendBool(append(w.b, '"'), *(*bool)(k))
 	case ti.Enum != nil:
 		w.b = append(append(w.b, '"'), ti.Enum(*(*int32)(k))...)
+	case ti.Wire == TypeDouble:
+		w.b = strconv.AppendFloat(append(w.b, '"'), *(*float64)(k), 'f', -1, 64)
 	default:
-		w.b = strconv.AppendInt(append(w.b, '"'), loadInt(k, ti.Wire), 10)
+		w.b = strconv.AppendInt(append(w.b, '"'), loadInt(k, ti), 10)
 	}
 	w.b = append(w.b, '"')
 }
 
-// loadInt returns the integer of type t at p.
-func loadInt(p unsafe.Pointer, t byte) int64 {
-	switch t {
+// loadInt returns the integer at p.
+func loadInt(p unsafe.Pointer, ti *TypeInfo) int64 {
+	switch ti.Wire {
 	case TypeI8:
 		return int64(*(*int8)(p))
 	case TypeI16:
 		return int64(*(*int16)(p))
 	case TypeI32:
+		if ti.Size == 8 { // an enum, of which 32 bits are sent
+			return int64(int32(*(*int64)(p)))
+		}
 		return int64(*(*int32)(p))
 	}
 	return *(*int64)(p)

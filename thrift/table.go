@@ -31,6 +31,8 @@ import (
 //	func (p *Order) UnmarshalJSON(b []byte) error { return tableOfShop.FromJSON(b, unsafe.Pointer(p), 3) }
 type Table struct {
 	Structs []StructInfo
+	// Kitex says that JSON is that of Kitex's generic calls: see [JSON].
+	Kitex bool
 }
 
 // Described is a Struct that a table describes. Errors then have the names of its fields.
@@ -76,6 +78,11 @@ type FieldInfo struct {
 	Type   *TypeInfo
 	// Required says that the field must be there when JSON is read.
 	Required bool
+
+	// The following ones are for tables with Kitex. Always says that the field is not optional,
+	// Default that new structs have a default in it, and Strings that values of type i64 in it
+	// are strings.
+	Always, Default, Strings bool
 }
 
 // TypeInfo describes the type of a value.
@@ -100,6 +107,10 @@ type TypeInfo struct {
 	// A variable of Go cannot refer to itself, so structs do not refer to each other.
 	Struct int
 	Table  *Table
+	// Pointer says that a struct in a container is a pointer.
+	Pointer bool
+	// Member says that a double is a key of a map whose JSON is an object.
+	Member bool
 }
 
 // Types that need no more than their kind.
@@ -116,6 +127,11 @@ var (
 
 	// InfoBinaryKey is a binary that is a key of a map, and therefore a string in Go.
 	InfoBinaryKey = TypeInfo{Wire: TypeString, Base64: true, Size: unsafe.Sizeof("")}
+
+	// InfoWideEnum is an enum of 64 bits, whose JSON is a number. InfoDoubleKey is a key whose
+	// JSON is the name of a member.
+	InfoWideEnum  = TypeInfo{Wire: TypeI32, Size: 8}
+	InfoDoubleKey = TypeInfo{Wire: TypeDouble, Size: 8, Member: true}
 
 	InfoI64s      = TypeInfo{Wire: TypeList, Size: SizeOfList, Elem: &InfoI64, New: NewOf[int64]}
 	InfoStrings   = TypeInfo{Wire: TypeList, Size: SizeOfList, Elem: &InfoString, New: NewOf[string]}
@@ -233,7 +249,10 @@ func (ti *TypeInfo) table(t *Table) *Table {
 
 // sizeOf returns the size of an element in Go.
 func (t *Table) sizeOf(ti *TypeInfo) uintptr {
-	if ti.Wire == TypeStruct {
+	switch {
+	case ti.Pointer:
+		return unsafe.Sizeof(unsafe.Pointer(nil))
+	case ti.Wire == TypeStruct:
 		return ti.table(t).Structs[ti.Struct].Size
 	}
 	return ti.Size

@@ -77,6 +77,7 @@ replaced. All errors of the files are printed, with their lines, and nothing is 
 	flags.BoolVar(&f.config.Body, "body", false, "add a method that links large strings into the body of a request instead of copying them")
 	flags.BoolVar(&f.config.KeepUnknown, "keep-unknown", false, "keep fields that a struct does not declare, and write them again")
 	flags.BoolVar(&f.config.Pointers, "pointers", false, "make scalars and strings that are optional pointers, in place of thrift.Opt")
+	flags.BoolVar(&f.config.Kitex, "kitex", false, "make names and types those of Kitex's package kitex_gen, and add interfaces of services")
 	flags.BoolVar(&f.config.SortedKeys, "sorted-keys", false, "write maps in the order of their keys, so that equal values have the same encoding")
 	flags.BoolVar(&f.config.FixedFirst, "fixed-first", false, "write fields with a fixed size first, in the Binary protocol")
 	flags.BoolVar(&f.config.Views, "views", false, "add views, which read fields of a message in the Binary protocol without decoding it")
@@ -94,6 +95,16 @@ replaced. All errors of the files are printed, with their lines, and nothing is 
 func (f *thriftFlags) run(stderr io.Writer, names []string) error {
 	if f.config.Setters && !f.config.Views {
 		return fail(exitUsage, errors.New("--setters adds methods to views; expected --views, too"), "")
+	}
+	if f.config.Kitex {
+		for _, other := range []struct {
+			flag string
+			set  bool
+		}{{"--equal", f.config.Equal}, {"--views", f.config.Views}} {
+			if other.set {
+				return fail(exitUsage, fmt.Errorf("--kitex cannot be combined with %s; expected one of them", other.flag), "")
+			}
+		}
 	}
 	p, err := idl.Load(idl.Config{Dirs: f.includes, NegativeIDs: f.negativeIDs}, names...)
 	if err != nil {

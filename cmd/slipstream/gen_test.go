@@ -95,6 +95,7 @@ func TestGenThriftOptions(t *testing.T) {
 		"--json":         "func (p *A) MarshalJSON() (",
 		"--body":         "func (p *A) BodyThrift(body *slipstream.Body) {",
 		"--views":        "func (v *AView) N() int32 {",
+		"--kitex":        "func (p *A) IsSetO() bool {",
 		"--fixed-first":  "}\n\tn = thrift.PutString(b, n, 65535, p.S)",
 	} {
 		if !strings.Contains(generated(flag), want) || strings.Contains(generated(), want) {
@@ -105,6 +106,7 @@ func TestGenThriftOptions(t *testing.T) {
 		t.Error("setters are missing, or there without the flag")
 	}
 	blackbox.Expect(t, exitUsage, "", "expected --views", "gen", "thrift", "-o", dir, "--setters", file)
+	blackbox.Expect(t, exitUsage, "", "--kitex cannot be combined with --equal", "gen", "thrift", "-o", dir, "--kitex", "--equal", file)
 	r := blackbox.Run(t, "gen", "thrift", "-o", dir, file)
 	if !strings.HasPrefix(r.Stderr, file+":1:12: warning: the ID -5 of s ") {
 		t.Errorf("no warning: %s", r.Stderr)

@@ -29,6 +29,12 @@ func (f *GoFile) bodyThrift(s *structure) {
 	f.p("")
 	f.comment("BodyThrift implements thrift.BodyStruct.")
 	f.p("func (p *%s) BodyThrift(body *slipstream.Body) {", s.name)
+	if f.gen.config.Kitex {
+		f.p("if p == nil {")
+		f.p("body.B = append(body.B, thrift.TypeStop)")
+		f.p("return")
+		f.p("}")
+	}
 	linked := false
 	for _, one := range s.fields {
 		linked = linked || hasText(one.Type)

@@ -26,6 +26,7 @@ func (l *lastID) String() string {
 func (f *GoFile) appendCompact(s *structure) {
 	f.p("")
 	f.p("func (p *%s) AppendCompact(b []byte) []byte {", s.name)
+	f.ifNil(s, "append(b, thrift.TypeStop)")
 	last := lastID{known: true}
 	for i, one := range s.byID {
 		present := one.present()
@@ -94,9 +95,9 @@ func (f *GoFile) compactExpr(t *idl.Type, v string) string {
 	case k == kMap:
 		return fmt.Sprintf("thrift.%s(b, %s)", f.sorted("AppendCompact%sStringMap"), v)
 	case k == kList:
-		return fmt.Sprintf(shapes[kindOf(t.True().Elem)].compactList, v)
+		return fmt.Sprintf(f.shape(kindOf(t.True().Elem)).compactList, v)
 	}
-	return fmt.Sprintf(shapes[k].compactAppend, v)
+	return fmt.Sprintf(f.shape(k).compactAppend, v)
 }
 
 // readCompact writes ReadCompact.
@@ -160,7 +161,7 @@ func (f *GoFile) readCompactField(s *structure, one *field) {
 		case one.isOpt():
 			f.p("p.%s = thrift.Some(%s)", one.name, v)
 		case one.isPointer():
-			f.p("p.%s = thrift.Make(r, p.%s)", one.name, one.name)
+			f.makePointer(one, "p."+one.name)
 			f.p("*p.%s = %s", one.name, v)
 		default:
 			f.p("p.%s = %s", one.name, v)

@@ -141,7 +141,7 @@ replace github.com/slipstream-go/slipstream => %s
 		if c.Equal {
 			tests = append(tests, "methods_test.go")
 		}
-		if !c.Pointers {
+		if !c.Pointers && !c.Kitex {
 			tests = append(tests, "values_test.go")
 		}
 		if c.Views {
@@ -163,6 +163,15 @@ replace github.com/slipstream-go/slipstream => %s
 			}
 			text = bytes.ReplaceAll(text, []byte(module), []byte(c.Module))
 			writeFile(t, filepath.Join(dir, name, "testpkg", test), text)
+		}
+		if c.Kitex {
+			for from, to := range map[string]string{"handler.go.txt": "handler/handler.go", "types_test.go.txt": "testpkg/types_test.go"} {
+				text, err := os.ReadFile(filepath.Join("testdata/kitex", from))
+				if err != nil {
+					t.Fatal(err)
+				}
+				writeFile(t, filepath.Join(dir, name, to), bytes.ReplaceAll(text, []byte("GENERATED"), []byte(c.Module)))
+			}
 		}
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "test", "./...")

@@ -138,7 +138,7 @@ func (f *GoFile) appendElem(t *idl.Type, v, buffer string) {
 			total = strconv.Itoa(size) + "*" + total
 		}
 		append("thrift.Extend(b, %s)", total)
-		f.p(strings.Replace(shapes[kindOf(elem)].putList, "(b, n, ", "("+buffer+", len("+buffer+")-"+total+", ", 1), v)
+		f.p(strings.Replace(f.shape(kindOf(elem)).putList, "(b, n, ", "("+buffer+", len("+buffer+")-"+total+", ", 1), v)
 	default:
 		append(shapes[k].append, v)
 	}
@@ -235,12 +235,20 @@ func (f *GoFile) readCount(pr *protocol, t *idl.Type) {
 
 func (f *GoFile) readMap(pr *protocol, t *idl.Type) {
 	f.readCount(pr, t)
+	if f.hasPointers(t.Elem) {
+		f.p("var values []%s", f.goType(t.Elem))
+		f.p("_, next = thrift.Resize(r, &values, n, off, next)")
+	}
 	f.p("*to, off = thrift.MakeMap(r, *to, n, off, next)")
 	f.p("for m := *to; n > 0 && off >= 0; n-- {")
 	f.p("var k %s", f.keyType(t.Key))
-	f.p("var e %s", f.goType(t.Elem))
+	if f.hasPointers(t.Elem) {
+		f.p("e := &values[n-1]")
+	} else {
+		f.p("var e %s", f.goType(t.Elem))
+	}
 	if s := f.gen.structs[t.Elem.Struct()]; s != nil && s.hasDefaults() {
-		f.p("e.Reset()")
+		f.p("e.%s()", s.reset)
 	}
 	key := f.readExpr(pr, t.Key, "k", "depth-1")
 	if kindOf(t.Key) == kBinary {
@@ -267,8 +275,11 @@ func (f *GoFile) readEntries(pr *protocol, t *idl.Type) {
 		t *idl.Type
 		v string
 	}{{t.Key, "list[i].Key"}, {t.Elem, "list[i].Value"}} {
+		if part.v == "list[i].Value" && f.hasPointers(t.Elem) {
+			f.p("%s = thrift.Make(r, %s)", part.v, part.v)
+		}
 		if s := f.gen.structs[part.t.Struct()]; s != nil && s.hasDefaults() {
-			f.p("%s.Reset()", part.v)
+			f.p("%s.%s()", part.v, s.reset)
 		}
 		if part.v == "list[i].Key" {
 			f.p("if off = %s; off < 0 {", f.readExpr(pr, part.t, part.v, "depth-1"))

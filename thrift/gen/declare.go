@@ -16,8 +16,11 @@ func (f *GoFile) declarations() {
 			f.p("")
 			f.doc(d.Info())
 			f.p("type %s = %s", f.gen.names[d], f.goType(d.Type))
+			f.kitexTypedef(d)
 		case *idl.Enum:
 			f.enum(d)
+		case *idl.Service:
+			f.kitexService(d)
 		case *idl.Const:
 			f.constant(d)
 		case *idl.Struct:
@@ -60,12 +63,14 @@ func (f *GoFile) doc(n *idl.Node, otherwise ...string) {
 }
 
 func (f *GoFile) enum(d *idl.Enum) {
-	f.std(runtimePath)
-	f.std("strconv")
 	name := f.gen.names[d]
 	f.p("")
 	f.doc(d.Info())
-	f.p("type %s int32", name)
+	underlying := "int32"
+	if f.gen.config.Kitex {
+		underlying = "int64"
+	}
+	f.p("type %s %s", name, underlying)
 	if len(d.Values) > 0 {
 		f.p("")
 		f.p("const (")
@@ -82,6 +87,11 @@ func (f *GoFile) enum(d *idl.Enum) {
 		f.block(lines)
 		f.p(")")
 	}
+	if f.gen.config.Kitex {
+		f.kitexEnum(d, name)
+		return
+	}
+	f.std("strconv")
 	f.p("")
 	f.comment("String returns the name of the value, or its number if it has no name.")
 	f.p("func (v %s) String() string {", name)
@@ -101,6 +111,7 @@ func (f *GoFile) enum(d *idl.Enum) {
 }
 
 func (f *GoFile) parser(d *idl.Enum, name string) {
+	f.std(runtimePath)
 	parse := f.pkg.names.pick("Parse" + name)
 	f.p("")
 	f.comment(parse + " returns the value with a name, or with a number.")
@@ -152,7 +163,9 @@ func (f *GoFile) structure(s *structure) {
 		f.structFields(s)
 		f.p("}")
 	}
-	if s.hasDefaults() {
+	if f.gen.config.Kitex {
+		f.kitexMethods(s)
+	} else if s.hasDefaults() {
 		f.p("")
 		f.comment(s.newName + " returns a new " + s.name + " whose fields have their defaults.")
 		f.p("func %s() *%s {", s.newName, s.name)
@@ -161,7 +174,7 @@ func (f *GoFile) structure(s *structure) {
 		f.p("return p")
 		f.p("}")
 	}
-	if s.Kind == idl.Exception {
+	if s.Kind == idl.Exception && !f.gen.config.Kitex {
 		f.errorMethod(s)
 	}
 	f.reset(s)
@@ -187,7 +200,7 @@ func (f *GoFile) structFields(s *structure) {
 			f.comment(doc...)
 		}
 		cells := []string{one.name, f.fieldType(one)}
-		if tag, _ := one.Annotations.Get("go.tag"); tag != "" {
+		if tag := one.tag(); tag != "" {
 			cells = append(cells, quoteTag(tag))
 		}
 		lines = append(lines, cells)
@@ -240,6 +253,10 @@ func (f *GoFile) errorMethod(s *structure) {
 func (f *GoFile) reset(s *structure) {
 	var values []string
 	f.p("")
+	if f.gen.config.Kitex {
+		f.kitexReset(s)
+		return
+	}
 	what, keep := "Reset empties p", "Slices and maps"
 	if s.hasDefaults() {
 		what += " and sets the defaults"
@@ -256,7 +273,7 @@ func (f *GoFile) reset(s *structure) {
 	for _, one := range s.fields {
 		v := "p." + one.name
 		switch {
-		case one.Default != nil && !s.isUnion():
+		case s.hasDefault(one):
 			all = append(all, reset{value: one.name + ": " + f.fieldDefault(one)})
 		case one.kept():
 			all = append(all, reset{[]string{"if " + v + " != nil {", v + ".Reset()", "}"}, one.name + ": " + v})

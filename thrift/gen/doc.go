@@ -55,6 +55,22 @@
 // optional scalar with a default has it as its value, but is not set, so it is not written; a pointer to
 // it is set. Defaults of fields of unions are ignored.
 //
+// # Kitex
+//
+// With Config.Kitex, names and types are those of Kitex's tool with its default options, so that handlers
+// of a service compile unchanged when its package kitex_gen is replaced. In short:
+//
+//	user_id                       UserId; an underscore follows New..., ...Args and ...Result
+//	value of an enum              Color_RED; the underlying type is int64
+//	optional scalar, string       a pointer, or if it has a default, a value: it is set if it differs
+//	struct in a container         a pointer
+//	constant                      a constant without type, or a variable
+//
+// Each struct has a function New, InitDefault, and for each field Get, Set and, if it can be absent,
+// IsSet. Structs that are nil are written without fields unless they are optional. An interface
+// has the functions of a service. Tags of fields have a name for JSON. With Config.JSON, the JSON is that of
+// Kitex's generic calls.
+//
 // # Views
 //
 // With Config.Views, each struct S has a type SView, a thrift.View of an encoded S. It has the methods of

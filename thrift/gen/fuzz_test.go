@@ -45,6 +45,9 @@ func FuzzGenerate(f *testing.F) {
 		}
 		c := Config{Module: "example.com/generated", Equal: options&2 != 0, KeepUnknown: options&4 != 0, SortedKeys: options&8 != 0, FixedFirst: options&16 != 0,
 			Body: options&32 != 0, JSON: options&64 != 0, Pointers: options&128 != 0, Views: options&256 != 0, Setters: options&512 != 0}
+		if options&1024 != 0 {
+			c.Kitex, c.Equal, c.Views, c.Setters = true, false, false, false
+		}
 		files, err := Generate(c, p)
 		if err != nil {
 			if _, ok := errors.AsType[idl.ErrorList](err); !ok {

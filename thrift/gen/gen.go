@@ -2,6 +2,7 @@ package gen
 
 import (
 	"errors"
+	"fmt"
 	"path"
 	"slices"
 	"strings"
@@ -34,6 +35,12 @@ type Config struct {
 	// FixedFirst writes fields whose size is fixed before the others, in the Binary protocol.
 	// Otherwise fields are written in the order of their IDs.
 	FixedFirst bool
+	// Kitex makes the Go names and types those that the tool of Kitex generates for its package
+	// kitex_gen, with constructors, getters and setters, and an interface for each service: see
+	// the package documentation. The methods that read and write stay those of this package.
+	// JSON is then that of Kitex's generic calls. Pointers has no effect; Equal, Views and Setters
+	// cannot be added.
+	Kitex bool
 	// Views adds views of structs, which give access to the fields of a message in the Binary
 	// protocol without decoding it: see thrift.View. A view has a getter for each field.
 	Views bool
@@ -57,19 +64,54 @@ type File struct {
 // is empty.
 var ErrNoModule = errors.New("thrift/gen: Config.Module is empty")
 
+// ConfigError says which fields of a Config exclude each other.
+type ConfigError struct {
+	Fields [2]string
+}
+
+// Error names the fields.
+func (e *ConfigError) Error() string {
+	return fmt.Sprintf("gen: Config has both %s and %s; expected one of them", e.Fields[0], e.Fields[1])
+}
+
+// check returns an error if fields exclude each other.
+func (c *Config) check() error {
+	if !c.Kitex {
+		return nil
+	}
+	for _, other := range []struct {
+		name string
+		set  bool
+	}{{"Equal", c.Equal}, {"Views", c.Views}, {"Setters", c.Setters}} {
+		if other.set {
+			return &ConfigError{[2]string{"Kitex", other.name}}
+		}
+	}
+	return nil
+}
+
 // Generate returns Go files for all files of a program, in the order of their names. Errors are an
-// [idl.ErrorList], unless a plug-in has failed.
+// [idl.ErrorList], unless the Config is wrong or a plug-in has failed.
 func Generate(c Config, p *idl.Program) ([]File, error) {
+	if err := c.check(); err != nil {
+		return nil, err
+	}
 	g := &generator{config: c, packages: make(map[string]*goPackage), structs: make(map[*idl.Struct]*structure),
-		names: make(map[any]string), keys: make(map[*idl.Type]string), files: make(map[*idl.File]*GoFile)}
+		names: make(map[any]string), functions: make(map[*idl.Function]*functionNames), keys: make(map[*idl.Type]string), files: make(map[*idl.File]*GoFile)}
 	g.sort(p)
-	g.assignNames()
+	if c.Kitex {
+		g.assignKitexNames()
+	} else {
+		g.assignNames()
+	}
 	g.checkTypes()
 	if len(g.errs) > 0 {
 		return nil, g.errs
 	}
 	g.measure()
-	g.checkDefaults()
+	if !c.Kitex { // A literal of a struct has no defaults then.
+		g.checkDefaults()
+	}
 	for _, f := range g.order {
 		f.declarations()
 		for _, plugin := range c.Plugins {
@@ -98,10 +140,12 @@ type generator struct {
 	order    []*GoFile // each after those that it includes
 	structs  map[*idl.Struct]*structure
 	names    map[any]string // Go names of declarations, and of values of enums
-	keys     map[*idl.Type]string
-	expanded int // bytes of strings that were written where another constant stands
-	viewText int // bytes of long types of views
-	errs     idl.ErrorList
+	// functions are the names of functions of services, if interfaces are generated.
+	functions map[*idl.Function]*functionNames
+	keys      map[*idl.Type]string
+	expanded  int // bytes of strings that were written where another constant stands
+	viewText  int // bytes of long types of views
+	errs      idl.ErrorList
 }
 
 func (g *generator) errorf(f *idl.File, pos idl.Pos, format string, args ...any) {
@@ -125,7 +169,9 @@ type goPackage struct {
 	fileNames  names
 	containers map[string]string // ends of names of functions, by type
 	viewElems  map[string]string // names of functions that return views of containers, by type
-	packageDoc bool              // a file has the comment of the package
+	// constructors are the names of functions that make a struct, by that of its type.
+	constructors map[string]string
+	packageDoc   bool // a file has the comment of the package
 }
 
 func (p *goPackage) importPath(c *Config) string { return path.Join(c.Module, p.dir) }
@@ -141,7 +187,7 @@ func (g *generator) sort(p *idl.Program) {
 		dir := strings.ReplaceAll(namespace, ".", "/")
 		pkg := g.packages[dir]
 		if pkg == nil {
-			pkg = &goPackage{dir: dir, name: packageName(path.Base(dir)), names: make(names), fileNames: make(names), containers: make(map[string]string), viewElems: make(map[string]string)}
+			pkg = &goPackage{dir: dir, name: packageName(path.Base(dir)), names: make(names), fileNames: make(names), containers: make(map[string]string), viewElems: make(map[string]string), constructors: make(map[string]string)}
 			g.packages[dir] = pkg
 			if other := folded[strings.ToLower(dir)]; other != nil {
 				g.errorf(f, idl.Pos{}, "the Go package %s differs from the package %s of %s only by capitals", dir, other.pkg.dir, other.IDL.Path)
@@ -189,7 +235,7 @@ func (g *generator) assignNames() {
 	each(func(file *GoFile, d idl.Decl) {
 		switch d := d.(type) {
 		case *idl.Struct:
-			file.addStruct(d, g.names[d])
+			file.addStruct(d, g.names[d], isDeclared)
 		case *idl.Service:
 			file.addService(d)
 		}

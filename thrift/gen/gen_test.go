@@ -20,6 +20,7 @@ const module = "github.com/slipstream-go/slipstream/thrift/internal"
 
 // variants are sets of options.
 var variants = map[string]Config{
+	"kitex":    {Kitex: true, JSON: true, Body: true, KeepUnknown: true, SortedKeys: true},
 	"plain":    {},
 	"table":    {Equal: true, JSON: true, Body: true, KeepUnknown: true, SortedKeys: true, Views: true, Setters: true},
 	"pointers": {Pointers: true, Equal: true, JSON: true, Body: true, KeepUnknown: true, Views: true, Setters: true},
@@ -110,7 +111,11 @@ func listStructs(f *GoFile) error {
 	f.Printf("// %s has functions that make the structs of the file; true is for unions.", name)
 	f.Printf("var %s = []func() (s %s.CompactStruct, isUnion bool){", name, runtime)
 	for _, s := range structs {
-		f.Printf("func() (%s.CompactStruct, bool) { return new(%s), %t },", runtime, f.NameOf(s), s.Kind == idl.Union)
+		made := "new(" + f.NameOf(s) + ")"
+		if f.gen.config.Kitex {
+			made = f.gen.structs[s].newName + "()"
+		}
+		f.Printf("func() (%s.CompactStruct, bool) { return %s, %t },", runtime, made, s.Kind == idl.Union)
 	}
 	f.Printf("}")
 	if !f.gen.config.Views {

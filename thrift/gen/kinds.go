@@ -81,6 +81,19 @@ var shapes = [...]shape{
 	kMap:    {wire: "TypeMap", compact: "CompactTypeMap", least: 6},
 }
 
+// wideEnum is the shape of an enum whose Go type has 64 bits.
+var wideEnum = shape{"", "TypeI32", "CompactTypeI32", 4, 4,
+	"thrift.PutI32(b, n, %d, int32(%s))", "thrift.AppendI32(b, int32(%s))", "thrift.ReadWideEnum(b, off, %s)", "thrift.PutWideEnums(b, n, %s)", "thrift.ReadWideEnums(r, b, off, %s)",
+	"thrift.AppendCompactInt(b, int32(%s))", "thrift.CompactWideEnum(r, b, off, %s)", "thrift.AppendCompactWideEnums(b, %s)", "thrift.CompactWideEnums(r, b, off, %s)", ""}
+
+// shape returns the shape of a kind.
+func (f *GoFile) shape(k kind) *shape {
+	if k == kEnum && f.gen.config.Kitex {
+		return &wideEnum
+	}
+	return &shapes[k]
+}
+
 func kindOf(t *idl.Type) kind {
 	t = t.True()
 	switch t.Kind {
@@ -178,18 +191,31 @@ func (f *GoFile) goType(t *idl.Type) string {
 	}
 	switch t.Kind {
 	case idl.List, idl.Set:
-		return "[]" + f.goType(t.Elem)
+		return "[]" + f.elemType(t.Elem)
 	case idl.Map:
 		key := f.keyType(t.Key)
 		if isEntries(t) {
 			f.std(runtimePath)
-			return "[]thrift.Entry[" + key + ", " + f.goType(t.Elem) + "]"
+			return "[]thrift.Entry[" + key + ", " + f.elemType(t.Elem) + "]"
 		}
-		return "map[" + key + "]" + f.goType(t.Elem)
+		return "map[" + key + "]" + f.elemType(t.Elem)
 	case idl.UUID:
 		f.std(runtimePath)
 	}
 	return shapes[kindOf(t)].goType
+}
+
+// elemType is goType for an element of a list or a set, or a value of a map.
+func (f *GoFile) elemType(t *idl.Type) string {
+	if f.hasPointers(t) {
+		return "*" + f.goType(t)
+	}
+	return f.goType(t)
+}
+
+// hasPointers reports whether elements of a type are pointers.
+func (f *GoFile) hasPointers(elem *idl.Type) bool {
+	return f.gen.config.Kitex && kindOf(elem) == kStruct
 }
 
 // keyType is goType for the key of a map: a binary is a string there.

@@ -46,6 +46,42 @@ func exported(name string, isValue bool) string {
 	return b.String()
 }
 
+// kitexName returns the name that Kitex's tool gives to a declaration, a field or a function: its naming
+// style golint without initialisms. user_id becomes UserId. An underscore follows names that look
+// like those of constructors, arguments and results.
+func kitexName(name string) string {
+	name = kitexWords(name)
+	if strings.HasPrefix(name, "New") || strings.HasSuffix(name, "Args") || strings.HasSuffix(name, "Result") {
+		name += "_"
+	}
+	return name
+}
+
+// kitexWords is kitexName for a name that the tool itself puts together: it gets no underscore.
+func kitexWords(name string) string {
+	var b strings.Builder
+	for i, word := range strings.Split(name, "_") {
+		switch {
+		case word == "":
+			b.WriteByte('_')
+		case i > 0 && (isUpper(word[0]) || isDigit(word[0])):
+			b.WriteString("_" + word)
+		default:
+			b.WriteString(strings.ToUpper(word[:1]) + word[1:])
+		}
+	}
+	return b.String()
+}
+
+// visible returns a name that begins with an underscore with a capital before it, because other
+// packages cannot use it otherwise.
+func visible(name string) string {
+	if name[0] == '_' {
+		return "X" + name
+	}
+	return name
+}
+
 // words splits a name at underscores, and where a capital follows a small letter.
 func words(name string) []string {
 	var all []string
@@ -86,6 +122,19 @@ func (n names) pick(name string) string {
 			free += strconv.Itoa(n[name])
 		}
 	}
+}
+
+// pickAsKitex is pick with as many underscores as are needed, unless they are many.
+func (n names) pickAsKitex(name string) string {
+	const most = 8
+	name = visible(name)
+	for range most {
+		if !n.has(name) {
+			break
+		}
+		name += "_"
+	}
+	return n.pick(name)
 }
 
 func (n names) has(name string) bool {

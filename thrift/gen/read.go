@@ -11,7 +11,8 @@ import (
 type protocol struct {
 	method        string // of structs
 	prefix        string // of the names of functions for containers
-	list          string // reads the head of a list of structs; %s are the least size and the address
+	list          string // reads the head of a list of structs
+	pointers      string // reads the head of a list of pointers to structs
 	wire          func(t *idl.Type) string
 	shape         func(s *shape) (elem, list string)
 	stringMap     string
@@ -26,7 +27,7 @@ var binaryProtocol = protocol{
 	shape:     func(s *shape) (elem, list string) { return s.read, s.readList },
 	stringMap: "r.StringMap(b, off, %s)", optString: "r.OptString(b, off, &%s)",
 	skip: "thrift.Skip(b, off, t, depth-1)", keep: "r.Keep(b, off, t, depth-1, &p.unknown)",
-	list: "thrift.List", countMap: "r.CountMap", withLeastSize: true,
+	list: "thrift.List", pointers: "thrift.Pointers", countMap: "r.CountMap", withLeastSize: true,
 }
 
 var compactProtocol = protocol{
@@ -34,14 +35,14 @@ var compactProtocol = protocol{
 	shape:     func(s *shape) (elem, list string) { return s.compactRead, s.compactInto },
 	stringMap: "r.CompactStringMap(b, off, %s)", optString: "r.CompactOptString(b, off, &%s)",
 	skip: "thrift.SkipCompact(b, off, byte(key), depth-1)", keep: "r.KeepCompact(b, off, key, depth-1, &p.unknown)",
-	list: "thrift.CompactElems", countMap: "r.CompactCountMap",
+	list: "thrift.CompactElems", pointers: "thrift.CompactPointers", countMap: "r.CompactCountMap",
 }
 
 // readExpr returns the expression that reads a value into a variable and returns the next offset.
 // depth is what is left for the value.
 func (f *GoFile) readExpr(pr *protocol, t *idl.Type, variable, depth string) string {
 	k := kindOf(t)
-	elem, _ := pr.shape(&shapes[k])
+	elem, _ := pr.shape(f.shape(k))
 	switch {
 	case k == kStruct:
 		return fmt.Sprintf("%s.%s(r, b, off, %s)", variable, pr.method, depth)
@@ -52,7 +53,7 @@ func (f *GoFile) readExpr(pr *protocol, t *idl.Type, variable, depth string) str
 	case k == kMap:
 		return fmt.Sprintf(pr.stringMap, address(variable))
 	case k == kList:
-		_, list := pr.shape(&shapes[kindOf(t.True().Elem)])
+		_, list := pr.shape(f.shape(kindOf(t.True().Elem)))
 		return fmt.Sprintf(list, address(variable))
 	}
 	return fmt.Sprintf(elem, address(variable))
@@ -66,7 +67,7 @@ func (f *GoFile) begin(pr *protocol, s *structure) {
 	f.p("return r.Refusal(off, depth)")
 	f.p("}")
 	if s.isUnion() {
-		f.p("p.Reset()")
+		f.p("p.%s()", s.reset)
 		f.p("fields := 0")
 	}
 	if f.gen.config.KeepUnknown && !s.isUnion() {
@@ -183,7 +184,7 @@ func (f *GoFile) readField(s *structure, one *field) {
 	case one.isOpt():
 		load = "thrift.Some(" + load + ")"
 	case one.isPointer():
-		f.p("%s = thrift.Make(r, %s)", v, v)
+		f.makePointer(one, v)
 		v = "*" + v
 	}
 	f.p("%s = %s", v, load)
@@ -201,14 +202,17 @@ func (f *GoFile) readField(s *structure, one *field) {
 // readOther writes what a case does that reads a field by calls.
 func (f *GoFile) readOther(pr *protocol, s *structure, one *field) {
 	v := "p." + one.name
+	if one.kitex != nil && one.kind >= kList {
+		f.p("%s = nil", v)
+	}
 	switch {
 	case one.kind == kStruct:
 		f.makeStruct(one, v)
 		f.p("off = %s", f.readExpr(pr, one.Type, v, "depth-1"))
 	case one.isPointer():
-		f.p("%s = thrift.Make(r, %s)", v, v)
+		f.makePointer(one, v)
 		f.p("off = %s", f.readExpr(pr, one.Type, "*"+v, ""))
-	case one.kind == kString && one.optional():
+	case one.kind == kString && one.isOpt():
 		f.p("off = "+pr.optString, v)
 	case isStructList(one.Type):
 		f.readHead(pr, one.Type, v)
@@ -227,13 +231,30 @@ func (f *GoFile) readOther(pr *protocol, s *structure, one *field) {
 	}
 }
 
+// makePointer writes the statement that makes the value that a field points to. With Config.Kitex, all
+// memory that is read into is new: handlers share values, and defaults are shared with constants.
+func (f *GoFile) makePointer(one *field, v string) {
+	if one.kitex != nil {
+		f.p("%s = thrift.Make[%s](r, nil)", v, f.goType(one.Type))
+		return
+	}
+	f.p("%s = thrift.Make(r, %s)", v, v)
+}
+
 // makeStruct writes the statements that make the struct of a field.
 func (f *GoFile) makeStruct(one *field, v string) {
 	s := f.gen.structs[one.Type.Struct()]
+	if one.kitex != nil {
+		f.makePointer(one, v)
+		if s.hasDefaults() {
+			f.p("%s.%s()", v, s.reset)
+		}
+		return
+	}
 	if one.Default != nil { // It is for messages that do not have the field: nothing of it may be left.
 		f.p("%s = thrift.Make(r, (*%s)(nil))", v, f.goType(one.Type))
 		if s.hasDefaults() {
-			f.p("%s.Reset()", v)
+			f.p("%s.%s()", v, s.reset)
 		}
 		return
 	}
@@ -251,7 +272,7 @@ func (f *GoFile) makeStruct(one *field, v string) {
 	}
 	switch {
 	case s.hasDefaults():
-		f.p("%s.Reset()", v)
+		f.p("%s.%s()", v, s.reset)
 	case f.gen.structs[with.Type.Struct()].hasDefaults():
 		f.p("inner.Reset()")
 	}
@@ -276,6 +297,10 @@ func (f *GoFile) readHead(pr *protocol, t *idl.Type, variable string) {
 	least := ""
 	if pr.withLeastSize {
 		least = fmt.Sprintf("%d, ", f.gen.leastSize(elem))
+	}
+	if f.hasPointers(elem) {
+		f.p("off = %s(r, b, off, %s, %s%s)", pr.pointers, pr.wire(elem), least, address(variable))
+		return
 	}
 	old := "_"
 	if s := f.gen.structs[elem.Struct()]; s != nil && !s.hasDefaults() {
@@ -303,6 +328,12 @@ func (f *GoFile) readElems(pr *protocol, elem *idl.Type, list, depth string) {
 // dropped, also those in structs: to clear a map takes as long as the map once was large, and the
 // field of the list may be repeated in a message.
 func (f *GoFile) resetElem(s *structure, v string) {
+	if f.gen.config.Kitex { // Elements are new.
+		if s.hasDefaults() {
+			f.p("%s.%s()", v, s.reset)
+		}
+		return
+	}
 	if !s.hasDefaults() {
 		f.p("if i < old {")
 	}
@@ -315,7 +346,7 @@ func (f *GoFile) resetElem(s *structure, v string) {
 	if len(maps) > 0 {
 		f.p("%s = %s", strings.Join(maps, ", "), strings.Join(nils, ", "))
 	}
-	f.p("%s.Reset()", v)
+	f.p("%s.%s()", v, s.reset)
 	if !s.hasDefaults() {
 		f.p("}")
 	}

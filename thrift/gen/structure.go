@@ -14,7 +14,8 @@ type structure struct {
 	name     string   // in Go
 	fields   []*field // in the order of the source
 	byID     []*field // in the order of their IDs
-	newName  string   // of the function that makes one, if fields have defaults
+	newName  string   // of the function that makes one, if there is one
+	reset    string   // the name of Reset
 	least    int      // the smallest size in the Binary protocol
 	index    int      // in the table of the file
 	required []*field
@@ -25,9 +26,21 @@ type structure struct {
 	// clearsMaps says that Reset clears maps, also in structs that it keeps.
 	clearsMaps bool
 
+	role    role
+	returns bool // it is the result of a function that returns something
+
 	view, viewAt string   // names of the view and of the function that returns one
 	places       []*field // in the order of the table of views
 }
+
+// role is what a structure is for.
+type role uint8
+
+const (
+	isDeclared role = iota
+	isArgs
+	isResult
+)
 
 // field is a field of a structure.
 type field struct {
@@ -40,6 +53,7 @@ type field struct {
 	pointers bool
 
 	getter, setter, viewSetter string // names of methods of views
+	kitex                      *accessors
 }
 
 func (f *field) optional() bool { return f.Requirement == idl.Optional }
@@ -48,7 +62,9 @@ func (f *field) optional() bool { return f.Requirement == idl.Optional }
 func (f *field) isOpt() bool { return f.optional() && f.kind <= kString && !f.pointers }
 
 // isPointer reports whether the Go type is a pointer to a scalar or a string.
-func (f *field) isPointer() bool { return f.optional() && f.kind <= kString && f.pointers }
+func (f *field) isPointer() bool {
+	return f.optional() && f.kind <= kString && f.pointers && (f.kitex == nil || f.Default == nil)
+}
 
 // kept reports whether Reset keeps the struct of the field, for the next message. Optional structs are
 // nil in a message that does not have them. A struct that requires itself would be reset without end.
@@ -72,6 +88,10 @@ func (f *field) present() string {
 	switch {
 	case f.isOpt():
 		return "p." + f.name + ".Set"
+	case f.kitex != nil && f.Requirement != idl.Optional:
+		return ""
+	case f.kitex != nil && f.Default != nil && f.kind <= kBinary:
+		return f.differs()
 	case f.kind == kStruct && f.Requirement != idl.Required, f.optional():
 		return "p." + f.name + " != nil"
 	}
@@ -83,25 +103,38 @@ func (f *field) id() uint16 { return uint16(f.ID) }
 
 func (s *structure) isUnion() bool { return s.Kind == idl.Union }
 
-// hasDefaults reports whether a zero struct differs from a new one. Defaults in unions have no
-// meaning: a union holds the field that was sent.
-func (s *structure) hasDefaults() bool { return s.newName != "" }
+// hasDefaults reports whether a zero struct differs from a new one.
+func (s *structure) hasDefaults() bool { return s.defaults > 0 }
 
-func (f *GoFile) addStruct(d *idl.Struct, name string) *structure {
-	s := &structure{Struct: d, file: f, name: name, index: len(f.structs), byField: make(map[*idl.Field]*field, len(d.Fields))}
-	used := methods()
-	if d.Kind != idl.Exception {
-		delete(used, "Error") // only exceptions have it
-	}
+// hasDefault reports whether a new struct has the default of a field. Defaults in unions have no
+// meaning: a union holds the field that was sent. Those of Kitex have them anyway.
+func (s *structure) hasDefault(one *field) bool {
+	return one.Default != nil && (!s.isUnion() || one.kitex != nil)
+}
+
+func (f *GoFile) addStruct(d *idl.Struct, name string, role role) *structure {
+	s := &structure{Struct: d, file: f, name: name, role: role, index: len(f.structs), byField: make(map[*idl.Field]*field, len(d.Fields)), reset: "Reset"}
 	for _, one := range d.Fields {
-		g := &field{Field: one, name: used.pick(exported(one.Name, false)), kind: kindOf(one.Type), pointers: f.gen.config.Pointers}
-		s.fields = append(s.fields, g)
-		s.byField[one] = g
-		if one.Default != nil && d.Kind != idl.Union {
+		s.fields = append(s.fields, &field{Field: one, kind: kindOf(one.Type), pointers: f.gen.config.Pointers || f.gen.config.Kitex})
+		s.byField[one] = s.fields[len(s.fields)-1]
+	}
+	if f.gen.config.Kitex {
+		f.kitexFields(s)
+	} else {
+		used := methods()
+		if d.Kind != idl.Exception {
+			delete(used, "Error") // only exceptions have it
+		}
+		for _, one := range s.fields {
+			one.name = used.pick(exported(one.Field.Name, false))
+		}
+	}
+	for _, one := range s.fields {
+		if s.hasDefault(one) {
 			s.defaults++
 		}
 	}
-	if s.defaults > 0 {
+	if s.defaults > 0 && !f.gen.config.Kitex {
 		s.newName = f.pkg.names.pick("New" + name)
 	}
 	s.byID = slices.Clone(s.fields)
@@ -125,9 +158,21 @@ func (f *GoFile) addService(d *idl.Service) {
 	service := exported(d.Name, false)
 	for _, fn := range d.Functions {
 		function := service + exported(fn.Name, false)
+		argsName, resultName := function+"Args", function+"Result"
+		if picked, ok := f.gen.functions[fn]; ok {
+			argsName, resultName = picked.args, picked.result
+		} else {
+			argsName = f.pkg.names.pick(argsName)
+			if !fn.Oneway {
+				resultName = f.pkg.names.pick(resultName)
+			}
+		}
 		args := &idl.Struct{File: f.IDL, Fields: fn.Args}
 		args.Name = fn.Name + "_args"
-		s := f.addStruct(args, f.pkg.names.pick(function+"Args"))
+		s := f.addStruct(args, argsName, isArgs)
+		if picked := f.gen.functions[fn]; picked != nil {
+			picked.arguments = s
+		}
 		s.helpers = []string{s.name + " has the arguments of the function " + fn.Name + " of the service " + d.Name + "."}
 		if fn.Oneway {
 			continue
@@ -144,7 +189,8 @@ func (f *GoFile) addService(d *idl.Service) {
 			one.Requirement, one.Default = idl.Optional, nil
 			result.Fields = append(result.Fields, &one)
 		}
-		s = f.addStruct(result, f.pkg.names.pick(function+"Result"))
+		s = f.addStruct(result, resultName, isResult)
+		s.returns = fn.Result.Kind != idl.Void
 		s.helpers = []string{s.name + " has the result of the function " + fn.Name + " of the service " + d.Name + ", or an exception."}
 	}
 }

@@ -13,10 +13,10 @@ func (f *GoFile) structValue(v *idl.Value, t *idl.Type, pointer bool) string {
 		prefix = ""
 	}
 	if v.Const != nil {
-		return prefix + f.NameOf(v.Const) + "()"
+		return prefix + f.variable(v.Const)
 	}
 	s := f.gen.structs[t.Struct()]
-	if needsDefaults(s, v) {
+	if needsDefaults(s, v) && !f.gen.config.Kitex {
 		if len(v.Map) == 0 {
 			return prefix + f.qualified(s.File, s.newName) + "()"
 		}

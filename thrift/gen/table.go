@@ -2,6 +2,7 @@ package gen
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
@@ -79,7 +80,11 @@ func (f *GoFile) writeTable() {
 			head += " Union: true,"
 		}
 		if s.isUnion() || s.hasDefaults() {
-			head += fmt.Sprintf(" Reset: thrift.ResetOf[%s],", s.name)
+			if s.reset == "Reset" {
+				head += fmt.Sprintf(" Reset: thrift.ResetOf[%s],", s.name)
+			} else {
+				head += fmt.Sprintf(" Reset: func(p unsafe.Pointer) { (*%s)(p).%s() },", s.name, s.reset)
+			}
 		}
 		body.p("%s", head)
 		if len(s.fields) > 0 {
@@ -94,10 +99,13 @@ func (f *GoFile) writeTable() {
 				case one.optional() && one.kind != kStruct:
 					kind = "Kind: thrift.FieldSparse, "
 				}
-				if one.Requirement == idl.Required {
+				name := one.Field.Name
+				if f.gen.config.Kitex {
+					name, kind = one.member(), s.kitexKind(one)
+				} else if one.Requirement == idl.Required {
 					kind += "Required: true, "
 				}
-				body.p("{Name: %q, ID: %d, %sOffset: unsafe.Offsetof(%s{}.%s), Type: &%s},", one.Field.Name, one.id(), kind, s.name, one.name, f.info(one.Type))
+				body.p("{Name: %q, ID: %d, %sOffset: unsafe.Offsetof(%s{}.%s), Type: &%s},", name, one.id(), kind, s.name, one.name, f.info(one.Type))
 			}
 			body.p("},")
 		}
@@ -105,7 +113,11 @@ func (f *GoFile) writeTable() {
 	}
 	f.p("")
 	f.comment(f.table + " describes the structs of " + docName(f.IDL.Name) + ".")
-	f.p("var %s = thrift.Table{Structs: []thrift.StructInfo{", f.table)
+	kitex := ""
+	if f.gen.config.Kitex {
+		kitex = "Kitex: true, "
+	}
+	f.p("var %s = thrift.Table{%sStructs: []thrift.StructInfo{", f.table, kitex)
 	f.out.WriteString(body.out.String())
 	f.p("}}")
 	f.flush()
@@ -121,15 +133,33 @@ func (f *GoFile) info(t *idl.Type) string {
 	if k <= kBinary && k != kEnum {
 		return "thrift.Info" + shapes[k].info
 	}
-	key := f.gen.typeKey(t)
+	if k == kEnum && f.gen.config.Kitex {
+		return "thrift.InfoWideEnum"
+	}
+	return f.infoVariable(f.gen.typeKey(t), "info"+f.shortName(t), func() string { return f.infoValue(t) })
+}
+
+// elemInfo is info for an element of a list or a set, or a value of a map.
+func (f *GoFile) elemInfo(t *idl.Type) string {
+	if !f.hasPointers(t) {
+		return f.info(t)
+	}
+	t = t.True()
+	return f.infoVariable("*"+f.gen.typeKey(t), "infoPointer"+f.shortName(t), func() string {
+		return strings.TrimSuffix(f.infoValue(t), "}") + ", Pointer: true}"
+	})
+}
+
+// infoVariable returns the name of a variable, and has it written.
+func (f *GoFile) infoVariable(key, name string, value func() string) string {
 	if name, known := f.infos[key]; known {
 		return name
 	}
-	name := f.pkg.names.pick("info" + f.shortName(t))
+	name = f.pkg.names.pick(name)
 	f.infos[key] = name
 	f.pending = append(f.pending, func() {
 		f.p("")
-		f.p("var %s = %s", name, f.infoValue(t))
+		f.p("var %s = %s", name, value())
 	})
 	return name
 }
@@ -148,18 +178,21 @@ func (f *GoFile) infoValue(t *idl.Type) string {
 		return fmt.Sprintf("thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: %d, Table: &%s}", s.index, f.qualified(s.File, s.file.table))
 	case kList:
 		if kindOf(t.Elem) == kStruct {
-			return fmt.Sprintf("thrift.TypeInfo{Wire: %s, Size: thrift.SizeOfList, Elem: &%s}", wire(t), f.info(t.Elem))
+			return fmt.Sprintf("thrift.TypeInfo{Wire: %s, Size: thrift.SizeOfList, Elem: &%s}", wire(t), f.elemInfo(t.Elem))
 		}
 		return fmt.Sprintf("thrift.TypeInfo{Wire: %s, Size: thrift.SizeOfList, Elem: &%s, New: thrift.NewOf[%s]}", wire(t), f.info(t.Elem), f.goType(t.Elem))
 	}
 	size, access := "thrift.SizeOfMap", "MapOf"
 	key := f.info(t.Key)
-	if kindOf(t.Key) == kBinary {
+	switch k := kindOf(t.Key); {
+	case k == kBinary:
 		key = "thrift.InfoBinaryKey"
+	case k == kDouble && f.gen.config.Kitex:
+		key = "thrift.InfoDoubleKey"
 	}
 	if isEntries(t) {
 		size, access = "thrift.SizeOfList", "EntriesOf"
 	}
 	return fmt.Sprintf("thrift.TypeInfo{Wire: thrift.TypeMap, Size: %s, Key: &%s, Elem: &%s, Map: thrift.%s[%s, %s]}",
-		size, key, f.info(t.Elem), access, f.keyType(t.Key), f.goType(t.Elem))
+		size, key, f.elemInfo(t.Elem), access, f.keyType(t.Key), f.elemType(t.Elem))
 }

@@ -12,6 +12,10 @@ import (
 // change it, and nothing runs at the start of a program.
 func (f *GoFile) constant(d *idl.Const) {
 	name, k := f.gen.names[d], kindOf(d.Type)
+	if f.gen.config.Kitex {
+		f.kitexConstant(d, name, k)
+		return
+	}
 	f.p("")
 	switch {
 	case k < kUUID || k == kEnum || k == kString:
@@ -113,7 +117,7 @@ func (f *GoFile) elements(v *idl.Value, t *idl.Type) []string {
 	switch kindOf(base) {
 	case kList:
 		for i := range v.List {
-			out = append(out, f.value(&v.List[i], base.Elem))
+			out = append(out, f.elem(&v.List[i], base.Elem))
 		}
 	case kMap:
 		return f.entries(v, base)
@@ -128,7 +132,7 @@ func (f *GoFile) entries(v *idl.Value, t *idl.Type) []string {
 	for i := range v.Map {
 		e := &v.Map[i]
 		if entries {
-			out = append(out, "{Key: "+f.value(&e.Key, t.Key)+", Value: "+f.value(&e.Value, t.Elem)+"}")
+			out = append(out, "{Key: "+f.value(&e.Key, t.Key)+", Value: "+f.elem(&e.Value, t.Elem)+"}")
 			continue
 		}
 		key := f.keyValue(&e.Key, t.Key)
@@ -140,7 +144,7 @@ func (f *GoFile) entries(v *idl.Value, t *idl.Type) []string {
 		if kindOf(t.Key) == kUUID {
 			id = strings.ToLower(key)
 		}
-		entry := key + ": " + f.value(&e.Value, t.Elem)
+		entry := key + ": " + f.elem(&e.Value, t.Elem)
 		if k, twice := at[id]; twice {
 			out[k] = entry
 			continue
@@ -167,6 +171,22 @@ func (f *GoFile) pointer(v *idl.Value, t *idl.Type) string {
 	return f.structValue(v, t, true)
 }
 
+// elem returns an element of a list, or a value of a map, as a Go expression.
+func (f *GoFile) elem(v *idl.Value, t *idl.Type) string {
+	if f.hasPointers(t) {
+		return f.structValue(v, t, true)
+	}
+	return f.value(v, t)
+}
+
+// variable returns the value of a constant of IDL that is none in Go, as an expression.
+func (f *GoFile) variable(d *idl.Const) string {
+	if f.gen.config.Kitex {
+		return f.NameOf(d)
+	}
+	return f.NameOf(d) + "()"
+}
+
 // value returns a value as a Go expression, as an element of a container has it.
 func (f *GoFile) value(v *idl.Value, t *idl.Type) string {
 	lit := v.Literal()
@@ -189,7 +209,7 @@ func (f *GoFile) value(v *idl.Value, t *idl.Type) string {
 		return f.quote(v)
 	case kBinary:
 		if v.Const != nil && kindOf(v.Const.Type) == kBinary {
-			return f.NameOf(v.Const) + "()"
+			return f.variable(v.Const)
 		}
 		return "[]byte(" + f.quote(v) + ")"
 	case kUUID:
@@ -199,7 +219,7 @@ func (f *GoFile) value(v *idl.Value, t *idl.Type) string {
 		return f.structValue(v, t, false)
 	}
 	if v.Const != nil {
-		return f.NameOf(v.Const) + "()"
+		return f.variable(v.Const)
 	}
 	return f.goType(t) + "{" + strings.Join(f.elements(v, t), ", ") + "}"
 }

@@ -220,6 +220,7 @@ func (f *GoFile) size(s *structure) {
 	}
 	f.p("")
 	f.p("func (p *%s) SizeThrift() int {", s.name)
+	f.ifNil(s, "1")
 	f.sumLines(total, len(ends)+len(checked.checks) == 0)
 	f.checkLines(checked)
 	for _, end := range ends {
@@ -233,6 +234,16 @@ func (f *GoFile) size(s *structure) {
 		if strings.HasPrefix(r.method, "flat") {
 			f.flat(s, r)
 		}
+	}
+}
+
+// ifNil writes the statement that returns the value for a struct that is nil. Elements of containers can
+// be nil if they are pointers.
+func (f *GoFile) ifNil(s *structure, value string) {
+	if f.gen.config.Kitex && (len(s.fields) > 0 || f.gen.config.KeepUnknown) {
+		f.p("if p == nil {")
+		f.p("return %s", value)
+		f.p("}")
 	}
 }
 
@@ -298,6 +309,7 @@ func (f *GoFile) endSize(one *field) {
 func (f *GoFile) appendThrift(s *structure) {
 	f.p("")
 	f.p("func (p *%s) AppendThrift(b []byte) []byte {", s.name)
+	f.ifNil(s, "append(b, thrift.TypeStop)")
 	declare := ":="
 	for _, r := range f.runs(s) {
 		if len(r.fields) > 0 {
@@ -337,9 +349,9 @@ func (f *GoFile) putField(one *field) {
 	switch one.kind {
 	case kList:
 		f.p("n = thrift.PutList(b, n, %s, %d, %s, len(%s))", wire(base), one.id(), wire(base.Elem), v)
-		put, size := shapes[kindOf(base.Elem)].putList, fixedSize(base.Elem)
+		put, size := f.shape(kindOf(base.Elem)).putList, fixedSize(base.Elem)
 		switch {
-		case size > 1 && size <= 8: // The runtime has a loop for few elements that is inlined.
+		case size > 1 && size <= 8 && !strings.Contains(put, "Wide"): // The runtime has a loop for few elements that is inlined.
 			f.p("if !"+strings.Replace(put, "thrift.Put", "thrift.PutFew", 1)+" {", v)
 			f.p(put, v)
 			f.p("}")

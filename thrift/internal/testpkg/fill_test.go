@@ -3,6 +3,7 @@ package testpkg
 import (
 	"math/rand/v2"
 	"reflect"
+	"strings"
 
 	"github.com/slipstream-go/slipstream/thrift"
 )
@@ -24,6 +25,9 @@ func (f *filler) fill(v reflect.Value) {
 		v.SetBool(f.IntN(2) == 0)
 	case reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		v.SetInt(int64(f.Uint64()) >> f.IntN(64))
+		if v.Kind() == reflect.Int64 && v.Type().PkgPath() != "" { // an enum, of which 32 bits are written
+			v.SetInt(int64(int32(v.Int())))
+		}
 		if f.IntN(10) == 0 {
 			v.SetInt(0)
 		}
@@ -41,6 +45,9 @@ func (f *filler) fill(v reflect.Value) {
 		f.entries(v)
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
+		if p, ok := v.Interface().(interface{ InitDefault() }); ok {
+			p.InitDefault() // What equals a default is not sent.
+		}
 		f.fill(v.Elem())
 	case reflect.Struct:
 		f.structure(v)
@@ -85,6 +92,7 @@ func (f *filler) slice(v reflect.Value) {
 }
 
 func (f *filler) entries(v reflect.Value) {
+	v.SetZero()
 	n := f.count()
 	if f.single {
 		n = min(n, 1)
@@ -106,6 +114,9 @@ func (f *filler) entries(v reflect.Value) {
 func (f *filler) holds(t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Map {
 		t = t.Elem()
+	}
+	if strings.HasPrefix(t.Name(), "Entry[") && t.Field(1).Type.Kind() == reflect.Pointer {
+		return f.holds(t.Field(1).Type)
 	}
 	times := 0
 	for _, one := range f.within {

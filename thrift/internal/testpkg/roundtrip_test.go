@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/slipstream-go/slipstream/thrift"
@@ -87,7 +88,11 @@ func TestReadingIntoOldValues(t *testing.T) {
 		old := filled(fresh, f)
 		s := filled(fresh, f)
 		for _, e := range encodings {
-			old.(interface{ Reset() }).Reset()
+			if p, ok := old.(interface{ Reset() }); ok {
+				p.Reset()
+			} else { // A field has the name.
+				old = fresh()
+			}
 			b := e.encode(s)
 			if _, err := e.decode(new(thrift.Reader), b, old); err != nil || !same(old, s) {
 				t.Fatalf("%s: %v\n%+v, want\n%+v", e.name, err, old, s)
@@ -166,10 +171,15 @@ func TestZeroStructs(t *testing.T) {
 		if unions[reflect.TypeOf(s).Elem()] {
 			continue
 		}
+		_, isKitex := s.(interface{ InitDefault() })
 		for _, e := range encodings {
 			b := e.encode(s)
 			got := fresh()
-			if _, err := e.decode(new(thrift.Reader), b, got); err != nil {
+			_, err := e.decode(new(thrift.Reader), b, got)
+			if isKitex && err != nil && strings.Contains(err.Error(), "required") {
+				continue // Structs that are nil are written without fields unless they are optional.
+			}
+			if err != nil {
 				t.Errorf("%s, %s: %v", name, e.name, err)
 			}
 			again := fresh()
