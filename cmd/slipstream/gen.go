@@ -106,11 +106,14 @@ func (f *thriftFlags) run(stderr io.Writer, names []string) error {
 			}
 		}
 	}
-	p, err := idl.Load(idl.Config{Dirs: f.includes, NegativeIDs: f.negativeIDs}, names...)
+	p, err := idl.Load(idl.Config{Dirs: f.includes, NegativeIDs: f.negativeIDs || f.config.Kitex}, names...)
 	if err != nil {
 		return idlFailure(stderr, err)
 	}
 	for _, w := range p.Warnings {
+		if name, _, found := strings.Cut(w.Msg, " has no ID and gets "); found && f.config.Kitex {
+			w.Msg = name + " has no ID and gets that of the field before it plus 1, as with Kitex: adding or moving fields changes the meaning of messages"
+		}
 		w.Msg = "warning: " + w.Msg
 		fmt.Fprintln(stderr, w)
 	}

@@ -68,8 +68,8 @@
 //
 // Each struct has a function New, InitDefault, and for each field Get, Set and, if it can be absent,
 // IsSet. Structs that are nil are written without fields unless they are optional. An interface
-// has the functions of a service. Tags of fields have a name for JSON. With Config.JSON, the JSON is that of
-// Kitex's generic calls.
+// has the functions of a service. A field without an ID has that of the field before it plus 1. Tags
+// of fields have a name for JSON. With Config.JSON, the JSON is that of Kitex's generic calls.
 //
 // # Views
 //

@@ -14,6 +14,7 @@ import (
 // FuzzGenerate holds for every program: Generate ends without a panic, its errors are about the
 // program, and what it writes is formatted and compiles.
 func FuzzGenerate(f *testing.F) {
+	const kitex = 1024
 	for _, pattern := range []string{"testdata/idl/*.thrift", "testdata/idl/lib/*.thrift", "../idl/testdata/accept/*.thrift"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {
@@ -25,6 +26,7 @@ func FuzzGenerate(f *testing.F) {
 				f.Fatal(err)
 			}
 			f.Add(src, uint16(len(src)))
+			f.Add(src, uint16(kitex))
 		}
 	}
 	f.Fuzz(func(t *testing.T, src []byte, options uint16) {
@@ -45,7 +47,7 @@ func FuzzGenerate(f *testing.F) {
 		}
 		c := Config{Module: "example.com/generated", Equal: options&2 != 0, KeepUnknown: options&4 != 0, SortedKeys: options&8 != 0, FixedFirst: options&16 != 0,
 			Body: options&32 != 0, JSON: options&64 != 0, Pointers: options&128 != 0, Views: options&256 != 0, Setters: options&512 != 0}
-		if options&1024 != 0 {
+		if options&kitex != 0 {
 			c.Kitex, c.Equal, c.Views, c.Setters = true, false, false, false
 		}
 		files, err := Generate(c, p)

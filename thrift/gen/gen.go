@@ -38,6 +38,8 @@ type Config struct {
 	// Kitex makes the Go names and types those that the tool of Kitex generates for its package
 	// kitex_gen, with constructors, getters and setters, and an interface for each service: see
 	// the package documentation. The methods that read and write stay those of this package.
+	// A field without an ID has that of the field before it plus 1, as Kitex counts; Kitex keeps IDs
+	// that are not positive, so the files should be loaded with idl.Config.NegativeIDs.
 	// JSON is then that of Kitex's generic calls. Pointers has no effect; Equal, Views and Setters
 	// cannot be added.
 	Kitex bool
@@ -97,7 +99,7 @@ func Generate(c Config, p *idl.Program) ([]File, error) {
 		return nil, err
 	}
 	g := &generator{config: c, packages: make(map[string]*goPackage), structs: make(map[*idl.Struct]*structure),
-		names: make(map[any]string), functions: make(map[*idl.Function]*functionNames), keys: make(map[*idl.Type]string), files: make(map[*idl.File]*GoFile)}
+		names: make(map[any]string), functions: make(map[*idl.Function]*functionNames), methods: make(map[*idl.Service]names), keys: make(map[*idl.Type]string), files: make(map[*idl.File]*GoFile)}
 	g.sort(p)
 	if c.Kitex {
 		g.assignKitexNames()
@@ -142,6 +144,7 @@ type generator struct {
 	names    map[any]string // Go names of declarations, and of values of enums
 	// functions are the names of functions of services, if interfaces are generated.
 	functions map[*idl.Function]*functionNames
+	methods   map[*idl.Service]names // of interfaces, without those of services that they extend
 	keys      map[*idl.Type]string
 	expanded  int // bytes of strings that were written where another constant stands
 	viewText  int // bytes of long types of views

@@ -43,6 +43,21 @@ func TestKitexNames(t *testing.T) {
 	}
 }
 
+// A field without an ID has that of the field before it plus 1.
+func TestKitexCountsIDs(t *testing.T) {
+	p := source(t, "a.thrift", "struct A { i32 a, 7: i32 b, i32 c } service S { i32 f(i32 x, i32 y) throws (E e) } exception E {}")
+	text := string(generate(t, Config{Kitex: true}, p)[0].Content)
+	for _, want := range []string{"n, 1, p.A)", "n, 7, p.B)", "n, 8, p.C)", "n, 1, p.X)", "n, 2, p.Y)", "thrift.TypeStruct, 0, 1)"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%s is missing in\n%s", want, text)
+		}
+	}
+	_, err := Generate(Config{Kitex: true}, source(t, "a.thrift", "struct A { i32 a, 1: i32 b }"))
+	if err == nil || !strings.Contains(err.Error(), "the ID 1 of b is already used by a") {
+		t.Error(err)
+	}
+}
+
 // Kitex excludes options that need our types, and functions that stream.
 func TestKitexExcludes(t *testing.T) {
 	p := source(t, "a.thrift", `struct A {} service S { A f(1: A a) (streaming.mode = "bidirectional") }`)

@@ -82,20 +82,17 @@ func (f *GoFile) pickService(d *idl.Service) {
 	if f.gen.names[d] != "" {
 		return
 	}
-	methods := make(names)
-	for base := d.Base; base != nil; base = base.Base {
-		f.gen.files[base.File].pickService(base)
-		for _, fn := range base.Functions {
-			methods[f.gen.functions[fn].method] = 0
-		}
+	if d.Base != nil {
+		f.gen.files[d.Base.File].pickService(d.Base)
 	}
+	f.gen.methods[d] = make(names)
 	name := f.pkg.names.pickAsKitex(kitexName(d.Name))
 	f.gen.names[d] = name
 	for _, fn := range d.Functions {
 		if mode, _ := fn.Annotations.Get("streaming.mode"); mode != "" && mode != "unary" {
 			f.gen.errorf(f.IDL, fn.Pos, "the function %s has the streaming mode %s; only functions without one can be generated for Kitex", fn.Name, strconv.Quote(mode))
 		}
-		picked := &functionNames{method: methods.pickAsKitex(kitexName(fn.Name))}
+		picked := &functionNames{method: f.gen.pickMethod(d, kitexName(fn.Name))}
 		picked.args = f.pickStruct(kitexWords(d.Name + kitexWords(fn.Name+"_args")))
 		if !fn.Oneway {
 			picked.result = f.pickStruct(kitexWords(d.Name + kitexWords(fn.Name+"_result")))
@@ -104,6 +101,19 @@ func (f *GoFile) pickService(d *idl.Service) {
 	}
 	f.pkg.names.pickAsKitex(name + "Client")
 	f.pkg.names.pickAsKitex(name + "Processor")
+}
+
+// pickMethod picks a name that neither the service has nor one that it extends.
+func (g *generator) pickMethod(d *idl.Service, name string) string {
+	for {
+		picked, taken := g.methods[d].pickAsKitex(name), false
+		for base := d.Base; base != nil && !taken; base = base.Base {
+			taken = g.methods[base].has(picked)
+		}
+		if !taken {
+			return picked
+		}
+	}
 }
 
 // kitexFields picks the names of fields and of their methods. A field gives way to methods of all
@@ -129,14 +139,20 @@ func (f *GoFile) kitexFields(s *structure) {
 		used.pick("GetFirstArgument")
 		used.pick("GetResult")
 	}
-	for _, one := range s.fields {
+	for i, one := range s.fields {
+		if one.AutoID { // Kitex counts on.
+			one.number = 1
+			if i > 0 {
+				one.number += s.fields[i-1].number
+			}
+		}
 		name := kitexName(one.Field.Name)
 		a := &accessors{getter: used.pickAsKitex("Get" + name), setter: used.pickAsKitex("Set" + name)}
 		if one.kind == kStruct || one.optional() {
 			a.isSet = used.pickAsKitex("IsSet" + name)
 		}
 		one.kitex = a
-		used["ReadField"+strings.Replace(strconv.Itoa(int(one.ID)), "-", "_", 1)] = 0
+		used["ReadField"+strings.Replace(strconv.Itoa(int(one.number)), "-", "_", 1)] = 0
 	}
 	for _, one := range s.fields {
 		one.name = used.pickAsKitex(kitexName(one.Field.Name))

@@ -45,10 +45,11 @@ const (
 // field is a field of a structure.
 type field struct {
 	*idl.Field
-	name  string // in Go
-	kind  kind
-	place int  // among the required fields
-	cycle bool // it is required, and its struct requires the struct of the field
+	name   string // in Go
+	number int16  // the ID
+	kind   kind
+	place  int  // among the required fields
+	cycle  bool // it is required, and its struct requires the struct of the field
 	// pointers says that scalars and strings that are optional are pointers.
 	pointers bool
 
@@ -99,7 +100,7 @@ func (f *field) present() string {
 }
 
 // id returns the ID as generated code writes it.
-func (f *field) id() uint16 { return uint16(f.ID) }
+func (f *field) id() uint16 { return uint16(f.number) }
 
 func (s *structure) isUnion() bool { return s.Kind == idl.Union }
 
@@ -115,7 +116,7 @@ func (s *structure) hasDefault(one *field) bool {
 func (f *GoFile) addStruct(d *idl.Struct, name string, role role) *structure {
 	s := &structure{Struct: d, file: f, name: name, role: role, index: len(f.structs), byField: make(map[*idl.Field]*field, len(d.Fields)), reset: "Reset"}
 	for _, one := range d.Fields {
-		s.fields = append(s.fields, &field{Field: one, kind: kindOf(one.Type), pointers: f.gen.config.Pointers || f.gen.config.Kitex})
+		s.fields = append(s.fields, &field{Field: one, number: one.ID, kind: kindOf(one.Type), pointers: f.gen.config.Pointers || f.gen.config.Kitex})
 		s.byField[one] = s.fields[len(s.fields)-1]
 	}
 	if f.gen.config.Kitex {
@@ -138,10 +139,10 @@ func (f *GoFile) addStruct(d *idl.Struct, name string, role role) *structure {
 		s.newName = f.pkg.names.pick("New" + name)
 	}
 	s.byID = slices.Clone(s.fields)
-	slices.SortStableFunc(s.byID, func(a, b *field) int { return cmp.Compare(a.ID, b.ID) })
+	slices.SortStableFunc(s.byID, func(a, b *field) int { return cmp.Compare(a.number, b.number) })
 	for i, one := range s.byID {
-		if i > 0 && one.ID == s.byID[i-1].ID {
-			f.gen.errorf(f.IDL, one.Pos, "the ID %d of %s is already used by %s", one.ID, one.Field.Name, s.byID[i-1].Field.Name)
+		if i > 0 && one.number == s.byID[i-1].number {
+			f.gen.errorf(f.IDL, one.Pos, "the ID %d of %s is already used by %s", one.number, one.Field.Name, s.byID[i-1].Field.Name)
 		}
 		if one.Requirement == idl.Required {
 			one.place = len(s.required)
