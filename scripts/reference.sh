@@ -3,7 +3,8 @@
 # thrift/idl accepts and reject what thrift/idl rejects, except for files that give a reason in
 # their first line. Programs in Go and Python with the code that it generates, and one with thriftpy2,
 # exchange structs and messages with ours (test/thrift). What the tool of Kitex generates is compared
-# with what ours generates for programs that use it.
+# with what ours generates for programs that use it. The tests of generated code run for all sets of
+# options.
 #
 # SLIPSTREAM_THRIFT names the compiler, SLIPSTREAM_PYTHON a Python that has its library, and
 # SLIPSTREAM_THRIFTPY2 a Python that has thriftpy2, SLIPSTREAM_KITEX the tool of Kitex. If they are not
@@ -49,5 +50,6 @@ fi
 export SLIPSTREAM_THRIFT=$program SLIPSTREAM_PYTHON=$python SLIPSTREAM_THRIFTPY2 SLIPSTREAM_KITEX
 status=0
 "${GO:-go}" test -count=1 -v -run 'TestReferenceCompilerAgrees$' ./thrift/idl || status=$?
+"${GO:-go}" test -count=1 -v -timeout 30m -run 'TestGeneratedModule$' ./thrift/gen || status=$?
 "${GO:-go}" test -C test -count=1 -v -timeout 30m -run 'TestForeignCode$|TestKitexDeclarations$|TestKitexJSON$' ./thrift || status=$?
 exit "$status"
