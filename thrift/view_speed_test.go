@@ -28,13 +28,13 @@ func ordinary(n int) *Order {
 var speedSink int
 
 // BenchmarkViewOpen compares a view that is opened, and of which three fields are read, with a struct
-// that is decoded. Both are measured in turns; the ratio is the median of those of the turns.
+// that is decoded. The two alternate in rounds; the ratio is the median of the ratios of the rounds.
 func BenchmarkViewOpen(b *testing.B) {
 	for _, size := range []int{200, 1000, 32_000, 1 << 20} {
 		for as, name := range []string{"id-order", "fixed-first", "any-order"} {
 			frame := mixed(rand.New(rand.NewPCG(1, 1)), ordinary(size).AppendThrift(nil), order(as), false)
 			b.Run(fmt.Sprintf("%s/%d-bytes", name, size), func(b *testing.B) {
-				inTurns(b, len(frame), func() {
+				alternate(b, len(frame), func() {
 					var v OrderView
 					if v.OpenThrift(frame) != nil {
 						b.Fatal()
@@ -59,7 +59,7 @@ func BenchmarkViewForward(b *testing.B) {
 		frame := ordinary(size).AppendThrift(nil)
 		out := make([]byte, 0, len(frame)+100)
 		b.Run(fmt.Sprintf("%d-bytes", size), func(b *testing.B) {
-			inTurns(b, len(frame), func() {
+			alternate(b, len(frame), func() {
 				var v OrderView
 				if v.OpenThrift(frame) != nil {
 					b.Fatal()
@@ -81,7 +81,7 @@ func BenchmarkViewForward(b *testing.B) {
 // BenchmarkViewLines compares a view of which all lines are read with a struct that is decoded.
 func BenchmarkViewLines(b *testing.B) {
 	frame := ordinary(32_000).AppendThrift(nil)
-	inTurns(b, len(frame), func() {
+	alternate(b, len(frame), func() {
 		var v OrderView
 		if v.OpenThrift(frame) != nil {
 			b.Fatal()
@@ -100,8 +100,8 @@ func BenchmarkViewLines(b *testing.B) {
 	})
 }
 
-// inTurns measures view and whole in turns of about 200 KB, in CPU time of the process.
-func inTurns(b *testing.B, size int, view, whole func()) {
+// alternate measures view and whole in alternating rounds of about 200 KB, in CPU time of the process.
+func alternate(b *testing.B, size int, view, whole func()) {
 	n := max(1, 200_000/size)
 	var ratios, views, wholes []float64
 	measure := func(f func()) float64 {
