@@ -39,7 +39,7 @@ type Config struct {
 	// one for each processor.
 	Loops int
 	// MaxConnections bounds the open connections. If zero, it is [DefaultConnections]. To make
-	// room for one more, an idle one is closed: see [MakeRoom]. If none is idle, the new one
+	// room for one more, an idle one is closed: see [Room]. If none is idle, the new one
 	// waits in the kernel's queue.
 	MaxConnections int
 	// MaxPerAddress bounds the connections of one address; an IPv6 network of 64 bits counts

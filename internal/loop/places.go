@@ -196,26 +196,52 @@ func (s *Server) makeRoom() {
 	if s.config.Handed != nil {
 		peers = s.config.Handed.Survey(peers)
 	}
-	MakeRoom(peers, s.config.MaxConnections)
+	s.room.Make(peers, time.Now())
 	for _, e := range s.used {
 		e.resume()
 	}
 }
 
-// MakeRoom closes a few of peers, which hold all places: first connections that have not
-// proven themselves, then idle ones, then those in use of an address that has several. Among
-// these it closes those of the address with the most connections first, and then those that
-// were idle for the longest time. An address with more than a quarter of the places loses
-// connections in use together with idle ones.
-func MakeRoom(peers []Peer, places int) {
-	candidates, crowd := rankForRoom(peers, places)
-	for _, p := range candidates[:min(len(candidates), places/roomAtOnce+1)] {
+// A Room closes connections when all places are taken, so that others can be accepted. It is used
+// by one goroutine at a time.
+type Room struct {
+	Places int // immutable: the number of places
+
+	// packedAt is when a call first closed nothing because of an address with most of the
+	// places; last is the time of the last call.
+	packedAt, last time.Time
+}
+
+// Make closes a few of peers, which hold all places: first connections that have not proven
+// themselves, then idle ones, then those in use of an address that has several. Among these it
+// closes those of the address with the most connections first, and then those that were idle for
+// the longest time. An address with more than a quarter of the places loses connections in use
+// together with idle ones.
+//
+// While most of the places belong to one address and most of its connections are in use, no
+// proven connection of a smaller address is closed. If none of its connections is quiet for a
+// second of such calls, those that have been quiet for the longest time are closed.
+func (r *Room) Make(peers []Peer, now time.Time) {
+	c := crowdsOf(peers, r.Places)
+	if now.Sub(r.last) > leastIdle {
+		r.packedAt = time.Time{} // there were free places since
+	}
+	r.last = now
+	c.impatient = !r.packedAt.IsZero() && now.Sub(r.packedAt) >= leastIdle
+	candidates := c.rank(peers)
+	switch {
+	case len(candidates) > 0 || !c.packed:
+		r.packedAt = time.Time{}
+	case r.packedAt.IsZero():
+		r.packedAt = now
+	}
+	for _, p := range candidates[:min(len(candidates), r.Places/roomAtOnce+1)] {
 		switch {
 		case !p.Proven:
 			p.Conn.Cut(ReasonUnprovenRoom)
 		case p.Idle < 0:
 			p.Conn.Cut(ReasonCrowdRoom)
-		case crowd[p.Group] > 1:
+		case c.all[p.Group] > 1:
 			p.Conn.Cut(ReasonAddressRoom)
 		default:
 			p.Conn.Cut(ReasonIdleRoom)
@@ -229,6 +255,9 @@ type crowds struct {
 	all    map[Group]int64 // connections of a group
 	busy   map[Group]int64 // proven connections of a group that are in use
 	young  int64           // connections that are new and have not proven themselves
+
+	packed    bool // most of the places belong to one group, and most of its connections are in use
+	impatient bool // they were for a second, and none of its connections was quiet
 }
 
 func crowdsOf(peers []Peer, places int) *crowds {
@@ -241,6 +270,9 @@ func crowdsOf(peers []Peer, places int) *crowds {
 		case p.Proven && p.Idle < 0:
 			c.busy[p.Group]++
 		}
+	}
+	for g, n := range c.all {
+		c.packed = c.packed || 2*n > c.places && 2*c.busy[g] > n
 	}
 	return c
 }
@@ -270,18 +302,18 @@ func (c *crowds) rung(p *Peer) rung {
 		// The many new ones will make room soon, or prove themselves: no other connection
 		// is closed for them.
 		return rungNone
+	case c.packed && !large:
+		return rungNone
 	case ripe, p.Idle < 0 && large && (p.Quiet >= leastIdle || p.Quiet >= crowdIdle && 2*c.busy[p.Group] > n):
 		return rungIdle
-	case p.Idle < 0 && n > 1 && p.Quiet >= leastIdle:
+	case p.Idle < 0 && n > 1 && p.Quiet >= leastIdle, p.Idle < 0 && c.impatient && 2*n > c.places:
 		return rungUsed
 	}
 	return rungNone
 }
 
-// rankForRoom returns the connections that may be closed, in that order, and the number of
-// connections of each group.
-func rankForRoom(peers []Peer, places int) (candidates []Peer, crowd map[Group]int64) {
-	c := crowdsOf(peers, places)
+// rank returns the connections that may be closed, in that order.
+func (c *crowds) rank(peers []Peer) (candidates []Peer) {
 	strangers := make(map[Group]int64)
 	var on [rungs][]Peer
 	for i := range peers {
@@ -308,5 +340,5 @@ func rankForRoom(peers []Peer, places int) (candidates []Peer, crowd map[Group]i
 		slices.SortStableFunc(some, func(a, b Peer) int { return cmp.Compare(b.rank, a.rank) })
 		candidates = append(candidates, some...)
 	}
-	return candidates, c.all
+	return candidates
 }

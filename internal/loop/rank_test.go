@@ -137,11 +137,72 @@ c3 192.0.2.3 0 -0.5`, 128, "c2 room-crowd, b2 room-crowd"},
 a1 192.0.2.1 0 -50
 x1 192.0.2.9 0 -60
 x2 192.0.2.9 0 -70`, 4, ""},
+		{"no idle one of a smaller address while most places are in use by one address", `
+a1 192.0.2.1 0 100
+a2 192.0.2.1 0 -100
+b1 192.0.2.2 0 -
+b2 192.0.2.2 0 -
+b3 192.0.2.2 0 -
+b4 192.0.2.2 0 0.05
+b5 192.0.2.2 0 -`, 8, ""},
+		{"but a stranger", `
+a1 192.0.2.1 0 ?100
+b1 192.0.2.2 0 -
+b2 192.0.2.2 0 -
+b3 192.0.2.2 0 -`, 5, "a1 room-unproven"},
+		{"half of the places are not most of them", `
+a1 192.0.2.1 0 100
+b1 192.0.2.2 0 -
+b2 192.0.2.2 0 -
+b3 192.0.2.2 0 -`, 6, "a1 room-idle"},
+		{"nor are half of the connections most of them", `
+a1 192.0.2.1 0 100
+b1 192.0.2.2 0 -
+b2 192.0.2.2 0 0.05`, 3, "a1 room-idle"},
 	} {
 		var cut []string
-		MakeRoom(peersOf(t, row.peers, &cut), row.places)
+		room := Room{Places: row.places}
+		room.Make(peersOf(t, row.peers, &cut), time.Now())
 		if got := strings.Join(cut, ", "); got != row.want {
 			t.Errorf("%s: closed %q, want %q", row.name, got, row.want)
+		}
+	}
+}
+
+// An address that has most of the places and keeps them busy makes room itself: at first nobody
+// is closed, and after a second its connection that has been quiet for the longest time is.
+func TestBusyCrowdMakesRoom(t *testing.T) {
+	const crowd = `
+a1 192.0.2.1 0 100
+a2 192.0.2.1 0 -100
+b1 192.0.2.2 0 -0.02
+b2 192.0.2.2 0 -0.03
+b3 192.0.2.2 0 -0.01
+b4 192.0.2.2 0 0.05
+b5 192.0.2.2 0 -`
+	now := time.Now()
+	room := Room{Places: 8}
+	for _, step := range []struct {
+		after       time.Duration
+		peers, want string
+	}{
+		{0, crowd, ""},
+		{500 * time.Millisecond, crowd, ""},
+		{499 * time.Millisecond, crowd, ""},
+		{time.Millisecond, crowd, "b2 room-crowd"},
+		{50 * time.Millisecond, crowd, ""},                                         // a second begins with each
+		{900 * time.Millisecond, crowd + "\nb6 192.0.2.2 0 -0.1", "b6 room-crowd"}, // quiet
+		{100 * time.Millisecond, crowd, ""},
+		{900 * time.Millisecond, crowd, ""},
+		{1100 * time.Millisecond, crowd, ""}, // no call for a second: there was room
+		{900 * time.Millisecond, crowd, ""},
+		{100 * time.Millisecond, crowd, "b2 room-crowd"},
+	} {
+		now = now.Add(step.after)
+		var cut []string
+		room.Make(peersOf(t, step.peers, &cut), now)
+		if got := strings.Join(cut, ", "); got != step.want {
+			t.Errorf("%v later: closed %q, want %q", step.after, got, step.want)
 		}
 	}
 }

@@ -26,6 +26,8 @@ type Server struct {
 	quit    chan struct{} // closed by stopKeeping
 	kept    chan struct{} // closed when keep has ended
 
+	room Room // owned by keep
+
 	accounts  []account // one for each lane
 	addresses AddressLimit
 
@@ -85,7 +87,7 @@ func New(config Config) (*Server, error) {
 	}
 	s := &Server{config: config, started: time.Now(), limits: Limits{config.MaxInput, config.MaxDeferred, config.IdleTimeout, config.PartialTimeout},
 		wake: make(chan struct{}, 1), quit: make(chan struct{}), kept: make(chan struct{}),
-		accounts: make([]account, config.Loops), addresses: AddressLimit{Most: config.MaxPerAddress},
+		room: Room{Places: config.MaxConnections}, accounts: make([]account, config.Loops), addresses: AddressLimit{Most: config.MaxPerAddress},
 		step: min(max(config.Budget.limit/int64(64*config.Loops), 1), 1<<20)}
 	if config.Backend == Epoll {
 		s.engine, err = newEpoll(s)

@@ -337,6 +337,7 @@ type limitedListener struct {
 	conns  *conns
 	closed chan struct{}
 	once   atomic.Bool
+	room   loop.Room // owned by Accept
 }
 
 // Accept accepts one connection and waits for a place for it; the kernel's queue holds the
@@ -374,7 +375,7 @@ func (l *limitedListener) awaitPlace() bool {
 			return true
 		default:
 		}
-		loop.MakeRoom(l.conns.Survey(nil), cap(l.conns.places))
+		l.room.Make(l.conns.Survey(nil), time.Now())
 		pause := time.NewTimer(placePause)
 		select {
 		case l.conns.places <- struct{}{}:

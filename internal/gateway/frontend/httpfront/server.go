@@ -171,7 +171,7 @@ func (s *Server) serveAlone(l net.Listener) {
 	}); ok {
 		l, secure = t.Insecure()
 	}
-	limited := &limitedListener{Listener: l, conns: s.conns, closed: make(chan struct{})}
+	limited := &limitedListener{Listener: l, conns: s.conns, closed: make(chan struct{}), room: loop.Room{Places: cap(s.conns.places)}}
 	s.accepting = append(s.accepting, limited)
 	if secure != nil {
 		s.serveHTTP(s.http, tls.NewListener(limited, secure))
