@@ -215,7 +215,8 @@ func (w *wiretap) play(t *testing.T, d *database) string {
 
 	// A derivation may take an eighth of the promise, and the first ones of a slow machine need more
 	// than that of a second.
-	o, err := Open(t.Context(), Config{URL: w.urlOf(d, "gateway"), Freshness: 10 * time.Minute, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}, hostileResources())
+	polls := newPollLog(t)
+	o, err := Open(t.Context(), Config{URL: w.urlOf(d, "gateway"), Freshness: 10 * time.Minute, Logger: slog.New(polls)}, hostileResources())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -258,9 +259,7 @@ func (w *wiretap) play(t *testing.T, d *database) string {
 	}
 	load()
 	s.stop()
-	if polls := s.stream.Stats(); polls.PollErrors != 0 {
-		t.Errorf("%d polls failed: %s", polls.PollErrors, polls.Trouble)
-	}
+	polls.check(t, s.stream)
 	_, err = owner.Drop(t.Context())
 	say("drop", nil, err)
 	_, err = owner.Apply(t.Context()) // what refers to the record is looked at once more

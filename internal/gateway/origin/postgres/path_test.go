@@ -58,7 +58,8 @@ func TestNamesThatOnlyThePathOfTheRoleLeadsTo(t *testing.T) {
 				entry := fmt.Sprintf("[databases]\n%s = host=127.0.0.1 port=%d user=gateway", d.name, pg.Port)
 				url = strings.Replace(testkit.StartPgBouncer(t, pg.Postgres, entry).URL, "/postgres?", "/"+d.name+"?", 1)
 			}
-			o := openOrigin(t, Config{URL: url, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}, resources...)
+			polls := newPollLog(t)
+			o := openOrigin(t, Config{URL: url, Logger: slog.New(polls)}, resources...)
 			s := &streamed{T: t, url: d.url, db: d.conn, origin: o}
 			began := time.Now()
 			s.sink = &recorder{clock: func() time.Duration { return time.Since(began) }, promises: map[cache.ResourceID]string{}}
@@ -85,9 +86,7 @@ func TestNamesThatOnlyThePathOfTheRoleLeadsTo(t *testing.T) {
 			if got := s.sink.ids(); got != "1" {
 				t.Errorf("events %q, want the document whose link the role sees", got)
 			}
-			if stats := s.stream.Stats(); stats.PollErrors != 0 {
-				t.Errorf("%d polls failed: %s", stats.PollErrors, stats.Trouble)
-			}
+			polls.check(t, s.stream)
 			// A table that appears earlier in the path is what the name means from then on.
 			s.exec("SET ROLE owner; CREATE TABLE front.dept (deptno int PRIMARY KEY, dname varchar(20)); RESET ROLE")
 			testkit.Eventually(t, 10*time.Second, func() error {

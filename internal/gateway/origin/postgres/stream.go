@@ -234,14 +234,19 @@ func (s *Stream) failed(err error) {
 	s.trouble.Store(&why)
 	s.disconnect()
 	s.dubious = true
-	pgErr, isServer := errors.AsType[*pgconn.PgError](err)
-	if errors.Is(err, context.DeadlineExceeded) || isServer && pgErr.Code == "57014" { // statement_timeout
+	if outOfTime(err) {
 		s.timeouts++
 	}
 	if now := time.Now(); now.Sub(s.lastLog) >= 10*time.Second {
 		s.lastLog = now
 		s.origin.cfg.Logger.Warn("no poll of the change table; the freshness horizon stands still", "error", err)
 	}
+}
+
+// outOfTime reports whether a poll failed because of a time limit, the stream's or that of a statement.
+func outOfTime(err error) bool {
+	pgErr, isServer := errors.AsType[*pgconn.PgError](err)
+	return errors.Is(err, context.DeadlineExceeded) || isServer && pgErr.Code == "57014" // statement_timeout
 }
 
 func (s *Stream) disconnect() {
