@@ -230,6 +230,9 @@ func TestPostgresCopyInItsPlace(t *testing.T) {
 		if status, _, body, err := blackbox.Get(t.Context(), g.http+"/depts/42"); err != nil || status != 200 || !strings.Contains(body, "before") {
 			t.Errorf("while it was down %v: %d %s, %v; want what the copy has", down, status, body, err)
 		}
+		if log := g.Log(); !down && !strings.Contains(log, "another database has its name now") {
+			t.Errorf("the log does not say what happened:\n%s", log)
+		}
 		end()
 	}
 }
