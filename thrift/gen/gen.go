@@ -29,7 +29,7 @@ type Config struct {
 	// Pointers makes scalars and strings that are optional pointers, as other generators do, in
 	// place of thrift.Opt. Each one that is read is an allocation.
 	Pointers bool
-	// SortedKeys writes maps in the order of their keys, so that equal values have the same
+	// SortedKeys writes maps in the order of their keys, also in MarshalJSON, so that equal values have the same
 	// encoding. Maps whose keys Go cannot compare are slices, which keep their order.
 	SortedKeys bool
 	// FixedFirst writes fields whose size is fixed before the others, in the Binary protocol.

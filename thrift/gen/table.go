@@ -59,7 +59,11 @@ func (f *GoFile) jsonMethods(s *structure) {
 	f.p("")
 	f.comment("MarshalJSON implements json.Marshaler.")
 	f.p("func (p *%s) MarshalJSON() ([]byte, error) {", s.name)
-	f.p("return %s.AppendJSON(nil, unsafe.Pointer(p), %d, thrift.JSON{})", f.table, s.index)
+	order := ""
+	if f.gen.config.SortedKeys {
+		order = "SortedKeys: true"
+	}
+	f.p("return %s.AppendJSON(nil, unsafe.Pointer(p), %d, thrift.JSON{%s})", f.table, s.index, order)
 	f.p("}")
 	f.p("")
 	f.comment("UnmarshalJSON implements json.Unmarshaler.")

@@ -206,7 +206,7 @@ func (p *Line) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Line) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -421,7 +421,7 @@ func (p *Order) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Order) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

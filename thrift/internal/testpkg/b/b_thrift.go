@@ -128,7 +128,7 @@ func (p *Thing) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Thing) MarshalJSON() ([]byte, error) {
-	return TableOfB.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+	return TableOfB.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -162,7 +162,7 @@ func (p *Inner) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Inner) MarshalJSON() ([]byte, error) {
-	return TableOfConstants.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+	return TableOfConstants.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -360,7 +360,7 @@ func (p *Outer) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Outer) MarshalJSON() ([]byte, error) {
-	return TableOfConstants.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{})
+	return TableOfConstants.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -260,7 +260,7 @@ func (p *A) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *A) MarshalJSON() ([]byte, error) {
-	return TableOfDocs.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+	return TableOfDocs.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -229,7 +229,7 @@ func (p *Implicit) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Implicit) MarshalJSON() ([]byte, error) {
-	return TableOfIDs.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+	return TableOfIDs.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -453,7 +453,7 @@ func (p *Spread) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Spread) MarshalJSON() ([]byte, error) {
-	return TableOfIDs.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{})
+	return TableOfIDs.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -640,7 +640,7 @@ func (p *OfImplicit) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *OfImplicit) MarshalJSON() ([]byte, error) {
-	return TableOfIDs.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{})
+	return TableOfIDs.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -783,7 +783,7 @@ func (p *CallsAddArgs) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *CallsAddArgs) MarshalJSON() ([]byte, error) {
-	return TableOfIDs.AppendJSON(nil, unsafe.Pointer(p), 3, thrift.JSON{})
+	return TableOfIDs.AppendJSON(nil, unsafe.Pointer(p), 3, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -924,7 +924,7 @@ func (p *CallsAddResult) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *CallsAddResult) MarshalJSON() ([]byte, error) {
-	return TableOfIDs.AppendJSON(nil, unsafe.Pointer(p), 4, thrift.JSON{})
+	return TableOfIDs.AppendJSON(nil, unsafe.Pointer(p), 4, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -468,7 +468,7 @@ func (p *User) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *User) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -597,7 +597,7 @@ func (p *User_) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *User_) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -783,7 +783,7 @@ func (p *NewUser) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *NewUser) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -889,7 +889,7 @@ func (p *URL) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *URL) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 3, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 3, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -995,7 +995,7 @@ func (p *URL_) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *URL_) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 4, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 4, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1168,7 +1168,7 @@ func (p *ColorRed) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *ColorRed) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 5, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 5, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1359,7 +1359,7 @@ func (p *Oops) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Oops) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 6, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 6, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1523,7 +1523,7 @@ func (p *Failed) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Failed) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 7, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 7, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1655,7 +1655,7 @@ func (p *Message) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Message) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 8, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 8, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1765,7 +1765,7 @@ func (p *ParseColor) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *ParseColor) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 9, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 9, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1871,7 +1871,7 @@ func (p *TableOfNames) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *TableOfNames) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 10, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 10, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1977,7 +1977,7 @@ func (p *SSArgs) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *SSArgs) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 15, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 15, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2083,7 +2083,7 @@ func (p *ListI64) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *ListI64) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 16, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 16, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2497,7 +2497,7 @@ func (p *Getters) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Getters) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 17, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 17, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2640,7 +2640,7 @@ func (p *GettersView) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *GettersView) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 18, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 18, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2746,7 +2746,7 @@ func (p *GettersViewAt) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *GettersViewAt) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 19, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 19, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2929,7 +2929,7 @@ func (p *UnionOf) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *UnionOf) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 20, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 20, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -3116,7 +3116,7 @@ func (p *Clash) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Clash) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 21, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 21, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -3259,7 +3259,7 @@ func (p *SSArgs_) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *SSArgs_) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 11, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 11, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -3366,7 +3366,7 @@ func (p *SSResult) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *SSResult) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 12, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 12, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -3473,7 +3473,7 @@ func (p *SSArgsArgs) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *SSArgsArgs) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 13, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 13, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -3580,7 +3580,7 @@ func (p *SSArgsResult) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *SSArgsResult) MarshalJSON() ([]byte, error) {
-	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 14, thrift.JSON{})
+	return TableOfNames_.AppendJSON(nil, unsafe.Pointer(p), 14, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

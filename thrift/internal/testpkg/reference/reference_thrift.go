@@ -227,7 +227,7 @@ func (p *Leaf) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Leaf) MarshalJSON() ([]byte, error) {
-	return TableOfReference.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+	return TableOfReference.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -405,7 +405,7 @@ func (p *Pick) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Pick) MarshalJSON() ([]byte, error) {
-	return TableOfReference.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{})
+	return TableOfReference.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -992,7 +992,7 @@ func (p *All) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *All) MarshalJSON() ([]byte, error) {
-	return TableOfReference.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{})
+	return TableOfReference.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -220,7 +220,7 @@ func (p *Point) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Point) MarshalJSON() ([]byte, error) {
-	return TableOfShared.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+	return TableOfShared.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

@@ -255,7 +255,7 @@ func (p *Line) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Line) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -711,7 +711,7 @@ func (p *Order) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Order) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1012,7 +1012,7 @@ func (p *Query) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Query) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1178,7 +1178,7 @@ func (p *NotFound) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *NotFound) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 3, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 3, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1287,7 +1287,7 @@ func (p *Closed) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Closed) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 4, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 4, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1426,7 +1426,7 @@ func (p *BasePingArgs) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *BasePingArgs) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 5, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 5, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1533,7 +1533,7 @@ func (p *BasePingResult) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *BasePingResult) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 6, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 6, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1706,7 +1706,7 @@ func (p *OrdersFindArgs) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *OrdersFindArgs) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 7, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 7, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1896,7 +1896,7 @@ func (p *OrdersFindResult) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *OrdersFindResult) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 8, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 8, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2026,7 +2026,7 @@ func (p *OrdersForgetArgs) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *OrdersForgetArgs) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 9, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 9, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2161,7 +2161,7 @@ func (p *OrdersAllArgs) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *OrdersAllArgs) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 10, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 10, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2337,7 +2337,7 @@ func (p *OrdersAllResult) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *OrdersAllResult) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 11, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 11, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2471,7 +2471,7 @@ func (p *OrdersHasArgs) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *OrdersHasArgs) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 12, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 12, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2612,7 +2612,7 @@ func (p *OrdersHasResult) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *OrdersHasResult) MarshalJSON() ([]byte, error) {
-	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 13, thrift.JSON{})
+	return TableOfShop.AppendJSON(nil, unsafe.Pointer(p), 13, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.

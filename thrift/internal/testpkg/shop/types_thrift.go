@@ -261,7 +261,7 @@ func (p *Numbers) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Numbers) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 0, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -843,7 +843,7 @@ func (p *Optional) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Optional) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 1, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1168,7 +1168,7 @@ func (p *Required) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Required) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1573,7 +1573,7 @@ func (p *Lists) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Lists) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 3, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 3, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -1945,7 +1945,7 @@ func (p *Nested) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Nested) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 4, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 4, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2398,7 +2398,7 @@ func (p *WithDefaults) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *WithDefaults) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 5, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 5, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2685,7 +2685,7 @@ func (p *UsesDefaults) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *UsesDefaults) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 6, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 6, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2791,7 +2791,7 @@ func (p *Empty) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Empty) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 7, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 7, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -2996,7 +2996,7 @@ func (p *OnlyStructs) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *OnlyStructs) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 8, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 8, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -3301,7 +3301,7 @@ func (p *Mixed) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Mixed) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 9, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 9, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -3607,7 +3607,7 @@ func (p *Either) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Either) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 10, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 10, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -4425,7 +4425,7 @@ func (p *ManyRequired) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *ManyRequired) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 11, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 11, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -4706,7 +4706,7 @@ func (p *Chained) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Chained) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 12, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 12, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -4897,7 +4897,7 @@ func (p *Link) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Link) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 13, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 13, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -5055,7 +5055,7 @@ func (p *Bounds) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Bounds) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 14, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 14, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
@@ -5219,7 +5219,7 @@ func (p *Around) ReadJSON(r *thrift.Reader, b []byte) error {
 
 // MarshalJSON implements json.Marshaler.
 func (p *Around) MarshalJSON() ([]byte, error) {
-	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 15, thrift.JSON{})
+	return TableOfTypes.AppendJSON(nil, unsafe.Pointer(p), 15, thrift.JSON{SortedKeys: true})
 }
 
 // UnmarshalJSON implements json.Unmarshaler.
