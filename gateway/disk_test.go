@@ -65,10 +65,10 @@ func TestDiskTierOverARestart(t *testing.T) {
 	hits := 0
 	for i := range 300 {
 		a := s.get(fmt.Sprintf("/depts/%d", i+1))
-		if a.fromDisk() || a.hit() { // the warm-up may have been there before
+		if i+1 != 7 && (a.fromDisk() || a.hit()) { // the warm-up may have been there before
 			hits++
 		}
-		if i+1 == 7 && (a.fromDisk() || a.hit() || !strings.Contains(a.body, "changed while down")) {
+		if i+1 == 7 && (a.fromDisk() || !strings.Contains(a.body, "changed while down")) {
 			t.Errorf("what changed meanwhile: %v", a)
 		}
 		if i+1 != 7 && !strings.Contains(a.body, fmt.Sprintf("emp of %d", i+1)) {
@@ -76,7 +76,7 @@ func TestDiskTierOverARestart(t *testing.T) {
 		}
 	}
 	if hits != 299 {
-		t.Errorf("%d of 300 from disk", hits)
+		t.Errorf("%d of 299 from disk", hits)
 	}
 	if f := s.gateway.Stats().Resources[0]; f.Loaded != 1 {
 		t.Errorf("%d documents were loaded", f.Loaded)

@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,6 +127,17 @@ func (s *served) awaitMetric(name string, n float64) {
 // long. It goes on without them, and all that they held comes back.
 func TestCancelledClients(t *testing.T) {
 	testkit.NoLeaks(t)
+	// On a busy machine some may have an answer before all wait: the loads have a time limit.
+	for range 5 {
+		if cancelled(t) {
+			return
+		}
+	}
+	t.Error("loads ended before all clients waited for them")
+}
+
+// cancelled is an attempt of TestCancelledClients. It returns false if some clients got an answer.
+func cancelled(t *testing.T) bool {
 	path := newDatabase(t, rollbackJournal+company)
 	s := serveReady(t, path, deptResource)
 	s.cached("/depts/1")
@@ -133,17 +145,27 @@ func TestCancelledClients(t *testing.T) {
 	ctx, hangUp := context.WithCancel(t.Context())
 	defer hangUp()
 	var clients sync.WaitGroup
+	var early atomic.Int64
 	for i := range 200 {
 		clients.Go(func() {
 			if a, err := s.try(ctx, http.MethodGet, fmt.Sprintf("%s/depts/%d", s.http, 2+i/2)); !errors.Is(err, context.Canceled) {
-				t.Errorf("client %d: %v, %v; expected that it was cancelled", i, a, err)
+				t.Logf("client %d: %v, %v; expected that it was cancelled", i, a, err)
+				early.Add(1)
 			}
 		})
 	}
-	s.awaitMetric("slipstream_loads_in_flight", 100)
-	s.awaitMetric("slipstream_misses_total", 201) // everybody waits
+	testkit.Eventually(t, patience, func() error {
+		if n, m := s.metric("slipstream_loads_in_flight"), s.metric("slipstream_misses_total"); early.Load() == 0 && (n != 100 || m != 201) {
+			return fmt.Errorf("%v loads of %v misses; expected that everybody waits", n, m)
+		}
+		return nil
+	})
 	hangUp()
 	clients.Wait()
+	if early.Load() > 0 {
+		release()
+		return false
+	}
 	// They are gone before their loads end.
 	s.awaitMetric("slipstream_http_connections", 0)
 	release()
@@ -153,6 +175,7 @@ func TestCancelledClients(t *testing.T) {
 			t.Errorf("%s afterwards: %v", p, a)
 		}
 	}
+	return true
 }
 
 // TestSlowReaders: clients that ask for a large document and do not read it hold

@@ -289,7 +289,9 @@ func TestDiskRestartsUnderWrites(t *testing.T) {
 		ratio := float64(hits) / float64(answers)
 		t.Logf("%s, which took %v: of %d answers in %v after it was ready %.1f %% were hits, %d of them from disk",
 			how, down.Round(time.Millisecond), answers, time.Since(ready).Round(time.Millisecond), 100*ratio, disk)
-		if ratio < 0.9 {
+		// The rest was changed, before the restart or since: the slower the machine, the more. Without
+		// the disk tier fewer than half would be hits, because few documents are asked for twice.
+		if ratio < 0.75 {
 			t.Errorf("restart %d by %s: %.1f %% hits of %d, %d from disk", i, how, 100*ratio, answers, disk)
 		}
 	}

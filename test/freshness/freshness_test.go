@@ -82,7 +82,12 @@ func TestFreshnessReloads(t *testing.T) {
 			continue
 		}
 		status, a := blackbox.AskReload(t, "POST", r.admin)
-		if status != 200 || len(a.Warnings) > 0 {
+		for _, warning := range a.Warnings {
+			if !strings.Contains(warning, "the invalidation stream is") { // behind, on a busy machine
+				t.Errorf("reload: %s", warning)
+			}
+		}
+		if status != 200 {
 			t.Fatalf("reload: %d %+v", status, a)
 		}
 		reloads++

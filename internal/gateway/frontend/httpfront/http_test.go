@@ -82,7 +82,7 @@ func newConfigured(t testing.TB, load originFunc, config ServiceConfig, change f
 }
 
 func (f *fixture) handler() http.Handler {
-	h := &handler{timeout: time.Second, bodyTimeout: time.Second, large: loop.NewLargeBudget(64 << 20)}
+	h := &handler{timeout: patience, bodyTimeout: time.Second, large: loop.NewLargeBudget(64 << 20)}
 	h.live.Store(f.service)
 	return h
 }

@@ -134,8 +134,13 @@ func testHostileConnections(t *testing.T, by way) {
 	}
 	t.Logf("%d connections; the heap grew by %d MiB; p99 beside them %v, before %v", all, most>>20, during, before)
 	stats, _ := s.EngineStats()
+	// A client that is slow to begin has sent nothing when its time is up.
+	const partial, silent = 50 + 900 + 100, 100
+	if n := stats.Closes[loop.ReasonPartial.String()] + stats.Closes[loop.ReasonUnproven.String()]; n < partial+silent {
+		t.Errorf("%d connections were closed because they did not complete a request, want at least %d", n, partial+silent)
+	}
 	for reason, least := range map[loop.CloseReason]uint64{
-		loop.ReasonPartial: 50 + 900 + 100, loop.ReasonStalled: 20, loop.ReasonUnproven: 100, loop.ReasonDetached: 150,
+		loop.ReasonPartial: 100, loop.ReasonStalled: 20, loop.ReasonUnproven: silent, loop.ReasonDetached: 150,
 	} {
 		if n := stats.Closes[reason.String()]; n < least {
 			t.Errorf("%d connections were closed for %v, want at least %d", n, reason, least)

@@ -57,7 +57,7 @@ func (by way) config(config Config) Config {
 func (f *fixture) over(t testing.TB, by way) *fixture {
 	t.Helper()
 	if !by.handler {
-		s := listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{RequestTimeout: 5 * time.Second}}))
+		s := listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{RequestTimeout: patience}}))
 		f.ask = func(method, target string, fields ...string) *http.Response {
 			return askOnce(t, s, method, target, fields...)
 		}
