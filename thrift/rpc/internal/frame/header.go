@@ -1,0 +1,226 @@
+package frame
+
+import (
+	"encoding/binary"
+	"iter"
+)
+
+// Flags of a header.
+const (
+	FlagAnyOrder  = 0x01 // The sender takes answers in any order.
+	FlagStreaming = 0x02 // The message is a frame of a stream.
+)
+
+// Protocol IDs of a header.
+const (
+	idBinary  = 0
+	idCompact = 2
+)
+
+// Keys with numbers.
+const (
+	KeyTransport   = 1  // "framed" or "unframed"
+	KeyLogID       = 2  // of the request that caused this one
+	KeyFromService = 3  // name of the client's service
+	KeyToService   = 6  // name of the service
+	KeyToMethod    = 9  // name of the function
+	KeyTimeout     = 12 // milliseconds that the client waits, in decimal digits
+	KeyFromMethod  = 20 // name of the function that the client is serving
+	KeyMessageType = 22 // type of the message, in decimal digits
+)
+
+// Keys with names.
+const (
+	KeyService       = "isn"         // name of the service in its IDL
+	KeyReset         = "crrst"       // "1": the sender will close the connection
+	KeyStatus        = "biz-status"  // status of the application that is not 0, in decimal digits
+	KeyStatusMessage = "biz-message" // its text
+	KeyStatusExtra   = "biz-extra"   // its details, a map as JSON
+	keyToken         = "RPC_TRANSIT_gdpr-token"
+)
+
+// Sizes of a header: LENGTH, magic number, flags, sequence ID and size, and the fixed part after
+// them, which is the first that the size counts.
+const (
+	headSize   = 14
+	leastInfo  = 2 // the protocol ID and the number of transforms
+	infoUnit   = 4
+	mostInfo   = infoUnit * 0xFFFF
+	leastPlain = headSize + infoUnit
+)
+
+// Kinds of blocks.
+const (
+	blockPadding = 0x00
+	blockStrings = 0x01
+	blockInts    = 0x10
+	blockToken   = 0x11
+)
+
+// Info is what a header says besides the message. It refers to the bytes of the header.
+type Info struct {
+	Flags uint16
+	Seq   int32
+	// blocks holds the keys and values, which are valid.
+	blocks []byte
+}
+
+// readInfo reads the header of a message, whose first headSize bytes are there. It returns the
+// offset of the payload.
+func readInfo(b []byte) (h Info, compact bool, payload int, err error) {
+	size := infoUnit * int(binary.BigEndian.Uint16(b[12:]))
+	payload = headSize + size
+	switch {
+	case size < leastInfo:
+		return h, false, 0, fail(Malformed, "the header has no protocol")
+	case payload > len(b):
+		return h, false, 0, fail(Malformed, "the header has %d bytes, and the message only %d", payload, len(b))
+	}
+	h.Flags = binary.BigEndian.Uint16(b[6:])
+	h.Seq = int32(binary.BigEndian.Uint32(b[8:]))
+	switch id := b[headSize]; {
+	case h.Flags&FlagStreaming != 0:
+		return h, false, 0, &Error{Reason: Streaming}
+	case id == idCompact:
+		compact = true
+	case id != idBinary:
+		return h, false, 0, fail(Malformed, "the header has the protocol %d; expected 0 (Binary) or 2 (Compact)", id)
+	}
+	if n := b[headSize+1]; n != 0 {
+		return h, false, 0, fail(Malformed, "the header has %d transforms; expected none", n)
+	}
+	h.blocks = b[headSize+leastInfo : payload : payload]
+	if err := checkBlocks(h.blocks); err != nil {
+		return h, false, 0, err
+	}
+	return h, compact, payload, nil
+}
+
+// checkBlocks checks all lengths in blocks.
+func checkBlocks(b []byte) error {
+	for len(b) > 0 {
+		kind := b[0]
+		b = b[1:]
+		if kind == blockPadding {
+			continue
+		}
+		n := 1
+		if kind != blockToken {
+			if len(b) < 2 {
+				return fail(Malformed, "the header ends inside of a block")
+			}
+			n, b = int(binary.BigEndian.Uint16(b)), b[2:]
+		}
+		if kind != blockStrings && kind != blockInts && kind != blockToken {
+			return fail(Malformed, "the header has a block of the kind %d; expected 1, 16 or 17", kind)
+		}
+		for ; n > 0; n-- {
+			end := 0
+			switch kind {
+			case blockStrings:
+				end = textEnd(b, textEnd(b, 0))
+			case blockInts:
+				end = textEnd(b, 2)
+			case blockToken:
+				end = textEnd(b, 0)
+			}
+			if end < 0 {
+				return fail(Malformed, "the header ends inside of a block")
+			}
+			b = b[end:]
+		}
+	}
+	return nil
+}
+
+// textEnd returns the offset after the text at off, or -1. It returns -1 if off is negative.
+func textEnd(b []byte, off int) int {
+	if off < 0 || len(b)-off < 2 {
+		return -1
+	}
+	if off += 2 + int(binary.BigEndian.Uint16(b[off:])); off > len(b) {
+		return -1
+	}
+	return off
+}
+
+// pair is a key and a value of a header.
+type pair struct {
+	number uint16 // if name is nil
+	name   []byte
+	value  []byte
+}
+
+// pairs iterates over all keys and values.
+func (h *Info) pairs(yield func(pair) bool) {
+	for b := h.blocks; len(b) > 0; {
+		kind := b[0]
+		b = b[1:]
+		n := 1
+		switch kind {
+		case blockPadding:
+			continue
+		case blockStrings, blockInts:
+			n, b = int(binary.BigEndian.Uint16(b)), b[2:]
+		}
+		for ; n > 0; n-- {
+			p := pair{name: tokenName}
+			at := 0
+			switch kind {
+			case blockStrings:
+				at = textEnd(b, 0)
+				p.name = b[2:at]
+			case blockInts:
+				p.number, p.name = binary.BigEndian.Uint16(b), nil
+				at = 2
+			}
+			end := textEnd(b, at)
+			p.value = b[at+2 : end]
+			b = b[end:]
+			if !yield(p) {
+				return
+			}
+		}
+	}
+}
+
+var tokenName = []byte(keyToken)
+
+// Int returns the value of a key with a number, or nil. It refers to the header. If the header has
+// the key several times, it is the last one.
+func (h *Info) Int(key uint16) (value []byte) {
+	for p := range h.pairs {
+		if p.name == nil && p.number == key {
+			value = p.value
+		}
+	}
+	return value
+}
+
+// String returns the value of a key with a name, or nil. It refers to the header. If the header has
+// the key several times, it is the last one.
+func (h *Info) String(name string) (value []byte) {
+	for p := range h.pairs {
+		if string(p.name) == name && p.name != nil {
+			value = p.value
+		}
+	}
+	return value
+}
+
+// Strings iterates over the keys with names, and their values. They refer to the header.
+func (h *Info) Strings() iter.Seq2[[]byte, []byte] {
+	return func(yield func(name, value []byte) bool) {
+		for p := range h.pairs {
+			if p.name != nil && !yield(p.name, p.value) {
+				return
+			}
+		}
+	}
+}
+
+// AllowsAnyOrder reports whether the message whose first bytes are b has a header, by which its sender
+// takes answers in any order.
+func AllowsAnyOrder(b []byte) bool {
+	return len(b) >= headSize && binary.BigEndian.Uint16(b[headerToMagic:]) == magicHeader && b[7]&FlagAnyOrder != 0
+}
