@@ -34,6 +34,7 @@ var public = []string{
 	"thrift/gen",
 	"thrift/generic",
 	"thrift/idl",
+	"thrift/rpc",
 }
 
 // policy says who may import whom. It is a statement of intent, taken from
@@ -75,6 +76,12 @@ thrift/internal/testpkg/... < . thrift thrift/internal/testpkg/...
 thrift/internal/bulk <                                             | golang.org/x/sys
 # The runtime of generated Thrift code: it needs the standard library and the body of a request.
 thrift < . thrift/internal/bulk thrift/internal/jsontext
+# Where messages of Thrift RPC begin and end: bytes only.
+thrift/rpc/internal/frame < thrift
+# The server on its event loops.
+thrift/rpc < internal/buf internal/loop thrift thrift/rpc/internal/frame
+# What the generator writes for the tests of package rpc.
+thrift/internal/calc < thrift thrift/rpc
 # Scalars of JSON, for generated code and for values without it.
 thrift/internal/jsontext <
 # Values without generated code: what the IDL says, with the functions of the runtime.
@@ -162,6 +169,7 @@ thrift/idl      : net net/... os/exec ./internal/pipe ./internal/loop
 thrift/gen      : net net/... os/exec go/format ./thrift
 thrift/internal/bulk : net net/... os/exec ./internal/pipe ./internal/loop
 thrift          : net net/... os/exec ./internal/pipe ./internal/loop
+thrift/rpc/internal/frame : net net/... os/exec ./internal/pipe ./internal/loop
 thrift/generic  : net net/... os/exec ./internal/pipe ./internal/loop
 cache           : net net/... database/sql os/exec
 `

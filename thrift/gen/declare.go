@@ -21,6 +21,7 @@ func (f *GoFile) declarations() {
 			f.enum(d)
 		case *idl.Service:
 			f.kitexService(d)
+			f.rpcService(d)
 		case *idl.Const:
 			f.constant(d)
 		case *idl.Struct:

@@ -52,6 +52,9 @@ type Config struct {
 	// services at run time: see idl.Embedded. Generated packages then import idl, and those of all
 	// included files.
 	Descriptors bool
+	// RPC adds an interface for the handlers of each service, and a function that makes a service of
+	// a handler, for a server of package thrift/rpc.
+	RPC bool
 	// Plugins are called for each file, in this order.
 	Plugins []Plugin
 }
@@ -99,12 +102,15 @@ func Generate(c Config, p *idl.Program) ([]File, error) {
 		return nil, err
 	}
 	g := &generator{config: c, packages: make(map[string]*goPackage), structs: make(map[*idl.Struct]*structure),
-		names: make(map[any]string), functions: make(map[*idl.Function]*functionNames), methods: make(map[*idl.Service]names), keys: make(map[*idl.Type]string), files: make(map[*idl.File]*GoFile)}
+		names: make(map[any]string), functions: make(map[*idl.Function]*functionNames), stubs: make(map[*idl.Service]*stubs), methods: make(map[*idl.Service]names), keys: make(map[*idl.Type]string), files: make(map[*idl.File]*GoFile)}
 	g.sort(p)
 	if c.Kitex {
 		g.assignKitexNames()
 	} else {
 		g.assignNames()
+	}
+	if c.RPC {
+		g.assignStubNames()
 	}
 	g.checkTypes()
 	if len(g.errs) > 0 {
@@ -136,15 +142,15 @@ func Generate(c Config, p *idl.Program) ([]File, error) {
 
 // generator is one call of Generate.
 type generator struct {
-	config   Config
-	packages map[string]*goPackage // by directory
-	files    map[*idl.File]*GoFile
-	order    []*GoFile // each after those that it includes
-	structs  map[*idl.Struct]*structure
-	names    map[any]string // Go names of declarations, and of values of enums
-	// functions are the names of functions of services, if interfaces are generated.
+	config    Config
+	packages  map[string]*goPackage // by directory
+	files     map[*idl.File]*GoFile
+	order     []*GoFile // each after those that it includes
+	structs   map[*idl.Struct]*structure
+	names     map[any]string // Go names of declarations, and of values of enums
 	functions map[*idl.Function]*functionNames
-	methods   map[*idl.Service]names // of interfaces, without those of services that they extend
+	stubs     map[*idl.Service]*stubs // if they are generated
+	methods   map[*idl.Service]names  // of interfaces, without those of services that they extend
 	keys      map[*idl.Type]string
 	expanded  int // bytes of strings that were written where another constant stands
 	viewText  int // bytes of long types of views

@@ -20,10 +20,10 @@ const module = "github.com/slipstream-go/slipstream/thrift/internal"
 
 // variants are sets of options.
 var variants = map[string]Config{
-	"kitex":    {Kitex: true, JSON: true, Body: true, KeepUnknown: true, SortedKeys: true},
-	"plain":    {},
+	"kitex":    {RPC: true, Kitex: true, JSON: true, Body: true, KeepUnknown: true, SortedKeys: true},
+	"plain":    {RPC: true},
 	"table":    {Equal: true, JSON: true, Body: true, KeepUnknown: true, SortedKeys: true, Views: true, Setters: true},
-	"pointers": {Pointers: true, Equal: true, JSON: true, Body: true, KeepUnknown: true, Views: true, Setters: true},
+	"pointers": {RPC: true, Pointers: true, Equal: true, JSON: true, Body: true, KeepUnknown: true, Views: true, Setters: true},
 	"order":    {JSON: true, Body: true, SortedKeys: true, FixedFirst: true, Views: true, Descriptors: true},
 }
 

@@ -2,7 +2,6 @@ package gen
 
 import (
 	"fmt"
-	"go/token"
 	"reflect"
 	"strconv"
 	"strings"
@@ -276,50 +275,9 @@ func (f *GoFile) nameCases(of string, d *idl.Enum, entry func(v *idl.EnumValue) 
 
 // kitexService writes the interface of the handlers of a service.
 func (f *GoFile) kitexService(d *idl.Service) {
-	if !f.gen.config.Kitex {
-		return
+	if f.gen.config.Kitex {
+		f.handlerInterface(d, f.gen.names[d])
 	}
-	name := f.gen.names[d]
-	f.p("")
-	f.doc(d.Info(), name+" is what handlers of the service "+d.Name+" implement.")
-	if d.Base == nil && len(d.Functions) == 0 {
-		f.p("type %s interface{}", name)
-		return
-	}
-	f.p("type %s interface {", name)
-	if d.Base != nil {
-		f.p("%s", f.qualified(d.Base.File, f.gen.names[d.Base]))
-	}
-	for _, fn := range d.Functions {
-		f.comment(docLines(fn.Doc + "\n\n" + fn.Comment)...)
-		f.p("%s", f.signature(fn))
-	}
-	f.p("}")
-}
-
-// signature returns the signature of a function of a service.
-func (f *GoFile) signature(fn *idl.Function) string {
-	picked := f.gen.functions[fn]
-	used := namesOf("p", "err", "ctx", "r", "_result")
-	var b strings.Builder
-	b.WriteString(picked.method + "(ctx " + f.Import("context") + ".Context")
-	for _, one := range picked.arguments.fields {
-		name := kitexName(one.Field.Name)
-		name = strings.ToLower(name[:1]) + name[1:]
-		if token.IsKeyword(name) {
-			name = "_" + name
-		}
-		for used.has(name) {
-			name += "_"
-		}
-		used[name] = 0
-		b.WriteString(", " + name + " " + f.fieldType(one))
-	}
-	b.WriteString(") (")
-	if fn.Result.Kind != idl.Void {
-		b.WriteString("r " + f.elemType(fn.Result) + ", ")
-	}
-	return b.String() + "err error)"
 }
 
 // kitexConstant writes a constant: as one of Go if Go has constants of its type, otherwise as a

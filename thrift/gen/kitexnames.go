@@ -10,7 +10,8 @@ import (
 // functionNames are the names of a function of a service, and of its structs.
 type functionNames struct {
 	method, args, result string
-	arguments            *structure
+	arguments, results   *structure
+	exchange             string // the type of a call, if stubs are generated
 }
 
 // accessors are the names of what belongs to a field.
@@ -92,7 +93,7 @@ func (f *GoFile) pickService(d *idl.Service) {
 		if mode, _ := fn.Annotations.Get("streaming.mode"); mode != "" && mode != "unary" {
 			f.gen.errorf(f.IDL, fn.Pos, "the function %s has the streaming mode %s; only functions without one can be generated for Kitex", fn.Name, strconv.Quote(mode))
 		}
-		picked := &functionNames{method: f.gen.pickMethod(d, kitexName(fn.Name))}
+		picked := &functionNames{method: f.gen.pickMethod(d, kitexName(fn.Name), names.pickAsKitex)}
 		picked.args = f.pickStruct(kitexWords(d.Name + kitexWords(fn.Name+"_args")))
 		if !fn.Oneway {
 			picked.result = f.pickStruct(kitexWords(d.Name + kitexWords(fn.Name+"_result")))
@@ -104,9 +105,9 @@ func (f *GoFile) pickService(d *idl.Service) {
 }
 
 // pickMethod picks a name that neither the service has nor one that it extends.
-func (g *generator) pickMethod(d *idl.Service, name string) string {
+func (g *generator) pickMethod(d *idl.Service, name string, pick func(names, string) string) string {
 	for {
-		picked, taken := g.methods[d].pickAsKitex(name), false
+		picked, taken := pick(g.methods[d], name), false
 		for base := d.Base; base != nil && !taken; base = base.Base {
 			taken = g.methods[base].has(picked)
 		}

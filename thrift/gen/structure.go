@@ -158,22 +158,19 @@ func (f *GoFile) addStruct(d *idl.Struct, name string, role role) *structure {
 func (f *GoFile) addService(d *idl.Service) {
 	service := exported(d.Name, false)
 	for _, fn := range d.Functions {
-		function := service + exported(fn.Name, false)
-		argsName, resultName := function+"Args", function+"Result"
-		if picked, ok := f.gen.functions[fn]; ok {
-			argsName, resultName = picked.args, picked.result
-		} else {
-			argsName = f.pkg.names.pick(argsName)
+		picked := f.gen.functions[fn]
+		if picked == nil {
+			function := service + exported(fn.Name, false)
+			picked = &functionNames{args: f.pkg.names.pick(function + "Args")}
 			if !fn.Oneway {
-				resultName = f.pkg.names.pick(resultName)
+				picked.result = f.pkg.names.pick(function + "Result")
 			}
+			f.gen.functions[fn] = picked
 		}
 		args := &idl.Struct{File: f.IDL, Fields: fn.Args}
 		args.Name = fn.Name + "_args"
-		s := f.addStruct(args, argsName, isArgs)
-		if picked := f.gen.functions[fn]; picked != nil {
-			picked.arguments = s
-		}
+		s := f.addStruct(args, picked.args, isArgs)
+		picked.arguments = s
 		s.helpers = []string{s.name + " has the arguments of the function " + fn.Name + " of the service " + d.Name + "."}
 		if fn.Oneway {
 			continue
@@ -190,7 +187,8 @@ func (f *GoFile) addService(d *idl.Service) {
 			one.Requirement, one.Default = idl.Optional, nil
 			result.Fields = append(result.Fields, &one)
 		}
-		s = f.addStruct(result, resultName, isResult)
+		s = f.addStruct(result, picked.result, isResult)
+		picked.results = s
 		s.returns = fn.Result.Kind != idl.Void
 		s.helpers = []string{s.name + " has the result of the function " + fn.Name + " of the service " + d.Name + ", or an exception."}
 	}

@@ -1,0 +1,475 @@
+package rpc
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net/netip"
+	"runtime/debug"
+	"strconv"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+)
+
+// largeAnswer is the size from which an answer counts in the budget of large ones.
+const largeAnswer = 64 << 10
+
+// call is one call that a server answers. It is the context of the handler, so it is not used again.
+type call struct {
+	limit loop.Deadline
+
+	// Immutable after open and session.later.
+	server   *Server
+	session  *session
+	function *function // nil if it is unknown
+	name     string    // of the function
+	format   frame.Format
+	seq      int32
+	oneway   bool
+	serial   bool // the connection is paused until it is answered
+	anyOrder bool // its answer may overtake others
+	start    time.Time
+	received int // bytes
+	peer     netip.AddrPort
+	tls      *tls.ConnectionState
+	meta     []Meta
+
+	// Owned by the turn until the call is passed to a worker, then by the worker until it completes
+	// the ticket, then by the turn.
+	payload  *loop.Payload // a large message; nil after it was read
+	whole    []byte        // the same, where its length was not known
+	exchange Exchange
+	result   thrift.Struct
+	status   *StatusError
+	failure  *thrift.ApplicationException
+	refused  string // why it is not executed
+	broken   error  // the message was none
+	counted  bool   // it is one of Server.calls
+	out      []byte // the answer; nil for none
+	large    int64  // bytes that it has in session.complete
+
+	deferred loop.Deferred // owned by the connection
+	ticket   loop.Ticket   // immutable after session.later
+}
+
+type callKey struct{}
+
+// Deadline implements [context.Context].
+func (k *call) Deadline() (time.Time, bool) { return k.limit.Deadline() }
+
+// Done implements [context.Context].
+func (k *call) Done() <-chan struct{} { return k.limit.Done() }
+
+// Err implements [context.Context].
+func (k *call) Err() error { return k.limit.Err() }
+
+// Value implements [context.Context].
+func (k *call) Value(key any) any {
+	if key == (callKey{}) {
+		return k
+	}
+	return k.limit.Value(key)
+}
+
+// open reads what a message says before its arguments, which are at m.Payload[body:].
+func (k *call) open(b []byte) (m frame.Message, body int, err error) {
+	if m, err = frame.Open(b); err != nil {
+		return m, 0, err
+	}
+	var head thrift.Message
+	if body = readMessage(m.Payload, m.Compact, &head); body < 0 {
+		return m, 0, thrift.Err(body, 0)
+	}
+	if head.Type != thrift.Call && head.Type != thrift.Oneway {
+		return m, 0, unexpected(head.Type)
+	}
+	k.format, k.seq, k.anyOrder = m.Format, head.Seq, m.Info.Flags&frame.FlagAnyOrder != 0
+	k.limit.At = k.start.Add(k.server.timeout(&m.Info))
+	service, name := split(head.Name)
+	if service == nil {
+		service = m.Info.String(frame.KeyService)
+	}
+	if k.function, k.failure = k.server.registry.find(service, name); k.failure != nil {
+		k.server.figures.unknown.Add(1)
+		k.name, k.oneway = string(name), head.Type == thrift.Oneway
+		return m, body, nil
+	}
+	k.name, k.oneway, k.meta = k.function.Name, k.function.Oneway, readMeta(&m.Info)
+	return m, body, nil
+}
+
+// timeout returns how long a call may take.
+func (s *Server) timeout(info *frame.Info) time.Duration {
+	limit := s.config.Timeout
+	if text := info.Int(frame.KeyTimeout); len(text) > 0 && len(text) < 10 {
+		if ms, err := strconv.Atoi(string(text)); err == nil && ms > 0 {
+			limit = time.Duration(ms) * time.Millisecond
+		}
+	}
+	if limit < 0 {
+		return noDeadline
+	}
+	return limit
+}
+
+// noDeadline is longer than any call.
+const noDeadline = 1 << 60
+
+// admitted counts a call that is to be executed. If there are too many, it is refused.
+func (k *call) admitted() bool {
+	k.counted = k.server.calls.Add(1) <= int64(k.server.config.MaxCalls)
+	if !k.counted {
+		k.server.calls.Add(-1)
+		k.refuse("the server has too many calls in progress")
+	}
+	return k.counted
+}
+
+// leave ends what admitted began.
+func (k *call) leave() {
+	if k.counted {
+		k.counted = false
+		k.server.calls.Add(-1)
+	}
+}
+
+// weight returns how many bytes the message of the call holds while it is in progress.
+func (k *call) weight() int {
+	if k.payload != nil {
+		return 2 * k.payload.Memory() // the message, and its arguments
+	}
+	return k.received + cap(k.whole)
+}
+
+// decode reads a large message.
+func (k *call) decode() {
+	b := k.whole
+	if k.payload != nil {
+		b = k.payload.Bytes()
+		defer k.payload.Release()
+	}
+	m, body, err := k.open(b)
+	if err != nil {
+		k.broken = err
+		return
+	}
+	if k.failure == nil && k.admitted() {
+		k.read(&thrift.Reader{MaxMemory: k.server.config.MaxMemory}, m.Payload, body)
+	}
+	k.whole = nil
+}
+
+// read reads the arguments.
+func (k *call) read(r *thrift.Reader, b []byte, off int) {
+	k.exchange = k.function.New()
+	args := k.exchange.Arguments()
+	var err error
+	if !k.format.Compact {
+		_, err = r.Read(b, off, args)
+	} else if compact, ok := args.(thrift.CompactStruct); ok {
+		_, err = r.ReadCompact(b, off, compact)
+	} else {
+		err = errNoCompact
+	}
+	if err != nil {
+		k.server.figures.malformed.Add(1)
+		k.fail(thrift.ProtocolError, "arguments of %s: %v", k.name, err)
+	}
+}
+
+// fail makes an exception the answer.
+func (k *call) fail(kind int32, format string, args ...any) {
+	k.failure = &thrift.ApplicationException{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// refuse makes the answer say that the call is not executed.
+func (k *call) refuse(why string) {
+	k.server.figures.refused.Add(1)
+	k.refused, k.failure = why, refusal(why)
+}
+
+// Work implements [loop.Job].
+func (k *call) Work() {
+	defer k.server.jobs.Done()
+	if k.exchange == nil {
+		k.decode()
+	}
+	if k.broken == nil {
+		if k.failure == nil {
+			k.handle()
+		}
+		k.answer()
+	}
+	k.leave()
+	k.ticket.Complete()
+}
+
+// handle calls the handler, unless it is too late.
+func (k *call) handle() {
+	if !time.Now().Before(k.limit.At) {
+		k.refuse("its deadline had passed")
+		return
+	}
+	defer k.limit.End()
+	defer func() {
+		if v := recover(); v != nil {
+			k.server.figures.panics.Add(1)
+			k.server.warn("a handler panicked", "service", k.function.service, "function", k.name, "panic", v, "stack", string(debug.Stack()))
+			k.fail(thrift.InternalError, "the handler of %s panicked", k.name)
+		}
+	}()
+	result, err := k.exchange.Handle(k)
+	k.server.figures.done.Add(1)
+	if err == nil {
+		k.result = result
+		return
+	}
+	if status, ok := errors.AsType[*StatusError](err); ok && status.Code != 0 {
+		if k.status = status; k.format.HasHeader() {
+			return
+		}
+	}
+	if e, ok := errors.AsType[*thrift.ApplicationException](err); ok && e.Kind != KindRefused {
+		k.failure = e
+		return
+	}
+	k.fail(thrift.InternalError, "%s", err.Error())
+}
+
+// answer encodes the answer, and notifies Config.OnCall.
+func (k *call) answer() {
+	if k.failure != nil && k.refused == "" {
+		k.server.figures.failed.Add(1)
+	}
+	if !k.oneway {
+		k.encode()
+	}
+	if n := int64(len(k.out)); n >= largeAnswer {
+		k.hold(n)
+	}
+	if k.server.config.OnCall != nil {
+		k.report()
+	}
+}
+
+// hold counts bytes of a large answer that waits for its turn.
+func (k *call) hold(n int64) {
+	k.large += n
+	k.session.complete.Add(n)
+	k.server.engine.HoldLarge(n)
+}
+
+// encode encodes the answer into k.out.
+func (k *call) encode() {
+	if k.failure == nil && k.result == nil && k.status == nil {
+		k.fail(thrift.MissingResult, "the handler of %s has no result", k.name)
+	}
+	if k.failure == nil && k.result == nil { // a status: the reply has no fields
+		k.result = noFields{}
+	}
+	if k.failure == nil {
+		err := k.encodeAs(thrift.Reply, k.result)
+		if err == nil {
+			err = k.server.admitsAnswer(len(k.out))
+		}
+		if err == nil {
+			return
+		}
+		k.free()
+		k.fail(thrift.InternalError, "the answer of %s cannot be sent: %v", k.name, err)
+	}
+	if err := k.encodeAs(thrift.Exception, k.failure); err != nil {
+		// Only a text that is larger than 2 GiB gets here.
+		k.free()
+		k.fail(thrift.InternalError, "the answer of %s cannot be sent", k.name)
+		_ = k.encodeAs(thrift.Exception, k.failure)
+	}
+}
+
+// encodeAs encodes a message with a struct.
+func (k *call) encodeAs(t thrift.MessageType, v thrift.Struct) error {
+	compact, ok := v.(thrift.CompactStruct)
+	if k.format.Compact && !ok {
+		return errNoCompact
+	}
+	b := buf.Get(headRoom + len(k.name) + v.SizeThrift())
+	b, inner, err := k.beginMessage(b)
+	if err == nil {
+		b = appendMessage(b, k.format.Compact, k.name, t, k.seq)
+		if k.format.Compact {
+			b = compact.AppendCompact(b)
+		} else {
+			b = v.AppendThrift(b)
+		}
+		err = endMessage(b, k.format, 0, inner)
+	}
+	k.out = b
+	return err
+}
+
+// errNoCompact says that generated code has no methods for the Compact protocol.
+var errNoCompact = errors.New("the code of the service was generated without the Compact protocol")
+
+// admitsAnswer returns an error if an answer of n bytes must not be sent.
+func (s *Server) admitsAnswer(n int) error {
+	switch {
+	case n > s.config.MaxMessage:
+		return fmt.Errorf("it has %d bytes; the limit is %d", n, s.config.MaxMessage)
+	case n >= largeAnswer && !s.large.Admits(int64(n)):
+		return errors.New("too many bytes of large answers wait for clients that do not read them")
+	}
+	return nil
+}
+
+// headRoom is how much more than its struct and the name of the function most messages need.
+const headRoom = 64
+
+// beginMessage appends what precedes a message. inner is the offset of the inner frame.
+func (k *call) beginMessage(b []byte) (out []byte, inner int, err error) {
+	if k.format.HasHeader() {
+		w := frame.BeginHeader(b, 0, k.seq, k.format.Compact)
+		if k.status != nil {
+			writeStatus(&w, k.status)
+		}
+		if k.refused != "" {
+			w.String(keyRefused, k.refused)
+		}
+		if k.server.draining.Load() {
+			w.String(frame.KeyReset, "1")
+		}
+		if b, err = w.End(); err != nil {
+			return b, 0, err
+		}
+		inner = len(b)
+	}
+	if k.format.Transport == frame.Framed || k.format.Transport == frame.HeaderFramed {
+		b = append(b, 0, 0, 0, 0)
+	}
+	return b, inner, nil
+}
+
+// Write implements [loop.Reply].
+func (k *call) Write(c *loop.Conn) {
+	if k.serial {
+		c.Pause(false)
+	}
+	if k.broken != nil {
+		k.session.malformed(c, k.broken)
+		return
+	}
+	k.session.last = k.format
+	k.append(c)
+}
+
+// Drop implements [loop.Reply].
+func (k *call) Drop() { k.free() }
+
+// append appends the answer to the output.
+func (k *call) append(c *loop.Conn) {
+	n := len(k.out)
+	if n == 0 {
+		return
+	}
+	o := c.Output()
+	c.Spend(1 + n>>12)
+	if n < linkFrom {
+		o.B = append(o.B, k.out...)
+		k.free()
+		return
+	}
+	o.LinkOwned(k.out, answerMemory(k.out))
+	k.out = nil
+	if k.large > 0 {
+		o.Large(n)
+		k.hold(-k.large)
+	}
+}
+
+// linkFrom is the size from which an answer is sent from where it is.
+const linkFrom = 8 << 10
+
+// answerMemory is the memory of an answer.
+type answerMemory []byte
+
+// Release implements [loop.Owner].
+func (m answerMemory) Release() { buf.Put(m) }
+
+// free releases the memory of an answer.
+func (k *call) free() {
+	if k.out != nil {
+		buf.Put(k.out)
+		k.out = nil
+	}
+	if k.large > 0 {
+		k.hold(-k.large)
+	}
+}
+
+// noFields is a struct without fields.
+type noFields struct{}
+
+func (noFields) SizeThrift() int               { return 1 }
+func (noFields) AppendThrift(b []byte) []byte  { return append(b, thrift.TypeStop) }
+func (noFields) AppendCompact(b []byte) []byte { return append(b, thrift.TypeStop) }
+func (noFields) ReadThrift(_ *thrift.Reader, b []byte, off, depth int) int {
+	return thrift.Skip(b, off, thrift.TypeStruct, depth)
+}
+func (noFields) ReadCompact(_ *thrift.Reader, b []byte, off, depth int) int {
+	return thrift.SkipCompact(b, off, thrift.CompactTypeStruct, depth)
+}
+
+// CallReport describes a call that a server has answered.
+type CallReport struct {
+	// Service and Method are empty if no service has the function; Name is what the client asked for.
+	Service, Method, Name string
+	Peer                  netip.AddrPort // not valid for Unix sockets
+	Format                string         // transport and protocol
+	Start                 time.Time      // when the call was read
+	Took                  time.Duration  // until the answer was ready
+	Received, Sent        int            // bytes
+	// Err is the error of the handler that the function does not declare, or why the call was
+	// not executed; nil otherwise.
+	Err error
+	// Refused reports that the call was not executed.
+	Refused bool
+}
+
+// report notifies Config.OnCall, whose panics are contained.
+func (k *call) report() {
+	defer func() {
+		if v := recover(); v != nil {
+			k.server.warn("OnCall panicked", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	r := CallReport{Name: k.name, Peer: k.peer, Format: k.format.String(), Start: k.start, Took: time.Since(k.start), Received: k.received, Sent: len(k.out), Refused: k.refused != ""}
+	if k.function != nil {
+		r.Service, r.Method = k.function.service, k.function.Name
+	}
+	switch {
+	case k.failure != nil:
+		r.Err = k.failure
+	case k.status != nil:
+		r.Err = k.status
+	}
+	k.server.config.OnCall(r)
+}
+
+// Peer is the client of a call.
+type Peer struct {
+	Addr netip.AddrPort       // not valid for Unix sockets
+	TLS  *tls.ConnectionState // nil without TLS; it must not be changed
+}
+
+// PeerOf returns the client of the call whose handler got ctx. ok is false outside of handlers.
+func PeerOf(ctx context.Context) (p Peer, ok bool) {
+	k, ok := ctx.Value(callKey{}).(*call)
+	if !ok {
+		return p, false
+	}
+	return Peer{k.peer, k.tls}, true
+}

@@ -1,0 +1,32 @@
+package rpc
+
+import (
+	"fmt"
+
+	"github.com/slipstream-go/slipstream/thrift"
+)
+
+// StatusError is an error of the application: a number that is not 0, a text, and details. Kitex
+// calls it a business status. It travels in the header of a reply, so only clients that use
+// TTHeader receive it as such; others receive a [thrift.ApplicationException] with its text.
+type StatusError struct {
+	Code    int32
+	Message string
+	Details map[string]string
+}
+
+// Error implements error.
+func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.Code, e.Message) }
+
+// KindRefused is the kind of the exception with which a [Server] answers a call that it has not
+// executed, and will not: there were too many, or the deadline had passed. A handler cannot
+// return it: the server replaces it with thrift.InternalError.
+const KindRefused = 0x736c7001
+
+// keyRefused is the key in the header of such an answer. Its value is the reason.
+const keyRefused = "slipstream-refused"
+
+// refusal returns the exception of a call that is not executed.
+func refusal(why string) *thrift.ApplicationException {
+	return &thrift.ApplicationException{Kind: KindRefused, Message: "the call was not executed: " + why}
+}

@@ -1,0 +1,204 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/internal/calc"
+	"github.com/slipstream-go/slipstream/thrift/rpc"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+)
+
+// Without a header that allows another order, the calls of a connection run one after the other.
+// With one they run concurrently, and their answers come as they are ready.
+func TestOrder(t *testing.T) {
+	eachFormat(t, func(t *testing.T, f frame.Format) {
+		h := &calculator{gate: make(chan struct{})}
+		s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
+		p := dial(t, s, f)
+		p.anyOrder = true
+		p.send("fail", 1, &calc.CalculatorFailArgs{How: "wait"})
+		p.send("fail", 2, &calc.CalculatorFailArgs{How: "wait"})
+		p.send("add", 3, &calc.CalculatorAddArgs{A: 1})
+		var sum calc.CalculatorAddResult
+		if f.HasHeader() {
+			p.reply(3, &sum) // it overtakes both
+			testkit.Eventually(t, patience, func() error {
+				if n := h.running.Load(); n != 2 {
+					return fmt.Errorf("%d calls run, want 2", n)
+				}
+				return nil
+			})
+			close(h.gate)
+			seen := []int32{}
+			for range 2 {
+				a, err := p.next()
+				if err != nil {
+					t.Fatal(err)
+				}
+				seen = append(seen, a.Seq)
+			}
+			if slices.Sort(seen); !slices.Equal(seen, []int32{1, 2}) {
+				t.Errorf("answers %v, want 1 and 2", seen)
+			}
+			return
+		}
+		testkit.Eventually(t, patience, func() error {
+			if n := h.running.Load(); n != 1 {
+				return fmt.Errorf("%d calls run, want 1", n)
+			}
+			return nil
+		})
+		time.Sleep(50 * time.Millisecond)
+		if n := h.running.Load(); n != 1 {
+			t.Errorf("%d calls run, want 1", n)
+		}
+		close(h.gate)
+		p.reply(1, &calc.CalculatorFailResult{})
+		p.reply(2, &calc.CalculatorFailResult{})
+		p.reply(3, &sum)
+	})
+}
+
+// A service is named by the header, or before the name of the function. Without a name, the function
+// must be that of one service.
+func TestSeveralServices(t *testing.T) {
+	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(new(calculator)), calc.NewClockService(clock{}))
+	p := dial(t, s, frame.Format{Transport: frame.Header})
+	echo := func(name string, keys ...string) {
+		p.Helper()
+		p.keys = keys
+		p.send(name, 1, &calc.ClockEchoArgs{Text: "x"})
+	}
+	var r calc.ClockEchoResult
+	for _, row := range []struct{ name, service, want string }{
+		{"Clock:echo", "", "clock: x"}, {"Calculator:echo", "", "x"}, {"echo", "Clock", "clock: x"}, {"echo", "Calculator", "x"}, {"Clock:echo", "Calculator", "clock: x"},
+	} {
+		if row.service != "" {
+			echo(row.name, "isn", row.service)
+		} else {
+			echo(row.name)
+		}
+		a, err := p.next()
+		if err != nil || string(a.Name) != "echo" {
+			t.Fatalf("%s: %+v, %v; want an answer with the name of the function", row.name, a, err)
+		}
+		if p.decode(a, &r); r.Success.V != row.want {
+			t.Errorf("%s of %q: %q, want %q", row.name, row.service, r.Success.V, row.want)
+		}
+	}
+	echo("echo")
+	if _, e := p.exception(1); e.Kind != thrift.UnknownMethod || !strings.Contains(e.Message, "several services") {
+		t.Errorf("a function of two services: %v", e)
+	}
+	echo("Clock:add")
+	if _, e := p.exception(1); e.Kind != thrift.UnknownMethod {
+		t.Errorf("a function of another service: %v", e)
+	}
+	p.keys = nil
+	p.send("now", 2, &calc.ClockNowArgs{})
+	var now calc.ClockNowResult
+	if p.reply(2, &now); now.Success.V != 17 {
+		t.Errorf("now is %d", now.Success.V)
+	}
+}
+
+// The deadline in the header is that of the handler. A call whose deadline has passed before its turn is
+// not executed, which its answer says.
+func TestDeadlines(t *testing.T) {
+	h := &calculator{gate: make(chan struct{})}
+	var left []time.Duration
+	var mu sync.Mutex
+	h.seen = func(ctx context.Context) {
+		mu.Lock()
+		defer mu.Unlock()
+		at, _ := ctx.Deadline()
+		left = append(left, time.Until(at))
+	}
+	s := serve(t, rpc.ServerConfig{Workers: 1}, calc.NewCalculatorService(h))
+	p := dial(t, s, frame.Format{Transport: frame.Header})
+	p.anyOrder = true
+	for _, timeout := range []string{"", "3600000", "x"} {
+		p.timeout = timeout
+		p.send("ping", 1, &calc.BasePingArgs{})
+		p.reply(1, &calc.BasePingResult{})
+	}
+	mu.Lock()
+	if len(left) != 3 || left[0] > 10*time.Second || left[1] > time.Hour || left[1] < 50*time.Minute || left[2] > 10*time.Second {
+		t.Errorf("left to handlers: %v; want at most 10 s, an hour, and 10 s", left)
+	}
+	mu.Unlock()
+	p.timeout = "20"
+	p.send("fail", 2, &calc.CalculatorFailArgs{How: "wait"})
+	if _, e := p.exception(2); !strings.Contains(e.Message, context.DeadlineExceeded.Error()) {
+		t.Errorf("a handler whose time has passed: %v", e)
+	}
+	p.timeout = "60000"
+	p.send("fail", 3, &calc.CalculatorFailArgs{How: "wait"})
+	testkit.Eventually(t, patience, func() error {
+		if h.running.Load() != 1 {
+			return errors.New("the handler does not run")
+		}
+		return nil
+	})
+	p.timeout = "1"
+	p.send("add", 4, &calc.CalculatorAddArgs{})
+	testkit.Eventually(t, patience, func() error {
+		if s.Stats().Calls != 2 {
+			return errors.New("the call has not arrived")
+		}
+		return nil
+	})
+	time.Sleep(5 * time.Millisecond)
+	close(h.gate)
+	p.reply(3, &calc.CalculatorFailResult{})
+	a, e := p.exception(4)
+	if e.Kind != rpc.KindRefused || !strings.Contains(e.Message, "deadline") || len(a.info.String("slipstream-refused")) == 0 {
+		t.Errorf("a call that came too late: %v, header %+v", e, a.info)
+	}
+	if st := s.Stats(); st.Refused != 1 {
+		t.Errorf("%d calls were refused, want 1", st.Refused)
+	}
+}
+
+// More calls than the server may have are refused; more than a connection may have wait.
+func TestBoundsOfCalls(t *testing.T) {
+	h := &calculator{gate: make(chan struct{})}
+	s := serve(t, rpc.ServerConfig{MaxCalls: 6, MaxConnCalls: 4, Workers: 100}, calc.NewCalculatorService(h))
+	p, q := dial(t, s, frame.Format{Transport: frame.Header}), dial(t, s, frame.Format{Transport: frame.Header, Compact: true})
+	p.anyOrder, q.anyOrder = true, true
+	for seq := range int32(20) {
+		p.send("fail", seq, &calc.CalculatorFailArgs{How: "wait"})
+	}
+	running := func(n int64) {
+		t.Helper()
+		testkit.Eventually(t, patience, func() error {
+			if got := h.running.Load(); got != n {
+				return fmt.Errorf("%d calls run, want %d", got, n)
+			}
+			return nil
+		})
+	}
+	running(4)
+	for seq := range int32(3) {
+		q.send("fail", seq, &calc.CalculatorFailArgs{How: "wait"})
+	}
+	running(6)
+	if _, e := q.exception(2); e.Kind != rpc.KindRefused || !strings.Contains(e.Message, "too many calls") {
+		t.Errorf("one call too many: %v", e)
+	}
+	close(h.gate)
+	for range 20 {
+		if _, err := p.next(); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,51 @@
+package rpc
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+)
+
+func readMessage(b []byte, compact bool, m *thrift.Message) (next int) {
+	if compact {
+		return thrift.ReadCompactMessage(b, 0, m)
+	}
+	return thrift.ReadMessage(b, 0, m)
+}
+
+func appendMessage(b []byte, compact bool, name string, t thrift.MessageType, seq int32) []byte {
+	if compact {
+		return thrift.AppendCompactMessage(b, name, t, seq)
+	}
+	return thrift.AppendMessage(b, name, t, seq)
+}
+
+// endMessage sets the lengths of a message that begins at start and has its inner frame at inner.
+func endMessage(b []byte, f frame.Format, start, inner int) error {
+	if f.Transport == frame.HeaderFramed {
+		if err := frame.EndMessage(b, inner, 0); err != nil {
+			return err
+		}
+	}
+	if f.Transport == frame.Buffered {
+		return nil
+	}
+	return frame.EndMessage(b, start, 0)
+}
+
+func unexpected(t thrift.MessageType) error {
+	return fmt.Errorf("a message of the type %v; expected a call", t)
+}
+
+// writeStatus writes a status into a header.
+func writeStatus(w *frame.Writer, s *StatusError) {
+	w.String(frame.KeyStatus, strconv.Itoa(int(s.Code)))
+	w.String(frame.KeyStatusMessage, s.Message)
+	if len(s.Details) > 0 {
+		text, _ := json.Marshal(s.Details) // strings always have JSON
+		w.String(frame.KeyStatusExtra, string(text))
+	}
+}

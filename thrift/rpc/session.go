@@ -1,0 +1,186 @@
+package rpc
+
+import (
+	"crypto/tls"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+)
+
+// mostWhole is the size up to which messages are read by the event loop where they have arrived.
+// Larger ones are read into memory of their own, and decoded by the goroutine of the handler.
+const mostWhole = 64 << 10
+
+// session is the server's side of a connection.
+type session struct {
+	server *Server // immutable
+
+	// Owned by the connection's turn.
+	scanner  frame.Scanner
+	reader   thrift.Reader
+	last     frame.Format // of the last call
+	anyOrder bool         // the last call allowed answers in any order
+	grown    bool         // the limit of messages without a length was raised
+	tls      *tls.ConnectionState
+
+	// Atomic: bytes of large answers that wait for their turn. Written by workers and by the
+	// connection's turn, read by surveys.
+	complete atomic.Int64
+}
+
+func (s *Server) newSession(c *loop.Conn) loop.Session {
+	return &session{server: s, scanner: frame.Scanner{Max: s.config.MaxMessage}, reader: thrift.Reader{MaxMemory: s.config.MaxMemory}}
+}
+
+// HoldsLarge implements [loop.LargeHolder].
+func (x *session) HoldsLarge() int64 { return x.complete.Load() }
+
+// Secured implements [loop.SecureSession].
+func (x *session) Secured(_ *loop.Conn, state tls.ConnectionState) { x.tls = &state }
+
+// Closed implements [loop.Session].
+func (x *session) Closed(*loop.Conn, error) {}
+
+// Drain implements [loop.Drainer]. A client whose calls are answered in any order is told that the
+// connection will be closed; others are told with their next answer, if it has a header.
+func (x *session) Drain(c *loop.Conn) {
+	if !x.anyOrder || !x.last.HasHeader() {
+		return
+	}
+	o := c.Output()
+	start := len(o.B)
+	w := frame.BeginHeader(o.B, 0, 0, x.last.Compact)
+	w.String(frame.KeyReset, "1")
+	b, err := w.End()
+	if err != nil {
+		return
+	}
+	inner := len(b)
+	if x.last.Transport == frame.HeaderFramed {
+		b = append(b, 0, 0, 0, 0)
+	}
+	b = append(appendMessage(b, x.last.Compact, "none", thrift.Reply, 0), thrift.TypeStop)
+	if o.B = b; endMessage(b, x.last, start, inner) != nil {
+		o.B = b[:start]
+	}
+}
+
+// Data implements [loop.Session].
+func (x *session) Data(c *loop.Conn, in []byte) (consumed int) {
+	now := time.Now()
+	for consumed < len(in) && !c.Full() {
+		rest := in[consumed:]
+		n, whole, err := x.scanner.Size(rest)
+		switch {
+		case err != nil:
+			x.malformed(c, err)
+			return len(in)
+		case whole && n <= mostWhole:
+			x.message(c, rest[:n], now)
+			consumed += n
+		case n <= mostWhole:
+			return consumed
+		case x.scanner.HasLength():
+			if err := c.Expect(n); err != nil {
+				x.malformed(c, err)
+				return len(in)
+			}
+			return consumed
+		case whole:
+			k := x.newCall(c, n, now)
+			k.whole = append([]byte(nil), rest[:n]...)
+			x.large(c, k, k.whole)
+			consumed += n
+		default: // Its length is not known, so it is collected where it is.
+			x.grow(c)
+			return consumed
+		}
+	}
+	return consumed
+}
+
+// grow allows large messages whose length is not known before their end.
+func (x *session) grow(c *loop.Conn) {
+	if !x.grown {
+		x.grown = true
+		c.SetLimits(loop.Limits{MaxInput: x.server.config.MaxMessage, PartialTimeout: largePartial})
+	}
+}
+
+// largePartial is the time within which a large message without a length must arrive. It is longer than
+// that of small ones, and not as good as a rate, which is what messages with a length must keep.
+const largePartial = time.Minute
+
+// malformed ends the connection after the answers that it is owed: what follows cannot be read.
+func (x *session) malformed(c *loop.Conn, err error) {
+	x.server.figures.malformed.Add(1)
+	x.server.warn("a client sent what is no call; the connection is closed", "client", c.RemoteAddr(), "error", err)
+	c.End()
+}
+
+// message answers a call that has arrived as a whole. b is valid only during the turn.
+func (x *session) message(c *loop.Conn, b []byte, now time.Time) {
+	c.Spend(1 + len(b)>>9)
+	k := x.newCall(c, len(b), now)
+	m, body, err := k.open(b)
+	if err != nil {
+		x.malformed(c, err)
+		return
+	}
+	c.Prove()
+	x.last, x.anyOrder = k.format, k.anyOrder
+	if k.failure == nil && k.admitted() {
+		k.read(&x.reader, m.Payload, body)
+	}
+	if k.failure == nil && !k.function.inline {
+		x.later(c, k)
+		return
+	}
+	if k.failure == nil {
+		k.handle()
+	}
+	k.leave()
+	k.answer()
+	k.append(c)
+}
+
+// newCall returns the record of a call of n bytes.
+func (x *session) newCall(c *loop.Conn, n int, now time.Time) *call {
+	k := &call{server: x.server, session: x, start: now, received: n, peer: c.RemoteAddr(), tls: x.tls}
+	k.limit.Context = c.Context()
+	return k
+}
+
+// Received implements [loop.Receiver].
+func (x *session) Received(c *loop.Conn, p *loop.Payload) {
+	k := x.newCall(c, p.Len(), time.Now())
+	k.payload = p
+	x.large(c, k, p.Parts()[0])
+}
+
+// large lets a worker read and run a large call. front is the start of its message.
+func (x *session) large(c *loop.Conn, k *call, front []byte) {
+	c.Prove()
+	x.anyOrder = frame.AllowsAnyOrder(front)
+	x.later(c, k)
+}
+
+// later lets a worker run a call.
+func (x *session) later(c *loop.Conn, k *call) {
+	if x.anyOrder {
+		k.ticket = c.DeferAnyOrderInto(&k.deferred, k)
+	} else {
+		// Without a header that says otherwise, calls run one after the other.
+		k.ticket, k.serial = c.DeferInto(&k.deferred, k), true
+		c.Pause(true)
+	}
+	k.deferred.Weigh(weightOfCall + k.weight())
+	x.server.jobs.Add(1)
+	x.server.workers.Start(k) // ends when the handler returns
+}
+
+// weightOfCall is what a call holds besides its message: its record, and the stack of its goroutine.
+const weightOfCall = 9 << 10
