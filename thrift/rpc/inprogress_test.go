@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -136,10 +137,19 @@ func TestDeadlines(t *testing.T) {
 		t.Errorf("left to handlers: %v; want at most 10 s, an hour, and 10 s", left)
 	}
 	mu.Unlock()
-	p.timeout = "20"
-	p.send("fail", 2, &calc.CalculatorFailArgs{How: "wait"})
-	if _, e := p.exception(2); !strings.Contains(e.Message, context.DeadlineExceeded.Error()) {
-		t.Errorf("a handler whose time has passed: %v", e)
+	refused := uint64(1)
+	for ms := 20; ; ms *= 2 {
+		p.timeout = strconv.Itoa(ms)
+		p.send("fail", 2, &calc.CalculatorFailArgs{How: "wait"})
+		_, e := p.exception(2)
+		if e.Kind == rpc.KindRefused && ms < 10_000 {
+			refused++ // the machine is too busy to begin within this time
+			continue
+		}
+		if !strings.Contains(e.Message, context.DeadlineExceeded.Error()) {
+			t.Errorf("a handler whose time has passed: %v", e)
+		}
+		break
 	}
 	p.timeout = "60000"
 	p.send("fail", 3, &calc.CalculatorFailArgs{How: "wait"})
@@ -164,8 +174,8 @@ func TestDeadlines(t *testing.T) {
 	if e.Kind != rpc.KindRefused || !strings.Contains(e.Message, "deadline") || len(a.info.String("slipstream-refused")) == 0 {
 		t.Errorf("a call that came too late: %v, header %+v", e, a.info)
 	}
-	if st := s.Stats(); st.Refused != 1 {
-		t.Errorf("%d calls were refused, want 1", st.Refused)
+	if st := s.Stats(); st.Refused != refused {
+		t.Errorf("%d calls were refused, want %d", st.Refused, refused)
 	}
 }
 
