@@ -17,7 +17,7 @@ const Longest = 2 * time.Millisecond
 // A test passes once enough of its attempts are clean: to the clock of a thread what a
 // hypervisor gives to others belongs to the turn, and a turn that may be long is not always.
 const (
-	attempts = 6
+	attempts = 10
 	enough   = 2
 )
 
