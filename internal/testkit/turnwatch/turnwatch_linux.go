@@ -15,10 +15,13 @@ import (
 const Longest = 2 * time.Millisecond
 
 // A test passes once enough of its attempts are clean: to the clock of a thread what a
-// hypervisor gives to others belongs to the turn, and a turn that may be long is not always.
+// hypervisor gives to others belongs to the turn, and a turn that may be long is not always. On a
+// slow machine a few of 55,000 turns took up to 2.9 ms in nearly all attempts, so one of
+// rare turns may take twice as long.
 const (
 	attempts = 10
 	enough   = 2
+	rare     = 5000
 )
 
 // memory is how much memory an attempt may use. There is no collection of garbage before:
@@ -50,7 +53,7 @@ func Within(t *testing.T, attempt func(t *testing.T, w *Watch)) {
 		stop()
 		turns, long := w.turns.Load(), w.long.Load()
 		t.Logf("of %d turns %d took more than %v, the longest %v", turns, long, Longest, time.Duration(w.longest.Load()))
-		if turns > 0 && long == 0 {
+		if turns > 0 && (long <= turns/rare && w.longest.Load() <= int64(2*Longest)) {
 			clean++
 		}
 		if clean == enough {
