@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,15 +83,16 @@ func TestFreshnessReloads(t *testing.T) {
 			continue
 		}
 		status, a := blackbox.AskReload(t, "POST", r.admin)
-		for _, warning := range a.Warnings {
-			if !strings.Contains(warning, "the invalidation stream is") { // behind, on a busy machine
-				t.Errorf("reload: %s", warning)
-			}
-		}
-		if status != 200 {
+		// On a busy machine the stream may be behind for a moment. Such a reload does not count.
+		behind := len(a.Warnings) > 0 && !slices.ContainsFunc(a.Warnings, func(warning string) bool {
+			return !strings.Contains(warning, "the invalidation stream is")
+		})
+		if status != 200 || len(a.Warnings) > 0 && !behind {
 			t.Fatalf("reload: %d %+v", status, a)
 		}
-		reloads++
+		if !behind {
+			reloads++
+		}
 		if i%10 == 9 {
 			r.killWriter()
 		}
