@@ -14,14 +14,13 @@ import (
 // Longest is how much CPU time one turn of a loop may take.
 const Longest = 2 * time.Millisecond
 
-// A test passes once enough of its attempts are clean: to the clock of a thread what a
-// hypervisor gives to others belongs to the turn, and a turn that may be long is not always. On a
-// slow machine a few of 55,000 turns took up to 2.9 ms in nearly all attempts, so one of
-// rare turns may take twice as long.
+// A test passes once enough of its attempts are clean. The clock of a thread also counts what is
+// not the turn's: what a hypervisor gives to others, and packets of other sockets that the
+// kernel handles at the end of a system call. On a busy machine a write that wrote nothing took
+// 2.2 ms, and one of five attempts was clean.
 const (
-	attempts = 10
+	attempts = 20
 	enough   = 2
-	rare     = 5000
 )
 
 // memory is how much memory an attempt may use. There is no collection of garbage before:
@@ -53,7 +52,7 @@ func Within(t *testing.T, attempt func(t *testing.T, w *Watch)) {
 		stop()
 		turns, long := w.turns.Load(), w.long.Load()
 		t.Logf("of %d turns %d took more than %v, the longest %v", turns, long, Longest, time.Duration(w.longest.Load()))
-		if turns > 0 && (long <= turns/rare && w.longest.Load() <= int64(2*Longest)) {
+		if turns > 0 && long == 0 {
 			clean++
 		}
 		if clean == enough {
