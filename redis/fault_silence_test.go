@@ -174,7 +174,9 @@ func stoppedServer(t *testing.T, o redis.Options) {
 		must(t, c.DoFunc(t.Context(), large, done))
 	}
 	testkit.Eventually(t, 10*time.Second, func() error {
-		if s := c.Stats(); s.ShortWrites == 0 && (o.Dialer == nil || s.Queued == 0) {
+		s := c.Stats()
+		// One write may have taken all calls: it cannot end.
+		if s.ShortWrites == 0 && (o.Dialer == nil || s.Queued == 0 && s.Outstanding < 80) {
 			return fmt.Errorf("the send buffer is not full: %d bytes sent", s.BytesOut)
 		}
 		return nil
