@@ -78,8 +78,8 @@ thrift/internal/bulk <                                             | golang.org/
 thrift < . thrift/internal/bulk thrift/internal/jsontext
 # Where messages of Thrift RPC begin and end: bytes only.
 thrift/rpc/internal/frame < thrift
-# The server on its event loops.
-thrift/rpc < internal/buf internal/loop thrift thrift/rpc/internal/frame
+# The server on its event loops, and the client on the engine of the other clients.
+thrift/rpc < . internal/attempt internal/buf internal/driver internal/loop internal/pipe thrift thrift/rpc/internal/frame
 # What the generator writes for the tests of package rpc.
 thrift/internal/calc < thrift thrift/rpc
 # Scalars of JSON, for generated code and for values without it.

@@ -83,7 +83,7 @@ replaced. All errors of the files are printed, with their lines, and nothing is 
 	flags.BoolVar(&f.config.Views, "views", false, "add views, which read fields of a message in the Binary protocol without decoding it")
 	flags.BoolVar(&f.config.Setters, "setters", false, "add methods to views that replace fields; needs --views")
 	flags.BoolVar(&f.config.Descriptors, "descriptors", false, "embed the IDL, so that programs can look at types and services at run time")
-	flags.BoolVar(&f.config.RPC, "rpc", false, "add an interface of handlers for each service, and what a server of package thrift/rpc needs")
+	flags.BoolVar(&f.config.RPC, "rpc", false, "add an interface of handlers and a client for each service, and what a server of package thrift/rpc needs")
 	flags.BoolVar(&f.negativeIDs, "negative-ids", false, "keep IDs of fields that are not positive, in place of new ones")
 	for _, name := range []string{"include", "output"} {
 		// Fails only if there is no such flag.

@@ -107,7 +107,7 @@ func (p *peer) keep() {
 		if s == nil {
 			return
 		}
-		p.lost(p.serve(p.engine.ctx, s))
+		p.lost(s, p.serve(p.engine.ctx, s))
 	}
 }
 
@@ -128,6 +128,9 @@ func (p *peer) dial() *socket {
 		s, err := p.connect(ctx)
 		switch {
 		case err == nil && e.welcome(p, s):
+			if s.in.watch.watcher != nil {
+				s.in.watch.watcher.Opened(Pin{s})
+			}
 			e.event(slipstream.Event{Kind: slipstream.Connected})
 			return s
 		case err == nil:
@@ -153,8 +156,11 @@ func (p *peer) pause() time.Duration {
 }
 
 // lost records that the socket has ended.
-func (p *peer) lost(cause error) {
+func (p *peer) lost(s *socket, cause error) {
 	p.unset(nil)
+	if s.in.watch.watcher != nil {
+		s.in.watch.watcher.Ended(cause)
+	}
 	p.engine.event(slipstream.Event{Kind: slipstream.Disconnected, Err: cause, Stalled: cause == ErrStalled})
 }
 

@@ -60,6 +60,20 @@ type Scanner interface {
 	Scan(b []byte) (Frame, error)
 }
 
+// A Watcher is a Scanner that is informed of what happens to its connection. Its methods must not block. The
+// scanners of probes are not informed.
+type Watcher interface {
+	Scanner
+	// Opened is called once, before the connection can have calls that are pinned to it.
+	Opened(p Pin)
+	// Replied is called after n replies were matched, including those to calls that were given up, and
+	// before their callers run. If overtaken is true, one of them answers a request that was sent before
+	// one that was answered earlier.
+	Replied(n int, overtaken bool)
+	// Ended is called once, after the connection and all its calls have ended.
+	Ended(cause error)
+}
+
 // A Completer is notified of the end of a call; no goroutine waits for the call.
 type Completer interface {
 	// Complete is called exactly once, on the goroutine that read the reply or

@@ -251,14 +251,18 @@ func (s *socket) interim(ticket uint64, frame []byte) {
 // dropEarly drops a reply whose first bytes arrived while no call was in flight.
 func (s *socket) dropEarly(ticket uint64) error {
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	blocked := s.calls.blocked()
-	if err := s.calls.dropEarly(ticket); err != nil {
-		return err
+	err := s.calls.dropEarly(ticket)
+	n := blocked - s.calls.blocked()
+	if err == nil {
+		s.counts.Late++
+		s.counts.Replies += uint64(n)
 	}
-	s.counts.Late++
-	s.counts.Replies += uint64(blocked - s.calls.blocked())
-	return nil
+	s.mu.Unlock()
+	if n > 0 && s.in.watch.watcher != nil {
+		s.in.watch.watcher.Replied(n, false)
+	}
+	return err
 }
 
 // hand gives the cut replies to their calls. It reports whether calls are
@@ -280,6 +284,9 @@ func (s *socket) hand() (kick bool, err error) {
 	kick, err = s.takeOut()
 	if err != nil {
 		return false, err
+	}
+	if s.in.watch.watcher != nil {
+		s.watchReplies()
 	}
 	freed, late := int64(0), uint64(0)
 	waiting := s.in.popped[:0]
@@ -326,6 +333,18 @@ func (s *socket) hand() (kick bool, err error) {
 	return kick, nil
 }
 
+// watchReplies informs the watcher of the calls that takeOut has removed.
+func (s *socket) watchReplies() {
+	overtaken := false
+	for _, c := range s.in.popped {
+		overtaken = overtaken || c.start < s.in.watch.newest
+		s.in.watch.newest = max(s.in.watch.newest, c.start)
+	}
+	if s.in.watch.replied > 0 {
+		s.in.watch.watcher.Replied(s.in.watch.replied, overtaken)
+	}
+}
+
 // takeOut removes the calls of s.in.frames from the table.
 func (s *socket) takeOut() (kick bool, err error) {
 	s.mu.Lock()
@@ -342,7 +361,8 @@ func (s *socket) takeOut() (kick bool, err error) {
 	if probed {
 		s.endProbe()
 	}
-	s.counts.Replies += uint64(len(s.in.popped) + blocked - s.calls.blocked())
+	s.in.watch.replied = len(s.in.popped) + blocked - s.calls.blocked()
+	s.counts.Replies += uint64(s.in.watch.replied)
 	s.counts.Late += uint64(arrived - len(s.in.popped))
 	s.counts.Deliveries++
 	if s.role == roleCaller {

@@ -115,9 +115,17 @@ type input struct {
 	// early means that the message at begin started to arrive while nothing was in flight, so it
 	// answers no call.
 	early  bool
-	last   bool        // one of the messages cut had Frame.Last
+	last   bool // one of the messages cut had Frame.Last
+	watch  watch
 	peeked peekResult  // result of doPeek
 	bulky  atomic.Bool // the reader's memory has grown; read by the sweeper
+}
+
+// watch is what a watcher is informed of.
+type watch struct {
+	watcher Watcher // the scanner, or nil
+	replied int     // number of replies that were matched last
+	newest  uint64  // largest offset of a request that was answered
 }
 
 // output is the writing side of a socket.
@@ -196,6 +204,7 @@ func newSocket(e *Engine, conn net.Conn, rest []byte, greeted time.Duration) *so
 		roleWake: make(chan struct{}, 1),
 	}
 	s.in.socket = s
+	s.in.watch.watcher, _ = s.in.scanner.(Watcher)
 	s.setRaw()
 	s.in.buf = buf.Get(max(minRead, len(rest)))
 	s.in.buf = s.in.buf[:cap(s.in.buf)]

@@ -142,6 +142,36 @@ func (e *Engine) shrink(n int) (r reduction) {
 		return r
 	}
 	kept, left := l.healthiest(n)
+	return e.giveUp(l, kept, left)
+}
+
+// Remove retires the connection as Retire does, and reduces the number of sockets by one. It reports whether it
+// did: not if the connection has no place any more, or has the only one.
+func (p Pin) Remove() bool {
+	e := p.s.engine
+	t := &e.transit
+	t.mu.Lock()
+	l := e.list.Load()
+	at := slices.Index(l.sockets[:l.places], p.s)
+	if e.draining.Load() || at < 0 || l.places == 1 {
+		t.mu.Unlock()
+		return false
+	}
+	var kept []int
+	for i := range l.places {
+		if i != at {
+			kept = append(kept, i)
+		}
+	}
+	r := e.giveUp(l, kept, []int{at})
+	t.mu.Unlock()
+	r.end()
+	e.share()
+	return true
+}
+
+// giveUp gives up the places left. The caller holds the transit's mu.
+func (e *Engine) giveUp(l *list, kept, left []int) (r reduction) {
 	var peers []*peer
 	var sockets []*socket
 	for _, i := range kept {
@@ -151,7 +181,7 @@ func (e *Engine) shrink(n int) (r reduction) {
 	for _, i := range left {
 		peers, sockets = append(peers, l.peers[i]), append(sockets, l.sockets[i])
 	}
-	next := newList(&e.cfg, n, peers, sockets)
+	next := newList(&e.cfg, len(kept), peers, sockets)
 	// All sockets are locked at the same time, so that none of them gets the calls of another.
 	var locked []*socket
 	for _, i := range left {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -105,6 +107,105 @@ func callCalculator(t *testing.T, client lib.TClient) {
 		_, err := client.Call(ctx, name, apache.Wrap(&calc.CalculatorFailArgs{How: "x"}), apache.Wrap(&calc.CalculatorFailResult{}))
 		if e, ok := errors.AsType[lib.TApplicationException](err); !ok || e.TypeId() != kind {
 			t.Errorf("%s: %v; want an exception of the kind %d", name, err, kind)
+		}
+	}
+}
+
+// A client of package rpc calls a server of Apache Thrift, over each transport and protocol that both have.
+func TestOurClientOfApacheServer(t *testing.T) {
+	config := &lib.TConfiguration{ConnectTimeout: 30 * time.Second, SocketTimeout: 30 * time.Second}
+	plain := lib.NewTTransportFactory()
+	for transport, factory := range map[rpc.Transport]lib.TTransportFactory{rpc.Framed: lib.NewTFramedTransportFactoryConf(plain, config), rpc.Buffered: lib.NewTBufferedTransportFactory(4 << 10)} {
+		for compact, protocols := range map[bool]lib.TProtocolFactory{false: lib.NewTBinaryProtocolFactoryConf(config), true: lib.NewTCompactProtocolFactoryConf(config)} {
+			for _, multiplexed := range []bool{false, true} {
+				t.Run(fmt.Sprintf("%v, compact %v, multiplexed %v", transport, compact, multiplexed), func(t *testing.T) {
+					var forgotten atomic.Int64
+					var p lib.TProcessor = apacheCalculator(&forgotten)
+					if multiplexed {
+						both := lib.NewTMultiplexedProcessor()
+						both.RegisterProcessor("Calculator", p)
+						p = both
+					}
+					listener, err := lib.NewTServerSocket("127.0.0.1:0")
+					if err == nil {
+						err = listener.Listen()
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					server := lib.NewTSimpleServer4(p, listener, factory, protocols)
+					served := make(chan error, 1)
+					go func() { served <- server.Serve() }() // Stop stops it, and the test waits for it.
+					client, err := rpc.NewClient(rpc.ClientConfig{Addr: listener.Addr().String(), Transport: transport, Compact: compact, Multiplexed: multiplexed, Timeout: 5 * time.Minute})
+					if err != nil {
+						t.Fatal(err)
+					}
+					callApache(t, calc.NewCalculatorClient(client), &forgotten)
+					if st := client.Stats(); st.AnyOrder || st.Failed+st.Cancelled > 0 {
+						t.Errorf("any order %v, %d failed, %d canceled", st.AnyOrder, st.Failed, st.Cancelled)
+					}
+					client.Close() // Stop waits for clients
+					if err := server.Stop(); err != nil {
+						t.Error(err)
+					}
+					<-served
+				})
+			}
+		}
+	}
+}
+
+// apacheCalculator returns a processor of Apache Thrift.
+func apacheCalculator(forgotten *atomic.Int64) lib.TProcessor {
+	p := make(processor)
+	p.AddToProcessorMap("add", function("add", func(args *calc.CalculatorAddArgs) thrift.Struct {
+		if args.A == args.B {
+			return &calc.CalculatorAddResult{Overflow: &calc.Overflow{What: "equal"}}
+		}
+		return &calc.CalculatorAddResult{Success: thrift.Some(args.A + args.B)}
+	}))
+	p.AddToProcessorMap("echo", function("echo", func(args *calc.CalculatorEchoArgs) thrift.Struct {
+		return &calc.CalculatorEchoResult{Success: thrift.Some(args.Text)}
+	}))
+	p.AddToProcessorMap("forget", function("forget", func(args *calc.CalculatorForgetArgs) thrift.Struct {
+		forgotten.Add(args.ID)
+		return nil
+	}))
+	return p
+}
+
+func callApache(t *testing.T, c *calc.CalculatorClient, forgotten *atomic.Int64) {
+	t.Helper()
+	var all sync.WaitGroup
+	for i := range int32(30) {
+		all.Go(func() {
+			for n := range int32(100) {
+				sum, err := c.Add(t.Context(), i, n)
+				if overflow, ok := errors.AsType[*calc.Overflow](err); ok != (i == n) || ok && overflow.What != "equal" || !ok && (err != nil || sum != i+n) {
+					t.Errorf("%d + %d is %d, %v", i, n, sum, err)
+				}
+				text := fmt.Sprint(i, " ", n)
+				if got, err := c.Echo(t.Context(), text); err != nil || got != text {
+					t.Errorf("echo of %q: %q, %v", text, got, err)
+				}
+				if err := c.Forget(t.Context(), 1); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	all.Wait()
+	text := strings.Repeat("x", 3<<20)
+	if got, err := c.Echo(t.Context(), text); err != nil || got != text {
+		t.Errorf("%d bytes, %v", len(got), err)
+	}
+	err := c.Fail(t.Context(), "x") // the server does not have the function
+	if e, ok := errors.AsType[*thrift.ApplicationException](err); !ok || e.Kind != thrift.UnknownMethod {
+		t.Errorf("an unknown function: %v", err)
+	}
+	for deadline := time.Now().Add(time.Minute); forgotten.Load() < 3000; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d of 3000 oneway calls arrived", forgotten.Load())
 		}
 	}
 }

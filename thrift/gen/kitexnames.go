@@ -11,7 +11,8 @@ import (
 type functionNames struct {
 	method, args, result string
 	arguments, results   *structure
-	exchange             string // the type of a call, if stubs are generated
+	exchange, function   string // the type of a call, and the variable for clients, if stubs are generated
+	idempotent           bool
 }
 
 // accessors are the names of what belongs to a field.
@@ -100,7 +101,7 @@ func (f *GoFile) pickService(d *idl.Service) {
 		}
 		f.gen.functions[fn] = picked
 	}
-	f.pkg.names.pickAsKitex(name + "Client")
+	f.gen.clients[d] = f.pkg.names.pickAsKitex(name + "Client")
 	f.pkg.names.pickAsKitex(name + "Processor")
 }
 

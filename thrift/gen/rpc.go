@@ -2,6 +2,7 @@ package gen
 
 import (
 	"go/token"
+	"strconv"
 	"strings"
 
 	"github.com/slipstream-go/slipstream/thrift/idl"
@@ -13,6 +14,8 @@ const rpcPath = runtimePath + "/rpc"
 // stubs are the Go names of what is generated for a service with Config.RPC, besides the interface.
 type stubs struct {
 	service string // the function that returns the service with its handler
+	client  string // the type of clients
+	dial    string // the function that returns one
 }
 
 // assignStubNames gives names to interfaces of services and to stubs. They come after all others, so that
@@ -37,17 +40,42 @@ func (f *GoFile) pickStubs(d *idl.Service) {
 	}
 	if !g.config.Kitex {
 		g.names[d] = f.pkg.names.pick(exported(d.Name, false))
-		g.methods[d] = make(names)
+		g.clients[d] = f.pkg.names.pick(g.names[d] + "Client")
+		g.methods[d] = namesOf("Stub", "Invoke") // of clients
+		if d.Base != nil {
+			g.methods[d].pick(g.stubs[d.Base].client) // which is embedded
+		}
 	}
 	name := g.names[d]
-	g.stubs[d] = &stubs{service: f.pkg.names.pick("New" + name + "Service")}
+	g.stubs[d] = &stubs{service: f.pkg.names.pick("New" + name + "Service"), client: g.clients[d], dial: f.pkg.names.pick("New" + g.clients[d])}
 	for _, fn := range d.Functions {
 		picked := g.functions[fn]
+		picked.idempotent = f.idempotent(fn)
 		if !g.config.Kitex {
 			picked.method = g.pickMethod(d, exported(fn.Name, false), names.pick)
 		}
 		picked.exchange = f.pkg.names.pick("exchangeOf" + name + picked.method)
+		picked.function = f.pkg.names.pick("functionOf" + name + picked.method)
 	}
+}
+
+// idempotentKey is the annotation of functions that may be executed twice.
+const idempotentKey = "slipstream.idempotent"
+
+// idempotent reports whether a function is declared to be idempotent.
+func (f *GoFile) idempotent(fn *idl.Function) bool {
+	is := false
+	for _, a := range fn.Annotations {
+		if a.Key != idempotentKey {
+			continue
+		}
+		value, err := strconv.ParseBool(a.Value)
+		if err != nil {
+			f.gen.errorf(f.IDL, a.Pos, "the annotation %s of %s is %q; expected true or false", idempotentKey, fn.Name, a.Value)
+		}
+		is = value
+	}
+	return is
 }
 
 // rpcService writes the interface of the handlers of a service, and what the server needs.
@@ -61,6 +89,10 @@ func (f *GoFile) rpcService(d *idl.Service) {
 	f.newService(d)
 	for _, fn := range d.Functions {
 		f.exchange(d, fn)
+	}
+	f.client(d)
+	for _, fn := range d.Functions {
+		f.clientMethod(d, fn)
 	}
 }
 
@@ -192,14 +224,22 @@ func (f *GoFile) handlerInterface(d *idl.Service, name string) {
 	f.p("}")
 }
 
+// parameters returns the names of the parameters of a function of a service.
+func (f *GoFile) parameters(fn *idl.Function) (all []string) {
+	used := namesOf("p", "err", "ctx", "r", "_result")
+	for _, one := range f.gen.functions[fn].arguments.fields {
+		all = append(all, f.parameter(one, used))
+	}
+	return all
+}
+
 // signature returns the signature of a function of a service.
 func (f *GoFile) signature(fn *idl.Function) string {
-	picked := f.gen.functions[fn]
-	used := namesOf("p", "err", "ctx", "r", "_result")
+	picked, parameters := f.gen.functions[fn], f.parameters(fn)
 	var b strings.Builder
 	b.WriteString(picked.method + "(ctx " + f.Import("context") + ".Context")
-	for _, one := range picked.arguments.fields {
-		b.WriteString(", " + f.parameter(one, used) + " " + f.fieldType(one))
+	for i, one := range picked.arguments.fields {
+		b.WriteString(", " + parameters[i] + " " + f.fieldType(one))
 	}
 	switch {
 	case f.gen.config.Kitex && fn.Result.Kind != idl.Void:

@@ -1,9 +1,12 @@
-// Package rpc serves Thrift services, as slipstream gen thrift --rpc generates them.
+// Package rpc serves and calls Thrift services, as slipstream gen thrift --rpc generates them.
 //
 // A [Server] takes the clients of other implementations as they are. It detects for each message
 // how it is delimited (Buffered, Framed, TTHeader, or TTHeader around a frame) and whether it is in the
 // Binary or the Compact protocol, and answers in the same way. TTHeader is the header of Kitex; the
 // header of Apache Thrift (THeader) is another one, and is not supported.
+//
+// A [Client] carries the calls of many goroutines over few connections. How many calls a connection has depends on
+// what its server has shown: see the type.
 //
 // Sources: thrift-rpc.md, thrift-binary-protocol.md and thrift-compact-protocol.md of Apache Thrift, and
 // https://www.cloudwego.io/docs/kitex/reference/transport-protocol-ttheader/.

@@ -40,6 +40,14 @@ func unexpected(t thrift.MessageType) error {
 	return fmt.Errorf("a message of the type %v; expected a call", t)
 }
 
+// readDetails reads the details of a status, or returns nil if they are none.
+func readDetails(text []byte) (details map[string]string) {
+	if len(text) > 0 && json.Unmarshal(text, &details) != nil {
+		return nil
+	}
+	return details
+}
+
 // writeStatus writes a status into a header.
 func writeStatus(w *frame.Writer, s *StatusError) {
 	w.String(frame.KeyStatus, strconv.Itoa(int(s.Code)))

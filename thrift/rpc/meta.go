@@ -41,3 +41,29 @@ func Received(ctx context.Context) []Meta {
 	}
 	return nil
 }
+
+type metaKey struct{}
+
+// WithMeta returns a context by which calls of clients with TTHeader carry values, in addition to those that the context
+// has already. The persistent values that a handler has received are carried by its calls without it.
+func WithMeta(ctx context.Context, values ...Meta) context.Context {
+	before, _ := ctx.Value(metaKey{}).([]Meta)
+	return context.WithValue(ctx, metaKey{}, append(before[:len(before):len(before)], values...))
+}
+
+// writeMeta writes the values that a call carries into its header. A later one replaces an earlier one with its key.
+func writeMeta(w *frame.Writer, ctx context.Context) {
+	for _, one := range Received(ctx) {
+		if one.Persistent {
+			w.String(prefixPersist+one.Key, one.Value)
+		}
+	}
+	all, _ := ctx.Value(metaKey{}).([]Meta)
+	for _, one := range all {
+		prefix := prefixTransit
+		if one.Persistent {
+			prefix = prefixPersist
+		}
+		w.String(prefix+one.Key, one.Value)
+	}
+}

@@ -117,6 +117,12 @@ var formats = []frame.Format{
 func serve(t *testing.T, config rpc.ServerConfig, services ...*rpc.Service) *rpc.Server {
 	t.Helper()
 	testkit.NoLeaks(t)
+	return serveToo(t, config, services...)
+}
+
+// serveToo starts another server.
+func serveToo(t *testing.T, config rpc.ServerConfig, services ...*rpc.Service) *rpc.Server {
+	t.Helper()
 	s, err := rpc.NewServer(config, services...)
 	if err != nil {
 		t.Fatal(err)

@@ -19,12 +19,13 @@ type session struct {
 	server *Server // immutable
 
 	// Owned by the connection's turn.
-	scanner  frame.Scanner
-	reader   thrift.Reader
-	last     frame.Format // of the last call
-	anyOrder bool         // the last call allowed answers in any order
-	grown    bool         // the limit of messages without a length was raised
-	tls      *tls.ConnectionState
+	scanner   frame.Scanner
+	reader    thrift.Reader
+	last      frame.Format // of the last call
+	anyOrder  bool         // the last call allowed answers in any order
+	announced bool         // the client was told that the server makes use of it
+	grown     bool         // the limit of messages without a length was raised
+	tls       *tls.ConnectionState
 
 	// Atomic: bytes of large answers that wait for their turn. Written by workers and by the
 	// connection's turn, read by surveys.
@@ -47,13 +48,26 @@ func (x *session) Closed(*loop.Conn, error) {}
 // Drain implements [loop.Drainer]. A client whose calls are answered in any order is told that the
 // connection will be closed; others are told with their next answer, if it has a header.
 func (x *session) Drain(c *loop.Conn) {
-	if !x.anyOrder || !x.last.HasHeader() {
-		return
+	if x.anyOrder && x.last.HasHeader() {
+		x.control(c, frame.KeyReset)
 	}
+}
+
+// announce tells a client that asks for it that its calls are answered in any order. A client that makes use
+// of that need not wait for the answer to its first call, which may take long.
+func (x *session) announce(c *loop.Conn, info *frame.Info) {
+	if !x.announced && x.anyOrder && info.String(keyAnyOrder) != nil {
+		x.announced = true
+		x.control(c, keyAnyOrder)
+	}
+}
+
+// control sends a message that answers no call, with a key.
+func (x *session) control(c *loop.Conn, key string) {
 	o := c.Output()
 	start := len(o.B)
 	w := frame.BeginHeader(o.B, 0, 0, x.last.Compact)
-	w.String(frame.KeyReset, "1")
+	w.String(key, "1")
 	b, err := w.End()
 	if err != nil {
 		return
@@ -132,6 +146,7 @@ func (x *session) message(c *loop.Conn, b []byte, now time.Time) {
 	}
 	c.Prove()
 	x.last, x.anyOrder = k.format, k.anyOrder
+	x.announce(c, &m.Info)
 	if k.failure == nil && k.admitted() {
 		k.read(&x.reader, m.Payload, body)
 	}
@@ -165,6 +180,10 @@ func (x *session) Received(c *loop.Conn, p *loop.Payload) {
 func (x *session) large(c *loop.Conn, k *call, front []byte) {
 	c.Prove()
 	x.anyOrder = frame.AllowsAnyOrder(front)
+	if info, compact, ok := frame.ReadInfo(front); ok {
+		x.last = frame.Format{Transport: frame.Header, Compact: compact}
+		x.announce(c, &info)
+	}
 	x.later(c, k)
 }
 

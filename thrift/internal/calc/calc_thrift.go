@@ -323,6 +323,29 @@ func (x *exchangeOfBasePing) Handle(ctx context.Context) (thrift.Struct, error) 
 	return &x.result, x.h.Ping(ctx)
 }
 
+// BaseClient calls the functions of the service Base. All methods are safe for concurrent use.
+type BaseClient struct {
+	rpc.Stub
+}
+
+// NewBaseClient returns a client of the service Base. Caller is a *rpc.Client, or wraps one.
+func NewBaseClient(caller rpc.Caller) *BaseClient {
+	p := new(BaseClient)
+	p.Stub = rpc.Stub{Caller: caller, Service: "Base"}
+	return p
+}
+
+var functionOfBasePing = rpc.Function{Service: "Base", Name: "ping"}
+
+// Ping calls the function ping.
+func (p *BaseClient) Ping(ctx context.Context) error {
+	var r struct {
+		args   BasePingArgs
+		result BasePingResult
+	}
+	return p.Invoke(ctx, &functionOfBasePing, &r.args, &r.result)
+}
+
 // Calculator is what handlers of the service Calculator implement.
 type Calculator interface {
 	Base
@@ -499,6 +522,141 @@ func (x *exchangeOfCalculatorFail) Handle(ctx context.Context) (thrift.Struct, e
 	return &x.result, x.h.Fail(ctx, x.args.How)
 }
 
+// CalculatorClient calls the functions of the service Calculator. All methods are safe for concurrent use.
+type CalculatorClient struct {
+	BaseClient
+}
+
+// NewCalculatorClient returns a client of the service Calculator. Caller is a *rpc.Client, or wraps one.
+func NewCalculatorClient(caller rpc.Caller) *CalculatorClient {
+	p := new(CalculatorClient)
+	p.Stub = rpc.Stub{Caller: caller, Service: "Calculator"}
+	return p
+}
+
+var functionOfCalculatorAdd = rpc.Function{Service: "Calculator", Name: "add"}
+
+// Adds two numbers.
+func (p *CalculatorClient) Add(ctx context.Context, a int32, b int32) (int32, error) {
+	var r struct {
+		args   CalculatorAddArgs
+		result CalculatorAddResult
+	}
+	r.args.A = a
+	r.args.B = b
+	var none int32
+	if err := p.Invoke(ctx, &functionOfCalculatorAdd, &r.args, &r.result); err != nil {
+		return none, err
+	}
+	if r.result.Overflow != nil {
+		return none, r.result.Overflow
+	}
+	if r.result.Division != nil {
+		return none, r.result.Division
+	}
+	if !r.result.Success.Set {
+		return none, rpc.NoResult(&functionOfCalculatorAdd)
+	}
+	return r.result.Success.V, nil
+}
+
+var functionOfCalculatorMove = rpc.Function{Service: "Calculator", Name: "move"}
+
+// Move calls the function move.
+func (p *CalculatorClient) Move(ctx context.Context, point *Point, by []Point) (*Point, error) {
+	var r struct {
+		args   CalculatorMoveArgs
+		result CalculatorMoveResult
+	}
+	r.args.Point = point
+	r.args.By = by
+	if err := p.Invoke(ctx, &functionOfCalculatorMove, &r.args, &r.result); err != nil {
+		return nil, err
+	}
+	if r.result.Success == nil {
+		return nil, rpc.NoResult(&functionOfCalculatorMove)
+	}
+	return r.result.Success, nil
+}
+
+var functionOfCalculatorEcho = rpc.Function{Service: "Calculator", Name: "echo", Idempotent: true}
+
+// Echo calls the function echo.
+func (p *CalculatorClient) Echo(ctx context.Context, text string) (string, error) {
+	var r struct {
+		args   CalculatorEchoArgs
+		result CalculatorEchoResult
+	}
+	r.args.Text = text
+	var none string
+	if err := p.Invoke(ctx, &functionOfCalculatorEcho, &r.args, &r.result); err != nil {
+		return none, err
+	}
+	if !r.result.Success.Set {
+		return none, rpc.NoResult(&functionOfCalculatorEcho)
+	}
+	return r.result.Success.V, nil
+}
+
+var functionOfCalculatorNumbers = rpc.Function{Service: "Calculator", Name: "numbers"}
+
+// Numbers calls the function numbers.
+func (p *CalculatorClient) Numbers(ctx context.Context, count int32) ([]int64, error) {
+	var r struct {
+		args   CalculatorNumbersArgs
+		result CalculatorNumbersResult
+	}
+	r.args.Count = count
+	if err := p.Invoke(ctx, &functionOfCalculatorNumbers, &r.args, &r.result); err != nil {
+		return nil, err
+	}
+	if r.result.Success == nil {
+		return nil, rpc.NoResult(&functionOfCalculatorNumbers)
+	}
+	return r.result.Success, nil
+}
+
+var functionOfCalculatorCounts = rpc.Function{Service: "Calculator", Name: "counts"}
+
+// Counts calls the function counts.
+func (p *CalculatorClient) Counts(ctx context.Context, words []string) (map[string]int32, error) {
+	var r struct {
+		args   CalculatorCountsArgs
+		result CalculatorCountsResult
+	}
+	r.args.Words = words
+	if err := p.Invoke(ctx, &functionOfCalculatorCounts, &r.args, &r.result); err != nil {
+		return nil, err
+	}
+	if r.result.Success == nil {
+		return nil, rpc.NoResult(&functionOfCalculatorCounts)
+	}
+	return r.result.Success, nil
+}
+
+var functionOfCalculatorForget = rpc.Function{Service: "Calculator", Name: "forget", Oneway: true}
+
+// Forget calls the function forget.
+func (p *CalculatorClient) Forget(ctx context.Context, id int64) error {
+	var r struct {
+		args CalculatorForgetArgs
+	}
+	r.args.ID = id
+	return p.Invoke(ctx, &functionOfCalculatorForget, &r.args, nil)
+}
+
+var functionOfCalculatorFail = rpc.Function{Service: "Calculator", Name: "fail"}
+
+// Fail calls the function fail.
+func (p *CalculatorClient) Fail(ctx context.Context, how string) error {
+	var r struct {
+		args   CalculatorFailArgs
+		result CalculatorFailResult
+	}
+	r.args.How = how
+	return p.Invoke(ctx, &functionOfCalculatorFail, &r.args, &r.result)
+}
+
 // Clock is what handlers of the service Clock implement.
 type Clock interface {
 	Now(ctx context.Context) (int64, error)
@@ -551,6 +709,55 @@ func (x *exchangeOfClockEcho) Handle(ctx context.Context) (thrift.Struct, error)
 	}
 	x.result.Success = thrift.Some(success)
 	return &x.result, nil
+}
+
+// ClockClient calls the functions of the service Clock. All methods are safe for concurrent use.
+type ClockClient struct {
+	rpc.Stub
+}
+
+// NewClockClient returns a client of the service Clock. Caller is a *rpc.Client, or wraps one.
+func NewClockClient(caller rpc.Caller) *ClockClient {
+	p := new(ClockClient)
+	p.Stub = rpc.Stub{Caller: caller, Service: "Clock"}
+	return p
+}
+
+var functionOfClockNow = rpc.Function{Service: "Clock", Name: "now"}
+
+// Now calls the function now.
+func (p *ClockClient) Now(ctx context.Context) (int64, error) {
+	var r struct {
+		args   ClockNowArgs
+		result ClockNowResult
+	}
+	var none int64
+	if err := p.Invoke(ctx, &functionOfClockNow, &r.args, &r.result); err != nil {
+		return none, err
+	}
+	if !r.result.Success.Set {
+		return none, rpc.NoResult(&functionOfClockNow)
+	}
+	return r.result.Success.V, nil
+}
+
+var functionOfClockEcho = rpc.Function{Service: "Clock", Name: "echo"}
+
+// Echo calls the function echo.
+func (p *ClockClient) Echo(ctx context.Context, text string) (string, error) {
+	var r struct {
+		args   ClockEchoArgs
+		result ClockEchoResult
+	}
+	r.args.Text = text
+	var none string
+	if err := p.Invoke(ctx, &functionOfClockEcho, &r.args, &r.result); err != nil {
+		return none, err
+	}
+	if !r.result.Success.Set {
+		return none, rpc.NoResult(&functionOfClockEcho)
+	}
+	return r.result.Success.V, nil
 }
 
 // BasePingArgs has the arguments of the function ping of the service Base.

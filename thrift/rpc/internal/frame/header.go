@@ -224,3 +224,16 @@ func (h *Info) Strings() iter.Seq2[[]byte, []byte] {
 func AllowsAnyOrder(b []byte) bool {
 	return len(b) >= headSize && binary.BigEndian.Uint16(b[headerToMagic:]) == magicHeader && b[7]&FlagAnyOrder != 0
 }
+
+// ReadInfo reads the header of a message whose first bytes are b. If the message has none, or it is incomplete or
+// malformed, ok is false.
+func ReadInfo(b []byte) (h Info, compact, ok bool) {
+	if len(b) < headSize || binary.BigEndian.Uint16(b[headerToMagic:]) != magicHeader || b[0] >= 0x80 {
+		return h, false, false
+	}
+	h, compact, _, err := readInfo(b)
+	return h, compact, err == nil
+}
+
+// HasKeys reports whether the header has keys, or more padding than it needs.
+func (h *Info) HasKeys() bool { return len(h.blocks) >= infoUnit }

@@ -35,6 +35,13 @@ func (w *Writer) Int(key uint16, value string) {
 	w.text(value)
 }
 
+// Fixed adds a key with a number whose value has n bytes, and returns its offset in the result of End. The value
+// is zeros until it is replaced.
+func (w *Writer) Fixed(key uint16, n int) (offset int) {
+	w.Int(key, "00000000000000000000"[:n])
+	return len(w.b) - n
+}
+
 // String adds a key with a name.
 func (w *Writer) String(name, value string) {
 	w.enter(blockStrings)
@@ -96,4 +103,38 @@ func EndMessage(b []byte, start, extra int) error {
 	}
 	binary.BigEndian.PutUint32(b[start:], uint32(n))
 	return nil
+}
+
+// paddedID is how many bytes AppendCompactHead reserves for a sequence ID.
+const paddedID = 5
+
+// AppendCompactHead appends what precedes the struct of a message in the Compact protocol, with a sequence ID of
+// zero that takes as many bytes as the largest, so that PutSeq can replace it.
+func AppendCompactHead(b []byte, name string, messageType byte) []byte {
+	b = append(b, compactID, messageType<<5|1, 0x80, 0x80, 0x80, 0x80, 0)
+	return append(binary.AppendUvarint(b, uint64(len(name))), name...)
+}
+
+// PutSeq writes the sequence ID into a message, which this package's functions have made: into that of the
+// protocol and, if there is one, into the header.
+func PutSeq(b []byte, seq uint32) {
+	if _, plain := begins(b); !plain {
+		at := headerToMagic
+		if binary.BigEndian.Uint16(b[headerToMagic:]) == magicHeader {
+			binary.BigEndian.PutUint32(b[8:], seq)
+			at = headSize + infoUnit*int(binary.BigEndian.Uint16(b[12:]))
+			if _, plain := begins(b[at:]); !plain {
+				at += 4
+			}
+		}
+		b = b[at:]
+	}
+	if b[0] != compactID {
+		binary.BigEndian.PutUint32(b[8+binary.BigEndian.Uint32(b[4:]):], seq)
+		return
+	}
+	for i := range paddedID {
+		b[2+i] = byte(seq>>(7*i))&0x7F | 0x80
+	}
+	b[1+paddedID] &= 0x7F
 }

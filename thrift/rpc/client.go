@@ -1,0 +1,232 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/attempt"
+	"github.com/slipstream-go/slipstream/internal/driver"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+)
+
+// A Client calls the functions of services at one address. The calls of all goroutines share few connections: one, if the
+// server answers in any order, as servers of this package and multiplexing ones of Kitex do with
+// TTHeader. Other servers work on one call of a connection at a time, so a client opens more of them while
+// calls wait. Calls of functions that are idempotent may be sent there before their predecessors were
+// answered, as long as the server is fast. All methods are safe for concurrent use.
+type Client struct {
+	// Immutable after NewClient.
+	config     ClientConfig
+	format     frame.Format
+	fail       driver.Errors
+	hooks      driver.Hooks
+	retry      attempt.Retrier
+	closing    chan struct{} // closed by Close and Shutdown
+	idempotent map[string]bool
+	small      *lane
+	now        func() time.Time // for what servers are judged by
+
+	closeOnce sync.Once
+
+	mu sync.Mutex
+	// Guarded by mu.
+	large *lane // for large messages; nil until there was one
+
+	// Atomics, written by callers.
+	calls, bytes atomic.Int64 // in progress
+	refused      atomic.Uint64
+	largeReplies sync.Map // of *Function: functions that had large replies
+	anyLarge     atomic.Bool
+}
+
+// NewClient returns a client, which connects in the background. The client must be closed.
+func NewClient(config ClientConfig) (*Client, error) { return newClient(config, time.Now) }
+
+func newClient(config ClientConfig, now func() time.Time) (*Client, error) {
+	if err := config.check(); err != nil {
+		return nil, err
+	}
+	c := &Client{config: config.withDefaults(), fail: driver.Errors{Addr: config.Addr}, closing: make(chan struct{}), idempotent: make(map[string]bool), now: now}
+	c.format = frame.Format{Transport: transports[config.Transport], Compact: config.Compact}
+	for _, name := range config.Idempotent {
+		c.idempotent[name] = true
+	}
+	c.hooks.System, c.hooks.Addr, c.hooks.OnEvent = "thrift", config.Addr, config.OnEvent
+	c.hooks.Observer, c.hooks.SlowThreshold, c.hooks.OnSlow = config.Observer, config.SlowThreshold, config.OnSlow
+	c.retry.Retries, c.retry.Backoff = attempt.Retries(config.Retries), pipe.Backoff{First: c.config.Backoff, Most: c.config.MaxBackoff}
+	c.retry.Timeout, c.retry.FailFast, c.retry.Closing = c.config.Timeout, config.FailFast, c.closing
+	c.small = newLane(c)
+	return c, nil
+}
+
+// engineConfig returns the configuration of the engine of a lane, whose bounds are those of the client.
+func (c *Client) engineConfig(l *lane) pipe.Config {
+	endpoint := &driver.Endpoint{Addr: c.config.Addr, TLS: c.config.TLS, Dialer: c.config.Dialer}
+	timeout := c.config.Timeout
+	if timeout == noDeadline {
+		timeout = 0
+	}
+	return pipe.Config{
+		Protocol: protocol{l}, Traits: traits,
+		Addr: c.config.Addr, Dial: endpoint.Dial,
+		MaxCalls: 1 << 40, MaxBytes: 1 << 50,
+		DialTimeout: c.config.DialTimeout, Backoff: c.config.Backoff, MaxBackoff: c.config.MaxBackoff,
+		Timeout: timeout,
+		OnEvent: func(e slipstream.Event) {
+			if e.Kind != slipstream.Disconnected {
+				l.dialed(e.Err)
+			}
+			c.hooks.Event(e)
+		},
+	}
+}
+
+// Connect waits until a connection is up. If the first attempt to connect fails, Connect returns its error, and
+// attempts continue in the background. Calls do not need it.
+func (c *Client) Connect(ctx context.Context) error {
+	if err := c.small.engine.Connect(ctx); err != nil {
+		return c.fail.Named("connect", err)
+	}
+	return nil
+}
+
+// Close closes the client: calls that were not sent fail with the outcome Closed, those in flight with
+// MaybeExecuted. It waits until all goroutines of the client have ended, so it must not be called by
+// ClientConfig.OnEvent. It may be called again.
+func (c *Client) Close() error {
+	c.closeOnce.Do(func() { close(c.closing) })
+	c.mu.Lock()
+	large := c.large
+	c.mu.Unlock()
+	err := c.small.close()
+	if large != nil {
+		err = errors.Join(err, large.close())
+	}
+	return err
+}
+
+// Shutdown rejects new calls, waits until those in progress have ended, and closes the client. If ctx ends first,
+// they are cut off and the error of ctx is returned.
+func (c *Client) Shutdown(ctx context.Context) error {
+	c.closeOnce.Do(func() { close(c.closing) })
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	var err error
+	for err == nil && c.calls.Load() > 0 {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+	}
+	return errors.Join(err, c.Close())
+}
+
+// lane returns the lane for calls of size bytes, or of a function that had large replies.
+func (c *Client) lane(f *Function, size int) *lane {
+	if size < largeMessage {
+		if !c.anyLarge.Load() {
+			return c.small
+		}
+		if _, large := c.largeReplies.Load(f); !large {
+			return c.small
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.large == nil {
+		select {
+		case <-c.closing:
+			return c.small // which refuses the call
+		default:
+		}
+		c.large = newLane(c)
+	}
+	return c.large
+}
+
+// largeMessage is the size from which messages have connections of their own, so that others do not wait for them.
+const largeMessage = 64 << 10
+
+// replied notes the size of a reply.
+func (c *Client) replied(f *Function, size int) {
+	if size < largeMessage {
+		return
+	}
+	if _, known := c.largeReplies.LoadOrStore(f, true); !known {
+		c.anyLarge.Store(true)
+	}
+}
+
+// callCost is what a call is charged besides the bytes of its arguments.
+const callCost = 1 << 10
+
+// enter counts a call. If there are too many, it returns an error.
+func (c *Client) enter(size int) error {
+	select {
+	case <-c.closing:
+		return c.small.fail(slipstream.Closed, errClosed)
+	default:
+	}
+	charge := int64(2*size + callCost)
+	if c.calls.Add(1) <= int64(c.config.MaxCalls) {
+		if c.bytes.Add(charge) <= int64(c.config.MaxBytes) {
+			return nil
+		}
+		c.bytes.Add(-charge)
+	}
+	c.calls.Add(-1)
+	c.refused.Add(1)
+	return c.small.fail(slipstream.Overloaded, pipe.ErrOverloaded)
+}
+
+// leave ends what enter began.
+func (c *Client) leave(size int) {
+	c.bytes.Add(-int64(2*size + callCost))
+	c.calls.Add(-1)
+}
+
+// repeatable reports whether a function is idempotent.
+func (c *Client) repeatable(in *Invocation) bool {
+	f := in.Function
+	return f.Idempotent || len(c.idempotent) > 0 && (c.idempotent[f.Name] || c.idempotent[in.Service+"."+f.Name])
+}
+
+// ClientStats is what a client has done since it was made, and what it holds now.
+type ClientStats struct {
+	// Stats are the sums for all connections.
+	slipstream.Stats
+	InProgress int  // calls
+	Waiting    int  // calls that wait for a connection
+	AnyOrder   bool // the server answers in any order
+	Large      int  // connections for large messages
+}
+
+// Stats returns the statistics of the client. It is cheap enough to be called once a second.
+func (c *Client) Stats() ClientStats {
+	c.mu.Lock()
+	large := c.large
+	c.mu.Unlock()
+	s := ClientStats{Stats: driver.Stats(c.small.engine.Snapshot(), c.retry.Repeated(), c.hooks.Panics()), InProgress: int(c.calls.Load())}
+	s.Waiting, s.AnyOrder = c.small.state()
+	if large != nil {
+		more := driver.Stats(large.engine.Snapshot(), 0, 0)
+		s.Large = more.Connected
+		driver.AddStats(&s.Stats, &more)
+		waiting, _ := large.state()
+		s.Waiting += waiting
+	}
+	s.Overloaded += c.refused.Load()
+	return s
+}
+
+// String describes the client, for logs.
+func (c *Client) String() string {
+	return fmt.Sprintf("thrift client of %s (%v)", c.config.Addr, c.format)
+}

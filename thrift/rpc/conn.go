@@ -1,0 +1,64 @@
+package rpc
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+)
+
+// conn is a connection of a lane, from when it is up. As a scanner it sees every reply, and as a watcher what
+// happens to the connection.
+type conn struct {
+	// Immutable after Opened.
+	lane *lane
+	pin  pipe.Pin
+
+	// Owned by the goroutine that reads.
+	scanner frame.Scanner
+
+	// Atomics.
+	anyOrder atomic.Bool // the server answers in any order; written with lane.mu, read by the reader
+	leaving  atomic.Bool // the server has said that it will close the connection, or is expected to; written by the reader
+
+	// Guarded by lane.mu. If anyOrder is true, only at matters.
+	at       int       // index in lane.conns, or -1
+	busy     int       // calls that the server has or will get
+	lost     int       // those of them that nobody waits for
+	oneways  int       // oneway calls that were written after the last reply
+	since    time.Time // with busy > 0: the last reply, or the start of the first call after it
+	answered bool
+	helped   bool // another connection was closed because the server did not answer on this one
+	removed  bool // it will be closed after its last reply
+	depth    depth
+}
+
+// Opened implements [pipe.Watcher].
+func (c *conn) Opened(p pipe.Pin) {
+	c.pin = p
+	c.lane.opened(c)
+}
+
+// Replied implements [pipe.Watcher].
+func (c *conn) Replied(n int, overtaken bool) {
+	if !c.anyOrder.Load() {
+		c.lane.replied(c, n, overtaken)
+	}
+}
+
+// announced notes that the server has said that it answers in any order.
+func (c *conn) announced() {
+	if c.pin != (pipe.Pin{}) && !c.anyOrder.Load() { // it is not that of a probe
+		c.lane.announced(c)
+	}
+}
+
+// Ended implements [pipe.Watcher].
+func (c *conn) Ended(error) { c.lane.ended(c) }
+
+// full reports whether the connection takes no more calls that are idempotent.
+func (c *conn) full() bool { return c.busy >= c.depth.limit() }
+
+// idle reports whether the server has no call of the connection, and is done with oneway calls.
+func (c *conn) idle() bool { return c.busy == 0 && c.oneways == 0 }

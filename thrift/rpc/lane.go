@@ -1,0 +1,396 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+)
+
+// lane has connections to the server, and the calls that wait for one of them.
+//
+// If the server of a connection answers in any order, all calls are sent on that connection, and nothing is counted.
+// Otherwise a call is assigned to a connection that has room for it: the first one in the order in which they were
+// opened. If there is none, it waits here, and not on a connection, so that it gets the one that has room first.
+type lane struct {
+	// Immutable.
+	client *Client
+	engine *pipe.Engine
+
+	// Atomic: a connection whose server answers in any order, or nil. Written with mu.
+	open atomic.Pointer[conn]
+
+	mu sync.Mutex
+	// Guarded by mu.
+	closed     bool
+	conns      []*conn // that are up, in the order in which they were opened
+	first      int     // the connections before it are full
+	idempotent queue
+	others     queue
+	number     uint64
+	reserved   *conn  // gets no more calls until it is empty and takes the first of others; nil if there is none
+	places     int    // connections that the lane is to have
+	replies    uint64 // so far, of servers that answer in order
+	slow       slowest
+	growth     growth
+	dialErr    error // of the last attempt to connect, if it failed
+	tick       *time.Timer
+	pending    time.Duration // after which tick was set to fire; 0 if it is not set
+	peak       [2]int        // connections in use at a time, in this period and in the one before
+	period     time.Time     // its start
+}
+
+func newLane(c *Client) *lane {
+	l := &lane{client: c, places: 1, growth: growth{most: c.config.MaxConnections}}
+	l.tick = time.AfterFunc(time.Hour, l.consider)
+	l.tick.Stop()
+	l.engine = pipe.New(c.engineConfig(l))
+	return l
+}
+
+// The reasons for which a call gets no connection.
+var (
+	errClosed   = errors.New("the client is closed")
+	errNoneOpen = errors.New("there is no connection to the server")
+)
+
+// acquire returns a connection for a call, which release must be called for. It waits until the context ends, or
+// until that time. waited reports whether it did.
+func (l *lane) acquire(ctx context.Context, until time.Time, idempotent bool) (c *conn, waited bool, err error) {
+	if c := l.open.Load(); c != nil && c.pin.Alive() {
+		return c, false, nil
+	}
+	l.mu.Lock()
+	if err := l.refuses(); err != nil {
+		l.mu.Unlock()
+		return nil, false, err
+	}
+	if c := l.room(idempotent); c != nil {
+		l.begin(c)
+		l.mu.Unlock()
+		return c, false, nil
+	}
+	w := waiters.Get().(*waiter)
+	l.number++
+	w.number = l.number
+	q := &l.others
+	if idempotent {
+		q = &l.idempotent
+	}
+	q.push(w)
+	l.schedule(growthEvery)
+	patience := until
+	if len(l.conns) == 0 {
+		patience = earlier(until, time.Now().Add(l.client.config.DialTimeout))
+	}
+	l.mu.Unlock()
+	c, err = l.wait(ctx, q, w, patience, until)
+	return c, true, err
+}
+
+func earlier(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return a
+	}
+	return b
+}
+
+// refuses returns why no call gets a connection now, or nil. The caller holds mu.
+func (l *lane) refuses() error {
+	switch {
+	case l.closed:
+		return l.fail(slipstream.Closed, errClosed)
+	case l.client.config.FailFast && len(l.conns) == 0 && l.dialErr != nil:
+		return l.fail(slipstream.NotSent, l.noConnection())
+	}
+	return nil
+}
+
+func (l *lane) fail(o slipstream.Outcome, cause error) error {
+	return &slipstream.Error{Addr: l.client.config.Addr, Outcome: o, Err: cause}
+}
+
+// noConnection says why there is no connection. The caller holds mu.
+func (l *lane) noConnection() error {
+	if l.dialErr == nil {
+		return errNoneOpen
+	}
+	return fmt.Errorf("%w: %w", errNoneOpen, l.dialErr)
+}
+
+// wait waits for the connection of w, which is in q: until patience while no connection is up, and in any case
+// until until.
+func (l *lane) wait(ctx context.Context, q *queue, w *waiter, patience, until time.Time) (*conn, error) {
+	for {
+		w.timer.Reset(time.Until(patience))
+		var cause error
+		select {
+		case <-w.ready:
+		case <-ctx.Done():
+			cause = ctx.Err()
+		case <-w.timer.C:
+			cause = context.DeadlineExceeded
+		}
+		w.timer.Stop()
+		l.mu.Lock()
+		if cause == context.DeadlineExceeded && patience.Before(until) && w.conn == nil && !l.closed {
+			if len(l.conns) > 0 {
+				patience = until
+				l.mu.Unlock()
+				continue
+			}
+			cause = l.noConnection()
+		}
+		c := w.conn
+		switch {
+		case c != nil && cause != nil: // it got one too late
+			l.unsend(c)
+			c = nil
+		case c == nil && l.closed:
+			cause = errClosed
+		case c == nil:
+			q.remove(w)
+		}
+		closed := l.closed
+		l.mu.Unlock()
+		select {
+		case <-w.ready: // it was set after the other end of the wait
+		default:
+		}
+		w.conn = nil
+		waiters.Put(w)
+		switch {
+		case c != nil:
+			return c, nil
+		case closed:
+			return nil, l.fail(slipstream.Closed, cause)
+		}
+		return nil, l.fail(slipstream.NotSent, cause)
+	}
+}
+
+// room returns a connection that takes a call, or nil. The caller holds mu.
+func (l *lane) room(idempotent bool) *conn {
+	for i := l.first; i < len(l.conns); i++ {
+		c := l.conns[i]
+		if c.full() {
+			if i == l.first {
+				l.first++
+			}
+			continue
+		}
+		if (c.busy == 0 || idempotent && c != l.reserved) && l.takes(c) {
+			return c
+		}
+	}
+	return nil
+}
+
+// takes reports whether a connection accepts calls.
+func (l *lane) takes(c *conn) bool { return !c.leaving.Load() && c.pin.Alive() }
+
+// begin counts a call that is assigned to c. The caller holds mu.
+func (l *lane) begin(c *conn) {
+	if c.busy++; c.busy == 1 {
+		c.since = l.client.now()
+		l.peak[0] = max(l.peak[0], c.at+1)
+		if !c.answered {
+			l.schedule(growthEvery)
+		}
+	}
+}
+
+// end counts n calls that the server of c does not have any more. The caller holds mu.
+func (l *lane) end(c *conn, n int) {
+	if c.busy = max(c.busy-n, 0); c.busy == 0 {
+		c.lost = 0
+	}
+	c.lost = min(c.lost, c.busy)
+	if c.at >= 0 {
+		l.first = min(l.first, c.at)
+	}
+}
+
+// unsend ends the assignment of a call that was not sent. The caller holds mu.
+func (l *lane) unsend(c *conn) {
+	if !c.anyOrder.Load() {
+		l.end(c, 1)
+		l.dispatch(c)
+	}
+}
+
+// release ends the assignment of a call that was sent on c, if its server counts calls. The reply to a call ends
+// it before.
+func (l *lane) release(c *conn, oneway bool, err error) {
+	if c.anyOrder.Load() || err == nil && !oneway {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case err != nil && slipstream.OutcomeOf(err) != slipstream.MaybeExecuted:
+		l.unsend(c)
+	case oneway:
+		c.oneways++
+		l.unsend(c)
+	default:
+		c.lost++ // until its reply comes
+		l.schedule(idleEvery)
+	}
+}
+
+// dispatch assigns waiting calls to c. The caller holds mu.
+func (l *lane) dispatch(c *conn) {
+	for c.at >= 0 && l.takes(c) {
+		w := l.next(c)
+		if w == nil {
+			return
+		}
+		l.begin(c)
+		w.conn = c
+		w.ready <- struct{}{}
+	}
+}
+
+// next removes and returns the call that c gets next, or nil. A call that is not idempotent needs a connection
+// without calls: if it is the oldest one and there is none, c gets no more calls until it has none. The caller holds mu.
+func (l *lane) next(c *conn) *waiter {
+	idempotent, other := l.idempotent.first, l.others.first
+	older := other != nil && (idempotent == nil || other.number < idempotent.number)
+	switch {
+	case c.busy == 0 && other != nil && (idempotent == nil || older && c.answered):
+		l.reserved = nil
+		return l.others.pop()
+	case idempotent == nil:
+		return nil
+	case older && c.busy > 0 && (l.reserved == nil || l.reserved == c):
+		l.reserved = c
+		return nil
+	case !c.full():
+		return l.idempotent.pop()
+	}
+	return nil
+}
+
+// opened adds a connection that is up.
+func (l *lane) opened(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.dialErr = nil
+	c.depth.fixed = l.client.config.Depth
+	c.at = len(l.conns)
+	l.conns = append(l.conns, c)
+	l.dispatch(c)
+}
+
+// replied counts n replies that c has received. concurrent means that its server answers in any order.
+func (l *lane) replied(c *conn, n int, concurrent bool) {
+	now := l.client.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	took := now.Sub(c.since)
+	c.since, c.answered, c.oneways = now, true, 0
+	l.replies += uint64(n)
+	l.slow.add(took)
+	if concurrent {
+		l.use(c)
+		return
+	}
+	c.depth.replied(n, took, now)
+	l.end(c, n)
+	l.dispatch(c)
+}
+
+// announced notes that the server of c answers in any order.
+func (l *lane) announced(c *conn) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.use(c)
+}
+
+// use makes all calls use c, whose server answers in any order. The caller holds mu.
+func (l *lane) use(c *conn) {
+	c.anyOrder.Store(true)
+	if c.at < 0 || !l.takes(c) {
+		return
+	}
+	l.open.Store(c)
+	if l.reserved == c {
+		l.reserved = nil
+	}
+	for _, q := range []*queue{&l.idempotent, &l.others} {
+		for q.first != nil {
+			w := q.pop()
+			w.conn = c
+			w.ready <- struct{}{}
+		}
+	}
+}
+
+// ended removes a connection.
+func (l *lane) ended(c *conn) {
+	l.mu.Lock()
+	at := c.at
+	c.at = -1
+	l.conns = append(l.conns[:at], l.conns[at+1:]...)
+	for i := at; i < len(l.conns); i++ {
+		l.conns[i].at = i
+	}
+	l.first = min(l.first, at)
+	if l.reserved == c {
+		l.reserved = nil
+	}
+	l.open.CompareAndSwap(c, nil)
+	for _, other := range l.conns {
+		if other.anyOrder.Load() {
+			l.use(other)
+			break
+		}
+	}
+	// One that the server has closed is not needed, unless calls wait. One that was replaced is not counted.
+	fewer := !l.closed && !c.leaving.Load() && !c.removed && l.places > 1 && (l.waiting() == 0 || len(l.conns) == 0)
+	if fewer {
+		l.places = max(1, len(l.conns))
+	}
+	places := l.places
+	l.mu.Unlock()
+	if fewer {
+		l.engine.SetSockets(places) // it fails only if the client is closed
+	}
+}
+
+// waiting returns the number of waiting calls. The caller holds mu.
+func (l *lane) waiting() int { return l.idempotent.n + l.others.n }
+
+// close wakes all waiting calls and closes the connections.
+func (l *lane) close() error {
+	l.mu.Lock()
+	l.closed = true
+	l.tick.Stop()
+	for _, q := range []*queue{&l.idempotent, &l.others} {
+		for q.first != nil {
+			q.pop().ready <- struct{}{}
+		}
+	}
+	l.mu.Unlock()
+	return l.engine.Close()
+}
+
+// dialed notes the result of an attempt to connect.
+func (l *lane) dialed(err error) {
+	l.mu.Lock()
+	l.dialErr = err
+	l.mu.Unlock()
+}
+
+// state returns the number of waiting calls, and whether the server answers in any order.
+func (l *lane) state() (waiting int, anyOrder bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.waiting(), l.open.Load() != nil
+}

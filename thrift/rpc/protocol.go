@@ -1,0 +1,131 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+)
+
+// Transport says how a client delimits its messages. A server detects it.
+type Transport uint8
+
+// Transports.
+const (
+	// TTHeader puts a header before each message. Only with it, deadlines, metadata and statuses of the
+	// application travel, and servers of this package answer in any order. Kitex understands it,
+	// Apache Thrift does not.
+	TTHeader Transport = iota
+	// TTHeaderFramed is TTHeader with the length of the message after the header.
+	TTHeaderFramed
+	// Framed puts its length before each message.
+	Framed
+	// Buffered puts nothing around messages.
+	Buffered
+)
+
+var transports = [...]frame.Transport{TTHeader: frame.Header, TTHeaderFramed: frame.HeaderFramed, Framed: frame.Framed, Buffered: frame.Buffered}
+
+// String returns the name of the transport.
+func (t Transport) String() string {
+	if int(t) >= len(transports) {
+		return fmt.Sprintf("unknown transport %d", uint8(t))
+	}
+	return transports[t].String()
+}
+
+// traits are those of Thrift, whose sequence ID is the ticket. ID 0 is that of control frames. A server may lose
+// replies, so tickets have 32 bits.
+var traits = pipe.Traits{
+	Match: pipe.ByTicket, TicketBits: 32, FirstTicket: 1,
+	PutTicket: func(b []byte, ticket uint64) { frame.PutSeq(b, uint32(ticket)) },
+}
+
+// protocol is where the codec meets the engine.
+type protocol struct{ lane *lane }
+
+// Greet implements [pipe.Protocol]. Thrift has no greeting.
+func (protocol) Greet(context.Context, net.Conn) ([]byte, error) { return nil, nil }
+
+// AppendPing implements [pipe.Protocol]. Thrift has no ping.
+func (protocol) AppendPing(b []byte) []byte { return b }
+
+// NewScanner implements [pipe.Protocol].
+func (p protocol) NewScanner() pipe.Scanner {
+	return &conn{lane: p.lane, scanner: frame.Scanner{Max: p.lane.client.config.MaxMessage}}
+}
+
+// Scan implements [pipe.Scanner].
+func (c *conn) Scan(b []byte) (f pipe.Frame, err error) {
+	n, whole, err := c.scanner.Size(b)
+	switch {
+	case err != nil:
+		return f, unreadable(err)
+	case !whole:
+		return pipe.Frame{Len: n, Verdict: pipe.More}, nil
+	}
+	m, err := frame.Open(b[:n])
+	if err != nil {
+		return f, unreadable(err)
+	}
+	var head thrift.Message
+	body := readMessage(m.Payload, m.Compact, &head)
+	if body < 0 {
+		return f, unreadable(thrift.Err(body, 0))
+	}
+	if head.Type != thrift.Reply && head.Type != thrift.Exception {
+		return f, unreadable(fmt.Errorf("a message of the type %v; expected a reply", head.Type))
+	}
+	f.Len, f.Ticket = n, uint64(uint32(head.Seq))
+	if f.Ticket == 0 { // some proxies answer with exceptions of their own
+		f.Ticket = uint64(uint32(m.Info.Seq))
+	}
+	if f.Ticket == 0 {
+		f.Verdict = pipe.Push
+	}
+	if m.Info.HasKeys() {
+		f.Last = string(m.Info.String(frame.KeyReset)) == "1"
+		if f.Verdict == pipe.Push && m.Info.String(keyAnyOrder) != nil {
+			c.announced()
+		}
+	}
+	if head.Type == thrift.Exception && !c.anyOrder.Load() && endsConnection(m, body) {
+		f.Last = true
+	}
+	if f.Last {
+		c.leaving.Store(true)
+	}
+	return f, nil
+}
+
+// Errors that are in the chain of those of calls whose connection was closed because of what the server has sent.
+var (
+	// ErrUnreadable means that the server has sent what is not the reply to a call.
+	ErrUnreadable = errors.New("the server has sent what is no reply")
+	// ErrUnsolicited means that the server has sent a reply whose sequence ID is that of no call.
+	ErrUnsolicited = pipe.ErrUnsolicited
+)
+
+func unreadable(err error) error { return fmt.Errorf("%w: %w", ErrUnreadable, err) }
+
+// endsConnection reports whether a message has an exception after which some servers, such as Kitex, close the
+// connection without reading more of it: one that is not about what a handler did.
+func endsConnection(m frame.Message, body int) bool {
+	e, err := readException(m, body)
+	return err != nil || e.Kind != thrift.InternalError && e.Kind != KindRefused
+}
+
+// readException reads the exception of a message.
+func readException(m frame.Message, body int) (e thrift.ApplicationException, err error) {
+	var r thrift.Reader
+	if m.Compact {
+		_, err = r.ReadCompact(m.Payload, body, &e)
+	} else {
+		_, err = r.Read(m.Payload, body, &e)
+	}
+	return e, err
+}

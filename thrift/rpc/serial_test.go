@@ -1,0 +1,446 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/internal/calc"
+	"github.com/slipstream-go/slipstream/thrift/rpc"
+)
+
+// add answers a call of the function add.
+func add(t *testing.T, c *stockCall) []byte {
+	var args calc.CalculatorAddArgs
+	var r thrift.Reader
+	var err error
+	if c.format.Compact {
+		_, err = r.ReadCompact(c.args, 0, &args)
+	} else {
+		_, err = r.Read(c.args, 0, &args)
+	}
+	if err != nil {
+		t.Error(err)
+	}
+	return c.answer(thrift.Reply, &calc.CalculatorAddResult{Success: thrift.Some(args.A + args.B)})
+}
+
+// flood makes callers call add until stop is closed, and returns what waits for them.
+func flood(t *testing.T, client *rpc.Client, callers int, stop chan struct{}) (wait func()) {
+	c := calc.NewCalculatorClient(client)
+	var all sync.WaitGroup
+	for i := range callers {
+		all.Go(func() {
+			for n := 0; ; n++ {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				if sum, err := c.Add(context.Background(), int32(i<<16), int32(n)); err != nil || sum != int32(i<<16+n) {
+					t.Errorf("%d + %d is %d, %v", i<<16, n, sum, err)
+					return
+				}
+			}
+		})
+	}
+	return all.Wait
+}
+
+// A server that answers in order gets more connections while calls wait, until each has its own, and it never
+// has two calls of one that are not idempotent.
+func TestConnectionsGrow(t *testing.T) {
+	const callers = 40
+	var running atomic.Int64
+	full := make(chan struct{})
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+		if running.Add(1) == callers {
+			close(full)
+		}
+		select {
+		case <-full: // all callers have a connection
+		case <-time.After(5 * time.Millisecond):
+			running.Add(-1)
+		}
+		return add(t, c)
+	}})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed})
+	stop := make(chan struct{})
+	wait := flood(t, client, callers, stop)
+	select {
+	case <-full:
+	case <-time.After(patience):
+		t.Errorf("%d connections for %d callers", client.Stats().Connected, callers)
+	}
+	close(stop)
+	wait()
+	if n := s.deepest.Load(); n != 1 {
+		t.Errorf("%d calls that are not idempotent were sent together", n)
+	}
+	if st := client.Stats(); st.AnyOrder || st.Repeated+st.Failed > 0 {
+		t.Errorf("any order %v, %d repeated, %d failed", st.AnyOrder, st.Repeated, st.Failed)
+	}
+}
+
+// The number of connections has a bound.
+func TestMostConnections(t *testing.T) {
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte { time.Sleep(time.Millisecond); return add(t, c) }})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Buffered, MaxConnections: 3})
+	stop := make(chan struct{})
+	wait := flood(t, client, 20, stop)
+	testkit.Eventually(t, patience, func() error {
+		if n := client.Stats().Connected; n != 3 {
+			return fmt.Errorf("%d connections, want 3", n)
+		}
+		return nil
+	})
+	before := s.calls.Load()
+	testkit.Eventually(t, patience, func() error {
+		if s.calls.Load()-before < 500 {
+			return errors.New("few calls")
+		}
+		return nil
+	})
+	close(stop)
+	wait()
+	if n := s.connections.Load(); n != 3 {
+		t.Errorf("the server has accepted %d connections, want 3", n)
+	}
+}
+
+// A fast server gets several idempotent calls together.
+func TestDepthOfFastServer(t *testing.T) {
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte { return add(t, c) }})
+	// A clock that stands still but for a microsecond a look: the server is fast, however slow the machine is.
+	var ticks atomic.Int64
+	clock := func() time.Time { return time.Unix(1000, 1000*ticks.Add(1)) }
+	client, err := rpc.NewClientAt(rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"Calculator.add"}, MaxConnections: 1, Timeout: 5 * time.Minute}, clock)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	stop := make(chan struct{})
+	wait := flood(t, client, 64, stop)
+	testkit.Eventually(t, patience, func() error {
+		if n := s.deepest.Load(); n < 8 {
+			return fmt.Errorf("at most %d calls were sent together", n)
+		}
+		return nil
+	})
+	close(stop)
+	wait()
+}
+
+// The user can fix the depth.
+func TestFixedDepth(t *testing.T) {
+	gate := make(chan struct{})
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte { <-gate; return add(t, c) }})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"add"}, MaxConnections: 1, Depth: 4})
+	c := calc.NewCalculatorClient(client)
+	var all sync.WaitGroup
+	for i := range int32(10) {
+		all.Go(func() {
+			if sum, err := c.Add(t.Context(), i, 1); sum != i+1 || err != nil {
+				t.Errorf("%d, %v", sum, err)
+			}
+		})
+	}
+	testkit.Eventually(t, patience, func() error {
+		if st := client.Stats(); st.Waiting != 6 || st.Outstanding != 4 {
+			return fmt.Errorf("%d calls wait, %d are at the server; want 6 and 4", st.Waiting, st.Outstanding)
+		}
+		return nil
+	})
+	// A call that is not idempotent is sent after those before it were answered, and before those after it.
+	pinged := make(chan error, 1)
+	go func() { pinged <- c.Ping(t.Context()) }() // ends with the server's answers
+	testkit.Eventually(t, patience, func() error {
+		if n := client.Stats().Waiting; n != 7 {
+			return fmt.Errorf("%d calls wait, want 7", n)
+		}
+		return nil
+	})
+	close(gate)
+	all.Wait()
+	if err := <-pinged; err != nil && kindOf(err) != thrift.MissingResult { // the answer is that of add
+		t.Error(err)
+	}
+}
+
+// A reply that overtakes another proves that the server works on several calls of a connection at a time. From then
+// on, one connection takes all calls.
+func TestOvertakingReplies(t *testing.T) {
+	held := make(map[any][]byte) // by connection
+	var mu sync.Mutex
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		answer := add(t, c)
+		if before := held[c.conn]; before != nil {
+			delete(held, c.conn)
+			return append(answer, before...)
+		}
+		if len(c.waiting) > 0 && c.nth > 20 {
+			held[c.conn] = answer // the next one overtakes it
+			return nil
+		}
+		return answer
+	}})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"add"}, MaxConnections: 1, Depth: 2})
+	stop := make(chan struct{})
+	wait := flood(t, client, 20, stop)
+	testkit.Eventually(t, patience, func() error {
+		if !client.Stats().AnyOrder || s.deepest.Load() <= 2 {
+			return fmt.Errorf("any order %v, at most %d calls were sent together", client.Stats().AnyOrder, s.deepest.Load())
+		}
+		return nil
+	})
+	close(stop)
+	wait()
+}
+
+// A server that serves few connections at a time accepts others, and answers nothing there until one of the
+// first has ended. No call waits for long.
+func TestServerWithFewThreads(t *testing.T) {
+	for _, threads := range []int{1, 2} {
+		t.Run(fmt.Sprint(threads), func(t *testing.T) {
+			s := startStock(t, &stock{serves: threads, handle: func(c *stockCall) []byte { time.Sleep(time.Millisecond); return add(t, c) }})
+			client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed})
+			stop := make(chan struct{})
+			wait := flood(t, client, 10, stop)
+			testkit.Eventually(t, patience, func() error {
+				if n, c := s.calls.Load(), s.connections.Load(); n < 2000 || c <= int64(threads) {
+					return fmt.Errorf("%d calls on %d connections", n, c)
+				}
+				return nil
+			})
+			close(stop)
+			wait()
+			if st := client.Stats(); st.Failed+st.Cancelled > 0 {
+				t.Errorf("%d calls failed, %d were canceled", st.Failed, st.Cancelled)
+			}
+		})
+	}
+}
+
+// After an exception that is not about what a handler did, some servers close the connection and drop what follows.
+// So nothing follows it.
+func TestNothingFollowsProtocolExceptions(t *testing.T) {
+	var after atomic.Int64
+	bad := make(map[any]bool)
+	var mu sync.Mutex
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		if bad[c.conn] {
+			after.Add(1)
+		}
+		if string(c.Name) == "add" {
+			return add(t, c)
+		}
+		bad[c.conn] = true
+		return c.answer(thrift.Exception, &thrift.ApplicationException{Kind: thrift.UnknownMethod, Message: "no"})
+	}})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, MaxConnections: 1})
+	c := calc.NewCalculatorClient(client)
+	for i := range int32(4) {
+		if err := c.Ping(t.Context()); kindOf(err) != thrift.UnknownMethod || slipstream.OutcomeOf(err) != slipstream.Refused {
+			t.Fatal(err)
+		}
+		if sum, err := c.Add(t.Context(), i, 1); sum != i+1 || err != nil {
+			t.Fatalf("%d, %v", sum, err)
+		}
+	}
+	if n := after.Load(); n > 0 {
+		t.Errorf("%d calls followed an exception on its connection", n)
+	}
+}
+
+// An unanswered call is repeated if it is idempotent, and not otherwise.
+func TestRepetitions(t *testing.T) {
+	var mu sync.Mutex
+	seen := make(map[string]int)
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+		mu.Lock()
+		defer mu.Unlock()
+		seen[string(c.Name)]++
+		if seen[string(c.Name)] == 1 {
+			c.conn.Close()
+			return nil
+		}
+		return add(t, c)
+	}})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"add"}})
+	c := calc.NewCalculatorClient(client)
+	if err := c.Ping(t.Context()); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+		t.Errorf("a call that is not idempotent: %v", err)
+	}
+	if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
+		t.Errorf("an idempotent call: %d, %v", sum, err)
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if seen["ping"] != 1 || seen["add"] != 2 {
+		t.Errorf("the server has received %v", seen)
+	}
+}
+
+// Calls that are given up keep their place at the server until it has answered, and others are not disturbed.
+func TestGivenUpCalls(t *testing.T) {
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte { time.Sleep(2 * time.Millisecond); return add(t, c) }})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, MaxConnections: 4})
+	c := calc.NewCalculatorClient(client)
+	stop := make(chan struct{})
+	wait := flood(t, client, 8, stop)
+	var all sync.WaitGroup
+	for i := range 8 {
+		all.Go(func() {
+			for n := range 50 {
+				ctx, cancel := context.WithTimeout(context.Background(), time.Duration(i*n%7)*time.Millisecond/2)
+				if sum, err := c.Add(ctx, int32(i), int32(n)); err == nil && sum != int32(i+n) {
+					t.Errorf("%d, want %d", sum, i+n)
+				} else if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+					t.Error(err)
+				}
+				cancel()
+			}
+		})
+	}
+	all.Wait()
+	close(stop)
+	wait()
+	if n := s.deepest.Load(); n != 1 {
+		t.Errorf("%d calls were sent together", n)
+	}
+}
+
+// movingClock is a clock that a test can put forward.
+type movingClock struct{ ahead atomic.Int64 }
+
+func (c *movingClock) now() time.Time { return time.Now().Add(time.Duration(c.ahead.Load())) }
+
+// connectAt returns a client of a stock server, and its clock.
+func connectAt(t *testing.T, config rpc.ClientConfig) (*rpc.Client, *movingClock) {
+	t.Helper()
+	clock := new(movingClock)
+	client, err := rpc.NewClientAt(config, clock.now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { client.Close() })
+	return client, clock
+}
+
+// Connections that were not in use for a minute are closed, all but the first.
+func TestIdleConnectionsAreClosed(t *testing.T) {
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte { time.Sleep(time.Millisecond); return add(t, c) }})
+	client, clock := connectAt(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Timeout: 5 * time.Minute, MaxConnections: 8})
+	stop := make(chan struct{})
+	wait := flood(t, client, 20, stop)
+	testkit.Eventually(t, patience, func() error {
+		if n := client.Stats().Connected; n != 8 {
+			return fmt.Errorf("%d connections, want 8", n)
+		}
+		return nil
+	})
+	close(stop)
+	wait()
+	time.Sleep(20 * time.Millisecond)
+	if n := client.Stats().Connected; n != 8 {
+		t.Errorf("%d connections, want 8", n)
+	}
+	c := calc.NewCalculatorClient(client)
+	testkit.Eventually(t, patience, func() error {
+		if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
+			t.Fatalf("%d, %v", sum, err)
+		}
+		clock.ahead.Add(int64(20 * time.Second))
+		if n := client.Stats().Connected; n != 1 {
+			return fmt.Errorf("%d connections, want 1", n)
+		}
+		return nil
+	})
+	if n := s.connections.Load(); n != 8 {
+		t.Errorf("the server has accepted %d connections, want 8", n)
+	}
+}
+
+// A connection whose server owes only replies that nobody waits for is replaced after a while.
+func TestAbandonedConnectionIsReplaced(t *testing.T) {
+	gate := make(chan struct{})
+	s := startStock(t, &stock{})
+	s.handle = func(c *stockCall) []byte {
+		if s.connections.Load() == 1 {
+			<-gate
+		}
+		return add(t, c)
+	}
+	client, clock := connectAt(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Timeout: 5 * time.Minute, MaxConnections: 1})
+	c := calc.NewCalculatorClient(client)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { // ends with the context
+		_, err := c.Add(ctx, 1, 1)
+		ended <- err
+	}()
+	testkit.Eventually(t, patience, func() error {
+		if s.calls.Load() == 0 {
+			return errors.New("the server has no call")
+		}
+		return nil
+	})
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+		t.Errorf("the call that was given up: %v", err)
+	}
+	clock.ahead.Store(int64(time.Minute))
+	if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
+		t.Errorf("the next call: %d, %v", sum, err)
+	}
+	close(gate)
+	if n := s.connections.Load(); n != 2 {
+		t.Errorf("the server has accepted %d connections, want 2", n)
+	}
+}
+
+// A first call that takes long does not hold up the others for as long.
+func TestSlowFirstCall(t *testing.T) {
+	gate := make(chan struct{})
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+		if string(c.Name) == "ping" {
+			<-gate
+		}
+		return add(t, c)
+	}})
+	for _, transport := range []rpc.Transport{rpc.Framed, rpc.TTHeader} {
+		client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: transport})
+		c := calc.NewCalculatorClient(client)
+		before := s.calls.Load()
+		pinged := make(chan error, 1)
+		go func() { pinged <- c.Ping(context.Background()) }() // ends when the gate is opened
+		testkit.Eventually(t, patience, func() error {
+			if s.calls.Load() == before {
+				return errors.New("the server has no call")
+			}
+			return nil
+		})
+		if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
+			t.Errorf("%d, %v", sum, err)
+		}
+		select {
+		case gate <- struct{}{}:
+		case <-time.After(patience):
+			t.Fatal("the first call has ended")
+		}
+		if err := <-pinged; err != nil {
+			t.Error(err)
+		}
+	}
+}
