@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -75,7 +76,7 @@ func (c *Client) engineConfig(l *lane) pipe.Config {
 	return pipe.Config{
 		Protocol: protocol{l}, Traits: traits,
 		Addr: c.config.Addr, Dial: endpoint.Dial,
-		MaxCalls: 1 << 40, MaxBytes: 1 << 50,
+		MaxCalls: math.MaxInt32, MaxBytes: math.MaxInt,
 		DialTimeout: c.config.DialTimeout, Backoff: c.config.Backoff, MaxBackoff: c.config.MaxBackoff,
 		Timeout: timeout,
 		OnEvent: func(e slipstream.Event) {
