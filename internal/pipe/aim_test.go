@@ -271,6 +271,54 @@ func TestCancelOfAPlacedReply(t *testing.T) {
 	})
 }
 
+// A reply whose tail arrives in pieces, after the last read of its body, is received as any other. Here even a
+// missing byte is enough for a buffer of its own.
+func TestTailInPieces(t *testing.T) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		s := startTrickling(t, network, tickets)
+		e := s.engine(func(c *Config) {
+			c.Protocol, c.choices.SoloAfter, c.choices.DirectReply = splitting{c.Protocol, tickets}, -1, 1
+		})
+		sock := socketAt(e, 0)
+		const size = directReply
+		for round := range 4 {
+			c := s.newCall(e, "rlarge")
+			c.ReadInto(make([]byte, size))
+			if err := e.Start(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			q := <-s.parts
+			frame := q.frame("r" + wantedBody(size) + tail)
+			at := len(frame) - tailLen
+			sent := 0
+			for _, upTo := range []int{at - 100, at + 1 + round%2, len(frame)} {
+				before := sock.reads.Load()
+				q.peer.send(frame[sent:upTo])
+				sent = upTo
+				testkit.Eventually(t, 5*time.Second, func() error {
+					if sock.reads.Load() == before {
+						return errors.New("the client has not read")
+					}
+					return nil
+				})
+			}
+			if err := c.Wait(); err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Placed(); string(got) != wantedBody(size) {
+				t.Errorf("%d of %d bytes were placed", len(got), size)
+			}
+			c.Release()
+			if err := s.echoSplit(t.Context(), e, fmt.Sprint("r", round)); err != nil {
+				t.Fatalf("the next call: %v", err)
+			}
+		}
+		if v := e.Snapshot(); v.Reconnects != 0 {
+			t.Errorf("%d reconnects, want 0", v.Reconnects)
+		}
+	})
+}
+
 // echoSplit makes a call with a small reply.
 func (s *toyServer) echoSplit(ctx context.Context, e *Engine, body string) error {
 	c := s.newCall(e, body)

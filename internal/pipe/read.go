@@ -117,7 +117,7 @@ func (s *socket) settle(need int) {
 	full := in.full
 	in.cut, in.cutBytes, in.full = 0, 0, false
 	switch {
-	case need-(in.end-in.begin) >= in.directFrom:
+	case need-(in.end-in.begin) >= in.directFrom && !in.aiming(): // otherwise it is a tail, which is small
 		if !s.startAim() {
 			in.startDirect(need)
 		}
