@@ -411,7 +411,7 @@ func TestSlowHandlerOfFirstCall(t *testing.T) {
 	h := &calculator{gate: make(chan struct{})}
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
 	for _, size := range []int{1, 70 << 10} { // small and large messages
-		client := connect(t, rpc.ClientConfig{Addr: s.Addr().String(), MaxConnections: 1})
+		client := connect(t, rpc.ClientConfig{Addr: s.Addr().String(), MaxConnections: 1, Timeout: patience})
 		c := calc.NewCalculatorClient(client)
 		first := make(chan error, 1)
 		go func() { first <- c.Fail(t.Context(), "wait"+strings.Repeat(" ", size)) }() // ends when the gate is opened
