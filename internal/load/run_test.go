@@ -6,6 +6,7 @@ import (
 	"errors"
 	"math"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -301,9 +302,10 @@ func TestCountersAndOwnCost(t *testing.T) {
 	if r.Cost.Client <= 0 || r.Cost.Server <= 0 {
 		t.Errorf("cpu of client %v and of server %v, want both", r.Cost.Client, r.Cost.Server)
 	}
-	perCall := float64(r.Cost.Mallocs) / float64(r.Completed)
-	if perCall < 3 || perCall > 3.5 {
-		t.Errorf("%.2f allocations a call, the target makes 3", perCall)
+	// The runtime counts the objects of a span of memory when it is full: 128 of 64 bytes, for each processor.
+	uncounted := uint64(128 * runtime.GOMAXPROCS(0))
+	if r.Cost.Mallocs+uncounted < uint64(3*r.Completed) || float64(r.Cost.Mallocs) > 3.5*float64(r.Completed) {
+		t.Errorf("%d allocations in %d calls, the target makes 3 in each", r.Cost.Mallocs, r.Completed)
 	}
 }
 
