@@ -5,12 +5,15 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"path/filepath"
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // toyRequest is a request that a server has received.
@@ -267,14 +270,18 @@ func (s *toyServer) echo(ctx context.Context, e *Engine, body string) error {
 // checkBalanced fails the test unless the counters show that every call ended exactly once.
 func checkBalanced(t testing.TB, e *Engine) {
 	t.Helper()
-	s := e.Snapshot()
-	if s.Calls != s.Replies+s.OneWays+s.Failed+s.NeverWritten+uint64(s.Queued+s.Outstanding) {
-		t.Errorf("calls and results do not balance: %+v", s)
-	}
-	if s.Backstop != 0 {
-		t.Errorf("the backstop made %d writes", s.Backstop)
-	}
-	if s.Queued+s.Outstanding == 0 && s.HeldBytes != 0 && s.Connected > 0 {
-		t.Errorf("%d bytes are charged while there are no calls", s.HeldBytes)
+	// The charge of a call is returned after the call has left the table.
+	testkit.Eventually(t, 5*time.Second, func() error {
+		s := e.Snapshot()
+		if s.Calls != s.Replies+s.OneWays+s.Failed+s.NeverWritten+uint64(s.Queued+s.Outstanding) {
+			return fmt.Errorf("calls and results do not balance: %+v", s)
+		}
+		if s.Queued+s.Outstanding == 0 && s.HeldBytes != 0 && s.Connected > 0 {
+			return fmt.Errorf("%d bytes are charged while there are no calls", s.HeldBytes)
+		}
+		return nil
+	})
+	if n := e.Snapshot().Backstop; n != 0 {
+		t.Errorf("the backstop made %d writes", n)
 	}
 }
