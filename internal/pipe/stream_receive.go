@@ -155,11 +155,13 @@ func (st *Stream) tellServer() {
 	if t := e.cfg.Traits.Streams; t.Window > 0 {
 		window = min(window, t.Window)
 	}
-	if n := st.untold.Load(); n == 0 || n < int64(window/creditShare) {
+	least := max(int64(window/creditShare), 1)
+	if st.untold.Load() < least {
 		return
 	}
 	s.mu.Lock()
-	may := st.sending.live && !st.sending.telling && !s.life.closed
+	// Another goroutine may have given the credit meanwhile. Only the one that has set telling takes it.
+	may := st.sending.live && !st.sending.telling && !s.life.closed && st.untold.Load() >= least
 	st.sending.telling = st.sending.telling || may
 	s.mu.Unlock()
 	if !may {
