@@ -9,3 +9,7 @@ import (
 
 // setOptions does nothing: only Linux has TCP_USER_TIMEOUT.
 func setOptions(net.Conn, time.Duration) {}
+
+// AckNow makes the kernel acknowledge what it has received without waiting for data that could carry the
+// acknowledgment. It has an effect on Linux only.
+func (Pin) AckNow() {}

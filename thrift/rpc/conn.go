@@ -31,6 +31,7 @@ type conn struct {
 	answered bool
 	helped   bool // another connection was closed because the server did not answer on this one
 	removed  bool // it will be closed after its last reply
+	acks     acks
 	depth    depth
 }
 
@@ -42,8 +43,8 @@ func (c *conn) Opened(p pipe.Pin) {
 
 // Replied implements [pipe.Watcher].
 func (c *conn) Replied(n int, overtaken bool) {
-	if !c.anyOrder.Load() {
-		c.lane.replied(c, n, overtaken)
+	if !c.anyOrder.Load() && c.lane.replied(c, n, overtaken) {
+		c.pin.AckNow()
 	}
 }
 

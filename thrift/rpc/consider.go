@@ -8,8 +8,10 @@ const (
 	// idlePeriod is the time over which the connections in use are counted. Those that were not in use in two
 	// periods are closed.
 	idlePeriod = 30 * time.Second
-	// leastSilence is how long a server may be silent on a new connection, in any case.
+	// leastSilence is how long a server may be silent on new connections, in any case, and oneSilence how long on
+	// one of them, which may have got a slow call.
 	leastSilence = 25 * time.Millisecond
+	oneSilence   = 500 * time.Millisecond
 	// longSilence is how long a new connection is waited for, at least, before others are opened.
 	longSilence = 100 * time.Millisecond
 	// lostPatience is how long the replies to calls that were given up are awaited, if a connection has no others.
@@ -33,6 +35,7 @@ func (l *lane) consider() {
 		l.mu.Unlock()
 		return
 	}
+	before := l.places
 	replaced := l.abandoned(now)
 	removed := l.surplus(now)
 	if c := l.helper(now); c != nil {
@@ -45,16 +48,20 @@ func (l *lane) consider() {
 		c.removed = true
 		c.leaving.Store(true)
 	}
-	places := l.places
+	places, grown := l.places, l.places > before
 	l.scheduleNext()
 	l.mu.Unlock()
 	for _, c := range replaced {
 		c.pin.Retire()
 	}
 	for _, c := range removed {
-		c.pin.Remove()
+		if !c.pin.Remove() { // it has the only place, or none any more
+			c.pin.Retire()
+		}
 	}
-	l.engine.SetSockets(places) // it fails only if the client is closed
+	if grown {
+		l.engine.SetSockets(places) // it fails only if the client is closed
+	}
 }
 
 // scheduleNext schedules the next round. The caller holds mu.
@@ -102,16 +109,19 @@ func (l *lane) adapt(now time.Time) (removed []*conn) {
 // helper returns a connection to close because the server does not answer on a new one: it may have a thread for
 // each connection, and no more of them. The caller holds mu.
 func (l *lane) helper(now time.Time) *conn {
-	silent := false
+	silent, longest := (*conn)(nil), time.Duration(0)
+	n := 0
 	for _, c := range l.conns {
-		if c.busy > 0 && !c.answered && !c.helped && now.Sub(c.since) > max(2*l.slow.get(), leastSilence) {
-			c.helped, silent = true, true
-			break
+		if d := now.Sub(c.since); c.busy > 0 && !c.answered && !c.helped && d > max(2*l.slow.get(), leastSilence) {
+			if n++; d > longest {
+				silent, longest = c, d
+			}
 		}
 	}
-	if !silent {
+	if n == 0 || n == 1 && longest < oneSilence {
 		return nil
 	}
+	silent.helped = true
 	var found *conn
 	for _, c := range l.conns {
 		if c.answered && l.takes(c) && c.oneways == 0 && (found == nil || c.busy == 0) {

@@ -146,6 +146,22 @@ func TestGrowthRule(t *testing.T) {
 	}
 }
 
+// Replies are acknowledged at once on a new connection, and on one whose server was seen to wait.
+func TestAcksRule(t *testing.T) {
+	var a acks
+	for i := range 2 * ackTrials {
+		if got := a.needed(time.Millisecond); got != (i < ackTrials) {
+			t.Fatalf("reply %d: acknowledged at once: %v", i, got)
+		}
+	}
+	if a.needed(200 * time.Millisecond) {
+		t.Error("a server that is slow is taken for one that waits")
+	}
+	if !a.needed(40*time.Millisecond) || !a.needed(time.Millisecond) {
+		t.Error("the replies of a server that waits are not acknowledged at once")
+	}
+}
+
 func TestSlowest(t *testing.T) {
 	var s slowest
 	for i := range 1000 {

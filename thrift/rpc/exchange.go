@@ -132,7 +132,7 @@ func (x *exchange) header(ctx context.Context, b []byte, size int) ([]byte, erro
 	w.Int(frame.KeyToService, in.Service)
 	w.Int(frame.KeyToMethod, in.Function.Name)
 	w.String(frame.KeyService, in.Service)
-	if c := x.client; c.small.open.Load() == nil || size >= largeMessage || c.anyLarge.Load() {
+	if c := x.client; c.small.shared() == nil || size >= largeMessage || c.anyLarge.Load() {
 		w.String(keyAnyOrder, "1")
 	}
 	writeMeta(&w, ctx)

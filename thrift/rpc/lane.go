@@ -62,7 +62,7 @@ var (
 // acquire returns a connection for a call, which release must be called for. It waits until the context ends, or
 // until that time. waited reports whether it did.
 func (l *lane) acquire(ctx context.Context, until time.Time, idempotent bool) (c *conn, waited bool, err error) {
-	if c := l.open.Load(); c != nil && c.pin.Alive() {
+	if c := l.shared(); c != nil {
 		return c, false, nil
 	}
 	l.mu.Lock()
@@ -91,6 +91,14 @@ func (l *lane) acquire(ctx context.Context, until time.Time, idempotent bool) (c
 	l.mu.Unlock()
 	c, err = l.wait(ctx, q, w, patience, until)
 	return c, true, err
+}
+
+// shared returns a connection that takes all calls, or nil.
+func (l *lane) shared() *conn {
+	if c := l.open.Load(); c != nil && c.pin.Alive() {
+		return c
+	}
+	return nil
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -288,8 +296,9 @@ func (l *lane) opened(c *conn) {
 	l.dispatch(c)
 }
 
-// replied counts n replies that c has received. concurrent means that its server answers in any order.
-func (l *lane) replied(c *conn, n int, concurrent bool) {
+// replied counts n replies that c has received. concurrent means that its server answers in any order. It reports
+// whether the replies are to be acknowledged at once.
+func (l *lane) replied(c *conn, n int, concurrent bool) (ack bool) {
 	now := l.client.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -299,11 +308,13 @@ func (l *lane) replied(c *conn, n int, concurrent bool) {
 	l.slow.add(took)
 	if concurrent {
 		l.use(c)
-		return
+		return false
 	}
 	c.depth.replied(n, took, now)
 	l.end(c, n)
+	ack = c.busy > 0 && c.acks.needed(took)
 	l.dispatch(c)
+	return ack
 }
 
 // announced notes that the server of c answers in any order.

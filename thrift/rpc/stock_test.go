@@ -19,6 +19,7 @@ import (
 type stock struct {
 	// handle returns the answer to a call, or nil for none. It is called by a goroutine for each connection.
 	handle func(c *stockCall) []byte
+	nagle  bool // small replies are held back until those before them were acknowledged
 	// serves bounds the connections that are read at a time; 0 means that there is no limit.
 	serves int
 
@@ -99,6 +100,7 @@ func startStock(t *testing.T, s *stock) *stock {
 			open = append(open, c)
 			mu.Unlock()
 			s.connections.Add(1)
+			c.(*net.TCPConn).SetNoDelay(!s.nagle)
 			all.Go(func() {
 				defer c.Close()
 				if threads != nil {
