@@ -422,7 +422,7 @@ func TestSlowHandlerOfFirstCall(t *testing.T) {
 			return nil
 		})
 		if got, err := c.Echo(t.Context(), strings.Repeat("x", size)); err != nil || len(got) != size {
-			t.Errorf("the second call: %d bytes, %v", len(got), err)
+			t.Fatalf("the second call: %d bytes, %v", len(got), err)
 		}
 		h.gate <- struct{}{}
 		if err := <-first; err != nil {
