@@ -444,3 +444,36 @@ func TestSlowFirstCall(t *testing.T) {
 		}
 	}
 }
+
+// A call that is not idempotent is not sent while the server has another one of the connection, although there
+// would be room for an idempotent one.
+func TestOthersNeedAnEmptyConnection(t *testing.T) {
+	gate := make(chan struct{})
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte { <-gate; return add(t, c) }})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"add"}, MaxConnections: 1, Depth: 4})
+	c := calc.NewCalculatorClient(client)
+	ended := make(chan error, 2)
+	go func() { // ends when the gate is opened, as the other one
+		_, err := c.Add(t.Context(), 1, 1)
+		ended <- err
+	}()
+	testkit.Eventually(t, patience, func() error {
+		if s.calls.Load() != 1 {
+			return errors.New("the server has no call")
+		}
+		return nil
+	})
+	go func() { ended <- c.Ping(t.Context()) }()
+	testkit.Eventually(t, patience, func() error {
+		if st := client.Stats(); st.InProgress != 2 || st.Waiting != 1 {
+			return fmt.Errorf("%d of %d calls wait, want 1 of 2", st.Waiting, st.InProgress)
+		}
+		return nil
+	})
+	close(gate)
+	for range 2 {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+}
