@@ -449,6 +449,8 @@ func TestSlowFirstCall(t *testing.T) {
 // would be room for an idempotent one.
 func TestOthersNeedAnEmptyConnection(t *testing.T) {
 	gate := make(chan struct{})
+	open := sync.OnceFunc(func() { close(gate) })
+	defer open()
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte { <-gate; return add(t, c) }})
 	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"add"}, MaxConnections: 1, Depth: 4})
 	c := calc.NewCalculatorClient(client)
@@ -470,7 +472,7 @@ func TestOthersNeedAnEmptyConnection(t *testing.T) {
 		}
 		return nil
 	})
-	close(gate)
+	open()
 	for range 2 {
 		if err := <-ended; err != nil {
 			t.Error(err)
