@@ -17,8 +17,7 @@ import (
 )
 
 // A Client calls the functions of services at one address. The calls of all goroutines share few connections: one, if the
-// server answers in any order, as servers of this package and multiplexing ones of Kitex do with
-// TTHeader. Other servers work on one call of a connection at a time, so a client opens more of them while
+// server answers in any order, as servers of this package do with TTHeader. Other servers work on one call of a connection at a time, so a client opens more of them while
 // calls wait. Calls of functions that are idempotent may be sent there before their predecessors were
 // answered, as long as the server is fast. All methods are safe for concurrent use.
 type Client struct {

@@ -29,7 +29,7 @@ type conn struct {
 	oneways  int       // oneway calls that were written after the last reply
 	since    time.Time // with busy > 0: the last reply, or the start of the first call after it
 	answered bool
-	helped   bool // another connection was closed because the server did not answer on this one
+	helped   int  // connections that were closed because the server did not answer on this one
 	removed  bool // it will be closed after its last reply
 	acks     acks
 	depth    depth

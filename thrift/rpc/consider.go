@@ -112,7 +112,11 @@ func (l *lane) helper(now time.Time) *conn {
 	silent, longest := (*conn)(nil), time.Duration(0)
 	n := 0
 	for _, c := range l.conns {
-		if d := now.Sub(c.since); c.busy > 0 && !c.answered && !c.helped && d > max(2*l.slow.get(), leastSilence) {
+		least := max(2*l.slow.get(), leastSilence)
+		if c.helped > 0 { // the server took another one
+			least = max(least, oneSilence<<min(c.helped, 10))
+		}
+		if d := now.Sub(c.since); c.busy > 0 && !c.answered && d > least {
 			if n++; d > longest {
 				silent, longest = c, d
 			}
@@ -121,7 +125,7 @@ func (l *lane) helper(now time.Time) *conn {
 	if n == 0 || n == 1 && longest < oneSilence {
 		return nil
 	}
-	silent.helped = true
+	silent.helped++
 	var found *conn
 	for _, c := range l.conns {
 		if c.answered && l.takes(c) && c.oneways == 0 && (found == nil || c.busy == 0) {

@@ -41,10 +41,10 @@ func (d *depth) limit() int {
 }
 
 // replied notes n replies that came took after those before them or, if the server had no calls, after the first of
-// their calls. It reports whether the depth has changed.
-func (d *depth) replied(n int, took time.Duration, now time.Time) bool {
+// their calls.
+func (d *depth) replied(n int, took time.Duration, now time.Time) {
 	if d.fixed > 0 {
-		return false
+		return
 	}
 	each := took / time.Duration(n)
 	if d.interval == 0 {
@@ -54,27 +54,22 @@ func (d *depth) replied(n int, took time.Duration, now time.Time) bool {
 	d.replies += n
 	switch {
 	case took >= depthAlarm || d.more > 0 && d.needs(1+d.more) > depthBudget:
-		return d.fall(now)
-	case !d.mayRise(now) || d.replies < depthReplies*(1+d.more):
-		return false
+		d.fall(now)
+	case d.mayRise(now) && d.replies >= depthReplies*(1+d.more):
+		d.more, d.replies = min(2*(1+d.more), mostDepth)-1, 0
 	}
-	d.more, d.replies = min(2*(1+d.more), mostDepth)-1, 0
-	return true
 }
 
 // needs returns how long the server needs for n calls.
 func (d *depth) needs(n int) time.Duration { return time.Duration(n) * d.interval }
 
 // fall makes the depth 1.
-func (d *depth) fall(now time.Time) bool {
+func (d *depth) fall(now time.Time) {
 	if now.Sub(d.fell) > depthForgiven {
 		d.pause = 0
 	}
 	d.pause = min(max(2*d.pause, firstDepthPause), mostDepthPause)
-	d.fell, d.replies, d.interval = now, 0, 0
-	changed := d.more > 0
-	d.more = 0
-	return changed
+	d.fell, d.replies, d.interval, d.more = now, 0, 0, 0
 }
 
 // mayRise reports whether the depth will rise if the server goes on as it does.

@@ -81,7 +81,7 @@ func TestDepthRule(t *testing.T) {
 		t.Errorf("depth %d at 300 us", slow.limit())
 	}
 	fixed := depth{fixed: 3}
-	if fixed.replied(1, time.Second, now) || fixed.limit() != 3 || fixed.mayRise(now) {
+	if fixed.replied(1, time.Second, now); fixed.limit() != 3 || fixed.mayRise(now) {
 		t.Errorf("a fixed depth is %d", fixed.limit())
 	}
 }
