@@ -172,10 +172,14 @@ func (r *pgReload) reload(p *pgReloadPhase) {
 	if p.apply {
 		blackbox.Expect(r.t, blackbox.ExitOK, "", "", "db", "apply", "-c", r.file)
 	}
-	if err := r.gateway.Signal(syscall.SIGHUP); err != nil {
-		r.t.Fatal(err)
-	}
+	signaled := time.Time{}
 	testkit.Eventually(r.t, 10*time.Second, func() error {
+		if time.Since(signaled) > 5*time.Second { // a reload is refused if the database does not answer in time
+			signaled = time.Now()
+			if err := r.gateway.Signal(syscall.SIGHUP); err != nil {
+				r.t.Fatal(err)
+			}
+		}
 		status, _, _, err := blackbox.Get(r.t.Context(), "http://"+r.http+"/tags/1")
 		if err != nil || (status == 200) != p.tags {
 			return fmt.Errorf("%s: /tags/1 is %d, %v", p.name, status, err)
