@@ -1,6 +1,7 @@
 package postgres
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -245,6 +246,30 @@ func TestSlowViaCostsItsResourceOnly(t *testing.T) {
 	s.regains(0)
 }
 
+// halted waits for the event of a change of the last of n resources. If the machine halted for so long that no
+// resource was reached, it returns true. That has happened halts times before. The last resource loses its promise for no other reason.
+func (s *streamed) halted(n cache.ResourceID, halts int) (halted bool) {
+	s.Helper()
+	testkit.Eventually(s.T, 20*time.Second, func() error {
+		if _, lost := s.promiseOf(n - 1); len(lost) > halts {
+			for i := range n {
+				if _, lost := s.promiseOf(i); len(lost) == 0 || !strings.Contains(lost[len(lost)-1], "no time left") {
+					s.Fatalf("the last resource has lost its promise, while resource %d was reached: %q", i, lost)
+				}
+			}
+			halted = true
+			return nil
+		}
+		s.sink.mu.Lock()
+		defer s.sink.mu.Unlock()
+		if !slices.ContainsFunc(s.sink.events, func(e cache.Event) bool { return e.Key == cache.Key{Resource: n - 1, ID: "1"} && !e.All }) {
+			return errors.New("no event of the last resource")
+		}
+		return nil
+	})
+	return halted
+}
+
 // Of fifty resources 49 are locked. The last one, which is not, is reached in time.
 func TestManyLockedTablesCostNoOtherResource(t *testing.T) {
 	const n = 50
@@ -267,17 +292,24 @@ func TestManyLockedTablesCostNoOtherResource(t *testing.T) {
 	}
 	s.serve(resources...)
 	commit := s.locker("LOCK TABLE " + strings.Join(locks, ", "))
-	for round := range 3 {
+	for round, halts := 0, 0; round < 3; {
 		s.exec(strings.Join(updates, "; "))
+		if s.halted(n, halts) {
+			if halts++; halts > 20 {
+				t.Fatal("the machine is too slow")
+			}
+			s.regains(n - 1)
+			s.sink.forget()
+			continue
+		}
 		s.advance()
-		s.hears(n-1, "1")
 		s.sink.forget()
-		s.keeps(n - 1)
 		for i := range cache.ResourceID(n - 1) {
-			if _, lost := s.promiseOf(i); round == 0 && len(lost) == 0 {
+			if _, lost := s.promiseOf(i); len(lost) == 0 {
 				t.Errorf("the promise of resource %d holds, whose changes lead through a locked table", i)
 			}
 		}
+		round++
 	}
 	commit()
 	for i := range cache.ResourceID(n) {
