@@ -396,7 +396,7 @@ func TestGivenUpCallStaysWhileItsReplyIsDelivered(t *testing.T) {
 	if _, err := s.takeOut(); err != nil {
 		t.Fatal(err)
 	}
-	s.fail(errHungUp)
+	s.fail(ErrHungUp)
 	if s.life.finished {
 		t.Error("the call was recycled while the reader used it")
 	}

@@ -21,7 +21,8 @@ var (
 	// ErrUnsolicited means that a reply answered no request.
 	ErrUnsolicited = errors.New("protocol: reply to no request")
 	errWorn        = errors.New("too many requests were never answered; the connection is being replaced")
-	errHungUp      = errors.New("connection closed by the server while idle")
+	// ErrHungUp means that the server has closed a connection on which it owed no reply.
+	ErrHungUp = errors.New("connection closed by the server while idle")
 
 	// errGone makes the engine choose another socket: nothing was queued.
 	errGone = errors.New("socket is gone")
@@ -71,6 +72,7 @@ type socket struct {
 	reads   atomic.Uint64 // written by the role's holder, read by the sweeper
 	refused atomic.Uint64 // refused calls; written by callers
 	late    atomic.Uint64 // replies to calls that were given up; written by the role's holder
+	listens atomic.Bool   // the keeper reads while there is no call; written by Pin.Listen
 
 	// Owned by the sweeper.
 	watch stallWatch

@@ -29,7 +29,7 @@ func (s *socket) lend() bool {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.lone < s.engine.cfg.choices.SoloAfter || !s.unused() || s.life.closed {
+	if s.lone < s.engine.cfg.choices.SoloAfter || !s.unused() || s.life.closed || s.listens.Load() {
 		return false
 	}
 	s.role = roleFree
@@ -174,7 +174,7 @@ func (s *socket) endSolo() {
 		s.conn.SetReadDeadline(time.Time{})
 	}
 	s.reader = nil
-	if s.life.closed || !s.unused() || s.in.partial() {
+	if s.life.closed || !s.unused() || s.in.partial() || s.listens.Load() {
 		s.giveToKeeper()
 		return
 	}
@@ -204,7 +204,7 @@ func (s *socket) readEarly() error {
 			return nil
 		}
 		if errors.Is(err, io.ErrUnexpectedEOF) {
-			return errHungUp
+			return ErrHungUp
 		}
 		return err
 	}

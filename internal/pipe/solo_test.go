@@ -99,6 +99,14 @@ func (s *toyServer) anyCall(t *testing.T, way int, e *Engine, body string) {
 		}
 		cs[0].Release()
 		cs[1].Release()
+	case 3: // beside a change of who reads
+		if pin, err := e.PinNow(); err == nil {
+			pin.Listen(true)
+			defer pin.Listen(false)
+		}
+		if err := s.echo(t.Context(), e, body); err != nil {
+			t.Error(err)
+		}
 	case 2: // a call that may be given up
 		ctx, cancel := context.WithTimeout(t.Context(), 50*time.Microsecond)
 		if err := s.echo(ctx, e, body); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -303,6 +311,60 @@ func TestLoanEnds(t *testing.T) {
 			}
 			return nil
 		})
+	})
+}
+
+// Of a connection that is listened to, the keeper reads also if calls come one at a time. It has the role at once.
+func TestListen(t *testing.T) {
+	systemSockets(t, func(t *testing.T, network string, tickets bool) {
+		s := startToy(t, &toyServer{network: network, tickets: tickets})
+		e := s.engine(func(c *Config) { soloSoon(c); c.StallTimeout = -1 })
+		sock := freeRole(t, s, e)
+		(Pin{sock}).Listen(true)
+		for i := range 20 {
+			sock.mu.Lock()
+			got := sock.role
+			sock.mu.Unlock()
+			if got != roleKeeper {
+				t.Fatalf("call %d: the role is %d", i, got)
+			}
+			if err := s.echo(t.Context(), e, "rlistened"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		(Pin{sock}).Listen(false)
+		if again := freeRole(t, s, e); again != sock {
+			t.Error("the connection was replaced")
+		}
+		checkBalanced(t, e)
+	})
+}
+
+// Close ends a connection with the calls that it has, and the next calls use another one.
+func TestCloseConnection(t *testing.T) {
+	eachTransport(t, func(t *testing.T, network string, tickets bool) {
+		var held holder
+		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: held.handle})
+		e := s.engine(nil)
+		c := s.newCall(e, "rhold")
+		if err := e.Start(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		held.wait(t, 1)
+		pin, err := e.Pin(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		cause := errors.New("not needed")
+		pin.Close(cause)
+		pin.Close(errors.New("again"))
+		if err := c.Wait(); !errors.Is(err, cause) || slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+			t.Errorf("the error is %v", err)
+		}
+		c.Release()
+		if err := s.echo(t.Context(), e, "rnext"); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -307,7 +307,7 @@ func (w *transitWorld) moves() (moves []func()) {
 			moves = append(moves, func() { w.reply(s) })
 		}
 		if w.limits.ends > 0 {
-			moves = append(moves, func() { w.limits.ends--; w.fail(s, errHungUp) })
+			moves = append(moves, func() { w.limits.ends--; w.fail(s, ErrHungUp) })
 			if (Pin{s}).Alive() {
 				moves = append(moves, func() { w.limits.ends--; w.retire(s) })
 			}

@@ -38,6 +38,8 @@ type Client struct {
 	// Guarded by mu.
 	large *lane // for large messages; nil until there was one
 
+	single atomic.Pointer[single] // atomic: a lane that takes all calls, or nil; written by lanes and callers
+
 	// Atomics, written by callers.
 	calls, bytes atomic.Int64 // in progress
 	refused      atomic.Uint64
@@ -128,8 +130,32 @@ func (c *Client) Shutdown(ctx context.Context) error {
 	return errors.Join(err, c.Close())
 }
 
+// A single lane takes all calls for some time, because the server has not enough threads for connections of two.
+type single struct {
+	lane  *lane
+	until time.Time
+}
+
+// makeRoom closes a connection of the other lane, because the server does not answer on any connection of l: it may
+// have a thread for each connection, and no more of them. It reports whether there was one.
+func (c *Client) makeRoom(l *lane) bool {
+	other := c.small
+	if l == other {
+		c.mu.Lock()
+		other = c.large
+		c.mu.Unlock()
+	}
+	return other != nil && other.yield()
+}
+
 // lane returns the lane for calls of size bytes, or of a function that had large replies.
 func (c *Client) lane(f *Function, size int) *lane {
+	if s := c.single.Load(); s != nil {
+		if c.now().Before(s.until) {
+			return s.lane
+		}
+		c.single.CompareAndSwap(s, nil)
+	}
 	if size < largeMessage {
 		if !c.anyLarge.Load() {
 			return c.small

@@ -27,10 +27,12 @@ type conn struct {
 	busy     int       // calls that the server has or will get
 	lost     int       // those of them that nobody waits for
 	oneways  int       // oneway calls that were written after the last reply
-	since    time.Time // with busy > 0: the last reply, or the start of the first call after it
+	since    time.Time // the last reply, or the start of the first call after it
 	answered bool
 	helped   int  // connections that were closed because the server did not answer on this one
 	removed  bool // it will be closed after its last reply
+	draining bool // it will be removed, because the server ends
+	old      bool // it will be replaced, because its server may be one that ends
 	acks     acks
 	depth    depth
 }
@@ -43,8 +45,15 @@ func (c *conn) Opened(p pipe.Pin) {
 
 // Replied implements [pipe.Watcher].
 func (c *conn) Replied(n int, overtaken bool) {
-	if !c.anyOrder.Load() && c.lane.replied(c, n, overtaken) {
+	if c.anyOrder.Load() {
+		return
+	}
+	ack, listen := c.lane.replied(c, n, overtaken)
+	if ack {
 		c.pin.AckNow()
+	}
+	if listen != nil {
+		listen.pin.Listen(true)
 	}
 }
 
@@ -56,7 +65,7 @@ func (c *conn) announced() {
 }
 
 // Ended implements [pipe.Watcher].
-func (c *conn) Ended(error) { c.lane.ended(c) }
+func (c *conn) Ended(cause error) { c.lane.ended(c, cause) }
 
 // full reports whether the connection takes no more calls that are idempotent.
 func (c *conn) full() bool { return c.busy >= c.depth.limit() }

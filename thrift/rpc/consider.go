@@ -12,6 +12,9 @@ const (
 	// one of them, which may have got a slow call.
 	leastSilence = 25 * time.Millisecond
 	oneSilence   = 500 * time.Millisecond
+	// helpPatience is how soon a reply must come after a connection of the other lane was closed if that is
+	// taken for its cause.
+	helpPatience = 200 * time.Millisecond
 	// longSilence is how long a new connection is waited for, at least, before others are opened.
 	longSilence = 100 * time.Millisecond
 	// lostPatience is how long the replies to calls that were given up are awaited, if a connection has no others.
@@ -36,28 +39,30 @@ func (l *lane) consider() {
 		return
 	}
 	before := l.places
-	replaced := l.abandoned(now)
-	removed := l.surplus(now)
-	if c := l.helper(now); c != nil {
-		removed = append(removed, c)
-	} else if len(removed) == 0 {
-		removed = l.adapt(now)
+	var d departures
+	l.abandoned(now, &d)
+	l.drained(now, &d)
+	l.rotate(now, &d)
+	l.surplus(now, &d)
+	c, starved := l.helper(now)
+	if c != nil {
+		d.removed = append(d.removed, c)
+	} else if len(d.removed) == 0 {
+		d.removed = l.adapt(now)
 	}
-	l.places = max(l.places-len(removed), 1)
-	for _, c := range removed {
+	l.places = max(l.places-len(d.removed), 1)
+	for _, c := range d.removed {
 		c.removed = true
 		c.leaving.Store(true)
 	}
 	places, grown := l.places, l.places > before
 	l.scheduleNext()
 	l.mu.Unlock()
-	for _, c := range replaced {
-		c.pin.Retire()
-	}
-	for _, c := range removed {
-		if !c.pin.Remove() { // it has the only place, or none any more
-			c.pin.Retire()
-		}
+	d.end()
+	if starved && l.client.makeRoom(l) {
+		l.mu.Lock()
+		l.helped = now
+		l.mu.Unlock()
 	}
 	if grown {
 		l.engine.SetSockets(places) // it fails only if the client is closed
@@ -66,14 +71,17 @@ func (l *lane) consider() {
 
 // scheduleNext schedules the next round. The caller holds mu.
 func (l *lane) scheduleNext() {
-	soon, later := l.waiting() > 0, len(l.conns) > 1
+	soon, old, later, silent := l.waiting() > 0, false, len(l.conns) > 1, false
 	for _, c := range l.conns {
-		soon = soon || c.busy > 0 && !c.answered && len(l.conns) > 1
-		later = later || c.lost > 0
+		silent = silent || c.busy > 0 && !c.answered
+		old = old || c.old && l.takes(c)
+		later = later || c.lost > 0 || c.draining
 	}
 	switch {
-	case soon:
+	case soon || silent && len(l.conns) > 1:
 		l.schedule(growthEvery)
+	case old || silent:
+		l.schedule(rotateEvery)
 	case later:
 		l.schedule(idleEvery)
 	}
@@ -107,8 +115,8 @@ func (l *lane) adapt(now time.Time) (removed []*conn) {
 }
 
 // helper returns a connection to close because the server does not answer on a new one: it may have a thread for
-// each connection, and no more of them. The caller holds mu.
-func (l *lane) helper(now time.Time) *conn {
+// each connection, and no more of them. If no connection of the lane has answered, starved is true. The caller holds mu.
+func (l *lane) helper(now time.Time) (found *conn, starved bool) {
 	silent, longest := (*conn)(nil), time.Duration(0)
 	n := 0
 	for _, c := range l.conns {
@@ -116,51 +124,76 @@ func (l *lane) helper(now time.Time) *conn {
 		if c.helped > 0 { // the server took another one
 			least = max(least, oneSilence<<min(c.helped, 10))
 		}
-		if d := now.Sub(c.since); c.busy > 0 && !c.answered && d > least {
+		if d := now.Sub(c.since); c.busy > 0 && !c.answered && !c.anyOrder.Load() && d > least {
 			if n++; d > longest {
 				silent, longest = c, d
 			}
 		}
 	}
-	if n == 0 || n == 1 && longest < oneSilence {
-		return nil
+	if n == 0 || (n == 1 || len(l.conns) == n) && longest < oneSilence {
+		return nil, false
 	}
 	silent.helped++
-	var found *conn
+	if found = l.answering(); found != nil {
+		l.growth.starve(len(l.conns)-1, now)
+	}
+	return found, found == nil
+}
+
+// answering returns a connection that has answered and can be closed, or nil: an idle one if there is one. The caller
+// holds mu.
+func (l *lane) answering() (found *conn) {
 	for _, c := range l.conns {
 		if c.answered && l.takes(c) && c.oneways == 0 && (found == nil || c.busy == 0) {
 			found = c
 		}
 	}
-	if found != nil {
-		l.growth.starve(len(l.conns)-1, now)
-	}
 	return found
 }
 
-// abandoned returns the connections whose server owes replies that nobody waits for, and has been silent for long.
-// They are to be replaced. The caller holds mu.
-func (l *lane) abandoned(now time.Time) (all []*conn) {
-	for _, c := range l.conns {
-		if c.lost > 0 && c.lost == c.busy && now.Sub(c.since) > lostPatience && l.takes(c) {
-			c.leaving.Store(true)
-			all = append(all, c)
-		}
+// yield closes a connection that has answered, and reports whether there was one.
+func (l *lane) yield() bool {
+	l.mu.Lock()
+	c := l.answering()
+	if c != nil {
+		c.leaving.Store(true)
 	}
-	return all
+	l.mu.Unlock()
+	if c != nil {
+		c.pin.Retire()
+	}
+	return c != nil
 }
 
-// surplus returns the connections to close because they were not in use for some time. The caller holds mu.
-func (l *lane) surplus(now time.Time) (removed []*conn) {
+// abandoned adds connections whose server owes only replies that nobody waits for: those that end anyway, and those
+// whose server has been silent for long. The caller holds mu.
+func (l *lane) abandoned(now time.Time, d *departures) {
+	for _, c := range l.conns {
+		switch {
+		case c.lost == 0 || c.lost < c.busy:
+		case !l.takes(c):
+			d.lost = append(d.lost, c)
+		case now.Sub(c.since) > lostPatience:
+			c.leaving.Store(true)
+			d.replaced = append(d.replaced, c)
+		}
+	}
+}
+
+// surplus adds connections that were not in use for some time. The caller holds mu.
+func (l *lane) surplus(now time.Time, d *departures) {
 	if now.Sub(l.period) < idlePeriod {
-		return nil
+		return
 	}
 	used := max(l.peak[0], l.peak[1], 1)
 	l.peak[0], l.peak[1], l.period = 0, l.peak[0], now
+	if used > 1 {
+		used++ // one is kept idle
+	}
 	for _, c := range l.conns[min(used, len(l.conns)):] {
 		if c.idle() && c != l.open.Load() && l.takes(c) {
-			removed = append(removed, c)
+			c.leaving.Store(true)
+			d.removed = append(d.removed, c)
 		}
 	}
-	return removed
 }

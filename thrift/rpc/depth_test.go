@@ -177,3 +177,42 @@ func TestSlowest(t *testing.T) {
 		t.Errorf("%d after 256 small values, want 1", got)
 	}
 }
+
+// Connections are replaced after the server has closed an idle one, but not if it does that with those that were idle
+// for a certain time.
+func TestIdleTimeoutOfServer(t *testing.T) {
+	var n notices
+	now := time.Now()
+	for _, step := range []struct {
+		idle     time.Duration
+		replaced bool
+	}{{time.Minute, true}, {61 * time.Second, false}, {59 * time.Second, false}, {20 * time.Second, true}, {time.Second, true}, {1050 * time.Millisecond, false}, {time.Millisecond, true}, {time.Millisecond, true}} {
+		l := &lane{closed: true, notices: n} // closed, so that it sets no timer
+		now = now.Add(time.Hour)
+		gone, old, opened := &conn{answered: true, since: now.Add(-step.idle)}, new(conn), new(conn)
+		l.conns = []*conn{old}
+		if !l.try(gone, now) {
+			t.Fatal("no trial")
+		}
+		if l.try(gone, now) {
+			t.Error("two trials together")
+		}
+		l.conns = append(l.conns, opened)
+		l.tried(opened, now)
+		if old.old != step.replaced || opened.old {
+			t.Errorf("after %v, the old connection is replaced: %v, and the new one: %v", step.idle, old.old, opened.old)
+		}
+		if l.try(gone, now.Add(noticePause-1)) {
+			t.Error("a trial soon after another one")
+		}
+		n = l.notices
+	}
+	alone := &lane{closed: true}
+	if alone.try(&conn{answered: true}, now) {
+		t.Error("a trial for a connection that was the only one")
+	}
+	alone.conns = []*conn{new(conn)}
+	if alone.try(new(conn), now) {
+		t.Error("a trial for a connection that has not answered")
+	}
+}

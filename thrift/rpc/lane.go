@@ -43,6 +43,9 @@ type lane struct {
 	pending    time.Duration // after which tick was set to fire; 0 if it is not set
 	peak       [2]int        // connections in use at a time, in this period and in the one before
 	period     time.Time     // its start
+	spare      spare
+	notices    notices
+	helped     time.Time // when the other lane closed a connection so that the server answers here
 }
 
 func newLane(c *Client) *lane {
@@ -70,7 +73,11 @@ func (l *lane) acquire(ctx context.Context, until time.Time, idempotent bool) (c
 		l.mu.Unlock()
 		return nil, false, err
 	}
-	if c := l.room(idempotent); c != nil {
+	c = l.room(idempotent)
+	if s := l.spare.conn; c == nil && s != nil && s.busy == 0 && l.scarce(idempotent) && l.takes(s) {
+		c = l.lendSpare(l.client.now())
+	}
+	if c != nil {
 		l.begin(c)
 		l.mu.Unlock()
 		return c, false, nil
@@ -192,7 +199,7 @@ func (l *lane) room(idempotent bool) *conn {
 			}
 			continue
 		}
-		if (c.busy == 0 || idempotent && c != l.reserved) && l.takes(c) {
+		if (c.busy == 0 || idempotent && c != l.reserved) && c != l.spare.conn && l.takes(c) {
 			return c
 		}
 	}
@@ -254,7 +261,7 @@ func (l *lane) release(c *conn, oneway bool, err error) {
 
 // dispatch assigns waiting calls to c. The caller holds mu.
 func (l *lane) dispatch(c *conn) {
-	for c.at >= 0 && l.takes(c) {
+	for c.at >= 0 && c != l.spare.conn && l.takes(c) {
 		w := l.next(c)
 		if w == nil {
 			return
@@ -290,31 +297,38 @@ func (l *lane) opened(c *conn) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.dialErr = nil
-	c.depth.fixed = l.client.config.Depth
+	c.depth.fixed, c.since = l.client.config.Depth, l.client.now()
 	c.at = len(l.conns)
 	l.conns = append(l.conns, c)
+	if l.notices.trial {
+		l.tried(c, c.since)
+	}
 	l.dispatch(c)
 }
 
-// replied counts n replies that c has received. concurrent means that its server answers in any order. It reports
-// whether the replies are to be acknowledged at once.
-func (l *lane) replied(c *conn, n int, concurrent bool) (ack bool) {
+// replied counts n replies that c has received. concurrent means that its server answers in any order. It returns
+// whether the replies are to be acknowledged at once, and a connection to listen to, or nil.
+func (l *lane) replied(c *conn, n int, concurrent bool) (ack bool, listen *conn) {
 	now := l.client.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	took := now.Sub(c.since)
+	if !c.answered && now.Sub(l.helped) < helpPatience {
+		l.client.single.Store(&single{l, now.Add(starvedPause)})
+	}
 	c.since, c.answered, c.oneways = now, true, 0
 	l.replies += uint64(n)
 	l.slow.add(took)
 	if concurrent {
 		l.use(c)
-		return false
+		return false, nil
 	}
 	c.depth.replied(n, took, now)
 	l.end(c, n)
 	ack = c.busy > 0 && c.acks.needed(took)
+	listen = l.settleSpare(now)
 	l.dispatch(c)
-	return ack
+	return ack, listen
 }
 
 // announced notes that the server of c answers in any order.
@@ -334,6 +348,9 @@ func (l *lane) use(c *conn) {
 	if l.reserved == c {
 		l.reserved = nil
 	}
+	if l.spare.conn != nil {
+		l.lendSpare(l.client.now())
+	}
 	for _, q := range []*queue{&l.idempotent, &l.others} {
 		for q.first != nil {
 			w := q.pop()
@@ -344,7 +361,8 @@ func (l *lane) use(c *conn) {
 }
 
 // ended removes a connection.
-func (l *lane) ended(c *conn) {
+func (l *lane) ended(c *conn, cause error) {
+	now := l.client.now()
 	l.mu.Lock()
 	at := c.at
 	c.at = -1
@@ -363,13 +381,25 @@ func (l *lane) ended(c *conn) {
 			break
 		}
 	}
+	if l.spare.conn == c {
+		l.spare.conn = nil
+	}
 	// One that the server has closed is not needed, unless calls wait. One that was replaced is not counted.
-	fewer := !l.closed && !c.leaving.Load() && !c.removed && l.places > 1 && (l.waiting() == 0 || len(l.conns) == 0)
+	closed := !l.closed && !c.leaving.Load() && !c.removed
+	trial := closed && hungUp(cause) && l.try(c, now)
+	fewer := closed && !trial && l.places > 1 && (l.waiting() == 0 || len(l.conns) == 0)
 	if fewer {
 		l.places = max(1, len(l.conns))
+		if l.notices.trial && len(l.conns) > 0 {
+			l.places++
+		}
 	}
 	places := l.places
+	listen := l.settleSpare(now)
 	l.mu.Unlock()
+	if listen != nil {
+		listen.pin.Listen(true)
+	}
 	if fewer {
 		l.engine.SetSockets(places) // it fails only if the client is closed
 	}
@@ -396,6 +426,9 @@ func (l *lane) close() error {
 func (l *lane) dialed(err error) {
 	l.mu.Lock()
 	l.dialErr = err
+	if err != nil && l.notices.trial {
+		l.failed(err, l.client.now())
+	}
 	l.mu.Unlock()
 }
 

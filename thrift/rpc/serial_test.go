@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -227,6 +228,34 @@ func TestServerWithFewThreads(t *testing.T) {
 				t.Errorf("%d calls failed, %d were canceled", st.Failed, st.Cancelled)
 			}
 		})
+	}
+}
+
+// A server that serves one connection at a time answers large calls too, which otherwise have connections of their own.
+func TestLargeCallsOfServerWithOneThread(t *testing.T) {
+	s := startStock(t, &stock{serves: 1, handle: func(c *stockCall) []byte {
+		if string(c.Name) == "add" {
+			return add(t, c)
+		}
+		var args calc.CalculatorEchoArgs
+		if _, err := new(thrift.Reader).Read(c.args, 0, &args); err != nil {
+			t.Error(err)
+		}
+		return c.answer(thrift.Reply, &calc.CalculatorEchoResult{Success: thrift.Some(args.Text)})
+	}})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed})
+	c := calc.NewCalculatorClient(client)
+	text := strings.Repeat("x", 100<<10)
+	for i := range int32(30) {
+		if sum, err := c.Add(t.Context(), i, 1); sum != i+1 || err != nil {
+			t.Fatalf("%d, %v", sum, err)
+		}
+		if got, err := c.Echo(t.Context(), text); got != text || err != nil {
+			t.Fatalf("%d bytes, %v", len(got), err)
+		}
+	}
+	if n := s.connections.Load(); n > 10 { // twice as many if each call had needed a new one
+		t.Errorf("the server has accepted %d connections", n)
 	}
 }
 

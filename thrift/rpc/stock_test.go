@@ -2,9 +2,13 @@ package rpc_test
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -23,10 +27,41 @@ type stock struct {
 	// serves bounds the connections that are read at a time; 0 means that there is no limit.
 	serves int
 
-	addr        string
+	addr        string // chosen if empty
 	calls       atomic.Int64
 	connections atomic.Int64 // that were accepted
 	deepest     atomic.Int64 // the largest number of calls that were received together
+
+	listener net.Listener // set by startStock
+
+	mu   sync.Mutex
+	last map[net.Conn]int64 // guarded by mu: of each open connection, the number of calls at its last one
+}
+
+// open returns the open connections, those that were idle for the longest time first.
+func (s *stock) open() []net.Conn {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.SortedFunc(maps.Keys(s.last), func(a, b net.Conn) int { return cmp.Compare(s.last[a], s.last[b]) })
+}
+
+// idle waits until there are n connections, and all but one have had calls while that one had none, and returns it.
+func (s *stock) idle(t *testing.T, n int) (c net.Conn) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() error {
+		all := s.open()
+		if len(all) != n {
+			return fmt.Errorf("%d connections, want %d", len(all), n)
+		}
+		c = all[0]
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if quiet := s.last[all[1]] - s.last[c]; quiet < 200 {
+			return fmt.Errorf("the others have had only %d calls since the last one of the connection that has been idle for the longest time", quiet)
+		}
+		return nil
+	})
+	return c
 }
 
 // stockCall is a call that a stock server has received.
@@ -76,19 +111,19 @@ func (c *stockCall) message(seq int32, name string, t thrift.MessageType, v thri
 // startStock starts a server.
 func startStock(t *testing.T, s *stock) *stock {
 	t.Helper()
-	testkit.NoLeaks(t)
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if s.addr == "" { // otherwise the client of the server that had the address is still open when this one ends
+		testkit.NoLeaks(t)
+	}
+	l, err := net.Listen("tcp", cmp.Or(s.addr, "127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.addr = l.Addr().String()
+	s.addr, s.listener, s.last = l.Addr().String(), l, make(map[net.Conn]int64)
 	var threads chan struct{}
 	if s.serves > 0 {
 		threads = make(chan struct{}, s.serves)
 	}
 	var all sync.WaitGroup
-	var mu sync.Mutex
-	var open []net.Conn
 	closed := make(chan struct{})
 	all.Go(func() {
 		for {
@@ -96,13 +131,18 @@ func startStock(t *testing.T, s *stock) *stock {
 			if err != nil {
 				return
 			}
-			mu.Lock()
-			open = append(open, c)
-			mu.Unlock()
+			s.mu.Lock()
+			s.last[c] = s.calls.Load()
+			s.mu.Unlock()
 			s.connections.Add(1)
 			c.(*net.TCPConn).SetNoDelay(!s.nagle)
 			all.Go(func() {
-				defer c.Close()
+				defer func() {
+					s.mu.Lock()
+					delete(s.last, c)
+					s.mu.Unlock()
+					c.Close()
+				}()
 				if threads != nil {
 					select {
 					case threads <- struct{}{}:
@@ -118,11 +158,9 @@ func startStock(t *testing.T, s *stock) *stock {
 	t.Cleanup(func() {
 		close(closed)
 		l.Close()
-		mu.Lock()
-		for _, c := range open {
+		for _, c := range s.open() {
 			c.Close()
 		}
-		mu.Unlock()
 		all.Wait()
 	})
 	return s
@@ -162,7 +200,9 @@ func (s *stock) serve(c net.Conn) {
 			return
 		}
 		k.args = m.Payload[next:]
-		s.calls.Add(1)
+		s.mu.Lock()
+		s.last[c] = s.calls.Add(1)
+		s.mu.Unlock()
 		s.deeper(in)
 		if b := s.handle(k); b != nil {
 			if _, err := c.Write(b); err != nil {

@@ -1,0 +1,194 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/internal/calc"
+	"github.com/slipstream-go/slipstream/thrift/rpc"
+)
+
+func slowly(t *testing.T) func(c *stockCall) []byte {
+	return func(c *stockCall) []byte { time.Sleep(time.Millisecond); return add(t, c) }
+}
+
+// A server without headers ends under load: it stops listening, and closes the connection that is idle. Then it gets no
+// more calls, those that it has are answered, and the others go to the server that listens next. No call fails, though
+// none is idempotent.
+func TestServerEndsUnderLoad(t *testing.T) {
+	s := startStock(t, &stock{handle: slowly(t)})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, MaxConnections: 6})
+	stop := make(chan struct{})
+	wait := flood(t, client, 20, stop)
+	idle := s.idle(t, 6)
+	s.listener.Close()
+	idle.Close()
+	testkit.Eventually(t, patience, func() error {
+		if n := len(s.open()); n > 0 {
+			return fmt.Errorf("%d connections to the server that ends", n)
+		}
+		return nil
+	})
+	next := startStock(t, &stock{addr: s.addr, handle: slowly(t)})
+	testkit.Eventually(t, patience, func() error {
+		if n := next.calls.Load(); n < 500 {
+			return fmt.Errorf("%d calls of the next server", n)
+		}
+		return nil
+	})
+	close(stop)
+	wait()
+}
+
+// gone waits until none of these connections is open any more.
+func gone(t *testing.T, s *stock, cs []net.Conn) {
+	t.Helper()
+	testkit.Eventually(t, patience, func() error {
+		if n := len(stay(s, cs)); n > 0 {
+			return fmt.Errorf("%d of %d old connections are open", n, len(cs))
+		}
+		return nil
+	})
+}
+
+// stay returns those of the connections that are still open.
+func stay(s *stock, cs []net.Conn) []net.Conn {
+	now := s.open()
+	return slices.DeleteFunc(slices.Clone(cs), func(c net.Conn) bool { return !slices.Contains(now, c) })
+}
+
+// The server closes an idle connection and still listens: it may be one of several behind an address, so the other
+// connections are replaced, and no call fails.
+func TestConnectionsAreReplacedAfterTheEndOfOne(t *testing.T) {
+	s := startStock(t, &stock{handle: slowly(t)})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, MaxConnections: 6})
+	stop := make(chan struct{})
+	wait := flood(t, client, 20, stop)
+	for closed := false; !closed; {
+		idle := s.idle(t, 6)
+		old := s.open()
+		idle.Close() // unless the client is closing it because six are not better than three
+		for since := time.Now(); time.Since(since) < 5*time.Second && !closed; time.Sleep(time.Millisecond) {
+			closed = len(stay(s, old)) == 0
+		}
+	}
+	close(stop)
+	wait()
+}
+
+// twoConnections returns a client with two connections that have answered, and no calls. It closes refused when an
+// attempt to connect fails.
+func twoConnections(t *testing.T, s *stock) (client *rpc.Client, clock *movingClock, refused chan struct{}) {
+	refused = make(chan struct{})
+	var once sync.Once
+	client, clock = connectAt(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Timeout: 5 * time.Minute, MaxConnections: 2,
+		OnEvent: func(e slipstream.Event) {
+			if e.Kind == slipstream.DialFailed {
+				once.Do(func() { close(refused) })
+			}
+		}})
+	stop := make(chan struct{})
+	wait := flood(t, client, 10, stop)
+	testkit.Eventually(t, patience, func() error {
+		all := s.open()
+		if len(all) < 2 {
+			return fmt.Errorf("%d connections", len(all))
+		}
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if n := s.last[all[0]]; n < 200 {
+			return fmt.Errorf("no call of the second connection after %d", n)
+		}
+		return nil
+	})
+	close(stop)
+	wait()
+	return client, clock, refused
+}
+
+// A connection to a server that ends stays open as long as it may have to read oneway calls, and gets no other calls.
+func TestOnewayCallsOfServerThatEnds(t *testing.T) {
+	s := startStock(t, &stock{})
+	s.handle = func(c *stockCall) []byte {
+		if c.Type == thrift.Oneway {
+			return nil
+		}
+		return slowly(t)(c)
+	}
+	client, clock, refused := twoConnections(t, s)
+	c := calc.NewCalculatorClient(client)
+	before := s.calls.Load()
+	if err := c.Forget(t.Context(), 1); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, patience, func() error {
+		if s.calls.Load() == before {
+			return errors.New("the oneway call has not arrived")
+		}
+		return nil
+	})
+	all := s.open()
+	s.listener.Close()
+	all[0].Close() // not the one with the oneway call
+	<-refused
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Add(ctx, 1, 2); slipstream.OutcomeOf(err) != slipstream.NotSent {
+		t.Errorf("a call to a server that ends: %v", err)
+	}
+	if len(stay(s, all[1:])) == 0 {
+		t.Error("the connection has ended")
+	}
+	clock.ahead.Add(int64(11 * time.Second))
+	gone(t, s, all)
+}
+
+// A connection to a server that ends is closed when its calls were given up.
+func TestGivenUpCallsOfServerThatEnds(t *testing.T) {
+	s := startStock(t, &stock{})
+	gate := make(chan struct{})
+	stuck := make(chan struct{}, 1)
+	s.handle = func(c *stockCall) []byte {
+		if string(c.Name) == "echo" {
+			stuck <- struct{}{}
+			<-gate
+		}
+		return slowly(t)(c)
+	}
+	defer close(gate)
+	client, _, refused := twoConnections(t, s)
+	c := calc.NewCalculatorClient(client)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { // ends with ctx
+		_, err := c.Echo(ctx, "")
+		ended <- err
+	}()
+	<-stuck
+	all := s.open()
+	s.listener.Close()
+	all[0].Close()
+	<-refused
+	if len(stay(s, all[1:])) == 0 {
+		t.Error("the connection has ended")
+	}
+	cancel()
+	if err := <-ended; slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+		t.Error(err)
+	}
+	testkit.Eventually(t, patience, func() error {
+		if n := client.Stats().Connected; n > 0 {
+			return fmt.Errorf("%d connections", n)
+		}
+		return nil
+	})
+}
