@@ -3,9 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"os/exec"
 	"strings"
+
+	"github.com/slipstream-go/slipstream/bench/internal/workshop"
 )
 
 // Tools that are Go modules; versions.mod has their versions.
@@ -27,7 +27,7 @@ type rival struct {
 	debian   string              // the package that has the program
 	// pointers says that program/pointers is repeated for it.
 	pointers bool
-	generate func(ctx context.Context, w workshop) error
+	generate func(ctx context.Context, w workshop.Workshop) error
 }
 
 // everywhere returns subjects that have all operations.
@@ -55,8 +55,8 @@ var allRivals = []rival{
 func available() (there []rival, missing []error) {
 	for _, r := range allRivals {
 		if r.compiler != "" {
-			if _, err := exec.LookPath(r.compiler); err != nil {
-				missing = append(missing, fmt.Errorf("%s: %w (apt-get install %s)", r.name, err, r.debian))
+			if err := workshop.Compiler(r.name, r.compiler, r.debian); err != nil {
+				missing = append(missing, err)
 				continue
 			}
 		}
@@ -65,83 +65,73 @@ func available() (there []rival, missing []error) {
 	return there, missing
 }
 
-// thriftIDL writes the IDL with the name of a rival as its namespace, and returns the file.
-func thriftIDL(w workshop, name string) (string, error) {
-	text, err := source.ReadFile("idl/shapes.thrift")
-	if err != nil {
-		return "", err
-	}
-	file := name + ".thrift"
-	return file, w.write(file, strings.Replace(string(text), "NAMESPACE", name, 1))
-}
-
 // byThriftgo lets thriftgo generate with a backend and its options.
-func byThriftgo(ctx context.Context, w workshop, name, backend string) error {
-	file, err := thriftIDL(w, name)
+func byThriftgo(ctx context.Context, w workshop.Workshop, name, backend string) error {
+	file, err := w.Thrift(shapesIDL, name)
 	if err != nil {
 		return err
 	}
-	tool, err := w.tool(ctx, thriftgoTool)
+	tool, err := w.Tool(ctx, thriftgoTool)
 	if err != nil {
 		return err
 	}
-	return w.run(ctx, tool, "-g", backend, "-o", "gen", file)
+	return w.Run(ctx, tool, "-g", backend, "-o", "gen", file)
 }
 
-func generateFastgo(ctx context.Context, w workshop) error {
+func generateFastgo(ctx context.Context, w workshop.Workshop) error {
 	return byThriftgo(ctx, w, "fastgo", "fastgo:no_default_serdes")
 }
 
 // generateFrugal generates types alone: frugal reads the tags of their fields.
-func generateFrugal(ctx context.Context, w workshop) error {
+func generateFrugal(ctx context.Context, w workshop.Workshop) error {
 	return byThriftgo(ctx, w, "frugal", "go:frugal_tag,template=slim")
 }
 
-func generateKitex(ctx context.Context, w workshop) error {
-	file, err := thriftIDL(w, "kitex")
+func generateKitex(ctx context.Context, w workshop.Workshop) error {
+	file, err := w.Thrift(shapesIDL, "kitex")
 	if err != nil {
 		return err
 	}
-	tool, err := w.tool(ctx, kitexTool)
+	tool, err := w.Tool(ctx, kitexTool)
 	if err != nil {
 		return err
 	}
-	return w.run(ctx, tool, "-module", modulePath, "-type", "thrift", "-gen-path", "gen", "-no-dependency-check", file)
+	return w.Run(ctx, tool, "-module", modulePath, "-type", "thrift", "-gen-path", "gen", "-no-dependency-check", file)
 }
 
-func generateApache(ctx context.Context, w workshop) error {
-	file, err := thriftIDL(w, "apache")
+func generateApache(ctx context.Context, w workshop.Workshop) error {
+	file, err := w.Thrift(shapesIDL, "apache")
 	if err != nil {
 		return err
 	}
-	return w.run(ctx, "thrift", "--gen", "go:skip_remote,package_prefix="+modulePath+"/gen/", "-out", "gen", file)
+	return w.Run(ctx, "thrift", "--gen", "go:skip_remote,package_prefix="+modulePath+"/gen/", "-out", "gen", file)
 }
 
-func generateProtobuf(ctx context.Context, w workshop) error {
+func generateProtobuf(ctx context.Context, w workshop.Workshop) error {
 	text, err := source.ReadFile("idl/shapes.proto")
 	if err == nil {
-		err = w.write("shapes.proto", string(text))
+		err = w.Write("shapes.proto", string(text))
 	}
-	plain, err1 := w.tool(ctx, goTool)
-	vt, err2 := w.tool(ctx, vtTool)
+	plain, err1 := w.Tool(ctx, goTool)
+	vt, err2 := w.Tool(ctx, vtTool)
 	if err := errors.Join(err, err1, err2); err != nil {
 		return err
 	}
-	return w.run(ctx, "protoc",
+	return w.Run(ctx, "protoc",
 		"--plugin=protoc-gen-go="+plain, "--go_out=.", "--go_opt=module="+modulePath,
 		"--plugin=protoc-gen-go-vtproto="+vt, "--go-vtproto_out=.", "--go-vtproto_opt=module="+modulePath,
 		"--go-vtproto_opt=features=marshal+unmarshal+unmarshal_unsafe+size", "shapes.proto")
 }
 
-func generateCapnp(ctx context.Context, w workshop) error {
+func generateCapnp(ctx context.Context, w workshop.Workshop) error {
 	text, err := source.ReadFile("idl/shapes.capnp")
 	if err == nil {
-		err = w.write("gen/capnproto/shapes.capnp", string(text))
+		err = w.Write("gen/capnproto/shapes.capnp", string(text))
 	}
-	tool, err1 := w.tool(ctx, capnpTool)
-	library, err2 := w.output(ctx, "go", "list", "-m", "-f", "{{.Dir}}", capnpModule)
+	tool, err1 := w.Tool(ctx, capnpTool)
+	library, err2 := w.Output(ctx, "go", "list", "-m", "-f", "{{.Dir}}", capnpModule)
 	if err := errors.Join(err, err1, err2); err != nil {
 		return err
 	}
-	return w.run(ctx, "capnp", "compile", "-I", strings.TrimSpace(library)+"/std", "-o"+tool, "gen/capnproto/shapes.capnp")
+	return w.Run(ctx, "capnp", "compile", "-I", strings.TrimSpace(library)+"/std", "-o"+tool, "gen/capnproto/shapes.capnp")
 }

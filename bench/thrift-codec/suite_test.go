@@ -13,6 +13,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/command"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
+	"github.com/slipstream-go/slipstream/bench/internal/workshop"
 	"github.com/slipstream-go/slipstream/bench/thrift-codec/measure"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -62,18 +63,15 @@ func TestASubjectIsAProcess(t *testing.T) {
 }
 
 func TestWhatTheProgramIsBuiltFromIsThere(t *testing.T) {
-	w := workshop{t.TempDir()}
-	if err := w.begin("/root/of/module"); err != nil {
-		t.Fatal(err)
-	}
-	if err := w.ours(); err != nil {
+	w := newWorkshop(t.TempDir())
+	if err := begin(w, "/root/of/module/bench"); err != nil {
 		t.Fatal(err)
 	}
 	for _, r := range allRivals {
-		if err := w.copy("program/" + r.name + ".go"); err != nil {
+		if err := w.Copy("program/" + r.name + ".go"); err != nil {
 			t.Error(err)
 		}
-		if err := w.stamp(r.name); err != nil {
+		if err := stamp(w, r.name); err != nil {
 			t.Error(err)
 		}
 	}
@@ -85,11 +83,11 @@ func TestWhatTheProgramIsBuiltFromIsThere(t *testing.T) {
 		"measure/measure.go":          "package measure",
 		"program/capnproto.go":        "package main",
 	} {
-		text, err := os.ReadFile(filepath.Join(w.dir, name))
+		text, err := os.ReadFile(filepath.Join(w.Dir, name))
 		if err != nil || !strings.Contains(string(text), want) {
 			t.Errorf("%s: %v, want %q in it", name, err, want)
 		}
-		if strings.Contains(string(text), ignored) {
+		if strings.Contains(string(text), workshop.Ignored) {
 			t.Errorf("%s is still ignored by the go command", name)
 		}
 	}

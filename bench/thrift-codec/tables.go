@@ -1,15 +1,10 @@
 package main
 
 import (
-	"bufio"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -17,53 +12,6 @@ import (
 	"github.com/slipstream-go/slipstream/bench/thrift-codec/measure"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
-
-// A rawRound is a line of the raw results.
-type rawRound struct {
-	Scenario string                  `json:"scenario"`
-	Subject  string                  `json:"subject"`
-	Values   map[load.Metric]float64 `json:"values"`
-	Details  measure.Finding         `json:"details"`
-}
-
-// rounds holds the rounds of every subject, by scenario and subject.
-type rounds map[string]map[string][]rawRound
-
-// readRounds reads the raw results of the suite.
-func readRounds(directory string) (rounds, error) {
-	r := make(rounds)
-	file, err := os.Open(filepath.Join(directory, "raw", suiteName+".jsonl"))
-	if errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	lines := bufio.NewScanner(file)
-	lines.Buffer(nil, 1<<20)
-	for lines.Scan() {
-		var line rawRound
-		if err := json.Unmarshal(lines.Bytes(), &line); err != nil {
-			return nil, fmt.Errorf("%s: %w", file.Name(), err)
-		}
-		if line.Subject == "" || line.Values == nil {
-			continue // a verdict
-		}
-		if r[line.Scenario] == nil {
-			r[line.Scenario] = make(map[string][]rawRound)
-		}
-		r[line.Scenario][line.Subject] = append(r[line.Scenario][line.Subject], line)
-	}
-	return r, lines.Err()
-}
-
-func (r rounds) metric(scenario, subject string, m load.Metric) (list []float64) {
-	for _, line := range r[scenario][subject] {
-		list = append(list, line.Values[m])
-	}
-	return list
-}
 
 // A table has the stored scenarios of one operation: a column for each shape, a row for each subject.
 type table struct {
@@ -73,7 +21,7 @@ type table struct {
 
 // writeTables prints the tables of what is stored.
 func writeTables(w io.Writer, p command.Place) error {
-	r, err := readRounds(p.Results)
+	r, err := p.ReadRaw(suiteName)
 	if err != nil {
 		return err
 	}
@@ -95,18 +43,22 @@ func writeTables(w io.Writer, p command.Place) error {
 		}
 	}
 	for _, t := range tables {
-		if err := r.write(w, t); err != nil {
+		if err := t.write(w, r); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r rounds) write(w io.Writer, t table) error {
+func (t table) write(w io.Writer, r command.RawRounds) error {
 	var b strings.Builder
 	gogc := 0
 	for _, lines := range r[t.operation+"/"+t.shapes[0]] {
-		gogc = lines[0].Details.GOGC
+		var found measure.Finding
+		if err := json.Unmarshal(lines[0].Details, &found); err != nil {
+			return err
+		}
+		gogc = found.GOGC
 	}
 	fmt.Fprintf(&b, "**%s**, GOGC=%d, %d MiB of live heap beside the subject's\n\n| |", t.operation, gogc, live)
 	for _, shape := range t.shapes {
@@ -116,7 +68,7 @@ func (r rounds) write(w io.Writer, t table) error {
 	for _, subject := range t.subjects {
 		fmt.Fprintf(&b, "| %s |", subject)
 		for _, shape := range t.shapes {
-			fmt.Fprintf(&b, " %s |", r.cell(t.operation+"/"+shape, subject))
+			fmt.Fprintf(&b, " %s |", cell(r, t.operation+"/"+shape, subject))
 		}
 		b.WriteByte('\n')
 	}
@@ -127,21 +79,21 @@ func (r rounds) write(w io.Writer, t table) error {
 
 // cell is the time of ours, and the ratio of ours to others with its interval. If a subject allocates,
 // how often.
-func (r rounds) cell(scenario, subject string) string {
-	theirs := r.metric(scenario, subject, load.NsOp)
+func cell(r command.RawRounds, scenario, subject string) string {
+	theirs := r.Metric(scenario, subject, load.NsOp)
 	if len(theirs) == 0 {
 		return "-"
 	}
 	text := duration(load.Median(theirs))
 	if subject != load.Ours {
-		ratio, err := load.PairedRatio(r.metric(scenario, load.Ours, load.NsOp), theirs)
+		ratio, err := load.PairedRatio(r.Metric(scenario, load.Ours, load.NsOp), theirs)
 		if err != nil {
-			text = fmt.Sprintf("%.2f", load.Median(r.metric(scenario, load.Ours, load.NsOp))/load.Median(theirs))
+			text = fmt.Sprintf("%.2f", load.Median(r.Metric(scenario, load.Ours, load.NsOp))/load.Median(theirs))
 		} else {
 			text = fmt.Sprintf("%.2f (%.2f-%.2f)", ratio.Median, ratio.Lo, ratio.Hi)
 		}
 	}
-	if allocs := math.Round(load.Median(r.metric(scenario, subject, load.Allocs))); allocs > 0 {
+	if allocs := math.Round(load.Median(r.Metric(scenario, subject, load.Allocs))); allocs > 0 {
 		text += fmt.Sprintf("; %.0f", allocs)
 	}
 	return text
