@@ -2,9 +2,12 @@ package proc
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"strconv"
+	"syscall"
 )
 
 // RSSAnon returns the anonymous resident memory of a process in bytes: its heaps
@@ -40,19 +43,52 @@ func WriteBytes(pid int) (int64, error) {
 // readv, writev and their kin, on sockets too. Others, such as epoll_wait, futex, send and
 // recv, are not counted. A pid of 0 is this process. Linux only.
 func Calls(pid int) (int64, error) {
-	process := "self"
-	if pid != 0 {
-		process = strconv.Itoa(pid)
+	reads, err := Reads(pid)
+	if err != nil {
+		return 0, err
+	}
+	writes, err := ioCount(entryOf(pid), "syscw")
+	return reads + writes, err
+}
+
+// Reads is the part of Calls that reads.
+func Reads(pid int) (int64, error) { return ioCount(entryOf(pid), "syscr") }
+
+// Sleeps returns how often threads of a process have gone to sleep: the voluntary context switches of
+// those that live. A pid of 0 is this process. Linux only.
+func Sleeps(pid int) (int64, error) {
+	tasks := "/proc/" + entryOf(pid) + "/task"
+	entries, err := os.ReadDir(tasks)
+	if err != nil {
+		return 0, err
 	}
 	var sum int64
-	for _, name := range []string{"syscr", "syscw"} {
-		n, err := ioCount(process, name)
+	for _, entry := range entries {
+		line, err := lineOf(tasks+"/"+entry.Name()+"/status", "voluntary_ctxt_switches")
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ESRCH) {
+			continue // the thread has just ended
+		}
+		if err != nil {
+			return 0, err
+		}
+		if len(line) != 1 {
+			return 0, fmt.Errorf("process %s: voluntary_ctxt_switches is %q, want a number", entryOf(pid), line)
+		}
+		n, err := strconv.ParseInt(string(line[0]), 10, 64)
 		if err != nil {
 			return 0, err
 		}
 		sum += n
 	}
 	return sum, nil
+}
+
+// entryOf is the directory of a process in /proc.
+func entryOf(pid int) string {
+	if pid == 0 {
+		return "self"
+	}
+	return strconv.Itoa(pid)
 }
 
 // ioCount reads a number of the kernel's account of a process's input and output.

@@ -3,6 +3,7 @@ package proc
 import (
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 )
 
@@ -66,5 +67,57 @@ func TestCalls(t *testing.T) {
 	}
 	if _, err := Calls(1 << 30); err == nil {
 		t.Error("calls of a process that is not there")
+	}
+}
+
+func TestReads(t *testing.T) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	defer w.Close()
+	before, err := Reads(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const reads = 500
+	for range reads {
+		if _, err := w.Write([]byte{1}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := r.Read(make([]byte, 1)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	after, err := Reads(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grown := after - before; grown < reads || grown > reads+100 {
+		t.Errorf("%d reads were counted, want %d", grown, reads)
+	}
+}
+
+func TestSleeps(t *testing.T) {
+	before, err := Sleeps(0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const sleeps = 100
+	for range sleeps {
+		if err := syscall.Nanosleep(&syscall.Timespec{Nsec: 100_000}, nil); err != nil && err != syscall.EINTR {
+			t.Fatal(err)
+		}
+	}
+	after, err := Sleeps(os.Getpid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if grown := after - before; grown < sleeps*9/10 {
+		t.Errorf("%d sleeps were counted, want %d", grown, sleeps)
+	}
+	if _, err := Sleeps(1 << 30); err == nil {
+		t.Error("sleeps of a process that is not there")
 	}
 }
