@@ -97,6 +97,12 @@ func BuildRival(ctx context.Context, module, dir, suite, name string) (*Rival, e
 	return r, proc.Build(ctx, module, "./"+suite+"/servers/"+name, r.binary)
 }
 
+// RivalAt returns a rival whose program was built already.
+func RivalAt(binary string) *Rival { return &Rival{binary: binary} }
+
+// Binary is the file of the program.
+func (r *Rival) Binary() string { return r.binary }
+
 // With returns the same program with arguments.
 func (r *Rival) With(args ...string) *Rival {
 	return &Rival{Args: args, Within: r.Within, binary: r.binary}

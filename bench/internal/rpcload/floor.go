@@ -1,0 +1,195 @@
+package rpcload
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/slipstream-go/slipstream/bench/internal/floor"
+)
+
+// The floor is the least that a client of two connections on goroutines can do, and a server that sends back
+// the bytes that it gets: frames of a length, a place, a number and a text. It knows no function, no sleep, no
+// time-out, context, bound, reconnection, and no text above floorRoom: nobody can use it.
+const (
+	floorConnections = 2
+	floorHead        = 4 + 4 + 8
+	floorRoom        = 1 << 20 // of reading
+)
+
+// ServeFloor is the server of the floor.
+func ServeFloor(s Serving) (net.Addr, error) {
+	if s.TLS != nil {
+		return nil, errors.ErrUnsupported
+	}
+	l, err := net.Listen("tcp", s.Address)
+	if err != nil {
+		return nil, err
+	}
+	// Ends with the process.
+	server, err := floor.Serve(l.(*net.TCPListener), floor.Echo, floor.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return server.Addr(), nil
+}
+
+type floorClient struct {
+	// Immutable after OpenFloor.
+	all     []*floorConn
+	readers sync.WaitGroup
+
+	next atomic.Uint32
+}
+
+// OpenFloor returns the client of the floor.
+func OpenFloor(ctx context.Context, s Setting) (Client, error) {
+	if s.TLS != nil {
+		return nil, errors.ErrUnsupported
+	}
+	f := new(floorClient)
+	for range floorConnections {
+		conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.Address)
+		if err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
+		c := &floorConn{conn: conn, calls: make([]floorCall, s.Callers), wake: make(chan struct{}, 1), ended: make(chan struct{})}
+		for i := range c.calls {
+			c.calls[i].wake = make(chan struct{}, 1)
+			c.free = append(c.free, uint32(i))
+		}
+		f.all = append(f.all, c)
+		// Both are ended by Close, which waits.
+		f.readers.Go(c.read)
+		f.readers.Go(c.write)
+	}
+	return f, nil
+}
+
+// Echo implements [Client].
+func (f *floorClient) Echo(_ context.Context, text string, number int64) (string, int64, error) {
+	return f.all[f.next.Add(1)%floorConnections].echo(text, number)
+}
+
+// Sleep implements [Client].
+func (f *floorClient) Sleep(context.Context, int32) (int32, error) { return 0, errors.ErrUnsupported }
+
+// Close implements [Client].
+func (f *floorClient) Close() error {
+	var errs []error
+	for _, c := range f.all {
+		errs = append(errs, c.conn.Close())
+	}
+	f.readers.Wait()
+	return errors.Join(errs...)
+}
+
+// A floorConn is one connection.
+type floorConn struct {
+	// Immutable after OpenFloor.
+	conn  net.Conn
+	calls []floorCall
+	wake  chan struct{} // of the writer; capacity 1
+	ended chan struct{} // closed by the reader when there are no more answers
+
+	mu sync.Mutex
+	// Guarded by mu.
+	out     []byte
+	writing bool
+	free    []uint32 // places of calls
+}
+
+// A floorCall is a place of one call. It is owned by the caller, and between the sending and the wake by the
+// reader.
+type floorCall struct {
+	wake   chan struct{}
+	text   string
+	number int64
+}
+
+var errFloor = errors.New("floor: the connection has ended")
+
+func (c *floorConn) echo(text string, number int64) (string, int64, error) {
+	c.mu.Lock()
+	place := c.free[len(c.free)-1]
+	c.free = c.free[:len(c.free)-1]
+	c.out = binary.BigEndian.AppendUint32(c.out, uint32(floorHead+len(text)))
+	c.out = binary.BigEndian.AppendUint32(c.out, place)
+	c.out = binary.BigEndian.AppendUint64(c.out, uint64(number))
+	c.out = append(c.out, text...)
+	first := !c.writing
+	c.writing = true
+	c.mu.Unlock()
+	if first {
+		c.wake <- struct{}{}
+	}
+	call := &c.calls[place]
+	select {
+	case <-call.wake:
+	case <-c.ended:
+		return "", 0, errFloor
+	}
+	text, number = call.text, call.number
+	c.mu.Lock()
+	c.free = append(c.free, place)
+	c.mu.Unlock()
+	return text, number, nil
+}
+
+func (c *floorConn) write() {
+	var taken []byte
+	for {
+		select {
+		case <-c.wake:
+		case <-c.ended:
+			return
+		}
+		runtime.Gosched() // who runs now adds its calls
+		for {
+			c.mu.Lock()
+			if len(c.out) == 0 {
+				c.writing = false
+				c.mu.Unlock()
+				break
+			}
+			taken, c.out = c.out, taken[:0]
+			c.mu.Unlock()
+			if _, err := c.conn.Write(taken); err != nil {
+				return
+			}
+		}
+	}
+}
+
+func (c *floorConn) read() {
+	defer close(c.ended)
+	b := make([]byte, floorRoom)
+	have := 0
+	for {
+		n, err := c.conn.Read(b[have:])
+		if err != nil {
+			return
+		}
+		have += n
+		rest := b[:have]
+		for len(rest) >= floorHead {
+			size := int(binary.BigEndian.Uint32(rest))
+			place := int(binary.BigEndian.Uint32(rest[4:]))
+			if size < floorHead || size > floorRoom || place >= len(c.calls) {
+				return
+			}
+			if len(rest) < size {
+				break
+			}
+			call := &c.calls[place]
+			call.number, call.text = int64(binary.BigEndian.Uint64(rest[8:])), string(rest[floorHead:size])
+			call.wake <- struct{}{}
+			rest = rest[size:]
+		}
+		have = copy(b, rest)
+	}
+}

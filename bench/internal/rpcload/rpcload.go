@@ -1,0 +1,94 @@
+// Package rpcload has what the programs of the suite thrift-rpc share: each is a server of the service Echo
+// (thrift-rpc/idl), and a load process that calls it. The programs themselves need generated code of one
+// implementation each, and are built by the suite.
+package rpcload
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+
+	"github.com/slipstream-go/slipstream/bench/internal/httpget"
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/sidecar"
+)
+
+// A Client calls the service. All methods but Close are safe for concurrent use.
+type Client interface {
+	// Echo sends a note and returns the text and the number of the one that came back.
+	Echo(ctx context.Context, text string, number int64) (string, int64, error)
+	// Sleep returns the number that came back.
+	Sleep(ctx context.Context, milliseconds int32) (int32, error)
+	Close() error
+}
+
+// A Setting is what a client is told about its work.
+type Setting struct {
+	Address string
+	// Callers is how many goroutines will use the client at once: what the user of a pool would size
+	// it by.
+	Callers int
+	TLS     *tls.Config // nil: clear text
+}
+
+// A Serving is what a server is told.
+type Serving struct {
+	Address string      // to listen on
+	TLS     *tls.Config // nil: clear text
+}
+
+// A Program is an implementation of the service: what it can be as a server and as a client, by name.
+type Program struct {
+	// Servers return as soon as they accept connections.
+	Servers map[string]func(Serving) (net.Addr, error)
+	Clients map[string]func(context.Context, Setting) (Client, error)
+}
+
+// Main is all of a program: a load process if it was started as one, else the server that the flags name.
+func Main(p Program) {
+	loadproc.Child(p.targets())
+	if err := p.serve(); err != nil {
+		sidecar.Fatal(err)
+	}
+	select {} // until it is killed
+}
+
+func (p Program) serve() error {
+	name := flag.String("server", "", "what to be")
+	cert := flag.String("cert", "", "`file` of the certificate; empty: clear text")
+	key := flag.String("key", "", "`file` of its key")
+	flag.Parse()
+	serve := p.Servers[*name]
+	if serve == nil {
+		return fmt.Errorf("no server %q", *name)
+	}
+	s := Serving{Address: "127.0.0.1:0"}
+	if *cert != "" {
+		certificate, err := tls.LoadX509KeyPair(*cert, *key)
+		if err != nil {
+			return err
+		}
+		s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+	}
+	addr, err := serve(s)
+	if err != nil {
+		return err
+	}
+	return sidecar.AnnounceAddr(addr)
+}
+
+// trust returns what a client needs to believe a certificate of package subject; nil without one.
+func trust(pem []byte) (*tls.Config, error) {
+	if pem == nil {
+		return nil, nil
+	}
+	roots := x509.NewCertPool()
+	if !roots.AppendCertsFromPEM(pem) {
+		return nil, errors.New("rpcload: the certificate is not one in PEM")
+	}
+	return &tls.Config{RootCAs: roots, ServerName: httpget.Host}, nil
+}

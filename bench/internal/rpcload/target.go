@@ -1,0 +1,230 @@
+package rpcload
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
+	"github.com/slipstream-go/slipstream/bench/internal/proc"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// A Work is what the callers of a load process do, beside what a [loadproc.Spec] says.
+type Work struct {
+	// Size is that of the text of a note. If 0, callers do nothing but sleep.
+	Size int
+	// Sleep is how long calls of sleep take, in milliseconds.
+	Sleep int32
+	// Sleepers says that one call in so many sleeps, at random; 0: none if there is a Size.
+	Sleepers int
+	// Large says that goroutines beside the callers send notes of [LargeSize] over the same client.
+	Large bool
+}
+
+// What goroutines do that send large notes beside the callers.
+const (
+	LargeSize    = 1 << 20
+	largeCallers = 2
+	largePause   = 40 * time.Millisecond // from the beginning of one call to that of the next
+)
+
+// Counters of a result. Sleeps are voluntary context switches.
+const (
+	ClientReads  = "client_reads"
+	ServerReads  = "server_reads"
+	ClientSleeps = "client_sleeps"
+	ServerSleeps = "server_sleeps"
+	LargeCalls   = "large_calls"
+)
+
+// targets returns the clients of a program, each of which runs in a load process.
+func (p Program) targets() loadproc.Targets {
+	all := loadproc.Targets{}
+	for name, open := range p.Clients {
+		all[name] = func(ctx context.Context, s loadproc.Spec) (load.Target, error) {
+			t, err := newTarget(ctx, s, open)
+			if err != nil {
+				return nil, fmt.Errorf("client %s: %w", name, err)
+			}
+			return t, nil
+		}
+	}
+	return all
+}
+
+// A target is a client under load.
+type target struct {
+	// Immutable after newTarget.
+	work   Work
+	seed   uint64
+	server int // its process; 0: unknown
+	client Client
+	closed chan struct{} // by Close
+	large  sync.WaitGroup
+
+	largeCalls, largeErrors atomic.Int64
+
+	mu sync.Mutex
+	// Guarded by mu.
+	largeError error // the first one; nil: none
+}
+
+func newTarget(ctx context.Context, s loadproc.Spec, open func(context.Context, Setting) (Client, error)) (*target, error) {
+	t := &target{seed: s.Seed, server: s.PID, closed: make(chan struct{})}
+	if err := json.Unmarshal(s.Options, &t.work); err != nil {
+		return nil, fmt.Errorf("options: %w", err)
+	}
+	if t.work.Size == 0 && t.work.Sleepers != 0 {
+		return nil, errors.New("options: one call in so many sleeps, and the others have no size")
+	}
+	config, err := trust(s.Certificate)
+	if err != nil {
+		return nil, err
+	}
+	setting := Setting{Address: s.Address, Callers: s.Callers, TLS: config}
+	if t.work.Large {
+		setting.Callers += largeCallers
+	}
+	if t.client, err = open(ctx, setting); err != nil {
+		return nil, err
+	}
+	if t.work.Large {
+		for i := range largeCallers {
+			// Ended by Close, which waits.
+			t.large.Go(func() { t.sendLarge(i) })
+		}
+	}
+	return t, nil
+}
+
+// sendLarge sends large notes until the target is closed.
+func (t *target) sendLarge(i int) {
+	c := &caller{target: t, text: text(i, LargeSize)}
+	next := time.NewTicker(largePause)
+	defer next.Stop()
+	for {
+		select {
+		case <-next.C:
+		case <-t.closed:
+			return
+		}
+		if err := c.echo(); err != nil {
+			t.mu.Lock()
+			if t.largeError == nil {
+				t.largeError = fmt.Errorf("a note of %d bytes: %w", LargeSize, err)
+			}
+			t.mu.Unlock()
+			t.largeErrors.Add(1)
+			continue
+		}
+		t.largeCalls.Add(1)
+	}
+}
+
+// text returns the text of a caller's notes.
+func text(i, size int) string {
+	word := fmt.Sprintf("caller %d says so. ", i)
+	return strings.Repeat(word, size/len(word)+1)[:size]
+}
+
+// NewCaller implements [load.Target].
+func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
+	return &caller{target: t, text: text(i, t.work.Size), rng: rand.New(rand.NewPCG(t.seed, uint64(i)))}, nil
+}
+
+// Counters implements what [loadproc.Targets] asks for.
+func (t *target) Counters() []load.Counter {
+	all := []load.Counter{{Name: LargeCalls, Read: func(context.Context) (float64, error) { return float64(t.largeCalls.Load()), nil }}}
+	if runtime.GOOS != "linux" {
+		return all
+	}
+	count := func(name string, read func(int) (int64, error), pid int) {
+		all = append(all, load.Counter{Name: name, Read: func(context.Context) (float64, error) {
+			n, err := read(pid)
+			return float64(n), err
+		}})
+	}
+	count(ClientReads, proc.Reads, 0)
+	count(ClientSleeps, proc.Sleeps, 0)
+	if t.server != 0 {
+		count(ServerReads, proc.Reads, t.server)
+		count(ServerSleeps, proc.Sleeps, t.server)
+	}
+	return all
+}
+
+// Amend implements what [loadproc.Targets] asks for: calls with large notes that failed are errors, in the warm-up
+// too.
+func (t *target) Amend(r *load.Result) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	r.Errors += uint64(t.largeErrors.Load())
+	if t.largeError != nil && r.ErrorSample == "" {
+		r.ErrorSample = t.largeError.Error()
+	}
+}
+
+// Close ends the client.
+func (t *target) Close() error {
+	close(t.closed)
+	t.large.Wait()
+	return t.client.Close()
+}
+
+// A caller is one goroutine with one call under way.
+type caller struct {
+	// Immutable after NewCaller.
+	*target
+	text string
+
+	// Owned by the goroutine that calls Do.
+	rng    *rand.Rand
+	number int64
+}
+
+// Do implements [load.Caller]. The generator's context is left aside: calls have one that does not end, so
+// that what ends a call is what the client does by itself.
+func (c *caller) Do(context.Context) error {
+	if c.work.Size == 0 || c.work.Sleepers != 0 && c.rng.IntN(c.work.Sleepers) == 0 {
+		return c.sleep()
+	}
+	return c.echo()
+}
+
+var (
+	errText   = errors.New("rpcload: the text that came back is not the one that was sent")
+	errNumber = errors.New("rpcload: the number that came back is not the one that was sent")
+)
+
+func (c *caller) echo() error {
+	c.number++
+	text, number, err := c.client.Echo(context.Background(), c.text, c.number)
+	switch {
+	case err != nil:
+		return err
+	case number != c.number:
+		return errNumber
+	case text != c.text:
+		return errText
+	}
+	return nil
+}
+
+func (c *caller) sleep() error {
+	slept, err := c.client.Sleep(context.Background(), c.work.Sleep)
+	if err == nil && slept != c.work.Sleep {
+		err = errNumber
+	}
+	return err
+}
+
+// Close implements [load.Caller]: the client is closed once, by the target.
+func (c *caller) Close() error { return nil }

@@ -1,0 +1,124 @@
+//go:build ignore
+
+// Command grpc is gRPC for Go as a server and as a client.
+package main
+
+import (
+	"context"
+	"net"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/slipstream-go/slipstream/bench/internal/rpcload"
+	"github.com/slipstream-go/slipstream/bench/internal/sidecar"
+	"github.com/slipstream-go/slipstream/bench/thrift-rpc-programs/gen/protobuf"
+)
+
+func main() {
+	rpcload.Main(rpcload.Program{
+		Servers: map[string]func(rpcload.Serving) (net.Addr, error){"grpc": serve},
+		Clients: map[string]func(context.Context, rpcload.Setting) (rpcload.Client, error){"grpc": open},
+	})
+}
+
+// Names of the functions, as a generated package has them.
+const (
+	service   = "bench.Echo"
+	echoName  = "/" + service + "/Echo"
+	sleepName = "/" + service + "/Sleep"
+)
+
+// echoServer is the interface that the tool of gRPC generates for the service.
+type echoServer interface {
+	Echo(context.Context, *protobuf.Note) (*protobuf.Note, error)
+	Sleep(context.Context, *protobuf.Rest) (*protobuf.Rest, error)
+}
+
+type handler struct{}
+
+func (handler) Echo(_ context.Context, note *protobuf.Note) (*protobuf.Note, error) { return note, nil }
+
+func (handler) Sleep(_ context.Context, rest *protobuf.Rest) (*protobuf.Rest, error) {
+	if rest.Milliseconds > 0 {
+		time.Sleep(time.Duration(rest.Milliseconds) * time.Millisecond)
+	}
+	return rest, nil
+}
+
+// description does what the tool of gRPC generates for the service.
+var description = grpc.ServiceDesc{
+	ServiceName: service,
+	HandlerType: (*echoServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{MethodName: "Echo", Handler: func(h any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			in := new(protobuf.Note)
+			if err := decode(in); err != nil {
+				return nil, err
+			}
+			return h.(echoServer).Echo(ctx, in)
+		}},
+		{MethodName: "Sleep", Handler: func(h any, ctx context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+			in := new(protobuf.Rest)
+			if err := decode(in); err != nil {
+				return nil, err
+			}
+			return h.(echoServer).Sleep(ctx, in)
+		}},
+	},
+}
+
+func serve(s rpcload.Serving) (net.Addr, error) {
+	l, err := net.Listen("tcp", s.Address)
+	if err != nil {
+		return nil, err
+	}
+	var options []grpc.ServerOption
+	if s.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(s.TLS)))
+	}
+	server := grpc.NewServer(options...)
+	server.RegisterService(&description, handler{})
+	// Ends with the process.
+	go func() {
+		if err := server.Serve(l); err != nil {
+			sidecar.Fatal(err)
+		}
+	}()
+	return l.Addr(), nil
+}
+
+type client struct{ conn *grpc.ClientConn }
+
+// open is one connection, the default. Calls are made as the tool of gRPC generates them.
+func open(_ context.Context, s rpcload.Setting) (rpcload.Client, error) {
+	secure := insecure.NewCredentials()
+	if s.TLS != nil {
+		secure = credentials.NewTLS(s.TLS)
+	}
+	conn, err := grpc.NewClient("passthrough:///"+s.Address, grpc.WithTransportCredentials(secure))
+	if err != nil {
+		return nil, err
+	}
+	return client{conn}, nil
+}
+
+func (c client) Echo(ctx context.Context, text string, number int64) (string, int64, error) {
+	out := new(protobuf.Note)
+	if err := c.conn.Invoke(ctx, echoName, &protobuf.Note{Text: text, Number: number}, out, grpc.StaticMethod()); err != nil {
+		return "", 0, err
+	}
+	return out.Text, out.Number, nil
+}
+
+func (c client) Sleep(ctx context.Context, milliseconds int32) (int32, error) {
+	out := new(protobuf.Rest)
+	if err := c.conn.Invoke(ctx, sleepName, &protobuf.Rest{Milliseconds: milliseconds}, out, grpc.StaticMethod()); err != nil {
+		return 0, err
+	}
+	return out.Milliseconds, nil
+}
+
+func (c client) Close() error { return c.conn.Close() }

@@ -1,0 +1,168 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/slipstream-go/slipstream/bench/internal/rpcload"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// A side is what a program is.
+type side struct {
+	program string
+	name    string // of its server or its client
+}
+
+// A pairing is a subject: a client with a server.
+type pairing struct {
+	name           string
+	client, server side
+	variant        bool // it is no rival
+	tls            bool // both speak TLS
+	echoes         bool // it can do nothing else
+}
+
+// Names of subjects other than those of package load.
+const (
+	kitexPool  = "kitex-pool"
+	kitexMux   = "kitex-mux"
+	apache     = "apache"
+	grpcGo     = "grpc-go"
+	floor      = "floor"
+	onKitex    = load.Ours + "-on-kitex"
+	onKitexMux = load.Ours + "-on-kitex-mux"
+	onApache   = load.Ours + "-on-apache"
+	cautious   = load.Ours + "-not-idempotent-on-kitex"
+	kitexOnUs  = kitexPool + "-on-" + load.Ours
+	alone      = "-alone" // ends the names of subjects without large calls
+)
+
+// Sides of subjects.
+var (
+	ours       = side{"ours", "slipstream"}
+	kitexStock = side{"kitex", "kitex"}
+	kitexBoth  = side{"kitex", "kitex-mux"}
+	apacheBoth = side{"apache", "apache"}
+	grpcBoth   = side{"grpc", "grpc"}
+	floorBoth  = side{"ours", "floor"}
+)
+
+// pairings are all subjects.
+var pairings = []pairing{
+	{name: load.Ours, client: ours, server: ours, tls: true},
+	{name: load.Control, client: ours, server: ours, tls: true},
+	{name: kitexPool, client: side{"kitex", "kitex-pool"}, server: kitexStock},
+	{name: kitexMux, client: kitexBoth, server: kitexBoth},
+	{name: apache, client: apacheBoth, server: apacheBoth, tls: true},
+	{name: grpcGo, client: grpcBoth, server: grpcBoth, tls: true},
+	{name: onKitex, client: ours, server: kitexStock, variant: true},
+	{name: onKitexMux, client: ours, server: kitexBoth, variant: true},
+	{name: onApache, client: side{"ours", "framed"}, server: apacheBoth, variant: true},
+	{name: cautious, client: side{"ours", "cautious"}, server: kitexStock, variant: true},
+	{name: kitexOnUs, client: side{"kitex", "kitex-pool"}, server: ours, variant: true},
+	{name: floor, client: floorBoth, server: floorBoth, variant: true, echoes: true},
+}
+
+// A round is what one subject does in one round of a scenario.
+type round struct {
+	kind     string // the name of the scenario up to its slash
+	scenario string
+	callers  int
+	work     rpcload.Work
+	arrivals load.Arrivals // zero: a closed loop
+	tls      bool
+}
+
+// Kinds of scenarios.
+const (
+	echo100, echo1k, echo32k = "echo-100", "echo-1k", "echo-32k"
+	echo1kTLS                = "echo-1k-tls"
+	sleep1, sleep10          = "sleep-1ms", "sleep-10ms"
+	slow                     = "slow-1pct"
+	rate1k                   = "rate-1k"
+	mixed                    = "mixed-1m"
+)
+
+const (
+	// slowSleep is how long the slow calls of slow-1pct take, in milliseconds.
+	slowSleep = 20
+	// rateCallers is how many calls can be under way where arrivals are planned.
+	rateCallers = 256
+	// mixedRate is the rate of the small calls of mixed-1m.
+	mixedRate = 2000
+)
+
+// rounds are all scenarios, in their order.
+func rounds() (all []round) {
+	closed := func(kind string, work rpcload.Work, callers ...int) {
+		for _, n := range callers {
+			all = append(all, round{kind: kind, scenario: fmt.Sprintf("%s/%d", kind, n), callers: n, work: work, tls: kind == echo1kTLS})
+		}
+	}
+	closed(echo100, rpcload.Work{Size: 100}, 1, 100, 1000)
+	closed(echo1k, rpcload.Work{Size: 1 << 10}, 1, 100, 1000)
+	closed(echo32k, rpcload.Work{Size: 32 << 10}, 1, 100, 1000)
+	closed(sleep1, rpcload.Work{Sleep: 1}, 100, 1000)
+	closed(sleep10, rpcload.Work{Sleep: 10}, 100, 1000)
+	closed(slow, rpcload.Work{Size: 100, Sleep: slowSleep, Sleepers: 100}, 16)
+	planned := func(kind, name string, work rpcload.Work, rate float64) {
+		all = append(all, round{kind: kind, scenario: kind + "/" + name, callers: rateCallers, work: work,
+			arrivals: load.Arrivals{Process: load.Poisson, Rate: rate}})
+	}
+	for _, thousands := range []int{5, 20, 40} {
+		planned(rate1k, fmt.Sprintf("%dk", thousands), rpcload.Work{Size: 1 << 10}, 1000*float64(thousands))
+	}
+	closed(echo1kTLS, rpcload.Work{Size: 1 << 10}, 1, 100, 1000)
+	planned(mixed, fmt.Sprintf("%dk", mixedRate/1000), rpcload.Work{Size: 1 << 10, Large: true}, mixedRate)
+	return all
+}
+
+// Scenarios implements [command.Harness].
+func (h *harness) Scenarios() (all []load.Scenario) {
+	for _, r := range rounds() {
+		sc := load.Scenario{Name: r.scenario, Primary: bothUS, Goals: goals(load.Ours, r)}
+		if r.kind == mixed {
+			sc.Primary = load.P99US
+		}
+		for _, s := range pairings {
+			switch {
+			case h.missing[s.client.program] != nil || h.missing[s.server.program] != nil:
+			case r.tls && !s.tls:
+			case s.echoes && (r.work.Sleep > 0 || r.work.Large):
+			default:
+				sc.Subjects = append(sc.Subjects, h.subject(s, r))
+			}
+		}
+		if r.kind == mixed {
+			sc.Subjects = append(sc.Subjects, h.withoutLarge(sc.Subjects, r)...)
+		}
+		all = append(all, sc)
+	}
+	return all
+}
+
+func (h *harness) subject(s pairing, r round) load.Subject {
+	one := load.Subject{Name: s.name, Variant: s.variant, Run: func(ctx context.Context, number int) (load.Sample, error) {
+		return h.run(ctx, s, r, number)
+	}}
+	if s.name != load.Ours {
+		one.Goals = goals(s.name, r)
+	}
+	return one
+}
+
+// withoutLarge returns the subjects that have clients of their own once more, without the large calls beside.
+func (h *harness) withoutLarge(with []load.Subject, r round) (all []load.Subject) {
+	r.work.Large = false
+	for _, s := range pairings {
+		for _, other := range with {
+			if other.Name == s.name && s.client.program == s.server.program && s.name != load.Control {
+				s.name, s.variant = s.name+alone, true
+				all = append(all, h.subject(s, r))
+				break
+			}
+		}
+	}
+	return all
+}
