@@ -153,7 +153,7 @@ internal/testkit            <
 # Programs. The command reaches past the gateway only for db plan, apply, check
 # and drop, which work on the origin alone, and for disk, which works on a file.
 cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk redis tarantool thrift/gen thrift/idl | github.com/spf13/cobra golang.org/x/sys
-examples/...   < . cache gateway gateway/config gateway/resource redis tarantool tarantool/iproto thrift examples/thrift/... | github.com/prometheus/client_golang
+examples/...   < . cache gateway gateway/config gateway/resource redis tarantool tarantool/iproto thrift thrift/rpc examples/catalog/... examples/thrift/... | github.com/prometheus/client_golang
 `
 
 // never lists what a package must not need, directly or through others, tests
