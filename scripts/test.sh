@@ -4,6 +4,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
+limit=30m
+if [ "${1:-}" = -race ]; then
+	limit=60m
+fi
 
 folder=$(mktemp -d)
 beside=
@@ -11,13 +15,13 @@ trap '[ -z "$beside" ] || kill "$beside" 2>/dev/null || true; rm -rf "$folder"' 
 "$go" build "$@" -o "$folder/slipstream" ./cmd/slipstream
 
 # Tests of the command wait most of the time, so they run beside the others.
-echo "$go test $* -timeout 30m ./...; beside it: $go test -C test $* -p 1 -timeout 30m ./..."
-SLIPSTREAM_PROGRAM=$folder/slipstream "$go" test -C test "$@" -p 1 -timeout 30m ./... >"$folder/log" 2>&1 &
+echo "$go test $* -timeout $limit ./...; beside it: $go test -C test $* -p 1 -timeout $limit ./..."
+SLIPSTREAM_PROGRAM=$folder/slipstream "$go" test -C test "$@" -p 1 -timeout "$limit" ./... >"$folder/log" 2>&1 &
 beside=$!
 status=0
-"$go" test "$@" -timeout 30m ./... || status=$?
-"$go" test -C slipstreamotel "$@" -timeout 30m ./... || status=$?
-"$go" test -C thrift/apache "$@" -timeout 30m ./... || status=$?
+"$go" test "$@" -timeout "$limit" ./... || status=$?
+"$go" test -C slipstreamotel "$@" -timeout "$limit" ./... || status=$?
+"$go" test -C thrift/apache "$@" -timeout "$limit" ./... || status=$?
 wait "$beside" || status=$?
 beside=
 cat "$folder/log"

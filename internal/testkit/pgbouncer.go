@@ -42,7 +42,7 @@ func StartPgBouncer(t testing.TB, pg *Postgres, settings ...string) *PgBouncer {
 	psql := postgresClient(t, "psql")
 	b := &PgBouncer{Port: port}
 	b.URL = fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", port)
-	b.Process = Start(t, Command{
+	command := Command{
 		Path: pgbouncerPath(), Args: []string{file}, Dir: dir, User: runAs,
 		Ready: func(ctx context.Context) error {
 			out, err := exec.CommandContext(ctx, psql, "-X", "-q", "-A", "-t", "-d", b.URL, "-c", "SELECT 1").CombinedOutput()
@@ -51,8 +51,40 @@ func StartPgBouncer(t testing.TB, pg *Postgres, settings ...string) *PgBouncer {
 			}
 			return nil
 		},
+	}
+	b.Process = Start(t, command)
+	stop, ended := make(chan struct{}), make(chan struct{})
+	// Ends with the test, which waits for it.
+	go func() {
+		defer close(ended)
+		restartAfterCrash(t, b.Process, command, stop)
+	}()
+	t.Cleanup(func() {
+		close(stop)
+		<-ended
 	})
 	return b
+}
+
+// restartAfterCrash starts a pooler again that has ended itself because of an error of its own, as a service manager
+// would: 1.18 does so if a client that has sent a request to cancel a statement is gone early. A pooler that a test
+// has stopped stays so.
+func restartAfterCrash(t testing.TB, p *Process, command Command, stop <-chan struct{}) {
+	for {
+		select {
+		case <-stop:
+			return
+		case <-p.Exited():
+		}
+		if !strings.Contains(p.Log(), " FATAL @src/") {
+			return
+		}
+		t.Logf("PgBouncer has crashed and is started again:\n%s", p.logTail())
+		var err error
+		if p, err = Launch(t, command); err != nil {
+			return // the test has ended, or will find that there is no pooler
+		}
+	}
 }
 
 // PoolMode is a way in which a pooler shares its connections to the server.

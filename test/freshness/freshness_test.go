@@ -83,14 +83,16 @@ func TestFreshnessReloads(t *testing.T) {
 			continue
 		}
 		status, a := blackbox.AskReload(t, "POST", r.admin)
-		// On a busy machine the stream may be behind for a moment. Such a reload does not count.
+		// On a busy machine the stream may be behind for a moment, or too late for a reload, which is refused then.
+		// Such a reload does not count.
 		behind := len(a.Warnings) > 0 && !slices.ContainsFunc(a.Warnings, func(warning string) bool {
 			return !strings.Contains(warning, "the invalidation stream is")
 		})
-		if status != 200 || len(a.Warnings) > 0 && !behind {
+		late := status == 503 && strings.Contains(a.Error, "did not take the new resources over within")
+		if status != 200 && !late || len(a.Warnings) > 0 && !behind {
 			t.Fatalf("reload: %d %+v", status, a)
 		}
-		if !behind {
+		if !behind && !late {
 			reloads++
 		}
 		if i%10 == 9 {

@@ -150,9 +150,12 @@ func TestRoomIsNotMadeByProxies(t *testing.T) {
 		for _, c := range stay {
 			mustServe(t, c)
 		}
-		if st, _ := s.EngineStats(); st.Closes["room-address"] < 4 {
-			t.Errorf("closed by reason: %v, want 4 or more of the address with most", st.Closes)
-		}
+		testkit.Eventually(t, patience, func() error { // on a slow machine some are accepted later
+			if st, _ := s.EngineStats(); st.Closes["room-address"] < 4 {
+				return fmt.Errorf("closed by reason: %v, want 4 or more of the address with most", st.Closes)
+			}
+			return nil
+		})
 	})
 }
 
@@ -188,10 +191,13 @@ func TestRoomIsMadeByThoseThatLeaveBytes(t *testing.T) {
 		for _, c := range honest {
 			mustServe(t, c)
 		}
-		// On a slow machine some of the crowd make room before their request is answered.
-		st, _ := s.EngineStats()
-		if n := st.Closes["room-crowd"]; n == 0 || n+st.Closes["room-unproven"]+st.Closes["room-address"] < 10 {
-			t.Errorf("closed by reason: %v, want 10 or more of the address with most, some of them in use", st.Closes)
-		}
+		// On a slow machine some of the crowd make room before their request is answered, or are accepted later.
+		testkit.Eventually(t, patience, func() error {
+			st, _ := s.EngineStats()
+			if n := st.Closes["room-crowd"]; n == 0 || n+st.Closes["room-unproven"]+st.Closes["room-address"] < 10 {
+				return fmt.Errorf("closed by reason: %v, want 10 or more of the address with most, some of them in use", st.Closes)
+			}
+			return nil
+		})
 	})
 }
