@@ -2,14 +2,16 @@
 # Compares thrift/idl and generated code with the compiler of Apache Thrift. It must accept what
 # thrift/idl accepts and reject what thrift/idl rejects, except for files that give a reason in
 # their first line. Programs in Go and Python with the code that it generates, and one with thriftpy2,
-# exchange structs and messages with ours (test/thrift). What the tool of Kitex generates is compared
+# exchange structs and messages with ours (test/thrift). Servers and clients in Python, with the library
+# of Apache Thrift and with thriftpy2, and for Node.js are called by and call ours (thrift/rpc). What the tool of Kitex generates is compared
 # with what ours generates for programs that use it. The tests of generated code run for all sets of
 # options.
 #
 # SLIPSTREAM_THRIFT names the compiler, SLIPSTREAM_PYTHON a Python that has its library, and
-# SLIPSTREAM_THRIFTPY2 a Python that has thriftpy2, SLIPSTREAM_KITEX the tool of Kitex. If they are not
+# SLIPSTREAM_THRIFTPY2 a Python that has thriftpy2, SLIPSTREAM_KITEX the tool of Kitex, and
+# SLIPSTREAM_NODE_MODULES a folder with the library for Node.js. If they are not
 # set, the script uses the compiler in PATH, /usr/bin/python3, thriftpy2 of PyPI in a virtual
-# environment, and the version of the tool that bench/thrift-codec has, and removes them again. It
+# environment, the version of the tool that bench/thrift-codec has, and the library of npm, and removes them again. It
 # installs what Debian or Ubuntu have, as root. The Go libraries are modules that the go command
 # downloads.
 set -euo pipefail
@@ -47,9 +49,20 @@ if [ -z "${SLIPSTREAM_THRIFTPY2:-}" ]; then
 	"$folder/python/bin/pip" install -q --disable-pip-version-check thriftpy2==0.7.1
 	SLIPSTREAM_THRIFTPY2=$folder/python/bin/python
 fi
-export SLIPSTREAM_THRIFT=$program SLIPSTREAM_PYTHON=$python SLIPSTREAM_THRIFTPY2 SLIPSTREAM_KITEX
+if [ -z "${SLIPSTREAM_NODE_MODULES:-}" ]; then
+	if ! command -v npm >/dev/null; then
+		echo 'reference: install Node.js and npm, or set SLIPSTREAM_NODE_MODULES' >&2
+		exit 1
+	fi
+	mkdir "$folder/node"
+	# The library must be as old as the compiler.
+	(cd "$folder/node" && npm install --silent --no-audit --no-fund "thrift@$("$program" -version | grep -o '[0-9][0-9.]*')" >/dev/null)
+	SLIPSTREAM_NODE_MODULES=$folder/node/node_modules
+fi
+export SLIPSTREAM_NODE_MODULES SLIPSTREAM_THRIFT=$program SLIPSTREAM_PYTHON=$python SLIPSTREAM_THRIFTPY2 SLIPSTREAM_KITEX
 status=0
 "${GO:-go}" test -count=1 -v -run 'TestReferenceCompilerAgrees$' ./thrift/idl || status=$?
 "${GO:-go}" test -count=1 -v -timeout 30m -run 'TestGeneratedModule$' ./thrift/gen || status=$?
+"${GO:-go}" test -count=1 -v -timeout 30m -run 'TestForeignClients$|TestForeignServers$' ./thrift/rpc || status=$?
 "${GO:-go}" test -C test -count=1 -v -timeout 30m -run 'TestForeignCode$|TestKitexDeclarations$|TestKitexJSON$' ./thrift || status=$?
 exit "$status"

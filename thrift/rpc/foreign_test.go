@@ -1,0 +1,192 @@
+package rpc_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/internal/calc"
+	"github.com/slipstream-go/slipstream/thrift/rpc"
+)
+
+// foreign is a program that serves or calls calc.thrift with another implementation.
+type foreign struct {
+	name    string
+	command []string
+	env     []string
+	kinds   []string // of servers
+	// vague means that its servers send exceptions of the library without their kind.
+	vague bool
+}
+
+// foreigners returns the programs for which make reference has what they need.
+func foreigners(t *testing.T) []foreign {
+	compiler, python, thriftpy2, node := os.Getenv("SLIPSTREAM_THRIFT"), os.Getenv("SLIPSTREAM_PYTHON"), os.Getenv("SLIPSTREAM_THRIFTPY2"), os.Getenv("SLIPSTREAM_NODE_MODULES")
+	if compiler == "" || python == "" || thriftpy2 == "" || node == "" {
+		t.Skip("SLIPSTREAM_THRIFT, SLIPSTREAM_PYTHON, SLIPSTREAM_THRIFTPY2 and SLIPSTREAM_NODE_MODULES are not set: make reference runs this test")
+	}
+	dir := t.TempDir()
+	for _, language := range []string{"py", "js:node"} {
+		if out, err := exec.Command(compiler, "--gen", language, "-o", dir, "testdata/calc.thrift").CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", compiler, err, out)
+		}
+	}
+	absolute, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	peers := filepath.Join(absolute, "peers")
+	return []foreign{
+		{"apache python", []string{python, filepath.Join(peers, "apache.py")}, []string{"PYTHONPATH=" + filepath.Join(dir, "gen-py")}, []string{"simple", "threaded", "pool", "nonblocking"}, false},
+		{"thriftpy2", []string{thriftpy2, filepath.Join(peers, "thriftpy.py")}, []string{"IDL=" + filepath.Join(absolute, "calc.thrift")}, []string{"simple", "threaded"}, false},
+		{"apache node", []string{"node", filepath.Join(peers, "apache.js")}, []string{"GENERATED=" + filepath.Join(dir, "gen-nodejs"), "NODE_PATH=" + node}, []string{"single"}, true},
+	}
+}
+
+// eachForeign runs a test for each combination that other implementations have.
+func eachForeign(t *testing.T, test func(t *testing.T, f foreign, transport, protocol string, config rpc.ClientConfig)) {
+	for _, f := range foreigners(t) {
+		for _, transport := range []string{"buffered", "framed"} {
+			for _, protocol := range []string{"binary", "compact"} {
+				t.Run(strings.Join([]string{f.name, transport, protocol}, " "), func(t *testing.T) {
+					config := rpc.ClientConfig{Transport: rpc.Buffered, Compact: protocol == "compact"}
+					if transport == "framed" {
+						config.Transport = rpc.Framed
+					}
+					test(t, f, transport, protocol, config)
+				})
+			}
+		}
+	}
+}
+
+// Clients of other implementations get the results, exceptions and errors of our server.
+func TestForeignClients(t *testing.T) {
+	h := &counting{}
+	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
+	_, port, _ := net.SplitHostPort(s.Addr().String())
+	eachForeign(t, func(t *testing.T, f foreign, transport, protocol string, _ rpc.ClientConfig) {
+		cmd := exec.CommandContext(t.Context(), f.command[0], append(f.command[1:], "client", port, transport, protocol)...)
+		cmd.Env = append(os.Environ(), f.env...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
+}
+
+// counting is a calculator that says how much was forgotten.
+type counting struct{ calculator }
+
+func (c *counting) Echo(ctx context.Context, text string) (string, error) {
+	if text == "forgotten" {
+		return fmt.Sprint(c.forgotten.Load()), nil
+	}
+	return c.calculator.Echo(ctx, text)
+}
+
+// Our client gets the results, exceptions and errors of servers of other implementations, also of those that serve
+// only one or two connections at a time, alone and with many callers.
+func TestForeignServers(t *testing.T) {
+	eachForeign(t, func(t *testing.T, f foreign, transport, protocol string, config rpc.ClientConfig) {
+		for _, kind := range f.kinds {
+			if kind == "nonblocking" && transport != "framed" {
+				continue // it has no other
+			}
+			t.Run(kind, func(t *testing.T) {
+				port := testkit.FreePort(t)
+				config.Addr = fmt.Sprintf("127.0.0.1:%d", port)
+				testkit.Start(t, testkit.Command{
+					Path: f.command[0], Args: append(f.command[1:], "server", strconv.Itoa(port), transport, protocol, kind), Env: f.env,
+					Ready: func(context.Context) error {
+						c, err := net.Dial("tcp", config.Addr)
+						if err == nil {
+							c.Close()
+						}
+						return err
+					},
+				})
+				callForeign(t, config, f.vague)
+			})
+		}
+	})
+}
+
+func callForeign(t *testing.T, config rpc.ClientConfig, vague bool) {
+	client := connect(t, config)
+	ctx := t.Context()
+	c := calc.NewCalculatorClient(client)
+	var all sync.WaitGroup
+	for i := range int32(20) {
+		all.Go(func() {
+			for n := range int32(50) {
+				if sum, err := c.Add(ctx, i<<16, n); sum != i<<16+n || err != nil {
+					t.Errorf("sum %d, %v", sum, err)
+					return
+				}
+				text := fmt.Sprint(i, " ", n)
+				if got, err := c.Echo(ctx, text); got != text || err != nil {
+					t.Errorf("echo %q, %v", got, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if _, err := c.Add(ctx, 1<<30, 1<<30); err == nil || !isOverflow(err, "2147483648") {
+		t.Errorf("overflow: %v", err)
+	}
+	p, err := c.Move(ctx, &calc.Point{X: 1, Y: 1, Note: thrift.Some("n"), Blob: []byte("blob")}, []calc.Point{{X: 2, Y: 3}})
+	if err != nil || p.X != 3 || p.Y != 4 || p.Note.V != "n" || string(p.Blob) != "blob" {
+		t.Errorf("moved %+v, %v", p, err)
+	}
+	if all, err := c.Numbers(ctx, 3); err != nil || fmt.Sprint(all) != "[0 1 2]" {
+		t.Errorf("numbers: %v, %v", all, err)
+	}
+	if all, err := c.Counts(ctx, []string{"a", "b", "a"}); err != nil || fmt.Sprint(all) != "map[a:2 b:1]" {
+		t.Errorf("counts: %v, %v", all, err)
+	}
+	for _, size := range []int{0, 1, 70 << 10, 2 << 20} {
+		text := strings.Repeat("x", size)
+		if got, err := c.Echo(ctx, text); got != text || err != nil {
+			t.Errorf("echo of %d bytes: %d, %v", size, len(got), err)
+		}
+	}
+	for range 10 {
+		if err := c.Forget(ctx, 5); err != nil {
+			t.Error(err)
+		}
+	}
+	testkit.Eventually(t, patience, func() error {
+		if n, err := c.Echo(ctx, "forgotten"); n != "50" || err != nil {
+			return fmt.Errorf("%s was forgotten, %v", n, err)
+		}
+		return nil
+	})
+	internal, unknown, refused := int32(thrift.InternalError), int32(thrift.UnknownMethod), slipstream.Refused
+	if vague {
+		internal, unknown, refused = thrift.UnknownApplicationException, thrift.UnknownApplicationException, slipstream.Executed
+	}
+	if err := c.Fail(ctx, "broken"); kindOf(err) != internal || slipstream.OutcomeOf(err) != slipstream.Executed {
+		t.Errorf("a handler's error: %v", err)
+	}
+	if _, err := calc.NewClockClient(client).Now(ctx); kindOf(err) != unknown || slipstream.OutcomeOf(err) != refused {
+		t.Errorf("a function that the server does not have: %v", err)
+	}
+	short, cancel := context.WithTimeout(ctx, time.Nanosecond)
+	defer cancel()
+	if err := c.Ping(short); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a call without time: %v", err)
+	}
+}
