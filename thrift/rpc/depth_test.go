@@ -121,11 +121,17 @@ func TestGrowthRule(t *testing.T) {
 		{"a server that does one thing at a time", simulatedServer{1000, 1000, 0}, 100, 1024, 1, 1},
 		{"a lone caller", simulatedServer{1000, 1e9, 0}, 1, 1024, 1, 1},
 		{"a slow server", simulatedServer{20, 1e9, 0}, 8, 1024, 2, 8},
+		{"a busy server and many callers", simulatedServer{100, 20000, 0}, 1000, 1024, 200, 600},
 	} {
 		g := growth{most: row.most}
 		if n := simulate(&g, &row.server, 1, row.callers, &now, 2*time.Second); n < row.least || n > row.want {
 			t.Errorf("%s: %d connections, want %d to %d", row.name, n, row.least, row.want)
 		}
+	}
+	// With many callers, enough connections are up soon.
+	many, slowly := growth{most: 1024}, simulatedServer{100, 1e9, 0}
+	if n := simulate(&many, &slowly, 1, 1000, &now, 300*time.Millisecond); n < 500 {
+		t.Errorf("%d connections after 0.3 s, want at least 500", n)
 	}
 	// New connections that have not answered yet are awaited.
 	g := growth{most: 100}

@@ -3,7 +3,8 @@ package rpc
 import "time"
 
 // A server that answers in order works on one call of a connection at a time, so its connections bound how much it
-// does at a time. Their number is doubled while calls wait and while the last change was of use.
+// does at a time. Their number is doubled while calls wait and while the last change was of use. It is multiplied by
+// four while many calls wait and the throughput rises with the number.
 const (
 	// growthEvery is how often the number is considered while calls wait.
 	growthEvery = 5 * time.Millisecond
@@ -13,6 +14,10 @@ const (
 	// growthGain is the part of the ideal gain that must be reached: with 0.2, twice as many connections are of
 	// use if the server answers 1.2 times as many calls.
 	growthGain = 0.2
+	// growthLinear is the part of it that is taken for all.
+	growthLinear = 0.75
+	// manyWait is the number of calls for each connection that are many.
+	manyWait = 8
 	// The pause after a change that was of no use. It doubles up to mostGrowthPause.
 	firstGrowthPause = time.Second
 	mostGrowthPause  = 30 * time.Second
@@ -35,6 +40,7 @@ type growth struct {
 	// Of the rate before that, at fewer connections.
 	rate   float64 // 0 if there is none
 	before int
+	curbed bool // a change was not of all possible use
 
 	until time.Time // no change before
 	pause time.Duration
@@ -53,7 +59,7 @@ type state struct {
 // next returns how many connections the lane is to have.
 func (g *growth) next(s state) int {
 	if s.waiting == 0 {
-		g.since, g.rate = time.Time{}, 0
+		g.since, g.rate, g.curbed = time.Time{}, 0, false
 		return s.conns
 	}
 	if s.answered < s.conns || s.now.Before(g.until) {
@@ -65,7 +71,12 @@ func (g *growth) next(s state) int {
 		return s.conns
 	}
 	took, n := s.now.Sub(g.since), s.replies-g.replies
-	if took < max(growthEvery, 4*s.slow) && took < growthPatience || n < growthReplies && took < growthPatience {
+	many := s.waiting >= manyWait*s.conns && !g.curbed
+	needed := uint64(growthReplies)
+	if many { // four times as many connections make so much of a difference that a rough figure will do
+		needed = min(needed, uint64(manyWait*s.conns))
+	}
+	if (took < max(growthEvery, 4*s.slow) || n < needed) && took < growthPatience {
 		return s.conns
 	}
 	rate := float64(n) / took.Seconds()
@@ -75,9 +86,13 @@ func (g *growth) next(s state) int {
 		if rate < g.rate*(1+growthGain*ideal) {
 			return g.back(s)
 		}
-		g.pause = 0
+		g.pause, g.curbed = 0, g.curbed || rate < g.rate*(1+growthLinear*ideal)
 	}
-	to := min(2*s.conns, s.conns+s.waiting, g.bound(s.now))
+	factor := 2
+	if many && !g.curbed {
+		factor = 4
+	}
+	to := min(factor*s.conns, s.conns+s.waiting, g.bound(s.now))
 	if to <= s.conns {
 		g.until = s.now.Add(firstGrowthPause)
 		return s.conns
@@ -86,8 +101,13 @@ func (g *growth) next(s state) int {
 	return to
 }
 
-// back returns to the number of connections before the last change.
+// back returns to the number of connections before the last change, or to half of those that there are, if that is
+// more: then it is compared with the same number.
 func (g *growth) back(s state) int {
+	g.curbed = true
+	if half := s.conns / 2; half > g.before {
+		return half
+	}
 	g.pause = min(max(2*g.pause, firstGrowthPause), mostGrowthPause)
 	g.until, g.rate = s.now.Add(g.pause), 0
 	return g.before
