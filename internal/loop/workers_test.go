@@ -108,6 +108,55 @@ func TestWorkersStay(t *testing.T) {
 	})
 }
 
+// Jobs that do not block need few goroutines, however many are started together, and the memory of the queue
+// does not depend on how many there were.
+func TestShortJobsShareGoroutines(t *testing.T) {
+	testkit.NoLeaks(t)
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	p := NewWorkers(0)
+	defer p.Close()
+	for range 100 {
+		var all sync.WaitGroup
+		for range 100 {
+			all.Add(1)
+			p.Start(JobFunc(all.Done))
+		}
+		all.Wait()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.count > 10 {
+		t.Errorf("%d goroutines for jobs that do not block", p.count)
+	}
+	if c := cap(p.queue); c > mostQueue {
+		t.Errorf("the queue has room for %d jobs", c)
+	}
+}
+
+// The queue does not grow while as many jobs end as come, although it is never empty.
+func TestQueueOfWorkersIsBounded(t *testing.T) {
+	testkit.NoLeaks(t)
+	p := NewWorkers(1)
+	defer p.Close()
+	next := make(chan struct{})
+	job := JobFunc(func() { <-next })
+	for range 10 {
+		p.Start(job)
+	}
+	for range 10_000 {
+		p.Start(job)
+		next <- struct{}{}
+	}
+	p.mu.Lock()
+	if c := cap(p.queue); c > 64 {
+		t.Errorf("the queue has room for %d jobs", c)
+	}
+	p.mu.Unlock()
+	for range 10 {
+		next <- struct{}{}
+	}
+}
+
 // Close waits for every job that was started, those that wait for a goroutine among them, and a
 // job that is started afterwards runs as well.
 func TestWorkersClose(t *testing.T) {
