@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"bytes"
 	"io"
 	"net"
 	"runtime"
@@ -112,6 +113,92 @@ func TestMailBeforeTheSleep(t *testing.T) {
 			t.Fatalf("the loop slept for %v although there was mail", took)
 		}
 		l.readMail()
+	}
+}
+
+// parked is a session that defers an answer for each byte.
+type parked struct{ all chan *Deferred }
+
+func (p parked) Data(c *Conn, in []byte) int {
+	for _, b := range in {
+		p.all <- c.DeferAnyOrder(letter(b))
+	}
+	return len(in)
+}
+
+func (parked) Closed(*Conn, error) {}
+
+// letter is an answer of one byte. That of '!' panics.
+type letter byte
+
+func (l letter) Write(c *Conn) {
+	if l == '!' {
+		panic("an answer that cannot be written")
+	}
+	o := c.Output()
+	o.B = append(o.B, byte(l))
+}
+
+func (letter) Drop() {}
+
+// Answers in any order of a connection that have become complete together are written together. One that panics ends
+// its connection, and no other.
+func TestAnswersAreWrittenTogether(t *testing.T) {
+	const each = 20
+	session := parked{make(chan *Deferred, each)}
+	s, err := New(Config{Backend: Epoll, Loops: 1, New: func(*Conn) Session { return session }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Shutdown(t.Context())
+	listeners, err := Listen("tcp", "127.0.0.1:0", 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Serve(listeners...); err != nil {
+		t.Fatal(err)
+	}
+	l := s.engine.(*epollEngine).loops[0]
+	var conns []net.Conn
+	var all []*Deferred
+	for i := range 3 {
+		c, err := net.Dial("tcp", listeners[0].Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		conns = append(conns, c)
+		text := bytes.Repeat([]byte("x"), each)
+		if i == 1 {
+			text[1] = '!'
+		}
+		if _, err := c.Write(text); err != nil {
+			t.Fatal(err)
+		}
+		for range each {
+			all = append(all, <-session.all)
+		}
+	}
+	before := s.Stats().Writes
+	reached, gate := make(chan struct{}), make(chan struct{})
+	l.post(func() { close(reached); <-gate })
+	<-reached
+	for _, d := range all {
+		d.Complete()
+	}
+	close(gate)
+	for i, c := range conns {
+		if n, err := io.ReadFull(c, make([]byte, each)); (err != nil) != (i == 1) {
+			t.Fatalf("connection %d: %d answers, %v", i, n, err)
+		}
+	}
+	for range 2 { // the second one runs after the counters of the round of the first were published
+		done := make(chan struct{})
+		l.post(func() { close(done) })
+		<-done
+	}
+	if n := s.Stats().Writes - before; n != 2 {
+		t.Errorf("%d writes of the answers to 2 connections, want 2", n)
 	}
 }
 

@@ -303,8 +303,10 @@ func (c *epollConn) complete(d *Deferred) {
 // owes implements backend.
 func (c *epollConn) owes(delta int) { c.loop.owed += int64(delta) }
 
-// settle writes an answer that has become complete.
-func (l *eventLoop) settle(d *Deferred) {
+// settle writes an answer that has become complete, and those after it of the same connection, up to most. It
+// returns how many there were.
+func (l *eventLoop) settle(d *Deferred, most int) (n int) {
+	n = 1
 	c := d.conn.backend.(*epollConn)
 	defer l.recovered(c)
 	if l.measure != nil {
@@ -312,9 +314,17 @@ func (l *eventLoop) settle(d *Deferred) {
 	}
 	l.lend(c)
 	c.Conn.settle(d)
+	for n < most && l.settling.len() > 0 && !c.closed && !c.exhausted() && c.waiting() < c.room {
+		if l.settling.front().conn != &c.Conn {
+			break
+		}
+		n++ // before the answer, which may panic
+		c.Conn.settle(l.settling.pop())
+	}
 	if !c.closed {
 		l.turn(c)
 	}
+	return n
 }
 
 // recovered ends a connection whose session has panicked, without affecting other connections or

@@ -342,8 +342,8 @@ func (l *eventLoop) readMail() {
 	if len(l.tasks) == 0 {
 		l.tasks = nil
 	}
-	for n := min(l.settling.len(), mailAtOnce); n > 0 && l.spent < mailUnits; n-- {
-		l.settle(l.settling.pop()) // its connection belongs to this loop: see epollConn.complete
+	for n := min(l.settling.len(), mailAtOnce); n > 0 && l.spent < mailUnits; {
+		n -= l.settle(l.settling.pop(), n) // its connection belongs to this loop: see epollConn.complete
 	}
 	l.answerCalls()
 }
@@ -427,7 +427,7 @@ func (l *eventLoop) quit(err error) {
 	l.done = nil
 	l.mu.Unlock()
 	for l.settling.len() > 0 {
-		l.settle(l.settling.pop()) // its connection is closed, so it is dropped
+		l.settle(l.settling.pop(), 1) // its connection is closed, so it is dropped
 	}
 	l.stopped = true
 }

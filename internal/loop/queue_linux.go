@@ -10,6 +10,9 @@ func (q *queue[T]) len() int { return len(q.all) - q.next }
 
 func (q *queue[T]) push(one T) { q.all = append(q.all, one) }
 
+// front returns the first element. The queue must not be empty.
+func (q *queue[T]) front() T { return q.all[q.next] }
+
 // pop removes the first element and returns it. The queue must not be empty.
 func (q *queue[T]) pop() T {
 	var none T
