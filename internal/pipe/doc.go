@@ -24,6 +24,7 @@
 //	stream.go    streams: opening and ending   stream_send.go, stream_receive.go their frames
 //	roundtrip.go the smallest reply time       transit.go    calls that move to another socket
 //	sockets.go   the number of sockets         aim.go        replies read into the caller's memory
+//	pin.go       calls on one connection
 //
 // # Ownership
 //

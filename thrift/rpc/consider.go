@@ -140,11 +140,11 @@ func (l *lane) helper(now time.Time) (found *conn, starved bool) {
 	return found, found == nil
 }
 
-// answering returns a connection that has answered and can be closed, or nil: an idle one if there is one. The caller
-// holds mu.
+// answering returns a connection that has answered and can be closed, or nil: an idle one if there is one. A server that
+// answers in any order has no thread for each connection. The caller holds mu.
 func (l *lane) answering() (found *conn) {
 	for _, c := range l.conns {
-		if c.answered && l.takes(c) && c.oneways == 0 && (found == nil || c.busy == 0) {
+		if c.answered && !c.anyOrder.Load() && l.takes(c) && c.oneways == 0 && (found == nil || c.busy == 0) {
 			found = c
 		}
 	}

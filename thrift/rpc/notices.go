@@ -51,8 +51,8 @@ func refused(err error) bool {
 	return false
 }
 
-// try notes that the server has closed c, which was removed. It reports whether another connection is to be opened in its place to
-// find out why. The caller holds mu.
+// try notes that the server has closed c, which was removed. It reports whether another connection is to be opened
+// in its place to find out why. The caller holds mu.
 func (l *lane) try(c *conn, now time.Time) bool {
 	n := &l.notices
 	if !c.answered || n.trial || len(l.conns) == 0 || now.Before(n.until) {

@@ -176,11 +176,15 @@ func TestFixedDepth(t *testing.T) {
 }
 
 // A reply that overtakes another proves that the server works on several calls of a connection at a time. From then
-// on, one connection takes all calls.
+// on, one connection takes all calls. It stays when a large call, which has a connection of its own, takes long.
 func TestOvertakingReplies(t *testing.T) {
 	held := make(map[any][]byte) // by connection
 	var mu sync.Mutex
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+		if string(c.Name) == "echo" {
+			time.Sleep(800 * time.Millisecond)
+			return c.answer(thrift.Reply, &calc.CalculatorEchoResult{Success: thrift.Some("late")})
+		}
 		mu.Lock()
 		defer mu.Unlock()
 		answer := add(t, c)
@@ -205,6 +209,12 @@ func TestOvertakingReplies(t *testing.T) {
 	})
 	close(stop)
 	wait()
+	if text, err := calc.NewCalculatorClient(client).Echo(t.Context(), strings.Repeat("x", 100<<10)); text != "late" || err != nil {
+		t.Errorf("%q, %v", text, err)
+	}
+	if n := s.connections.Load(); n != 2 {
+		t.Errorf("the server has accepted %d connections, want 2", n)
+	}
 }
 
 // A server that serves few connections at a time accepts others, and answers nothing there until one of the
