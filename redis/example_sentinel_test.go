@@ -24,35 +24,64 @@ func exampleSentinel() (addr string, stop func()) {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server, watch := freePort(), freePort()
-	file := filepath.Join(dir, "sentinel.conf")
-	conf := fmt.Sprintf("port %d\nsentinel monitor mymaster 127.0.0.1 %d 1\n", watch, server)
-	if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
-		log.Fatal(err)
-	}
-	commands := []*exec.Cmd{
-		exec.Command("redis-server", "--port", strconv.Itoa(server), "--save", "", "--dir", dir),
-		exec.Command("redis-server", file, "--sentinel"),
-	}
-	for i, port := range []int{server, watch} {
-		if err := commands[i].Start(); err != nil {
+	server, stopServer := startProgram(func(port int) *exec.Cmd {
+		return exec.Command("redis-server", "--port", strconv.Itoa(port), "--save", "", "--dir", dir)
+	})
+	watch, stopWatch := startProgram(func(port int) *exec.Cmd {
+		file := filepath.Join(dir, "sentinel.conf")
+		conf := fmt.Sprintf("port %d\nsentinel monitor mymaster 127.0.0.1 %d 1\n", port, server)
+		if err := os.WriteFile(file, []byte(conf), 0o600); err != nil {
 			log.Fatal(err)
 		}
-		addr = net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
-		for range 500 {
-			if conn, err := net.Dial("tcp", addr); err == nil {
-				conn.Close()
-				break
+		return exec.Command("redis-server", file, "--sentinel")
+	})
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(watch)), func() {
+		stopWatch()
+		stopServer()
+		os.RemoveAll(dir)
+	}
+}
+
+// startProgram starts a program on a free port and waits until it listens. If it ends, because another program was faster
+// to take the port, it starts it on another one.
+func startProgram(command func(port int) *exec.Cmd) (port int, stop func()) {
+	for range 10 {
+		port = freePort()
+		cmd := command(port)
+		if err := cmd.Start(); err != nil {
+			log.Fatal(err)
+		}
+		ended := make(chan struct{})
+		go func() { // ends with the program, which stop waits for
+			defer close(ended)
+			cmd.Wait()
+		}()
+		if listens(port, ended) {
+			return port, func() {
+				cmd.Process.Kill()
+				<-ended
 			}
-			time.Sleep(10 * time.Millisecond)
 		}
 	}
-	return addr, func() {
-		for _, cmd := range commands {
-			cmd.Process.Kill()
-			cmd.Wait()
+	log.Fatal("a server ended ten times instead of listening")
+	return 0, nil
+}
+
+// listens waits until a program listens on a port, or has ended.
+func listens(port int, ended <-chan struct{}) bool {
+	for {
+		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+		if err == nil {
+			conn.Close()
 		}
-		os.RemoveAll(dir)
+		select {
+		case <-ended:
+			return false
+		case <-time.After(10 * time.Millisecond):
+		}
+		if err == nil {
+			return true
+		}
 	}
 }
 
