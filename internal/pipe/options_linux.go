@@ -52,5 +52,16 @@ func (p Pin) AckNow() {
 	raw.Control(ackNow)
 }
 
+// SetLowWater makes the goroutine that reads the connection sleep until n bytes have arrived (SO_RCVLOWAT, socket(7)),
+// or until the connection ends. A read that begins earlier returns what is there. If n is 1, one byte is enough,
+// as on a new connection. SetLowWater has no effect with TLS, whose records have other sizes, and on other
+// systems than Linux.
+func (p Pin) SetLowWater(n int) {
+	if raw := p.s.raw; raw != nil {
+		// An error is ignored: the connection has ended, or each packet wakes the reader.
+		raw.Control(func(fd uintptr) { unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_RCVLOWAT, n) })
+	}
+}
+
 // ackNow is the function of AckNow that gets the descriptor. Sockets that are not TCP have no such option.
 func ackNow(fd uintptr) { unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) }

@@ -13,3 +13,7 @@ func setOptions(net.Conn, time.Duration) {}
 // AckNow makes the kernel acknowledge what it has received without waiting for data that could carry the
 // acknowledgment. It has an effect on Linux only.
 func (Pin) AckNow() {}
+
+// SetLowWater makes the goroutine that reads the connection sleep until some bytes have arrived. It has an effect on Linux
+// only.
+func (Pin) SetLowWater(int) {}

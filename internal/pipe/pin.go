@@ -3,6 +3,7 @@ package pipe
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/slipstream-go/slipstream"
 )
@@ -173,6 +174,19 @@ func (s *socket) over() bool {
 	return s.unused() || s.calls.blocked() > 0 && !s.out.writing && s.calls.pending() == 0 && s.windowRoom() == 0
 }
 
+// pinLost returns the error of a call that is pinned to the socket, which takes no more calls.
+func (s *socket) pinLost() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.life.cause != nil:
+		return fmt.Errorf("%w: %w", ErrPinLost, s.life.cause)
+	case s.life.retired != nil:
+		return fmt.Errorf("%w: %w", ErrPinLost, s.life.retired)
+	}
+	return ErrPinLost
+}
+
 // submitPinned queues calls on their connection.
 func (e *Engine) submitPinned(ctx context.Context, cs []*Call, canRead bool) (*socket, bool, error) {
 	s := cs[0].Pin.s
@@ -184,7 +198,7 @@ func (e *Engine) submitPinned(ctx context.Context, cs []*Call, canRead bool) (*s
 		case errFull:
 			err = e.waitForRoom(ctx, s, cs)
 		case errGone:
-			err = &slipstream.Error{Addr: e.cfg.Addr, Outcome: slipstream.NotSent, Err: ErrPinLost}
+			err = &slipstream.Error{Addr: e.cfg.Addr, Outcome: slipstream.NotSent, Err: s.pinLost()}
 		case errDraining:
 			err = e.closedError()
 		}
