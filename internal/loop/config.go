@@ -83,8 +83,9 @@ type Config struct {
 	// StallTimeout is how long answers may wait for a peer that reads less than 1 KiB
 	// a second. If zero, it is 30 s.
 	StallTimeout time.Duration
-	// DrainGrace is how long idle connections may send one more request after the
-	// server has begun to shut down; then they are half-closed. If zero, they may not.
+	// DrainGrace is how long connections may send requests after the server has begun to shut
+	// down. Then those that are in use are half-closed with their last answer, others when they
+	// have been quiet for as long. If zero, they are half-closed at once.
 	DrainGrace time.Duration
 
 	// OnClose, if set, is notified of each connection's end; err is that of [Session.Closed].

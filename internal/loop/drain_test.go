@@ -1,6 +1,9 @@
 package loop_test
 
 import (
+	"errors"
+	"io"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -90,3 +93,70 @@ func TestDrainIsToldWithoutGrace(t *testing.T) {
 		wantResult(t, result, nil)
 	})
 }
+
+// A connection that is in use when its server has been draining for the grace ends with its next answer: no request is
+// without one. A request that is held is answered before.
+func TestDrainEndsWithAnAnswer(t *testing.T) {
+	const grace, attempts = 200 * time.Millisecond, 20
+	eachMode(t, func(t *testing.T, m mode) {
+		for i := range attempts {
+			y := startToy(t, m, func(config *loop.Config) { config.DrainGrace = grace })
+			c := y.dial()
+			c.send("a\n")
+			c.want("a\n")
+			result := y.shutdown(time.Hour)
+			start := time.Now()
+			longest, last := time.Duration(0), start // between two requests
+			ended := false
+			for !ended && longest < grace/2 {
+				c.send("a\n")
+				longest = max(longest, time.Since(last))
+				last = time.Now()
+				c.SetReadDeadline(time.Time{})
+				c.want("a\n")
+				c.SetReadDeadline(time.Now().Add(grace / 20))
+				_, err := c.r.ReadByte()
+				ended = !errors.Is(err, os.ErrDeadlineExceeded)
+			}
+			c.Close()
+			wantResult(t, result, nil)
+			if took := time.Since(start); ended && took < grace {
+				t.Errorf("the connection ended after %v, before the grace of %v", took, grace)
+			}
+			if longest < grace/2 {
+				return
+			}
+			if i == attempts-1 {
+				t.Error("the machine is too slow for the test")
+			}
+		}
+	})
+}
+
+// A connection whose requests have no answers ends after some times the grace, or half of the time that Shutdown has.
+func TestDrainEndsWithoutAnswers(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		for _, row := range []struct{ grace, limit time.Duration }{{50 * time.Millisecond, time.Hour}, {time.Minute, 4 * time.Second}} {
+			y := startToy(t, m, func(config *loop.Config) {
+				config.DrainGrace = row.grace
+				config.New = func(*loop.Conn) loop.Session { return silent{} }
+			})
+			c := y.dial()
+			result := y.shutdown(row.limit)
+			for {
+				if _, err := io.WriteString(c, "a\n"); err != nil {
+					break
+				}
+			}
+			c.Close()
+			wantResult(t, result, nil)
+		}
+	})
+}
+
+// silent is a session whose requests have no answers.
+type silent struct{}
+
+func (silent) Data(_ *loop.Conn, in []byte) int { return len(in) }
+
+func (silent) Closed(*loop.Conn, error) {}

@@ -82,6 +82,9 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 	}
 	l.keepOutput(c)
 	c.noteWritten(wrote, l.now)
+	if wrote > 0 && !c.readable {
+		c.endWithAnswer(l.now)
+	}
 	more := c.out != nil && !c.blocked || c.exhausted() && (c.hasInput() || c.readable) || c.postsLeft && c.takesPosts()
 	l.spent += c.spent + turnCost
 	c.newShare(c.queued)

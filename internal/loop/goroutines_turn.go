@@ -277,6 +277,9 @@ func (c *goConn) write(me uint32) {
 	c.flying = flight{}
 	c.writing = false
 	freeOutput(o)
+	if c.failure == nil && !c.closed {
+		c.endWithAnswer(c.server.now())
+	}
 }
 
 // segmentList is the segments of one write.

@@ -47,9 +47,10 @@ type Server struct {
 	panics   panicLog
 
 	// Atomics. Written by Shutdown, read by connections. drainedAt is on the
-	// engine's clock, or 0 if the server does not drain.
+	// engine's clock, or 0 if the server does not drain; from drainBy on, connections in use end, too.
 	draining  atomic.Bool
 	drainedAt atomic.Int64
+	drainBy   atomic.Int64
 }
 
 // acceptPause is how long accepting pauses when there are no descriptors or no places
@@ -180,7 +181,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	s.down = true
 	s.mu.Unlock()
 	if first {
-		s.drainedAt.Store(int64(s.now()))
+		now := s.now()
+		s.drainBy.Store(int64(now + s.drainPatience(ctx)))
+		s.drainedAt.Store(int64(now))
 		s.draining.Store(true)
 		for _, e := range s.engines {
 			e.drain()
@@ -207,6 +210,17 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	}
 	s.settleAccounts()
 	return err
+}
+
+// drainPatience is how long connections stay open while the server drains that have requests without answers more often
+// than once in Config.DrainGrace: some times the grace, and half of the time until ctx would cut them.
+func (s *Server) drainPatience(ctx context.Context) time.Duration {
+	const times = 10
+	patience := times * s.config.DrainGrace
+	if end, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(end)/2)
+	}
+	return patience
 }
 
 // takePlace takes a place for an open connection and reports whether there was one.

@@ -56,12 +56,34 @@ func (c *Conn) overdue(now time.Duration) bool {
 	if c.expected != nil || c.owed > 0 || c.waiting() > 0 || c.unfinished || c.partial != 0 || c.ending || c.detaching {
 		return false
 	}
-	drain := c.server.drainedAt.Load()
 	switch {
-	case drain != 0 && now-max(time.Duration(drain), c.opened) >= config.DrainGrace:
+	case c.drained(now):
 		c.ending, c.endReason = true, &CloseError{Reason: ReasonDrained}
 	case c.limits.IdleTimeout > 0 && now-c.active > c.limits.IdleTimeout:
 		c.ending, c.endReason = true, &CloseError{Reason: ReasonIdle}
 	}
 	return c.ending
+}
+
+// drained reports whether a connection that has no request is to end because the server drains: it was quiet for
+// Config.DrainGrace, or has sent requests without answers for long.
+func (c *Conn) drained(now time.Duration) bool {
+	began := time.Duration(c.server.drainedAt.Load())
+	if began == 0 {
+		return false
+	}
+	return now-max(began, c.opened, c.active) >= c.server.config.DrainGrace || now >= time.Duration(c.server.drainBy.Load())
+}
+
+// endWithAnswer ends a connection that has answered its requests if the server has been draining for
+// Config.DrainGrace. The end goes with the answer, so a client that has got it can see the end before it sends another
+// request. At any other moment, a request may be on its way.
+func (c *Conn) endWithAnswer(now time.Duration) {
+	began := time.Duration(c.server.drainedAt.Load())
+	if began == 0 || now-max(began, c.opened) < c.server.config.DrainGrace {
+		return
+	}
+	if c.expected == nil && c.owed == 0 && c.waiting() == 0 && !c.unfinished && c.partial == 0 && c.in.Len() == 0 && !c.ending && !c.detaching && !c.lingering {
+		c.ending, c.endReason = true, ErrDrained
+	}
 }
