@@ -138,6 +138,8 @@ func TestJSONOfKeys(t *testing.T) {
 		`{"enums":{"LOST":""}}`:                     `field enums: an enum has no value with this name, at byte 10`,
 		`{"uuids":{"0":true}}`:                      `field uuids: a string is not a UUID: expected a text such as 01234567-89ab-cdef-0123-456789abcdef, at byte 10`,
 		`{"binaries":{"?":""}}`:                     `field binaries: a string is not valid base64, at byte 13`,
+		`{"binaries":{"YQ\n==":""}}`:                `field binaries: a string is not valid base64, at byte 13`,
+		`{"binaries":{"YWFh\r":""}}`:                `field binaries: a string is not valid base64, at byte 13`,
 		`{"doubles":{}}`:                            `field doubles: expected an array of arrays with a key and a value, found an object, at byte 11`,
 		`{"doubles":[1]}`:                           `field doubles: expected an array with a key and a value, found a number, at byte 12`,
 		`{"doubles":[[1]]}`:                         `field doubles: expected an array with a key and a value, at byte 12`,

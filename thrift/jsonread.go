@@ -1,6 +1,7 @@
 package thrift
 
 import (
+	"bytes"
 	"encoding/base64"
 	"slices"
 	"strconv"
@@ -342,7 +343,7 @@ func (d *jsonReader) binary(to *[]byte) bool {
 	}
 	p := make([]byte, base64.StdEncoding.DecodedLen(len(raw)))
 	n, err := base64.StdEncoding.Decode(p, raw)
-	if err != nil {
+	if err != nil || bytes.ContainsAny(raw, "\r\n") { // Decode ignores line breaks
 		return d.fail(start, "a string is not valid base64")
 	}
 	*to = p[:n:n]

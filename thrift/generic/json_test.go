@@ -68,6 +68,7 @@ struct A { 1: i8 n, 2: E e, 3: map<i16, i8> m, 4: map<list<i8>, i8> pairs, 5: do
 		`{"s": "\ud800\n"}`:            "an escape is not valid Unicode",
 		"{\"s\": \"\xff\"}":            "not valid UTF-8",
 		`{"b": "a"}`:                   "field b: a string is not valid base64",
+		`{"b": "YQ\n=="}`:              "field b: a string is not valid base64",
 		`{"u": "a"}`:                   "field u: a string is not a UUID",
 		`{"t": 1}`:                     "field t: expected true or false, found a number",
 		`{"un": {}}`:                   "field un: a union does not have exactly one field",

@@ -293,7 +293,7 @@ func (d *jsonReader) text(t *idl.Type, tok json.Token) (any, bool) {
 		return u, true
 	case t.Kind == idl.Binary:
 		b, err := base64.StdEncoding.DecodeString(text)
-		if err != nil {
+		if err != nil || strings.ContainsAny(text, "\r\n") { // DecodeString ignores line breaks
 			return nil, d.fail("a string is not valid base64")
 		}
 		return append([]byte{}, b...), true
