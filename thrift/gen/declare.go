@@ -40,6 +40,9 @@ func (f *GoFile) declarations() {
 	if f.gen.config.Views && len(f.structs) > 0 {
 		f.views()
 	}
+	if f.gen.config.Views && f.gen.config.RPC {
+		f.rpcViews()
+	}
 	if f.gen.config.Descriptors {
 		f.descriptor()
 	}

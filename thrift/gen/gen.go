@@ -53,7 +53,8 @@ type Config struct {
 	// included files.
 	Descriptors bool
 	// RPC adds an interface for the handlers of each service, a function that makes a service of a
-	// handler, for a server of package thrift/rpc, and a client.
+	// handler, for a server of package thrift/rpc, and a client. With Views, there is a second interface,
+	// whose functions get views of their arguments, and clients have methods that return views of results.
 	RPC bool
 	// Plugins are called for each file, in this order.
 	Plugins []Plugin
@@ -102,7 +103,7 @@ func Generate(c Config, p *idl.Program) ([]File, error) {
 		return nil, err
 	}
 	g := &generator{config: c, packages: make(map[string]*goPackage), structs: make(map[*idl.Struct]*structure),
-		names: make(map[any]string), functions: make(map[*idl.Function]*functionNames), stubs: make(map[*idl.Service]*stubs), clients: make(map[*idl.Service]string), methods: make(map[*idl.Service]names), keys: make(map[*idl.Type]string), files: make(map[*idl.File]*GoFile)}
+		names: make(map[any]string), functions: make(map[*idl.Function]*functionNames), stubs: make(map[*idl.Service]*stubs), viewStubs: make(map[*idl.Service]*viewStubs), clients: make(map[*idl.Service]string), methods: make(map[*idl.Service]names), keys: make(map[*idl.Type]string), files: make(map[*idl.File]*GoFile)}
 	g.sort(p)
 	if c.Kitex {
 		g.assignKitexNames()
@@ -111,6 +112,9 @@ func Generate(c Config, p *idl.Program) ([]File, error) {
 	}
 	if c.RPC {
 		g.assignStubNames()
+		if c.Views {
+			g.assignViewStubNames()
+		}
 	}
 	g.checkTypes()
 	if len(g.errs) > 0 {
@@ -150,6 +154,7 @@ type generator struct {
 	names     map[any]string // Go names of declarations, and of values of enums
 	functions map[*idl.Function]*functionNames
 	stubs     map[*idl.Service]*stubs // if they are generated
+	viewStubs map[*idl.Service]*viewStubs
 	clients   map[*idl.Service]string // names of clients that Kitex's tool picks
 	methods   map[*idl.Service]names  // of interfaces, without those of services that they extend
 	keys      map[*idl.Type]string

@@ -12,6 +12,8 @@ type functionNames struct {
 	method, args, result string
 	arguments, results   *structure
 	exchange, function   string // the type of a call, and the variable for clients, if stubs are generated
+	viewExchange         string // the type of a call with a view, if there are stubs and views
+	viewMethod           string // of clients
 	idempotent           bool
 }
 

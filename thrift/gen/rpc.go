@@ -86,7 +86,9 @@ func (f *GoFile) rpcService(d *idl.Service) {
 	if !f.gen.config.Kitex {
 		f.handlerInterface(d, f.gen.names[d])
 	}
-	f.newService(d)
+	stub := f.gen.stubs[d]
+	f.newService(d, stub.service, f.gen.names[d], "with its handler", func(base *idl.Service) string { return f.gen.stubs[base].service },
+		func(picked *functionNames) string { return picked.exchange })
 	for _, fn := range d.Functions {
 		f.exchange(d, fn)
 	}
@@ -96,23 +98,23 @@ func (f *GoFile) rpcService(d *idl.Service) {
 	}
 }
 
-// newService writes the function that returns a service.
-func (f *GoFile) newService(d *idl.Service) {
+// newService writes the function that returns a service with a handler of a type. of returns its name for another
+// service, and exchange the type of a call.
+func (f *GoFile) newService(d *idl.Service, name, handler, what string, of func(*idl.Service) string, exchange func(*functionNames) string) {
 	rpc := f.Import(rpcPath)
-	name, stub := f.gen.names[d], f.gen.stubs[d]
 	f.p("")
-	f.comment(stub.service + " returns the service " + d.Name + " with its handler, for " + rpc + ".NewServer.")
-	f.p("func %s(h %s) *%s.Service {", stub.service, name, rpc)
+	f.comment(name + " returns the service " + d.Name + " " + what + ", for " + rpc + ".NewServer.")
+	f.p("func %s(h %s) *%s.Service {", name, handler, rpc)
 	f.p("s := &%s.Service{Name: %q}", rpc, d.Name)
 	if d.Base != nil {
-		f.p("s.Methods = %s(h).Methods", f.qualified(d.Base.File, f.gen.stubs[d.Base].service))
+		f.p("s.Methods = %s(h).Methods", f.qualified(d.Base.File, of(d.Base)))
 	}
 	for _, fn := range d.Functions {
 		oneway := ""
 		if fn.Oneway {
 			oneway = "Oneway: true, "
 		}
-		f.p("s.Methods = append(s.Methods, %s.Method{Name: %q, %sNew: func() %s.Exchange { return &%s{h: h} }})", rpc, fn.Name, oneway, rpc, f.gen.functions[fn].exchange)
+		f.p("s.Methods = append(s.Methods, %s.Method{Name: %q, %sNew: func() %s.Exchange { return &%s{h: h} }})", rpc, fn.Name, oneway, rpc, exchange(f.gen.functions[fn]))
 	}
 	f.p("return s")
 	f.p("}")
@@ -151,7 +153,13 @@ func (f *GoFile) exchange(d *idl.Service, fn *idl.Function) {
 	for _, one := range picked.arguments.fields {
 		call = append(call, "x.args."+one.name)
 	}
-	invocation := "x.h." + picked.method + "(" + strings.Join(call, ", ") + ")"
+	f.handled(fn, "x.h."+picked.method+"("+strings.Join(call, ", ")+")")
+	f.p("}")
+}
+
+// handled writes the call of a handler and what happens with its result.
+func (f *GoFile) handled(fn *idl.Function, invocation string) {
+	picked := f.gen.functions[fn]
 	switch {
 	case fn.Oneway:
 		f.p("return nil, %s", invocation)
@@ -166,7 +174,6 @@ func (f *GoFile) exchange(d *idl.Service, fn *idl.Function) {
 		f.thrown(fn)
 		f.p("return &x.result, nil")
 	}
-	f.p("}")
 }
 
 // thrown writes what happens if err is not nil.

@@ -167,16 +167,7 @@ func (k *call) decode() {
 // read reads the arguments.
 func (k *call) read(r *thrift.Reader, b []byte, off int) {
 	k.exchange = k.function.New()
-	args := k.exchange.Arguments()
-	var err error
-	if !k.format.Compact {
-		_, err = r.Read(b, off, args)
-	} else if compact, ok := args.(thrift.CompactStruct); ok {
-		_, err = r.ReadCompact(b, off, compact)
-	} else {
-		err = errNoCompact
-	}
-	if err != nil {
+	if err := readStruct(r, b, off, k.format.Compact, k.exchange.Arguments()); err != nil {
 		k.server.figures.malformed.Add(1)
 		k.fail(thrift.ProtocolError, "arguments of %s: %v", k.name, err)
 	}
@@ -305,6 +296,9 @@ func (k *call) encodeAs(t thrift.MessageType, v thrift.Struct) error {
 			b = compact.AppendCompact(b)
 		} else {
 			b = v.AppendThrift(b)
+		}
+		if k.server.draining.Load() && !k.format.HasHeader() {
+			b = appendGoodbye(b, k.format.Compact)
 		}
 		err = endMessage(b, k.format, 0, inner)
 	}

@@ -12,4 +12,4 @@
 // https://www.cloudwego.io/docs/kitex/reference/transport-protocol-ttheader/.
 package rpc
 
-//go:generate go run ../../cmd/slipstream gen thrift --rpc -o ../internal testdata/calc.thrift
+//go:generate go run ../../cmd/slipstream gen thrift --rpc --views --setters -o ../internal testdata/calc.thrift

@@ -229,15 +229,7 @@ func (x *exchange) decode(k *pipe.Call) *slipstream.Error {
 	}
 	r := readers.Get().(*thrift.Reader)
 	r.MaxMemory = c.config.MaxMemory
-	compact, ok := x.in.Result.(thrift.CompactStruct)
-	switch {
-	case !m.Compact:
-		_, err = r.Read(m.Payload, body, x.in.Result)
-	case ok:
-		_, err = r.ReadCompact(m.Payload, body, compact)
-	default:
-		err = errNoCompact
-	}
+	err = readStruct(r, m.Payload, body, m.Compact, x.in.Result)
 	readers.Put(r)
 	if err != nil {
 		return c.fail.Executed(name, err)

@@ -2342,3 +2342,1439 @@ func readCompactMapStringI32(r *thrift.Reader, b []byte, off int, to *map[string
 	}
 	return off
 }
+
+// ViewsOfCalc describes the structs of calc.thrift for their views.
+var ViewsOfCalc = thrift.ViewTable{Structs: []thrift.ViewStruct{
+	// Point
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeI32<<16 | 2},
+			{Key: thrift.TypeString<<16 | 3},
+			{Key: thrift.TypeString<<16 | 4},
+		},
+		Required: []uint64{0x1},
+	},
+	// Overflow
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeString<<16 | 1},
+		},
+	},
+	// Division
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+		},
+	},
+	// BasePingArgs
+	{},
+	// BasePingResult
+	{},
+	// CalculatorAddArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+			{Key: thrift.TypeI32<<16 | 2},
+		},
+	},
+	// CalculatorAddResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32 << 16},
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 1}},
+			{Key: thrift.TypeStruct<<16 | 2, Type: &thrift.ViewType{Struct: 2}},
+		},
+	},
+	// CalculatorMoveArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct<<16 | 1, Type: &thrift.ViewType{Struct: 0}},
+			{Key: thrift.TypeList<<16 | 2, Type: &thrift.ViewType{Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0}}},
+		},
+	},
+	// CalculatorMoveResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeStruct << 16, Type: &thrift.ViewType{Struct: 0}},
+		},
+	},
+	// CalculatorEchoArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeString<<16 | 1},
+		},
+	},
+	// CalculatorEchoResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeString << 16},
+		},
+	},
+	// CalculatorNumbersArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI32<<16 | 1},
+		},
+	},
+	// CalculatorNumbersResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeList << 16, Type: &thrift.ViewType{Elem: thrift.TypeI64}},
+		},
+	},
+	// CalculatorCountsArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeList<<16 | 1, Type: &thrift.ViewType{Elem: thrift.TypeString}},
+		},
+	},
+	// CalculatorCountsResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeMap << 16, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeI32}},
+		},
+	},
+	// CalculatorForgetArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI64<<16 | 1},
+		},
+	},
+	// CalculatorFailArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeString<<16 | 1},
+		},
+	},
+	// CalculatorFailResult
+	{},
+	// ClockNowArgs
+	{},
+	// ClockNowResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeI64 << 16},
+		},
+	},
+	// ClockEchoArgs
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeString<<16 | 1},
+		},
+	},
+	// ClockEchoResult
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeString << 16},
+		},
+	},
+}}
+
+// PointView is a view of an encoded Point: see thrift.View.
+type PointView struct {
+	view thrift.View
+	at   [4]uint32
+}
+
+var _ thrift.Struct = (*PointView)(nil)
+
+// OpenThrift makes v a view of the Point that b begins with. The view owns b.
+func (v *PointView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 0, (*Point)(nil))
+}
+
+// DecodeThrift reads the Point that v is a view of.
+func (v *PointView) DecodeThrift(r *thrift.Reader, to *Point) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Point at b[off:]. The view owns b.
+func (v *PointView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 0)
+}
+
+func (v *PointView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *PointView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// PointViewAt returns a view of the Point at b[off:] and the offset after it.
+func PointViewAt(b []byte, off int) (v PointView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 0)
+	return v, next
+}
+
+func (v *PointView) X() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *PointView) Y() int32 { return v.view.I32(v.at[1], 1) }
+
+func (v *PointView) Note() thrift.Opt[string] {
+	return thrift.OptIf(v.at[2] != 0, v.view.String(v.at[2], ""))
+}
+
+func (v *PointView) Blob() []byte { return v.view.Binary(v.at[3], nil) }
+
+func (v *PointView) SetX(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *PointView) SetY(x int32) { v.view.SetI32(v.at[:], 1, 2, x, true) }
+
+func (v *PointView) SetNote(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 2, 3, x.V, x.Set)
+}
+
+func (v *PointView) SetBlob(x []byte) { v.view.SetBinary(v.at[:], 3, 4, x, true) }
+
+// OverflowView is a view of an encoded Overflow: see thrift.View.
+type OverflowView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*OverflowView)(nil)
+
+// OpenThrift makes v a view of the Overflow that b begins with. The view owns b.
+func (v *OverflowView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 1, (*Overflow)(nil))
+}
+
+// DecodeThrift reads the Overflow that v is a view of.
+func (v *OverflowView) DecodeThrift(r *thrift.Reader, to *Overflow) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Overflow at b[off:]. The view owns b.
+func (v *OverflowView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 1)
+}
+
+func (v *OverflowView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *OverflowView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// OverflowViewAt returns a view of the Overflow at b[off:] and the offset after it.
+func OverflowViewAt(b []byte, off int) (v OverflowView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 1)
+	return v, next
+}
+
+func (v *OverflowView) What() string { return v.view.String(v.at[0], "") }
+
+func (v *OverflowView) SetWhat(x string) { v.view.SetString(v.at[:], 0, 1, x, true) }
+
+// DivisionView is a view of an encoded Division: see thrift.View.
+type DivisionView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*DivisionView)(nil)
+
+// OpenThrift makes v a view of the Division that b begins with. The view owns b.
+func (v *DivisionView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 2, (*Division)(nil))
+}
+
+// DecodeThrift reads the Division that v is a view of.
+func (v *DivisionView) DecodeThrift(r *thrift.Reader, to *Division) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Division at b[off:]. The view owns b.
+func (v *DivisionView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 2)
+}
+
+func (v *DivisionView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *DivisionView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// DivisionViewAt returns a view of the Division at b[off:] and the offset after it.
+func DivisionViewAt(b []byte, off int) (v DivisionView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 2)
+	return v, next
+}
+
+func (v *DivisionView) By() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *DivisionView) SetBy(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+// BasePingArgsView is a view of an encoded BasePingArgs: see thrift.View.
+type BasePingArgsView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*BasePingArgsView)(nil)
+
+// OpenThrift makes v a view of the BasePingArgs that b begins with. The view owns b.
+func (v *BasePingArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 3, (*BasePingArgs)(nil))
+}
+
+// DecodeThrift reads the BasePingArgs that v is a view of.
+func (v *BasePingArgsView) DecodeThrift(r *thrift.Reader, to *BasePingArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the BasePingArgs at b[off:]. The view owns b.
+func (v *BasePingArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 3)
+}
+
+func (v *BasePingArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *BasePingArgsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// BasePingArgsViewAt returns a view of the BasePingArgs at b[off:] and the offset after it.
+func BasePingArgsViewAt(b []byte, off int) (v BasePingArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 3)
+	return v, next
+}
+
+// BasePingResultView is a view of an encoded BasePingResult: see thrift.View.
+type BasePingResultView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*BasePingResultView)(nil)
+
+// OpenThrift makes v a view of the BasePingResult that b begins with. The view owns b.
+func (v *BasePingResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 4, (*BasePingResult)(nil))
+}
+
+// DecodeThrift reads the BasePingResult that v is a view of.
+func (v *BasePingResultView) DecodeThrift(r *thrift.Reader, to *BasePingResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the BasePingResult at b[off:]. The view owns b.
+func (v *BasePingResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 4)
+}
+
+func (v *BasePingResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *BasePingResultView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// BasePingResultViewAt returns a view of the BasePingResult at b[off:] and the offset after it.
+func BasePingResultViewAt(b []byte, off int) (v BasePingResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 4)
+	return v, next
+}
+
+// CalculatorAddArgsView is a view of an encoded CalculatorAddArgs: see thrift.View.
+type CalculatorAddArgsView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*CalculatorAddArgsView)(nil)
+
+// OpenThrift makes v a view of the CalculatorAddArgs that b begins with. The view owns b.
+func (v *CalculatorAddArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 5, (*CalculatorAddArgs)(nil))
+}
+
+// DecodeThrift reads the CalculatorAddArgs that v is a view of.
+func (v *CalculatorAddArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorAddArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorAddArgs at b[off:]. The view owns b.
+func (v *CalculatorAddArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 5)
+}
+
+func (v *CalculatorAddArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorAddArgsView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorAddArgsViewAt returns a view of the CalculatorAddArgs at b[off:] and the offset after it.
+func CalculatorAddArgsViewAt(b []byte, off int) (v CalculatorAddArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 5)
+	return v, next
+}
+
+func (v *CalculatorAddArgsView) A() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *CalculatorAddArgsView) B() int32 { return v.view.I32(v.at[1], 2) }
+
+func (v *CalculatorAddArgsView) SetA(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+func (v *CalculatorAddArgsView) SetB(x int32) { v.view.SetI32(v.at[:], 1, 2, x, true) }
+
+// CalculatorAddResultView is a view of an encoded CalculatorAddResult: see thrift.View.
+type CalculatorAddResultView struct {
+	view thrift.View
+	at   [3]uint32
+}
+
+var _ thrift.Struct = (*CalculatorAddResultView)(nil)
+
+// OpenThrift makes v a view of the CalculatorAddResult that b begins with. The view owns b.
+func (v *CalculatorAddResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 6, (*CalculatorAddResult)(nil))
+}
+
+// DecodeThrift reads the CalculatorAddResult that v is a view of.
+func (v *CalculatorAddResultView) DecodeThrift(r *thrift.Reader, to *CalculatorAddResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorAddResult at b[off:]. The view owns b.
+func (v *CalculatorAddResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 6)
+}
+
+func (v *CalculatorAddResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorAddResultView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorAddResultViewAt returns a view of the CalculatorAddResult at b[off:] and the offset after it.
+func CalculatorAddResultViewAt(b []byte, off int) (v CalculatorAddResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 6)
+	return v, next
+}
+
+func (v *CalculatorAddResultView) Success() thrift.Opt[int32] {
+	return thrift.OptIf(v.at[0] != 0, v.view.I32(v.at[0], 0))
+}
+
+func (v *CalculatorAddResultView) Overflow() (w OverflowView, ok bool) {
+	ok = v.view.Struct(v.at[1], &w.view, w.at[:], &ViewsOfCalc, 1)
+	return w, ok
+}
+
+func (v *CalculatorAddResultView) Division() (w DivisionView, ok bool) {
+	ok = v.view.Struct(v.at[2], &w.view, w.at[:], &ViewsOfCalc, 2)
+	return w, ok
+}
+
+func (v *CalculatorAddResultView) SetSuccess(x thrift.Opt[int32]) {
+	v.view.SetI32(v.at[:], 0, 0, x.V, x.Set)
+}
+
+func (v *CalculatorAddResultView) SetOverflow(x *Overflow) {
+	v.view.SetStruct(v.at[:], 1, 1, x, x != nil)
+}
+
+func (v *CalculatorAddResultView) SetOverflowView(x *OverflowView) {
+	v.view.SetStruct(v.at[:], 1, 1, x, x != nil)
+}
+
+func (v *CalculatorAddResultView) SetDivision(x *Division) {
+	v.view.SetStruct(v.at[:], 2, 2, x, x != nil)
+}
+
+func (v *CalculatorAddResultView) SetDivisionView(x *DivisionView) {
+	v.view.SetStruct(v.at[:], 2, 2, x, x != nil)
+}
+
+// CalculatorMoveArgsView is a view of an encoded CalculatorMoveArgs: see thrift.View.
+type CalculatorMoveArgsView struct {
+	view thrift.View
+	at   [2]uint32
+}
+
+var _ thrift.Struct = (*CalculatorMoveArgsView)(nil)
+
+// OpenThrift makes v a view of the CalculatorMoveArgs that b begins with. The view owns b.
+func (v *CalculatorMoveArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 7, (*CalculatorMoveArgs)(nil))
+}
+
+// DecodeThrift reads the CalculatorMoveArgs that v is a view of.
+func (v *CalculatorMoveArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorMoveArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorMoveArgs at b[off:]. The view owns b.
+func (v *CalculatorMoveArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 7)
+}
+
+func (v *CalculatorMoveArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorMoveArgsView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorMoveArgsViewAt returns a view of the CalculatorMoveArgs at b[off:] and the offset after it.
+func CalculatorMoveArgsViewAt(b []byte, off int) (v CalculatorMoveArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 7)
+	return v, next
+}
+
+func (v *CalculatorMoveArgsView) Point() (w PointView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfCalc, 0)
+	return w, ok
+}
+
+func (v *CalculatorMoveArgsView) By() thrift.ListView[PointView] {
+	return thrift.ViewList(&v.view, v.at[1], PointViewAt)
+}
+
+func (v *CalculatorMoveArgsView) SetPoint(x *Point) {
+	v.view.SetStruct(v.at[:], 0, 1, x, x != nil)
+}
+
+func (v *CalculatorMoveArgsView) SetPointView(x *PointView) {
+	v.view.SetStruct(v.at[:], 0, 1, x, x != nil)
+}
+
+func (v *CalculatorMoveArgsView) SetBy(x []Point) {
+	thrift.SetStructs(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, true)
+}
+
+func (v *CalculatorMoveArgsView) SetByView(x []PointView) {
+	thrift.SetStructs(&v.view, v.at[:], 1, thrift.TypeList<<16|2, x, true)
+}
+
+// CalculatorMoveResultView is a view of an encoded CalculatorMoveResult: see thrift.View.
+type CalculatorMoveResultView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*CalculatorMoveResultView)(nil)
+
+// OpenThrift makes v a view of the CalculatorMoveResult that b begins with. The view owns b.
+func (v *CalculatorMoveResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 8, (*CalculatorMoveResult)(nil))
+}
+
+// DecodeThrift reads the CalculatorMoveResult that v is a view of.
+func (v *CalculatorMoveResultView) DecodeThrift(r *thrift.Reader, to *CalculatorMoveResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorMoveResult at b[off:]. The view owns b.
+func (v *CalculatorMoveResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 8)
+}
+
+func (v *CalculatorMoveResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorMoveResultView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorMoveResultViewAt returns a view of the CalculatorMoveResult at b[off:] and the offset after it.
+func CalculatorMoveResultViewAt(b []byte, off int) (v CalculatorMoveResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 8)
+	return v, next
+}
+
+func (v *CalculatorMoveResultView) Success() (w PointView, ok bool) {
+	ok = v.view.Struct(v.at[0], &w.view, w.at[:], &ViewsOfCalc, 0)
+	return w, ok
+}
+
+func (v *CalculatorMoveResultView) SetSuccess(x *Point) {
+	v.view.SetStruct(v.at[:], 0, 0, x, x != nil)
+}
+
+func (v *CalculatorMoveResultView) SetSuccessView(x *PointView) {
+	v.view.SetStruct(v.at[:], 0, 0, x, x != nil)
+}
+
+// CalculatorEchoArgsView is a view of an encoded CalculatorEchoArgs: see thrift.View.
+type CalculatorEchoArgsView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*CalculatorEchoArgsView)(nil)
+
+// OpenThrift makes v a view of the CalculatorEchoArgs that b begins with. The view owns b.
+func (v *CalculatorEchoArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 9, (*CalculatorEchoArgs)(nil))
+}
+
+// DecodeThrift reads the CalculatorEchoArgs that v is a view of.
+func (v *CalculatorEchoArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorEchoArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorEchoArgs at b[off:]. The view owns b.
+func (v *CalculatorEchoArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 9)
+}
+
+func (v *CalculatorEchoArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorEchoArgsView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorEchoArgsViewAt returns a view of the CalculatorEchoArgs at b[off:] and the offset after it.
+func CalculatorEchoArgsViewAt(b []byte, off int) (v CalculatorEchoArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 9)
+	return v, next
+}
+
+func (v *CalculatorEchoArgsView) Text() string { return v.view.String(v.at[0], "") }
+
+func (v *CalculatorEchoArgsView) SetText(x string) { v.view.SetString(v.at[:], 0, 1, x, true) }
+
+// CalculatorEchoResultView is a view of an encoded CalculatorEchoResult: see thrift.View.
+type CalculatorEchoResultView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*CalculatorEchoResultView)(nil)
+
+// OpenThrift makes v a view of the CalculatorEchoResult that b begins with. The view owns b.
+func (v *CalculatorEchoResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 10, (*CalculatorEchoResult)(nil))
+}
+
+// DecodeThrift reads the CalculatorEchoResult that v is a view of.
+func (v *CalculatorEchoResultView) DecodeThrift(r *thrift.Reader, to *CalculatorEchoResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorEchoResult at b[off:]. The view owns b.
+func (v *CalculatorEchoResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 10)
+}
+
+func (v *CalculatorEchoResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorEchoResultView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorEchoResultViewAt returns a view of the CalculatorEchoResult at b[off:] and the offset after it.
+func CalculatorEchoResultViewAt(b []byte, off int) (v CalculatorEchoResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 10)
+	return v, next
+}
+
+func (v *CalculatorEchoResultView) Success() thrift.Opt[string] {
+	return thrift.OptIf(v.at[0] != 0, v.view.String(v.at[0], ""))
+}
+
+func (v *CalculatorEchoResultView) SetSuccess(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 0, 0, x.V, x.Set)
+}
+
+// CalculatorNumbersArgsView is a view of an encoded CalculatorNumbersArgs: see thrift.View.
+type CalculatorNumbersArgsView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*CalculatorNumbersArgsView)(nil)
+
+// OpenThrift makes v a view of the CalculatorNumbersArgs that b begins with. The view owns b.
+func (v *CalculatorNumbersArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 11, (*CalculatorNumbersArgs)(nil))
+}
+
+// DecodeThrift reads the CalculatorNumbersArgs that v is a view of.
+func (v *CalculatorNumbersArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorNumbersArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorNumbersArgs at b[off:]. The view owns b.
+func (v *CalculatorNumbersArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 11)
+}
+
+func (v *CalculatorNumbersArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorNumbersArgsView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorNumbersArgsViewAt returns a view of the CalculatorNumbersArgs at b[off:] and the offset after it.
+func CalculatorNumbersArgsViewAt(b []byte, off int) (v CalculatorNumbersArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 11)
+	return v, next
+}
+
+func (v *CalculatorNumbersArgsView) Count() int32 { return v.view.I32(v.at[0], 0) }
+
+func (v *CalculatorNumbersArgsView) SetCount(x int32) { v.view.SetI32(v.at[:], 0, 1, x, true) }
+
+// CalculatorNumbersResultView is a view of an encoded CalculatorNumbersResult: see thrift.View.
+type CalculatorNumbersResultView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*CalculatorNumbersResultView)(nil)
+
+// OpenThrift makes v a view of the CalculatorNumbersResult that b begins with. The view owns b.
+func (v *CalculatorNumbersResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 12, (*CalculatorNumbersResult)(nil))
+}
+
+// DecodeThrift reads the CalculatorNumbersResult that v is a view of.
+func (v *CalculatorNumbersResultView) DecodeThrift(r *thrift.Reader, to *CalculatorNumbersResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorNumbersResult at b[off:]. The view owns b.
+func (v *CalculatorNumbersResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 12)
+}
+
+func (v *CalculatorNumbersResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorNumbersResultView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorNumbersResultViewAt returns a view of the CalculatorNumbersResult at b[off:] and the offset after it.
+func CalculatorNumbersResultViewAt(b []byte, off int) (v CalculatorNumbersResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 12)
+	return v, next
+}
+
+func (v *CalculatorNumbersResultView) Success() thrift.NumbersView[int64] {
+	return thrift.ViewNumbers[int64](&v.view, v.at[0])
+}
+
+func (v *CalculatorNumbersResultView) SetSuccess(x []int64) {
+	thrift.SetNumbers(&v.view, v.at[:], 0, thrift.TypeList<<16, thrift.TypeI64, x, x != nil)
+}
+
+// CalculatorCountsArgsView is a view of an encoded CalculatorCountsArgs: see thrift.View.
+type CalculatorCountsArgsView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*CalculatorCountsArgsView)(nil)
+
+// OpenThrift makes v a view of the CalculatorCountsArgs that b begins with. The view owns b.
+func (v *CalculatorCountsArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 13, (*CalculatorCountsArgs)(nil))
+}
+
+// DecodeThrift reads the CalculatorCountsArgs that v is a view of.
+func (v *CalculatorCountsArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorCountsArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorCountsArgs at b[off:]. The view owns b.
+func (v *CalculatorCountsArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 13)
+}
+
+func (v *CalculatorCountsArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorCountsArgsView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorCountsArgsViewAt returns a view of the CalculatorCountsArgs at b[off:] and the offset after it.
+func CalculatorCountsArgsViewAt(b []byte, off int) (v CalculatorCountsArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 13)
+	return v, next
+}
+
+func (v *CalculatorCountsArgsView) Words() thrift.ListView[string] {
+	return thrift.ViewList(&v.view, v.at[0], thrift.StringAt)
+}
+
+func (v *CalculatorCountsArgsView) SetWords(x []string) {
+	thrift.SetStrings(&v.view, v.at[:], 0, thrift.TypeList<<16|1, x, true)
+}
+
+// CalculatorCountsResultView is a view of an encoded CalculatorCountsResult: see thrift.View.
+type CalculatorCountsResultView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*CalculatorCountsResultView)(nil)
+
+// OpenThrift makes v a view of the CalculatorCountsResult that b begins with. The view owns b.
+func (v *CalculatorCountsResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 14, (*CalculatorCountsResult)(nil))
+}
+
+// DecodeThrift reads the CalculatorCountsResult that v is a view of.
+func (v *CalculatorCountsResultView) DecodeThrift(r *thrift.Reader, to *CalculatorCountsResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorCountsResult at b[off:]. The view owns b.
+func (v *CalculatorCountsResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 14)
+}
+
+func (v *CalculatorCountsResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorCountsResultView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorCountsResultViewAt returns a view of the CalculatorCountsResult at b[off:] and the offset after it.
+func CalculatorCountsResultViewAt(b []byte, off int) (v CalculatorCountsResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 14)
+	return v, next
+}
+
+func (v *CalculatorCountsResultView) Success() thrift.MapView[string, int32] {
+	return thrift.ViewMap(&v.view, v.at[0], thrift.StringAt, thrift.NumberAt[int32])
+}
+
+func (v *CalculatorCountsResultView) SetSuccess(x map[string]int32) {
+	thrift.SetValue(&v.view, v.at[:], 0, thrift.TypeMap<<16, x, x != nil, appendMapStringI32)
+}
+
+// CalculatorForgetArgsView is a view of an encoded CalculatorForgetArgs: see thrift.View.
+type CalculatorForgetArgsView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*CalculatorForgetArgsView)(nil)
+
+// OpenThrift makes v a view of the CalculatorForgetArgs that b begins with. The view owns b.
+func (v *CalculatorForgetArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 15, (*CalculatorForgetArgs)(nil))
+}
+
+// DecodeThrift reads the CalculatorForgetArgs that v is a view of.
+func (v *CalculatorForgetArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorForgetArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorForgetArgs at b[off:]. The view owns b.
+func (v *CalculatorForgetArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 15)
+}
+
+func (v *CalculatorForgetArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorForgetArgsView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorForgetArgsViewAt returns a view of the CalculatorForgetArgs at b[off:] and the offset after it.
+func CalculatorForgetArgsViewAt(b []byte, off int) (v CalculatorForgetArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 15)
+	return v, next
+}
+
+func (v *CalculatorForgetArgsView) ID() int64 { return v.view.I64(v.at[0], 0) }
+
+func (v *CalculatorForgetArgsView) SetID(x int64) { v.view.SetI64(v.at[:], 0, 1, x, true) }
+
+// CalculatorFailArgsView is a view of an encoded CalculatorFailArgs: see thrift.View.
+type CalculatorFailArgsView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*CalculatorFailArgsView)(nil)
+
+// OpenThrift makes v a view of the CalculatorFailArgs that b begins with. The view owns b.
+func (v *CalculatorFailArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 16, (*CalculatorFailArgs)(nil))
+}
+
+// DecodeThrift reads the CalculatorFailArgs that v is a view of.
+func (v *CalculatorFailArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorFailArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorFailArgs at b[off:]. The view owns b.
+func (v *CalculatorFailArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 16)
+}
+
+func (v *CalculatorFailArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorFailArgsView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorFailArgsViewAt returns a view of the CalculatorFailArgs at b[off:] and the offset after it.
+func CalculatorFailArgsViewAt(b []byte, off int) (v CalculatorFailArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 16)
+	return v, next
+}
+
+func (v *CalculatorFailArgsView) How() string { return v.view.String(v.at[0], "") }
+
+func (v *CalculatorFailArgsView) SetHow(x string) { v.view.SetString(v.at[:], 0, 1, x, true) }
+
+// CalculatorFailResultView is a view of an encoded CalculatorFailResult: see thrift.View.
+type CalculatorFailResultView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*CalculatorFailResultView)(nil)
+
+// OpenThrift makes v a view of the CalculatorFailResult that b begins with. The view owns b.
+func (v *CalculatorFailResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 17, (*CalculatorFailResult)(nil))
+}
+
+// DecodeThrift reads the CalculatorFailResult that v is a view of.
+func (v *CalculatorFailResultView) DecodeThrift(r *thrift.Reader, to *CalculatorFailResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the CalculatorFailResult at b[off:]. The view owns b.
+func (v *CalculatorFailResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 17)
+}
+
+func (v *CalculatorFailResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *CalculatorFailResultView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// CalculatorFailResultViewAt returns a view of the CalculatorFailResult at b[off:] and the offset after it.
+func CalculatorFailResultViewAt(b []byte, off int) (v CalculatorFailResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 17)
+	return v, next
+}
+
+// ClockNowArgsView is a view of an encoded ClockNowArgs: see thrift.View.
+type ClockNowArgsView struct {
+	view thrift.View
+	at   [0]uint32
+}
+
+var _ thrift.Struct = (*ClockNowArgsView)(nil)
+
+// OpenThrift makes v a view of the ClockNowArgs that b begins with. The view owns b.
+func (v *ClockNowArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 18, (*ClockNowArgs)(nil))
+}
+
+// DecodeThrift reads the ClockNowArgs that v is a view of.
+func (v *ClockNowArgsView) DecodeThrift(r *thrift.Reader, to *ClockNowArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the ClockNowArgs at b[off:]. The view owns b.
+func (v *ClockNowArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 18)
+}
+
+func (v *ClockNowArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ClockNowArgsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ClockNowArgsViewAt returns a view of the ClockNowArgs at b[off:] and the offset after it.
+func ClockNowArgsViewAt(b []byte, off int) (v ClockNowArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 18)
+	return v, next
+}
+
+// ClockNowResultView is a view of an encoded ClockNowResult: see thrift.View.
+type ClockNowResultView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*ClockNowResultView)(nil)
+
+// OpenThrift makes v a view of the ClockNowResult that b begins with. The view owns b.
+func (v *ClockNowResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 19, (*ClockNowResult)(nil))
+}
+
+// DecodeThrift reads the ClockNowResult that v is a view of.
+func (v *ClockNowResultView) DecodeThrift(r *thrift.Reader, to *ClockNowResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the ClockNowResult at b[off:]. The view owns b.
+func (v *ClockNowResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 19)
+}
+
+func (v *ClockNowResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ClockNowResultView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ClockNowResultViewAt returns a view of the ClockNowResult at b[off:] and the offset after it.
+func ClockNowResultViewAt(b []byte, off int) (v ClockNowResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 19)
+	return v, next
+}
+
+func (v *ClockNowResultView) Success() thrift.Opt[int64] {
+	return thrift.OptIf(v.at[0] != 0, v.view.I64(v.at[0], 0))
+}
+
+func (v *ClockNowResultView) SetSuccess(x thrift.Opt[int64]) {
+	v.view.SetI64(v.at[:], 0, 0, x.V, x.Set)
+}
+
+// ClockEchoArgsView is a view of an encoded ClockEchoArgs: see thrift.View.
+type ClockEchoArgsView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*ClockEchoArgsView)(nil)
+
+// OpenThrift makes v a view of the ClockEchoArgs that b begins with. The view owns b.
+func (v *ClockEchoArgsView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 20, (*ClockEchoArgs)(nil))
+}
+
+// DecodeThrift reads the ClockEchoArgs that v is a view of.
+func (v *ClockEchoArgsView) DecodeThrift(r *thrift.Reader, to *ClockEchoArgs) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the ClockEchoArgs at b[off:]. The view owns b.
+func (v *ClockEchoArgsView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 20)
+}
+
+func (v *ClockEchoArgsView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ClockEchoArgsView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ClockEchoArgsViewAt returns a view of the ClockEchoArgs at b[off:] and the offset after it.
+func ClockEchoArgsViewAt(b []byte, off int) (v ClockEchoArgsView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 20)
+	return v, next
+}
+
+func (v *ClockEchoArgsView) Text() string { return v.view.String(v.at[0], "") }
+
+func (v *ClockEchoArgsView) SetText(x string) { v.view.SetString(v.at[:], 0, 1, x, true) }
+
+// ClockEchoResultView is a view of an encoded ClockEchoResult: see thrift.View.
+type ClockEchoResultView struct {
+	view thrift.View
+	at   [1]uint32
+}
+
+var _ thrift.Struct = (*ClockEchoResultView)(nil)
+
+// OpenThrift makes v a view of the ClockEchoResult that b begins with. The view owns b.
+func (v *ClockEchoResultView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfCalc, 21, (*ClockEchoResult)(nil))
+}
+
+// DecodeThrift reads the ClockEchoResult that v is a view of.
+func (v *ClockEchoResultView) DecodeThrift(r *thrift.Reader, to *ClockEchoResult) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the ClockEchoResult at b[off:]. The view owns b.
+func (v *ClockEchoResultView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfCalc, 21)
+}
+
+func (v *ClockEchoResultView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ClockEchoResultView) AppendThrift(b []byte) []byte {
+	return v.view.Append(b, v.at[:])
+}
+
+// ClockEchoResultViewAt returns a view of the ClockEchoResult at b[off:] and the offset after it.
+func ClockEchoResultViewAt(b []byte, off int) (v ClockEchoResultView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfCalc, 21)
+	return v, next
+}
+
+func (v *ClockEchoResultView) Success() thrift.Opt[string] {
+	return thrift.OptIf(v.at[0] != 0, v.view.String(v.at[0], ""))
+}
+
+func (v *ClockEchoResultView) SetSuccess(x thrift.Opt[string]) {
+	v.view.SetString(v.at[:], 0, 0, x.V, x.Set)
+}
+
+// BaseViews is what handlers of the service Base implement that read the arguments of a call without decoding them.
+// The arguments may be kept. A function that returns a struct returns that, or a view of it.
+type BaseViews interface {
+	Ping(ctx context.Context, args *BasePingArgsView) error
+}
+
+// NewBaseViewService returns the service Base whose handler gets views, for rpc.NewServer.
+func NewBaseViewService(h BaseViews) *rpc.Service {
+	s := &rpc.Service{Name: "Base"}
+	s.Methods = append(s.Methods, rpc.Method{Name: "ping", New: func() rpc.Exchange { return &viewExchangeOfBasePing{h: h} }})
+	return s
+}
+
+// viewExchangeOfBasePing is a call of the function ping.
+type viewExchangeOfBasePing struct {
+	h      BaseViews
+	args   BasePingArgsView
+	result BasePingResult
+}
+
+// Arguments implements rpc.Exchange.
+func (x *viewExchangeOfBasePing) Arguments() thrift.Struct { return &x.args }
+
+// Handle implements rpc.Exchange.
+func (x *viewExchangeOfBasePing) Handle(ctx context.Context) (thrift.Struct, error) {
+	return &x.result, x.h.Ping(ctx, &x.args)
+}
+
+// PingView is Ping. The arguments are a *BasePingArgs, or a view of one.
+func (p *BaseClient) PingView(ctx context.Context, args thrift.Struct) error {
+	r := new(BasePingResultView)
+	if err := p.Invoke(ctx, &functionOfBasePing, args, r); err != nil {
+		return err
+	}
+	return nil
+}
+
+// CalculatorViews is what handlers of the service Calculator implement that read the arguments of a call without decoding them.
+// The arguments may be kept. A function that returns a struct returns that, or a view of it.
+type CalculatorViews interface {
+	BaseViews
+	Add(ctx context.Context, args *CalculatorAddArgsView) (int32, error)
+	Move(ctx context.Context, args *CalculatorMoveArgsView) (thrift.Struct, error)
+	Echo(ctx context.Context, args *CalculatorEchoArgsView) (string, error)
+	Numbers(ctx context.Context, args *CalculatorNumbersArgsView) ([]int64, error)
+	Counts(ctx context.Context, args *CalculatorCountsArgsView) (map[string]int32, error)
+	Forget(ctx context.Context, args *CalculatorForgetArgsView) error
+	Fail(ctx context.Context, args *CalculatorFailArgsView) error
+}
+
+// NewCalculatorViewService returns the service Calculator whose handler gets views, for rpc.NewServer.
+func NewCalculatorViewService(h CalculatorViews) *rpc.Service {
+	s := &rpc.Service{Name: "Calculator"}
+	s.Methods = NewBaseViewService(h).Methods
+	s.Methods = append(s.Methods, rpc.Method{Name: "add", New: func() rpc.Exchange { return &viewExchangeOfCalculatorAdd{h: h} }})
+	s.Methods = append(s.Methods, rpc.Method{Name: "move", New: func() rpc.Exchange { return &viewExchangeOfCalculatorMove{h: h} }})
+	s.Methods = append(s.Methods, rpc.Method{Name: "echo", New: func() rpc.Exchange { return &viewExchangeOfCalculatorEcho{h: h} }})
+	s.Methods = append(s.Methods, rpc.Method{Name: "numbers", New: func() rpc.Exchange { return &viewExchangeOfCalculatorNumbers{h: h} }})
+	s.Methods = append(s.Methods, rpc.Method{Name: "counts", New: func() rpc.Exchange { return &viewExchangeOfCalculatorCounts{h: h} }})
+	s.Methods = append(s.Methods, rpc.Method{Name: "forget", Oneway: true, New: func() rpc.Exchange { return &viewExchangeOfCalculatorForget{h: h} }})
+	s.Methods = append(s.Methods, rpc.Method{Name: "fail", New: func() rpc.Exchange { return &viewExchangeOfCalculatorFail{h: h} }})
+	return s
+}
+
+// viewExchangeOfCalculatorAdd is a call of the function add.
+type viewExchangeOfCalculatorAdd struct {
+	h      CalculatorViews
+	args   CalculatorAddArgsView
+	result CalculatorAddResult
+}
+
+// Arguments implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorAdd) Arguments() thrift.Struct { return &x.args }
+
+// Handle implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorAdd) Handle(ctx context.Context) (thrift.Struct, error) {
+	success, err := x.h.Add(ctx, &x.args)
+	if err != nil {
+		if e, ok := errors.AsType[*Overflow](err); ok && e != nil {
+			x.result.Overflow = e
+			return &x.result, nil
+		}
+		if e, ok := errors.AsType[*Division](err); ok && e != nil {
+			x.result.Division = e
+			return &x.result, nil
+		}
+		return nil, err
+	}
+	x.result.Success = thrift.Some(success)
+	return &x.result, nil
+}
+
+// viewExchangeOfCalculatorMove is a call of the function move.
+type viewExchangeOfCalculatorMove struct {
+	h       CalculatorViews
+	args    CalculatorMoveArgsView
+	result  CalculatorMoveResult
+	success rpc.Success
+}
+
+// Arguments implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorMove) Arguments() thrift.Struct { return &x.args }
+
+// Handle implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorMove) Handle(ctx context.Context) (thrift.Struct, error) {
+	success, err := x.h.Move(ctx, &x.args)
+	if err != nil {
+		return nil, err
+	}
+	if success == nil {
+		return nil, nil
+	}
+	x.success.Struct = success
+	return &x.success, nil
+}
+
+// viewExchangeOfCalculatorEcho is a call of the function echo.
+type viewExchangeOfCalculatorEcho struct {
+	h      CalculatorViews
+	args   CalculatorEchoArgsView
+	result CalculatorEchoResult
+}
+
+// Arguments implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorEcho) Arguments() thrift.Struct { return &x.args }
+
+// Handle implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorEcho) Handle(ctx context.Context) (thrift.Struct, error) {
+	success, err := x.h.Echo(ctx, &x.args)
+	if err != nil {
+		return nil, err
+	}
+	x.result.Success = thrift.Some(success)
+	return &x.result, nil
+}
+
+// viewExchangeOfCalculatorNumbers is a call of the function numbers.
+type viewExchangeOfCalculatorNumbers struct {
+	h      CalculatorViews
+	args   CalculatorNumbersArgsView
+	result CalculatorNumbersResult
+}
+
+// Arguments implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorNumbers) Arguments() thrift.Struct { return &x.args }
+
+// Handle implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorNumbers) Handle(ctx context.Context) (thrift.Struct, error) {
+	success, err := x.h.Numbers(ctx, &x.args)
+	if err != nil {
+		return nil, err
+	}
+	if success == nil {
+		success = []int64{}
+	}
+	x.result.Success = success
+	return &x.result, nil
+}
+
+// viewExchangeOfCalculatorCounts is a call of the function counts.
+type viewExchangeOfCalculatorCounts struct {
+	h      CalculatorViews
+	args   CalculatorCountsArgsView
+	result CalculatorCountsResult
+}
+
+// Arguments implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorCounts) Arguments() thrift.Struct { return &x.args }
+
+// Handle implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorCounts) Handle(ctx context.Context) (thrift.Struct, error) {
+	success, err := x.h.Counts(ctx, &x.args)
+	if err != nil {
+		return nil, err
+	}
+	if success == nil {
+		success = map[string]int32{}
+	}
+	x.result.Success = success
+	return &x.result, nil
+}
+
+// viewExchangeOfCalculatorForget is a call of the function forget.
+type viewExchangeOfCalculatorForget struct {
+	h    CalculatorViews
+	args CalculatorForgetArgsView
+}
+
+// Arguments implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorForget) Arguments() thrift.Struct { return &x.args }
+
+// Handle implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorForget) Handle(ctx context.Context) (thrift.Struct, error) {
+	return nil, x.h.Forget(ctx, &x.args)
+}
+
+// viewExchangeOfCalculatorFail is a call of the function fail.
+type viewExchangeOfCalculatorFail struct {
+	h      CalculatorViews
+	args   CalculatorFailArgsView
+	result CalculatorFailResult
+}
+
+// Arguments implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorFail) Arguments() thrift.Struct { return &x.args }
+
+// Handle implements rpc.Exchange.
+func (x *viewExchangeOfCalculatorFail) Handle(ctx context.Context) (thrift.Struct, error) {
+	return &x.result, x.h.Fail(ctx, &x.args)
+}
+
+// AddView is Add with a view of the result. The arguments are a *CalculatorAddArgs, or a view of one.
+func (p *CalculatorClient) AddView(ctx context.Context, args thrift.Struct) (*CalculatorAddResultView, error) {
+	r := new(CalculatorAddResultView)
+	if err := p.Invoke(ctx, &functionOfCalculatorAdd, args, r); err != nil {
+		return nil, err
+	}
+	if e, ok := r.Overflow(); ok {
+		thrown := new(Overflow)
+		if err := e.DecodeThrift(new(thrift.Reader), thrown); err != nil {
+			return nil, err
+		}
+		return nil, thrown
+	}
+	if e, ok := r.Division(); ok {
+		thrown := new(Division)
+		if err := e.DecodeThrift(new(thrift.Reader), thrown); err != nil {
+			return nil, err
+		}
+		return nil, thrown
+	}
+	if r.at[0] == 0 {
+		return nil, rpc.NoResult(&functionOfCalculatorAdd)
+	}
+	return r, nil
+}
+
+// MoveView is Move with a view of the result. The arguments are a *CalculatorMoveArgs, or a view of one.
+func (p *CalculatorClient) MoveView(ctx context.Context, args thrift.Struct) (*CalculatorMoveResultView, error) {
+	r := new(CalculatorMoveResultView)
+	if err := p.Invoke(ctx, &functionOfCalculatorMove, args, r); err != nil {
+		return nil, err
+	}
+	if r.at[0] == 0 {
+		return nil, rpc.NoResult(&functionOfCalculatorMove)
+	}
+	return r, nil
+}
+
+// EchoView is Echo with a view of the result. The arguments are a *CalculatorEchoArgs, or a view of one.
+func (p *CalculatorClient) EchoView(ctx context.Context, args thrift.Struct) (*CalculatorEchoResultView, error) {
+	r := new(CalculatorEchoResultView)
+	if err := p.Invoke(ctx, &functionOfCalculatorEcho, args, r); err != nil {
+		return nil, err
+	}
+	if r.at[0] == 0 {
+		return nil, rpc.NoResult(&functionOfCalculatorEcho)
+	}
+	return r, nil
+}
+
+// NumbersView is Numbers with a view of the result. The arguments are a *CalculatorNumbersArgs, or a view of one.
+func (p *CalculatorClient) NumbersView(ctx context.Context, args thrift.Struct) (*CalculatorNumbersResultView, error) {
+	r := new(CalculatorNumbersResultView)
+	if err := p.Invoke(ctx, &functionOfCalculatorNumbers, args, r); err != nil {
+		return nil, err
+	}
+	if r.at[0] == 0 {
+		return nil, rpc.NoResult(&functionOfCalculatorNumbers)
+	}
+	return r, nil
+}
+
+// CountsView is Counts with a view of the result. The arguments are a *CalculatorCountsArgs, or a view of one.
+func (p *CalculatorClient) CountsView(ctx context.Context, args thrift.Struct) (*CalculatorCountsResultView, error) {
+	r := new(CalculatorCountsResultView)
+	if err := p.Invoke(ctx, &functionOfCalculatorCounts, args, r); err != nil {
+		return nil, err
+	}
+	if r.at[0] == 0 {
+		return nil, rpc.NoResult(&functionOfCalculatorCounts)
+	}
+	return r, nil
+}
+
+// ForgetView is Forget. The arguments are a *CalculatorForgetArgs, or a view of one.
+func (p *CalculatorClient) ForgetView(ctx context.Context, args thrift.Struct) error {
+	return p.Invoke(ctx, &functionOfCalculatorForget, args, nil)
+}
+
+// FailView is Fail. The arguments are a *CalculatorFailArgs, or a view of one.
+func (p *CalculatorClient) FailView(ctx context.Context, args thrift.Struct) error {
+	r := new(CalculatorFailResultView)
+	if err := p.Invoke(ctx, &functionOfCalculatorFail, args, r); err != nil {
+		return err
+	}
+	return nil
+}
+
+// ClockViews is what handlers of the service Clock implement that read the arguments of a call without decoding them.
+// The arguments may be kept. A function that returns a struct returns that, or a view of it.
+type ClockViews interface {
+	Now(ctx context.Context, args *ClockNowArgsView) (int64, error)
+	Echo(ctx context.Context, args *ClockEchoArgsView) (string, error)
+}
+
+// NewClockViewService returns the service Clock whose handler gets views, for rpc.NewServer.
+func NewClockViewService(h ClockViews) *rpc.Service {
+	s := &rpc.Service{Name: "Clock"}
+	s.Methods = append(s.Methods, rpc.Method{Name: "now", New: func() rpc.Exchange { return &viewExchangeOfClockNow{h: h} }})
+	s.Methods = append(s.Methods, rpc.Method{Name: "echo", New: func() rpc.Exchange { return &viewExchangeOfClockEcho{h: h} }})
+	return s
+}
+
+// viewExchangeOfClockNow is a call of the function now.
+type viewExchangeOfClockNow struct {
+	h      ClockViews
+	args   ClockNowArgsView
+	result ClockNowResult
+}
+
+// Arguments implements rpc.Exchange.
+func (x *viewExchangeOfClockNow) Arguments() thrift.Struct { return &x.args }
+
+// Handle implements rpc.Exchange.
+func (x *viewExchangeOfClockNow) Handle(ctx context.Context) (thrift.Struct, error) {
+	success, err := x.h.Now(ctx, &x.args)
+	if err != nil {
+		return nil, err
+	}
+	x.result.Success = thrift.Some(success)
+	return &x.result, nil
+}
+
+// viewExchangeOfClockEcho is a call of the function echo.
+type viewExchangeOfClockEcho struct {
+	h      ClockViews
+	args   ClockEchoArgsView
+	result ClockEchoResult
+}
+
+// Arguments implements rpc.Exchange.
+func (x *viewExchangeOfClockEcho) Arguments() thrift.Struct { return &x.args }
+
+// Handle implements rpc.Exchange.
+func (x *viewExchangeOfClockEcho) Handle(ctx context.Context) (thrift.Struct, error) {
+	success, err := x.h.Echo(ctx, &x.args)
+	if err != nil {
+		return nil, err
+	}
+	x.result.Success = thrift.Some(success)
+	return &x.result, nil
+}
+
+// NowView is Now with a view of the result. The arguments are a *ClockNowArgs, or a view of one.
+func (p *ClockClient) NowView(ctx context.Context, args thrift.Struct) (*ClockNowResultView, error) {
+	r := new(ClockNowResultView)
+	if err := p.Invoke(ctx, &functionOfClockNow, args, r); err != nil {
+		return nil, err
+	}
+	if r.at[0] == 0 {
+		return nil, rpc.NoResult(&functionOfClockNow)
+	}
+	return r, nil
+}
+
+// EchoView is Echo with a view of the result. The arguments are a *ClockEchoArgs, or a view of one.
+func (p *ClockClient) EchoView(ctx context.Context, args thrift.Struct) (*ClockEchoResultView, error) {
+	r := new(ClockEchoResultView)
+	if err := p.Invoke(ctx, &functionOfClockEcho, args, r); err != nil {
+		return nil, err
+	}
+	if r.at[0] == 0 {
+		return nil, rpc.NoResult(&functionOfClockEcho)
+	}
+	return r, nil
+}

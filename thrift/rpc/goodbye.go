@@ -1,0 +1,31 @@
+package rpc
+
+import "bytes"
+
+// A server that ends says so in the header of its answers, so that clients send nothing more on the connection. A message
+// without a header has no place for that, so its struct gets a field that neither results nor exceptions have. Other
+// implementations skip it. A reply may end with the same bytes by chance: then its connection is replaced, no more.
+const (
+	goodbyeBinary  = "\x02\x7f\xff\x01\x00" // a bool with the ID 32767, true, and the end of the struct
+	goodbyeCompact = "\x01\xfe\xff\x03\x00"
+)
+
+func goodbye(compact bool) string {
+	if compact {
+		return goodbyeCompact
+	}
+	return goodbyeBinary
+}
+
+// appendGoodbye adds the field to the struct that b ends with.
+func appendGoodbye(b []byte, compact bool) []byte {
+	return append(b[:len(b)-1], goodbye(compact)...)
+}
+
+// hasGoodbye reports whether the struct that b ends with has the field.
+func hasGoodbye(b []byte, compact bool) bool {
+	if compact {
+		return bytes.HasSuffix(b, []byte(goodbyeCompact))
+	}
+	return bytes.HasSuffix(b, []byte(goodbyeBinary))
+}

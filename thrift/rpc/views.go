@@ -1,0 +1,45 @@
+package rpc
+
+import (
+	"bytes"
+
+	"github.com/slipstream-go/slipstream/thrift"
+)
+
+// view is a struct that shares the memory from which it was read: a [thrift.View].
+type view interface{ OpenThrift(b []byte) error }
+
+// readStruct reads the struct at b[off:]. A view gets memory of its own.
+func readStruct(r *thrift.Reader, b []byte, off int, compact bool, to thrift.Struct) error {
+	if compact {
+		if c, ok := to.(thrift.CompactStruct); ok {
+			_, err := r.ReadCompact(b, off, c)
+			return err
+		}
+		return errNoCompact
+	}
+	if v, ok := to.(view); ok {
+		return v.OpenThrift(bytes.Clone(b[off:]))
+	}
+	_, err := r.Read(b, off, to)
+	return err
+}
+
+// Success is the result of a function that returns a struct, or a view of one, in the Binary protocol. Generated
+// code uses it.
+type Success struct{ Struct thrift.Struct }
+
+var _ thrift.Struct = (*Success)(nil)
+
+// SizeThrift implements [thrift.Struct].
+func (s *Success) SizeThrift() int { return 3 + s.Struct.SizeThrift() + 1 }
+
+// AppendThrift implements [thrift.Struct].
+func (s *Success) AppendThrift(b []byte) []byte {
+	return append(s.Struct.AppendThrift(append(b, thrift.TypeStruct, 0, 0)), thrift.TypeStop)
+}
+
+// ReadThrift implements [thrift.Struct]. It reads nothing.
+func (*Success) ReadThrift(_ *thrift.Reader, b []byte, off, depth int) int {
+	return thrift.Skip(b, off, thrift.TypeStruct, depth)
+}
