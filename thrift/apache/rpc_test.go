@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -67,6 +68,46 @@ func TestApacheClientOfOurServer(t *testing.T) {
 				})
 			}
 		}
+	}
+}
+
+// Clients of the library skip the field by which answers say that the server ends.
+func TestApacheClientOfAServerThatEnds(t *testing.T) {
+	s, err := rpc.NewServer(rpc.ServerConfig{DrainGrace: time.Hour}, calc.NewCalculatorService(calculator{}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Listen("tcp", "127.0.0.1:0"); err != nil {
+		t.Fatal(err)
+	}
+	config := &lib.TConfiguration{ConnectTimeout: 30 * time.Second, SocketTimeout: 30 * time.Second}
+	var clients []lib.TClient
+	for _, protocols := range []lib.TProtocolFactory{lib.NewTBinaryProtocolFactoryConf(config), lib.NewTCompactProtocolFactoryConf(config)} {
+		over := lib.NewTFramedTransportConf(lib.NewTSocketFromAddrConf(s.Addr(), config), config)
+		if err := over.Open(); err != nil {
+			t.Fatal(err)
+		}
+		defer over.Close()
+		client := lib.NewTStandardClient(protocols.GetProtocol(over), protocols.GetProtocol(over))
+		callCalculator(t, client)
+		clients = append(clients, client)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Shutdown(ctx) }() // ends with ctx
+	for {                                    // until it does not listen any more
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			break
+		}
+		c.Close()
+	}
+	for _, client := range clients {
+		callCalculator(t, client)
+	}
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

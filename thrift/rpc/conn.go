@@ -17,6 +17,7 @@ type conn struct {
 
 	// Owned by the goroutine that reads.
 	scanner frame.Scanner
+	batch   batch
 
 	// Atomics.
 	anyOrder atomic.Bool // the server answers in any order; written with lane.mu, read by the reader
@@ -48,12 +49,13 @@ func (c *conn) Replied(n int, overtaken bool) {
 	if c.anyOrder.Load() {
 		return
 	}
-	ack, listen := c.lane.replied(c, n, overtaken)
-	if ack {
+	to := c.lane.replied(c, n, overtaken)
+	if to.ack {
 		c.pin.AckNow()
 	}
-	if listen != nil {
-		listen.pin.Listen(true)
+	c.batch.await(c, to.batch)
+	if to.listen != nil {
+		to.listen.pin.Listen(true)
 	}
 }
 

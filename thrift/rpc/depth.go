@@ -43,18 +43,20 @@ func (d *depth) limit() int {
 // replied notes n replies that came took after those before them or, if the server had no calls, after the first of
 // their calls.
 func (d *depth) replied(n int, took time.Duration, now time.Time) {
-	if d.fixed > 0 {
-		return
-	}
 	each := took / time.Duration(n)
 	if d.interval == 0 {
 		d.interval = each
 	}
 	d.interval += (each - d.interval) / 8
+	if d.fixed > 0 {
+		return
+	}
 	d.replies += n
 	switch {
-	case took >= depthAlarm || d.more > 0 && d.needs(1+d.more) > depthBudget:
+	case took >= depthAlarm:
 		d.fall(now)
+	case d.more > 0 && d.needs(1+d.more) > depthBudget: // more connections, or more work at the server
+		d.more, d.replies = (1+d.more)/2-1, 0
 	case d.mayRise(now) && d.replies >= depthReplies*(1+d.more):
 		d.more, d.replies = min(2*(1+d.more), mostDepth)-1, 0
 	}
@@ -62,6 +64,15 @@ func (d *depth) replied(n int, took time.Duration, now time.Time) {
 
 // needs returns how long the server needs for n calls.
 func (d *depth) needs(n int) time.Duration { return time.Duration(n) * d.interval }
+
+// batch returns how many of the replies to the calls that the server has are awaited together: half of them, if the
+// first of these waits only for as long as half of depthBudget.
+func (d *depth) batch(calls int) int {
+	if n := calls / 2; calls >= leastBatch && d.needs(n) <= depthBudget/2 {
+		return n
+	}
+	return 1
+}
 
 // fall makes the depth 1.
 func (d *depth) fall(now time.Time) {

@@ -51,6 +51,7 @@ func TestDepthRule(t *testing.T) {
 	if d.limit() != 1 {
 		t.Errorf("depth %d at 400 us", d.limit())
 	}
+	reply(1, depthAlarm)
 	now = now.Add(firstDepthPause)
 	reply(100, 5*time.Microsecond)
 	if d.limit() != 1 {
@@ -71,6 +72,21 @@ func TestDepthRule(t *testing.T) {
 	reply(1, depthAlarm)
 	if d.pause != firstDepthPause {
 		t.Errorf("the pause is %v after a long time without a fall, want %v", d.pause, firstDepthPause)
+	}
+	// It is halved, without a pause, while the calls do not fit.
+	busy := depth{}
+	for _, row := range []struct {
+		each time.Duration
+		n    int
+		want int
+	}{{20 * time.Microsecond, 1000, 16}, {40 * time.Microsecond, 100, 8}, {100 * time.Microsecond, 100, 4}, {20 * time.Microsecond, 1000, 16}} {
+		for range row.n {
+			now = now.Add(row.each)
+			busy.replied(1, row.each, now)
+		}
+		if busy.limit() != row.want {
+			t.Errorf("depth %d at %v, want %d", busy.limit(), row.each, row.want)
+		}
 	}
 	slow := depth{}
 	for range 1000 {

@@ -23,49 +23,87 @@ import (
 
 // foreign is a program that serves or calls calc.thrift with another implementation.
 type foreign struct {
-	name    string
-	command []string
-	env     []string
-	kinds   []string // of servers
+	name       string
+	command    []string
+	env        []string
+	kinds      []string // of servers
+	transports []string
+	protocols  []string
 	// vague means that its servers send exceptions of the library without their kind.
 	vague bool
 }
 
+// kitexModule is the path of the module with the versions of Kitex.
+const kitexModule = "github.com/slipstream-go/slipstream/bench/thrift-rpc-programs"
+
 // foreigners returns the programs for which make reference has what they need.
 func foreigners(t *testing.T) []foreign {
-	compiler, python, thriftpy2, node := os.Getenv("SLIPSTREAM_THRIFT"), os.Getenv("SLIPSTREAM_PYTHON"), os.Getenv("SLIPSTREAM_THRIFTPY2"), os.Getenv("SLIPSTREAM_NODE_MODULES")
-	if compiler == "" || python == "" || thriftpy2 == "" || node == "" {
-		t.Skip("SLIPSTREAM_THRIFT, SLIPSTREAM_PYTHON, SLIPSTREAM_THRIFTPY2 and SLIPSTREAM_NODE_MODULES are not set: make reference runs this test")
+	compiler, python, thriftpy2, node, kitex := os.Getenv("SLIPSTREAM_THRIFT"), os.Getenv("SLIPSTREAM_PYTHON"), os.Getenv("SLIPSTREAM_THRIFTPY2"), os.Getenv("SLIPSTREAM_NODE_MODULES"), os.Getenv("SLIPSTREAM_KITEX")
+	if compiler == "" || python == "" || thriftpy2 == "" || node == "" || kitex == "" {
+		t.Skip("SLIPSTREAM_THRIFT, SLIPSTREAM_PYTHON, SLIPSTREAM_THRIFTPY2, SLIPSTREAM_NODE_MODULES and SLIPSTREAM_KITEX are not set: make reference runs this test")
 	}
 	dir := t.TempDir()
 	for _, language := range []string{"py", "js:node"} {
-		if out, err := exec.Command(compiler, "--gen", language, "-o", dir, "testdata/calc.thrift").CombinedOutput(); err != nil {
-			t.Fatalf("%s: %v\n%s", compiler, err, out)
-		}
+		runTool(t, "", compiler, "--gen", language, "-o", dir, "testdata/calc.thrift")
 	}
 	absolute, err := filepath.Abs("testdata")
 	if err != nil {
 		t.Fatal(err)
 	}
 	peers := filepath.Join(absolute, "peers")
+	usual, both := []string{"buffered", "framed"}, []string{"binary", "compact"}
 	return []foreign{
-		{"apache python", []string{python, filepath.Join(peers, "apache.py")}, []string{"PYTHONPATH=" + filepath.Join(dir, "gen-py")}, []string{"simple", "threaded", "pool", "nonblocking"}, false},
-		{"thriftpy2", []string{thriftpy2, filepath.Join(peers, "thriftpy.py")}, []string{"IDL=" + filepath.Join(absolute, "calc.thrift")}, []string{"simple", "threaded"}, false},
-		{"apache node", []string{"node", filepath.Join(peers, "apache.js")}, []string{"GENERATED=" + filepath.Join(dir, "gen-nodejs"), "NODE_PATH=" + node}, []string{"single"}, true},
+		{"apache python", []string{python, filepath.Join(peers, "apache.py")}, []string{"PYTHONPATH=" + filepath.Join(dir, "gen-py")}, []string{"simple", "threaded", "pool", "nonblocking"}, usual, both, false},
+		{"thriftpy2", []string{thriftpy2, filepath.Join(peers, "thriftpy.py")}, []string{"IDL=" + filepath.Join(absolute, "calc.thrift")}, []string{"simple", "threaded"}, usual, both, false},
+		{"apache node", []string{"node", filepath.Join(peers, "apache.js")}, []string{"GENERATED=" + filepath.Join(dir, "gen-nodejs"), "NODE_PATH=" + node}, []string{"single"}, usual, both, true},
+		{"kitex", []string{buildKitex(t, kitex, absolute)}, nil, []string{"default", "mux"}, []string{"buffered", "framed", "ttheader", "ttheader-framed"}, both[:1], false},
 	}
 }
+
+// buildKitex generates the code of a program for Kitex, builds it and returns its path. data is the path of testdata.
+func buildKitex(t *testing.T, tool, data string) string {
+	t.Helper()
+	dir := t.TempDir()
+	bench := filepath.Join(data, "..", "..", "..", "bench")
+	suite := filepath.Join(bench, "internal", "rpcsuite")
+	place := strings.NewReplacer("=> ROOT", "=> "+filepath.Dir(bench), "=> BENCH", "=> "+bench, "//go:build ignore\n", "")
+	for from, to := range map[string]string{
+		filepath.Join(suite, "versions.mod"):             "go.mod",
+		filepath.Join(suite, "versions.sum"):             "go.sum",
+		filepath.Join(data, "peers", "kitex", "main.go"): "main.go",
+	} {
+		text, err := os.ReadFile(from)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, to), []byte(place.Replace(string(text))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	runTool(t, dir, tool, "-module", kitexModule, "-type", "thrift", "-gen-path", "gen", "-no-dependency-check", filepath.Join(data, "calc.thrift"))
+	runTool(t, dir, "go", "build", "-o", "kitex.exe", ".")
+	return filepath.Join(dir, "kitex.exe")
+}
+
+// runTool runs a program in a directory.
+func runTool(t *testing.T, dir, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, out)
+	}
+}
+
+var foreignTransports = map[string]rpc.Transport{"buffered": rpc.Buffered, "framed": rpc.Framed, "ttheader": rpc.TTHeader, "ttheader-framed": rpc.TTHeaderFramed}
 
 // eachForeign runs a test for each combination that other implementations have.
 func eachForeign(t *testing.T, test func(t *testing.T, f foreign, transport, protocol string, config rpc.ClientConfig)) {
 	for _, f := range foreigners(t) {
-		for _, transport := range []string{"buffered", "framed"} {
-			for _, protocol := range []string{"binary", "compact"} {
+		for _, transport := range f.transports {
+			for _, protocol := range f.protocols {
 				t.Run(strings.Join([]string{f.name, transport, protocol}, " "), func(t *testing.T) {
-					config := rpc.ClientConfig{Transport: rpc.Buffered, Compact: protocol == "compact"}
-					if transport == "framed" {
-						config.Transport = rpc.Framed
-					}
-					test(t, f, transport, protocol, config)
+					test(t, f, transport, protocol, rpc.ClientConfig{Transport: foreignTransports[transport], Compact: protocol == "compact"})
 				})
 			}
 		}

@@ -170,6 +170,9 @@ func (l *lane) wait(ctx context.Context, q *queue, w *waiter, patience, until ti
 			cause = errClosed
 		case c == nil:
 			q.remove(w)
+			if len(l.conns) == 0 && l.dialErr != nil && !errors.Is(cause, errNoneOpen) {
+				cause = fmt.Errorf("%w: %w", cause, l.noConnection())
+			}
 		}
 		closed := l.closed
 		l.mu.Unlock()
@@ -306,9 +309,15 @@ func (l *lane) opened(c *conn) {
 	l.dispatch(c)
 }
 
-// replied counts n replies that c has received. concurrent means that its server answers in any order. It returns
-// whether the replies are to be acknowledged at once, and a connection to listen to, or nil.
-func (l *lane) replied(c *conn, n int, concurrent bool) (ack bool, listen *conn) {
+// advice is what a connection is to do after replies.
+type advice struct {
+	ack    bool  // they are to be acknowledged at once
+	batch  int   // how many replies are awaited together
+	listen *conn // a connection to listen to; nil if there is none
+}
+
+// replied counts n replies that c has received. concurrent means that its server answers in any order.
+func (l *lane) replied(c *conn, n int, concurrent bool) (to advice) {
 	now := l.client.now()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -321,14 +330,15 @@ func (l *lane) replied(c *conn, n int, concurrent bool) (ack bool, listen *conn)
 	l.slow.add(took)
 	if concurrent {
 		l.use(c)
-		return false, nil
+		return advice{}
 	}
 	c.depth.replied(n, took, now)
 	l.end(c, n)
-	ack = c.busy > 0 && c.acks.needed(took)
-	listen = l.settleSpare(now)
+	to.ack = c.busy > 0 && c.acks.needed(took)
+	to.listen = l.settleSpare(now)
 	l.dispatch(c)
-	return ack, listen
+	to.batch = c.depth.batch(c.busy)
+	return to
 }
 
 // announced notes that the server of c answers in any order.

@@ -9,5 +9,6 @@ import (
 
 func TestMain(m *testing.M) {
 	buf.Check() // memory that is used after it was released has other contents
+	runChild()
 	os.Exit(m.Run())
 }

@@ -7,6 +7,7 @@ import (
 	"net"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -88,9 +89,13 @@ func TestConnectionsAreReplacedAfterTheEndOfOne(t *testing.T) {
 // twoConnections returns a client with two connections that have answered, and no calls. It closes refused when an
 // attempt to connect fails.
 func twoConnections(t *testing.T, s *stock) (client *rpc.Client, clock *movingClock, refused chan struct{}) {
+	return twoConnectionsBy(t, s, nil)
+}
+
+func twoConnectionsBy(t *testing.T, s *stock, dial func(context.Context, string, string) (net.Conn, error)) (client *rpc.Client, clock *movingClock, refused chan struct{}) {
 	refused = make(chan struct{})
 	var once sync.Once
-	client, clock = connectAt(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Timeout: 5 * time.Minute, MaxConnections: 2,
+	client, clock = connectAt(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Timeout: 5 * time.Minute, MaxConnections: 2, Dialer: dial,
 		OnEvent: func(e slipstream.Event) {
 			if e.Kind == slipstream.DialFailed {
 				once.Do(func() { close(refused) })
@@ -191,4 +196,75 @@ func TestGivenUpCallsOfServerThatEnds(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// If the next connection fails for another reason than that nothing listens, the server is not assumed to end.
+func TestOtherFailuresDoNotEndConnections(t *testing.T) {
+	s := startStock(t, &stock{handle: slowly(t)})
+	var broken atomic.Bool
+	client, _, failed := twoConnectionsBy(t, s, func(ctx context.Context, network, addr string) (net.Conn, error) {
+		if broken.Load() {
+			return nil, errors.New("the network is down")
+		}
+		return new(net.Dialer).DialContext(ctx, network, addr)
+	})
+	all := s.open()
+	broken.Store(true)
+	all[0].Close()
+	<-failed
+	if sum, err := calc.NewCalculatorClient(client).Add(t.Context(), 1, 2); sum != 3 || err != nil {
+		t.Errorf("%d, %v", sum, err)
+	}
+	if len(stay(s, all[1:])) == 0 {
+		t.Error("the other connection has ended")
+	}
+}
+
+// farewell is a result with the field by which a server without headers says that it ends.
+type farewell struct{ thrift.CompactStruct }
+
+func (f farewell) AppendThrift(b []byte) []byte {
+	b = f.CompactStruct.AppendThrift(b)
+	return append(b[:len(b)-1], goodbyes[0]...)
+}
+
+func (f farewell) AppendCompact(b []byte) []byte {
+	b = f.CompactStruct.AppendCompact(b)
+	return append(b[:len(b)-1], goodbyes[1]...)
+}
+
+// After a reply with that field, nothing is written to the connection.
+func TestServerWithoutHeadersSaysThatItEnds(t *testing.T) {
+	for _, config := range []rpc.ClientConfig{{Transport: rpc.Framed}, {Transport: rpc.Buffered}, {Transport: rpc.Framed, Compact: true}, {Transport: rpc.Buffered, Compact: true}} {
+		t.Run(fmt.Sprintf("%v, compact %v", config.Transport, config.Compact), func(t *testing.T) {
+			s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+				if c.nth > 20 {
+					t.Error("a call followed the goodbye")
+				}
+				if c.nth == 20 {
+					return c.answer(thrift.Reply, farewell{sumOf(t, c)})
+				}
+				return add(t, c)
+			}})
+			config.Addr, config.MaxConnections = s.addr, 4
+			config.Backoff, config.MaxBackoff = time.Millisecond, time.Millisecond
+			client := connect(t, config)
+			c := calc.NewCalculatorClient(client)
+			var all sync.WaitGroup
+			for i := range int32(8) {
+				all.Go(func() {
+					for n := range int32(100) {
+						if sum, err := c.Add(t.Context(), i, n); sum != i+n || err != nil {
+							t.Errorf("%d + %d = %d, %v", i, n, sum, err)
+							return
+						}
+					}
+				})
+			}
+			all.Wait()
+			if n := s.connections.Load(); n < 30 {
+				t.Errorf("%d connections, want one for 21 calls", n)
+			}
+		})
+	}
 }

@@ -80,12 +80,16 @@ func (c *conn) Scan(b []byte) (f pipe.Frame, err error) {
 	if head.Type != thrift.Reply && head.Type != thrift.Exception {
 		return f, unreadable(fmt.Errorf("a message of the type %v; expected a reply", head.Type))
 	}
+	c.batch.sizes.add(n)
 	f.Len, f.Ticket = n, uint64(uint32(head.Seq))
 	if f.Ticket == 0 { // some proxies answer with exceptions of their own
 		f.Ticket = uint64(uint32(m.Info.Seq))
 	}
 	if f.Ticket == 0 {
 		f.Verdict = pipe.Push
+	}
+	if !m.HasHeader() {
+		f.Last = hasGoodbye(m.Payload, m.Compact)
 	}
 	if m.Info.HasKeys() {
 		f.Last = string(m.Info.String(frame.KeyReset)) == "1"

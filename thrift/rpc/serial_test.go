@@ -18,7 +18,10 @@ import (
 )
 
 // add answers a call of the function add.
-func add(t *testing.T, c *stockCall) []byte {
+func add(t *testing.T, c *stockCall) []byte { return c.answer(thrift.Reply, sumOf(t, c)) }
+
+// sumOf returns the result of a call of add.
+func sumOf(t *testing.T, c *stockCall) *calc.CalculatorAddResult {
 	var args calc.CalculatorAddArgs
 	var r thrift.Reader
 	var err error
@@ -30,7 +33,7 @@ func add(t *testing.T, c *stockCall) []byte {
 	if err != nil {
 		t.Error(err)
 	}
-	return c.answer(thrift.Reply, &calc.CalculatorAddResult{Success: thrift.Some(args.A + args.B)})
+	return &calc.CalculatorAddResult{Success: thrift.Some(args.A + args.B)}
 }
 
 // flood makes callers call add until stop is closed, and returns what waits for them.

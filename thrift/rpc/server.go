@@ -47,8 +47,9 @@ type ServerConfig struct {
 	// IdleTimeout ends a connection without calls. If zero, it is 10 minutes; if negative, there
 	// is no limit.
 	IdleTimeout time.Duration
-	// DrainGrace is how long idle connections stay open after Shutdown was called, so that clients
-	// may send what they have begun to send. If zero, it is 100 ms.
+	// DrainGrace is how long connections may send calls after Shutdown was called. Then those that
+	// are in use are closed with an answer, and others when they have been without a call for as
+	// long. If zero, it is 100 ms.
 	DrainGrace time.Duration
 
 	// TLS, if not nil, is for all connections. Handlers see the certificates of clients: see

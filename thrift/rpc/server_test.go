@@ -234,20 +234,21 @@ func TestInlineHandlers(t *testing.T) {
 	calc.NewClockService(clock{}).Inline("later")
 }
 
-// At Shutdown, clients that allow any order are told by a message of their own, other clients with
-// headers by their next answer. Calls that have arrived are answered.
+// At Shutdown, clients that allow any order are told by a message of their own, other clients by their next answer:
+// in its header, or in a field of its struct. Calls that have arrived are answered.
 func TestShutdown(t *testing.T) {
 	h := &calculator{gate: make(chan struct{})}
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
 	mux, header, framed := dial(t, s, frame.Format{Transport: frame.Header}), dial(t, s, frame.Format{Transport: frame.HeaderFramed}), dial(t, s, frame.Format{Transport: frame.Framed})
 	mux.anyOrder = true
-	all := []*peer{mux, header, framed}
+	compact, buffered := dial(t, s, frame.Format{Transport: frame.Framed, Compact: true}), dial(t, s, frame.Format{})
+	all := []*peer{mux, header, framed, compact, buffered}
 	for _, p := range all {
 		p.send("fail", 1, &calc.CalculatorFailArgs{How: "wait"})
 	}
 	testkit.Eventually(t, patience, func() error {
-		if n := h.running.Load(); n != 3 {
-			return fmt.Errorf("%d calls run, want 3", n)
+		if n := h.running.Load(); n != int64(len(all)) {
+			return fmt.Errorf("%d calls run, want %d", n, len(all))
 		}
 		return nil
 	})
@@ -270,16 +271,24 @@ func TestShutdown(t *testing.T) {
 		if told := string(a.info.String("crrst")) == "1"; a.Type != thrift.Reply || told != p.format.HasHeader() {
 			t.Errorf("%v: got %+v", p.format, a)
 		}
+		if goodbye := slices.ContainsFunc(goodbyes, func(b string) bool { return string(a.result) == b }); goodbye == p.format.HasHeader() {
+			t.Errorf("%v: the result is %q", p.format, a.result)
+		}
+		p.decode(a, &calc.CalculatorFailResult{})
 		p.ended()
 		p.Close()
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if st := s.Stats(); st.Connections != 0 || st.Calls != 0 || st.Done != 3 {
+	if st := s.Stats(); st.Connections != 0 || st.Calls != 0 || st.Done != uint64(len(all)) {
 		t.Errorf("after Shutdown: %+v", st)
 	}
 }
+
+// goodbyes are the field by which an answer without a header says that the server ends, and the end of the struct: a
+// bool with the ID 32767 in the Binary and in the Compact protocol.
+var goodbyes = []string{"\x02\x7f\xff\x01\x00", "\x01\xfe\xff\x03\x00"}
 
 // A Unix socket is served like a port.
 func TestUnixSocket(t *testing.T) {

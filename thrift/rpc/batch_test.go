@@ -1,0 +1,43 @@
+package rpc
+
+import (
+	"testing"
+	"time"
+)
+
+// Replies are awaited together only if there are several, and the first of them waits for a short time.
+func TestBatchRule(t *testing.T) {
+	for _, row := range []struct {
+		interval    time.Duration
+		calls, want int
+	}{
+		{20 * time.Microsecond, 0, 1},
+		{20 * time.Microsecond, 3, 1},
+		{20 * time.Microsecond, 4, 2},
+		{20 * time.Microsecond, 16, 8},
+		{depthBudget / 16, 16, 8},
+		{depthBudget/16 + 1, 16, 1},
+		{10 * time.Millisecond, 4, 1},
+	} {
+		if d := (depth{interval: row.interval}); d.batch(row.calls) != row.want {
+			t.Errorf("%d calls at %v: %d replies, want %d", row.calls, row.interval, d.batch(row.calls), row.want)
+		}
+	}
+}
+
+func TestSmallestOfTheLastSizes(t *testing.T) {
+	var s smallest
+	if s.get() != 0 {
+		t.Errorf("without sizes: %d", s.get())
+	}
+	add := func(size, n int) {
+		for range n {
+			s.add(size)
+		}
+	}
+	for _, row := range []struct{ size, n, want int }{{50, 1, 50}, {90, 1, 50}, {40, 1, 40}, {60, 125, 40}, {60, 127, 40}, {60, 1, 60}, {30, 1, 30}, {70, 127, 30}, {70, 128, 70}} {
+		if add(row.size, row.n); s.get() != row.want {
+			t.Errorf("after %d times %d: %d, want %d", row.n, row.size, s.get(), row.want)
+		}
+	}
+}

@@ -1,0 +1,5 @@
+//go:build !unix
+
+package rpc_test
+
+func runChild() {}

@@ -1,0 +1,30 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+)
+
+// Nothing listens at an address that refuses a connection, or at a path that does not exist.
+func TestWhatIsARefusal(t *testing.T) {
+	const wsaeConnRefused = 10061
+	for errno, want := range map[syscall.Errno]bool{
+		syscall.ECONNREFUSED: true, syscall.ENOENT: true, wsaeConnRefused: runtime.GOOS == "windows",
+		syscall.ECONNRESET: false, syscall.EHOSTUNREACH: false, syscall.ETIMEDOUT: false,
+	} {
+		err := fmt.Errorf("connect: %w", &net.OpError{Op: "dial", Net: "tcp", Err: os.NewSyscallError("connect", errno)})
+		if refused(err) != want {
+			t.Errorf("%v: %v, want %v", err, !want, want)
+		}
+	}
+	for _, err := range []error{context.DeadlineExceeded, net.ErrClosed, &net.DNSError{IsNotFound: true}} {
+		if refused(err) {
+			t.Errorf("%v is a refusal", err)
+		}
+	}
+}
