@@ -1,5 +1,5 @@
-// Package rpcload has what the programs of the suite thrift-rpc share: each is a server of the service Echo
-// (thrift-rpc/idl), and a load process that calls it. The programs themselves need generated code of one
+// Package rpcload has what the programs of the suites thrift-rpc and thrift-views share: each is a server of the services
+// of rpcsuite/idl, and a load process that calls them. The programs themselves need generated code of one
 // implementation each, and are built by the suite.
 package rpcload
 
@@ -15,6 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/httpget"
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/bench/internal/sidecar"
+	"github.com/slipstream-go/slipstream/bench/thrift-codec/shapes"
 )
 
 // A Client calls the service. All methods but Close are safe for concurrent use.
@@ -24,6 +25,28 @@ type Client interface {
 	// Sleep returns the number that came back.
 	Sleep(ctx context.Context, milliseconds int32) (int32, error)
 	Close() error
+}
+
+// A Messenger is a Client of the service Messages.
+type Messenger interface {
+	// Pass returns the function by which one caller sends a message with a key, and gets what the server
+	// makes of it.
+	Pass(m *shapes.Message) func(ctx context.Context, key int64) (Passed, error)
+}
+
+// Passed is what a client reads of a message that came back.
+type Passed struct {
+	Key   int64 // one more than that which was sent
+	Name  string
+	Host  string
+	Port  int32
+	Items int
+	Price float64 // of the first item
+}
+
+// PassedOf returns what comes back for a message with a key.
+func PassedOf(m *shapes.Message, key int64) Passed {
+	return Passed{Key: key + 1, Name: m.Name, Host: m.Origin.Host, Port: m.Origin.Port, Items: len(m.Items), Price: m.Items[0].Price}
 }
 
 // A Setting is what a client is told about its work.

@@ -14,13 +14,16 @@ import (
 
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
+	"github.com/slipstream-go/slipstream/bench/thrift-codec/shapes"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
 // A Work is what the callers of a load process do, beside what a [loadproc.Spec] says.
 type Work struct {
-	// Size is that of the text of a note. If 0, callers do nothing but sleep.
+	// Size is that of the text of a note. If 0, callers do nothing but sleep, or send messages.
 	Size int
+	// Message, if not 0, is the size of messages, about, that callers send in place of notes.
+	Message int
 	// Sleep is how long calls of sleep take, in milliseconds.
 	Sleep int32
 	// Sleepers says that one call in so many sleeps, at random; 0: none if there is a Size.
@@ -96,6 +99,11 @@ func newTarget(ctx context.Context, s loadproc.Spec, open func(context.Context, 
 	if t.client, err = open(ctx, setting); err != nil {
 		return nil, err
 	}
+	if t.work.Message > 0 {
+		if _, ok := t.client.(Messenger); !ok {
+			return nil, errors.Join(errors.New("options: the client sends no messages"), t.client.Close())
+		}
+	}
 	if t.work.Large {
 		for i := range largeCallers {
 			// Ended by Close, which waits.
@@ -137,6 +145,10 @@ func text(i, size int) string {
 
 // NewCaller implements [load.Target].
 func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
+	if t.work.Message > 0 {
+		m := shapes.Sized(t.work.Message)
+		return &messageCaller{message: m, pass: t.client.(Messenger).Pass(m)}, nil
+	}
 	return &caller{target: t, text: text(i, t.work.Size), rng: rand.New(rand.NewPCG(t.seed, uint64(i)))}, nil
 }
 
@@ -228,3 +240,25 @@ func (c *caller) sleep() error {
 
 // Close implements [load.Caller]: the client is closed once, by the target.
 func (c *caller) Close() error { return nil }
+
+// A messageCaller is a caller that sends messages.
+type messageCaller struct {
+	// Immutable after NewCaller.
+	message *shapes.Message
+	pass    func(ctx context.Context, key int64) (Passed, error)
+
+	key int64 // owned by the goroutine that calls Do
+}
+
+// Do implements [load.Caller].
+func (c *messageCaller) Do(context.Context) error {
+	c.key++
+	got, err := c.pass(context.Background(), c.key)
+	if want := PassedOf(c.message, c.key); err == nil && got != want {
+		err = fmt.Errorf("rpcload: a message came back with %+v, want %+v", got, want)
+	}
+	return err
+}
+
+// Close implements [load.Caller].
+func (*messageCaller) Close() error { return nil }

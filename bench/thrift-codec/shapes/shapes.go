@@ -116,6 +116,12 @@ func (s Shape) Make() Value {
 	return Value{Message: m}
 }
 
+// Sized returns a message like that of 1KB, with as many parts as make its encoding about as large as size bytes.
+func Sized(size int) *Message {
+	n := max(size>>10, 1)
+	return Shape{Size: size, name: 15, host: 8, payload: 160 * n, entries: 4 * n, tags: 6 * n, items: 8 * n, itemTags: 2}.Make().Message
+}
+
 // random makes contents.
 type random struct{ *rand.Rand }
 

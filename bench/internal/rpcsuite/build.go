@@ -1,4 +1,4 @@
-package main
+package rpcsuite
 
 import (
 	"context"
@@ -21,7 +21,7 @@ var source embed.FS
 // packages of both; it is not that of a directory of this module.
 const modulePath = "github.com/slipstream-go/slipstream/bench/thrift-rpc-programs"
 
-// echoIDL describes the service.
+// echoIDL describes the services.
 const echoIDL = "idl/echo.thrift"
 
 // Tools that are Go modules; versions.mod has their versions.
@@ -36,7 +36,7 @@ var programs = []string{"ours", "kitex", "apache", "grpc"}
 // generators generate the code that a program needs, by its name.
 var generators = map[string]func(context.Context, workshop.Workshop) error{
 	"ours": func(_ context.Context, w workshop.Workshop) error {
-		return w.Ours(echoIDL, gen.Config{Module: modulePath + "/gen", RPC: true})
+		return w.Ours(echoIDL, gen.Config{Module: modulePath + "/gen", RPC: true, Views: true, Setters: true})
 	},
 	"kitex": func(ctx context.Context, w workshop.Workshop) error {
 		file, err := w.Thrift(echoIDL, "kitex")

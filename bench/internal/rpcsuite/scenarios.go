@@ -1,4 +1,4 @@
-package main
+package rpcsuite
 
 import (
 	"context"
@@ -35,6 +35,7 @@ const (
 	onApache   = load.Ours + "-on-apache"
 	cautious   = load.Ours + "-not-idempotent-on-kitex"
 	kitexOnUs  = kitexPool + "-on-" + load.Ours
+	inline     = load.Ours + "-inline"
 	alone      = "-alone" // ends the names of subjects without large calls
 )
 
@@ -48,10 +49,14 @@ var (
 	floorBoth  = side{"ours", "floor"}
 )
 
-// pairings are all subjects.
+// calls is the plan of the suite thrift-rpc.
+var calls = plan{name: "thrift-rpc", rounds: rounds, pairings: pairings, goals: goals}
+
+// pairings are the subjects of thrift-rpc.
 var pairings = []pairing{
 	{name: load.Ours, client: ours, server: ours, tls: true},
 	{name: load.Control, client: ours, server: ours, tls: true},
+	{name: inline, client: ours, server: side{"ours", "slipstream-inline"}, variant: true},
 	{name: kitexPool, client: side{"kitex", "kitex-pool"}, server: kitexStock},
 	{name: kitexMux, client: kitexBoth, server: kitexBoth},
 	{name: apache, client: apacheBoth, server: apacheBoth, tls: true},
@@ -93,7 +98,7 @@ const (
 	mixedRate = 2000
 )
 
-// rounds are all scenarios, in their order.
+// rounds are the scenarios of thrift-rpc, in their order.
 func rounds() (all []round) {
 	closed := func(kind string, work rpcload.Work, callers ...int) {
 		for _, n := range callers {
@@ -120,16 +125,16 @@ func rounds() (all []round) {
 
 // Scenarios implements [command.Harness].
 func (h *harness) Scenarios() (all []load.Scenario) {
-	for _, r := range rounds() {
-		sc := load.Scenario{Name: r.scenario, Primary: bothUS, Goals: goals(load.Ours, r)}
+	for _, r := range h.plan.rounds() {
+		sc := load.Scenario{Name: r.scenario, Primary: bothUS, Goals: h.plan.goals(load.Ours, r)}
 		if r.kind == mixed {
 			sc.Primary = load.P99US
 		}
-		for _, s := range pairings {
+		for _, s := range h.plan.pairings {
 			switch {
 			case h.missing[s.client.program] != nil || h.missing[s.server.program] != nil:
 			case r.tls && !s.tls:
-			case s.echoes && (r.work.Sleep > 0 || r.work.Large):
+			case s.echoes && (r.work.Sleep > 0 || r.work.Large || r.work.Message > 0):
 			default:
 				sc.Subjects = append(sc.Subjects, h.subject(s, r))
 			}
@@ -147,7 +152,7 @@ func (h *harness) subject(s pairing, r round) load.Subject {
 		return h.run(ctx, s, r, number)
 	}}
 	if s.name != load.Ours {
-		one.Goals = goals(s.name, r)
+		one.Goals = h.plan.goals(s.name, r)
 	}
 	return one
 }
@@ -155,7 +160,7 @@ func (h *harness) subject(s pairing, r round) load.Subject {
 // withoutLarge returns the subjects that have clients of their own once more, without the large calls beside.
 func (h *harness) withoutLarge(with []load.Subject, r round) (all []load.Subject) {
 	r.work.Large = false
-	for _, s := range pairings {
+	for _, s := range h.plan.pairings {
 		for _, other := range with {
 			if other.Name == s.name && s.client.program == s.server.program && s.name != load.Control {
 				s.name, s.variant = s.name+alone, true

@@ -1,4 +1,4 @@
-package main
+package rpcsuite
 
 import (
 	"fmt"
@@ -118,7 +118,7 @@ type column struct {
 
 var columns = []column{
 	{"client us", load.ClientUS, 2}, {"server us", load.ServerUS, 2}, {"both us", bothUS, 2},
-	{"p50 us", load.P50US, 0}, {"p99 us", load.P99US, 0}, {"p999 us", load.P999US, 0},
+	{"p50 us", load.P50US, 0}, {"p90 us", p90US, 0}, {"p99 us", load.P99US, 0}, {"p999 us", load.P999US, 0},
 	{"c.allocs", clientAllocs, 1}, {"s.allocs", serverAllocs, 1}, {"reads", reads, 2}, {"sleeps", sleeps, 2},
 }
 
@@ -132,13 +132,13 @@ func cell(raw command.RawRounds, row load.Row, m load.Metric, decimals int) stri
 }
 
 // writeMarkdown prints the table of all that is stored.
-func writeMarkdown(w io.Writer, p command.Place) error {
-	raw, err := p.ReadRaw(suiteName)
+func (p *plan) writeMarkdown(w io.Writer, place command.Place) error {
+	raw, err := place.ReadRaw(p.name)
 	if err != nil {
 		return err
 	}
 	var rows []load.Row
-	for _, sc := range new(harness).Scenarios() {
+	for _, sc := range (&harness{plan: p}).Scenarios() {
 		for _, s := range sc.Subjects {
 			rows = append(rows, load.Row{Scenario: sc.Name, Subject: s.Name})
 		}

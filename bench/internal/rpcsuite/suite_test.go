@@ -1,4 +1,4 @@
-package main
+package rpcsuite
 
 import (
 	"io"
@@ -20,7 +20,7 @@ import (
 
 func TestScenarios(t *testing.T) {
 	seen := make(map[string]int)
-	for _, sc := range new(harness).Scenarios() {
+	for _, sc := range slices.Concat((&harness{plan: &calls}).Scenarios(), (&harness{plan: &messages}).Scenarios()) {
 		if _, twice := seen[sc.Name]; twice {
 			t.Errorf("two scenarios are called %s", sc.Name)
 		}
@@ -50,8 +50,8 @@ func TestScenarios(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{
-		"echo-100/1": 12, "echo-1k/100": 12, "echo-32k/1000": 12, "sleep-1ms/1000": 11, "sleep-10ms/100": 11, "slow-1pct/16": 11,
-		"rate-1k/5k": 12, "rate-1k/40k": 12, "echo-1k-tls/100": 4, "mixed-1m/2k": 16,
+		"echo-100/1": 13, "echo-1k/100": 13, "echo-32k/1000": 13, "sleep-1ms/1000": 12, "sleep-10ms/100": 12, "slow-1pct/16": 12,
+		"rate-1k/5k": 13, "rate-1k/40k": 13, "echo-1k-tls/100": 4, "mixed-1m/2k": 18, "message-1k/100": 5, "message-10m/4": 5,
 	} {
 		if seen[name] != want {
 			t.Errorf("%s has %d subjects, want %d", name, seen[name], want)
@@ -61,7 +61,7 @@ func TestScenarios(t *testing.T) {
 
 func TestGoals(t *testing.T) {
 	got := make(map[string][]string)
-	for _, sc := range new(harness).Scenarios() {
+	for _, sc := range (&harness{plan: &calls}).Scenarios() {
 		for _, g := range sc.Goals {
 			got[sc.Name] = append(got[sc.Name], g.String())
 		}
@@ -118,10 +118,10 @@ func TestCheckPrintsTheTableAndJudgesAllocations(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "raw"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(dir, "raw", suiteName+".jsonl"), []byte(raw), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "raw", calls.name+".jsonl"), []byte(raw), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	h := &harness{place: command.Place{Results: dir}}
+	h := &harness{plan: &calls, place: command.Place{Results: dir}}
 	rows := []load.Row{{Scenario: "echo-1k/100", Subject: load.Ours}, {Scenario: "echo-1k/100", Subject: kitexPool}}
 	var b strings.Builder
 	if err := h.Check(&b, rows); err != nil {
@@ -132,9 +132,9 @@ func TestCheckPrintsTheTableAndJudgesAllocations(t *testing.T) {
 		found = append(found, strings.Join(strings.Fields(line), " "))
 	}
 	want := []string{
-		"scenario subject calls/s client us server us both us p50 us p99 us p999 us c.allocs s.allocs reads sleeps",
-		"echo-1k/100 slipstream 100000 4.00 3.00 7.00 900 - - 5.2 4.9 0.50 -",
-		"echo-1k/100 kitex-pool 50000 10.00 9.00 19.00 1800 - - 20.0 18.0 - -",
+		"scenario subject calls/s client us server us both us p50 us p90 us p99 us p999 us c.allocs s.allocs reads sleeps",
+		"echo-1k/100 slipstream 100000 4.00 3.00 7.00 900 - - - 5.2 4.9 0.50 -",
+		"echo-1k/100 kitex-pool 50000 10.00 9.00 19.00 1800 - - - 20.0 18.0 - -",
 		"echo-1k/100: client_allocs <= 2 beyond the user's values: met (2.20)",
 		"echo-1k/100: server_allocs <= 2 beyond the user's values: missed (2.90)",
 	}
@@ -142,7 +142,7 @@ func TestCheckPrintsTheTableAndJudgesAllocations(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
 	}
 	b.Reset()
-	if err := writeMarkdown(&b, h.place); err != nil || !strings.Contains(b.String(), "kitex-pool") {
+	if err := calls.writeMarkdown(&b, h.place); err != nil || !strings.Contains(b.String(), "kitex-pool") {
 		t.Errorf("as Markdown: %v\n%s", err, &b)
 	}
 	rows[0].Errors = 3
@@ -200,7 +200,7 @@ func TestCodeForTheProgramsIsFormatted(t *testing.T) {
 // Every subject of a scenario of each kind gets right answers. It generates and builds the code of all programs
 // whose tools are there:
 //
-//	cd bench && BENCH_GENERATE=1 go test ./thrift-rpc
+//	cd bench && BENCH_GENERATE=1 go test ./internal/rpcsuite
 func TestSubjects(t *testing.T) {
 	if os.Getenv("BENCH_GENERATE") == "" {
 		t.Skip("BENCH_GENERATE is not set: building the code of all rivals takes minutes")
@@ -209,13 +209,15 @@ func TestSubjects(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h := newHarness(new(command.Flags), command.Place{Module: module, Scratch: t.TempDir()}, os.Stderr)
+	h := newHarness(&calls, new(command.Flags), command.Place{Module: module, Scratch: t.TempDir()}, os.Stderr)
 	h.window, h.warmUp = 50*time.Millisecond, 50*time.Millisecond
 	for _, err := range h.missing {
 		t.Log(err)
 	}
-	chosen := []string{"echo-100/1", "sleep-1ms/100", "slow-1pct/16", "rate-1k/5k", "echo-1k-tls/1", "mixed-1m/2k"}
-	for _, sc := range h.Scenarios() {
+	chosen := []string{"echo-100/1", "sleep-1ms/100", "slow-1pct/16", "rate-1k/5k", "echo-1k-tls/1", "mixed-1m/2k", "message-1k/100", "message-10m/4"}
+	other := *h // with the same programs
+	other.plan = &messages
+	for _, sc := range slices.Concat(h.Scenarios(), other.Scenarios()) {
 		if !slices.Contains(chosen, sc.Name) {
 			continue
 		}
