@@ -58,18 +58,19 @@ func flood(t *testing.T, client *rpc.Client, callers int, stop chan struct{}) (w
 	return all.Wait
 }
 
-// A server that answers in order gets more connections while calls wait, until each has its own, and it never
-// has two calls of one that are not idempotent.
+// A server that answers in order gets more connections while calls wait, until each has its own, or all but the one that
+// waits for the connection that is kept idle. It never has two calls of one that are not idempotent.
 func TestConnectionsGrow(t *testing.T) {
 	const callers = 40
 	var running atomic.Int64
+	var once sync.Once
 	full := make(chan struct{})
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
-		if running.Add(1) == callers {
-			close(full)
+		if running.Add(1) == callers-1 {
+			once.Do(func() { close(full) })
 		}
 		select {
-		case <-full: // all callers have a connection
+		case <-full: // the callers have a connection each
 		case <-time.After(5 * time.Millisecond):
 			running.Add(-1)
 		}
@@ -80,7 +81,7 @@ func TestConnectionsGrow(t *testing.T) {
 	wait := flood(t, client, callers, stop)
 	select {
 	case <-full:
-	case <-time.After(patience):
+	case <-time.After(4 * patience): // the pauses between attempts to grow double
 		t.Errorf("%d connections for %d callers", client.Stats().Connected, callers)
 	}
 	close(stop)
@@ -88,8 +89,9 @@ func TestConnectionsGrow(t *testing.T) {
 	if n := s.deepest.Load(); n != 1 {
 		t.Errorf("%d calls that are not idempotent were sent together", n)
 	}
-	if st := client.Stats(); st.AnyOrder || st.Repeated+st.Failed > 0 {
-		t.Errorf("any order %v, %d repeated, %d failed", st.AnyOrder, st.Repeated, st.Failed)
+	// Calls may have moved from a connection that was closed before they were sent. None was executed twice.
+	if st := client.Stats(); st.AnyOrder || st.Failed > 0 || s.calls.Load() != int64(st.Replies) {
+		t.Errorf("any order %v, %d failed, the server had %d calls, and sent %d replies", st.AnyOrder, st.Failed, s.calls.Load(), st.Replies)
 	}
 }
 
