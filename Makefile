@@ -22,7 +22,6 @@ prepare: ## install the servers that tests start (Debian/Ubuntu as root), else n
 .PHONY: test
 test: prepare ## run all tests, build the benchmarks, and let a rival use the server for tests
 	@GO='$(GO)' scripts/test.sh
-	cd bench && $(GO) vet ./... && $(GO) build ./... && $(GO) test -run '^TestPeer' ./tarantool
 
 .PHONY: matrix
 matrix: prepare ## run the PostgreSQL tests on 14, 15, 16, 17 and 18, one after the other; PG=18 for one (needs npm)

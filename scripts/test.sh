@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Runs the tests of this module, those of the modules slipstreamotel and thrift/apache, and those
-# of the module test, which start the command: it is built once for them. Usage: scripts/test.sh [-race]
+# of the module test, which start the command: it is built once for them. Without -race, it also builds the
+# benchmarks, and lets a rival use the server for tests. Usage: scripts/test.sh [-race]
 set -euo pipefail
 cd "$(dirname "$0")/.."
 go=${GO:-go}
@@ -22,6 +23,9 @@ status=0
 "$go" test "$@" -timeout "$limit" ./... || status=$?
 "$go" test -C slipstreamotel "$@" -timeout "$limit" ./... || status=$?
 "$go" test -C thrift/apache "$@" -timeout "$limit" ./... || status=$?
+if [ $# -eq 0 ]; then
+	(cd bench && "$go" vet ./... && "$go" build ./... && "$go" test -run '^TestPeer' ./tarantool) || status=$?
+fi
 wait "$beside" || status=$?
 beside=
 cat "$folder/log"

@@ -42,8 +42,9 @@ func (r *pgRun) endGateway() {
 
 // crashWhileDown has the server lose what a gateway of before has kept.
 func (r *pgRun) crashWhileDown() {
+	const attempts = 20 // a busy server may have written all commits when it ends
 	lost := 0
-	for attempt := 0; lost == 0 && attempt < 5; attempt++ {
+	for attempt := 0; lost == 0 && attempt < attempts; attempt++ {
 		if attempt > 0 {
 			r.startGateway()
 			r.regained(15 * time.Second)
