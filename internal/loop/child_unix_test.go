@@ -64,7 +64,7 @@ func childServer(words []string) error {
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return err
 	}
-	limit.Cur = min(limit.Cur, files)
+	lower(&limit.Cur, files)
 	if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return err
 	}
@@ -79,6 +79,9 @@ func childServer(words []string) error {
 	}
 	return nil
 }
+
+// lower makes a limit at most n. Systems differ in its type.
+func lower[T int64 | uint64](limit *T, n uint64) { *limit = min(*limit, T(n)) }
 
 // childGreedy sends lines to a server as fast as it can and reads the answers.
 func childGreedy(words []string) error {
