@@ -124,6 +124,9 @@ func TestDrainEndsWithAnAnswer(t *testing.T) {
 				t.Errorf("the connection ended after %v, before the grace of %v", took, grace)
 			}
 			if longest < grace/2 {
+				if took := time.Since(start); took > 8*grace {
+					t.Errorf("the connection ended after %v, want soon after the grace of %v", took, grace)
+				}
 				return
 			}
 			if i == attempts-1 {
