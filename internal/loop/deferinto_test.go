@@ -229,3 +229,43 @@ func TestDeferIntoAllocatesNothing(t *testing.T) {
 		}
 	})
 }
+
+// chain is an answer that is used for the next one while it is written.
+type chain struct {
+	place loop.Deferred
+	left  int
+}
+
+func (r *chain) Write(c *loop.Conn) {
+	o := c.Output()
+	o.B = fmt.Appendln(o.B, r.left)
+	if r.left--; r.left > 0 {
+		c.DeferInto(&r.place, r).Complete()
+	}
+}
+
+func (r *chain) Drop() {}
+
+// chained is a session that answers each input with a chain.
+type chained struct{}
+
+func (chained) Data(c *loop.Conn, in []byte) int {
+	r := &chain{left: 3}
+	c.DeferInto(&r.place, r).Complete()
+	return len(in)
+}
+
+func (chained) Closed(*loop.Conn, error) {}
+
+// An object may be used again from inside of Write.
+func TestDeferIntoInsideOfWrite(t *testing.T) {
+	eachMode(t, func(t *testing.T, m mode) {
+		y := startToy(t, m, func(config *loop.Config) {
+			config.New = func(*loop.Conn) loop.Session { return chained{} }
+		})
+		c := y.dial()
+		c.send("a\n")
+		c.SetReadDeadline(time.Now().Add(30 * time.Second))
+		c.want("3\n2\n1\n")
+	})
+}
