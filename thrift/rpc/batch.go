@@ -15,6 +15,9 @@ const (
 	// batchPatience is how long the replies that have arrived wait for others, at most. They wait half of
 	// depthBudget if the server goes on as it did.
 	batchPatience = 2 * depthBudget
+	// mostBatch bounds the bytes that are awaited: a server must not make the kernel wait for more than its buffer
+	// holds, and large replies need no company.
+	mostBatch = 64 << 10
 )
 
 // batch makes the kernel wait for the replies of a connection.
@@ -29,10 +32,7 @@ type batch struct {
 // await makes the kernel wait for the next replies of c, of which there will be at least n. Only the goroutine that reads
 // calls it.
 func (b *batch) await(c *conn, n int) {
-	bytes := int64(1)
-	if n > 1 {
-		bytes = int64(n * b.sizes.get())
-	}
+	bytes := b.bytes(n)
 	if bytes > 1 {
 		// The timer fires after the last change, whatever happens at the same time.
 		if b.timer == nil {
@@ -42,6 +42,14 @@ func (b *batch) await(c *conn, n int) {
 		}
 	}
 	b.set(c, bytes)
+}
+
+// bytes returns how many bytes n replies have at least, or 1 if they are not awaited together.
+func (b *batch) bytes(n int) int64 {
+	if n <= 1 {
+		return 1
+	}
+	return min(int64(n)*int64(b.sizes.get()), mostBatch)
 }
 
 func (b *batch) set(c *conn, bytes int64) {

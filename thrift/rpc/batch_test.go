@@ -25,6 +25,20 @@ func TestBatchRule(t *testing.T) {
 	}
 }
 
+// A server with large replies does not make the kernel wait for more than its buffer holds.
+func TestAwaitedBytesAreBounded(t *testing.T) {
+	for _, row := range []struct {
+		size, n int
+		want    int64
+	}{{100, 0, 1}, {100, 1, 1}, {100, 8, 800}, {16 << 20, 32, mostBatch}} {
+		var b batch
+		b.sizes.add(row.size)
+		if got := b.bytes(row.n); got != row.want {
+			t.Errorf("%d replies of %d bytes: %d, want %d", row.n, row.size, got, row.want)
+		}
+	}
+}
+
 func TestSmallestOfTheLastSizes(t *testing.T) {
 	var s smallest
 	if s.get() != 0 {
