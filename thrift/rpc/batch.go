@@ -1,7 +1,7 @@
 package rpc
 
 import (
-	"sync/atomic"
+	"sync"
 	"time"
 )
 
@@ -22,39 +22,44 @@ const (
 
 // batch makes the kernel wait for the replies of a connection.
 type batch struct {
-	// Owned by the goroutine that reads.
-	sizes smallest
-	timer *time.Timer // sets low to 1; nil until it is needed
+	// Immutable after the connection is up.
+	apply func(bytes int) // sets how many bytes wake the goroutine that reads
 
-	low atomic.Int64 // bytes that are awaited; 0 and 1 mean that there is no wait; written by the reader and the timer
+	sizes smallest // owned by the goroutine that reads
+
+	mu sync.Mutex
+	// Guarded by mu, so that apply gets the values in the order in which they were chosen, and the timer fires after
+	// the last one.
+	low   int         // bytes that are awaited; 0 and 1 mean that there is no wait
+	timer *time.Timer // ends a wait; nil until it is needed
 }
 
-// await makes the kernel wait for the next replies of c, of which there will be at least n. Only the goroutine that reads
+// await makes the kernel wait for the next replies, of which there will be at least n. Only the goroutine that reads
 // calls it.
-func (b *batch) await(c *conn, n int) {
-	bytes := b.bytes(n)
-	if bytes > 1 {
-		// The timer fires after the last change, whatever happens at the same time.
-		if b.timer == nil {
-			b.timer = time.AfterFunc(batchPatience, func() { b.set(c, 1) })
-		} else {
-			b.timer.Reset(batchPatience)
-		}
-	}
-	b.set(c, bytes)
-}
+func (b *batch) await(n int) { b.set(b.bytes(n)) }
 
 // bytes returns how many bytes n replies have at least, or 1 if they are not awaited together.
-func (b *batch) bytes(n int) int64 {
+func (b *batch) bytes(n int) int {
 	if n <= 1 {
 		return 1
 	}
-	return min(int64(n)*int64(b.sizes.get()), mostBatch)
+	return min(n*b.sizes.get(), mostBatch)
 }
 
-func (b *batch) set(c *conn, bytes int64) {
-	if old := b.low.Swap(bytes); old != bytes && max(old, bytes) > 1 {
-		c.pin.SetLowWater(int(bytes))
+// set makes the goroutine that reads wake up when so many bytes have arrived, or when batchPatience has passed.
+func (b *batch) set(bytes int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	before := b.low
+	if b.low = bytes; before != bytes && max(before, bytes) > 1 {
+		b.apply(bytes)
+	}
+	switch {
+	case bytes <= 1:
+	case b.timer == nil:
+		b.timer = time.AfterFunc(batchPatience, func() { b.set(1) })
+	default:
+		b.timer.Reset(batchPatience)
 	}
 }
 

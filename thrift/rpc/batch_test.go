@@ -1,8 +1,12 @@
 package rpc
 
 import (
+	"fmt"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // Replies are awaited together only if there are several, and the first of them waits for a short time.
@@ -28,8 +32,7 @@ func TestBatchRule(t *testing.T) {
 // A server with large replies does not make the kernel wait for more than its buffer holds.
 func TestAwaitedBytesAreBounded(t *testing.T) {
 	for _, row := range []struct {
-		size, n int
-		want    int64
+		size, n, want int
 	}{{100, 0, 1}, {100, 1, 1}, {100, 8, 800}, {16 << 20, 32, mostBatch}} {
 		var b batch
 		b.sizes.add(row.size)
@@ -37,6 +40,31 @@ func TestAwaitedBytesAreBounded(t *testing.T) {
 			t.Errorf("%d replies of %d bytes: %d, want %d", row.n, row.size, got, row.want)
 		}
 	}
+}
+
+// A wait for replies ends, also if the goroutine that begins it loses its processor for longer than the wait before lasts.
+func TestWaitsForRepliesEnd(t *testing.T) {
+	var mu sync.Mutex
+	var applied []int
+	b := batch{apply: func(bytes int) {
+		if bytes == 900 {
+			time.Sleep(5 * batchPatience)
+		}
+		mu.Lock()
+		applied = append(applied, bytes)
+		mu.Unlock()
+	}}
+	b.sizes.add(100)
+	b.await(10)
+	b.await(9)
+	testkit.Eventually(t, 10*time.Second, func() error {
+		mu.Lock()
+		defer mu.Unlock()
+		if n := len(applied); applied[n-1] != 1 {
+			return fmt.Errorf("the kernel was told to wait for %d bytes", applied)
+		}
+		return nil
+	})
 }
 
 func TestSmallestOfTheLastSizes(t *testing.T) {

@@ -40,7 +40,7 @@ type conn struct {
 
 // Opened implements [pipe.Watcher].
 func (c *conn) Opened(p pipe.Pin) {
-	c.pin = p
+	c.pin, c.batch.apply = p, p.SetLowWater
 	c.lane.opened(c)
 }
 
@@ -53,7 +53,7 @@ func (c *conn) Replied(n int, overtaken bool) {
 	if to.ack {
 		c.pin.AckNow()
 	}
-	c.batch.await(c, to.batch)
+	c.batch.await(to.batch)
 	if to.listen != nil {
 		to.listen.pin.Listen(true)
 	}
