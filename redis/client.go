@@ -34,6 +34,7 @@ type core struct {
 	opts    Options
 	hooks   driver.Hooks
 	timed   bool          // calls look at the clock
+	several bool          // callers call several servers
 	closing chan struct{} // closed by Close and Shutdown, which ends repetitions
 	retry   attempt.Retrier
 	// exclusives are the connections of commands that cannot share one.

@@ -49,7 +49,7 @@ func ConnectCluster(ctx context.Context, o ClusterOptions) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{core: newCore(&o.Options), fail: driver.Errors{Addr: strings.Join(o.Seeds, ",")}}
-	c.hooks.Addr = c.fail.Addr
+	c.several, c.hooks.Addr = true, c.fail.Addr
 	c.hub = newHub(c.core, c.fail, func() *node { return c.router.any() })
 	c.hub.gone = func(n *node) bool { return c.router.gone(n) }
 	c.router = newRouter(c.core, c.hub, &o)

@@ -60,7 +60,7 @@ func (c *core) newNode(o Options, hostname string, onEvent func(Event), onSilenc
 		Protocol: newProtocol(&n.opts), Traits: traits, Addr: o.addr(), Dial: func(ctx context.Context) (net.Conn, error) { return n.dial(ctx, &n.opts) },
 		Sockets: o.Sockets, MaxCalls: o.MaxCalls, MaxBytes: o.MaxBytes, WaitWhenFull: o.WaitWhenFull, FailFast: o.FailFast,
 		DialTimeout: o.DialTimeout, Backoff: o.Backoff, MaxBackoff: o.MaxBackoff,
-		StallTimeout: o.StallTimeout, Timeout: o.Timeout,
+		StallTimeout: o.StallTimeout, Timeout: o.Timeout, OneOfSeveral: c.several,
 	}
 	cfg.OnEvent, cfg.OnSilence = onEvent, onSilence
 	if c.cache != nil {

@@ -185,9 +185,9 @@ func questions() []question {
 			loads: join(
 				slower(200*time.Microsecond, join(closed(16, 1024), rates(rateClients, 20_000, 80_000))),
 				slower(time.Millisecond, join(closed(16, 1024), rates(rateClients, 20_000, 80_000))))},
-		{name: "yield", asks: "Does a goroutine let others run before it writes? By default a caller does after calls have met, and the reader if it has woken callers; who reads its own reply never does.", base: "default",
+		{name: "yield", asks: "Does a goroutine let others run before it writes? By default a caller does after calls have met, and the reader only if there are several connections; a caller that reads its own reply never does.", base: "default",
 			variants: []variant{choices("default", pipe.Choices{}), choices("never", pipe.Choices{NeverYield: true}), choices("always", pipe.Choices{AlwaysYield: true}),
-				choices("callers only", pipe.Choices{ReaderNeverYields: true})},
+				choices("readers too", pipe.Choices{ReaderYields: true})},
 			loads: usual()},
 		{name: "solo", asks: "After how many lone calls does a caller read its own reply?", base: "64",
 			variants: []variant{choices("never", pipe.Choices{SoloAfter: -1}), choices("8", pipe.Choices{SoloAfter: 8}),

@@ -65,6 +65,9 @@ type Config struct {
 	// driver that can ask other servers about this one. It must not block.
 	OnSilence func()
 
+	// OneOfSeveral says that the callers of this engine also call other engines, as those of a cluster do.
+	OneOfSeveral bool
+
 	// FlushFactor is k of the flush rule. If zero, k follows the round trip.
 	FlushFactor int
 
@@ -101,8 +104,8 @@ func (c StreamConfig) withDefaults() StreamConfig {
 // Choices disable single decisions of the engine, to measure them.
 type Choices struct {
 	NeverYield, AlwaysYield bool
-	// ReaderNeverYields is NeverYield for the writes that replies set off.
-	ReaderNeverYields bool
+	// ReaderYields makes readers yield also with one connection.
+	ReaderYields bool
 	// SoloAfter is the number of lone calls after which callers read their own
 	// replies. If zero, it defaults to soloNeeded; if negative, they never do.
 	SoloAfter int

@@ -52,7 +52,7 @@ func (k *holdingServer) written(e *Engine, n int) {
 const manyWrites = 1000
 
 func holdingEngine(k *holdingServer) *Engine {
-	e := k.engine(func(c *Config) { c.FlushFactor, c.choices.SoloAfter = manyWrites, -1 })
+	e := k.engine(func(c *Config) { c.FlushFactor, c.OneOfSeveral, c.choices.SoloAfter = manyWrites, true, -1 })
 	setRoundTrip(e, time.Second) // so that the factor does not change, and no ticket counts as slow
 	return e
 }
@@ -116,6 +116,33 @@ func TestReaderWritesAfterCallersThatItHasWoken(t *testing.T) {
 		}
 		checkBalanced(t, e)
 	})
+}
+
+// The reader of the only connection writes at once. With several connections, or other engines, it lets the callers that
+// it has woken run before.
+func TestReaderYieldsOnlyAmongSeveralConnections(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		set  func(*Config)
+		want bool
+	}{
+		{"one connection", func(*Config) {}, false},
+		{"two connections", func(c *Config) { c.Sockets = 2 }, true},
+		{"other engines", func(c *Config) { c.OneOfSeveral = true }, true},
+		{"one connection, measured", func(c *Config) { c.choices.ReaderYields = true }, true},
+		{"never", func(c *Config) { c.OneOfSeveral, c.choices.NeverYield = true, true }, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			k := startHolding(t, "tcp", false)
+			e := k.engine(row.set)
+			if err := e.SetSockets(1 + e.cfg.Sockets/2); err != nil {
+				t.Fatal(err)
+			}
+			if got := e.readerYields(); got != row.want {
+				t.Errorf("the reader yields: %v, want %v", got, row.want)
+			}
+		})
+	}
 }
 
 // Futures that no goroutine waits for wake no caller, so the reader has no reason to yield.

@@ -387,13 +387,12 @@ func (s *socket) endProbe() {
 	s.setFactor()
 }
 
-// kick flushes what replies have freed, unless somebody else does it. If the reader has woken
-// callers, these run first, so that what they call next leaves by the same write. Until then the
-// flag writing is free: the first of them may take it.
+// kick writes what replies have released, unless another goroutine does. If the reader has woken
+// callers that use several connections, they run first, so that their next calls leave by the same
+// write. Until then the flag writing is free, and the first of them may take it.
 func (s *socket) kick() {
 	s.mu.Lock()
-	ch := &s.engine.cfg.choices
-	if s.in.woken > 0 && !ch.NeverYield && !ch.ReaderNeverYields && s.kickReason() != NotYet {
+	if s.in.woken > 0 && s.engine.readerYields() && s.kickReason() != NotYet {
 		s.counts.Yields++
 		s.mu.Unlock()
 		runtime.Gosched()
@@ -408,6 +407,14 @@ func (s *socket) kick() {
 	s.out.writing = true
 	s.counts.Kicks++
 	s.flush(reason)
+}
+
+// readerYields reports whether readers let callers that they have woken run before they write. It is of use
+// where these callers call here because a reader of another connection has woken them. With one
+// connection it only delays the write.
+func (e *Engine) readerYields() bool {
+	ch := &e.cfg.choices
+	return !ch.NeverYield && (ch.ReaderYields || e.cfg.OneOfSeveral || len(e.list.Load().sockets) > 1)
 }
 
 // kickReason returns the reason for the reader to write, or NotYet. It is called with mu held.
