@@ -22,7 +22,40 @@ const (
 )
 
 // ServeFloor is the server of the floor.
-func ServeFloor(s Serving) (net.Addr, error) {
+func ServeFloor(s Serving) (net.Addr, error) { return serveFloor(s, floor.Echo) }
+
+// ServeThriftFloor is the least that a server of framed Thrift in the binary protocol can do for the clients of others:
+// it makes each call that has one struct as its first argument an answer that has the same struct as its result. It reads
+// no struct, and believes what it gets.
+func ServeThriftFloor(s Serving) (net.Addr, error) { return serveFloor(s, answerThrift) }
+
+// thriftHead is the size of the head of a framed message without the name of its function: the length of the frame,
+// version and type, and the length of the name; the name and four bytes of the sequence id follow.
+const thriftHead = 4 + 4 + 4
+
+// answerThrift makes the calls in in the answers to them.
+func answerThrift(in []byte, answers [][]byte) (consumed int, _ [][]byte, err error) {
+	for len(in)-consumed >= thriftHead {
+		b := in[consumed:]
+		size := 4 + int(binary.BigEndian.Uint32(b))
+		field := thriftHead + int(binary.BigEndian.Uint32(b[8:])) + 4
+		if size < field+3 || field < 0 {
+			return consumed, answers, errors.New("a message that is no call with an argument")
+		}
+		if len(b) < size {
+			break
+		}
+		b[7] = 2                      // the type of an answer
+		b[field+1], b[field+2] = 0, 0 // the field id of a result
+		consumed += size
+	}
+	if consumed > 0 {
+		answers = append(answers, in[:consumed])
+	}
+	return consumed, answers, nil
+}
+
+func serveFloor(s Serving, answer floor.Answerer) (net.Addr, error) {
 	if s.TLS != nil {
 		return nil, errors.ErrUnsupported
 	}
@@ -31,7 +64,7 @@ func ServeFloor(s Serving) (net.Addr, error) {
 		return nil, err
 	}
 	// Ends with the process.
-	server, err := floor.Serve(l.(*net.TCPListener), floor.Echo, floor.Options{})
+	server, err := floor.Serve(l.(*net.TCPListener), answer, floor.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -35,6 +35,8 @@ const (
 	onApache   = load.Ours + "-on-apache"
 	cautious   = load.Ours + "-not-idempotent-on-kitex"
 	kitexOnUs  = kitexPool + "-on-" + load.Ours
+	kitexOnLow = kitexPool + "-on-" + floor
+	onFloor    = load.Ours + "-framed-on-" + floor
 	inline     = load.Ours + "-inline"
 	alone      = "-alone" // ends the names of subjects without large calls
 )
@@ -47,6 +49,7 @@ var (
 	apacheBoth = side{"apache", "apache"}
 	grpcBoth   = side{"grpc", "grpc"}
 	floorBoth  = side{"ours", "floor"}
+	lowStock   = side{"ours", "thrift-floor"}
 )
 
 // calls is the plan of the suite thrift-rpc.
@@ -66,6 +69,8 @@ var pairings = []pairing{
 	{name: onApache, client: side{"ours", "framed"}, server: apacheBoth, variant: true},
 	{name: cautious, client: side{"ours", "cautious"}, server: kitexStock, variant: true},
 	{name: kitexOnUs, client: side{"kitex", "kitex-pool"}, server: ours, variant: true},
+	{name: kitexOnLow, client: side{"kitex", "kitex-pool"}, server: lowStock, variant: true, echoes: true},
+	{name: onFloor, client: side{"ours", "framed"}, server: lowStock, variant: true, echoes: true},
 	{name: floor, client: floorBoth, server: floorBoth, variant: true, echoes: true},
 }
 

@@ -50,8 +50,8 @@ func TestScenarios(t *testing.T) {
 		}
 	}
 	for name, want := range map[string]int{
-		"echo-100/1": 13, "echo-1k/100": 13, "echo-32k/1000": 13, "sleep-1ms/1000": 12, "sleep-10ms/100": 12, "slow-1pct/16": 12,
-		"rate-1k/5k": 13, "rate-1k/40k": 13, "echo-1k-tls/100": 4, "mixed-1m/2k": 18, "message-1k/100": 5, "message-10m/4": 5,
+		"echo-100/1": 15, "echo-1k/100": 15, "echo-32k/1000": 15, "sleep-1ms/1000": 12, "sleep-10ms/100": 12, "slow-1pct/16": 12,
+		"rate-1k/5k": 15, "rate-1k/40k": 15, "echo-1k-tls/100": 4, "mixed-1m/2k": 18, "message-1k/100": 5, "message-10m/4": 5,
 	} {
 		if seen[name] != want {
 			t.Errorf("%s has %d subjects, want %d", name, seen[name], want)

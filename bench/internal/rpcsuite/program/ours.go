@@ -24,6 +24,7 @@ func main() {
 			"slipstream-inline": server(ours.NewEchoService(handler{}).Inline("echo")),
 			"slipstream-views":  server(ours.NewMessagesViewService(viewer{})),
 			"floor":             rpcload.ServeFloor,
+			"thrift-floor":      rpcload.ServeThriftFloor,
 		},
 		Clients: map[string]func(context.Context, rpcload.Setting) (rpcload.Client, error){
 			"slipstream":       opener(rpc.ClientConfig{}, false),
