@@ -12,6 +12,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
+// In the first round a batch has one contiguous group for each node, all of them in flight together.
+// Commands that were redirected or not sent follow in rounds of single calls, in the order of the
+// batch, with one pause for all. A transaction is sent again as a whole.
+
 var errApart = errors.New("the command goes to several nodes of the cluster, so it cannot be part of a batch; use Client.Do, or give its keys the same hash tag")
 
 // A scatter is a batch that is sent to the nodes of a cluster. It is owned by its caller and recycled.

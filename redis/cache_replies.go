@@ -20,7 +20,12 @@ import (
 //
 // In a cluster, an invalidation comes from the node at which the key was read. What is kept of a
 // slot is dropped when the connection to its owner ends, and when it gets another owner: the old
-// one does not know when a key that did not exist is made at the new one.
+// one does not know when a key that did not exist is made at the new one. Each slot has an
+// epoch: a load notes it before it looks the owner up, and a hit compares it. It rises when the connection
+// to the owner ends and when the slot gets another owner. A client that only reads from its cache learns of a
+// migration with the next refresh.
+//
+// An invalidation inside a reply, as Redis 6 writes it, or one that is not understood, empties the cache.
 type replyCache struct {
 	// Immutable after newReplyCache.
 	options CacheOptions

@@ -12,9 +12,15 @@ import (
 )
 
 // The table of commands does not list the commands of modules and of newer servers. A client looks up
-// each of these once, with COMMAND INFO: whether the command blocks, and where its keys are. If the
-// server does not say, the client assumes that the command does not block, and that its first argument
-// is its only key.
+// each of these once, with COMMAND INFO: whether the command blocks, and where its keys are. Concurrent
+// callers share one lookup; a future and a completion wait for it on a dedicated goroutine. The details
+// of up to 10,000 commands are cached. A reply of more than 64 KiB, positions above 127, and
+// specifications that Redis would not send are ignored.
+//
+// If the server does not say, or if the user may not execute COMMAND INFO, the client assumes that the
+// command does not block and that its first argument is its only key, and follows a redirect to any
+// slot. It uses nothing else of the reply: such a command is retried as a write, is not sent to
+// replicas, and has no policy.
 
 // commandDetails is what a server says about a command that the table does not list.
 type commandDetails struct {

@@ -103,6 +103,13 @@ func (e *DecodeError) Unwrap() error { return e.Err }
 // the texts of servers, of which the error of a script must contain one. DENIED, MISCONF, NOPERM,
 // NOREPLICAS, OOM, READONLY and UNBLOCKED have none: the error of a command within a script becomes
 // that of the script. MOVED and ASK are compared with the slot of the script instead.
+//
+// Redis 7.0 and 8.0 send what redis.error_reply makes exactly as their own errors (a single word gets
+// ERR before it); only an error that ends a script at a line has " script: ..., on @user_script:1."
+// appended. Commands within a script never answer MOVED or ASK: a key elsewhere is ERR. So a redirect
+// of a script must have its slot, an address and nothing after it, and other refusals the text of a
+// server. An error within the reply to EXEC is the result of its command and is never judged. A string
+// is no error.
 var refusedCodes = map[string][]string{
 	"ASK": nil, "MOVED": nil, "UNBLOCKED": nil,
 	"DENIED": nil, "MISCONF": nil, "NOPERM": nil, "NOREPLICAS": nil, "OOM": nil, "READONLY": nil,

@@ -15,6 +15,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
+// A command that waits at the server (BLPOP, or a command that the table does not list and that COMMAND
+// INFO calls blocking), a Session and Watch lease an exclusive connection from a pool
+// (docs/decisions/0009-exclusive-connections.md). Its caller writes and reads it; no goroutine belongs
+// to it. An idle one is closed after a minute, by a timer that exists only while there are idle ones. A
+// session checks before each command whether the server has hung up: then nothing is sent and nothing
+// is in doubt.
+//
+// When the context ends while the command waits, the read deadline is moved into the past, CLIENT
+// UNBLOCK is sent on the shared connection, and reading continues: null means the context's error with
+// the outcome Refused, an element is the result. The connection returns to the pool only when both
+// requests were answered.
+
 // exclusive is a connection that one caller has for itself: for a command that waits at the
 // server, or for several that share a state. Its caller writes and reads it; no
 // goroutine belongs to it. See docs/decisions/0009.

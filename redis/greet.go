@@ -13,6 +13,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
+// All tests run with Redis 7.0, TestRedis8 with 8.0; Valkey 8.0 and 9.1 were tested by hand. Redis 7.4
+// added HEXPIRE and its family, 8.0 HGETEX, HSETEX and HGETDEL (Valkey: 9.0, HGETDEL 9.1). Valkey 9.1
+// answers NOAUTH to an unknown command, even to a greeting with a password.
+
 // A greeting's replies are small, whatever a server sends.
 var greetingLimits = resp.Limits{Bulk: 16 << 10, Line: 4 << 10, Elements: 1024, Depth: 8, Frame: greetingBytes, Streamed: 16 << 10}
 

@@ -1,5 +1,27 @@
 package redis
 
+// Where the keys of a command are, which servers of a cluster execute it, and how their replies are
+// merged, is in the table that typedgen generates from commands.txt (this file and policy.go): the key
+// specifications and tips of Redis 8.0. A test asks a server of version 7.0 and one of 8.0 for all
+// their commands, and updates the table with -update; other tests compare keysIn with COMMAND GETKEYS.
+// keysIn walks over an encoded command and allocates nothing. Methods know their first key; Cmd finds
+// it once. redis/internal/slot computes the slot of a key.
+//
+//   - The server does not describe these commands exactly, so keyOptions do: SORT (the last STORE),
+//     GEORADIUS and GEORADIUSBYMEMBER (the last STORE or STOREDIST), XREAD and XREADGROUP (a group may
+//     be called STREAMS), and MIGRATE (KEYS in place of an empty key). A client cannot know the keys
+//     that BY and GET of SORT match; a cluster refuses most of these patterns. The access flags of keys
+//     (SET and BITFIELD have variable ones) are not in the table.
+//   - Malformed commands, such as those with a number of keys that is not a number or exceeds the
+//     number of arguments, have fewer keys or none. They go to any server, which reports the error.
+//   - Channels of a shard (SPUBLISH, SSUBSCRIBE) are routed as keys, and are marked, because they are
+//     not keys. PUBLISH has no key; its method is routed by the channel, so that messages to one
+//     channel keep their order.
+//   - Replicas may execute the commands that the server calls readonly, and also TOUCH, DBSIZE, KEYS
+//     and PFCOUNT. SCAN may go to a replica if all its steps go to the same server. Commands about one
+//     server only (PING, INFO, TIME, CONFIG GET, CLUSTER SLOTS; flagLocal) may be repeated, but it
+//     matters which server executes them.
+
 // keySpec says which arguments of a command are keys, as a key specification of Redis does.
 // Positions count from 1; a subcommand is the first argument.
 type keySpec struct {

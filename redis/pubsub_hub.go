@@ -11,6 +11,19 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
+// The hub knows which subscriptions have which topics. A line (pubsub_line.go) is a connection of
+// subscriptions, which one goroutine keeps and reads. All topics of a client share one line, except for
+// channels of shards in a cluster (pubsub_shards.go).
+//
+// Commands are chosen under hub.mu and written in that order by another goroutine, so no caller waits
+// for a server that does not read. When the line is lost, a subscription receives nothing from it until
+// all its topics there are confirmed on the next connection, and then a Gap. Topics that were refused
+// together are requested again one by one: only one that is refused again ends a subscription.
+//
+// A server answers in order and pushes at any time, so every command that has an answer is kept until
+// the answer comes (line.asked). A sunsubscribe that does not answer the oldest command is the server's
+// own decision.
+
 // defaultSubscription is Options.SubscriptionBytes.
 const defaultSubscription = 1 << 20
 

@@ -6,6 +6,22 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
+// A channel of a shard has a slot, and is on the line to the owner of the slot. There is at most one
+// such line for each node, and one without channels ends. A message is delivered only if it comes from
+// the line that has the channel and has confirmed it. So a node can say nothing about channels of
+// others, and a channel keeps its order between two Gaps.
+//
+// A channel without a line is astray. It becomes so when the node refuses it or ends it (sunsubscribe,
+// when the slot has moved). One goroutine, hub.place, puts it on the line to the present owner: after a
+// pause, which doubles while the channel ends again within a second each time, or immediately when a
+// refresh has brought another owner. MOVED, ASK and temporary errors go through router.refused, as
+// those of calls do. Only channels that were in force before are retried without a limit.
+//
+// After each refresh, channels in force move to the owner in the table, unless they were confirmed less
+// than a second ago: the node that confirms knows more than a third one. The loss of a line concerns
+// only its channels. Each of them has a Gap of its own, before its next message; the main line is not
+// affected.
+
 const (
 	// steady is how long a channel of a shard is in force until the node that has confirmed it is
 	// not believed more than the table of slots, and until its failures are forgotten.

@@ -11,6 +11,22 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
+// A call carries its slot, or noSlot; the owner is two atomic loads. Calls without keys go to a master
+// that the time selects, so that such calls travel together. With ReadFrom, the node for the reads of a
+// shard is selected again every 40 ms (replica.go).
+//
+//   - After an attempt that failed, judge decides how the call continues, without waiting: not at all;
+//     immediately at the target of MOVED or ASK, or at the owner of the slot if the attempt was made
+//     elsewhere; after a refresh, if no node is known at the target; after a pause of at most 100 ms.
+//     wait waits, and ready passes the call to the next engine. ASK makes it one call of two commands.
+//     Callers that wait do all three on their goroutine. A completion redirects on the goroutine that
+//     reads, and waits on a dedicated one. A call that waits for a node ends after DialTimeout, and so
+//     does one with 16 redirects in a row.
+//   - No call is executed twice, because of the outcome of each attempt: a call is repeated only if it
+//     was refused or not sent, or if it changes nothing.
+//   - Redirects for another slot than that of the command, or of a command without keys, are not
+//     followed, unless its keys are guessed.
+
 // A route is how a call finds its node in a cluster, and its state across attempts.
 type route struct {
 	// since is the time of the first temporary failure, as the time since router.began; 0: none.

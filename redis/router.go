@@ -17,6 +17,23 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
+// A Client has one node for all calls, or a router that finds one for each (router_ask.go has its
+// requests to nodes). A node is a server: its engine, whose calls fail immediately while there is no
+// connection, and its options. The views of a client, which Client.Node returns, share a core: options,
+// hooks, exclusive connections, the cache. docs/decisions/0020-redis-cluster.md has the reasons.
+//
+//   - Names of nodes. With TLS, a node's certificate must be for the name that the node announces, from
+//     the next connection on (node.name). A name that is not a host name, or is an IP address, counts
+//     as not announced: then the certificate must be for the address that is dialed.
+//   - Before the topology is known, with NoWait, calls go to a seed. It becomes the node with its
+//     address, or it leaves when there is a topology.
+//   - Failover. A connection that ends, or cannot be opened, requests a refresh, and so does a server
+//     that owes replies and has been silent for 1 s, long before StallTimeout: a replica may have its
+//     slots. While a master with slots has no connection or is silent, refreshes come up to four times
+//     a second. Calls that begin once the new owner is known go there, and the connection to a silent
+//     node that has failed and lost its slots is given up (giveUp), so that calls in flight end. Other
+//     shards are not affected: no queue is shared.
+
 // A router sends the calls of a client to the nodes of a cluster. With Sentinels there is only one
 // node, the master, which owns all slots. All methods are safe for concurrent use.
 type router struct {

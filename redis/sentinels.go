@@ -13,6 +13,18 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/sentinel"
 )
 
+// A Sentinel setup is a cluster whose slots all belong to one master: newSentinelRouter makes the same
+// router, with a topology of one node (cluster.Single) and sharded off, so that every call has slot 0
+// and no command is cut by slot. The router knows only the interface refresher, which
+// redis/internal/sentinel implements; that package knows replies and time, but no sockets. This file
+// opens its connections.
+//
+//   - The old master has left: its subscriptions are closed immediately, its calls get DialTimeout to
+//     end, and then sessions and commands that wait there are cut off. A call that finds its node
+//     closed continues at the owner (judge); only if the client was closed does the call end.
+//   - While there is no master, calls have a node without connections (openNowhere), so that they wait
+//     as they do in any failover, and their error says what the Sentinels have answered.
+
 // sentinels talks to the Sentinels from which a router learns its master. It implements sentinel.Asker.
 type sentinels struct {
 	// Immutable.

@@ -12,7 +12,8 @@ import (
 
 // Some commands concern several nodes of a cluster. A command with keys in different slots is split into
 // one command for each slot. A command about all data, or about the servers themselves, is sent to each
-// master or to each node. How the replies are merged is a property of the command; see policy.go.
+// master or to each node, and again only to the same one. The replies are merged into one reply (join.go), so methods decode it as
+// always. How they are merged is a property of the command; see policy.go.
 
 var errScan = errors.New("SCAN iterates over the keys of one node; use Client.Scan, or send SCAN with the client that Client.Node returns")
 

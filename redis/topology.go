@@ -9,6 +9,10 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
+// Client.Topology is the table with what MOVED taught the client, AskTopology the view of one node,
+// read by the same code. The command slipstream redis cluster compares the views by the IDs of nodes,
+// because nodes may know each other by different addresses.
+
 // A Topology says which nodes a cluster has and which of them own its slots.
 type Topology struct {
 	// From is the address of the node that was asked, and Source the command whose reply has the

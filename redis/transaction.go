@@ -13,6 +13,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
+// DoTransaction sends MULTI, the commands and EXEC as one batch on the shared connection. Its calls are
+// Whole, because a batch of which only a part is sent would leave the connection inside a transaction.
+
 // ErrConflict is in the chain of the error of a transaction that was tried again and again,
 // while others changed the keys that it watched each time. It was not executed.
 var ErrConflict = errors.New("keys that are watched were changed by others")
