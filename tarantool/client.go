@@ -229,6 +229,10 @@ func (r *exchange) knowServer(ctx context.Context) error {
 	return err
 }
 
+// knowServer waits for the first connection, which with Options.NoWait may be absent. IPROTO_ID is sent to
+// servers from 2.10 on. A request that needs a feature which the server has not announced fails with
+// UnsupportedError and is not sent, because older servers silently ignore the header's stream and the body's
+// position.
 func (c *Client) knowServer(ctx context.Context, op string) error {
 	if c.server.Load() != nil {
 		return nil

@@ -14,6 +14,9 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
+// Each connection watches box.shutdown from its greeting on. When that becomes true, the connection
+// is retired (Pin.Retire): it accepts no more calls and ends with the last one in flight.
+
 // traits are those of IPROTO, whose sync is the ticket. Calls are gathered: a server with its
 // defaults reads about 512 small requests of a connection at a time (readahead, 16 KiB).
 var traits = pipe.Traits{

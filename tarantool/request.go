@@ -7,6 +7,10 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
+// A request is an immutable value. Client.encoding finds the numbers of its space and index, and
+// encode appends the frame to the call's memory. Space and Procedure keep what they need on the
+// caller's stack, so a typed call allocates nothing.
+
 // A Request is what a server is asked. Its values are immutable: they may be kept, copied,
 // sent as often as wanted and by many goroutines at once. They are made by Ping, Select,
 // Insert and the like; the methods of what these return make other requests of them.

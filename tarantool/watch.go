@@ -12,6 +12,10 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
+// All watchers share one connection that is always read. The request for the next event
+// acknowledges the last; on a new connection all keys are requested again. Only the last value of a
+// key is kept.
+
 // A Watcher is told the values of a key that the server's box.broadcast gives it (Tarantool
 // documentation, "Watchers"). Only the last value counts: those that come while nobody asks
 // are passed over, and a connection that was lost is made up for by the value of after.
