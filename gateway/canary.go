@@ -31,15 +31,24 @@ type canaryConfig struct {
 	Log   *slog.Logger
 }
 
-// canary checks in production that the promise is kept, on one sampled hit an
-// interval. The document that the hit came from is still cached; the canary reads it
-// again from the database. If the two differ, a change has come between, and it was
-// committed when the read ended. So X later no GET may be answered with the
-// document of before.
+// canary checks in production that the promise is kept.
 //
-// A sound cache is never accused: the cached document was there before the read
-// began, so its snapshot is the older one, whatever its numbers are; and it must
-// itself still be there at the end, the same object.
+// Once a second (Interval) it takes one key that was just answered from the cache
+// (Cache.Sample: a hit pays one atomic load for it, on the horizon's cache line) and
+// reads it again through the origin, past the cache. If the cached document differs,
+// a change came between, committed by the end e of that read. A GET that begins after
+// e + X + 250 ms must not get the old document: writers learn of their commit a
+// little after it is visible to all. If it would get it, the canary increments
+// slipstream_canary_stale_total, logs an error with both entity tags, both tokens and
+// the last events of the key (Cache.Recent, a ring of 4,096), and purges the
+// document.
+//
+// It accuses only the very object that was cached before its own read began, and that
+// is still cached at the end. Of two reads that overlap, neither the times at which
+// they began nor the one number that is kept of a snapshot say which is the older. So
+// it misses a stale document that was loaded at that moment, and finds it with a
+// later sample. A sql resource whose array order is left open may be accused wrongly:
+// give it an order.
 type canary struct {
 	// Immutable after newCanary.
 	canaryConfig

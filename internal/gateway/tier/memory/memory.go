@@ -2,6 +2,15 @@
 // otter cache (adaptive W-TinyLFU). It adds what a gateway needs: a budget in
 // bytes that is hard, missing rows that cannot push out documents, and forms
 // that go before documents do.
+//
+// The budget is charged the allocation of the body, the key, and 184 bytes for
+// each document (measured: TestOverheadPerDocument). Missing rows are in a
+// dedicated otter cache with a tenth of the budget, so that a scan of keys that
+// do not exist cannot evict documents. Forms are charged as they are made, at
+// most a quarter of the budget, and are dropped from the coldest documents while
+// the documents stay. The process keeps itself near the budget by the memory
+// limit of the Go runtime (gateway.LimitMemory), which grows by what connections
+// hold and shrinks with it.
 package memory
 
 import (
