@@ -46,6 +46,20 @@
 // what they should be, byte by byte. A load compares the same number in its own
 // transaction, so documents always have the shape of their snapshot.
 //
+// # Polls
+//
+// The stream polls every 100 ms. It compares stat of the path with the open file
+// and reads PRAGMA data_version; if that is unchanged, the poll ends, after 5 to
+// 11 us. Otherwise it reads the schema version, the lineage, and the new rows in
+// pages of 10,000. A row is (resource, key, nonce): Stream.readChanges turns its
+// literals into the canonical ID, and a key that cannot be read flushes the
+// resource. The time from a commit to the fresh document is half a poll interval
+// and the poll: the freshness test measured a p50 of 29 ms and a maximum of 101
+// ms.
+//
+// slipstream db plan prints the triggers, apply creates them, and check compares
+// them byte by byte.
+//
 // # What it cannot see
 //
 //   - a writer that switches triggers off (SQLITE_DBCONFIG_ENABLE_TRIGGER), or
