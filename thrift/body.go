@@ -7,6 +7,11 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
+// BodyThrift, an option of the generator, is AppendThrift into the body of a request: strings and
+// binaries of 8 KiB and more are linked instead of copied, because the body links from there on. A
+// struct that is smaller is appended as usual. The room that is made for the fields of a struct does
+// not include what is linked.
+
 // LinkFrom is the size from which strings and binaries are linked into a body rather than copied:
 // that of [slipstream.Body.Link].
 const LinkFrom = 8 << 10

@@ -6,6 +6,10 @@ import (
 	"unsafe"
 )
 
+// Bool elements of the Compact protocol have type 2 and values 0 and 1 by the specification.
+// Implementations write type 1 and values 1 and 2, and some versions refuse 0. We write that and read
+// both.
+
 // Types of values in the Compact protocol. A field of type bool has its value as its type.
 const (
 	CompactTypeTrue   = 1

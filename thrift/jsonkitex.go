@@ -7,6 +7,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
+// JSON as Kitex has it is the same walks with a table that says so (Table.Kitex): other rules for what
+// is absent, and numbers for enums. TestKitexJSON, a part of make reference, compares both directions
+// with Kitex's generic calls.
+
 // writeKitex is writeJSON for tables with Kitex. If p is nil, it writes what Kitex makes of a struct
 // without fields, which is what is sent then.
 func (t *Table) writeKitex(w *jsonWriter, p unsafe.Pointer, index, depth int) bool {

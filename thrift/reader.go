@@ -6,6 +6,25 @@ import (
 	"unsafe"
 )
 
+// Strings, binaries and lists of numbers of a message share allocations. In a list of structs, the
+// first allocation is as large as the value that needs it, times the elements that are left; later ones
+// are as large as the rest of the message will need if it goes on as it began, but not larger than the
+// rest of the input. A value that does not fit into the end of an allocation is larger than that end,
+// so that all of them together take at most about twice the size of the values.
+//
+// MaxMemory: a struct without required fields is one byte in the input and can be a kilobyte in Go.
+// Structs, their lists, and maps therefore count, and so do lists of numbers and strings in the Compact
+// protocol. The default is 4 MiB and 64 times the size of the input: sparse structs pass, bombs do not.
+//
+// Lists and maps keep their memory, and Recycle makes that of strings free. Lists that are read after
+// the first Recycle have memory of their own: the value may use them again when strings get the memory
+// that is free. List returns how many elements have old contents, because only those need to be
+// emptied.
+//
+// Without Recycle, a Reader has no memory between messages, so that no allocation has values of two.
+// With it, the memory follows the size of the messages: an allocation of which 16 messages in a row
+// need less than a quarter is given up.
+
 // Memory says where the strings, binaries and lists of numbers of a message are stored.
 type Memory uint8
 

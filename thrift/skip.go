@@ -2,6 +2,9 @@ package thrift
 
 import "encoding/binary"
 
+// A count is compared with the rest of the input, divided by the smallest size of an element, before
+// memory is allocated. Skip does the same.
+
 // Skip returns the offset after the value of type t at off, or a code. The value may have depth
 // levels of structs and containers.
 func Skip(b []byte, off int, t byte, depth int) int {

@@ -10,6 +10,11 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
+// Table describes structs for String, Equal, Copy and JSON, and names the fields in errors. It is an
+// option of the generator. The copy of a struct shares only strings with it; Equal compares sets
+// without regard to order, by the text of their elements if their order differs, and unknown fields
+// byte by byte.
+
 // Equal reports whether the structs at p and q are equal, which are at place index in the table.
 // Sets are compared without regard to order. A nil container equals an empty one, unless its field
 // is sparse. A NaN differs from itself, but not in a set. Unknown fields are compared byte by byte.

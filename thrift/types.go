@@ -1,5 +1,18 @@
 package thrift
 
+// Fields of structs are often called size, read or write, so the methods of generated code are
+// SizeThrift, AppendThrift, ReadThrift, AppendCompact and ReadCompact.
+//
+// A function that reads returns the next offset, or a code below zero. The bytes say where the input is
+// malformed, so most codes carry nothing: the walk after the failure stops at the same place. For
+// errors that only generated code can detect (a missing field, the type of elements, the memory), the
+// Reader notes the offset, and the walk looks for it.
+//
+// A struct is a level, and so is a container: generated code reads a struct with depth-1, one in a list
+// with depth-2.
+//
+// sample_test.go is a struct as a generator would write it; all tests of the package use it.
+
 // Types of values in the Binary protocol. Generated code also uses them where it calls functions
 // that do not depend on the protocol.
 const (

@@ -5,6 +5,9 @@ import (
 	"math"
 )
 
+// Unknown fields are kept in the encoding of the Binary protocol, also when they come from the Compact
+// protocol, so that a struct can be read in one protocol and written in the other.
+
 // Unknown holds the fields of a struct that its declaration does not have, in the order in which
 // they were read, encoded in the Binary protocol. It is written after the fields that are known.
 type Unknown []byte

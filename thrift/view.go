@@ -6,6 +6,37 @@ import (
 	"unsafe"
 )
 
+// A view (View) gives access to the fields of a struct in the Binary protocol without decoding it.
+// Generated code has a type for each struct; view_sample_test.go is the text that a generator writes,
+// and view_parcel_test.go and view_parcelview_test.go add unions, defaults, nested containers and
+// structs of another file.
+//
+//	v.OpenThrift(b) --> View.Open --> viewCheck.structs <--> plain    the whole message, typed; offsets of the fields of one struct --> v.at
+//	v.Name()        --> View.String(v.at[7], default)                 inlined, no check but that of the slice
+//	v.Parent()      --> View.Struct --> viewCheck.structs             offsets of the inner struct
+//	v.Lines().All() --> OrderViewAt for each element                  offsets of each
+//	v.SetName(x)    --> View.begin, commit                            v.at[7] = offset in mem[1], with the highest bit
+//	v.AppendThrift  --> View.pieces                                   ranges of the frame, replaced fields, new fields
+//
+//   - The generator emits a ViewTable for each file: the fields of each struct in the order of their
+//     IDs, their types, and what is in containers. For each struct it emits a type with a View and an
+//     array of offsets, the methods of Struct and OpenThrift and DecodeThrift, a function that returns
+//     a view of an element, and a getter for each field. Optional scalars are an Opt, an absent binary
+//     is nil, a struct has a second result, and containers have Present. Setters (an option) have a
+//     parameter of the type of the field in the struct: a value that makes a field absent there removes
+//     it here. Fields that are structs, or lists of structs, have a second setter that takes views.
+//   - OrderViewAt and the table are exported: a getter of another package cannot reach
+//     the unexported fields of OrderView, so it calls ViewNested with OrderViewAt in place of
+//     View.Struct. One function serves nested views and elements.
+//   - Unions have exactly one field, which may be unknown, as in ReadThrift: an old program forwards a
+//     union with a new field.
+//   - docs/decisions/0022-thrift-generated-code.md has the source and the text that the options
+//     add.
+//   - Offsets have 31 bits. Frames have less than 2 GiB, and so has what is set. The highest bit
+//     selects one of two slices without a branch.
+//   - Maps can have the same key twice: Len counts entries of the message, Lookup and maps.Collect
+//     return the last one.
+
 // View is what all views of structs have in common. A view gives access to the fields of an
 // encoded struct without decoding it. Generated code has a type for each struct:
 //

@@ -6,6 +6,15 @@ import (
 	"unsafe"
 )
 
+//   - A value that is set is appended to mem[1] as an encoded field. viewChanges has the offsets of
+//     the frame: a field was changed if its offset differs from that. Views are values: copies share
+//     the memory of changes, and a copy that is not the last one that appended to it takes memory of
+//     its own. Values that were replaced are dropped when they may be half of mem[1].
+//   - If a field occurs twice, the last one counts. If something was set in such a view, encoding
+//     walks over the fields and leaves out all occurrences of what was replaced. ReadThrift reads all
+//     occurrences of a field that is a struct into the same struct, so these are merged; in a view the
+//     last one counts as well.
+
 // viewChanges belongs to a view in which a field was set, and to its copies.
 type viewChanges struct {
 	// Immutable: where the fields of the frame are.

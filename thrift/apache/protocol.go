@@ -10,6 +10,12 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
+// Protocol is a TProtocol over a slice, with a stack of structs, which has the last ID of each for the
+// Compact protocol. The count that ReadListBegin returns is compared with the rest of the input,
+// because generated code of Apache allocates as many elements before it reads the first one. Structs
+// may be nested MaxDepth deep. Containers do not count: code may leave out the calls for their ends,
+// and no type contains itself without a struct.
+
 // Protocol is a TProtocol in memory, for the Binary or the Compact protocol. It behaves like a
 // bytes.Buffer: what is written is appended to its bytes, and reading begins with the first of them.
 // The Binary protocol is written in the strict form; both forms are read.

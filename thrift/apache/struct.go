@@ -10,6 +10,16 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
+// Struct is a TStruct with a generated struct. In a Protocol it calls the methods of the struct. For
+// any other TProtocol it encodes the struct in the Binary protocol and copies that field by field: the
+// encoding has the types of all values, so neither a table nor reflection is needed, and the copy is
+// the same in both directions. It has no names, and does not say which strings are binary, so protocols
+// that need to know (JSON) are refused. What is read from another protocol is at most as large as
+// MaxMemory in the Binary protocol before it is decoded.
+//
+// vet takes ReadByte and WriteByte for the methods of package io; make check-vet turns that check off
+// for the module.
+
 // Struct is a TStruct that holds a generated struct. With a [Protocol], it uses the methods of the
 // struct. With any other TProtocol, it passes the fields one by one, without their names.
 //

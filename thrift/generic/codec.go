@@ -9,6 +9,13 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
+// This package walks along the tree and calls the functions of the runtime for heads, counts and
+// scalars, so that both protocols and their bounds are implemented once. Values are plain Go values:
+// map[string]any for structs, []any, map[any]any. Maps with keys that Go cannot compare are entries, as
+// in generated code. A decoded value has the defaults and zeros that generated code has, so what is
+// written again is the same; the tests compare bytes and JSON for all structs of testpkg, and
+// FuzzGenericCodec compares which messages are refused.
+
 // Codec encodes and decodes structs. The zero value is ready for use, with the Binary protocol. All
 // methods are safe for concurrent use.
 type Codec struct {

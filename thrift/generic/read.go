@@ -9,6 +9,11 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
+// The budget of Codec.MaxMemory is charged before a list, a struct or an entry of a map is allocated. A
+// struct is charged for its declared fields, because each of them is looked at. Defaults are charged,
+// too: constants that refer to constants can be exponentially larger than the IDL, and a struct can be
+// its own default.
+
 // Read reads the struct at b[off:] and returns the offset after it. The values share no memory with
 // b. Errors are of type *thrift.Error.
 func (c Codec) Read(b []byte, off int, s *idl.Struct) (v map[string]any, next int, err error) {

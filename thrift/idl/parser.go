@@ -6,6 +6,12 @@ import (
 	"strings"
 )
 
+// After an error the parser continues after the next separator, after the end of the body, or at the
+// keyword of a declaration at the beginning of a line. Only one syntax error is reported for each line.
+// A file with syntax errors is not checked further, and neither are the files that include it, because
+// each use of a missing declaration would be another error. Errors are sorted by file and position; the
+// search stops at 100.
+
 const (
 	maxDepth = 100 // types in types, values in values, typedefs of typedefs, includes in includes
 	maxNodes = 1_000_000

@@ -25,6 +25,43 @@
 //
 // The scheduler cannot preempt assembly. A kernel therefore converts less than 1 MiB in one call.
 //
+// # Kernels
+//
+// The elements are bool, i8, i16, i32, i64 and double. On a little-endian processor the conversion
+// is a copy that reverses the bytes of each element, the same in both directions. Lists of i8 are
+// copied.
+//
+//	PutFewI64   fewer than 8 elements: a loop that is inlined into the caller
+//	PutI64 --> put --> convertAll, parts of 512 KiB --> convert --> shuffleAVX2 | swap64NEON | swap64
+//
+// The reasons are:
+//
+//   - AVX2 rearranges 32 bytes by one VPSHUFB; the same function serves all widths, with another
+//     order. NEON has an instruction for each width (VREV16, VREV32, VREV64). The Go loops convert
+//     words of 8 bytes: one i64, two i32 or four i16. The choice is made once, when the program
+//     starts. There is no generator for the assembly: six short functions, commented line by line,
+//     are easier to review than a program that writes them. There is no SSSE3 version either:
+//     nearly all processors in use have AVX2.
+//   - A call costs more than a few elements, so the loop for these must be inlined into generated
+//     code. One function with the loop and the call of the kernel costs at least 82 nodes where the
+//     compiler inlines 80, so each is a function of its own (25): generated code calls
+//     thrift.PutFewI64s, and PutI64s if that returns false. TestFunctionsForFewElementsAreInlined
+//     and TestHotFunctionsAreInlined notice a compiler that stops.
+//   - The bytes at the end of a list that do not fill a block are converted with the bytes before
+//     it, as the last whole block of the list. No access is outside of the list, and no loop for
+//     single elements is needed. Source and destination must therefore not overlap, not even by
+//     being the same.
+//   - Go cannot preempt assembly. A kernel converts less than 1 MiB in one call, and convert is a
+//     Go function that is not inlined: the scheduler stops the goroutine at its beginning.
+//   - Every byte but 0 is true, in lists as in fields: a program that writes another byte than 0
+//     and 1 copies the memory of a bool of C, where it means true. The C++ and Python libraries of
+//     Apache Thrift read the same (those for Java and Go, and Kitex, read only 1 as true). The
+//     bytes in memory are always 0 or 1, because the compiler relies on it.
+//
+// The tests compare each kernel that the processor has with a plain loop: every length to 300,
+// every alignment to 31 of source and destination, and lists that begin or end beside pages without
+// access. make check-arm64 runs them for arm64 under qemu-user, and is part of make check.
+//
 // # Bools
 //
 // On the wire, a bool is a byte, 0 or 1. Implementations of Thrift differ about other values: the
