@@ -16,6 +16,14 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
+//   - After an exception that is not about what a handler did (an unknown function, a message that could not be
+//     read) Kitex drops what follows on the connection. So nothing follows: the scanner retires it.
+//   - The outcome of a call without a reply is NotSent, or MaybeExecuted as soon as a byte was written; the latter
+//     is repeated only if the function is idempotent. Refused means an unknown function, or a call that our server
+//     says it has not executed.
+//   - Deadlines are written into the header just before the call is sent, after it has waited. A handler's context
+//     has that of its call, and persistent metadata, so calls that it makes pass them on.
+
 // largeAnswer is the size from which an answer counts in the budget of large ones.
 const largeAnswer = 64 << 10
 

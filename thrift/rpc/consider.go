@@ -2,6 +2,11 @@ package rpc
 
 import "time"
 
+// Servers with few threads accept connections that they do not serve. When the server is silent on two new ones for
+// longer than twice the slowest of the last calls, or on one for 0.5 s, one of the others is closed, so that its
+// thread takes a silent one, and for 30 s no more are opened. If a lane has no others, the other lane closes one of
+// its connections; if that helped, all calls use one lane for 30 s.
+
 const (
 	// idleEvery is how often connections are looked at while no call waits.
 	idleEvery = time.Second

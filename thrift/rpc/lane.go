@@ -12,6 +12,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
+//   - A lane has the connections and the queue. A call that finds no room waits in the lane, not on a connection,
+//     so a slow call delays only those that were sent after it on its connection. Of the connections with room the
+//     first one is used, so those that are not needed fall idle. A call that is not idempotent needs a connection
+//     without calls; while one waits, one connection gets no more calls until it is empty.
+//   - Slots at the server are freed by replies, not by callers: a call that was given up keeps its slot until its
+//     reply comes, because the server is still busy with it. The engine informs the scanner of the connection
+//     (pipe.Watcher), also of replies that overtake: it compares the offsets of their requests in the byte stream,
+//     which are the order in which they were sent. A connection whose calls were all given up is replaced after 10
+//     s.
+//   - Large messages (64 KiB), and functions that had large replies, have a lane of their own, so that others do
+//     not wait for them.
+
 // lane has connections to the server, and the calls that wait for one of them.
 //
 // If the server of a connection answers in any order, all calls are sent on that connection, and nothing is counted.

@@ -17,6 +17,43 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
+// A server runs on the event loops of internal/loop.
+//
+//	bytes --> frame.Scanner.Size --> frame.Open --> registry.find --> args.ReadThrift      in the turn of the connection
+//	                                                                      |
+//	Output <-- call.Write <-- Ticket.Complete <-- call.encode <-- Exchange.Handle            on a worker, or in the turn if the function is inline
+//
+//   - Messages of 64 KiB and more that have a length are read by Conn.Expect into separate memory, and decoded by
+//     the worker.
+//   - A header may say that its sender takes answers in any order (Kitex's multiplexing clients). Such calls run
+//     concurrently, MaxConnCalls at a time. Those of others run one after the other: a stock server does that, and
+//     clients that pipeline on it may rely on it. The connection is paused until the answer is written, so its
+//     socket is the queue.
+//   - A call is one object: the context of the handler, its deadline, and the slot of its answer (DeferInto). It is
+//     not used again, because handlers may keep their context. Generated code has an Exchange for each function,
+//     with the arguments and the result in it. So a call allocates two objects besides what is in its arguments.
+//   - Answers are encoded by the worker, because the handler may change its result after it returned it, and then
+//     appended or, from 8 KiB on, linked. Large ones count in the budget of large answers.
+//   - The server reports that a call was not executed in a way that no handler can use: an exception of the kind
+//     KindRefused, and a key in the header. There are two reasons, too many calls and a deadline that has passed
+//     before the handler was called. find refuses unknown functions by the exception that all implementations have.
+//   - An exception that the function declares is a field of the result, also if it is wrapped. A StatusError
+//     travels in the header, as Kitex's business status. An ApplicationException is sent as it is, and any other
+//     error as its text in an internal error; a panic is logged, and its text is not sent to the client.
+//   - TMultiplexedProtocol writes the service before the name of the function, Kitex writes it into the header.
+//     Without either the function must be that of one service. The answer has the plain name: Apache's clients
+//     compare it.
+//   - At shutdown, clients with any order get a control frame (sequence ID 0, crrst) at once; other clients with
+//     headers get crrst with their next answer. Framed and Buffered have no place for it, so the struct of an
+//     answer gets a field that results do not have (goodbye.go): our client treats it as the same, others skip it.
+//     After DrainGrace connections in use are closed with an answer, when nothing else was read, and others when
+//     they were quiet for as long. Everything that was read is answered.
+//   - A client of this package asks by a key in its headers whether its calls are answered in any order, until it
+//     knows. The answer is a control frame (sequence ID 0), which is sent at once: the first call of a connection
+//     may take long. Clients that do not ask do not get it.
+//
+// TestApacheClientOfOurServer calls it with the Go library of Apache Thrift, in all formats that both have.
+
 // ServerConfig configures a [Server]. The zero value is ready for use.
 type ServerConfig struct {
 	// MaxMessage is how many bytes a message may have, with its header. If zero, it is 16 MiB. A

@@ -6,6 +6,11 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
+// With --views, generated code has a second interface of handlers and second methods of clients, with views of
+// arguments and results (thrift/gen/rpcview.go). What a view reads must stay, so the message is copied into
+// separate memory, once; that is less than decoding it. Success puts a struct, or a view of one that a handler
+// passes on, into the result.
+
 // view is a struct that shares the memory from which it was read: a [thrift.View].
 type view interface{ OpenThrift(b []byte) error }
 
