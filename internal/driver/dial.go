@@ -1,5 +1,10 @@
 // Package driver is what the clients of this module have in common besides the engine: opening
 // connections, credentials, URLs, checks of options, errors, and the functions of users.
+//
+// The functions of users are events, observers and the slow log; their panics are contained. What
+// users see of them is in the root package, so that an adapter (slipstreamprom, and slipstreamotel,
+// a separate module) serves all clients and imports nothing else. An adapter reads the error code
+// of a server by the method StatusCode.
 package driver
 
 import (

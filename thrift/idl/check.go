@@ -11,7 +11,7 @@ package idl
 //
 // make reference has the compiler of Apache Thrift read the files in testdata/accept and
 // testdata/reject. The first line of a file about which it decides differently says so, with the
-// reason.
+// reason. Scopes are those of t_scope.h in its sources.
 
 // scope holds the names that a file declares and the files that it includes.
 type scope struct {

@@ -16,8 +16,8 @@ import (
 //   - A node without a port has no usable address. With TLS the TLS port counts. A server that announces
 //     none is dialed at its port, as if a proxy terminated TLS there.
 //   - Map is applied to the address.
-//   - A link-local address, the address of the metadata service of a cloud, and the like are rejected,
-//     unless an address of Seeds is in the same range.
+//   - A link-local address, the address of the metadata service of a cloud, and the like make the whole
+//     reply invalid, unless an address of Seeds is in the same range.
 //
 // The zero value is ready to use. All methods are safe for concurrent use.
 type Addresses struct {
