@@ -18,9 +18,8 @@ import (
 // those of calls do. Only channels that were in force before are retried without a limit.
 //
 // After each refresh, channels in force move to the owner in the table, unless they were confirmed less
-// than a second ago: the node that confirms knows more than a third one. The loss of a line concerns
-// only its channels. Each of them has a Gap of its own, before its next message; the main line is not
-// affected.
+// than a second ago: the node that confirms knows more than a third one. The loss of a line concerns only
+// its channels. Each of them has its own Gap, before its next message; the main line is not affected.
 
 const (
 	// steady is how long a channel of a shard is in force until the node that has confirmed it is

@@ -12,15 +12,13 @@ import (
 )
 
 // Calls that may take long declare it (Blocking) and use a lane of dedicated connections. A server
-// reads a connection into two buffers of 16,320 bytes and frees one when all requests in it are
-// answered, and it stops reading from every connection at 768 requests in flight. So a connection
-// of the lane carries at most 64 requests, and 8 KiB since it was idle; the lane carries 512; the
-// rest waits in the client.
+// reads a connection into two buffers of box.cfg.readahead bytes, 16,320 by default, and frees one
+// when all requests in it are answered, and it stops reading from every connection at 768 requests
+// in flight. A call that lasts therefore holds up everything that is more than these buffers after
+// it, and nothing is sent after more than half a buffer. So a connection of the lane carries at most
+// 64 requests, and 8 KiB since it was idle; the lane carries 512; the rest waits in the client.
 
-// What a connection of the blocking lane takes. A server keeps what it has read of a
-// connection in two buffers of box.cfg.readahead bytes, 16,320 unless told otherwise, and
-// frees one when all requests in it are answered: a call that lasts holds up everything that
-// is more than these buffers behind it. So nothing is sent behind more than half a buffer.
+// Bounds of a connection of the blocking lane.
 const (
 	laneBytes    = 8 << 10
 	laneRequests = 64

@@ -11,15 +11,14 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The schema of a server is read by two selects on one connection, by the first caller that needs
-// it there, for all callers. Its version counts within one life of one server, and the next
-// connection may lead to another. So schemas belong to connections: a request with names chooses
-// its connection first (locate.go), has the numbers of the schema there, is pinned there, and
-// carries the schema's version. A server with another version refuses it (error 109); the schema is
-// loaded again, retarget puts the new numbers into the frame, and it is sent there again. If the
-// connection ends before the call was sent, or the request is repeated, the names are resolved on
-// the next connection. Nothing else tells a client in time that the number of a dropped space
-// belongs to another one now.
+// The schema of a server is read by two selects on one connection, by the first caller that needs it
+// there, for all callers. Its version counts within one life of one server, and the next connection
+// may lead to another. So schemas belong to connections: a request with names chooses its connection
+// first (locate.go), has the numbers of the schema there, is pinned there, and carries the schema's
+// version. A server with another version refuses it (error 109); the schema is loaded again, retarget
+// puts the new numbers into the frame, and it is sent there again. If the connection ends before the
+// call was sent, or the request is repeated, the names are resolved on the next connection. A client
+// has no other way to learn in time that the number of a dropped space belongs to another one now.
 
 // System spaces that show what the user may see of the schema (Tarantool documentation,
 // "System space views").

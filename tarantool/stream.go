@@ -17,7 +17,7 @@ import (
 // State of a connection (streams, prepared statements) is pinned to it (pipe.Pin): a pinned call
 // goes there or fails as NotSent. A stream's transaction ends with its connection; a statement is
 // prepared elsewhere. After a Begin without an answer only a rollback can follow, because anything
-// else might commit by itself.
+// else might be committed as a single statement.
 
 // ErrConnectionLost: the connection of a stream has ended, and with it the transaction, which
 // the server rolled back unless its commit was under way.

@@ -17,9 +17,8 @@ import (
 // protocol. The default is 4 MiB and 64 times the size of the input: sparse structs pass, bombs do not.
 //
 // Lists and maps keep their memory, and Recycle makes that of strings free. Lists that are read after
-// the first Recycle have memory of their own: the value may use them again when strings get the memory
-// that is free. List returns how many elements have old contents, because only those need to be
-// emptied.
+// the first Recycle have separate memory: the value may use them again when strings get the memory that
+// is free. List returns how many elements have old contents, because only those need to be emptied.
 //
 // Without Recycle, a Reader has no memory between messages, so that no allocation has values of two.
 // With it, the memory follows the size of the messages: an allocation of which 16 messages in a row

@@ -62,11 +62,11 @@
 //     calls and bytes by a compare-and-swap before it locks, so that rejected callers do not wait for the
 //     lock. Under the lock the call gets its place in the matcher, its ticket and its timer, and its frame
 //     is appended to queued. Frames of 16 KiB and more are copied before that and linked.
-//  3. The flush rule (rule.go): write if nothing is in flight, if queued × k ≥ in flight, or if more than
-//     32 KiB are queued. k is the round trip divided by 0.128 ms, from 1 to 256. If there is a window, only
-//     what it admits counts as queued; a ping passes it, ahead of all calls. By tickets only calls younger
-//     than four round trips count as in flight (ages.go), so slow calls never hold back a new one; if no
-//     reply comes at all, the sweeper looks again after 1 ms (Snapshot.Aged).
+//  3. The flush rule (rule.go): write if nothing is in flight, if queued × k ≥ in flight, or if more than 32
+//     KiB are queued. k is the round trip divided by 0.128 ms, from 1 to 256. If there is a window, only what
+//     it admits counts as queued; a ping passes it, ahead of all calls. With tickets, only calls younger than
+//     four round trips count as in flight (ages.go), so slow calls never hold back a new one; if no reply
+//     comes at all, the sweeper looks again after 1 ms (Snapshot.Aged).
 //  4. Flush (flush.go). If the rule holds and no goroutine is writing, the caller writes; if calls met
 //     recently, it yields once first, so that runnable neighbors add theirs. The queued bytes become
 //     outgoing, and one non-blocking write is tried. What the kernel does not take, and everything over
@@ -91,8 +91,8 @@
 // checks whether something arrived while the role was free. If the server has hung up, or sent what answers
 // no call, the socket is closed and the request was not sent.
 //
-// Last message. On Frame.Last the socket is retired before any reply cut with it is handed out: what was
-// sent is awaited, what was not sent moves.
+// On Frame.Last, the last message, the socket is retired before any reply cut with it is handed out: what
+// was sent is awaited, what was not sent moves.
 //
 // # Calls without a reply
 //
@@ -102,22 +102,22 @@
 //     without a goroutine if that is 10 ms or more away, so that an idle engine needs no stack for it. A
 //     deadline is honored within 2 ms of virtual time.
 //   - Canceled context. No goroutine waits on Done. While calls have contexts that can be canceled, the
-//     sweeper polls every 4 ms, 256 under one lock: in order those that were there the time before; by
-//     tickets half of all, where callers that share a context cost one check. A cancel is honored within 10
-//     ms at any number of calls.
+//     sweeper polls every 4 ms, 256 under one lock: for protocols that answer in order those that were there
+//     the time before, with tickets half of all, where callers that share a context cost one check. A cancel
+//     is honored within 10 ms at any number of calls.
 //   - Given up. If the call's bytes are still queued, they are cut out: NotSent. Otherwise it is
 //     MaybeExecuted and keeps its place, as a tombstone that swallows the late reply; the last of caller
-//     and reader recycles it. One of a group that makes sense only together (Call.Whole) is sent all the
-//     same.
+//     and reader recycles it. A call of a group that makes sense only together (Call.Whole) is sent
+//     anyway.
 //   - The socket fails (fail, once). Calls that no write has taken move, see below. Others end: NotSent if
 //     the kernel has not taken their first byte (Closed if the client closes), otherwise MaybeExecuted.
-//   - Silence. The server owes replies and sends nothing for StallTimeout. In order, the socket is closed;
-//     Call.SlowFor extends the time. By tickets a ping is sent at half of it, and only an unanswered ping
-//     closes the socket. A protocol without a ping (AppendProbe) probes on a new connection: a reply proves
-//     that the server is alive; without one the socket gets no new calls until data arrives or a later
-//     probe is answered. It is not closed, because a call may take any time. In order, a socket whose
-//     oldest call was given up is closed after StallTimeout, alive server or not: if the reply was lost, no
-//     later call would ever be answered.
+//   - Silence. The server owes replies and sends nothing for StallTimeout. If the protocol answers in order,
+//     the socket is closed; Call.SlowFor extends the time. With tickets, a ping is sent at half of it, and
+//     only an unanswered ping closes the socket. A protocol without a ping (AppendProbe) probes on a new
+//     connection: a reply proves that the server is alive; without one the socket gets no new calls until data
+//     arrives or a later probe is answered. It is not closed, because a call may take any time. If the
+//     protocol answers in order, a socket whose oldest call was given up is closed after StallTimeout, alive
+//     server or not: if the reply was lost, no later call would ever be answered.
 //   - Doubt. A message that cannot be cut, a surplus reply or an unknown ticket closes the socket, and no
 //     call gets a reply that was cut with it.
 //
@@ -154,25 +154,25 @@
 //     cancel closes no connection. Frames without links are always copied. Redis and Tarantool lend
 //     nothing.
 //   - Large replies (direct.go). If 16 KiB or more of a reply are missing when its length is known, the
-//     rest is read into a buffer of its own, by the system call that also reads what follows, and that
+//     rest is read into a dedicated buffer, by the system call that also reads what follows, and that
 //     buffer becomes the call's. It grows with what arrives, by at most 1 MiB or as much again, so a
 //     claimed length allocates little.
 //   - The read buffer is released while the reader waits, except over TLS (raw_unix.go). It grows only
 //     while messages are small, because large ones would be copied out of it.
 //
-// A driver may say where it wants the body of a large reply (Call.ReadInto), and its scanner where the body
-// of a message lies of which it has seen the head (Splitter; aim.go). The reader then takes head and tail
-// into its own memory, and the body is read into the call's, by the system call that also reads what
-// follows. Where reads may wait (TLS), the body goes through the read buffer, which is a copy. GetAppend
-// and similar methods want a value at the end of dst.
+// A driver may provide memory for the body of a large reply (Call.ReadInto), and its scanner reports where
+// the body of a message is after it has seen the head (Splitter; aim.go). The reader then takes head and tail
+// into its own memory, and the body is read into the call's, by the system call that also reads what follows.
+// Where reads may wait (TLS), the body goes through the read buffer, which is a copy. GetAppend and similar
+// methods want a value at the end of dst.
 //
 // The memory must not be written to after the call has ended, and a cancel must end the call within 10 ms.
 // Both hold, because the reader never waits while it may write. For each read it holds the call (under the
 // socket's lock, if the call is pending and still the one that the message answers), reads what is there
-// without waiting, and lets go. A call that is held is given up by the next sweep, as one is to which
+// without waiting, and releases it. A call that is held is given up by the next sweep, as one is to which
 // replies are added, and a socket that fails leaves its calls to the reader. After the end of the call the
-// rest of its reply is dropped. So no hook must tell the caller when its memory is free again, as it must
-// for the memory of requests, which the kernel may read long after the call has ended.
+// rest of its reply is dropped. So no hook has to notify the caller when its memory is free again, as one
+// does for the memory of requests, which the kernel may read long after the call has ended.
 //
 // # Streams
 //
@@ -189,11 +189,11 @@
 //     (SendBytes), while too much of all streams of the socket is queued (SocketBytes; then each queues one
 //     frame in turn), and while the server gives no credit (Pin.Grant). So the bytes ahead of a call are
 //     bounded.
-//  3. Receive (stream_receive.go). The scanner reports a frame as Part, and the last one as Done. The
-//     reader looks up the streams of a read under one lock, copies each frame into the inbox of its stream,
-//     and never waits. A frame that does not fit ends its stream. A server with flow control is told how
-//     much Recv has taken (AppendCredit) after each quarter of its window; a stream has at most one such
-//     frame queued.
+//  3. Receive (stream_receive.go). The scanner reports a frame as Part, and the last one as Done. The reader
+//     looks up the streams of a read under one lock, copies each frame into the inbox of its stream, and
+//     never waits. A frame that does not fit ends its stream. A server with flow control gets credit for what
+//     Recv has taken (AppendCredit) after each quarter of its window; a stream has at most one such frame
+//     queued.
 //  4. End. A stream ends once. By its last frame: Recv returns what is there and then io.EOF, and Send
 //     returns ErrStreamEnded. With its socket. Or from this side, by Close, its context, or a full inbox:
 //     its call is given up like any other, its queued frames are cut out, and a reset frame asks the server
@@ -237,7 +237,7 @@
 //     exact, and every call of every socket would write to the same cache line.
 //   - Calls without a home. Calls in transit wait for the next socket of their peer if no other socket has
 //     room. A peer that leaves has no next socket, and after growing a DoAll may be greater than any share.
-//     Any socket takes such calls at once, beyond its share: their charge moves along.
+//     Any socket takes such calls immediately, beyond its share: their charge moves along.
 //   - Ends. Close sets a flag, locks transit.mu once, and then waits for keepers; SetSockets checks the
 //     flag under that lock before it starts any. A peer that leaves stays in the list until its keeper has
 //     ended and no call in transit is charged to it, so Snapshot and Shutdown see its calls. A place that

@@ -6,8 +6,8 @@ import "time"
 // it was acknowledged. The kernel of the client delays that by 40 ms, because the next call could carry the
 // acknowledgment; but with several calls at the server there may be none.
 //
-// While more replies are awaited, they are therefore acknowledged at once: 64 times on a new connection, and always
-// on one where an interval of about 40 ms was seen.
+// While more replies are awaited, they are therefore acknowledged immediately: 64 times on a new connection, and
+// always on one where an interval of about 40 ms was seen.
 const (
 	// ackTrials is the number of times that replies are acknowledged at once on a new connection, while others are
 	// awaited.

@@ -8,8 +8,8 @@ import (
 // A serial server sends each reply on its own. With several calls on a connection, each reply would wake the
 // goroutine that reads, which costs more than the rest of a call. So on Linux the kernel waits until half of the
 // replies that are due have arrived (SO_RCVLOWAT), if that takes at most 0.25 ms at the present interval. It counts
-// bytes: half of the calls times the smallest of the last 128 replies or more. A timer ends the wait after 1 ms, so
-// a reply that stays alone is late by that at most.
+// bytes: half of the calls times the smallest of the last 128 replies or more. A timer ends the wait after 1 ms, so a
+// reply that no other follows is late by that at most.
 const (
 	// leastBatch is the number of calls at a server from which replies are awaited together.
 	leastBatch = 4

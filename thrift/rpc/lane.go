@@ -21,8 +21,8 @@ import (
 //     (pipe.Watcher), also of replies that overtake: it compares the offsets of their requests in the byte stream,
 //     which are the order in which they were sent. A connection whose calls were all given up is replaced after 10
 //     s.
-//   - Large messages (64 KiB), and functions that had large replies, have a lane of their own, so that others do
-//     not wait for them.
+//   - Large messages (64 KiB), and functions that had large replies, have a dedicated lane, so that others do not
+//     wait for them.
 
 // lane has connections to the server, and the calls that wait for one of them.
 //

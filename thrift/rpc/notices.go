@@ -11,15 +11,15 @@ import (
 )
 
 // Stock servers without headers end without a notice. They close their idle connections first, and later those that
-// are in use, with the calls that they have received until then. So of two or more connections that have answered
-// one is kept idle, and read by its keeper, which notices a FIN at once (Pin.Listen; a lone caller would find it
-// with its next call). Of fewer than four it gets calls if they need it. When the server closes a connection,
-// another one is opened first. If that is refused, the server ends: nothing more is written to its connections,
-// calls wait for the next one, and each connection is closed after its last reply, when all its calls were given
-// up, or, with unanswered oneway calls, after 10 s. If it succeeds, the connection was idle for too long, or the
-// address belongs to several processes and one of them ends; so the others are replaced, one each 100 ms, unless
-// the last one that was closed had been idle for as long. Neither happens more than once a second. A call whose
-// context has no deadline is awaited as long as the server keeps its connection.
+// are in use, with the calls that they have received until then. So of two or more connections that have answered one
+// is kept idle, and read by its keeper, which notices a FIN immediately (Pin.Listen; a lone caller would find it with
+// its next call). Of fewer than four it gets calls if they need it. When the server closes a connection, another one
+// is opened first. If that is refused, the server ends: nothing more is written to its connections, calls wait for
+// the next one, and each connection is closed after its last reply, when all its calls were given up, or, with
+// unanswered oneway calls, after 10 s. If it succeeds, the connection was idle for too long, or the address belongs
+// to several processes and one of them ends; so the others are replaced, one each 100 ms, unless the last one that
+// was closed had been idle for as long. Neither happens more than once a second. A call whose context has no deadline
+// is awaited as long as the server keeps its connection.
 
 const (
 	// noticePause is how long the ends of connections are not looked into after one was.

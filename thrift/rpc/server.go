@@ -43,14 +43,14 @@ import (
 //   - TMultiplexedProtocol writes the service before the name of the function, Kitex writes it into the header.
 //     Without either the function must be that of one service. The answer has the plain name: Apache's clients
 //     compare it.
-//   - At shutdown, clients with any order get a control frame (sequence ID 0, crrst) at once; other clients with
-//     headers get crrst with their next answer. Framed and Buffered have no place for it, so the struct of an
-//     answer gets a field that results do not have (goodbye.go): our client treats it as the same, others skip it.
-//     After DrainGrace connections in use are closed with an answer, when nothing else was read, and others when
-//     they were quiet for as long. Everything that was read is answered.
+//   - At shutdown, clients with any order get a control frame (sequence ID 0, crrst) immediately; other clients with
+//     headers get crrst with their next answer. Framed and Buffered have no place for it, so the struct of an answer
+//     gets a field that results do not have (goodbye.go): our client treats it as the same, others skip it. After
+//     DrainGrace connections in use are closed with an answer, when nothing else was read, and others when they were
+//     quiet for as long. Everything that was read is answered.
 //   - A client of this package asks by a key in its headers whether its calls are answered in any order, until it
-//     knows. The answer is a control frame (sequence ID 0), which is sent at once: the first call of a connection
-//     may take long. Clients that do not ask do not get it.
+//     knows. The answer is a control frame (sequence ID 0), which is sent immediately: the first call of a
+//     connection may take long. Clients that do not ask do not get it.
 //
 // TestApacheClientOfOurServer calls it with the Go library of Apache Thrift, in all formats that both have.
 

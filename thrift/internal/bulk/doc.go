@@ -44,9 +44,9 @@
 //     nearly all processors in use have AVX2.
 //   - A call costs more than a few elements, so the loop for these must be inlined into generated
 //     code. One function with the loop and the call of the kernel costs at least 82 nodes where the
-//     compiler inlines 80, so each is a function of its own (25): generated code calls
-//     thrift.PutFewI64s, and PutI64s if that returns false. TestFunctionsForFewElementsAreInlined
-//     and TestHotFunctionsAreInlined notice a compiler that stops.
+//     compiler inlines 80, so each is a separate function (25): generated code calls
+//     thrift.PutFewI64s, and PutI64s if that returns false. TestFunctionsForFewElementsAreInlined and
+//     TestHotFunctionsAreInlined notice a compiler that stops.
 //   - The bytes at the end of a list that do not fill a block are converted with the bytes before
 //     it, as the last whole block of the list. No access is outside of the list, and no loop for
 //     single elements is needed. Source and destination must therefore not overlap, not even by
