@@ -73,11 +73,11 @@
 //     TLS, goes to the writer, the only goroutine that may wait for the kernel. After each write the flag
 //     writing is cleared and the rule tested again in one critical section.
 //  5. Read (read.go). The reader fills its buffer; cutFrames finds up to 512 whole replies; takeOut removes
-//     their calls from the matcher under one lock. Removing a call is the claim: only the goroutine that
-//     did it touches the call. A reply is copied once. Only then are callers woken, and after that the
-//     reader writes what the rule allows. If it has woken callers, it yields once before, so that what they
-//     call next leaves by the same write (docs/decisions/0021-reader-yields.md). Meanwhile any of them may
-//     write: the flag writing is free.
+//     their calls from the matcher under one lock. Removing a call is the claim: only the goroutine that did
+//     it touches the call. A reply is copied once. Only then are callers woken, and after that the reader
+//     writes what the rule allows. If it has woken callers and there are several connections, it yields once
+//     before, so that their next calls leave by the same write (docs/decisions/0021-reader-yields.md).
+//     Meanwhile any of them may write: the flag writing is free.
 //  6. Wake (ending.go). The caller waits on its own channel, unless the call has ended by then, decodes on
 //     its own goroutine and releases the call. A completer is called on the reading goroutine instead.
 //
