@@ -1,6 +1,7 @@
 package slipstream_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -140,7 +141,7 @@ func brokenLinks(path string, text []byte) (found int, broken []string) {
 
 func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 	found := 0
-	for _, pattern := range []string{"*.md", "docs/*.md", "docs/design/*.md", "deploy/*.md", "deploy/*/*.md", "bench/*.md"} {
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/design/*.md", "docs/operations/*.md", "deploy/*.md", "deploy/*/*.md", "bench/*.md"} {
 		files, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -160,7 +161,62 @@ func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 	if found < 50 {
 		t.Errorf("only %d links were looked at", found)
 	}
-	if _, broken := brokenLinks("README.md", []byte("[a](docs/none.md) [b](docs/OPERATIONS.md#none) [c](docs/OPERATIONS.md#start) [d](https://a.example)")); len(broken) != 2 {
+	if _, broken := brokenLinks("README.md", []byte("[a](docs/none.md) [b](docs/operations/night.md#none) [c](docs/operations/night.md#alerts) [d](https://a.example)")); len(broken) != 2 {
 		t.Errorf("of two broken links %q were found", broken)
 	}
+}
+
+// maxPageLines is the limit of a page for operators, who look for one thing.
+const maxPageLines = 400
+
+// TestPagesForOperators: docs/OPERATIONS.md links to every page in docs/operations,
+// and each of these is short and begins with a sentence that says who needs it.
+func TestPagesForOperators(t *testing.T) {
+	contents, err := os.ReadFile("docs/OPERATIONS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := filepath.Glob("docs/operations/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("docs/operations: %d pages, %v", len(pages), err)
+	}
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, problem := range wrongWithPage(filepath.Base(page), string(text), string(contents)) {
+			t.Errorf("%s %s", page, problem)
+		}
+	}
+	const purpose = "# A\n\nThis page is for readers.\n"
+	for text, want := range map[string]int{
+		purpose:                     0,
+		"# A\n\n## B\n":             1,
+		"This page is for readers.": 1,
+		purpose + strings.Repeat("\n", maxPageLines): 1,
+	} {
+		if got := wrongWithPage("a.md", text, "[A](operations/a.md)"); len(got) != want {
+			t.Errorf("%.40q: found %q, want %d problems", text, got, want)
+		}
+	}
+	if got := wrongWithPage("a.md", purpose, "[B](operations/b.md)"); len(got) != 1 {
+		t.Errorf("a page that is not in the table of contents: found %q", got)
+	}
+}
+
+var pagePurpose = regexp.MustCompile(`^# .+\n\nThis page is for \S`)
+
+// wrongWithPage returns what is wrong with a page of docs/operations.
+func wrongWithPage(name, text, contents string) (problems []string) {
+	if n := strings.Count(text, "\n"); n > maxPageLines {
+		problems = append(problems, fmt.Sprintf("has %d lines, the limit is %d", n, maxPageLines))
+	}
+	if !pagePurpose.MatchString(text) {
+		problems = append(problems, "does not begin with a title and a sentence that says for whom it is: This page is for ...")
+	}
+	if !strings.Contains(contents, "(operations/"+name+")") {
+		problems = append(problems, "is not in the table of contents, docs/OPERATIONS.md")
+	}
+	return problems
 }

@@ -258,9 +258,12 @@ func readRules(t *testing.T) (all []rule) {
 
 // TestEveryAlertHasARunbook, and every entry of the runbook an alert.
 func TestEveryAlertHasARunbook(t *testing.T) {
-	const page = "https://github.com/slipstream-go/slipstream/blob/main/docs/OPERATIONS.md#"
+	const (
+		runbook = "docs/operations/night.md"
+		page    = "https://github.com/slipstream-go/slipstream/blob/main/" + runbook + "#"
+	)
 	entries := map[string]string{}
-	text := string(deployed(t, "docs/OPERATIONS.md"))
+	text := string(deployed(t, runbook))
 	for _, part := range strings.Split(text, "\n### ")[1:] {
 		name, entry, _ := strings.Cut(part, "\n")
 		if strings.HasPrefix(name, "Slipstream") {
@@ -284,13 +287,13 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	for name := range alerts {
 		for _, part := range []string{"**Means**", "**Users**", "**Look**", "**Mend**", "**Silence**"} {
 			if !strings.Contains(entries[name], part) {
-				t.Errorf("docs/OPERATIONS.md: the entry of %s has no %s", name, part)
+				t.Errorf("%s: the entry of %s has no %s", runbook, name, part)
 			}
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(entries)) {
 		if !alerts[name] {
-			t.Errorf("docs/OPERATIONS.md: there is no alert %s", name)
+			t.Errorf("%s: there is no alert %s", runbook, name)
 		}
 	}
 }

@@ -70,7 +70,7 @@ func serverFailure(err error, state string, code int) error {
 		{"28P01", exitUnreachable, "the password comes from the URL, or from PGPASSWORD or ~/.pgpass if the URL has none"},
 		{"28", exitUnreachable, "does the role exist, and does pg_hba.conf let it in from this machine?"},
 		{"3D000", exitUnreachable, "the database is the last part of the URL: postgres://user@host/database"},
-		{"42501", exitFailure, "run it as the owner of the tables, with --url or " + urlVariable + ", and name the gateway's role with --grant; OPERATIONS.md lists the grants"},
+		{"42501", exitFailure, "run it as the owner of the tables, with --url or " + urlVariable + ", and name the gateway's role with --grant; docs/operations/postgresql.md lists the grants"},
 		{"53300", exitUnreachable, "the server has no connection left: see max_connections, and origin.connections of every gateway"},
 		{"55P03", exitFailure, "a long transaction holds a lock on a table: end it, or try again later"},
 		{"57P", exitUnreachable, "the server is starting or stopping: try again"},

@@ -26,7 +26,7 @@ type Config struct {
 	// when URL leads through a pooler. It is needed for Notify. Default: URL.
 	StreamURL string
 	// Notify makes Plan and Apply write triggers that send NOTIFY. Commits
-	// that notify wait for one another; see OPERATIONS.md.
+	// that notify wait for one another; see docs/operations/postgresql.md.
 	Notify bool
 	// GrantTo, if set, is a role that Plan and Apply let read the change table
 	// and call what a gateway calls: the role of URL when another one, the
