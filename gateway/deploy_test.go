@@ -285,7 +285,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 		}
 	}
 	for name := range alerts {
-		for _, part := range []string{"**Means**", "**Users**", "**Look**", "**Mend**", "**Silence**"} {
+		for _, part := range []string{"**Means**", "**Users**", "**Look**", "**Fix**", "**Silence**"} {
 			if !strings.Contains(entries[name], part) {
 				t.Errorf("%s: the entry of %s has no %s", runbook, name, part)
 			}
