@@ -51,13 +51,14 @@ check-vet:
 	for module in slipstreamotel test; do \
 		(cd $$module && $(GO) vet ./... && $(GO) tool -modfile=../tools/go.mod staticcheck ./...) || exit 1; \
 	done
+	cd examples/foo && $(GO) vet ./... && $(GO) tool -modfile=../../tools/go.mod staticcheck ./...
 	# TProtocol has methods that are called ReadByte and WriteByte, but are not those of io.
 	cd thrift/apache && $(GO) vet -stdmethods=false ./... && $(GO) tool -modfile=../../tools/go.mod staticcheck ./...
 
 .PHONY: check-platforms
 check-platforms:
 	@for p in $(PLATFORMS); do \
-		for module in . slipstreamotel thrift/apache; do \
+		for module in . slipstreamotel thrift/apache examples/foo; do \
 			echo "build $$module for $$p"; \
 			(cd $$module && GOOS=$${p%/*} GOARCH=$${p#*/} CGO_ENABLED=0 $(GO) build ./...) || exit 1; \
 		done; \

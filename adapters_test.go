@@ -55,10 +55,10 @@ func TestOpenTelemetryIsPaidForByItsUsers(t *testing.T) {
 // What runs in all modules names each of them.
 func TestEveryModuleIsChecked(t *testing.T) {
 	for file, modules := range map[string][]string{
-		"Makefile":                   {"bench", "test", "slipstreamotel", "thrift/apache"},
-		"scripts/test.sh":            {"test", "slipstreamotel", "thrift/apache"},
-		"scripts/fuzz.sh":            {"test", "slipstreamotel", "thrift/apache"},
-		"scripts/vulnerabilities.sh": {"slipstreamotel", "thrift/apache"},
+		"Makefile":                   {"bench", "test", "slipstreamotel", "thrift/apache", "examples/foo"},
+		"scripts/test.sh":            {"test", "slipstreamotel", "thrift/apache", "examples/foo"},
+		"scripts/fuzz.sh":            {"test", "slipstreamotel", "thrift/apache", "examples/foo"},
+		"scripts/vulnerabilities.sh": {"slipstreamotel", "thrift/apache", "examples/foo"},
 	} {
 		text, err := os.ReadFile(file)
 		if err != nil {

@@ -189,6 +189,7 @@ var rivals = []string{
 	"github.com/redis/rueidis", "github.com/redis/go-redis", "github.com/joomcode/redispipe", "github.com/gomodule/redigo",
 	"github.com/tarantool/go-tarantool", "github.com/cloudwego/kitex", "github.com/cloudwego/netpoll", "github.com/apache/thrift",
 	"github.com/dgraph-io/ristretto", "github.com/allegro/bigcache", "github.com/coocood/freecache", "github.com/golang/groupcache",
+	"github.com/mailru/easyjson",
 }
 
 type goPackage struct {

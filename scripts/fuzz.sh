@@ -25,7 +25,7 @@ fuzz() {
 	return 1
 }
 
-for module in . slipstreamotel thrift/apache test; do
+for module in . slipstreamotel thrift/apache examples/foo test; do
 	for package in $(go list -C "$module" -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do
 		# The last line of -list is the package's own "ok".
 		for target in $(go test -C "$module" -list '^Fuzz' "$package" | grep '^Fuzz' || true); do

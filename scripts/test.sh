@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Runs the tests of this module, those of the modules slipstreamotel and thrift/apache, and those
+# Runs the tests of this module, those of the modules slipstreamotel, thrift/apache and examples/foo, and those
 # of the module test, which start the command: it is built once for them. Without -race, it also builds the
 # benchmarks, and lets a rival use the server for tests. Usage: scripts/test.sh [-race]
 set -euo pipefail
@@ -23,6 +23,7 @@ status=0
 "$go" test "$@" -timeout "$limit" ./... || status=$?
 "$go" test -C slipstreamotel "$@" -timeout "$limit" ./... || status=$?
 "$go" test -C thrift/apache "$@" -timeout "$limit" ./... || status=$?
+"$go" test -C examples/foo "$@" -timeout "$limit" ./... || status=$?
 if [ $# -eq 0 ]; then
 	(cd bench && "$go" vet ./... && "$go" build ./... && "$go" test -run '^TestPeer' ./tarantool) || status=$?
 fi

@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 unreachable=0
-for module in . slipstreamotel thrift/apache; do
+for module in . slipstreamotel thrift/apache examples/foo; do
 	if output=$(${GO:-go} tool -modfile=tools/go.mod govulncheck -C "$module" ./... 2>&1); then
 		echo "$output"
 		continue

@@ -1,0 +1,94 @@
+package ladder
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"net/http"
+)
+
+// stream decodes one item after the other as the body arrives, and sends each hash at once. It never has the whole of a
+// request or an answer in memory. The price is an answer that may break off: what is wrong at the end of a body is found
+// when the status and many hashes have been sent.
+func stream(w http.ResponseWriter, r *http.Request) {
+	// Without it, net/http drops the rest of a body when an answer begins. Over HTTP/2 it is the rule, and the call an error.
+	_ = http.NewResponseController(w).EnableFullDuplex()
+	s := streamer{sha: sha256.New(), to: w}
+	if err := s.copy(json.NewDecoder(r.Body)); err != nil {
+		if s.begun {
+			panic(http.ErrAbortHandler) // the connection ends: all that can be said to the client
+		}
+		fail(w)
+	}
+}
+
+// A streamer has the memory of one request.
+type streamer struct {
+	sha   hash.Hash
+	sum   [sha256.Size]byte
+	text  []byte
+	to    io.Writer
+	begun bool
+}
+
+var errNoArray = errors.New("foo: the body is not an array")
+
+func (s *streamer) copy(dec *json.Decoder) error {
+	start, err := dec.Token()
+	switch {
+	case err != nil:
+		return fmt.Errorf("foo: %w", err)
+	case start != nil && start != json.Delim('['):
+		return errNoArray
+	}
+	if start != nil {
+		if err := s.copyItems(dec); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("foo: the body goes on after the array")
+	}
+	end := "]}"
+	if !s.begun {
+		end = `{"hashes":null}`
+	}
+	_, err = io.WriteString(s.to, end)
+	return err
+}
+
+// copyItems copies up to the end of the array.
+func (s *streamer) copyItems(dec *json.Decoder) error {
+	for dec.More() {
+		var it item
+		if err := dec.Decode(&it); err != nil {
+			return fmt.Errorf("foo: %w", err)
+		}
+		if err := s.send(&it); err != nil {
+			return err
+		}
+	}
+	_, err := dec.Token()
+	return err
+}
+
+// send sends the hash of an item.
+func (s *streamer) send(it *item) error {
+	before := `,"`
+	if !s.begun {
+		before = `{"hashes":["`
+	}
+	s.begun = true
+	s.sha.Reset()
+	s.sha.Write([]byte(it.A))
+	s.sha.Write([]byte(it.B))
+	s.text = append(s.text[:0], before...)
+	s.text = base64.StdEncoding.AppendEncode(s.text, s.sha.Sum(s.sum[:0]))
+	s.text = append(s.text, '"')
+	_, err := s.to.Write(s.text)
+	return err
+}
