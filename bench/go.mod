@@ -4,6 +4,8 @@ go 1.26.0
 
 replace github.com/slipstream-go/slipstream => ../
 
+replace github.com/slipstream-go/slipstream/examples/foo => ../examples/foo
+
 require (
 	github.com/cloudwego/netpoll v0.7.2
 	github.com/francoispqt/gojay v1.2.13
@@ -21,6 +23,7 @@ require (
 	github.com/redis/go-redis/v9 v9.23.0
 	github.com/redis/rueidis v1.0.79
 	github.com/slipstream-go/slipstream v0.0.0-00010101000000-000000000000
+	github.com/slipstream-go/slipstream/examples/foo v0.0.0-00010101000000-000000000000
 	github.com/tarantool/go-iproto v1.1.0
 	github.com/tarantool/go-tarantool/v2 v2.4.2
 	github.com/tarantool/go-tarantool/v3 v3.0.0
@@ -40,7 +43,9 @@ require (
 	github.com/jackc/pgpassfile v1.0.0 // indirect
 	github.com/jackc/pgservicefile v0.0.0-20240606120523-5a60cdf6a761 // indirect
 	github.com/jackc/puddle/v2 v2.2.3 // indirect
+	github.com/josharian/intern v1.0.0 // indirect
 	github.com/klauspost/compress v1.20.3 // indirect
+	github.com/mailru/easyjson v0.9.2 // indirect
 	github.com/maypok86/otter/v2 v2.4.0 // indirect
 	github.com/ncruces/go-sqlite3-wasm/v3 v3.2.35304 // indirect
 	github.com/ncruces/julianday v1.0.0 // indirect
