@@ -47,10 +47,16 @@ func faultOf(f func()) (err error) {
 // Nothing is read after the end of the frame, wherever it ends and whatever is in it.
 func TestViewsStayInTheFrame(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 13))
+	var frames [][]byte
 	for _, as := range []order{byID, fixedFirst, anyOrder} {
-		b := mixed(rnd, smallOrder().AppendThrift(nil), as, true)
+		frames = append(frames, mixed(rnd, smallOrder().AppendThrift(nil), as, true))
+	}
+	for _, change := range alikes {
+		frames = append(frames, alike(rnd, 18, change).AppendThrift(nil))
+	}
+	for _, b := range frames {
 		p := atEndOfPage(t, len(b))
-		for n := len(b); n >= 0; n-- {
+		for n := len(b); n >= 0; n -= 1 + len(b)/1500 {
 			frame := p[len(p)-n:]
 			copy(frame, b)
 			for range 5 {

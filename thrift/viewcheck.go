@@ -310,6 +310,9 @@ func (c *viewCheck) list(off, depth int, table *ViewTable, t *ViewType) int {
 		if n == 0 {
 			return next
 		}
+		if n >= fewStructs {
+			return c.manyStructs(next, n, depth-1, tableOr(t.ElemType.Table, table), t.ElemType.Struct)
+		}
 		return c.structs(next, n, depth-1, tableOr(t.ElemType.Table, table), t.ElemType.Struct, nil)
 	case TypeList, TypeSet, TypeMap:
 		for ; n > 0 && next >= 0; n-- {
