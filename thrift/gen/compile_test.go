@@ -37,6 +37,15 @@ var others = sync.OnceValue(func() types.Importer {
 
 var othersMu sync.Mutex
 
+// importOthers imports all packages that generated code imports.
+func importOthers(t testing.TB) {
+	for _, importPath := range []string{"context", "database/sql", "database/sql/driver", "encoding/binary", "errors", "fmt", "math", "strconv", "unsafe", runtimePath, rootPath} {
+		if _, err := new(checker).Import(importPath); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // typeErrors returns what the compiler would not accept.
 func typeErrors(module string, files []File) []error {
 	c := &checker{fset: token.NewFileSet(), module: module, parsed: make(map[string][]*ast.File), done: make(map[string]*types.Package)}

@@ -11,6 +11,7 @@ import (
 )
 
 func TestErrors(t *testing.T) {
+	long := strings.Repeat("n", 256)
 	for name, test := range map[string]struct {
 		files []string
 		want  []string
@@ -27,6 +28,10 @@ func TestErrors(t *testing.T) {
 		"a default that contains itself": {
 			[]string{"a.thrift", "struct A { 1: B b = {} }\nstruct B { 1: list<A> a = [ONE, {\"b\": {}}] }\nconst A ONE = {}\nstruct C { 1: C c = {} }"},
 			[]string{"a.thrift:4:17: the default of c contains a C", "a.thrift:2:23: the default of a contains a B"},
+		},
+		"long names": {
+			[]string{"a.thrift", "enum " + long + " { X }\nstruct A { 1: i32 " + long + " }\nservice S { void f(1: i32 " + long + ") }\nconst i32 " + long[1:] + " = 1"},
+			[]string{"a.thrift:1:6: the name nnnnnnnnnnnnnnnnnnnn… is longer than 255 bytes", "a.thrift:2:19: the name", "a.thrift:3:27: the name"},
 		},
 		"capitals": {
 			[]string{"a.thrift", "namespace go x.Shop\ninclude \"b.thrift\"", "b.thrift", "namespace go x.shop"},
@@ -165,7 +170,7 @@ func TestOutputIsDeterministic(t *testing.T) {
 
 // Files that are small but hostile end quickly, with an error or with output that is not much larger.
 func TestHostileFiles(t *testing.T) {
-	var maps, structs, names, texts strings.Builder
+	var maps, structs, names, texts, widths strings.Builder
 	maps.WriteString("typedef map<i32,i32> T0\n")
 	for i := range 45 {
 		fmt.Fprintf(&maps, "typedef map<T%d,T%d> T%d\n", i, i, i+1)
@@ -192,7 +197,15 @@ func TestHostileFiles(t *testing.T) {
 		texts.WriteString("B,")
 	}
 	texts.WriteString("]")
-	for name, src := range map[string]string{"maps": maps.String(), "structs": structs.String(), "names": names.String(), "texts": texts.String()} {
+	fmt.Fprintf(&widths, "struct A {\n1: i32 %s\n", strings.Repeat("x", 255))
+	for i := range 1 << 12 {
+		fmt.Fprintf(&widths, "%d:i8 f%d\n", i+2, i)
+	}
+	widths.WriteString("}")
+	comment := "/** " + strings.Repeat("a", 1<<20) + " */ struct A {}"
+	for name, src := range map[string]string{
+		"maps": maps.String(), "structs": structs.String(), "names": names.String(), "texts": texts.String(), "widths": widths.String(), "a comment": comment,
+	} {
 		start := time.Now()
 		files, err := Generate(variants["table"], source(t, "a.thrift", src))
 		if took := time.Since(start); took > 20*time.Second {

@@ -15,6 +15,7 @@ import (
 // program, and what it writes is formatted and compiles.
 func FuzzGenerate(f *testing.F) {
 	const kitex = 1024
+	importOthers(f) // It may take long, and an input must not take more than 10 seconds.
 	for _, pattern := range []string{"testdata/idl/*.thrift", "testdata/idl/lib/*.thrift", "../idl/testdata/accept/*.thrift"} {
 		names, err := filepath.Glob(pattern)
 		if err != nil {

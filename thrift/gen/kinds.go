@@ -226,32 +226,28 @@ func (f *GoFile) keyType(t *idl.Type) string {
 	return f.goType(t)
 }
 
-// typeName returns a name for a type as a part of the names of functions, such as MapI32ListStatus.
-func (f *GoFile) typeName(t *idl.Type) string {
+// shortName returns a name for a type as a part of the names of functions, such as MapI32ListStatus. It
+// is cut if it is long.
+func (f *GoFile) shortName(t *idl.Type) string {
+	const maxName = 60
+	name := ""
 	t = t.True()
 	switch k := kindOf(t); k {
 	case kList:
+		name = "List" + f.shortName(t.Elem)
 		if t.Kind == idl.Set {
-			return "Set" + f.typeName(t.Elem)
+			name = "Set" + name[len("List"):]
 		}
-		return "List" + f.typeName(t.Elem)
 	case kMap:
-		return "Map" + f.typeName(t.Key) + f.typeName(t.Elem)
+		name = "Map" + f.shortName(t.Key) + f.shortName(t.Elem)
 	case kEnum, kStruct:
-		pkg, name := f.gen.files[fileOf(t.Decl)].pkg, f.gen.names[t.Decl]
-		if pkg != f.pkg {
+		pkg := f.gen.files[fileOf(t.Decl)].pkg
+		if name = f.gen.names[t.Decl]; pkg != f.pkg {
 			name = strings.ToUpper(pkg.name[:1]) + pkg.name[1:] + name
 		}
-		return name
 	default:
-		return shapes[k].info
+		name = shapes[k].info
 	}
-}
-
-// shortName returns typeName, cut if it is long.
-func (f *GoFile) shortName(t *idl.Type) string {
-	const maxName = 60
-	name := f.typeName(t)
 	return name[:min(len(name), maxName)]
 }
 
@@ -270,7 +266,12 @@ func (g *generator) typeKey(t *idl.Type) string {
 	case idl.Map:
 		key = "{" + g.typeKey(t.Key) + ":" + g.typeKey(t.Elem) + "}"
 	case idl.Named:
-		key = g.files[fileOf(t.Decl)].pkg.dir + "." + g.names[t.Decl]
+		n := len(g.numbers) // Names may be long.
+		if known, ok := g.numbers[t.Decl]; ok {
+			n = known
+		}
+		g.numbers[t.Decl] = n
+		key = "#" + strconv.Itoa(n)
 	default:
 		key = t.Kind.String()
 	}
@@ -278,10 +279,10 @@ func (g *generator) typeKey(t *idl.Type) string {
 	return key
 }
 
-// checkTypes reports types that are so large that Go could not compile them: with typedefs, a few
-// lines declare a map with more levels than there are atoms.
+// checkTypes reports types that are so large that Go could not compile them, or that many fields of them
+// would be too much: with typedefs, a few lines declare a map with more levels than there are atoms.
 func (g *generator) checkTypes() {
-	const maxParts = 500
+	const maxParts = 100
 	parts := make(map[*idl.Type]int)
 	var count func(t *idl.Type) int
 	count = func(t *idl.Type) int {

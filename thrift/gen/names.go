@@ -4,6 +4,8 @@ import (
 	"go/token"
 	"strconv"
 	"strings"
+
+	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
 // initialisms are written in capitals wherever they are a word of a name.
@@ -173,6 +175,42 @@ func importName(name string, used names) string {
 		name += "pkg"
 	}
 	return used.pick(name)
+}
+
+// checkNames reports names that are so long that aligned declarations would be too much: each line is as
+// wide as its longest neighbor.
+func (g *generator) checkNames() {
+	const longest = 255 // bytes
+	for _, file := range g.order {
+		check := func(n *idl.Node) {
+			if len(n.Name) > longest {
+				g.errorf(file.IDL, n.Pos, "the name %.20s… is longer than %d bytes", n.Name, longest)
+			}
+		}
+		for _, d := range file.IDL.Decls {
+			check(d.Info())
+			switch d := d.(type) {
+			case *idl.Enum:
+				for _, v := range d.Values {
+					check(&v.Node)
+				}
+			case *idl.Struct:
+				for _, one := range d.Fields {
+					check(&one.Node)
+				}
+			case *idl.Service:
+				for _, fn := range d.Functions {
+					check(&fn.Node)
+					for _, one := range fn.Args {
+						check(&one.Node)
+					}
+					for _, one := range fn.Throws {
+						check(&one.Node)
+					}
+				}
+			}
+		}
+	}
 }
 
 // packageName returns the name of a Go package for an element of a namespace.

@@ -151,6 +151,7 @@ func (f *GoFile) addStruct(d *idl.Struct, name string, role role) *structure {
 	}
 	f.structs = append(f.structs, s)
 	f.gen.structs[d] = s
+	f.gen.fields += len(s.fields)
 	return s
 }
 

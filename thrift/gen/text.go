@@ -165,18 +165,19 @@ func clean(text string) string {
 func quotes(text string) string {
 	var b strings.Builder
 	for text != "" {
-		c := text[0]
-		n := len(text) - len(strings.TrimLeft(text, string(rune(c))))
+		c, n := text[0], 1
+		if c == '`' || c == '\'' {
+			n = len(text) - len(strings.TrimLeft(text, text[:1]))
+		}
 		switch {
-		case c == '`' && n == 2:
-			b.WriteString("“")
-		case c == '\'' && n == 2:
-			b.WriteString("”")
-		case (c == '`' || c == '\'') && n > 2:
-			b.WriteByte('"')
-		default:
-			n = 1
+		case n == 1:
 			b.WriteByte(c)
+		case n > 2:
+			b.WriteByte('"')
+		case c == '`':
+			b.WriteString("“")
+		default:
+			b.WriteString("”")
 		}
 		text = text[n:]
 	}

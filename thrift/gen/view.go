@@ -150,10 +150,11 @@ func (f *GoFile) viewType(t *idl.Type) string {
 // bounded returns the text of a type if it, and all that came before, is not too long: types of views
 // have no typedefs, so a few lines of IDL can ask for a lot of text.
 func (f *GoFile) bounded(t *idl.Type, text string) string {
-	const short = 500
+	const short, floor, perField = 500, 1 << 20, 1 << 10
 	if len(text) > short {
-		if f.gen.viewText += len(text); f.gen.viewText > maxExpanded {
-			f.gen.errorf(f.IDL, t.Pos, "the types of views exceed the limit of %d bytes: containers are nested too deeply, too often", maxExpanded)
+		limit := floor + perField*f.gen.fields
+		if f.gen.viewText += len(text); f.gen.viewText > limit {
+			f.gen.errorf(f.IDL, t.Pos, "the types of views exceed the limit of %d bytes: containers are nested too deeply, too often", limit)
 			return "any"
 		}
 	}

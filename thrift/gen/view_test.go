@@ -83,12 +83,12 @@ func TestTablesOfViews(t *testing.T) {
 func TestTypesOfViewsAreBounded(t *testing.T) {
 	var src strings.Builder
 	src.WriteString("typedef list<string> T0\n")
-	for i := range 7 {
+	for i := range 5 {
 		fmt.Fprintf(&src, "typedef map<T%d, T%d> T%d\n", i, i, i+1)
 	}
 	src.WriteString("struct A {\n")
 	for i := range 2000 {
-		fmt.Fprintf(&src, "%d: T7 f%d\n", i+1, i)
+		fmt.Fprintf(&src, "%d: T5 f%d\n", i+1, i)
 	}
 	src.WriteString("}")
 	p := source(t, "a.thrift", src.String())
