@@ -48,7 +48,7 @@
 // required. Without Recycle, a Reader keeps no memory between messages.
 //
 // A bool is false if its byte is 0, and true otherwise. If a field occurs twice in a message, the
-// last value counts; structs are read into each other.
+// last value counts, as a whole.
 //
 // # Values
 //

@@ -9,7 +9,7 @@ import (
 // Clearing a map that once was large takes long, even if it is nearly empty. A message that repeats a
 // field with a small map would take quadratic time with a value that is used again. So MakeMap clears
 // 16 maps for each message and then makes new ones, and generated code does not use maps of old
-// elements of a list again.
+// elements of a list again. A struct that is repeated is read into a new one.
 
 // PresentMap makes a map without entries if *m is nil. Generated code calls it after it has read an
 // optional field: a map that is nil is absent.

@@ -80,7 +80,7 @@ type Reader struct {
 
 // Read reads the struct at b[off:] into v and returns the offset after it. Errors are of type
 // *Error; v is then incomplete. Fields that the input does not have keep their values, and slices
-// and maps of v are used again. If off is a code, as ReadMessage returns it, Read returns its error.
+// and maps of v are used again. Of a field that occurs more than once, the last value counts. If off is a code, as ReadMessage returns it, Read returns its error.
 func (r *Reader) Read(b []byte, off int, v Struct) (int, error) {
 	if off < 0 {
 		return 0, Err(off, 0)

@@ -295,7 +295,7 @@ func (p *Order) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		case 13<<8 | thrift.TypeMap:
 			off = r.StringMap(b, off, &p.Attrs)
 		case 14<<8 | thrift.TypeStruct:
-			p.Parent = thrift.Make(r, p.Parent)
+			p.Parent = thrift.Make[Order](r, nil)
 			off = p.Parent.ReadThrift(r, b, off, depth-1)
 		case 15<<8 | thrift.TypeList:
 			var old int
@@ -453,7 +453,7 @@ func (p *Order) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		case 13<<8 | thrift.CompactTypeMap:
 			off = r.CompactStringMap(b, off, &p.Attrs)
 		case 14<<8 | thrift.CompactTypeStruct:
-			p.Parent = thrift.Make(r, p.Parent)
+			p.Parent = thrift.Make[Order](r, nil)
 			off = p.Parent.ReadCompact(r, b, off, depth-1)
 		case 15<<8 | thrift.CompactTypeList:
 			var old int

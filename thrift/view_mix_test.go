@@ -155,18 +155,12 @@ func mixed(rnd *rand.Rand, b []byte, as order, more bool) []byte {
 
 // mixedValue is mixed for a value of type t. It also returns the size of the value in b.
 func mixedValue(rnd *rand.Rand, b []byte, t byte, as order, more bool) (out []byte, size int) {
-	return rewritten(b, t, func(b []byte) []byte { return mixed(rnd, b, as, more) })
-}
-
-// rewritten returns the value of type t that b begins with, with the result of f in place of structs
-// in it. It also returns the size of the value in b.
-func rewritten(b []byte, t byte, f func(b []byte) []byte) (out []byte, size int) {
 	size = thrift.Skip(b, 0, t, 1000)
 	each := func(off int, types ...byte) {
 		out = append(out, b[:off]...)
 		for off < size {
 			for _, t := range types {
-				v, n := rewritten(b[off:], t, f)
+				v, n := mixedValue(rnd, b[off:], t, as, more)
 				out = append(out, v...)
 				off += n
 			}
@@ -174,7 +168,7 @@ func rewritten(b []byte, t byte, f func(b []byte) []byte) (out []byte, size int)
 	}
 	switch t {
 	case thrift.TypeStruct:
-		out = f(b)
+		out = mixed(rnd, b, as, more)
 	case thrift.TypeList, thrift.TypeSet:
 		each(5, b[0])
 	case thrift.TypeMap:
@@ -194,20 +188,4 @@ func doubled(rnd *rand.Rand, b, other []byte) []byte {
 		}
 	}
 	return append(out, b...)
-}
-
-// lastStructs returns the struct that b begins with, without fields that are structs and are there
-// once more: ReadThrift reads all of them into the same struct.
-func lastStructs(b []byte) []byte {
-	var out []byte
-	fields := fieldsOf(b)
-	for i, f := range fields {
-		same := func(g []byte) bool { return string(f[:3]) == string(g[:3]) }
-		if f[0] != thrift.TypeStruct || !slices.ContainsFunc(fields[i+1:], same) {
-			out = append(out, f[:3]...)
-			v, _ := rewritten(f[3:], f[0], lastStructs)
-			out = append(out, v...)
-		}
-	}
-	return append(out, thrift.TypeStop)
 }

@@ -97,7 +97,7 @@ func (p *Choice) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		case 2<<8 | thrift.TypeString:
 			off = r.OptString(b, off, &p.Text)
 		case 3<<8 | thrift.TypeStruct:
-			p.Order = thrift.Make(r, p.Order)
+			p.Order = thrift.Make[Order](r, nil)
 			off = p.Order.ReadThrift(r, b, off, depth-1)
 		default:
 			off = thrift.Skip(b, off, t, depth-1)
@@ -231,7 +231,7 @@ func (p *Parcel) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		case 12<<8 | thrift.TypeString:
 			off = r.String(b, off, &p.Label)
 		case 20<<8 | thrift.TypeStruct:
-			p.Choice = thrift.Make(r, p.Choice)
+			p.Choice = thrift.Make[Choice](r, nil)
 			off = p.Choice.ReadThrift(r, b, off, depth-1)
 		case 21<<8 | thrift.TypeList:
 			_, off = thrift.List(r, b, off, thrift.TypeStruct, 1, &p.Choices)

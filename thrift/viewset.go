@@ -10,10 +10,8 @@ import (
 //     the frame: a field was changed if its offset differs from that. Views are values: copies share
 //     the memory of changes, and a copy that is not the last one that appended to it takes memory of
 //     its own. Values that were replaced are dropped when they may be half of mem[1].
-//   - If a field occurs twice, the last one counts. If something was set in such a view, encoding
-//     walks over the fields and leaves out all occurrences of what was replaced. ReadThrift reads all
-//     occurrences of a field that is a struct into the same struct, so these are merged; in a view the
-//     last one counts as well.
+//   - If a field occurs twice, the last one counts, as in ReadThrift. If something was set in such a
+//     view, encoding walks over the fields and leaves out all occurrences of what was replaced.
 
 // viewChanges belongs to a view in which a field was set, and to its copies.
 type viewChanges struct {

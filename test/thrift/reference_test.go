@@ -30,6 +30,7 @@ var edits = []edit{
 	{"", "types.thrift", `text = "unset"`, "text", "the default of a field of a union is a second value of it, or no value at all"},
 	{"", "shop.thrift", `(?m)^const Order .*\n`, "", "constants are refused as elements of a list of structs"},
 	{"", "constants.thrift", `(?m)^const .*\n`, "", "constants that need others are refused or do not compile; they are not sent"},
+	{"", "constants.thrift", `-0\.0`, "0.5", "constants of Go have no negative zero"},
 	{"", "names.thrift", `(?m)^.* i32 string\n`, "", "names of types are refused as names of fields"},
 	{"", "lib/shared.thrift", `(?m)^const binary .*\n`, "", "a binary becomes a constant of Go, which does not compile"},
 	{"go", "shop.thrift", `(?m)^ *SENT_BACK.*\n`, "", "two names of a value become two cases of a switch, which does not compile"},

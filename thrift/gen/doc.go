@@ -102,7 +102,13 @@
 // # Constants
 //
 // Scalars and strings are constants of Go. Others are functions that return a new value with each
-// call, except uuid, which is a variable. Nothing runs at the start of a program.
+// call, and so is the double -0, which Go has no constant for; a uuid is a variable. Nothing runs at the
+// start of a program.
+//
+// # Limits
+//
+// Files that somebody else has written take neither much time nor much memory. Names have at most 255 bytes, types
+// consist of at most 100 types, and the types of views and the texts of constants are limited in all.
 //
 // # Plug-ins
 //

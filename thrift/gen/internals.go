@@ -41,7 +41,8 @@ package gen
 //   - Defaults are set by Reset. A struct literal that leaves out a field with a default is made by
 //     a function that begins with New. Structs whose defaults contain themselves are refused. The
 //     default of a field whose type is a struct is for messages without the field: a struct that a
-//     message has is read into a new one, which has the defaults of its own fields.
+//     message has is read into a new one, which has the defaults of its own fields. Only a required
+//     struct that Reset has kept is read into again, unless it is the second one in the message.
 //   - Reset keeps the memory of lists, maps and required structs, because a message that lacks a
 //     required struct is refused anyway. Optional structs become nil. If required structs form a
 //     cycle, one field of the cycle is not kept, so that Reset ends. Elements of lists drop kept
@@ -50,8 +51,9 @@ package gen
 //   - Import cycles are looked for among the imports that were written, not among includes: an
 //     include that no type comes from is no import.
 //   - Names of constants are not replaced by their values, except strings that another type needs,
-//     for which there is a limit. A type may have 500 parts. Names that collide are numbered, so
-//     that many of them do not take quadratic time.
+//     for which there is a limit. A type may have 100 parts, because views name it in full for
+//     each field, and a name 255 bytes, because columns are as wide as their longest name. Names that
+//     collide are numbered, so that many of them do not take quadratic time.
 //
 // The packages below thrift/internal/testpkg are committed output, so that ordinary tests and
 // linters see them. TestGeneratedModule builds the same files with other options in a module of its

@@ -285,7 +285,7 @@ func (f *GoFile) kitexService(d *idl.Service) {
 func (f *GoFile) kitexConstant(d *idl.Const, name string, k kind) {
 	f.p("")
 	f.doc(d.Info())
-	if k < kUUID || k == kEnum || k == kString {
+	if (k < kUUID || k == kEnum || k == kString) && !isNegativeZero(d.Value, d.Type) {
 		f.p("const %s = %s", name, f.untyped(d.Value, d.Type))
 		return
 	}

@@ -99,6 +99,18 @@ func markSeen(s *structure, one *field) string {
 	return fmt.Sprintf("seen[%d] |= 1 << %d", n/64, n%64)
 }
 
+// wasSeen returns the condition that a required field was read before.
+func wasSeen(s *structure, one *field) string {
+	n := one.place
+	switch {
+	case len(s.required) == 1:
+		return "seen"
+	case len(s.required) <= 64:
+		return fmt.Sprintf("seen&%#x != 0", uint64(1)<<n)
+	}
+	return fmt.Sprintf("seen[%d]&%#x != 0", n/64, uint64(1)<<(n%64))
+}
+
 // complete returns the condition that all required fields were seen.
 func complete(s *structure) string {
 	n := len(s.required)
@@ -207,7 +219,7 @@ func (f *GoFile) readOther(pr *protocol, s *structure, one *field) {
 	}
 	switch {
 	case one.kind == kStruct:
-		f.makeStruct(one, v)
+		f.makeStruct(s, one, v)
 		f.p("off = %s", f.readExpr(pr, one.Type, v, "depth-1"))
 	case one.isPointer():
 		f.makePointer(one, v)
@@ -241,42 +253,30 @@ func (f *GoFile) makePointer(one *field, v string) {
 	f.p("%s = thrift.Make(r, %s)", v, v)
 }
 
-// makeStruct writes the statements that make the struct of a field.
-func (f *GoFile) makeStruct(one *field, v string) {
+// makeStruct writes the statements that make the struct of a field of another struct. Nothing may be left in
+// it of its default or of an earlier occurrence of the field. Only a struct that Reset keeps was emptied.
+func (f *GoFile) makeStruct(of *structure, one *field, v string) {
 	s := f.gen.structs[one.Type.Struct()]
-	if one.kitex != nil {
-		f.makePointer(one, v)
-		if s.hasDefaults() {
-			f.p("%s.%s()", v, s.reset)
-		}
-		return
-	}
-	if one.Default != nil { // It is for messages that do not have the field: nothing of it may be left.
-		f.p("%s = thrift.Make(r, (*%s)(nil))", v, f.goType(one.Type))
-		if s.hasDefaults() {
-			f.p("%s.%s()", v, s.reset)
-		}
-		return
+	if one.kitex == nil && one.kept() {
+		f.p("if %s == nil || %s {", v, wasSeen(of, one))
+		defer f.p("}")
 	}
 	with := f.madeWith(s)
-	if with == nil && !s.hasDefaults() {
-		f.p("%s = thrift.Make(r, %s)", v, v)
+	if with == nil || one.kitex != nil || one.Default != nil {
+		f.p("%s = thrift.Make[%s](r, nil)", v, f.goType(one.Type))
+		if s.hasDefaults() {
+			f.p("%s.%s()", v, s.reset)
+		}
 		return
 	}
-	f.p("if %s == nil {", v)
-	if with == nil {
-		f.p("%s = thrift.Make(r, %s)", v, v)
-	} else {
-		f.p("outer, inner := thrift.MakeTwo[%s, %s](r)", f.goType(one.Type), f.goType(with.Type))
-		f.p("%s, outer.%s = outer, inner", v, with.name)
-	}
+	f.p("outer, inner := thrift.MakeTwo[%s, %s](r)", f.goType(one.Type), f.goType(with.Type))
+	f.p("%s, outer.%s = outer, inner", v, with.name)
 	switch {
 	case s.hasDefaults():
 		f.p("%s.%s()", v, s.reset)
 	case f.gen.structs[with.Type.Struct()].hasDefaults():
 		f.p("inner.Reset()")
 	}
-	f.p("}")
 }
 
 // madeWith returns the field of a struct whose struct is made together with it, or nil. A message that

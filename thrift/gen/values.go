@@ -2,6 +2,7 @@ package gen
 
 import (
 	"encoding/hex"
+	"math"
 	"strconv"
 	"strings"
 
@@ -18,6 +19,7 @@ func (f *GoFile) constant(d *idl.Const) {
 	}
 	f.p("")
 	switch {
+	case isNegativeZero(d.Value, d.Type): // It is a function.
 	case k < kUUID || k == kEnum || k == kString:
 		f.doc(d.Info())
 		f.p("const %s %s = %s", name, f.goType(d.Type), f.value(d.Value, d.Type))
@@ -138,19 +140,19 @@ func (f *GoFile) entries(v *idl.Value, t *idl.Type) []string {
 		key := f.keyValue(&e.Key, t.Key)
 		id := key
 		if kindOf(t.Key) == kDouble {
-			d, _ := strconv.ParseFloat(key, 64)
-			id = strconv.FormatFloat(d+0, 'g', -1, 64)
+			id = strconv.FormatFloat(number(e.Key.Literal())+0, 'g', -1, 64) // 0 and -0 are equal
 		}
 		if kindOf(t.Key) == kUUID {
 			id = strings.ToLower(key)
 		}
-		entry := key + ": " + f.elem(&e.Value, t.Elem)
-		if k, twice := at[id]; twice {
-			out[k] = entry
+		value := f.elem(&e.Value, t.Elem)
+		if k, twice := at[id]; twice { // As in a map, the first key stays, and the last value.
+			first, _ := cutKey(out[k])
+			out[k] = first + ": " + value
 			continue
 		}
 		at[id] = len(out)
-		out = append(out, entry)
+		out = append(out, key+": "+value)
 	}
 	return out
 }
@@ -196,7 +198,7 @@ func (f *GoFile) value(v *idl.Value, t *idl.Type) string {
 	case kI8, kI16, kI32, kI64:
 		return strconv.FormatInt(integer(lit), 10)
 	case kDouble:
-		return double(lit)
+		return f.double(v, t)
 	case kEnum:
 		if lit.EnumValue == nil {
 			return f.goType(t) + "(" + strconv.FormatInt(integer(lit), 10) + ")"
@@ -247,11 +249,31 @@ func integer(lit *idl.Value) int64 {
 	return lit.Int
 }
 
-func double(lit *idl.Value) string {
+// number returns the number of a literal as a double.
+func number(lit *idl.Value) float64 {
 	if lit.Kind == idl.DoubleValue {
+		return lit.Double
+	}
+	return float64(integer(lit))
+}
+
+// double returns a double as a Go expression.
+func (f *GoFile) double(v *idl.Value, t *idl.Type) string {
+	lit := v.Literal()
+	switch {
+	case isNegativeZero(v, t):
+		f.std("math")
+		return "math.Copysign(0, -1)"
+	case lit.Kind == idl.DoubleValue:
 		return strconv.FormatFloat(lit.Double, 'g', -1, 64)
 	}
 	return strconv.FormatInt(integer(lit), 10)
+}
+
+// isNegativeZero reports whether a value is the double -0, which no constant of Go is.
+func isNegativeZero(v *idl.Value, t *idl.Type) bool {
+	lit := v.Literal()
+	return kindOf(t) == kDouble && lit.Kind == idl.DoubleValue && lit.Double == 0 && math.Signbit(lit.Double)
 }
 
 // uuid returns the literal of a uuid, whose text the checker has checked.

@@ -102,7 +102,7 @@ func (m *budget) literal(v *idl.Value, t *idl.Type, depth int) (out any, problem
 		return ofBits(number(lit), bitsOf(w)), ""
 	case thrift.TypeDouble:
 		if lit.Kind == idl.DoubleValue {
-			return lit.Double + 0, "" // constants of Go have no negative zero, so generated code has none
+			return lit.Double, ""
 		}
 		return float64(number(lit)), ""
 	case thrift.TypeString:

@@ -21,7 +21,7 @@ func (c Codec) Read(b []byte, off int, s *idl.Struct) (v map[string]any, next in
 		return nil, 0, thrift.Err(off, 0)
 	}
 	d := &decoder{budget: c.budget(len(b) - off), b: b, compact: c.Compact}
-	v, next = d.structure(s, off, thrift.MaxDepth, nil)
+	v, next = d.structure(s, off, thrift.MaxDepth)
 	if next < 0 {
 		d.err.Path, d.err.Names = strings.TrimPrefix(d.err.Path, "."), strings.TrimPrefix(d.err.Names, ".")
 		return nil, off, d.err
@@ -59,15 +59,12 @@ func (d *decoder) in(step, name string) {
 	d.err.Path, d.err.Names = step+d.err.Path, name+d.err.Names
 }
 
-// structure reads a struct. depth is how many levels are left. If m is not nil, it has the fields of
-// an earlier occurrence, as generated code has them.
-func (d *decoder) structure(s *idl.Struct, off, depth int, m map[string]any) (map[string]any, int) {
+// structure reads a struct. depth is how many levels are left.
+func (d *decoder) structure(s *idl.Struct, off, depth int) (map[string]any, int) {
 	if depth <= 0 {
 		return nil, d.fail(thrift.CodeDeep, off)
 	}
-	if m == nil || s.Kind == idl.Union {
-		m = make(map[string]any)
-	}
+	m := make(map[string]any)
 	if !d.budget.chargeStruct(s) {
 		return nil, d.fail(thrift.CodeMemory, off)
 	}
@@ -166,14 +163,11 @@ func (d *decoder) skip(off int, t byte, depth int) int {
 func (d *decoder) field(f *idl.Field, wire byte, off, depth int, m map[string]any) (next int) {
 	var v any
 	t := f.Type.True()
-	old, _ := m[f.Name].(map[string]any)
-	switch w := wireOf(t); {
+	switch {
 	case m[f.Name] == nil && !d.budget.charge(1, sizeOfValue):
 		return d.fail(thrift.CodeMemory, off)
-	case w == thrift.TypeBool && d.compact:
+	case wireOf(t) == thrift.TypeBool && d.compact:
 		v, next = wire == thrift.CompactTypeTrue, off
-	case w == thrift.TypeStruct && old != nil:
-		v, next = d.structure(t.Struct(), off, depth, old)
 	default:
 		v, next = d.value(t, off, depth)
 	}
@@ -220,7 +214,7 @@ func (d *decoder) value(t *idl.Type, off, depth int) (any, int) {
 	case w == thrift.TypeString:
 		return d.text(t, off)
 	case w == thrift.TypeStruct:
-		return d.structure(t.Struct(), off, depth, nil)
+		return d.structure(t.Struct(), off, depth)
 	case w == thrift.TypeMap:
 		return d.entries(t, off, depth)
 	}

@@ -471,10 +471,10 @@ func (p *CatalogFindResult) ReadThrift(r *thrift.Reader, b []byte, off, depth in
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 0<<8 | thrift.TypeStruct:
-			p.Success = thrift.Make(r, p.Success)
+			p.Success = thrift.Make[Item](r, nil)
 			off = p.Success.ReadThrift(r, b, off, depth-1)
 		case 1<<8 | thrift.TypeStruct:
-			p.Missing = thrift.Make(r, p.Missing)
+			p.Missing = thrift.Make[NotFound](r, nil)
 			off = p.Missing.ReadThrift(r, b, off, depth-1)
 		default:
 			off = thrift.Skip(b, off, t, depth-1)
@@ -514,10 +514,10 @@ func (p *CatalogFindResult) ReadCompact(r *thrift.Reader, b []byte, off, depth i
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 0<<8 | thrift.CompactTypeStruct:
-			p.Success = thrift.Make(r, p.Success)
+			p.Success = thrift.Make[Item](r, nil)
 			off = p.Success.ReadCompact(r, b, off, depth-1)
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.Missing = thrift.Make(r, p.Missing)
+			p.Missing = thrift.Make[NotFound](r, nil)
 			off = p.Missing.ReadCompact(r, b, off, depth-1)
 		default:
 			off = thrift.SkipCompact(b, off, byte(key), depth-1)
@@ -564,7 +564,7 @@ func (p *CatalogStoreArgs) ReadThrift(r *thrift.Reader, b []byte, off, depth int
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			p.Item = thrift.Make(r, p.Item)
+			p.Item = thrift.Make[Item](r, nil)
 			off = p.Item.ReadThrift(r, b, off, depth-1)
 		default:
 			off = thrift.Skip(b, off, t, depth-1)
@@ -598,7 +598,7 @@ func (p *CatalogStoreArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth in
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.Item = thrift.Make(r, p.Item)
+			p.Item = thrift.Make[Item](r, nil)
 			off = p.Item.ReadCompact(r, b, off, depth-1)
 		default:
 			off = thrift.SkipCompact(b, off, byte(key), depth-1)

@@ -1032,10 +1032,10 @@ func (p *CalculatorAddResult) ReadThrift(r *thrift.Reader, b []byte, off, depth 
 			off += 4
 			continue
 		case 1<<8 | thrift.TypeStruct:
-			p.Overflow = thrift.Make(r, p.Overflow)
+			p.Overflow = thrift.Make[Overflow](r, nil)
 			off = p.Overflow.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeStruct:
-			p.Division = thrift.Make(r, p.Division)
+			p.Division = thrift.Make[Division](r, nil)
 			off = p.Division.ReadThrift(r, b, off, depth-1)
 		default:
 			off = thrift.Skip(b, off, t, depth-1)
@@ -1083,10 +1083,10 @@ func (p *CalculatorAddResult) ReadCompact(r *thrift.Reader, b []byte, off, depth
 			p.Success.Set = true
 			off = thrift.CompactInt(r, b, off, &p.Success.V)
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.Overflow = thrift.Make(r, p.Overflow)
+			p.Overflow = thrift.Make[Overflow](r, nil)
 			off = p.Overflow.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeStruct:
-			p.Division = thrift.Make(r, p.Division)
+			p.Division = thrift.Make[Division](r, nil)
 			off = p.Division.ReadCompact(r, b, off, depth-1)
 		default:
 			off = thrift.SkipCompact(b, off, byte(key), depth-1)
@@ -1144,10 +1144,8 @@ func (p *CalculatorMoveArgs) ReadThrift(r *thrift.Reader, b []byte, off, depth i
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			if p.Point == nil {
-				p.Point = thrift.Make(r, p.Point)
-				p.Point.Reset()
-			}
+			p.Point = thrift.Make[Point](r, nil)
+			p.Point.Reset()
 			off = p.Point.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeList:
 			_, off = thrift.List(r, b, off, thrift.TypeStruct, 8, &p.By)
@@ -1197,10 +1195,8 @@ func (p *CalculatorMoveArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth 
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			if p.Point == nil {
-				p.Point = thrift.Make(r, p.Point)
-				p.Point.Reset()
-			}
+			p.Point = thrift.Make[Point](r, nil)
+			p.Point.Reset()
 			off = p.Point.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeList:
 			_, off = thrift.CompactElems(r, b, off, thrift.CompactTypeStruct, &p.By)
@@ -1256,10 +1252,8 @@ func (p *CalculatorMoveResult) ReadThrift(r *thrift.Reader, b []byte, off, depth
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 0<<8 | thrift.TypeStruct:
-			if p.Success == nil {
-				p.Success = thrift.Make(r, p.Success)
-				p.Success.Reset()
-			}
+			p.Success = thrift.Make[Point](r, nil)
+			p.Success.Reset()
 			off = p.Success.ReadThrift(r, b, off, depth-1)
 		default:
 			off = thrift.Skip(b, off, t, depth-1)
@@ -1293,10 +1287,8 @@ func (p *CalculatorMoveResult) ReadCompact(r *thrift.Reader, b []byte, off, dept
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 0<<8 | thrift.CompactTypeStruct:
-			if p.Success == nil {
-				p.Success = thrift.Make(r, p.Success)
-				p.Success.Reset()
-			}
+			p.Success = thrift.Make[Point](r, nil)
+			p.Success.Reset()
 			off = p.Success.ReadCompact(r, b, off, depth-1)
 		default:
 			off = thrift.SkipCompact(b, off, byte(key), depth-1)

@@ -2,11 +2,13 @@ package testpkg
 
 import (
 	"encoding/json"
+	"math"
 	"reflect"
 	"strings"
 	"testing"
 
 	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/constants"
 	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shared"
 	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shop"
 )
@@ -17,6 +19,18 @@ func TestOptionalContainersInJSON(t *testing.T) {
 	var q shop.Optional
 	if err != nil || json.Unmarshal(b, &q) != nil || !q.Equal(p) {
 		t.Errorf("%s, %v\n%v, want\n%v", b, err, &q, p)
+	}
+}
+
+func TestNegativeZeroInJSON(t *testing.T) {
+	p := constants.NewZeros()
+	b, err := p.AppendJSON(nil, thrift.JSON{SortedKeys: true})
+	if want := `{"plain":-0,"all":[-0,0,0],"by_name":{"minus":-0,"plus":0},"same":-0}`; err != nil || string(b) != want {
+		t.Errorf("%s, %v, want %s", b, err, want)
+	}
+	q := new(constants.Zeros)
+	if err := q.ReadJSON(new(thrift.Reader), b); err != nil || !math.Signbit(q.Plain) || !math.Signbit(q.Same) || !math.Signbit(q.All[0]) || math.Signbit(q.All[1]) {
+		t.Errorf("%+v, %v", q, err)
 	}
 }
 

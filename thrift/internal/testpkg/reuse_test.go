@@ -45,3 +45,26 @@ func TestRequiredStructsAreUsedAgain(t *testing.T) {
 		}
 	}
 }
+
+// A struct that a message has twice has nothing of the first one, whether its memory is new or used again.
+func TestNothingIsLeftOfAnEarlierStruct(t *testing.T) {
+	first := &shop.Link{Order: 5, Bounds: &shop.Bounds{Low: 3, Numbers: []int32{1, 2}}}
+	// The second one has only what is required: link, bounds, numbers without elements.
+	for i, parts := range [][2]string{
+		{"\x0c\x00\x01", "\x0c\x00\x02\x0f\x00\x02\x08\x00\x00\x00\x00\x00\x00"},
+		{"\x0c\x02", "\x0c\x04\x09\x04\x05\x00\x00"},
+	} {
+		e := encodings[i]
+		b := []byte(parts[0] + string(e.encode(first)) + parts[0] + parts[1] + "\x00")
+		got := new(shop.Chained)
+		for range 2 {
+			got.Reset()
+			if _, err := e.decode(new(thrift.Reader), b, got); err != nil {
+				t.Fatalf("%s: %v\n%x", e.name, err, b)
+			}
+			if got.Link.Order != 7 || got.Link.Bounds.Low != -1 || len(got.Link.Bounds.Numbers) != 0 {
+				t.Errorf("%s: %+v, %+v", e.name, got.Link, got.Link.Bounds)
+			}
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -97,6 +98,47 @@ func TestReadingIntoOldValues(t *testing.T) {
 			if _, err := e.decode(new(thrift.Reader), b, old); err != nil || !same(old, s) {
 				t.Fatalf("%s: %v\n%+v, want\n%+v", e.name, err, old, s)
 			}
+		}
+	})
+}
+
+// fieldsOf returns the fields of an encoded struct, with their heads.
+func fieldsOf(b []byte) (fields [][]byte) {
+	for off := 0; b[off] != thrift.TypeStop; {
+		next := thrift.Skip(b, off+3, b[off], thrift.MaxDepth)
+		fields = append(fields, b[off:next])
+		off = next
+	}
+	return fields
+}
+
+// Of a field that occurs more than once, the last value counts, as a whole.
+func TestOfARepeatedFieldTheLastValueCounts(t *testing.T) {
+	forAll(t, func(t *testing.T, fresh func() thrift.CompactStruct, f *filler) {
+		s := filled(fresh, f)
+		if unions[reflect.TypeOf(s).Elem()] {
+			return
+		}
+		first := fieldsOf(s.AppendThrift(nil))
+		f.sparse = true
+		last := fieldsOf(filled(fresh, f).AppendThrift(nil))
+		var once [][]byte
+		for _, field := range first {
+			if !slices.ContainsFunc(last, func(other []byte) bool { return bytes.Equal(other[:3], field[:3]) }) {
+				once = append(once, field)
+			}
+		}
+		read := func(fields ...[]byte) thrift.CompactStruct {
+			b := append(bytes.Join(fields, nil), thrift.TypeStop)
+			got := fresh()
+			if _, err := (&thrift.Reader{MaxMemory: 1 << 30}).Read(b, 0, got); err != nil {
+				t.Fatalf("%v\n%x", err, b)
+			}
+			return got
+		}
+		got, want := read(append(first, last...)...), read(append(once, last...)...)
+		if !same(got, want) {
+			t.Fatalf("%+v, want\n%+v", got, want)
 		}
 	})
 }

@@ -2,6 +2,7 @@ package testpkg
 
 import (
 	"errors"
+	"math"
 	"reflect"
 	"testing"
 
@@ -97,6 +98,39 @@ func TestConstants(t *testing.T) {
 	}
 	if shop.Sample().Sku != "A-1" || shop.Sample().Quantity != 1 || shop.Empty_().Lines[0].Quantity != 2 || shop.Empty_().Lines[0].Price != thrift.Some(1.5) {
 		t.Error("a constant struct is wrong")
+	}
+}
+
+// Go has no constant for the double -0, but IDL has.
+func TestNegativeZeroKeepsItsSign(t *testing.T) {
+	p := constants.NewZeros()
+	for what, zero := range map[string]float64{
+		"a constant": constants.MinusZero(), "a constant with the name of another": constants.SameZero(), "a default": p.Plain,
+		"the default of a field that is not set": p.Maybe.V, "the default of a required field": p.Same, "an element of a default": p.All[0],
+		"a value of a map": p.ByName["minus"], "an element of a constant": constants.ZeroList()[0], "a field of a constant": constants.Zeros_().Maybe.V,
+	} {
+		if zero != 0 || !math.Signbit(zero) {
+			t.Errorf("%s is %v", what, zero)
+		}
+	}
+	for what, zero := range map[string]float64{
+		"an element of a default": p.All[1], "an integer": p.All[2], "a value of a map": p.ByName["plus"],
+		"an element of a constant": constants.ZeroList()[1], "a field of a constant": constants.Zeros_().Plain, "an integer of a constant": constants.Zeros_().Same,
+	} {
+		if zero != 0 || math.Signbit(zero) {
+			t.Errorf("%s is %v", what, zero)
+		}
+	}
+	for k, v := range constants.ZeroKeys() { // Both zeros are one key: the first one, with the last value.
+		if k == 0 && (v != 2 || !math.Signbit(k)) || k != 0 && v != 3 {
+			t.Errorf("the key %v has the value %d", k, v)
+		}
+	}
+	for _, e := range encodings {
+		got := new(constants.Zeros)
+		if _, err := e.decode(new(thrift.Reader), e.encode(p), got); err != nil || !math.Signbit(got.Plain) || !math.Signbit(got.All[0]) || !math.Signbit(got.ByName["minus"]) {
+			t.Errorf("%s: %v, %+v", e.name, err, got)
+		}
 	}
 }
 

@@ -176,12 +176,7 @@ func TestViewsOfOtherOrdersEqualStructs(t *testing.T) {
 
 // shuffled returns a struct with its fields in another order.
 func shuffled(r *rand.Rand, b []byte) []byte {
-	var fields [][]byte
-	for off := 0; b[off] != thrift.TypeStop; {
-		next := thrift.Skip(b, off+3, b[off], thrift.MaxDepth)
-		fields = append(fields, b[off:next])
-		off = next
-	}
+	fields := fieldsOf(b)
 	r.Shuffle(len(fields), func(i, j int) { fields[i], fields[j] = fields[j], fields[i] })
 	return append(bytes.Join(fields, nil), thrift.TypeStop)
 }

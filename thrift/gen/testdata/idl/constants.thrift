@@ -4,6 +4,13 @@ include "lib/shared.thrift"
 
 struct Inner { 1: i32 a, 2: list<string> words = ["x", 'y'] }
 struct Outer { 1: Inner inner = {"a": 1}, 2: map<string, Inner> by_name = {"one": {"a": 1, "words": []}, "two": {}}, 3: optional Inner other }
+struct Zeros {
+  1: double plain = -0.0
+  2: optional double maybe = -0.0
+  3: list<double> all = [-0.0, 0.0, -0]
+  4: map<string, double> by_name = {"minus": -0.0, "plus": 0.0}
+  5: required double same = -0.0
+}
 
 const bool YES = true
 const bool ONE = 1
@@ -15,6 +22,7 @@ const double D1 = 1.5
 const double D2 = -1e10
 const double D3 = 7
 const double MINUS_ZERO = -0.0
+const double SAME_ZERO = MINUS_ZERO
 const string TEXT = "text"
 const string SAME = TEXT
 const string FROM_OTHER = shared.WORD
@@ -33,6 +41,9 @@ const map<i32, i32> NO_ENTRIES = []
 const map<string, i32> MAP = {"a": 1, "key: with a colon": 2; "c": 3 TEXT: 4, "\"quoted\"": 5, "an even longer key than that one": 6}
 const map<string, i32> LONG_KEYS = {"a": 1, "a key that is much longer than forty bytes, so gofmt may not align it": 2}
 const map<double, i32> DOUBLES = {1: 1, 1.0: 2, 2.5: 3, 0.0: 4, -0.0: 5}
+const map<double, i32> ZERO_KEYS = {-0.0: 1, 0: 2, 1: 3}
+const list<double> ZERO_LIST = [MINUS_ZERO, 0.0]
+const Zeros ZEROS = {"plain": 0.0, "maybe": -0.0, "same": 0}
 const map<shared.Level, list<map<i32, string>>> NESTED = {shared.Level.LOW: [{1: "one"}, {}], shared.Level.HIGH: []}
 const map<list<i32>, Inner> ENTRIES = {[1]: {"a": 1}, []: {}, LIST: {"words": WORDS}}
 const map<bool, i32> BOOLS = {true: 1, false: 0}

@@ -5,6 +5,7 @@ package constants
 
 import (
 	"encoding/binary"
+	"math"
 	"unsafe"
 
 	"github.com/slipstream-go/slipstream"
@@ -252,16 +253,14 @@ func (p *Outer) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			p.Inner = thrift.Make(r, (*Inner)(nil))
+			p.Inner = thrift.Make[Inner](r, nil)
 			p.Inner.Reset()
 			off = p.Inner.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeMap:
 			off = readMapStringInner(r, b, off, depth-1, &p.ByName)
 		case 3<<8 | thrift.TypeStruct:
-			if p.Other == nil {
-				p.Other = thrift.Make(r, p.Other)
-				p.Other.Reset()
-			}
+			p.Other = thrift.Make[Inner](r, nil)
+			p.Other.Reset()
 			off = p.Other.ReadThrift(r, b, off, depth-1)
 		default:
 			off = r.Keep(b, off, t, depth-1, &p.unknown)
@@ -307,16 +306,14 @@ func (p *Outer) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.Inner = thrift.Make(r, (*Inner)(nil))
+			p.Inner = thrift.Make[Inner](r, nil)
 			p.Inner.Reset()
 			off = p.Inner.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeMap:
 			off = readCompactMapStringInner(r, b, off, depth-1, &p.ByName)
 		case 3<<8 | thrift.CompactTypeStruct:
-			if p.Other == nil {
-				p.Other = thrift.Make(r, p.Other)
-				p.Other.Reset()
-			}
+			p.Other = thrift.Make[Inner](r, nil)
+			p.Other.Reset()
 			off = p.Other.ReadCompact(r, b, off, depth-1)
 		default:
 			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
@@ -368,6 +365,242 @@ func (p *Outer) UnmarshalJSON(b []byte) error {
 	return TableOfConstants.FromJSON(b, unsafe.Pointer(p), 1)
 }
 
+type Zeros struct {
+	Plain  float64
+	Maybe  thrift.Opt[float64]
+	All    []float64
+	ByName map[string]float64
+	Same   float64
+
+	unknown thrift.Unknown
+}
+
+// NewZeros returns a new Zeros whose fields have their defaults.
+func NewZeros() *Zeros {
+	p := new(Zeros)
+	p.Reset()
+	return p
+}
+
+// Reset empties p and sets the defaults. Slices and maps keep their memory.
+func (p *Zeros) Reset() {
+	*p = Zeros{
+		Plain:  math.Copysign(0, -1),
+		Maybe:  thrift.Opt[float64]{V: math.Copysign(0, -1)},
+		All:    []float64{math.Copysign(0, -1), 0, 0},
+		ByName: map[string]float64{"minus": math.Copysign(0, -1), "plus": 0},
+		Same:   math.Copysign(0, -1),
+	}
+}
+
+func (p *Zeros) SizeThrift() int {
+	return 12 + p.flat() + sizeMapStringDouble(p.ByName) + len(p.unknown)
+}
+
+func (p *Zeros) flat() int {
+	return 22 + 11*thrift.One(p.Maybe.Set) + 8*len(p.All)
+}
+
+func (p *Zeros) AppendThrift(b []byte) []byte {
+	n := len(b)
+	b = thrift.Extend(b, p.flat())
+	n = thrift.PutDouble(b, n, 1, p.Plain)
+	if p.Maybe.Set {
+		n = thrift.PutDouble(b, n, 2, p.Maybe.V)
+	}
+	n = thrift.PutList(b, n, thrift.TypeList, 3, thrift.TypeDouble, len(p.All))
+	if !thrift.PutFewDoubles(b, n, p.All) {
+		thrift.PutDoubles(b, n, p.All)
+	}
+	n += 8 * len(p.All)
+	n = thrift.PutHead(b, n, thrift.TypeMap, 4)
+	b = b[:n]
+	b = appendMapStringDouble(b, p.ByName)
+	n = len(b)
+	b = thrift.Extend(b, 11)
+	n = thrift.PutDouble(b, n, 5, p.Same)
+	b = b[:n]
+	b = append(b, p.unknown...)
+	return append(b, thrift.TypeStop)
+}
+
+// BodyThrift implements thrift.BodyStruct.
+func (p *Zeros) BodyThrift(body *slipstream.Body) {
+	if p.SizeThrift() < thrift.LinkFrom {
+		body.B = p.AppendThrift(body.B)
+		return
+	}
+	n := len(body.B)
+	b := thrift.Extend(body.B, p.room())
+	n = thrift.PutDouble(b, n, 1, p.Plain)
+	if p.Maybe.Set {
+		n = thrift.PutDouble(b, n, 2, p.Maybe.V)
+	}
+	n = thrift.PutList(b, n, thrift.TypeList, 3, thrift.TypeDouble, len(p.All))
+	if !thrift.PutFewDoubles(b, n, p.All) {
+		thrift.PutDoubles(b, n, p.All)
+	}
+	n += 8 * len(p.All)
+	n = thrift.PutHead(b, n, thrift.TypeMap, 4)
+	body.B = b[:n]
+	linkMapStringDouble(body, p.ByName)
+	n = len(body.B)
+	b = thrift.Extend(body.B, 11)
+	n = thrift.PutDouble(b, n, 5, p.Same)
+	body.B = b[:n]
+	body.B = append(body.B, p.unknown...)
+	body.B = append(body.B, thrift.TypeStop)
+}
+
+func (p *Zeros) room() int {
+	return 22 + 11*thrift.One(p.Maybe.Set) + 8*len(p.All)
+}
+
+func (p *Zeros) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	seen := false
+	for {
+		if len(b)-off < 3 || b[off] == thrift.TypeStop {
+			return r.End(b, off, seen)
+		}
+		t, id := b[off], binary.BigEndian.Uint16(b[off+1:])
+		off += 3
+		switch uint32(id)<<8 | uint32(t) {
+		case 1<<8 | thrift.TypeDouble:
+			if len(b)-off < 8 {
+				return thrift.CodeShort
+			}
+			p.Plain = math.Float64frombits(binary.BigEndian.Uint64(b[off:]))
+			off += 8
+			continue
+		case 2<<8 | thrift.TypeDouble:
+			if len(b)-off < 8 {
+				return thrift.CodeShort
+			}
+			p.Maybe = thrift.Some(math.Float64frombits(binary.BigEndian.Uint64(b[off:])))
+			off += 8
+			continue
+		case 3<<8 | thrift.TypeList:
+			off = r.Doubles(b, off, &p.All)
+		case 4<<8 | thrift.TypeMap:
+			off = readMapStringDouble(r, b, off, &p.ByName)
+		case 5<<8 | thrift.TypeDouble:
+			if len(b)-off < 8 {
+				return thrift.CodeShort
+			}
+			p.Same = math.Float64frombits(binary.BigEndian.Uint64(b[off:]))
+			off += 8
+			seen = true
+			continue
+		default:
+			off = r.Keep(b, off, t, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+func (p *Zeros) AppendCompact(b []byte) []byte {
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeDouble, 1, 0)
+	b = thrift.AppendCompactDouble(b, p.Plain)
+	last := uint16(1)
+	if p.Maybe.Set {
+		b = thrift.AppendCompactHead(b, thrift.CompactTypeDouble, 2, 1)
+		b = thrift.AppendCompactDouble(b, p.Maybe.V)
+		last = 2
+	}
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeList, 3, last)
+	b = thrift.AppendCompactDoubles(b, p.All)
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeMap, 4, 3)
+	b = appendCompactMapStringDouble(b, p.ByName)
+	b = thrift.AppendCompactHead(b, thrift.CompactTypeDouble, 5, 4)
+	b = thrift.AppendCompactDouble(b, p.Same)
+	b = thrift.AppendCompactUnknown(b, p.unknown, 5)
+	return append(b, thrift.TypeStop)
+}
+
+func (p *Zeros) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
+	if r.Refuses(depth) {
+		return r.Refusal(off, depth)
+	}
+	p.unknown = nil
+	seen := false
+	for last := uint16(0); ; {
+		key, next := thrift.CompactField(b, off, last)
+		if next < 0 {
+			return next
+		}
+		if key == 0 {
+			return r.CompactEnd(next, seen)
+		}
+		off, last = next, uint16(key>>8)
+		switch key {
+		case 1<<8 | thrift.CompactTypeDouble:
+			off = thrift.ReadCompactDouble(b, off, &p.Plain)
+		case 2<<8 | thrift.CompactTypeDouble:
+			p.Maybe.Set = true
+			off = thrift.ReadCompactDouble(b, off, &p.Maybe.V)
+		case 3<<8 | thrift.CompactTypeList:
+			off = r.CompactDoubles(b, off, &p.All)
+		case 4<<8 | thrift.CompactTypeMap:
+			off = readCompactMapStringDouble(r, b, off, &p.ByName)
+		case 5<<8 | thrift.CompactTypeDouble:
+			off = thrift.ReadCompactDouble(b, off, &p.Same)
+			seen = true
+		default:
+			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
+		}
+		if off < 0 {
+			return off
+		}
+	}
+}
+
+// ThriftTable implements thrift.Described.
+func (p *Zeros) ThriftTable() (*thrift.Table, int) { return &TableOfConstants, 2 }
+
+// Equal reports whether p and q are equal. The order of sets does not matter.
+func (p *Zeros) Equal(q *Zeros) bool {
+	return TableOfConstants.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 2)
+}
+
+// Copy returns a copy of p that shares only strings with it.
+func (p *Zeros) Copy() *Zeros {
+	if p == nil {
+		return nil
+	}
+	q := new(Zeros)
+	TableOfConstants.Copy(unsafe.Pointer(q), unsafe.Pointer(p), 2)
+	return q
+}
+
+// String returns p as text for people.
+func (p *Zeros) String() string { return TableOfConstants.String(unsafe.Pointer(p), 2) }
+
+// AppendJSON implements thrift.JSONStruct.
+func (p *Zeros) AppendJSON(b []byte, o thrift.JSON) ([]byte, error) {
+	return TableOfConstants.AppendJSON(b, unsafe.Pointer(p), 2, o)
+}
+
+// ReadJSON implements thrift.JSONStruct.
+func (p *Zeros) ReadJSON(r *thrift.Reader, b []byte) error {
+	return TableOfConstants.ReadJSON(r, b, unsafe.Pointer(p), 2)
+}
+
+// MarshalJSON implements json.Marshaler.
+func (p *Zeros) MarshalJSON() ([]byte, error) {
+	return TableOfConstants.AppendJSON(nil, unsafe.Pointer(p), 2, thrift.JSON{SortedKeys: true})
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *Zeros) UnmarshalJSON(b []byte) error {
+	return TableOfConstants.FromJSON(b, unsafe.Pointer(p), 2)
+}
+
 const Yes bool = true
 
 const One bool = true
@@ -386,7 +619,15 @@ const D2 float64 = -1e+10
 
 const D3 float64 = 7
 
-const MinusZero float64 = -0
+// MinusZero returns a new value of the constant MINUS_ZERO.
+func MinusZero() float64 {
+	return math.Copysign(0, -1)
+}
+
+// SameZero returns a new value of the constant SAME_ZERO.
+func SameZero() float64 {
+	return math.Copysign(0, -1)
+}
 
 const Text string = "text"
 
@@ -461,7 +702,22 @@ func LongKeys() map[string]int32 {
 
 // Doubles returns a new value of the constant DOUBLES.
 func Doubles() map[float64]int32 {
-	return map[float64]int32{1: 2, 2.5: 3, -0: 5}
+	return map[float64]int32{1: 2, 2.5: 3, 0: 5}
+}
+
+// ZeroKeys returns a new value of the constant ZERO_KEYS.
+func ZeroKeys() map[float64]int32 {
+	return map[float64]int32{math.Copysign(0, -1): 2, 1: 3}
+}
+
+// ZeroList returns a new value of the constant ZERO_LIST.
+func ZeroList() []float64 {
+	return []float64{math.Copysign(0, -1), 0}
+}
+
+// Zeros_ returns a new value of the constant ZEROS.
+func Zeros_() *Zeros {
+	return valueOfZeros()
 }
 
 // Nested returns a new value of the constant NESTED.
@@ -623,6 +879,89 @@ func linkMapStringInner(body *slipstream.Body, v map[string]Inner) {
 	}
 }
 
+func sizeMapStringDouble(v map[string]float64) int {
+	n := 6
+	for k := range v {
+		n += 12 + len(k)
+	}
+	return n
+}
+
+func appendMapStringDouble(b []byte, v map[string]float64) []byte {
+	b = thrift.AppendMap(b, thrift.TypeString, thrift.TypeDouble, len(v))
+	for _, k := range thrift.SortedKeys(v) {
+		e := v[k]
+		b = thrift.AppendString(b, k)
+		b = thrift.AppendDouble(b, e)
+	}
+	return b
+}
+
+func readMapStringDouble(r *thrift.Reader, b []byte, off int, to *map[string]float64) int {
+	n, next := r.CountMap(b, off, thrift.TypeString, thrift.TypeDouble, 12)
+	if next < 0 {
+		return next
+	}
+	*to, off = thrift.MakeMap(r, *to, n, off, next)
+	for m := *to; n > 0 && off >= 0; n-- {
+		var k string
+		var e float64
+		if off = r.String(b, off, &k); off < 0 {
+			break
+		}
+		if off = thrift.ReadDouble(b, off, &e); off >= 0 {
+			m[k] = e
+		}
+	}
+	return off
+}
+
+func appendCompactMapStringDouble(b []byte, v map[string]float64) []byte {
+	b = thrift.AppendCompactMap(b, thrift.CompactTypeString, thrift.CompactTypeDouble, len(v))
+	for _, k := range thrift.SortedKeys(v) {
+		e := v[k]
+		b = thrift.AppendCompactString(b, k)
+		b = thrift.AppendCompactDouble(b, e)
+	}
+	return b
+}
+
+func readCompactMapStringDouble(r *thrift.Reader, b []byte, off int, to *map[string]float64) int {
+	n, next := r.CompactCountMap(b, off, thrift.CompactTypeString, thrift.CompactTypeDouble)
+	if next < 0 {
+		return next
+	}
+	*to, off = thrift.MakeMap(r, *to, n, off, next)
+	for m := *to; n > 0 && off >= 0; n-- {
+		var k string
+		var e float64
+		if off = r.CompactString(b, off, &k); off < 0 {
+			break
+		}
+		if off = thrift.ReadCompactDouble(b, off, &e); off >= 0 {
+			m[k] = e
+		}
+	}
+	return off
+}
+
+func linkMapStringDouble(body *slipstream.Body, v map[string]float64) {
+	body.B = thrift.AppendMap(body.B, thrift.TypeString, thrift.TypeDouble, len(v))
+	for _, k := range thrift.SortedKeys(v) {
+		e := v[k]
+		thrift.LinkText(body, k)
+		body.B = thrift.AppendDouble(body.B, e)
+	}
+}
+
+func valueOfZeros() *Zeros {
+	p := NewZeros()
+	p.Plain = 0
+	p.Maybe = thrift.Opt[float64]{V: math.Copysign(0, -1), Set: true}
+	p.Same = 0
+	return p
+}
+
 func valueOfInner_() *Inner {
 	p := NewInner()
 	p.A = 1
@@ -665,6 +1004,16 @@ var TableOfConstants = thrift.Table{Structs: []thrift.StructInfo{
 			{Name: "other", ID: 3, Offset: unsafe.Offsetof(Outer{}.Other), Type: &infoInner},
 		},
 	},
+	{
+		Name: "Zeros", Size: unsafe.Sizeof(Zeros{}), New: thrift.NewOf[Zeros], HasUnknown: true, Unknown: unsafe.Offsetof(Zeros{}.unknown), Reset: thrift.ResetOf[Zeros],
+		Fields: []thrift.FieldInfo{
+			{Name: "plain", ID: 1, Offset: unsafe.Offsetof(Zeros{}.Plain), Type: &thrift.InfoDouble},
+			{Name: "maybe", ID: 2, Kind: thrift.FieldOpt, Offset: unsafe.Offsetof(Zeros{}.Maybe), Type: &thrift.InfoDouble},
+			{Name: "all", ID: 3, Offset: unsafe.Offsetof(Zeros{}.All), Type: &infoListDouble},
+			{Name: "by_name", ID: 4, Offset: unsafe.Offsetof(Zeros{}.ByName), Type: &infoMapStringDouble},
+			{Name: "same", ID: 5, Required: true, Offset: unsafe.Offsetof(Zeros{}.Same), Type: &thrift.InfoDouble},
+		},
+	},
 }}
 
 var infoListString = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &thrift.InfoString, New: thrift.NewOf[string]}
@@ -672,6 +1021,10 @@ var infoListString = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfL
 var infoInner = thrift.TypeInfo{Wire: thrift.TypeStruct, Struct: 0}
 
 var infoMapStringInner = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfMap, Key: &thrift.InfoString, Elem: &infoInner, Map: thrift.MapOf[string, Inner]}
+
+var infoListDouble = thrift.TypeInfo{Wire: thrift.TypeList, Size: thrift.SizeOfList, Elem: &thrift.InfoDouble, New: thrift.NewOf[float64]}
+
+var infoMapStringDouble = thrift.TypeInfo{Wire: thrift.TypeMap, Size: thrift.SizeOfMap, Key: &thrift.InfoString, Elem: &thrift.InfoDouble, Map: thrift.MapOf[string, float64]}
 
 // ViewsOfConstants describes the structs of constants.thrift for their views.
 var ViewsOfConstants = thrift.ViewTable{Structs: []thrift.ViewStruct{
@@ -689,6 +1042,17 @@ var ViewsOfConstants = thrift.ViewTable{Structs: []thrift.ViewStruct{
 			{Key: thrift.TypeMap<<16 | 2, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeStruct, ElemType: &thrift.ViewType{Struct: 0}}},
 			{Key: thrift.TypeStruct<<16 | 3, Type: &thrift.ViewType{Struct: 0}},
 		},
+	},
+	// Zeros
+	{
+		Fields: []thrift.ViewField{
+			{Key: thrift.TypeDouble<<16 | 1},
+			{Key: thrift.TypeDouble<<16 | 2},
+			{Key: thrift.TypeList<<16 | 3, Type: &thrift.ViewType{Elem: thrift.TypeDouble}},
+			{Key: thrift.TypeMap<<16 | 4, Type: &thrift.ViewType{Key: thrift.TypeString, Elem: thrift.TypeDouble}},
+			{Key: thrift.TypeDouble<<16 | 5},
+		},
+		Required: []uint64{0x10},
 	},
 }}
 
@@ -796,14 +1160,81 @@ func (v *OuterView) SetOther(x *Inner) { v.view.SetStruct(v.at[:], 2, 3, x, x !=
 
 func (v *OuterView) SetOtherView(x *InnerView) { v.view.SetStruct(v.at[:], 2, 3, x, x != nil) }
 
+// ZerosView is a view of an encoded Zeros: see thrift.View.
+type ZerosView struct {
+	view thrift.View
+	at   [5]uint32
+}
+
+var _ thrift.Struct = (*ZerosView)(nil)
+
+// OpenThrift makes v a view of the Zeros that b begins with. The view owns b.
+func (v *ZerosView) OpenThrift(b []byte) error {
+	return v.view.Open(b, v.at[:], &ViewsOfConstants, 2, (*Zeros)(nil))
+}
+
+// DecodeThrift reads the Zeros that v is a view of.
+func (v *ZerosView) DecodeThrift(r *thrift.Reader, to *Zeros) error {
+	return v.view.Decode(r, v.at[:], to)
+}
+
+// ReadThrift makes v a view of the Zeros at b[off:]. The view owns b.
+func (v *ZerosView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
+	return v.view.Read(r, b, off, depth, v.at[:], &ViewsOfConstants, 2)
+}
+
+func (v *ZerosView) SizeThrift() int { return v.view.Size(v.at[:]) }
+
+func (v *ZerosView) AppendThrift(b []byte) []byte { return v.view.Append(b, v.at[:]) }
+
+// ZerosViewAt returns a view of the Zeros at b[off:] and the offset after it.
+func ZerosViewAt(b []byte, off int) (v ZerosView, next int) {
+	next = v.view.Index(b, off, v.at[:], &ViewsOfConstants, 2)
+	return v, next
+}
+
+func (v *ZerosView) Plain() float64 { return v.view.Double(v.at[0], math.Copysign(0, -1)) }
+
+func (v *ZerosView) Maybe() thrift.Opt[float64] {
+	return thrift.Opt[float64]{V: v.view.Double(v.at[1], math.Copysign(0, -1)), Set: v.at[1] != 0}
+}
+
+func (v *ZerosView) All() thrift.NumbersView[float64] {
+	return thrift.ViewNumbers[float64](&v.view, v.at[2])
+}
+
+func (v *ZerosView) ByName() thrift.MapView[string, float64] {
+	return thrift.ViewMap(&v.view, v.at[3], thrift.StringAt, thrift.NumberAt[float64])
+}
+
+func (v *ZerosView) Same() float64 { return v.view.Double(v.at[4], math.Copysign(0, -1)) }
+
+func (v *ZerosView) SetPlain(x float64) { v.view.SetDouble(v.at[:], 0, 1, x, true) }
+
+func (v *ZerosView) SetMaybe(x thrift.Opt[float64]) {
+	v.view.SetDouble(v.at[:], 1, 2, x.V, x.Set)
+}
+
+func (v *ZerosView) SetAll(x []float64) {
+	thrift.SetNumbers(&v.view, v.at[:], 2, thrift.TypeList<<16|3, thrift.TypeDouble, x, true)
+}
+
+func (v *ZerosView) SetByName(x map[string]float64) {
+	thrift.SetValue(&v.view, v.at[:], 3, thrift.TypeMap<<16|4, x, true, appendMapStringDouble)
+}
+
+func (v *ZerosView) SetSame(x float64) { v.view.SetDouble(v.at[:], 4, 5, x, true) }
+
 // StructsOfConstants has functions that make the structs of the file; true is for unions.
 var StructsOfConstants = []func() (s thrift.CompactStruct, isUnion bool){
 	func() (thrift.CompactStruct, bool) { return new(Inner), false },
 	func() (thrift.CompactStruct, bool) { return new(Outer), false },
+	func() (thrift.CompactStruct, bool) { return new(Zeros), false },
 }
 
 // ListOfViewsConstants has functions that make the views of the structs of the file.
 var ListOfViewsConstants = []func() thrift.Struct{
 	func() thrift.Struct { return new(InnerView) },
 	func() thrift.Struct { return new(OuterView) },
+	func() thrift.Struct { return new(ZerosView) },
 }

@@ -296,7 +296,7 @@ func (p *User) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		case 21<<8 | thrift.TypeList:
 			off = thrift.ReadI32s(r, b, off, &p.Kinds)
 		case 22<<8 | thrift.TypeStruct:
-			p.Thing = thrift.Make(r, p.Thing)
+			p.Thing = thrift.Make[bpkg.Thing](r, nil)
 			off = p.Thing.ReadThrift(r, b, off, depth-1)
 		case 23<<8 | thrift.TypeMap:
 			off = readMapI32BThing(r, b, off, depth-1, &p.Things)
@@ -422,7 +422,7 @@ func (p *User) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		case 21<<8 | thrift.CompactTypeList:
 			off = thrift.CompactInts(r, b, off, thrift.CompactTypeI32, &p.Kinds)
 		case 22<<8 | thrift.CompactTypeStruct:
-			p.Thing = thrift.Make(r, p.Thing)
+			p.Thing = thrift.Make[bpkg.Thing](r, nil)
 			off = p.Thing.ReadCompact(r, b, off, depth-1)
 		case 23<<8 | thrift.CompactTypeMap:
 			off = readCompactMapI32BThing(r, b, off, depth-1, &p.Things)
@@ -679,7 +679,7 @@ func (p *NewUser) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			p.Of = thrift.Make(r, (*User)(nil))
+			p.Of = thrift.Make[User](r, nil)
 			off = p.Of.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeI32:
 			if len(b)-off < 4 {
@@ -735,7 +735,7 @@ func (p *NewUser) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.Of = thrift.Make(r, (*User)(nil))
+			p.Of = thrift.Make[User](r, nil)
 			off = p.Of.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeI32:
 			off = thrift.CompactInt(r, b, off, &p.Plain)
@@ -2295,7 +2295,7 @@ func (p *Getters) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 			off += 4
 			continue
 		case 8<<8 | thrift.TypeStruct:
-			p.At = thrift.Make(r, p.At)
+			p.At = thrift.Make[ColorRed](r, nil)
 			off = p.At.ReadThrift(r, b, off, depth-1)
 		case 9<<8 | thrift.TypeList:
 			var old int
@@ -2421,7 +2421,7 @@ func (p *Getters) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		case 7<<8 | thrift.CompactTypeI32:
 			off = thrift.CompactInt(r, b, off, &p.SetX)
 		case 8<<8 | thrift.CompactTypeStruct:
-			p.At = thrift.Make(r, p.At)
+			p.At = thrift.Make[ColorRed](r, nil)
 			off = p.At.ReadCompact(r, b, off, depth-1)
 		case 9<<8 | thrift.CompactTypeList:
 			var old int
@@ -2558,7 +2558,7 @@ func (p *GettersView) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			p.Of = thrift.Make(r, p.Of)
+			p.Of = thrift.Make[Getters](r, nil)
 			off = p.Of.ReadThrift(r, b, off, depth-1)
 		default:
 			off = r.Keep(b, off, t, depth-1, &p.unknown)
@@ -2596,7 +2596,7 @@ func (p *GettersView) ReadCompact(r *thrift.Reader, b []byte, off, depth int) in
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.Of = thrift.Make(r, p.Of)
+			p.Of = thrift.Make[Getters](r, nil)
 			off = p.Of.ReadCompact(r, b, off, depth-1)
 		default:
 			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
@@ -2837,7 +2837,7 @@ func (p *UnionOf) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 			off += 4
 			continue
 		case 2<<8 | thrift.TypeStruct:
-			p.V = thrift.Make(r, p.V)
+			p.V = thrift.Make[GettersView](r, nil)
 			off = p.V.ReadThrift(r, b, off, depth-1)
 		default:
 			off = r.Keep(b, off, t, depth-1, &p.unknown)
@@ -2885,7 +2885,7 @@ func (p *UnionOf) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 			p.A.Set = true
 			off = thrift.CompactInt(r, b, off, &p.A.V)
 		case 2<<8 | thrift.CompactTypeStruct:
-			p.V = thrift.Make(r, p.V)
+			p.V = thrift.Make[GettersView](r, nil)
 			off = p.V.ReadCompact(r, b, off, depth-1)
 		default:
 			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)

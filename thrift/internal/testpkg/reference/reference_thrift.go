@@ -732,7 +732,7 @@ func (p *All) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		case 12<<8 | thrift.TypeMap:
 			off = readMapStringI32(r, b, off, &p.Counts)
 		case 13<<8 | thrift.TypeStruct:
-			p.Leaf = thrift.Make(r, p.Leaf)
+			p.Leaf = thrift.Make[Leaf](r, nil)
 			off = p.Leaf.ReadThrift(r, b, off, depth-1)
 		case 14<<8 | thrift.TypeList:
 			var old int
@@ -769,7 +769,7 @@ func (p *All) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		case 100<<8 | thrift.TypeList:
 			off = readListMapStringString(r, b, off, &p.Maps)
 		case 101<<8 | thrift.TypeStruct:
-			p.Pick = thrift.Make(r, p.Pick)
+			p.Pick = thrift.Make[Pick](r, nil)
 			off = p.Pick.ReadThrift(r, b, off, depth-1)
 		case 102<<8 | thrift.TypeList:
 			off = r.Doubles(b, off, &p.Doubles)
@@ -909,7 +909,7 @@ func (p *All) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		case 12<<8 | thrift.CompactTypeMap:
 			off = readCompactMapStringI32(r, b, off, &p.Counts)
 		case 13<<8 | thrift.CompactTypeStruct:
-			p.Leaf = thrift.Make(r, p.Leaf)
+			p.Leaf = thrift.Make[Leaf](r, nil)
 			off = p.Leaf.ReadCompact(r, b, off, depth-1)
 		case 14<<8 | thrift.CompactTypeList:
 			var old int
@@ -938,7 +938,7 @@ func (p *All) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		case 100<<8 | thrift.CompactTypeList:
 			off = readCompactListMapStringString(r, b, off, &p.Maps)
 		case 101<<8 | thrift.CompactTypeStruct:
-			p.Pick = thrift.Make(r, p.Pick)
+			p.Pick = thrift.Make[Pick](r, nil)
 			off = p.Pick.ReadCompact(r, b, off, depth-1)
 		case 102<<8 | thrift.CompactTypeList:
 			off = r.CompactDoubles(b, off, &p.Doubles)

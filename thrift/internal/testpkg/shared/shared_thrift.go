@@ -230,7 +230,7 @@ func (p *Point) UnmarshalJSON(b []byte) error {
 
 // Origin returns a new value of the constant ORIGIN.
 func Origin() *Point {
-	return &Point{X: 0, Y: -0}
+	return &Point{X: 0, Y: math.Copysign(0, -1)}
 }
 
 const Word string = "word"

@@ -513,7 +513,7 @@ func (p *Order) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		case 13<<8 | thrift.TypeMap:
 			off = r.StringMap(b, off, &p.Attrs)
 		case 14<<8 | thrift.TypeStruct:
-			p.Parent = thrift.Make(r, p.Parent)
+			p.Parent = thrift.Make[Order](r, nil)
 			off = p.Parent.ReadThrift(r, b, off, depth-1)
 		case 15<<8 | thrift.TypeList:
 			_, off = thrift.List(r, b, off, thrift.TypeStruct, 8, &p.Lines)
@@ -525,7 +525,7 @@ func (p *Order) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 			}
 			r.Left = outer
 		case 16<<8 | thrift.TypeStruct:
-			p.Place = thrift.Make(r, p.Place)
+			p.Place = thrift.Make[shared.Point](r, nil)
 			off = p.Place.ReadThrift(r, b, off, depth-1)
 		case 40<<8 | thrift.TypeMap:
 			off = readMapI32ListStatus(r, b, off, &p.States)
@@ -653,7 +653,7 @@ func (p *Order) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		case 13<<8 | thrift.CompactTypeMap:
 			off = r.CompactStringMap(b, off, &p.Attrs)
 		case 14<<8 | thrift.CompactTypeStruct:
-			p.Parent = thrift.Make(r, p.Parent)
+			p.Parent = thrift.Make[Order](r, nil)
 			off = p.Parent.ReadCompact(r, b, off, depth-1)
 		case 15<<8 | thrift.CompactTypeList:
 			_, off = thrift.CompactElems(r, b, off, thrift.CompactTypeStruct, &p.Lines)
@@ -665,7 +665,7 @@ func (p *Order) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 			}
 			r.Left = outer
 		case 16<<8 | thrift.CompactTypeStruct:
-			p.Place = thrift.Make(r, p.Place)
+			p.Place = thrift.Make[shared.Point](r, nil)
 			off = p.Place.ReadCompact(r, b, off, depth-1)
 		case 40<<8 | thrift.CompactTypeMap:
 			off = readCompactMapI32ListStatus(r, b, off, &p.States)
@@ -880,7 +880,7 @@ func (p *Query) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		case 3<<8 | thrift.TypeList:
 			off = thrift.ReadI32s(r, b, off, &p.AnyOf)
 		case 4<<8 | thrift.TypeStruct:
-			p.Near = thrift.Make(r, p.Near)
+			p.Near = thrift.Make[shared.Point](r, nil)
 			off = p.Near.ReadThrift(r, b, off, depth-1)
 		case 5<<8 | thrift.TypeMap:
 			off = readMapStringI32(r, b, off, &p.Weights)
@@ -961,7 +961,7 @@ func (p *Query) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		case 3<<8 | thrift.CompactTypeList:
 			off = thrift.CompactInts(r, b, off, thrift.CompactTypeI32, &p.AnyOf)
 		case 4<<8 | thrift.CompactTypeStruct:
-			p.Near = thrift.Make(r, p.Near)
+			p.Near = thrift.Make[shared.Point](r, nil)
 			off = p.Near.ReadCompact(r, b, off, depth-1)
 		case 5<<8 | thrift.CompactTypeMap:
 			off = readCompactMapStringI32(r, b, off, &p.Weights)
@@ -1613,7 +1613,7 @@ func (p *OrdersFindArgs) ReadThrift(r *thrift.Reader, b []byte, off, depth int) 
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			p.Query = thrift.Make(r, p.Query)
+			p.Query = thrift.Make[Query](r, nil)
 			off = p.Query.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeI32:
 			if len(b)-off < 4 {
@@ -1660,7 +1660,7 @@ func (p *OrdersFindArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int)
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.Query = thrift.Make(r, p.Query)
+			p.Query = thrift.Make[Query](r, nil)
 			off = p.Query.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeI32:
 			off = thrift.CompactInt(r, b, off, &p.Limit)
@@ -1792,13 +1792,13 @@ func (p *OrdersFindResult) ReadThrift(r *thrift.Reader, b []byte, off, depth int
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 0<<8 | thrift.TypeStruct:
-			p.Success = thrift.Make(r, p.Success)
+			p.Success = thrift.Make[Order](r, nil)
 			off = p.Success.ReadThrift(r, b, off, depth-1)
 		case 1<<8 | thrift.TypeStruct:
-			p.Missing = thrift.Make(r, p.Missing)
+			p.Missing = thrift.Make[NotFound](r, nil)
 			off = p.Missing.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeStruct:
-			p.Closed = thrift.Make(r, p.Closed)
+			p.Closed = thrift.Make[Closed](r, nil)
 			off = p.Closed.ReadThrift(r, b, off, depth-1)
 		default:
 			off = r.Keep(b, off, t, depth-1, &p.unknown)
@@ -1846,13 +1846,13 @@ func (p *OrdersFindResult) ReadCompact(r *thrift.Reader, b []byte, off, depth in
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 0<<8 | thrift.CompactTypeStruct:
-			p.Success = thrift.Make(r, p.Success)
+			p.Success = thrift.Make[Order](r, nil)
 			off = p.Success.ReadCompact(r, b, off, depth-1)
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.Missing = thrift.Make(r, p.Missing)
+			p.Missing = thrift.Make[NotFound](r, nil)
 			off = p.Missing.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeStruct:
-			p.Closed = thrift.Make(r, p.Closed)
+			p.Closed = thrift.Make[Closed](r, nil)
 			off = p.Closed.ReadCompact(r, b, off, depth-1)
 		default:
 			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)

@@ -1015,7 +1015,9 @@ func (p *Required) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 			off = readMapStringI64(r, b, off, &p.Longs)
 			seen |= 1 << 6
 		case 8<<8 | thrift.TypeStruct:
-			p.NumbersStruct = thrift.Make(r, p.NumbersStruct)
+			if p.NumbersStruct == nil || seen&0x80 != 0 {
+				p.NumbersStruct = thrift.Make[Numbers](r, nil)
+			}
 			off = p.NumbersStruct.ReadThrift(r, b, off, depth-1)
 			seen |= 1 << 7
 		case 9<<8 | thrift.TypeList:
@@ -1110,7 +1112,9 @@ func (p *Required) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 			off = readCompactMapStringI64(r, b, off, &p.Longs)
 			seen |= 1 << 6
 		case 8<<8 | thrift.CompactTypeStruct:
-			p.NumbersStruct = thrift.Make(r, p.NumbersStruct)
+			if p.NumbersStruct == nil || seen&0x80 != 0 {
+				p.NumbersStruct = thrift.Make[Numbers](r, nil)
+			}
 			off = p.NumbersStruct.ReadCompact(r, b, off, depth-1)
 			seen |= 1 << 7
 		case 9<<8 | thrift.CompactTypeList:
@@ -2197,7 +2201,7 @@ func (p *WithDefaults) ReadThrift(r *thrift.Reader, b []byte, off, depth int) in
 		case 6<<8 | thrift.TypeI32:
 			off = thrift.ReadI32(b, off, &p.Level)
 		case 7<<8 | thrift.TypeStruct:
-			p.Place = thrift.Make(r, (*shared.Point)(nil))
+			p.Place = thrift.Make[shared.Point](r, nil)
 			off = p.Place.ReadThrift(r, b, off, depth-1)
 		case 8<<8 | thrift.TypeString:
 			off = r.Binary(b, off, &p.Bytes)
@@ -2326,7 +2330,7 @@ func (p *WithDefaults) ReadCompact(r *thrift.Reader, b []byte, off, depth int) i
 		case 6<<8 | thrift.CompactTypeI32:
 			off = thrift.CompactInt(r, b, off, &p.Level)
 		case 7<<8 | thrift.CompactTypeStruct:
-			p.Place = thrift.Make(r, (*shared.Point)(nil))
+			p.Place = thrift.Make[shared.Point](r, nil)
 			off = p.Place.ReadCompact(r, b, off, depth-1)
 		case 8<<8 | thrift.CompactTypeString:
 			off = r.CompactBinary(b, off, &p.Bytes)
@@ -2524,10 +2528,8 @@ func (p *UsesDefaults) ReadThrift(r *thrift.Reader, b []byte, off, depth int) in
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			if p.One == nil {
-				p.One = thrift.Make(r, p.One)
-				p.One.Reset()
-			}
+			p.One = thrift.Make[WithDefaults](r, nil)
+			p.One.Reset()
 			off = p.One.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeList:
 			_, off = thrift.List(r, b, off, thrift.TypeStruct, 1, &p.Many)
@@ -2541,17 +2543,15 @@ func (p *UsesDefaults) ReadThrift(r *thrift.Reader, b []byte, off, depth int) in
 		case 3<<8 | thrift.TypeMap:
 			off = readMapStringWithDefaults(r, b, off, depth-1, &p.ByName)
 		case 4<<8 | thrift.TypeStruct:
-			if p.Maybe == nil {
-				p.Maybe = thrift.Make(r, p.Maybe)
-				p.Maybe.Reset()
-			}
+			p.Maybe = thrift.Make[WithDefaults](r, nil)
+			p.Maybe.Reset()
 			off = p.Maybe.ReadThrift(r, b, off, depth-1)
 		case 5<<8 | thrift.TypeStruct:
-			p.Changed = thrift.Make(r, (*WithDefaults)(nil))
+			p.Changed = thrift.Make[WithDefaults](r, nil)
 			p.Changed.Reset()
 			off = p.Changed.ReadThrift(r, b, off, depth-1)
 		case 6<<8 | thrift.TypeStruct:
-			p.Same = thrift.Make(r, (*WithDefaults)(nil))
+			p.Same = thrift.Make[WithDefaults](r, nil)
 			p.Same.Reset()
 			off = p.Same.ReadThrift(r, b, off, depth-1)
 		default:
@@ -2613,10 +2613,8 @@ func (p *UsesDefaults) ReadCompact(r *thrift.Reader, b []byte, off, depth int) i
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			if p.One == nil {
-				p.One = thrift.Make(r, p.One)
-				p.One.Reset()
-			}
+			p.One = thrift.Make[WithDefaults](r, nil)
+			p.One.Reset()
 			off = p.One.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeList:
 			_, off = thrift.CompactElems(r, b, off, thrift.CompactTypeStruct, &p.Many)
@@ -2630,17 +2628,15 @@ func (p *UsesDefaults) ReadCompact(r *thrift.Reader, b []byte, off, depth int) i
 		case 3<<8 | thrift.CompactTypeMap:
 			off = readCompactMapStringWithDefaults(r, b, off, depth-1, &p.ByName)
 		case 4<<8 | thrift.CompactTypeStruct:
-			if p.Maybe == nil {
-				p.Maybe = thrift.Make(r, p.Maybe)
-				p.Maybe.Reset()
-			}
+			p.Maybe = thrift.Make[WithDefaults](r, nil)
+			p.Maybe.Reset()
 			off = p.Maybe.ReadCompact(r, b, off, depth-1)
 		case 5<<8 | thrift.CompactTypeStruct:
-			p.Changed = thrift.Make(r, (*WithDefaults)(nil))
+			p.Changed = thrift.Make[WithDefaults](r, nil)
 			p.Changed.Reset()
 			off = p.Changed.ReadCompact(r, b, off, depth-1)
 		case 6<<8 | thrift.CompactTypeStruct:
-			p.Same = thrift.Make(r, (*WithDefaults)(nil))
+			p.Same = thrift.Make[WithDefaults](r, nil)
 			p.Same.Reset()
 			off = p.Same.ReadCompact(r, b, off, depth-1)
 		default:
@@ -2888,13 +2884,15 @@ func (p *OnlyStructs) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			p.First = thrift.Make(r, p.First)
+			p.First = thrift.Make[Empty](r, nil)
 			off = p.First.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeStruct:
-			p.Second = thrift.Make(r, p.Second)
+			p.Second = thrift.Make[Empty](r, nil)
 			off = p.Second.ReadThrift(r, b, off, depth-1)
 		case 3<<8 | thrift.TypeStruct:
-			p.Third = thrift.Make(r, p.Third)
+			if p.Third == nil || seen {
+				p.Third = thrift.Make[Empty](r, nil)
+			}
 			off = p.Third.ReadThrift(r, b, off, depth-1)
 			seen = true
 		default:
@@ -2945,13 +2943,15 @@ func (p *OnlyStructs) ReadCompact(r *thrift.Reader, b []byte, off, depth int) in
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.First = thrift.Make(r, p.First)
+			p.First = thrift.Make[Empty](r, nil)
 			off = p.First.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeStruct:
-			p.Second = thrift.Make(r, p.Second)
+			p.Second = thrift.Make[Empty](r, nil)
 			off = p.Second.ReadCompact(r, b, off, depth-1)
 		case 3<<8 | thrift.CompactTypeStruct:
-			p.Third = thrift.Make(r, p.Third)
+			if p.Third == nil || seen {
+				p.Third = thrift.Make[Empty](r, nil)
+			}
 			off = p.Third.ReadCompact(r, b, off, depth-1)
 			seen = true
 		default:
@@ -3149,7 +3149,7 @@ func (p *Mixed) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			p.First = thrift.Make(r, p.First)
+			p.First = thrift.Make[Empty](r, nil)
 			off = p.First.ReadThrift(r, b, off, depth-1)
 		case 2<<8 | thrift.TypeI32:
 			if len(b)-off < 4 {
@@ -3161,7 +3161,7 @@ func (p *Mixed) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		case 3<<8 | thrift.TypeString:
 			off = r.OptString(b, off, &p.Third)
 		case 4<<8 | thrift.TypeStruct:
-			p.Fourth = thrift.Make(r, p.Fourth)
+			p.Fourth = thrift.Make[Empty](r, nil)
 			off = p.Fourth.ReadThrift(r, b, off, depth-1)
 		case 5<<8 | thrift.TypeI32:
 			if len(b)-off < 4 {
@@ -3241,14 +3241,14 @@ func (p *Mixed) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			p.First = thrift.Make(r, p.First)
+			p.First = thrift.Make[Empty](r, nil)
 			off = p.First.ReadCompact(r, b, off, depth-1)
 		case 2<<8 | thrift.CompactTypeI32:
 			off = thrift.CompactInt(r, b, off, &p.Second)
 		case 3<<8 | thrift.CompactTypeString:
 			off = r.CompactOptString(b, off, &p.Third)
 		case 4<<8 | thrift.CompactTypeStruct:
-			p.Fourth = thrift.Make(r, p.Fourth)
+			p.Fourth = thrift.Make[Empty](r, nil)
 			off = p.Fourth.ReadCompact(r, b, off, depth-1)
 		case 5<<8 | thrift.CompactTypeI32:
 			p.Fifth.Set = true
@@ -3479,14 +3479,14 @@ func (p *Either) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		case 2<<8 | thrift.TypeString:
 			off = r.OptString(b, off, &p.Text)
 		case 3<<8 | thrift.TypeStruct:
-			p.Either = thrift.Make(r, p.Either)
+			p.Either = thrift.Make[Either](r, nil)
 			off = p.Either.ReadThrift(r, b, off, depth-1)
 		case 4<<8 | thrift.TypeList:
 			off = thrift.ReadI32s(r, b, off, &p.Numbers)
 		case 5<<8 | thrift.TypeString:
 			off = r.Binary(b, off, &p.Bytes)
 		case 6<<8 | thrift.TypeStruct:
-			p.NumbersStruct = thrift.Make(r, p.NumbersStruct)
+			p.NumbersStruct = thrift.Make[Numbers](r, nil)
 			off = p.NumbersStruct.ReadThrift(r, b, off, depth-1)
 		default:
 			off = r.Keep(b, off, t, depth-1, &p.unknown)
@@ -3556,14 +3556,14 @@ func (p *Either) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		case 2<<8 | thrift.CompactTypeString:
 			off = r.CompactOptString(b, off, &p.Text)
 		case 3<<8 | thrift.CompactTypeStruct:
-			p.Either = thrift.Make(r, p.Either)
+			p.Either = thrift.Make[Either](r, nil)
 			off = p.Either.ReadCompact(r, b, off, depth-1)
 		case 4<<8 | thrift.CompactTypeList:
 			off = thrift.CompactInts(r, b, off, thrift.CompactTypeI32, &p.Numbers)
 		case 5<<8 | thrift.CompactTypeString:
 			off = r.CompactBinary(b, off, &p.Bytes)
 		case 6<<8 | thrift.CompactTypeStruct:
-			p.NumbersStruct = thrift.Make(r, p.NumbersStruct)
+			p.NumbersStruct = thrift.Make[Numbers](r, nil)
 			off = p.NumbersStruct.ReadCompact(r, b, off, depth-1)
 		default:
 			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
@@ -4539,7 +4539,7 @@ func (p *Chained) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			if p.Link == nil {
+			if p.Link == nil || seen {
 				outer, inner := thrift.MakeTwo[Link, Bounds](r)
 				p.Link, outer.Bounds = outer, inner
 				p.Link.Reset()
@@ -4569,11 +4569,9 @@ func (p *Chained) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 			}
 			r.Left = outer
 		case 4<<8 | thrift.TypeStruct:
-			if p.Maybe == nil {
-				outer, inner := thrift.MakeTwo[Link, Bounds](r)
-				p.Maybe, outer.Bounds = outer, inner
-				p.Maybe.Reset()
-			}
+			outer, inner := thrift.MakeTwo[Link, Bounds](r)
+			p.Maybe, outer.Bounds = outer, inner
+			p.Maybe.Reset()
 			off = p.Maybe.ReadThrift(r, b, off, depth-1)
 		default:
 			off = r.Keep(b, off, t, depth-1, &p.unknown)
@@ -4628,7 +4626,7 @@ func (p *Chained) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			if p.Link == nil {
+			if p.Link == nil || seen {
 				outer, inner := thrift.MakeTwo[Link, Bounds](r)
 				p.Link, outer.Bounds = outer, inner
 				p.Link.Reset()
@@ -4658,11 +4656,9 @@ func (p *Chained) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 			}
 			r.Left = outer
 		case 4<<8 | thrift.CompactTypeStruct:
-			if p.Maybe == nil {
-				outer, inner := thrift.MakeTwo[Link, Bounds](r)
-				p.Maybe, outer.Bounds = outer, inner
-				p.Maybe.Reset()
-			}
+			outer, inner := thrift.MakeTwo[Link, Bounds](r)
+			p.Maybe, outer.Bounds = outer, inner
+			p.Maybe.Reset()
 			off = p.Maybe.ReadCompact(r, b, off, depth-1)
 		default:
 			off = r.KeepCompact(b, off, key, depth-1, &p.unknown)
@@ -4802,8 +4798,8 @@ func (p *Link) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 			off += 4
 			continue
 		case 2<<8 | thrift.TypeStruct:
-			if p.Bounds == nil {
-				p.Bounds = thrift.Make(r, p.Bounds)
+			if p.Bounds == nil || seen {
+				p.Bounds = thrift.Make[Bounds](r, nil)
 				p.Bounds.Reset()
 			}
 			off = p.Bounds.ReadThrift(r, b, off, depth-1)
@@ -4849,8 +4845,8 @@ func (p *Link) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		case 1<<8 | thrift.CompactTypeI32:
 			off = thrift.CompactInt(r, b, off, &p.Order)
 		case 2<<8 | thrift.CompactTypeStruct:
-			if p.Bounds == nil {
-				p.Bounds = thrift.Make(r, p.Bounds)
+			if p.Bounds == nil || seen {
+				p.Bounds = thrift.Make[Bounds](r, nil)
 				p.Bounds.Reset()
 			}
 			off = p.Bounds.ReadCompact(r, b, off, depth-1)
@@ -5128,7 +5124,7 @@ func (p *Around) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
 		off += 3
 		switch uint32(id)<<8 | uint32(t) {
 		case 1<<8 | thrift.TypeStruct:
-			if p.HasAMap == nil {
+			if p.HasAMap == nil || seen {
 				outer, inner := thrift.MakeTwo[Required, Numbers](r)
 				p.HasAMap, outer.NumbersStruct = outer, inner
 			}
@@ -5171,7 +5167,7 @@ func (p *Around) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 		off, last = next, uint16(key>>8)
 		switch key {
 		case 1<<8 | thrift.CompactTypeStruct:
-			if p.HasAMap == nil {
+			if p.HasAMap == nil || seen {
 				outer, inner := thrift.MakeTwo[Required, Numbers](r)
 				p.HasAMap, outer.NumbersStruct = outer, inner
 			}
