@@ -157,7 +157,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.markdown {
 		return results.write(stdout)
 	}
-	if err := proc.NeedDescriptors(uint64(4*o.callers) + 1000); err != nil {
+	if err := load.NeedDescriptors(uint64(4*o.callers) + 1000); err != nil {
 		return err
 	}
 	scratch, err := os.MkdirTemp("", "slipstream-bench-")

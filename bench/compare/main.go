@@ -88,7 +88,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	if err := proc.NeedDescriptors(4096); err != nil {
+	if err := load.NeedDescriptors(4096); err != nil {
 		return err
 	}
 	module, err := proc.BenchModule(ctx)

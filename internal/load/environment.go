@@ -11,29 +11,37 @@ import (
 
 // An Environment says where figures come from.
 type Environment struct {
-	Commit  string    `json:"commit"` // with "-dirty" if sources differ from it
-	Command string    `json:"command"`
-	Go      string    `json:"go"`
-	Kernel  string    `json:"kernel"`
-	CPU     string    `json:"cpu"`
-	Cores   int       `json:"cores"`
-	GOGC    string    `json:"gogc,omitempty"`
-	Time    time.Time `json:"time"`
+	Commit  string `json:"commit"` // with "-dirty" if sources differ from it
+	Command string `json:"command"`
+	Machine
+}
+
+// A Machine is what a run has had under it, and when.
+type Machine struct {
+	Go     string    `json:"go"`
+	Kernel string    `json:"kernel"`
+	CPU    string    `json:"cpu"`
+	Cores  int       `json:"cores"`
+	GOGC   string    `json:"gogc,omitempty"`
+	Time   time.Time `json:"time"`
+}
+
+// ThisMachine describes where this process runs, now.
+func ThisMachine() Machine {
+	return Machine{
+		Go:     runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
+		Kernel: kernel(),
+		CPU:    cpuModel(),
+		Cores:  runtime.NumCPU(),
+		GOGC:   os.Getenv("GOGC"),
+		Time:   time.Now().UTC().Truncate(time.Second),
+	}
 }
 
 // Describe returns the environment of this process. command is what a reader
 // types to measure again.
 func Describe(command string) Environment {
-	return Environment{
-		Commit:  commit(),
-		Command: command,
-		Go:      runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
-		Kernel:  kernel(),
-		CPU:     cpuModel(),
-		Cores:   runtime.NumCPU(),
-		GOGC:    os.Getenv("GOGC"),
-		Time:    time.Now().UTC().Truncate(time.Second),
-	}
+	return Environment{Commit: commit(), Command: command, Machine: ThisMachine()}
 }
 
 func commit() string {

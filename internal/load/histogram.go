@@ -120,7 +120,9 @@ func (h *Histogram) Max() time.Duration {
 
 type histogramJSON struct {
 	Count   int64   `json:"count"`
+	Mean    float64 `json:"mean_us"`
 	P50     float64 `json:"p50_us"`
+	P90     float64 `json:"p90_us"`
 	P99     float64 `json:"p99_us"`
 	P999    float64 `json:"p999_us"`
 	Max     float64 `json:"max_us"`
@@ -138,7 +140,8 @@ func (h *Histogram) MarshalJSON() ([]byte, error) {
 		return nil, fmt.Errorf("load: encode histogram: %w", err)
 	}
 	return json.Marshal(histogramJSON{
-		Count: h.Count(), P50: micros(h.Quantile(0.50)), P99: micros(h.Quantile(0.99)),
+		Count: h.Count(), Mean: micros(h.Mean()),
+		P50: micros(h.Quantile(0.50)), P90: micros(h.Quantile(0.90)), P99: micros(h.Quantile(0.99)),
 		P999: micros(h.Quantile(0.999)), Max: micros(h.Max()), Clamped: h.clamped, HDR: hdr,
 	})
 }

@@ -24,7 +24,7 @@ type Goal struct {
 
 func (g Goal) String() string {
 	sign := "<="
-	if g.Metric.moreIsBetter() {
+	if g.Metric.MoreIsBetter() {
 		sign = ">="
 	}
 	rival := g.Rival
@@ -94,7 +94,7 @@ func judge(goal Goal, subject, rival, ours, control []float64) Verdict {
 		return v
 	}
 	v.Outcome = Missed
-	if goal.Metric.moreIsBetter() {
+	if goal.Metric.MoreIsBetter() {
 		if v.Ratio.Hi >= goal.Ratio && v.Ratio.Median >= goal.Ratio/medianSlack {
 			v.Outcome = Met
 		}

@@ -20,8 +20,8 @@ const (
 	PerRead  Metric = "per_read" // commands that the server gets by one read
 )
 
-// moreIsBetter is true of rates and of commands per read; of everything else less is better.
-func (m Metric) moreIsBetter() bool { return m == RPS || m == PerRead }
+// MoreIsBetter is true of rates and of commands per read; of everything else less is better.
+func (m Metric) MoreIsBetter() bool { return m == RPS || m == PerRead }
 
 // A Sample is what one subject showed in one round. A metric that does not
 // apply is absent.

@@ -23,6 +23,11 @@ type Config struct {
 	// is before Duration. 0: no limit. It does not apply to the warm-up.
 	Requests int
 
+	// Total ends the window when all callers together have begun that many
+	// requests, if that is before Duration. 0: no limit. It does not apply to the
+	// warm-up.
+	Total int64
+
 	// Batch is how many requests a BatchCaller gets at once: always that many
 	// in a closed loop, up to that many of those due in an open one. 0 and 1
 	// mean one at a time.
@@ -40,6 +45,19 @@ type Config struct {
 	Servers  []int     // pids whose CPU time is counted
 	Counters []Counter // read before and after the measured window
 	Seed     uint64    // of planned instants
+
+	// Progress, if set, is called each second of the warm-up and of the window, by
+	// a goroutine of Run. It must not block.
+	Progress func(Progress)
+}
+
+// Progress is how far a phase of a run has come.
+type Progress struct {
+	WarmUp            bool
+	Elapsed           time.Duration // of the phase
+	Completed, Failed uint64        // requests of the phase
+	// Busy is the sum of the service times of the completed requests.
+	Busy time.Duration
 }
 
 func (c *Config) fill() error {
@@ -55,6 +73,9 @@ func (c *Config) fill() error {
 	if c.Requests < 0 || c.Requests > 0 && c.Arrivals.open() {
 		return fmt.Errorf("load: %d requests a caller, want a positive number and a closed loop", c.Requests)
 	}
+	if c.Total < 0 {
+		return fmt.Errorf("load: %d requests of all callers, want a positive number", c.Total)
+	}
 	c.Batch = max(c.Batch, 1)
 	if c.DrainLimit == 0 {
 		c.DrainLimit = 10 * time.Second
@@ -63,87 +84,6 @@ func (c *Config) fill() error {
 		c.ConnectParallel = 64
 	}
 	return nil
-}
-
-// Result is what one run measured.
-type Result struct {
-	Callers int           `json:"callers"`
-	Elapsed time.Duration `json:"elapsed_ns"` // of the window, drain included
-
-	// Completed counts requests with a right answer, Errors those with a wrong
-	// or no answer; Unsent counts requests of an open loop that were due but not
-	// sent when the drain limit passed or the run ended early. ErrorSample is the
-	// first error.
-	Completed   uint64 `json:"completed"`
-	Errors      uint64 `json:"errors"`
-	Unsent      uint64 `json:"unsent"`
-	ErrorSample string `json:"error_sample,omitempty"`
-
-	// Partial says why the run ended early or lacks figures, and is empty if it is
-	// whole. A partial result covers the time until the end, and Elapsed is that
-	// time. What could not be read at the end is 0 in Cost, or absent.
-	Partial string `json:"partial,omitempty"`
-	// Cut counts the requests that failed after ctx had ended. They are neither
-	// completed nor errors, since the end may be the reason.
-	Cut uint64 `json:"cut,omitempty"`
-
-	// WarmUpErrors counts the errors outside of the measured window.
-	WarmUpErrors uint64 `json:"warmup_errors,omitempty"`
-
-	// Service runs from sending to answer. The others belong to open loops.
-	// Intended runs from the planned instant to the answer. Pacing is how late an
-	// idle caller started its request: the generator's own error, which is part
-	// of Intended. Release is how late the pacer released such callers: the part
-	// of Pacing that is due to timers; the rest is the scheduler's.
-	Service  *Histogram `json:"service"`
-	Intended *Histogram `json:"intended,omitempty"`
-	Pacing   *Histogram `json:"pacing,omitempty"`
-	Release  *Histogram `json:"release,omitempty"`
-
-	// PlannedRate and Dispersion (variance over mean of the requests sent in
-	// each millisecond) belong to open loops.
-	PlannedRate float64 `json:"planned_rate,omitempty"`
-	Dispersion  float64 `json:"dispersion,omitempty"`
-
-	Cost Cost `json:"cost"`
-}
-
-// Rate returns completed requests a second.
-func (r *Result) Rate() float64 { return float64(r.Completed) / r.Elapsed.Seconds() }
-
-// Latency returns the honest latency: intended-time in an open loop, service
-// time in a closed one.
-func (r *Result) Latency() *Histogram {
-	if r.Intended != nil {
-		return r.Intended
-	}
-	return r.Service
-}
-
-// PerRequest divides by completed requests; NaN if there were none. Suites that
-// measure the client's side use it on Cost.Mallocs and Cost.Bytes.
-func (r *Result) PerRequest(total float64) float64 {
-	if r.Completed == 0 {
-		return math.NaN()
-	}
-	return total / float64(r.Completed)
-}
-
-// Doubts says in words what makes the latencies of the run questionable.
-func (r *Result) Doubts() []string {
-	var doubts []string
-	if s := r.Cost.starved(); s != "" {
-		doubts = append(doubts, s)
-	}
-	if r.PlannedRate > 0 {
-		if rate := r.Rate(); rate < 0.95*r.PlannedRate {
-			doubts = append(doubts, fmt.Sprintf("overloaded: %.0f requests a second of %.0f planned", rate, r.PlannedRate))
-		}
-		if late := r.Pacing.Quantile(0.99); late > 5*time.Millisecond {
-			doubts = append(doubts, fmt.Sprintf("coarse pacing: 1 %% of the idle callers started more than %v late", late))
-		}
-	}
-	return doubts
 }
 
 // A runner is one Run in progress.
@@ -155,8 +95,9 @@ type runner struct {
 	meters  []*ProcessMeter
 	deaths  *deathWatch
 
-	// Owned by the goroutine of Run.
-	pacers []*pacer // of the current phase
+	// Owned by the goroutine of Run, which sets them before a phase begins.
+	pacers  []*pacer // of the current phase
+	bounded bool     // Config.Total applies to it
 
 	// Written before stopped is set, read after it was seen or the phase has ended.
 	stopOnce  sync.Once
@@ -164,8 +105,11 @@ type runner struct {
 	why       error // nil: the phase did not end early
 
 	// Atomics: read by every worker and pacer.
-	stopped   atomic.Bool // begin no further request
-	abandoned atomic.Bool // the time to finish has passed: callers are closed
+	begun     atomic.Int64 // requests of the phase, if it is bounded; may pass Config.Total
+	measuring atomic.Bool  // the warm-up is over
+	enough    atomic.Bool  // Config.Total has been begun
+	stopped   atomic.Bool  // begin no further request
+	abandoned atomic.Bool  // the time to finish has passed: callers are closed
 }
 
 // ErrServerEnded is the reason why a run ended early if one of its servers did.
@@ -192,7 +136,7 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	if err := r.connect(ctx); err != nil {
 		return nil, err
 	}
-	warmUpErrors, err := r.warmUp(ctx)
+	warmUp, err := r.warmUp(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -200,6 +144,8 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
+	r.bounded = cfg.Total > 0
+	r.measuring.Store(true)
 	started := time.Now()
 	arrivals := r.phase(ctx, cfg.Duration, cfg.Requests)
 	elapsed := time.Since(started)
@@ -207,7 +153,10 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	err = both(r.why, err)
 	result := r.result(before, after)
 	result.Elapsed = elapsed
-	result.WarmUpErrors = warmUpErrors
+	result.WarmUpErrors, result.WarmUpCompleted, result.WarmUpElapsed = warmUp.errors, warmUp.completed, warmUp.elapsed
+	if err == nil && result.Cut > 0 { // the last requests were under way
+		err = fmt.Errorf("load: interrupted: %w", context.Cause(ctx))
+	}
 	if arrivals != nil {
 		result.Dispersion = arrivals.dispersion(elapsed)
 		if math.IsNaN(result.Dispersion) {
@@ -228,26 +177,49 @@ func both(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// warmUp runs the phase that is not measured, and returns how many of its
-// requests failed.
-func (r *runner) warmUp(ctx context.Context) (failed uint64, err error) {
+// warmedUp is what a warm-up has shown.
+type warmedUp struct {
+	completed, errors uint64
+	elapsed           time.Duration
+}
+
+// warmUp runs the phase that is not measured.
+func (r *runner) warmUp(ctx context.Context) (warmedUp, error) {
+	var shown warmedUp
 	if r.cfg.WarmUp > 0 {
+		began := time.Now()
 		r.phase(ctx, r.cfg.WarmUp, 0)
+		shown.elapsed = time.Since(began)
 		for _, w := range r.workers {
-			failed += w.errors
+			shown.completed += w.completed
+			shown.errors += w.errors
 			w.reset()
 		}
 	}
 	switch {
 	case ctx.Err() != nil:
-		return 0, ctx.Err()
+		return shown, ctx.Err()
 	case r.why != nil:
-		return 0, r.why
+		return shown, r.why
 	case r.abandoned.Load():
-		return 0, fmt.Errorf("load: requests of the warm-up did not finish within %v", r.cfg.DrainLimit)
+		return shown, fmt.Errorf("load: requests of the warm-up did not finish within %v", r.cfg.DrainLimit)
 	}
-	return failed, nil
+	return shown, nil
 }
+
+// CallerError says which caller of a run could not be created, and why.
+type CallerError struct {
+	Caller, Callers int
+	Err             error
+}
+
+// Error returns the number of the caller and the cause.
+func (e *CallerError) Error() string {
+	return fmt.Sprintf("load: caller %d of %d: %v", e.Caller, e.Callers, e.Err)
+}
+
+// Unwrap returns the cause.
+func (e *CallerError) Unwrap() error { return e.Err }
 
 // connect creates the callers, a few at a time.
 func (r *runner) connect(ctx context.Context) error {
@@ -266,7 +238,7 @@ func (r *runner) connect(ctx context.Context) error {
 				}
 				caller, err := r.target.NewCaller(ctx, i)
 				if err != nil {
-					cancel(fmt.Errorf("load: caller %d of %d: %w", i, r.cfg.Callers, err))
+					cancel(&CallerError{i, r.cfg.Callers, err})
 					return
 				}
 				r.workers[i] = newWorker(i, caller, &r.cfg)
@@ -331,10 +303,20 @@ func (r *runner) supervise(ctx context.Context, d time.Duration, finished <-chan
 	limit := time.NewTimer(d + r.cfg.DrainLimit)
 	defer limit.Stop()
 	ended, died := ctx.Done(), r.deaths.died
+	began := time.Now()
+	var second <-chan time.Time
+	if r.cfg.Progress != nil {
+		ticker := time.NewTicker(time.Second)
+		defer ticker.Stop()
+		second = ticker.C
+	}
 	for {
 		select {
 		case <-finished:
 			return
+		case <-second:
+			r.cfg.Progress(r.progress(time.Since(began)))
+			continue
 		case <-ended:
 			r.interrupted(ctx)
 		case err := <-died:
@@ -351,10 +333,36 @@ func (r *runner) supervise(ctx context.Context, d time.Duration, finished <-chan
 	}
 }
 
+// progress sums up what all callers have done in the phase.
+func (r *runner) progress(elapsed time.Duration) Progress {
+	p := Progress{WarmUp: !r.measuring.Load(), Elapsed: elapsed}
+	for _, w := range r.workers {
+		p.Completed += w.shown.completed.Load()
+		p.Failed += w.shown.failed.Load()
+		p.Busy += time.Duration(w.shown.busy.Load())
+	}
+	return p
+}
+
 // interrupted ends a phase because ctx has ended. The first caller that fails
 // for that reason calls it too, so that none begins another request.
 func (r *runner) interrupted(ctx context.Context) {
 	r.stop(fmt.Errorf("load: interrupted: %w", context.Cause(ctx)))
+}
+
+// take returns how many of n requests may begin. The first caller that gets none
+// ends the phase, so that no pacer waits for the rest of the plans.
+func (r *runner) take(n int) int {
+	if !r.bounded {
+		return n
+	}
+	before := r.begun.Add(int64(n)) - int64(n)
+	allowed := int(max(0, min(int64(n), r.cfg.Total-before)))
+	if allowed == 0 {
+		r.enough.Store(true)
+		r.stop(nil)
+	}
+	return allowed
 }
 
 // stop lets every worker finish its request and begin no other. Only the first
@@ -442,6 +450,12 @@ func (r *runner) result(before, after reading) *Result {
 		res.Errors += w.errors
 		res.Unsent += w.unsent
 		res.Cut += w.cut
+		for kind, n := range w.kinds {
+			if res.ErrorKinds == nil {
+				res.ErrorKinds = map[string]uint64{}
+			}
+			res.ErrorKinds[kind] += n
+		}
 		res.Service.Merge(&w.service)
 		if r.cfg.Arrivals.open() {
 			res.Intended.Merge(&w.intended)

@@ -100,6 +100,9 @@ type RivalRatio struct {
 	Ratio    Ratio
 }
 
+// defaultMaxRounds ends the search for a calm control.
+const defaultMaxRounds = 31
+
 // PartialDirectory is the subdirectory for the results of scenarios that did not
 // finish.
 const PartialDirectory = "partial"
@@ -116,7 +119,7 @@ func (s Suite) Run(ctx context.Context, opts Options) (*Report, error) {
 	if opts.Seed == 0 {
 		opts.Seed = uint64(time.Now().UnixNano())
 	}
-	opts.MaxRounds = cmp.Or(opts.MaxRounds, 31)
+	opts.MaxRounds = cmp.Or(opts.MaxRounds, defaultMaxRounds)
 	fmt.Fprintf(opts.Progress, "%s: %d scenarios, seed %d, results in %s\n", s.Name, len(chosen), opts.Seed, opts.Directory)
 	order := make([]string, len(s.Scenarios))
 	for i, sc := range s.Scenarios {
@@ -313,7 +316,7 @@ func (m *measurement) bestRival(metric Metric) (string, bool) {
 		if math.IsNaN(median) {
 			continue
 		}
-		if best == "" || (median > bestMedian) == metric.moreIsBetter() {
+		if best == "" || (median > bestMedian) == metric.MoreIsBetter() {
 			best, bestMedian = s.Name, median
 		}
 	}

@@ -33,16 +33,24 @@ type worker struct {
 	// Owned by the worker's goroutine during a phase, by Run between phases.
 	service, intended, pacing Histogram
 	completed, errors, unsent uint64
-	cut                       uint64 // failed after ctx had ended
+	cut                       uint64            // failed after ctx had ended
+	kinds                     map[string]uint64 // of the errors; nil: none
 	firstError                error
 	firstErrorAt              time.Time
 	errorsInRow               int
+	busy                      time.Duration // of completed requests; for Config.Progress
 	outcomes                  []error
 
 	// Atomic: the planned instant that the caller waits for, plus 1; 0 if it does
 	// not wait. The side that sets it back to 0 ends the wait: the pacer, which
 	// then sends the token, or the caller itself.
 	waitsFor atomic.Int64
+
+	// Atomics, which only the worker writes: for Config.Progress.
+	shown struct {
+		completed, failed atomic.Uint64
+		busy              atomic.Int64
+	}
 
 	closeOnce sync.Once
 }
@@ -60,8 +68,9 @@ func (w *worker) reset() {
 	w.service.Reset()
 	w.intended.Reset()
 	w.pacing.Reset()
-	w.completed, w.errors, w.unsent, w.cut = 0, 0, 0, 0
-	w.firstError, w.errorsInRow = nil, 0
+	w.completed, w.errors, w.unsent, w.cut, w.busy = 0, 0, 0, 0, 0
+	w.kinds, w.firstError, w.errorsInRow = nil, nil, 0
+	w.show()
 }
 
 func (w *worker) closeCaller() { w.closeOnce.Do(func() { _ = w.caller.Close() }) }
@@ -78,6 +87,9 @@ func (w *worker) closed(ctx context.Context, r *runner, end time.Time, limit int
 			if limit > 0 {
 				n = min(n, limit-issued)
 			}
+		}
+		if n = r.take(n); n == 0 {
+			return
 		}
 		issued += n
 		w.issue(ctx, n)
@@ -100,7 +112,7 @@ func (w *worker) open(ctx context.Context, r *runner, start time.Time, d time.Du
 		}
 		planned := start.Add(at)
 		if r.stopped.Load() {
-			if planned.After(r.stoppedAt) {
+			if planned.After(r.stoppedAt) || r.enough.Load() {
 				return
 			}
 			w.unsent += uint64(due)
@@ -112,6 +124,9 @@ func (w *worker) open(ctx context.Context, r *runner, start time.Time, d time.Du
 			if w.batch != nil {
 				n = min(due, len(w.outcomes))
 			}
+			if n = r.take(n); n == 0 {
+				return
+			}
 			due -= n
 			sent := time.Now()
 			arrivals.add(sent.Sub(start), n)
@@ -120,7 +135,7 @@ func (w *worker) open(ctx context.Context, r *runner, start time.Time, d time.Du
 				w.pause(r)
 			}
 		}
-		if due > 0 && !planned.After(r.stoppedAt) {
+		if due > 0 && !planned.After(r.stoppedAt) && !r.enough.Load() {
 			w.unsent += uint64(due)
 		}
 	}
@@ -170,11 +185,15 @@ func (w *worker) settle(ctx context.Context, n int, planned, sent, done time.Tim
 				continue
 			}
 			failed++
+			if r.abandoned.Load() {
+				err = fmt.Errorf("%w: %w", errAbandoned, err)
+			}
+			if w.kinds == nil {
+				w.kinds = map[string]uint64{}
+			}
+			w.kinds[ErrorKind(err)]++
 			if w.firstError == nil {
 				w.firstError, w.firstErrorAt = err, done
-				if r.abandoned.Load() {
-					w.firstError = fmt.Errorf("%w: %w", errAbandoned, err)
-				}
 			}
 			continue
 		}
@@ -185,12 +204,23 @@ func (w *worker) settle(ctx context.Context, n int, planned, sent, done time.Tim
 		}
 	}
 	w.errors += uint64(failed)
+	if w.cfg.Progress != nil {
+		w.busy += done.Sub(sent) * time.Duration(n-failed)
+		w.show()
+	}
 	if failed == 0 {
 		w.errorsInRow = 0
 	} else {
 		w.errorsInRow++
 	}
 	return failed
+}
+
+// show publishes what the worker has done.
+func (w *worker) show() {
+	w.shown.completed.Store(w.completed)
+	w.shown.failed.Store(w.errors)
+	w.shown.busy.Store(int64(w.busy))
 }
 
 // pause waits after an error, longer with each error in a row.

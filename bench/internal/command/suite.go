@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/slipstream-go/slipstream/bench/internal/proc"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -90,7 +89,7 @@ func (s Suite) run(ctx context.Context, args []string, stdout, stderr io.Writer)
 		}
 		return err
 	}
-	if err := proc.NeedDescriptors(s.Descriptors); err != nil {
+	if err := load.NeedDescriptors(s.Descriptors); err != nil {
 		return err
 	}
 	h := s.Open(f, place, stderr)

@@ -152,7 +152,7 @@ func child(ctx context.Context, in io.Reader, targets []Targets) Outcome {
 const oneSource = 4096
 
 func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err error) {
-	if err := proc.NeedDescriptors(uint64(s.Callers) + 100); err != nil {
+	if err := load.NeedDescriptors(uint64(s.Callers) + 100); err != nil {
 		return Outcome{}, err
 	}
 	target, err := s.target(ctx, targets)

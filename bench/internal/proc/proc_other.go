@@ -11,9 +11,6 @@ import (
 // Interrupt kills the process: there is no signal that asks it to end.
 func Interrupt(p *os.Process) error { return p.Kill() }
 
-// NeedDescriptors does nothing: there is no such limit.
-func NeedDescriptors(uint64) error { return nil }
-
 var errUsers = errors.New("programs run as their starter on this system")
 
 func runAs(*exec.Cmd, string) error { return errUsers }

@@ -64,12 +64,3 @@ func TestAwaitGivesUp(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-func TestNeedDescriptors(t *testing.T) {
-	if err := NeedDescriptors(10); err != nil {
-		t.Error(err)
-	}
-	if err := NeedDescriptors(1 << 60); err == nil {
-		t.Error("2^60 descriptors are to be had")
-	}
-}
