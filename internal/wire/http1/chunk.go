@@ -1,0 +1,149 @@
+package http1
+
+// A ChunkScanner follows a body in the transfer coding chunked (RFC 9112, section
+// 7.1) to its end, the trailers included. The zero value is at the start of a body.
+type ChunkScanner struct {
+	at      chunkState
+	left    int64 // of the size of the chunk, then of its data
+	digits  int   // of the size
+	skipped int   // bytes of extensions and trailers
+	Done    bool  // the body has ended
+}
+
+type chunkState uint8
+
+const (
+	inSize chunkState = iota
+	inExtension
+	afterSize // an LF is to come
+	inData
+	afterData // CR LF is to come
+	afterDataCR
+	atTrailer // the start of a trailer or of the empty line
+	inTrailer
+	afterTrailer // an LF is to come
+	afterBody    // the last LF is to come
+)
+
+const (
+	maxSizeDigits = 15       // far from overflow
+	maxSkipped    = 64 << 10 // of extensions and trailers of a body
+)
+
+// Scan looks at b, which follows the bytes that were looked at before. It returns
+// how many bytes of b belong to the body in its coding, and how many of these are
+// data. All of b does, unless Done is set.
+func (s *ChunkScanner) Scan(b []byte) (n int, data int64, err error) {
+	for n < len(b) && !s.Done {
+		if s.at == inData {
+			part := min(s.left, int64(len(b)-n))
+			n, data, s.left = n+int(part), data+part, s.left-part
+			if s.left == 0 {
+				s.at = afterData
+			}
+			continue
+		}
+		if err := s.step(b[n]); err != nil {
+			return n, data, err
+		}
+		n++
+	}
+	return n, data, nil
+}
+
+// step looks at a byte that is not data.
+func (s *ChunkScanner) step(c byte) error {
+	switch s.at {
+	case inSize:
+		return s.size(c)
+	case inExtension:
+		if c == '\r' {
+			s.at = afterSize
+			return nil
+		}
+		return s.skip(c)
+	case afterSize:
+		if c != '\n' {
+			return errChunk
+		}
+		s.at, s.digits = inData, 0
+		if s.left == 0 {
+			s.at = atTrailer
+		}
+	case afterData:
+		if c != '\r' {
+			return errChunk
+		}
+		s.at = afterDataCR
+	case afterDataCR:
+		if c != '\n' {
+			return errChunk
+		}
+		s.at = inSize
+	case atTrailer:
+		if c == '\r' {
+			s.at = afterBody
+			return nil
+		}
+		s.at = inTrailer
+		return s.skip(c)
+	case inTrailer:
+		if c == '\r' {
+			s.at = afterTrailer
+			return nil
+		}
+		return s.skip(c)
+	case afterTrailer:
+		if c != '\n' {
+			return errChunk
+		}
+		s.at = atTrailer
+	case afterBody:
+		if c != '\n' {
+			return errChunk
+		}
+		s.Done = true
+	}
+	return nil
+}
+
+// size looks at a byte of the line with the size of a chunk.
+func (s *ChunkScanner) size(c byte) error {
+	switch {
+	case class[c]&classHex != 0:
+		if s.digits++; s.digits > maxSizeDigits {
+			return errChunk
+		}
+		s.left = s.left<<4 | int64(hexDigit(c))
+	case s.digits == 0:
+		return errChunk
+	case c == '\r':
+		s.at = afterSize
+	case c == ';' || isBlank(c):
+		s.at = inExtension
+	default:
+		return errChunk
+	}
+	return nil
+}
+
+// skip passes over a byte of an extension or a trailer.
+func (s *ChunkScanner) skip(c byte) error {
+	if c == '\n' {
+		return errChunk
+	}
+	if s.skipped++; s.skipped > maxSkipped {
+		return errChunkLong
+	}
+	return nil
+}
+
+func hexDigit(c byte) byte {
+	switch {
+	case c <= '9':
+		return c - '0'
+	case c <= 'F':
+		return c - 'A' + 10
+	}
+	return c - 'a' + 10
+}
