@@ -10,6 +10,8 @@ import (
 	"io"
 	"strconv"
 	"strings"
+
+	"github.com/slipstream-go/slipstream/internal/bench/httpload"
 )
 
 // decodedOne says how many batches in gzip pass for one that is decoded: that takes
@@ -123,7 +125,7 @@ func (c *Caller) decode(body []byte) ([]byte, error) {
 		return nil, err
 	}
 	c.plain.Reset()
-	if _, err := io.Copy(&c.plain, io.LimitReader(c.unzip, maxBody)); err != nil {
+	if _, err := io.Copy(&c.plain, io.LimitReader(c.unzip, httpload.MaxBody)); err != nil {
 		return nil, err
 	}
 	return c.plain.Bytes(), nil

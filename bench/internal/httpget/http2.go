@@ -164,7 +164,7 @@ func (h *http2Conn) refill() error {
 	return h.out.Flush()
 }
 
-// lengthOf reads a head as parseHead does.
+// lengthOf reads the head of an answer.
 func lengthOf(f *http2.MetaHeadersFrame) (int, error) {
 	if status := f.PseudoValue("status"); status != "200" {
 		return 0, fmt.Errorf("status %.20q, want 200", status)
@@ -176,7 +176,7 @@ func lengthOf(f *http2.MetaHeadersFrame) (int, error) {
 			if length >= 0 {
 				return 0, errors.New("two fields Content-Length")
 			}
-			n, err := parseLength([]byte(field.Value))
+			n, err := parseLength(field.Value)
 			if err != nil {
 				return 0, err
 			}

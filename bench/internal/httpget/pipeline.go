@@ -26,9 +26,7 @@ func (c *Caller) pipeline(ctx context.Context, outcomes []error) error {
 	if err := c.repair(ctx); err != nil {
 		return err
 	}
-	if c.large == nil {
-		c.large = make([]byte, pipelineMemory)
-	}
+	c.conn.Reserve(pipelineMemory)
 	c.request, c.keys = c.request[:0], c.keys[:0]
 	for range outcomes {
 		key := 1 + c.rng.Int64N(c.target.Keys)
@@ -38,10 +36,10 @@ func (c *Caller) pipeline(ctx context.Context, outcomes []error) error {
 		c.request = strconv.AppendInt(c.request, key, 10)
 		c.finishRequest()
 	}
-	if err := c.dropAnswer(); err != nil {
+	if err := c.conn.Idle(); err != nil {
 		return err
 	}
-	if _, err := c.conn.Write(c.request); err != nil {
+	if err := c.conn.Send(c.request); err != nil {
 		return err
 	}
 	for i, key := range c.keys {
@@ -51,9 +49,6 @@ func (c *Caller) pipeline(ctx context.Context, outcomes []error) error {
 		}
 		if err := c.checkOne(key, body); err != nil {
 			return err
-		}
-		if c.used == c.have {
-			c.have, c.used = 0, 0 // room for the next read
 		}
 	}
 	return nil

@@ -1,7 +1,6 @@
-// Package httpget is the smallest HTTP/1.1 client that still checks what it
-// gets: keep-alive GETs of documents by key over plain TCP, or over TLS and there over
-// HTTP/2 too: see tls.go and http2.go. It exists because the client of net/http costs
-// more than the servers under test.
+// Package httpget checks what it gets: it sends keep-alive GETs of documents by key over
+// the connections of package httpload, in clear text or over TLS, and there over HTTP/2
+// too: see tls.go and http2.go.
 //
 // A request is the request line, Host, and the fields that the target names, usually
 // none. An answer must be HTTP/1.1 200 with exactly one Content-Length, no
@@ -16,17 +15,14 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"hash/maphash"
 	"math/rand/v2"
-	"net"
 	"strconv"
-	"sync"
 	"sync/atomic"
-	"time"
 
+	"github.com/slipstream-go/slipstream/internal/bench/httpload"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -137,7 +133,6 @@ func (t *Target) dial(ctx context.Context, i int) (*Caller, error) {
 func (t *Target) newCaller(i int) (*Caller, error) {
 	c := &Caller{
 		target:  t,
-		index:   i,
 		rng:     rand.New(rand.NewPCG(t.Seed, uint64(i))),
 		request: make([]byte, 0, 128),
 	}
@@ -147,72 +142,41 @@ func (t *Target) newCaller(i int) (*Caller, error) {
 	if t.HTTP2 && (len(t.Certificate) == 0 || len(t.Fields) > 0 || t.Traced || t.Coding != "" || t.CacheStatus != "" || t.Batch > 0) {
 		return nil, errors.New("httpget: HTTP/2 is for plain requests over TLS")
 	}
-	var err error
+	endpoint := &httpload.Endpoint{Address: t.Address, Sources: t.Sources}
 	if len(t.Certificate) > 0 {
-		c.tls, err = t.tlsConfig()
+		var err error
+		if endpoint.TLS, err = t.tlsConfig(); err != nil {
+			return nil, err
+		}
+		endpoint.Secured = t.secured
 	}
-	return c, err
+	c.conn.Endpoint, c.conn.Index, c.conn.Keep, c.conn.OnHead = endpoint, i, true, c.checkHead
+	return c, nil
 }
 
 func (c *Caller) connect(ctx context.Context) error {
-	dialer := net.Dialer{Timeout: 30 * time.Second, KeepAlive: -1}
-	if c.target.Sources > 0 {
-		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+c.index%c.target.Sources))}
-		dialer.Control = bindWithoutPort
-	}
-	conn, err := dialer.DialContext(ctx, "tcp", c.target.Address)
-	if err != nil {
+	if err := c.conn.Open(ctx); err != nil {
 		return err
 	}
-	if err := c.keep(conn); err != nil {
-		return err
+	c.http2 = nil
+	if !c.target.HTTP2 {
+		return nil
 	}
-	if c.tls != nil {
-		if err := c.handshake(ctx); err != nil {
-			return err
-		}
-	}
-	c.have, c.used, c.http2 = 0, 0, nil
-	if c.target.HTTP2 {
-		c.http2, err = openHTTP2(c.conn)
-	}
+	var err error
+	c.http2, err = openHTTP2(c.conn.Net())
 	return err
-}
-
-// keep makes conn the connection of the caller, or closes it if Close has been called.
-func (c *Caller) keep(conn net.Conn) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
-		_ = conn.Close()
-		return net.ErrClosed
-	}
-	c.conn = conn
-	return nil
 }
 
 // A Caller is one connection.
 type Caller struct {
 	target *Target
-	index  int
-	fields string      // sent with every request
-	tls    *tls.Config // nil: clear text
-
-	// Guarded by mu, because Close may be called during a Do. The goroutine that calls
-	// Do alone sets conn, and reads it without mu.
-	mu     sync.Mutex
-	conn   net.Conn // nil: none was opened yet
-	closed bool
+	fields string // sent with every request
+	conn   httpload.Conn
 
 	// Owned by the goroutine that calls Do.
 	http2   *http2Conn // nil: HTTP/1.1
-	shaken  bool       // a handshake is done, so the next can resume its session
 	rng     *rand.Rand
 	request []byte
-	buf     [4096]byte // a whole answer usually
-	large   []byte     // instead of buf once a body did not fit
-	have    int        // bytes read
-	used    int        // bytes of them that belong to the previous answer
 	done    uint64
 	broken  bool
 
@@ -242,9 +206,7 @@ func (c *Caller) doFresh(ctx context.Context) error {
 	if err == nil {
 		err = c.series()
 	}
-	if c.conn != nil {
-		_ = c.conn.Close()
-	}
+	c.conn.Hangup()
 	return err
 }
 
@@ -268,7 +230,7 @@ func (c *Caller) repair(ctx context.Context) error {
 	if !c.broken {
 		return nil
 	}
-	_ = c.conn.Close()
+	c.conn.Hangup()
 	if err := c.connect(ctx); err != nil {
 		return err
 	}
@@ -287,24 +249,8 @@ func (c *Caller) askOne() error {
 	return c.checkOne(key, body)
 }
 
-// Close ends the connection with a reset, so that a run over 16,384 connections
-// leaves no ports in TIME_WAIT for the next one.
-func (c *Caller) Close() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.closed = true
-	conn := c.conn
-	if conn == nil {
-		return nil
-	}
-	if secure, ok := conn.(*tls.Conn); ok {
-		conn = secure.NetConn()
-	}
-	if tcp, ok := conn.(*net.TCPConn); ok {
-		_ = tcp.SetLinger(0)
-	}
-	return conn.Close()
-}
+// Close ends the connection, also during a Do.
+func (c *Caller) Close() error { return c.conn.Close() }
 
 // get asks for one document. The body is as it was sent, and valid until the next
 // exchange.
@@ -326,13 +272,19 @@ func (c *Caller) exchange() ([]byte, error) {
 		return c.http2.get(c.request[len("GET "):])
 	}
 	c.finishRequest()
-	if _, err := c.conn.Write(c.request); err != nil {
+	if err := c.conn.Idle(); err != nil {
 		return nil, err
 	}
-	if err := c.dropAnswer(); err != nil {
+	if err := c.conn.Send(c.request); err != nil {
 		return nil, err
 	}
 	return c.readAnswer()
+}
+
+// readAnswer reads the answer that follows the previous one.
+func (c *Caller) readAnswer() ([]byte, error) {
+	r, err := c.conn.Read(false)
+	return r.Body, err
 }
 
 // finishRequest appends what follows the target of the request.
@@ -347,7 +299,7 @@ func (c *Caller) finishRequest() {
 		c.request = appendHex(c.request, c.rng.Uint64()|1) // all zeros would be no id
 		c.request = append(c.request, "-00\r\n"...)
 	}
-	c.request = append(c.request, crlf...)
+	c.request = append(c.request, "\r\n"...)
 }
 
 // appendHex appends 16 hexadecimal digits.
@@ -356,96 +308,6 @@ func appendHex(dst []byte, n uint64) []byte {
 		dst = append(dst, "0123456789abcdef"[n>>shift&15])
 	}
 	return dst
-}
-
-// dropAnswer forgets the previous answer. Nothing may have followed it.
-func (c *Caller) dropAnswer() error {
-	if c.have != c.used {
-		return fmt.Errorf("httpget: %d bytes that nobody asked for", c.have-c.used)
-	}
-	c.have, c.used = 0, 0
-	return nil
-}
-
-func (c *Caller) memory() []byte {
-	if c.large != nil {
-		return c.large
-	}
-	return c.buf[:]
-}
-
-// readAnswer reads the answer that begins behind the previous one.
-func (c *Caller) readAnswer() ([]byte, error) {
-	h, err := c.readHead()
-	if err != nil {
-		return nil, err
-	}
-	if string(h.coding) != c.target.Coding && !c.anyCoding {
-		return nil, fmt.Errorf("content coding %.40q, want %q", h.coding, c.target.Coding)
-	}
-	if want := c.target.CacheStatus; want != "" && string(h.status) != want {
-		if c.target.Strays == nil || !c.learning {
-			return nil, fmt.Errorf("Cache-Status %.80q, want %q", h.status, want)
-		}
-		c.target.Strays.Add(1)
-	}
-	size := h.size + h.length
-	if c.used+size > len(c.memory()) {
-		c.makeRoom(size)
-	}
-	start, end := c.used, c.used+size
-	for c.have < end {
-		n, err := c.conn.Read(c.memory()[c.have:])
-		c.have += n
-		if c.have < end && err != nil {
-			return nil, fmt.Errorf("%d of %d bytes of the body: %w", c.have-start-h.size, h.length, err)
-		}
-	}
-	c.used = end
-	return c.memory()[start+h.size : end], nil
-}
-
-// readHead reads until the head is there; some of it may have come with the
-// answer before.
-func (c *Caller) readHead() (h head, err error) {
-	if c.have > c.used {
-		if h, err = c.parse(nil); err != nil || h.size > 0 {
-			return h, err
-		}
-	}
-	for {
-		if c.have == len(c.memory()) {
-			if c.used == 0 {
-				return h, fmt.Errorf("a head of more than %d bytes", c.have)
-			}
-			c.makeRoom(0)
-		}
-		n, err := c.conn.Read(c.memory()[c.have:])
-		c.have += n
-		if h, err = c.parse(err); err != nil || h.size > 0 {
-			return h, err
-		}
-	}
-}
-
-// makeRoom moves the answer under way to the front, of memory that has room for
-// size bytes and one more, so that what nobody asked for shows.
-func (c *Caller) makeRoom(size int) {
-	rest := c.memory()[c.used:c.have]
-	if size >= len(c.memory()) {
-		c.large = make([]byte, size+1)
-	}
-	c.have, c.used = copy(c.memory(), rest), 0
-}
-
-// parse tries to read the head from what has arrived; its size is 0 if more must
-// come. readErr is what the last read said.
-func (c *Caller) parse(readErr error) (head, error) {
-	h, err := parseHead(c.memory()[c.used:c.have])
-	if err == nil && h.size == 0 && readErr != nil {
-		err = readErr
-	}
-	return h, err
 }
 
 var errWrongKey = errors.New("httpget: the body is not that of the key asked for")

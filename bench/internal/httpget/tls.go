@@ -1,12 +1,10 @@
 package httpget
 
 import (
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // What every server is asked for, so that all do the same work. OpenSSL 3.0 has no
@@ -19,9 +17,6 @@ const (
 // Host is the name that clients call every server by: one that a gateway at a loopback address
 // accepts.
 const Host = "localhost"
-
-// handshakeLimit bounds a handshake, and with it a Do.
-const handshakeLimit = 30 * time.Second
 
 // tlsConfig returns the configuration of one caller.
 func (t *Target) tlsConfig() (*tls.Config, error) {
@@ -47,30 +42,14 @@ func (t *Target) protocol() string {
 	return "http/1.1"
 }
 
-// handshake makes the connection one of TLS and looks whether it is what is measured.
-func (c *Caller) handshake(ctx context.Context) error {
-	below := c.conn
-	conn := tls.Client(below, c.tls)
-	if err := c.keep(conn); err != nil {
-		return err
-	}
-	if err := below.SetDeadline(time.Now().Add(handshakeLimit)); err != nil {
-		return err
-	}
-	if err := conn.HandshakeContext(ctx); err != nil {
-		return fmt.Errorf("httpget: %w", err)
-	}
-	if err := below.SetDeadline(time.Time{}); err != nil {
-		return err
-	}
-	state := conn.ConnectionState()
-	resumed := c.target.Resume && c.shaken
-	c.shaken = true
+// secured looks whether a connection is what is measured.
+func (t *Target) secured(state tls.ConnectionState, again bool) error {
+	resumed := t.Resume && again
 	switch {
 	case state.CipherSuite != tlsSuite:
 		return fmt.Errorf("httpget: cipher suite %s, want %s", tls.CipherSuiteName(state.CipherSuite), tls.CipherSuiteName(tlsSuite))
-	case state.NegotiatedProtocol != c.target.protocol():
-		return fmt.Errorf("httpget: the server chose the protocol %q, want %q", state.NegotiatedProtocol, c.target.protocol())
+	case state.NegotiatedProtocol != t.protocol():
+		return fmt.Errorf("httpget: the server chose the protocol %q, want %q", state.NegotiatedProtocol, t.protocol())
 	case state.DidResume != resumed:
 		return fmt.Errorf("httpget: the server resumed a session: %v, want %v", state.DidResume, resumed)
 	}

@@ -1,4 +1,4 @@
-package httpget
+package httpload
 
 import "syscall"
 
@@ -6,6 +6,9 @@ import "syscall"
 // chosen when connecting, by the whole pair of addresses, and not when binding,
 // where every connection of a source address would need a port of its own.
 const ipBindAddressNoPort = 24
+
+// manySources says that all of 127.0.0.0/8 are addresses of this machine.
+const manySources = true
 
 func bindWithoutPort(_, _ string, raw syscall.RawConn) error {
 	var failed error

@@ -1,0 +1,402 @@
+package httpload
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/wire/http1"
+)
+
+// An Endpoint is where connections lead to, and how they are opened.
+type Endpoint struct {
+	Network string      // "tcp" or "unix"; empty: tcp
+	Address string      // host:port, or a path
+	TLS     *tls.Config // nil: clear text
+	// Sources spreads the connections over that many loopback addresses, from
+	// 127.0.0.2 up, because one address has only some 28,000 ports. 0: none is
+	// chosen.
+	Sources int
+	// Timeout bounds opening a connection, the handshake included. 0: 30 s.
+	Timeout time.Duration
+	// Secured, if set, is called after the handshakes of TLS. An error ends the
+	// connection. again says that it is not the first one of the Conn.
+	Secured func(state tls.ConnectionState, again bool) error
+}
+
+const (
+	// defaultTimeout is that of an Endpoint.
+	defaultTimeout = 30 * time.Second
+	// MaxBody bounds the bodies that are kept.
+	MaxBody = 64 << 20
+	// maxHead bounds the heads of responses.
+	maxHead = 64 << 10
+	// bodyMemory is for bodies that are not kept and do not fit into the usual
+	// memory.
+	bodyMemory = 16 << 10
+)
+
+// A Conn is a connection that is opened again as often as needed. It sends
+// requests that are complete, and reads the responses. All methods but Close are
+// called by one goroutine at a time.
+type Conn struct {
+	// Immutable after the first Open.
+	Endpoint *Endpoint
+	Index    int  // chooses the source address
+	Keep     bool // bodies are kept, up to MaxBody
+	// OnHead, if set, is called with the head of each final response before its
+	// body is read. An error ends Read.
+	OnHead func(h *http1.ResponseHead) error
+
+	// Guarded by mu, because Close may be called during a Read. The goroutine that
+	// uses the Conn sets conn, and reads it without mu.
+	mu     sync.Mutex
+	conn   net.Conn // nil: none was opened yet
+	closed bool
+
+	// Owned by the goroutine that uses the Conn.
+	shaken bool       // a handshake is done
+	buf    [4096]byte // a whole response usually
+	large  []byte     // instead of buf once a response did not fit
+	have   int        // bytes read
+	used   int        // bytes of them that belong to responses that were read
+	began  bool       // bytes have come since the last Send
+	head   http1.ResponseHead
+}
+
+// A Response is what Read returns.
+type Response struct {
+	Status int
+	Length int64 // bytes of the body, without the framing of chunks
+	// Body is valid until the next Read. It is nil if it was not kept: in chunks,
+	// up to the end of the connection, or too large for a Conn that keeps none.
+	Body  []byte
+	Close bool // no further response comes over the connection
+}
+
+// Open opens a connection in place of the one before, which must be closed or
+// broken.
+func (c *Conn) Open(ctx context.Context) error {
+	e := c.Endpoint
+	timeout := e.Timeout
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	dialer := net.Dialer{Timeout: timeout, KeepAlive: -1}
+	if e.Sources > 0 {
+		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+c.Index%e.Sources))}
+		dialer.Control = bindWithoutPort
+	}
+	network := e.Network
+	if network == "" {
+		network = "tcp"
+	}
+	began := time.Now()
+	conn, err := dialer.DialContext(ctx, network, e.Address)
+	if err != nil {
+		return err
+	}
+	if err := c.keep(conn); err != nil {
+		return err
+	}
+	if e.TLS != nil {
+		if err := c.handshake(ctx, began.Add(timeout)); err != nil {
+			_ = conn.Close()
+			return err
+		}
+	}
+	c.have, c.used = 0, 0
+	return nil
+}
+
+// keep makes conn the connection, or closes it if Close has been called.
+func (c *Conn) keep(conn net.Conn) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		_ = conn.Close()
+		return net.ErrClosed
+	}
+	c.conn = conn
+	return nil
+}
+
+// handshake makes the connection one of TLS.
+func (c *Conn) handshake(ctx context.Context, until time.Time) error {
+	below := c.conn
+	conn := tls.Client(below, c.Endpoint.TLS)
+	if err := c.keep(conn); err != nil {
+		return err
+	}
+	if err := below.SetDeadline(until); err != nil {
+		return err
+	}
+	if err := conn.HandshakeContext(ctx); err != nil {
+		return &kindError{"TLS handshake", err}
+	}
+	if err := below.SetDeadline(time.Time{}); err != nil {
+		return err
+	}
+	again := c.shaken
+	c.shaken = true
+	if c.Endpoint.Secured != nil {
+		return c.Endpoint.Secured(conn.ConnectionState(), again)
+	}
+	return nil
+}
+
+// Net returns the connection that was opened last, nil before the first.
+func (c *Conn) Net() net.Conn { return c.conn }
+
+// Hangup closes the connection as clients do: with the notice of TLS and without
+// a reset. The Conn may be opened again.
+func (c *Conn) Hangup() {
+	if c.conn != nil {
+		_ = c.conn.Close()
+	}
+}
+
+// Close ends the connection with a reset, so that a run over many connections
+// leaves no ports in TIME_WAIT for the next one. It ends a Read under way, and
+// the Conn cannot be opened again. Safe for concurrent use.
+func (c *Conn) Close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	conn := c.conn
+	if conn == nil {
+		return nil
+	}
+	if secure, ok := conn.(*tls.Conn); ok {
+		conn = secure.NetConn()
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	return conn.Close()
+}
+
+// Send sends requests. What was read before must have been responses and nothing
+// else: see Idle.
+func (c *Conn) Send(requests []byte) error {
+	c.began = false
+	_, err := c.conn.Write(requests)
+	return err
+}
+
+// Idle returns an error if bytes followed the last response. They belong to no
+// request.
+func (c *Conn) Idle() error {
+	if c.have != c.used {
+		return protocolError("%d bytes that nobody asked for", c.have-c.used)
+	}
+	c.have, c.used = 0, 0
+	return nil
+}
+
+// Reserve makes the memory for responses at least n bytes large, so that the
+// responses of a pipeline come with few reads. It is called between responses.
+func (c *Conn) Reserve(n int) {
+	if len(c.memory()) < n {
+		c.makeRoom(n - 1)
+	}
+}
+
+func (c *Conn) memory() []byte {
+	if c.large != nil {
+		return c.large
+	}
+	return c.buf[:]
+}
+
+// Began reports whether bytes have come since the last Send.
+func (c *Conn) Began() bool { return c.began }
+
+// Read reads the response that follows the previous one. bodyless says that the
+// request was HEAD. Interim responses are passed over.
+func (c *Conn) Read(bodyless bool) (r Response, err error) {
+	h, err := c.readHead()
+	for ; err == nil && h.Status < 200; h, err = c.readHead() {
+		if h.Status == 101 {
+			return r, protocolError("the server switches to another protocol (status 101)")
+		}
+		c.used += h.Size
+	}
+	if err != nil {
+		return r, err
+	}
+	if c.OnHead != nil {
+		c.head = h // a variable whose address is passed would be allocated
+		if err := c.OnHead(&c.head); err != nil {
+			return r, err
+		}
+	}
+	r.Status, r.Close = h.Status, h.Close
+	switch {
+	case bodyless || !h.HasBody():
+		c.used += h.Size
+	case h.Chunked:
+		c.used += h.Size
+		r.Length, err = c.passChunks()
+	case h.Length < 0:
+		c.used += h.Size
+		r.Close = true
+		r.Length, err = c.passAll()
+	default:
+		r.Length = h.Length
+		r.Body, err = c.readBody(&h)
+	}
+	if c.used == c.have {
+		c.have, c.used = 0, 0 // room for the next read
+	}
+	return r, err
+}
+
+// readHead reads until the head is there; some of it may have come with the
+// response before.
+func (c *Conn) readHead() (h http1.ResponseHead, err error) {
+	if c.have > c.used {
+		if h, err = http1.ParseResponseHead(c.memory()[c.used:c.have]); err != nil {
+			return h, &kindError{"protocol", err}
+		} else if h.Size > 0 {
+			return h, nil
+		}
+	}
+	for {
+		if c.have == len(c.memory()) {
+			switch {
+			case c.used > 0:
+				c.makeRoom(0)
+			case c.have > maxHead:
+				return h, protocolError("a head of more than %d bytes", c.have)
+			default:
+				c.makeRoom(maxHead)
+			}
+		}
+		n, readErr := c.conn.Read(c.memory()[c.have:])
+		c.have += n
+		c.began = c.began || n > 0
+		h, err = http1.ParseResponseHead(c.memory()[c.used:c.have])
+		switch {
+		case err != nil:
+			return h, &kindError{"protocol", err}
+		case h.Size > 0:
+			return h, nil
+		case readErr != nil:
+			return h, readErr
+		}
+	}
+}
+
+// readBody reads a body whose length is known.
+func (c *Conn) readBody(h *http1.ResponseHead) ([]byte, error) {
+	if h.Length > MaxBody && c.Keep {
+		return nil, protocolError("a body of %d bytes, at most %d are kept", h.Length, MaxBody)
+	}
+	if !c.Keep && h.Length > int64(len(c.memory())-h.Size) {
+		c.used += h.Size
+		return nil, c.passBody(h.Length)
+	}
+	size := h.Size + int(h.Length)
+	if c.used+size > len(c.memory()) {
+		c.makeRoom(size)
+	}
+	start, end := c.used, c.used+size
+	for c.have < end {
+		n, err := c.conn.Read(c.memory()[c.have:])
+		c.have += n
+		if c.have < end && err != nil {
+			return nil, cutOff(int64(c.have-start-h.Size), h.Length, err)
+		}
+	}
+	c.used = end
+	return c.memory()[start+h.Size : end], nil
+}
+
+// cutOff says that a body ended early.
+func cutOff(have, length int64, err error) error {
+	if errors.Is(err, io.EOF) {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("httpload: %d of %d bytes of the body: %w", have, length, err)
+}
+
+// makeRoom moves what was not used to the front, of memory that has room for size
+// bytes and one more, so that what nobody asked for shows.
+func (c *Conn) makeRoom(size int) {
+	rest := c.memory()[c.used:c.have]
+	if size >= len(c.memory()) {
+		c.large = make([]byte, size+1)
+	}
+	c.have, c.used = copy(c.memory(), rest), 0
+}
+
+// refill reads into the memory, all of which was used.
+func (c *Conn) refill() error {
+	if c.large == nil {
+		c.large = make([]byte, bodyMemory)
+	}
+	n, err := c.conn.Read(c.large)
+	c.have, c.used = n, 0
+	if n > 0 {
+		return nil
+	}
+	return err
+}
+
+// passBody reads a body of length bytes, of which nothing was used, and keeps
+// nothing of it.
+func (c *Conn) passBody(length int64) error {
+	left := length
+	for {
+		part := min(left, int64(c.have-c.used))
+		c.used, left = c.used+int(part), left-part
+		if left == 0 {
+			return nil
+		}
+		if err := c.refill(); err != nil {
+			return cutOff(length-left, length, err)
+		}
+	}
+}
+
+// passChunks reads a body in chunks and returns how many bytes of data it has.
+func (c *Conn) passChunks() (length int64, err error) {
+	var chunks http1.ChunkScanner
+	for {
+		n, data, err := chunks.Scan(c.memory()[c.used:c.have])
+		c.used, length = c.used+n, length+data
+		switch {
+		case err != nil:
+			return length, &kindError{"protocol", err}
+		case chunks.Done:
+			return length, nil
+		}
+		if err := c.refill(); err != nil {
+			if errors.Is(err, io.EOF) {
+				err = io.ErrUnexpectedEOF
+			}
+			return length, fmt.Errorf("httpload: a body in chunks, after %d bytes: %w", length, err)
+		}
+	}
+}
+
+// passAll reads until the server closes the connection.
+func (c *Conn) passAll() (length int64, err error) {
+	for {
+		length += int64(c.have - c.used)
+		c.used = c.have
+		if err := c.refill(); err != nil {
+			c.have, c.used = 0, 0
+			if errors.Is(err, io.EOF) {
+				return length, nil
+			}
+			return length, err
+		}
+	}
+}

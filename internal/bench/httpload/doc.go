@@ -1,0 +1,15 @@
+// Package httpload is the HTTP/1.1 client of the load generator. It exists
+// because the client of net/http costs more CPU time than many servers under
+// test.
+//
+//	file        holds
+//	conn.go     Conn: a connection, and responses of any framing
+//	target.go   Target: one request, over and over, for internal/load
+//	options.go  Options: what the user of the command line says
+//	tally.go    Tally: what the responses were
+//
+// A Conn has one goroutine, which writes a request with one system call and
+// usually reads its response with one. It allocates nothing in doing so. What
+// comes from the server is read strictly: see package http1. Responses are
+// neither decompressed nor redirected.
+package httpload

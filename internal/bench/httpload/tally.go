@@ -1,0 +1,90 @@
+package httpload
+
+import (
+	"context"
+	"maps"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// A Tally counts what a server has sent in the measured window.
+type Tally struct {
+	Statuses map[int]uint64 // responses by status
+	Bytes    uint64         // of all bodies, in their content coding
+	Opened   uint64         // connections
+}
+
+// counts are those of one caller.
+type counts struct {
+	bytes    uint64
+	opened   uint64
+	status   int // of the last response
+	run      uint64
+	statuses map[int]uint64 // those before the last change of status
+}
+
+func (c *counts) add(r *Response) {
+	c.bytes += uint64(r.Length)
+	if r.Status != c.status {
+		c.settle()
+		c.status = r.Status
+	}
+	c.run++
+}
+
+// settle moves the responses of one status to where those of all are.
+func (c *counts) settle() {
+	if c.run == 0 {
+		return
+	}
+	if c.statuses == nil {
+		c.statuses = map[int]uint64{}
+	}
+	c.statuses[c.status] += c.run
+	c.run = 0
+}
+
+// Counters returns what [load.Run] reads before and after the window, so that
+// Tally knows the difference. What they count is of no interest.
+func (t *Target) Counters() []load.Counter {
+	return []load.Counter{{Name: "http_connections", Read: func(context.Context) (float64, error) {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.after = t.count()
+		if t.before == nil {
+			before := t.after
+			t.before = &before
+		}
+		return float64(t.after.Opened), nil
+	}}}
+}
+
+// count sums up all callers. None of them has a request under way, and mu is held.
+func (t *Target) count() Tally {
+	sum := Tally{Statuses: map[int]uint64{}}
+	for _, c := range t.callers {
+		c.counts.settle()
+		sum.Bytes += c.counts.bytes
+		sum.Opened += c.counts.opened
+		for status, n := range c.counts.statuses {
+			sum.Statuses[status] += n
+		}
+	}
+	return sum
+}
+
+// Tally returns what came between the two readings of the counters.
+func (t *Target) Tally() Tally {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.before == nil {
+		return Tally{}
+	}
+	diff := Tally{Statuses: maps.Clone(t.after.Statuses), Bytes: t.after.Bytes - t.before.Bytes, Opened: t.after.Opened - t.before.Opened}
+	for status, n := range t.before.Statuses {
+		if diff.Statuses[status] -= n; diff.Statuses[status] == 0 {
+			delete(diff.Statuses, status)
+		}
+	}
+	return diff
+}

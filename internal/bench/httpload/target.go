@@ -1,0 +1,162 @@
+package httpload
+
+import (
+	"context"
+	"errors"
+	"io"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// A Target sends one request over and over. It is made by [New].
+type Target struct {
+	// Immutable after New.
+	name       string
+	endpoint   Endpoint
+	request    []byte // complete
+	bodyless   bool   // HEAD
+	repeatable bool   // the request may be executed twice (RFC 9110, section 9.2.2)
+	fresh      bool   // a connection for each request
+	timeout    time.Duration
+	right      statuses
+
+	mu      sync.Mutex
+	callers []*caller // guarded by mu
+	before  *Tally    // guarded by mu: at the start of the window
+	after   Tally     // guarded by mu: when it was read last
+}
+
+// Name returns method and URL, without what may be secret: user, password and
+// query.
+func (t *Target) Name() string { return t.name }
+
+// Address returns where connections lead to, in the terms of package net.
+func (t *Target) Address() (network, address string) { return t.endpoint.Network, t.endpoint.Address }
+
+// NewCaller opens a connection, unless each request has one of its own.
+func (t *Target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
+	c := &caller{target: t}
+	c.conn.Endpoint, c.conn.Index = &t.endpoint, i
+	t.mu.Lock()
+	t.callers = append(t.callers, c)
+	t.mu.Unlock()
+	if t.fresh {
+		return c, nil
+	}
+	if err := c.ready(ctx); err != nil {
+		_ = c.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// A caller is one connection, opened again when it has ended.
+type caller struct {
+	target *Target
+	conn   Conn
+
+	// Owned by the goroutine that calls Do.
+	open   bool
+	served bool      // a response has come over this connection
+	armed  time.Time // until then the deadline of the connection is late enough
+	counts counts
+}
+
+// Close implements [load.Caller].
+func (c *caller) Close() error { return c.conn.Close() }
+
+// Do sends the request and reads the response. After an error the next call
+// opens a new connection.
+func (c *caller) Do(ctx context.Context) error {
+	if err := c.ready(ctx); err != nil {
+		return err
+	}
+	r, err := c.exchange()
+	if err != nil && c.stale(err) {
+		// As other clients do: the server has closed a connection that was idle.
+		if err = c.ready(ctx); err == nil {
+			r, err = c.exchange()
+		}
+	}
+	if err != nil {
+		c.hangUp()
+		return err
+	}
+	c.counts.add(&r)
+	c.served = true
+	if r.Close || c.target.fresh {
+		c.hangUp()
+	}
+	if !c.target.right.has(r.Status) {
+		return StatusError(r.Status)
+	}
+	return nil
+}
+
+// ready opens a connection if there is none.
+func (c *caller) ready(ctx context.Context) error {
+	if c.open {
+		return nil
+	}
+	if err := c.conn.Open(ctx); err != nil {
+		return &kindError{"connect: " + load.ErrorKind(err), err}
+	}
+	c.open, c.served, c.armed = true, false, time.Time{}
+	c.counts.opened++
+	return nil
+}
+
+func (c *caller) hangUp() {
+	c.conn.Hangup()
+	c.open = false
+}
+
+// exchange sends the request and reads the response.
+func (c *caller) exchange() (Response, error) {
+	if err := c.conn.Idle(); err != nil {
+		return Response{}, err
+	}
+	if err := c.arm(); err != nil {
+		return Response{}, err
+	}
+	if err := c.conn.Send(c.target.request); err != nil {
+		return Response{}, err
+	}
+	return c.conn.Read(c.target.bodyless)
+}
+
+// arm bounds a request. Setting a deadline takes a good part of a microsecond, so
+// it is set later than asked for, by an eighth of the timeout, and serves all
+// requests that begin within that time.
+func (c *caller) arm() error {
+	timeout := c.target.timeout
+	if timeout == 0 {
+		return nil
+	}
+	now := time.Now()
+	if now.Before(c.armed) {
+		return nil
+	}
+	slack := timeout / 8
+	c.armed = now.Add(slack)
+	return c.conn.Net().SetDeadline(now.Add(timeout + slack))
+}
+
+// goneErrors are what a connection has that the server has closed. Over TLS without a
+// notice it is ErrUnexpectedEOF.
+var goneErrors = []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}
+
+// stale reports whether the server has closed the connection without a byte of a
+// response, and the request may be sent again. It closes the connection then.
+func (c *caller) stale(err error) bool {
+	gone := slices.ContainsFunc(goneErrors, func(e error) bool { return errors.Is(err, e) })
+	if !gone || !c.served || !c.target.repeatable || c.conn.Began() {
+		return false
+	}
+	c.hangUp()
+	return true
+}
