@@ -1,67 +1,16 @@
 package loadproc
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
-	"strconv"
-	"strings"
-	"time"
 
+	"github.com/slipstream-go/slipstream/internal/bench/promtext"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-var metricsClient = &http.Client{Timeout: 10 * time.Second}
-
-// Scrape returns the samples of a Prometheus text page that have no labels, and
-// for each name with labels the sum over them.
+// Scrape returns the samples of the page /metrics at an address.
 func Scrape(ctx context.Context, address string) (map[string]float64, error) {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/metrics", nil)
-	if err != nil {
-		return nil, err
-	}
-	resp, err := metricsClient.Do(req)
-	if err != nil {
-		return nil, err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return nil, fmt.Errorf("metrics of %s: %s", address, resp.Status)
-	}
-	return parseMetrics(resp.Body)
-}
-
-func parseMetrics(r io.Reader) (map[string]float64, error) {
-	values := map[string]float64{}
-	lines := bufio.NewScanner(r)
-	for lines.Scan() {
-		line := lines.Text()
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		name, rest := line, ""
-		if brace := strings.IndexByte(line, '{'); brace >= 0 {
-			closing := strings.LastIndexByte(line, '}')
-			if closing < brace {
-				return nil, fmt.Errorf("metrics: line %q, want a closing brace", line)
-			}
-			name, rest = line[:brace], line[closing+1:]
-		} else if blank := strings.IndexByte(line, ' '); blank >= 0 {
-			name, rest = line[:blank], line[blank:]
-		}
-		fields := strings.Fields(rest)
-		if len(fields) == 0 {
-			return nil, fmt.Errorf("metrics: line %q, want a name and a number", line)
-		}
-		v, err := strconv.ParseFloat(fields[0], 64)
-		if err != nil {
-			return nil, fmt.Errorf("metrics: line %q: %w", line, err)
-		}
-		values[name] += v
-	}
-	return values, lines.Err()
+	return promtext.Scrape(ctx, "http://"+address+"/metrics")
 }
 
 // allocationCounters reads the server's allocations. A scrape allocates too, a

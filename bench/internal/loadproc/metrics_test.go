@@ -5,21 +5,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
-	"strings"
 	"testing"
 )
-
-func TestParseMetrics(t *testing.T) {
-	got, err := parseMetrics(strings.NewReader("# HELP a b\na 1\nb{x=\"y } z\"} 2\nb{x=\"2\"} 3e2 1700000000\n\n"))
-	if err != nil || got["a"] != 1 || got["b"] != 302 {
-		t.Errorf("%v, %v", got, err)
-	}
-	for _, bad := range []string{"a\n", "a b\n", "a{x 1\n"} {
-		if _, err := parseMetrics(strings.NewReader(bad)); err == nil {
-			t.Errorf("%q accepted", bad)
-		}
-	}
-}
 
 // A server that allocates 500 objects a scrape and 3 a request must read as 3.
 func TestScrapesDoNotCount(t *testing.T) {
