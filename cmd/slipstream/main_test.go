@@ -15,7 +15,7 @@ func TestMain(m *testing.M) { blackbox.Main(m) }
 func TestExitCodes(t *testing.T) {
 	for _, c := range [][2]int{
 		{exitOK, blackbox.ExitOK}, {exitFailure, blackbox.ExitFailure}, {exitUsage, blackbox.ExitUsage}, {exitIncomplete, blackbox.ExitIncomplete},
-		{exitUnreachable, blackbox.ExitUnreachable}, {exitInterrupted, blackbox.ExitInterrupted},
+		{exitUnreachable, blackbox.ExitUnreachable}, {exitLimited, blackbox.ExitLimited}, {exitInterrupted, blackbox.ExitInterrupted},
 	} {
 		if c[0] != c[1] {
 			t.Errorf("exit code %d, the tests expect %d", c[0], c[1])

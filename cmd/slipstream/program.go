@@ -16,8 +16,9 @@ const (
 	exitFailure     = 1   // it could not be done
 	exitUsage       = 2   // the command line or the configuration is wrong
 	exitIncomplete  = 3   // the database lacks what the promise needs, or a Redis Cluster is not well
-	exitUnreachable = 4   // the database, or the Redis Cluster, could not be reached
-	exitInterrupted = 130 // a second signal cut the drain short
+	exitUnreachable = 4   // the database, the Redis Cluster or the server to load could not be reached
+	exitLimited     = 5   // the load generator was the limit
+	exitInterrupted = 130 // a second signal cut the drain short, or a signal ended bench early
 )
 
 const exitCodes = `Exit codes:
@@ -25,8 +26,9 @@ const exitCodes = `Exit codes:
   1    it could not be done
   2    the command line or the configuration is wrong
   3    the database lacks triggers that the promise needs; the Redis Cluster has problems
-  4    the database, or the Redis Cluster, could not be reached
-  130  a second signal cut the drain short`
+  4    the database, the Redis Cluster or the server to load could not be reached
+  5    bench: the load generator was the limit, so the figures are its own
+  130  a second signal cut the drain short, or a signal ended bench early`
 
 // program is one run of the command.
 type program struct {
@@ -94,7 +96,7 @@ commit never returns the older version.
 		SilenceErrors: true,
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
-	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.probeCommand(), p.redisCommand(), p.genCommand(),
+	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.probeCommand(), p.redisCommand(), p.benchCommand(), p.genCommand(),
 		p.versionCommand(), p.completionCommand(), p.manCommand())
 	return root
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -234,25 +233,9 @@ func (f *clusterFlags) secure(o *redis.Options) error {
 		return nil
 	}
 	// A URL names the host of the seed, and other nodes have other names.
-	o.TLS = &tls.Config{MinVersion: tls.VersionTLS12, ServerName: f.name}
-	if f.ca != "" {
-		text, err := os.ReadFile(f.ca)
-		if err != nil {
-			return err
-		}
-		o.TLS.RootCAs = x509.NewCertPool()
-		if !o.TLS.RootCAs.AppendCertsFromPEM(text) {
-			return fmt.Errorf("%s holds no certificate in PEM", f.ca)
-		}
-	}
-	if f.cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.certKey)
-		if err != nil {
-			return err
-		}
-		o.TLS.Certificates = []tls.Certificate{pair}
-	}
-	return nil
+	o.TLS = new(tls.Config)
+	files := certificates{ca: f.ca, cert: f.cert, key: f.certKey, name: f.name}
+	return files.apply(o.TLS)
 }
 
 // connectToCluster returns a client that knows the topology. A cluster none of whose addresses can

@@ -79,7 +79,7 @@ func TestResponsesOfAnyFraming(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { handler(w, size) }))
 				defer server.Close()
-				r, tally := run(t, Options{URL: server.URL}, 30)
+				r, tally := run(t, Options{URL: server.URL, Method: "POST"}, 30) // no request is sent twice
 				if r.Completed != 30 || r.Errors != 0 || tally.Bytes != uint64(30*size) || tally.Statuses[200] != 30 {
 					t.Errorf("%d completed, %d failed, %s; %+v, want 30 of %d bytes", r.Completed, r.Errors, r.ErrorSample, tally, size)
 				}
@@ -236,7 +236,14 @@ func TestTimeout(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-release }))
 	defer server.Close()
 	defer close(release)
-	r, _ := run(t, Options{URL: server.URL, Timeout: 30 * time.Millisecond}, 3)
+	target, err := New(Options{URL: server.URL, Timeout: 30 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := load.Run(t.Context(), load.Config{Callers: 3, Duration: 15 * time.Second, DrainLimit: time.Second, Total: 3}, target)
+	if err != nil {
+		t.Fatal(err)
+	}
 	if r.ErrorKinds["timeout"] != 3 {
 		t.Errorf("%v, want 3 timeouts", r.ErrorKinds)
 	}

@@ -27,6 +27,7 @@ const (
 	ExitUsage       = 2
 	ExitIncomplete  = 3
 	ExitUnreachable = 4
+	ExitLimited     = 5
 	ExitInterrupted = 130
 )
 

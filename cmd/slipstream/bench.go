@@ -1,0 +1,377 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/bench"
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+func (p program) benchCommand() *cobra.Command {
+	c := group(&cobra.Command{
+		Use:   "bench",
+		Short: "Load a server, and say what its requests take and what they cost",
+		Long: `Bench sends requests to a server, in a closed loop or at a rate, and reports their
+latency, the CPU time that each of them costs on both sides, and whether the generator
+itself was the limit.
+
+` + exitCodes,
+		Example: `  slipstream bench http -c 50 -z 10s http://127.0.0.1:8080/depts/1
+  slipstream bench redis -q 20000 127.0.0.1:6379`,
+	})
+	c.AddCommand(p.benchHTTP(), p.benchRedis())
+	return c
+}
+
+// benchText is what all commands of bench have in common.
+const benchText = `Without -q it is a closed loop: each of -c callers sends its next request when it has
+the reply to the one before. A slow server is asked less, so that its worst moments
+hardly show. With -q it is an open loop: requests are planned beforehand, and latency
+runs from the intended time of a request, however late it was sent.
+
+A warm-up goes first and does not count. The report is printed at the end, and also when
+Ctrl-C or SIGTERM ends the run: it has what was measured until then, marked as partial.
+The exit code is 5 if the generator was the limit, since the figures are its own then, and
+1 if more requests failed than --max-failed allows.
+
+Servers that are not on this machine are loaded only with --yes.`
+
+// seconds is a duration on the command line. A number without a unit is seconds.
+type seconds time.Duration
+
+func (s *seconds) String() string { return time.Duration(*s).String() }
+func (s *seconds) Type() string   { return "duration" }
+
+// Set implements pflag.Value.
+func (s *seconds) Set(text string) error {
+	if n, err := strconv.ParseUint(text, 10, 32); err == nil {
+		*s = seconds(time.Duration(n) * time.Second)
+		return nil
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < 0 {
+		return errors.New("expected a duration such as 10s, or a number of seconds")
+	}
+	*s = seconds(d)
+	return nil
+}
+
+// benchFlags are the flags that all commands of bench have.
+type benchFlags struct {
+	plan      bench.Plan
+	window    seconds
+	warmUp    seconds
+	timeout   seconds
+	arrivals  string
+	maxFailed float64
+	yes       bool
+
+	json, benchfmt string // files; "-" is the standard output
+
+	vs        string // another server
+	vsPIDs    []int
+	vsMetrics []string
+	rounds    int
+
+	findKnee bool
+	p99      seconds
+}
+
+// register adds the flags to a command. Callers is what the command calls them.
+func (f *benchFlags) register(c *cobra.Command, callers string) {
+	f.window, f.warmUp, f.timeout = seconds(10*time.Second), seconds(time.Second), seconds(20*time.Second)
+	flags := c.Flags()
+	flags.IntVarP(&f.plan.Callers, "connections", "c", 50, "how many "+callers)
+	flags.Int64VarP(&f.plan.Total, "requests", "n", 0, "end after this many `requests` of all of them; without -z there is no other end then, and no warm-up")
+	flags.VarP(&f.window, "duration", "z", "how long the measured window is")
+	flags.Float64VarP(&f.plan.Rate, "rate", "q", 0, "requests a second of all of them together, in an open loop; 0 is a closed loop")
+	flags.StringVar(&f.arrivals, "arrivals", "", "how requests of an open loop arrive: `process` constant (the default), poisson or bursts (5 to 15 at once)")
+	flags.Var(&f.warmUp, "warm-up", "how long requests are made before the window")
+	flags.VarP(&f.timeout, "timeout", "t", "how long a request may take, between this and an eighth more; 0 is no limit")
+	flags.Uint64Var(&f.plan.Seed, "seed", 0, "`number` that the planned times and all that is random follow from")
+	flags.Float64Var(&f.maxFailed, "max-failed", 1, "the exit code is 1 if more than this `percentage` of the requests failed")
+	flags.IntSliceVar(&f.plan.PIDs, "pid", nil, "`process` of the server, whose CPU time is a cost of the requests (Linux); may be repeated")
+	flags.StringArrayVar(&f.plan.Metrics, "metrics", nil, "`URL` of a Prometheus page of the server that tells its process_cpu_seconds_total; may be repeated")
+	flags.StringVar(&f.json, "json", "", "write the report in JSON to this `file`; - is the standard output, and nothing else is printed there")
+	flags.StringVar(&f.benchfmt, "benchfmt", "", "write it to this `file` in the format of Go benchmarks, which benchstat reads; - as with --json")
+	flags.StringVar(&f.vs, "vs", "", "compare with this `server`: rounds of A, A again and B, this one, in random order; a window is 3 s then unless -z says otherwise")
+	flags.IntVar(&f.rounds, "rounds", 0, "how many `rounds` of --vs; 0: from 6 to 31, until A is like itself")
+	flags.IntSliceVar(&f.vsPIDs, "vs-pid", nil, "as --pid, of the server of --vs")
+	flags.StringArrayVar(&f.vsMetrics, "vs-metrics", nil, "as --metrics, of the server of --vs")
+	flags.BoolVar(&f.findKnee, "find-knee", false, "search for the highest rate with the 99th percentile below --p99, up to -q, or else 100,000 a second, 1,000 with --yes; a window is 3 s then unless -z says otherwise")
+	f.p99 = seconds(10 * time.Millisecond)
+	flags.Var(&f.p99, "p99", "the limit of --find-knee")
+	for _, name := range []string{"json", "benchfmt"} {
+		_ = c.MarkFlagFilename(name) // fails only if there is no such flag
+	}
+	c.MarkFlagsMutuallyExclusive("vs", "find-knee")
+	c.MarkFlagsMutuallyExclusive("requests", "find-knee")
+	flags.BoolVar(&f.yes, "yes", false, "load a server that is not on this machine")
+}
+
+const (
+	// defaultRound is the window of runs of which there are many.
+	defaultRound = 3 * time.Second
+	// kneeStart is the rate with which the search begins.
+	kneeStart = 100
+	// The most that --find-knee tries.
+	kneeMost, kneeMostFar = 100_000, 1_000
+)
+
+// finish fills the plan from the flags.
+func (f *benchFlags) finish(c *cobra.Command) error {
+	given := c.Flags().Changed
+	p := &f.plan
+	p.Duration, p.WarmUp, p.Timeout, p.Arrivals = time.Duration(f.window), time.Duration(f.warmUp), time.Duration(f.timeout), load.Process(f.arrivals)
+	if given("requests") && p.Total < 1 {
+		return fmt.Errorf("-n %d; expected at least 1", p.Total)
+	}
+	if p.Total > 0 && !given("duration") {
+		p.Duration = 0
+	}
+	if p.Total > 0 && !given("duration") && !given("warm-up") {
+		p.WarmUp = 0
+	}
+	if (f.vs != "" || f.findKnee) && !given("duration") && !given("requests") {
+		p.Duration = defaultRound
+	}
+	switch {
+	case f.vs == "" && (f.rounds != 0 || len(f.vsPIDs) > 0 || len(f.vsMetrics) > 0):
+		return errors.New("--rounds, --vs-pid and --vs-metrics need --vs")
+	case f.rounds < 0 || f.rounds > 1000:
+		return fmt.Errorf("--rounds %d; expected 1 to 1000", f.rounds)
+	case f.json == "-" && f.benchfmt == "-":
+		return errors.New("both --json and --benchfmt on the standard output; expected one of them")
+	}
+	if math.IsNaN(f.maxFailed) || f.maxFailed < 0 || f.maxFailed > 100 {
+		return fmt.Errorf("--max-failed %v; expected a percentage", f.maxFailed)
+	}
+	checked := *p
+	if f.findKnee {
+		if f.p99 <= 0 {
+			return fmt.Errorf("--p99 %v; expected a positive duration", time.Duration(f.p99))
+		}
+		if checked.Rate == 0 {
+			checked.Rate = kneeMost
+		}
+	}
+	return checked.Check()
+}
+
+// permit says whether a server may be loaded, and whether there are descriptors for
+// so many connections.
+func (f *benchFlags) permit(name, network, address string, connections int) error {
+	if !f.yes && !bench.Local(network, address) {
+		return fail(exitUsage, fmt.Errorf("%s is not on this machine; expected --yes", name), "load only servers that you may load")
+	}
+	if err := bench.Prepare(connections); err != nil {
+		return fail(exitFailure, err, "raise it with ulimit -Hn as root, or in the limits of the service or the container")
+	}
+	return nil
+}
+
+// untilBenchSignal returns a context that the first signal ends. A second one ends the
+// process at once.
+func untilBenchSignal(c *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
+}
+
+// A benchServer is what a command of bench loads.
+type benchServer struct {
+	network, address string
+	// open returns a workload, which serves one run.
+	open func(ctx context.Context) (bench.Workload, error)
+}
+
+// run loads a server, compares it with other, if that is not nil, or searches for its
+// knee, and prints the report.
+func (f *benchFlags) run(ctx context.Context, c *cobra.Command, server benchServer, other *benchServer) error {
+	side := bench.Side{Plan: f.plan, Open: server.open}
+	switch {
+	case other != nil:
+		return f.compare(ctx, c, side, *other)
+	case f.findKnee:
+		return f.knee(ctx, c, side, bench.Local(server.network, server.address))
+	}
+	live := onTerminal(c.ErrOrStderr())
+	if live != nil {
+		side.Plan.Progress = live.Show
+	}
+	w, err := server.open(ctx)
+	if err != nil {
+		return f.noReport(ctx, err)
+	}
+	defer w.Close()
+	report, err := side.Plan.Run(ctx, w)
+	if live != nil {
+		live.Clear()
+	}
+	if report == nil {
+		return f.noReport(ctx, err)
+	}
+	if err := f.write(c, report); err != nil {
+		return err
+	}
+	return f.judge(ctx, report, err)
+}
+
+// onTerminal returns a line on w if that is a terminal.
+func onTerminal(w io.Writer) *bench.Live {
+	file, ok := w.(*os.File)
+	if !ok {
+		return nil
+	}
+	if info, err := file.Stat(); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return nil
+	}
+	return bench.NewLive(w)
+}
+
+// compare runs rounds of two servers.
+func (f *benchFlags) compare(ctx context.Context, c *cobra.Command, a bench.Side, other benchServer) error {
+	b := bench.Side{Plan: f.plan, Open: other.open}
+	b.Plan.PIDs, b.Plan.Metrics = f.vsPIDs, f.vsMetrics
+	r, err := bench.Compare(ctx, a, b, bench.CompareOptions{Rounds: f.rounds, Seed: f.plan.Seed, Progress: c.ErrOrStderr()})
+	if len(r.Verdicts) == 0 {
+		return f.noReport(ctx, err)
+	}
+	if err := f.write(c, r); err != nil {
+		return err
+	}
+	share, first, wrong := r.Failed()
+	switch {
+	case err != nil:
+		return f.partial(ctx, err)
+	case wrong > 0:
+		return fail(exitFailure, fmt.Errorf("%d answers were wrong", wrong), "")
+	case share*100 > f.maxFailed:
+		return fail(exitFailure, fmt.Errorf("%.3g %% of the requests failed: %s", share*100, first), "")
+	case 2*r.Limited > len(r.Rounds):
+		return fail(exitLimited, fmt.Errorf("the generator was the limit in %d of %d runs", r.Limited, len(r.Rounds)), limitedHint)
+	}
+	return nil
+}
+
+// knee searches for the highest rate that keeps the limit.
+func (f *benchFlags) knee(ctx context.Context, c *cobra.Command, side bench.Side, local bool) error {
+	most := f.plan.Rate
+	switch {
+	case most == 0 && local:
+		most = kneeMost
+	case most == 0:
+		most = kneeMostFar
+	}
+	k, err := bench.FindKnee(ctx, side, bench.KneeOptions{P99: time.Duration(f.p99), From: min(kneeStart, most), To: most, Progress: c.ErrOrStderr()})
+	if k == nil {
+		return f.noReport(ctx, err)
+	}
+	if err := f.write(c, k); err != nil {
+		return err
+	}
+	switch {
+	case err != nil:
+		return f.partial(ctx, err)
+	case k.Rate == 0:
+		return fail(exitFailure, errors.New("no rate keeps the limit"), "")
+	}
+	return nil
+}
+
+// write prints a report and writes the files that were asked for.
+func (f *benchFlags) write(c *cobra.Command, r interface {
+	WriteText(io.Writer) error
+	WriteJSON(io.Writer) error
+	WriteBenchfmt(io.Writer) error
+}) error {
+	text := true
+	for _, output := range []struct {
+		path  string
+		write func(io.Writer) error
+	}{{f.json, r.WriteJSON}, {f.benchfmt, r.WriteBenchfmt}} {
+		var err error
+		switch output.path {
+		case "":
+		case "-":
+			text, err = false, output.write(c.OutOrStdout())
+		default:
+			err = writeTo(output.path, output.write)
+		}
+		if err != nil {
+			return fail(exitFailure, err, "")
+		}
+	}
+	if !text {
+		return nil
+	}
+	return fail(exitFailure, r.WriteText(c.OutOrStdout()), "")
+}
+
+// writeTo writes a file.
+func writeTo(path string, write func(io.Writer) error) error {
+	file, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	err = write(file)
+	if closeErr := file.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// noReport gives an error of a run without a report its exit code.
+func (f *benchFlags) noReport(ctx context.Context, err error) error {
+	_, ofConnection := errors.AsType[*load.CallerError](err)
+	_, ofClient := errors.AsType[*slipstream.Error](err)
+	switch {
+	case ctx.Err() != nil:
+		return fail(exitInterrupted, errors.New("interrupted before anything was measured"), "")
+	case ofConnection:
+		return fail(exitUnreachable, err, "does the server listen there, and let this machine in?")
+	case ofClient:
+		return fail(exitUnreachable, errors.New(printable(err.Error(), maxErrorText)), "does Redis listen there, does it want TLS (--tls), and are user and password right?")
+	}
+	return fail(exitFailure, err, "")
+}
+
+// partial gives the error of a run that has a partial report its exit code.
+func (f *benchFlags) partial(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fail(exitInterrupted, errors.New("interrupted: the report is partial"), "")
+	}
+	return fail(exitFailure, fmt.Errorf("the report is partial: %w", err), "")
+}
+
+const limitedHint = "ask for less with -q, or run the generator on another machine"
+
+// judge gives a report its exit code. err is that of the run.
+func (f *benchFlags) judge(ctx context.Context, r *bench.Report, err error) error {
+	switch {
+	case err != nil:
+		return f.partial(ctx, err)
+	case r.Wrong() > 0:
+		return fail(exitFailure, fmt.Errorf("%d answers were wrong", r.Wrong()), "the values of keys were mixed up, or another program writes the same keys: try --key-prefix")
+	case r.Completed == 0:
+		return fail(exitFailure, fmt.Errorf("no request got a right answer: %s", r.FirstFailed), "")
+	case r.FailedShare()*100 > f.maxFailed:
+		return fail(exitFailure, fmt.Errorf("%.3g %% of the requests failed, more than the %.3g %% of --max-failed", r.FailedShare()*100, f.maxFailed), "")
+	case len(r.Limits) > 0:
+		return fail(exitLimited, errors.New("the generator was the limit: "+strings.Join(r.Limits, "; ")), limitedHint)
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package bench
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// ComparisonSchema names what the fields of a Comparison mean.
+const ComparisonSchema = "slipstream-bench-comparison/1"
+
+// A Side is one of the two servers of a comparison, and what is sent to it.
+type Side struct {
+	Plan Plan
+	// Open returns the workload of a round.
+	Open func(ctx context.Context) (Workload, error)
+}
+
+// Names of the subjects of a comparison. A takes part twice, and what differs
+// between the two is noise.
+const (
+	sideA     = "A"
+	sideAgain = "A again"
+	sideB     = "B"
+)
+
+// CompareOptions say how long a comparison goes on. Progress must be set.
+type CompareOptions struct {
+	Rounds   int // 0: until A equals itself, from 6 to Most
+	Most     int // 0: 31
+	Seed     uint64
+	Progress io.Writer
+}
+
+// A Comparison is what the rounds of two servers have shown.
+type Comparison struct {
+	Schema   string           `json:"schema"`
+	A        string           `json:"a"`
+	B        string           `json:"b"`
+	Rounds   []RoundReport    `json:"rounds"`
+	Verdicts []SideVerdict    `json:"verdicts"`
+	Limits   []string         `json:"generator_limits,omitempty"` // of rounds, see Report
+	Limited  int              `json:"rounds_limited"`             // in how many of them
+	Partial  string           `json:"partial,omitempty"`
+	samples  *load.Comparison // nil after reading JSON
+}
+
+// A RoundReport is one round of a subject: A, A again, or B.
+type RoundReport struct {
+	Subject string  `json:"subject"`
+	Report  *Report `json:"report"`
+}
+
+// A SideVerdict compares B with A in one figure.
+type SideVerdict struct {
+	Metric load.Metric `json:"metric"`
+	// Word is faster, slower, cheaper, costlier or cannot tell, and is about B.
+	Word string  `json:"word"`
+	Why  string  `json:"why,omitempty"`
+	A    float64 `json:"a"` // median of the rounds
+	B    float64 `json:"b"`
+	// Ratio is that of B to A, the median over the pairs of the rounds, with its
+	// interval. Control is that of A to itself.
+	Ratio     float64 `json:"ratio"`
+	Lo        float64 `json:"lo"`
+	Hi        float64 `json:"hi"`
+	ControlLo float64 `json:"control_lo"`
+	ControlHi float64 `json:"control_hi"`
+	Pairs     int     `json:"rounds"`
+}
+
+const cannotTell = "cannot tell"
+
+// Compare runs A, A again and B in every round, in random order, and compares
+// them pair by pair. If it ends early, it returns what the whole rounds have
+// shown, marked as partial, beside the error.
+func Compare(ctx context.Context, a, b Side, o CompareOptions) (*Comparison, error) {
+	c := &Comparison{Schema: ComparisonSchema}
+	metrics := []load.Metric{load.P50US, load.P99US, load.ServerUS}
+	primary := load.P50US
+	if a.Plan.Rate == 0 {
+		primary = load.RPS
+		metrics = slices.Insert(metrics, 0, load.RPS)
+	}
+	scenario := load.Scenario{Name: "A, A again and B", Primary: primary, Subjects: []load.Subject{
+		{Name: load.Ours, Run: c.run(a, sideA, &c.A)},
+		{Name: load.Control, Run: c.run(a, sideAgain, &c.A)},
+		{Name: sideB, Run: c.run(b, sideB, &c.B)},
+	}}
+	samples, err := scenario.Compare(ctx, load.Options{Rounds: o.Rounds, MaxRounds: o.Most, Seed: o.Seed, Progress: o.Progress})
+	if err != nil {
+		c.Partial = err.Error()
+	}
+	c.samples = samples
+	for _, m := range metrics {
+		if v, ok := c.judge(m); ok {
+			c.Verdicts = append(c.Verdicts, v)
+		}
+	}
+	return c, err
+}
+
+// run returns the function that measures one round of a subject.
+func (c *Comparison) run(side Side, subject string, name *string) func(context.Context, int) (load.Sample, error) {
+	return func(ctx context.Context, round int) (load.Sample, error) {
+		w, err := side.Open(ctx)
+		if err != nil {
+			return load.Sample{}, err
+		}
+		*name = w.Name()
+		plan := side.Plan
+		plan.Seed += uint64(round)
+		r, err := plan.Run(ctx, w)
+		if closeErr := w.Close(); err == nil {
+			err = closeErr
+		}
+		if err != nil {
+			return load.Sample{}, err
+		}
+		if r.Completed == 0 {
+			return load.Sample{}, fmt.Errorf("no request got a right answer: %s", r.FirstFailed)
+		}
+		c.Rounds = append(c.Rounds, RoundReport{subject, r})
+		if len(r.Limits) > 0 {
+			c.Limited++
+			c.Limits = r.Limits
+		}
+		return r.sample(), nil
+	}
+}
+
+// sample returns the figures of a run that are compared.
+func (r *Report) sample() load.Sample {
+	s := load.Sample{Values: map[load.Metric]float64{
+		load.RPS:   r.Rate,
+		load.P50US: micros(r.Latency, 0.50),
+		load.P99US: micros(r.Latency, 0.99),
+	}}
+	if len(r.Costs) > 1 {
+		for _, cost := range r.Costs[1:] {
+			s.Values[load.ServerUS] += cost.PerRequest / 1e3
+		}
+	}
+	return s
+}
+
+func micros(h *load.Histogram, q float64) float64 { return float64(h.Quantile(q)) / 1e3 }
+
+// judge compares B with A. It has nothing to say of what was not measured.
+func (c *Comparison) judge(metric load.Metric) (SideVerdict, bool) {
+	median := func(subject string) float64 {
+		var values []float64
+		for _, s := range c.samples.Rounds[subject] {
+			if v, ok := s.Values[metric]; ok {
+				values = append(values, v)
+			}
+		}
+		return load.Median(values)
+	}
+	v := SideVerdict{Metric: metric, Word: cannotTell, A: median(load.Ours), B: median(sideB)}
+	if math.IsNaN(v.A) || math.IsNaN(v.B) {
+		return v, false
+	}
+	ratio, control, settled, err := c.samples.Against(sideB, metric)
+	if err != nil {
+		v.Why = err.Error()
+		return v, true
+	}
+	v.Ratio, v.Lo, v.Hi, v.Pairs = ratio.Median, ratio.Lo, ratio.Hi, ratio.Pairs
+	if !math.IsNaN(control.Lo) { // JSON knows no NaN
+		v.ControlLo, v.ControlHi = control.Lo, control.Hi
+	}
+	switch {
+	case !settled:
+		v.Why = fmt.Sprintf("A against itself is at %.2f-%.2f in %d rounds, which is too uncertain", v.ControlLo, v.ControlHi, v.Pairs)
+	case ratio.Lo <= 1 && ratio.Hi >= 1:
+		v.Why = "no difference was found"
+	default:
+		v.Word = words[metric == load.ServerUS][(ratio.Lo > 1) == metric.MoreIsBetter()]
+	}
+	return v, true
+}
+
+// Failed returns the share of requests that failed in all runs together, the first
+// error of the last run that has one, and how many answers were wrong.
+func (c *Comparison) Failed() (share float64, first string, wrong uint64) {
+	var failed, all uint64
+	for _, round := range c.Rounds {
+		r := round.Report
+		failed += r.Failed + r.Unsent
+		all += r.Failed + r.Unsent + r.Completed
+		wrong += r.Wrong()
+		if r.FirstFailed != "" {
+			first = r.FirstFailed
+		}
+	}
+	return float64(failed) / float64(max(all, 1)), first, wrong
+}
+
+// words are those of costs, and those of all else, by whether B is better.
+var words = map[bool]map[bool]string{
+	true:  {true: "cheaper", false: "costlier"},
+	false: {true: "faster", false: "slower"},
+}
+
+// WriteJSON writes the comparison with indentation.
+func (c *Comparison) WriteJSON(w io.Writer) error {
+	return writeJSON(w, c)
+}
+
+// titles are the figures as people read them.
+var titles = map[load.Metric]string{load.RPS: "rate", load.P50US: "p50", load.P99US: "p99", load.ServerUS: "server CPU"}
+
+// WriteText writes what B is, compared with A.
+func (c *Comparison) WriteText(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "A  %s\nB  %s\n", c.A, c.B)
+	if len(c.Rounds) > 0 {
+		fmt.Fprintf(&b, "each run: %s\n", c.Rounds[0].Report.summary())
+	}
+	if len(c.Verdicts) > 0 {
+		fmt.Fprintf(&b, "\n%-10s %12s %12s %8s %15s %15s\n", "", "A", "B", "B/A", "interval", "A/A")
+	}
+	for _, v := range c.Verdicts {
+		show := func(f float64) string {
+			if v.Metric == load.RPS {
+				return rate(f) + "/s"
+			}
+			return three(f) + " us"
+		}
+		fmt.Fprintf(&b, "%-10s %12s %12s %8.3f %15s %15s   ", titles[v.Metric], show(v.A), show(v.B), v.Ratio,
+			fmt.Sprintf("%.3f-%.3f", v.Lo, v.Hi), fmt.Sprintf("%.3f-%.3f", v.ControlLo, v.ControlHi))
+		if v.Word == cannotTell {
+			fmt.Fprintf(&b, "%s: %s\n", v.Word, v.Why)
+		} else {
+			fmt.Fprintf(&b, "B is %s\n", v.Word)
+		}
+	}
+	if len(c.Verdicts) > 0 {
+		b.WriteString("\nIntervals of 95 %, paired by round. A/A is A against itself, which is noise.\n")
+	}
+	if share, first, _ := c.Failed(); share > 0 {
+		fmt.Fprintf(&b, "\nfailed: %.3g %% of the requests, for example: %s\n", share*100, first)
+	}
+	if c.Partial != "" {
+		fmt.Fprintf(&b, "\nPARTIAL: %s\n", c.Partial)
+	}
+	if c.Limited > 0 {
+		fmt.Fprintf(&b, "\nTHE GENERATOR WAS THE LIMIT in %d of %d runs, for example:\n  %s\n", c.Limited, len(c.Rounds), strings.Join(c.Limits, "\n  "))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

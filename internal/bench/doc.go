@@ -1,0 +1,47 @@
+// Package bench is the command slipstream bench without its flags: it plans a
+// run, drives it with package load, and reports what the requests took and what
+// they cost. docs/BENCH.md is for its users.
+//
+//	file         holds
+//	plan.go      Plan, Workload: what is to be done, and Run
+//	http.go      the workload of package httpload
+//	redis.go     that of package redisload
+//	guard.go     whether a server is on this machine
+//	cost.go      CPU time of processes and of Prometheus targets
+//	report.go    Report: what a run has shown, in JSON
+//	text.go      the same for people
+//	benchfmt.go  the same for benchstat
+//	live.go      a line on a terminal
+//	compare.go   two servers in interleaved rounds
+//	knee.go      the highest rate below a limit of latency
+//
+// The command makes a [Plan] and a [Workload] of its flags. [Plan.Run] reads the
+// meters once, so that a wrong process or page is found before any request, and
+// calls load.Run, which reads all counters before and after the window while
+// nothing is under way. The [Report] is made of its result, and the workload adds
+// what only it knows. The suites of bench/ use the same packages: nothing exists
+// twice.
+//
+// What was decided, and why:
+//
+//   - A goroutine for each connection, and blocking reads: a request is one write
+//     and usually one read. An event loop would save the wake-ups of goroutines,
+//     and need a second implementation of every protocol.
+//   - One deadline serves many requests, because setting it takes a good part of a
+//     microsecond. A request is bounded by the timeout and an eighth of it.
+//   - Responses are read strictly. Anything else is an error of the kind
+//     "protocol": a lenient generator counts errors as answers.
+//   - A request that may be executed twice is sent again over a new connection if
+//     the server has closed the kept one without a byte of a response.
+//   - Limits are not doubts. Limits are the generator's own: it waited for a
+//     processor, used nearly all of them, or paced coarsely. Only they make the
+//     exit code 5. An overloaded server is a doubt, which is printed.
+//   - A total is a budget of all callers. The caller that finds it empty ends the
+//     phase, also for the pacers.
+//   - A comparison runs A twice. The words faster and slower need A against itself
+//     to hold 1 within 10 %, as the verdicts of the suites do.
+//   - Many connections to a loopback address have several source addresses,
+//     because one has some 28,000 ports.
+//   - Reports hold no secrets: a URL is printed without user, password and query, a
+//     Redis command without its arguments.
+package bench

@@ -1,0 +1,179 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+)
+
+// KneeSchema names what the fields of a Knee mean.
+const KneeSchema = "slipstream-bench-knee/1"
+
+// KneeOptions say what is searched for. P99, From and To must be set.
+type KneeOptions struct {
+	P99      time.Duration // the 99th percentile of latency must not exceed it
+	From, To float64       // requests a second: where to begin, and the most
+	Progress io.Writer     // gets a line for each run; if nil, nothing is written
+}
+
+// A Knee is the highest rate at which a server keeps a limit of latency, and the
+// curve on the way there.
+type Knee struct {
+	Schema string  `json:"schema"`
+	Target string  `json:"target"`
+	P99    float64 `json:"p99_limit_us"`
+	// Rate is the highest rate that was tried and kept the limit; 0: none did.
+	Rate float64 `json:"rate"`
+	// Capped says that the server kept the limit at the highest rate that may be
+	// tried.
+	Capped  bool      `json:"capped"`
+	Points  []*Report `json:"points"` // by rate
+	Partial string    `json:"partial,omitempty"`
+}
+
+// kneeStep ends the search: the next rate is closer than that.
+const kneeStep = 1.05
+
+// FindKnee doubles the rate until the server does not keep the limit, and then
+// halves the interval. If it ends early, it returns the curve so far, marked as
+// partial, beside the error.
+func FindKnee(ctx context.Context, side Side, o KneeOptions) (*Knee, error) {
+	switch {
+	case o.P99 <= 0:
+		return nil, fmt.Errorf("a limit of %v for the 99th percentile; expected a positive one", o.P99)
+	case !(o.From > 0) || o.To < o.From:
+		return nil, fmt.Errorf("rates from %v to %v; expected positive ones in this order", o.From, o.To)
+	}
+	k := &Knee{Schema: KneeSchema, P99: float64(o.P99) / 1e3}
+	err := k.search(ctx, side, o)
+	if err != nil {
+		k.Partial = err.Error()
+	}
+	slices.SortFunc(k.Points, func(x, y *Report) int { return cmp.Compare(x.Plan.Rate, y.Plan.Rate) })
+	if k.Points == nil {
+		return nil, err
+	}
+	return k, err
+}
+
+func (k *Knee) search(ctx context.Context, side Side, o KneeOptions) error {
+	var above float64 // the lowest rate that did not keep the limit; 0: none yet
+	for at := o.From; ; {
+		kept, err := k.try(ctx, side, o, at)
+		if err != nil {
+			return err
+		}
+		if kept {
+			k.Rate = at
+		} else {
+			above = at
+		}
+		switch {
+		case above == 0 && at == o.To:
+			k.Capped = true
+			return nil
+		case above == 0:
+			at = min(2*at, o.To)
+		case k.Rate == 0 && at < o.From/16:
+			return nil
+		case k.Rate == 0:
+			at /= 4
+		case above/k.Rate < kneeStep*kneeStep:
+			return nil
+		default:
+			at = (k.Rate + above) / 2
+		}
+	}
+}
+
+// try makes one run and reports whether the server kept the limit.
+func (k *Knee) try(ctx context.Context, side Side, o KneeOptions, rate float64) (bool, error) {
+	w, err := side.Open(ctx)
+	if err != nil {
+		return false, err
+	}
+	k.Target = w.Name()
+	plan := side.Plan
+	plan.Rate, plan.Total = rate, 0
+	r, err := plan.Run(ctx, w)
+	if closeErr := w.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return false, err
+	}
+	if r.Completed == 0 && r.Failed > 0 {
+		return false, errors.New("no request got a right answer: " + r.FirstFailed)
+	}
+	k.Points = append(k.Points, r)
+	why := r.misses(o.P99)
+	if o.Progress != nil {
+		fmt.Fprintf(o.Progress, "%s a second: p99 %s%s\n", grouped(uint64(rate)), took(r.Latency.Quantile(0.99)), cmp.Or(why, ", kept"))
+	}
+	return why == "", nil
+}
+
+// misses says why a run did not keep a limit, after a comma; empty: it did.
+func (r *Report) misses(p99 time.Duration) string {
+	switch {
+	case len(r.Limits) > 0:
+		return ", " + r.Limits[0]
+	case r.Rate < 0.95*r.Plan.Rate:
+		return fmt.Sprintf(", only %s a second were done", rate(r.Rate))
+	case r.FailedShare() > 0.01:
+		return fmt.Sprintf(", %.3g %% failed", 100*r.FailedShare())
+	case r.Latency.Quantile(0.99) > p99:
+		return ", above the limit"
+	}
+	return ""
+}
+
+// WriteJSON writes the knee with indentation.
+func (k *Knee) WriteJSON(w io.Writer) error {
+	return writeJSON(w, k)
+}
+
+// WriteText writes the curve and the highest rate.
+func (k *Knee) WriteText(w io.Writer) error {
+	limit := time.Duration(k.P99 * 1e3)
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s\n%s\n\n%10s %10s %10s %10s %10s", k.Target, k.Points[0].summary(), "planned/s", "done/s", "p50", "p99", "CPU")
+	for _, cost := range k.Points[0].Costs[1:] {
+		fmt.Fprintf(&b, "   CPU of %s", cost.Of)
+	}
+	b.WriteByte('\n')
+	for _, r := range k.Points {
+		fmt.Fprintf(&b, "%10s %10s %10s %10s %10s", rate(r.Plan.Rate), rate(r.Rate), took(r.Latency.Quantile(0.50)), took(r.Latency.Quantile(0.99)), took(time.Duration(r.Costs[0].PerRequest)))
+		for _, cost := range r.Costs[1:] {
+			fmt.Fprintf(&b, "   %*s", len("CPU of "+cost.Of), took(time.Duration(cost.PerRequest)))
+		}
+		fmt.Fprintf(&b, "%s\n", strings.Replace(r.misses(limit), ",", "  ", 1))
+	}
+	b.WriteString("\nCPU is that of the generator and of the server for each request.\n")
+	switch {
+	case k.Partial != "":
+		fmt.Fprintf(&b, "PARTIAL: %s\n", k.Partial)
+	case k.Rate == 0:
+		fmt.Fprintf(&b, "No rate that was tried keeps the 99th percentile below %s.\n", took(limit))
+	case k.Capped:
+		fmt.Fprintf(&b, "The 99th percentile is below %s at %s requests a second, the most that -q allows.\n", took(limit), rate(k.Rate))
+	default:
+		fmt.Fprintf(&b, "The 99th percentile is below %s up to %s requests a second.\n", took(limit), rate(k.Rate))
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// WriteBenchfmt writes every run of the curve.
+func (k *Knee) WriteBenchfmt(w io.Writer) error {
+	rounds := make([]RoundReport, len(k.Points))
+	for i, r := range k.Points {
+		rounds[i] = RoundReport{fmt.Sprintf("%.0f", r.Plan.Rate), r}
+	}
+	return writeBenchfmt(w, k.Points[0], rounds)
+}

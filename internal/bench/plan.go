@@ -1,0 +1,128 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// A Workload is what is sent to a server, and what is known of the replies. It
+// serves one Run.
+type Workload interface {
+	load.Target
+	// Name says what is sent where, without secrets.
+	Name() string
+	// Costs tell the CPU time that servers have used, in nanoseconds. They and
+	// Counters are read before and after the measured window.
+	Costs(ctx context.Context) []load.Counter
+	Counters() []load.Counter
+	// Describe adds to a report what only the workload knows.
+	Describe(r *Report)
+	Close() error
+}
+
+// A Plan says how requests are made. Callers must be set, and Duration or Total.
+type Plan struct {
+	Callers  int
+	Batch    int           // requests that a caller sends together; 0: one
+	Total    int64         // requests of all callers; 0: as many as Duration has room for
+	Duration time.Duration // 0: until Total requests are done
+	WarmUp   time.Duration
+	// Rate is the number of requests a second of all callers; 0: a closed loop.
+	Rate     float64
+	Arrivals load.Process // of an open loop; empty: load.Constant
+	Seed     uint64
+	// Timeout is how long the last requests may take after the window; 0: 10 s.
+	Timeout time.Duration
+
+	PIDs    []int    // of processes whose CPU time is a cost of the requests
+	Metrics []string // URLs of Prometheus pages that tell such CPU time
+
+	// Progress, if set, is called each second, see [load.Config].
+	Progress func(load.Progress)
+}
+
+const (
+	maxCallers  = 1_000_000
+	maxRate     = 100_000_000
+	maxDuration = 7 * 24 * time.Hour
+)
+
+// Check returns the first thing that is wrong with a plan.
+func (p *Plan) Check() error {
+	switch {
+	case p.Callers < 1 || p.Callers > maxCallers:
+		return fmt.Errorf("%d connections; expected 1 to %d", p.Callers, maxCallers)
+	case p.Total < 0:
+		return fmt.Errorf("%d requests; expected a positive number", p.Total)
+	case p.Duration < 0 || p.Duration > maxDuration || p.WarmUp < 0 || p.WarmUp > maxDuration:
+		return fmt.Errorf("a duration of %v and a warm-up of %v; expected at most %v", p.Duration, p.WarmUp, maxDuration)
+	case p.Duration == 0 && p.Total == 0:
+		return errors.New("neither a duration nor a number of requests")
+	case math.IsNaN(p.Rate) || p.Rate < 0 || p.Rate > maxRate:
+		return fmt.Errorf("%v requests a second; expected at most %d, or 0 for a closed loop", p.Rate, maxRate)
+	case p.Rate == 0 && p.Arrivals != "":
+		return fmt.Errorf("arrivals %q without a rate", p.Arrivals)
+	case p.Rate > 0 && !slices.Contains([]load.Process{"", load.Constant, load.Poisson, load.Bursts}, p.Arrivals):
+		return fmt.Errorf("arrivals %q; expected %s, %s or %s", p.Arrivals, load.Constant, load.Poisson, load.Bursts)
+	case p.Timeout < 0:
+		return fmt.Errorf("a timeout of %v; expected a positive one", p.Timeout)
+	}
+	return nil
+}
+
+// config returns the configuration of the run.
+func (p *Plan) config() load.Config {
+	c := load.Config{
+		Callers: p.Callers, Batch: p.Batch, Total: p.Total, Duration: p.Duration, WarmUp: p.WarmUp, DrainLimit: p.Timeout,
+		Servers: p.PIDs, Seed: p.Seed, Progress: p.Progress,
+	}
+	if p.Rate > 0 {
+		c.Arrivals = load.Arrivals{Process: cmp.Or(p.Arrivals, load.Constant), Rate: p.Rate}
+	}
+	if c.Duration == 0 {
+		c.Duration = maxDuration
+		if p.Rate > 0 { // Poisson arrivals may take longer than planned
+			c.Duration = min(maxDuration, time.Duration(2*float64(p.Total)/p.Rate*float64(time.Second))+time.Minute)
+		}
+	}
+	return c
+}
+
+// descriptors are those of a process beside its connections.
+const descriptors = 100
+
+// Prepare raises the limit of descriptors for connections connections, or says
+// that it is too low.
+func Prepare(connections int) error {
+	return load.NeedDescriptors(uint64(connections) + descriptors)
+}
+
+// Run makes the requests. A run that ends early, because ctx has ended or a
+// process has, or of which a cost cannot be read at its end, has both a report,
+// which is marked as partial, and an error.
+func (p *Plan) Run(ctx context.Context, w Workload) (*Report, error) {
+	if err := p.Check(); err != nil {
+		return nil, err
+	}
+	c := p.config()
+	meters, err := p.meters(ctx)
+	if err != nil {
+		return nil, err
+	}
+	meters = append(meters, w.Costs(ctx)...)
+	c.Counters = slices.Concat(meters, w.Counters())
+	result, err := load.Run(ctx, c, w)
+	if result == nil {
+		return nil, err
+	}
+	r := newReport(p, w.Name(), result, meters)
+	w.Describe(r)
+	return r, err
+}

@@ -1,0 +1,14 @@
+package bench
+
+import (
+	"github.com/slipstream-go/slipstream/internal/bench/redisload"
+)
+
+// Redis is the workload of Redis commands.
+type Redis struct{ *redisload.Target }
+
+// Describe adds what the replies were.
+func (w Redis) Describe(r *Report) {
+	t := w.Tally()
+	r.Redis = &RedisReport{Sets: t.Sets, Hits: t.Hits, Misses: t.Misses, Others: t.Others, Wrong: t.Wrong, Foreign: t.Foreign}
+}

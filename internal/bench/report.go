@@ -1,0 +1,169 @@
+package bench
+
+import (
+	"encoding/json"
+	"io"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// Schema names what the fields of a Report mean. A change that breaks readers
+// changes its number; docs/BENCH.md describes it.
+const Schema = "slipstream-bench/1"
+
+// A Report is what a run has shown. It holds no secrets.
+type Report struct {
+	Schema string       `json:"schema"`
+	Target string       `json:"target"`
+	Loop   string       `json:"loop"` // closed, constant, poisson or bursts
+	Plan   PlanReport   `json:"plan"`
+	On     load.Machine `json:"machine"`
+
+	WarmUp WarmUpReport `json:"warm_up"`
+	// Seconds is the length of the measured window, the time included in which
+	// the last requests ended.
+	Seconds   float64 `json:"seconds"`
+	Completed uint64  `json:"completed"`
+	Failed    uint64  `json:"failed"` // with a wrong answer or none
+	// Unsent counts requests of an open loop that were due and never sent, Cut
+	// those that the end of an interrupted run has cut off.
+	Unsent uint64 `json:"unsent"`
+	Cut    uint64 `json:"cut"`
+	// Rate is the number of completed requests a second.
+	Rate        float64           `json:"rate"`
+	Failures    map[string]uint64 `json:"failures,omitempty"` // Failed by kind
+	FirstFailed string            `json:"first_failure,omitempty"`
+
+	// Latency runs from the intended time of a request in an open loop, and is the
+	// same as Service in a closed one. Service runs from sending. Pacing is how
+	// late the generator started requests whose caller was idle.
+	Latency *load.Histogram `json:"latency"`
+	Service *load.Histogram `json:"service"`
+	Pacing  *load.Histogram `json:"pacing,omitempty"`
+	// Dispersion is variance over mean of the requests begun in each millisecond
+	// of an open loop.
+	Dispersion float64 `json:"dispersion,omitempty"`
+
+	Costs []CostReport `json:"costs"` // the first is the generator's own
+	HTTP  *HTTPReport  `json:"http,omitempty"`
+	Redis *RedisReport `json:"redis,omitempty"`
+
+	// Limits says in which way the generator was the limit, so that the figures
+	// are its own. Doubts says what else makes them questionable.
+	Limits []string `json:"generator_limits,omitempty"`
+	Doubts []string `json:"doubts,omitempty"`
+	// Partial says why the run ended early or lacks figures.
+	Partial string `json:"partial,omitempty"`
+}
+
+// PlanReport is what was asked for.
+type PlanReport struct {
+	Callers int     `json:"callers"`
+	Batch   int     `json:"batch"`
+	Total   int64   `json:"requests,omitempty"`
+	Seconds float64 `json:"seconds,omitempty"`
+	Rate    float64 `json:"rate,omitempty"`
+	Seed    uint64  `json:"seed"`
+}
+
+// WarmUpReport is what was done before the measured window.
+type WarmUpReport struct {
+	Seconds   float64 `json:"seconds"`
+	Completed uint64  `json:"completed"`
+	Failed    uint64  `json:"failed"`
+}
+
+// CostReport is the CPU time that one process has used in the window.
+type CostReport struct {
+	Of         string  `json:"of"`
+	CPUSeconds float64 `json:"cpu_seconds"`
+	// PerRequest is nanoseconds for each completed request, absent if there is
+	// none.
+	PerRequest float64 `json:"cpu_ns_per_request,omitempty"`
+	// WaitSeconds is how long threads stood ready without a processor, of the
+	// generator on Linux.
+	WaitSeconds float64 `json:"wait_seconds,omitempty"`
+}
+
+// HTTPReport is what is known of HTTP responses.
+type HTTPReport struct {
+	Statuses map[int]uint64 `json:"statuses"` // of responses in the window
+	Bytes    uint64         `json:"body_bytes"`
+	Opened   uint64         `json:"connections_opened"` // in the window
+}
+
+// RedisReport is what is known of replies of Redis.
+type RedisReport struct {
+	Sets    uint64 `json:"sets"`
+	Hits    uint64 `json:"get_hits"`
+	Misses  uint64 `json:"get_misses"`
+	Others  uint64 `json:"others"`           // replies to other commands
+	Wrong   uint64 `json:"wrong"`            // GETs that returned the value of another key
+	Foreign uint64 `json:"values_of_others"` // GETs that returned a value of another program, which is not checked
+}
+
+// generator names the cost of this process.
+const generator = "generator"
+
+func newReport(p *Plan, target string, result *load.Result, meters []load.Counter) *Report {
+	r := &Report{
+		Schema: Schema, Target: target, Loop: "closed", On: load.ThisMachine(),
+		Plan:    PlanReport{Callers: p.Callers, Batch: max(p.Batch, 1), Total: p.Total, Seconds: p.Duration.Seconds(), Rate: p.Rate, Seed: p.Seed},
+		WarmUp:  WarmUpReport{Seconds: result.WarmUpElapsed.Seconds(), Completed: result.WarmUpCompleted, Failed: result.WarmUpErrors},
+		Seconds: result.Elapsed.Seconds(), Completed: result.Completed, Failed: result.Errors, Unsent: result.Unsent, Cut: result.Cut,
+		Rate: result.Rate(), Failures: result.ErrorKinds, FirstFailed: result.ErrorSample,
+		Latency: result.Latency(), Service: result.Service, Pacing: result.Pacing, Dispersion: result.Dispersion,
+		Limits: result.Limits(), Partial: result.Partial,
+	}
+	if p.Rate > 0 {
+		r.Loop = string(p.config().Arrivals.Process)
+	}
+	r.Doubts = result.Doubts()[len(r.Limits):]
+	r.Costs = append(r.Costs, r.cost(generator, result.Cost.Client))
+	r.Costs[0].WaitSeconds = result.Cost.Wait.Seconds()
+	for _, m := range meters {
+		if used, ok := result.Cost.Counters[m.Name]; ok {
+			r.Costs = append(r.Costs, r.cost(m.Name, time.Duration(used)))
+		}
+	}
+	return r
+}
+
+// cost returns the cost of one process.
+func (r *Report) cost(of string, cpu time.Duration) CostReport {
+	c := CostReport{Of: of, CPUSeconds: cpu.Seconds()}
+	if r.Completed > 0 {
+		c.PerRequest = float64(cpu) / float64(r.Completed)
+	}
+	return c
+}
+
+// Wrong is the number of answers that were found to be wrong.
+func (r *Report) Wrong() uint64 {
+	if r.Redis == nil {
+		return 0
+	}
+	return r.Redis.Wrong
+}
+
+// FailedShare is the share of requests that failed or were never sent.
+func (r *Report) FailedShare() float64 {
+	all := r.Completed + r.Failed + r.Unsent
+	if all == 0 {
+		return 0
+	}
+	return float64(r.Failed+r.Unsent) / float64(all)
+}
+
+// WriteJSON writes the report with indentation.
+func (r *Report) WriteJSON(w io.Writer) error {
+	return writeJSON(w, r)
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(v)
+}
