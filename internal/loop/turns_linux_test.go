@@ -19,7 +19,7 @@ import (
 // TestTurnsOfTimeouts: thousands of connections that are due together are closed in steps.
 func TestTurnsOfTimeouts(t *testing.T) {
 	const many = 1500
-	turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {
+	turnwatch.Within(t, func(t *testing.T, w *turnwatch.Watch) {
 		var timeout atomic.Int64 // 0: there is none yet
 		y := startToy(t, mode{"epoll", loop.Epoll, false}, func(c *loop.Config) {
 			c.ProveTimeout = func() time.Duration { return time.Duration(timeout.Load()) }
@@ -34,6 +34,7 @@ func TestTurnsOfTimeouts(t *testing.T) {
 		for y.conns.Load() < many {
 			time.Sleep(time.Millisecond)
 		}
+		w.Forget()
 		timeout.Store(1)
 		for range many {
 			if err := y.ended(); !errors.Is(err, loop.ErrUnproven) {
