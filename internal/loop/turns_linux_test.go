@@ -4,7 +4,7 @@ package loop_test
 
 import (
 	"encoding/binary"
-	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -13,36 +13,59 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/testkit/turnwatch"
 )
 
-// TestTurnsOfTimeouts: thousands of connections that are due together are closed in steps.
+// TestTurnsOfTimeouts: thousands of connections that are due together are closed in steps. Each connection that is closed
+// reports a turn, and each step another one, after those of its connections.
 func TestTurnsOfTimeouts(t *testing.T) {
-	const many = 1500
-	turnwatch.Within(t, func(t *testing.T, w *turnwatch.Watch) {
-		var timeout atomic.Int64 // 0: there is none yet
-		y := startToy(t, mode{"epoll", loop.Epoll, false}, func(c *loop.Config) {
-			c.ProveTimeout = func() time.Duration { return time.Duration(timeout.Load()) }
-		})
-		for range many {
-			c, err := net.Dial("tcp", y.addr)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer c.Close()
+	const many, most = 1500, 64
+	var timeout, closed, before, step, longest atomic.Int64 // timeout is 0 as long as there is none
+	defer loop.MeasureTurns(func(time.Duration) {
+		n := closed.Load()
+		if n == before.Swap(n) {
+			step.Store(0)
+		} else if steps := step.Add(1); steps > longest.Load() {
+			longest.Store(steps)
 		}
-		for y.conns.Load() < many {
-			time.Sleep(time.Millisecond)
-		}
-		w.Forget()
-		timeout.Store(1)
-		for range many {
-			if err := y.ended(); !errors.Is(err, loop.ErrUnproven) {
-				t.Fatalf("ended with %v, want ErrUnproven", err)
-			}
-		}
+	})()
+	y := startToy(t, mode{"epoll", loop.Epoll, false}, func(c *loop.Config) {
+		c.Loops = 1 // so that the turns of another loop do not come in between
+		c.ProveTimeout = func() time.Duration { return time.Duration(timeout.Load()) }
+		c.New = func(*loop.Conn) loop.Session { return &due{closed: &closed} }
 	})
+	for range many {
+		c, err := net.Dial("tcp", y.addr)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+	}
+	testkit.Eventually(t, patience, func() error {
+		if n := y.server.Connections(); n < many {
+			return fmt.Errorf("%d of %d connections are open", n, many)
+		}
+		return nil
+	})
+	timeout.Store(1)
+	testkit.Eventually(t, patience, func() error {
+		if n := closed.Load(); n < many {
+			return fmt.Errorf("%d of %d connections are closed", n, many)
+		}
+		return nil
+	})
+	if n := longest.Load(); n < 2 || n > most {
+		t.Errorf("%d connections were closed in one step, want 2 to %d", n, most)
+	}
 }
+
+// due is a session that has nothing to do but to be closed.
+type due struct{ closed *atomic.Int64 }
+
+func (*due) Data(_ *loop.Conn, in []byte) int { return len(in) }
+
+func (d *due) Closed(*loop.Conn, error) { d.closed.Add(1) }
 
 // TestTurnsOfInputs: a turn reads a part of a large input.
 func TestTurnsOfInputs(t *testing.T) {

@@ -62,14 +62,6 @@ func Within(t *testing.T, attempt func(t *testing.T, w *Watch)) {
 	t.Errorf("turns take more than %v of CPU time, the longest %v", Longest, time.Duration(w.longest.Load()))
 }
 
-// Forget drops what was reported so far. An attempt calls it before the part that it is about: the fewer turns an
-// attempt has, the fewer of them are held up by other work of the machine.
-func (w *Watch) Forget() {
-	w.turns.Store(0)
-	w.long.Store(0)
-	w.longest.Store(0)
-}
-
 func (w *Watch) report(cpu time.Duration) {
 	w.turns.Add(1)
 	if cpu > Longest {
