@@ -95,6 +95,9 @@ user:password. Neither these nor its query are printed.
 
 // httpServer returns what a URL leads to, if it may be loaded.
 func (f *benchFlags) httpServer(o httpload.Options) (benchServer, error) {
+	if !f.yes {
+		o.Control = bench.OnlyLocal
+	}
 	target, err := httpload.New(o)
 	if err != nil {
 		return benchServer{}, fail(exitUsage, err, "slipstream bench http --help says more")

@@ -163,6 +163,9 @@ func (f *benchRedisFlags) options(addr string, command []string) (o redisload.Op
 	o.Command, o.Callers, o.Batch, o.Seed = command, f.plan.Callers, f.plan.Batch, f.plan.Seed
 	client := &o.Client
 	client.Addr = cmp.Or(client.Addr, redis.DefaultAddr)
+	if !f.yes {
+		client.Dialer = (&net.Dialer{Control: bench.OnlyLocal}).DialContext
+	}
 	client.Sockets, client.Protocol = cmp.Or(client.Sockets, f.sockets), cmp.Or(client.Protocol, f.protocol)
 	if t := f.plan.Timeout; t > 0 {
 		client.StallTimeout = cmp.Or(client.StallTimeout, t)

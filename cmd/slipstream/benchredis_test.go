@@ -1,8 +1,10 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
@@ -40,6 +42,27 @@ func TestBenchRedis(t *testing.T) {
 	expectBench(t, exitFailure, "8 error ERR", "no request got a right answer: error ERR", append(more, "-n", "8", server.Addr, "INCR", "__key__")...)
 	expectBench(t, exitUnreachable, "", "NOAUTH", "redis", server.Addr)
 	expectBench(t, exitUnreachable, "", "WRONGPASS", "redis", "-a", "barley", server.Addr)
+}
+
+// A cluster on this machine that announces a node on another one: nothing is sent there without --yes.
+func TestBenchStaysOnThisMachine(t *testing.T) {
+	server := testkit.StartRedis(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "192.0.2.7", "--cluster-config-file", t.TempDir()+"/nodes.conf")
+	client, err := redis.Connect(t.Context(), redis.Options{Addr: server.Addr})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if err := client.Do(t.Context(), nil, redis.Cmd("CLUSTER", "ADDSLOTSRANGE", "0", "16383")); err != nil {
+		t.Fatal(err)
+	}
+	testkit.Eventually(t, 20*time.Second, func() error {
+		var info string
+		if err := client.Do(t.Context(), &info, redis.Cmd("CLUSTER", "INFO")); err != nil || !strings.Contains(info, "cluster_state:ok") {
+			return fmt.Errorf("%v, %s", err, info)
+		}
+		return nil
+	})
+	expectBench(t, exitUnreachable, "", "not on this machine; expected --yes", "redis", "--cluster", "-c", "1", "-n", "10", "-t", "2s", server.Addr)
 }
 
 // A cluster, over TLS and with a password.

@@ -2,8 +2,11 @@ package bench
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -30,4 +33,20 @@ func Local(network, address string) bool {
 		return false
 	}
 	return !slices.ContainsFunc(addresses, func(ip net.IP) bool { return !ip.IsLoopback() })
+}
+
+// ErrNotLocal is the reason why [OnlyLocal] refuses a connection.
+var ErrNotLocal = errors.New("not on this machine; expected --yes")
+
+// OnlyLocal is a Control of [net.Dialer] that permits connections to this machine only. It is called with the address that
+// a name has when the connection is opened, and for each node that a cluster announces.
+func OnlyLocal(network, address string, _ syscall.RawConn) error {
+	if network == "unix" {
+		return nil
+	}
+	host, _, err := net.SplitHostPort(address)
+	if ip := net.ParseIP(host); err != nil || !ip.IsLoopback() {
+		return fmt.Errorf("%s: %w", address, ErrNotLocal)
+	}
+	return nil
 }

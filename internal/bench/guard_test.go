@@ -1,6 +1,10 @@
 package bench
 
-import "testing"
+import (
+	"errors"
+	"net"
+	"testing"
+)
 
 // mutant: bench-guard-off
 func TestOnlyLoopbackIsLocal(t *testing.T) {
@@ -14,5 +18,32 @@ func TestOnlyLoopbackIsLocal(t *testing.T) {
 	}
 	if !Local("unix", "/run/a.socket") {
 		t.Error("a unix socket is not on this machine")
+	}
+}
+
+// A name that passed as local may have another address when the connection is opened, and a node of a cluster may announce
+// any other: no packet is sent there.
+func TestOnlyLocalConnections(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	d := net.Dialer{Control: OnlyLocal}
+	c, err := d.DialContext(t.Context(), "tcp", l.Addr().String())
+	if err != nil {
+		t.Fatalf("a connection to this machine: %v", err)
+	}
+	c.Close()
+	for _, address := range []string{"192.0.2.1:80", "[2001:db8::1]:80", "169.254.169.254:80"} {
+		if _, err := d.DialContext(t.Context(), "tcp", address); !errors.Is(err, ErrNotLocal) {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if err := OnlyLocal("unix", "/run/a.socket", nil); err != nil {
+		t.Error(err)
+	}
+	if OnlyLocal("tcp", "no port", nil) == nil || OnlyLocal("tcp", "name:80", nil) == nil {
+		t.Error("an address that is none is on this machine")
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Live is a line on a terminal that is written anew each second of a run. Its
+// Live is a line on a terminal that is replaced each second of a run. Its
 // methods are called one at a time.
 type Live struct {
 	w      io.Writer

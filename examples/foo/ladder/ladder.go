@@ -7,7 +7,7 @@
 //	{"hashes":["w6uP8Tcg6K2QR905Rms8iXTlksL6OD1KOWBxTK7wxPI="]}
 //
 // Versions 1.0 to 1.6 are the steps of an article by Andrey Shalamov of Kaspersky Lab (Habr, December 2021) about the
-// profiling of Go programs, written anew after its description. "1.3-slices" is the step without a number between 1.3
+// profiling of Go programs, written from its description. "1.3-slices" is the step without a number between 1.3
 // and 1.4. "stream" is what a reader of the article proposed. "slipstream" is [Handler], the end of the ladder.
 //
 // The name srt_a is a slip in the article's struct tag, and part of the interface: a client that writes str_a gets the

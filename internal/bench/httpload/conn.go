@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
@@ -22,6 +23,8 @@ type Endpoint struct {
 	// 127.0.0.2 up, because one address has only some 28,000 ports. 0: none is
 	// chosen.
 	Sources int
+	// Control, if set, is that of the [net.Dialer].
+	Control func(network, address string, c syscall.RawConn) error
 	// Timeout bounds opening a connection, the handshake included. 0: 30 s.
 	Timeout time.Duration
 	// Secured, if set, is called after the handshakes of TLS. An error ends the
@@ -87,10 +90,10 @@ func (c *Conn) Open(ctx context.Context) error {
 	if timeout == 0 {
 		timeout = defaultTimeout
 	}
-	dialer := net.Dialer{Timeout: timeout, KeepAlive: -1}
+	dialer := net.Dialer{Timeout: timeout, KeepAlive: -1, Control: e.Control}
 	if e.Sources > 0 {
 		dialer.LocalAddr = &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(2+c.Index%e.Sources))}
-		dialer.Control = bindWithoutPort
+		dialer.Control = e.bind
 	}
 	network := e.Network
 	if network == "" {
@@ -112,6 +115,16 @@ func (c *Conn) Open(ctx context.Context) error {
 	}
 	c.have, c.used = 0, 0
 	return nil
+}
+
+// bind is Control of connections from several addresses.
+func (e *Endpoint) bind(network, address string, c syscall.RawConn) error {
+	if e.Control != nil {
+		if err := e.Control(network, address, c); err != nil {
+			return err
+		}
+	}
+	return bindWithoutPort(network, address, c)
 }
 
 // keep makes conn the connection, or closes it if Close has been called.

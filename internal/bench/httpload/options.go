@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -33,6 +34,9 @@ type Options struct {
 	// ConnectTo is host:port to connect to instead, or host:port:host:port, where
 	// the first two must be those of the URL, or empty.
 	ConnectTo string
+
+	// Control, if set, is that of the [net.Dialer] of connections.
+	Control func(network, address string, c syscall.RawConn) error
 
 	// TLS is the configuration of connections to URLs with https. If nil, it is the
 	// usual one. An empty ServerName is that of the URL.
@@ -76,7 +80,7 @@ func New(o Options) (*Target, error) {
 	} else if o.TLS != nil {
 		return nil, errors.New("a certificate or server name for a URL without TLS; expected https://")
 	}
-	t.endpoint.Timeout = o.Timeout
+	t.endpoint.Timeout, t.endpoint.Control = o.Timeout, o.Control
 	t.endpoint.Sources = o.sources(&t.endpoint)
 	return t, nil
 }
