@@ -35,6 +35,7 @@ var perEngine = []struct {
 	{frontendMetric("engine_accept_errors_total", "Failures to accept a connection, mostly for lack of file descriptors."), func(s *loop.Stats) float64 { return float64(s.AcceptErrors) }},
 	{frontendMetric("engine_wakes_total", "Times that a loop woke up with something to do."), func(s *loop.Stats) float64 { return float64(s.Wakes) }},
 	{frontendMetric("engine_events_total", "Connections that were ready when a loop woke up."), func(s *loop.Stats) float64 { return float64(s.Events) }},
+	{frontendMetric("engine_late_events_total", "Connections that may have been ready for more than a millisecond while another loop slept."), func(s *loop.Stats) float64 { return float64(s.Late) }},
 	{frontendMetric("engine_reads_total", "System calls that read from connections."), func(s *loop.Stats) float64 { return float64(s.Reads) }},
 	{frontendMetric("engine_writes_total", "System calls that wrote to connections."), func(s *loop.Stats) float64 { return float64(s.Writes) }},
 	{frontendMetric("engine_unwritten_bytes", "Bytes of answers that wait for clients to read."), func(s *loop.Stats) float64 { return float64(s.Unwritten) }},

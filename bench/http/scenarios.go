@@ -55,7 +55,7 @@ func hitGoals(connections int) []load.Goal {
 func (h *harness) hit(name string, connections int, goals []load.Goal, ask func(*loadproc.Spec)) load.Scenario {
 	names := h.present(append([]string{load.Ours, load.Control, onNetHTTP}, rivals...)...)
 	return h.scenario(name, load.ServerUS, goals, names, func(ctx context.Context, name string, round int) (load.Sample, error) {
-		return h.hitOnce(ctx, name, connections, round, ask)
+		return h.hitOnce(ctx, name, connections, round, ask, nil)
 	})
 }
 
@@ -72,12 +72,12 @@ func (h *harness) scenario(name string, primary load.Metric, goals []load.Goal, 
 }
 
 // hitOnce measures one subject with a fresh process.
-func (h *harness) hitOnce(ctx context.Context, name string, connections, round int, ask func(*loadproc.Spec)) (load.Sample, error) {
+func (h *harness) hitOnce(ctx context.Context, name string, connections, round int, ask func(*loadproc.Spec), prove func(context.Context, *subject.Server) error) (load.Sample, error) {
 	p, err := h.program(ctx, name)
 	if err != nil {
 		return load.Sample{}, err
 	}
-	hit := subject.Hit{Callers: connections, WarmUp: h.warmUp, Window: h.window, Seed: uint64(round)}
+	hit := subject.Hit{Callers: connections, WarmUp: h.warmUp, Window: h.window, Seed: uint64(round), Prove: prove}
 	hit.Ask = func(s *loadproc.Spec) {
 		s.Depts = true
 		if ask != nil {
@@ -96,11 +96,33 @@ func (h *harness) halfRate(rival string, connections int) load.Scenario {
 		if err != nil {
 			return load.Sample{}, err
 		}
+		var prove func(context.Context, *subject.Server) error
+		if name == load.Ours || name == load.Control {
+			prove = h.lateEvents("half-rate-" + rival)
+		}
 		return h.hitOnce(ctx, name, connections, round, func(s *loadproc.Spec) {
 			s.Arrivals = load.Arrivals{Process: load.Poisson, Rate: rate / 2}
-		})
+		}, prove)
 	}
 	return h.scenario(fmt.Sprintf("half-rate-%s/%d", rival, connections), load.P99US, goals, []string{load.Ours, load.Control, rival}, run)
+}
+
+// lateEvents returns a function that, when called for the second time, prints how many connections may have been ready
+// for more than a millisecond while another loop of the gateway slept.
+func (h *harness) lateEvents(scenario string) func(context.Context, *subject.Server) error {
+	const events, late = "slipstream_engine_events_total", "slipstream_engine_late_events_total"
+	var before map[string]float64
+	return func(ctx context.Context, server *subject.Server) error {
+		page, err := loadproc.Scrape(ctx, server.Metrics)
+		if err != nil || before == nil {
+			before = page
+			return err
+		}
+		all, tardy := page[events]-before[events], page[late]-before[late]
+		fmt.Fprintf(h.progress, "%s: %s: %.0f of %.0f ready connections (%.3f %%) may have waited 1 ms while another loop slept\n",
+			suiteName, scenario, tardy, all, 100*tardy/max(1, all))
+		return nil
+	}
 }
 
 // weaker returns the rate of the weaker of ours and a rival in a closed loop,
@@ -110,7 +132,7 @@ func (h *harness) weaker(ctx context.Context, rival string, connections int) (fl
 		if h.rates[name] > 0 {
 			continue
 		}
-		sample, err := h.hitOnce(ctx, name, connections, 0, nil)
+		sample, err := h.hitOnce(ctx, name, connections, 0, nil, nil)
 		if err != nil {
 			return 0, fmt.Errorf("most requests a second of %s: %w", name, err)
 		}

@@ -61,7 +61,7 @@ func (h *harness) tls(name string, connections int, goals []load.Goal, ask func(
 		if name == clearText {
 			program = load.Ours
 		}
-		return h.hitOnce(ctx, program, connections, round, ask)
+		return h.hitOnce(ctx, program, connections, round, ask, nil)
 	})
 }
 

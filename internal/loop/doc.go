@@ -111,6 +111,9 @@
 // the connections that a sweep or a survey visits (1,024). Goroutines have no shares: the scheduler
 // divides the processor.
 //
+// A connection stays with the loop that accepted it, also when another one has nothing to do. How many
+// connections would have been served sooner there, Stats.Late says (late_linux.go).
+//
 // # Limits and budgets
 //
 // A session is Full, and its connection not read, at 256 KiB of output or 128 deferred answers. By

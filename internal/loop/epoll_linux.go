@@ -176,6 +176,7 @@ func (e *epollEngine) stats(s *Stats) {
 		s.Events += p.events.Load()
 		s.Sleeps += p.sleeps.Load()
 		s.Postponed += p.postponed.Load()
+		s.Late += p.late.Load()
 		s.Owed += p.owed.Load()
 	}
 }

@@ -64,6 +64,7 @@ type eventLoop struct {
 	conns     int
 	owed      int64
 	now       time.Duration
+	round     round
 	sweepAt   time.Duration
 	sweeping  int           // slots that the current sweep has not visited; 0 if there is no sweep
 	acceptAt  time.Duration // when accepting resumes; 0 if it is not paused
@@ -72,7 +73,7 @@ type eventLoop struct {
 	idled     bool
 	yields    bool // other goroutines may have to wait for this one
 	stopped   bool
-	counts    struct{ reads, writes, wakes, events, sleeps, postponed uint64 }
+	counts    struct{ reads, writes, wakes, events, sleeps, postponed, late uint64 }
 
 	// Guarded by mu.
 	mu     sync.Mutex
@@ -86,8 +87,8 @@ type eventLoop struct {
 	waiting   atomic.Bool
 	mail      atomic.Bool
 	published struct {
-		reads, writes, wakes, events, sleeps, postponed atomic.Uint64
-		owed                                            atomic.Int64
+		reads, writes, wakes, events, sleeps, postponed, late atomic.Uint64
+		owed                                                  atomic.Int64
 	}
 }
 
@@ -147,7 +148,6 @@ func (l *eventLoop) run() {
 	l.noteProcessors()
 	for rounds := 0; !l.stopped; rounds++ {
 		n := l.wait()
-		l.now = l.server.now()
 		if n > 0 {
 			l.counts.wakes++
 			l.counts.events += uint64(n)
@@ -175,32 +175,45 @@ func (l *eventLoop) run() {
 	l.closeFiles()
 }
 
-// wait returns the number of events. It first polls without waiting: under traffic there always
-// are events, and that call can be made without telling the scheduler. If there are none, it
-// yields once and sleeps.
+// wait begins the next round and returns its number of events. It first polls without waiting: under
+// traffic there always are events, and that call can be made without telling the scheduler.
 func (l *eventLoop) wait() int {
-	if n := pollEvents(l.epfd, l.events); n > 0 {
-		return n
+	n := pollEvents(l.epfd, l.events)
+	if n == 0 && l.again.len() == 0 && !l.hasMail() && len(l.surveys) == 0 && l.sweeping == 0 && !l.mail.Load() {
+		return l.sleep()
 	}
-	if l.again.len() > 0 || l.hasMail() || len(l.surveys) > 0 || l.sweeping > 0 || l.mail.Load() {
-		return 0
-	}
+	polled := l.now
+	l.now = l.server.now()
+	l.noteLate(l.now)
+	l.round = round{since: polled, events: n}
+	return n
+}
+
+// sleep yields once, waits for events, and returns their number.
+func (l *eventLoop) sleep() int {
+	polled := l.server.now()
+	l.noteLate(polled)
+	asleep := polled
 	if l.yields {
 		runtime.Gosched()
+		asleep = l.server.now()
 	}
+	n := 0
 	// A poster checks waiting after posting, and the loop checks its mail after setting
 	// waiting, so one of the two sees the other.
 	l.waiting.Store(true)
-	defer l.waiting.Store(false)
-	if l.mail.Load() {
-		return 0
+	if !l.mail.Load() {
+		l.counts.sleeps++
+		n = waitEvents(l.epfd, l.events, l.patience(asleep))
 	}
-	l.counts.sleeps++
-	return waitEvents(l.epfd, l.events, l.patience())
+	l.waiting.Store(false)
+	l.now = l.server.now()
+	l.round = round{since: l.now - (asleep - polled), events: n}
+	return n
 }
 
-// patience returns how long the loop may sleep, in milliseconds, or -1 if there is no limit.
-func (l *eventLoop) patience() int {
+// patience returns how long the loop may sleep from now on, in milliseconds, or -1 if there is no limit.
+func (l *eventLoop) patience(now time.Duration) int {
 	until := time.Duration(-1)
 	if l.conns > 0 {
 		until = l.sweepAt
@@ -213,7 +226,7 @@ func (l *eventLoop) patience() int {
 	if until < 0 {
 		return -1
 	}
-	left := until - l.server.now()
+	left := until - now
 	if left <= 0 {
 		return 0
 	}
@@ -400,6 +413,7 @@ func (l *eventLoop) publish() {
 	p.events.Store(l.counts.events)
 	p.sleeps.Store(l.counts.sleeps)
 	p.postponed.Store(l.counts.postponed)
+	p.late.Store(l.counts.late)
 	p.owed.Store(l.owed)
 }
 

@@ -289,6 +289,9 @@ type Stats struct {
 	Reads, Writes, Wakes, Events, Sleeps uint64
 	// Postponed counts turns that ended with work left because their share was spent.
 	Postponed uint64
+	// Late counts those of Events that may have waited for more than a millisecond to be served
+	// while another loop slept.
+	Late uint64
 	// Closes counts connections that ended, by the name of a [CloseReason].
 	Closes map[string]uint64
 }

@@ -97,7 +97,7 @@ func TestTickVisitsWhatExpires(t *testing.T) {
 }
 
 // virtualEngine returns an engine in virtual time whose server never answers.
-func virtualEngine(t *testing.T, tickets bool, change func(*Config)) *Engine {
+func virtualEngine(t testing.TB, tickets bool, change func(*Config)) *Engine {
 	var servers sync.WaitGroup
 	cfg := Config{Protocol: toyFIFO{}, Traits: toyTraits(tickets), StallTimeout: -1, IdlePing: -1, Dial: func(context.Context) (net.Conn, error) {
 		client, server := newMemLink(faults{room: 64 << 20})
@@ -115,7 +115,7 @@ func virtualEngine(t *testing.T, tickets bool, change func(*Config)) *Engine {
 }
 
 // connected returns a connected engine that ends, together with its servers, when the test ends.
-func connected(t *testing.T, cfg Config, servers *sync.WaitGroup) *Engine {
+func connected(t testing.TB, cfg Config, servers *sync.WaitGroup) *Engine {
 	t.Helper()
 	e := New(cfg)
 	t.Cleanup(func() {
@@ -138,7 +138,7 @@ func eachMatching(t *testing.T, f func(t *testing.T, tickets bool)) {
 }
 
 // ends starts n calls and returns how long after its due time each of them ended.
-func ends(t *testing.T, e *Engine, n int, due func() (context.Context, time.Time), want error) []time.Duration {
+func ends(t testing.TB, e *Engine, n int, due func() (context.Context, time.Time), want error) []time.Duration {
 	var mu sync.Mutex
 	var late []time.Duration
 	var wg sync.WaitGroup
