@@ -332,52 +332,78 @@ func TestPushHandlerThatPanics(t *testing.T) {
 // ticket is no longer trusted.
 func TestHostileReplies(t *testing.T) {
 	eachTransport(t, func(t *testing.T, network string, tickets bool) {
-		var answer atomic.Value
-		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
-			if f, ok := answer.Load().(func(toyRequest)); ok && f != nil {
-				f(r)
-			} else {
-				r.reply(r.body)
-			}
-		}})
-		e := s.engine(func(c *Config) { c.Timeout = 100 * time.Millisecond })
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		answer.Store(func(r toyRequest) {
-			r.peer.send(append(binary.BigEndian.AppendUint32(nil, 1<<31), 'r', 'x'))
-		})
-		if err := s.echo(t.Context(), e, "rx"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a reply of 2 GiB: %v", err)
+		for name, traits := range hostileTraits(tickets) {
+			t.Run(name, func(t *testing.T) { testHostileReplies(t, network, tickets, traits) })
 		}
-		runtime.ReadMemStats(&after)
-		if got := after.TotalAlloc - before.TotalAlloc; got > 4*growStep {
-			t.Errorf("a claimed length of 2 GiB allocated %d bytes", got)
-		}
-		if !tickets {
-			return
-		}
-		for name, ticket := range map[string]func(uint64) uint64{
-			"another slot":       func(n uint64) uint64 { return n + 1 },
-			"another generation": func(n uint64) uint64 { return n + 1<<slotBits },
-			"no slot":            func(uint64) uint64 { return slotMask - 1 },
-		} {
-			s.closeConns()
-			answer.Store(func(r toyRequest) {
-				right := r.frame(r.body) // in the same read, so it is not trusted either
-				r.ticket = ticket(r.ticket)
-				r.peer.send(append(right, r.frame(r.body)...))
-			})
-			testkit.Eventually(t, 5*time.Second, func() error {
-				if err := s.echo(t.Context(), e, "rx"); !errors.Is(err, ErrUnsolicited) {
-					return fmt.Errorf("%s: %v", name, err) // perhaps on the connection that was closed
-				}
-				return nil
-			})
-		}
-		answer.Store(func(r toyRequest) { r.reply(r.body) })
-		testkit.Eventually(t, 5*time.Second, func() error { return s.echo(t.Context(), e, "rx") })
-		checkBalanced(t, e)
 	})
+}
+
+// hostileTraits returns protocols that a hostile server may speak: one with the traits of the toy, and, if it has tickets,
+// one that uses all of them.
+func hostileTraits(tickets bool) map[string]func(*Traits) {
+	all := map[string]func(*Traits){"plain": func(*Traits) {}}
+	if tickets {
+		all["all traits"] = func(t *Traits) {
+			t.TicketBits, t.FirstTicket, t.Depth, t.FirstDepth, t.Place, t.AlwaysRead = 32, 1, 512, 64, LeastOutstanding, true
+			t.AppendProbe = func(b []byte) []byte { return appendToyTicket(b, "r!probe") }
+			t.Streams = toyStreamTraits()
+			t.Streams.AppendCredit = func(b []byte, n int) []byte { return appendToyTicket(b, fmt.Sprint("c", n)) }
+			t.Streams.Window, t.Streams.Credited, t.Streams.FirstCredit = 64<<10, true, 64<<10
+			t.Streams.Cost = func(frame []byte, size int) int { return size - 4 }
+		}
+	}
+	return all
+}
+
+func testHostileReplies(t *testing.T, network string, tickets bool, traits func(*Traits)) {
+	var answer atomic.Value
+	s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
+		if f, ok := answer.Load().(func(toyRequest)); ok && f != nil {
+			f(r)
+		} else {
+			r.reply(r.body)
+		}
+	}})
+	e := s.engine(func(c *Config) {
+		c.Timeout = 100 * time.Millisecond
+		traits(&c.Traits)
+	})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	answer.Store(func(r toyRequest) {
+		r.peer.send(append(binary.BigEndian.AppendUint32(nil, 1<<31), 'r', 'x'))
+	})
+	if err := s.echo(t.Context(), e, "rx"); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("a reply of 2 GiB: %v", err)
+	}
+	runtime.ReadMemStats(&after)
+	if got := after.TotalAlloc - before.TotalAlloc; got > 4*growStep {
+		t.Errorf("a claimed length of 2 GiB allocated %d bytes", got)
+	}
+	if !tickets {
+		return
+	}
+	for name, ticket := range map[string]func(uint64) uint64{
+		"another slot":       func(n uint64) uint64 { return n + 1 },
+		"another generation": func(n uint64) uint64 { return n + 1<<slotBits },
+		"no slot":            func(uint64) uint64 { return slotMask - 1 },
+	} {
+		s.closeConns()
+		answer.Store(func(r toyRequest) {
+			right := r.frame(r.body) // in the same read, so it is not trusted either
+			r.ticket = ticket(r.ticket)
+			r.peer.send(append(right, r.frame(r.body)...))
+		})
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if err := s.echo(t.Context(), e, "rx"); !errors.Is(err, ErrUnsolicited) {
+				return fmt.Errorf("%s: %v", name, err) // perhaps on the connection that was closed
+			}
+			return nil
+		})
+	}
+	answer.Store(func(r toyRequest) { r.reply(r.body) })
+	testkit.Eventually(t, 5*time.Second, func() error { return s.echo(t.Context(), e, "rx") })
+	checkBalanced(t, e)
 }
 
 // ticketOf returns the ticket of a call on the engine's only socket.
