@@ -53,6 +53,18 @@ func TestCallsStayTogether(t *testing.T) {
 	endAll(t, &backlog, cs)
 	cs = nil
 
+	// The connection in use keeps its place while its server is silent, but gets no calls.
+	start(1)
+	silent := socketAt(e, e.current.Load())
+	silent.life.muted.Store(true)
+	start(3)
+	if next := socketAt(e, e.current.Load()); next == silent || next.charged.Load()>>chargeBits != 3 {
+		t.Errorf("the server of a connection is silent; the connection that is used next has %d of 3 calls", next.charged.Load()>>chargeBits)
+	}
+	silent.life.muted.Store(false)
+	endAll(t, &backlog, cs)
+	cs = nil
+
 	// The connection in use is retired when a last reply arrives.
 	start(1)
 	at := e.current.Load()
