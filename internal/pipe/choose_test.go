@@ -132,11 +132,12 @@ func TestConnectTakesAnyConnection(t *testing.T) {
 	}
 }
 
-// While the only connection that is up waits for its last call, a new call waits for any connection to come up,
-// not only for the successor of that one.
+// While the only connection that is up waits for its last call, or is silent and keeps its place, a new call waits for
+// any connection to come up, not only for the successor of that one.
 func TestAnotherConnectionComes(t *testing.T) {
-	for _, tickets := range []bool{false, true} {
-		t.Run(fmt.Sprint("tickets=", tickets), func(t *testing.T) {
+	for i, silent := range []bool{false, true, false, true} {
+		tickets := i >= 2
+		t.Run(fmt.Sprintf("tickets=%v/silent=%v", tickets, silent), func(t *testing.T) {
 			var backlog backlogServer
 			s := startToy(t, &toyServer{tickets: tickets, handle: backlog.handle})
 			var dials atomic.Int32
@@ -163,7 +164,11 @@ func TestAnotherConnectionComes(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pin.Retire()
+			if silent {
+				pin.s.life.muted.Store(true)
+			} else {
+				pin.Retire()
+			}
 			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 			defer cancel()
 			next := s.newCall(e, "rnext")

@@ -278,7 +278,14 @@ func TestOwnerThatPanics(t *testing.T) {
 // its connection, refused, or sent twice.
 func TestLentMemoryIsGivenBackOnce(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
-		s := startToy(t, &toyServer{tickets: tickets, network: "unix"})
+		stalled, reading := make(chan struct{}), make(chan struct{}, 1)
+		s := startToy(t, &toyServer{tickets: tickets, network: "unix", handle: func(r toyRequest) {
+			if r.body == "rstall" {
+				reading <- struct{}{}
+				<-stalled
+			}
+			r.reply(r.body)
+		}})
 		e := s.engine(func(c *Config) { c.MaxBytes = 4 << 20 })
 		var all []*pages
 		try := func(n int, use func(c *Call)) {
@@ -314,7 +321,34 @@ func TestLentMemoryIsGivenBackOnce(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		s.last().reset()
+		stall := s.newCall(e, "rstall")
+		if err := e.Start(t.Context(), stall); err != nil {
+			t.Fatal(err)
+		}
+		<-reading
+		try(600_000, func(c *Call) { // a part of it is written when the connection ends
+			if err := e.Start(t.Context(), c); err != nil {
+				t.Fatal(err)
+			}
+			conn := socketAt(e, 0)
+			testkit.Eventually(t, 10*time.Second, func() error {
+				conn.mu.Lock()
+				defer conn.mu.Unlock()
+				if !conn.out.handed {
+					return errors.New("the write does not wait for the server")
+				}
+				return nil
+			})
+			s.last().reset()
+			close(stalled)
+			if err := c.Wait(); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+				t.Errorf("the call that was cut off: %v, want MaybeExecuted", err)
+			}
+		})
+		if err := stall.Wait(); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+			t.Errorf("the call before it: %v, want MaybeExecuted", err)
+		}
+		stall.Release()
 		try(600_000, func(c *Call) {
 			for err := errors.New("not yet sent"); err != nil; {
 				err = e.Do(t.Context(), c)
