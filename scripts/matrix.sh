@@ -11,7 +11,7 @@ versions=("$@")
 # at the root of the repository checks that.
 pattern='Postgres|PG|PgBouncer'
 packages=(./gateway ./examples/config ./internal/testkit)
-blackbox=(./freshness ./judges) # of the module test
+blackbox=(./freshness ./judges ./operation) # of the module test
 
 log=$(mktemp)
 trap 'rm -f "$log"' EXIT
