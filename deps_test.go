@@ -161,7 +161,7 @@ internal/testkit            <
 # and drop, which work on the origin alone, for disk, which works on a file, and for bench, which
 # loads servers and is no part of a gateway.
 cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/bench internal/bench/httpload internal/bench/redisload internal/load redis tarantool thrift/gen thrift/idl | github.com/spf13/cobra golang.org/x/sys
-examples/...   < . cache gateway gateway/config gateway/resource redis tarantool tarantool/iproto thrift thrift/rpc examples/catalog/... examples/thrift/... | github.com/prometheus/client_golang
+examples/...   < . cache gateway gateway/config gateway/resource redis slipstreamprom tarantool tarantool/iproto thrift thrift/rpc examples/catalog/... examples/orders/... examples/thrift/... | github.com/prometheus/client_golang
 `
 
 // never lists what a package must not need, directly or through others, tests
