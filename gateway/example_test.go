@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 
@@ -100,4 +101,33 @@ func ExampleGateway_Collector() {
 	registry := prometheus.NewRegistry()
 	fmt.Println(registry.Register(g.Collector()))
 	// Output: <nil>
+}
+
+// The promise needs triggers in the database. Without them, Ready says which are missing.
+func ExampleApplyTriggers() {
+	ctx := context.Background()
+	cfg, remove := exampleConfig()
+	defer remove()
+	// Once for each change of the configuration; "slipstream db apply" does the same.
+	if err := gateway.ApplyTriggers(ctx, cfg, gateway.DatabaseOptions{}); err != nil {
+		log.Fatal(err)
+	}
+	g, err := gateway.New(cfg, gateway.Options{NoDefaultListeners: true})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer g.Shutdown(ctx)
+	if err := g.Start(ctx); err != nil {
+		log.Fatal(err)
+	}
+	for len(g.Ready()) > 0 { // until the changes have been read for the first time
+		time.Sleep(10 * time.Millisecond)
+	}
+	for range 2 {
+		d, err := g.Get(ctx, "depts", "42")
+		fmt.Println(string(d.Body), err)
+	}
+	// Output:
+	// {"deptno":42} <nil>
+	// {"deptno":42} <nil>
 }

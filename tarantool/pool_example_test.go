@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// exampleInstance starts a tarantool for an example; stop ends it.
+// exampleInstance starts a tarantool for an example and waits until it listens; stop ends it.
 func exampleInstance() (addr string, stop func()) {
 	dir, err := os.MkdirTemp("", "tarantool")
 	if err != nil {
@@ -31,6 +32,13 @@ func exampleInstance() (addr string, stop func()) {
 	cmd := exec.Command("tarantool", script)
 	if err := cmd.Start(); err != nil {
 		log.Fatal(err)
+	}
+	for range 3000 {
+		if conn, err := net.Dial("unix", addr); err == nil {
+			conn.Close()
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	return addr, func() {
 		cmd.Process.Kill()
