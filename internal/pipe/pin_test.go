@@ -194,6 +194,44 @@ func (h *holder) hold(t *testing.T, s *toyServer, e *Engine, n int) (cs []*Call)
 	return cs
 }
 
+// With FailFast, a call does not wait for the end of a retired connection that keeps its place because too many others
+// before it still have calls.
+func TestFailFastBesideARetiredConnection(t *testing.T) {
+	h := &holder{}
+	s := startToy(t, &toyServer{network: "tcp", handle: h.handle})
+	e := s.engine(func(c *Config) { c.FailFast = true })
+	var cs []*Call
+	for i := range maxRetired + 1 {
+		var pin Pin
+		testkit.Eventually(t, 5*time.Second, func() (err error) { // the next connection is being dialed
+			pin, err = e.PinNow()
+			return err
+		})
+		c := s.newCall(e, "rhold")
+		if err := e.Start(t.Context(), c); err != nil {
+			t.Fatal(err)
+		}
+		cs = append(cs, c)
+		h.wait(t, i+1)
+		pin.Retire()
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	late := s.newCall(e, "rlate")
+	if err := e.Do(ctx, late); !errors.Is(err, ErrRetired) || slipstream.OutcomeOf(err) != slipstream.NotSent {
+		t.Errorf("a call beside a retired connection: %v, want %v and NotSent", err, ErrRetired)
+	}
+	late.Release()
+	h.release(maxRetired + 1)
+	for _, c := range cs {
+		if err := c.Wait(); err != nil {
+			t.Error(err)
+		}
+		c.Release()
+	}
+	checkBalanced(t, e)
+}
+
 // A slow call on a retired connection is awaited, and does not delay the next connection.
 func TestRetiredConnectionDoesNotDelayTheNext(t *testing.T) {
 	eachTransport(t, func(t *testing.T, network string, tickets bool) {
