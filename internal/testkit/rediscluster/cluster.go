@@ -34,6 +34,9 @@ type Options struct {
 	// TLS encrypts the connections of clients, replicas and the cluster bus; see
 	// [Cluster.TLS].
 	TLS bool
+	// Partitions allows [Cluster.Partition] and [Cluster.Mute]: nodes reach each other's cluster buses
+	// through relays. It does not go with TLS.
+	Partitions bool
 	// Args are arguments for every server. They follow the kit's, so they win.
 	Args []string
 }
@@ -44,6 +47,7 @@ type Cluster struct {
 	// Immutable.
 	options Options
 	setup   *setup
+	bus     *bus // nil: nodes reach each other without relays
 
 	// Guarded by mu.
 	mu    sync.Mutex
@@ -57,6 +61,12 @@ func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	o.Masters, o.NodeTimeout = cmp.Or(o.Masters, 3), cmp.Or(o.NodeTimeout, time.Second)
 	c := &Cluster{options: o, setup: newSetup(t, o.Binary, o.TLS)}
+	if o.Partitions {
+		if o.TLS {
+			t.Fatal("Options.Partitions does not go with Options.TLS")
+		}
+		c.bus = &bus{mute: make(map[way]bool), links: make(map[*link]struct{})}
+	}
 	nodes := make([]*Node, o.Masters*(1+o.ReplicasPer))
 	for i := range nodes {
 		nodes[i] = c.newNode()
@@ -65,7 +75,7 @@ func Start(t testing.TB, o Options) *Cluster {
 		t.Fatal(err)
 	}
 	for _, n := range nodes {
-		n.id = text(n.Do(t, "CLUSTER", "MYID"))
+		n.setID(text(n.Do(t, "CLUSTER", "MYID")))
 	}
 	c.nodes = nodes
 	c.form(t)
@@ -75,6 +85,9 @@ func Start(t testing.TB, o Options) *Cluster {
 // newNode returns a node that was not started.
 func (c *Cluster) newNode() *Node {
 	n := &Node{setup: c.setup, dir: c.setup.owner.TempDir(), password: c.options.Password}
+	if c.bus != nil {
+		n.relayed = c.bus.relay(c.setup.owner, n)
+	}
 	n.args = func(bus int) []string {
 		args := []string{
 			"--bind", "127.0.0.1", "--protected-mode", "no", "--dir", n.dir, "--save", "", "--appendonly", "no",
@@ -89,6 +102,9 @@ func (c *Cluster) newNode() *Node {
 		}
 		if c.options.TLS {
 			args = append(args, "--tls-cluster", "yes")
+		}
+		if n.relayed != 0 {
+			args = append(args, "--cluster-announce-bus-port", strconv.Itoa(n.relayed))
 		}
 		return append(args, c.options.Args...)
 	}
@@ -155,7 +171,7 @@ func (c *Cluster) meet(t testing.TB, n *Node, others []*Node) {
 	t.Helper()
 	for _, other := range others {
 		other.mu.Lock()
-		port, bus := other.port, other.bus
+		port, bus := other.port, cmp.Or(other.relayed, other.bus)
 		other.mu.Unlock()
 		n.Do(t, "CLUSTER", "MEET", "127.0.0.1", strconv.Itoa(port), strconv.Itoa(bus))
 	}

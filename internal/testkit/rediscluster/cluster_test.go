@@ -304,6 +304,39 @@ func TestClusterWithPasswordAndTLS(t *testing.T) {
 	}
 }
 
+// TestPartitions: a master that the others do not hear is replaced and serves nothing any more, whether it
+// hears them or not. When the partition ends, it is a replica of its successor.
+//
+// mutant: testkit-partition-lets-everything-pass
+func TestPartitions(t *testing.T) {
+	t.Parallel()
+	for name, part := range map[string]func(*Cluster, testing.TB, ...*Node){"both ways": (*Cluster).Partition, "one way": (*Cluster).Mute} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := Start(t, Options{ReplicasPer: 1, Partitions: true, Args: []string{"--cluster-require-full-coverage", "no"}})
+			replica, master := replicaOf(t, c, 100)
+			part(c, t, master)
+			c.await(t, replica.String()+" is a master", func() error {
+				s, err := replica.self()
+				if err == nil && s.master != "" {
+					err = fmt.Errorf("it is a replica of %s", s.master)
+				}
+				return err
+			})
+			c.await(t, master.String()+" serves nothing", func() error {
+				if _, err := master.Ask("SET", keyAt(100), "v"); err == nil {
+					return fmt.Errorf("it has executed SET")
+				}
+				return nil
+			})
+			c.Heal(t)
+			if got := c.ReplicasOf(t, replica); !slices.Equal(got, []*Node{master}) {
+				t.Errorf("the replicas of %s are %v", replica, got)
+			}
+		})
+	}
+}
+
 // TestOtherServers: what the kit needs of servers of another generation.
 func TestOtherServers(t *testing.T) {
 	t.Parallel()

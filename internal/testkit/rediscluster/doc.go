@@ -8,7 +8,7 @@
 //	old.Kill()
 //	master := c.AwaitMaster(t, 0, old)
 //
-// Every operation waits until its effect is seen by all nodes. If that takes longer than
+// Every operation but a partition waits until its effect is seen by all nodes. If that takes longer than
 // [Patience], the test fails with the state of every node. Processes end with the test, and
 // on Linux also when the test binary dies.
 //
@@ -16,6 +16,7 @@
 //	cluster.go       Start, Options, Cluster: a cluster, and how it is formed
 //	operate.go       failover, restart, proxies, new nodes, nodes that are forgotten, settings
 //	migrate.go       Migration: a slot that moves, step by step
+//	bus.go           Partition, Mute, Heal: nodes that do not hear each other
 //	view.go          what nodes say about each other, and when a cluster has settled
 //	sentinel.go      StartSentinels: a master, replicas and Sentinels that watch them
 //	node.go          Node: one process, its address, its counters

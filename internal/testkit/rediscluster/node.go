@@ -28,8 +28,10 @@ type Node struct {
 	dir      string
 	args     func(bus int) []string // everything but the port and TLS
 	password string                 // to log in with
+	relayed  int                    // the port of the relay before the cluster bus; zero: none
 
-	// Set when the cluster is formed, immutable after.
+	// Set when the cluster is formed, under mu, and immutable after. A relay, which may be ahead of that,
+	// reads it under mu.
 	id string
 
 	// Guarded by mu.
@@ -152,7 +154,25 @@ func (n *Node) PID() int {
 }
 
 // ID returns the ID of a cluster's node.
-func (n *Node) ID() string { return n.id }
+func (n *Node) ID() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.id
+}
+
+// setID sets the ID of a node that has just started.
+func (n *Node) setID(id string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.id = id
+}
+
+// busPort returns the port of the cluster bus.
+func (n *Node) busPort() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.bus
+}
 
 // String returns what messages call the node.
 func (n *Node) String() string {

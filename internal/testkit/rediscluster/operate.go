@@ -142,7 +142,7 @@ func (c *Cluster) join(t testing.TB) *Node {
 	if err := n.launch(); err != nil {
 		t.Fatal(err)
 	}
-	n.id = text(n.Do(t, "CLUSTER", "MYID"))
+	n.setID(text(n.Do(t, "CLUSTER", "MYID")))
 	c.meet(t, n, c.running())
 	c.mu.Lock()
 	c.nodes = append(c.nodes, n)
