@@ -30,7 +30,7 @@ type scriptedNode struct {
 	tls      *tls.Config  // nil: connections are not encrypted
 }
 
-// startScripted starts a node that ends with the test. Answer returns a reply in encoded form.
+// startScripted starts a node that ends with the test. Answer returns a reply in encoded form, or hangUp.
 func startScripted(t *testing.T, answer func(args []string) string) *scriptedNode {
 	t.Helper()
 	n := &scriptedNode{}
@@ -75,6 +75,9 @@ func (n *scriptedNode) start(t *testing.T, answer func(args []string) string) {
 				default:
 					n.requests.Add(1)
 					reply = answer(args)
+				}
+				if reply == hangUp {
+					return
 				}
 				if _, err := io.WriteString(conn, reply); err != nil {
 					return

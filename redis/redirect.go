@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/slipstream-go/slipstream"
@@ -141,10 +142,7 @@ func (k *router) elsewhere(r *request) detour {
 
 // refused is judge for an error reply of a server that did not execute the command.
 func (k *router) refused(r *request, e *ServerError) detour {
-	advice := cluster.Advise(e.Code)
-	if advice.Refresh {
-		k.refresher.Request()
-	}
+	advice := k.heed(e)
 	switch {
 	case advice.Where == cluster.ToTarget:
 		return k.redirected(r, e)
@@ -154,6 +152,23 @@ func (k *router) refused(r *request, e *ServerError) detour {
 		return k.pausing(r)
 	}
 	return detour{}
+}
+
+// downFor is how long refreshes are urgent after a node has said that the cluster is down.
+const downFor = time.Second
+
+// heed returns how to handle an error reply, and requests the refresh that it calls for. While a node says
+// that the cluster is down, calls wait for a failover, so refreshes are urgent. They are not if a slot has
+// no owner, because no failover gives it one.
+func (k *router) heed(e *ServerError) cluster.Advice {
+	advice := cluster.Advise(e.Code)
+	if e.Code == "CLUSTERDOWN" && strings.HasPrefix(e.Message, "The cluster is down") {
+		k.downUntil.Store(int64(time.Since(k.began) + downFor))
+	}
+	if advice.Refresh {
+		k.refresher.Request()
+	}
+	return advice
 }
 
 // redirected follows MOVED and ASK, if they are for the slot of the call: a server has no reason to
@@ -302,9 +317,7 @@ func (k *router) replaced(ctx context.Context, old *node) bool {
 
 // learn updates the map of slots from the error reply to a command of a session.
 func (k *router) learn(from *node, cmd *Command, e *ServerError) {
-	if cluster.Advise(e.Code).Refresh {
-		k.refresher.Request()
-	}
+	k.heed(e)
 	if s, err := slotOf(cmd.info, cmd.frame); err == nil && e.Code == "MOVED" {
 		k.redirected(&request{node: from, route: route{slot: s}}, e)
 	}

@@ -29,10 +29,10 @@ import (
 //     address, or it leaves when there is a topology.
 //   - Failover. A connection that ends, or cannot be opened, requests a refresh, and so does a server
 //     that owes replies and has been silent for 1 s, long before StallTimeout: a replica may have its
-//     slots. While a master with slots has no connection or is silent, refreshes come up to four times
-//     a second. Calls that begin once the new owner is known go there, and the connection to a silent
-//     node that has failed and lost its slots is given up (giveUp), so that calls in flight end. Other
-//     shards are not affected: no queue is shared.
+//     slots. While a master with slots has no connection or is silent, or a node says that the cluster
+//     is down, refreshes come up to four times a second. Calls that begin once the new owner is known go
+//     there, and the connection to a silent node that has failed and lost its slots is given up
+//     (giveUp), so that calls in flight end. Other shards are not affected: no queue is shared.
 
 // A router sends the calls of a client to the nodes of a cluster. With Sentinels there is only one
 // node, the master, which owns all slots. All methods are safe for concurrent use.
@@ -65,6 +65,7 @@ type router struct {
 
 	// Atomics.
 	delayed    atomic.Int64                     // calls of Completers that wait for their next attempt
+	downUntil  atomic.Int64                     // the end of urgent refreshes because the cluster is down, as the time since began
 	topology   atomic.Pointer[cluster.Topology] // the latest one; written by apply
 	dialFailed atomic.Pointer[slipstream.Event] // the latest connection that could not be opened; nil: none
 }
@@ -168,8 +169,12 @@ func (k *router) event(e slipstream.Event) {
 // lost notes that calls do not reach a node, or that it does not answer them.
 func (k *router) lost() { k.refresher.Request() }
 
-// urgent reports whether a master that owns slots has no connection, or is silent.
+// urgent reports whether calls wait for a failover: a master that owns slots has no connection or is
+// silent, or a node says that the cluster is down.
 func (k *router) urgent(t *cluster.Topology) bool {
+	if int64(time.Since(k.began)) < k.downUntil.Load() {
+		return true
+	}
 	table := k.nodes.Table()
 	for _, owned := range t.Ranges {
 		if member := table.Find(t.Nodes[owned.Node].Addr); member != nil {
