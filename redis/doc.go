@@ -158,7 +158,7 @@
 //     lost, its channels are subscribed to at the new master, and each has a [Gap] with its name before
 //     its next message. Other channels miss nothing. After a failover, a message that came before the
 //     Gap may come again after it, because the nodes of a shard pass messages on to each other.
-//   - ClusterOptions.ReadFrom lets replicas execute commands that only read.
+//   - ClusterOptions.ReadFrom lets replicas execute commands that only read; see [ReadPolicy].
 //   - A cluster has one database, so Options.DB must be 0.
 //
 // # Redis Sentinel
@@ -181,6 +181,9 @@
 // [Session] ends, and so do commands that wait at the old master. What the old master has
 // acknowledged and not yet replicated is lost, as always with Redis. [Client.Scan] fails, because the
 // cursor of one server means nothing to another.
+//
+// SentinelOptions.ReadFrom lets the replicas that the Sentinels list execute commands with keys that only
+// read; see [ReadPolicy]. [Client.Nodes] lists them.
 //
 // # Contexts and timeouts
 //

@@ -1,5 +1,7 @@
 package redis
 
+import "strings"
+
 // requestPolicy says which servers of a cluster execute a command: the tip request_policy of
 // COMMAND INFO.
 type requestPolicy uint8
@@ -38,6 +40,10 @@ const (
 	// responseSpecial: as the command itself says.
 	responseSpecial
 )
+
+// iterates reports whether the command returns a cursor, which means nothing to another server than the one that
+// has returned it.
+func (in *commandInfo) iterates() bool { return strings.HasSuffix(in.name, "SCAN") }
 
 // readsReplica reports whether the command may be sent to a replica instead of the primary: the
 // server calls it readonly. A command with [flagLocal] changes nothing either, but its reply tells

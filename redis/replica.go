@@ -6,9 +6,10 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// A ReadPolicy selects the nodes of a cluster that execute commands that only read. Replicas lag behind
-// their masters, so a read may miss a value that was just written, and may return an older value than
-// the read before it. If no replica of a shard can be reached, its master is read.
+// A ReadPolicy selects the servers that execute commands that only read, of a cluster or of a master with
+// Sentinels. Replicas lag behind their masters, so a read may miss a value that was just written, and may
+// return an older value than the read before it. If no replica of a shard can be reached, its master is
+// read. Masters execute all transactions, the commands of sessions, and those that return a cursor, such as HSCAN.
 type ReadPolicy uint8
 
 const (

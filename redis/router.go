@@ -35,7 +35,7 @@ import (
 //     (giveUp), so that calls in flight end. Other shards are not affected: no queue is shared.
 
 // A router sends the calls of a client to the nodes of a cluster. With Sentinels there is only one
-// node, the master, which owns all slots. All methods are safe for concurrent use.
+// shard, whose master owns all slots. All methods are safe for concurrent use.
 type router struct {
 	// Immutable after newRouter and newSentinelRouter.
 	core      *core
@@ -137,7 +137,7 @@ func (k *router) add(n *node) *node {
 // no connection. The router waits instead of the node, because another node may get the slots.
 func (k *router) nodeOptions(addr string) Options {
 	o := k.core.opts
-	o.Addr, o.FailFast, o.readOnly = addr, true, k.policy != cluster.MasterOnly
+	o.Addr, o.FailFast, o.readOnly = addr, true, k.sharded && k.policy != cluster.MasterOnly
 	if o.Dialer == nil {
 		o.Dialer = k.dial
 	}
@@ -395,9 +395,10 @@ func (k *router) routeOf(cmd *Command) (*node, route, error) {
 	return k.nodeFor(cmd.info, s), route{slot: s, guessed: cmd.info.guessed()}, nil
 }
 
-// nodeFor returns the node for a command whose keys are in a slot.
+// nodeFor returns the node for a command whose keys are in a slot. A command that has no keys is executed by
+// the master that Sentinels name, because SCAN is one of them.
 func (k *router) nodeFor(in *commandInfo, slot int32) *node {
-	if k.policy != cluster.MasterOnly && in.readsReplica() {
+	if k.policy != cluster.MasterOnly && in.readsReplica() && (k.sharded || in.keyed()) && !in.iterates() {
 		return k.reader(slot)
 	}
 	return k.owner(slot)

@@ -39,6 +39,10 @@ type SentinelOptions struct {
 	// RefreshEvery is the interval, with jitter, at which the client asks Sentinels for the master when
 	// nothing indicates that it has changed. If zero, it is 60 s.
 	RefreshEvery time.Duration
+	// ReadFrom selects the servers that execute commands with a key that only read: the master, or the
+	// replicas that a Sentinel reaches and that are connected to the master. Sentinels do not know zones, so
+	// ReadZone is the same as ReadReplica. For a second or more after a failover, the new master is read.
+	ReadFrom ReadPolicy
 }
 
 // String describes the options without passwords.
@@ -121,7 +125,7 @@ func ConnectSentinel(ctx context.Context, o SentinelOptions) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{core: newCore(&o.Options), fail: driver.Errors{Addr: strings.Join(o.Sentinels, ",")}}
-	c.hooks.Addr = c.fail.Addr
+	c.several, c.hooks.Addr = o.ReadFrom != ReadMaster, c.fail.Addr
 	c.hub = newHub(c.core, c.fail, func() *node { return c.router.one() })
 	c.hub.gone = func(n *node) bool { return c.router.gone(n) }
 	c.router = newSentinelRouter(c.core, c.hub, &o)
@@ -146,6 +150,9 @@ func (o *SentinelOptions) check() error {
 		return fmt.Errorf("redis: SentinelOptions.Addr is %q; leave it empty, because the Sentinels name the master", o.Addr)
 	case o.SentinelUser != "" && o.SentinelPassword == "":
 		return errors.New("redis: SentinelOptions.SentinelUser is set and SentinelPassword is empty; set both")
+	}
+	if o.ReadFrom > ReadZone {
+		return fmt.Errorf("redis: SentinelOptions.ReadFrom is %d; use one of the constants of ReadPolicy", o.ReadFrom)
 	}
 	for _, addr := range o.Sentinels {
 		if driver.Network(addr) == "unix" {

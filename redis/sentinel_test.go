@@ -164,6 +164,7 @@ func TestSentinelOptions(t *testing.T) {
 		{"host:port", func(o *redis.SentinelOptions) { o.Sentinels = []string{"/s"} }},
 		{"host:port", func(o *redis.SentinelOptions) { o.Sentinels = []string{"a"} }},
 		{"negative", func(o *redis.SentinelOptions) { o.RefreshEvery = -1 }},
+		{"ReadFrom is 9", func(o *redis.SentinelOptions) { o.ReadFrom = 9 }},
 		{"negative", func(o *redis.SentinelOptions) { o.Timeout = -1 }},
 	} {
 		o := good

@@ -14,7 +14,7 @@ import (
 )
 
 // A Sentinel setup is a cluster whose slots all belong to one master: newSentinelRouter makes the same
-// router, with a topology of one node (cluster.Single) and sharded off, so that every call has slot 0
+// router, with a topology of one shard (cluster.Single) and sharded off, so that every call has slot 0
 // and no command is cut by slot. The router knows only the interface refresher, which
 // redis/internal/sentinel implements; that package knows replies and time, but no sockets. This file
 // opens its connections.
@@ -41,6 +41,7 @@ var errNoAnswerYet = errors.New("no Sentinel has answered yet")
 // newSentinelRouter returns a router whose only node is the master that the Sentinels name.
 func newSentinelRouter(c *core, h *hub, o *SentinelOptions) *router {
 	k := makeRouter(c, h, cluster.Addresses{Map: o.MapAddr, Seeds: o.Sentinels})
+	k.policy = policies[o.ReadFrom]
 	s := &sentinels{router: k, options: Options{
 		User: o.SentinelUser, Password: o.SentinelPassword, TLS: o.SentinelTLS, ClientName: o.ClientName,
 		OmitClientInfo: o.OmitClientInfo, Protocol: o.Protocol, DialTimeout: o.DialTimeout, StallTimeout: o.StallTimeout,
@@ -52,6 +53,7 @@ func newSentinelRouter(c *core, h *hub, o *SentinelOptions) *router {
 	k.openSeed = s.openNowhere
 	s.refresher = sentinel.New(sentinel.Config{
 		Name: o.MasterName, Addresses: &k.addresses, Asker: s, Apply: s.apply, Failed: s.failed,
+		Replicas: o.ReadFrom != ReadMaster,
 		Interval: o.RefreshEvery, Timeout: o.dialTimeout(),
 	})
 	k.refresher = s.refresher

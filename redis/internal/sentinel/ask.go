@@ -18,7 +18,7 @@ type answer struct {
 // A ballot collects the answers of a refresh.
 type ballot struct {
 	inForce   *View // nil: none yet
-	confirmed bool  // a Sentinel names the master in force
+	confirmed *View // of a Sentinel that names the master in force; of several the one with the most replicas
 	olds      []*View
 	failures  NoMasterError
 	refuted   map[string]error // why servers that were named are not used
@@ -51,7 +51,7 @@ func (r *Refresher) refresh(ctx context.Context) error {
 				defer timer.Stop()
 				patience = timer.C
 			}
-			if b.confirmed {
+			if b.confirmed != nil {
 				pushed = r.pushed
 			}
 		case <-patience:
@@ -71,7 +71,7 @@ func (r *Refresher) ask(ctx context.Context, addr string) answer {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
 	a := answer{addr: addr}
-	commands := Commands(r.config.Name)
+	commands := Commands(r.config.Name, r.config.Replicas)
 	for range 3 {
 		frames, err := r.config.Asker.Ask(ctx, addr, commands)
 		if err == nil && len(frames) != len(commands) {
@@ -103,7 +103,9 @@ func (r *Refresher) count(ctx context.Context, b *ballot, a answer) (taken bool)
 		}
 		return true
 	case a.view.confirms(b.inForce):
-		b.confirmed = true
+		if b.confirmed == nil || len(a.view.Replicas) > len(b.confirmed.Replicas) {
+			b.confirmed = a.view
+		}
 	default:
 		b.olds = append(b.olds, a.view)
 		b.fail(a.addr, ErrOldView)
@@ -135,10 +137,10 @@ func (v *View) confirms(inForce *View) bool {
 
 // decide ends a refresh in which no Sentinel named a newer master.
 func (r *Refresher) decide(ctx context.Context, b *ballot) error {
-	if b.confirmed {
+	if b.confirmed != nil {
 		r.doubt = doubt{}
 		r.useless++
-		r.apply(b.inForce)
+		r.putInForce(b.inForce.withReplicas(b.confirmed.Replicas, b.confirmed.Unwell))
 		return nil
 	}
 	v := b.majority(len(r.config.Addresses.Seeds))
@@ -193,12 +195,29 @@ func (r *Refresher) take(ctx context.Context, b *ballot, v *View) error {
 		r.useless = 0
 	}
 	r.doubt = doubt{}
-	r.inForce.Store(v)
-	r.apply(v)
+	if r.config.Replicas && b.inForce != nil && b.inForce.Master != v.Master {
+		v = v.withReplicas(nil, true)
+	}
+	r.putInForce(v)
 	return nil
 }
 
-func (r *Refresher) apply(v *View) { r.config.Apply(cluster.Single(v.Master)) }
+// withReplicas returns a view with other replicas.
+func (v *View) withReplicas(replicas []string, unwell bool) *View {
+	changed := *v
+	changed.Replicas, changed.Unwell = replicas, unwell
+	return &changed
+}
+
+// putInForce makes a view the current one. A new master has no replicas until the next refresh, soon after:
+// so the connections to the old master end, although it may be a replica already.
+func (r *Refresher) putInForce(v *View) {
+	if r.unwell++; !v.Unwell {
+		r.unwell = 0
+	}
+	r.inForce.Store(v)
+	r.config.Apply(cluster.Single(v.Master, v.Replicas...))
+}
 
 // verify asks a server whether it is a master.
 func (r *Refresher) verify(ctx context.Context, addr string) error {

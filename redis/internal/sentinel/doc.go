@@ -3,7 +3,7 @@
 // on and Valkey.
 //
 //   - [ParseView] turns the replies of one Sentinel into a [View]: the address of the master, the
-//     config epoch, and the other Sentinels.
+//     config epoch, the replicas that can be read, and the other Sentinels.
 //   - [Refresher] decides when to ask Sentinels and whose answer to use, and listens to what they
 //     publish.
 //   - [Relevant] reports whether a message that a Sentinel has published concerns the master.
@@ -23,6 +23,12 @@
 // epoch. Only the former names the new master as soon as it is promoted, so both commands are sent. The
 // epoch is asked for before and after the address, which is used only if both epochs are the same.
 // Services that answer only the address have no epochs; their answers are always used.
+//
+// # Replicas
+//
+// Replicas are asked for only if they are to be read. One can be read if its Sentinel reaches it and it has a
+// connection to its master. Nothing is published when that becomes so; while it is not so for a replica, the
+// Sentinels are asked again after 1 s, and then less and less often, every 16 s.
 //
 // # Addresses
 //

@@ -38,8 +38,10 @@ type says struct {
 	master string // its port at 10.0.0.1
 	epoch  int    // 0: the Sentinel does not know epochs
 	others []string
-	err    error
-	hangs  bool
+	// replicas are ports of replicas, with the flags of each; "no link": it has no connection to its master.
+	replicas map[string]string
+	err      error
+	hangs    bool
 }
 
 func (s says) frames() [][]byte {
@@ -54,6 +56,19 @@ func (s says) frames() [][]byte {
 	return [][]byte{master, list("10.0.0.1", s.master), master, list(others...)}
 }
 
+// replicaFrame is the reply to SENTINEL REPLICAS.
+func (s says) replicaFrame() []byte {
+	var all []any
+	for port, flags := range s.replicas {
+		link := "ok"
+		if flags == "no link" {
+			flags, link = "slave", "err"
+		}
+		all = append(all, list("ip", "10.0.0.1", "port", port, "flags", flags, "master-link-status", link))
+	}
+	return list(all...)
+}
+
 // fake is Sentinels at 10.0.0.2 and servers at 10.0.0.1.
 type fake struct {
 	mu sync.Mutex
@@ -65,6 +80,7 @@ type fake struct {
 	heard     []string    // ports of Sentinels that were listened to
 	roled     int         // ROLE
 	applied   []string    // ports, without repetitions
+	replicas  string      // ports of those applied the last time
 	failures  int
 }
 
@@ -92,7 +108,11 @@ func (f *fake) Ask(ctx context.Context, addr string, commands [][]string) ([][]b
 	if !known {
 		s.err = errRefused
 	}
-	return s.frames(), s.err
+	frames := s.frames()
+	if len(commands) > len(frames) {
+		frames = append(frames, s.replicaFrame())
+	}
+	return frames, s.err
 }
 
 func (f *fake) Role(ctx context.Context, addr string) ([]byte, error) {
@@ -160,8 +180,14 @@ func (f *fake) publishAll() {
 
 func (f *fake) apply(t *cluster.Topology) {
 	f.set(func() {
-		if port := portIn(t.Nodes[0].Addr); len(f.applied) == 0 || f.applied[len(f.applied)-1] != port {
+		if port := portIn(t.Nodes[t.Ranges[0].Node].Addr); len(f.applied) == 0 || f.applied[len(f.applied)-1] != port {
 			f.applied = append(f.applied, port)
+		}
+		f.replicas = ""
+		for _, n := range t.Nodes {
+			if n.Replica {
+				f.replicas += portIn(n.Addr)
+			}
 		}
 	})
 }

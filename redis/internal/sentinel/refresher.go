@@ -34,8 +34,10 @@ type Config struct {
 	// Addresses maps announced addresses. Its seeds are the Sentinels in the options.
 	Addresses *cluster.Addresses
 	Asker     Asker
+	// Replicas is whether the replicas of the master are asked for, too.
+	Replicas bool
 	// Apply is called with the topology that a refresh has brought, also if it is the one in force:
-	// the master has all slots. Failed, if set, is called with the error of each refresh that failed
+	// the master has all slots, and replicas have none. Failed, if set, is called with the error of each refresh that failed
 	// while no master was known. Both are called by one goroutine.
 	Apply  func(t *cluster.Topology)
 	Failed func(err error)
@@ -55,6 +57,9 @@ type Config struct {
 const (
 	mostAsked = 16 // Sentinels
 	mostPause = 10 // times Least: the longest pause after failures and between useless refreshes
+	// mostUnwell is how often the time to the next refresh doubles, from mostPause times Least, while a
+	// replica cannot be read.
+	mostUnwell = 4
 	// resetRounds and resetAfter are how many refreshes, and for how long, bring the same older view
 	// until it is taken. Sentinels that run learn from each other within 2 s.
 	resetRounds = 3
@@ -91,6 +96,7 @@ type Refresher struct {
 	// Owned by run.
 	failed  int // refreshes in a row that failed
 	useless int // refreshes that changed nothing since there was a quiet time
+	unwell  int // refreshes in a row after which a replica could not be read
 	doubt   doubt
 
 	mu sync.Mutex
@@ -255,6 +261,9 @@ func (r *Refresher) rest(began time.Time) bool {
 		interval = 1 << 62
 	default:
 		interval -= rand.N(interval/10 + 1)
+	}
+	if r.unwell > 0 { // nothing is published when a replica can be read again
+		interval = min(interval, mostPause*r.config.Least<<min(r.unwell-1, mostUnwell))
 	}
 	timer := time.NewTimer(interval)
 	defer timer.Stop()

@@ -21,6 +21,10 @@ type View struct {
 	// says so.
 	Epoch uint64
 	Dated bool
+	// Replicas are the addresses to dial of the replicas that can be read, sorted. Unwell is whether there
+	// are others.
+	Replicas []string
+	Unwell   bool
 	// Others are the addresses to dial of the other Sentinels.
 	Others []string
 	// Peers is the number of other Sentinels, including those without a usable address.
@@ -29,14 +33,18 @@ type View struct {
 	Self string
 }
 
-// Commands returns the commands whose replies [ParseView] reads.
-func Commands(name string) [][]string {
-	return [][]string{
+// Commands returns the commands whose replies [ParseView] reads, with or without that for replicas.
+func Commands(name string, replicas bool) [][]string {
+	commands := [][]string{
 		{"SENTINEL", "MASTER", name},
 		{"SENTINEL", "GET-MASTER-ADDR-BY-NAME", name},
 		{"SENTINEL", "MASTER", name},
 		{"SENTINEL", "SENTINELS", name},
 	}
+	if replicas {
+		commands = append(commands, []string{"SENTINEL", "REPLICAS", name})
+	}
+	return commands
 }
 
 // ParseView reads the replies of the Sentinel at asked to [Commands]. The error is
@@ -64,7 +72,49 @@ func ParseView(asked string, a *cluster.Addresses, replies [][]byte) (*View, err
 		return nil, err
 	}
 	v.learnOthers(a, replies[3])
+	if len(replies) > 4 {
+		v.learnReplicas(a, replies[4])
+	}
 	return v, nil
+}
+
+// mostReplicas bounds the replicas of a view.
+const mostReplicas = 64
+
+// learnReplicas parses the reply to SENTINEL REPLICAS. It ignores a malformed reply: then the master is
+// read.
+func (v *View) learnReplicas(a *cluster.Addresses, reply []byte) {
+	list, err := parse("SENTINEL REPLICAS", reply)
+	if err != nil || list.Kind != resp.Array {
+		return
+	}
+	for _, e := range list.Elems {
+		f := fieldsOf(e)
+		port, ok := portOf(f["port"])
+		if !ok || f["replica-announced"] == "0" {
+			continue
+		}
+		addr, err := a.Announced(v.From, f["ip"], port)
+		switch {
+		case err != nil || addr == v.Master || slices.Contains(v.Replicas, addr):
+		case !readable(f):
+			v.Unwell = true
+		case len(v.Replicas) < mostReplicas:
+			v.Replicas = append(v.Replicas, addr)
+		}
+	}
+	slices.Sort(v.Replicas)
+}
+
+// readable reports whether a replica can be reached and is connected to its master, according to the fields
+// that a Sentinel has of it.
+func readable(f map[string]string) bool {
+	for flag := range strings.SplitSeq(f["flags"], ",") {
+		if flag == "s_down" || flag == "o_down" || flag == "disconnected" {
+			return false
+		}
+	}
+	return f["master-link-status"] == "ok"
 }
 
 // learnOthers parses the reply to SENTINEL SENTINELS. It ignores a malformed reply: the address of the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -50,6 +51,47 @@ func TestViewsAreParsed(t *testing.T) {
 		if err != nil || v.Master != c.master || !v.Dated || v.Epoch != 7 || !slices.Equal(v.Others, c.others) || v.Peers != c.peers {
 			t.Errorf("%s: %+v, %v", c.name, v, err)
 		}
+	}
+}
+
+// TestReplicasOfAView: those that their Sentinel reaches and that are connected to their master.
+//
+// mutant: sentinel-replica-that-is-down-is-read, sentinel-replica-without-a-link-is-read
+func TestReplicasOfAView(t *testing.T) {
+	replica := func(port, flags, link string, more ...any) []byte {
+		return list(append([]any{"ip", "10.0.0.1", "port", port, "flags", flags, "master-link-status", link}, more...)...)
+	}
+	var many []any
+	for i := range 2 * mostReplicas {
+		many = append(many, replica(strconv.Itoa(i+1), "slave", "ok"))
+	}
+	for _, c := range []struct {
+		name     string
+		reply    []byte
+		replicas []string
+		unwell   bool
+	}{
+		{"well", list(replica("2", "slave", "ok"), replica("1", "slave", "ok", "replica-announced", "1")), []string{"10.0.0.1:1", "10.0.0.1:2"}, false},
+		{"down", list(replica("1", "slave", "ok"), replica("2", "slave,s_down", "ok")), []string{"10.0.0.1:1"}, true},
+		{"down by agreement", list(replica("1", "s_down,slave,o_down", "ok")), nil, true},
+		{"disconnected", list(replica("1", "slave,disconnected", "ok")), nil, true},
+		{"without a link", list(replica("1", "slave", "err")), nil, true},
+		{"not announced", list(replica("1", "slave", "ok", "replica-announced", "0")), nil, false},
+		{"the master itself", list(replica("6379", "slave", "ok")), nil, false},
+		{"twice", list(replica("1", "slave", "ok"), replica("1", "slave", "ok")), []string{"10.0.0.1:1"}, false},
+		{"a metadata service", list(list("ip", "169.254.169.254", "port", "80", "flags", "slave", "master-link-status", "ok")), nil, false},
+		{"no port", list(replica("0", "slave", "ok"), list("odd")), nil, false},
+		{"refused", []byte("-NOPERM no\r\n"), nil, false},
+		{"no list", []byte("+OK\r\n"), nil, false},
+		{"cut off", []byte("*1\r\n$3\r\nab"), nil, false},
+	} {
+		v, err := ParseView("10.0.0.9:26379", &cluster.Addresses{}, append(replies(), c.reply))
+		if err != nil || v.Master != "10.0.0.1:6379" || !slices.Equal(v.Replicas, c.replicas) || v.Unwell != c.unwell {
+			t.Errorf("%s: %+v, %v", c.name, v, err)
+		}
+	}
+	if v, err := ParseView("10.0.0.9:26379", &cluster.Addresses{}, append(replies(), list(many...))); err != nil || len(v.Replicas) != mostReplicas {
+		t.Errorf("of many replicas: %+v, %v", v, err)
 	}
 }
 
@@ -139,17 +181,17 @@ func FuzzParseView(f *testing.F) {
 	f.Fuzz(func(t *testing.T, master, addr, again, others, role []byte) {
 		_ = checkRole(role)
 		Relevant("m", string(master), string(addr))
-		v, err := ParseView("10.0.0.9:26379", &cluster.Addresses{}, [][]byte{master, addr, again, others})
+		v, err := ParseView("10.0.0.9:26379", &cluster.Addresses{}, [][]byte{master, addr, again, others, others})
 		if err != nil {
 			if err.Error() == "" || len(err.Error()) > 4096 {
 				t.Errorf("%d bytes of an error", len(err.Error()))
 			}
 			return
 		}
-		if len(v.Others) > mostAsked {
-			t.Errorf("%d others", len(v.Others))
+		if len(v.Others) > mostAsked || len(v.Replicas) > mostReplicas {
+			t.Errorf("%d others, %d replicas", len(v.Others), len(v.Replicas))
 		}
-		for _, dialed := range append(v.Others, v.Master) {
+		for _, dialed := range slices.Concat(v.Others, v.Replicas, []string{v.Master}) {
 			at, err := netip.ParseAddrPort(dialed)
 			if err == nil && !new(cluster.Addresses).Allowed(at.Addr()) || strings.ContainsAny(dialed, " \r\n") || !strings.Contains(dialed, ":") {
 				t.Errorf("%q is dialed", dialed)
