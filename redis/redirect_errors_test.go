@@ -13,7 +13,7 @@ import (
 // TestVerdictsOnErrors: what becomes of a call that a node has refused, by the error. The page
 // docs/operations/redis-client.md has the same table for users.
 //
-// mutant: cluster-down-is-not-urgent, cluster-slot-without-an-owner-is-urgent, cluster-ask-refreshes,
+// mutant: cluster-down-is-not-urgent, cluster-slot-without-an-owner-is-urgent, cluster-ask-refreshes, cluster-ask-is-learned,
 // cluster-loading-replica-is-waited-for
 func TestVerdictsOnErrors(t *testing.T) {
 	const own, master, other, unlisted = "12539 ", "10.0.0.1:6379", "10.0.0.2:6379", "10.0.0.3:6379"
