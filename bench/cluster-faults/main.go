@@ -65,7 +65,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.DurationVar(&o.lead, "lead", 4*time.Second, "load before the fault")
 	flags.DurationVar(&o.tail, "tail", 8*time.Second, "load after the fault")
 	flags.DurationVar(&o.stop, "stop", 5*time.Second, "of the scenario stop")
-	flags.DurationVar(&o.outage, "outage", 8*time.Second, "of half-down, silent, one-way and split-view")
+	flags.DurationVar(&o.outage, "outage", 8*time.Second, "of half-down, silent, one-way, split-view and cut-off")
 	flags.IntVar(&o.slots, "slots", 4096, "how many slots migrate, at most a third of all")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the planned instants")
 	flags.StringVar(&o.out, "out", "", "the `file` of raw results; empty: results/raw/"+suiteName+".jsonl, with -quick below results/quick")

@@ -35,7 +35,7 @@ func (o *options) run(ctx context.Context, scratch, subject string, sc *scenario
 	r := &row{
 		Scenario: sc.name, Subject: subject, About: load.Describe(o.typed()), LoadAvg: loadavg(), Rate: o.rate, Callers: o.callers,
 	}
-	s, err := newStage(ctx, dir, o)
+	s, err := newStage(ctx, dir, o, sc)
 	if err != nil {
 		return nil, err
 	}

@@ -16,19 +16,21 @@ type scenario struct {
 	prepare func(o *operator)
 	// inject lets the fault happen, and returns when it is over.
 	inject func(o *operator)
+	parted bool // the cluster bus can be cut
 }
 
 // scenarios are all of them, in the order of the table.
 var scenarios = []scenario{
-	{"kill", "kill -9 of a master; its replica is promoted", 1, firstShard, kill},
-	{"stop", "SIGSTOP of a master for 5 s; its replica is promoted meanwhile", 1, firstShard, stop},
-	{"migrate", "4,096 slots move to another master", 0, migrating, migrate},
-	{"roll", "all nodes restart, one at a time; replicas are promoted before by CLUSTER FAILOVER", 3, nil, roll},
-	{"half-down", "the master and the replica of half of the slots end, and the master comes back without data", 0, halve, halfDown},
-	{"silent", "a master and its clients do not hear each other, the cluster is well", 0, proxied, silent},
-	{"one-way", "a master hears its clients, they do not hear it, the cluster is well", 0, proxied, oneWay},
-	{"address", "a node comes back at another port, and becomes the master again", 2, firstShard, address},
-	{"split-view", "a master has forgotten all other nodes, and another one is replaced", 1, firstShard, splitView},
+	{"kill", "kill -9 of a master; its replica is promoted", 1, firstShard, kill, false},
+	{"stop", "SIGSTOP of a master for 5 s; its replica is promoted meanwhile", 1, firstShard, stop, false},
+	{"migrate", "4,096 slots move to another master", 0, migrating, migrate, false},
+	{"roll", "all nodes restart, one at a time; replicas are promoted before by CLUSTER FAILOVER", 3, nil, roll, false},
+	{"half-down", "the master and the replica of half of the slots end, and the master comes back without data", 0, halve, halfDown, false},
+	{"silent", "a master and its clients do not hear each other, the cluster is well", 0, proxied, silent, false},
+	{"one-way", "a master hears its clients, they do not hear it, the cluster is well", 0, proxied, oneWay, false},
+	{"address", "a node comes back at another port, and becomes the master again", 2, firstShard, address, false},
+	{"split-view", "a master has forgotten all other nodes, and another one is replaced", 1, firstShard, splitView, false},
+	{"cut-off", "a master and the other nodes do not hear each other, clients reach all; its replica is promoted", 1, firstShard, cutOff, true},
 }
 
 // firstShard: the slots of the first master are affected.
@@ -161,4 +163,19 @@ func splitView(o *operator) {
 	}
 	o.times.restored = o.promoted(o.replica(0), func(t testing.TB, n *rediscluster.Node) { n.Do(t, "CLUSTER", "FAILOVER") })
 	o.sleep(o.options.outage / 2)
+}
+
+// cutOff parts the first master from the other nodes. Its replica is promoted, and it stops serving when it has
+// noticed. It is a replica when the partition ends, and has lost what it had acknowledged after the promotion.
+func cutOff(o *operator) {
+	o.fault()
+	o.kit.Partition(o, o.master(0))
+	o.times.restored = o.awaitRole(o.replica(0), "master")
+	o.until("the master that is cut off refuses writes", func() bool {
+		_, err := o.master(0).Ask("PERSIST", keyAt(0))
+		return err != nil
+	})
+	o.times.safe = time.Now()
+	o.sleep(o.options.outage)
+	o.kit.Heal(o)
 }

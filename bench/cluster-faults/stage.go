@@ -48,9 +48,9 @@ type stage struct {
 	failovers int
 }
 
-func newStage(ctx context.Context, scratch string, o *options) (*stage, error) {
+func newStage(ctx context.Context, scratch string, o *options, sc *scenario) (*stage, error) {
 	cluster, err := redisclusters.StartWith(ctx, scratch, rediscluster.Options{
-		Masters: masters, ReplicasPer: 1, NodeTimeout: o.nodeTimeout,
+		Masters: masters, ReplicasPer: 1, NodeTimeout: o.nodeTimeout, Partitions: sc.parted,
 		Args: []string{"--cluster-require-full-coverage", "no", "--maxclients", "10000"},
 	})
 	if err != nil {
