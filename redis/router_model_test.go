@@ -282,8 +282,8 @@ func (w *modelCluster) shards(v *modelView) []byte {
 	return b
 }
 
-// router returns the router of a client of the model. It ends with close.
-func (w *modelCluster) router() (k *router, refresher *cluster.Refresher, close func()) {
+// router returns the router of a client of the model, which must be ended.
+func (w *modelCluster) router() (k *router, refresher *cluster.Refresher, end func()) {
 	k = makeRouter(newCore(&Options{}), nil, cluster.Addresses{Seeds: []string{modelAddr(0), modelAddr(1)}})
 	k.sharded = true
 	k.nodes = cluster.NewMap(func(n *cluster.Node) *node { return &node{fail: driver.Errors{Addr: n.Addr}} })
