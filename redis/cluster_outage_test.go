@@ -1,0 +1,169 @@
+//go:build unix
+
+package redis_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
+	"github.com/slipstream-go/slipstream/internal/testkit/rediscluster"
+	"github.com/slipstream-go/slipstream/redis"
+)
+
+// keyOf returns a key whose slot a node has.
+func keyOf(t *testing.T, cluster *rediscluster.Cluster, n *rediscluster.Node) string {
+	t.Helper()
+	for i := 0; ; i++ {
+		if key := fmt.Sprint("n:", i); cluster.MasterOf(t, cluster.Slot(t, key)) == n {
+			return key
+		}
+	}
+}
+
+// check compares the value of the key with what the calls have returned: no increment is missing that was
+// acknowledged, and none was executed twice.
+func (i *increments) check(t *testing.T, c *redis.Client) {
+	t.Helper()
+	i.end()
+	value, _, err := c.Get(t.Context(), i.key)
+	must(t, err)
+	n, err := strconv.ParseInt(value, 10, 64)
+	must(t, err)
+	if least, most := i.acknowledged.Load(), i.acknowledged.Load()+i.doubtful.Load(); n < least || n > most {
+		t.Errorf("%s: %d increments, want %d that were acknowledged to %d that may have been made", i.key, n, least, most)
+	}
+}
+
+// TestClusterRollsAndMoves: all nodes restart under load, one at a time and masters after their replicas have taken over,
+// and one comes back at another address. Calls only fail that were under way at a node when it ended.
+func TestClusterRollsAndMoves(t *testing.T) {
+	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1})
+	c := connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.DialTimeout = time.Minute })
+	nodes := cluster.Nodes()
+	masters, replicas := nodes[:3], nodes[3:]
+	var loads []*increments
+	for _, n := range masters {
+		loads = append(loads, increment(t, c, keyOf(t, cluster, n), 3, 0))
+	}
+	more := func() {
+		t.Helper()
+		for _, load := range loads {
+			load.awaitMore(t, 50)
+		}
+	}
+	more()
+	for _, n := range replicas {
+		cluster.Restart(t, n)
+	}
+	for i, n := range masters {
+		cluster.Failover(t, replicas[i])
+		more()
+		cluster.Restart(t, n)
+	}
+	before := masters[0].Addr()
+	cluster.Move(t, masters[0])
+	cluster.Failover(t, masters[0])
+	more()
+	for _, load := range loads {
+		load.check(t, c)
+		t.Logf("%s: %d increments, %d in doubt", load.key, load.acknowledged.Load(), load.doubtful.Load())
+	}
+	testkit.Eventually(t, 20*time.Second, func() error {
+		known := make(map[string]bool)
+		for _, n := range c.Nodes() {
+			known[n.Addr] = true
+		}
+		if known[before] || !known[masters[0].Addr()] || len(known) != len(nodes) {
+			return fmt.Errorf("the client knows %v; the node at %s is at %s now", known, before, masters[0].Addr())
+		}
+		return nil
+	})
+}
+
+// TestClusterShardIsDown: nobody serves the slots of a shard. Calls to it end after DialTimeout with an error that says
+// that they were not executed, those to other shards have none, and all is well when its master comes back.
+func TestClusterShardIsDown(t *testing.T) {
+	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1, Args: []string{"--cluster-require-full-coverage", "no"}})
+	c := connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.DialTimeout = 2 * time.Second })
+	master, replica := cluster.Nodes()[0], cluster.Nodes()[3]
+	key, other := keyOf(t, cluster, master), keyOf(t, cluster, cluster.Nodes()[1])
+	others := increment(t, c, other, 2, time.Millisecond)
+	others.awaitMore(t, 10)
+	replica.Kill()
+	master.Kill()
+	for range 3 {
+		began := time.Now()
+		_, err := c.Incr(t.Context(), key)
+		switch slipstream.OutcomeOf(err) {
+		case slipstream.NotSent, slipstream.Refused:
+		default:
+			t.Errorf("a call to the shard that is down: %v", err)
+		}
+		if took := time.Since(began); took < 2*time.Second {
+			t.Errorf("%v after %v", err, took)
+		}
+	}
+	cluster.Restart(t, master)
+	testkit.Eventually(t, 30*time.Second, func() error {
+		n, err := c.Incr(t.Context(), key)
+		if err == nil && n < 1 {
+			t.Errorf("INCR: %d", n)
+		}
+		return err
+	})
+	others.awaitMore(t, 100)
+	if n := others.doubtful.Load(); n > 0 {
+		t.Errorf("%d errors of another shard", n)
+	}
+	others.check(t, c)
+}
+
+// TestClusterMasterAndClientsDoNotHearEachOther: nothing, or no reply, passes between a master and the client, while the
+// cluster is well. Calls under way end after StallTimeout, and none is executed twice; those to other shards go
+// on. When packets pass again, calls succeed.
+func TestClusterMasterAndClientsDoNotHearEachOther(t *testing.T) {
+	for name, stall := range map[string]func(*faultproxy.Proxy){"silent": (*faultproxy.Proxy).Stall, "one way": (*faultproxy.Proxy).StallReplies} {
+		t.Run(name, func(t *testing.T) {
+			cluster := rediscluster.Start(t, rediscluster.Options{})
+			master := cluster.Nodes()[0]
+			proxy := faultproxy.Start(t, master.Addr(), faultproxy.Options{})
+			_, text, err := net.SplitHostPort(proxy.Addr())
+			must(t, err)
+			port, err := strconv.Atoi(text)
+			must(t, err)
+			key, other := keyOf(t, cluster, master), keyOf(t, cluster, cluster.Nodes()[1])
+			cluster.Announce(t, master, port)
+			c := connectCluster(t, cluster, func(o *redis.ClusterOptions) {
+				o.Seeds, o.StallTimeout, o.DialTimeout = cluster.Addrs()[1:], 2*time.Second, time.Minute
+			})
+			const callers = 8
+			load, others := increment(t, c, key, callers, 0), increment(t, c, other, 1, time.Millisecond)
+			load.awaitMore(t, 100)
+			stall(proxy)
+			made := others.acknowledged.Load()
+			testkit.Eventually(t, 30*time.Second, func() error {
+				if n := load.doubtful.Load(); n < callers {
+					return fmt.Errorf("%d calls have ended", n)
+				}
+				if others.acknowledged.Load() == made {
+					return errors.New("another shard waits")
+				}
+				return nil
+			})
+			proxy.Resume()
+			load.awaitMore(t, 100)
+			if n := others.doubtful.Load(); n > 0 {
+				t.Errorf("%d errors of another shard", n)
+			}
+			load.check(t, c)
+			others.check(t, c)
+		})
+	}
+}
