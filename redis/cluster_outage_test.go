@@ -98,6 +98,15 @@ func TestClusterShardIsDown(t *testing.T) {
 	others.awaitMore(t, 10)
 	replica.Kill()
 	master.Kill()
+	// A call before the client has noticed would be written to a connection that is dead.
+	testkit.Eventually(t, 20*time.Second, func() error {
+		for _, n := range c.Nodes() {
+			if n.Addr == master.Addr() && n.Stats.Connected > 0 {
+				return errors.New("the client is connected to the master")
+			}
+		}
+		return nil
+	})
 	for range 3 {
 		began := time.Now()
 		_, err := c.Incr(t.Context(), key)
