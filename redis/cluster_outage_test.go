@@ -73,7 +73,11 @@ func TestClusterRollsAndMoves(t *testing.T) {
 	more()
 	for _, load := range loads {
 		load.check(t, c)
-		t.Logf("%s: %d increments, %d in doubt", load.key, load.acknowledged.Load(), load.doubtful.Load())
+		made, doubtful := load.acknowledged.Load(), load.doubtful.Load()
+		t.Logf("%s: %d increments, %d in doubt", load.key, made, doubtful)
+		if doubtful > 3+made/1000 { // each of the callers may have one call under way
+			t.Errorf("%s: %d of %d calls failed", load.key, doubtful, made)
+		}
 	}
 	testkit.Eventually(t, 20*time.Second, func() error {
 		known := make(map[string]bool)
@@ -152,14 +156,13 @@ func TestClusterMasterAndClientsDoNotHearEachOther(t *testing.T) {
 			c := connectCluster(t, cluster, func(o *redis.ClusterOptions) {
 				o.Seeds, o.StallTimeout, o.DialTimeout = cluster.Addrs()[1:], 2*time.Second, time.Minute
 			})
-			const callers = 8
-			load, others := increment(t, c, key, callers, 0), increment(t, c, other, 1, time.Millisecond)
+			load, others := increment(t, c, key, 8, 0), increment(t, c, other, 1, time.Millisecond)
 			load.awaitMore(t, 100)
 			stall(proxy)
 			made := others.acknowledged.Load()
 			testkit.Eventually(t, 30*time.Second, func() error {
-				if n := load.doubtful.Load(); n < callers {
-					return fmt.Errorf("%d calls have ended", n)
+				if load.doubtful.Load() == 0 { // others were not sent, and wait for a connection
+					return errors.New("no call has ended")
 				}
 				if others.acknowledged.Load() == made {
 					return errors.New("another shard waits")

@@ -48,6 +48,8 @@ func increment(t *testing.T, c *redis.Client, key string, callers int, each time
 				switch {
 				case err == nil:
 					i.acknowledged.Add(1)
+				case t.Context().Err() != nil: // the test has failed
+					return
 				case slipstream.OutcomeOf(err) == slipstream.MaybeExecuted:
 					i.doubtful.Add(1)
 				default:
