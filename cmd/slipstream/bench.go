@@ -88,6 +88,8 @@ type benchFlags struct {
 
 	findKnee bool
 	p99      seconds
+
+	unreachable string // what to look at if a client cannot connect
 }
 
 // register adds the flags to a command. Callers is what the command calls them.
@@ -344,7 +346,7 @@ func (f *benchFlags) noReport(ctx context.Context, err error) error {
 	case ofConnection:
 		return fail(exitUnreachable, err, "does the server listen there, and let this machine in?")
 	case ofClient:
-		return fail(exitUnreachable, errors.New(printable(err.Error(), maxErrorText)), "does Redis listen there, does it want TLS (--tls), and are user and password right?")
+		return fail(exitUnreachable, errors.New(printable(err.Error(), maxErrorText)), f.unreachable)
 	}
 	return fail(exitFailure, err, "")
 }

@@ -71,6 +71,34 @@ func TestBenchHTTP(t *testing.T) {
 	}
 }
 
+func TestBenchMixesOfHTTP(t *testing.T) {
+	url := server(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPost && r.URL.Path == "/orders" {
+			w.WriteHeader(http.StatusCreated)
+		}
+	})
+	mix := blackbox.WriteFile(t, "mix.json", `{"operations": [{"weight": 9}, {"method": "POST", "path": "/orders", "body": "{}", "status": "201", "name": "order"}]}`)
+	expectBench(t, exitOK, "\norder  ", "", "http", "-c", "4", "-n", "200", "--mix", mix, url)
+	expectBench(t, exitOK, "GET / and order, 9 to 1, at "+url, "", "http", "-c", "4", "-n", "200", "--mix", mix, url+"/")
+	wrong := blackbox.WriteFile(t, "wrong.json", "{\"operations\": [{},\n{\"path\": \"orders\"}]}")
+	expectBench(t, exitUsage, "", wrong+`:2:1: path "orders"; expected one such as /orders?open=1`, "http", "--mix", wrong, url)
+	expectBench(t, exitUsage, "", "none of the others can be", "http", "--mix", mix, "-d", "x", url)
+}
+
+func TestBenchKeysOfHTTP(t *testing.T) {
+	var wrong atomic.Int64
+	url := server(t, func(_ http.ResponseWriter, r *http.Request) {
+		if n, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/depts/d")); err != nil || n < 0 || n > 9 {
+			wrong.Add(1)
+		}
+	})
+	expectBench(t, exitOK, "GET "+url+"/depts/__key__", "", "http", "-c", "4", "-n", "200", "--keys", "10", "--key-prefix", "d", "--key-dist", "zipf", url+"/depts/__key__")
+	if wrong.Load() > 0 {
+		t.Errorf("%d requests had another key", wrong.Load())
+	}
+	expectBench(t, exitUsage, "", "0 keys; expected 1 to", "http", "--keys", "0", url+"/depts/__key__")
+}
+
 func TestBenchUsageErrors(t *testing.T) {
 	for _, test := range []struct {
 		args   []string

@@ -12,6 +12,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/bench"
 	"github.com/slipstream-go/slipstream/internal/bench/httpload"
+	"github.com/slipstream-go/slipstream/internal/bench/mix"
 )
 
 // maxBody bounds the body of a request.
@@ -22,6 +23,8 @@ func (p program) benchHTTP() *cobra.Command {
 	var o httpload.Options
 	var files certificates
 	var body, bodyFile string
+	var requests mixFlags
+	var keys keyFlags
 	c := &cobra.Command{
 		Use:   "http URL",
 		Short: "Load an HTTP server with one request, over and over",
@@ -31,46 +34,45 @@ func (p program) benchHTTP() *cobra.Command {
 
 A response with status 2xx or 3xx is a right one; --status says otherwise. Redirects are
 not followed, and bodies not decompressed. URL has the scheme http or https, and may have
-user:password. Neither these nor its query are printed.
+user:password. Neither these nor its query are printed. In path, query, header lines and body,
+__key__ stands for one of --keys keys.
+
+` + mixText + ` An operation has method, path
+(with a query, in place of that of URL), header (lines in addition to -H), body and status, each
+of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST", "path":
+"/orders", "body": "{}", "status": "201", "name": "order"}]}
 
 ` + exitCodes,
 		Example: `  slipstream bench http http://127.0.0.1:8080/depts/1
   slipstream bench http -c 100 -n 100000 http://127.0.0.1:8080/depts/1
   slipstream bench http -q 5000 --arrivals poisson --pid 4711 http://127.0.0.1:8080/depts/1
   slipstream bench http -m POST -D order.json -H "Content-Type: application/json" http://127.0.0.1:8080/orders
+  slipstream bench http --keys 100000 --key-dist zipf http://127.0.0.1:8080/depts/__key__
+  slipstream bench http --mix shop.json http://127.0.0.1:8080/
   slipstream bench http --yes --cacert ca.pem -q 100 https://staging.example.com/`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			if err := f.finish(c); err != nil {
-				return fail(exitUsage, err, c.CommandPath()+" --help says more")
-			}
-			var err error
-			if o.Body, err = readBody(body, bodyFile); err != nil {
-				return fail(exitUsage, err, "")
-			}
-			if files.given() {
-				o.TLS = new(tls.Config)
-				if err := files.apply(o.TLS); err != nil {
-					return fail(exitUsage, err, "")
+			return f.against(c, args[0], func(url string) (benchServer, error) {
+				o := o
+				var err error
+				if o.Body, err = readBody(body, bodyFile); err != nil {
+					return benchServer{}, fail(exitUsage, err, "")
 				}
-			}
-			o.URL, o.Timeout, o.Connections = args[0], f.plan.Timeout, f.plan.Callers
-			server, err := f.httpServer(o)
-			if err != nil {
-				return err
-			}
-			var other *benchServer
-			if f.vs != "" {
-				o.URL = f.vs
-				second, err := f.httpServer(o)
-				if err != nil {
-					return err
+				if files.given() {
+					o.TLS = new(tls.Config)
+					if err := files.apply(o.TLS); err != nil {
+						return benchServer{}, fail(exitUsage, err, "")
+					}
 				}
-				other = &second
-			}
-			ctx, stop := untilBenchSignal(c)
-			defer stop()
-			return f.run(ctx, c, server, other)
+				if requests.file != "" {
+					if o.Mix, err = mix.Load(requests.file, mix.Requests); err != nil {
+						return benchServer{}, fail(exitUsage, err, c.CommandPath()+" --help says more")
+					}
+				}
+				o.URL, o.Timeout, o.Connections = url, f.plan.Timeout, f.plan.Callers
+				o.Keys, o.Keys.Seed = keys.keys, f.plan.Seed
+				return f.httpServer(o)
+			})
 		},
 	}
 	f.register(c, "connections, each of which has one request under way")
@@ -90,6 +92,11 @@ user:password. Neither these nor its query are printed.
 		_ = c.MarkFlagFilename(name)
 	}
 	c.MarkFlagsMutuallyExclusive("data", "data-file")
+	requests.register(c, "", "")
+	keys.register(c, "", "what `text` keys begin with, before their number")
+	for _, name := range []string{"method", "data", "data-file"} { // a mix says it for each request
+		c.MarkFlagsMutuallyExclusive("mix", name)
+	}
 	return c
 }
 

@@ -7,8 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
-	"strconv"
 	"strings"
 	"time"
 
@@ -22,13 +20,14 @@ import (
 // benchRedisFlags are the flags of slipstream bench redis beside those of all.
 type benchRedisFlags struct {
 	benchFlags
-	o                            redisload.Options
-	ratio                        string
-	user, password, passwordFile string
-	certificates                 certificates
-	secure                       bool
-	protocol, sockets            int
-	fill                         bool
+	o                 redisload.Options
+	keys              keyFlags
+	mix               mixFlags
+	login             loginFlags
+	certificates      certificates
+	secure            bool
+	protocol, sockets int
+	fill              bool
 }
 
 func (p program) benchRedis() *cobra.Command {
@@ -46,62 +45,43 @@ for TLS, unix:///PATH. The password is taken from there, -a, --password-file, or
 ` + benchText + `
 
 Without COMMAND it writes and reads the keys PREFIX0 to PREFIXn with SET and GET, in the
-ratio of --ratio. Values say to which key they belong, and every GET is checked: wrong
-values are counted apart, and make the exit code 1. The values stay at the server. In a
+ratio of --ratio. Values say to which key they belong and when they were written, and every
+GET is checked: the values of other keys, and those that an acknowledged SET had replaced
+before, are counted apart, and make the exit code 1. The values stay at the server. In a
 COMMAND, __key__ and __data__ stand for a key and a value; put -- before a command with
 arguments that begin with a hyphen.
+
+` + mixText + ` An operation is a command in
+words: {"operations": [{"weight": 9, "command": ["GET", "__key__"]}, {"weight": 1, "command":
+["HSET", "h", "__key__", "__data__"], "name": "store"}]}
 
 ` + exitCodes,
 		Example: `  slipstream bench redis 127.0.0.1:6379
   slipstream bench redis --fill --ratio 1:10 --keys 1000000 --key-dist zipf -d 256 127.0.0.1:6379
   slipstream bench redis -c 1 -P 16 -n 1000000 127.0.0.1:6379 INCR __key__
   slipstream bench redis -q 10000 127.0.0.1:6379 -- LRANGE list 0 -1
+  slipstream bench redis --mix shop.json 127.0.0.1:6379
   slipstream bench redis --yes --cluster --user app --password-file redis.password node-1:6379`,
 		Args: cobra.MinimumNArgs(1),
-		RunE: func(c *cobra.Command, args []string) error { return f.run(c, args) },
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.against(c, args[0], func(addr string) (benchServer, error) { return f.server(c, addr, args[1:]) })
+		},
 	}
+	f.unreachable = "does Redis listen there, does it want TLS (--tls), and are user and password right?"
 	f.register(c, "callers, each of which waits for its reply before the next command")
 	flags := c.Flags()
 	flags.IntVarP(&f.plan.Batch, "pipeline", "P", 1, "how many `commands` a caller sends together; they share their latency")
-	flags.StringVar(&f.ratio, "ratio", "1:10", "how many SET for how many GET, as `SETS:GETS`")
-	flags.Int64Var(&f.o.Keys, "keys", 100_000, "how many `keys` there are")
-	flags.StringVar(&f.o.Distribution, "key-dist", redisload.Uniform, "which keys are used: `distribution` uniform, zipf or sequential")
-	flags.Float64Var(&f.o.Exponent, "zipf", 1.1, "the `exponent` of zipf, more than 1")
-	flags.StringVar(&f.o.Prefix, "key-prefix", "slipstream-bench:", "what `text` the keys begin with")
-	flags.IntVarP(&f.o.Size, "data-size", "d", 64, "the size of values in `bytes`, at least "+strconv.Itoa(redisload.MinSize))
+	f.mix.register(c, "SET", "GET")
+	f.keys.register(c, "slipstream-bench:", "what `text` the keys begin with")
+	f.keys.registerSize(c)
 	flags.BoolVar(&f.fill, "fill", false, "write a value of every key first")
-	flags.StringVar(&f.user, "user", "", "the `name` of the ACL user, if the URL has none")
-	flags.StringVarP(&f.password, "password", "a", "", "the `password`, which other users of this machine can see in the list of processes")
-	flags.StringVar(&f.passwordFile, "password-file", "", "the `file` that holds the password and nothing else")
+	f.login.register(c, passwordVariable, "the `name` of the ACL user, if the URL has none")
 	flags.BoolVar(&f.o.Cluster, "cluster", false, "ADDR is a node of a Redis Cluster")
 	flags.IntVar(&f.sockets, "sockets", 1, "how many `connections` the callers share")
 	flags.IntVar(&f.protocol, "protocol", 0, "the `version` of the protocol, 2 or 3; 0 chooses")
 	flags.BoolVar(&f.secure, "tls", false, "use TLS, as rediss:// does")
 	f.certificates.register(c)
-	_ = c.MarkFlagFilename("password-file") // fails only if there is no such flag
-	c.MarkFlagsMutuallyExclusive("password", "password-file")
 	return c
-}
-
-func (f *benchRedisFlags) run(c *cobra.Command, args []string) error {
-	if err := f.finish(c); err != nil {
-		return fail(exitUsage, err, c.CommandPath()+" --help says more")
-	}
-	server, err := f.server(c, args[0], args[1:])
-	if err != nil {
-		return err
-	}
-	var other *benchServer
-	if f.vs != "" {
-		second, err := f.server(c, f.vs, args[1:])
-		if err != nil {
-			return err
-		}
-		other = &second
-	}
-	ctx, stop := untilBenchSignal(c)
-	defer stop()
-	return f.benchFlags.run(ctx, c, server, other)
 }
 
 // server returns what an address leads to, if it may be loaded.
@@ -110,7 +90,7 @@ func (f *benchRedisFlags) server(c *cobra.Command, addr string, command []string
 	if err != nil {
 		return benchServer{}, fail(exitUsage, err, c.CommandPath()+" --help says more")
 	}
-	s := benchServer{network: "tcp", address: o.Client.Addr, open: func(ctx context.Context) (bench.Workload, error) {
+	s := clientServer(o.Client.Addr, func(ctx context.Context) (bench.Workload, error) {
 		target, err := redisload.Connect(ctx, o)
 		if err != nil {
 			return nil, err
@@ -122,10 +102,7 @@ func (f *benchRedisFlags) server(c *cobra.Command, addr string, command []string
 			}
 		}
 		return bench.Redis{Target: target}, nil
-	}}
-	if strings.HasPrefix(s.address, "/") {
-		s.network = "unix"
-	}
+	})
 	return s, f.permit(o.Client.String(), s.network, s.address, f.sockets)
 }
 
@@ -144,12 +121,9 @@ func (f *benchRedisFlags) options(addr string, command []string) (o redisload.Op
 	default:
 		o.Client.Addr = addr
 	}
-	sets, gets, ok := strings.Cut(f.ratio, ":")
-	var setsErr, getsErr error
-	o.Sets, setsErr = strconv.Atoi(sets)
-	o.Gets, getsErr = strconv.Atoi(gets)
-	if !ok || setsErr != nil || getsErr != nil {
-		return o, fmt.Errorf("--ratio %q; expected one such as 1:10", f.ratio)
+	name := func(words []string) string { return strings.ToUpper(words[0]) }
+	if o.Operations, err = f.mix.operations(command, name, redisload.Set, redisload.Get); err != nil {
+		return o, err
 	}
 	if f.plan.Batch < 1 {
 		return o, fmt.Errorf("-P %d; expected at least 1", f.plan.Batch)
@@ -160,7 +134,8 @@ func (f *benchRedisFlags) options(addr string, command []string) (o redisload.Op
 	if f.sockets < 1 || f.sockets > 1024 {
 		return o, fmt.Errorf("--sockets %d; expected 1 to 1024", f.sockets)
 	}
-	o.Command, o.Callers, o.Batch, o.Seed = command, f.plan.Callers, f.plan.Batch, f.plan.Seed
+	o.Callers, o.Batch, o.Each = f.plan.Callers, f.plan.Batch, f.mix.file != ""
+	o.Keys, o.Size, o.Keys.Seed = f.keys.keys, f.keys.size, f.plan.Seed
 	client := &o.Client
 	client.Addr = cmp.Or(client.Addr, redis.DefaultAddr)
 	if !f.yes {
@@ -171,33 +146,13 @@ func (f *benchRedisFlags) options(addr string, command []string) (o redisload.Op
 		client.StallTimeout = cmp.Or(client.StallTimeout, t)
 		client.DialTimeout = cmp.Or(client.DialTimeout, min(t, 5*time.Second))
 	}
-	if err := f.login(client); err != nil {
+	if err := f.login.apply(&client.User, &client.Password); err != nil {
 		return o, err
 	}
 	if err := f.encrypt(client); err != nil {
 		return o, err
 	}
 	return o, o.Check()
-}
-
-// login sets user and password.
-func (f *benchRedisFlags) login(o *redis.Options) (err error) {
-	o.User = cmp.Or(o.User, f.user)
-	switch {
-	case o.Password != "":
-	case f.password != "":
-		o.Password = f.password
-	case f.passwordFile != "":
-		if o.Password, err = readPassword(f.passwordFile); err != nil {
-			return err
-		}
-	default:
-		o.Password = os.Getenv(passwordVariable)
-	}
-	if o.User != "" && o.Password == "" {
-		return fmt.Errorf("user %q without a password; expected -a, --password-file or %s in the environment", o.User, passwordVariable)
-	}
-	return nil
 }
 
 // encrypt sets TLS.

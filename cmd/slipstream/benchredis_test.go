@@ -36,10 +36,13 @@ func TestBenchRedis(t *testing.T) {
 		}
 	}
 	more := append(few, "-a", password)
-	expectBench(t, exitOK, "0 of them wrong; 0 misses", "", append(more, "--fill", "--ratio", "0:1", server.Addr)...)
+	expectBench(t, exitOK, "0 of them wrong, 0 stale; 0 misses", "", append(more, "--fill", "--ratio", "0:1", server.Addr)...)
 	expectBench(t, exitOK, "400 replies", "", append(more, server.Addr, "INCRBY", "n:__key__", "5")...)
 	expectBench(t, exitOK, "4 callers with 16 requests at once", "", append(more, "-P", "16", server.Addr, "--", "LRANGE", "list", "0", "-1")...)
 	expectBench(t, exitFailure, "8 error ERR", "no request got a right answer: error ERR", append(more, "-n", "8", server.Addr, "INCR", "__key__")...)
+	mix := blackbox.WriteFile(t, "mix.json", `{"operations": [{"weight": 2, "command": ["GET", "__key__"]}, {"command": ["INCR", "__key__"], "name": "wrong type"}]}`)
+	expectBench(t, exitFailure, "\nwrong type  ", "of the requests failed", append(more, "--fill", "--mix", mix, server.Addr)...)
+	expectBench(t, exitFailure, "GET and wrong type, 2 to 1, at redis://", "of the requests failed", append(more, "-P", "8", "--mix", mix, server.Addr)...)
 	expectBench(t, exitUnreachable, "", "NOAUTH", "redis", server.Addr)
 	expectBench(t, exitUnreachable, "", "WRONGPASS", "redis", "-a", "barley", server.Addr)
 }
@@ -71,7 +74,7 @@ func TestBenchRedisCluster(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{Password: password, TLS: true})
 	args := []string{"redis", "--cluster", "-c", "8", "-n", "1000", "--keys", "300", "--fill", "--ratio", "1:1", "-a", password, "--tls", "--cacert", cluster.AuthorityFile(), cluster.Addrs()[0]}
 	r := runBench(t, args...)
-	if r.Code != exitOK || !strings.Contains(r.Stdout, "requests  1,000 completed, 0 failed") || !strings.Contains(r.Stdout, "0 of them wrong; 0 misses") || !strings.Contains(r.Stdout, "Redis, by INFO") {
+	if r.Code != exitOK || !strings.Contains(r.Stdout, "requests  1,000 completed, 0 failed") || !strings.Contains(r.Stdout, "0 of them wrong, 0 stale; 0 misses") || !strings.Contains(r.Stdout, "Redis, by INFO") {
 		t.Errorf("exit %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
 }

@@ -2,18 +2,20 @@
 // run, drives it with package load, and reports what the requests took and what
 // they cost. docs/BENCH.md is for its users.
 //
-//	file         holds
-//	plan.go      Plan, Workload: what is to be done, and Run
-//	http.go      the workload of package httpload
-//	redis.go     that of package redisload
-//	guard.go     whether a server is on this machine
-//	cost.go      CPU time of processes and of Prometheus targets
-//	report.go    Report: what a run has shown, in JSON
-//	text.go      the same for people
-//	benchfmt.go  the same for benchstat
-//	live.go      a line on a terminal
-//	compare.go   two servers in interleaved rounds
-//	knee.go      the highest rate below a limit of latency
+//	file           holds
+//	plan.go        Plan, Workload: what is to be done, and Run
+//	http.go        the workload of package httpload
+//	redis.go       that of package redisload
+//	guard.go       whether a server is on this machine
+//	cost.go        CPU time of processes and of Prometheus targets
+//	report.go      Report: what a run has shown, in JSON
+//	replies.go     the part of it that is about replies to our clients
+//	operations.go  the part of it that is about the operations of a mix
+//	text.go        the same for people
+//	benchfmt.go    the same for benchstat
+//	live.go        a line on a terminal
+//	compare.go     two servers in interleaved rounds
+//	knee.go        the highest rate below a limit of latency
 //
 // The command makes a [Plan] and a [Workload] of its flags. [Plan.Run] reads the
 // meters once, so that a wrong process or page is found before any request, and
@@ -40,8 +42,13 @@
 //     phase, also for the pacers.
 //   - A comparison runs A twice. The words faster and slower need A against itself
 //     to hold 1 within 10 %, as the verdicts of the suites do.
+//   - The operations of a mix are told apart by their callers, with two more readings of the clock,
+//     and only if there is a workload file. A mix has its operations over one target, and so
+//     over the same connections.
+//   - A value is stale only if that follows from what the process knows: see Ledger of package
+//     clientload. Writes that overlap prove nothing, and neither do those of other processes.
 //   - Many connections to a loopback address have several source addresses,
 //     because one has some 28,000 ports.
 //   - Reports hold no secrets: a URL is printed without user, password and query, a
-//     Redis command without its arguments.
+//     command or a function without its arguments.
 package bench

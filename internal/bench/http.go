@@ -7,13 +7,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// HTTP is the workload of one HTTP request.
+// HTTP is the workload of HTTP requests.
 type HTTP struct{ *httpload.Target }
 
 // Describe adds the statuses and sizes of responses.
 func (w HTTP) Describe(r *Report) {
 	tally := w.Tally()
 	r.HTTP = &HTTPReport{Statuses: tally.Statuses, Bytes: tally.Bytes, Opened: tally.Opened}
+	r.Operations = operationReports(w.Figures())
 }
 
 // Costs implements [Workload]. HTTP servers do not tell their CPU time.

@@ -10,5 +10,6 @@ type Redis struct{ *redisload.Target }
 // Describe adds what the replies were.
 func (w Redis) Describe(r *Report) {
 	t := w.Tally()
-	r.Redis = &RedisReport{Sets: t.Sets, Hits: t.Hits, Misses: t.Misses, Others: t.Others, Wrong: t.Wrong, Foreign: t.Foreign}
+	r.Redis = &RedisReport{Sets: t.Writes, Hits: t.Hits, Misses: t.Misses, Others: t.Others, Wrong: t.Wrong, Stale: t.Stale, Untracked: !w.Tracks(), Foreign: t.Foreign}
+	r.Operations = operationReports(w.Figures())
 }

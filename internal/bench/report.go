@@ -55,6 +55,11 @@ type Report struct {
 	Doubts []string `json:"doubts,omitempty"`
 	// Partial says why the run ended early or lacks figures.
 	Partial string `json:"partial,omitempty"`
+
+	Tarantool *TarantoolReport `json:"tarantool,omitempty"`
+	Thrift    *ThriftReport    `json:"thrift,omitempty"`
+	// Operations are those of a mix.
+	Operations []OperationReport `json:"operations,omitempty"`
 }
 
 // PlanReport is what was asked for.
@@ -93,16 +98,6 @@ type HTTPReport struct {
 	Opened   uint64         `json:"connections_opened"` // in the window
 }
 
-// RedisReport is what is known of replies of Redis.
-type RedisReport struct {
-	Sets    uint64 `json:"sets"`
-	Hits    uint64 `json:"get_hits"`
-	Misses  uint64 `json:"get_misses"`
-	Others  uint64 `json:"others"`           // replies to other commands
-	Wrong   uint64 `json:"wrong"`            // GETs that returned the value of another key
-	Foreign uint64 `json:"values_of_others"` // GETs that returned a value of another program, which is not checked
-}
-
 // generator names the cost of this process.
 const generator = "generator"
 
@@ -137,14 +132,6 @@ func (r *Report) cost(of string, cpu time.Duration) CostReport {
 		c.PerRequest = float64(cpu) / float64(r.Completed)
 	}
 	return c
-}
-
-// Wrong is the number of answers that were found to be wrong.
-func (r *Report) Wrong() uint64 {
-	if r.Redis == nil {
-		return 0
-	}
-	return r.Redis.Wrong
 }
 
 // FailedShare is the share of requests that failed or were never sent.

@@ -97,27 +97,6 @@ func (r *Report) writeCosts(b *strings.Builder) {
 	}
 }
 
-func (r *Report) writeReplies(b *strings.Builder) {
-	p := r.Redis
-	if p == nil {
-		return
-	}
-	var parts []string
-	if p.Sets > 0 {
-		parts = append(parts, grouped(p.Sets)+" SET")
-	}
-	if gets := p.Hits + p.Misses; gets > 0 {
-		parts = append(parts, fmt.Sprintf("%s GET (%s hits, %s of them wrong; %s misses)", grouped(gets), grouped(p.Hits), grouped(p.Wrong), grouped(p.Misses)))
-	}
-	if p.Others > 0 {
-		parts = append(parts, grouped(p.Others)+" replies")
-	}
-	if p.Foreign > 0 {
-		parts = append(parts, grouped(p.Foreign)+" values of other programs, not checked")
-	}
-	fmt.Fprintf(b, "%-8s %s\n", "replies", strings.Join(parts, ", "))
-}
-
 func (r *Report) writeResponses(b *strings.Builder) {
 	h := r.HTTP
 	if h == nil || len(h.Statuses) == 0 {

@@ -54,3 +54,15 @@ func ErrorKind(err error) string {
 	}
 	return "other"
 }
+
+// WithKind returns an error with a cause that does not tell its kind.
+func WithKind(kind string, err error) error { return &kindError{kind, err} }
+
+type kindError struct {
+	kind string
+	err  error
+}
+
+func (e *kindError) Error() string     { return e.kind + ": " + e.err.Error() }
+func (e *kindError) Unwrap() error     { return e.err }
+func (e *kindError) ErrorKind() string { return e.kind }

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
@@ -150,7 +151,7 @@ func (c *Conn) handshake(ctx context.Context, until time.Time) error {
 		return err
 	}
 	if err := conn.HandshakeContext(ctx); err != nil {
-		return &kindError{"TLS handshake", err}
+		return load.WithKind("TLS handshake", err)
 	}
 	if err := below.SetDeadline(time.Time{}); err != nil {
 		return err
@@ -275,7 +276,7 @@ func (c *Conn) Read(bodyless bool) (r Response, err error) {
 func (c *Conn) readHead() (h http1.ResponseHead, err error) {
 	if c.have > c.used {
 		if h, err = http1.ParseResponseHead(c.memory()[c.used:c.have]); err != nil {
-			return h, &kindError{"protocol", err}
+			return h, load.WithKind("protocol", err)
 		} else if h.Size > 0 {
 			return h, nil
 		}
@@ -297,7 +298,7 @@ func (c *Conn) readHead() (h http1.ResponseHead, err error) {
 		h, err = http1.ParseResponseHead(c.memory()[c.used:c.have])
 		switch {
 		case err != nil:
-			return h, &kindError{"protocol", err}
+			return h, load.WithKind("protocol", err)
 		case h.Size > 0:
 			return h, nil
 		case readErr != nil:
@@ -386,7 +387,7 @@ func (c *Conn) passChunks() (length int64, err error) {
 		c.used, length = c.used+n, length+data
 		switch {
 		case err != nil:
-			return length, &kindError{"protocol", err}
+			return length, load.WithKind("protocol", err)
 		case chunks.Done:
 			return length, nil
 		}

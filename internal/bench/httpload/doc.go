@@ -2,11 +2,13 @@
 // because the client of net/http costs more CPU time than many servers under
 // test.
 //
-//	file        holds
-//	conn.go     Conn: a connection, and responses of any framing
-//	target.go   Target: one request, over and over, for internal/load
-//	options.go  Options: what the user of the command line says
-//	tally.go    Tally: what the responses were
+//	file         holds
+//	conn.go      Conn: a connection, and responses of any framing
+//	target.go    Target: one request, over and over, or several, for internal/load
+//	request.go   requests as they are sent, and their right statuses
+//	template.go  requests with places for keys
+//	options.go   Options: what the user of the command line says
+//	tally.go     Tally: what the responses were
 //
 // A Conn has one goroutine, which writes a request with one system call and
 // usually reads its response with one. It allocates nothing in doing so. What

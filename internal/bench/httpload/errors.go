@@ -4,21 +4,13 @@ import (
 	"fmt"
 	"net/http"
 	"strconv"
+
+	"github.com/slipstream-go/slipstream/internal/load"
 )
-
-// A kindError is an error of a kind that the error itself does not tell.
-type kindError struct {
-	kind string
-	err  error
-}
-
-func (e *kindError) Error() string     { return e.kind + ": " + e.err.Error() }
-func (e *kindError) Unwrap() error     { return e.err }
-func (e *kindError) ErrorKind() string { return e.kind }
 
 // protocolError says that the server does not keep to HTTP/1.1.
 func protocolError(format string, args ...any) error {
-	return &kindError{"protocol", fmt.Errorf(format, args...)}
+	return load.WithKind("protocol", fmt.Errorf(format, args...))
 }
 
 // A StatusError is a response with a status that is not a right one.

@@ -1,20 +1,19 @@
 package httpload
 
 import (
-	"bytes"
 	"cmp"
 	"crypto/tls"
-	"encoding/base64"
 	"errors"
 	"fmt"
 	"net"
-	"net/http"
 	"net/url"
 	"slices"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/slipstream-go/slipstream/internal/bench/clientload"
+	"github.com/slipstream-go/slipstream/internal/bench/mix"
 )
 
 // Options say what to send where. URL must be set; the zero value of every other
@@ -46,31 +45,38 @@ type Options struct {
 	Statuses string
 	// Connections is how many there will be: many need several source addresses.
 	Connections int
+
+	// Mix are several requests by weight, in place of one. Their paths replace that of the URL.
+	Mix []mix.Operation
+	// Keys are what __key__ stands for in the path, the query, the headers and the body of
+	// requests. The order of the requests of Mix follows from its seed, too.
+	Keys clientload.Keys
 }
 
-// New returns the target of a request. Errors say which option is wrong.
+// New returns the target of a request, or of the requests of a mix. Errors say which option is
+// wrong.
 func New(o Options) (*Target, error) {
 	u, err := parseURL(o.URL)
 	if err != nil {
 		return nil, err
 	}
-	method := cmp.Or(o.Method, http.MethodGet)
-	if !isToken(method) || method == http.MethodConnect {
-		return nil, fmt.Errorf("method %q; expected one such as GET or POST", method)
-	}
-	t := &Target{
-		bodyless: method == http.MethodHead, fresh: o.Fresh, timeout: o.Timeout,
-		repeatable: slices.Contains([]string{"GET", "HEAD", "OPTIONS", "PUT", "DELETE", "TRACE"}, method),
-	}
-	t.name = method + " " + u.Scheme + "://" + u.Host + u.EscapedPath()
-	if u.RawQuery != "" {
-		t.name += "?…"
-	}
-	if t.right, err = parseStatuses(o.Statuses); err != nil {
+	t := &Target{fresh: o.Fresh, timeout: o.Timeout, keys: o.Keys, connections: max(o.Connections, 1)}
+	if len(o.Mix) == 0 {
+		one, name, err := o.newRequest(u)
+		if err != nil {
+			return nil, err
+		}
+		t.name, t.requests, t.weights = name, []request{one}, mix.WeightsOf(make([]mix.Operation, 1))
+	} else if err := t.mix(&o, u); err != nil {
 		return nil, err
 	}
-	if t.request, err = o.request(u, method); err != nil {
-		return nil, err
+	if slices.ContainsFunc(t.requests, func(r request) bool { return r.template != nil }) {
+		t.chooses = true
+		if err := checkKeys(&t.keys); err != nil {
+			return nil, err
+		}
+	} else {
+		t.keys = clientload.Keys{Count: 1, Distribution: clientload.Uniform, Seed: o.Keys.Seed}
 	}
 	if err := o.dial(u, &t.endpoint); err != nil {
 		return nil, err
@@ -102,55 +108,6 @@ func parseURL(text string) (*url.URL, error) {
 		return nil, fmt.Errorf("the URL has scheme %q and host %q; expected one such as http://host:port/path", u.Scheme, u.Hostname())
 	}
 	return u, nil
-}
-
-// request returns the request as it is sent.
-func (o *Options) request(u *url.URL, method string) ([]byte, error) {
-	var b bytes.Buffer
-	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", method, u.RequestURI())
-	host := u.Host
-	var rest strings.Builder
-	authorized := false
-	for _, line := range o.Fields {
-		name, value, ok := strings.Cut(line, ":")
-		value = strings.Trim(value, " \t")
-		if !ok || !isToken(name) || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f }) {
-			return nil, fmt.Errorf("header %q; expected one such as \"Accept: text/html\"", name)
-		}
-		switch strings.ToLower(name) {
-		case "host":
-			host = value
-			continue
-		case "content-length", "transfer-encoding", "connection":
-			return nil, fmt.Errorf("header %s is written by the generator", name)
-		case "authorization":
-			authorized = true
-		}
-		rest.WriteString(name + ": " + value + "\r\n")
-	}
-	b.WriteString("Host: " + host + "\r\n")
-	user := o.User
-	if password, ok := u.User.Password(); user == "" && ok {
-		user = u.User.Username() + ":" + password
-	}
-	switch {
-	case user != "" && authorized:
-		return nil, errors.New("both a user and a header Authorization; expected one of them")
-	case user != "" && !strings.Contains(user, ":"):
-		return nil, errors.New("a user without a password; expected user:password")
-	case user != "":
-		b.WriteString("Authorization: Basic " + base64.StdEncoding.EncodeToString([]byte(user)) + "\r\n")
-	}
-	b.WriteString(rest.String())
-	if o.Fresh {
-		b.WriteString("Connection: close\r\n")
-	}
-	if len(o.Body) > 0 || method == http.MethodPost || method == http.MethodPut || method == http.MethodPatch {
-		fmt.Fprintf(&b, "Content-Length: %d\r\n", len(o.Body))
-	}
-	b.WriteString("\r\n")
-	b.Write(o.Body)
-	return b.Bytes(), nil
 }
 
 // dial says where connections lead to.
@@ -222,46 +179,4 @@ func (o *Options) sources(e *Endpoint) int {
 		n = max(n, freshSources)
 	}
 	return min(n, 250)
-}
-
-// statuses are those of right responses; bit i of word i/64 is that of 100+i.
-type statuses [8]uint64
-
-func (s *statuses) has(status int) bool {
-	i := status - 100
-	return i >= 0 && i < 64*len(s) && s[i/64]&(1<<(i%64)) != 0
-}
-
-func (s *statuses) add(from, to int) {
-	for i := from - 100; i <= to-100; i++ {
-		s[i/64] |= 1 << (i % 64)
-	}
-}
-
-func parseStatuses(text string) (s statuses, err error) {
-	if text == "" {
-		s.add(200, 399)
-		return s, nil
-	}
-	for word := range strings.SplitSeq(text, ",") {
-		word = strings.TrimSpace(word)
-		class, isClass := strings.CutSuffix(strings.ToLower(word), "xx")
-		n, err := strconv.Atoi(class)
-		switch {
-		case err == nil && isClass && n >= 2 && n <= 5:
-			s.add(100*n, 100*n+99)
-		case err == nil && !isClass && n >= 200 && n <= 599:
-			s.add(n, n)
-		default:
-			return s, fmt.Errorf("status %q; expected one such as 404, or 2xx", word)
-		}
-	}
-	return s, nil
-}
-
-// isToken reports whether text is a token (RFC 9110, section 5.6.2).
-func isToken(text string) bool {
-	return text != "" && !strings.ContainsFunc(text, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("!#$%&'*+-.^_`|~", r))
-	})
 }

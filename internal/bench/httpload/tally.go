@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 
+	"github.com/slipstream-go/slipstream/internal/bench/mix"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -47,7 +48,7 @@ func (c *counts) settle() {
 // Counters returns what [load.Run] reads before and after the window, so that
 // Tally knows the difference. What they count is of no interest.
 func (t *Target) Counters() []load.Counter {
-	return []load.Counter{{Name: "http_connections", Read: func(context.Context) (float64, error) {
+	return append(t.recorder.Counters(), load.Counter{Name: "http_connections", Read: func(context.Context) (float64, error) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.after = t.count()
@@ -56,8 +57,11 @@ func (t *Target) Counters() []load.Counter {
 			t.before = &before
 		}
 		return float64(t.after.Opened), nil
-	}}}
+	}})
 }
+
+// Figures returns those of each request of a mix.
+func (t *Target) Figures() []mix.Figures { return t.recorder.Figures() }
 
 // count sums up all callers. None of them has a request under way, and mu is held.
 func (t *Target) count() Tally {

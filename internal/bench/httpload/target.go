@@ -9,20 +9,26 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/bench/clientload"
+	"github.com/slipstream-go/slipstream/internal/bench/mix"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Target sends one request over and over. It is made by [New].
+// A Target sends one request over and over, or several by weight. It is made by [New].
 type Target struct {
 	// Immutable after New.
-	name       string
-	endpoint   Endpoint
-	request    []byte // complete
-	bodyless   bool   // HEAD
-	repeatable bool   // the request may be executed twice (RFC 9110, section 9.2.2)
-	fresh      bool   // a connection for each request
-	timeout    time.Duration
-	right      statuses
+	name        string
+	endpoint    Endpoint
+	requests    []request
+	fresh       bool // a connection for each request
+	timeout     time.Duration
+	connections int
+
+	// If there are several requests, or places for keys.
+	chooses  bool
+	weights  mix.Weights
+	keys     clientload.Keys
+	recorder *mix.Recorder // nil: there is one request
 
 	mu      sync.Mutex
 	callers []*caller // guarded by mu
@@ -39,7 +45,10 @@ func (t *Target) Address() (network, address string) { return t.endpoint.Network
 
 // NewCaller opens a connection, unless each request has one of its own.
 func (t *Target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
-	c := &caller{target: t}
+	c := &caller{target: t, request: &t.requests[0], message: t.requests[0].bytes, record: t.recorder.New()}
+	if t.chooses {
+		c.chooser = t.keys.Chooser(i, t.connections)
+	}
 	c.conn.Endpoint, c.conn.Index = &t.endpoint, i
 	t.mu.Lock()
 	t.callers = append(t.callers, c)
@@ -60,18 +69,49 @@ type caller struct {
 	conn   Conn
 
 	// Owned by the goroutine that calls Do.
-	open   bool
-	served bool      // a response has come over this connection
-	armed  time.Time // until then the deadline of the connection is late enough
-	counts counts
+	chooser *clientload.Chooser // nil: there is one request without places
+	record  *mix.Record         // nil: there is one request
+	request *request            // to be sent
+	message []byte              // the same, with a key
+	memory  []byte              // that a message may be in
+	key     []byte
+	open    bool
+	served  bool      // a response has come over this connection
+	armed   time.Time // until then the deadline of the connection is late enough
+	counts  counts
 }
 
 // Close implements [load.Caller].
 func (c *caller) Close() error { return c.conn.Close() }
 
-// Do sends the request and reads the response. After an error the next call
+// Do sends a request and reads the response. After an error the next call
 // opens a new connection.
 func (c *caller) Do(ctx context.Context) error {
+	if c.chooser == nil {
+		return c.send(ctx)
+	}
+	n := c.next()
+	began := c.record.Begin()
+	err := c.send(ctx)
+	c.record.End(ctx, n, began, err)
+	return err
+}
+
+// next chooses a request and returns its number.
+func (c *caller) next() int {
+	t := c.target
+	n := t.weights.Choose(c.chooser)
+	c.request = &t.requests[n]
+	c.message = c.request.bytes
+	if places := c.request.template; places != nil {
+		c.key = t.keys.AppendName(c.key[:0], c.chooser.Key())
+		c.memory = places.append(c.memory[:0], c.key)
+		c.message = c.memory
+	}
+	return n
+}
+
+func (c *caller) send(ctx context.Context) error {
 	if err := c.ready(ctx); err != nil {
 		return err
 	}
@@ -91,7 +131,7 @@ func (c *caller) Do(ctx context.Context) error {
 	if r.Close || c.target.fresh {
 		c.hangUp()
 	}
-	if !c.target.right.has(r.Status) {
+	if !c.request.right.has(r.Status) {
 		return StatusError(r.Status)
 	}
 	return nil
@@ -103,7 +143,7 @@ func (c *caller) ready(ctx context.Context) error {
 		return nil
 	}
 	if err := c.conn.Open(ctx); err != nil {
-		return &kindError{"connect: " + load.ErrorKind(err), err}
+		return load.WithKind("connect: "+load.ErrorKind(err), err)
 	}
 	c.open, c.served, c.armed = true, false, time.Time{}
 	c.counts.opened++
@@ -123,10 +163,10 @@ func (c *caller) exchange() (Response, error) {
 	if err := c.arm(); err != nil {
 		return Response{}, err
 	}
-	if err := c.conn.Send(c.target.request); err != nil {
+	if err := c.conn.Send(c.message); err != nil {
 		return Response{}, err
 	}
-	return c.conn.Read(c.target.bodyless)
+	return c.conn.Read(c.request.bodyless)
 }
 
 // arm bounds a request. Setting a deadline takes a good part of a microsecond, so
@@ -154,7 +194,7 @@ var goneErrors = []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscal
 // response, and the request may be sent again. It closes the connection then.
 func (c *caller) stale(err error) bool {
 	gone := slices.ContainsFunc(goneErrors, func(e error) bool { return errors.Is(err, e) })
-	if !gone || !c.served || !c.target.repeatable || c.conn.Began() {
+	if !gone || !c.served || !c.request.repeatable || c.conn.Began() {
 		return false
 	}
 	c.hangUp()

@@ -4,10 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
 
-	"github.com/slipstream-go/slipstream"
-	"github.com/slipstream-go/slipstream/internal/load"
+	"github.com/slipstream-go/slipstream/internal/bench/clientload"
+	"github.com/slipstream-go/slipstream/internal/bench/mix"
 	"github.com/slipstream-go/slipstream/redis"
 )
 
@@ -17,87 +16,85 @@ type caller struct {
 	target *Target
 
 	// Owned by the goroutine that calls Do.
-	chooser *chooser
-	tally   Tally
+	chooser *clientload.Chooser
+	tally   *clientload.Tally
+	record  *mix.Record
 	text    []byte // of the key
 	value   []byte // written or read
 	args    []string
 	anys    []any // the same
 	batch   redis.Batch
-	sent    []operation
+	sent    []request
+	numbers []int    // of the operations of sent
 	values  [][]byte // of GETs of the batch
 }
 
-// An operation is one command of a batch.
-type operation struct {
-	kind opKind
-	key  int64
+// A request is one command of a caller.
+type request struct {
+	operation int // its number
+	kind      opKind
+	key       int64
+	floor     uint64           // of a GET
+	write     clientload.Write // of a SET
 }
 
-type opKind uint8
-
-const (
-	opGet opKind = iota
-	opSet
-	opOther
-)
-
 func newCaller(t *Target, i int) *caller {
-	return &caller{target: t, chooser: newChooser(&t.options, i)}
+	return &caller{target: t, chooser: t.options.Keys.Chooser(i, t.options.Callers), tally: t.tallies.New(), record: t.recorder.New()}
 }
 
 // Close implements [load.Caller]. The client is closed with the target.
 func (c *caller) Close() error { return nil }
 
-// choose returns what to do next.
-func (c *caller) choose() operation {
-	o := &c.target.options
-	op := operation{kind: opOther, key: c.chooser.key()}
-	if c.target.command == nil {
-		op.kind = opGet
-		if o.Gets == 0 || o.Sets > 0 && c.chooser.rng.IntN(o.Sets+o.Gets) < o.Sets {
-			op.kind = opSet
-		}
-	}
-	return op
-}
-
-// prepare leaves the key in c.text and, if one is sent, a new value in c.value.
-func (c *caller) prepare(op operation) {
+// next returns what to do next. It leaves the key in c.text and, if one is sent, a new
+// value in c.value.
+func (c *caller) next() request {
 	t := c.target
-	c.text = t.options.appendKey(c.text[:0], op.key)
-	if op.kind != opGet {
-		c.value = appendValue(c.value[:0], op.key, t.sequence.Add(1), t.options.Size)
+	r := request{key: c.chooser.Key()}
+	r.operation = t.weights.Choose(c.chooser)
+	r.kind = t.operations[r.operation].kind
+	c.text = t.options.Keys.AppendName(c.text[:0], r.key)
+	switch r.kind {
+	case opGet:
+		r.floor = t.ledger.Floor(r.key)
+	case opSet:
+		r.write = t.ledger.Begin(r.key)
+		c.value = clientload.AppendValue(c.value[:0], r.key, r.write.Sequence, t.options.Size)
+	case opOther:
+		c.value = clientload.AppendValue(c.value[:0], r.key, t.ledger.Untracked(), t.options.Size)
 	}
+	return r
 }
 
 // Do sends a command and checks the reply.
 func (c *caller) Do(ctx context.Context) error {
-	op := c.choose()
-	c.prepare(op)
+	r := c.next()
+	began := c.record.Begin()
+	err := c.send(ctx, &r)
+	c.record.End(ctx, r.operation, began, err)
+	return err
+}
+
+func (c *caller) send(ctx context.Context, r *request) error {
 	client, key := c.target.client, string(c.text)
-	switch op.kind {
+	switch r.kind {
 	case opGet:
 		var found bool
 		var err error
 		if c.value, found, err = client.GetAppend(ctx, c.value[:0], key); err != nil {
-			return c.failed(err)
+			return failed(err)
 		}
-		return c.got(op.key, c.value, found)
+		return c.got(r, c.value, found)
 	case opSet:
-		if err := client.SetBytes(ctx, key, c.value); err != nil {
-			return c.failed(err)
-		}
-		c.tally.Sets++
-		return nil
+		return c.set(r, client.SetBytes(ctx, key, c.value))
 	}
-	c.args = c.target.command.arguments(c.args[:0], key, c.value)
+	command := c.target.operations[r.operation].command
+	c.args = command.arguments(c.args[:0], key, c.value)
 	c.anys = c.anys[:0]
 	for _, arg := range c.args {
 		c.anys = append(c.anys, arg)
 	}
-	if err := client.Do(ctx, nil, redis.Cmd(c.target.command.name, c.anys...)); err != nil {
-		return c.failed(err)
+	if err := client.Do(ctx, nil, redis.Cmd(command.name, c.anys...)); err != nil {
+		return failed(err)
 	}
 	c.tally.Others++
 	return nil
@@ -106,88 +103,94 @@ func (c *caller) Do(ctx context.Context) error {
 // DoBatch sends commands together and checks the replies.
 func (c *caller) DoBatch(ctx context.Context, outcomes []error) {
 	c.batch.Reset()
-	c.sent = c.sent[:0]
+	c.sent, c.numbers = c.sent[:0], c.numbers[:0]
 	for len(c.values) < len(outcomes) {
 		c.values = append(c.values, nil)
 	}
 	for i := range outcomes {
-		op := c.choose()
-		c.prepare(op)
-		c.sent = append(c.sent, op)
-		switch op.kind {
+		r := c.next()
+		c.sent, c.numbers = append(c.sent, r), append(c.numbers, r.operation)
+		switch r.kind {
 		case opGet:
 			c.batch.AddStrings(&c.values[i], "GET", string(c.text))
 		case opSet:
 			c.batch.AddStrings(nil, "SET", string(c.text), string(c.value))
 		case opOther:
-			c.args = c.target.command.arguments(c.args[:0], string(c.text), c.value)
-			c.batch.AddStrings(nil, c.target.command.name, c.args...)
+			command := c.target.operations[r.operation].command
+			c.args = command.arguments(c.args[:0], string(c.text), c.value)
+			c.batch.AddStrings(nil, command.name, c.args...)
 		}
 	}
-	err := c.target.client.DoBatch(ctx, &c.batch)
+	began := c.record.Begin()
+	c.sendBatch(ctx, outcomes)
+	c.record.EndBatch(ctx, c.numbers, began, outcomes)
+}
+
+func (c *caller) sendBatch(ctx context.Context, outcomes []error) {
+	all := c.target.client.DoBatch(ctx, &c.batch)
 	var some *redis.BatchError
-	if err != nil && !errors.As(err, &some) {
-		err = c.failed(err)
-		for i := range outcomes {
-			outcomes[i] = err
-		}
-		return
+	if errors.As(all, &some) {
+		all = nil
 	}
-	for i, op := range c.sent {
-		switch err := c.batch.Err(i); {
+	for i := range c.sent {
+		r, err := &c.sent[i], all
+		if err == nil {
+			err = c.batch.Err(i)
+		}
+		switch {
+		case r.kind == opSet:
+			outcomes[i] = c.set(r, err)
 		case err != nil:
-			outcomes[i] = c.failed(err)
-		case op.kind == opGet:
-			outcomes[i] = c.got(op.key, c.values[i], c.values[i] != nil)
-		case op.kind == opSet:
-			c.tally.Sets++
+			outcomes[i] = failed(err)
+		case r.kind == opGet:
+			outcomes[i] = c.got(r, c.values[i], c.values[i] != nil)
 		default:
 			c.tally.Others++
 		}
 	}
 }
 
+// set counts the reply to a SET.
+func (c *caller) set(r *request, err error) error {
+	if err != nil {
+		c.target.ledger.Failed(r.write, err)
+		return failed(err)
+	}
+	c.target.ledger.Acknowledged(r.write)
+	c.tally.Writes++
+	return nil
+}
+
 // got counts the reply to a GET.
-func (c *caller) got(key int64, value []byte, found bool) error {
+func (c *caller) got(r *request, value []byte, found bool) error {
 	if !found {
 		c.tally.Misses++
 		return nil
 	}
 	c.tally.Hits++
-	switch judge(value, key) {
-	case foreign:
+	switch c.target.ledger.Judge(value, r.key, r.floor) {
+	case clientload.Foreign:
 		c.tally.Foreign++
-	case wrong:
+	case clientload.Wrong:
 		c.tally.Wrong++
-		return &kindError{"wrong answer", fmt.Errorf("the value of key %s%d begins with %s", c.target.options.Prefix, key, strconv.Quote(string(value[:headerSize])))}
+		return clientload.WrongAnswer(c.valueOf(r.key), value)
+	case clientload.Stale:
+		c.tally.Stale++
+		return clientload.StaleAnswer(c.valueOf(r.key))
 	}
 	return nil
 }
 
-// A kindError is an error of a kind that the error itself does not tell.
-type kindError struct {
-	kind string
-	err  error
+func (c *caller) valueOf(key int64) string {
+	return fmt.Sprintf("the value of key %s%d", c.target.options.Keys.Prefix, key)
 }
 
-func (e *kindError) Error() string     { return e.kind + ": " + e.err.Error() }
-func (e *kindError) Unwrap() error     { return e.err }
-func (e *kindError) ErrorKind() string { return e.kind }
-
-// failed gives an error of the client its kind: the code of the server, a cause
-// that any connection has, or else whether the server may have executed the
-// command.
-func (c *caller) failed(err error) error {
+// failed gives an error of the client its kind: the code of the server, if it has
+// answered with one.
+func failed(err error) error {
 	var refused *redis.ServerError
-	var client *slipstream.Error
-	kind := load.ErrorKind(err)
-	switch {
-	case errors.As(err, &refused):
-		kind = "error " + refused.StatusCode()
-	case errors.Is(err, redis.ErrStalled):
-		kind = "timeout"
-	case kind == "other" && errors.As(err, &client):
-		kind = client.Outcome.String()
+	if errors.As(err, &refused) {
+		return clientload.Refused(refused.StatusCode(), err)
 	}
-	return &kindError{kind, err}
+	return clientload.Failed(err, redis.ErrStalled)
 }

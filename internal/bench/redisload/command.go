@@ -1,6 +1,9 @@
 package redisload
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Places in the arguments of a command, as memtier_benchmark has them.
 const (
@@ -8,7 +11,33 @@ const (
 	dataPlace = "__data__"
 )
 
-// A command is what a caller sends if it is not GET and SET.
+// opKind is what is known of the replies to an operation.
+type opKind uint8
+
+const (
+	opOther opKind = iota
+	opGet          // GET __key__, whose value is checked
+	opSet          // SET __key__ __data__, whose value is noted
+)
+
+// An operation is what a caller may send.
+type operation struct {
+	kind    opKind
+	command *command
+}
+
+func newOperation(words []string) operation {
+	o := operation{command: newCommand(words)}
+	switch {
+	case strings.EqualFold(words[0], "GET") && slices.Equal(words[1:], []string{keyPlace}):
+		o.kind = opGet
+	case strings.EqualFold(words[0], "SET") && slices.Equal(words[1:], []string{keyPlace, dataPlace}):
+		o.kind = opSet
+	}
+	return o
+}
+
+// A command is a command with its arguments.
 type command struct {
 	name string
 	args []part

@@ -6,7 +6,4 @@
 //	target.go   Target: for internal/load
 //	caller.go   one caller: single commands and batches
 //	command.go  commands with places for keys and values
-//	keys.go     which keys are used
-//	value.go    values that say to which key they belong
-//	tally.go    Tally: what the replies were
 package redisload

@@ -6,33 +6,35 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/bench/clientload"
+	"github.com/slipstream-go/slipstream/internal/bench/mix"
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// Options say what to send where. Client, Callers and Keys must be set.
+// Options say what to send where. Client, Callers, Operations, Keys and Size must be set.
 type Options struct {
 	Client  redis.Options
 	Cluster bool // Client.Addr is a node of a cluster
 	Callers int
 	Batch   int // commands that a caller sends together; 0: one
 
-	// Command is a command with its arguments, in which __key__ and __data__ stand
-	// for a key and a value. Empty: SET and GET, in the ratio of Sets to Gets.
-	Command    []string
-	Sets, Gets int
+	// Operations are commands with their arguments, in which __key__ and __data__ stand
+	// for a key and a value. The values of GET __key__ are checked.
+	Operations []mix.Operation
+	Each       bool // record each operation
 
-	Prefix       string // of keys, which follows their number
-	Keys         int64
-	Distribution string
-	Exponent     float64 // of Zipf
-	Size         int     // of values
-	Seed         uint64
+	Keys clientload.Keys
+	Size int // of values
 }
+
+// Get and Set are the operations whose values are checked.
+var (
+	Get = mix.Operation{Name: "GET", Command: []string{"GET", keyPlace}}
+	Set = mix.Operation{Name: "SET", Command: []string{"SET", keyPlace, dataPlace}}
+)
 
 const (
 	// maxSize bounds values, as Redis does by default.
@@ -47,32 +49,30 @@ const (
 // Check returns the first thing that is wrong, connections left out.
 func (o *Options) Check() error {
 	switch {
-	case o.Size < MinSize || o.Size > maxSize:
-		return fmt.Errorf("values of %d bytes; expected %d, which say to which key they belong, to %d", o.Size, MinSize, maxSize)
+	case o.Size < clientload.MinSize || o.Size > maxSize:
+		return fmt.Errorf("values of %d bytes; expected %d, which say to which key they belong, to %d", o.Size, clientload.MinSize, maxSize)
 	case o.Batch < 0 || o.Batch > 65_536:
 		return fmt.Errorf("%d commands at once; expected 1 to 65536", o.Batch)
 	case o.Callers < 1 || o.Callers*max(o.Batch, 1) > maxAtOnce:
 		return fmt.Errorf("%d callers with %d commands at once; expected at most %d commands of all together", o.Callers, max(o.Batch, 1), maxAtOnce)
-	case len(o.Command) == 0 && (o.Sets < 0 || o.Gets < 0 || o.Sets+o.Gets == 0):
-		return fmt.Errorf("a ratio of %d SET to %d GET; expected one such as 1:10", o.Sets, o.Gets)
+	case len(o.Operations) == 0:
+		return errors.New("no commands")
 	}
-	return o.checkKeys()
+	return o.Keys.Check()
 }
 
 // A Target is a Redis server or cluster. It is made by [Connect].
 type Target struct {
 	// Immutable after Connect.
-	options Options
-	name    string
-	client  *redis.Client
-	command *command // nil: SET and GET
+	options    Options
+	name       string
+	client     *redis.Client
+	operations []operation
+	weights    mix.Weights
+	ledger     *clientload.Ledger
+	recorder   *mix.Recorder // nil: operations are not told apart
 
-	sequence atomic.Uint64 // of the values written
-
-	mu      sync.Mutex
-	callers []*caller // guarded by mu
-	before  *Tally    // guarded by mu: at the start of the window
-	after   Tally     // guarded by mu: when it was read last
+	tallies clientload.Tallies
 }
 
 // Connect returns a target whose client is connected. It must be closed.
@@ -85,9 +85,13 @@ func Connect(ctx context.Context, o Options) (*Target, error) {
 	o.Client.MaxCalls = max(o.Client.MaxCalls, 1<<16, 2*atOnce)
 	o.Client.MaxBytes = max(o.Client.MaxBytes, 64<<20, 2*atOnce*(2*o.Size+callMemory))
 	o.Client.Retries = -1 // what fails is to be seen
-	t := &Target{options: o, name: o.name()}
-	if len(o.Command) > 0 {
-		t.command = newCommand(o.Command)
+	t := &Target{options: o, weights: mix.WeightsOf(o.Operations), ledger: clientload.NewLedger(o.Keys.Count)}
+	t.name = mix.Describe(o.Operations) + " at " + o.Client.String()
+	for _, one := range o.Operations {
+		t.operations = append(t.operations, newOperation(one.Command))
+	}
+	if o.Each {
+		t.recorder = mix.NewRecorder(o.Operations)
 	}
 	var err error
 	if o.Cluster {
@@ -103,23 +107,22 @@ func Connect(ctx context.Context, o Options) (*Target, error) {
 	return t, nil
 }
 
-// name says what is sent where. Of a command only its name is said: arguments may
-// be secrets, such as those of AUTH.
-func (o *Options) name() string {
-	what := fmt.Sprintf("SET and GET, %d to %d,", o.Sets, o.Gets)
-	switch {
-	case len(o.Command) > 0:
-		what = strings.ToUpper(o.Command[0])
-	case o.Sets == 0:
-		what = "GET"
-	case o.Gets == 0:
-		what = "SET"
-	}
-	return what + " at " + o.Client.String()
-}
-
 // Name returns what is sent where, without passwords.
 func (t *Target) Name() string { return t.name }
+
+// Tally returns what the replies in the window were.
+func (t *Target) Tally() clientload.Tally { return t.tallies.Sum() }
+
+// Tracks reports whether old values are found out: not if there are too many keys.
+func (t *Target) Tracks() bool { return t.ledger.Tracks() }
+
+// Figures returns those of each operation, if they are told apart.
+func (t *Target) Figures() []mix.Figures { return t.recorder.Figures() }
+
+// Counters returns what [load.Run] reads before and after the window.
+func (t *Target) Counters() []load.Counter {
+	return append(t.recorder.Counters(), t.tallies.Counter())
+}
 
 // Close closes the client.
 func (t *Target) Close() error { return t.client.Close() }
@@ -129,15 +132,22 @@ func (t *Target) Fill(ctx context.Context) error {
 	const atOnce = 256
 	var batch redis.Batch
 	var key, value []byte
-	for from := int64(0); from < t.options.Keys; from += atOnce {
+	writes := make([]clientload.Write, 0, atOnce)
+	for from, keys := int64(0), t.options.Keys.Count; from < keys; from += atOnce {
 		batch.Reset()
-		for n := from; n < min(from+atOnce, t.options.Keys); n++ {
-			key = t.options.appendKey(key[:0], n)
-			value = appendValue(value[:0], n, t.sequence.Add(1), t.options.Size)
+		writes = writes[:0]
+		for n := from; n < min(from+atOnce, keys); n++ {
+			w := t.ledger.Begin(n)
+			writes = append(writes, w)
+			key = t.options.Keys.AppendName(key[:0], n)
+			value = clientload.AppendValue(value[:0], n, w.Sequence, t.options.Size)
 			batch.AddCmd(nil, "SET", string(key), value)
 		}
 		if err := t.client.DoBatch(ctx, &batch); err != nil {
 			return fmt.Errorf("redisload: write the values: %w", err)
+		}
+		for _, w := range writes {
+			t.ledger.Acknowledged(w)
 		}
 	}
 	return nil
@@ -145,11 +155,7 @@ func (t *Target) Fill(ctx context.Context) error {
 
 // NewCaller implements [load.Target].
 func (t *Target) NewCaller(_ context.Context, i int) (load.Caller, error) {
-	c := newCaller(t, i)
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.callers = append(t.callers, c)
-	return c, nil
+	return newCaller(t, i), nil
 }
 
 // Costs returns a counter of the CPU time that INFO tells, or none if the user

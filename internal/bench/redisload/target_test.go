@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/bench/clientload"
+	"github.com/slipstream-go/slipstream/internal/bench/mix"
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/redis"
@@ -14,8 +16,16 @@ import (
 // usual returns options of a small load.
 func usual(addr string) Options {
 	return Options{
-		Client: redis.Options{Addr: addr}, Callers: 4, Sets: 1, Gets: 4, Prefix: "k", Keys: 50, Distribution: Uniform, Size: 64, Seed: 1,
+		Client: redis.Options{Addr: addr}, Callers: 4, Operations: ratio(1, 4), Size: 64,
+		Keys: clientload.Keys{Prefix: "k", Count: 50, Distribution: clientload.Uniform, Seed: 1},
 	}
+}
+
+// ratio returns the operations for a ratio of SET to GET.
+func ratio(sets, gets int) []mix.Operation {
+	set, get := Set, Get
+	set.Weight, get.Weight = sets, gets
+	return mix.Of(set, get)
 }
 
 func connect(t *testing.T, o Options) *Target {
@@ -29,7 +39,7 @@ func connect(t *testing.T, o Options) *Target {
 }
 
 // run makes n requests.
-func run(t *testing.T, target *Target, n int64) (*load.Result, Tally) {
+func run(t *testing.T, target *Target, n int64) (*load.Result, clientload.Tally) {
 	t.Helper()
 	cfg := load.Config{
 		Callers: target.options.Callers, Batch: target.options.Batch, Duration: time.Minute, Total: n,
@@ -45,19 +55,19 @@ func run(t *testing.T, target *Target, n int64) (*load.Result, Tally) {
 func TestSetAndGet(t *testing.T) {
 	server := testkit.StartRedis(t)
 	for _, batch := range []int{0, 1, 16} {
-		for _, distribution := range []string{Uniform, Zipf, Sequential} {
+		for _, distribution := range []string{clientload.Uniform, clientload.Zipf, clientload.Sequential} {
 			t.Run(fmt.Sprintf("%s/%d", distribution, batch), func(t *testing.T) {
 				o := usual(server.Addr)
-				o.Batch, o.Distribution, o.Exponent = batch, distribution, 1.1
+				o.Batch, o.Keys.Distribution, o.Keys.Exponent = batch, distribution, 1.1
 				target := connect(t, o)
 				if err := target.Fill(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 				r, tally := run(t, target, 2000)
-				if r.Completed != 2000 || r.Errors != 0 || tally.Sets+tally.Hits != 2000 || tally.Misses+tally.Wrong+tally.Foreign != 0 {
+				if r.Completed != 2000 || r.Errors != 0 || tally.Writes+tally.Hits != 2000 || tally.Misses+tally.Wrong+tally.Stale+tally.Foreign != 0 {
 					t.Errorf("%d completed, %d failed %s; %+v", r.Completed, r.Errors, r.ErrorSample, tally)
 				}
-				if share := float64(tally.Sets) / 2000; share < 0.1 || share > 0.3 {
+				if share := float64(tally.Writes) / 2000; share < 0.1 || share > 0.3 {
 					t.Errorf("a share of %v SET, want 0.2", share)
 				}
 				if len(r.Cost.Counters) != 2 {
@@ -72,7 +82,7 @@ func TestSetAndGet(t *testing.T) {
 func TestMissesAreCounted(t *testing.T) {
 	server := testkit.StartRedis(t)
 	o := usual(server.Addr)
-	o.Sets = 0
+	o.Operations = ratio(0, 1)
 	for _, o.Batch = range []int{1, 8} {
 		if r, tally := run(t, connect(t, o), 100); r.Completed != 100 || tally.Misses != 100 || tally.Hits != 0 {
 			t.Errorf("%d completed, %+v, want 100 misses", r.Completed, tally)
@@ -86,7 +96,7 @@ func TestMissesAreCounted(t *testing.T) {
 func TestWrongAnswersAreCountedApart(t *testing.T) {
 	server := testkit.StartRedis(t)
 	o := usual(server.Addr)
-	o.Sets, o.Keys, o.Distribution = 0, 4, Sequential
+	o.Operations, o.Keys.Count, o.Keys.Distribution = ratio(0, 1), 4, clientload.Sequential
 	o.Callers = 1
 	for _, o.Batch = range []int{1, 4} {
 		target := connect(t, o)
@@ -94,7 +104,7 @@ func TestWrongAnswersAreCountedApart(t *testing.T) {
 			t.Fatal(err)
 		}
 		for key, value := range map[string]string{
-			"k1": string(appendValue(nil, 2, 1, 64)), "k2": string(appendValue(nil, 2, 1, 63)) + "?", "k3": "of another program",
+			"k1": string(clientload.AppendValue(nil, 2, 1, 64)), "k2": string(clientload.AppendValue(nil, 2, 1, 63)) + "?", "k3": "of another program",
 		} {
 			if err := target.client.Set(t.Context(), key, value); err != nil {
 				t.Fatal(err)
@@ -107,24 +117,69 @@ func TestWrongAnswersAreCountedApart(t *testing.T) {
 	}
 }
 
+// A value that an acknowledged write had replaced is a stale answer. Another process does not
+// know that.
+//
+// mutant: redisload-stale-answer-passes
+func TestStaleAnswersAreCounted(t *testing.T) {
+	server := testkit.StartRedis(t)
+	o := usual(server.Addr)
+	o.Operations, o.Keys.Count, o.Callers = ratio(0, 1), 1, 1
+	for _, o.Batch = range []int{1, 4} {
+		target := connect(t, o)
+		old := target.ledger.Begin(0)
+		target.ledger.Acknowledged(old)
+		if err := target.Fill(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := target.client.Set(t.Context(), "k0", string(clientload.AppendValue(nil, 0, old.Sequence, 64))); err != nil {
+			t.Fatal(err)
+		}
+		if r, tally := run(t, target, 8); r.ErrorKinds["stale answer"] != 8 || tally.Stale != 8 || tally.Hits != 8 {
+			t.Errorf("batches of %d: %v, %s; %+v", o.Batch, r.ErrorKinds, r.ErrorSample, tally)
+		}
+		if r, tally := run(t, connect(t, o), 8); r.Completed != 8 || tally.Stale != 0 {
+			t.Errorf("another process: %d completed, %+v", r.Completed, tally)
+		}
+	}
+}
+
+// Few keys and many callers: a server that is right is never said to be wrong.
+func TestNoAlarmsOfARightServer(t *testing.T) {
+	server := testkit.StartRedis(t)
+	o := usual(server.Addr)
+	o.Operations, o.Keys.Count, o.Callers, o.Client.Sockets = ratio(1, 1), 2, 16, 4
+	for _, o.Batch = range []int{1, 3} {
+		if r, tally := run(t, connect(t, o), 5000); r.Completed != 5000 || tally.Writes == 0 || tally.Hits == 0 {
+			t.Errorf("%d completed, %v, %s; %+v", r.Completed, r.ErrorKinds, r.ErrorSample, tally)
+		}
+	}
+}
+
+// commandOf returns the operation of one command.
+func commandOf(words string) []mix.Operation {
+	all := strings.Fields(words)
+	return []mix.Operation{{Name: strings.ToUpper(all[0]), Weight: 1, Command: all}}
+}
+
 func TestAnyCommand(t *testing.T) {
 	server := testkit.StartRedis(t)
 	o := usual(server.Addr)
-	o.Keys, o.Command = 1, strings.Fields("hset __key__ f __data__ g x__key__y")
+	o.Keys.Count, o.Operations = 1, commandOf("hset __key__ f __data__ g x__key__y")
 	for _, o.Batch = range []int{1, 8} {
 		target := connect(t, o)
 		if r, tally := run(t, target, 40); r.Completed != 40 || tally.Others != 40 {
 			t.Errorf("%d completed: %s; %+v", r.Completed, r.ErrorSample, tally)
 		}
 		fields, err := target.client.HGetAll(t.Context(), "k0")
-		if err != nil || len(fields) != 2 || fields[1] != (redis.Field{Name: "g", Value: "xk0y"}) || judge([]byte(fields[0].Value), 0) != right {
+		if err != nil || len(fields) != 2 || fields[1] != (redis.Field{Name: "g", Value: "xk0y"}) || target.ledger.Judge([]byte(fields[0].Value), 0, 0) != clientload.Right {
 			t.Errorf("%v, %v", fields, err)
 		}
 		if want := "HSET at redis://" + server.Addr; target.Name() != want {
 			t.Errorf("%s, want %s", target.Name(), want)
 		}
 	}
-	o.Command = []string{"LPUSH", "k0", "x"} // a hash
+	o.Operations = commandOf("LPUSH k0 x") // a hash
 	for _, o.Batch = range []int{1, 8} {
 		if r, _ := run(t, connect(t, o), 8); r.Errors != 8 || r.ErrorKinds["error WRONGTYPE"] != 8 {
 			t.Errorf("%v", r.ErrorKinds)
@@ -180,63 +235,17 @@ func TestCostsThatMayNotBeRead(t *testing.T) {
 
 func TestWrongOptions(t *testing.T) {
 	for problem, change := range map[string]func(*Options){
-		"0 keys":              func(o *Options) { o.Keys = 0 },
-		`distribution "even"`: func(o *Options) { o.Distribution = "even" },
-		"an exponent of 1":    func(o *Options) { o.Distribution, o.Exponent = Zipf, 1 },
-		"values of 3 bytes":   func(o *Options) { o.Size = 3 },
-		"70000 commands":      func(o *Options) { o.Batch = 70_000 },
-		"at most 2097152":     func(o *Options) { o.Callers, o.Batch = 100_000, 100 },
-		"0 SET to 0 GET":      func(o *Options) { o.Sets, o.Gets = 0, 0 },
+		"0 keys":            func(o *Options) { o.Keys.Count = 0 },
+		"values of 3 bytes": func(o *Options) { o.Size = 3 },
+		"70000 commands":    func(o *Options) { o.Batch = 70_000 },
+		"at most 2097152":   func(o *Options) { o.Callers, o.Batch = 100_000, 100 },
+		"no commands":       func(o *Options) { o.Operations = nil },
 	} {
 		o := usual("127.0.0.1:1")
 		change(&o)
 		if _, err := Connect(t.Context(), o); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%v, want %q", err, problem)
 		}
-	}
-}
-
-func TestKeysOfSequences(t *testing.T) {
-	o := usual("")
-	o.Keys, o.Callers, o.Distribution = 10, 2, Sequential
-	for caller, want := range []string{"0 1 2 3 4 5 6 7 8 9 0", "5 6 7 8 9 0 1 2 3 4 5"} {
-		c := newChooser(&o, caller)
-		var got []string
-		for range 11 {
-			got = append(got, fmt.Sprint(c.key()))
-		}
-		if strings.Join(got, " ") != want {
-			t.Errorf("caller %d: %v, want %s", caller, got, want)
-		}
-	}
-}
-
-// Under Zipf the first of many keys is used far more often than its share.
-func TestKeysOfZipf(t *testing.T) {
-	o := usual("")
-	o.Keys, o.Distribution, o.Exponent = 1000, Zipf, 1.1
-	c, first := newChooser(&o, 0), 0
-	for range 10_000 {
-		switch key := c.key(); {
-		case key == 0:
-			first++
-		case key < 0 || key >= 1000:
-			t.Fatalf("key %d", key)
-		}
-	}
-	if first < 1000 {
-		t.Errorf("the first of 1,000 keys was chosen %d times of 10,000", first)
-	}
-}
-
-func TestValues(t *testing.T) {
-	value := appendValue(nil, 7, 9, 100)
-	if len(value) != 100 || judge(value, 7) != right || judge(value, 8) != wrong || judge(value[:99], 7) != right {
-		t.Errorf("%s", value)
-	}
-	value[99]++
-	if judge(value, 7) != wrong || judge(nil, 7) != foreign || judge(appendValue(nil, 7, 9, 0), 7) != right {
-		t.Errorf("%s", value)
 	}
 }
 
