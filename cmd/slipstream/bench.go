@@ -32,7 +32,7 @@ itself was the limit.
 		Example: `  slipstream bench http -c 50 -z 10s http://127.0.0.1:8080/depts/1
   slipstream bench redis -q 20000 127.0.0.1:6379`,
 	})
-	c.AddCommand(p.benchHTTP(), p.benchRedis())
+	c.AddCommand(p.benchHTTP(), p.benchRedis(), p.benchTarantool(), p.benchThrift())
 	return c
 }
 

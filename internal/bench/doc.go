@@ -6,6 +6,8 @@
 //	plan.go        Plan, Workload: what is to be done, and Run
 //	http.go        the workload of package httpload
 //	redis.go       that of package redisload
+//	tarantool.go   that of package tarantoolload
+//	thrift.go      that of package thriftload
 //	guard.go       whether a server is on this machine
 //	cost.go        CPU time of processes and of Prometheus targets
 //	report.go      Report: what a run has shown, in JSON

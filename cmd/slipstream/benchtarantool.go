@@ -1,0 +1,169 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipstream-go/slipstream/internal/bench"
+	"github.com/slipstream-go/slipstream/internal/bench/tarantoolload"
+	"github.com/slipstream-go/slipstream/tarantool"
+)
+
+// tarantoolPasswordVariable names the environment variable with the password of Tarantool.
+const tarantoolPasswordVariable = "SLIPSTREAM_TARANTOOL_PASSWORD"
+
+// benchTarantoolFlags are the flags of slipstream bench tarantool beside those of all.
+type benchTarantoolFlags struct {
+	benchFlags
+	o            tarantoolload.Options
+	keys         keyFlags
+	mix          mixFlags
+	login        loginFlags
+	certificates certificates
+	secure       bool
+	sockets      int
+	fill         bool
+}
+
+func (p program) benchTarantool() *cobra.Command {
+	var f benchTarantoolFlags
+	c := &cobra.Command{
+		Use:   "tarantool ADDR [OPERATION ARG...]",
+		Short: "Load a Tarantool instance with select and replace, or with calls of functions",
+		Long: `Tarantool sends requests to a Tarantool instance by the Tarantool client of this module: the
+callers share --sockets connections, as the goroutines of a program that uses the client do.
+
+ADDR is host:port, or a URL of the client: tarantool://USER:PASSWORD@HOST:PORT,
+tarantool+tls:// for TLS, tarantool+unix:///PATH. The password is taken from there, -a,
+--password-file, or ` + tarantoolPasswordVariable + ` in the environment, and never printed.
+
+` + benchText + `
+
+Without OPERATION it replaces and selects tuples of a key and a value in a space, in the ratio
+of --ratio. Keys are the numbers from 0 or, with --key-prefix, strings. Values say to which
+key they belong and when they were written, and every select is checked: the values of other
+keys, and those that an acknowledged replace had replaced before, are counted apart, and make
+the exit code 1. The tuples stay at the server.
+
+OPERATION is select, replace, call FUNCTION or eval LUA; the ARGs of the last two are JSON, or
+else texts. In an ARG, __key__ and __data__ stand for a key and a value; put -- before an
+operation with arguments that begin with a hyphen.
+
+` + mixText + ` An operation is a command in
+words: {"operations": [{"weight": 9, "command": ["select"]}, {"weight": 1, "command": ["call",
+"add_order", "__key__", "3"], "name": "order"}]}
+
+` + exitCodes,
+		Example: `  slipstream bench tarantool --create 127.0.0.1:3301
+  slipstream bench tarantool --create --fill --ratio 1:10 --keys 1000000 --key-dist zipf 127.0.0.1:3301
+  slipstream bench tarantool -q 20000 127.0.0.1:3301 call get_user __key__
+  slipstream bench tarantool --mix shop.json 127.0.0.1:3301
+  slipstream bench tarantool --yes --user app --password-file tarantool.password storage-1:3301`,
+		Args: cobra.MinimumNArgs(1),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.against(c, args[0], func(addr string) (benchServer, error) { return f.server(c, addr, args[1:]) })
+		},
+	}
+	f.unreachable = "does Tarantool listen there, does it want TLS (--tls), and are user and password right?"
+	f.register(c, "callers, each of which waits for its reply before the next request")
+	flags := c.Flags()
+	f.mix.register(c, "replace", "select")
+	flags.StringVar(&f.o.Space, "space", "slipstream_bench", "the `name` of the space")
+	flags.BoolVar(&f.o.Create, "create", false, "create the space, if there is none")
+	f.keys.register(c, "", "what `text` the keys begin with, which are strings then")
+	f.keys.registerSize(c)
+	flags.BoolVar(&f.fill, "fill", false, "write a value of every key first")
+	f.login.register(c, tarantoolPasswordVariable, "the `name` of the user, if the URL has none; without it, guest")
+	flags.IntVar(&f.sockets, "sockets", 1, "how many `connections` the callers share")
+	flags.BoolVar(&f.secure, "tls", false, "use TLS, as tarantool+tls:// does")
+	f.certificates.register(c)
+	return c
+}
+
+// server returns what an address leads to, if it may be loaded.
+func (f *benchTarantoolFlags) server(c *cobra.Command, addr string, operation []string) (benchServer, error) {
+	o, err := f.options(addr, operation)
+	if err != nil {
+		return benchServer{}, fail(exitUsage, err, c.CommandPath()+" --help says more")
+	}
+	s := clientServer(o.Client.Addr, func(ctx context.Context) (bench.Workload, error) {
+		target, err := tarantoolload.Connect(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		if f.fill {
+			if err := target.Fill(ctx); err != nil {
+				_ = target.Close()
+				return nil, err
+			}
+		}
+		return bench.Tarantool{Target: target}, nil
+	})
+	return s, f.permit(o.Client.String(), s.network, s.address, f.sockets)
+}
+
+// options returns the options of a target.
+func (f *benchTarantoolFlags) options(addr string, operation []string) (o tarantoolload.Options, err error) {
+	o = f.o
+	switch {
+	case strings.Contains(addr, "://"):
+		if o.Client, err = tarantool.ParseURL(addr); err != nil {
+			return o, err
+		}
+	case !strings.Contains(addr, ":") && !strings.HasPrefix(addr, "/"):
+		o.Client.Addr = net.JoinHostPort(addr, "3301")
+	default:
+		o.Client.Addr = addr
+	}
+	if o.Operations, err = f.mix.operations(operation, operationName, tarantoolload.Replace, tarantoolload.Select); err != nil {
+		return o, err
+	}
+	if f.sockets < 1 || f.sockets > 1024 {
+		return o, fmt.Errorf("--sockets %d; expected 1 to 1024", f.sockets)
+	}
+	o.Callers, o.Each = f.plan.Callers, f.mix.file != ""
+	o.Keys, o.Size, o.Keys.Seed = f.keys.keys, f.keys.size, f.plan.Seed
+	client := &o.Client
+	client.Addr = cmp.Or(client.Addr, tarantool.DefaultAddr)
+	if !f.yes {
+		client.Dialer = (&net.Dialer{Control: bench.OnlyLocal}).DialContext
+	}
+	client.Sockets = cmp.Or(client.Sockets, f.sockets)
+	if t := f.plan.Timeout; t > 0 {
+		client.Timeout = cmp.Or(client.Timeout, t)
+		client.DialTimeout = cmp.Or(client.DialTimeout, min(t, 5*time.Second))
+	}
+	if err := f.login.apply(&client.User, &client.Password); err != nil {
+		return o, err
+	}
+	if client.TLS == nil && f.secure {
+		client.TLS = new(tls.Config)
+	}
+	switch {
+	case client.TLS != nil:
+		err = f.certificates.apply(client.TLS)
+	case f.certificates.given():
+		err = errors.New("a certificate or server name without TLS; expected --tls or tarantool+tls://")
+	}
+	if err != nil {
+		return o, err
+	}
+	return o, o.Check()
+}
+
+// operationName returns the name of an operation of Tarantool in reports: its first words,
+// without arguments. Lua may hold secrets.
+func operationName(words []string) string {
+	if words[0] == "call" && len(words) > 1 {
+		return strings.Join(words[:2], " ")
+	}
+	return words[0]
+}

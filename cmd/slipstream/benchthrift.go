@@ -1,0 +1,153 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/slipstream-go/slipstream/internal/bench"
+	"github.com/slipstream-go/slipstream/internal/bench/mix"
+	"github.com/slipstream-go/slipstream/internal/bench/thriftload"
+	"github.com/slipstream-go/slipstream/thrift/rpc"
+)
+
+// benchThriftFlags are the flags of slipstream bench thrift beside those of all.
+type benchThriftFlags struct {
+	benchFlags
+	o                   thriftload.Options
+	keys                keyFlags
+	mix                 mixFlags
+	certificates        certificates
+	secure              bool
+	transport, protocol string
+	sockets             int
+}
+
+// transports are the values of --transport.
+var transports = map[string]rpc.Transport{
+	"ttheader": rpc.TTHeader, "ttheader-framed": rpc.TTHeaderFramed, "framed": rpc.Framed, "buffered": rpc.Buffered,
+}
+
+func (p program) benchThrift() *cobra.Command {
+	var f benchThriftFlags
+	c := &cobra.Command{
+		Use:   "thrift ADDR [SERVICE.FUNCTION [ARGUMENTS]]",
+		Short: "Load a Thrift service with calls of any function",
+		Long: `Thrift calls functions of a Thrift service by the Thrift client of this module: the callers
+share its connections, as the goroutines of a program that uses the client do.
+
+ADDR is host:port, or the path of a unix socket. Servers of this module and of Kitex understand
+the transport ttheader; Apache Thrift needs --transport framed or buffered.
+
+` + benchText + `
+
+With --idl FILE, ARGUMENTS is a JSON object with the arguments of the function by their names;
+__key__ and __data__ in its text stand for a key and a value. Without --idl, the function gets
+one text of --data-size bytes, the argument with the ID 1; with --echo it must return that text,
+and replies with another one are counted as wrong, and make the exit code 1. Exceptions that the
+function declares are failures, by name.
+
+` + mixText + ` An operation is a command in
+words: {"operations": [{"weight": 9, "command": ["Shop.find", "{\"id\": __key__}"]}, {"weight":
+1, "command": ["Shop.ping"]}]}
+
+` + exitCodes,
+		Example: `  slipstream bench thrift --echo -d 1024 127.0.0.1:9090 Echo.echo
+  slipstream bench thrift --idl shop.thrift -q 5000 127.0.0.1:9090 Shop.find '{"id": __key__}'
+  slipstream bench thrift --idl shop.thrift --transport framed --idempotent 127.0.0.1:9090 Shop.ping
+  slipstream bench thrift --idl shop.thrift --mix shop.json 127.0.0.1:9090`,
+		Args: cobra.RangeArgs(1, 3),
+		RunE: func(c *cobra.Command, args []string) error {
+			return f.against(c, args[0], func(addr string) (benchServer, error) { return f.server(c, addr, args[1:]) })
+		},
+	}
+	f.unreachable = "does a Thrift server listen there, and does it want TLS (--tls)?"
+	f.register(c, "callers, each of which waits for its reply before the next call")
+	flags := c.Flags()
+	f.mix.register(c, "", "")
+	flags.StringVar(&f.o.IDL, "idl", "", "the `file` that declares the service")
+	flags.StringArrayVarP(&f.o.Includes, "include", "I", nil, "a `directory` in which included files are looked for; may be repeated")
+	flags.BoolVar(&f.o.Echo, "echo", false, "the function returns the text that it gets")
+	flags.BoolVar(&f.o.Idempotent, "idempotent", false, "all functions may be executed twice; servers that answer in order get several calls at once then")
+	flags.StringVar(&f.transport, "transport", "ttheader", "`how` messages are delimited: ttheader, ttheader-framed, framed or buffered")
+	flags.StringVar(&f.protocol, "protocol", "binary", "the `protocol`, binary or compact")
+	flags.BoolVar(&f.o.Client.Multiplexed, "multiplexed", false, "write the name of the service before that of the function, for framed and buffered")
+	f.keys.register(c, "", "what `text` keys begin with")
+	f.keys.registerSize(c)
+	flags.IntVar(&f.sockets, "sockets", 1024, "how many `connections` the callers share at most; servers that answer in any order need one")
+	flags.BoolVar(&f.secure, "tls", false, "use TLS")
+	f.certificates.register(c)
+	_ = c.MarkFlagFilename("idl", "thrift") // these fail only if there is no such flag
+	_ = c.MarkFlagDirname("include")
+	c.MarkFlagsMutuallyExclusive("echo", "idl")
+	return c
+}
+
+// server returns what an address leads to, if it may be loaded.
+func (f *benchThriftFlags) server(c *cobra.Command, addr string, function []string) (benchServer, error) {
+	o, err := f.options(addr, function)
+	if err != nil {
+		return benchServer{}, fail(exitUsage, err, c.CommandPath()+" --help says more")
+	}
+	s := clientServer(o.Client.Addr, func(ctx context.Context) (bench.Workload, error) {
+		target, err := thriftload.Connect(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		return bench.Thrift{Target: target}, nil
+	})
+	return s, f.permit(o.Address(), s.network, s.address, min(f.sockets, f.plan.Callers))
+}
+
+// options returns the options of a target.
+func (f *benchThriftFlags) options(addr string, function []string) (o thriftload.Options, err error) {
+	o = f.o
+	if !strings.Contains(addr, ":") && !strings.HasPrefix(addr, "/") {
+		addr = net.JoinHostPort(addr, "9090")
+	}
+	o.Client.Addr = addr
+	if f.mix.file == "" && len(function) == 0 {
+		return o, errors.New("no function; expected one such as Shop.find, or --mix FILE")
+	}
+	name := func(words []string) string { return words[0] }
+	if o.Operations, err = f.mix.operations(function, name, mix.Operation{}, mix.Operation{}); err != nil {
+		return o, err
+	}
+	transport, known := transports[f.transport]
+	switch {
+	case !known:
+		return o, fmt.Errorf("--transport %q; expected ttheader, ttheader-framed, framed or buffered", f.transport)
+	case f.protocol != "binary" && f.protocol != "compact":
+		return o, fmt.Errorf("--protocol %q; expected binary or compact", f.protocol)
+	case o.Client.Multiplexed && transport != rpc.Framed && transport != rpc.Buffered:
+		return o, fmt.Errorf("--multiplexed with --transport %s, which has another place for the name; expected framed or buffered", f.transport)
+	case f.sockets < 1 || f.sockets > 1024:
+		return o, fmt.Errorf("--sockets %d; expected 1 to 1024", f.sockets)
+	case f.certificates.given() && !f.secure:
+		return o, errors.New("a certificate or server name without TLS; expected --tls")
+	}
+	o.Callers, o.Each = f.plan.Callers, f.mix.file != ""
+	o.Keys, o.Size, o.Keys.Seed = f.keys.keys, f.keys.size, f.plan.Seed
+	client := &o.Client
+	client.Transport, client.Compact, client.MaxConnections = transport, f.protocol == "compact", f.sockets
+	if !f.yes {
+		client.Dialer = (&net.Dialer{Control: bench.OnlyLocal}).DialContext
+	}
+	client.Timeout = -1
+	if t := f.plan.Timeout; t > 0 {
+		client.Timeout, client.DialTimeout = t, min(t, 5*time.Second)
+	}
+	if f.secure {
+		client.TLS = new(tls.Config)
+		if err := f.certificates.apply(client.TLS); err != nil {
+			return o, err
+		}
+	}
+	return o, o.Check()
+}
