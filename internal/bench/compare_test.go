@@ -192,12 +192,14 @@ func TestTheSearchForAKnee(t *testing.T) {
 func TestTheLiveLine(t *testing.T) {
 	var b strings.Builder
 	l := NewLive(&b)
-	l.Show(load.Progress{WarmUp: true, Elapsed: time.Second, Completed: 2000, Busy: time.Second})
-	l.Show(load.Progress{Elapsed: time.Second, Completed: 1000, Failed: 3, Busy: 2 * time.Second})
-	l.Show(load.Progress{Elapsed: 3 * time.Second, Completed: 1500, Failed: 3, Busy: 3 * time.Second})
+	l.Show(load.Interval{WarmUp: true, Width: time.Second, Completed: 2000, P50: 500 * time.Microsecond, P99: time.Millisecond, Client: 100 * time.Millisecond})
+	l.Show(load.Interval{Width: time.Second, Completed: 1000, Errors: 3, P50: 2 * time.Millisecond, P99: 9 * time.Millisecond, Client: time.Second, Counters: map[string]float64{"a": 1e9, "b": 5e8}})
+	l.Show(load.Interval{Start: time.Second, Width: 2 * time.Second, Errors: 1, Client: time.Second, Counters: map[string]float64{"a": 1e9}})
 	l.Clear()
 	for _, want := range []string{
-		"\r   1 s   2,000 a second, 500 us each   (warm-up)\r", "\r   1 s   1,000 a second, 2.00 ms each, 3 failed ", "\r   3 s   250 a second, 2.00 ms each, 3 failed",
+		"\r   1 s   2,000 a second, p50 500 us, p99 1.00 ms, CPU 0.10   (warm-up)\r",
+		"\r   1 s   1,000 a second, p50 2.00 ms, p99 9.00 ms, 3 failed, CPU 1.00 + 1.50\r",
+		"\r   3 s   0.00 a second, 4 failed, CPU 0.50 + 0.50 ",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("no %q in %q", want, b.String())

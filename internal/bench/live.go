@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/slipstream-go/slipstream/internal/load"
 )
@@ -13,30 +12,39 @@ import (
 // methods are called one at a time.
 type Live struct {
 	w      io.Writer
-	before load.Progress
-	width  int // of the line that is there
+	warmUp bool
+	failed uint64 // in the phase
+	width  int    // of the line that is there
 }
 
 // NewLive returns a line on w.
 func NewLive(w io.Writer) *Live { return &Live{w: w} }
 
-// Show writes what was done since the last call.
-func (l *Live) Show(p load.Progress) {
-	if p.WarmUp != l.before.WarmUp || p.Elapsed < l.before.Elapsed {
-		l.before = load.Progress{WarmUp: p.WarmUp}
+// Show writes what was done in an interval.
+func (l *Live) Show(i load.Interval) {
+	if i.WarmUp != l.warmUp || i.Start == 0 {
+		l.failed = 0
 	}
-	done, over := p.Completed-l.before.Completed, p.Elapsed-l.before.Elapsed
-	text := fmt.Sprintf("%4.0f s   %s a second", p.Elapsed.Seconds(), rate(float64(done)/over.Seconds()))
-	if done > 0 {
-		text += ", " + took((p.Busy-l.before.Busy)/time.Duration(done)) + " each"
+	l.warmUp = i.WarmUp
+	l.failed += i.Errors
+	text := fmt.Sprintf("%4.0f s   %s a second", (i.Start + i.Width).Seconds(), rate(float64(i.Completed)/i.Width.Seconds()))
+	if i.Completed > 0 {
+		text += ", p50 " + took(i.P50) + ", p99 " + took(i.P99)
 	}
-	if p.Failed > 0 {
-		text += ", " + grouped(p.Failed) + " failed"
+	if l.failed > 0 {
+		text += ", " + grouped(l.failed) + " failed"
 	}
-	if p.WarmUp {
+	text += ", CPU " + three(i.Client.Seconds()/i.Width.Seconds())
+	if len(i.Counters) > 0 {
+		server := 0.0
+		for _, ns := range i.Counters {
+			server += ns / 1e9
+		}
+		text += " + " + three(server/i.Width.Seconds())
+	}
+	if i.WarmUp {
 		text += "   (warm-up)"
 	}
-	l.before = p
 	l.replace(text)
 }
 

@@ -19,7 +19,8 @@ type Workload interface {
 	// Name says what is sent where, without secrets.
 	Name() string
 	// Costs tell the CPU time that servers have used, in nanoseconds. They and
-	// Counters are read before and after the measured window.
+	// Counters are read before and after the measured window; Costs also each second of
+	// it, while the callers work.
 	Costs(ctx context.Context) []load.Counter
 	Counters() []load.Counter
 	// Describe adds to a report what only the workload knows.
@@ -45,7 +46,7 @@ type Plan struct {
 	Metrics []string // URLs of Prometheus pages that tell such CPU time
 
 	// Progress, if set, is called each second, see [load.Config].
-	Progress func(load.Progress)
+	Progress func(load.Interval)
 }
 
 const (
@@ -81,7 +82,7 @@ func (p *Plan) Check() error {
 func (p *Plan) config() load.Config {
 	c := load.Config{
 		Callers: p.Callers, Batch: p.Batch, Total: p.Total, Duration: p.Duration, WarmUp: p.WarmUp, DrainLimit: p.Timeout,
-		Servers: p.PIDs, Seed: p.Seed, Progress: p.Progress,
+		Servers: p.PIDs, Seed: p.Seed, Timeline: true, Progress: p.Progress,
 	}
 	if p.Rate > 0 {
 		c.Arrivals = load.Arrivals{Process: cmp.Or(p.Arrivals, load.Constant), Rate: p.Rate}
@@ -117,6 +118,9 @@ func (p *Plan) Run(ctx context.Context, w Workload) (*Report, error) {
 		return nil, err
 	}
 	meters = append(meters, w.Costs(ctx)...)
+	for i := range meters {
+		meters[i].Live = true
+	}
 	c.Counters = slices.Concat(meters, w.Counters())
 	result, err := load.Run(ctx, c, w)
 	if result == nil {

@@ -46,8 +46,11 @@ type Report struct {
 	Dispersion float64 `json:"dispersion,omitempty"`
 
 	Costs []CostReport `json:"costs"` // the first is the generator's own
-	HTTP  *HTTPReport  `json:"http,omitempty"`
-	Redis *RedisReport `json:"redis,omitempty"`
+	// Timeline is what was done each second of the window. Of a long run it has at
+	// most 512 intervals of several seconds.
+	Timeline []IntervalReport `json:"timeline,omitempty"`
+	HTTP     *HTTPReport      `json:"http,omitempty"`
+	Redis    *RedisReport     `json:"redis,omitempty"`
 
 	// Limits says in which way the generator was the limit, so that the figures
 	// are its own. Doubts says what else makes them questionable.
@@ -91,6 +94,23 @@ type CostReport struct {
 	WaitSeconds float64 `json:"wait_seconds,omitempty"`
 }
 
+// IntervalReport is a part of the time line. A request belongs to that in which it
+// ended.
+type IntervalReport struct {
+	At        float64 `json:"at_seconds"` // its start, from that of the window
+	Seconds   float64 `json:"seconds"`
+	Completed uint64  `json:"completed"`
+	Failed    uint64  `json:"failed"`
+	// Quantiles of latency, at most 1.6 % too high. They are absent if no request was
+	// completed.
+	P50 float64 `json:"p50_us,omitempty"`
+	P99 float64 `json:"p99_us,omitempty"`
+	Max float64 `json:"max_us,omitempty"`
+	// CPU is the CPU time that was used, by CostReport.Of. What could not be read is
+	// absent.
+	CPU map[string]float64 `json:"cpu_seconds"`
+}
+
 // HTTPReport is what is known of HTTP responses.
 type HTTPReport struct {
 	Statuses map[int]uint64 `json:"statuses"` // of responses in the window
@@ -122,7 +142,22 @@ func newReport(p *Plan, target string, result *load.Result, meters []load.Counte
 			r.Costs = append(r.Costs, r.cost(m.Name, time.Duration(used)))
 		}
 	}
+	for _, i := range result.Timeline {
+		r.Timeline = append(r.Timeline, newIntervalReport(i))
+	}
 	return r
+}
+
+func newIntervalReport(i load.Interval) IntervalReport {
+	in := IntervalReport{
+		At: i.Start.Seconds(), Seconds: i.Width.Seconds(), Completed: i.Completed, Failed: i.Errors,
+		P50: float64(i.P50) / 1e3, P99: float64(i.P99) / 1e3, Max: float64(i.Max) / 1e3,
+		CPU: map[string]float64{generator: i.Client.Seconds()},
+	}
+	for name, ns := range i.Counters {
+		in.CPU[name] = ns / 1e9
+	}
+	return in
 }
 
 // cost returns the cost of one process.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -112,12 +113,30 @@ func TestReportInJSON(t *testing.T) {
 		}
 		Costs []struct{ Of string }
 		HTTP  struct{ Statuses map[string]int }
+
+		Timeline []struct {
+			At        *float64 `json:"at_seconds"`
+			Seconds   float64
+			Completed int
+			Failed    *int
+			P99       float64            `json:"p99_us"`
+			CPU       map[string]float64 `json:"cpu_seconds"`
+		}
 	}
 	if err := json.Unmarshal([]byte(text.String()), &got); err != nil {
 		t.Fatal(err)
 	}
 	if got.Schema != "slipstream-bench/1" || got.Loop != "closed" || got.Completed != 10 || got.Latency.Count != 10 || got.Latency.P90 <= 0 || got.HTTP.Statuses["200"] != 10 || got.Costs[0].Of != "generator" {
 		t.Errorf("%+v from\n%s", got, text.String())
+	}
+	done := 0
+	for _, i := range got.Timeline {
+		if done += i.Completed; i.At == nil || i.Failed == nil || i.Seconds <= 0 || i.Completed > 0 && i.P99 <= 0 || len(i.CPU) != 1 {
+			t.Errorf("%+v", i)
+		}
+	}
+	if done != 10 {
+		t.Errorf("the time line has %d of 10 requests", done)
 	}
 }
 
@@ -228,7 +247,7 @@ func TestCostsOfMetricsPages(t *testing.T) {
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/metrics": // two seconds from each scrape to the next
-			_, _ = w.Write([]byte("process_cpu_seconds_total " + []string{"2", "4", "6"}[scrapes.Add(1)-1] + "\n"))
+			_, _ = fmt.Fprintf(w, "process_cpu_seconds_total %d\n", 2*scrapes.Add(1))
 		case "/others":
 			_, _ = w.Write([]byte("a 1\n"))
 		default:
@@ -241,8 +260,16 @@ func TestCostsOfMetricsPages(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Costs) != 2 || r.Costs[1].Of != page.URL+"/metrics" || r.Costs[1].CPUSeconds != 2 || r.Costs[1].PerRequest != 2e8 {
-		t.Errorf("%+v, want 2 seconds for 10 requests", r.Costs)
+	// The page is read once at the start, before and after the window, and each second of it.
+	if c := r.Costs[len(r.Costs)-1]; len(r.Costs) != 2 || c.Of != page.URL+"/metrics" || c.CPUSeconds != float64(2*(scrapes.Load()-2)) || c.PerRequest != c.CPUSeconds*1e8 {
+		t.Errorf("%+v, want 2 seconds for each of %d scrapes but two", r.Costs, scrapes.Load())
+	}
+	used := 0.0
+	for _, i := range r.Timeline {
+		used += i.CPU[page.URL+"/metrics"]
+	}
+	if scrapes.Load() == 3 && used != r.Costs[1].CPUSeconds { // else one may have been cut off
+		t.Errorf("the time line has %v seconds of CPU time", used)
 	}
 	for url, problem := range map[string]string{
 		page.URL + "/others": "the page has no process_cpu_seconds_total", page.URL + "/none": "404", "host/metrics": "expected one such as",

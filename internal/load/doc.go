@@ -17,6 +17,10 @@
 // are completed requests divided by the time that really passed, drain
 // included.
 //
+// If the configuration asks for it, the result has a time line: what was done each
+// second of the window, with the CPU time of the generator and the counters that
+// may be read meanwhile. Its memory is bounded, so a long run has longer intervals.
+//
 // A run that is interrupted, whose server dies or whose meters fail at the end
 // returns what it measured until then, marked as partial.
 //

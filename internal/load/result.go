@@ -53,6 +53,10 @@ type Result struct {
 	Dispersion  float64 `json:"dispersion,omitempty"`
 
 	Cost Cost `json:"cost"`
+
+	// Timeline is what was done each second of the window, if the Config asks for
+	// it. A long run has at most 512 intervals, of several seconds each.
+	Timeline []Interval `json:"timeline,omitempty"`
 }
 
 // Rate returns completed requests a second.

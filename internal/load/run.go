@@ -46,18 +46,14 @@ type Config struct {
 	Counters []Counter // read before and after the measured window
 	Seed     uint64    // of planned instants
 
-	// Progress, if set, is called each second of the warm-up and of the window, by
-	// a goroutine of Run. It must not block.
-	Progress func(Progress)
-}
-
-// Progress is how far a phase of a run has come.
-type Progress struct {
-	WarmUp            bool
-	Elapsed           time.Duration // of the phase
-	Completed, Failed uint64        // requests of the phase
-	// Busy is the sum of the service times of the completed requests.
-	Busy time.Duration
+	// Timeline says that the Result has a time line.
+	Timeline bool
+	// Progress, if set, is called each second of the warm-up and of the window with
+	// what was done in it, by a goroutine of Run. It must not block.
+	Progress func(Interval)
+	// Window, if set, is called by a goroutine of Run when the window begins. Its
+	// context ends when all requests of the window have ended; Run waits for it.
+	Window func(ctx context.Context)
 }
 
 func (c *Config) fill() error {
@@ -96,8 +92,11 @@ type runner struct {
 	deaths  *deathWatch
 
 	// Owned by the goroutine of Run, which sets them before a phase begins.
-	pacers  []*pacer // of the current phase
-	bounded bool     // Config.Total applies to it
+	pacers  []*pacer  // of the current phase
+	line    *timeline // of the current phase; nil: there is none
+	bounded bool      // Config.Total applies to it
+	// Written by phase when all requests have ended.
+	endedAt time.Time
 
 	// Written before stopped is set, read after it was seen or the phase has ended.
 	stopOnce  sync.Once
@@ -146,13 +145,18 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	}
 	r.bounded = cfg.Total > 0
 	r.measuring.Store(true)
+	r.newLine(false, r.used(before))
 	started := time.Now()
 	arrivals := r.phase(ctx, cfg.Duration, cfg.Requests)
-	elapsed := time.Since(started)
+	elapsed := r.endedAt.Sub(started)
 	after, err := r.readAfter(ctx)
 	err = both(r.why, err)
 	result := r.result(before, after)
 	result.Elapsed = elapsed
+	if r.line != nil {
+		r.line.finish(elapsed, r.used(after))
+		result.Timeline = r.intervals()
+	}
 	result.WarmUpErrors, result.WarmUpCompleted, result.WarmUpElapsed = warmUp.errors, warmUp.completed, warmUp.elapsed
 	if err == nil && result.Cut > 0 { // the last requests were under way
 		err = fmt.Errorf("load: interrupted: %w", context.Cause(ctx))
@@ -187,9 +191,10 @@ type warmedUp struct {
 func (r *runner) warmUp(ctx context.Context) (warmedUp, error) {
 	var shown warmedUp
 	if r.cfg.WarmUp > 0 {
+		r.newLine(true, r.usedNow(ctx, true))
 		began := time.Now()
 		r.phase(ctx, r.cfg.WarmUp, 0)
-		shown.elapsed = time.Since(began)
+		shown.elapsed = r.endedAt.Sub(began)
 		for _, w := range r.workers {
 			shown.completed += w.completed
 			shown.errors += w.errors
@@ -265,6 +270,16 @@ func (r *runner) phase(ctx context.Context, d time.Duration, limit int) *arrival
 	var supervisor, wg sync.WaitGroup
 	// Ends when finished is closed below; phase waits for it.
 	supervisor.Go(func() { r.supervise(ctx, d, finished) })
+	during, end := context.WithCancel(ctx)
+	defer end()
+	if r.line != nil {
+		// Ends with its context, which end ends; phase waits for it.
+		supervisor.Go(func() { r.follow(during) })
+	}
+	if r.cfg.Window != nil && r.measuring.Load() {
+		// Ends with its context, as above.
+		supervisor.Go(func() { r.cfg.Window(during) })
+	}
 
 	var arrivals *arrivalCounter
 	start := time.Now()
@@ -288,6 +303,8 @@ func (r *runner) phase(ctx context.Context, d time.Duration, limit int) *arrival
 		})
 	}
 	wg.Wait()
+	r.endedAt = time.Now()
+	end()
 	close(finished)
 	supervisor.Wait()
 	return arrivals
@@ -303,20 +320,10 @@ func (r *runner) supervise(ctx context.Context, d time.Duration, finished <-chan
 	limit := time.NewTimer(d + r.cfg.DrainLimit)
 	defer limit.Stop()
 	ended, died := ctx.Done(), r.deaths.died
-	began := time.Now()
-	var second <-chan time.Time
-	if r.cfg.Progress != nil {
-		ticker := time.NewTicker(time.Second)
-		defer ticker.Stop()
-		second = ticker.C
-	}
 	for {
 		select {
 		case <-finished:
 			return
-		case <-second:
-			r.cfg.Progress(r.progress(time.Since(began)))
-			continue
 		case <-ended:
 			r.interrupted(ctx)
 		case err := <-died:
@@ -333,15 +340,11 @@ func (r *runner) supervise(ctx context.Context, d time.Duration, finished <-chan
 	}
 }
 
-// progress sums up what all callers have done in the phase.
-func (r *runner) progress(elapsed time.Duration) Progress {
-	p := Progress{WarmUp: !r.measuring.Load(), Elapsed: elapsed}
-	for _, w := range r.workers {
-		p.Completed += w.shown.completed.Load()
-		p.Failed += w.shown.failed.Load()
-		p.Busy += time.Duration(w.shown.busy.Load())
+// newLine begins a time line, if anybody wants one. used is what the meters tell.
+func (r *runner) newLine(warmUp bool, used []float64) {
+	if r.cfg.Timeline || r.cfg.Progress != nil {
+		r.line = newTimeline(warmUp, r.cfg.Callers, used)
 	}
-	return p
 }
 
 // interrupted ends a phase because ctx has ended. The first caller that fails

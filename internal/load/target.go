@@ -35,4 +35,7 @@ type BatchCaller interface {
 type Counter struct {
 	Name string
 	Read func(ctx context.Context) (float64, error)
+	// Live says that Read may be called during the window also, each second, for
+	// the time line. Calls never overlap.
+	Live bool
 }

@@ -104,9 +104,9 @@ func TestLimitsAreThoseOfTheGenerator(t *testing.T) {
 func TestProgressIsToldEachSecond(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	var told []Progress
-	cfg := Config{Callers: 2, Duration: time.Hour, WarmUp: 1100 * time.Millisecond, Progress: func(p Progress) {
-		if told = append(told, p); !p.WarmUp {
+	var told []Interval
+	cfg := Config{Callers: 2, Duration: time.Hour, WarmUp: 1100 * time.Millisecond, Progress: func(i Interval) {
+		if told = append(told, i); !i.WarmUp {
 			cancel()
 		}
 	}}
@@ -114,7 +114,7 @@ func TestProgressIsToldEachSecond(t *testing.T) {
 		t.Fatalf("%v, %v", r, err)
 	}
 	first, last := told[0], told[len(told)-1]
-	if len(told) < 2 || !first.WarmUp || first.Completed == 0 || last.WarmUp || last.Completed == 0 || last.Busy < time.Duration(last.Completed)*time.Millisecond || last.Elapsed < time.Second {
+	if len(told) < 2 || !first.WarmUp || first.Completed == 0 || last.WarmUp || last.Completed == 0 || last.P50 < time.Millisecond || last.Start != 0 || last.Width < time.Second || last.Client <= 0 {
 		t.Errorf("%+v", told)
 	}
 }

@@ -38,19 +38,12 @@ type worker struct {
 	firstError                error
 	firstErrorAt              time.Time
 	errorsInRow               int
-	busy                      time.Duration // of completed requests; for Config.Progress
 	outcomes                  []error
 
 	// Atomic: the planned instant that the caller waits for, plus 1; 0 if it does
 	// not wait. The side that sets it back to 0 ends the wait: the pacer, which
 	// then sends the token, or the caller itself.
 	waitsFor atomic.Int64
-
-	// Atomics, which only the worker writes: for Config.Progress.
-	shown struct {
-		completed, failed atomic.Uint64
-		busy              atomic.Int64
-	}
 
 	closeOnce sync.Once
 }
@@ -68,9 +61,8 @@ func (w *worker) reset() {
 	w.service.Reset()
 	w.intended.Reset()
 	w.pacing.Reset()
-	w.completed, w.errors, w.unsent, w.cut, w.busy = 0, 0, 0, 0, 0
+	w.completed, w.errors, w.unsent, w.cut = 0, 0, 0, 0
 	w.kinds, w.firstError, w.errorsInRow = nil, nil, 0
-	w.show()
 }
 
 func (w *worker) closeCaller() { w.closeOnce.Do(func() { _ = w.caller.Close() }) }
@@ -177,10 +169,11 @@ func (w *worker) issue(ctx context.Context, n int) {
 // requests that completed count in the latencies. A request that failed after
 // ctx ended counts as cut, since the end may be the reason.
 func (w *worker) settle(ctx context.Context, n int, planned, sent, done time.Time, r *runner) (failed int) {
+	cut := 0
 	for _, err := range w.outcomes[:n] {
 		if err != nil {
 			if ctx.Err() != nil {
-				w.cut++
+				cut++
 				r.interrupted(ctx)
 				continue
 			}
@@ -204,9 +197,9 @@ func (w *worker) settle(ctx context.Context, n int, planned, sent, done time.Tim
 		}
 	}
 	w.errors += uint64(failed)
-	if w.cfg.Progress != nil {
-		w.busy += done.Sub(sent) * time.Duration(n-failed)
-		w.show()
+	w.cut += uint64(cut)
+	if r.line != nil {
+		r.line.record(w.index, done.Sub(planned), n-failed-cut, failed)
 	}
 	if failed == 0 {
 		w.errorsInRow = 0
@@ -214,13 +207,6 @@ func (w *worker) settle(ctx context.Context, n int, planned, sent, done time.Tim
 		w.errorsInRow++
 	}
 	return failed
-}
-
-// show publishes what the worker has done.
-func (w *worker) show() {
-	w.shown.completed.Store(w.completed)
-	w.shown.failed.Store(w.errors)
-	w.shown.busy.Store(int64(w.busy))
 }
 
 // pause waits after an error, longer with each error in a row.
