@@ -17,6 +17,7 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/bench"
+	"github.com/slipstream-go/slipstream/internal/bench/profiles"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -116,9 +117,15 @@ func (f *benchFlags) register(c *cobra.Command, callers string) {
 	flags.BoolVar(&f.findKnee, "find-knee", false, "search for the highest rate with the 99th percentile below --p99, up to -q, or else 100,000 a second, 1,000 with --yes; a window is 3 s then unless -z says otherwise")
 	f.p99 = seconds(10 * time.Millisecond)
 	flags.Var(&f.p99, "p99", "the limit of --find-knee")
-	for _, name := range []string{"json", "benchfmt"} {
+	flags.StringArrayVar(&f.plan.Profile, "profile", nil, "take profiles of a Go `server` in the window, from its net/http/pprof: a URL such as http://127.0.0.1:6060, or a process (Linux); may be repeated")
+	flags.StringVar(&f.plan.ProfileDir, "profile-dir", "", "the `directory` for the profiles; by default profiles- and the time")
+	flags.StringVar(&f.plan.ProfileBase, "profile-base", "", "compare the profile of the CPU with this `file`, such as the cpu.pprof of an earlier run")
+	for _, name := range []string{"json", "benchfmt", "profile-base"} {
 		_ = c.MarkFlagFilename(name) // fails only if there is no such flag
 	}
+	_ = c.MarkFlagDirname("profile-dir") // as above
+	c.MarkFlagsMutuallyExclusive("vs", "profile")
+	c.MarkFlagsMutuallyExclusive("find-knee", "profile")
 	c.MarkFlagsMutuallyExclusive("vs", "find-knee")
 	c.MarkFlagsMutuallyExclusive("requests", "find-knee")
 	flags.BoolVar(&f.yes, "yes", false, "load a server that is not on this machine")
@@ -157,6 +164,13 @@ func (f *benchFlags) finish(c *cobra.Command) error {
 		return fmt.Errorf("--rounds %d; expected 1 to 1000", f.rounds)
 	case f.json == "-" && f.benchfmt == "-":
 		return errors.New("both --json and --benchfmt on the standard output; expected one of them")
+	case len(p.Profile) == 0 && (p.ProfileDir != "" || p.ProfileBase != ""):
+		return errors.New("--profile-dir and --profile-base need --profile")
+	case len(p.Profile) > 0 && p.ProfileDir == "":
+		p.ProfileDir = "profiles-" + time.Now().Format("20060102-150405")
+	}
+	if !f.yes {
+		p.Control = bench.OnlyLocal
 	}
 	if math.IsNaN(f.maxFailed) || f.maxFailed < 0 || f.maxFailed > 100 {
 		return fmt.Errorf("--max-failed %v; expected a percentage", f.maxFailed)
@@ -340,9 +354,14 @@ func writeTo(path string, write func(io.Writer) error) error {
 func (f *benchFlags) noReport(ctx context.Context, err error) error {
 	_, ofConnection := errors.AsType[*load.CallerError](err)
 	_, ofClient := errors.AsType[*slipstream.Error](err)
+	_, ofProfiles := errors.AsType[*profiles.Error](err)
 	switch {
 	case ctx.Err() != nil:
 		return fail(exitInterrupted, errors.New("interrupted before anything was measured"), "")
+	case ofProfiles && errors.Is(err, bench.ErrNotLocal):
+		return fail(exitUsage, err, "profile only servers that you may profile")
+	case ofProfiles:
+		return fail(exitFailure, err, "a program serves its profiles if it imports net/http/pprof and listens with the default mux, or mounts the handlers; see docs/tutorial-profiling.md")
 	case ofConnection:
 		return fail(exitUnreachable, err, "does the server listen there, and let this machine in?")
 	case ofClient:

@@ -10,6 +10,7 @@
 //	thrift.go      that of package thriftload
 //	guard.go       whether a server is on this machine
 //	cost.go        CPU time of processes and of Prometheus targets
+//	profile.go     profiles of package profiles: which, and their tops
 //	report.go      Report: what a run has shown, in JSON
 //	replies.go     the part of it that is about replies to our clients
 //	operations.go  the part of it that is about the operations of a mix
@@ -51,6 +52,8 @@
 //     clientload. Writes that overlap prove nothing, and neither do those of other processes.
 //   - Many connections to a loopback address have several source addresses,
 //     because one has some 28,000 ports.
+//   - Profiles are fetched by a goroutine of the run in the window, and parsed after it.
+//     Their cost is part of the figures of the server.
 //   - Reports hold no secrets: a URL is printed without user, password and query, a
 //     command or a function without its arguments.
 package bench

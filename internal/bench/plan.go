@@ -7,8 +7,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"syscall"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/bench/profiles"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -45,6 +47,17 @@ type Plan struct {
 	PIDs    []int    // of processes whose CPU time is a cost of the requests
 	Metrics []string // URLs of Prometheus pages that tell such CPU time
 
+	// Profile names Go servers of which profiles are taken in the window: URLs of
+	// their net/http/pprof, or processes of this machine. Files go to ProfileDir;
+	// empty: the working directory.
+	Profile    []string
+	ProfileDir string
+	// ProfileBase is the file of an earlier profile of the CPU, with which that of the
+	// run is compared; empty: none.
+	ProfileBase string
+	// Control, if set, is that of the [net.Dialer] of connections to them.
+	Control func(network, address string, c syscall.RawConn) error
+
 	// Progress, if set, is called each second, see [load.Config].
 	Progress func(load.Interval)
 }
@@ -74,6 +87,8 @@ func (p *Plan) Check() error {
 		return fmt.Errorf("arrivals %q; expected %s, %s or %s", p.Arrivals, load.Constant, load.Poisson, load.Bursts)
 	case p.Timeout < 0:
 		return fmt.Errorf("a timeout of %v; expected a positive one", p.Timeout)
+	case len(p.Profile) > 0 && p.Duration < profiles.MinWindow:
+		return fmt.Errorf("profiles in a window of %v; expected a duration of at least %v", p.Duration, profiles.MinWindow)
 	}
 	return nil
 }
@@ -122,11 +137,23 @@ func (p *Plan) Run(ctx context.Context, w Workload) (*Report, error) {
 		meters[i].Live = true
 	}
 	c.Counters = slices.Concat(meters, w.Counters())
+	record, err := p.newRecorder(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if record != nil {
+		c.Window = record.take
+	}
 	result, err := load.Run(ctx, c, w)
 	if result == nil {
 		return nil, err
 	}
 	r := newReport(p, w.Name(), result, meters)
 	w.Describe(r)
+	if record != nil {
+		if saveErr := record.save(r); saveErr != nil && err == nil {
+			r.Partial, err = saveErr.Error(), saveErr
+		}
+	}
 	return r, err
 }

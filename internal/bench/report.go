@@ -5,6 +5,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/slipstream-go/slipstream/internal/bench/profiles"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -51,6 +52,11 @@ type Report struct {
 	Timeline []IntervalReport `json:"timeline,omitempty"`
 	HTTP     *HTTPReport      `json:"http,omitempty"`
 	Redis    *RedisReport     `json:"redis,omitempty"`
+
+	// Profiles are those that were taken of servers, each of which costs the server a
+	// little of its CPU time.
+	Profiles []*profiles.Set `json:"profiles,omitempty"`
+	base     *profiles.Tree  // an earlier profile of the CPU; nil: none
 
 	// Limits says in which way the generator was the limit, so that the figures
 	// are its own. Doubts says what else makes them questionable.

@@ -35,6 +35,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	r.writeResponses(&b)
 	r.writeReplies(&b)
 	r.writeFailures(&b)
+	r.writeProfiles(&b)
 	r.writeVerdict(&b)
 	_, err := io.WriteString(w, b.String())
 	return err
