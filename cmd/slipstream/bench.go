@@ -81,6 +81,7 @@ type benchFlags struct {
 	yes       bool
 
 	json, benchfmt string // files; "-" is the standard output
+	html           string // a file
 
 	vs        string // another server
 	vsPIDs    []int
@@ -117,10 +118,11 @@ func (f *benchFlags) register(c *cobra.Command, callers string) {
 	flags.BoolVar(&f.findKnee, "find-knee", false, "search for the highest rate with the 99th percentile below --p99, up to -q, or else 100,000 a second, 1,000 with --yes; a window is 3 s then unless -z says otherwise")
 	f.p99 = seconds(10 * time.Millisecond)
 	flags.Var(&f.p99, "p99", "the limit of --find-knee")
+	flags.StringVar(&f.html, "html", "", "write the report with its plots as a page to this `file`; - as with --json")
 	flags.StringArrayVar(&f.plan.Profile, "profile", nil, "take profiles of a Go `server` in the window, from its net/http/pprof: a URL such as http://127.0.0.1:6060, or a process (Linux); may be repeated")
 	flags.StringVar(&f.plan.ProfileDir, "profile-dir", "", "the `directory` for the profiles; by default profiles- and the time")
 	flags.StringVar(&f.plan.ProfileBase, "profile-base", "", "compare the profile of the CPU with this `file`, such as the cpu.pprof of an earlier run")
-	for _, name := range []string{"json", "benchfmt", "profile-base"} {
+	for _, name := range []string{"json", "benchfmt", "html", "profile-base"} {
 		_ = c.MarkFlagFilename(name) // fails only if there is no such flag
 	}
 	_ = c.MarkFlagDirname("profile-dir") // as above
@@ -162,8 +164,8 @@ func (f *benchFlags) finish(c *cobra.Command) error {
 		return errors.New("--rounds, --vs-pid and --vs-metrics need --vs")
 	case f.rounds < 0 || f.rounds > 1000:
 		return fmt.Errorf("--rounds %d; expected 1 to 1000", f.rounds)
-	case f.json == "-" && f.benchfmt == "-":
-		return errors.New("both --json and --benchfmt on the standard output; expected one of them")
+	case f.standardOutputs() > 1:
+		return errors.New("more than one of --json, --benchfmt and --html on the standard output; expected one of them")
 	case len(p.Profile) == 0 && (p.ProfileDir != "" || p.ProfileBase != ""):
 		return errors.New("--profile-dir and --profile-base need --profile")
 	case len(p.Profile) > 0 && p.ProfileDir == "":
@@ -185,6 +187,16 @@ func (f *benchFlags) finish(c *cobra.Command) error {
 		}
 	}
 	return checked.Check()
+}
+
+// standardOutputs returns how many files are the standard output.
+func (f *benchFlags) standardOutputs() (n int) {
+	for _, path := range []string{f.json, f.benchfmt, f.html} {
+		if path == "-" {
+			n++
+		}
+	}
+	return n
 }
 
 // permit says whether a server may be loaded, and whether there are descriptors for
@@ -313,12 +325,13 @@ func (f *benchFlags) write(c *cobra.Command, r interface {
 	WriteText(io.Writer) error
 	WriteJSON(io.Writer) error
 	WriteBenchfmt(io.Writer) error
+	WriteHTML(io.Writer) error
 }) error {
 	text := true
 	for _, output := range []struct {
 		path  string
 		write func(io.Writer) error
-	}{{f.json, r.WriteJSON}, {f.benchfmt, r.WriteBenchfmt}} {
+	}{{f.json, r.WriteJSON}, {f.benchfmt, r.WriteBenchfmt}, {f.html, r.WriteHTML}} {
 		var err error
 		switch output.path {
 		case "":

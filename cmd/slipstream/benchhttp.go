@@ -46,6 +46,7 @@ of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST",
 		Example: `  slipstream bench http http://127.0.0.1:8080/depts/1
   slipstream bench http -c 100 -n 100000 http://127.0.0.1:8080/depts/1
   slipstream bench http -q 5000 --arrivals poisson --pid 4711 http://127.0.0.1:8080/depts/1
+  slipstream bench http --profile http://127.0.0.1:6060 --html report.html http://127.0.0.1:8080/depts/1
   slipstream bench http -m POST -D order.json -H "Content-Type: application/json" http://127.0.0.1:8080/orders
   slipstream bench http --keys 100000 --key-dist zipf http://127.0.0.1:8080/depts/__key__
   slipstream bench http --mix shop.json http://127.0.0.1:8080/

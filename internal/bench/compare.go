@@ -216,6 +216,14 @@ func (c *Comparison) WriteJSON(w io.Writer) error {
 // titles are the figures as people read them.
 var titles = map[load.Metric]string{load.RPS: "rate", load.P50US: "p50", load.P99US: "p99", load.ServerUS: "server CPU"}
 
+// show prints a figure of the metric.
+func (v *SideVerdict) show(f float64) string {
+	if v.Metric == load.RPS {
+		return rate(f) + "/s"
+	}
+	return three(f) + " us"
+}
+
 // WriteText writes what B is, compared with A.
 func (c *Comparison) WriteText(w io.Writer) error {
 	var b strings.Builder
@@ -227,13 +235,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "\n%-10s %12s %12s %8s %15s %15s\n", "", "A", "B", "B/A", "interval", "A/A")
 	}
 	for _, v := range c.Verdicts {
-		show := func(f float64) string {
-			if v.Metric == load.RPS {
-				return rate(f) + "/s"
-			}
-			return three(f) + " us"
-		}
-		fmt.Fprintf(&b, "%-10s %12s %12s %8.3f %15s %15s   ", titles[v.Metric], show(v.A), show(v.B), v.Ratio,
+		fmt.Fprintf(&b, "%-10s %12s %12s %8.3f %15s %15s   ", titles[v.Metric], v.show(v.A), v.show(v.B), v.Ratio,
 			fmt.Sprintf("%.3f-%.3f", v.Lo, v.Hi), fmt.Sprintf("%.3f-%.3f", v.ControlLo, v.ControlHi))
 		if v.Word == cannotTell {
 			fmt.Fprintf(&b, "%s: %s\n", v.Word, v.Why)

@@ -15,6 +15,7 @@
 //	replies.go     the part of it that is about replies to our clients
 //	operations.go  the part of it that is about the operations of a mix
 //	text.go        the same for people
+//	html.go        the same as a page with plots; htmlpages.go: those of profiles, comparisons and knees
 //	benchfmt.go    the same for benchstat
 //	live.go        a line on a terminal
 //	compare.go     two servers in interleaved rounds

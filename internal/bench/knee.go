@@ -155,18 +155,23 @@ func (k *Knee) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "%s\n", strings.Replace(r.misses(limit), ",", "  ", 1))
 	}
 	b.WriteString("\nCPU is that of the generator and of the server for each request.\n")
-	switch {
-	case k.Partial != "":
-		fmt.Fprintf(&b, "PARTIAL: %s\n", k.Partial)
-	case k.Rate == 0:
-		fmt.Fprintf(&b, "No rate that was tried keeps the 99th percentile below %s.\n", took(limit))
-	case k.Capped:
-		fmt.Fprintf(&b, "The 99th percentile is below %s at %s requests a second, the most that -q allows.\n", took(limit), rate(k.Rate))
-	default:
-		fmt.Fprintf(&b, "The 99th percentile is below %s up to %s requests a second.\n", took(limit), rate(k.Rate))
-	}
+	b.WriteString(k.conclusion() + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// conclusion says what the search has found.
+func (k *Knee) conclusion() string {
+	limit := took(time.Duration(k.P99 * 1e3))
+	switch {
+	case k.Partial != "":
+		return "PARTIAL: " + k.Partial
+	case k.Rate == 0:
+		return "No rate that was tried keeps the 99th percentile below " + limit + "."
+	case k.Capped:
+		return "The 99th percentile is below " + limit + " at " + rate(k.Rate) + " requests a second, the most that -q allows."
+	}
+	return "The 99th percentile is below " + limit + " up to " + rate(k.Rate) + " requests a second."
 }
 
 // WriteBenchfmt writes every run of the curve.

@@ -87,7 +87,7 @@ func TestProfilesThatCannotBeWritten(t *testing.T) {
 func TestAmounts(t *testing.T) {
 	for want, got := range map[string]string{
 		"1.50 s": amount(1_500_000_000, "nanoseconds"), "2.00 KiB": amount(2048, "bytes"), "1,234": amount(1234, "count"), "-2.00 KiB": amount(-2048, "bytes"),
-		"0":             amount(0, "bytes"),
+		"0": amount(0, "bytes"), "linux.Syscall6": shortName("internal/runtime/linux.Syscall6"), "a/b.go:7 p.(*T[a/b.C]).M": shortName("a/b.go:7 host/p.(*T[a/b.C]).M"), "main.f": shortName("main.f"),
 		"10.0.0.1-6060": fileName("http://10.0.0.1:6060/debug/pprof/"), "process-12": fileName("process 12"), "---1--80": fileName("https://[::1]:80"),
 	} {
 		if got != want {

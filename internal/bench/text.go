@@ -1,7 +1,6 @@
 package bench
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"maps"
@@ -120,9 +119,7 @@ func (r *Report) writeFailures(b *strings.Builder) {
 	if r.Failed == 0 {
 		return
 	}
-	kinds := slices.SortedFunc(maps.Keys(r.Failures), func(x, y string) int {
-		return cmp.Or(cmp.Compare(r.Failures[y], r.Failures[x]), cmp.Compare(x, y))
-	})
+	kinds := r.failureKinds()
 	for i, kind := range kinds {
 		kinds[i] = grouped(r.Failures[kind]) + " " + kind
 	}

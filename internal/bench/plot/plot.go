@@ -1,0 +1,241 @@
+// Package plot draws lines over two axes, and stacks of functions, as SVG that stands in a page. Colors
+// belong to the page: what is drawn has classes only. Texts are escaped here.
+package plot
+
+import (
+	"fmt"
+	"html"
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// The size of a plot, in units that are pixels where it is not scaled. It is about as
+// wide as a phone, so that texts can be read there.
+const (
+	width, height            = 400, 230
+	left, right, top, bottom = 60, 10, 8, 38
+	// lastTick is how far from the right end a text at an axis does not fit.
+	lastTick = 15
+	// manyPoints is from how many points on a series has no dots.
+	manyPoints = 40
+)
+
+// A Plot is some series over two axes.
+type Plot struct {
+	Label  string // what is shown, for people who do not see it
+	X, Y   Axis
+	Series []Series
+}
+
+// An Axis is one direction of a plot.
+type Axis struct {
+	Title string
+	Log   bool // values that are not positive are left out
+	// Zero says that the axis begins at 0 at the latest, and has no effect with Log.
+	Zero   bool
+	Format func(float64) string // of the values at ticks; if nil, as few digits as possible
+	Ticks  []Tick               // if nil, they are chosen
+}
+
+// A Tick is a value of an axis that is marked.
+type Tick struct {
+	At   float64
+	Text string
+}
+
+// A Series is a line. NaN in Y interrupts it.
+type Series struct {
+	X, Y   []float64
+	Dashed bool
+}
+
+// scale maps the values of an axis to units of the plot.
+type scale struct {
+	axis     *Axis
+	lo, hi   float64 // logarithms, if the axis has them
+	from, to float64 // units
+}
+
+// place returns where a value is, and whether it can be drawn.
+func (s *scale) place(v float64) (float64, bool) {
+	if s.axis.Log {
+		v = math.Log10(v) // NaN of negative values
+	}
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		return 0, false
+	}
+	return s.from + (v-s.lo)/(s.hi-s.lo)*(s.to-s.from), true
+}
+
+// newScale returns the scale of an axis that holds all values. ok is false if there
+// are none.
+func newScale(axis *Axis, series []Series, of func(Series) []float64, from, to float64) (s scale, ok bool) {
+	s = scale{axis: axis, lo: math.Inf(1), hi: math.Inf(-1), from: from, to: to}
+	for _, one := range series {
+		for _, v := range of(one) {
+			if axis.Log {
+				v = math.Log10(v)
+			}
+			if !math.IsNaN(v) && !math.IsInf(v, 0) {
+				s.lo, s.hi, ok = min(s.lo, v), max(s.hi, v), true
+			}
+		}
+	}
+	if !ok {
+		return s, false
+	}
+	if axis.Zero && !axis.Log {
+		s.lo, s.hi = min(s.lo, 0), max(s.hi, 0)
+	}
+	if s.hi-s.lo < 1e-9*max(math.Abs(s.hi), 1e-3) { // one value
+		wider := max(math.Abs(s.hi)/2, 0.5)
+		s.lo, s.hi = s.lo-wider, s.hi+wider
+		if axis.Zero && !axis.Log {
+			s.lo = 0
+		}
+	}
+	return s, true
+}
+
+// SVG returns the plot as an element svg. It is empty if there is nothing to draw.
+func (p *Plot) SVG() string {
+	x, hasX := newScale(&p.X, p.Series, func(s Series) []float64 { return s.X }, left, width-right)
+	y, hasY := newScale(&p.Y, p.Series, func(s Series) []float64 { return s.Y }, height-bottom, top)
+	if !hasX || !hasY {
+		return ""
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg class="plot" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, escape(p.Label))
+	for _, tick := range y.ticks() {
+		at, _ := y.place(tick.At)
+		fmt.Fprintf(&b, `<path class="grid" d="M%d %sH%d"/><text class="y" x="%d" y="%s">%s</text>`,
+			left, number(at), width-right, left-5, number(at+4), escape(tick.Text))
+	}
+	for _, tick := range x.ticks() {
+		at, _ := x.place(tick.At)
+		class, text := "x", at
+		if at > width-right-lastTick { // it would reach over the edge
+			class, text = "x last", width-1
+		}
+		fmt.Fprintf(&b, `<path class="grid" d="M%s %dV%d"/><text class="%s" x="%s" y="%d">%s</text>`,
+			number(at), top, height-bottom, class, number(text), height-bottom+16, escape(tick.Text))
+	}
+	fmt.Fprintf(&b, `<text class="x title" x="%d" y="%d">%s</text>`, (left+width-right)/2, height-4, escape(p.X.Title))
+	for i, s := range p.Series {
+		s.draw(&b, i, &x, &y)
+	}
+	b.WriteString("</svg>")
+	return b.String()
+}
+
+// draw writes the line of a series, whose class is c and its number.
+func (s Series) draw(b *strings.Builder, i int, x, y *scale) {
+	var line, dots strings.Builder
+	points, pen := 0, "M"
+	for k := range min(len(s.X), len(s.Y)) {
+		px, okX := x.place(s.X[k])
+		py, okY := y.place(s.Y[k])
+		if !okX || !okY {
+			pen = "M"
+			continue
+		}
+		line.WriteString(pen + number(px) + " " + number(py))
+		fmt.Fprintf(&dots, `<circle cx="%s" cy="%s" r="2"/>`, number(px), number(py))
+		points, pen = points+1, "L"
+	}
+	if points == 0 {
+		return
+	}
+	dashed := ""
+	if s.Dashed {
+		dashed = " dashed"
+	}
+	fmt.Fprintf(b, `<g class="c%d"><path class="line%s" d="%s"/>`, i, dashed, line.String())
+	if points < manyPoints && !s.Dashed {
+		b.WriteString(dots.String())
+	}
+	b.WriteString("</g>")
+}
+
+// ticks returns the ticks within the range of the axis.
+func (s *scale) ticks() []Tick {
+	all := s.axis.Ticks
+	if all == nil {
+		all = s.chosen()
+	}
+	var within []Tick
+	for _, t := range all {
+		v := t.At
+		if s.axis.Log {
+			v = math.Log10(v)
+		}
+		if slack := 1e-6 * (s.hi - s.lo); v >= s.lo-slack && v <= s.hi+slack {
+			within = append(within, t)
+		}
+	}
+	return within
+}
+
+// chosen returns round values.
+func (s *scale) chosen() (ticks []Tick) {
+	format := s.axis.Format
+	if format == nil {
+		format = func(v float64) string { return strconv.FormatFloat(v, 'g', 6, 64) }
+	}
+	if s.axis.Log && s.hi-s.lo > 0.7 {
+		mantissas := []float64{1}
+		if s.hi-s.lo < 2.5 {
+			mantissas = []float64{1, 2, 5}
+		}
+		every := 1 + int(s.hi-s.lo)/7
+		for e := int(math.Floor(s.lo)); e <= int(math.Ceil(s.hi)); e += every {
+			for _, m := range mantissas {
+				v := m * math.Pow10(e)
+				ticks = append(ticks, Tick{v, format(v)})
+			}
+		}
+		return ticks
+	}
+	lo, hi := s.lo, s.hi
+	if s.axis.Log {
+		lo, hi = math.Pow(10, lo), math.Pow(10, hi)
+	}
+	step := roundStep((hi - lo) / 4)
+	for k := math.Ceil(lo/step - 1e-9); k*step <= hi+1e-9*step && len(ticks) < 20; k++ {
+		at := k * step
+		if at == 0 {
+			at = 0 // not the negative one
+		}
+		ticks = append(ticks, Tick{at, format(at)})
+	}
+	return ticks
+}
+
+// roundStep returns 1, 2 or 5 times a power of ten, at least about v.
+func roundStep(v float64) float64 {
+	power := math.Pow(10, math.Floor(math.Log10(v)))
+	for _, m := range []float64{1, 2, 5} {
+		if m*power >= 0.8*v {
+			return m * power
+		}
+	}
+	return 10 * power
+}
+
+// Text returns a text with a mark in place of each control character, which pages must
+// not have.
+func Text(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return '\uFFFD'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+func escape(text string) string { return html.EscapeString(Text(text)) }
+
+// number prints a coordinate.
+func number(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }
