@@ -110,9 +110,9 @@ func TestNegativeIDs(t *testing.T) {
 	}
 }
 
-// TestGeneratedModule builds a module of generated code as a user would, without network, and runs
-// the tests of package testpkg in it. As a part of make reference it does so for all sets of options
-// except that of the committed packages, otherwise for those that change most.
+// TestGeneratedModule builds a module of generated code as a user would, without network, runs
+// the tests of package testpkg in it, and vets it. As a part of make reference it does so for all sets of options
+// except that of the committed packages, also with staticcheck; otherwise for those that change most.
 func TestGeneratedModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a module")
@@ -175,7 +175,7 @@ replace github.com/slipstream-go/slipstream => %s
 			writeFile(t, filepath.Join(dir, name, "testpkg", test), text)
 		}
 		if c.Kitex {
-			for from, to := range map[string]string{"handler.go.txt": "handler/handler.go", "types_test.go.txt": "testpkg/types_test.go"} {
+			for from, to := range map[string]string{"handler.go.txt": "handler/handler.go", "rpc_test.go.txt": "handler/rpc_test.go", "types_test.go.txt": "testpkg/types_test.go"} {
 				text, err := os.ReadFile(filepath.Join("testdata/kitex", from))
 				if err != nil {
 					t.Fatal(err)
@@ -184,10 +184,28 @@ replace github.com/slipstream-go/slipstream => %s
 			}
 		}
 	}
-	cmd := exec.CommandContext(t.Context(), "go", "test", "./...")
-	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
+	offline := []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off"}
+	runTool(t, dir, offline, "go", "test", "./...")
+	runTool(t, dir, offline, "go", "vet", "./...")
+	if os.Getenv("SLIPSTREAM_THRIFT") == "" {
+		return
+	}
+	checks, err := os.ReadFile(filepath.Join(root, "staticcheck.conf"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(dir, "staticcheck.conf"), checks)
+	program := filepath.Join(t.TempDir(), "staticcheck")
+	runTool(t, root, nil, "go", "build", "-modfile=tools/go.mod", "-o", program, "honnef.co/go/tools/cmd/staticcheck")
+	runTool(t, dir, offline, program, "./...")
+}
+
+// runTool runs a program in a directory.
+func runTool(t *testing.T, dir string, env []string, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), env...)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("go test: %v\n%s", err, out[:min(len(out), 5000)])
+		t.Fatalf("%s %s: %v\n%s", name, args[0], err, out[:min(len(out), 5000)])
 	}
 }

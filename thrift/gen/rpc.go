@@ -191,7 +191,8 @@ func (f *GoFile) thrown(fn *idl.Function) {
 }
 
 // succeed writes what happens with the value that a handler has returned. A list or a map that is nil is
-// an empty one, because nil would be no result.
+// an empty one, because nil would be no result. A struct that is nil is no result, which clients of Kitex
+// expect from handlers that were written for it.
 func (f *GoFile) succeed(one *field, t *idl.Type) {
 	value := "success"
 	switch {
@@ -199,6 +200,7 @@ func (f *GoFile) succeed(one *field, t *idl.Type) {
 		value = "thrift.Some(success)"
 	case one.isPointer():
 		value = "&success"
+	case one.kind == kStruct && f.gen.config.Kitex:
 	case one.kind == kStruct:
 		f.p("if success == nil {")
 		f.p("return nil, nil")

@@ -113,8 +113,11 @@ func (f *GoFile) invocation(fn *idl.Function, call string) {
 	case fields[0].isPointer():
 		value = "*" + success
 	}
-	f.p("if %s {", missing)
-	f.p("return %s%s.NoResult(&%s)", none, f.Import(rpcPath), picked.function)
-	f.p("}")
+	// Servers of Kitex send no result in place of nil.
+	if !f.gen.config.Kitex || fields[0].isPointer() {
+		f.p("if %s {", missing)
+		f.p("return %s%s.NoResult(&%s)", none, f.Import(rpcPath), picked.function)
+		f.p("}")
+	}
 	f.p("return %s, nil", value)
 }
