@@ -85,12 +85,8 @@ func (s *shelf) Viewed(_ context.Context, id int64) error {
 
 // serve serves until ctx ends, and then answers what it has received.
 func serve(ctx context.Context, addr string, listening func(addr string)) error {
-	s, err := rpc.NewServer(rpc.ServerConfig{
-		Log: slog.Default(),
-		OnCall: func(c rpc.CallReport) { // an access log
-			slog.Debug("call", "service", c.Service, "function", c.Method, "took", c.Took, "error", c.Err)
-		},
-	}, catalog.NewCatalogService(&shelf{items: make(map[int64]catalog.Item), views: make(map[int64]int)}))
+	s, err := rpc.NewServer(rpc.ServerConfig{Log: slog.Default(), OnCall: rpc.AccessLog(slog.Default())},
+		catalog.NewCatalogService(&shelf{items: make(map[int64]catalog.Item), views: make(map[int64]int)}))
 	if err != nil {
 		return err
 	}

@@ -94,7 +94,7 @@ type ServerConfig struct {
 	TLS *tls.Config
 
 	// OnCall, if not nil, is notified of each call when its answer is ready, on the goroutine of
-	// the handler. It must not block.
+	// the handler. It must not block. [AccessLog] returns one that logs.
 	OnCall func(CallReport)
 	// Log receives warnings and errors. If nil, nothing is logged.
 	Log *slog.Logger
