@@ -52,11 +52,17 @@ func (e *ApplicationException) Error() string {
 	return s
 }
 
+// Kinds that only Kitex has. Its servers answer calls of functions that they do not have with the first one.
+const (
+	kindUnknownService = 20
+	kindNoServiceName  = 21
+)
+
 // DeliveryOutcome returns [slipstream.Refused] if the server did not know the function or did not
 // understand the message, and [slipstream.Executed] otherwise.
 func (e *ApplicationException) DeliveryOutcome() slipstream.Outcome {
 	switch e.Kind {
-	case UnknownMethod, InvalidMessageType, InvalidTransform, InvalidProtocol, UnsupportedClientType:
+	case UnknownMethod, InvalidMessageType, InvalidTransform, InvalidProtocol, UnsupportedClientType, kindUnknownService, kindNoServiceName:
 		return slipstream.Refused
 	}
 	return slipstream.Executed

@@ -110,6 +110,8 @@ func TestApplicationExceptionSaysWhetherTheServerExecuted(t *testing.T) {
 		thrift.InvalidMessageType: slipstream.Refused,
 		thrift.InternalError:      slipstream.Executed,
 		thrift.MissingResult:      slipstream.Executed,
+		20:                        slipstream.Refused, // of Kitex: an unknown service
+		21:                        slipstream.Refused, // of Kitex: no name of a service
 		99:                        slipstream.Executed,
 	} {
 		err := error(&thrift.ApplicationException{Kind: kind})

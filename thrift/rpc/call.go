@@ -99,10 +99,11 @@ func (k *call) open(b []byte) (m frame.Message, body int, err error) {
 	k.format, k.seq, k.anyOrder = m.Format, head.Seq, m.Info.Flags&frame.FlagAnyOrder != 0
 	k.limit.At = k.start.Add(k.server.timeout(&m.Info))
 	service, name := split(head.Name)
-	if service == nil {
+	multiplexed := service != nil
+	if !multiplexed {
 		service = m.Info.String(frame.KeyService)
 	}
-	if k.function, k.failure = k.server.registry.find(service, name); k.failure != nil {
+	if k.function, k.failure = k.server.registry.find(service, name, multiplexed); k.failure != nil {
 		k.server.figures.unknown.Add(1)
 		k.name, k.oneway = string(name), head.Type == thrift.Oneway
 		return m, body, nil
@@ -228,10 +229,8 @@ func (k *call) handle() {
 		k.result = result
 		return
 	}
-	if status, ok := errors.AsType[*StatusError](err); ok && status.Code != 0 {
-		if k.status = status; k.format.HasHeader() {
-			return
-		}
+	if k.status = statusOf(err); k.status != nil && k.format.HasHeader() {
+		return
 	}
 	if e, ok := errors.AsType[*thrift.ApplicationException](err); ok && e.Kind != KindRefused {
 		k.failure = e

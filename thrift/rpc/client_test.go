@@ -95,6 +95,11 @@ func TestResultsOfCalls(t *testing.T) {
 		err = c.Fail(ctx, "status sold out")
 		if status, ok := errors.AsType[*rpc.StatusError](err); ok != (config.Transport <= rpc.TTHeaderFramed) || slipstream.OutcomeOf(err) != slipstream.Executed {
 			t.Errorf("a status: %v", err)
+		} else if kitex, found := errors.AsType[interface {
+			error
+			BizStatusCode() int32
+		}](err); found != ok || ok && kitex.BizStatusCode() != 7 {
+			t.Errorf("a status, for programs that look for one of Kitex: %v", err)
 		} else if ok && (status.Code != 7 || status.Message != "sold out" || status.Details["a"] != "b") {
 			t.Errorf("a status: %+v", status)
 		}

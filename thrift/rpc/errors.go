@@ -1,6 +1,7 @@
 package rpc
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/slipstream-go/slipstream/thrift"
@@ -8,7 +9,8 @@ import (
 
 // StatusError is an error of the application: a number that is not 0, a text, and details. Kitex
 // calls it a business status. It travels in the header of a reply, so only clients that use
-// TTHeader receive it as such; others receive a [thrift.ApplicationException] with its text.
+// TTHeader receive it as such; others receive a [thrift.ApplicationException] with its text. Handlers may
+// also return errors of Kitex's package kerrors, whose FromBizStatusError finds a StatusError.
 type StatusError struct {
 	Code    int32
 	Message string
@@ -17,6 +19,30 @@ type StatusError struct {
 
 // Error implements error.
 func (e *StatusError) Error() string { return fmt.Sprintf("status %d: %s", e.Code, e.Message) }
+
+// BizStatusCode returns Code. It is a part of the interface that Kitex has for such errors, as BizMessage and
+// BizExtra are.
+func (e *StatusError) BizStatusCode() int32 { return e.Code }
+
+// BizMessage returns Message.
+func (e *StatusError) BizMessage() string { return e.Message }
+
+// BizExtra returns Details.
+func (e *StatusError) BizExtra() map[string]string { return e.Details }
+
+// statusOf returns the status of the application in an error, or nil if there is none.
+func statusOf(err error) *StatusError {
+	s, ok := errors.AsType[interface {
+		error
+		BizStatusCode() int32
+		BizMessage() string
+		BizExtra() map[string]string
+	}](err)
+	if !ok || s.BizStatusCode() == 0 {
+		return nil
+	}
+	return &StatusError{Code: s.BizStatusCode(), Message: s.BizMessage(), Details: s.BizExtra()}
+}
 
 // KindRefused is the kind of the exception with which a [Server] answers a call that it has not
 // executed, and will not: there were too many, or the deadline had passed. A handler cannot

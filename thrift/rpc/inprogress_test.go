@@ -104,7 +104,11 @@ func TestSeveralServices(t *testing.T) {
 	if _, e := p.exception(1); e.Kind != thrift.UnknownMethod {
 		t.Errorf("a function of another service: %v", e)
 	}
-	p.keys = nil
+	echo("Watch:now")
+	if _, e := p.exception(1); e.Kind != thrift.UnknownMethod || !strings.Contains(e.Message, `no service "Watch"`) {
+		t.Errorf("a service that there is not: %v", e)
+	}
+	p.keys = []string{"isn", "Watch"}
 	p.send("now", 2, &calc.ClockNowArgs{})
 	var now calc.ClockNowResult
 	if p.reply(2, &now); now.Success.V != 17 {

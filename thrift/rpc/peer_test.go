@@ -92,6 +92,8 @@ func (c *calculator) Fail(ctx context.Context, how string) error {
 		panic(text)
 	case "status":
 		return &rpc.StatusError{Code: 7, Message: text, Details: map[string]string{"a": "b"}}
+	case "kitex":
+		return fmt.Errorf("wrapped: %w", kitexStatus(text))
 	case "protocol":
 		return &thrift.ApplicationException{Kind: thrift.ProtocolError, Message: text}
 	case "refuse":
@@ -99,6 +101,14 @@ func (c *calculator) Fail(ctx context.Context, how string) error {
 	}
 	return errors.New(how)
 }
+
+// kitexStatus is a status of the application as Kitex has it.
+type kitexStatus string
+
+func (s kitexStatus) Error() string             { return "biz error: " + string(s) }
+func (kitexStatus) BizStatusCode() int32        { return 7 }
+func (s kitexStatus) BizMessage() string        { return string(s) }
+func (kitexStatus) BizExtra() map[string]string { return map[string]string{"a": "b"} }
 
 // clock is the handler of another service with a function of the same name.
 type clock struct{}

@@ -139,19 +139,21 @@ func TestErrorsOfHandlers(t *testing.T) {
 				t.Errorf("%s: %v", row.how, e)
 			}
 		}
-		p.send("fail", 9, &calc.CalculatorFailArgs{How: "status sold out"})
-		if !f.HasHeader() {
-			if _, e := p.exception(9); e.Kind != thrift.InternalError || !strings.Contains(e.Message, "sold out") {
-				t.Errorf("a status without a header: %v", e)
+		for _, kind := range []string{"status", "kitex"} {
+			p.send("fail", 9, &calc.CalculatorFailArgs{How: kind + " sold out"})
+			if !f.HasHeader() {
+				if _, e := p.exception(9); e.Kind != thrift.InternalError || !strings.Contains(e.Message, "sold out") {
+					t.Errorf("a status (%s) without a header: %v", kind, e)
+				}
+				continue
 			}
-			return
-		}
-		a, err := p.next()
-		if err != nil {
-			t.Fatal(err)
-		}
-		if string(a.info.String("biz-status")) != "7" || string(a.info.String("biz-message")) != "sold out" || string(a.info.String("biz-extra")) != `{"a":"b"}` || a.Type != thrift.Reply {
-			t.Errorf("a status: %+v", a)
+			a, err := p.next()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(a.info.String("biz-status")) != "7" || string(a.info.String("biz-message")) != "sold out" || string(a.info.String("biz-extra")) != `{"a":"b"}` || a.Type != thrift.Reply {
+				t.Errorf("a status (%s): %+v", kind, a)
+			}
 		}
 	})
 	if st := s.Stats(); st.Panics != uint64(len(formats)) {

@@ -12,6 +12,8 @@ import (
 // A Service is a service of an IDL together with its handler. Generated functions return it: for a
 // service Catalog, NewCatalogService.
 type Service struct {
+	// Name is the name of the service in the IDL. It may be changed before [NewServer], for clients that
+	// multiplex with other names.
 	Name    string
 	Methods []Method
 }
@@ -106,9 +108,14 @@ func split(name []byte) (service, function []byte) {
 }
 
 // find returns the function that a message calls, or the exception that answers it. service is
-// empty if the message does not name it.
-func (r *registry) find(service, name []byte) (*function, *thrift.ApplicationException) {
-	if own := r.services[string(service)]; own != nil {
+// empty if the message does not name it. If it is in a header, it may be unknown, as with Kitex; if the
+// call is multiplexed, it may not, as with Apache's TMultiplexedProcessor.
+func (r *registry) find(service, name []byte, multiplexed bool) (*function, *thrift.ApplicationException) {
+	own := r.services[string(service)]
+	if own == nil && multiplexed {
+		return nil, unknown("there is no service %.100q; the services are %v", service, r.names)
+	}
+	if own != nil {
 		if f := own[string(name)]; f != nil {
 			return f, nil
 		}
