@@ -85,7 +85,7 @@ func newClient(config ClientConfig, now func() time.Time) (*Client, error) {
 func (c *Client) engineConfig(l *lane) pipe.Config {
 	endpoint := &driver.Endpoint{Addr: c.config.Addr, TLS: c.config.TLS, Dialer: c.config.Dialer}
 	timeout := c.config.Timeout
-	if timeout == noDeadline {
+	if c.unbounded() {
 		timeout = 0
 	}
 	return pipe.Config{
@@ -231,6 +231,9 @@ func (c *Client) leave(size int) {
 	c.bytes.Add(-int64(2*size + callCost))
 	c.calls.Add(-1)
 }
+
+// unbounded reports whether calls may have no deadline.
+func (c *Client) unbounded() bool { return c.config.Timeout == noDeadline }
 
 // repeatable reports whether a function is idempotent.
 func (c *Client) repeatable(in *Invocation) bool {

@@ -20,20 +20,22 @@ type conn struct {
 	batch   batch
 
 	// Atomics.
-	anyOrder atomic.Bool // the server answers in any order; written with lane.mu, read by the reader
-	leaving  atomic.Bool // the server has said that it will close the connection, or is expected to; written by the reader
+	anyOrder atomic.Bool  // the server answers in any order; written with lane.mu, read by the reader
+	leaving  atomic.Bool  // the server has said that it will close the connection, or is expected to; written by the reader
+	deadline atomic.Int64 // the last one of its calls, in nanoseconds of Unix; only if calls may have none
 
-	// Guarded by lane.mu. If anyOrder is true, only at matters.
+	// Guarded by lane.mu. If anyOrder is true, only at and ends matter.
 	at       int       // index in lane.conns, or -1
 	busy     int       // calls that the server has or will get
 	lost     int       // those of them that nobody waits for
 	oneways  int       // oneway calls that were written after the last reply
 	since    time.Time // the last reply, or the start of the first call after it
 	answered bool
-	helped   int  // connections that were closed because the server did not answer on this one
-	removed  bool // it will be closed after its last reply
-	draining bool // it will be removed, because the server ends
-	old      bool // it will be replaced, because its server may be one that ends
+	helped   int       // connections that were closed because the server did not answer on this one
+	removed  bool      // it will be closed after its last reply
+	draining bool      // it will be removed, because the server ends
+	old      bool      // it will be replaced, because its server may be one that ends
+	ends     time.Time // when its server was known to end; zero if it is not, or if all calls have deadlines
 	acks     acks
 	depth    depth
 }
@@ -63,6 +65,25 @@ func (c *conn) Replied(n int, overtaken bool) {
 func (c *conn) announced() {
 	if c.pin != (pipe.Pin{}) && !c.anyOrder.Load() { // it is not that of a probe
 		c.lane.announced(c)
+	}
+}
+
+// told notes that the server has said that it will close the connection.
+func (c *conn) told() {
+	c.leaving.Store(true)
+	if l := c.lane; l.client.unbounded() {
+		l.mu.Lock()
+		l.ending(c, l.client.now())
+		l.mu.Unlock()
+	}
+}
+
+// expect notes the deadline of a call.
+func (c *conn) expect(until time.Time) {
+	for at := until.UnixNano(); ; {
+		if last := c.deadline.Load(); at <= last || c.deadline.CompareAndSwap(last, at) {
+			return
+		}
 	}
 }
 

@@ -47,6 +47,7 @@ func (l *lane) consider() {
 	var d departures
 	l.abandoned(now, &d)
 	l.drained(now, &d)
+	l.overdue(now, &d)
 	l.rotate(now, &d)
 	l.surplus(now, &d)
 	c, starved := l.helper(now)
@@ -80,7 +81,7 @@ func (l *lane) scheduleNext() {
 	for _, c := range l.conns {
 		silent = silent || c.busy > 0 && !c.answered
 		old = old || c.old && l.takes(c)
-		later = later || c.lost > 0 || c.draining
+		later = later || c.lost > 0 || c.draining || !c.ends.IsZero()
 	}
 	switch {
 	case soon || silent && len(l.conns) > 1:

@@ -126,7 +126,7 @@ func (x *exchange) encode(ctx context.Context, size int) (err error) {
 func (x *exchange) header(ctx context.Context, b []byte, size int) ([]byte, error) {
 	in := x.in
 	w := frame.BeginHeader(b, frame.FlagAnyOrder, 0, x.client.format.Compact)
-	if x.client.config.Timeout != noDeadline || !x.until.Equal(x.loop.Start.Add(noDeadline)) {
+	if x.hasDeadline() {
 		x.timeout = w.Fixed(frame.KeyTimeout, timeoutDigits)
 	}
 	w.Int(frame.KeyToService, in.Service)
@@ -137,6 +137,11 @@ func (x *exchange) header(ctx context.Context, b []byte, size int) ([]byte, erro
 	}
 	writeMeta(&w, ctx)
 	return w.End()
+}
+
+// hasDeadline reports whether the call has a deadline.
+func (x *exchange) hasDeadline() bool {
+	return !x.client.unbounded() || !x.until.Equal(x.loop.Start.Add(noDeadline))
 }
 
 // timeoutDigits is the number of digits of a deadline in a header, in milliseconds: a day has as many.
@@ -166,6 +171,9 @@ func (x *exchange) attempt(ctx context.Context) (attempt.Verdict, *slipstream.Er
 	if err != nil {
 		failure := c.named(x.in, err)
 		return c.retry.Verdict(failure, x.idempotent), failure
+	}
+	if c.unbounded() && x.hasDeadline() {
+		to.expect(x.until)
 	}
 	k := l.engine.Acquire()
 	if !x.putTimeout() {

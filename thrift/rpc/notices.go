@@ -18,8 +18,9 @@ import (
 // the next one, and each connection is closed after its last reply, when all its calls were given up, or, with
 // unanswered oneway calls, after 10 s. If it succeeds, the connection was idle for too long, or the address belongs
 // to several processes and one of them ends; so the others are replaced, one each 100 ms, unless the last one that
-// was closed had been idle for as long. Neither happens more than once a second. A call whose context has no deadline
-// is awaited as long as the server keeps its connection.
+// was closed had been idle for as long. Neither happens more than once a second. A call without a deadline
+// is awaited for 10 s after its server has said that it ends, or was found to, and until the last deadline of other
+// calls of its connection.
 
 const (
 	// noticePause is how long the ends of connections are not looked into after one was.
@@ -31,6 +32,8 @@ const (
 	// onewayPatience is how long a connection without calls stays open because its server may still have to read
 	// oneway calls.
 	onewayPatience = 10 * time.Second
+	// endPatience is how long calls without a deadline are awaited of a server that ends.
+	endPatience = 10 * time.Second
 )
 
 // notices is what a lane concludes from connections that the server closes. It is guarded by lane.mu.
@@ -100,6 +103,9 @@ func (l *lane) failed(err error, now time.Time) {
 		if l.takes(c) {
 			c.draining = true
 			c.leaving.Store(true)
+			if l.client.unbounded() {
+				l.ending(c, now)
+			}
 		}
 	}
 	l.open.Store(nil)
@@ -111,12 +117,16 @@ type departures struct {
 	removed  []*conn // without replacement
 	replaced []*conn
 	lost     []*conn // at once: nobody waits for their calls
+	overdue  []*conn // at once: their servers should have ended
 }
 
 // end begins their ends. The caller holds no lock.
 func (d *departures) end() {
 	for _, c := range d.lost {
 		c.pin.Close(errLost)
+	}
+	for _, c := range d.overdue {
+		c.pin.Close(errOverdue)
 	}
 	for _, c := range d.replaced {
 		c.pin.Retire()
@@ -130,6 +140,26 @@ func (d *departures) end() {
 
 // errLost is the cause of the end of a connection whose server owed only replies that nobody waited for.
 var errLost = errors.New("all calls of the connection were given up")
+
+// errOverdue is the cause of the end of a connection whose server ends and has left calls without a deadline unanswered.
+var errOverdue = errors.New("the server ends, and has left the call unanswered for 10 s")
+
+// ending notes that the server of c ends, if calls may have no deadline. The caller holds mu.
+func (l *lane) ending(c *conn, now time.Time) {
+	if c.ends.IsZero() {
+		c.ends = now
+		l.schedule(idleEvery)
+	}
+}
+
+// overdue adds connections whose servers end, and which only calls without a deadline keep open. The caller holds mu.
+func (l *lane) overdue(now time.Time, d *departures) {
+	for _, c := range l.conns {
+		if !c.ends.IsZero() && now.Sub(c.ends) > endPatience && now.UnixNano() > c.deadline.Load() {
+			d.overdue = append(d.overdue, c)
+		}
+	}
+}
 
 // drained adds the connections that draining ends. The caller holds mu.
 func (l *lane) drained(now time.Time, d *departures) {

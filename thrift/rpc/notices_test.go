@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -266,5 +267,46 @@ func TestServerWithoutHeadersSaysThatItEnds(t *testing.T) {
 				t.Errorf("%d connections, want one for 21 calls", n)
 			}
 		})
+	}
+}
+
+// A call without a deadline ends 10 s after its server has said that it ends, and has not answered. Others have gone to
+// another connection.
+func TestServerThatEndsWithoutAnAnswer(t *testing.T) {
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+		if string(c.Name) == "ping" {
+			return c.message(0, "none", thrift.Reply, &calc.BasePingResult{}, "crrst", "1")
+		}
+		return add(t, c)
+	}})
+	client, clock := connectAt(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.TTHeader, Timeout: -1})
+	c := calc.NewCalculatorClient(client)
+	if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
+		t.Fatalf("%d, %v", sum, err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- c.Ping(context.Background()) }() // ends when the clock was put forward
+	testkit.Eventually(t, patience, func() error {
+		if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
+			t.Fatalf("%d, %v", sum, err)
+		}
+		if n := s.connections.Load(); n != 2 {
+			return fmt.Errorf("%d connections, want 2", n)
+		}
+		return nil
+	})
+	select {
+	case err := <-ended:
+		t.Fatalf("the call has ended early: %v", err)
+	default:
+	}
+	clock.ahead.Store(int64(11 * time.Second))
+	select {
+	case err := <-ended:
+		if slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !strings.Contains(err.Error(), "the server ends") {
+			t.Error(err)
+		}
+	case <-time.After(patience):
+		t.Error("the call has not ended")
 	}
 }

@@ -101,7 +101,7 @@ func (c *conn) Scan(b []byte) (f pipe.Frame, err error) {
 		f.Last = true
 	}
 	if f.Last {
-		c.leaving.Store(true)
+		c.told()
 	}
 	return f, nil
 }
