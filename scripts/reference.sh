@@ -4,8 +4,9 @@
 # their first line. Programs in Go and Python with the code that it generates, and one with thriftpy2,
 # exchange structs and messages with ours (test/thrift). Servers and clients in Python, with the library
 # of Apache Thrift and with thriftpy2, for Node.js, and of Kitex are called by and call ours (thrift/rpc).
-# What the tool of Kitex generates is compared with what ours generates for programs that use it. The tests
-# of generated code run for all sets of options.
+# What the tool of Kitex generates is compared with what ours generates for programs that use it, and the Binary
+# protocol with that of gopkg. The tests of generated code run for all sets of options, and staticcheck
+# looks at it.
 #
 # SLIPSTREAM_THRIFT names the compiler, SLIPSTREAM_PYTHON a Python that has its library, and
 # SLIPSTREAM_THRIFTPY2 a Python that has thriftpy2, SLIPSTREAM_KITEX the tool of Kitex, and
@@ -63,6 +64,6 @@ export SLIPSTREAM_NODE_MODULES SLIPSTREAM_THRIFT=$program SLIPSTREAM_PYTHON=$pyt
 status=0
 "${GO:-go}" test -count=1 -v -run 'TestReferenceCompilerAgrees$' ./thrift/idl || status=$?
 "${GO:-go}" test -count=1 -v -timeout 30m -run 'TestGeneratedModule$' ./thrift/gen || status=$?
-"${GO:-go}" test -count=1 -v -timeout 30m -run 'TestForeignClients$|TestForeignServers$|TestRestartOfKitex$' ./thrift/rpc || status=$?
-"${GO:-go}" test -C test -count=1 -v -timeout 30m -run 'TestForeignCode$|TestKitexDeclarations$|TestKitexJSON$' ./thrift || status=$?
+"${GO:-go}" test -count=1 -v -timeout 30m -run 'TestForeignClients$|TestForeignServers$|TestProcessesOfServerWithTwoThreads$|TestRestartOfKitex$' ./thrift/rpc || status=$?
+"${GO:-go}" test -C test -count=1 -v -timeout 30m -run 'TestForeignCode$|TestKitexDeclarations$|TestKitexJSON$|TestGopkg$' ./thrift || status=$?
 exit "$status"

@@ -13,7 +13,7 @@ exception NotFound {
 
 service Catalog {
   /** Finds an item. It changes nothing, so a call may be repeated. */
-  Item find(1: i64 id) throws (1: NotFound missing) (slipstream.idempotent)
+  Item find(1: i64 id) throws (1: NotFound missing) (slipstream.idempotent = "true")
 
   /** Adds an item, or replaces it, and returns its ID. */
   i64 store(1: Item item)

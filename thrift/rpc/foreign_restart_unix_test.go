@@ -14,6 +14,20 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
+// kitexProgram builds the program for Kitex.
+func kitexProgram(t *testing.T) string {
+	t.Helper()
+	tool := os.Getenv("SLIPSTREAM_KITEX")
+	if tool == "" {
+		t.Skip("SLIPSTREAM_KITEX is not set: make reference runs this test")
+	}
+	data, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return buildKitex(t, tool, data)
+}
+
 // kitexServer is a server of Kitex.
 type kitexServer struct{ *testkit.Process }
 
@@ -36,20 +50,12 @@ func (s kitexServer) end(t *testing.T, kill bool) {
 // Three servers of Kitex are restarted, each at its address: no call is cut, or, of a server that drops the answers to
 // calls that it has executed, none is executed twice.
 func TestRestartOfKitex(t *testing.T) {
-	tool := os.Getenv("SLIPSTREAM_KITEX")
-	if tool == "" {
-		t.Skip("SLIPSTREAM_KITEX is not set: make reference runs this test")
-	}
-	data, err := filepath.Abs("testdata")
-	if err != nil {
-		t.Fatal(err)
-	}
-	program := buildKitex(t, tool, data)
+	program := kitexProgram(t)
 	for _, row := range []struct {
 		kind      string
 		transport rpc.Transport
 		whole     bool
-	}{{"default", rpc.Framed, true}, {"default", rpc.TTHeader, true}, {"mux", rpc.TTHeader, false}} {
+	}{{"default", rpc.Framed, true}, {"default", rpc.TTHeader, true}, {"bare", rpc.TTHeader, true}, {"mux", rpc.TTHeader, false}} {
 		t.Run(row.kind+" "+row.transport.String(), func(t *testing.T) {
 			start := func(t *testing.T, addr, ledger string) ending {
 				t.Helper()

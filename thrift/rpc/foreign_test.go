@@ -124,44 +124,65 @@ func TestForeignClients(t *testing.T) {
 	})
 }
 
-// counting is a calculator that says how much was forgotten.
+// counting is a calculator that says how much was forgotten, and what came with a call.
 type counting struct{ calculator }
 
 func (c *counting) Echo(ctx context.Context, text string) (string, error) {
-	if text == "forgotten" {
+	switch text {
+	case "forgotten":
 		return fmt.Sprint(c.forgotten.Load()), nil
+	case "header":
+		got := make(map[rpc.Meta]bool)
+		for _, one := range rpc.Received(ctx) {
+			got[one] = true
+		}
+		until, _ := ctx.Deadline()
+		if !got[tenant] || !got[user] {
+			return fmt.Sprint(rpc.Received(ctx)), nil
+		}
+		return fmt.Sprint("a b ", time.Until(until).Milliseconds()), nil
 	}
 	return c.calculator.Echo(ctx, text)
 }
+
+// The values that calls with a header carry.
+var tenant, user = rpc.Meta{Key: "TENANT", Value: "a", Persistent: true}, rpc.Meta{Key: "USER", Value: "b"}
 
 // Our client gets the results, exceptions and errors of servers of other implementations, also of those that serve
 // only one or two connections at a time, alone and with many callers.
 func TestForeignServers(t *testing.T) {
 	eachForeign(t, func(t *testing.T, f foreign, transport, protocol string, config rpc.ClientConfig) {
 		for _, kind := range f.kinds {
-			if kind == "nonblocking" && transport != "framed" {
+			if kind == "nonblocking" && transport != "framed" || kind == "mux" && !strings.HasPrefix(transport, "ttheader") {
 				continue // it has no other
 			}
 			t.Run(kind, func(t *testing.T) {
-				port := testkit.FreePort(t)
-				config.Addr = fmt.Sprintf("127.0.0.1:%d", port)
-				testkit.Start(t, testkit.Command{
-					Path: f.command[0], Args: append(f.command[1:], "server", strconv.Itoa(port), transport, protocol, kind), Env: f.env,
-					Ready: func(context.Context) error {
-						c, err := net.Dial("tcp", config.Addr)
-						if err == nil {
-							c.Close()
-						}
-						return err
-					},
-				})
-				callForeign(t, config, f.vague)
+				config.Addr = f.serve(t, transport, protocol, kind)
+				callForeign(t, config, f)
 			})
 		}
 	})
 }
 
-func callForeign(t *testing.T, config rpc.ClientConfig, vague bool) {
+// serve starts a server and returns its address.
+func (f *foreign) serve(t *testing.T, transport, protocol, kind string) (addr string) {
+	t.Helper()
+	port := testkit.FreePort(t)
+	addr = fmt.Sprintf("127.0.0.1:%d", port)
+	testkit.Start(t, testkit.Command{
+		Path: f.command[0], Args: append(f.command[1:], "server", strconv.Itoa(port), transport, protocol, kind), Env: f.env,
+		Ready: func(context.Context) error {
+			c, err := net.Dial("tcp", addr)
+			if err == nil {
+				c.Close()
+			}
+			return err
+		},
+	})
+	return addr
+}
+
+func callForeign(t *testing.T, config rpc.ClientConfig, f foreign) {
 	client := connect(t, config)
 	ctx := t.Context()
 	c := calc.NewCalculatorClient(client)
@@ -213,7 +234,10 @@ func callForeign(t *testing.T, config rpc.ClientConfig, vague bool) {
 		return nil
 	})
 	internal, unknown, refused := int32(thrift.InternalError), int32(thrift.UnknownMethod), slipstream.Refused
-	if vague {
+	if f.name == "kitex" {
+		unknown = 20 // its kind for an unknown service
+	}
+	if f.vague {
 		internal, unknown, refused = thrift.UnknownApplicationException, thrift.UnknownApplicationException, slipstream.Executed
 	}
 	if err := c.Fail(ctx, "broken"); kindOf(err) != internal || slipstream.OutcomeOf(err) != slipstream.Executed {
@@ -222,9 +246,29 @@ func callForeign(t *testing.T, config rpc.ClientConfig, vague bool) {
 	if _, err := calc.NewClockClient(client).Now(ctx); kindOf(err) != unknown || slipstream.OutcomeOf(err) != refused {
 		t.Errorf("a function that the server does not have: %v", err)
 	}
+	if config.Transport <= rpc.TTHeaderFramed {
+		callWithHeader(t, c)
+	}
 	short, cancel := context.WithTimeout(ctx, time.Nanosecond)
 	defer cancel()
 	if err := c.Ping(short); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("a call without time: %v", err)
+	}
+}
+
+// callWithHeader makes calls that need the header.
+func callWithHeader(t *testing.T, c *calc.CalculatorClient) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(rpc.WithMeta(t.Context(), tenant, user), time.Minute)
+	defer cancel()
+	text, err := c.Echo(ctx, "header")
+	left := 0
+	if _, bad := fmt.Sscanf(text, "a b %d", &left); err != nil || bad != nil || left <= 0 || left > 60_000 {
+		t.Errorf("the server has received %q; %v", text, err)
+	}
+	err = c.Fail(ctx, "status sold out")
+	status, ok := errors.AsType[*rpc.StatusError](err)
+	if !ok || status.Code != 7 || status.Message != "sold out" || status.Details["a"] != "b" || slipstream.OutcomeOf(err) != slipstream.Executed {
+		t.Errorf("a status: %v", err)
 	}
 }

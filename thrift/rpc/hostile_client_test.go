@@ -2,12 +2,16 @@ package rpc_test
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/thrift"
 	"github.com/slipstream-go/slipstream/thrift/internal/calc"
 	"github.com/slipstream-go/slipstream/thrift/rpc"
@@ -114,5 +118,121 @@ func TestManyOnewayCalls(t *testing.T) {
 	}
 	if n, st := s.calls.Load(), client.Stats(); n != int64(calls)+1 || st.Reconnects > 0 {
 		t.Errorf("the server has received %d calls, want %d; %d connections ended", n, calls+1, st.Reconnects)
+	}
+}
+
+// A server that answers a oneway call, such as with the exception of its handler, disturbs nothing.
+func TestAnswersToOnewayCallsAreDropped(t *testing.T) {
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+		if c.Type == thrift.Oneway {
+			return c.answer(thrift.Exception, &thrift.ApplicationException{Kind: thrift.InternalError, Message: "broken"})
+		}
+		return add(t, c)
+	}})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, MaxConnections: 1})
+	c := calc.NewCalculatorClient(client)
+	var all sync.WaitGroup
+	for i := range int32(4) {
+		all.Go(func() {
+			for n := range int32(100) {
+				if err := c.Forget(t.Context(), 1); err != nil {
+					t.Error(err)
+					return
+				}
+				if sum, err := c.Add(t.Context(), i, n); sum != i+n || err != nil {
+					t.Errorf("%d + %d = %d, %v", i, n, sum, err)
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if n, st := s.connections.Load(), client.Stats(); n != 1 || st.Reconnects+st.Failed > 0 {
+		t.Errorf("%d connections were opened, %d ended, %d calls failed", n, st.Reconnects, st.Failed)
+	}
+}
+
+// rawReply is a framed reply with the bytes of a struct.
+func rawReply(c *stockCall, result string) []byte {
+	b := append(thrift.AppendMessage(make([]byte, 4), string(c.Name), thrift.Reply, c.Seq), result...)
+	binary.BigEndian.PutUint32(b, uint32(len(b)-4))
+	return b
+}
+
+// Counts that results claim are compared with what is there. A result that cannot be read fails its call, which was
+// executed, and no other.
+func TestHostileResults(t *testing.T) {
+	results := []string{
+		"\x0f\x00\x00\x0a\x7f\xff\xff\xff\x00",                            // 2^31-1 elements
+		"\x0f\x00\x00\x0a\xff\xff\xff\xff\x00",                            // -1 elements
+		"\x0f\x00\x00\x0a\x00\x00\x00\x02\x00",                            // too few bytes
+		"\x0f\x00\x00\x0b\x00\x00\x00\x01\x00\x00\x00\x00\x00",            // strings in place of numbers
+		strings.Repeat("\x0c\x00\x09", 100) + strings.Repeat("\x00", 101), // structs in each other
+		"\x0b\x00\x09\x7f\xff\xff\xff\x00",                                // a string of 2^31-1 bytes
+	}
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+		if string(c.Name) == "add" {
+			return add(t, c)
+		}
+		return rawReply(c, results[c.nth%int64(len(results))])
+	}})
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, MaxConnections: 1})
+	c := calc.NewCalculatorClient(client)
+	growth := testkit.HeapGrowth(t)
+	for i := range 10 * len(results) {
+		all, err := c.Numbers(t.Context(), 1)
+		if _, ok := errors.AsType[*thrift.Error](err); !ok || len(all) > 0 || slipstream.OutcomeOf(err) != slipstream.Executed {
+			t.Errorf("%x: %v, %v", results[i%len(results)], all, err)
+		}
+	}
+	if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
+		t.Errorf("the next call: %d, %v", sum, err)
+	}
+	if n := growth(); n > 16<<20 {
+		t.Errorf("hostile results take %d bytes", n)
+	}
+	if st := client.Stats(); st.Reconnects > 0 {
+		t.Errorf("%d connections ended", st.Reconnects)
+	}
+}
+
+// Lengths that servers claim take a MiB more than what they have sent, at most.
+func TestClaimedLengthsOfRepliesTakeNoMemory(t *testing.T) {
+	for _, row := range []struct {
+		transport rpc.Transport
+		start     string // of a reply of nearly 16 MiB
+	}{
+		{rpc.Framed, "\x00\xff\xff\x00\x80\x01\x00\x02\x00\x00\x00\x04echo"},
+		{rpc.Buffered, "\x80\x01\x00\x02\x00\x00\x00\x04echo\x00\x00\x00\x01\x0b\x00\x00\x00\xff\xf0\x00"},
+		{rpc.TTHeader, "\x00\xff\xff\x00\x10\x00\x00\x01\x00\x00\x00\x01\xff\xff\x00\x00"},
+	} {
+		t.Run(row.transport.String(), func(t *testing.T) {
+			s := startStock(t, &stock{handle: func(*stockCall) []byte { return []byte(row.start) }})
+			growth := testkit.HeapGrowth(t)
+			const each = 20
+			var all sync.WaitGroup
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			for range each {
+				c := calc.NewCalculatorClient(connect(t, rpc.ClientConfig{Addr: s.addr, Transport: row.transport}))
+				all.Go(func() { // ends with ctx
+					if _, err := c.Echo(ctx, ""); !errors.Is(err, context.Canceled) {
+						t.Error(err)
+					}
+				})
+			}
+			testkit.Eventually(t, patience, func() error {
+				if n := s.calls.Load(); n < each {
+					return fmt.Errorf("%d calls, want %d", n, each)
+				}
+				return nil
+			})
+			time.Sleep(50 * time.Millisecond) // the clients read what was sent
+			cancel()
+			all.Wait()
+			if n, most := growth(), int64(each*2<<20); n > most {
+				t.Errorf("%d replies that claim 16 MiB each take %d bytes; want at most %d", each, n, most)
+			}
+		})
 	}
 }

@@ -26,14 +26,18 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// runChild is the whole life of a process that a test starts: a server ("serve 127.0.0.1:80 ledger"). It returns in
-// other processes.
+// runChild is the whole life of a process that a test starts: a server ("serve 127.0.0.1:80 ledger"), or a client with
+// a limit of connections ("call 127.0.0.1:80 1"). It returns in other processes.
 func runChild() {
 	words := testkit.ChildWords()
 	if len(words) == 0 {
 		return
 	}
-	if err := childServer(words[1], words[2]); err != nil {
+	child := childServer
+	if words[0] == "call" {
+		child = childClient
+	}
+	if err := child(words[1], words[2]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}

@@ -5,7 +5,8 @@
 //	kitex server PORT TRANSPORT PROTOCOL KIND [LEDGER]
 //	kitex client PORT TRANSPORT PROTOCOL
 //
-// The test generates the package gen/calc and builds the program.
+// KIND is default, mux for a server that answers in any order, or bare for one without the handler of headers. The
+// test generates the package gen/calc and builds the program.
 package main
 
 import (
@@ -21,9 +22,13 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bytedance/gopkg/cloud/metainfo"
 	"github.com/cloudwego/kitex/client"
+	"github.com/cloudwego/kitex/pkg/kerrors"
 	"github.com/cloudwego/kitex/pkg/klog"
 	"github.com/cloudwego/kitex/pkg/remote"
+	"github.com/cloudwego/kitex/pkg/rpcinfo"
+	"github.com/cloudwego/kitex/pkg/transmeta"
 	"github.com/cloudwego/kitex/server"
 	"github.com/cloudwego/kitex/transport"
 
@@ -36,9 +41,10 @@ func main() {
 	klog.SetLevel(klog.LevelFatal)
 	addr := net.JoinHostPort("127.0.0.1", os.Args[2])
 	var err error
-	if os.Args[1] == "server" {
+	switch os.Args[1] {
+	case "server":
 		err = serve(addr, os.Args[5], os.Args[6:])
-	} else {
+	case "client":
 		err = call(addr, os.Args[3])
 	}
 	if err != nil {
@@ -82,9 +88,14 @@ func (*handler) Move(_ context.Context, p *calc.Point, by []*calc.Point) (*calc.
 	return p, nil
 }
 
-func (h *handler) Echo(_ context.Context, text string) (string, error) {
-	if text == "forgotten" {
+func (h *handler) Echo(ctx context.Context, text string) (string, error) {
+	switch text {
+	case "forgotten":
 		return fmt.Sprint(h.forgotten.Load()), nil
+	case "header": // what came with the call, and how many milliseconds it may take
+		tenant, _ := metainfo.GetPersistentValue(ctx, "TENANT")
+		user, _ := metainfo.GetValue(ctx, "USER")
+		return fmt.Sprint(tenant, " ", user, " ", rpcinfo.GetRPCInfo(ctx).Config().RPCTimeout().Milliseconds()), nil
 	}
 	id, _, _ := strings.Cut(text, " ")
 	return text, h.note("echo", id)
@@ -111,7 +122,12 @@ func (h *handler) Forget(_ context.Context, id int64) error {
 	return h.note("forget", id)
 }
 
-func (*handler) Fail(_ context.Context, how string) error { return errors.New(how) }
+func (*handler) Fail(_ context.Context, how string) error {
+	if text, ok := strings.CutPrefix(how, "status "); ok {
+		return kerrors.NewBizStatusErrorWithExtra(7, text, map[string]string{"a": "b"})
+	}
+	return errors.New(how)
+}
 
 func serve(addr, kind string, ledger []string) error {
 	l, err := net.Listen("tcp", addr)
@@ -128,6 +144,9 @@ func serve(addr, kind string, ledger []string) error {
 	if kind == "mux" {
 		options = append(options, server.WithMuxTransport())
 	}
+	if kind != "bare" {
+		options = append(options, server.WithMetaHandler(transmeta.ServerTTHeaderHandler))
+	}
 	return calculator.NewServer(h, options...).Run()
 }
 
@@ -137,15 +156,17 @@ var transports = map[string]transport.Protocol{
 
 func call(addr, format string) error {
 	options := []client.Option{client.WithHostPorts(addr), client.WithTransportProtocol(transports[format]), client.WithRPCTimeout(time.Minute)}
-	if strings.HasPrefix(format, "ttheader") { // other formats are not multiplexed
-		if err := callWith(append(slices.Clone(options), client.WithMuxConnection(1))); err != nil {
+	header := strings.HasPrefix(format, "ttheader")
+	if header { // other formats are not multiplexed
+		options = append(options, client.WithMetaHandler(transmeta.ClientTTHeaderHandler))
+		if err := callWith(append(slices.Clone(options), client.WithMuxConnection(1)), header); err != nil {
 			return fmt.Errorf("multiplexed: %w", err)
 		}
 	}
-	return callWith(options)
+	return callWith(options, header)
 }
 
-func callWith(options []client.Option) error {
+func callWith(options []client.Option, header bool) error {
 	c, err := calculator.NewClient("calc", options...)
 	if err != nil {
 		return err
@@ -197,12 +218,36 @@ func callWith(options []client.Option) error {
 	if err := c.Fail(ctx, "broken"); kindOf(err) != remote.InternalError {
 		return fmt.Errorf("a handler's error: kind %d, %w", kindOf(err), err)
 	}
+	if header {
+		if err := callWithHeader(ctx, c); err != nil {
+			return err
+		}
+	}
 	other, err := clock.NewClient("clock", options...)
 	if err != nil {
 		return err
 	}
 	if _, err := other.Now(ctx); kindOf(err) != remote.UnknownMethod {
 		return fmt.Errorf("a function that the server does not have: kind %d, %w", kindOf(err), err)
+	}
+	return nil
+}
+
+// callWithHeader makes calls that need the header.
+func callWithHeader(ctx context.Context, c calculator.Client) error {
+	ctx = metainfo.WithValue(metainfo.WithPersistentValue(ctx, "TENANT", "a"), "USER", "b")
+	text, err := c.Echo(ctx, "header")
+	if err != nil {
+		return err
+	}
+	left := 0
+	if _, err := fmt.Sscanf(text, "a b %d", &left); err != nil || left <= 0 || left > 60_000 {
+		return fmt.Errorf("the server has received %q", text)
+	}
+	err = c.Fail(ctx, "status sold out")
+	status, ok := kerrors.FromBizStatusError(err)
+	if !ok || status.BizStatusCode() != 7 || status.BizMessage() != "sold out" || status.BizExtra()["a"] != "b" {
+		return fmt.Errorf("a status: %w", err)
 	}
 	return nil
 }
