@@ -9,5 +9,6 @@
 // and Python that contain what the compiler generates, and with thriftpy2; they also act as clients
 // and servers. TestKitexDeclarations, another part, compares the declarations that Kitex's tool
 // generates with ours, type by type; notInOurs lists what we do not have. The test lists how it
-// changes the IDL for each language, with the reason, and where implementations differ.
+// changes the IDL for each language, with the reason, and where implementations differ. TestKitexJSON
+// and TestGopkg compare JSON and the Binary protocol with those of Kitex's libraries.
 package thrift

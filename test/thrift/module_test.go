@@ -66,10 +66,13 @@ replace github.com/slipstream-go/slipstream/thrift/apache => `+root+"/thrift/apa
 	return m
 }
 
-// test runs the tests of the module. The cache of modules has what they need.
+// offline is the environment of the go command for a module. The cache of modules has what it needs.
+var offline = []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off"}
+
+// test runs the tests of the module.
 func (m module) test(t *testing.T, env ...string) {
 	t.Helper()
-	run(t, m.dir, append(env, "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off"), "go", "test", "-count=1", "-v", "./testpkg")
+	run(t, m.dir, append(env, offline...), "go", "test", "-count=1", "-v", "./testpkg")
 }
 
 func run(t *testing.T, dir string, env []string, name string, args ...string) {

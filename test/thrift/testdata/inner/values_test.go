@@ -22,7 +22,7 @@ type one struct {
 var unions = make(map[reflect.Type]bool)
 
 // all returns all structs.
-func all(t *testing.T) []one {
+func all(t testing.TB) []one {
 	t.Helper()
 	names, err := filepath.Glob("../idl/*.thrift")
 	if err != nil {
