@@ -340,6 +340,35 @@ func TestListen(t *testing.T) {
 	})
 }
 
+// A caller that reads its own reply gives the connection to the keeper if it is listened to by then.
+func TestListenWhileACallerReads(t *testing.T) {
+	systemSockets(t, func(t *testing.T, network string, tickets bool) {
+		var held holder
+		s := startToy(t, &toyServer{network: network, tickets: tickets, handle: func(r toyRequest) {
+			if r.body == "rhold" {
+				held.handle(r)
+				return
+			}
+			r.reply(r.body)
+		}})
+		e := s.engine(func(c *Config) { soloSoon(c); c.StallTimeout = -1 })
+		sock := freeRole(t, s, e)
+		done := make(chan error, 1)
+		go func() { done <- s.echo(t.Context(), e, "rhold") }() // ends with the reply
+		held.wait(t, 1)
+		(Pin{sock}).Listen(true)
+		held.release(1)
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+		sock.mu.Lock()
+		defer sock.mu.Unlock()
+		if sock.role != roleKeeper {
+			t.Errorf("after the reply the role is %d, want that of the keeper, %d", sock.role, roleKeeper)
+		}
+	})
+}
+
 // Close ends a connection with the calls that it has, and the next calls use another one.
 func TestCloseConnection(t *testing.T) {
 	eachTransport(t, func(t *testing.T, network string, tickets bool) {
