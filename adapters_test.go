@@ -52,7 +52,7 @@ func TestOpenTelemetryIsPaidForByItsUsers(t *testing.T) {
 	}
 }
 
-// What runs in all modules names each of them.
+// Every script and workflow that runs in all modules names each of them.
 func TestEveryModuleIsChecked(t *testing.T) {
 	for file, modules := range map[string][]string{
 		"Makefile":                   {"bench", "test", "slipstreamotel", "thrift/apache", "examples/foo"},

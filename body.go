@@ -1,8 +1,8 @@
 package slipstream
 
-// A Body is the bytes of a message that is to be sent: a buffer, and between its bytes links to
-// memory that is sent from where it lies, without being copied. The zero value is an empty body.
-// It is not safe for concurrent use.
+// A Body holds the bytes of a message to send: a buffer, interspersed with links to memory that is
+// sent in place, without being copied. The zero value is an empty body. It is not safe for
+// concurrent use.
 type Body struct {
 	// B takes what is appended: b.B = append(b.B, ...).
 	B []byte
@@ -14,7 +14,7 @@ type Body struct {
 type Link struct {
 	At int
 	P  []byte
-	// Owner, if not nil, is told when nothing reads P any more.
+	// Owner, if not nil, is notified when P is no longer read.
 	Owner Owner
 }
 
@@ -32,8 +32,8 @@ type Owner interface {
 // and a call of its owner cost about as much as 8 KiB of memory copied.
 const linkFrom = 8 << 10
 
-// Link appends p without copying it, unless it is small: then the owner is told at once. The
-// owner may be nil, if the memory is not used again.
+// Link appends p without copying it, unless it is small: then the owner is notified
+// immediately. The owner may be nil, if the memory is not used again.
 func (b *Body) Link(p []byte, owner Owner) {
 	if len(p) < linkFrom {
 		b.B = append(b.B, p...)
@@ -66,8 +66,8 @@ func (b *Body) AppendTo(dst []byte) []byte {
 	return append(dst, b.B[at:]...)
 }
 
-// Reset empties the body, keeps its memory for what is appended next, and tells the owners of
-// its links. A body that was handed over to be sent is empty already.
+// Reset empties the body, keeps its memory for reuse, and notifies the owners of its links. A
+// body that was handed over to be sent is empty already.
 func (b *Body) Reset() {
 	for i := range b.Links {
 		if owner := b.Links[i].Owner; owner != nil {

@@ -14,7 +14,8 @@ type countingOwner int
 
 func (o *countingOwner) Release() { *o++ }
 
-// A body is the bytes that were appended and linked, in that order, and each owner is told once.
+// A body consists of the bytes that were appended and linked, in that order, and each owner is
+// notified once.
 func TestBodyEqualsItsParts(t *testing.T) {
 	r := testkit.Rand(t)
 	for range 200 {
@@ -47,7 +48,7 @@ func TestBodyEqualsItsParts(t *testing.T) {
 	}
 }
 
-// buffer is memory that is used again once nothing reads it any more.
+// buffer is memory that is reused once it is no longer read.
 type buffer struct {
 	b    []byte
 	free chan<- *buffer

@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// issueForm is a form as GitHub reads it; it silently leaves out one that is wrong.
+// issueForm is a form as GitHub reads it; it silently ignores an invalid one.
 type issueForm struct {
 	Name, Description string
 	Labels            []string
@@ -84,8 +84,8 @@ func TestIssueForms(t *testing.T) {
 	}
 }
 
-// Whoever finds a vulnerability finds the way to report it where GitHub looks for it, the
-// versions that are supported, and times for the answers.
+// People who find a vulnerability find the way to report it where GitHub looks for it, the
+// supported versions, and response times.
 func TestSecurityPolicy(t *testing.T) {
 	text, err := os.ReadFile("SECURITY.md")
 	if err != nil {

@@ -37,8 +37,8 @@ var public = []string{
 	"thrift/rpc",
 }
 
-// policy says who may import whom. It is a statement of intent, taken from
-// docs/DESIGN.md: do not change it to make a build pass, but only when the
+// policy says which packages may import which. It is a statement of intent, taken
+// from docs/DESIGN.md: do not change it to make a build pass, but only when the
 // design has changed, and say there why.
 //
 //	package < packages of this module it may import | modules it may import
@@ -172,8 +172,8 @@ cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal
 examples/...   < . cache gateway gateway/config gateway/resource redis slipstreamprom tarantool tarantool/iproto thrift thrift/rpc examples/catalog/... examples/orders/... examples/thrift/... | github.com/prometheus/client_golang
 `
 
-// never lists what a package must not need, directly or through others, tests
-// left out.
+// never lists what a package must not need, directly or indirectly, excluding
+// tests.
 //
 //	package : forbidden packages (of std, or with ./ of this module)
 const never = `
@@ -190,7 +190,7 @@ thrift/generic  : net net/... os/exec ./internal/pipe ./internal/loop
 cache           : net net/... database/sql os/exec
 `
 
-// shipped says whether a package ends in somebody's binary. Those never need
+// shipped reports whether a package ends up in users' binaries. Those never need
 // testing or the testkit, not even through a library: package testing adds its
 // flags to every program.
 func shipped(pkg string) bool {
@@ -203,8 +203,8 @@ func measures(pkg string) bool {
 	return pkg == "internal/load" || pkg == "cmd/slipstream" || matches("internal/bench/...", pkg)
 }
 
-// rivals are measured against in bench/, a module of its own; users of this
-// module must not have them in their graph.
+// rivals are measured in bench/, a separate module; users of this module must not
+// have them in their graph.
 var rivals = []string{
 	"github.com/valyala/fasthttp", "github.com/gofiber/fiber", "github.com/gorilla/mux", "github.com/francoispqt/gojay",
 	"github.com/redis/rueidis", "github.com/redis/go-redis", "github.com/joomcode/redispipe", "github.com/gomodule/redigo",
@@ -464,7 +464,7 @@ func reportForbidden(t *testing.T, pkg goPackage, forbidden []string) {
 	}
 }
 
-// The command is built by everybody who tries it: what it needs, the standard
+// The command is built by all who try it: what it needs, the standard
 // library included, is kept small, and what only tests need is required by test/go.mod. Nine
 // packages, all of this module, are those of the Redis client, for slipstream redis cluster, and two
 // the generator and the parser of Thrift, for slipstream gen thrift. Eleven are the load generator of

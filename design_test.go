@@ -30,8 +30,8 @@ var (
 )
 
 // rulesHeldByNothing returns the names in the last column of the tables of a page that are none, and the
-// number of rows. A name is that of a test, of a mutant or of a Go file. What does not look like one of
-// them is not looked at, and a row that begins with a dash there says why there is no test.
+// number of rows. A name is that of a test, of a mutant or of a Go file. Anything else is ignored, and
+// a dash there is followed by the reason why there is no test.
 func rulesHeldByNothing(page string, exists map[string]bool) (rows int, missing []string) {
 	for line := range strings.Lines(page) {
 		line = strings.TrimSpace(line)

@@ -21,7 +21,7 @@
 //	frontend   a protocol in front of the cache
 //	tier       a store of documents; Peek never waits, Get may
 //	origin     where documents are loaded from
-//	load       one loading of a key, shared by all who ask for it
+//	load       one loading of a key, shared by all of its callers
 //	token      the snapshot of the database that a document was read under
 //	horizon    the moment up to which all invalidations are known to be applied
 //
@@ -39,16 +39,16 @@
 // # The way of a call
 //
 //	redis                   command -> frame, reply -> Go types
-//	internal/pipe           one socket for many callers: who writes, who waits
+//	internal/pipe           one socket for many callers: which goroutine writes, which waits
 //	internal/wire/resp      bytes <-> messages; internal/buf: memory
 //
 // # Directions
 //
-// Package cache imports the standard library alone and declares the interfaces
-// that tiers and origins fill. A frontend, tier or origin knows cache and one
-// driver, never another. Nobody imports gateway but commands and programs that
-// embed it. The table in deps_test.go holds all of this.
+// Package cache imports only the standard library and declares the interfaces that
+// tiers and origins implement. A frontend, tier or origin knows cache and one
+// driver, never another. Only commands and programs that embed it import gateway.
+// The table in deps_test.go enforces all of this.
 //
-// Measuring is internal/load, tests share internal/testkit, and rivals live in
-// bench, a module of its own. docs/DESIGN.md has the whole argument.
+// Measuring is internal/load, tests share internal/testkit, and rivals are in
+// bench, a separate module. docs/DESIGN.md has the full rationale.
 package slipstream

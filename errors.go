@@ -49,7 +49,7 @@ func (o Outcome) String() string {
 // Error is the error of a call. It wraps its cause, so errors.Is finds
 // context.Canceled, context.DeadlineExceeded, net.ErrClosed and the like.
 type Error struct {
-	// Op is what was asked, such as "GET"; it never holds keys or values.
+	// Op is the operation, such as "GET"; it never contains keys or values.
 	Op string
 	// Addr is the server's address, empty where no server was chosen.
 	Addr    string
@@ -104,8 +104,8 @@ func OutcomeOf(err error) Outcome {
 	return MaybeExecuted
 }
 
-// DeliveryOutcome returns e.Outcome. [OutcomeOf] asks any error in a chain for
-// it, so drivers can have error types of their own.
+// DeliveryOutcome returns e.Outcome. [OutcomeOf] uses this method of any error in
+// a chain, so drivers can have their own error types.
 func (e *Error) DeliveryOutcome() Outcome { return e.Outcome }
 
 // SafeToRetry reports whether the request of err was certainly not executed, so

@@ -29,8 +29,8 @@ func TestEveryPackageHasADocComment(t *testing.T) {
 	}
 }
 
-// sources calls visit with every Go file of the repository, all modules and
-// tests included, generated code left out.
+// sources calls visit with every Go file of the repository, in all modules,
+// including tests and excluding generated code.
 func sources(t *testing.T, visit func(path string, text []byte)) {
 	t.Helper()
 	generated := regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
@@ -66,9 +66,9 @@ func TestFilesStayShort(t *testing.T) {
 	})
 }
 
-// Every goroutine has somebody who stops it and somebody who waits for it, and
-// the comment at its go statement names them: on the line above or on the same
-// line. One comment may stand over several goroutines started line by line.
+// Every goroutine is stopped and waited for, and the comment at its go statement
+// says by what: on the line above or on the same line. One comment may stand over
+// several goroutines started line by line.
 func TestGoStatementsNameTheirEnd(t *testing.T) {
 	seen := 0
 	sources(t, func(path string, text []byte) {

@@ -15,7 +15,7 @@ type Observer interface {
 }
 
 // Observers returns an observer that notifies all of these, in this order. If one panics, the others
-// are notified nevertheless, and the client contains and counts the panic. Nil observers are left out;
+// are notified nevertheless, and the client contains and counts the panic. Nil observers are ignored;
 // if all are nil, so is the result.
 func Observers(all ...Observer) Observer {
 	set := make(observers, 0, len(all))
@@ -60,7 +60,7 @@ type Observation struct {
 	Start, End time.Time
 	// Requests is 1, or the number of commands of a batch.
 	Requests int
-	// Attempts is how often the call was sent, at least 1.
+	// Attempts is how often the call was sent; it is at least 1.
 	Attempts int
 	// RequestBytes is the size of the request as it was sent, ReplyBytes that of the reply, or 0 if
 	// there was none.

@@ -72,8 +72,8 @@ func TestContainerIsForItsArchitecture(t *testing.T) {
 	}
 }
 
-// What systemd has to enforce of the service that packages install. make package-test
-// has systemd look at the whole unit.
+// Restrictions that systemd must enforce on the service that packages install. make
+// package-test has systemd look at the whole unit.
 func TestUnitIsHardened(t *testing.T) {
 	unit := readText(t, "deploy/package/slipstream.service")
 	for _, want := range []string{
@@ -126,8 +126,8 @@ func TestPackagesAreComplete(t *testing.T) {
 	}
 }
 
-// A release is signed, with a signature that was verified, or it says that it is not. A
-// program in place of Go plays minisign; make package-test takes the real one.
+// A release is signed, with a verified signature, or says that it is not. A stand-in plays
+// the role of minisign; make package-test uses the real one.
 func TestReleaseIsSignedOrSaidNotToBe(t *testing.T) {
 	const (
 		signs = `case $4 in

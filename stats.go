@@ -5,8 +5,8 @@ import "time"
 // StatsBuckets is the number of buckets of the histograms in [Stats].
 const StatsBuckets = 24
 
-// Stats is what the connections of a client have done since it was created, and what they hold
-// now. The values are not from exactly the same moment.
+// Stats are the counters of the connections of a client since it was created, and their current
+// state. The values are not from exactly the same moment.
 type Stats struct {
 	// Calls were queued; Replies came for them; Failed ended with their connection; Cancelled ended
 	// with their context or timeout, and NeverWritten are those of them that were never sent;
@@ -16,9 +16,9 @@ type Stats struct {
 	// Moved is how often a call left a connection that ended before anything of the call was sent,
 	// for another one. It is not a repetition.
 	Moved uint64
-	// Writes were made to connections: FlushIdle because nothing was in flight, FlushDepth because
-	// enough was queued for what was in flight, FlushBytes because of the size of the queue. Kicks
-	// are the writes that a reply triggered.
+	// Writes counts writes to connections: FlushIdle because nothing was in flight, FlushDepth
+	// because enough was queued for what was in flight, FlushBytes because of the size of the queue.
+	// Kicks are the writes that a reply triggered.
 	Writes, FlushIdle, FlushDepth, FlushBytes, Kicks uint64
 	// Yields is how often other runnable callers got to add their requests before a write;
 	// ShortWrites are writes that the system took only in part.

@@ -15,7 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 )
 
-// workflow is what the tests look at of a file in .github/workflows.
+// workflow has the fields of a file in .github/workflows that the tests check.
 type workflow struct {
 	Permissions map[string]string
 	Jobs        map[string]struct {

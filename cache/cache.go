@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Policy says what a GET gets while the horizon does not hold, so that a cached
+// Policy says how a GET is answered while the horizon is too old, so that a cached
 // document may be older than promised.
 type Policy uint8
 
@@ -32,10 +32,10 @@ type Resource struct {
 	// Freshness is the X of the promise (default 1 s): a GET that begins more
 	// than X after a commit was acknowledged never returns the older version.
 	Freshness time.Duration
-	// NoPromise says that changes of the documents need not be heard of. A
-	// document is served for Freshness after its load began and then loaded
-	// again, whatever the stream says; the age alone keeps the bound. Events
-	// that come take effect all the same. Policy has no meaning then.
+	// NoPromise says that changes of the documents need not be observed. A
+	// document is served for Freshness after its load began and is then loaded
+	// again, whatever the stream reports; only its age keeps the bound. Events
+	// that do arrive take effect anyway. Policy is ignored.
 	NoPromise bool
 	// Policy applies while the promise cannot be kept from the cache.
 	Policy Policy
@@ -44,15 +44,15 @@ type Resource struct {
 	MissingTTL time.Duration
 	// MaxBatch is how many keys one statement may load (default 256).
 	MaxBatch int
-	// MaxLoads is how many statements may run at once (default 4).
+	// MaxLoads is how many statements may run concurrently (default 4).
 	MaxLoads int
 	// MaxQueue is how many keys may wait for a statement (default 65,536);
 	// the next one gets ErrOverloaded.
 	MaxQueue int
 	// LoadTimeout bounds one statement (default 5 s).
 	LoadTimeout time.Duration
-	// AloneFor is how long a key whose statement failed is loaded on its own,
-	// so that it cannot fail others (default 10 s).
+	// AloneFor is how long a key whose statement failed is loaded in a statement
+	// of its own, so that it cannot fail others (default 10 s).
 	AloneFor time.Duration
 }
 
@@ -78,30 +78,30 @@ func setDefault[T int | time.Duration](field *T, value T) {
 // Config configures a [Cache].
 type Config struct {
 	Resources []Resource
-	// MaxResources is how many resources there may be with those that [Cache.Add] makes
-	// (default: no more than Resources). A place costs 8 bytes.
+	// MaxResources bounds the resources, including those that [Cache.Add] adds later
+	// (default: no more than Resources). A slot costs 8 bytes.
 	MaxResources int
 	Origin       Origin
-	// Tiers in the order in which they are asked. The first must be one whose
-	// Peek finds all it holds: memory.
+	// Tiers are queried in order. The first must be one whose Peek finds
+	// everything that it holds: memory.
 	Tiers []Tier
 	Clock Clock
-	// StoreOnly keeps documents that a [Store] holds out of the tiers. Stores that are
-	// nearer get them all the same.
+	// StoreOnly keeps documents that a [Store] holds out of the tiers. Nearer stores
+	// still get them.
 	StoreOnly bool
-	// MaxTombstones bounds the invalidations remembered for loads under way,
-	// in bytes (default 32 MiB, some 200,000 keys). Past it, loads under way
-	// are not stored.
+	// MaxTombstones bounds the invalidations remembered for loads in flight, in
+	// bytes (default 32 MiB, some 200,000 keys). Beyond it, loads in flight are
+	// not stored.
 	MaxTombstones int
-	// LoadLag is how old what [Origin.Load] reads may be when it is called (default
-	// 0): an origin of several hosts may not know yet that another one has become
-	// the primary. A load counts as begun that much earlier, so that callers which
-	// join it, and documents that are served by their age, keep to Freshness. It
+	// LoadLag is how old the data that [Origin.Load] reads may be when Load is called
+	// (default 0): an origin of several hosts may not know yet that another one has
+	// become the primary. A load counts as begun that much earlier, so that callers
+	// which join it, and documents that are served by their age, keep to Freshness. It
 	// must be less than the Freshness of every resource.
 	LoadLag time.Duration
-	// Wake asks the stream to report at once: to call Advance with a horizon
-	// that is later than this call of Wake, as soon as it can. It is called from many
-	// goroutines at once and must not wait. Nil: policy Verify is Reload.
+	// Wake asks the stream to report immediately: to call Advance, as soon as it can,
+	// with a horizon that is later than this call of Wake. It must be safe for
+	// concurrent use and must not block. If nil, policy Verify behaves as Reload.
 	Wake func()
 }
 
@@ -109,13 +109,13 @@ type Config struct {
 const noHorizon = math.MinInt64
 
 // Cache serves documents from tiers, loads what they lack, and keeps the
-// promise: see the package comment for the argument. All methods may be called
-// at once, except those of [Invalidations], which one goroutine calls.
+// promise: see the package comment for the argument. All methods are safe for
+// concurrent use, except those of [Invalidations], which one goroutine calls.
 //
 // Lock order: shard.mu, then loader.mu or ledger.mu, then a tier's own locks.
 type Cache struct {
 	// Immutable after New.
-	resources     []*resourceState // elements are written by Add, before anybody has their ID
+	resources     []*resourceState // elements are written by Add, before any caller has their ID
 	origin        Origin
 	tiers         []Tier
 	clock         Clock
@@ -131,10 +131,10 @@ type Cache struct {
 
 	shards   [64]shard
 	ledger   ledger
-	sweeping sync.Mutex     // held to begin a sweep, to add a resource or a store and to set closed: none begins after Close has
-	listing  sync.Mutex     // held to read figures, and to choose whose there are
+	sweeping sync.Mutex     // held to begin a sweep, to add a resource or a store and to set closed: none begins after Close took it
+	listing  sync.Mutex     // held to read stats, and to choose the resources that have them
 	work     sync.WaitGroup // the goroutines of loaders and sweeps; Close waits
-	moved    broadcast      // the horizon moved, or a promise or everything went
+	moved    broadcast      // the horizon moved, or a promise was lost or everything was dropped
 	recent   recent
 
 	// Owned by the goroutine that drives Invalidations.
@@ -150,11 +150,12 @@ type Cache struct {
 	voids      atomic.Int64
 	voidReason atomic.Pointer[string]
 
-	// Atomics. Written by whoever adds or drops one, asks for a sweep, closes.
+	// Atomics. Written by the goroutine that adds or drops one, requests a sweep
+	// or closes.
 	tombstoneCount atomic.Int64
 	tombstoneSize  atomic.Int64
 	sweepsWanted   atomic.Int64
-	count          atomic.Int64 // resources that there are; written by Add
+	count          atomic.Int64 // number of resources; written by Add
 	closed         atomic.Bool
 	storeList      atomic.Pointer[[]*attached] // see stores; written by Attach and Detach
 
@@ -180,9 +181,9 @@ type resourceState struct {
 	// Atomics. Written by the goroutine that drives Invalidations (generation
 	// also by Purge), read by all.
 	generation atomic.Uint32          // documents of an earlier one are gone
-	flushing   atomic.Int32           // flushes of which the stores have not all been told
+	flushing   atomic.Int32           // flushes that have not reached all stores yet
 	flushedBy  atomic.Uint64          // greatest Tx of an event for all documents
-	hidden     atomic.Bool            // not in the figures; written by Add and Publish
+	hidden     atomic.Bool            // not in the stats; written by Add and Publish
 	broken     atomic.Pointer[string] // why the stream's horizon means nothing here; nil while there is a promise
 }
 
@@ -191,13 +192,13 @@ type shard struct {
 	// Guarded by mu.
 	mu      sync.Mutex
 	flights map[Key]*keyFlights
-	looks   map[Key]*look // their IDs are those of callers who wait
+	looks   map[Key]*look // their IDs are those of waiting callers
 	tombs   tombstones
 
 	// Atomics. Written with mu held, by store and by Purge; read by Get.
 	settled [settledSlots]atomic.Uint32
 	purges  atomic.Uint32 // keys purged
-	purging atomic.Int32  // purges of which the stores have not all been told
+	purging atomic.Int32  // purges that have not reached all stores yet
 }
 
 // New returns a cache without a horizon: it serves from its tiers only after the
@@ -262,7 +263,7 @@ func (c *Cache) Close() error {
 	}
 	for _, a := range c.stores() {
 		if !c.Detach(a.Store) {
-			continue // whoever has detached it closes it
+			continue // the caller that detached it closes it
 		}
 		if err := a.Close(); err != nil && first == nil {
 			first = fmt.Errorf("cache: close tier %s: %w", a.Name(), err)
@@ -272,7 +273,7 @@ func (c *Cache) Close() error {
 }
 
 // Now reads the clock of the cache. A frontend reads it after the read that
-// brought the request, and hands it to Peek and Get as the request's time.
+// brought the request, and passes it to Peek and Get as the request's time.
 func (c *Cache) Now() time.Duration { return c.clock() }
 
 func (c *Cache) shardOf(key Key) *shard {

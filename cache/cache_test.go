@@ -25,7 +25,7 @@ type fixture struct {
 
 	// load, if set, answers instead of the database. Set before use.
 	load func(ctx context.Context, ids []string) (Batch, error)
-	// wake, if set, is what asks the stream to report. Set before use.
+	// wake, if set, asks the stream to report. Set before use.
 	wake func()
 }
 
@@ -248,8 +248,8 @@ func TestLookThatMissedTheStore(t *testing.T) {
 	})
 }
 
-// A change while a load is under way: the load is not stored, and whoever comes
-// later than X after it does not get it.
+// A load during which the key changes is not stored, and a caller that comes later
+// than X after the change does not get it.
 func TestChangeWhileLoading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Resource{Freshness: time.Second})
@@ -277,20 +277,20 @@ func TestChangeWhileLoading(t *testing.T) {
 		first := get()
 		f.commit("k")
 		f.poll()
-		soon := get() // within X of the load's begin: joins
+		soon := get() // within X of the start of the load: joins
 		time.Sleep(2 * time.Second)
 		f.poll()
 		late := get()  // must not join
 		later := get() // joins the second load
 		if n := f.statements.Load(); n != 2 {
-			t.Errorf("%d statements under way, want 2", n)
+			t.Errorf("%d statements in flight, want 2", n)
 		}
 		time.Sleep(2 * time.Second)
 		f.commit("k")
 		f.poll()
 		parked := get() // a third may not begin before one of the two has ended
 		if n := f.statements.Load(); n != 2 {
-			t.Errorf("%d statements under way, want at most 2 a key", n)
+			t.Errorf("%d statements in flight, want at most 2 a key", n)
 		}
 		close(release)
 		for i, want := range []struct {
@@ -326,7 +326,7 @@ func TestUnavailableOriginIsAskedOnce(t *testing.T) {
 		}
 		callers.Wait()
 		if n := f.statements.Load(); n > 2 {
-			t.Errorf("%d statements against an origin that is down, halving helps nobody", n)
+			t.Errorf("%d statements against an origin that is down; halving does not help", n)
 		}
 		f.load = nil
 		f.commit("1")
@@ -362,7 +362,7 @@ func TestWaitersKeepTheirDeadlines(t *testing.T) {
 			t.Errorf("%d statements", n)
 		}
 		f.poll()
-		f.mustGet("k", 1, FromTier) // callers that gave up did not end the load
+		f.mustGet("k", 1, FromTier) // the load outlived the callers that gave up
 	})
 }
 
@@ -425,7 +425,7 @@ func TestPurge(t *testing.T) {
 		f.cache.Purge(Key{0, "a"})
 		close(release)
 		<-answered
-		f.mustGet("a", 1, FromLoad) // what was under way at the purge was not stored
+		f.mustGet("a", 1, FromLoad) // the load in flight at the purge was not stored
 
 		f.cache.PurgeResource(0)
 		synctest.Wait()

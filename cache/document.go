@@ -8,7 +8,7 @@ import (
 // FormSlot names the frontend that a [Form] was made for.
 type FormSlot uint8
 
-// Slots of a document, one a frontend.
+// Slots of a document, one per frontend.
 const (
 	FormHTTP FormSlot = iota // head of an HTTP answer
 	FormGzip                 // HTTP answer with the body in gzip
@@ -20,7 +20,7 @@ const (
 // Form is a document made ready for one frontend, such as its HTTP head. It is
 // made on first use, kept with the document and charged to the budget.
 type Form struct {
-	// Value is the frontend's own; it must not change once the form is set.
+	// Value belongs to the frontend; it must not change once the form is set.
 	Value any
 	// Size is the memory that Value holds, in bytes.
 	Size int
@@ -32,8 +32,8 @@ type Form struct {
 const documentOverhead = 184
 
 // Document is a JSON body as an origin built it, or the knowledge that the row
-// does not exist, together with the snapshot it was read in. It is immutable
-// but for its forms, and may be shared by any number of readers.
+// does not exist, together with the snapshot it was read in. Except for its forms
+// it is immutable, and it may be shared by any number of readers.
 type Document struct {
 	// Immutable after newDocument.
 	loadedAt   time.Duration // cache clock when the load began
@@ -41,12 +41,13 @@ type Document struct {
 	summed     bool          // the SumSize bytes behind body are the beginning of its SHA-256
 
 	// charge is what the forms are charged to the memory tier, in bytes; below
-	// zero while no such tier holds the document. Written by whoever adds or
-	// drops a form, and by the tier. It stands beside what Cache.Again reads besides.
+	// zero while no such tier holds the document. Written by the goroutine that adds or
+	// drops a form, and by the tier. It is next to the other fields that Cache.Again
+	// reads.
 	charge atomic.Int64
 
 	// Immutable after newDocument.
-	body []byte // nil: the row does not exist
+	body []byte // if nil, the row does not exist
 	xmin Tx     // every transaction below it was visible
 
 	// Atomics. Written by the first frontend to make a form and by the tier
@@ -57,20 +58,20 @@ type Document struct {
 // notHeld is the charge of a document that no memory tier holds.
 const notHeld = -1
 
-// newDocument takes over body.
+// newDocument takes ownership of body.
 func newDocument(body []byte, seen Snapshot, loadedAt time.Duration, generation uint32) *Document {
 	d := &Document{body: body, xmin: seen.XMin, loadedAt: loadedAt, generation: generation}
 	d.charge.Store(notHeld)
 	return d
 }
 
-// Body returns the JSON, nil for a missing row. It must not be changed.
+// Body returns the JSON, or nil for a missing row. It must not be changed.
 func (d *Document) Body() []byte { return d.body }
 
 // SumSize is how much of the SHA-256 of a body is kept, in bytes.
 const SumSize = 16
 
-// Sum returns the first SumSize bytes of the SHA-256 of the body, nil if it is not known. It
+// Sum returns the first SumSize bytes of the SHA-256 of the body, or nil if it is not known. It
 // must not be changed.
 func (d *Document) Sum() []byte {
 	if !d.summed {
@@ -89,23 +90,23 @@ func (d *Document) LoadedAt() time.Duration { return d.loadedAt }
 // below it was visible.
 func (d *Document) XMin() Tx { return d.xmin }
 
-// Held reports whether a memory tier holds the document: only then do its forms
-// outlive the answer that made them.
+// Held reports whether a memory tier holds the document: otherwise its forms are
+// dropped with the answer that made them.
 func (d *Document) Held() bool { return d.charge.Load() >= 0 }
 
-// Form returns the form in the slot, nil if none was made yet.
+// Form returns the form in the slot, or nil if none was made yet.
 func (d *Document) Form(slot FormSlot) *Form { return d.forms[slot].Load() }
 
-// Hold tells the document that a memory tier is about to keep it, so that its
-// forms are charged from now on.
+// Hold records that a memory tier is about to keep the document, so that its forms
+// are charged from now on.
 func (d *Document) Hold() { d.charge.CompareAndSwap(notHeld, 0) }
 
-// Unhold tells the document that its memory tier dropped it, and returns the
-// bytes of forms that the tier must release.
+// Unhold records that the memory tier dropped the document, and returns the bytes
+// of forms that the tier must release.
 func (d *Document) Unhold() (release int) { return max(0, int(d.charge.Swap(notHeld))) }
 
-// DropForms forgets all forms; readers that hold one keep it. It returns the
-// bytes that the memory tier must release.
+// DropForms drops all forms; readers that hold one keep it. It returns the bytes
+// that the memory tier must release.
 func (d *Document) DropForms() (release int) {
 	for i := range d.forms {
 		if f := d.forms[i].Swap(nil); f != nil && d.recharge(-f.Size) {
@@ -115,8 +116,8 @@ func (d *Document) DropForms() (release int) {
 	return release
 }
 
-// recharge adds n to the charge; false when no tier holds the document, or when
-// what n takes back was never charged.
+// recharge adds n to the charge. It returns false if no tier holds the document,
+// or if the charge that a negative n takes back was never made.
 func (d *Document) recharge(n int) bool {
 	for {
 		old := d.charge.Load()
@@ -133,7 +134,7 @@ func (d *Document) recharge(n int) bool {
 // keeper has no room, and returns the form to use.
 //
 // The charge comes before the form: a form that can be seen can be dropped, and
-// whoever drops it takes its charge back.
+// the goroutine that drops it takes its charge back.
 func (d *Document) keepForm(slot FormSlot, form *Form, keeper FormKeeper) *Form {
 	if d.charge.Load() >= 0 {
 		if !keeper.ReserveForm(form.Size) {
@@ -153,7 +154,7 @@ func (d *Document) keepForm(slot FormSlot, form *Form, keeper FormKeeper) *Form 
 	if other := d.forms[slot].Load(); other != nil {
 		return other
 	}
-	return form // the other was dropped meanwhile
+	return form // the other form was dropped meanwhile
 }
 
 // Cost is what the document without its forms is charged under key: the memory
@@ -161,12 +162,12 @@ func (d *Document) keepForm(slot FormSlot, form *Form, keeper FormKeeper) *Form 
 func (d *Document) Cost(key Key) int { return documentOverhead + cap(d.body) + len(key.ID) }
 
 // misses reports whether a change by tx may be absent from the document. It is
-// exact for an origin that commits in order; for others it may say yes once too
-// often, because a document keeps only the XMin of its snapshot (8 bytes).
+// exact for an origin that commits in order; for others it may wrongly return
+// true, because a document keeps only the XMin of its snapshot (8 bytes).
 func (d *Document) misses(tx Tx) bool { return tx >= d.xmin }
 
 // NewDocument makes a document that was read in seen by a load that began at loadedAt on the
-// cache's clock, for tests of tiers; a cache makes its own. It takes over body.
+// cache's clock, for tests of tiers; a cache makes its own. It takes ownership of body.
 func NewDocument(body []byte, seen Snapshot, loadedAt time.Duration) *Document {
 	return newDocument(body, seen, loadedAt, 0)
 }

@@ -13,7 +13,7 @@ import (
 // tick of virtual time, and checks each answer, and at the end that nothing
 // stale was left in the tier:
 //
-//	w  the writer commits, acknowledged at once
+//	w  the writer commits, acknowledged immediately
 //	s  the stream's rounds: send time, read, Apply, Advance
 //	1  a reader's GET; the snapshot of a load; the return of a load
 //	2  the same for a second reader of the key
@@ -202,7 +202,7 @@ func (s *schedule) commit() {
 func (s *schedule) streamStep() {
 	switch {
 	case s.sent == 0:
-		s.sent = s.now() + 1 // 0 means that no round is under way
+		s.sent = s.now() + 1 // 0 means that no round is in progress
 	case s.at.XMax == 0:
 		s.commits, _, s.at = s.db.since(s.seen)
 	case s.commits != nil || s.seen < 0:
@@ -266,7 +266,7 @@ func (s *schedule) onlyFarthest(tier *mapTier, stores []*mapStore) {
 	}
 }
 
-// lookStep lets the look-up go on that has waited longest, if one waits.
+// lookStep continues the look-up that has waited longest, if any.
 func (s *schedule) lookStep() {
 	select {
 	case step := <-s.looking:
@@ -275,7 +275,7 @@ func (s *schedule) lookStep() {
 	}
 }
 
-// takeSnapshot lets the next load read the database, if one waits.
+// takeSnapshot lets the next load, if any, read the database.
 func (s *schedule) takeSnapshot() {
 	select {
 	case answer := <-s.snapshot:
@@ -285,7 +285,7 @@ func (s *schedule) takeSnapshot() {
 	}
 }
 
-// giveBack lets the load return that read the database first.
+// giveBack lets the load that read the database first return.
 func (s *schedule) giveBack() {
 	if len(s.pending) > 0 {
 		s.pending[0] <- s.batches[0]
@@ -293,8 +293,8 @@ func (s *schedule) giveBack() {
 	}
 }
 
-// finish lets all loads return, then the stream deliver everything, and asks
-// once more: a document stored too late would be served now.
+// finish lets all loads return and the stream deliver everything, and then queries
+// once more: a document that was stored too late would be served now.
 func (s *schedule) finish() {
 	drain := func() {
 		for range 4 {
@@ -308,7 +308,7 @@ func (s *schedule) finish() {
 		}
 	}
 	drain()
-	for s.sent != 0 { // the round under way
+	for s.sent != 0 { // the round in progress
 		s.streamStep()
 	}
 	time.Sleep(s.x + tick)

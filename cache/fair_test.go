@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// flood asks as a client for n keys of its own and counts what it gets.
+// flood requests n keys of its own as one client and counts the results.
 type flood struct {
 	callers          sync.WaitGroup
 	mu               sync.Mutex
@@ -37,8 +37,8 @@ func (w *flood) ask(t *testing.T, f *fixture, client uint64, prefix string, n in
 	synctest.Wait()
 }
 
-// One client's flood of keys does not make another wait: its key travels with the next
-// statement, also if the flood has asked for it before.
+// One client's flood of keys does not make another wait: its key is in the next
+// statement, even if the flood has requested it before.
 func TestLoadsAreQueuedFairly(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprint("shared ", shared), func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestFloodMakesRoomForOthers(t *testing.T) {
 			return f.db.read(0, ids), nil
 		}
 		var flooding, others flood
-		flooding.ask(t, f, 1, "first", 1) // under way
+		flooding.ask(t, f, 1, "first", 1) // in flight
 		flooding.ask(t, f, 1, "flood", room+50)
 		if flooding.overloaded != 50 {
 			t.Errorf("%d keys of the flood were refused, want 50: what there is no room for", flooding.overloaded)
@@ -109,7 +109,7 @@ func TestFloodMakesRoomForOthers(t *testing.T) {
 		if others.overloaded != 0 || flooding.overloaded != 50+40 {
 			t.Errorf("%d keys of others and %d of the flood were refused, want 0 and 90", others.overloaded, flooding.overloaded)
 		}
-		// Who has as much as the others makes no room for more.
+		// A client that has as much queued as the others does not displace them.
 		var more flood
 		more.ask(t, f, 1, "more", 10)
 		if more.overloaded != 10 {
@@ -125,7 +125,7 @@ func TestFloodMakesRoomForOthers(t *testing.T) {
 	})
 }
 
-// Keys that load alone and healthy ones take turns where there is one statement at a time.
+// Keys that load alone and healthy keys alternate when only one statement may run at a time.
 func TestLoneKeysLeaveRoom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Resource{MaxLoads: 1, AloneFor: time.Hour, LoadTimeout: time.Second})

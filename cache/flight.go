@@ -14,7 +14,7 @@ type flight struct {
 	// Immutable after newFlight.
 	key    Key
 	done   chan struct{} // closed when doc and err are set
-	client uint64        // who asked first
+	client uint64        // the first to request it
 
 	// Guarded by the mutex of the key's shard.
 	began    time.Duration // when its first statement began; set with running
@@ -51,7 +51,7 @@ func (k *keyFlights) idle() bool {
 
 func (k *keyFlights) full() bool { return k.running[0] != nil && k.running[1] != nil }
 
-// replace puts f where old stands (nil for a free place).
+// replace puts f into the slot of old (nil for a free slot).
 func (k *keyFlights) replace(old, f *flight) {
 	for i := range k.running {
 		if k.running[i] == old {
@@ -64,15 +64,15 @@ func (k *keyFlights) replace(old, f *flight) {
 // join returns a flight whose document will be fresh enough for a request that
 // was there at start, and whether another caller began it.
 //
-// A load that is under way has read the database at some time after it began. It
-// will do if it began no earlier than X before the request. An older one will do
-// if the horizon covers the moment X before the request and no change of the key
-// has been applied since it began: then there was none to miss.
+// A load in flight has read the database at some time after it began. It is fresh
+// enough if it began no earlier than X before the request. An older one is if the
+// horizon covers the moment X before the request and no change of the key has been
+// applied since it began: then there was none to miss.
 //
-// If there is none, and w may ask the stores, it is a look-up that w gets: one that is
-// under way, or one that it leads. A look-up that w led before ends here.
+// If there is none and w may query the stores, w gets a look-up instead: one that is in
+// flight, or one that it leads. A look-up that w led before ends here.
 //
-// errSettled asks the caller to look at the tiers again: the document of the key has
+// errSettled tells the caller to look at the tiers again: the document of the key has
 // been stored since seen was read.
 func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32, w *wait) error {
 	since := start - r.x()
@@ -104,7 +104,7 @@ func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32
 		return nil
 	}
 	if k == nil {
-		// The ID may be a part of a long request line; what is kept is a copy.
+		// The ID may be a part of a long request line; the flight keeps a copy.
 		key.ID = strings.Clone(key.ID)
 		k = &keyFlights{key: key}
 		s.flights[key] = k
@@ -146,7 +146,7 @@ var errSettled = errors.New("the document of the key has been stored meanwhile")
 const settledSlots = 64
 
 func settledSlot(key Key) int {
-	h := uint32(2166136261) // FNV-1a: the shard's own hash is used up
+	h := uint32(2166136261) // FNV-1a: the shard's own hash has no bits left
 	for i := range len(key.ID) {
 		h = (h ^ uint32(key.ID[i])) * 16777619
 	}
@@ -172,7 +172,7 @@ func (c *Cache) begin(f *flight, now time.Duration) {
 	k.replace(nil, f)
 }
 
-// outcome is what a statement brought for one flight, or asking the stores for one key.
+// outcome is what a statement returned for one flight, or the stores for one key.
 type outcome struct {
 	loaded     Loaded
 	err        error // of the whole statement
@@ -181,13 +181,13 @@ type outcome struct {
 	generation uint32 // of the resource when the statement began
 	began      time.Duration
 
-	// flushing is set if the stores may have been asked with the generation that a flush
-	// has made, but before it reached them.
+	// flushing is set if the stores may have been read with the generation of a flush that
+	// had not reached them yet.
 	flushing bool
 }
 
 // settle ends f: stores its document if that is allowed, wakes the callers, and
-// starts the flight that waited for its place.
+// starts the flight that waited for its slot.
 func (c *Cache) settle(r *resourceState, f *flight, o outcome) {
 	f.err = o.err
 	if f.err == nil {
@@ -235,7 +235,7 @@ func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
 // s.mu held.
 func (c *Cache) storable(r *resourceState, s *shard, key Key, o outcome) bool {
 	switch {
-	case r.broken.Load() != nil && !r.NoPromise, // nobody would tell of its changes
+	case r.broken.Load() != nil && !r.NoPromise, // no one would report its changes
 		o.generation != r.generation.Load(), // flushed since the statement began
 		o.statement <= c.storeFrom.Load(),   // began before tombstones were dropped
 		r.missesFlush(o.seen),               // the flush itself is missing in it

@@ -17,7 +17,7 @@ const (
 	Stale                  // cached, and possibly older than promised
 )
 
-// Answer is a document and how it was come by.
+// Answer is a document and where it came from.
 type Answer struct {
 	Doc    *Document
 	Source Source
@@ -28,15 +28,15 @@ type Answer struct {
 	// Behind is, for Stale, how much older than promised the document may be.
 	Behind time.Duration
 	// Superseded is set when a tier held the document, but could not vouch
-	// for it, so that it was loaded all the same.
+	// for it, so that it was loaded anyway.
 	Superseded bool
-	// Stored tells whether a loaded document was put into the tiers.
+	// Stored reports whether a loaded document was put into the tiers.
 	Stored bool
 }
 
 // Peek answers from the tiers without waiting for anything: event loops call it.
-// start is when the request was there, on the cache's clock. False means that
-// only Get can tell.
+// start is when the request arrived, on the cache's clock. If ok is false, only Get
+// can answer.
 func (c *Cache) Peek(key Key, start time.Duration) (Answer, bool) {
 	a, ok := c.look(key, start, true)
 	if ok {
@@ -45,7 +45,7 @@ func (c *Cache) Peek(key Key, start time.Duration) (Answer, bool) {
 	return a, ok
 }
 
-// look is Peek without its figures, and without the stores if their 2 us are too much.
+// look is Peek without counting, and without the stores if their 2 us are too much.
 func (c *Cache) look(key Key, start time.Duration, stores bool) (Answer, bool) {
 	r := c.resources[key.Resource]
 	// The horizon is read before the tier. The other way round, the document
@@ -73,20 +73,20 @@ func (c *Cache) hit(key Key) {
 	}
 }
 
-// holds reports whether tiers may be asked: the horizon covers what a GET at start
-// needs, or the age of each document will tell.
+// holds reports whether tiers may be queried: the horizon covers what a GET at start
+// needs, or the age of each document decides.
 func (c *Cache) holds(r *resourceState, start time.Duration) bool {
 	return c.covered(r, start) || r.NoPromise
 }
 
 // covered reports whether everything acknowledged earlier than X before start has
-// been applied. It is never so without a promise.
+// been applied. Without a promise it returns false.
 func (c *Cache) covered(r *resourceState, start time.Duration) bool {
 	h := c.horizon.Load()
 	return h != noHorizon && start-time.Duration(h) <= r.x() && r.broken.Load() == nil
 }
 
-// usable reports whether a document found in a tier is still one: not flushed
+// usable reports whether a document found in a tier may be served: not flushed
 // with its resource, not too old without a promise, and, for a missing row, not
 // remembered for too long.
 func (c *Cache) usable(r *resourceState, d *Document, start time.Duration) bool {
@@ -94,12 +94,12 @@ func (c *Cache) usable(r *resourceState, d *Document, start time.Duration) bool 
 		(!d.Missing() || int64(start-d.loadedAt) <= r.missingTTL.Load())
 }
 
-// Get answers from the tiers or loads. start is when the request was there, on
-// the cache's clock. The context ends only this caller's wait, never a load that
-// others may share.
+// Get answers from the tiers or loads. start is when the request arrived, on the
+// cache's clock. The context ends only this caller's wait, never a load that others
+// may share.
 //
-// Errors: of the context; ErrStale, ErrOverloaded, ErrClosed; whatever the origin
-// returned. Errors are not cached.
+// Errors: those of the context; ErrStale, ErrOverloaded and ErrClosed; those that
+// the origin returned. Errors are not cached.
 func (c *Cache) Get(ctx context.Context, key Key, start time.Duration) (Answer, error) {
 	if a, ok := c.Peek(key, start); ok {
 		return a, nil
@@ -133,8 +133,8 @@ func (c *clientContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// WithClient returns a context whose loads wait in the queue of a client, any number that stands
-// for its address: one client's loads do not keep another's waiting. 0 is a client, too.
+// WithClient returns a context whose loads wait in the queue of a client, any number that
+// identifies its address: one client's loads do not delay another's. 0 is a client, too.
 func WithClient(ctx context.Context, client uint64) context.Context {
 	return &clientContext{ctx, client}
 }
@@ -149,17 +149,17 @@ func clientOf(ctx context.Context) uint64 {
 // wait is what a GET that needs a load, or the answer of a store, waits for.
 type wait struct {
 	flight     *flight
-	look       *look  // of the stores; nil if none is under way
-	leads      bool   // it asks the stores for all who wait for look
-	ask        bool   // it may ask the stores, because the promise holds
+	look       *look  // of the stores; nil if there is none
+	leads      bool   // it queries the stores for all callers that wait for look
+	ask        bool   // it may query the stores, because the promise holds
 	client     uint64 // the client that waits
 	joined     bool
 	superseded bool // a tier held the document, but could not vouch for it
-	unverified bool // the stream was waited for already, in vain
+	unverified bool // waiting for the stream has timed out already
 }
 
 // withoutLoad is the part of a GET after Peek and before a load: slower tiers, and
-// what the policy says when the promise does not hold.
+// what the policy does when the promise does not hold.
 func (c *Cache) withoutLoad(ctx context.Context, key Key, start time.Duration, w *wait) (a Answer, done bool, err error) {
 	r := c.resources[key.Resource]
 	if c.holds(r, start) {
@@ -187,8 +187,8 @@ func (c *Cache) withoutLoad(ctx context.Context, key Key, start time.Duration, w
 	return Answer{}, false, nil
 }
 
-// share joins a look-up or a load of the key or begins one. The look-up it waits for; the
-// load is what w waits for then. done: a tier or a store had the document.
+// share joins a look-up or a load of the key or begins one. It waits for the look-up; the
+// load is left in w to be waited for. It returns done if a tier or a store had the document.
 func (c *Cache) share(ctx context.Context, key Key, start time.Duration, w *wait) (a Answer, done bool, err error) {
 	r := c.resources[key.Resource]
 	ask := w.ask
@@ -234,7 +234,7 @@ func (w *wait) answer(ctx context.Context) (Answer, error) {
 	return a, nil
 }
 
-// fromSlowTiers asks the tiers whose Get may wait. The promise was seen to hold
+// fromSlowTiers queries the tiers whose Get may wait. The promise was checked
 // before, which is the order that Peek explains.
 func (c *Cache) fromSlowTiers(ctx context.Context, r *resourceState, key Key, start time.Duration) (Answer, bool) {
 	for _, t := range c.tiers {
@@ -248,9 +248,8 @@ func (c *Cache) fromSlowTiers(ctx context.Context, r *resourceState, key Key, st
 	return Answer{}, false
 }
 
-// unverified answers from the tiers though the promise does not hold. How long a
-// missing row is remembered has no say here: its absence is as unverified as
-// anything else.
+// unverified answers from the tiers though the promise does not hold. MissingTTL
+// does not apply: the absence of a row is as unverified as anything else.
 func (c *Cache) unverified(r *resourceState, key Key, start time.Duration) (Answer, bool) {
 	for _, t := range c.tiers {
 		d := t.Peek(key)
@@ -267,7 +266,7 @@ func (c *Cache) unverified(r *resourceState, key Key, start time.Duration) (Answ
 }
 
 // KeepForm keeps a form with the document if there is room for it, and returns
-// the form to use: another reader's if that was first.
+// the form to use: that of another reader if it was first.
 func (c *Cache) KeepForm(d *Document, slot FormSlot, form *Form) *Form {
 	return d.keepForm(slot, form, c.forms)
 }

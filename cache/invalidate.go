@@ -47,12 +47,13 @@ func (c *Cache) invalidate(e Event) {
 	c.toStores(func(s Store) { s.Invalidate(e.Key, e.Tx) })
 }
 
-// flush drops every document of the resource: at once by the generation, which
+// flush drops every document of the resource: immediately by the generation, which
 // each read compares; their memory is freed in the background.
 //
-// The stores are told after the generation, because a load may have passed the check of the
-// generation before and put its document there since; detach has waited for those. Until all
-// of them have been told, what they give is not kept: see outcome.flushing.
+// The stores are flushed after the generation has changed, because a load may have passed the
+// check of the generation before and put its document there since; detach has waited for those
+// loads. Until all stores have been flushed, what they return is not kept: see
+// outcome.flushing.
 func (c *Cache) flush(r *resourceState) {
 	r.flushing.Add(1)
 	defer r.flushing.Add(-1)
@@ -79,7 +80,7 @@ func (c *Cache) detach(of func(Key) bool) {
 }
 
 // sweep frees documents of earlier generations in the background, in one
-// goroutine however many flushes ask for it.
+// goroutine however many flushes request it.
 func (c *Cache) sweep() {
 	c.sweeping.Lock()
 	defer c.sweeping.Unlock()
@@ -114,10 +115,9 @@ func (c *Cache) Advance(horizon time.Duration, seen Snapshot) {
 // Retract implements [Invalidations].
 func (c *Cache) Retract() { c.horizon.Store(noHorizon) }
 
-// forget drops tombstones that no load can need any more. A change that a
-// snapshot of ours has shown is visible to every later one, so only loads that
-// began before that snapshot can miss it: when the last of them has ended, the
-// tombstone goes.
+// forget drops tombstones that no load can need anymore. A change that a snapshot
+// of ours has shown is visible to every later one, so only loads that began before
+// that snapshot can miss it: when the last of them has ended, the tombstone goes.
 func (c *Cache) forget(seen Snapshot) {
 	if !c.unseen.shown(seen) {
 		return
@@ -156,8 +156,8 @@ func (c *Cache) eachTombs(change func(*tombstones)) {
 // allStatements is a mark that no statement's number exceeds.
 const allStatements = ^uint64(0)
 
-// dropTombstones keeps memory bounded when more keys change than are allowed to
-// be remembered: until a snapshot shows all changes, nothing is stored.
+// dropTombstones keeps memory bounded when more keys change than may be
+// remembered: until a snapshot shows all changes, nothing is stored.
 func (c *Cache) dropTombstones() {
 	c.storeFrom.Store(allStatements) // before they go
 	c.overflow = true
@@ -202,8 +202,8 @@ func (c *Cache) SetPromise(resource ResourceID, ok bool, why string) {
 	case ok && before == nil:
 		return
 	case ok:
-		// What was read before was read while changes went unheard: it is not
-		// stored, and nobody joins a load of it.
+		// What was read before was read while changes were missed: it is not
+		// stored, and no caller joins a load of it.
 		r.generation.Add(1)
 		c.detach(func(key Key) bool { return key.Resource == resource })
 		r.broken.Store(nil)
@@ -239,8 +239,8 @@ func (c *Cache) Promise(resource ResourceID) (ok bool, why string) {
 	return true, ""
 }
 
-// Purge drops the document of the key from every tier. Loads of it that are
-// under way are not stored, and neither is what the stores give before they have been told.
+// Purge drops the document of the key from every tier. Loads of it in flight are not stored,
+// and neither is what the stores return before the purge has reached them.
 func (c *Cache) Purge(key Key) {
 	s := c.shardOf(key)
 	s.purging.Add(1)

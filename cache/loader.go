@@ -12,9 +12,9 @@ import (
 )
 
 // loader gathers the missing keys of one resource into statements. There is no
-// timer: while all statements that are allowed at once are running, keys gather,
-// and the next statement takes them all. So a single miss leaves at once, and
-// batches grow with the load.
+// timer: while the maximum number of statements is running, keys gather, and the
+// next statement takes them all. So a single miss is sent immediately, and batches
+// grow with the load.
 type loader struct {
 	// Immutable after newLoader.
 	cache    *Cache
@@ -26,16 +26,16 @@ type loader struct {
 	queued   int                      // bytes of the IDs in queue and lone
 	lone     []*flight                // keys that load alone and wait for their turn
 	loneWent bool                     // the last statement was for one of them
-	shed     []*flight                // gave their places up, and are to fail
+	shed     []*flight                // lost their slots and will fail
 	running  int                      // goroutines in run
-	held     int                      // callers who are still adding to queue
+	held     int                      // callers that are still adding to queue
 	alone    map[string]time.Duration // keys that load alone until then
-	aloneNow int                      // statements for such keys under way
+	aloneNow int                      // statements for such keys in flight
 	closed   bool
 }
 
-// maxAlone bounds the keys that are remembered as failing; more than that many
-// at once are not the fault of single keys.
+// maxAlone bounds the keys that are remembered as failing; if more fail at the
+// same time, single keys are not the cause.
 const maxAlone = 4096
 
 // maxQueuedBytes bounds the IDs that wait: MaxQueue of the longest would be 512 MiB.
@@ -77,7 +77,7 @@ func (l *loader) pushLocked(f *flight, client uint64) {
 	l.queued += len(f.key.ID)
 }
 
-// popLocked returns the next flight that no statement has taken, nil if there is none.
+// popLocked returns the next flight that no statement has taken, or nil if there is none.
 func (l *loader) popLocked() *flight {
 	for f, ok := l.queue.Pop(); ok; f, ok = l.queue.Pop() {
 		f.entries--
@@ -90,8 +90,8 @@ func (l *loader) popLocked() *flight {
 	return nil
 }
 
-// makeRoomLocked makes room for a flight of the client, at the cost of clients who have more
-// waiting; false: there is none.
+// makeRoomLocked makes room for a flight of the client, at the cost of clients that have more
+// waiting. It returns false if there is no such client.
 func (l *loader) makeRoomLocked(f *flight, client uint64) bool {
 	for l.pendingLocked() >= l.resource.settings.Load().MaxQueue || l.queued+len(f.key.ID) > maxQueuedBytes {
 		victim, ok := l.queue.Shed(client)
@@ -114,7 +114,7 @@ func (l *loader) makeRoomLocked(f *flight, client uint64) bool {
 	return true
 }
 
-// failShed answers those whose flights gave their places up.
+// failShed fails the flights that lost their slots.
 func (l *loader) failShed() {
 	defer l.cache.work.Done()
 	for {
@@ -142,8 +142,8 @@ func (l *loader) pending() int {
 // pendingLocked is pending with the lock held.
 func (l *loader) pendingLocked() int { return l.queue.Len() + len(l.lone) }
 
-// again queues a flight once more, whose key is to be loaded alone. false when
-// the loader is closed. The run that calls it takes again next.
+// again queues a flight once more, whose key is to be loaded alone. It returns
+// false if the loader is closed. The run that calls it calls take next.
 func (l *loader) again(f *flight) bool {
 	l.setAlone(f.key.ID)
 	l.mu.Lock()
@@ -159,8 +159,8 @@ func (l *loader) again(f *flight) bool {
 	return true
 }
 
-// hold keeps statements from beginning until release, so that what one caller asks
-// for leaves together. Nothing that waits may be done in between.
+// hold keeps statements from beginning until release, so that the keys of one caller
+// are sent together. The caller must not block in between.
 func (l *loader) hold() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -221,9 +221,9 @@ func (l *loader) run() {
 	}
 }
 
-// take returns the flights of the next statement, from each client in turn; none ends the
-// run. A key that failed lately goes alone, and such keys together may hold at most half of
-// the statements, and every other one, so that they cannot keep healthy ones waiting.
+// take returns the flights of the next statement, from each client in turn; if there are none,
+// the run ends. A key that failed recently is loaded alone. Such keys together may use at most
+// half of the statements, and at most every other one, so that they cannot delay healthy keys.
 func (l *loader) take() (flights []*flight, alone bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -260,7 +260,7 @@ func (l *loader) take() (flights []*flight, alone bool) {
 	return flights, alone
 }
 
-// takeLoneLocked takes the next key that loads alone, if one may.
+// takeLoneLocked takes the next key that is to load alone, if one may load now.
 func (l *loader) takeLoneLocked() []*flight {
 	if len(l.lone) == 0 || l.aloneNow >= max(1, l.resource.settings.Load().MaxLoads/2) {
 		return nil
@@ -272,7 +272,7 @@ func (l *loader) takeLoneLocked() []*flight {
 	return []*flight{f}
 }
 
-// isAloneLocked reports whether the key failed lately. Called with mu held.
+// isAloneLocked reports whether the key failed recently. Called with mu held.
 func (l *loader) isAloneLocked(id string, now time.Duration) bool {
 	until, failed := l.alone[id]
 	if failed && now >= until {
@@ -282,7 +282,7 @@ func (l *loader) isAloneLocked(id string, now time.Duration) bool {
 	return failed
 }
 
-// setAlone remembers that a statement failed with this key alone.
+// setAlone remembers that a statement with only this key failed.
 func (l *loader) setAlone(id string) {
 	now := l.cache.clock()
 	l.mu.Lock()
@@ -300,13 +300,13 @@ func (l *loader) setAlone(id string) {
 }
 
 // load sends one statement for the flights and settles them. A statement that
-// fails is tried again in halves, until the key at fault fails alone.
+// fails is retried in halves, until the key at fault fails alone.
 //
-// Each half gets a quarter of the time, at least a sixteenth of LoadTimeout: of
-// the two only one holds the key that hangs, so its companions wait for one
-// timeout a level, and all levels together for less than twice the first (1.6
-// times at 256 keys). The key itself is queued again, to be loaded alone with all
-// the time there is.
+// Each half gets a quarter of the time, at least a sixteenth of LoadTimeout: only
+// one of the two holds the key that hangs, so the other keys wait for one timeout
+// per level, and all levels together take less than twice the first timeout (1.6
+// times at 256 keys). The key itself is queued again, to be loaded alone with the
+// full timeout.
 func (l *loader) load(flights []*flight, timeout time.Duration) {
 	c, r := l.cache, l.resource
 	// All three are taken before the statement's snapshot: see store and join.
@@ -356,8 +356,7 @@ func (l *loader) load(flights []*flight, timeout time.Duration) {
 	}
 }
 
-// ask sends the statement. An origin that panics has failed with these keys, and nobody
-// else suffers.
+// ask sends the statement. An origin that panics fails these keys and no others.
 func (l *loader) ask(ctx context.Context, ids []string) (b Batch, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// An origin that panics fails the keys at fault, and the cache goes on.
+// An origin that panics fails the keys at fault, and the cache continues to work.
 func TestOriginPanics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Resource{})
@@ -32,8 +32,8 @@ func TestOriginPanics(t *testing.T) {
 	})
 }
 
-// A key that makes statements fail is found by halving, fails alone, and stays
-// alone for a while; its neighbours are served.
+// A key that makes statements fail is found by halving, fails alone, and is loaded
+// alone for a while; its neighbors are served.
 func TestBadKeyFailsAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Resource{MaxLoads: 1, AloneFor: 10 * time.Second, LoadTimeout: time.Second})
@@ -105,7 +105,7 @@ func TestBadKeyFailsAlone(t *testing.T) {
 	})
 }
 
-// One key that hangs does not keep its companions waiting for long.
+// One key that hangs delays the other keys of its batch only briefly.
 func TestSlowKeyHoldsItsBatchBriefly(t *testing.T) {
 	for range 20 { // which keys share a batch is up to the scheduler
 		synctest.Test(t, func(t *testing.T) {

@@ -8,16 +8,16 @@ import (
 )
 
 // look is one look-up of a key in the stores, shared by its callers. The first of them leads:
-// it asks the stores itself, so that an answer of a store changes no goroutine, and the others
-// wait. What it leads to is a document, or a flight that all of them join.
+// it queries the stores itself, so that an answer of a store needs no switch of goroutines, and
+// the others wait. The result is a document, or a flight that all of them join.
 //
 // The document is right for the leader because its horizon was read before the stores were
-// asked. It is right for the others if no known change is missing in it when the look-up ends,
+// queried. It is right for the others if no known change is missing in it when the look-up ends,
 // under the shard's lock: each has read its own horizon before that, so the changes that this
-// horizon covers were known by then. That a look-up began late enough, which is all that
-// matters for a load, is not enough: a store answers with a document that is older.
+// horizon covers were known by then. That a look-up began late enough, which is all that matters
+// for a load, is not enough: a store answers with a document that is older.
 type look struct {
-	// Owned by the leader: what it asks the stores with if this is its only key.
+	// Owned by the leader: the argument for the stores if this is its only key.
 	keys  [1]Key
 	found [1]Stored
 
@@ -28,13 +28,14 @@ type look struct {
 	// Written before done is closed, read after.
 	answer Answer
 	shared bool // answer is right for all, not only for the leader
-	cut    bool // the leader has gone, and another caller should ask
+	cut    bool // the leader has gone, and another caller should query
 }
 
-// looks are reused, so that a document of a store costs no allocation besides its own.
+// looks are reused, so that a document from a store costs no other allocation.
 var looks = sync.Pool{New: func() any { return new(look) }}
 
-// reuse takes back a look-up that has ended, unless others may still read it.
+// reuse returns a look-up that has ended to the pool, unless others may still read
+// it.
 func (l *look) reuse() {
 	if l.done == nil {
 		*l = look{}
@@ -42,7 +43,7 @@ func (l *look) reuse() {
 	}
 }
 
-// asksStores reports whether there is a store that may be asked.
+// asksStores reports whether there is a store that may be queried.
 func (c *Cache) asksStores() bool {
 	for _, a := range c.stores() {
 		if a.vouched.Load() {
@@ -52,7 +53,7 @@ func (c *Cache) asksStores() bool {
 	return false
 }
 
-// joinLook makes w wait for the look-up of the key that is under way, or lead one. The caller
+// joinLook makes w wait for the look-up of the key that is in flight, or lead one. The caller
 // holds s.mu.
 func (s *shard) joinLook(key Key, w *wait) {
 	w.look = s.looks[key]
@@ -67,8 +68,8 @@ func (s *shard) joinLook(key Key, w *wait) {
 	}
 }
 
-// endLook ends the look-up that w leads, if it does, without a document that is right for the
-// others. The caller holds s.mu.
+// endLook ends the look-up that w leads, if it leads one, without a document that is right for
+// the others. The caller holds s.mu.
 func (s *shard) endLook(key Key, w *wait) {
 	l := w.look
 	if !w.leads {
@@ -91,7 +92,7 @@ func (s *shard) finishLook(key Key, w *wait) {
 	}
 }
 
-// cutLook is finishLook for a leader that has not asked all stores.
+// cutLook is finishLook for a leader that has not queried all stores.
 func (s *shard) cutLook(key Key, w *wait) {
 	if w.leads {
 		w.look.cut = true
@@ -99,7 +100,7 @@ func (s *shard) cutLook(key Key, w *wait) {
 	}
 }
 
-// awaitLook asks the stores if w leads, and otherwise waits for the leader. If there is no
+// awaitLook queries the stores if w leads, and otherwise waits for the leader. If there is no
 // answer, w must join again, which also ends the look-up.
 func (c *Cache) awaitLook(ctx context.Context, r *resourceState, key Key, start time.Duration, w *wait) (a Answer, ok bool, err error) {
 	if !w.leads {
@@ -139,10 +140,10 @@ func (c *Cache) awaitLeader(ctx context.Context, r *resourceState, start time.Du
 	return Answer{}, false, nil
 }
 
-// lookUp asks the stores, the nearest first, for the documents of keys, whose look-ups the
-// waits lead. A look-up that finds its document ends: its wait leads no more. found is as long
-// as keys and zero; both are the callee's. The promise was seen to hold before, which is the
-// order that Peek explains.
+// lookUp queries the stores, the nearest first, for the documents of keys, whose look-ups the
+// waits lead. A look-up that finds its document ends, and its wait no longer leads. found is as
+// long as keys and all zero; the callee may keep both. The promise was checked before, which is
+// the order that Peek explains.
 //
 // What it finds is kept under the rules for a load: see asking and promote.
 func (c *Cache) lookUp(ctx context.Context, r *resourceState, start time.Duration, keys []Key, found []Stored, waits []*wait) {
@@ -153,7 +154,7 @@ func (c *Cache) lookUp(ctx context.Context, r *resourceState, start time.Duratio
 		if !a.vouched.Load() {
 			continue
 		}
-		// An error is as good as nothing: what was found before it is used.
+		// An error counts as a miss; what was found before it is used.
 		_ = a.Get(ctx, keys, found)
 		left := 0
 		for j := range keys {
@@ -174,17 +175,17 @@ func (c *Cache) lookUp(ctx context.Context, r *resourceState, start time.Duratio
 	}
 }
 
-// asking returns what must be read before stores are asked. That counts as a statement, so that
-// no tombstone it may need is forgotten meanwhile. A flush that begins later is noticed by the
-// generation, one that is under way by its count, which is read after the generation.
+// asking returns the state that must be read before stores are queried. It counts as a statement,
+// so that no tombstone it may need is dropped meanwhile. A flush that begins later is noticed by
+// the generation, one in progress by its count, which is read after the generation.
 func (c *Cache) asking(r *resourceState) outcome {
 	o := outcome{generation: r.generation.Load(), statement: c.ledger.begin()}
 	o.flushing = r.flushing.Load() != 0
 	return o
 }
 
-// purgeMark returns what must be read before stores are asked, so that a purge that begins
-// later or is under way is noticed: see purgedSince.
+// purgeMark returns the state that must be read before stores are queried, so that a purge
+// that begins later or is in progress is noticed: see purgedSince.
 func (s *shard) purgeMark() uint64 {
 	purges := uint64(s.purges.Load())
 	if s.purging.Load() != 0 { // read after the count, as in asking
@@ -193,11 +194,12 @@ func (s *shard) purgeMark() uint64 {
 	return purges
 }
 
-// purgedSince reports whether what a store gave since the mark may have been purged. The caller
-// holds s.mu.
+// purgedSince reports whether what a store returned since the mark may have been purged. The
+// caller holds s.mu.
 func (s *shard) purgedSince(mark uint64) bool { return uint64(s.purges.Load()) != mark }
 
-// endFound ends a look-up with what a store gave, and keeps that in what is nearer.
+// endFound ends a look-up with what a store returned, and keeps that in the nearer
+// tiers.
 func (c *Cache) endFound(r *resourceState, key Key, w *wait, a Answer, o outcome, nearer []*attached) {
 	l, s := w.look, c.shardOf(key)
 	w.look, w.leads = nil, false
@@ -206,7 +208,7 @@ func (c *Cache) endFound(r *resourceState, key Key, w *wait, a Answer, o outcome
 	defer s.mu.Unlock()
 	delete(s.looks, key)
 	if l.done != nil {
-		defer close(l.done) // whatever a tier does
+		defer close(l.done) // even if a tier panics
 	}
 	l.answer = a
 	l.shared = c.promote(r, s, key, a.Doc, l.purges, o, nearer)

@@ -95,7 +95,7 @@ func TestColdKeyAsksEachStoreOnce(t *testing.T) {
 	}
 }
 
-// mustGetAny is mustGet without a word on where the answer comes from.
+// mustGetAny is mustGet without checking where the answer came from.
 func (f *fixture) mustGetAny(id string, version int) {
 	a, err := f.get(id)
 	if err != nil {
@@ -105,7 +105,7 @@ func (f *fixture) mustGetAny(id string, version int) {
 	}
 }
 
-// GetMany asks each store once for all keys that are neither in memory nor in a nearer store.
+// GetMany queries each store once for all keys that are neither in memory nor in a nearer store.
 func TestGetManyAsksEachStoreOnce(t *testing.T) {
 	f := newFixture(t, Resource{MaxBatch: 1000})
 	defer f.cache.Close()
@@ -143,8 +143,8 @@ func TestGetManyAsksEachStoreOnce(t *testing.T) {
 	}
 }
 
-// Two batches that lead look-ups for each other's keys do not wait for each other for ever, and
-// a key that occurs twice is asked for once.
+// Two batches that lead look-ups for each other's keys do not deadlock, and a key that occurs
+// twice is queried once.
 func TestGetManyAcrossEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Resource{})
@@ -182,7 +182,7 @@ func TestGetManyAcrossEachOther(t *testing.T) {
 	})
 }
 
-// A leader whose context ends, or whose store panics, leaves nobody waiting: another caller asks.
+// A leader whose context ends, or whose store panics, leaves no caller waiting: another one queries.
 func TestLookUpOutlivesItsLeader(t *testing.T) {
 	for name, leave := range map[string]func(f *fixture, store *mapStore){
 		"its context ends": func(f *fixture, store *mapStore) {

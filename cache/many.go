@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// peekedFromStore is up to how many keys PeekMany asks the stores too: an event loop that
-// copies 1,000 documents from there serves nobody else for 2 ms.
+// peekedFromStore is the maximum number of keys for which PeekMany also queries the stores:
+// an event loop that copies 1,000 documents from there serves no other connection for 2 ms.
 const peekedFromStore = 32
 
 // PeekMany answers all keys from the tiers without waiting for anything, into
-// answers, which is as long as keys. False means that only GetMany can tell, and
-// answers holds nothing of use.
+// answers, which is as long as keys. If it returns false, only GetMany can answer,
+// and answers holds nothing of use.
 func (c *Cache) PeekMany(keys []Key, start time.Duration, answers []Answer) bool {
 	for i, key := range keys {
 		a, ok := c.look(key, start, len(keys) <= peekedFromStore)
@@ -35,11 +35,10 @@ type miss struct {
 
 // GetMany answers keys of one resource into answers, which is as long as keys: each
 // from the tiers or by a load, with the promise of [Cache.Get] for each. Two of
-// them may show the database at two moments. Each store is asked once for all that it is
-// asked for, and all loads that begin are handed to the loader together, so that they travel
-// as few statements.
+// them may show the database at two moments. Each store is queried once, and all loads that
+// begin are passed to the loader together, so that they need few statements.
 //
-// The first error ends the call; loads that others may share go on.
+// The first error ends the call; loads that others may share continue.
 func (c *Cache) GetMany(ctx context.Context, keys []Key, start time.Duration, answers []Answer) error {
 	misses, err := c.missing(ctx, keys, start, answers)
 	if err != nil || len(misses) == 0 {
@@ -56,7 +55,8 @@ func (c *Cache) GetMany(ctx context.Context, keys []Key, start time.Duration, an
 	if err := c.shareMany(ctx, r, keys, misses, start, answers); err != nil {
 		return err
 	}
-	// Only now, when no look-up of others waits for this call, may it wait for them.
+	// Only now may this call wait for others' look-ups, because none of them waits for
+	// it.
 	for i := range misses {
 		if m := &misses[i]; m.look != nil {
 			if answers[m.at], m.answered, err = c.awaitLeader(ctx, r, start, &m.wait); err != nil {
@@ -104,8 +104,8 @@ func (c *Cache) missing(ctx context.Context, keys []Key, start time.Duration, an
 	return misses, nil
 }
 
-// lookUpMany joins loads and look-ups that are under way, and asks the stores for the rest of
-// what they may be asked for.
+// lookUpMany joins loads and look-ups in flight, and queries the stores for the other keys that
+// they may be queried for.
 func (c *Cache) lookUpMany(ctx context.Context, r *resourceState, keys []Key, misses []miss, start time.Duration, answers []Answer) {
 	if !c.asksStores() {
 		for i := range misses {
@@ -149,7 +149,8 @@ func (c *Cache) lookUpMany(ctx context.Context, r *resourceState, keys []Key, mi
 	}
 }
 
-// shareMany joins or begins loads of what has neither an answer nor waits for anybody.
+// shareMany joins or begins loads of the keys that have no answer and wait for nothing
+// yet.
 func (c *Cache) shareMany(ctx context.Context, r *resourceState, keys []Key, misses []miss, start time.Duration, answers []Answer) error {
 	l := r.loader
 	l.hold()

@@ -129,7 +129,7 @@ func TestGetManyCountsOnce(t *testing.T) {
 	}
 }
 
-// Many keys leave in as few statements as MaxBatch and MaxLoads allow.
+// Many keys are sent in as few statements as MaxBatch and MaxLoads allow.
 func TestGetManyTravelsTogether(t *testing.T) {
 	var ids []string
 	for i := range 450 {
@@ -181,8 +181,8 @@ func TestGetManyFails(t *testing.T) {
 	}
 }
 
-// Without a horizon each policy does for many what it does for one, and the stream
-// is waited for once at most.
+// Without a horizon each policy does the same for many keys as for one, and the
+// stream is waited for at most once.
 func TestGetManyWithoutHorizon(t *testing.T) {
 	for _, test := range []struct {
 		policy Policy

@@ -103,7 +103,7 @@ func (db *database) read(resource ResourceID, ids []string) Batch {
 	return b
 }
 
-// since returns the commits from place n on, the history they belong to, and a
+// since returns the commits from index n on, the history they belong to, and a
 // snapshot that sees them.
 func (db *database) since(n int) ([]commit, int, Snapshot) {
 	db.mu.Lock()
@@ -135,7 +135,7 @@ func modelVersion(t *testing.T, key Key, d *Document) int {
 
 // mapTier is a tier without a budget whose lookups take (virtual) time.
 type mapTier struct {
-	pause func() // nil: none
+	pause func() // if nil, none
 	mu    sync.Mutex
 	docs  map[Key]*Document
 }
@@ -298,8 +298,8 @@ type model struct {
 	done    chan struct{} // closed when readers are through
 	ordered bool          // commits in the order of numbers
 	replace bool          // the history is replaced at times
-	deaf    bool          // the stream says nothing about the resource without a promise
-	blind   bool          // and its loads tell no snapshot
+	deaf    bool          // the stream reports nothing about the resource without a promise
+	blind   bool          // and its loads return no snapshot
 	woken   chan struct{} // Config.Wake was called
 	answers int
 	mu      sync.Mutex
@@ -377,7 +377,7 @@ func (m *model) policy() Policy {
 	return Reload
 }
 
-// upTo returns a duration below d that is most often short.
+// upTo returns a duration below d that is usually short.
 func (m *model) upTo(d time.Duration) time.Duration {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -474,7 +474,7 @@ func (m *model) read() {
 func (m *model) stream() {
 	seen, sequence := 0, 0
 	store, tables := uint64(0), digests{} // the last store whose changes it has gone through
-	unheard, regained := -1, false        // the resource without a promise, and whether it gets it back now
+	unheard, regained := -1, false        // the resource without a promise, and whether it regains it now
 	for i := range m.cache.resources {
 		m.cache.SetPromise(ResourceID(i), true, "")
 	}
@@ -488,7 +488,7 @@ func (m *model) stream() {
 			time.Sleep(m.upTo(10 * m.x))
 		case m.replace && m.chance(0.02):
 			m.db.replace()
-		case unheard < 0 && m.chance(0.03): // a trigger is missing: nobody hears of the changes
+		case unheard < 0 && m.chance(0.03): // a trigger is missing: the changes are not observed
 			unheard = m.intn(2)
 			tables[ResourceID(unheard)]++
 			m.cache.SetPromise(ResourceID(unheard), false, "injected")

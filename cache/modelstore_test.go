@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// modelStores are the stores of a model: they pause, lose what is not durable, go, and come
-// again later.
+// modelStores are the stores of a model: they pause, lose what is not durable, leave, and come
+// back later.
 type modelStores struct {
 	m    *model
 	hits atomic.Int64 // answers of stores
 
 	// Owned by run.
-	attached []*mapStore // [distance]; nil: it has gone
+	attached []*mapStore // [distance]; if nil, it has left
 	left     []*mapStore // what is durable of one that has gone
 }
 
@@ -90,7 +90,7 @@ func (s *modelStores) run() {
 }
 
 // digests are what the documents of each resource depend on besides rows: how often the stream
-// began or ceased to hear of its changes.
+// began or ceased to observe its changes.
 type digests map[ResourceID]int
 
 func (d digests) named(c *Cache) map[string]string {
@@ -101,9 +101,9 @@ func (d digests) named(c *Cache) map[string]string {
 	return named
 }
 
-// goBack returns what the stream must apply besides, for a store that waits, and its number. It
-// asks before it reads the changes, as the streams of origins do: waiting is what it was told
-// then.
+// goBack returns what the stream must also apply for a store that waits, and the store's number.
+// It queries before it reads the changes, as the streams of origins do: waiting is the answer of
+// that query.
 func (m *model) goBack(p Position, number uint64, history int, now digests) (events []Event) {
 	if p.History == "" {
 		return nil
@@ -131,7 +131,7 @@ func (m *model) goBack(p Position, number uint64, history int, now digests) (eve
 	return events
 }
 
-// readMany asks for several keys of one resource at once.
+// readMany gets several keys of one resource in one call.
 func (m *model) readMany(ctx context.Context, start time.Duration) ([]Key, []Answer, error) {
 	keys := []Key{m.keys[0], m.keys[3], m.keys[0]}
 	if m.chance(0.5) {

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// newUnpromised is a fixture whose stream says nothing, over an origin that tells
-// no snapshots: nothing but the age of a document speaks for it.
+// newUnpromised is a fixture whose stream reports nothing, over an origin that
+// returns no snapshots: only the age of a document vouches for it.
 func newUnpromised(t *testing.T) *fixture {
 	f := newFixture(t, Resource{NoPromise: true, Freshness: 10 * time.Second})
 	f.cache.Void("no stream")
@@ -54,7 +54,7 @@ func TestNoPromiseMissingRows(t *testing.T) {
 	})
 }
 
-// Whatever the stream does say takes effect.
+// What the stream does report takes effect.
 func TestNoPromiseHearsEvents(t *testing.T) {
 	for name, event := range map[string]Event{
 		"change": {Key: Key{0, "k"}, Tx: 2},
@@ -68,7 +68,7 @@ func TestNoPromiseHearsEvents(t *testing.T) {
 				f.commit("k")
 				f.cache.Apply([]Event{event})
 				// A load that may have missed the change is not stored: one that
-				// tells no snapshot always may.
+				// returns no snapshot always may.
 				f.mustGet("k", 2, FromLoad)
 				f.mustGet("k", 2, FromLoad)
 				f.load = nil
@@ -126,7 +126,7 @@ func TestNoPromiseJoinsByAge(t *testing.T) {
 		f.cache.resources[0].settings.Load().LoadTimeout = time.Minute
 		f.commit("k")
 		first := f.waiting(t.Context(), "k")
-		f.commit("k") // of which the stream says nothing
+		f.commit("k") // which the stream does not report
 		time.Sleep(10 * time.Second)
 		second := f.waiting(t.Context(), "k")
 		time.Sleep(time.Second)

@@ -12,7 +12,7 @@ import (
 // fresh after it.
 type Clock func() time.Duration
 
-// ResourceID is the place of a resource in the slice that [New] was given.
+// ResourceID is the index of a resource in the slice that [New] was given.
 type ResourceID uint32
 
 // Key names one document. ID is the canonical form of its key columns
@@ -25,45 +25,45 @@ type Key struct {
 // Origin is where documents are loaded from.
 type Origin interface {
 	// Load reads the documents of ids, all in one snapshot that is taken
-	// after the call began. The answer has one Loaded an id, in the same order.
-	// An error means that nothing was loaded; one that wraps ErrUnavailable
-	// says that no other statement would fare better, any other may be the
-	// fault of one of the ids, and the cache then loads them in halves.
-	// Load is called from many goroutines at once.
+	// after the call began. The result has one Loaded per id, in the same order.
+	// An error means that nothing was loaded; if it wraps ErrUnavailable, any
+	// other statement would fail too; any other error may be caused by one of the
+	// ids, and the cache then loads them in halves. Load must be safe for
+	// concurrent use.
 	Load(ctx context.Context, resource ResourceID, ids []string) (Batch, error)
 }
 
 // Batch is what one Load returned.
 type Batch struct {
 	// Snapshot is what the statement saw. The zero Snapshot sees nothing, not
-	// even a transaction 0: the documents are answered with, but not stored,
-	// unless their resource has no promise, so that their age is their bound.
+	// even a transaction 0: the documents are served, but not stored, unless their
+	// resource has no promise, so that their age is their bound.
 	Snapshot Snapshot
 	Docs     []Loaded
 }
 
 // Loaded is one document as the origin built it. The zero value is a missing row.
 type Loaded struct {
-	// Body is the JSON document, nil when the row does not exist. The cache
+	// Body is the JSON document, or nil when the row does not exist. The cache
 	// owns it from then on.
 	Body []byte
-	// Err is set when this document alone cannot be given, such as one
-	// that is larger than the limit.
+	// Err is set if only this document cannot be returned, such as one that is
+	// larger than the limit.
 	Err error
 }
 
 var (
 	// ErrUnavailable is wrapped by errors of an origin that cannot be
-	// reached or cannot answer anybody just now.
+	// reached or cannot answer any request at present.
 	ErrUnavailable = errors.New("origin unavailable")
 	// ErrTooLarge is wrapped by the error of a document above the size limit.
 	ErrTooLarge = errors.New("document too large")
-	// ErrOverloaded is returned when too many keys wait for a load already.
+	// ErrOverloaded is returned when too many keys already wait for a load.
 	ErrOverloaded = errors.New("too many loads waiting")
 	// ErrStale is returned for a resource with policy Unavailable while the
 	// freshness promise cannot be kept.
 	ErrStale = errors.New("freshness cannot be promised")
-	// ErrClosed is returned once the cache was closed.
+	// ErrClosed is returned after the cache is closed.
 	ErrClosed = errors.New("cache closed")
 )
 
@@ -89,11 +89,11 @@ type Invalidations interface {
 	// is not the present one (file replaced, restore, failover, lost events).
 	// The horizon is gone until the next Advance.
 	Void(reason string)
-	// Retract takes the horizon away until the next Advance: the moment that it stands
-	// for turned out to be uncertain. Nothing is dropped.
+	// Retract removes the horizon until the next Advance: the moment that it stands for
+	// turned out to be uncertain. Nothing is dropped.
 	Retract()
-	// SetPromise says whether the stream hears of every change of the
-	// resource. While it does not, the horizon does not hold for it, and why
-	// says what is missing. Taking the promise away drops its documents.
+	// SetPromise says whether the stream observes every change of the resource.
+	// While it does not, the horizon does not hold for it, and why says what is
+	// missing. Taking the promise away drops its documents.
 	SetPromise(resource ResourceID, ok bool, why string)
 }

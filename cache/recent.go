@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// RecentEvent is an invalidation that was applied lately.
+// RecentEvent is an invalidation that was applied recently.
 type RecentEvent struct {
 	Tx Tx
 	// At is when it had been applied, on the cache's clock.
@@ -22,12 +22,12 @@ type RecentEvent struct {
 // finds stale should have gone.
 const maxRecent = 4096
 
-// recent remembers the last events, for who must explain an answer.
+// recent remembers the last events, for callers that must explain an answer.
 type recent struct {
 	// Guarded by mu. Written only by the goroutine that drives Invalidations.
 	mu   sync.Mutex
 	ring []recentEvent
-	next int // place of the oldest event once the ring is full
+	next int // index of the oldest event once the ring is full
 }
 
 // recentEvent holds a hash in place of the ID, so that an entry is small however
@@ -78,10 +78,10 @@ func (c *Cache) Recent(key Key) []RecentEvent {
 
 func (c *Cache) hash(key Key) uint64 { return maphash.String(c.seed, key.ID) }
 
-// sampler keeps the key of one hit for who asked for it.
+// sampler keeps the key of one hit for the caller that requested it.
 type sampler struct {
 	// Atomics. wanted is written by Sample and by the hit that answers it, read
-	// by every hit; it lies beside the horizon, which every hit reads too.
+	// by every hit; it is next to the horizon, which every hit reads too.
 	wanted atomic.Bool
 	taken  atomic.Pointer[Key]
 }
@@ -94,9 +94,9 @@ func (s *sampler) take(key Key) {
 	}
 }
 
-// Sample returns the key of the first hit since the last call, and asks for the
-// next one; false if there was none. Popular keys are sampled more often, as
-// often as they are answered. While a sample is awaited, a hit copies its key once.
+// Sample returns the key of the first hit since the last call, and requests the next
+// one. If there was none, ok is false. Popular keys are sampled more often, as often
+// as they are answered. While a sample is awaited, a hit copies its key once.
 func (c *Cache) Sample() (key Key, ok bool) {
 	taken := c.sampler.taken.Swap(nil)
 	c.sampler.wanted.Store(true)
@@ -106,8 +106,8 @@ func (c *Cache) Sample() (key Key, ok bool) {
 	return *taken, true
 }
 
-// Inspect returns the document that a GET begun at start would be answered with
-// from a tier, nil if none, without being counted or sampled as a hit.
+// Inspect returns the document that a tier would answer a GET begun at start with,
+// or nil if there is none. It is not counted or sampled as a hit.
 func (c *Cache) Inspect(key Key, start time.Duration) *Document {
 	r := c.resources[key.Resource]
 	if !c.holds(r, start) { // before the tiers: see Peek

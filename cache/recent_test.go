@@ -59,7 +59,7 @@ func TestRecentIsBounded(t *testing.T) {
 	}
 }
 
-// A sample is a key that was hit, once for each time that it is asked for.
+// A sample is a key that was hit, once for each request.
 func TestSample(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Resource{})

@@ -8,14 +8,15 @@ import (
 	"time"
 )
 
-// ErrTooManyResources is returned by [Cache.Add] when Config.MaxResources have been.
+// ErrTooManyResources is returned by [Cache.Add] when there have been
+// Config.MaxResources already.
 var ErrTooManyResources = errors.New("no place for another resource")
 
-// terms are what of a resource may change while it is served.
+// terms are the parameters of a resource that may change while it is served.
 //
-// A GET that is under way while they change may find one value here and the other there.
-// Each rule of the argument holds for the value that it was judged by, so such a GET has
-// the longer of the two promises.
+// A GET in flight while they change may read an old value here and a new one there. Each
+// rule of the argument holds for the value that it was checked with, so such a GET has the
+// longer of the two promises.
 type terms struct {
 	// Atomics. Written by New, Add and Change, read by all. The first three are on the
 	// path of a hit; settings has the rest of them, and these too.
@@ -39,7 +40,7 @@ func (t *terms) set(r Resource) {
 // x is the X of the promise.
 func (t *terms) x() time.Duration { return time.Duration(t.freshness.Load()) }
 
-// newResource makes the state of a resource that no stream has reported of yet.
+// newResource makes the state of a resource that no stream has reported on yet.
 func (c *Cache) newResource(r Resource, id ResourceID) *resourceState {
 	r = r.withDefaults()
 	state := &resourceState{Name: r.Name, NoPromise: r.NoPromise, id: id}
@@ -53,13 +54,13 @@ func (c *Cache) newResource(r Resource, id ResourceID) *resourceState {
 	return state
 }
 
-// known are the resources that there are, those that were retired too.
+// known returns all resources, retired ones included.
 func (c *Cache) known() []*resourceState { return c.resources[:c.count.Load()] }
 
-// Add makes more resources, all or none, and returns the ID of the first: IDs count up and
-// are never used again. They have no promise until the stream reports of them, as at the
-// start, and are in no figures before [Cache.Publish]. Whoever asks for their documents must
-// have the IDs from here.
+// Add adds resources, all or none, and returns the ID of the first: IDs count up and are never
+// reused. The resources have no promise until the stream reports on them, as at the start, and
+// are in no stats before [Cache.Publish]. Callers that request their documents must have the
+// IDs from here.
 func (c *Cache) Add(more []Resource) (first ResourceID, err error) {
 	c.sweeping.Lock()
 	defer c.sweeping.Unlock()
@@ -79,8 +80,8 @@ func (c *Cache) Add(more []Resource) (first ResourceID, err error) {
 	return ResourceID(count), nil
 }
 
-// Change makes other terms hold for a resource whose documents stay as they are: all fields
-// but Name and NoPromise. What began before may end by the old ones.
+// Change changes the terms of a resource whose documents stay as they are: all fields but Name
+// and NoPromise. What began before may end by the old terms.
 func (c *Cache) Change(id ResourceID, r Resource) {
 	state := c.resources[id]
 	r = r.withDefaults()
@@ -88,9 +89,8 @@ func (c *Cache) Change(id ResourceID, r Resource) {
 	state.set(r)
 }
 
-// Publish puts resources that were added into the figures, and takes those out that nobody
-// will ask for any more, whose documents are dropped. Who asks for these all the same is
-// answered as before.
+// Publish adds the given resources to the stats, and removes those that are retired, whose
+// documents are dropped. Callers that still request retired ones are answered as before.
 func (c *Cache) Publish(added, retired []ResourceID) {
 	c.listing.Lock()
 	for _, id := range added {

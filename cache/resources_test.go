@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// newRoomyFixture is a fixture whose cache has places for more resources.
+// newRoomyFixture is a fixture whose cache has slots for more resources.
 func newRoomyFixture(t *testing.T, r Resource, places int) *fixture {
 	f := newFixture(t, r)
 	grown := make([]*resourceState, places)
@@ -18,7 +18,7 @@ func newRoomyFixture(t *testing.T, r Resource, places int) *fixture {
 }
 
 // A resource that was added is not served from a tier before the stream has reported
-// of it; that of its neighbour goes on all the time.
+// on it; its neighbor is served all the time.
 func TestAddedResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRoomyFixture(t, Resource{}, 2)
@@ -54,7 +54,8 @@ func TestAddedResource(t *testing.T) {
 	})
 }
 
-// What is retired is gone from the tiers and the figures, and who still asks is answered.
+// A retired resource is gone from the tiers and the stats, and callers that still request it
+// are answered.
 func TestRetiredResource(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newRoomyFixture(t, Resource{}, 2)
@@ -80,7 +81,7 @@ func TestRetiredResource(t *testing.T) {
 	})
 }
 
-// Other terms hold at once, for documents that were there before too.
+// Changed terms hold immediately, also for documents that were there before.
 func TestChangedTerms(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Resource{Freshness: 10 * time.Second})

@@ -7,8 +7,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/striped"
 )
 
-// resourceCounters count what happened to one resource. All are written by
-// whoever does the thing and read by Stats.
+// resourceCounters count what happened to one resource. All are written where the
+// event happens and read by Stats.
 type resourceCounters struct {
 	hits   striped.Counter
 	misses striped.Counter
@@ -30,16 +30,16 @@ type resourceCounters struct {
 }
 
 // ResourceStats is what happened to one resource since the start, and what is
-// under way.
+// in flight.
 type ResourceStats struct {
 	Name        string
 	Hits        int64 // answers from a tier
 	Misses      int64 // answers that needed a load
-	Joined      int64 // of the misses: those that shared a load begun by another
+	Joined      int64 // of the misses: those that shared a load of another request
 	Statements  int64 // statements sent to the origin
 	Loaded      int64 // documents that statements brought, missing rows included
 	Failed      int64 // keys that failed to load
-	Halved      int64 // statements that failed and were tried again in halves
+	Halved      int64 // statements that failed and were retried in halves
 	Refused     int64 // loaded documents not stored, because a newer change was known
 	Stale       int64 // answers served marked stale
 	Unavailable int64 // answers refused because the promise could not be kept
@@ -51,17 +51,17 @@ type ResourceStats struct {
 	InFlight    int64 // keys being loaded now
 	Queued      int64 // keys that wait for a statement now
 	QueueLimit  int64 // how many may, [Resource.MaxQueue]
-	Promised    bool  // whether the stream hears of every change
+	Promised    bool  // whether the stream observes every change
 	NoPromise   bool  // whether the resource is declared without a promise
 	Why         string
 }
 
-// Stats is a moment's view of the cache.
+// Stats is a snapshot of the cache's counters.
 type Stats struct {
 	Resources []ResourceStats
 	Tiers     []NamedTierStats
-	// HorizonAge is how far behind the present the invalidations are known to
-	// be complete; negative when there is no horizon at all.
+	// HorizonAge is the age of the moment up to which the invalidations are known
+	// to be complete; negative when there is no horizon at all.
 	HorizonAge time.Duration
 	// Tombstones is the number of recent invalidations that are remembered.
 	Tombstones int64
@@ -70,13 +70,13 @@ type Stats struct {
 	VoidReason string
 }
 
-// NamedTierStats are the figures of one tier.
+// NamedTierStats are the stats of one tier.
 type NamedTierStats struct {
 	Name string
 	TierStats
 }
 
-// Stats returns a moment's view; its parts are read one after the other.
+// Stats returns a snapshot whose parts are read one after the other.
 func (c *Cache) Stats() Stats {
 	s := Stats{
 		HorizonAge: -1,

@@ -10,27 +10,27 @@ import (
 )
 
 // Store is a tier whose documents outlive the process, such as one on disk. A cache has any
-// number of them, including none, and asks them after the tiers in memory. Unlike a [Tier], a
-// store may wait in Get, applies what it is told in order, and makes it durable together with a
-// [Position]; its documents are served only after the stream has gone through every change
-// since that position.
+// number of them, including none, and queries them after the tiers in memory. Unlike a [Tier], a
+// store may wait in Get, applies changes in order, and makes them durable together with a
+// [Position]; its documents are served only after the stream has gone through every change since
+// that position.
 //
 // Invalidate, Flush, Void and Checkpoint are called by the goroutine that drives
 // [Invalidations] (Flush also by Purge); all other methods must be safe for concurrent use. What
 // the first four, Remove and Put do is in force for Get when they return, and durable later.
 type Store interface {
-	// Name is the word for this tier in answers and metrics: "disk".
+	// Name names this tier in answers and metrics: "disk".
 	Name() string
 	// Get sets the elements of found, which is as long as keys and zero, to the documents
-	// that the store holds. All keys are of one resource, none occurs twice, and callers
-	// that want one key at the same time share one call. It may wait. After an error, what
-	// it has set is used all the same. It keeps neither slice.
+	// that the store holds. All keys are of one resource, none occurs twice, and concurrent
+	// callers of one key share one call. It may wait. After an error, the elements that it
+	// has set are still used. It retains neither slice.
 	Get(ctx context.Context, keys []Key, found []Stored) error
-	// Put keeps the document, or declines to (too large, too much to be written). It is
-	// never called for a missing row. The document is immutable.
+	// Put keeps the document, or declines to (too large, or too many waiting to be
+	// written). It is never called for a missing row. The document is immutable.
 	Put(key Key, doc *Document)
 	// Invalidate drops the document of the key if a change by tx may be missing in it,
-	// which may be said of any that has an XMin of at most tx.
+	// which is assumed of any document with an XMin of at most tx.
 	Invalidate(key Key, tx Tx)
 	// Remove drops the document of the key.
 	Remove(key Key)
@@ -39,14 +39,13 @@ type Store interface {
 	Flush(resource ResourceID)
 	// Void drops everything, the position included.
 	Void()
-	// Checkpoint says that everything visible in p.Seen was told before. A document is
-	// made durable only together with a position whose snapshot ends behind its XMin, so
+	// Checkpoint says that everything visible in p.Seen was reported before. A document is
+	// made durable only together with a position whose snapshot ends after its XMin, so
 	// that what is found after a crash is never ahead of the position that is found.
 	Checkpoint(p Position)
-	// Position returns the last position that is durable, the zero Position if there is
-	// none.
+	// Position returns the last durable position, or the zero Position if there is none.
 	Position() Position
-	// Sync waits until everything told before is durable, or ctx ends.
+	// Sync waits until everything reported before is durable, or ctx ends.
 	Sync(ctx context.Context) error
 	// Stats returns what the store holds and has done.
 	Stats() TierStats
@@ -54,10 +53,10 @@ type Store interface {
 	Close() error
 }
 
-// Trier is a [Store] that can tell, for some documents, without waiting.
+// Trier is a [Store] that can return some documents without waiting.
 type Trier interface {
-	// Try returns the document of the key if the store holds it and nothing has to be
-	// waited for; nothing means that only Get can tell.
+	// Try returns the document of the key if the store holds it and can return it
+	// without waiting; otherwise only Get can tell.
 	Try(key Key) Stored
 }
 
@@ -77,17 +76,17 @@ type Stored struct {
 // Position is how far a stream has come: every change visible in Seen has been applied.
 type Position struct {
 	// History names what the numbers of transactions mean: another history, another name.
-	// Empty: there is no position.
+	// If empty, there is no position.
 	History string
 	Seen    Snapshot
-	// Floor is the origin's own: from which transaction on its record of changes was
-	// complete.
+	// Floor is for the origin: the transaction since which its record of changes has
+	// been complete.
 	Floor Tx
-	// Witness is the newest change that has been applied, for origins that can ask
+	// Witness is the newest change that has been applied, for origins that can check
 	// whether their history still contains it. The zero value means that there is none.
 	Witness Witness
 	// Digests say, for each resource by its name, what its documents depend on besides
-	// rows: tables, triggers. A resource without one was not heard of.
+	// rows: tables, triggers. A resource without one was not observed.
 	Digests map[string]string
 }
 
@@ -99,10 +98,10 @@ type Witness struct {
 	Nonce int64
 }
 
-// Checkpoints is what an [Invalidations] may implement besides: it has a [Store], or several.
+// Checkpoints is what an [Invalidations] with one or more [Store] values also implements.
 //
-// Each store has a position of its own, of which the stream judges one at a time: whether two
-// positions are of one history is more than their numbers say.
+// Each store has a position of its own, and the stream checks one at a time: numbers do not show
+// whether two positions are of one history.
 type Checkpoints interface {
 	// Waiting returns the position of a store whose documents wait for the changes since
 	// then, and the number of the store. If several wait, it is the one with the smallest
@@ -110,12 +109,12 @@ type Checkpoints interface {
 	Waiting() (p Position, store uint64, waits bool)
 	// Checkpoint says that everything visible in p.Seen has been applied, and that this
 	// includes everything since the position of the store with that number, which Waiting
-	// has returned; 0: of none. It follows the Advance with the same snapshot.
+	// has returned, or of none if it is 0. It follows the Advance with the same snapshot.
 	Checkpoint(p Position, store uint64)
 	// HasStore reports whether there is a store at all.
 	HasStore() bool
-	// Discard drops the documents of the store with that number, which waits: its history
-	// is another one.
+	// Discard drops the documents of the store with that number, which waits, because its
+	// history is a different one.
 	Discard(store uint64)
 }
 
@@ -125,7 +124,7 @@ var _ Checkpoints = (*Cache)(nil)
 type attached struct {
 	// Immutable.
 	Store
-	trier    Trier // nil: only Get can tell
+	trier    Trier // if nil, only Get can answer
 	number   uint64
 	distance int
 
@@ -141,10 +140,10 @@ func (c *Cache) stores() []*attached {
 	return nil
 }
 
-// Attach gives the cache a store, at the beginning or later. Stores are asked in the order of
-// their distance; of two with the same, the first that was attached is asked first. What a
-// store holds is served as soon as the stream has gone through what changed since its
-// position. False: the cache is closed, and the caller keeps the store.
+// Attach gives the cache a store, at the start or later. Stores are queried in the order of
+// their distance; of two with the same, in the order in which they were attached. What a store
+// holds is served as soon as the stream has gone through what changed since its position. False:
+// the cache is closed, and the caller keeps the store.
 func (c *Cache) Attach(s Store, distance int) bool {
 	c.sweeping.Lock() // against Close
 	defer c.sweeping.Unlock()
@@ -160,8 +159,8 @@ func (c *Cache) Attach(s Store, distance int) bool {
 	return true
 }
 
-// Detach takes a store from the cache. Calls of its methods may go on for as long as a request
-// lasts. False: the cache does not have it.
+// Detach takes a store from the cache. Calls of its methods may continue for as long as a request
+// lasts. It returns false if the cache does not have the store.
 func (c *Cache) Detach(s Store) bool {
 	c.sweeping.Lock()
 	defer c.sweeping.Unlock()
@@ -175,8 +174,8 @@ func (c *Cache) Detach(s Store) bool {
 	return true
 }
 
-// Waiting implements [Checkpoints]. A stream that is told the smallest number has gone through
-// the changes for every store with a smaller one, so one number is enough to remember.
+// Waiting implements [Checkpoints]. A stream that gets the smallest number has gone through the
+// changes for every store with a smaller one, so one number is enough to remember.
 func (c *Cache) Waiting() (Position, uint64, bool) {
 	var first *attached
 	for _, a := range c.stores() {
@@ -215,8 +214,8 @@ func (c *Cache) Discard(store uint64) {
 	}
 }
 
-// tryStores asks the stores for what they can tell without waiting. The promise was seen to
-// hold before, which is the order that Peek explains.
+// tryStores queries the stores for what they can return without waiting. The promise was
+// checked before, which is the order that Peek explains.
 func (c *Cache) tryStores(r *resourceState, key Key, start time.Duration) (Answer, bool) {
 	stores := c.stores()
 	for i, a := range stores {
@@ -230,7 +229,7 @@ func (c *Cache) tryStores(r *resourceState, key Key, start time.Duration) (Answe
 	return Answer{}, false
 }
 
-// try asks the last of the stores, and keeps what it finds as lookUp does.
+// try queries the last of the stores, and keeps what it finds as lookUp does.
 func (c *Cache) try(r *resourceState, key Key, start time.Duration, stores []*attached) (Answer, bool) {
 	purges := c.shardOf(key).purgeMark()
 	o := c.asking(r)
@@ -253,7 +252,7 @@ func (c *Cache) try(r *resourceState, key Key, start time.Duration, stores []*at
 	return Answer{Doc: d, Tier: a.Name(), FromStore: true}, true
 }
 
-// document makes the document that was stored.
+// document returns the stored document.
 func (s *Stored) document(generation uint32) *Document {
 	d := newDocument(s.Body, Snapshot{XMin: s.XMin, XMax: s.XMin}, s.LoadedAt, generation)
 	d.summed = s.Summed && cap(s.Body)-len(s.Body) >= SumSize
@@ -264,11 +263,11 @@ func (s *Stored) document(generation uint32) *Document {
 // known change is missing in it and it was not purged meanwhile; else it returns false. Called
 // with s.mu held.
 //
-// Nearer stores get it for the reason for which they get what was loaded. The store that gave
-// it had dropped it, had a change that was applied before been missing in it; a change that was
-// being applied meanwhile has a tombstone, because the look-up is a statement of the ledger.
-// So at this moment every change that was applied is in it, and each later one is told to
-// these stores after this Put.
+// Nearer stores get it for the same reason for which they get loaded documents. The store that
+// returned it would have dropped it if a change applied before were missing in it; a change that
+// was being applied meanwhile has a tombstone, because the look-up is a statement of the ledger.
+// So at this moment every applied change is in it, and each later one is reported to these stores
+// after this Put.
 func (c *Cache) promote(r *resourceState, s *shard, key Key, d *Document, purges uint64, o outcome, nearer []*attached) bool {
 	o.seen = Snapshot{XMin: d.xmin, XMax: d.xmin}
 	if c.closed.Load() || o.flushing || s.purgedSince(purges) || !c.storable(r, s, key, o) {
@@ -291,7 +290,7 @@ func (c *Cache) promote(r *resourceState, s *shard, key Key, d *Document, purges
 	return true
 }
 
-// toStores tells the stores something.
+// toStores calls tell for each store.
 func (c *Cache) toStores(tell func(Store)) {
 	for _, a := range c.stores() {
 		tell(a.Store)

@@ -9,7 +9,7 @@ import (
 
 // mapStore is a store in memory.
 type mapStore struct {
-	// Immutable once it is attached; nil: nothing.
+	// Immutable once it is attached; nil if it holds nothing.
 	before  func()       // is called at the beginning of Get
 	during  func()       // is called within a Get that has found a document and not returned it yet
 	fails   func() error // says whether a Get fails
@@ -142,7 +142,8 @@ func (m *mapStore) Close() error {
 	return nil
 }
 
-// withStore has the document of k in a store alone, whose changes the stream has gone through.
+// withStore returns a fixture with the document of k only in a store, whose changes the stream
+// has gone through.
 func withStore(t *testing.T, store *mapStore) *fixture {
 	f := newFixture(t, Resource{})
 	f.commit("k")
@@ -156,8 +157,8 @@ func withStore(t *testing.T, store *mapStore) *fixture {
 	return f
 }
 
-// What a store holds is answered with and put into memory, and nothing before the stream has
-// gone through the changes since its position.
+// What a store holds is served and put into memory, but only after the stream has gone through
+// the changes since its position.
 func TestStoreIsAskedOnceItIsVouchedFor(t *testing.T) {
 	f := newFixture(t, Resource{})
 	f.commit("k")
@@ -192,7 +193,7 @@ func TestStoreIsAskedOnceItIsVouchedFor(t *testing.T) {
 	}
 }
 
-// A store that waits is given up with its documents and no others.
+// A waiting store is discarded with its documents and no others.
 func TestStoreIsDiscarded(t *testing.T) {
 	f := newFixture(t, Resource{})
 	store := newMapStore()
@@ -209,8 +210,8 @@ func TestStoreIsDiscarded(t *testing.T) {
 	}
 }
 
-// What happens to a key while its document is on its way from the store to memory keeps it
-// out of there.
+// A change or purge of a key while its document is on its way from the store to memory keeps
+// it out of memory.
 func TestWhatTheStoreGaveIsNotKeptPastItsEnd(t *testing.T) {
 	unheard := func(f *fixture) { f.commit("k"); f.delivered++ }
 	for name, happens := range map[string]func(f *fixture){
@@ -242,7 +243,7 @@ func TestWhatTheStoreGaveIsNotKeptPastItsEnd(t *testing.T) {
 	}
 }
 
-// The digest of a body is taken over only where a store says that it is there.
+// The digest of a body is used only if a store says that it is there.
 func TestSumOfStoredDocuments(t *testing.T) {
 	whole := []byte("body" + "0123456789abcdef")
 	for name, c := range map[string]struct {

@@ -9,8 +9,8 @@ import (
 
 // mutant: store-nearer-filled-past-tombstone
 //
-// What a farther store holds goes into memory and into the nearer store, and a change that is
-// applied on the way keeps it out of both.
+// A document of a farther store is put into memory and into the nearer store; a change that is
+// applied meanwhile keeps it out of both.
 func TestNearerStoresAreFilled(t *testing.T) {
 	for name, changed := range map[string]bool{"as it is": false, "not past a change": true} {
 		t.Run(name, func(t *testing.T) {
@@ -64,7 +64,7 @@ func TestNearerStoresAreFilled(t *testing.T) {
 
 // mutant: store-told-only-the-nearest
 //
-// Each store is told what happens to a document, whichever is nearest.
+// Every store is notified of what happens to a document, not only the nearest.
 func TestEachStoreIsTold(t *testing.T) {
 	for name, happens := range map[string]func(c *Cache){
 		"a change":        func(c *Cache) { c.Apply([]Event{{Key: Key{0, "k"}, Tx: 9}}) },
@@ -83,7 +83,7 @@ func TestEachStoreIsTold(t *testing.T) {
 				stores = append(stores, newMapStore())
 				if i != 1 {
 					f.attach(stores[i], i)
-				} else if !f.cache.Attach(stores[i], i) { // a store that waits is told, too
+				} else if !f.cache.Attach(stores[i], i) { // a waiting store is notified, too
 					t.Fatal("a store could not be attached")
 				}
 			}
@@ -122,9 +122,9 @@ func TestEachStoreIsTold(t *testing.T) {
 
 // mutant: store-resumed-with-the-position-of-another
 //
-// Each store waits for the changes since its own position, the first that was attached first;
-// that the stream has gone through those of one says nothing of another. A store is given up
-// without the others.
+// Each store waits for the changes since its own position, in the order in which they were
+// attached; that the stream has gone through those of one store does not vouch for another. A
+// store is discarded without the others.
 func TestEachStoreWaitsForItsOwnChanges(t *testing.T) {
 	f := newFixture(t, Resource{})
 	defer f.cache.Close()
@@ -153,7 +153,7 @@ func TestEachStoreWaitsForItsOwnChanges(t *testing.T) {
 	}
 	f.cache.Checkpoint(Position{History: "h", Seen: UpTo(10)}, 1)
 	if first.told != 1 || second.told+third.told != 0 {
-		t.Error("a store whose changes nobody has gone through was told a position")
+		t.Error("a store whose changes were not processed was given a position")
 	}
 	f.mustGet("k", 7, FromTier)
 	if second.calls+third.calls != 0 {
@@ -175,7 +175,8 @@ func TestEachStoreWaitsForItsOwnChanges(t *testing.T) {
 	if _, _, waits := f.cache.Waiting(); waits || first.told != 3 || second.told != 2 || third.told != 1 {
 		t.Errorf("waits: %v; %d, %d and %d positions were told, want 3, 2 and 1", waits, first.told, second.told, third.told)
 	}
-	// A store that comes again is another one, whose changes are still to be gone through.
+	// A store that is attached again counts as a new one: the stream has not gone through its
+	// changes.
 	if !f.cache.Detach(first) || !f.cache.Attach(first, 0) {
 		t.Error("a store cannot be taken away and given again")
 	}
@@ -184,7 +185,7 @@ func TestEachStoreWaitsForItsOwnChanges(t *testing.T) {
 	}
 }
 
-// tryingStore is a mapStore that tells without waiting.
+// tryingStore is a mapStore with documents that it can return without waiting.
 type tryingStore struct{ *mapStore }
 
 func (s tryingStore) Try(key Key) Stored {
@@ -216,7 +217,8 @@ func TestStoreThatWaitsTellsNothing(t *testing.T) {
 	}
 }
 
-// Documents that no tier in memory keeps are looked up by one caller for all.
+// Documents that no tier in memory keeps are looked up by one caller on behalf of
+// all.
 func TestStoreOnly(t *testing.T) {
 	near, far := newMapStore(), newMapStore()
 	f := withStore(t, far)
@@ -235,8 +237,8 @@ func TestStoreOnly(t *testing.T) {
 // mutant: purge-misses-what-the-store-gave-meanwhile
 //
 // A load that is stored while its resource is flushed or its key is purged, and read from the
-// store by another GET before the store has been told, does not outlive that in memory or in
-// a nearer store.
+// store by another GET before the store has been notified, does not stay in memory or in a
+// nearer store.
 func TestFlushReachesWhatAStoreGaveMeanwhile(t *testing.T) {
 	for name, flush := range map[string]func(c *Cache){
 		"a purge":         func(c *Cache) { c.Purge(Key{0, "k"}) },
@@ -255,7 +257,7 @@ func TestFlushReachesWhatAStoreGaveMeanwhile(t *testing.T) {
 				if told++; told > 1 {
 					return
 				}
-				far.docs[Key{0, "k"}] = old // as by a load that was judged before the flush
+				far.docs[Key{0, "k"}] = old // as by a load that was checked before the flush
 				key, start := Key{0, "k"}, f.cache.Now()
 				w := wait{ask: true} // its horizon was read before
 				if _, done, err := f.cache.share(context.Background(), key, start, &w); !done || err != nil {

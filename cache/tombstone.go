@@ -3,7 +3,7 @@ package cache
 import "sync"
 
 // tombstones remember which transaction invalidated a key last, for as long as
-// a load that does not see the transaction may still come home. Part of a shard,
+// a load that does not see the transaction may still return. Part of a shard,
 // guarded by its mutex.
 //
 // Two generations: young takes what arrives, old waits until every load that
@@ -17,16 +17,16 @@ type tombstones struct {
 // of key and changes, at the load factor of a map that grows.
 const tombstoneBytes = 120
 
-// drop forgets everything.
+// drop drops all tombstones.
 func (t *tombstones) drop() { *t = tombstones{} }
 
-// age forgets the old generation and makes the young one old.
+// age drops the old generation and makes the young one old.
 func (t *tombstones) age() {
 	t.old, t.oldBytes = t.young, t.youngBytes
 	t.young, t.youngBytes = nil, 0
 }
 
-// dropOld forgets the old generation.
+// dropOld drops the old generation.
 func (t *tombstones) dropOld() { t.old, t.oldBytes = nil, 0 }
 
 func (t *tombstones) count() int64 { return int64(len(t.young) + len(t.old)) }
@@ -38,11 +38,11 @@ func (t *tombstones) bytes() int64 { return t.youngBytes + t.oldBytes }
 type changes struct {
 	last Tx   // the greatest
 	rest []Tx // the others, at most maxRest; nil for a key that changed once
-	many bool // more than fit: only a snapshot with all below last+1 visible will do
+	many bool // more than fit: only a snapshot in which everything below last+1 is visible is accepted
 }
 
 // maxRest bounds the memory of a key that changes very often between two
-// generations; past it the answer is still right, only needlessly strict.
+// generations; beyond it the result is still right, only needlessly strict.
 const maxRest = 16
 
 func (c changes) with(tx Tx) changes {
@@ -101,11 +101,11 @@ func (t *tombstones) allow(key Key, seen Snapshot) bool {
 	return !known || c.visibleIn(seen)
 }
 
-// unseen are transactions that were announced and that no snapshot of ours has
+// unseen are transactions that were announced and that none of our snapshots has
 // shown yet. Owned by the goroutine that drives Invalidations.
 type unseen struct {
 	list  []Tx
-	below Tx // if not 0: in place of a list that became too long, all below it
+	below Tx // if not 0: all transactions below it, in place of a list that became too long
 }
 
 // maxUnseen bounds the list (512 KiB). An origin that commits in order empties
@@ -126,8 +126,8 @@ func (u *unseen) add(tx Tx) {
 	}
 }
 
-// shown forgets the transactions that the snapshot shows and reports whether
-// none is left.
+// shown removes the transactions that the snapshot shows and reports whether none
+// is left.
 func (u *unseen) shown(seen Snapshot) bool {
 	if u.below > 0 {
 		if seen.XMin < u.below {
@@ -145,13 +145,13 @@ func (u *unseen) shown(seen Snapshot) bool {
 	return len(left) == 0
 }
 
-// ledger lists the load statements that are under way, so that the cache knows
+// ledger lists the load statements that are in flight, so that the cache knows
 // which of them began before a given moment.
 type ledger struct {
 	// Guarded by mu.
 	mu      sync.Mutex
 	next    uint64
-	running map[uint64]struct{} // a few: bounded by the statements allowed at once
+	running map[uint64]struct{} // a few: bounded by MaxLoads
 }
 
 // begin returns the number of a statement. It must be called before the

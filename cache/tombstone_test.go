@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 )
 
-// Tombstones go once no load can need them, and never outgrow their bound.
+// Tombstones are dropped once no load can need them, and never exceed their bound.
 func TestTombstonesAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Resource{})
@@ -18,7 +18,7 @@ func TestTombstonesAreForgotten(t *testing.T) {
 		f.poll()
 		f.poll()
 		if n := f.cache.Stats().Tombstones; n != 0 {
-			t.Errorf("%d tombstones are left with no load under way", n)
+			t.Errorf("%d tombstones are left with no load in flight", n)
 		}
 		release := make(chan struct{})
 		f.load = func(_ context.Context, ids []string) (Batch, error) {
@@ -33,7 +33,7 @@ func TestTombstonesAreForgotten(t *testing.T) {
 			f.poll()
 		}
 		if n := f.cache.Stats().Tombstones; n != 1 {
-			t.Errorf("%d tombstones while a load that needs one is under way", n)
+			t.Errorf("%d tombstones while a load that needs one is in flight", n)
 		}
 		close(release)
 		synctest.Wait()
@@ -68,7 +68,7 @@ func TestTombstonesAreBounded(t *testing.T) {
 		synctest.Wait()
 		f.load = nil
 		f.mustGet("7", 1, FromLoad) // the load that missed the change was not stored
-		f.mustGet("7", 1, FromTier) // and stores go on afterwards
+		f.mustGet("7", 1, FromTier) // and documents are stored again afterwards
 	})
 }
 

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// broadcast wakes everybody who waits for the next of a kind of moment. A moment
-// for which nobody waits costs a lock and nothing else (BenchmarkAdvance): the
-// channel is made by the first to wait for it.
+// broadcast wakes all callers that wait for the next event of a kind. An event that
+// no caller waits for costs only a lock (BenchmarkAdvance): the first caller that
+// waits makes the channel.
 type broadcast struct {
 	// Guarded by mu.
 	mu   sync.Mutex
-	next chan struct{} // closed at the next moment; nil if nobody waits for it
+	next chan struct{} // closed at the next event; nil if no caller waits for it
 }
 
-// wait returns a channel that is closed at the next moment. Whoever looks for
-// what the moment changes must take the channel first: then a moment between the
-// look and the wait is not lost.
+// wait returns a channel that is closed at the next event. A caller that checks
+// what the event changes must get the channel first: then an event between the
+// check and the wait is not lost.
 func (b *broadcast) wait() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -27,7 +27,7 @@ func (b *broadcast) wait() <-chan struct{} {
 	return b.next
 }
 
-// send is the moment.
+// send wakes the callers.
 func (b *broadcast) send() {
 	b.mu.Lock()
 	waiting := b.next
@@ -38,12 +38,12 @@ func (b *broadcast) send() {
 	}
 }
 
-// verify answers from the tiers as soon as the horizon holds for start, and asks
-// the stream to move it there. One report of the stream verifies everything that is
+// verify answers from the tiers as soon as the horizon holds for start, and requests
+// that the stream moves it there. One report of the stream verifies everything that is
 // cached, so that any number of callers costs one poll.
 //
-// False without an error means that only a load will do: the document went
-// meanwhile, its resource lost the promise, or LoadTimeout passed.
+// If it returns false without an error, only a load can answer: the document was
+// dropped meanwhile, its resource lost the promise, or LoadTimeout passed.
 func (c *Cache) verify(ctx context.Context, r *resourceState, key Key, start time.Duration) (Answer, bool, error) {
 	patience, cancel := context.WithTimeout(ctx, r.settings.Load().LoadTimeout)
 	defer cancel()

@@ -27,7 +27,8 @@ func newVerified(t *testing.T) *fixture {
 	return f
 }
 
-// waiting begins a GET that must wait, and returns where its end is told.
+// waiting begins a GET that must wait, and returns the channel that reports its
+// end.
 func (f *fixture) waiting(ctx context.Context, id string) <-chan got {
 	f.t.Helper()
 	out := make(chan got, 1)
@@ -63,7 +64,7 @@ func (f *fixture) expect(out <-chan got, version int, source Source, took time.D
 	}
 }
 
-// One report of the stream answers everybody who waits, and nothing is loaded.
+// One report of the stream answers all waiting callers, and nothing is loaded.
 func TestVerifyByOneReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newVerified(t)
@@ -87,7 +88,7 @@ func TestVerifyByOneReport(t *testing.T) {
 		}
 		f.poll()
 		if f.cache.moved.next != nil {
-			t.Error("nobody has waited since the last report, but there is a channel to wait on")
+			t.Error("no caller has waited since the last report, but there is a channel to wait on")
 		}
 	})
 }
@@ -184,7 +185,8 @@ func TestVerifyEndsWithItsCaller(t *testing.T) {
 	})
 }
 
-// What is not held needs no verification, and without a Wake nothing would come.
+// A document that is not cached needs no verification, and without a Wake no report
+// would come.
 func TestVerifyLoadsAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newVerified(t)

@@ -4,13 +4,13 @@ import "time"
 
 // Metrics of credentials.
 var (
-	keyExpiry     = newMetric("api_key_expiry_timestamp_seconds", "When the next API key expires, in seconds since 1970. There is no such metric while none does.")
-	jwksAge       = newMetric("jwks_age_seconds", "How long ago the key set of tokens was fetched; -1 before the first time. A set out of a file has no such metric.")
+	keyExpiry     = newMetric("api_key_expiry_timestamp_seconds", "When the next API key expires, in seconds since 1970. Absent while no key expires.")
+	jwksAge       = newMetric("jwks_age_seconds", "Seconds since the key set of tokens was fetched; -1 before the first fetch. Absent for a set that is read from a file.")
 	fetches       = newMetric("jwks_fetches_total", "Attempts to fetch the key set of tokens.")
 	fetchFailures = newMetric("jwks_fetch_failures_total", "Attempts to fetch the key set of tokens that failed.")
 )
 
-// collectAccess shows what becomes of credentials.
+// collectAccess collects the metrics of credentials.
 func (g *Gateway) collectAccess(to sink) {
 	gate := g.now().surface.gate
 	if gate == nil {

@@ -91,7 +91,7 @@ func withCredentials(t *testing.T, cfg *config.Config) {
 	cfg.Auth.JWT = config.JWT{Keys: issuer.URL + "/keys", Audience: config.AnyAudience, Issuer: "https://login.example"}
 }
 
-// TestMetricsCount: the figures say what happened.
+// TestMetricsCount: the counters say what happened.
 func TestMetricsCount(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, writeAhead+company)
@@ -133,7 +133,7 @@ func TestMetricsCount(t *testing.T) {
 	}
 }
 
-// TestPurge: a purged document is loaded again, its neighbours are not; so with
+// TestPurge: a purged document is loaded again, its neighbors are not; so with
 // a whole resource.
 func TestPurge(t *testing.T) {
 	t.Parallel()
@@ -176,7 +176,7 @@ func TestPurge(t *testing.T) {
 	expectHit("/pairs/a/1")
 	expectLoad("/pairs/a%2Fb/1")
 
-	// What is refused purges nothing.
+	// A refused request purges nothing.
 	purge("resource=nope", 404)
 	purge("resource=nope&key=1", 404)
 	purge("resource=depts&key=", 400)
@@ -216,7 +216,8 @@ func TestAdminPages(t *testing.T) {
 	if got, want := string(back.Marshal()), string(s.config.Marshal()); got != want {
 		t.Errorf("/config is\n%s\nexpected\n%s", got, want)
 	}
-	// Operators' pages are not on the public listener, nor documents on theirs.
+	// The pages of operators are not on the public listener, nor are documents on
+	// the admin listener.
 	for _, p := range []string{"/live", "/ready", "/metrics", "/config", "/purge", "/debug/pprof/"} {
 		if a := s.get(p); a.problem() != 404 {
 			t.Errorf("%s on the public listener: %v", p, a)
@@ -247,7 +248,7 @@ func TestSecretsStayHidden(t *testing.T) {
 	}
 }
 
-// TestReadyOfOneResource: the reasons name the resource at fault alone.
+// TestReadyOfOneResource: the reasons name only the resource at fault.
 func TestReadyOfOneResource(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, writeAhead+company+"CREATE TABLE plain (id INTEGER PRIMARY KEY)")

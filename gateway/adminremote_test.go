@@ -28,7 +28,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// farConn is a connection from another machine, as far as it says.
+// farConn is a connection that claims to come from another machine.
 type farConn struct{ net.Conn }
 
 func (farConn) LocalAddr() net.Addr  { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 9), Port: 9100} }
@@ -78,7 +78,8 @@ func (w *sharedText) String() string {
 	return string(w.text)
 }
 
-// withToken asks with a bearer token and returns the status and the body.
+// withToken sends a request with a bearer token and returns the status and the
+// body.
 func (s *served) withToken(method, url, token string) (status int, body string) {
 	s.t.Helper()
 	r, err := http.NewRequestWithContext(s.t.Context(), method, url, nil)
@@ -100,7 +101,7 @@ func (s *served) withToken(method, url, token string) (status int, body string) 
 	return answer.StatusCode, string(text)
 }
 
-// replaceSecret writes a file as editors do: another one takes its name.
+// replaceSecret writes a file as editors do: a new file takes its name.
 func replaceSecret(t *testing.T, path, text string) {
 	t.Helper()
 	if err := errors.Join(os.WriteFile(path+".new", []byte(text), 0o600), os.Rename(path+".new", path)); err != nil {
@@ -113,8 +114,7 @@ func digestLine(token string) string {
 	return "sha256:" + hex.EncodeToString(sum[:]) + "\n"
 }
 
-// awaitEvents waits until the audit log has an event that fits each of those that are wanted, and
-// returns all.
+// awaitEvents waits until the audit log has an event that matches each one wanted, and returns all.
 func awaitEvents(t *testing.T, file string, want ...audit.Event) (all []audit.Event) {
 	t.Helper()
 	testkit.Eventually(t, 2*patience, func() error {
@@ -146,7 +146,7 @@ func awaitEvents(t *testing.T, file string, want ...audit.Event) (all []audit.Ev
 }
 
 // TestAdminFromElsewhere: another machine reads three pages; for the rest it needs a token, and a
-// token that the file has not any more opens nothing.
+// token that is no longer in the file is refused.
 func TestAdminFromElsewhere(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)
@@ -197,8 +197,8 @@ func TestAdminFromElsewhere(t *testing.T) {
 		audit.Event{Event: "purge", Listener: "admin", Peer: "192.0.2.1:5", Rule: "token:ops", Outcome: "done", Resource: "depts"})
 }
 
-// TestAllowRemoteStarts: a configuration of before starts, and who is on this machine does what
-// they did; a real address of the network is one of another machine.
+// TestAllowRemoteStarts: a configuration of an earlier version starts, and callers on this machine
+// may do what they could; a real address of the network counts as another machine.
 func TestAllowRemoteStarts(t *testing.T) {
 	testkit.NoLeaks(t)
 	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource)
@@ -230,8 +230,8 @@ func TestAllowRemoteStarts(t *testing.T) {
 	}
 }
 
-// TestAdminCertificate: a certificate of a client counts as a token, and without one nobody gets
-// in where the listener asks for it.
+// TestAdminCertificate: a certificate of a client counts as a token, and a listener that asks for
+// one refuses clients without it.
 func TestAdminCertificate(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)
@@ -286,12 +286,12 @@ func TestMetricsListener(t *testing.T) {
 			return nil
 		}
 		c.Close()
-		return errors.New("the listener goes on after ShutdownAdmin")
+		return errors.New("the listener continues after ShutdownAdmin")
 	})
 }
 
-// TestAuditLog: what operators do, whoever is refused, and files of keys that change have a line
-// each, in a new file after a rename.
+// TestAuditLog: actions of operators, refused callers and changed key files have a line each, in a
+// new file after a rename.
 func TestAuditLog(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)
@@ -366,7 +366,8 @@ func TestAuditLog(t *testing.T) {
 	awaitEvents(t, log, audit.Event{Event: "key_file_changed", Outcome: "refused", File: "keys.txt", Detail: "keys.txt:1: "})
 }
 
-// TestAuditLogFails: a file that takes nothing is counted and told, and the gateway serves.
+// TestAuditLogFails: a file that cannot be written is counted and reported, and the gateway
+// serves.
 func TestAuditLogFails(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // there is no /dev/full

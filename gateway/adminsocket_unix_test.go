@@ -25,7 +25,7 @@ func TestAdminSocket(t *testing.T) {
 	dir := filepath.Dir(path)
 	cfg := configure(t, path, deptResource+"log: { audit: audit.log }\n")
 	cfg.Admin = config.Admin{Address: "unix:admin.sock", Mode: 0o640, Metrics: config.Listener{Address: "unix:metrics.sock", Mode: 0o666}}
-	if os.Getuid() == 0 { // only root can give a file away
+	if os.Getuid() == 0 { // only root can change the owner of a file
 		cfg.Admin.Owner = "4321:1234"
 	}
 	g, err := gateway.New(cfg, gateway.Options{})

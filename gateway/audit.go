@@ -6,23 +6,23 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 )
 
-// ruleProcess is the rule of what the process was asked for by a signal, or by the program that
-// embeds the gateway.
+// ruleProcess is the rule of requests made by a signal or by the program that embeds the gateway.
 const ruleProcess = "process"
 
-var auditFailures = newMetric("audit_failures_total", "Events that the file of log.audit did not take; they are in the log instead.")
+var auditFailures = newMetric("audit_failures_total", "Events that could not be written to the file of log.audit; they are in the log instead.")
 
-// record tells the audit log.
+// record writes to the audit log.
 func (g *Gateway) record(e audit.Event) {
 	if now := g.live.Load(); now != nil { // not before the end of New
 		now.surface.audit.Record(e)
 	}
 }
 
-// options are those that what a reload opens is made with.
+// options returns the options for what a reload opens.
 func (g *Gateway) options() Options { return Options{Logger: g.log, record: g.record} }
 
-// loginFailed returns what a frontend tells the audit log by.
+// loginFailed returns the function by which a frontend reports failed logins to
+// the audit log.
 func (o Options) loginFailed(listener string) func(client netip.Addr, rule, why string) {
 	return func(client netip.Addr, rule, why string) {
 		peer := ""
@@ -33,7 +33,7 @@ func (o Options) loginFailed(listener string) func(client netip.Addr, rule, why 
 	}
 }
 
-// fileChanged tells the audit log of a file of keys that has changed.
+// fileChanged records in the audit log that a file of keys has changed.
 func (o Options) fileChanged(file string, err error) {
 	e := audit.Event{Event: audit.KeyFileChanged, Outcome: audit.Done, File: file}
 	if err != nil {

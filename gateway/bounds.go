@@ -10,22 +10,23 @@ import (
 // sharedBounds are bounds that the frontends share.
 type sharedBounds struct {
 	// Immutable after newSharedBounds.
-	memory *loop.Budget   // of what connections hold
+	memory *loop.Budget   // for what connections hold
 	places map[string]int // open connections, by frontend
 
-	workers *loop.Workers // goroutines that answer what has to wait
+	workers *loop.Workers // goroutines that answer requests that have to wait
 }
 
-// reservedFiles is how many descriptors are kept for what is no client: listeners, epoll,
-// files, the admin listener, and connections to the database besides.
+// reservedFiles is how many descriptors are reserved for everything but clients: listeners,
+// epoll, files, the admin listener, and connections to the database.
 const reservedFiles = 256
 
-// leastPlaces is how many connections a frontend gets, however few descriptors there are.
+// leastPlaces is the minimum number of connections of a frontend, however few descriptors
+// there are.
 const leastPlaces = 16
 
 // newSharedBounds compares the connections of the configuration with the limit of open files
-// (RLIMIT_NOFILE; 0: not known), and lowers them where the two do not fit: at the limit not
-// even the database could be reached again.
+// (RLIMIT_NOFILE; 0 if unknown), and lowers them if they do not fit: at the limit the gateway
+// could not even reconnect to the database.
 func newSharedBounds(cfg *config.Config, files int, log *slog.Logger) *sharedBounds {
 	b := &sharedBounds{memory: loop.NewBudget(clientMemory(cfg)), places: make(map[string]int), workers: loop.NewWorkers(0)}
 	wanted := 0
@@ -51,5 +52,6 @@ func newSharedBounds(cfg *config.Config, files int, log *slog.Logger) *sharedBou
 	return b
 }
 
-// clientMemory bounds what connections hold, of all frontends together.
+// clientMemory bounds the memory that the connections of all frontends hold
+// together.
 func clientMemory(cfg *config.Config) int64 { return max(loop.DefaultBudget, cfg.Tiers.Memory/4) }

@@ -17,15 +17,16 @@ import (
 
 // canaryConfig says what a canary watches. All but Interval must be set.
 type canaryConfig struct {
-	// Interval is the time between two samples; 0 means 1 s, negative: no canary.
+	// Interval is the time between two samples; If zero, it defaults to 1 s; if
+	// negative, there is no canary.
 	Interval time.Duration
 	Cache    *cache.Cache
 	Origin   cache.Origin
-	// Resource returns a resource with its defaults, nil if it is not served any more.
+	// Resource returns a resource with its defaults, or nil if it is no longer served.
 	Resource func(cache.ResourceID) *config.Resource
-	// Path writes a key as its clients do.
+	// Path formats a key as its clients do.
 	Path func(cache.Key) string
-	// Purge drops a document, and returns why that may not outlive the process, "" if
+	// Purge drops a document, and returns why that may not outlive the process, or "" if
 	// it does.
 	Purge func(context.Context, cache.Key) (pending string)
 	Log   *slog.Logger
@@ -36,19 +37,17 @@ type canaryConfig struct {
 // Once a second (Interval) it takes one key that was just answered from the cache
 // (Cache.Sample: a hit pays one atomic load for it, on the horizon's cache line) and
 // reads it again through the origin, past the cache. If the cached document differs,
-// a change came between, committed by the end e of that read. A GET that begins after
-// e + X + 250 ms must not get the old document: writers learn of their commit a
-// little after it is visible to all. If it would get it, the canary increments
+// a change was committed between the two, by the end e of that read. A GET that begins
+// after e + X + 250 ms must not get the old document: writers learn of their commit a
+// little after it is visible to all. If it would, the canary increments
 // slipstream_canary_stale_total, logs an error with both entity tags, both tokens and
-// the last events of the key (Cache.Recent, a ring of 4,096), and purges the
-// document.
+// the last events of the key (Cache.Recent, a ring of 4,096), and purges the document.
 //
 // It accuses only the very object that was cached before its own read began, and that
-// is still cached at the end. Of two reads that overlap, neither the times at which
-// they began nor the one number that is kept of a snapshot say which is the older. So
-// it misses a stale document that was loaded at that moment, and finds it with a
-// later sample. A sql resource whose array order is left open may be accused wrongly:
-// give it an order.
+// is still cached at the end. If two reads overlap, neither their start times nor the
+// one number that is kept of a snapshot tells which is older. So it misses a stale
+// document that was loaded at that moment, and finds it with a later sample. A sql
+// resource whose array order is left open may be accused wrongly: give it an order.
 type canary struct {
 	// Immutable after newCanary.
 	canaryConfig
@@ -73,9 +72,9 @@ type suspect struct {
 	due    time.Duration  // when a GET may no longer be answered with cached
 }
 
-// commitSlack is how much later than X a suspect is judged. The change was
-// visible when it was read, but X counts from the moment its writer was told, which
-// is a round trip and, with synchronous standbys, a flush later.
+// commitSlack is how much later than X a suspect is checked. The change was visible
+// when it was read, but X counts from the moment its writer was told, which is a round
+// trip and, with synchronous standbys, a flush later.
 const commitSlack = 250 * time.Millisecond
 
 // maxSuspects bounds the documents that the canary keeps in memory: with X of a
@@ -89,7 +88,7 @@ func newCanary(cfg canaryConfig) *canary {
 	return &canary{canaryConfig: cfg}
 }
 
-// run checks until ctx ends. It has one load under way at a time.
+// run checks until ctx ends. It has one load in flight at a time.
 func (c *canary) run(ctx context.Context) {
 	if c.Interval < 0 {
 		return
@@ -109,7 +108,7 @@ func (c *canary) run(ctx context.Context) {
 	}
 }
 
-// check compares what is cached under the key with the database.
+// check compares the cached document of the key with the database.
 func (c *canary) check(ctx context.Context, key cache.Key) {
 	cached := c.Cache.Inspect(key, c.Cache.Now()) // before the load: see canary
 	if cached == nil || len(c.suspects) == maxSuspects {
@@ -132,8 +131,9 @@ func (c *canary) check(ctx context.Context, key cache.Key) {
 		c.failed.Add(1)
 		return
 	case !r.NoPromise && !batch.Snapshot.Sees(0):
-		// Read from another history than the one that the stream follows, such
-		// as on a standby that is left behind: nothing to compare with.
+		// The document was read from another history than the one that the stream
+		// follows, such as on a standby that lags: there is nothing to compare
+		// with.
 		c.skipped.Add(1)
 		return
 	}
@@ -148,7 +148,7 @@ func (c *canary) check(ctx context.Context, key cache.Key) {
 	})
 }
 
-// judge looks whether suspects that are due would still be served.
+// judge checks whether suspects that are due would still be served.
 func (c *canary) judge(ctx context.Context) {
 	now := c.Cache.Now()
 	c.suspects = slices.DeleteFunc(c.suspects, func(s suspect) bool {
@@ -165,14 +165,14 @@ func (c *canary) judge(ctx context.Context) {
 			c.stale.Add(1)
 			c.report(s, r, now)
 			if pending := c.Purge(ctx, s.key); pending != "" { // known to be wrong
-				c.Log.Error("the purge of a document that is known to be wrong is lost if this process ends now", "path", c.Path(s.key), "why", pending)
+				c.Log.Error("the purge of a stale document will be lost if this process ends now", "path", c.Path(s.key), "why", pending)
 			}
 		}
 		return true
 	})
 }
 
-// report tells what is known about a stale answer.
+// report logs what is known about a stale answer.
 func (c *canary) report(s suspect, r *config.Resource, now time.Duration) {
 	ago := func(at time.Duration) string { return (now - at).Round(time.Millisecond).String() + " ago" }
 	events := []string{}
@@ -205,7 +205,7 @@ func entityTag(body []byte) string {
 	return httpfront.EntityTag(body)
 }
 
-// path writes a key as its clients do, for the log.
+// path formats a key as its clients do, for the log.
 func (g *Gateway) path(key cache.Key) string {
 	name := ""
 	if r := g.now().of(key.Resource); r != nil {
@@ -221,12 +221,12 @@ func (g *Gateway) path(key cache.Key) string {
 
 var (
 	canaryChecks  = newMetric("canary_checks_total", "Cached documents that the canary compared with the database.")
-	canaryStale   = newMetric("canary_stale_total", "Checked documents that were served although they were older than promised. Any value but 0 is a broken promise.")
+	canaryStale   = newMetric("canary_stale_total", "Checked documents that were served although they were older than promised. Any value other than 0 means a broken promise.")
 	canaryFailed  = newMetric("canary_failed_total", "Samples of the canary that could not be read from the database.")
-	canarySkipped = newMetric("canary_skipped_total", "Samples of the canary that were no longer cached, or had nothing to be compared with.")
+	canarySkipped = newMetric("canary_skipped_total", "Samples of the canary that were no longer cached, or that could not be compared.")
 )
 
-// collect shows what the canary found.
+// collect collects the metrics of the canary.
 func (c *canary) collect(to sink) {
 	to.send(canaryChecks, float64(c.checks.Load()))
 	to.send(canaryStale, float64(c.stale.Load()))

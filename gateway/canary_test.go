@@ -39,7 +39,7 @@ type watched struct {
 	pending string // what the purge of a document says
 	load    func(ctx context.Context, ids []string) (cache.Batch, error)
 
-	// Owned by who calls poll.
+	// Owned by the caller of poll.
 	heard int
 }
 
@@ -109,7 +109,7 @@ func (w *watched) write(id string) {
 	w.changes = append(w.changes, id)
 }
 
-// poll is a round of the stream; lost says which changes it does not hear of.
+// poll is a round of the stream; lost says which changes it misses.
 func (w *watched) poll(lost func(id string) bool) {
 	sent := w.cache.Now()
 	w.pause(50 * time.Millisecond)
@@ -127,7 +127,7 @@ func (w *watched) poll(lost func(id string) bool) {
 	w.cache.Advance(sent, seen)
 }
 
-// upTo returns a random duration below d, most often a short one.
+// upTo returns a random duration below d, usually a short one.
 func (w *watched) upTo(d time.Duration) time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -149,8 +149,8 @@ func (w *watched) get(id string) {
 	}
 }
 
-// work lets writers, who rest at most as long as said, readers, the stream and the
-// canary run for a while.
+// work runs writers, which pause for at most rest, readers, the stream and the canary
+// for a while.
 func (w *watched) work(d, rest time.Duration, lost func(id string) bool) {
 	ctx, cancel := context.WithTimeout(w.t.Context(), d)
 	defer cancel()
@@ -197,8 +197,8 @@ func (w *watched) slow() {
 // canarySeeds is how many schedules the random tests run.
 const canarySeeds = 20
 
-// A sound cache is never accused, under writes of every document all the time and
-// loads that overlap with them.
+// A sound cache is never accused, even if every document is written all the time and
+// loads overlap with the writes.
 func TestCanaryAccusesNobody(t *testing.T) {
 	for _, r := range []resource.Resource{{}, {NoPromise: true}} {
 		t.Run(fmt.Sprintf("no promise %v", r.NoPromise), func(t *testing.T) {
@@ -257,7 +257,7 @@ func TestCanaryReport(t *testing.T) {
 		w.write("7")
 		w.poll(nil)
 		w.get("7")
-		time.Sleep(1100 * time.Millisecond) // the first tick asks for a sample
+		time.Sleep(1100 * time.Millisecond) // the first tick requests a sample
 		w.poll(nil)
 		w.get("7")
 		w.write("7")
@@ -283,7 +283,7 @@ func TestCanaryReport(t *testing.T) {
 		if strings.Count(line, "\n") != 1 {
 			t.Errorf("one stale answer, but the log says %q", line)
 		}
-		// What is known to be wrong is not served on.
+		// A document that is known to be stale is no longer served.
 		if d := w.cache.Inspect(cache.Key{ID: "7"}, w.cache.Now()); d != nil {
 			t.Errorf("still cached: %s", d.Body())
 		}
@@ -293,7 +293,7 @@ func TestCanaryReport(t *testing.T) {
 	})
 }
 
-// What is no check.
+// Samples that are not checked.
 func TestCanaryCannotTell(t *testing.T) {
 	for _, test := range []struct {
 		name            string
@@ -346,7 +346,8 @@ func TestCanaryCannotTell(t *testing.T) {
 	}
 }
 
-// Turned off, it does not even ask for samples; and the canary's own look is none.
+// Turned off, it does not even request samples; the canary's own look-up is not
+// sampled.
 func TestCanaryOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWatched(t, 1, config.Resource{}, -1)

@@ -16,13 +16,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// lookEvery is how often the files of a certificate are looked at while clients
+// lookEvery is how often the files of a certificate are checked while clients
 // connect.
 const lookEvery = 5 * time.Second
 
 // certificate is a certificate, with the authorities of clients' certificates if they need
-// one. It is read again when its files change, as they do every few weeks. A change that makes
-// them wrong, such as a key that was not yet replaced, changes nothing.
+// one. It is reloaded when its files change, as they do every few weeks. Files that do not fit
+// together, such as a key that was not replaced yet, change nothing.
 type certificate struct {
 	// Immutable after newCertificate.
 	files config.TLS // absolute
@@ -39,13 +39,13 @@ type certificate struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	loaded *tls.Certificate
-	roots  *x509.CertPool // nil: clients need no certificate
+	roots  *x509.CertPool // if nil, clients need no certificate
 	looked time.Time
 	seen   [3]fileState
-	told   string // why the files cannot be used, as the log says already; "": they can
+	told   string // why the files cannot be used, as already logged, or ""
 }
 
-// fileState tells a file from one that replaced it.
+// fileState distinguishes a file from one that replaced it.
 type fileState struct {
 	changed time.Time
 	size    int64
@@ -88,8 +88,8 @@ func newCertificate(files config.TLS, log *slog.Logger) (*certificate, error) {
 	return c, nil
 }
 
-// config returns what a listener needs. Protocols before TLS 1.2 are not spoken; clients of
-// HTTP may choose HTTP/2.
+// config returns what a listener needs. Protocols before TLS 1.2 are not supported; HTTP
+// clients may choose HTTP/2.
 func (c *certificate) config(http bool) *tls.Config {
 	t := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: c.get}
 	if c.files.MinVersion == "1.3" {
@@ -111,8 +111,8 @@ func (c *certificate) config(http bool) *tls.Config {
 	return t
 }
 
-// verify has the last word on the certificate of a client, which package tls has verified: by the
-// authorities of now, also if a session is resumed.
+// verify checks a client's certificate, which package tls has verified, against the present
+// authorities, also if a session is resumed.
 func (c *certificate) verify(state tls.ConnectionState) error {
 	_, err := access.NewCertificate(&state)
 	if err == nil {
@@ -160,7 +160,7 @@ func (c *certificate) load() (*tls.Certificate, *x509.CertPool, error) {
 	if c.files.Clients == "" {
 		return &pair, nil, nil
 	}
-	// No secret, but a user who can write to it can let anybody in.
+	// This is not a secret, but a user who can write to it can let anyone in.
 	text, err := safefile.ReadSecret(c.files.Clients, maxPEM)
 	if err != nil {
 		return nil, nil, err
@@ -172,7 +172,7 @@ func (c *certificate) load() (*tls.Certificate, *x509.CertPool, error) {
 	return &pair, roots, nil
 }
 
-var errNoAuthority = errors.New("no certificate of an authority; expected one at least, in PEM")
+var errNoAuthority = errors.New("no certificate of an authority; expected at least one, in PEM")
 
 // readPEM reads a file of certificates, which are no secrets.
 func readPEM(path string) ([]byte, error) {
@@ -184,7 +184,7 @@ func readPEM(path string) ([]byte, error) {
 	return safefile.ReadBounded(f, path, maxPEM)
 }
 
-// get is the hook of package tls for each handshake.
+// get is called by package tls for each handshake.
 func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,14 +200,15 @@ func (c *certificate) authorities() *x509.CertPool {
 	return c.roots
 }
 
-// expires returns when the certificate in use ends. It looks at the files as a
-// handshake does: a renewed one counts although nobody has connected since.
+// expires returns when the certificate in use ends. It checks the files as a
+// handshake does, so a renewed certificate counts even if no client has connected
+// since.
 func (c *certificate) expires() time.Time {
 	pair, _ := c.get(nil) // which never fails
 	return pair.Leaf.NotAfter
 }
 
-// lookLocked takes changed files over, if it is time to look.
+// lookLocked loads changed files, if it is time to check.
 func (c *certificate) lookLocked() {
 	now := c.now()
 	if now.Sub(c.looked) < lookEvery {
@@ -234,7 +235,7 @@ func (c *certificate) lookLocked() {
 		return
 	}
 	c.loaded, c.roots, c.seen, c.told = pair, roots, states, ""
-	c.log.Info("a certificate was taken over", "file", c.files.Cert)
+	c.log.Info("a certificate was reloaded", "file", c.files.Cert)
 	c.tell(nil)
 }
 

@@ -27,8 +27,8 @@ func WriteCertificate(t testing.TB, dir string, serial int64) *x509.CertPool {
 	return one.Pool()
 }
 
-// TestCertificateIsRenewed: changed files are taken over, half a change is not, and
-// nothing is read between two looks.
+// TestCertificateIsRenewed: changed files are loaded, half a change is not, and
+// nothing is read between two checks.
 func TestCertificateIsRenewed(t *testing.T) {
 	dir := t.TempDir()
 	var told bytes.Buffer
@@ -50,7 +50,8 @@ func TestCertificateIsRenewed(t *testing.T) {
 			t.Errorf("%s: it expires %v, want %v", when, end, got.Leaf.NotAfter)
 		}
 	}
-	// rewritten is a change that a file system with coarse times shows too.
+	// rewritten is a change that is visible on a file system with coarse times,
+	// too.
 	rewritten := func(age time.Duration) {
 		for _, name := range []string{cert, key} {
 			if err := os.Chtimes(name, now, now.Add(-age)); err != nil {
@@ -76,7 +77,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	now = now.Add(lookEvery)
 	expect("with the key of the one before", 1)
 	if !strings.Contains(told.String(), "the previous ones stay") {
-		t.Errorf("the log does not tell of it: %s", told.String())
+		t.Errorf("the log does not report it: %s", told.String())
 	}
 	now = now.Add(lookEvery)
 	expect("with it still", 1)
@@ -140,7 +141,7 @@ func OpenCertificate(t testing.TB, files config.TLS) *OpenedCertificate {
 	return o
 }
 
-// Look makes the next handshake look at the files.
+// Look makes the next handshake check the files.
 func (o *OpenedCertificate) Look() {
 	o.c.mu.Lock()
 	defer o.c.mu.Unlock()

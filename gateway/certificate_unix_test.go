@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// TestModeOfAPrivateKey: one that others could have written is refused, one that they can read
-// is told of. A certificate is no secret.
+// TestModeOfAPrivateKey: a key that others could have written is refused, one that they can read
+// is reported. A certificate is not a secret.
 func TestModeOfAPrivateKey(t *testing.T) {
 	dir := t.TempDir()
 	WriteCertificate(t, dir, 1)
@@ -46,7 +46,7 @@ func TestModeOfAPrivateKey(t *testing.T) {
 }
 
 // TestAuthoritiesOfClients: a file of authorities that others could have written, or that holds
-// none, is refused; a renewed one is taken over, and one that cannot be used is not.
+// none, is refused; a renewed one is loaded, and one that cannot be used is not.
 func TestAuthoritiesOfClients(t *testing.T) {
 	dir := t.TempDir()
 	first := WriteCertificate(t, dir, 1)
@@ -65,7 +65,7 @@ func TestAuthoritiesOfClients(t *testing.T) {
 	log := slog.New(slog.DiscardHandler)
 	write(one, 0o666)
 	if _, err := newCertificate(files, log); !errors.As(err, new(*safefile.Error)) {
-		t.Errorf("writable by everybody: %v, want it refused", err)
+		t.Errorf("writable by all users: %v, want it refused", err)
 	}
 	write([]byte("nothing"), 0o644)
 	if _, err := newCertificate(files, log); !errors.Is(err, errNoAuthority) {

@@ -15,7 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// What connections hold is a part of the memory limit, and of the metrics.
+// The memory that connections hold counts toward the memory limit and is in the
+// metrics.
 func TestMemoryLimitIncludesClients(t *testing.T) {
 	const least = 4 << 20
 	path := newDatabase(t, writeAhead+`CREATE TABLE dept (deptno INTEGER PRIMARY KEY, dname TEXT); INSERT INTO dept VALUES (1, 'a');`)
@@ -80,7 +81,7 @@ func TestRulesShow(t *testing.T) {
 	testRulesShow(t, cfg)
 }
 
-// So it is with net/http alone.
+// The same holds with only net/http.
 func TestRulesShowOverNetHTTP(t *testing.T) {
 	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource+
 		"http: { engine: net/http, limits: { header_timeout: 250ms, client: { rate: 0.001, burst: 3 } } }\n")

@@ -11,10 +11,10 @@ import (
 )
 
 // bootTime is the clock of the freshness promise: unlike Go's monotonic clock it
-// goes on while the machine is suspended (clock_gettime(2), CLOCK_BOOTTIME).
+// continues while the machine is suspended (clock_gettime(2), CLOCK_BOOTTIME).
 func bootTime() time.Duration { return processClock.now() }
 
-// askKernel reads CLOCK_BOOTTIME. The raw call saves the scheduler's bookkeeping for a call that
+// askKernel reads CLOCK_BOOTTIME. The raw call avoids the scheduler's bookkeeping for a call that
 // never blocks.
 func askKernel() time.Duration {
 	var ts unix.Timespec
@@ -27,33 +27,33 @@ var processClock = newBootClock()
 
 // bootClock is CLOCK_BOOTTIME, mostly without a system call: a loop would make one for every two or
 // three requests. It is Go's monotonic clock, which package time reads without one, and an offset,
-// which changes only when the machine was suspended. A suspension moves the wall clock against the
-// monotonic clock by as much as the boot time, so that the kernel is asked again once the two have
-// moved against each other, whatever the reason, and every 10 ms in any case.
+// which changes only when the machine was suspended. A suspension moves the wall clock relative to the
+// monotonic clock by as much as the boot time, so the kernel is queried again when the two have moved
+// relative to each other, for any reason, and every 10 ms in any case.
 type bootClock struct {
 	// Immutable after newBootClock.
 	start  time.Time
 	kernel func() time.Duration
 	mono   func() time.Duration // since start
 
-	// Atomics. Written by the reader that has made seq odd, read by all: what is read while seq
-	// is even and stays the same belongs together.
+	// Atomics. Written by the reader that has made seq odd, read by all: values that are read
+	// while seq is even and does not change belong together.
 	seq    atomic.Uint64
-	asked  atomic.Int64 // when the kernel was asked, on the monotonic clock
-	shift  atomic.Int64 // by how much the wall clock had moved against it then
+	asked  atomic.Int64 // when the kernel was queried, on the monotonic clock
+	shift  atomic.Int64 // by how much the wall clock had moved relative to it then
 	offset atomic.Int64 // from the monotonic clock to the boot time
 }
 
 const (
-	// clockAskEvery is how long an offset is believed at most.
+	// clockAskEvery is the maximum age of an offset.
 	clockAskEvery = 10 * time.Millisecond
-	// clockShift is by how much the wall clock may move against the monotonic clock. It is
-	// more than the time between the two readings is, mostly.
+	// clockShift is by how much the wall clock may move relative to the monotonic clock. It
+	// is usually more than the time between the two readings.
 	clockShift = 100 * time.Microsecond
-	// clockStep is the least change of the offset that is taken for one. The kernel does not
-	// tell both clocks of one instant, and the boot time must not go backwards.
+	// clockStep is the smallest change of the offset that counts as one. The kernel does not
+	// return both clocks for the same instant, and the boot time must not go backwards.
 	clockStep = time.Millisecond
-	// clockGap is within which time both clocks should have been read.
+	// clockGap is the time within which both clocks should be read.
 	clockGap = 20 * time.Microsecond
 )
 
@@ -74,7 +74,7 @@ func (c *bootClock) now() time.Duration {
 }
 
 // at returns the boot time of a moment of the monotonic clock that has just been read. shift is by how
-// much the wall clock has moved against it since the start.
+// much the wall clock has moved relative to it since the start.
 func (c *bootClock) at(mono, shift time.Duration) time.Duration {
 	seq := c.seq.Load()
 	asked, before, offset := time.Duration(c.asked.Load()), time.Duration(c.shift.Load()), time.Duration(c.offset.Load())
@@ -84,7 +84,7 @@ func (c *bootClock) at(mono, shift time.Duration) time.Duration {
 	return c.ask(mono, shift)
 }
 
-// ask is at with a look at the kernel's clock.
+// ask is at with a reading of the kernel's clock.
 func (c *bootClock) ask(mono, shift time.Duration) time.Duration {
 	offset := c.measure()
 	for {
@@ -104,7 +104,7 @@ func (c *bootClock) ask(mono, shift time.Duration) time.Duration {
 	}
 }
 
-// measure returns the offset. Of some readings it believes the one that was made in the shortest time.
+// measure returns the offset. Of several readings it uses the one that took the shortest time.
 func (c *bootClock) measure() (offset time.Duration) {
 	best := time.Duration(-1)
 	for range 10 {

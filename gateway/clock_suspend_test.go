@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// machine is a machine with clocks of its own. It may be suspended.
+// machine is a machine with its own clocks, which can be suspended.
 type machine struct {
 	mono, wall, boot time.Duration
-	asked            int // how often the kernel was asked
+	asked            int // how often the kernel was queried
 }
 
 func (m *machine) clock() *bootClock {
@@ -24,7 +24,8 @@ func (m *machine) run(d time.Duration) { m.mono, m.wall, m.boot = m.mono+d, m.wa
 
 func (m *machine) suspend(d time.Duration) { m.wall, m.boot = m.wall+d, m.boot+d }
 
-// TestBootTimeCountsSuspensions: the clock is the kernel's, whatever the other clocks do.
+// TestBootTimeCountsSuspensions: the clock follows the kernel's, whatever the other clocks
+// do.
 func TestBootTimeCountsSuspensions(t *testing.T) {
 	m := &machine{boot: 5 * time.Hour}
 	c := m.clock()
@@ -42,7 +43,7 @@ func TestBootTimeCountsSuspensions(t *testing.T) {
 		check("a suspension")
 		m.run(time.Minute)
 		check("a minute")
-		m.wall -= 10 * time.Second // somebody sets the wall clock
+		m.wall -= 10 * time.Second // an administrator sets the wall clock
 		check("a step back of the wall clock")
 		m.wall += d
 		check("a step of the wall clock")
@@ -54,7 +55,8 @@ func TestBootTimeCountsSuspensions(t *testing.T) {
 	}
 }
 
-// TestBootTimeAsksSeldom: while nothing happens to the machine, the kernel is asked 100 times a second.
+// TestBootTimeAsksSeldom: while nothing happens to the machine, the kernel is queried 100 times a
+// second.
 func TestBootTimeAsksSeldom(t *testing.T) {
 	m := &machine{}
 	c := m.clock()
@@ -75,7 +77,7 @@ func TestBootTimeNeverGoesBack(t *testing.T) {
 	last := time.Duration(0)
 	for i := range 1000 {
 		m.run(clockAskEvery)
-		for j := range 3 { // at one instant, at which the wall clock makes it ask again
+		for j := range 3 { // at one instant, at which the wall clock makes it query again
 			early := time.Duration((i+3*j)%7) * 100 * time.Microsecond
 			m.boot -= early
 			got := c.at(m.mono, m.wall-m.mono+time.Duration(j)*2*clockShift)

@@ -34,8 +34,8 @@ func describedNames(t *testing.T, c prometheus.Collector) (names []string) {
 	return names
 }
 
-// A gateway describes what it sends, whatever its configuration and whatever it is asked for, so that
-// a pedantic registry takes its metrics; and it describes nothing else.
+// A gateway describes the metrics that it sends, whatever its configuration and its requests, so that
+// a pedantic registry accepts them; and it describes no others.
 //
 // mutant: gateway-metric-not-described
 func TestEveryMetricIsDescribed(t *testing.T) {
@@ -95,7 +95,7 @@ func TestEveryMetricIsDescribed(t *testing.T) {
 	}
 }
 
-// Only newMetric makes descriptions, so none can be forgotten.
+// Only newMetric makes descriptions, so none can be missed.
 func TestMetricsAreMadeInOnePlace(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// Database is the origin of a configuration for those who look after it: the
-// triggers that the promise of its resources needs.
+// Database is the origin of a configuration as administrators see it: the triggers
+// that the promise of its resources needs.
 type Database interface {
 	// Plan returns the statements that would make the triggers what they
 	// should be, in order. It changes nothing.
@@ -20,14 +20,14 @@ type Database interface {
 	Apply(ctx context.Context) ([]Statement, error)
 	// Check returns every object that the promise needs, and its state.
 	Check(ctx context.Context) ([]Finding, error)
-	// Drop removes all that Apply ever made, and returns how.
+	// Drop removes everything that Apply ever created, and returns the statements.
 	Drop(ctx context.Context) ([]Statement, error)
 	// KeyColumns returns the key columns of the i-th resource, in path order.
 	KeyColumns(i int) []resource.KeyColumn
-	// Shape returns what the documents of the i-th resource look like, nil if
-	// that is unknown: those of a statement.
+	// Shape returns what the documents of the i-th resource look like, or nil if
+	// that is unknown, as for those of a statement.
 	Shape(i int) *resource.Shape
-	// Warnings returns what works but will be slow, in sentences.
+	// Warnings returns, in sentences, what works but will be slow.
 	Warnings() []string
 	Close() error
 }
@@ -48,46 +48,46 @@ const (
 	Present        = origin.Present        // as it should be
 	Missing        = origin.Missing        // not in the database
 	Differs        = origin.Differs        // there, but with another text
-	LeftOver       = origin.LeftOver       // of another definition; costs writers time and nothing else
-	Foreign        = origin.Foreign        // there, but belongs to a role that may change it at will
+	LeftOver       = origin.LeftOver       // of another definition; it only costs writers time
+	Foreign        = origin.Foreign        // there, but belongs to a role that may change it
 	SuperuserOwned = origin.SuperuserOwned // a trigger function that runs with the rights of a superuser
 )
 
-// DatabaseOptions say how to open a [Database] besides the configuration. The
-// zero value is usable.
+// DatabaseOptions are the settings of a [Database] apart from the configuration.
+// The zero value is usable.
 type DatabaseOptions struct {
-	// URL connects as another role than the gateway's: as the owner of the
-	// tables, who may make triggers. Only for PostgreSQL. Default: that of the
+	// URL connects as another role than the gateway's: such as the owner of the
+	// tables, which may create triggers. Only for PostgreSQL. Default: that of the
 	// configuration.
 	URL string
 	// GrantTo is the role that Plan and Apply let read the record of changes:
-	// the gateway's, if URL is another's. Only for PostgreSQL.
+	// the gateway's, if URL names another. Only for PostgreSQL.
 	GrantTo string
 	// Definer is the role that Plan and Apply give the trigger functions to. It
-	// should have no rights: code of the owners of tables runs with its rights.
-	// Plan says how it is created. Only for PostgreSQL. Default: the role that the
-	// functions belong to; on a first installation the role that applies, if it is
-	// no superuser and owns every table concerned.
+	// should have no privileges: code of the owners of tables runs with its
+	// privileges. Plan shows how to create it. Only for PostgreSQL. Default: the role
+	// that the functions belong to; on a first installation the role that applies, if
+	// it is not a superuser and owns every table concerned.
 	Definer string
 	// Adopt lets Plan and Apply give the schema slipstream and all in it to the role
-	// that applies, and the trigger functions to Definer, whoever they belong to
-	// now. Only for PostgreSQL.
+	// that applies, and the trigger functions to Definer, regardless of their present
+	// owners. Only for PostgreSQL.
 	Adopt bool
-	// Logger gets what operators should know. Default: discarded.
+	// Logger receives what operators should know. If nil, it is discarded.
 	Logger *slog.Logger
 
 	serves bool // it is opened by a gateway
 }
 
-// hasRoles reports whether an option is set that is about roles of PostgreSQL.
+// hasRoles reports whether an option is set that concerns roles of PostgreSQL.
 func (o DatabaseOptions) hasRoles() bool {
 	return o.URL != "" || o.GrantTo != "" || o.Definer != "" || o.Adopt
 }
 
 // OpenDatabase opens the origin of a configuration, which verifies tables, columns
 // and keys. The error wraps [cache.ErrUnavailable] if the database cannot be
-// reached, and holds an [SchemaError] for every resource that does not fit
-// it. The caller closes it.
+// reached, and holds a [SchemaError] for every resource that does not fit it. The
+// caller closes it.
 func OpenDatabase(ctx context.Context, cfg *config.Config, options DatabaseOptions) (Database, error) {
 	o, err := openOrigin(ctx, cfg, options)
 	if err != nil {
@@ -108,15 +108,15 @@ func openOrigin(ctx context.Context, cfg *config.Config, options DatabaseOptions
 		full.Origin.URL, full.Origin.StreamURL = options.URL, ""
 		other, err := full.Origin.Driver()
 		if err != nil || drivers[other] != d {
-			return nil, errors.Join(errors.New("the URL of the other role is no connection URL of "+d.name), err)
+			return nil, errors.Join(errors.New("the URL of the other role is not a connection URL of "+d.name), err)
 		}
 	}
 	return d.open(ctx, &full, options)
 }
 
-// ApplyTriggers makes the triggers of the database those that the promise of the
-// configuration's resources needs, as "slipstream db apply" does. It is safe to
-// call when they are in place already.
+// ApplyTriggers installs the triggers that the promise of the configuration's
+// resources needs, as "slipstream db apply" does. It is safe to call when they are
+// in place already.
 func ApplyTriggers(ctx context.Context, cfg *config.Config, options DatabaseOptions) error {
 	db, err := OpenDatabase(ctx, cfg, options)
 	if err != nil {
@@ -129,7 +129,7 @@ func ApplyTriggers(ctx context.Context, cfg *config.Config, options DatabaseOpti
 // Prune drops the triggers and functions in PostgreSQL that none of the
 // configurations needs, which are all of one database, and calls report with each
 // statement after it took effect. Objects of configurations that are not given are
-// dropped, too. It connects as the first configuration or options.URL says.
+// dropped, too. It connects with options.URL or that of the first configuration.
 func Prune(ctx context.Context, configs []*config.Config, options DatabaseOptions, report func(Statement)) error {
 	if len(configs) == 0 {
 		return errors.New("prune: no configuration; expected those of every gateway over the database")
@@ -155,9 +155,9 @@ func Prune(ctx context.Context, configs []*config.Config, options DatabaseOption
 	return errors.Join(o.Prune(ctx, others, report), o.Close())
 }
 
-// Retained says in sentences what the change table of a database keeps, which of its
-// bounds holds, and what a longer gap costs. It returns none for an SQLite file, and
-// if there is no such table or the role may not read it.
+// Retained reports, in sentences, what the change table of a database keeps, which of
+// its bounds applies, and what a longer gap costs. It returns none for an SQLite file,
+// and if there is no such table or the role may not read it.
 func Retained(ctx context.Context, db Database) ([]string, error) {
 	o, ok := db.(origin.Administration)
 	if !ok {

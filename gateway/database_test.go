@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
-// TestPaceOfPostgres: what the stream and the server are asked for follows from
-// the resources.
+// TestPaceOfPostgres: the intervals and limits of the stream and the server follow
+// from the resources.
 func TestPaceOfPostgres(t *testing.T) {
 	for _, test := range []struct {
 		origin, resources string
@@ -37,7 +37,7 @@ func TestPaceOfPostgres(t *testing.T) {
 	}
 }
 
-// TestOpenDatabaseRefuses what cannot be meant, without asking any server.
+// TestOpenDatabaseRefuses options that make no sense, without contacting a server.
 func TestOpenDatabaseRefuses(t *testing.T) {
 	sqlite := &config.Config{Origin: config.Origin{URL: "sqlite:shop.db"}}
 	postgres := &config.Config{Origin: config.Origin{URL: "postgres://db/shop"}}
@@ -50,8 +50,8 @@ func TestOpenDatabaseRefuses(t *testing.T) {
 		{sqlite, DatabaseOptions{GrantTo: "gateway"}, "no roles"},
 		{sqlite, DatabaseOptions{Definer: "definer"}, "no roles"},
 		{sqlite, DatabaseOptions{Adopt: true}, "no roles"},
-		{postgres, DatabaseOptions{URL: "sqlite:shop.db"}, "no connection URL of PostgreSQL"},
-		{postgres, DatabaseOptions{URL: "owner:hunter2@db/shop"}, "no connection URL of PostgreSQL"},
+		{postgres, DatabaseOptions{URL: "sqlite:shop.db"}, "not a connection URL of PostgreSQL"},
+		{postgres, DatabaseOptions{URL: "owner:hunter2@db/shop"}, "not a connection URL of PostgreSQL"},
 		{&config.Config{Origin: config.Origin{URL: "mysql://app:hunter2@db/shop"}}, DatabaseOptions{}, "not supported"},
 	} {
 		_, err := OpenDatabase(t.Context(), test.cfg, test.options)
@@ -61,9 +61,9 @@ func TestOpenDatabaseRefuses(t *testing.T) {
 	}
 }
 
-// TestDriverReadsURLsAlike: the configuration takes connection URLs apart by
-// itself. What it accepts the driver must accept, and where it sees the password
-// the driver must see it: then what is shown lacks nothing but the password.
+// TestDriverReadsURLsAlike: the configuration parses connection URLs itself. The
+// driver must accept what it accepts, and find the password in the same place: then
+// the redacted URL lacks only the password.
 func TestDriverReadsURLsAlike(t *testing.T) {
 	t.Setenv("PGPASSWORD", "")
 	for _, url := range []string{

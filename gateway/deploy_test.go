@@ -31,7 +31,7 @@ type rule struct {
 	Labels, Annotations map[string]string
 }
 
-// dashboard is what the tests look at of Grafana's model.
+// dashboard is the part of Grafana's model that the tests read.
 type dashboard struct {
 	Title, UID    string
 	SchemaVersion int
@@ -53,7 +53,7 @@ type panel struct {
 	Targets     []struct{ RefID, Expr string }
 }
 
-// selector is a metric that an expression reads, with what it wants its labels to be.
+// selector is a metric that an expression reads, with the label values that it requires.
 type selector struct {
 	name   string
 	labels map[string]string // the values that must exist, separated by |; "" if that is not known
@@ -64,7 +64,7 @@ var (
 	duration  = regexp.MustCompile(`\[[^\]]*\]`)
 	reference = regexp.MustCompile(`([A-Za-z_:][A-Za-z0-9_:]*)(\{[^}]*\})?\s*(\(?)`)
 	matcher   = regexp.MustCompile(`([A-Za-z_]+)\s*(=~|!~|!=|=)\s*"([^"]*)"`)
-	// bound is a limit, or what was throttled or closed because of one.
+	// bound is a limit, or a count of what was throttled or closed because of one.
 	bound = regexp.MustCompile(`^slipstream_(.*_)?(limit|limit_bytes|budget_bytes|throttled_total|closed_total|closes_total)$`)
 	words = regexp.MustCompile(`^[a-z-]+(\|[a-z-]+)*$`)
 )
@@ -79,7 +79,7 @@ func (p *panel) reads(name string) bool {
 	return false
 }
 
-// selectors returns what a PromQL expression reads. It knows as much of the language
+// selectors returns what a PromQL expression reads. It supports as much of the language
 // as the files need.
 func selectors(expr string) (all []selector) {
 	expr = duration.ReplaceAllString(grouping.ReplaceAllString(expr, ""), "")
@@ -141,7 +141,8 @@ func (e exposed) lacks(s selector) string {
 	return ""
 }
 
-// everythingOn serves with all that has metrics: a resource with a promise and one without.
+// everythingOn serves with everything that has metrics: a resource with a promise and one
+// without.
 func everythingOn(t *testing.T) *served {
 	t.Helper()
 	path := newDatabase(t, writeAhead+company)
@@ -192,8 +193,8 @@ func deployed(t *testing.T, name string) []byte {
 	return text
 }
 
-// TestAlertsAndDashboardNameRealMetrics: what the files in deploy ask for is what a
-// gateway shows, and the dashboard shows every bound.
+// TestAlertsAndDashboardNameRealMetrics: the files in deploy query only metrics that a
+// gateway exposes, and the dashboard shows every bound.
 func TestAlertsAndDashboardNameRealMetrics(t *testing.T) {
 	testkit.NoLeaks(t)
 	shown := everythingOn(t).exposes()
@@ -298,7 +299,7 @@ func TestEveryAlertHasARunbook(t *testing.T) {
 	}
 }
 
-// TestEveryAlertFires: what promtool is to find contains each alert.
+// TestEveryAlertFires: the tests of promtool contain each alert.
 func TestEveryAlertFires(t *testing.T) {
 	var file struct {
 		Tests []struct {

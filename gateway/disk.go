@@ -12,11 +12,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
 )
 
-// How often a file that the process before still has is asked for.
+// How often the gateway tries to open a file that the previous process still has.
 const diskRetry = 50 * time.Millisecond
 
-// openDisk opens the disk tier, if there is one. While the process whose sockets were taken
-// over may still have the file, the gateway goes on without it and opens it when it is free.
+// openDisk opens the disk tier, if there is one. While the process that handed over its sockets
+// may still have the file, the gateway continues without it and opens it when it is free.
 func (g *Gateway) openDisk() error {
 	if !g.config.Tiers.Disk.Set() {
 		return nil
@@ -40,7 +40,7 @@ func (g *Gateway) openDisk() error {
 	return nil
 }
 
-// awaitDisk opens the disk tier as soon as nobody else has it.
+// awaitDisk opens the disk tier as soon as no other process has it.
 func (g *Gateway) awaitDisk() {
 	tick := time.NewTicker(diskRetry)
 	defer tick.Stop()
@@ -69,7 +69,7 @@ func (g *Gateway) diskOptions() disk.Options {
 	return disk.Options{Dir: g.config.Path(d.Path), Budget: d.Size, Boot: bootID(), Logger: g.log, BeforeRead: g.diskRead}
 }
 
-// attachDisk tells the tier of the resources and gives it to the cache.
+// attachDisk defines the resources in the tier and attaches it to the cache.
 func (g *Gateway) attachDisk(tier *disk.Tier) {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
@@ -93,7 +93,8 @@ func (g *Gateway) giveToCache(tier *disk.Tier) bool {
 	return g.cache.Attach(tier, 0)
 }
 
-// defineOnDisk says which resource has which place, and how its documents are made.
+// defineOnDisk tells the tier the index of each resource and how its documents are
+// made.
 func (g *Gateway) defineOnDisk(tier *disk.Tier) {
 	now := g.now()
 	for i, id := range now.ids {
@@ -101,12 +102,12 @@ func (g *Gateway) defineOnDisk(tier *disk.Tier) {
 	}
 }
 
-// documentsFormat is part of every fingerprint: it grows when the same definition would give
-// other bytes.
+// documentsFormat is part of every fingerprint: it is incremented when the same definition
+// would give other bytes.
 const documentsFormat = 1
 
-// diskResource is a resource as the disk tier must know it. Its documents are worth nothing
-// once they are made in another way, or of another database.
+// diskResource is a resource as the disk tier must know it. Its documents are useless once
+// they are made in another way or from another database.
 func diskResource(c *config.Config, i int) disk.Resource {
 	r := &c.Resources[i]
 	h := sha256.New()
@@ -115,18 +116,18 @@ func diskResource(c *config.Config, i int) disk.Resource {
 	return disk.Resource{Name: r.Name, Fingerprint: hex.EncodeToString(h.Sum(nil)[:16]), Aged: r.NoPromise}
 }
 
-// closeDisk lets go of the file before the rest of the gateway ends, so that the process that
-// takes over can open it: what is queued is written first.
+// closeDisk releases the file before the rest of the gateway ends, so that the process that
+// takes over can open it. It first writes what is queued.
 func (g *Gateway) closeDisk(ctx context.Context) error {
 	tier := g.diskTier.Load()
 	if tier == nil {
 		return nil
 	}
 	if err := g.saveHotKeys(tier); err != nil {
-		g.log.Warn("the next process will not be warmed up", "error", err)
+		g.log.Warn("the hot keys were not saved; the next process will not be warmed up", "error", err)
 	}
 	err := tier.Sync(ctx)
-	// What was loaded last waits for the stream's next word.
+	// The documents that were loaded last wait for the next report of the stream.
 	for range 20 {
 		if tier.Figures().Queued == 0 || err != nil || ctx.Err() != nil {
 			break
@@ -143,7 +144,7 @@ func (g *Gateway) closeDisk(ctx context.Context) error {
 	return nil
 }
 
-// diskStats returns what the disk tier says of itself; false if there is none.
+// diskStats returns the stats of the disk tier; ok is false if there is none.
 func (g *Gateway) diskStats() (disk.Stats, bool) {
 	if tier := g.diskTier.Load(); tier != nil {
 		return tier.Figures(), true

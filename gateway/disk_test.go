@@ -21,7 +21,7 @@ func (a answer) fromDisk() bool {
 	return a.head.Get("Cache-Status") == "slipstream; hit; detail=disk"
 }
 
-// stop drains the gateway; the test's end may do it again.
+// stop drains the gateway; the cleanup of the test may do it again.
 func (s *served) stop() {
 	s.t.Helper()
 	s.client.CloseIdleConnections()
@@ -32,7 +32,7 @@ func (s *served) stop() {
 	}
 }
 
-// again starts another gateway in the place of the one that was stopped.
+// again starts another gateway after one was stopped.
 func (s *served) again() *served {
 	s.t.Helper()
 	next := serve(s.t, s.config)
@@ -49,8 +49,8 @@ func diskConfig(t *testing.T, path string) *config.Config {
 	return cfg
 }
 
-// Documents are served from disk after a restart, and what changed while the gateway was down
-// is not.
+// Documents are served from disk after a restart, except those that changed while the gateway
+// was down.
 func TestDiskTierOverARestart(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead, company)
@@ -97,7 +97,7 @@ func TestDiskTierOverARestart(t *testing.T) {
 	}
 }
 
-// Another database at the same path has none of the documents, also if it looks the same.
+// Another database at the same path has none of the documents, even if it looks the same.
 func TestDiskTierOfAnotherDatabase(t *testing.T) {
 	for _, changes := range []bool{false, true} {
 		path := newDatabase(t, writeAhead, company)

@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// copyFiles copies a database with what belongs to it.
+// copyFiles copies a database with the files that belong to it.
 func copyFiles(t *testing.T, from, to string) {
 	t.Helper()
 	for _, suffix := range []string{"", "-wal", "-shm"} {
@@ -31,8 +31,8 @@ func copyFiles(t *testing.T, from, to string) {
 	}
 }
 
-// What nobody recorded while the gateway was down is not hidden by documents of before, and a
-// database that lost what they have seen does not get them back.
+// Changes that were not recorded while the gateway was down are not hidden by older documents,
+// and a database that lost changes which documents have seen does not get those documents back.
 func TestDiskTierAfterChangesThatNobodyRecorded(t *testing.T) {
 	testkit.NoLeaks(t)
 	dropAll := func(t *testing.T, path string) []string {
@@ -83,7 +83,7 @@ func TestDiskTierAfterChangesThatNobodyRecorded(t *testing.T) {
 		{"change table emptied", func(t *testing.T, s *served, path, _ string) {
 			write(t, path, change, "DELETE FROM slipstream_change")
 		}, "unheard"},
-		{"rows of the change table trimmed that nobody had read", func(t *testing.T, s *served, path, _ string) {
+		{"unread rows of the change table trimmed", func(t *testing.T, s *served, path, _ string) {
 			write(t, path, change, "UPDATE dept SET dname = 'y' WHERE deptno = 9",
 				"DELETE FROM slipstream_change WHERE id < (SELECT max(id) FROM slipstream_change)")
 		}, "unheard"},
@@ -128,7 +128,7 @@ func TestDiskTierAfterChangesThatNobodyRecorded(t *testing.T) {
 	}
 }
 
-// The figures of the stream do not take the time between two processes for a delay.
+// The metrics of the stream do not count the time between two processes as a delay.
 func TestDiskTierResumeIsNoDelay(t *testing.T) {
 	path := newDatabase(t, writeAhead, company)
 	s := serve(t, diskConfig(t, path))

@@ -2,8 +2,7 @@ package gateway
 
 import "github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
 
-// perDisk are the metrics of the disk tier beyond those of every tier. A gateway without one
-// has none of them.
+// perDisk are the metrics that only the disk tier has. A gateway without one has none of them.
 var perDisk = []struct {
 	metric
 	value func(*disk.Stats) float64
@@ -25,11 +24,11 @@ var perDisk = []struct {
 	{diskMetric("rebuilds_total", "Times that the file was damaged and recreated."), func(s *disk.Stats) float64 { return float64(s.Rebuilds) }},
 }
 
-var warmUpKeys = newMetric("warmup_keys", "Keys of the warm-up: all, and those that were requested so far.", "state")
+var warmUpKeys = newMetric("warmup_keys", "Keys of the warm-up: all of them, and those requested so far.", "state")
 
 func diskMetric(name, help string) metric { return newMetric("disk_"+name, help) }
 
-// collectDisk shows the figures of the disk tier, if there is one.
+// collectDisk collects the metrics of the disk tier, if there is one.
 func (g *Gateway) collectDisk(to sink) {
 	s, ok := g.diskStats()
 	if !ok {

@@ -18,8 +18,8 @@ import (
 // slowRead is how long every read of the disk takes in TestDiskReadsDoNotStallHits.
 const slowRead = 50 * time.Millisecond
 
-// keptConnection asks over one connection, with as little of its own as possible: what is
-// measured is the gateway.
+// keptConnection sends requests over one connection, with as little overhead as possible, so
+// that the gateway is what is measured.
 type keptConnection struct {
 	conn net.Conn
 	in   *bufio.Reader
@@ -62,7 +62,7 @@ func (k *keptConnection) get(path string) (source string, err error) {
 	}
 }
 
-// hits asks n times for documents in memory and returns the 99th percentile of how long it took.
+// hits requests documents in memory n times and returns the 99th percentile of the latency.
 func (k *keptConnection) hits(t *testing.T, n int) time.Duration {
 	t.Helper()
 	k.conn.SetDeadline(time.Now().Add(patience))
@@ -79,7 +79,7 @@ func (k *keptConnection) hits(t *testing.T, n int) time.Duration {
 	return took[n*99/100]
 }
 
-// While 64 reads wait for a slow disk, hits in memory take as long as they do without.
+// While 64 reads wait for a slow disk, hits in memory take as long as without one.
 func TestDiskReadsDoNotStallHits(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead, company)
@@ -152,11 +152,11 @@ func TestDiskReadsDoNotStallHits(t *testing.T) {
 		a, p, b := middle(alone), middle(paced), middle(beside)
 		t.Logf("p99 of hits in memory, medians of %d rounds: %v alone, %v beside as many hits, %v beside %d reads of the disk of %v each (%d reads, at most %d at once): %.2f times that beside hits, %.2f times that alone; goal 1.2",
 			rounds, a, p, b, readers, slowRead, reads.Load(), most.Load(), float64(b)/float64(p), float64(b)/float64(a))
-		// Clients and gateway share the machine: so many requests of any kind take their share.
+		// Clients and gateway share the machine: that many requests of any kind need a part of it.
 		return float64(b) / float64(p)
 	}
-	// On a quiet machine it is 1.0 to 1.3. One that is busy with something else can make it 2; a
-	// hit that waits for the disk takes a hundred times as long.
+	// On a quiet machine it is 1.0 to 1.3. A machine that is busy with something else can make it
+	// 2; hits that wait for the disk take a hundred times as long.
 	const bound = 5
 	ratio := measure()
 	for try := 1; try < 3 && ratio > bound && ratio < 20; try++ {
@@ -170,8 +170,9 @@ func TestDiskReadsDoNotStallHits(t *testing.T) {
 	}
 }
 
-// askBeside has n clients ask until stop is called, each with a pause. They begin one after the
-// other, so that they do not come back all at once. What tells path and source of a request.
+// askBeside has n clients send requests until stop is called, each with a pause. They begin one
+// after the other, so that they do not come back all together. what returns path and source of a
+// request.
 func (s *served) askBeside(n int, pause time.Duration, what func(int) (path, source string)) (stop func()) {
 	var clients sync.WaitGroup
 	var over atomic.Bool

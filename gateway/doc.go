@@ -16,12 +16,12 @@
 // A request comes from a frontend (internal/gateway/frontend), which turns bytes into a key and
 // documents into answers, to the cache (package cache), which finds a document that is fresh
 // enough in its tiers (internal/gateway/tier) or has it loaded by the origin
-// (internal/gateway/origin), whose stream tells of every change.
+// (internal/gateway/origin), whose stream reports every change.
 //
 // This package composes them: gateway.go and listen.go start and stop it all, frontend.go says
-// what a frontend must offer, http.go and redis.go adapt those that there are, library.go is for
-// programs that embed a gateway, driver.go knows the kinds of databases, origin.go and
-// database.go reach one, generation.go and reload.go take other configurations over, surface.go
-// opens what access rules, limits and logs need, canary.go checks the promise, operate.go and the
-// files named after figures, metrics and pages are for operators.
+// what a frontend must provide, http.go and redis.go adapt the existing ones, library.go is for
+// programs that embed a gateway, driver.go knows the kinds of databases, origin.go and database.go
+// reach one, generation.go and reload.go apply other configurations, surface.go opens what access
+// rules, limits and logs need, canary.go checks the promise, operate.go and the files named after
+// figures, metrics and pages serve operators.
 package gateway

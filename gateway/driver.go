@@ -11,21 +11,21 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin/sqlite"
 )
 
-// This file is the one place that knows which origins there are. All else talks to
+// Only this file knows the existing kinds of origins. Everything else uses
 // [origin.Origin].
 
-// driver is what the gateway must know of a kind of database before it is opened.
+// driver is what the gateway must know about a kind of database before it is opened.
 type driver struct {
-	name string // for people
+	name string // for humans
 	open func(context.Context, *config.Config, DatabaseOptions) (origin.Origin, error)
-	// loadLag returns how old what a load reads may be when the load starts. If nil, it is
-	// never older.
+	// loadLag returns how old the data that a load reads may be when the load starts. If nil,
+	// it is current.
 	loadLag func(*config.Config) time.Duration
-	// wakes says that the stream can be asked to report at once. One that looks often enough
-	// cannot: the answer would not come sooner.
+	// wakes says that the stream can be asked to report immediately. A stream that polls often
+	// enough does not support it: the report would not come sooner.
 	wakes bool
-	// noRoles is why the options about roles are refused, "" if they are not, and noPrune why
-	// [Prune] is.
+	// noRoles is why the options about roles are refused, or "" if they are not; noPrune is why
+	// [Prune] is refused.
 	noRoles, noPrune string
 }
 
@@ -41,7 +41,7 @@ var drivers = map[config.Driver]*driver{
 		name:    "SQLite",
 		open:    openSQLite,
 		noRoles: "an SQLite file has no roles: another URL, a grant, a definer and adoption are for PostgreSQL",
-		noPrune: "origin.url is no connection URL of PostgreSQL; in an SQLite file, apply drops what it does not need",
+		noPrune: "origin.url is not a connection URL of PostgreSQL; in an SQLite file, apply drops what it does not need",
 	},
 }
 
@@ -54,13 +54,14 @@ func driverOf(cfg *config.Config) (*driver, error) {
 	return drivers[name], nil
 }
 
-// wakes reports whether the stream of the origin can be asked to report at once.
+// wakes reports whether the stream of the origin can be asked to report
+// immediately.
 func wakes(cfg *config.Config) bool {
 	d, err := driverOf(cfg)
 	return err == nil && d.wakes
 }
 
-// loadLag returns how old what a load reads may be when the load starts.
+// loadLag returns how old the data that a load reads may be when the load starts.
 func loadLag(cfg *config.Config) time.Duration {
 	d, err := driverOf(cfg)
 	if err != nil || d.loadLag == nil {
@@ -70,7 +71,7 @@ func loadLag(cfg *config.Config) time.Duration {
 }
 
 // maxConnections bounds the connections to one SQLite file: each has a page cache
-// of 2 MiB, and more than a few times the cores only wait for one another.
+// of 2 MiB, and more than a few times the number of cores only wait for one another.
 const maxConnections = 16
 
 func openSQLite(ctx context.Context, cfg *config.Config, options DatabaseOptions) (origin.Origin, error) {
@@ -78,7 +79,7 @@ func openSQLite(ctx context.Context, cfg *config.Config, options DatabaseOptions
 	if err != nil {
 		return nil, fmt.Errorf("origin: %w", err)
 	}
-	connections := 0 // as many as statements are allowed at once
+	connections := 0 // as many as there may be concurrent statements
 	for _, r := range cfg.Resources {
 		connections += r.Load.Concurrency
 	}
@@ -99,7 +100,7 @@ func openPostgres(ctx context.Context, cfg *config.Config, options DatabaseOptio
 	return o, nil
 }
 
-// postgresConfig says how a gateway of this configuration uses the database.
+// postgresConfig returns how a gateway with this configuration uses the database.
 func postgresConfig(cfg *config.Config, options DatabaseOptions) postgres.Config {
 	timeout := time.Duration(0)
 	for _, r := range cfg.Resources {
@@ -118,7 +119,7 @@ func postgresConfig(cfg *config.Config, options DatabaseOptions) postgres.Config
 		Administer:  !options.serves,
 		MaxDocument: int(cfg.MaxDocument),
 		Connections: cfg.Origin.Connections,
-		// The gateway gives up first and says so better than the server would.
+		// The gateway gives up first and reports it better than the server would.
 		StatementTimeout: timeout + time.Second,
 		PollInterval:     cfg.Origin.Poll,
 		CheckInterval:    check,

@@ -19,7 +19,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/demo"
 )
 
-// exampleConfig declares the departments of a database that it makes.
+// exampleConfig declares the departments of a database that it creates.
 func exampleConfig() (cfg *config.Config, remove func()) {
 	dir, err := os.MkdirTemp("", "slipstream")
 	if err != nil {

@@ -6,7 +6,7 @@ func WithSlowDisk(o Options, read func()) Options {
 	return o
 }
 
-// MemoryLimit is what LimitMemory sets now, but for its step.
+// MemoryLimit returns what LimitMemory would set now, apart from its step.
 func (g *Gateway) MemoryLimit() int64 { return g.memoryLimit() }
 
 // ConnectionsOf returns how many connections the frontends for HTTP and Redis have.

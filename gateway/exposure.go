@@ -9,19 +9,20 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
-// This file says in words what clients of each listener can reach, for the log and for
-// "config check --exposed".
+// This file describes in words what clients of each listener can reach, for the log and
+// for "config check --exposed".
 
-// Exposure says who can reach a listener, and what is there. Texts are for people.
+// Exposure says who can reach a listener, and what is served there. Texts are for
+// humans.
 type Exposure struct {
 	Listener string // such as [ListenHTTP]
 	Address  string
 	Remote   bool   // other machines can reach it
 	Reach    string // who can connect
 	TLS      string
-	Callers  string   // with which credentials one may ask
+	Callers  string   // the credentials that are accepted
 	Open     []string // resources that need no credentials
-	Pages    string   // what else is there
+	Pages    string   // what else is served
 	Hosts    string   // which names are accepted in Host
 	Limits   string   // of one client address and of one caller
 }
@@ -105,20 +106,20 @@ func (e *Exposure) exposeAdmin(cfg *config.Config) {
 	if !e.Remote || cfg.Admin.TLS.Clients != "" {
 		return
 	}
-	e.Callers = "callers of other machines: everybody for " + pagesOfAll + "; nobody for the rest"
+	e.Callers = "callers from other machines: anyone for " + pagesOfAll + "; no access to the rest"
 	if cfg.Admin.Token != "" {
-		e.Callers = "callers of other machines: everybody for " + pagesOfAll + "; tokens of " + cfg.Admin.Token + " for the rest"
+		e.Callers = "callers from other machines: anyone for " + pagesOfAll + "; tokens of " + cfg.Admin.Token + " for the rest"
 	}
 }
 
 // Words about the listeners of operators.
 const (
-	everybody    = "everybody who reaches it"
+	everybody    = "everyone who can reach it"
 	pagesOfAll   = "/metrics, /live and /ready"
 	hostsOfAdmin = "localhost, IP addresses and the configured name"
 )
 
-// reachOf says who can connect.
+// reachOf describes who can connect.
 func reachOf(l config.Listener) string {
 	if _, ok := l.Unix(); ok {
 		owner := l.Owner
@@ -155,7 +156,8 @@ func wordsOfTLS(t config.TLS) string {
 	return words
 }
 
-// callersOf lists the credentials that are known, besides users of Redis.
+// callersOf lists the credentials that are accepted, including the given users of
+// Redis.
 func callersOf(cfg *config.Config, users []string) string {
 	var known []string
 	if len(users) > 0 {
@@ -181,12 +183,12 @@ func callersOf(cfg *config.Config, users []string) string {
 		}
 	}
 	if known == nil {
-		return "everybody; no credentials are known"
+		return "anyone; no credentials are configured"
 	}
 	return strings.Join(known, "; ")
 }
 
-// openResources are those that everybody may read.
+// openResources are those that anyone may read.
 func openResources(cfg *config.Config) (names []string) {
 	for i := range cfg.Resources {
 		if cfg.Resources[i].Access == nil {
@@ -199,21 +201,21 @@ func openResources(cfg *config.Config) (names []string) {
 func wordsOfLimits(l config.Limits) string {
 	of := func(r config.Rate) string {
 		if r.PerSecond == 0 {
-			return "no limit of requests"
+			return "no limit on requests"
 		}
-		return fmt.Sprintf("%s requests/s, %d at once", strconv.FormatFloat(r.PerSecond, 'g', -1, 64), r.Burst)
+		return fmt.Sprintf("%s requests/s, bursts of %d", strconv.FormatFloat(r.PerSecond, 'g', -1, 64), r.Burst)
 	}
-	many := "no limit of connections"
+	many := "no limit on connections"
 	if l.PerAddress > 0 {
 		many = fmt.Sprintf("%d connections", l.PerAddress)
 	}
-	return fmt.Sprintf("an address: %s, %s; a caller: %s; all: %d connections", of(l.Client), many, of(l.Caller), l.Connections)
+	return fmt.Sprintf("per address: %s, %s; per caller: %s; in total: %d connections", of(l.Client), many, of(l.Caller), l.Connections)
 }
 
-// maxListed is how many names a line names.
+// maxListed is the maximum of names in a line.
 const maxListed = 12
 
-// listed names the first few.
+// listed joins the first few names.
 func listed(names []string) string {
 	if len(names) > maxListed {
 		return strings.Join(names[:maxListed], ", ") + fmt.Sprintf(" and %d more", len(names)-maxListed)
@@ -229,8 +231,8 @@ func (e *Exposure) OpenText() string {
 	return listed(e.Open)
 }
 
-// logExposure tells the log what each listener exposes, by the address that it is bound to. It
-// is called while the listeners are still the gateway's.
+// logExposure logs what each listener exposes, by the address that it is bound to. It is called
+// before the listeners are handed to the frontends.
 func (g *Gateway) logExposure() {
 	for _, name := range listenerNames() {
 		told := make(map[string]bool)

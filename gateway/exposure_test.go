@@ -43,7 +43,7 @@ func exposures(t *testing.T, text string) map[string]gateway.Exposure {
 	return all
 }
 
-// TestExposures: what is said of a listener is what its configuration lets happen.
+// TestExposures: the description of a listener agrees with its configuration.
 func TestExposures(t *testing.T) {
 	all := exposures(t, exposedConfig+"redis: { open: true }\n")
 	for _, test := range []struct {
@@ -51,13 +51,13 @@ func TestExposures(t *testing.T) {
 		remote                                                bool
 		open                                                  []string
 	}{
-		{"127.0.0.1:8080", "http", "this machine", "clear text", "keys.txt", "docs.example", "0.5 requests/s, 20 at once, 50 connections", false, []string{"depts", "items"}},
+		{"127.0.0.1:8080", "http", "this machine", "clear text", "keys.txt", "docs.example", "0.5 requests/s, bursts of 20, 50 connections", false, []string{"depts", "items"}},
 		{":8443", "http", "every machine that can route to an address", "1.2 and later", "tokens of https://issuer.example for audience docs", "docs.example", "17000 connections", true, []string{"depts", "items"}},
 		{"192.0.2.7:8444", "http", "every machine that can route to 192.0.2.7", "1.3, client certificates required", "only holders of a client certificate, and of these: API keys of keys.txt; tokens of https://issuer.example for audience docs; names in client certificates", "docs.example", "", true, []string{"depts", "items"}},
 		{"unix:http.sock", "http", "mode 0660, owner the user of the gateway", "clear text", "API keys", "docs.example", "", false, []string{"depts", "items"}},
-		{"[2001:db8::1]:6379", "redis", "2001:db8::1", "clear text", "API keys", "", "no limit of requests, no limit of connections", true, nil},
-		{":9100", "admin", "every machine", "1.2 and later", "everybody for /metrics, /live and /ready; tokens of admin.token for the rest", "localhost", "", true, nil},
-		{"192.0.2.7:9101", "metrics", "192.0.2.7", "clear text", "everybody who reaches it", "localhost", "", true, nil},
+		{"[2001:db8::1]:6379", "redis", "2001:db8::1", "clear text", "API keys", "", "no limit on requests, no limit on connections", true, nil},
+		{":9100", "admin", "every machine", "1.2 and later", "anyone for /metrics, /live and /ready; tokens of admin.token for the rest", "localhost", "", true, nil},
+		{"192.0.2.7:9101", "metrics", "192.0.2.7", "clear text", "everyone who can reach it", "localhost", "", true, nil},
 	} {
 		e, ok := all[test.address]
 		if !ok {
@@ -94,12 +94,12 @@ func TestExposures(t *testing.T) {
 	if text := e.OpenText(); !strings.HasSuffix(text, "r11 and 8 more") || len(e.Open) != 20 {
 		t.Errorf("of 20 resources %q are named", text)
 	}
-	if !strings.Contains(e.Callers, "no credentials are known") || !strings.Contains(e.Pages, "/openapi.json") {
+	if !strings.Contains(e.Callers, "no credentials are configured") || !strings.Contains(e.Pages, "/openapi.json") {
 		t.Errorf("without auth: callers %q, pages %q", e.Callers, e.Pages)
 	}
 }
 
-// TestExposureIsLogged: the start tells one line of each listener, with the address that it is
+// TestExposureIsLogged: the start logs one line for each listener, with the address that it is
 // bound to.
 func TestExposureIsLogged(t *testing.T) {
 	path := newDatabase(t, writeAhead+company)
@@ -125,7 +125,7 @@ func TestExposureIsLogged(t *testing.T) {
 	}
 }
 
-// logText keeps what is logged.
+// logText collects the log.
 type logText struct {
 	mu   sync.Mutex
 	text strings.Builder

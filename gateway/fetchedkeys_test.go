@@ -12,12 +12,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A gateway whose key set has not been fetched yet starts, says why it is not ready, takes what
-// needs no token, and is ready when the set is there.
+// A gateway whose key set has not been fetched yet starts, says why it is not ready, answers
+// requests that need no token, and is ready when the set is there.
 func TestNotReadyWithoutKeysOfTokens(t *testing.T) {
 	testkit.NoLeaks(t)
 	released := make(chan struct{})
-	var away atomic.Bool // the issuer does not answer any more
+	var away atomic.Bool // the issuer no longer answers
 	issuer := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-released:
@@ -29,7 +29,7 @@ func TestNotReadyWithoutKeysOfTokens(t *testing.T) {
 		case <-r.Context().Done():
 		}
 	}))
-	t.Cleanup(issuer.Close) // after the gateway has given its fetch up
+	t.Cleanup(issuer.Close) // after the gateway has given up its fetch
 	path := newDatabase(t, writeAhead+company)
 	cfg := configure(t, path, "freshness: 10s\n"+deptResource+`  closed: { table: dept, key: [deptno], access: { jwt: true } }
 auth: { jwt: { keys: "`+issuer.URL+`/keys", audience: any } }
@@ -57,7 +57,7 @@ auth: { jwt: { keys: "`+issuer.URL+`/keys", audience: any } }
 		return answer{status: rsp.StatusCode, head: rsp.Header, body: string(body)}
 	}
 	s.awaitNotReady("auth.jwt: the keys that sign tokens have not been fetched yet")
-	testkit.Eventually(t, patience, func() error { // the database is reached in its own time
+	testkit.Eventually(t, patience, func() error { // the database is reached at its own pace
 		if a := s.get("/depts/1"); a.status != http.StatusOK {
 			return fmt.Errorf("/depts/1: %v", a)
 		}
@@ -74,7 +74,7 @@ auth: { jwt: { keys: "`+issuer.URL+`/keys", audience: any } }
 	if a := withToken("eyJhbGciOiJIUzI1NiJ9.e30.AAAA"); a.status != http.StatusUnauthorized {
 		t.Errorf("a forged token: %v, want 401", a)
 	}
-	// A reload that leaves the URL as it is goes on with the set that was fetched.
+	// A reload that does not change the URL keeps the set that was fetched.
 	away.Store(true)
 	next := *cfg
 	next.Auth.JWT.Audience = "shop"

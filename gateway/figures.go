@@ -43,7 +43,7 @@ func (g *Gateway) figures() admin.Figures {
 	return f
 }
 
-// frontendFigures fills what concerns the frontends: each by itself, and all together.
+// frontendFigures fills in the fields for the frontends: each of them, and all together.
 func (g *Gateway) frontendFigures(f *admin.Figures) {
 	var latency [len(front.Sources)]measure.Distribution
 	for _, one := range g.frontends {
@@ -81,7 +81,7 @@ func (g *Gateway) frontendFigures(f *admin.Figures) {
 	f.Slowest = f.Slowest[:min(front.KeptSlowest, len(f.Slowest))]
 }
 
-// engineFigures fills what an engine knows of its frontend.
+// engineFigures fills in what an engine knows about its frontend.
 func engineFigures(f *admin.Frontend, s *loop.Stats) {
 	f.Engine, f.Connections, f.Unwritten = s.Backend, s.Connections, s.Unwritten
 	f.Throttled = append(f.Throttled, admin.Throttle{Rule: "turn", Count: int64(s.Postponed)})

@@ -2,5 +2,5 @@
 
 package gateway
 
-// openFiles returns how many descriptors this process may have, 0 if that is not known.
+// openFiles returns how many descriptors this process may have, or 0 if that is not known.
 func openFiles() int { return 0 }

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// openFiles returns how many descriptors this process may have, 0 if that is not known. Go
+// openFiles returns how many descriptors this process may have, or 0 if that is not known. Go
 // has raised the soft limit to the hard one by now.
 func openFiles() int {
 	var r syscall.Rlimit

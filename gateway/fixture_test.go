@@ -40,13 +40,13 @@ resources:
   depts: { table: dept, key: [deptno], children: { emps: { table: emp, order: [empno], columns: [empno, ename] } } }
 `
 
-// rollbackJournal makes a writer's exclusive lock keep readers out, which WAL
-// would not.
+// rollbackJournal makes a writer's exclusive lock block readers, which WAL would
+// not.
 const rollbackJournal = "PRAGMA journal_mode = DELETE;"
 
 const writeAhead = "PRAGMA journal_mode = WAL;"
 
-// newDatabase makes a database file and returns its path.
+// newDatabase creates a database file and returns its path.
 func newDatabase(t testing.TB, sql ...string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "app.db")
@@ -83,8 +83,7 @@ func run(t testing.TB, db *sqlite3.Conn, sql string) {
 	}
 }
 
-// write runs SQL on a connection of its own and returns when the commit was
-// acknowledged.
+// write runs SQL on a new connection and returns when the commit was acknowledged.
 func write(t testing.TB, path string, sql ...string) (committed time.Time) {
 	t.Helper()
 	db := connect(t, path, sqlite3.OPEN_READWRITE)
@@ -170,7 +169,7 @@ func start(t testing.TB, cfg *config.Config, g *gateway.Gateway) *served {
 	return s
 }
 
-// serveReady makes the triggers, serves, and waits until the promise holds.
+// serveReady installs the triggers, serves, and waits until the promise holds.
 func serveReady(t testing.TB, path, yaml string) *served {
 	t.Helper()
 	cfg := configure(t, path, yaml)
@@ -182,7 +181,7 @@ func serveReady(t testing.TB, path, yaml string) *served {
 	return s
 }
 
-// answer is what came back.
+// answer is a response.
 type answer struct {
 	status int
 	head   http.Header
@@ -256,7 +255,7 @@ func (s *served) awaitNotReady(why string) {
 	})
 }
 
-// awaitAnswer asks until the answer has the status and the text.
+// awaitAnswer repeats the request until the answer has the status and the text.
 func (s *served) awaitAnswer(path string, status int, text string) (last answer) {
 	s.t.Helper()
 	testkit.Eventually(s.t, patience, func() error {
@@ -268,7 +267,7 @@ func (s *served) awaitAnswer(path string, status int, text string) (last answer)
 	return last
 }
 
-// cached asks until the answer is a hit, and returns it.
+// cached repeats the request until the answer is a hit, and returns it.
 func (s *served) cached(path string) (last answer) {
 	s.t.Helper()
 	testkit.Eventually(s.t, patience, func() error {
@@ -280,8 +279,8 @@ func (s *served) cached(path string) (last answer) {
 	return last
 }
 
-// expectChange asks until the text is there. No GET that begins more than the
-// freshness after the commit may lack it: that is the promise.
+// expectChange repeats the request until the text is there. The promise is that
+// every GET that begins later than the freshness after the commit has it.
 func (s *served) expectChange(path, text string, committed time.Time) {
 	s.t.Helper()
 	for {

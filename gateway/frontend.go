@@ -16,48 +16,49 @@ import (
 )
 
 // frontend is a protocol in front of the cache. Serve and Shutdown are called once, the
-// figures at any time, all else by one goroutine at a time.
+// stats at any time, everything else by one goroutine at a time.
 type frontend interface {
-	// SetColumns says what the key of a resource looks like. Until then its documents are
-	// refused as those of a database that has not been reached.
+	// SetColumns sets the key columns of a resource. Until then its documents are refused as
+	// if the database had not been reached.
 	SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error
-	// prepare makes ready what a generation serves, and lets it answer when commit is called.
-	// Requests that have started end with the previous generation.
+	// prepare prepares a generation, which serves requests once commit is called. Requests that
+	// have started finish with the previous generation.
 	prepare(next *generation, resources []front.Resource, requests front.RequestConfig) (commit func(), err error)
 	// Serve begins to serve listeners, which it owns from now on, and returns.
 	Serve(listeners ...net.Listener) error
-	// Shutdown lets requests under way end until ctx ends, also if Serve was not called.
+	// Shutdown waits for requests in flight until ctx ends. It may be called without Serve.
 	Shutdown(ctx context.Context) error
-	// Connections and LargePending are parts of Figures that are asked for every second.
+	// Connections and LargePending are parts of Figures that are read every second.
 	Connections() int64
 	LargePending() int64
 	Figures() front.Figures
-	// collect shows the figures that only this protocol has.
+	// collect collects the metrics that only this protocol has.
 	collect(f *front.Figures, to sink)
 }
 
-// protocol is what is known of a frontend before there is one. Functions read a configuration
-// with its defaults.
+// protocol describes a frontend before there is one. Its functions get a configuration with its
+// defaults.
 type protocol struct {
-	name string // of its listeners, and in figures
-	// listeners are those of the configuration. Without any the frontend is opened only if
-	// always is set.
+	name string // of its listeners, and in metrics
+	// listeners are those of the configuration. Without listeners the frontend is opened only
+	// if always is set.
 	listeners func(*config.Config) *config.Listeners
 	always    bool
-	// tls is what its listeners have that configure none of their own. If nil, they have none.
+	// tls is the TLS of listeners that configure none. If nil, they have none.
 	tls func(*config.Config) config.TLS
 	// oneSocket says that a listener is not divided among the loops. If nil, it is.
 	oneSocket func(*config.Config) bool
-	// http says that a handshake agrees on a version of HTTP.
+	// http says that the TLS handshake negotiates a version of HTTP.
 	http bool
-	// limits are those of its clients. What only HTTP limits is zero for others.
+	// limits are those of its clients. Limits that only HTTP has are zero for
+	// others.
 	limits func(*config.Config) config.Limits
-	// expose says who can ask for what at a listener.
+	// expose describes who can read what at a listener.
 	expose func(*Exposure, *config.Config, config.Listener)
 	open   func(*Gateway, *generation, []front.Resource, front.ConnConfig, front.RequestConfig) (frontend, error)
 }
 
-// protocols are those that a gateway speaks, in the order of the dashboard.
+// protocols are those that a gateway supports, in the order of the dashboard.
 var protocols = []*protocol{&protocolHTTP, &protocolRedis}
 
 // opened is a frontend of a gateway.
@@ -98,7 +99,7 @@ func (g *Gateway) connConfig(p *protocol, cfg *config.Config) front.ConnConfig {
 	}
 }
 
-// requestConfig says which requests a generation admits and where it reports them.
+// requestConfig returns which requests a generation admits and where it reports them.
 func (g *Gateway) requestConfig(p *protocol, n *generation) front.RequestConfig {
 	l := p.limits(n.config)
 	return front.RequestConfig{
@@ -111,7 +112,7 @@ func (g *Gateway) requestConfig(p *protocol, n *generation) front.RequestConfig 
 	}
 }
 
-// addr returns where the frontend of a name listens, nil if it does not.
+// addr returns the address of the named frontend, or nil if it does not listen.
 func (g *Gateway) addr(name string) net.Addr {
 	if all := g.addrs[name]; len(all) > 0 {
 		return all[0]
@@ -119,8 +120,7 @@ func (g *Gateway) addr(name string) net.Addr {
 	return nil
 }
 
-// stopFrontends drains the frontends, all at once: each may take as long as ctx lets
-// it.
+// stopFrontends drains the frontends concurrently: each may take as long as ctx allows.
 func (g *Gateway) stopFrontends(ctx context.Context) error {
 	var all sync.WaitGroup
 	errs := make([]error, len(g.frontends))
@@ -132,7 +132,7 @@ func (g *Gateway) stopFrontends(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// setColumns tells the frontends what the keys of a resource look like.
+// setColumns passes the key columns of a resource to the frontends.
 func (g *Gateway) setColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
 	for _, f := range g.frontends {
 		if err := f.SetColumns(id, columns); err != nil {
@@ -142,7 +142,7 @@ func (g *Gateway) setColumns(id cache.ResourceID, columns []resource.KeyColumn) 
 	return nil
 }
 
-// prepareFrontends makes ready what the next generation serves, and lets it answer when commit
+// prepareFrontends prepares the next generation in all frontends; it serves requests once commit
 // is called.
 func (g *Gateway) prepareFrontends(next *generation) (commit func(), err error) {
 	var keys origin.Schema

@@ -23,40 +23,42 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/memory"
 )
 
-// Options are what a program that embeds a gateway gives it besides the
-// configuration. The zero value is usable.
+// Options are the settings of a gateway that are not in its configuration. The
+// zero value is usable.
 type Options struct {
-	// Logger gets what operators should know. Default: discarded.
+	// Logger receives what operators should know. If nil, it is discarded.
 	Logger *slog.Logger
-	// Canary is the time between two samples of the canary, which reads a
-	// document that was just answered from the cache again from the database,
-	// and counts and reports it if it was older than promised. 0 means 1 s,
-	// negative: no canary.
+	// Canary is the time between two samples of the canary, which rereads a
+	// document that was just served from the cache from the database, and counts
+	// and reports it if it was older than promised. If zero, it defaults to 1 s;
+	// if negative, there is no canary.
 	Canary time.Duration
 	// Listeners are used instead of binding the addresses of the configuration, by
-	// what they are for, such as [ListenHTTP]. The gateway owns them. The rules for
-	// addresses that other machines can reach hold for where they are bound.
+	// their purpose, such as [ListenHTTP]. The gateway owns them. The rules for
+	// addresses that other machines can reach apply to the addresses that they are
+	// bound to.
 	Listeners map[string][]net.Listener
 	// BeforeAccept is called by Start when everything is up, before the first
 	// connection is accepted, with all listeners; connections wait in the kernel's
-	// queues meanwhile. It may not keep the listeners. Its error ends the start.
+	// queues meanwhile. It must not retain the listeners. If it returns an error,
+	// Start fails.
 	BeforeAccept func(context.Context, *Gateway, map[string][]net.Listener) error
 	// Succeeds says that this gateway takes over from a running one, which may have the
-	// file of the disk tier open: then it begins without the tier and opens it as soon as
-	// the other lets it go.
+	// file of the disk tier open: then it starts without the tier and opens it as soon as
+	// the other releases it.
 	Succeeds bool
-	// NoDefaultListeners leaves out the listeners for HTTP and for operators unless the
+	// NoDefaultListeners omits the listeners for HTTP and for operators unless the
 	// configuration or Listeners names them: a program that uses [Gateway.Get] or
 	// [Gateway.Handler] may need none. If false, they are at their default addresses. A
 	// configuration that was read from a file names both: set Frontends.HTTP to nil and
 	// Admin.Address to "".
 	NoDefaultListeners bool
-	// Load reads the configuration again and looks whether it is valid, as
-	// [config.Load] does, for [Gateway.ReloadFile] and the admin
-	// listener's /reload. Nil: neither is there.
+	// Load rereads and validates the configuration, as [config.Load] does, for
+	// [Gateway.ReloadFile] and the admin listener's /reload. If nil, neither is
+	// available.
 	Load func() (*config.Config, error)
-	// OnReload is told of a configuration that was taken over, with its defaults. It must not
-	// call Reload.
+	// OnReload is called with each configuration that was applied, including its defaults. It
+	// must not call Reload. If nil, it is not called.
 	OnReload func(*config.Config)
 
 	diskRead func()            // tests make the disk slow with it, see export_test.go
@@ -66,7 +68,8 @@ type Options struct {
 // Gateway is a running or startable gateway. Call New, Start, and then Shutdown,
 // which also tidies up after a Start that failed.
 type Gateway struct {
-	// Immutable after New. config is that of the start: for what a reload does not change.
+	// Immutable after New. config is that of the start, for settings that a reload does not
+	// change.
 	config *config.Config
 	log    *slog.Logger
 	cache  *cache.Cache
@@ -78,7 +81,7 @@ type Gateway struct {
 	origin    *lateOrigin
 	ctx       context.Context // ends with Shutdown
 	cancel    context.CancelFunc
-	before    func(context.Context, *Gateway, map[string][]net.Listener) error // nil: nothing
+	before    func(context.Context, *Gateway, map[string][]net.Listener) error // may be nil
 
 	listens  listening
 	succeeds bool   // Options.Succeeds
@@ -88,16 +91,17 @@ type Gateway struct {
 
 	load        func() (*config.Config, error) // Options.Load
 	onReload    func(*config.Config)           // Options.OnReload
-	retireAfter time.Duration                  // how long what a reload replaced is kept
+	retireAfter time.Duration                  // how long a replaced generation is kept
 
-	// reloading is held by whoever replaces live, or tells it what the database looks like.
+	// reloading is held to replace live, or to pass it the shape of the database.
 	reloading sync.Mutex
-	// live is what answers. Atomic: written by New and with reloading held, read by all.
+	// live is the generation that serves requests. Atomic: written by New and with
+	// reloading held, read by all.
 	live atomic.Pointer[generation]
 
-	// Owned by Start, and by Shutdown after it: those that nobody serves yet.
+	// Owned by Start, and by Shutdown after it: those that are not served yet.
 	listeners map[string][]net.Listener
-	serves    map[net.Listener]config.Listener // what each is for
+	serves    map[net.Listener]config.Listener // the configuration of each
 
 	// Immutable after Start.
 	addrs     map[string][]net.Addr // of listeners, by name
@@ -105,20 +109,22 @@ type Gateway struct {
 	admin     *admin.Server
 	adminAddr net.Addr
 
-	following bool           // Start came to its end
+	following bool           // Start has succeeded
 	followed  chan struct{}  // closed when the stream's goroutine has ended
 	watched   chan struct{}  // closed when the canary's has
 	tasks     sync.WaitGroup // the other goroutines of the gateway; Shutdown waits
-	failed    chan error     // what ends the gateway besides Shutdown, at most one
+	failed    chan error     // an error that ends the gateway, at most one
 	once      sync.Once      // of Shutdown
 
 	// Atomics. Written by the goroutine that connects, read by readiness.
 	waiting atomic.Pointer[string] // why the database is not reached
 
-	// Atomics. Written by Start, read by whoever embeds the gateway; nil until then.
+	// Atomics. Written by Start, read by the program that embeds the gateway; nil until
+	// then.
 	mounted atomic.Pointer[httpfront.Server]
 
-	// Atomics. Written by whoever opens the disk tier, read by all; nil until then.
+	// Atomics. Written by the goroutine that opens the disk tier, read by all; nil
+	// until then.
 	diskTier atomic.Pointer[disk.Tier]
 
 	// Guarded by purging.
@@ -128,8 +134,8 @@ type Gateway struct {
 }
 
 // New builds a gateway. It reads the files of credentials, and opens nothing else.
-// The error is a [config.Errors] if the configuration is wrong. What it returns must
-// be ended with Shutdown, even if it was never started.
+// The error is a [config.Errors] if the configuration is wrong. Call Shutdown on the
+// result, even if it was never started.
 func New(cfg *config.Config, opts Options) (*Gateway, error) {
 	listens := listening{opts.NoDefaultListeners, len(opts.Listeners[ListenHTTP]) > 0, len(opts.Listeners[ListenAdmin]) > 0}
 	full, err := listens.complete(cfg)
@@ -215,17 +221,18 @@ func cacheResource(r config.Resource) cache.Resource {
 	return c
 }
 
-// Start binds the listeners and begins to serve. A database that is not there is
-// waited for in the background; until it is, documents are answered with 503 and
-// /ready says why. A database that does not fit the configuration is an error.
-// The context bounds the start only; when it ends first, its error is returned.
+// Start binds the listeners and begins to serve. If the database cannot be reached,
+// Start keeps trying in the background; until it can, documents are answered with
+// 503 and /ready says why. A database that does not match the configuration is an
+// error. The context only bounds the start; if it ends first, its error is
+// returned.
 func (g *Gateway) Start(ctx context.Context) error {
-	// One attempt before anything is served, so that a wrong configuration
-	// is told at once.
+	// One attempt is made before anything is served, so that a wrong configuration
+	// is reported immediately.
 	c, err := connectWithin(ctx, connectPatience, g.config, g.log)
 	if err != nil && ctx.Err() != nil {
-		// A wait for a lock that was cut short looks like a database out of
-		// reach, but the caller has given up.
+		// An interrupted wait for a lock looks like an unreachable database, but
+		// the caller has given up.
 		return fmt.Errorf("start: %w: %w", context.Cause(ctx), err)
 	}
 	if err != nil && !errors.Is(err, cache.ErrUnavailable) {
@@ -267,9 +274,9 @@ func (g *Gateway) Start(ctx context.Context) error {
 	return g.serve()
 }
 
-// adopt tells everybody what the database looks like.
+// adopt passes the shape of the database to all parts that need it.
 func (g *Gateway) adopt(c *connection) error {
-	// What a reload makes later asks the origin itself.
+	// Generations that a later reload makes query the origin themselves.
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
 	now := g.now()
@@ -306,14 +313,13 @@ func (g *Gateway) follow(c *connection) error {
 // [ListenHTTP], in the order of the configuration. Call it after Start.
 func (g *Gateway) Addrs(name string) []net.Addr { return slices.Clone(g.addrs[name]) }
 
-// AdminAddr returns the address of the admin listener, nil if there is none. Call it after Start.
+// AdminAddr returns the address of the admin listener, or nil if there is none. Call it after Start.
 func (g *Gateway) AdminAddr() net.Addr { return g.adminAddr }
 
-// Stats returns a moment's view of the cache.
+// Stats returns a snapshot of the cache's counters.
 func (g *Gateway) Stats() cache.Stats { return g.cache.Stats() }
 
-// Wait returns when the gateway cannot go on, with the reason, or nil after
-// Shutdown.
+// Wait returns the reason when the gateway cannot continue, or nil after Shutdown.
 func (g *Gateway) Wait() error {
 	select {
 	case err := <-g.failed:
@@ -323,16 +329,16 @@ func (g *Gateway) Wait() error {
 	}
 }
 
-// Shutdown drains the gateway: it stops accepting, lets requests under way end,
-// and then stops loads and stream. When ctx ends first, what is left is cut off
-// and the context's error returned.
+// Shutdown drains the gateway: it stops accepting, waits for requests in flight,
+// and then stops loads and the stream. If ctx ends first, the rest is cut off and
+// the context's error is returned.
 func (g *Gateway) Shutdown(ctx context.Context) error {
 	var err error
 	g.once.Do(func() {
 		errs := []error{g.closeListeners(), g.closeDisk(ctx), g.stopFrontends(ctx)}
 		g.bounds.workers.Close()
 		g.cancel()
-		g.reloading.Lock() // none is under way from here on
+		g.reloading.Lock() // no reload is in progress from here on
 		//lint:ignore SA2001 it is waited for, nothing else
 		g.reloading.Unlock()
 		if g.following {
@@ -343,7 +349,8 @@ func (g *Gateway) Shutdown(ctx context.Context) error {
 		if c := g.origin.reached.Load(); c != nil {
 			errs = append(errs, c.database.Close())
 		}
-		// Last, so that operators can watch the drain.
+		// The admin listener is closed last, so that operators can watch the
+		// drain.
 		short, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		errs = append(errs, g.ShutdownAdmin(short), g.now().surface.closeAudit(context.WithoutCancel(ctx)))
 		cancel()

@@ -11,24 +11,24 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// generation is what a configuration makes of the gateway that a reload can replace: which
-// resources there are, who may ask for them, and who hears of it. The cache, the origin, its stream
-// and the listeners outlive it.
+// generation is the part of the gateway that a reload can replace: which resources there are, who may
+// read them, and where requests are reported. The cache, the origin, its stream and the listeners
+// outlive it.
 type generation struct {
 	// Immutable.
 	config  *config.Config
 	surface *surface
-	ids     []cache.ResourceID // of config.Resources; the origin has them at the same places
-	service *httpfront.Service // what HTTP answers; programs that embed the gateway ask it, too
+	ids     []cache.ResourceID // of config.Resources; the origin has them at the same indexes
+	service *httpfront.Service // answers HTTP requests, and programs that embed the gateway
 }
 
-// now returns the generation that answers requests which come now.
+// now returns the generation that serves new requests.
 func (g *Gateway) now() *generation { return g.live.Load() }
 
 // Config returns the configuration in force, with its defaults. It must not be changed.
 func (g *Gateway) Config() *config.Config { return g.now().config }
 
-// firstIDs are those that the cache gives to the resources that it is made with.
+// firstIDs returns the IDs that the cache gives to its initial resources.
 func firstIDs(n int) []cache.ResourceID {
 	ids := make([]cache.ResourceID, n)
 	for i := range ids {
@@ -37,7 +37,7 @@ func firstIDs(n int) []cache.ResourceID {
 	return ids
 }
 
-// of returns the resource with the ID, nil if this generation has it not.
+// of returns the resource with the ID, or nil if this generation does not have it.
 func (n *generation) of(id cache.ResourceID) *config.Resource {
 	if i := slices.Index(n.ids, id); i >= 0 {
 		return &n.config.Resources[i]
@@ -45,12 +45,12 @@ func (n *generation) of(id cache.ResourceID) *config.Resource {
 	return nil
 }
 
-// named returns the place of a resource in the configuration, -1 if there is none.
+// named returns the index of a resource in the configuration, or -1 if there is none.
 func (n *generation) named(name string) int {
 	return slices.IndexFunc(n.config.Resources, func(r config.Resource) bool { return r.Name == name })
 }
 
-// placed is an origin whose resources are asked for by their place in a configuration.
+// placed is a schema whose resources are addressed by their index in a configuration.
 type placed struct {
 	origin.Schema
 	ids []cache.ResourceID
@@ -62,7 +62,7 @@ func (p placed) KeyColumns(i int) []resource.KeyColumn { return p.Schema.KeyColu
 // Shape implements [origin.Schema].
 func (p placed) Shape(i int) *resource.Shape { return p.Schema.Shape(int(p.ids[i])) }
 
-// served are the resources as frontends must know them. keys is nil while the origin has not
+// served returns the resources in the form for frontends. keys is nil while the origin has not
 // been reached.
 func (n *generation) served(keys origin.Schema) []front.Resource {
 	var all []front.Resource

@@ -17,8 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// TestHostileHandshakes: connections that do not finish their handshake are strangers. There are
-// no more of them than places, they end in time, and a client that comes meanwhile is served.
+// TestHostileHandshakes: connections that do not finish their handshake are not clients yet. There
+// are no more of them than slots, they end in time, and a client that connects meanwhile is served.
 func TestHostileHandshakes(t *testing.T) {
 	testkit.NoLeaks(t)
 	const places, hostile = 300, 700
@@ -55,7 +55,7 @@ func TestHostileHandshakes(t *testing.T) {
 					}
 				case n%3 == 0: // silent
 				case n%3 == 1:
-					_, _ = c.Write(hello[:len(hello)/2]) // fails if the gateway was quicker
+					_, _ = c.Write(hello[:len(hello)/2]) // fails if the gateway was faster
 				default:
 					_, _ = c.Write(hello)
 				}
@@ -82,7 +82,7 @@ func TestHostileHandshakes(t *testing.T) {
 }
 
 // TestWhatIsNoHandshake: other protocols, endless messages and other versions are refused on each
-// port, and what they cost does not last.
+// port, and their cost does not last.
 func TestWhatIsNoHandshake(t *testing.T) {
 	testkit.NoLeaks(t)
 	i := serveIdentified(t, nil)
@@ -112,7 +112,7 @@ func TestWhatIsNoHandshake(t *testing.T) {
 				t.Fatal(err)
 			}
 			c.SetDeadline(time.Now().Add(2 * patience))
-			_, _ = c.Write(bytesOf) // fails if the gateway has heard enough
+			_, _ = c.Write(bytesOf) // fails if the gateway has closed the connection
 			if text, err := io.ReadAll(c); errors.Is(err, os.ErrDeadlineExceeded) || bytes.Contains(text, []byte("dept ")) || bytes.Contains(text, []byte("PONG")) {
 				t.Errorf("%s: %q, %v, want the connection closed", name, text, err)
 			}

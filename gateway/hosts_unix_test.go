@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
-// byName asks for a document with a Host, at an address of the gateway.
+// byName requests a document with a Host, at an address of the gateway.
 func byName(t *testing.T, at net.Addr, host string) (status int) {
 	t.Helper()
 	transport := &http.Transport{DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
@@ -28,9 +28,9 @@ func byName(t *testing.T, at net.Addr, host string) (status int) {
 	return answer.StatusCode
 }
 
-// TestHostsOfListeners: without configuration a page whose name leads to this machine cannot read
-// at its loopback address, and other listeners answer to every name; http.hosts is for all of
-// them, and a reload is enough.
+// TestHostsOfListeners: by default a page whose name resolves to this machine cannot read from its
+// loopback address, and other listeners accept every name; http.hosts applies to all of them after a
+// reload.
 func TestHostsOfListeners(t *testing.T) {
 	path := newDatabase(t, writeAhead+company)
 	cfg := configure(t, path, deptResource)

@@ -18,20 +18,20 @@ import (
 const (
 	hotKeysFile = "hot.keys"
 	hotKeysHead = "slipstream hot keys 1\n"
-	// mostHotKeys and mostHotBytes bound the file: what is worth more than the time to
-	// read it.
+	// mostHotKeys and mostHotBytes bound the file, so that it is worth the time to read
+	// it.
 	mostHotKeys  = 100_000
 	mostHotBytes = 64 << 20
 	longestName  = 1 << 10
 	longestID    = 64 << 10
 )
 
-// hotKey is a key as it is called outside of this process.
+// hotKey is a key with the name of its resource, which is valid in any process.
 type hotKey struct{ resource, id string }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// writeHotKeys puts a file of the keys into dir, as a whole or not at all.
+// writeHotKeys puts a file of the keys into dir, completely or not at all.
 func writeHotKeys(dir string, keys []hotKey) (err error) {
 	path := filepath.Join(dir, hotKeysFile)
 	f, err := os.CreateTemp(dir, hotKeysFile+".*") // mode 0600
@@ -71,7 +71,7 @@ func writeHotKeys(dir string, keys []hotKey) (err error) {
 	return os.Rename(f.Name(), path)
 }
 
-// errHotKeys is in the chain of the error of a file that is not whole.
+// errHotKeys is wrapped by the error for a damaged file.
 var errHotKeys = errors.New("the file of hot keys is damaged or of another version")
 
 // readHotKeys reads the file in dir; there may be none.
@@ -147,7 +147,7 @@ func (r *summedReader) ReadByte() (byte, error) {
 	return b, err
 }
 
-// text reads a length and as many bytes, at most most.
+// text reads a length and that many bytes, at most most.
 func (r *summedReader) text(most uint64) (string, error) {
 	n, err := binary.ReadUvarint(r)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The file gives what was put in, and every damage of it is noticed.
+// Reading the file returns what was written, and all damage to it is detected.
 func TestHotKeysFile(t *testing.T) {
 	dir := t.TempDir()
 	if keys, err := readHotKeys(dir); keys != nil || err != nil {
@@ -51,6 +51,6 @@ func TestHotKeysFile(t *testing.T) {
 		t.Error(err)
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
-		t.Errorf("%v, %v", entries, err) // no file is left beside it
+		t.Errorf("%v, %v", entries, err) // no other file is left
 	}
 }

@@ -59,7 +59,7 @@ func (h httpFrontend) prepare(next *generation, resources []front.Resource, requ
 	return func() { h.Swap(next.service) }, nil
 }
 
-// serviceConfig says how a generation serves documents over HTTP.
+// serviceConfig returns how a generation serves documents over HTTP.
 func (g *Gateway) serviceConfig(n *generation, requests front.RequestConfig) httpfront.ServiceConfig {
 	cfg := n.config
 	c := httpfront.ServiceConfig{
@@ -82,14 +82,13 @@ func (g *Gateway) serviceConfig(n *generation, requests front.RequestConfig) htt
 	return c
 }
 
-// resourceFields are the fields that the configuration sets for the documents of a resource: what
-// answers, CORS and the OpenAPI description say of them begins here. One whose value is "" is not
-// sent.
+// resourceFields are the fields that the configuration sets for the documents of a resource:
+// answers, CORS and the OpenAPI description follow from it. A field with an empty value is not sent.
 var resourceFields = []struct {
 	name, says string
 	value      func(*config.Resource) string
 }{
-	{"Cache-Control", "How others may keep the answer (RFC 9111).", func(r *config.Resource) string { return r.CacheControl }},
+	{"Cache-Control", "How caches may store the answer (RFC 9111).", func(r *config.Resource) string { return r.CacheControl }},
 }
 
 func fieldsOf(r *config.Resource) (all []front.Field) {
@@ -101,7 +100,7 @@ func fieldsOf(r *config.Resource) (all []front.Field) {
 	return all
 }
 
-// HTTPAddr returns the address of the HTTP frontend, nil if it has no listener. Call it after
+// HTTPAddr returns the address of the HTTP frontend, or nil if it has no listener. Call it after
 // Start.
 func (g *Gateway) HTTPAddr() net.Addr { return g.addr(ListenHTTP) }
 

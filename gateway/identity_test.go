@@ -99,7 +99,8 @@ func (i *identified) client(trust *tls.Config, http2 bool) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 2 * patience}
 }
 
-// ask returns the status of a document; handed makes the event loop hand the connection over.
+// ask returns the status of a document; handed makes the event loop pass the connection to
+// net/http.
 func (i *identified) ask(c *http.Client, resource, key string, handed bool) (int, string) {
 	i.t.Helper()
 	var body io.Reader
@@ -125,8 +126,8 @@ func (i *identified) ask(c *http.Client, resource, key string, handed bool) (int
 	return answer.StatusCode, string(text)
 }
 
-// TestCertificateIdentities: who has a certificate reads what rules let it, in each way that a
-// connection is served.
+// TestCertificateIdentities: a client with a certificate reads what the rules permit, in every
+// way in which a connection is served.
 func TestCertificateIdentities(t *testing.T) {
 	for _, engine := range []config.Engine{config.Loop, config.NetHTTP} {
 		t.Run(string(engine), func(t *testing.T) {
@@ -175,7 +176,7 @@ func TestCertificateIdentities(t *testing.T) {
 	}
 }
 
-// describes looks at what the description tells each of two callers.
+// describes checks what the OpenAPI description contains for each of two callers.
 func (i *identified) describes(named, other *tls.Config) {
 	i.t.Helper()
 	for _, test := range []struct {
@@ -201,7 +202,7 @@ func (i *identified) describes(named, other *tls.Config) {
 	}
 }
 
-// logs waits for the callers that the log of requests names.
+// logs waits until the log of requests names the callers.
 func (i *identified) logs(callers ...string) {
 	i.t.Helper()
 	testkit.Eventually(i.t, patience, func() error {
@@ -215,7 +216,7 @@ func (i *identified) logs(callers ...string) {
 	})
 }
 
-// redisClient speaks to the Redis frontend in inline commands.
+// redisClient sends inline commands to the Redis frontend.
 type redisClient struct {
 	t testing.TB
 	net.Conn
@@ -232,7 +233,7 @@ func (i *identified) dialRedis(trust *tls.Config) *redisClient {
 	return &redisClient{i.t, c, bufio.NewReader(c)}
 }
 
-// do returns the first line of an answer without what follows its first word.
+// do returns the first word of an answer.
 func (c *redisClient) do(command string) string {
 	c.t.Helper()
 	c.SetDeadline(time.Now().Add(2 * patience))
@@ -247,8 +248,8 @@ func (c *redisClient) do(command string) string {
 	return word
 }
 
-// TestCertificateLogsIntoRedis: a certificate that a rule names is a login, beside which others
-// are possible.
+// TestCertificateLogsIntoRedis: a certificate that a rule names is a login, and other logins
+// remain possible.
 func TestCertificateLogsIntoRedis(t *testing.T) {
 	testkit.NoLeaks(t)
 	i := serveIdentified(t, nil)
@@ -304,7 +305,7 @@ func TestCertificateLogsIntoRedis(t *testing.T) {
 }
 
 // TestCertificateEndsOnOpenConnections: an identity ends with its certificate, although the
-// connection goes on.
+// connection continues.
 func TestCertificateEndsOnOpenConnections(t *testing.T) {
 	testkit.NoLeaks(t)
 	i := serveIdentified(t, nil)
@@ -343,15 +344,16 @@ func TestCertificateEndsOnOpenConnections(t *testing.T) {
 			return nil
 		})
 		if s, _ := i.ask(one, "/everybody/1", "", false); s != 200 {
-			t.Errorf("what everybody may read: %d", s)
+			t.Errorf("a document without access rules: %d", s)
 		}
 		redis.Close()
 		return
 	}
 }
 
-// TestResumedCertificates: an authority that has gone is believed no more, also not for sessions
-// that began under it, and a certificate with too many names is refused with a line in the log.
+// TestResumedCertificates: an authority that was removed is no longer trusted, not even for
+// sessions that began under it, and a certificate with too many names is refused with a line in the
+// log.
 func TestResumedCertificates(t *testing.T) {
 	dir := t.TempDir()
 	old, now := testkit.NewAuthority(t), testkit.NewAuthority(t)

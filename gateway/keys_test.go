@@ -123,7 +123,7 @@ resources:
 }
 
 // TestMissingRowsAppear: absence is cached, and an insertion ends it in time;
-// so does a deletion end the presence.
+// likewise a deletion ends presence.
 func TestMissingRowsAppear(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, writeAhead+company)

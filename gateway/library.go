@@ -14,14 +14,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/admin"
 )
 
-// This file is for programs that embed a gateway besides, or instead of, its listeners.
+// This file is for programs that embed a gateway in addition to its listeners, or instead
+// of them.
 
 // ErrUnknownResource is wrapped by errors about a resource that the configuration does not have.
 var ErrUnknownResource = admin.ErrUnknownResource
 
 // Document is what [Gateway.Get] found.
 type Document struct {
-	// Body is the JSON, nil if there is no such row. It is shared with the cache and with other
+	// Body is the JSON, or nil if there is no such row. It is shared with the cache and with other
 	// callers: it must not be changed. It stays valid, and in memory, for as long as it is held.
 	Body []byte
 	// Exists reports whether there is such a row.
@@ -29,13 +30,13 @@ type Document struct {
 	// Source says where the document came from. It is [cache.Stale] if the document may be older
 	// than promised, which only the policy [config.Stale] of its resource allows.
 	Source cache.Source
-	// Tier is the name of the tier that gave the document, such as "memory"; "" if it was loaded.
+	// Tier is the name of the tier that held the document, such as "memory"; "" if it was loaded.
 	Tier string
 	// Behind is how much older than promised a stale document may be, otherwise 0.
 	Behind time.Duration
 	// Age is the time since the load of the document began. A document that has not changed
-	// keeps to the promise at any age. It is negative if it is not known: a disk tier is
-	// configured, and the document may have been loaded before the machine was started.
+	// keeps to the promise at any age. It is negative if unknown: a disk tier is configured,
+	// and the document may have been loaded before the machine was started.
 	Age time.Duration
 
 	found *cache.Document
@@ -55,10 +56,10 @@ func (d Document) ETag() string {
 // order and the form of the path of a URL, but without percent-encoding: Get(ctx, "depts", "42").
 //
 // It keeps the promise as a GET over HTTP that begins with the call does, and its loads are
-// shared with those of all frontends. It asks no access rule and counts for no rate limit, and
-// is neither in the log of requests nor in the figures of a frontend. A document in memory is
-// returned without waiting, whatever ctx says. Otherwise ctx bounds the wait; a load that others
-// may share goes on. See [cache.WithClient] if callers are to get their turns in loading.
+// shared with those of all frontends. It applies no access rules and no rate limits, and is neither
+// in the log of requests nor in the metrics of a frontend. A document in memory is returned without
+// waiting, even if ctx has ended. Otherwise ctx bounds the wait; a load that others may share
+// continues. See [cache.WithClient] for fair queueing of loads among callers.
 //
 // A row that does not exist is not an error: see [Document.Exists]. The error wraps
 //
@@ -73,8 +74,8 @@ func (d Document) ETag() string {
 //   - [cache.ErrTooLarge] if the document is larger than MaxDocument of the configuration,
 //   - [cache.ErrClosed] after Shutdown,
 //
-// and is otherwise what the database said. All methods for embedding are safe for concurrent
-// use, before Start as well.
+// or is otherwise that of the database. All methods for embedding are safe for concurrent use,
+// before Start as well.
 func (g *Gateway) Get(ctx context.Context, name string, key ...string) (Document, error) {
 	now, start := g.now(), g.cache.Now()
 	id, columns, err := g.find(now, name)
@@ -95,8 +96,8 @@ func (g *Gateway) Get(ctx context.Context, name string, key ...string) (Document
 }
 
 // GetMany returns the documents of a resource with the keys, in their order, each as [Gateway.Get]
-// does. What is not in memory is loaded in as few statements as possible, so that two documents
-// may show the database at two moments. The first error ends the call; the loads go on.
+// does. Documents that are not in memory are loaded in as few statements as possible; two of them may
+// show the database at two moments. The first error ends the call; the loads continue.
 func (g *Gateway) GetMany(ctx context.Context, name string, keys [][]string) ([]Document, error) {
 	now, start := g.now(), g.cache.Now()
 	id, columns, err := g.find(now, name)
@@ -126,7 +127,7 @@ func (g *Gateway) GetMany(ctx context.Context, name string, keys [][]string) ([]
 	return documents, nil
 }
 
-// find looks a resource up.
+// find looks up a resource.
 func (g *Gateway) find(now *generation, name string) (cache.ResourceID, []resource.KeyColumn, error) {
 	id, columns, known := now.service.Find(name)
 	switch {
@@ -149,7 +150,7 @@ func (g *Gateway) document(now *generation, a cache.Answer, start time.Duration)
 	return d
 }
 
-// quoted writes a key for a message.
+// quoted formats a key for a message.
 func quoted(key []string) string {
 	text := fmt.Sprintf("%+q", strings.Join(key, "/"))
 	if len(text) > 80 {
@@ -160,22 +161,23 @@ func quoted(key []string) string {
 
 // Handler returns the HTTP surface of the gateway for a server of the caller's own: documents,
 // batches and /openapi.json, with the access rules, limits, logs and metrics of the HTTP
-// listeners, and with the same reloads. It needs no listener of the gateway. Below a prefix it
-// goes into [http.StripPrefix]; logs, and the paths in /openapi.json, are without the prefix.
+// listeners, and with the same reloads. It needs no listener of the gateway. To serve below a
+// prefix, wrap it in [http.StripPrefix]; logs, and the paths in /openapi.json, omit the prefix.
 // Before Start and after Shutdown it answers 503. Shutdown waits for its requests; shut the
 // server down first.
 //
-// The server has to bound its connections itself, with timeouts above all: http.limits bounds
-// the time and the rate of requests here, not the connections. http.hosts is compared with the
-// Host of the request, so a server on a loopback address behind a proxy needs its names there.
+// The server must bound its connections itself, above all with timeouts: http.limits only bounds
+// the duration and the rate of requests here, not the connections. http.hosts is compared with
+// the Host of the request, so a server on a loopback address behind a proxy needs its names
+// there.
 func (g *Gateway) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.mounted.Load().ServeHTTP(w, r) })
 }
 
 // Collector returns the metrics of the gateway for a registry of the caller's own: those of
-// /metrics but for the ones of the process and of the Go runtime. A gateway touches no global
-// registry. Before Start and after Shutdown there are none. All that there may be are described from
-// the start, so a pedantic registry takes them, too. A registry takes one gateway; for several, see
+// /metrics except those of the process and of the Go runtime. A gateway uses no global registry.
+// Before Start and after Shutdown there are none. All possible metrics are described from the start,
+// so a pedantic registry accepts them, too. A registry can hold one gateway; for several, see
 // [prometheus.WrapRegistererWith].
 func (g *Gateway) Collector() prometheus.Collector { return embedded{collector{g}} }
 

@@ -25,7 +25,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// embed makes the triggers and starts a gateway that has no listener, and waits until its promise
+// embed installs the triggers and starts a gateway that has no listener, and waits until its promise
 // holds.
 func embed(t testing.TB, path, yaml string) *gateway.Gateway {
 	t.Helper()
@@ -41,7 +41,8 @@ func embed(t testing.TB, path, yaml string) *gateway.Gateway {
 	return g
 }
 
-// unstarted makes the triggers and a gateway that has no listener, which ends with the test.
+// unstarted installs the triggers and makes a gateway without a listener, which ends with the
+// test.
 func unstarted(t testing.TB, path, yaml string) *gateway.Gateway {
 	t.Helper()
 	cfg := configure(t, path, yaml)
@@ -199,7 +200,7 @@ func TestLibraryErrors(t *testing.T) {
 	}
 }
 
-// mount serves the handler below a prefix, beside a page of the caller's own.
+// mount serves the handler below a prefix, next to a page of the caller.
 func mount(t testing.TB, g *gateway.Gateway) (base string) {
 	t.Helper()
 	mux := http.NewServeMux()
@@ -211,7 +212,7 @@ func mount(t testing.TB, g *gateway.Gateway) (base string) {
 	return server.URL
 }
 
-// fetch is GET with the fields.
+// fetch sends a GET with the fields.
 func fetch(t testing.TB, url string, fields ...string) answer {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)
@@ -277,7 +278,7 @@ func TestHandlerBelowPrefix(t *testing.T) {
 	}
 }
 
-// What a listener does to requests, the handler does too; Get does not.
+// The handler applies the same rules to requests as a listener; Get does not.
 func TestHandlerKeepsRulesAndGetDoesNot(t *testing.T) {
 	path := newDatabase(t, writeAhead+company)
 	dir, key := filepath.Dir(path), access.NewKey()

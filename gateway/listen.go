@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// What listeners are for: keys of [Options.Listeners].
+// Purposes of listeners: keys of [Options.Listeners].
 const (
 	ListenHTTP    = "http"
 	ListenRedis   = "redis"
@@ -24,8 +24,8 @@ const (
 	ListenMetrics = "metrics"
 )
 
-// Addresses returns where a gateway of that configuration listens, by name: host:port, or
-// "unix:" and an absolute path.
+// Addresses returns the addresses at which a gateway with this configuration listens, by
+// name: host:port, or "unix:" and an absolute path.
 func Addresses(cfg *config.Config) map[string][]string {
 	all := make(map[string][]string)
 	for name, some := range listenersOf(cfg) {
@@ -60,8 +60,8 @@ func addressOf(cfg *config.Config, l config.Listener) string {
 	return l.Address
 }
 
-// bind makes the listeners that were not given. One that was given serves the address that it
-// is bound to or, if only one is configured, that one.
+// bind makes the listeners that were not given. A given listener serves the address that it is
+// bound to or, if only one is configured, that one.
 func (g *Gateway) bind() error {
 	given := g.listeners
 	g.listeners = make(map[string][]net.Listener)
@@ -92,7 +92,7 @@ func (g *Gateway) bind() error {
 	for name, some := range given {
 		for _, one := range some {
 			if _, ok := g.serves[one]; !ok {
-				g.log.Warn("a listener that was given is bound where the configuration says nothing: it is closed", "listener", name, "bound", one.Addr().String())
+				g.log.Warn("a given listener is bound to an address that is not in the configuration; it is closed", "listener", name, "bound", one.Addr().String())
 				_ = one.Close() // nothing was accepted
 			}
 		}
@@ -111,8 +111,8 @@ func (g *Gateway) bind() error {
 	return nil
 }
 
-// mayServe applies the rules for addresses that other machines can reach to listeners that were
-// given, which may be bound to others than the configuration says.
+// mayServe applies the rules for addresses that other machines can reach to given listeners, which
+// may be bound to other addresses than those of the configuration.
 func (g *Gateway) mayServe(name string, l config.Listener, given []net.Listener) error {
 	for _, one := range given {
 		bound, ok := one.Addr().(*net.TCPAddr)
@@ -150,7 +150,8 @@ func (g *Gateway) bindOne(name string, l config.Listener) ([]net.Listener, error
 	return loop.Listen("tcp", l.Address, sockets)
 }
 
-// protocolOf returns what the listeners of a name speak, nil if the admin server serves them.
+// protocolOf returns the protocol of the named listeners, or nil if the admin server serves
+// them.
 func protocolOf(name string) *protocol {
 	for _, p := range protocols {
 		if p.name == name {
@@ -160,7 +161,7 @@ func protocolOf(name string) *protocol {
 	return nil
 }
 
-// take returns the listeners of a name to their owner from now on, with TLS where that is
+// take returns the named listeners, which the caller owns from now on, with TLS where it is
 // configured.
 func (g *Gateway) take(name string) []net.Listener {
 	all := g.listeners[name]
@@ -169,7 +170,7 @@ func (g *Gateway) take(name string) []net.Listener {
 	for i, l := range all {
 		switch c := g.now().surface.certificates[tlsOf(g.config, name, g.serves[l])]; {
 		case c == nil:
-		case p == nil: // net/http shakes hands itself, and shows the client's certificate
+		case p == nil: // net/http does the handshake itself and exposes the client's certificate
 			all[i] = tls.NewListener(l, c.config(false))
 		default:
 			all[i] = loop.Secure(l, c.config(p.http))
@@ -213,16 +214,16 @@ func closeAll(listeners map[string][]net.Listener) error {
 	return errors.Join(errs...)
 }
 
-// closeListeners closes what nobody has begun to serve.
+// closeListeners closes the listeners that are not served yet.
 func (g *Gateway) closeListeners() error {
 	err := closeAll(g.listeners)
 	g.listeners = nil
 	return err
 }
 
-// AwaitReady returns nil as soon as every resource keeps its promise, and when ctx ends
-// first an error that says why not all do; it wraps [cache.ErrUnavailable] if the database
-// was not reached. Call it in Options.BeforeAccept or after Start.
+// AwaitReady returns nil as soon as every resource keeps its promise, or, if ctx ends first,
+// an error that says why not all do; it wraps [cache.ErrUnavailable] if the database was not
+// reached. Call it in Options.BeforeAccept or after Start.
 func (g *Gateway) AwaitReady(ctx context.Context) error {
 	ticker := time.NewTicker(readyPause)
 	defer ticker.Stop()
@@ -246,5 +247,5 @@ func (g *Gateway) AwaitReady(ctx context.Context) error {
 	}
 }
 
-// readyPause is below the interval of the quickest stream.
+// readyPause is below the poll interval of the fastest stream.
 const readyPause = 10 * time.Millisecond

@@ -17,7 +17,7 @@ import (
 )
 
 // TestBeforeAccept: the given listeners are used, everything is up when the hook is called,
-// and who connects before is answered after.
+// and clients that connect before are answered after it.
 func TestBeforeAccept(t *testing.T) {
 	testkit.NoLeaks(t)
 	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource)
@@ -80,22 +80,22 @@ func TestBeforeAccept(t *testing.T) {
 			return nil
 		}
 		c.Close()
-		return errors.New("the listener of operators goes on after ShutdownAdmin")
+		return errors.New("the listener of operators continues after ShutdownAdmin")
 	})
 	if err := shutdown(t, g); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestExposureOfGivenListeners: a listener that was given serves no address that the configuration
-// could not name without saying that it is meant.
+// TestExposureOfGivenListeners: a given listener does not serve an address that the configuration
+// could not name without an explicit permission.
 func TestExposureOfGivenListeners(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)
 	for _, test := range []struct {
 		name   string
 		change func(*config.Config)
-		want   string // "": it is served
+		want   string // if "", it is served
 	}{
 		{gateway.ListenHTTP, func(*config.Config) {}, "frontends.http: other machines could reach this address"},
 		{gateway.ListenHTTP, func(c *config.Config) { c.Frontends.HTTP[0].Open = true }, ""},
@@ -129,7 +129,7 @@ func TestExposureOfGivenListeners(t *testing.T) {
 	}
 }
 
-// TestBeforeAcceptFails: its error ends the start, and nobody listens any more.
+// TestBeforeAcceptFails: its error makes Start fail, and all listeners are closed.
 func TestBeforeAcceptFails(t *testing.T) {
 	testkit.NoLeaks(t)
 	cfg := configure(t, filepath.Join(t.TempDir(), "none.db"), deptResource)
@@ -150,6 +150,6 @@ func TestBeforeAcceptFails(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := net.Dial("tcp", address); err == nil {
-		t.Error("somebody listens after a start that failed")
+		t.Error("a listener is left after a failed start")
 	}
 }

@@ -16,9 +16,9 @@ import (
 )
 
 // listenUnix binds a unix socket. A file that a process left behind is replaced; one that a
-// process listens at is not, and neither is anything else at the path. Nobody else may be able to
-// write to the folder: who can could put a socket of theirs at the path, which clients would give
-// their credentials to.
+// process listens at is not, and neither is anything else at the path. No other user may be able to
+// write to the folder: such a user could put another socket at the path, and clients would send
+// their credentials to it.
 func listenUnix(path string, l config.Listener) (net.Listener, error) {
 	uid, gid, err := safefile.LookUpOwner(l.Owner)
 	if err != nil {
@@ -51,7 +51,7 @@ func listenUnix(path string, l config.Listener) (net.Listener, error) {
 }
 
 // give sets owner and mode of the socket that was bound in the folder. A link there is refused, and
-// one that comes even later leads to nothing outside of the folder.
+// one that appears later cannot lead out of the folder.
 func give(folder *os.Root, name string, uid, gid int, mode fs.FileMode) error {
 	about, err := folder.Lstat(name)
 	switch {
@@ -68,7 +68,7 @@ func give(folder *os.Root, name string, uid, gid int, mode fs.FileMode) error {
 	return folder.Chmod(name, mode)
 }
 
-// removeStale removes a socket that nobody listens at.
+// removeStale removes a socket at which no process listens.
 func removeStale(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -78,15 +78,15 @@ func removeStale(path string) error {
 		return err
 	}
 	if info.Mode().Type() != fs.ModeSocket {
-		return fmt.Errorf("%s is there and no socket; expected a path that is free", path)
+		return fmt.Errorf("%s exists and is not a socket; expected a free path", path)
 	}
 	c, err := net.Dial("unix", path)
 	if err == nil {
-		_ = c.Close() // nothing was said
+		_ = c.Close() // nothing was sent
 		return fmt.Errorf("%s: another process listens there", path)
 	}
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		return fmt.Errorf("%s is there and cannot be asked whether a process listens: %w", path, err)
+		return fmt.Errorf("%s exists, and whether a process listens there is unknown: %w", path, err)
 	}
 	return os.Remove(path)
 }

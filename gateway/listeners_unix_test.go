@@ -92,7 +92,7 @@ func TestListeners(t *testing.T) {
 	for _, test := range []struct {
 		name, url, unix string
 		trust           *tls.Config
-		want            string // "": refused
+		want            string // if "", refused
 	}{
 		{"TLS", "https://" + at[1].String(), "", &tls.Config{RootCAs: roots, ServerName: "localhost"}, over2},
 		{"TLS 1.2", "https://" + at[1].String(), "", &tls.Config{RootCAs: roots, ServerName: "localhost", MaxVersion: tls.VersionTLS12}, over2},
@@ -145,7 +145,8 @@ func port(a net.Addr) string {
 	return p
 }
 
-// TestSocketsAreNotTaken: a socket that a process listens at, and a file that is none, stay.
+// TestSocketsAreNotTaken: a socket that a process listens at, and a file that is not a socket,
+// stay.
 func TestSocketsAreNotTaken(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)
@@ -175,17 +176,17 @@ func TestSocketsAreNotTaken(t *testing.T) {
 	if err := os.WriteFile(file, []byte("precious"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	try("is there and no socket")
+	try("exists and is not a socket")
 	if text, err := os.ReadFile(file); err != nil || string(text) != "precious" {
 		t.Errorf("the file: %q, %v", text, err)
 	}
 }
 
-// TestSocketOwner: a unix socket belongs to who the configuration says, and is nobody else's
-// before.
+// TestSocketOwner: a unix socket belongs to the owner in the configuration, and no other user
+// can access it before.
 func TestSocketOwner(t *testing.T) {
 	if os.Getuid() != 0 {
-		return // only root can give a file away
+		return // only root can change the owner of a file
 	}
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)

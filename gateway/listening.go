@@ -2,7 +2,7 @@ package gateway
 
 import "github.com/slipstream-go/slipstream/gateway/config"
 
-// listening says which listeners a gateway has although its configuration names none: see
+// listening says which listeners a gateway has if its configuration names none: see
 // [Options.NoDefaultListeners].
 type listening struct {
 	// Immutable.
@@ -13,7 +13,8 @@ type listening struct {
 // somewhere is an address that collides with no other.
 const somewhere = "127.0.0.1:0"
 
-// withDefaults is [config.Config.WithDefaults] without the listeners that the gateway has not.
+// withDefaults is [config.Config.WithDefaults] without the listeners that the gateway does not
+// have.
 func (l listening) withDefaults(cfg *config.Config) config.Config {
 	full := cfg.WithDefaults()
 	if l.noHTTP(cfg) {
@@ -30,8 +31,8 @@ func (l listening) complete(cfg *config.Config) (config.Config, error) {
 	return l.withDefaults(cfg), l.validate(*cfg)
 }
 
-// validate is [config.Config.Validate]. The defaults of listeners that the gateway has not
-// cannot collide with those that it has.
+// validate is [config.Config.Validate]. The defaults of listeners that the gateway does not
+// have cannot collide with those that it has.
 func (l listening) validate(cfg config.Config) error {
 	if l.noHTTP(&cfg) {
 		cfg.Frontends.HTTP = config.ListenAt(somewhere)

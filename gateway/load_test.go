@@ -36,8 +36,9 @@ resources:
   docs: { table: doc, key: [id], children: { parts: { table: part } }, load: { concurrency: 1 } }
 `
 
-// TestOversizedDocument: documents above the limit are 502 for their own keys
-// alone, in the same gathered statement as healthy ones, and cost no memory.
+// TestOversizedDocument: documents above the limit are answered with 502, only for
+// their own keys, although they share a statement with healthy ones, and cost no
+// memory.
 func TestOversizedDocument(t *testing.T) {
 	path := newDatabase(t, rollbackJournal+big)
 	s := serveReady(t, path, bigResource)
@@ -81,7 +82,7 @@ func TestOversizedDocument(t *testing.T) {
 	s.cached("/docs/9")
 	s.cached("/docs/21")
 
-	// Again and again: errors are not cached, so each time it is tried.
+	// Repeated: errors are not cached, so each attempt loads.
 	allocated := func() (total, live uint64) {
 		runtime.GC()
 		var m runtime.MemStats
@@ -124,7 +125,8 @@ func (s *served) awaitMetric(name string, n float64) {
 }
 
 // TestCancelledClients: 200 clients hang up in the middle of a load that takes
-// long. It goes on without them, and all that they held comes back.
+// long. The load continues without them, and everything that they held is
+// released.
 func TestCancelledClients(t *testing.T) {
 	testkit.NoLeaks(t)
 	// On a busy machine some may have an answer before all wait: the loads have a time limit.
@@ -156,7 +158,7 @@ func cancelled(t *testing.T) bool {
 	}
 	testkit.Eventually(t, patience, func() error {
 		if n, m := s.metric("slipstream_loads_in_flight"), s.metric("slipstream_misses_total"); early.Load() == 0 && (n != 100 || m != 201) {
-			return fmt.Errorf("%v loads of %v misses; expected that everybody waits", n, m)
+			return fmt.Errorf("%v loads of %v misses; expected that all requests wait", n, m)
 		}
 		return nil
 	})
@@ -178,8 +180,8 @@ func cancelled(t *testing.T) bool {
 	return true
 }
 
-// TestSlowReaders: clients that ask for a large document and do not read it hold
-// nobody up, do not load it again, and leave nothing.
+// TestSlowReaders: clients that request a large document and do not read it delay
+// no other client, do not cause another load, and leave nothing behind.
 func TestSlowReaders(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+`CREATE TABLE doc (id INTEGER PRIMARY KEY, v TEXT);
@@ -206,7 +208,7 @@ func TestSlowReaders(t *testing.T) {
 	committed := write(t, path, "UPDATE doc SET v = 'changed'")
 	s.expectChange("/docs/2", "changed", committed)
 	s.expectChange("/docs/1", "changed", committed)
-	// A slow reader gets the document that it asked for, whole, however late.
+	// A slow reader gets the complete document that it requested, however late.
 	rsp, err := http.ReadResponse(bufio.NewReader(slow[0]), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -221,8 +223,8 @@ func TestSlowReaders(t *testing.T) {
 	}
 }
 
-// TestOneColdKey: 2,000 clients want one key that nobody has loaded. The
-// database is asked once.
+// TestOneColdKey: 2,000 clients request one key that is not loaded yet. The
+// database is queried once.
 func TestOneColdKey(t *testing.T) {
 	testkit.NoLeaks(t)
 	const callers = 2000
@@ -234,7 +236,7 @@ func TestOneColdKey(t *testing.T) {
 		conns[i] = s.dial()
 		defer conns[i].Close()
 	}
-	// The lock keeps the load from ending before the most have asked.
+	// The lock keeps the load from ending before most have sent their request.
 	_, release := lock(t, path)
 	for _, c := range conns {
 		if _, err := io.WriteString(c, "GET /depts/42 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"); err != nil {

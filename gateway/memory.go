@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Memory of a gateway: the budget of the documents, what the collector needs to
-// turn over, and the connections.
+// Memory of a gateway: the budget of the documents, the garbage before a
+// collection, and the connections.
 const (
 	// perConnection is what one connection of net/http takes: two buffers of
 	// 4 KiB, a goroutine's stack, and its bookkeeping.
@@ -31,11 +31,10 @@ func (g *Gateway) memoryLimit() int64 {
 	return g.config.Tiers.Memory/5*6 + limitBase + g.heldByClients()
 }
 
-// LimitMemory makes the Go runtime keep the whole process near the budget: 1.2
-// times the documents' bytes, 64 MiB, 20 KiB a connection, and what connections hold,
-// which has bounds of its own (docs/SECURITY.md). It is for programs that are nothing but a
-// gateway. Call it after Start; it ends with Shutdown. GOGC and GOMEMLIMIT
-// in the environment win.
+// LimitMemory makes the Go runtime keep the memory of the whole process near the budget: 1.2
+// times the documents' bytes, 64 MiB, 20 KiB per connection, and what connections hold, which
+// has its own bounds (docs/SECURITY.md). It is for programs that only run a gateway. Call it
+// after Start; it ends with Shutdown. GOGC and GOMEMLIMIT in the environment take precedence.
 //
 // GOGC stays at 100: 400 saved nothing with 64 connections (1.09 of net/http
 // either way) and cost a tenth with 16,384, because garbage spread over 1 GB of

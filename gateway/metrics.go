@@ -13,12 +13,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// collectorTime are the metrics of package runtime that say what the garbage
-// collector takes, and what of it nobody else wanted.
+// collectorTime are the metrics of package runtime for the CPU time of the garbage
+// collector, and for the part of it that would have been idle.
 var collectorTime = regexp.MustCompile(`^/cpu/classes/gc/(total|mark/idle):cpu-seconds$`)
 
 // newMetrics returns the registry of a gateway. The hit path keeps plain striped
-// counters; they are turned into metrics when somebody asks.
+// counters; they are turned into metrics when the page is requested.
 func newMetrics(g *Gateway) *prometheus.Registry {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(
@@ -32,7 +32,7 @@ func newMetrics(g *Gateway) *prometheus.Registry {
 // A metric describes values that a gateway sends to a registry. Only newMetric makes one.
 type metric struct {
 	desc *prometheus.Desc
-	kind prometheus.ValueType // if it is no histogram
+	kind prometheus.ValueType // if it is not a histogram
 }
 
 // allMetrics are those that a gateway may send. It is written only while the package is
@@ -50,7 +50,7 @@ func newMetric(name, help string, labels ...string) metric {
 	return m
 }
 
-// A sink takes the values of metrics for a registry.
+// A sink receives the values of metrics for a registry.
 type sink chan<- prometheus.Metric
 
 func (to sink) send(m metric, value float64, labels ...string) {
@@ -63,7 +63,7 @@ func (to sink) sendHistogram(m metric, count uint64, sum time.Duration, buckets 
 	to <- prometheus.MustNewConstHistogram(m.desc, count, sum.Seconds(), buckets, labels...)
 }
 
-// collector shows the figures of the gateway's parts.
+// collector collects the metrics of the gateway's parts.
 type collector struct{ gateway *Gateway }
 
 // perResource are the metrics with the label "resource".
@@ -87,7 +87,7 @@ var perResource = []struct {
 	{resourceMetric("invalidations_total", "Invalidations of single documents."), func(r *cache.ResourceStats) int64 { return r.Events }},
 	{resourceMetric("flushes_total", "Invalidations of the whole resource."), func(r *cache.ResourceStats) int64 { return r.Flushes }},
 	{resourceMetric("load_queue", "Keys that wait for a statement now."), func(r *cache.ResourceStats) int64 { return r.Queued }},
-	{resourceMetric("load_queue_limit", "Maximum of slipstream_load_queue, load.queue in the configuration: past it the client with the most is refused."), func(r *cache.ResourceStats) int64 { return r.QueueLimit }},
+	{resourceMetric("load_queue_limit", "Maximum of slipstream_load_queue, load.queue in the configuration: beyond it the client with the most queued keys loses one."), func(r *cache.ResourceStats) int64 { return r.QueueLimit }},
 	{resourceMetric("loads_in_flight", "Keys being loaded now."), func(r *cache.ResourceStats) int64 { return r.InFlight }},
 }
 
@@ -122,14 +122,14 @@ var (
 	pollErrors        = newMetric("origin_poll_errors_total", "Polls of the invalidation stream that failed.")
 	pollEvents        = newMetric("origin_events_total", "Changes that the invalidation stream delivered.")
 	pollTime          = newMetric("origin_last_poll_seconds", "Duration of the last poll of the invalidation stream.")
-	wakeups           = newMetric("origin_wakes_total", "Polls of the invalidation stream ahead of schedule: for notifications, for answers to verify, and for loads that met a change.")
+	wakeups           = newMetric("origin_wakes_total", "Polls of the invalidation stream ahead of schedule: for notifications, for answers to verify, and for loads that saw a change before the stream.")
 	clockJumps        = newMetric("origin_clock_jumps_total", "Times that the clocks of the gateway and of the database server diverged between two polls: one of the machines was paused or restored, or its clock was set.")
 	breaks            = newMetric("origin_history_breaks_total", "Times that the database was found to have another history.")
 	surveys           = newMetric("origin_surveys_total", "Times that the invalidation stream read the catalogs of the database.")
 	derivationsFailed = newMetric("origin_derivations_failed_total", "Times that a resource lost its promise because the documents that its changed rows belong to could not be found: the tables were locked, the statement failed or took longer than an eighth of the promise.")
 	ownerFaults       = newMetric("origin_owner_faults", "Objects of the change record that belong to the wrong role: trigger functions of a superuser, and objects of a role that is neither the schema's owner nor the definer.")
 	trimmed           = newMetric("origin_trimmed_rows_total", "Rows of the change table that the gateway deleted.")
-	toFresh           = newMetric("change_to_fresh_seconds", "Time from a change until every answer includes it. For SQLite an upper bound, with one value for each poll that read changes.")
+	toFresh           = newMetric("change_to_fresh_seconds", "Time from a change until every answer includes it. For SQLite an upper bound, with one value per poll that read changes.")
 )
 
 // buildInfo tells dashboards when another version began to serve.
@@ -190,7 +190,7 @@ func (c collector) Collect(out chan<- prometheus.Metric) {
 	}
 }
 
-// collectOrigin shows the figures of the origin's stream.
+// collectOrigin collects the metrics of the origin's stream.
 func collectOrigin(n origin.Stats, to sink) {
 	to.send(polls, float64(n.Polls))
 	to.send(pollErrors, float64(n.PollErrors))

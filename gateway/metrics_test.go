@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// collects is a collector of a part of the metrics, which it describes as a gateway does.
+// collects is a collector of some metrics, which it describes as a gateway does.
 type collects func(to sink)
 
 func (f collects) Describe(out chan<- *prometheus.Desc) { collector{}.Describe(out) }
@@ -53,7 +53,7 @@ func gathered(t *testing.T, c prometheus.Collector) map[string]float64 {
 	return found
 }
 
-// The dashboard hears of turns that were postponed, and of every reason for a close.
+// The dashboard shows turns that were postponed, and every reason for a close.
 func TestEngineFigures(t *testing.T) {
 	got := admin.Frontend{Name: "http"}
 	engineFigures(&got, &loop.Stats{Backend: "epoll", Connections: 1, Unwritten: 2, Postponed: 3, Closes: map[string]uint64{"memory": 4, "end": 5}})

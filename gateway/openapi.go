@@ -13,9 +13,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// OpenAPI returns the OpenAPI 3.1 document of what a gateway of this configuration
-// serves over HTTP, with the columns that db has. db was opened for the same
-// configuration. The error is a [config.Errors] if the configuration is wrong.
+// OpenAPI returns the OpenAPI 3.1 document of what a gateway with this configuration
+// serves over HTTP, with the columns from db, which must have been opened for the
+// same configuration. The error is a [config.Errors] if the configuration is wrong.
 func OpenAPI(cfg *config.Config, db Database) ([]byte, error) {
 	full := cfg.WithDefaults()
 	if err := full.Validate(); err != nil {
@@ -31,7 +31,8 @@ func OpenAPI(cfg *config.Config, db Database) ([]byte, error) {
 
 var errNoKey = errors.New("the database has no key columns for it")
 
-// openAPIConfig says what the surface is to whoever reads of it, and may read some resources.
+// openAPIConfig describes the surface for a caller that may read the resources for which may
+// returns true.
 func openAPIConfig(cfg *config.Config, db origin.Schema, may func(i int) bool) openapi.Config {
 	limits := &cfg.HTTP.Limits
 	c := openapi.Config{
@@ -65,28 +66,28 @@ func openAPIConfig(cfg *config.Config, db origin.Schema, may func(i int) bool) o
 	return c
 }
 
-// description is the document of a running gateway, of what a caller may read, written again
-// when the tables look different.
+// description is the OpenAPI document of a running gateway, restricted to what a caller may
+// read, and rewritten when the tables change.
 type description struct {
 	// Immutable.
 	config *config.Config     // with defaults
 	ids    []cache.ResourceID // of its resources
 	origin *lateOrigin
 
-	// Written and read by text. Two requests may write the same one at once.
+	// Written and read by text. Two requests may write the same one concurrently.
 	written atomic.Pointer[writtenDescription]
 }
 
 // maxWritten is how many documents are kept: one for each set of resources that some caller may
-// read, most often one or two.
+// read, usually one or two.
 const maxWritten = 8
 
 type writtenDescription struct {
-	shapes []*resource.Shape // an origin gives another pointer when its schema changed
+	shapes []*resource.Shape // an origin returns another pointer when its schema has changed
 	texts  []writtenText     // the newest first; not changed once stored
 }
 
-// writtenText is the document of those resources whose place in readable is not 0.
+// writtenText is the document of the resources whose element of readable is not 0.
 type writtenText struct {
 	readable string
 	text     []byte
@@ -125,7 +126,7 @@ func (d *description) text(may func(i int) bool) []byte {
 	return text
 }
 
-// holds reports whether the tables still look as they did.
+// holds reports whether the tables have not changed.
 func (d *description) holds(w *writtenDescription, db origin.Schema) bool {
 	for i, shape := range w.shapes {
 		if db.Shape(i) != shape {
@@ -135,8 +136,8 @@ func (d *description) holds(w *writtenDescription, db origin.Schema) bool {
 	return true
 }
 
-// snapshot is what an origin said at one moment: the shapes that a document is kept
-// for are those that it was made of.
+// snapshot is the schema of an origin at one moment: a document is kept with the
+// shapes that it was made from.
 type snapshot struct {
 	keys   [][]resource.KeyColumn
 	shapes []*resource.Shape

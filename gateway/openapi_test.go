@@ -28,7 +28,7 @@ func exec(t *testing.T, path, sql string) {
 	}
 }
 
-// everything is what somebody may read whom no rule refuses.
+// everything is for a caller that may read all resources.
 func everything(int) bool { return true }
 
 func parseConfig(t *testing.T, text string) *config.Config {
@@ -51,7 +51,7 @@ func readPaths(t *testing.T, text []byte) map[string]any {
 }
 
 // TestDescriptionFollowsTheSchema: a running gateway has no document before the
-// database was reached, keeps it, and writes another when the tables change.
+// database is reached, then keeps one, and writes another when the tables change.
 func TestDescriptionFollowsTheSchema(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	exec(t, path, "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT)")
@@ -71,7 +71,7 @@ func TestDescriptionFollowsTheSchema(t *testing.T) {
 	if err := g.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	// The stream's first look at the tables is another than that of the start.
+	// The stream reads the tables for the first time after the start did.
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if why := g.Ready(); why != nil {
 			return fmt.Errorf("not ready: %q", why)
@@ -100,8 +100,9 @@ func TestDescriptionFollowsTheSchema(t *testing.T) {
 	}
 }
 
-// TestDescriptionsOfCallers: what somebody may not read is not there, neither its path nor its
-// columns; each set of rights has its document written once, and few are kept.
+// TestDescriptionsOfCallers: resources that a caller may not read are not in the document,
+// neither their paths nor their columns; the document for each set of resources is written once,
+// and few are kept.
 func TestDescriptionsOfCallers(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	exec(t, path, "CREATE TABLE a (id INTEGER PRIMARY KEY, b TEXT); CREATE TABLE s (serial INTEGER PRIMARY KEY, salary TEXT)")
@@ -137,7 +138,7 @@ func TestDescriptionsOfCallers(t *testing.T) {
 		}
 	}
 	if paths := readPaths(t, d.text(only())); len(paths) != 1 || paths["/openapi.json"] == nil {
-		t.Errorf("somebody who may read nothing sees %v", paths)
+		t.Errorf("a client without access sees %v", paths)
 	}
 	if again := d.text(only(0)); &again[0] != &open[0] {
 		t.Error("written twice for the same rights")

@@ -47,7 +47,7 @@ func (g *Gateway) adminServed(serve func(...net.Listener) error, listeners []net
 	}
 }
 
-// adminHosts are the names, besides addresses, that the operator chose.
+// adminHosts returns the configured names, without IP addresses.
 func adminHosts(a *config.Admin) (hosts []string) {
 	for _, l := range []config.Listener{a.Listener(), a.Metrics} {
 		if _, local := l.Unix(); local {
@@ -60,7 +60,7 @@ func adminHosts(a *config.Admin) (hosts []string) {
 	return hosts
 }
 
-// adminToken looks a token of the admin listener up.
+// adminToken looks up a token of the admin listener.
 func (g *Gateway) adminToken(token string) (name string, ok bool) {
 	tokens := g.now().surface.tokens
 	if tokens == nil {
@@ -69,8 +69,8 @@ func (g *Gateway) adminToken(token string) (name string, ok bool) {
 	return tokens.Find(token)
 }
 
-// ShutdownAdmin ends the listener of operators alone, before Shutdown does: after a hand-over
-// they should see the new process. It may be called more than once, after Start.
+// ShutdownAdmin ends only the admin listener, before Shutdown does: after a handover operators
+// should see the new process. It may be called more than once, after Start.
 func (g *Gateway) ShutdownAdmin(ctx context.Context) error {
 	if g.admin == nil {
 		return nil
@@ -79,7 +79,7 @@ func (g *Gateway) ShutdownAdmin(ctx context.Context) error {
 }
 
 // Ready returns nothing while every resource keeps its promise and tokens can be checked, and otherwise
-// why the gateway should get no traffic, a sentence a reason.
+// the reasons why the gateway should get no traffic, one sentence each.
 func (g *Gateway) Ready() (reasons []string) {
 	if why := g.waiting.Load(); why != nil {
 		return []string{"the database cannot be reached: " + *why}

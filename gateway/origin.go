@@ -39,7 +39,7 @@ type lateOrigin struct {
 	reached atomic.Pointer[connection]
 }
 
-// errNotReached is what loads get before the database was reached.
+// errNotReached is the error of loads before the database is reached.
 var errNotReached = fmt.Errorf("not reached yet: %w", cache.ErrUnavailable)
 
 // Load implements [cache.Origin].
@@ -51,8 +51,8 @@ func (l *lateOrigin) Load(ctx context.Context, r cache.ResourceID, ids []string)
 	return c.database.Load(ctx, r, ids)
 }
 
-// wake is the cache's Wake. Before the database was reached there is nothing to
-// ask, and nothing cached to verify.
+// wake is the cache's Wake. Before the database is reached there is no stream, and
+// nothing cached to verify.
 func (l *lateOrigin) wake() {
 	if c := l.reached.Load(); c != nil {
 		c.stream.Wake()
@@ -65,14 +65,14 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// Times that one attempt may take: the first is waited for before anything is
-// listened on, and a server that hangs answers none.
+// Times that one attempt may take: nothing listens before the end of the first,
+// and a server that hangs answers none.
 const (
 	connectPatience = 5 * time.Second
 	lastPatience    = time.Minute
 )
 
-// connectWithin is connect, for which a database that does not answer in time is
+// connectWithin is connect, but treats a database that does not answer in time as
 // one that cannot be reached.
 func connectWithin(ctx context.Context, patience time.Duration, cfg *config.Config, log *slog.Logger) (*connection, error) {
 	limited, cancel := context.WithTimeout(ctx, patience)
@@ -84,13 +84,12 @@ func connectWithin(ctx context.Context, patience time.Duration, cfg *config.Conf
 	return c, err
 }
 
-// reach connects, and tries again while the database is not there. It returns
-// early for what no waiting mends, such as a column that does not exist, and when
-// ctx ends.
+// reach connects, and retries while the database cannot be reached. It returns early
+// for errors that waiting does not fix, such as a missing column, and when ctx ends.
 func (g *Gateway) reach(ctx context.Context) (*connection, error) {
 	patience := connectPatience
 	for wait := firstRetry; ; wait = min(2*wait, lastRetry) {
-		patience = min(2*patience, lastPatience) // the catalogs of a large, busy database take a while
+		patience = min(2*patience, lastPatience) // reading the catalogs of a large, busy database takes a while
 		c, err := connectWithin(ctx, patience, g.config, g.log)
 		if err == nil || !errors.Is(err, cache.ErrUnavailable) {
 			return c, err

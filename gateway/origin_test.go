@@ -13,12 +13,12 @@ import (
 	"github.com/slipstream-go/slipstream/gateway"
 )
 
-// shortFreshness lets tests that wait for the end of a promise wait little.
+// shortFreshness keeps tests that wait for the end of a promise short.
 const shortFreshness = "freshness: 400ms\n"
 
-// expectUnavailable asks until the answer is the problem 503 that clients may
-// retry, within the freshness and a margin, and never anything else than the
-// document as it was.
+// expectUnavailable repeats the request until the answer is the problem 503 that
+// clients may retry, within the freshness and a margin; until then it accepts only
+// the old document.
 func (s *served) expectUnavailable(path, old string) {
 	s.t.Helper()
 	began := time.Now()
@@ -44,7 +44,8 @@ func (s *served) expectUnavailable(path, old string) {
 	}
 }
 
-// replaceFile puts what make builds at path, whole, by a rename.
+// replaceFile replaces path by the file that build writes, atomically, by a
+// rename.
 func replaceFile(t *testing.T, path string, build func(path string)) {
 	t.Helper()
 	build(path + ".new")
@@ -60,8 +61,8 @@ func writeFile(t *testing.T, path string, data []byte) {
 	}
 }
 
-// TestOriginMissingAtStart: no file, then something that is no database, then
-// the database without triggers, then with them; one process all the time.
+// TestOriginMissingAtStart: no file, then a file that is not a database, then the
+// database without triggers, then with them; the same process all the time.
 func TestOriginMissingAtStart(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "app.db")
@@ -95,9 +96,10 @@ func TestOriginMissingAtStart(t *testing.T) {
 	s.cached("/depts/1")
 }
 
-// TestOriginGoesAndComesBack: whatever takes the place of the database while the
-// gateway runs, documents end within the freshness, nothing wrong is served, and
-// the returned file, with a change made elsewhere, is served and cached again.
+// TestOriginGoesAndComesBack: whatever replaces the database while the gateway
+// runs, cached documents are no longer served after the freshness, nothing wrong is
+// served, and when the file is back, with a change made elsewhere, it is served and
+// cached again.
 func TestOriginGoesAndComesBack(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -173,7 +175,7 @@ func TestOriginGoesAndComesBack(t *testing.T) {
 }
 
 // TestPermissionTakenAway: at start the gateway waits for a file that it may not
-// read. Root may read everything; for root a directory stands in the way.
+// read. Root may read everything; for root the path is a directory.
 func TestPermissionTakenAway(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, rollbackJournal+company)
@@ -214,8 +216,9 @@ func TestPermissionTakenAway(t *testing.T) {
 	}
 }
 
-// TestFileTruncatedInPlace: a file cut to nothing under the open connections is
-// an empty database to SQLite. Nothing may be served from it, nor from before it.
+// TestFileTruncatedInPlace: SQLite reads a file that was truncated under open
+// connections as an empty database. Nothing may be served from it, and nothing that
+// was cached before.
 func TestFileTruncatedInPlace(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, rollbackJournal+company)
@@ -231,7 +234,8 @@ func TestFileTruncatedInPlace(t *testing.T) {
 	s.expectUnavailable("/depts/1", "dept 1")
 	s.expectUnavailable("/depts/2", "dept 2")
 	s.awaitNotReady("resource depts")
-	// Back by a rename, as the operator is told to; without triggers.
+	// The file is put back by a rename, as documented for operators, without
+	// triggers.
 	replaceFile(t, path, func(p string) { writeFile(t, p, whole) })
 	s.awaitAnswer("/depts/1", 200, "dept 1")
 	if err := gateway.ApplyTriggers(t.Context(), s.config, gateway.DatabaseOptions{}); err != nil {
@@ -241,9 +245,9 @@ func TestFileTruncatedInPlace(t *testing.T) {
 	s.cached("/depts/1")
 }
 
-// TestDatabaseLocked: a writer locks everybody out for two seconds with a change
-// that is not committed yet. Until the commit only the old document or 503 may be
-// answered, after it the new one in time.
+// TestDatabaseLocked: a writer blocks all readers for two seconds with an
+// uncommitted change. Until the commit only the old document or 503 may be returned,
+// after it the new one in time.
 func TestDatabaseLocked(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, rollbackJournal+company)
@@ -276,7 +280,7 @@ func TestDatabaseLocked(t *testing.T) {
 	}
 	s.awaitReady()
 	s.cached("/depts/1")
-	// With a write-ahead log the same lock keeps no reader out.
+	// With a write-ahead log the same lock blocks no reader.
 	write(t, path, "PRAGMA journal_mode = WAL")
 	s.awaitReady()
 	s.cached("/depts/3")

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// expectUncached changes a row ten times and wants each GET right after it to
-// be loaded: without a promise nothing may come from memory.
+// expectUncached changes a row ten times and checks that each GET right after it
+// is loaded: without a promise nothing may come from memory.
 func (s *served) expectUncached(path, file, update string) {
 	s.t.Helper()
 	for i := range 10 {
@@ -27,7 +27,7 @@ func (s *served) expectUncached(path, file, update string) {
 }
 
 // TestTriggerDropped: /ready names the trigger, documents stay fresh by being
-// loaded each time, and applied again they are cached again.
+// loaded each time, and once the triggers are applied again they are cached.
 func TestTriggerDropped(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{rollbackJournal, writeAhead} {
@@ -37,7 +37,7 @@ func TestTriggerDropped(t *testing.T) {
 		s.cached("/plain/1")
 		for _, name := range []string{"slipstream_depts/emp/update", "slipstream_depts/dept/delete"} {
 			committed := write(t, path, `DROP TRIGGER "`+name+`"; UPDATE emp SET ename = 'unheard' WHERE deptno = 1`)
-			// The change that no trigger records is covered by the promise too.
+			// The change that no trigger records is covered by the promise, too.
 			s.expectChange("/depts/1", "unheard", committed)
 			s.awaitNotReady(name + " is missing")
 			s.expectUncached("/depts/1", path, "UPDATE emp SET ename = '%s' WHERE deptno = 1")
@@ -45,7 +45,7 @@ func TestTriggerDropped(t *testing.T) {
 				!strings.Contains(promised, `slipstream_promised{resource="plain"} 1`) {
 				t.Errorf("slipstream_promised does not say which resource lost its promise")
 			}
-			// The other resource is not concerned.
+			// The other resource is not affected.
 			s.cached("/plain/1")
 			if err := gateway.ApplyTriggers(t.Context(), s.config, gateway.DatabaseOptions{}); err != nil {
 				t.Fatal(err)
@@ -77,8 +77,8 @@ func TestTriggerReplaced(t *testing.T) {
 	s.cached("/depts/1")
 }
 
-// TestSchemaChangesAtRunTime: tables go, are renamed, grow and return under a
-// gateway that runs. What it serves always fits the tables of that moment.
+// TestSchemaChangesAtRunTime: tables are dropped, renamed, extended and restored
+// while the gateway runs. The documents always match the tables of that moment.
 func TestSchemaChangesAtRunTime(t *testing.T) {
 	t.Parallel()
 	serveCompany := func(t *testing.T) (*served, string) {
@@ -172,8 +172,8 @@ resources:
   refused: { table: dept, key: [deptno], on_stale: unavailable }
 `
 
-// TestOnStale: the stream stands still for longer than the freshness, because a
-// writer holds the lock. Each policy does what it is called.
+// TestOnStale: the stream is blocked for longer than the freshness, because a
+// writer holds the lock. Each policy does what its name says.
 func TestOnStale(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, rollbackJournal+company)
@@ -212,7 +212,7 @@ func TestOnStale(t *testing.T) {
 			continue
 		}
 		// The policies allow old answers and 503 until the stream is back, but
-		// never an old one that is not marked.
+		// never an old answer without a mark.
 		testkit.Eventually(t, patience, func() error {
 			began := time.Now()
 			a := s.get(p)

@@ -10,15 +10,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/admin"
 )
 
-// purgePatience is how long a purge waits for the disk tier to write it down. A batch
-// is written within a second, and takes longer only on a disk that is in trouble.
+// purgePatience is how long a purge waits until the disk tier has made it durable. A
+// batch is written within a second; it only takes longer if something is wrong with the
+// disk.
 const purgePatience = 2 * time.Second
 
 // maxUnattached bounds the keys that are remembered for a disk tier that is not open
 // yet. Beyond it their whole resource is flushed.
 const maxUnattached = 1000
 
-// purge is what the disk tier still has to drop: a document, or all of a resource.
+// purge names what the disk tier still has to drop: a document, or all of a resource.
 type purge struct {
 	key cache.Key // without an ID if all
 	all bool
@@ -26,8 +27,8 @@ type purge struct {
 
 // Purge drops the document with the key, given as percent-decoded segments, or
 // every document of the resource if there are none. No GET that begins after it is
-// answered with what was dropped. pending is "" if that outlives the process, else it
-// says why it may not yet. Purge implements [admin.Purger].
+// answered with what was dropped. pending is "" if the purge is durable, else it says
+// why it is not yet. Purge implements [admin.Purger].
 func (g *Gateway) Purge(ctx context.Context, name string, key []string) (pending string, err error) {
 	now := g.now()
 	at := now.named(name)
@@ -64,11 +65,11 @@ func (g *Gateway) purge(ctx context.Context, p purge) (pending string) {
 	if pending != "" || tier == nil {
 		return pending
 	}
-	p.dropFrom(tier) // the drain may have taken it from the cache, and closes it
+	p.dropFrom(tier) // the drain may have detached it from the cache to close it
 	ctx, cancel := context.WithTimeout(ctx, purgePatience)
 	defer cancel()
 	if err := tier.Sync(ctx); err != nil {
-		return fmt.Sprintf("the disk tier has not written it down (%v); expected the same purge again, after a restart or a hand-over in the process that serves then", err)
+		return fmt.Sprintf("the disk tier has not made the purge durable (%v); expected the same purge again, after a restart or a handover in the process that serves then", err)
 	}
 	return ""
 }
@@ -90,7 +91,7 @@ func (g *Gateway) purgeLater(p purge) bool {
 	return true
 }
 
-// dropUnattached applies the purges that were waiting for the disk tier.
+// dropUnattached applies the purges that waited for the disk tier.
 func (g *Gateway) dropUnattached(tier cache.Store) {
 	for p := range g.unattached {
 		p.dropFrom(tier)

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A purge while the disk tier is still open in another process is said to be pending, and
+// A purge while the disk tier is still open in another process is reported as pending, and
 // is carried out when this one opens it.
 func TestPurgeWaitsForADiskTierThatIsNotOpen(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -34,7 +34,7 @@ func TestPurgeWaitsForADiskTierThatIsNotOpen(t *testing.T) {
 	before.stop()
 	testkit.Eventually(t, patience, func() error {
 		if a := s.do(http.MethodPost, s.admin+"/purge?resource=depts&key=2"); a.status != http.StatusOK {
-			return fmt.Errorf("purge after the hand-over: %v", a)
+			return fmt.Errorf("purge after the handover: %v", a)
 		}
 		return nil
 	})
@@ -43,7 +43,7 @@ func TestPurgeWaitsForADiskTierThatIsNotOpen(t *testing.T) {
 	}
 }
 
-// A purge that comes when the drain has closed the disk tier cannot be carried out there.
+// A purge after the drain has closed the disk tier cannot be carried out there.
 func TestPurgeAfterTheDiskTierWasClosedSaysSo(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := serve(t, diskConfig(t, newDatabase(t, writeAhead, company)))
@@ -55,7 +55,7 @@ func TestPurgeAfterTheDiskTierWasClosedSaysSo(t *testing.T) {
 	}
 	s.stop()
 	pending, err = s.gateway.Purge(t.Context(), "depts", []string{"1"})
-	if !strings.Contains(pending, "has not written it down") || err != nil {
+	if !strings.Contains(pending, "has not made the purge durable") || err != nil {
 		t.Errorf("purge after the drain: %q, %v; expected it to be pending", pending, err)
 	}
 }

@@ -57,12 +57,12 @@ func (r redisFrontend) prepare(next *generation, resources []front.Resource, req
 	return func() { r.Swap(view) }, nil
 }
 
-// redisConfig says which commands a generation answers, and whose.
+// redisConfig returns which commands a generation answers, and for which users.
 func redisConfig(cfg *config.Config, requests front.RequestConfig) (respfront.Config, error) {
 	c := respfront.Config{RequestConfig: requests, RequireAuth: cfg.RedisLogin()}
 	for _, u := range cfg.Redis.Users {
 		user := respfront.User{Name: u.Name}
-		// Validate has looked at the digits.
+		// Validate has checked the digits.
 		if _, err := hex.Decode(user.PasswordHash[:], []byte(strings.TrimPrefix(u.Password, "sha256:"))); err != nil {
 			return c, fmt.Errorf("redis.users.%s: %w", u.Name, err)
 		}
@@ -71,7 +71,7 @@ func redisConfig(cfg *config.Config, requests front.RequestConfig) (respfront.Co
 	return c, nil
 }
 
-// RedisAddr returns the address of the Redis frontend, nil if there is none. Call it
+// RedisAddr returns the address of the Redis frontend, or nil if there is none. Call it
 // after Start.
 func (g *Gateway) RedisAddr() net.Addr { return g.addr(ListenRedis) }
 
@@ -83,7 +83,7 @@ var (
 	redisBytes     = newMetric("redis_body_bytes_total", "Bytes of documents in answers of the Redis frontend.")
 	redisStale     = newMetric("redis_stale_answers_total", "Answers of the Redis frontend with a document that may be older than promised, which the policy of its resource allows.")
 	redisWaiting   = newMetric("redis_waiting_documents", "Documents that commands wait for.")
-	redisHeld      = newMetric("redis_held_bytes", "Bytes of loaded documents that wait for their turn in an answer.")
+	redisHeld      = newMetric("redis_held_bytes", "Bytes of loaded documents that wait for their place in an answer.")
 	redisSpokeHTTP = newMetric("redis_spoke_http_total", "Connections of the Redis frontend that were closed because they spoke HTTP.")
 )
 

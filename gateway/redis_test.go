@@ -21,7 +21,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// redisConn is a client of the Redis frontend that a test writes lines to.
+// redisConn is a client of the Redis frontend to which a test writes lines.
 type redisConn struct {
 	t    testing.TB
 	conn net.Conn
@@ -44,8 +44,8 @@ func dialRedis(t testing.TB, g *gateway.Gateway, config *tls.Config) *redisConn 
 	return &redisConn{t, c, bufio.NewReader(c)}
 }
 
-// do sends a command as a line of words and returns the value of a string, or the line
-// of anything else: "$-1", "-NOAUTH ...".
+// do sends a command as a line of words and returns the value of a string reply, or the
+// line of any other: "$-1", "-NOAUTH ...".
 func (c *redisConn) do(command string) string {
 	c.t.Helper()
 	if _, err := io.WriteString(c.conn, command+"\r\n"); err != nil {
@@ -67,8 +67,9 @@ func (c *redisConn) do(command string) string {
 	return string(value[:n])
 }
 
-// TestRedisFrontend: the documents of HTTP, the same promise, and everybody hears of
-// it: metrics, dashboard, log of requests. The drain ends both frontends at once.
+// TestRedisFrontend: it serves the documents of HTTP with the same promise, and is in
+// the metrics, the dashboard and the log of requests. The drain ends both frontends
+// together.
 func TestRedisFrontend(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)
@@ -140,7 +141,7 @@ func TestRedisFrontend(t *testing.T) {
 	}
 }
 
-// TestRedisLogin: who must log in and how, and what a user may read.
+// TestRedisLogin: which clients must log in and how, and what a user may read.
 func TestRedisLogin(t *testing.T) {
 	path := newDatabase(t, writeAhead+company)
 	key := access.NewKey()
@@ -180,7 +181,7 @@ auth: { keys: keys.txt }
 	}
 }
 
-// TestRedisTLS: clients that speak TLS are answered, and a gateway whose certificate
+// TestRedisTLS: clients that use TLS are answered, and a gateway whose certificate
 // cannot be read does not start.
 func TestRedisTLS(t *testing.T) {
 	testkit.NoLeaks(t)

@@ -15,19 +15,19 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// This file takes another configuration over while the gateway serves: see
+// This file applies another configuration while the gateway serves: see
 // docs/decisions/0010-hot-reload.md.
 
 // Reloaded says what a reload has changed.
 type Reloaded struct {
-	// Changes are the keys whose values differ from those before, none if there are none.
+	// Changes are the keys whose values differ from the previous ones.
 	Changes []config.Change
 	// Warnings are what the operator should know, in sentences.
 	Warnings []string
 }
 
-// RestartError says that a configuration differs in what only a restart changes. Nothing was
-// changed.
+// RestartError says that a configuration differs in settings that only a restart can change.
+// Nothing was changed.
 type RestartError struct {
 	Changes []config.Change // those that need it
 }
@@ -38,20 +38,20 @@ func (e *RestartError) Error() string {
 	for _, c := range e.Changes {
 		keys = append(keys, c.Key)
 	}
-	return "these keys take effect with a restart only, so nothing was changed: " + strings.Join(keys, ", ")
+	return "these keys take effect only with a restart, so nothing was changed: " + strings.Join(keys, ", ")
 }
 
 // roomForResources is how many resources may be added or changed between two starts, at
-// 8 bytes each, and 2 KiB for each that was.
+// 8 bytes for each possible one, and 2 KiB for each actual one.
 const roomForResources = 4096
 
 // Times of a reload.
 const (
-	// takeOver is how long the stream may take to report of resources that are new: its
-	// next poll or two.
+	// takeOver is how long the stream may take to report on new resources: its next poll
+	// or two.
 	takeOver = 5 * time.Second
-	// straggle is how much longer than its time limit a request may hold on to what
-	// it began with.
+	// straggle is how much longer than its time limit a request may use the generation
+	// that it began with.
 	straggle = 5 * time.Second
 )
 
@@ -73,12 +73,12 @@ func (n *generation) difference(full *config.Config) []config.Change {
 	return changes
 }
 
-// Reload takes the configuration over, as a whole or not at all. Resources whose definition
-// is the same keep their documents, their loads and their promise; requests that have begun
-// end with what they began with. Call it after Start; several calls wait for one another.
+// Reload applies the configuration, completely or not at all. Resources whose definition is
+// unchanged keep their documents, loads and promise; requests that have begun finish with the
+// previous configuration. Call it after Start; concurrent calls wait for one another.
 //
 // The error is a [config.Errors] if the configuration is wrong, holds an [origin.SchemaError]
-// for each resource that does not fit the database, is a [RestartError] if it needs a restart, and
+// for each resource that does not match the database, is a [RestartError] if it needs a restart, and
 // wraps [cache.ErrUnavailable] if the database does not answer.
 func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (*Reloaded, error) {
 	full, err := g.listens.complete(cfg)
@@ -88,7 +88,7 @@ func (g *Gateway) Reload(ctx context.Context, cfg *config.Config) (*Reloaded, er
 	return g.reload(ctx, &full)
 }
 
-// reload is Reload of a configuration that is valid and has its defaults, which it may change.
+// reload is Reload of a configuration that is valid and has its defaults. It may modify full.
 func (g *Gateway) reload(ctx context.Context, full *config.Config) (*Reloaded, error) {
 	g.reloading.Lock()
 	defer g.reloading.Unlock()
@@ -116,22 +116,21 @@ func (g *Gateway) reload(ctx context.Context, full *config.Config) (*Reloaded, e
 	return done, nil
 }
 
-var errNotServing = errors.New("the gateway does not serve")
+var errNotServing = errors.New("the gateway is not serving")
 
-// reload is one reload under way. It is used by one goroutine, which holds Gateway.reloading.
+// reload is one reload in progress. It is used by one goroutine, which holds Gateway.reloading.
 type reload struct {
 	gateway   *Gateway
 	old, next *generation
-	answer    func() // lets the frontends answer with the next one
+	answer    func() // makes the frontends serve the next one
 	warnings  []string
 
-	added   []cache.ResourceID                  // that the old one has not
-	gone    []cache.ResourceID                  // that the next one has not
+	added   []cache.ResourceID                  // that the old one does not have
+	gone    []cache.ResourceID                  // that the next one does not have
 	changed map[cache.ResourceID]cache.Resource // that stay, on other terms
 }
 
-// prepare makes the next generation ready to serve. If that fails nothing has changed for
-// anybody.
+// prepare prepares the next generation. If that fails, nothing has changed for any client.
 func (r *reload) prepare(ctx context.Context) (err error) {
 	g, cfg := r.gateway, r.next.config
 	fresh := r.compare()
@@ -161,8 +160,8 @@ func (r *reload) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// compare finds out which resources stay and which go, and returns the places in the
-// configuration of those that are new.
+// compare determines which resources stay and which go, and returns the indexes in the
+// configuration of the new ones.
 func (r *reload) compare() (fresh []int) {
 	old, next := r.old, r.next
 	next.ids = make([]cache.ResourceID, len(next.config.Resources))
@@ -190,11 +189,11 @@ func (r *reload) compare() (fresh []int) {
 	return fresh
 }
 
-// lookUp asks the database whether the new resources fit it.
+// lookUp checks whether the new resources match the database.
 func (r *reload) lookUp(ctx context.Context, fresh []int) (*origin.Addition, error) {
 	c := r.gateway.origin.reached.Load()
 	if c == nil {
-		return nil, fmt.Errorf("the database has not been reached, so it is not known whether the resources fit it: %w", cache.ErrUnavailable)
+		return nil, fmt.Errorf("the database has not been reached, so it is not known whether the resources match it: %w", cache.ErrUnavailable)
 	}
 	var declared []resource.Resource
 	for _, i := range fresh {
@@ -211,8 +210,8 @@ func (r *reload) lookUp(ctx context.Context, fresh []int) (*origin.Addition, err
 }
 
 // add gives the new resources to cache, origin and disk tier, and waits until the stream has
-// reported of them: so their first requests find the promise that the resources they may
-// replace have had.
+// reported on them, so that their first requests find the same promise as the resources that
+// they may replace.
 func (r *reload) add(ctx context.Context, fresh []int, a *origin.Addition) error {
 	g := r.gateway
 	var terms []cache.Resource
@@ -251,7 +250,7 @@ func (r *reload) add(ctx context.Context, fresh []int, a *origin.Addition) error
 	return nil
 }
 
-// awaitFollowing returns when the stream has reported of all resources.
+// awaitFollowing returns when the stream has reported on all resources.
 func awaitFollowing(ctx context.Context, s origin.Stream) error {
 	ctx, cancel := context.WithTimeout(ctx, takeOver)
 	defer cancel()
@@ -260,17 +259,17 @@ func awaitFollowing(ctx context.Context, s origin.Stream) error {
 	for !s.Follows() {
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("the stream of changes did not take the new resources over within %v: %w", takeOver, cache.ErrUnavailable)
+			return fmt.Errorf("the stream of changes did not include the new resources within %v: %w", takeOver, cache.ErrUnavailable)
 		case <-tick.C:
 		}
 	}
 	return nil
 }
 
-// discard takes back what was added; nobody has asked for it.
+// discard removes the added resources, which no client has requested yet.
 func (r *reload) discard() { r.gateway.forget(r.added) }
 
-// commit makes the next generation the one that answers. It cannot fail.
+// commit makes the next generation serve. It cannot fail.
 func (r *reload) commit() {
 	g := r.gateway
 	for id, terms := range r.changed {
@@ -296,7 +295,7 @@ func (r *reload) commit() {
 	}()
 }
 
-// retire lets go of what an older generation alone has had, once its last request has ended.
+// retire releases what only an older generation used, once its last request has ended.
 func (g *Gateway) retire(left *surface, gone []cache.ResourceID) {
 	timer := time.NewTimer(g.retireAfter)
 	defer timer.Stop()
@@ -310,11 +309,11 @@ func (g *Gateway) retire(left *surface, gone []cache.ResourceID) {
 	ctx, cancel := context.WithTimeout(context.Background(), flushPatience)
 	defer cancel()
 	if err := left.close(ctx); err != nil {
-		g.log.Warn("closing what a previous configuration had opened failed", "error", err)
+		g.log.Warn("closing files and connections of a previous configuration failed", "error", err)
 	}
 }
 
-// forget makes the origin forget resources. The caller holds reloading.
+// forget removes resources from the origin. The caller holds reloading.
 func (g *Gateway) forget(ids []cache.ResourceID) {
 	c := g.origin.reached.Load()
 	if c == nil || len(ids) == 0 {
@@ -327,7 +326,7 @@ func (g *Gateway) forget(ids []cache.ResourceID) {
 	c.database.Retire(places)
 }
 
-// ReloadFile reads the configuration by Options.Load and takes it over, and tells the logs.
+// ReloadFile reads the configuration with Options.Load, applies it, and logs the result.
 func (g *Gateway) ReloadFile(ctx context.Context) (*Reloaded, error) {
 	done, err := g.reloadFile(ctx)
 	e := audit.Event{Event: audit.Reload, Rule: ruleProcess, Outcome: audit.Done}
@@ -350,7 +349,7 @@ func (g *Gateway) reloadFile(ctx context.Context) (*Reloaded, error) {
 	cfg, err := g.load()
 	var done *Reloaded
 	if err == nil {
-		full := g.listens.withDefaults(cfg) // Load has looked whether it is valid
+		full := g.listens.withDefaults(cfg) // Load has validated it
 		done, err = g.reload(ctx, &full)
 	}
 	if err != nil {

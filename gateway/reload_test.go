@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// reload takes another configuration over and returns the keys that changed.
+// reload applies another configuration and returns the keys that changed.
 func (s *served) reload(path, yaml string) (*gateway.Reloaded, error) {
 	s.t.Helper()
 	cfg := configure(s.t, path, yaml)
@@ -49,7 +49,8 @@ const (
 	shortest = "\nresources:\n  depts: { table: dept, key: [deptno], columns: [dname] }\n"
 )
 
-// Resources come, change and go; what stays is served from the cache all the time.
+// Resources are added, changed and removed; those that stay are served from the cache
+// all the time.
 func TestReloadOfResources(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead, company)
@@ -61,7 +62,7 @@ func TestReloadOfResources(t *testing.T) {
 	before := s.cached("/depts/7").body
 	s.awaitAnswer("/emps/1007", http.StatusNotFound, "no such resource")
 
-	// Added: there at once, from the cache as soon as it was loaded.
+	// Added: served immediately, and from the cache once it was loaded.
 	if done := s.mustReload(path, deptResource+emps, "resources.emps"); len(done.Warnings) != 0 {
 		t.Errorf("warnings %q", done.Warnings)
 	}
@@ -81,7 +82,8 @@ func TestReloadOfResources(t *testing.T) {
 		t.Errorf("/ready: %v", a)
 	}
 
-	// Changed: the documents are the new ones at once, those of the other stay.
+	// Changed: the new documents are served immediately, those of the other
+	// resource stay.
 	s.cached("/emps/1007")
 	s.mustReload(path, shortest+emps, "resources.depts.columns", "resources.depts.children.emps.table",
 		"resources.depts.children.emps.order", "resources.depts.children.emps.columns")
@@ -98,7 +100,7 @@ func TestReloadOfResources(t *testing.T) {
 		t.Errorf("/config: %v", page)
 	}
 
-	// Removed, and there again.
+	// Removed, and added again.
 	s.mustReload(path, deptResource, "resources.depts.columns", "resources.depts.children.emps.table",
 		"resources.depts.children.emps.order", "resources.depts.children.emps.columns", "resources.emps")
 	s.awaitAnswer("/emps/1007", http.StatusNotFound, "no such resource")
@@ -110,7 +112,7 @@ func TestReloadOfResources(t *testing.T) {
 	s.mustReload(path, deptResource+emps)
 }
 
-// A resource whose triggers are missing is served without being cached, and the reload says so.
+// A resource whose triggers are missing is served without being cached, and the reload reports it.
 func TestReloadWithoutTriggers(t *testing.T) {
 	path := newDatabase(t, writeAhead, company)
 	s := serveReady(t, path, deptResource)
@@ -127,7 +129,7 @@ func TestReloadWithoutTriggers(t *testing.T) {
 	s.cached("/emps/1007")
 }
 
-// What is refused changes nothing.
+// A refused reload changes nothing.
 func TestReloadRefused(t *testing.T) {
 	path := newDatabase(t, writeAhead, company)
 	s := serveReady(t, path, deptResource)
@@ -158,7 +160,7 @@ func TestReloadRefused(t *testing.T) {
 	s.awaitAnswer("/emps/1", http.StatusNotFound, "")
 }
 
-// Who may ask, how often and how fresh changes while documents stay cached.
+// Access, rates and freshness change while documents stay cached.
 func TestReloadOfTerms(t *testing.T) {
 	path := newDatabase(t, writeAhead, company)
 	keys := filepath.Join(filepath.Dir(path), "web.keys")
@@ -176,7 +178,7 @@ func TestReloadOfTerms(t *testing.T) {
 		}
 	}
 	s.awaitAnswer("/depts/7", http.StatusTooManyRequests, "")
-	// Nobody gets a new burst because something else changes.
+	// A client gets no new burst because something else changes.
 	s.mustReload(path, deptResource+"http: { batch: 7, limits: { client: { rate: 0.001, burst: 3 } } }\n", "http.batch")
 	if a := s.get("/depts/7"); a.status != http.StatusTooManyRequests {
 		t.Errorf("after a reload of something else: %v, want 429", a)

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// reloader shows reloads to operators.
+// reloader reports reloads to operators.
 type reloader struct{ *Gateway }
 
 var _ admin.Reloader = reloader{}
@@ -19,7 +19,7 @@ var _ admin.Reloader = reloader{}
 // Reload implements [admin.Reloader].
 func (r reloader) Reload(ctx context.Context, dry bool) admin.Reload {
 	if !dry {
-		done, err := r.reloadFile(ctx) // the admin listener tells the audit log who asked
+		done, err := r.reloadFile(ctx) // the admin listener records in the audit log who requested it
 		if err != nil {
 			return refusedReload(err)
 		}
@@ -48,7 +48,8 @@ func shownChanges(list []config.Change) []admin.Change {
 	return all
 }
 
-// refusedReload says why nothing was changed, and where in the file it stands.
+// refusedReload says why nothing was changed, and where in the file the mistake
+// is.
 func refusedReload(err error) admin.Reload {
 	page := admin.Reload{Status: http.StatusUnprocessableEntity, Error: err.Error()}
 	if restart, ok := errors.AsType[*RestartError](err); ok {
@@ -72,7 +73,7 @@ func refusedReload(err error) admin.Reload {
 	return page
 }
 
-// eachError visits an error and all that it wraps.
+// eachError visits an error and all errors that it wraps.
 func eachError(err error, visit func(error)) {
 	if err == nil {
 		return

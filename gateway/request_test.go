@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestBadRequests: whatever a path holds, the answer is a problem with the right
-// status, nothing of it reaches the database, and the next request is served.
+// TestBadRequests: for every bad path the answer is a problem with the right
+// status, the database is not queried, and the next request is served.
 func TestBadRequests(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, writeAhead+company+`
@@ -49,7 +49,7 @@ func TestBadRequests(t *testing.T) {
 		// Composite keys.
 		{"/pairs/eu", 400}, {"/pairs/eu%2F1", 400}, {"/pairs/eu/1/1", 400}, {"/pairs//1", 400}, {"/pairs/eu/", 400}, {"/pairs/2:eu1", 400},
 		{"/depts/" + strings.Repeat("1/", 3000), 400},
-		// Too long: for a key of ours, or for any.
+		// Too long: for this key, or for any.
 		{"/texts/" + strings.Repeat("x", 8<<10), 414}, {"/" + strings.Repeat("y", 20<<10), 404}, {"/depts/1?" + strings.Repeat("q", 9<<10), 414},
 	} {
 		a := s.raw("GET " + test.target + " HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -60,7 +60,7 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("GET %.60s: Cache-Control %q; expected no-store", test.target, cc)
 		}
 		if strings.Contains(a.body, "SELECT \"") || strings.Contains(a.body, path) {
-			t.Errorf("GET %.60s tells of the inside: %s", test.target, a.body)
+			t.Errorf("GET %.60s reveals internals: %s", test.target, a.body)
 		}
 	}
 	for _, method := range []string{"POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW"} {
@@ -76,8 +76,8 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// TestHostileTextsAreKeysLikeOthers: in a text column everything is a value, so
-// SQL in it finds no row, and every table is still there.
+// TestHostileTextsAreKeysLikeOthers: in a text column any text is a value, so SQL
+// in it finds no row, and every table is still there.
 func TestHostileTextsAreKeysLikeOthers(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, writeAhead+"CREATE TABLE texts (id TEXT PRIMARY KEY, v TEXT); INSERT INTO texts VALUES ('a', 'va'), ('b', 'vb')")
@@ -97,8 +97,8 @@ func TestHostileTextsAreKeysLikeOthers(t *testing.T) {
 	}
 }
 
-// TestBrokenHTTP: what net/http itself refuses never reaches a resource, and the
-// listener goes on.
+// TestBrokenHTTP: requests that net/http itself refuses never reach a resource, and
+// the listener continues to serve.
 func TestBrokenHTTP(t *testing.T) {
 	t.Parallel()
 	s := serveReady(t, newDatabase(t, writeAhead+company), deptResource)
@@ -128,7 +128,7 @@ func TestBrokenHTTP(t *testing.T) {
 	}
 }
 
-// raw sends bytes as they are and reads one answer.
+// raw sends the bytes unchanged and reads one answer.
 func (s *served) raw(request string) answer {
 	s.t.Helper()
 	c := s.dial()

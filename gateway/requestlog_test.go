@@ -46,7 +46,8 @@ func TestRequestLog(t *testing.T) {
 	if err := shutdown(t, s.gateway); err != nil {
 		t.Fatal(err)
 	}
-	// What is under way when the file is there may still go to the old one.
+	// Requests in flight when the new file appears may still be written to the old
+	// one.
 	var statuses []float64
 	for _, name := range []string{file + ".1", file} {
 		text, err := os.ReadFile(name)
@@ -70,7 +71,7 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// TestRequestLogSampled: of a sample of none the lines of failures are left.
+// TestRequestLogSampled: with a sample of 0, only failures have lines.
 func TestRequestLogSampled(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)
@@ -92,8 +93,8 @@ func TestRequestLogSampled(t *testing.T) {
 	}
 }
 
-// TestRequestLogCannotBeOpened: the gateway does not start without the log it was
-// told to write.
+// TestRequestLogCannotBeOpened: the gateway does not start if it cannot write the
+// configured log.
 func TestRequestLogCannotBeOpened(t *testing.T) {
 	testkit.NoLeaks(t)
 	cfg := configure(t, newDatabase(t, writeAhead+company), deptResource+"\nlog: { requests: none/requests.log }\n")

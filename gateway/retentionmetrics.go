@@ -6,17 +6,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// Metrics of what the change table keeps.
+// Metrics of the retention of the change table.
 var (
 	changeBytes = newMetric("origin_changes_bytes", "Size of the change table in PostgreSQL with its index, including deleted rows that are not vacuumed yet. All metrics slipstream_origin_changes_* are read once a minute, and are 0 for SQLite.")
 	changeKept  = newMetric("origin_changes_kept_bytes", "Size of the rows of the change table that are not deleted, estimated from a sample.")
 	changeLimit = newMetric("origin_changes_keep_bytes", "Configured maximum size of the rows of the change table.")
-	changeReach = newMetric("origin_changes_reach_seconds", "Age of the oldest row of the change table. A gateway that is cut off for longer starts with an empty cache.")
+	changeReach = newMetric("origin_changes_reach_seconds", "Age of the oldest row of the change table. A gateway that is disconnected for longer starts with an empty cache.")
 	changeBound = newMetric("origin_changes_bound", "1 for what limits the reach of the change table: time (keep_changes), bytes (keep_bytes), or a transaction in progress, whose rows and all later ones stay.", "bound")
 	changeHeld  = newMetric("origin_changes_held_seconds", "How long the oldest transaction, snapshot or replication slot has kept rows of the change table from being deleted, or deleted rows from being vacuumed. 0 without labels if none is older than a minute.", "effect", "kind", "pid", "xid", "name")
 )
 
-// collectRetention shows what the change table keeps.
+// collectRetention collects the metrics of the retention of the change table.
 func collectRetention(r *origin.Retention, to sink) {
 	if r == nil {
 		r = &origin.Retention{}

@@ -16,15 +16,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// rotated is a client that asks without a pause while certificates change.
+// rotated is a client that sends requests without a pause while certificates
+// change.
 type rotated struct {
 	name   string
 	serial atomic.Int64 // of the server's certificate, seen last
 	asked  atomic.Int64
-	// ask asks once and returns the serial number that the handshake showed.
+	// ask sends one request and returns the serial number from the handshake.
 	ask func() (int64, error)
-	// leave ends the connection that is kept, so that the next one shakes hands again; nil: each
-	// request has its own.
+	// leave closes the kept connection, so that the next request does another handshake. If nil,
+	// each request has its own connection.
 	leave func()
 }
 

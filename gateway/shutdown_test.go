@@ -33,7 +33,7 @@ func TestShutdownDrains(t *testing.T) {
 	path := newDatabase(t, rollbackJournal+company)
 	s := serveReady(t, path, deptResource)
 	s.cached("/depts/1")
-	// A connection that asks nothing does not hold the drain up, and is closed.
+	// An idle connection does not delay the drain, and is closed.
 	idle, err := net.Dial("tcp", s.gateway.AdminAddr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -72,7 +72,7 @@ func TestShutdownDrains(t *testing.T) {
 	}
 	release()
 	if a := <-slow; a.status != 200 || !strings.Contains(a.body, "dept 2") {
-		t.Errorf("the request under way: %v", a)
+		t.Errorf("the request in flight: %v", a)
 	}
 	if err := <-drained; err != nil {
 		t.Errorf("shutdown: %v", err)
@@ -91,8 +91,9 @@ func TestShutdownDrains(t *testing.T) {
 	}
 }
 
-// TestShutdownCutsOff: what does not end by the end of the context is cut, the
-// error says so, and a second call, or many at once, wait for the same end.
+// TestShutdownCutsOff: requests that do not end before the context are cut off,
+// the error says so, and further calls, also concurrent ones, wait for the same
+// end.
 func TestShutdownCutsOff(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)
@@ -133,7 +134,7 @@ func TestShutdownCutsOff(t *testing.T) {
 	callers.Wait()
 }
 
-// TestShutdownAfterAFailedStart: whatever ended Start, Shutdown is clean, and the
+// TestShutdownAfterAFailedStart: however Start failed, Shutdown is clean, and the
 // other listener's port is free again.
 func TestShutdownAfterAFailedStart(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -192,8 +193,8 @@ func TestShutdownAfterAFailedStart(t *testing.T) {
 	}
 }
 
-// TestStartIsBoundedByItsContext: a database that nobody may read now does not
-// hold up the start beyond the context.
+// TestStartIsBoundedByItsContext: a locked database does not delay the start
+// beyond the context.
 func TestStartIsBoundedByItsContext(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, rollbackJournal+company)

@@ -14,13 +14,13 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
-// TestFolderOfASocket: in a folder that others can write to no socket is bound, and in one that
-// they cannot it has exactly the mode of the configuration, whatever the process's umask.
+// TestFolderOfASocket: no socket is bound in a folder that others can write to; in other folders
+// the socket has exactly the mode of the configuration, regardless of the process's umask.
 func TestFolderOfASocket(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))
 	for _, c := range []struct {
 		folder fs.FileMode
-		want   string // "": it is bound
+		want   string // if "", it is bound
 	}{
 		{0o755, ""},
 		{0o700, ""},
@@ -55,8 +55,8 @@ func TestFolderOfASocket(t *testing.T) {
 	}
 }
 
-// TestSocketThatWasReplaced: what is put in the place of a socket after it was bound gets neither
-// its owner nor its mode.
+// TestSocketThatWasReplaced: a file that replaces a socket after it was bound gets neither its owner
+// nor its mode.
 func TestSocketThatWasReplaced(t *testing.T) {
 	dir := t.TempDir()
 	precious := filepath.Join(dir, "precious")

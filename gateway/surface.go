@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
 
-// surface is what stands between clients and the cache: who may ask, how often, and
-// who hears of it.
+// surface is the layer between clients and the cache: access rules, rate limits, and
+// logs.
 type surface struct {
 	// Immutable after newSurface.
 	gate         *access.Gate                // nil without credentials
@@ -27,7 +27,7 @@ type surface struct {
 	tokens       *access.Tokens              // of the admin listener; nil without a file
 	audit        *audit.Log
 
-	// Owned by whoever makes the frontends' configurations of it.
+	// Owned by the goroutine that makes the frontends' configurations from it.
 	limiters, before map[string]rated
 }
 
@@ -36,8 +36,8 @@ func newSurface(cfg *config.Config, opts Options) (*surface, error) {
 	return nextSurface(&surface{}, &config.Config{}, cfg, opts)
 }
 
-// nextSurface opens what the configuration names and old, made of the configuration was, has
-// not; the rest is shared. The caller closes what is left of either: see unshared.
+// nextSurface opens what the configuration names and old, made from the configuration was, does
+// not have; the rest is shared. The caller closes what only one of them uses: see unshared.
 func nextSurface(old *surface, was, cfg *config.Config, opts Options) (*surface, error) {
 	s := &surface{limiters: make(map[string]rated), before: old.limiters}
 	fail := func(what string, err error) (*surface, error) {
@@ -118,7 +118,7 @@ func requestLogConfig(cfg *config.Config, opts Options) requestlog.Config {
 	return c
 }
 
-// unshared returns what s has and other has not.
+// unshared returns what s has and other does not.
 func (s *surface) unshared(other *surface) *surface {
 	left := *s
 	if s.gate == other.gate {
@@ -150,8 +150,8 @@ type rated struct {
 	limiter *limit.Limiter
 }
 
-// limiter returns the limiter of a name: the one that the surface before had, if the rate is
-// the same, so that nobody gets a new burst by a reload.
+// limiter returns the limiter of a name: the one of the previous surface, if the rate is the
+// same, so that a reload gives no caller a new burst.
 func (s *surface) limiter(name string, r config.Rate) *limit.Limiter {
 	if known, ok := s.before[name]; ok && known.rate == r {
 		s.limiters[name] = known
@@ -179,10 +179,10 @@ func accessConfig(cfg *config.Config, opts Options) access.Config {
 	return c
 }
 
-// warnIssuer tells the log of tokens whose issuer is not compared.
+// warnIssuer logs a warning if the issuer of tokens is not checked.
 func warnIssuer(cfg *config.Config, log *slog.Logger) {
 	if j := &cfg.Auth.JWT; j.Keys != "" && j.Issuer == "" && log != nil {
-		log.Warn("auth.jwt names no issuer: tokens of everybody who signs with a key of the set are believed; add issuer, what their claim iss must be")
+		log.Warn("auth.jwt names no issuer: all tokens signed with a key of the set are accepted; add issuer, the expected claim iss")
 	}
 }
 
@@ -192,7 +192,7 @@ func (s *surface) close(ctx context.Context) error {
 	return errors.Join(s.closeServing(ctx), s.closeAudit(ctx))
 }
 
-// closeAudit ends the audit log, the last to go: it says what operators do while all else ends.
+// closeAudit closes the audit log last: it records what operators do while everything else ends.
 func (s *surface) closeAudit(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, flushPatience)
 	defer cancel()
@@ -220,8 +220,8 @@ func (s *surface) closeServing(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// flushPatience bounds how long a collector that does not answer, or a disk, keeps a
-// gateway from ending.
+// flushPatience bounds how long an unresponsive collector or disk can delay the
+// shutdown of a gateway.
 const flushPatience = 2 * time.Second
 
 func accessRule(a *config.Access) *access.Rule {
@@ -235,8 +235,8 @@ func accessRule(a *config.Access) *access.Rule {
 // maxPending bounds the large answers of a frontend that wait for clients.
 func maxPending(cfg *config.Config) int64 { return max(256<<20, cfg.Tiers.Memory/4) }
 
-// ReopenLogs makes the log of requests and the audit log go on in new files after the old ones
-// were renamed. It does not wait for it.
+// ReopenLogs makes the log of requests and the audit log continue in new files after the old ones
+// were renamed. It does not wait.
 func (g *Gateway) ReopenLogs() {
 	now := g.now()
 	if path := now.config.RequestLogPath(); path != "" && path != "-" {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
-// The audience reaches the gate, waived or not; a missing issuer is told.
+// The audience reaches the gate, waived or not; a missing issuer is reported.
 func TestAudienceAndIssuer(t *testing.T) {
 	for _, c := range []struct {
 		jwt      config.JWT

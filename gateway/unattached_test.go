@@ -20,7 +20,8 @@ func (d *dropped) Remove(key cache.Key) {
 }
 func (d *dropped) Flush(r cache.ResourceID) { d.what = append(d.what, fmt.Sprint(r)) }
 
-// What is purged before the disk tier is open is dropped from it when it opens, once.
+// A document that is purged before the disk tier is open is dropped from it when it
+// opens, once.
 func TestPurgesBeforeTheDiskTierOpensAreNotForgotten(t *testing.T) {
 	g := &Gateway{config: &config.Config{Tiers: config.Tiers{Disk: config.Disk{Path: "tier"}}}}
 	for range 2 {

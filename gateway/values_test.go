@@ -39,7 +39,7 @@ resources:
 		if hit := s.cached(p); hit.body != loaded.body || hit.head.Get("Etag") != loaded.head.Get("Etag") || hit.head.Get("Content-Type") != "application/json" {
 			t.Errorf("%s: the hit differs from the load:\n%s\n%s", p, hit.body, loaded.body)
 		}
-		// Indent changes white space alone, not one digit.
+		// Indent changes only white space, not a single digit.
 		if err := json.Indent(&shown, []byte(loaded.body), "", "  "); err != nil {
 			t.Fatal(err)
 		}

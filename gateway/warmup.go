@@ -11,25 +11,26 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
 )
 
-// Warm-up: when a gateway with a disk tier drains, it writes down which documents were the
-// hottest in memory; the next one puts them there again, at a bounded rate, from disk or from
-// the database, while it serves.
+// Warm-up: when a gateway with a disk tier drains, it saves which documents were the hottest in
+// memory; the next process loads them again, at a bounded rate, from disk or from the database,
+// while it serves.
 const (
-	// warmUpRate is how many keys a second are asked for: a tenth of what one core can load
+	// warmUpRate is how many keys are requested per second: a tenth of what one core can load
 	// from a disk, and few enough for a database that has just been restarted itself.
 	warmUpRate = 5000
-	// warmUpAtOnce is how many are under way.
+	// warmUpAtOnce is how many are in flight.
 	warmUpAtOnce = 16
-	// warmUpTalks is how long it goes on before it says how far it is, and how often after.
+	// warmUpTalks is the time before its progress is logged, and the interval after that.
 	warmUpTalks = 2 * time.Second
 )
 
-// warmUp is how far a warm-up has come. Atomics: written by its goroutines, read by all.
+// warmUp is the progress of a warm-up. Atomics: written by its goroutines, read by all.
 type warmUp struct {
 	total, done, failed atomic.Int64
 }
 
-// saveHotKeys writes down which documents are the hottest, beside those on disk.
+// saveHotKeys saves which documents are the hottest, next to the file of the disk
+// tier.
 func (g *Gateway) saveHotKeys(tier *disk.Tier) error {
 	var keys []hotKey
 	now := g.now()
@@ -39,12 +40,12 @@ func (g *Gateway) saveHotKeys(tier *disk.Tier) error {
 		}
 	}
 	if len(keys) == 0 {
-		return nil // a gateway that nobody asked should not forget what the one before knew
+		return nil // a gateway without requests should not overwrite what the previous one saved
 	}
 	return writeHotKeys(tier.Dir(), keys)
 }
 
-// beginWarmUp asks for the documents that were the hottest when the process before ended.
+// beginWarmUp requests the documents that were the hottest when the previous process ended.
 func (g *Gateway) beginWarmUp(tier *disk.Tier) {
 	if g.config.Tiers.Disk.Stay {
 		return // nothing goes into memory from there
@@ -57,7 +58,7 @@ func (g *Gateway) beginWarmUp(tier *disk.Tier) {
 		return
 	}
 	g.tasks.Add(1)
-	// Ends when all keys were asked for, or with the context of the gateway; Shutdown waits.
+	// Ends when all keys were requested, or with the context of the gateway; Shutdown waits.
 	go func() {
 		defer g.tasks.Done()
 		g.warm(keys)
@@ -65,7 +66,7 @@ func (g *Gateway) beginWarmUp(tier *disk.Tier) {
 }
 
 // warm waits until the gateway keeps its promises, so that answers come from disk, and then
-// asks for the keys.
+// requests the keys.
 func (g *Gateway) warm(keys []hotKey) {
 	if err := g.AwaitReady(g.ctx); err != nil {
 		return

@@ -10,7 +10,7 @@ import (
 )
 
 // What was in memory when the gateway ended is there again soon after the next start, without
-// anybody asking for it.
+// any requests.
 func TestWarmUp(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead, company)
@@ -40,7 +40,7 @@ func TestWarmUp(t *testing.T) {
 		}
 	}
 	s.stop()
-	// A file that is damaged is none.
+	// A damaged file is ignored.
 	text, err := os.ReadFile(hot)
 	if err != nil {
 		t.Fatal(err)

@@ -15,7 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// The client of a cluster allocates as little as that of one server for what has keys of one slot.
+// The client of a cluster allocates as little as the client of a single server when all keys have the
+// same slot.
 func TestAllocationsOverACluster(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{})
 	c := connectCluster(t, cluster)
@@ -27,7 +28,7 @@ func TestAllocationsOverACluster(t *testing.T) {
 // Nor does a call with a Completer allocate anything over one server.
 func TestAllocationsOfCompleters(t *testing.T) { checkAllocationsOfCompleters(t, start(t)) }
 
-// signal is a Completer that tells of each end.
+// signal is a Completer that signals each completion.
 type signal chan error
 
 func (s signal) Complete(_ redis.Reply, err error) { s <- err }

@@ -38,7 +38,7 @@ func TestAllocationsOfABatch(t *testing.T) {
 	}
 }
 
-// A time-out of the client costs no allocation either.
+// A client-side timeout causes no allocation either.
 func TestAllocationsWithATimeout(t *testing.T) {
 	checkAllocations(t, start(t, func(o *redis.Options) { o.Timeout = time.Hour }), 0)
 }
@@ -68,7 +68,7 @@ func checkAllocations(t *testing.T, c *redis.Client, pings float64) {
 			return future.Wait(nil)
 		}
 		for range 100 {
-			must(t, c.Ping(ctx)) // alone for long enough to read its own replies
+			must(t, c.Ping(ctx)) // the only caller for long enough to read its own replies
 		}
 		for _, test := range []struct {
 			name string

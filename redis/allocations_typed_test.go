@@ -62,5 +62,5 @@ func TestTypedAllocations(t *testing.T) {
 	}
 }
 
-// second is the error of what returns a value too.
+// second returns the error of a call that also returns a value.
 func second[T any](_ T, err error) error { return err }

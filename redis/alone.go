@@ -18,12 +18,13 @@ var (
 	ErrElementLost = errors.New("the server does not say whether it has handed over an element, which would be lost")
 )
 
-// doAlone makes a call on a connection that it has for itself, again as long as that is safe
-// and makes sense.
+// doAlone makes a call on a dedicated connection and retries it as long as that is safe and
+// useful.
 func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
 	start, caller := time.Now(), ctx
 	if d := c.opts.Timeout; d > 0 && cmd.blockFor >= 0 {
-		// The time that the server was asked to wait is not the call's fault.
+		// The time that the server was asked to wait does not count as slowness of
+		// the call.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d+cmd.blockFor)
 		defer cancel()
@@ -146,8 +147,8 @@ func (c *core) unblock(x *exclusive) ([]byte, error) {
 			reply, err = x.receive(context.Background(), limit)
 			break
 		}
-		// It has answered by itself, or the server has read what came later first, and the
-		// command is yet to wait: then it must be asked again.
+		// Either the command was answered anyway, or the server read the later request first
+		// and the command has yet to wait: then CLIENT UNBLOCK must be sent again.
 		short, stop := context.WithTimeout(ctx, pause)
 		reply, err = x.receive(short, 0)
 		stop()

@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestShutdownGivesUp: sessions that nobody closes end with its time, and so do calls that wait for
-// their places; nothing hangs.
+// TestShutdownGivesUp: sessions that are never closed end with its deadline, and so do calls that wait
+// for a place; nothing hangs.
 func TestShutdownGivesUp(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -60,7 +60,8 @@ func TestShutdownGivesUp(t *testing.T) {
 	}
 }
 
-// TestCloseEndsDialling: who waits for a connection that does not come is let go.
+// TestCloseEndsDialling: a caller that waits for a connection that is never opened
+// is released.
 func TestCloseEndsDialling(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -89,8 +90,8 @@ func TestCloseEndsDialling(t *testing.T) {
 	}
 }
 
-// TestAskingFails: if the server cannot be asked whether an unknown command waits, the command was
-// not sent, whatever became of the question; the next one asks again.
+// TestAskingFails: if the query whether an unknown command blocks fails, the command was not sent,
+// whatever happened to the query; the next call queries again.
 func TestAskingFails(t *testing.T) {
 	testkit.NoLeaks(t)
 	var failures atomic.Int32
@@ -127,7 +128,7 @@ func TestAskingFails(t *testing.T) {
 	}
 	testkit.Eventually(t, 10*time.Second, func() error { return calls["Do"]() })
 	must(t, calls["DoMany"]())
-	// With repetitions nobody notices.
+	// With retries, callers notice nothing.
 	patient := connect(t, redis.Options{Addr: s.Addr, Backoff: time.Millisecond})
 	failures.Store(2)
 	must(t, patient.Do(t.Context(), nil, redis.Cmd("MODULE.GET", "k")))
@@ -192,7 +193,8 @@ func TestWatchRefused(t *testing.T) {
 	must(t, c.Watch(t.Context(), func(tx *redis.Tx) error { tx.Add(nil, redis.Cmd("SET", "mine:k", 1)); return nil }, "mine:k"))
 }
 
-// TestSessionDiesWithinACommand: what was sent is in doubt, and the session is over.
+// TestSessionDiesWithinACommand: the outcome of the request is unknown, and the session
+// is over.
 func TestSessionDiesWithinACommand(t *testing.T) {
 	s := fake(t, func(conn int, args []string) string {
 		switch args[0] {
@@ -236,8 +238,8 @@ func TestWatchDiesBeforeExec(t *testing.T) {
 	}
 }
 
-// TestUnblockComesTooEarly: a server may read CLIENT UNBLOCK before the command that it is to end:
-// it says that nothing waits, and is asked again.
+// TestUnblockComesTooEarly: a server may read CLIENT UNBLOCK before the command that it is meant to
+// end; it replies that nothing is blocked, and the client sends CLIENT UNBLOCK again.
 func TestUnblockComesTooEarly(t *testing.T) {
 	var asked atomic.Int32
 	third := make(chan struct{})

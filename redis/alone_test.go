@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestBlockingCommands: each waits on a connection of its own, and has the reply that it would
-// have anywhere.
+// TestBlockingCommands: each waits on a dedicated connection and gets the same reply as on any
+// other.
 func TestBlockingCommands(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -60,8 +60,8 @@ func TestBlockingCommands(t *testing.T) {
 	}
 }
 
-// waiting returns once n commands have connections of their own and the server knows that
-// they wait.
+// waiting returns once n commands have dedicated connections and the server has blocked
+// them.
 func waiting(t testing.TB, c *redis.Client, n int) {
 	t.Helper()
 	testkit.Eventually(t, 10*time.Second, func() error {
@@ -78,7 +78,8 @@ func waiting(t testing.TB, c *redis.Client, n int) {
 	})
 }
 
-// TestNothingToWaitFor: what the server answers at its own time-out is the caller's null.
+// TestNothingToWaitFor: the reply that the server sends on its own timeout is null for the
+// caller.
 func TestNothingToWaitFor(t *testing.T) {
 	c := start(t)
 	var got *string
@@ -89,11 +90,11 @@ func TestNothingToWaitFor(t *testing.T) {
 	err := c.Do(t.Context(), nil, redis.Cmd("BLPOP", "l", "soon"))
 	var e *redis.ServerError
 	if !errors.As(err, &e) || slipstream.OutcomeOf(err) != slipstream.Executed {
-		t.Errorf("a time-out that is none: %v", err)
+		t.Errorf("not a timeout: %v", err)
 	}
 }
 
-// TestCancelTakesNothing: a call that is given up while nothing is there ends at once, is known
+// TestCancelTakesNothing: a call that is given up while nothing is there ends immediately, is known
 // to have taken nothing, and its connection is used again.
 func TestCancelTakesNothing(t *testing.T) {
 	for _, protocol := range []int{2, 3} {

@@ -51,8 +51,8 @@ func appendArgument(b []byte, arg any) ([]byte, error) {
 	return appendMarshalled(b, arg)
 }
 
-// appendMarshalled appends what an argument says of itself. Text is preferred,
-// because it is what other clients can read.
+// appendMarshalled appends the encoding that an argument gives itself. Text is
+// preferred because other clients can read it.
 func appendMarshalled(b []byte, arg any) ([]byte, error) {
 	if v := reflect.ValueOf(arg); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return b, fmt.Errorf("is a nil %T; Redis has no null argument", arg)
@@ -100,8 +100,8 @@ func appendNamedType(b []byte, arg any) ([]byte, error) {
 	return b, fmt.Errorf("has type %T, expected a string, []byte, number, bool, encoding.TextMarshaler or encoding.BinaryMarshaler", arg)
 }
 
-// encodedArgs walks over the bulk strings of an encoded command. What it walks
-// over was written by this package.
+// encodedArgs walks over the bulk strings of an encoded command. Its input was
+// written by this package.
 type encodedArgs struct{ rest []byte }
 
 // header returns how many bulk strings there are, if nothing of the command was walked over yet.

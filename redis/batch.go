@@ -8,16 +8,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// A Batch is a list of commands that travel together: contiguously on one
-// connection, all or none of them when there is no room. It is not a
-// transaction: other clients' commands may be executed in between. The zero
-// Batch is empty. It is used by one goroutine at a time and may be sent again.
+// A Batch is a list of commands that are sent together: contiguously on one
+// connection, and either all or none of them if there is no room. It is not a
+// transaction: other clients' commands may be executed in between. The zero Batch
+// is empty. It is used by one goroutine at a time and may be sent again.
 type Batch struct {
 	commands []Command
 	dsts     []any
-	errs     []error // of the last time; nil: no errors
-	// frames holds the newest commands of AddCmd and AddStrings. When it is full it is
-	// left to its commands and another takes its place.
+	errs     []error // of the last send; nil if there were none
+	// frames holds the newest commands of AddCmd and AddStrings. When it is full, the
+	// commands keep it and a new one replaces it.
 	frames []byte
 }
 
@@ -30,8 +30,8 @@ func (b *Batch) Add(dst any, cmd Command) {
 	b.dsts = append(b.dsts, dst)
 }
 
-// AddCmd adds the command that [Cmd] makes of a name and arguments, without an allocation
-// of its own.
+// AddCmd adds the command that [Cmd] makes of a name and arguments, without a separate
+// allocation.
 func (b *Batch) AddCmd(dst any, name string, args ...any) {
 	c := b.next(dst, name)
 	b.room(sizeOf(name, args))
@@ -50,15 +50,16 @@ func (b *Batch) AddStrings(dst any, name string, args ...string) {
 	b.frames = c.encodeStrings(b.frames, b.known(name), args)
 }
 
-// next makes a place for a command.
+// next makes room for a command.
 func (b *Batch) next(dst any, name string) *Command {
 	b.commands = append(b.commands, Command{name: name})
 	b.dsts = append(b.dsts, dst)
 	return &b.commands[len(b.commands)-1]
 }
 
-// known returns what is known of a command by that before it, which mostly has the same
-// name: a look-up for each would be a tenth of what a batch costs.
+// known returns the info of a command. It first compares the name with that of the
+// preceding command, which is usually the same: a lookup for each command would be a tenth
+// of the cost of a batch.
 func (b *Batch) known(name string) *commandInfo {
 	if n := len(b.commands); n > 1 {
 		if info := b.commands[n-2].info; info != nil && info != unknownCommand && info.name == name && info.subcommands == nil {
@@ -119,7 +120,7 @@ func (e *BatchError) Unwrap() error { return e.Err }
 // batch is repeated only if no part of it was sent.
 func (c *Client) DoBatch(ctx context.Context, b *Batch) error {
 	b.errs = nil
-	if c.only != nil { // a function of its own, which does not escape
+	if c.only != nil { // a separate function, which does not escape
 		return c.doAllOn(ctx, c.only, b.commands, b.dsts, func(i int, err error) { b.fail(i, err) })
 	}
 	return c.doAcross(ctx, b.commands, b.dsts, b.fail)
@@ -133,12 +134,12 @@ func (b *Batch) fail(i int, err error) {
 	b.errs[i] = err
 }
 
-// manyAtOnce is how many commands DoMany has under way: more gain nothing and
-// would fill the queue of everybody else.
+// manyAtOnce is how many commands DoMany keeps in flight: more gain nothing and
+// would fill the queue that other callers share.
 const manyAtOnce = 4096
 
 // DoMany sends commands together and waits for all replies. The reply of
-// cmds[i] is decoded into dsts[i]; dsts may be nil if nobody wants the replies.
+// cmds[i] is decoded into dsts[i]; dsts may be nil if the replies are not needed.
 // The error is a *[BatchError] with that of the first command that failed; all
 // others are sent nevertheless. For the error of each one use a [Batch].
 func (c *Client) DoMany(ctx context.Context, cmds []Command, dsts []any) error {

@@ -42,7 +42,7 @@ var scatters = sync.Pool{New: func() any {
 	return s
 }}
 
-// delayed is a command that is sent again, as a call of its own.
+// delayed is a command that is sent again, as a separate call.
 type delayed struct {
 	request
 	index   int
@@ -171,13 +171,13 @@ func (s *scatter) refuse(i int, err error) bool {
 	return s.delay(delayed{request: s.request(s.from, i), index: i}, err)
 }
 
-// request returns the i-th command as a request of its own.
+// request returns the i-th command as a separate request.
 func (s *scatter) request(n *node, i int) request {
 	cmd := &s.cmds[i]
 	return request{node: n, info: cmd.info, name: cmd.name, repeatable: cmd.repeatable(), route: s.routes[i]}
 }
 
-// delay notes a command that is to be sent again. It returns false if err is final.
+// delay records a command that is to be sent again. It returns false if err is final.
 func (s *scatter) delay(d delayed, err error) bool {
 	failure, ok := err.(*slipstream.Error)
 	if !ok {

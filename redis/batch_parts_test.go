@@ -49,7 +49,7 @@ func TestWaysToAddACommand(t *testing.T) {
 			}
 		}
 	}
-	// What is wrong with a command is known however it was added.
+	// Errors of a command are detected however it was added.
 	for name, add := range map[string]func(){
 		"AddCmd":        func() { b.AddCmd(nil, "BLPOP", "k", 0) },
 		"AddStrings":    func() { b.AddStrings(nil, "BLPOP", "k", "0") },
@@ -131,7 +131,8 @@ func TestBatchThatIsCutOff(t *testing.T) {
 	}
 }
 
-// What did not reach the kernel when the connection was lost was not sent.
+// Commands that had not reached the kernel when the connection was lost were not
+// sent.
 func TestBatchThatDoesNotFit(t *testing.T) {
 	testkit.NoLeaks(t)
 	hold := make(chan struct{})
@@ -184,8 +185,8 @@ func TestBatchThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// Batches of all sizes beside single calls, over connections' pooled memory: each reply is the
-// caller's own. Memory that two calls believe to be theirs shows within a second.
+// Batches of all sizes beside single calls, over connections' pooled memory: each reply belongs
+// to its caller. Memory that is shared by two calls by mistake is detected within a second.
 func TestBatchesShareNoMemory(t *testing.T) {
 	c := start(t)
 	seed := testkit.Seed(t)

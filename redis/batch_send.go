@@ -25,7 +25,7 @@ const (
 type parts struct {
 	node   *node
 	items  []int32 // which commands of the batch these are, in order; if nil, all
-	spare  []int32 // empty: memory for items
+	spare  []int32 // if empty, memory for items
 	calls  []*pipe.Call
 	until  []int    // of items: after the last command of each call
 	frames [][]byte // of each call: from package buf, or nil if it is the call's or its command's own
@@ -191,13 +191,13 @@ func (c *Client) sendAll(ctx context.Context, p *parts, start time.Time) (attemp
 
 // A batchReport gathers the errors of a batch.
 type batchReport struct {
-	// again, if set, is asked whether a command that failed is sent once more.
+	// again, if set, decides whether a failed command is sent once more.
 	again func(i int, err error) bool
 	first *BatchError
 }
 
-// note adds the result of the i-th command. Failed, if set, is called with an error; it is no field
-// because it would escape then, which is an allocation for each batch.
+// note adds the result of the i-th command. Failed, if set, is called with an error; it is not a field
+// because it would then escape, which costs an allocation per batch.
 func (r *batchReport) note(i int, err error, failed func(int, error)) {
 	if err == nil || r.again != nil && r.again(i, err) {
 		return

@@ -80,7 +80,8 @@ func TestErrorsOfBatches(t *testing.T) {
 	}
 }
 
-// The commands of a batch are contiguous: nothing of the neighbours gets between.
+// The commands of a batch are contiguous: no command of another caller comes between
+// them.
 func TestBatchesAreContiguous(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := fake(t, func(int, []string) string { return "+OK\r\n" })
@@ -143,7 +144,7 @@ func TestMany(t *testing.T) {
 // A batch is repeated if nothing of it was sent, and only then.
 func TestRepetitionOfBatches(t *testing.T) {
 	testkit.NoLeaks(t)
-	var mode atomic.Int32 // 0: hang up at the first command of a batch
+	var mode atomic.Int32 // if 0, hang up at the first command of a batch
 	s := fake(t, func(_ int, args []string) string {
 		if mode.Load() == 0 {
 			return hangUp
@@ -187,7 +188,7 @@ func TestCommandsAreImmutable(t *testing.T) {
 			for round := range 60 {
 				i := (g + round) % len(cmds)
 				one, cancel := ctx, context.CancelFunc(func() {})
-				if round%5 == 0 { // some calls are given up while they are under way
+				if round%5 == 0 { // some calls are abandoned while in flight
 					one, cancel = context.WithTimeout(ctx, time.Duration(round)*10*time.Microsecond)
 				}
 				err := c.Do(one, &got, cmds[i])

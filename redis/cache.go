@@ -13,15 +13,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// CacheMode says of which keys the server tells the client that they have changed.
+// CacheMode selects the keys for which the server sends invalidations.
 type CacheMode uint8
 
 const (
 	// CacheReads: of those that were read on the shared connection, by any command. The server
 	// remembers them.
 	CacheReads CacheMode = iota
-	// CacheOptIn: of those that were read by [Client.DoCached] and its kind alone. One
-	// command more a miss.
+	// CacheOptIn: only of the keys that were read by [Client.DoCached] and its kind. Each
+	// miss costs one more command.
 	CacheOptIn
 	// CacheBroadcast: of all that begin with one of CacheOptions.Prefixes, read or not. The
 	// server remembers nothing.
@@ -32,11 +32,12 @@ const (
 //
 // https://redis.io/docs/latest/develop/reference/client-side-caching/
 type CacheOptions struct {
-	// MaxBytes bounds the cache of a client, keys and 200 bytes an entry included. 0: 64 MiB.
+	// MaxBytes bounds the cache of a client, including keys and 200 bytes per entry. If zero, it
+	// is 64 MiB.
 	MaxBytes int
-	// MaxAge bounds how long an entry is used without asking the server. 0: as long as
-	// the server says nothing. A connection that is cut without a sign is noticed after about
-	// 20 s, if Options.StallTimeout is its default.
+	// MaxAge bounds how long an entry is used without querying the server. If zero, an entry is
+	// used until the server invalidates it. A connection that is cut silently is detected after
+	// about 20 s, if Options.StallTimeout is its default.
 	MaxAge time.Duration
 	// Mode is how the server learns what to tell.
 	Mode CacheMode
@@ -74,7 +75,8 @@ func (o *CacheOptions) trackingArguments() []string {
 	return args
 }
 
-// GetCached is [Client.Get] that asks the server only if it has to; see [Client.DoCached].
+// GetCached is like [Client.Get], but queries the server only if necessary; see
+// [Client.DoCached].
 func (c *Client) GetCached(ctx context.Context, key string) (value string, found bool, err error) {
 	if c.cache != nil {
 		if frame, ok := c.cache.get(key, ""); ok {
@@ -112,18 +114,18 @@ func bulkIn(frame string) (value string, found bool, err error) {
 	return frame[digits+2 : len(frame)-2], true, nil
 }
 
-// DoCached is [Client.Do] for commands that only read one key. Its reply is kept, and the same
-// command is answered from memory until the server says that the key has changed, the key
-// expires, or the connection is lost, which empties the cache. So no value is returned
-// that is older than a change of which the client has heard. Of a field that expires in a
-// hash (Redis 7.4) the client hears when the server removes it, as a rule within 0.2 s.
+// DoCached is like [Client.Do], for commands that only read one key. The reply is cached, and the
+// same command is answered from memory until the server reports that the key has changed, the key
+// expires, or the connection is lost, which empties the cache. So no returned value is older than
+// a change that the server has reported. When a field of a hash expires (Redis 7.4), the client
+// is notified when the server removes the field, usually within 0.2 s.
 //
 // Without Options.Cache, and for commands that are not known to read one key, it is Do.
 func (c *Client) DoCached(ctx context.Context, dst any, cmd Command) error {
 	if c.cache == nil || cmd.err != nil || cmd.info == nil || !cmd.cacheable() || !c.cache.covers(cmd.key()) {
 		return c.Do(ctx, dst, cmd)
 	}
-	key := textOfBytes(cmd.key()) // of the frame, which nobody changes
+	key := textOfBytes(cmd.key()) // of the frame, which does not change
 	if frame, ok := c.cache.get(key, cmd.question()); ok {
 		if err := decode(bytesOf(frame), dst); err != nil {
 			return c.fail.Executed(cmd.name, err)
@@ -133,7 +135,7 @@ func (c *Client) DoCached(ctx context.Context, dst any, cmd Command) error {
 	return c.loadCached(ctx, dst, &cmd, key)
 }
 
-// loadCached asks the server and keeps its reply.
+// loadCached queries the server and caches its reply.
 func (c *Client) loadCached(ctx context.Context, dst any, cmd *Command, key string) error {
 	load := c.cache.begin(key)
 	defer c.cache.end(load)
@@ -151,14 +153,14 @@ func (c *Client) loadCached(ctx context.Context, dst any, cmd *Command, key stri
 	return nil
 }
 
-// plain reports whether a reply is what bulkIn reads: a string that says its length, or null,
-// without attributes in front.
+// plain reports whether a reply is what bulkIn reads: a string with a length, or null, without
+// attributes in front.
 func plain(frame []byte) bool {
 	return frame[0] == byte(resp.Null) || frame[0] == byte(resp.BulkString) && frame[1] != '?' && !isNull(frame)
 }
 
 // cacheable reports whether the command reads one key and nothing else: what it returns
-// depends on the key alone.
+// depends only on the key.
 func (c *Command) cacheable() bool {
 	return c.info.cacheable && c.unshared == nil && c.keyEnd > c.keyAt
 }
@@ -171,17 +173,17 @@ func (c *Command) question() string {
 	return textOfBytes(c.frame)
 }
 
-// bytesOf is a string as bytes without a copy, which nobody may change.
+// bytesOf returns a string as bytes without a copy; they must not be changed.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // goneAlready is the expiry of a key that is gone before it could be kept.
 const goneAlready = -1
 
-// readTracked reads a key so that the server will say when it changes. Expires is when
-// that is on the client's own account, 0 never.
+// readTracked reads a key so that the server will report when it changes. Expires is when
+// the client must drop the reply by itself, or 0 for never.
 //
-// The two or three commands are one batch on one connection: CLIENT CACHING holds for the
-// next command, whoever's that is.
+// The two or three commands are one batch on one connection: CLIENT CACHING applies to the
+// next command, whichever caller sends it.
 func (c *Client) readTracked(ctx context.Context, cmd *Command, key string, load *cacheLoad, reply *rawFrame) (expires int64, err error) {
 	commands := make([]Command, 0, 3)
 	dsts := make([]any, 0, 3)
@@ -202,7 +204,7 @@ func (c *Client) readTracked(ctx context.Context, cmd *Command, key string, load
 	for r.loop.Made = 1; ; r.loop.Made++ {
 		if c.only == nil {
 			load.since = c.cache.epochOf(r.route.slot) // before the owner is looked up
-			r.node = c.router.owner(r.route.slot)      // replicas are behind
+			r.node = c.router.owner(r.route.slot)      // replicas lag behind
 		}
 		began = time.Now()
 		failure := c.tracked(ctx, &r, commands, dsts)
@@ -241,9 +243,9 @@ var cachingYes = func() Command {
 	return cmd
 }()
 
-// CacheStats are the figures of client-side caching.
+// CacheStats are the statistics of client-side caching.
 type CacheStats struct {
-	// Entries are replies that are kept, Bytes what they take.
+	// Entries is the number of cached replies, Bytes their memory.
 	Entries, Bytes int
 	// Hits were answered from memory, Misses by the server. Raced of these were not kept,
 	// because the key changed meanwhile. Evicted were dropped for want of room.
@@ -264,7 +266,8 @@ func (c *core) pushed(frame []byte, empty func()) {
 	if err != nil || !bytes.Equal(word.Bytes, []byte("invalidate")) {
 		return
 	}
-	// FLUSHALL is a null. What is not understood drops everything too.
+	// The invalidation of FLUSHALL is null. A message that is not understood drops
+	// everything too.
 	list, err := d.Next()
 	if err != nil || tok.Len != 2 || !isAggregate(list) {
 		empty()
@@ -287,13 +290,14 @@ func (c *core) pushed(frame []byte, empty func()) {
 // withCache prepares the engine's configuration for tracking.
 func (c *core) withCache(cfg *pipe.Config, empty func()) {
 	cfg.OnPush = func(_ pipe.Pin, frame []byte) { c.pushed(frame, empty) }
-	cfg.Traits.AlwaysRead = true // an invalidation waits for nobody
-	// Redis 6 may write one into the middle of a reply. That is rare, and all is dropped.
+	cfg.Traits.AlwaysRead = true // invalidations must be read at any time
+	// Redis 6 may write one into the middle of a reply. That is rare, and everything is
+	// dropped.
 	cfg.Protocol.(*protocol).aside = empty
 	onEvent := cfg.OnEvent
 	cfg.OnEvent = func(e slipstream.Event) {
 		if e.Kind == slipstream.Disconnected {
-			empty() // what changes now is told to nobody
+			empty() // changes are no longer reported
 		}
 		if onEvent != nil {
 			onEvent(e)

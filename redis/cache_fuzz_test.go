@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// FuzzInvalidations: whatever a server says, and however it is cut into reads, the same entries are
-// left in a cache: none of a key that was named, and nothing of what was being loaded.
+// FuzzInvalidations: whatever a server sends, and however it is split into reads, the same entries
+// remain in a cache: none of a key that was named, and none that was being loaded.
 func FuzzInvalidations(f *testing.F) {
 	for _, data := range []string{
 		">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n", ">2\r\n+invalidate\r\n*3\r\n+a\r\n+b\r\n+zz\r\n", ">2\r\n$10\r\ninvalidate\r\n_\r\n", ">2\r\n$10\r\ninvalidate\r\n*-1\r\n",

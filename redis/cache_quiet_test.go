@@ -8,8 +8,8 @@ import (
 )
 
 // A client whose only caller makes one call at a time reads its own replies; between the
-// calls somebody must hear invalidations all the same, also when the cache answers and no
-// call goes to the server any more.
+// calls invalidations must be read all the same, even when the cache answers and calls no
+// longer reach the server.
 func TestCacheHearsWhileNobodyCalls(t *testing.T) {
 	for name, o := range map[string]redis.CacheOptions{"reads": {}, "opt in": {Mode: redis.CacheOptIn}, "broadcast": {Mode: redis.CacheBroadcast}} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +27,7 @@ func TestCacheHearsWhileNobodyCalls(t *testing.T) {
 			must(t, other.Set(ctx, "k", "two"))
 			becomes(t, c, "k", "two")
 			if n := c.Stats().SoloReplies; n > 0 {
-				t.Errorf("callers read %d replies: between them nobody hears for up to half a second", n)
+				t.Errorf("callers read %d replies: between them nothing reads for up to half a second", n)
 			}
 		})
 	}

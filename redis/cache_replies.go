@@ -9,23 +9,24 @@ import (
 	"unsafe"
 )
 
-// replyCache keeps replies by key and command. See [Client.DoCached] for what it promises, and
-// why that holds:
+// replyCache keeps replies by key and command. [Client.DoCached] says what it guarantees. The
+// reasons:
 //
-// The server writes an invalidation to the connection on which the key was read, behind the reply
-// and before the reply of whatever reads the key after the change. The goroutine that reads the
-// connection deals with it before it hands over what follows. A load is known here before its
-// command is sent; an invalidation of its key, or the end of the connection, marks it, and then
-// its reply is not kept. So what is kept has not been invalidated by anything that was read.
+// The server writes an invalidation to the connection on which the key was read, after the reply and
+// before the reply of any command that reads the key after the change. The goroutine that reads the
+// connection handles it before it passes on what follows. A load is registered here before its
+// command is sent; an invalidation of its key, or the end of the connection, marks it, and then its
+// reply is not cached. So no cached reply was invalidated by a message that was read.
 //
-// In a cluster, an invalidation comes from the node at which the key was read. What is kept of a
-// slot is dropped when the connection to its owner ends, and when it gets another owner: the old
-// one does not know when a key that did not exist is made at the new one. Each slot has an
-// epoch: a load notes it before it looks the owner up, and a hit compares it. It rises when the connection
-// to the owner ends and when the slot gets another owner. A client that only reads from its cache learns of a
+// In a cluster, an invalidation comes from the node at which the key was read. The entries of a slot
+// are dropped when the connection to its owner ends, and when it gets another owner: the old one does
+// not know when a key that did not exist is made at the new one. Each slot has an epoch: a load notes
+// it before it looks the owner up, and a hit compares it. It rises when the connection to the owner
+// ends and when the slot gets another owner. A client that only reads from its cache learns of a
 // migration with the next refresh.
 //
-// An invalidation inside a reply, as Redis 6 writes it, or one that is not understood, empties the cache.
+// An invalidation inside a reply, as Redis 6 sends it, or one that is not understood, empties the
+// cache.
 type replyCache struct {
 	// Immutable after newReplyCache.
 	options CacheOptions
@@ -73,7 +74,7 @@ type cachedReply struct {
 	of       *cachedKey
 	question string
 	frame    string
-	expires  int64 // in nanoseconds since 1970; 0: never
+	expires  int64 // in nanoseconds since 1970; 0 for never
 	since    epoch
 	gone     bool
 
@@ -82,7 +83,7 @@ type cachedReply struct {
 
 func (r *cachedReply) cost() int { return entryCost + len(r.of.key) + len(r.question) + len(r.frame) }
 
-// epoch is when a reply was asked for.
+// epoch is when a reply was requested.
 type epoch struct {
 	slot  int32 // noSlot: with one server
 	count uint32
@@ -120,7 +121,7 @@ func newReplyCache(o *CacheOptions) *replyCache {
 	return c
 }
 
-// covers reports whether the server tells of the key.
+// covers reports whether the server reports changes of the key.
 func (c *replyCache) covers(key []byte) bool {
 	if len(c.options.Prefixes) == 0 {
 		return true
@@ -133,7 +134,8 @@ func (c *replyCache) covers(key []byte) bool {
 	return false
 }
 
-// textOfBytes is b as a string without a copy, for as long as nobody changes b.
+// textOfBytes returns b as a string without a copy; it is valid as long as b is
+// not changed.
 func textOfBytes(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func (c *replyCache) shard(key string) *cacheShard {
@@ -177,7 +179,7 @@ func (c *replyCache) begin(key string) *cacheLoad {
 	return l
 }
 
-// end forgets a load.
+// end removes a load.
 func (c *replyCache) end(l *cacheLoad) {
 	s := c.shard(l.key)
 	s.mu.Lock()
@@ -227,8 +229,8 @@ func (c *replyCache) keep(l *cacheLoad, question, frame string, expires int64) {
 	s.evict(c.options.MaxBytes / cacheShards)
 }
 
-// evict drops replies until the rest has room: the oldest, but those used since they were
-// looked at last go round once more.
+// evict drops replies until the rest fits: the oldest first, except that those used since
+// they were last examined go round once more.
 func (s *cacheShard) evict(most int) {
 	for s.bytes > most && len(s.queue) > 0 {
 		r := s.queue[0]
@@ -246,7 +248,7 @@ func (s *cacheShard) evict(most int) {
 	}
 }
 
-// drop forgets a reply. It stays in the queue as one that is gone.
+// drop removes a reply. It stays in the queue, marked as removed.
 func (s *cacheShard) drop(r *cachedReply) {
 	for i, other := range r.of.replies {
 		if other == r {
@@ -259,7 +261,7 @@ func (s *cacheShard) drop(r *cachedReply) {
 	s.counts.Entries--
 	r.frame, r.question = "", ""
 	s.tidy(r.of)
-	// What is gone must not fill the queue of a shard that is never full.
+	// Removed entries must not fill the queue of a shard that is never full.
 	if len(s.queue) > 64 && len(s.queue) > 2*s.counts.Entries {
 		rest := s.queue[:0]
 		for _, r := range s.queue {
@@ -272,14 +274,15 @@ func (s *cacheShard) drop(r *cachedReply) {
 	}
 }
 
-// tidy forgets a key of which nothing is left.
+// tidy removes a key that has no entries left.
 func (s *cacheShard) tidy(k *cachedKey) {
 	if len(k.replies) == 0 && len(k.loads) == 0 && s.keys[k.key] == k {
 		delete(s.keys, k.key)
 	}
 }
 
-// invalidate drops what is kept of a key, and lets nothing be kept that is under way.
+// invalidate drops the cached replies of a key, and prevents loads in flight from being
+// cached.
 func (c *replyCache) invalidate(key []byte) {
 	s := c.shard(textOfBytes(key))
 	s.mu.Lock()
@@ -290,7 +293,7 @@ func (c *replyCache) invalidate(key []byte) {
 	}
 }
 
-// forget drops all of a key.
+// forget drops all entries of a key.
 func (s *cacheShard) forget(k *cachedKey) {
 	for _, l := range k.loads {
 		l.dirty = true
@@ -315,7 +318,7 @@ func (c *replyCache) empty() {
 	}
 }
 
-// stats returns the figures.
+// stats returns the statistics.
 func (c *replyCache) stats() (sum CacheStats) {
 	for i := range c.shards {
 		s := &c.shards[i]

@@ -21,7 +21,7 @@ func cached(t *testing.T, o redis.CacheOptions) (c, other *redis.Client, server 
 	return connect(t, redis.Options{Addr: server.Addr, Cache: &o}), connect(t, redis.Options{Addr: server.Addr}), server
 }
 
-// becomes waits until the client has heard of a change.
+// becomes waits until the client has received a change.
 func becomes(t *testing.T, c *redis.Client, key, want string) {
 	t.Helper()
 	testkit.Eventually(t, 10*time.Second, func() error {
@@ -74,7 +74,7 @@ func TestCache(t *testing.T) {
 				var one string
 				must(t, c.DoCached(ctx, &one, redis.Cmd("HGET", "h", "f"))) // another question
 				is(one, strconv.Itoa(i))
-				// The server may speak of the change when the new value has been read.
+				// The server may report the change after the new value has been read.
 				testkit.Eventually(t, 10*time.Second, func() error {
 					before := hits()
 					if err := c.DoCached(ctx, &fields, redis.Cmd("HGETALL", "h")); err != nil || hits() == before {
@@ -85,7 +85,7 @@ func TestCache(t *testing.T) {
 			}
 			must(t, other.FlushAll(ctx))
 			becomes(t, c, "k", "")
-			// What is not a question about one key is not kept.
+			// Commands that do not read exactly one key are not cached.
 			before := hits()
 			for range 2 {
 				must(t, c.DoCached(ctx, nil, redis.Cmd("DBSIZE")))
@@ -143,7 +143,7 @@ func TestCacheIsEmptied(t *testing.T) {
 	}
 }
 
-// TestCacheIsBounded: in bytes, and what is used stays.
+// TestCacheIsBounded: the cache is bounded in bytes, and entries in use stay.
 func TestCacheIsBounded(t *testing.T) {
 	const most = 1 << 20
 	c, other, _ := cached(t, redis.CacheOptions{MaxBytes: most})
@@ -173,7 +173,7 @@ func TestCacheIsBounded(t *testing.T) {
 	}
 }
 
-// TestCacheNeverGoesBack: readers that hear of a value never get an older one afterwards, while
+// TestCacheNeverGoesBack: readers that have seen a value never get an older one afterwards, while
 // writers change the keys and connections are lost.
 func TestCacheNeverGoesBack(t *testing.T) {
 	for name, o := range map[string]redis.CacheOptions{"reads": {}, "opt in": {Mode: redis.CacheOptIn}, "broadcast": {Mode: redis.CacheBroadcast}} {

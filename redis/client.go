@@ -21,10 +21,10 @@ type Client struct {
 	*core
 	// Immutable after Connect.
 	fail   driver.Errors // of calls that reach no server
-	only   *node         // the server of all calls; nil: their keys choose
+	only   *node         // the server of all calls; nil if their keys select it
 	hub    *hub          // of subscriptions
 	view   bool          // of one node of a cluster, whose client closes what they share
-	router *router       // nil: there is one server
+	router *router       // nil if there is only one server
 }
 
 // core is what the clients have in common that are views of one: the client of a cluster and
@@ -33,7 +33,7 @@ type core struct {
 	// Immutable after Connect.
 	opts    Options
 	hooks   driver.Hooks
-	timed   bool          // calls look at the clock
+	timed   bool          // calls read the clock
 	several bool          // callers call several servers
 	closing chan struct{} // closed by Close and Shutdown, which ends repetitions
 	retry   attempt.Retrier
@@ -250,7 +250,7 @@ type request struct {
 	name       string
 	loop       attempt.Loop
 	route      route
-	joined     *joint // what several commands have become; nil: it is one command
+	joined     *joint // what several commands have become; if nil, it is one command
 	repeatable bool   // may be executed twice
 }
 
@@ -338,7 +338,7 @@ func (c *Client) finish(ctx context.Context, r *request, err error) error {
 	return err
 }
 
-// settle repeats a call that failed as long as that is safe and makes sense.
+// settle retries a failed call as long as that is safe and useful.
 func (c *Client) settle(ctx context.Context, r *request, err error) error {
 	for r.loop.Made = 1; ; r.loop.Made++ {
 		failure := c.failure(r, err)
@@ -354,8 +354,8 @@ func (c *Client) settle(ctx context.Context, r *request, err error) error {
 	}
 }
 
-// goesOn reports whether a call is made again after an attempt that failed, and makes it ready for
-// that. It waits as long as is necessary before.
+// goesOn reports whether a call is retried after a failed attempt, and prepares the retry. It first
+// waits as long as necessary.
 func (c *Client) goesOn(ctx context.Context, r *request, failure *slipstream.Error) bool {
 	if c.only == nil {
 		return c.router.goesOn(ctx, r, failure)
@@ -367,7 +367,7 @@ func (c *Client) goesOn(ctx context.Context, r *request, failure *slipstream.Err
 	return true
 }
 
-// failure returns what is wrong with the result of an attempt, nil if nothing.
+// failure returns what is wrong with the result of an attempt, or nil if nothing.
 func (c *Client) failure(r *request, err error) *slipstream.Error {
 	if err != nil {
 		failure := r.node.fail.Named(r.name, err)
@@ -406,7 +406,7 @@ func (r *request) make(frame []byte, slowFor time.Duration, whole bool) {
 	r.call = call
 }
 
-// renew makes the call ready to be made again, at a node. Asking sends ASKING before it.
+// renew prepares the call for another attempt, at a node. Asking sends ASKING before it.
 func (r *request) renew(n *node, asking bool) {
 	old, frame := r.call, r.frame()
 	same := r.node == n && r.route.asking == asking

@@ -15,7 +15,7 @@ import (
 )
 
 // TestClusterMasterDies kills a master under load: no increment is executed twice, other shards are
-// served meanwhile, and calls go on soon after the failover.
+// served meanwhile, and calls succeed again soon after the failover.
 func TestClusterMasterDies(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1, Args: []string{"--cluster-require-full-coverage", "no"}})
 	c := connectCluster(t, cluster)

@@ -27,7 +27,7 @@ type scriptedNode struct {
 	requests atomic.Int64 // after the greeting
 	logins   atomic.Int64 // greetings
 	open     atomic.Int64 // connections
-	tls      *tls.Config  // nil: connections are not encrypted
+	tls      *tls.Config  // nil if connections are not encrypted
 }
 
 // startScripted starts a node that ends with the test. Answer returns a reply in encoded form, or hangUp.
@@ -174,7 +174,7 @@ func redirectTo(t *testing.T, stranger *scriptedNode) {
 	}
 }
 
-// Two nodes that redirect to each other for ever get a bounded number of requests for each call.
+// Two nodes that redirect to each other forever get a bounded number of requests per call.
 func TestRedirectsInACircle(t *testing.T) {
 	var a, b *scriptedNode
 	nodes := func() []string { return []string{a.addr, b.addr} }
@@ -277,7 +277,7 @@ func TestClusterRedirectIsLearned(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	// What a lists gives the slot back to it with the next refresh, so the first calls count.
+	// The view of a gives the slot back to it with the next refresh, so the first calls count.
 	gets := 0
 	before := a.requests.Load()
 	for began := time.Now(); time.Since(began) < 300*time.Millisecond && gets < 20; gets++ {

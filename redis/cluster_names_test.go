@@ -32,7 +32,7 @@ func (s *serverNames) note(state tls.ConnectionState) error {
 	return nil
 }
 
-// all returns the names, and forgets them.
+// all returns the names and clears them.
 func (s *serverNames) all() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -50,9 +50,9 @@ func oneNode(addr, hostname string) string {
 		text("hostname") + text(hostname) + text("role") + text("master") + text("health") + text("online")
 }
 
-// TestNamesOfNodes: the certificate of a node must be for the host name that the node announces. What is not
-// a host name counts as none, and then the certificate must be for the address. Nothing of such a text
-// gets into the handshake or into errors.
+// TestNamesOfNodes: the certificate of a node must be for the host name that the node announces. A
+// text that is not a host name counts as none, and then the certificate must be for the address. No
+// part of such a text gets into the handshake or into errors.
 //
 // mutant: cluster-any-text-is-a-name
 func TestNamesOfNodes(t *testing.T) {
@@ -60,7 +60,7 @@ func TestNamesOfNodes(t *testing.T) {
 	issued := authority.Issue(t, &x509.Certificate{IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, DNSNames: []string{"node.example", "a_b.example"}})
 	for name, test := range map[string]struct {
 		hostname string
-		verified string // the name for which the certificate was verified; empty: the address
+		verified string // the name for which the certificate was verified; if empty, the address
 		wrong    string // or the error
 	}{
 		"announced":       {hostname: "node.example", verified: "node.example"},

@@ -114,7 +114,7 @@ func awaitRefusal(t *testing.T, n *rediscluster.Node, key string) time.Time {
 }
 
 // TestMasterThatIsCutOff: the other nodes do not hear a master, and in one of the cases it does not hear them either,
-// but clients reach all of them. Its replica takes over, and it serves nothing any more. Calls wait for that
+// but clients reach all of them. Its replica takes over, and it no longer serves anything. Calls wait for that
 // and go on at the new master; none is executed twice, and nothing is lost that was acknowledged after the old
 // master had stopped. Other shards have no error. When the partition ends, calls go on.
 func TestMasterThatIsCutOff(t *testing.T) {
@@ -196,7 +196,7 @@ func ownsIn(view string, n *rediscluster.Node) bool {
 	return false
 }
 
-// TestViewOfANodeThatIsCutOff: a node that has not heard of a failover tells of the old master. A client that knows
+// TestViewOfANodeThatIsCutOff: a node that has not learned of a failover reports the old master. A client that knows
 // only this node, and gets its view first, finds the new master and stays there.
 func TestViewOfANodeThatIsCutOff(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1, Partitions: true})

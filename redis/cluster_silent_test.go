@@ -16,9 +16,9 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// Calls go to the replica that has replaced a master which is silent, and do not wait until the
-// connection to the latter is given up. Calls that the master has got end once the cluster says that it
-// was replaced: reads at the replica, others with an error.
+// Calls go to the replica that has replaced a silent master, and do not wait until the connection to
+// the old master is given up. Calls that the old master has received end once the cluster reports that
+// it was replaced: reads at the replica, others with an error.
 func TestClusterReplacesASilentMaster(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1})
 	c := connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.StallTimeout, o.RefreshEvery = time.Hour, time.Hour })

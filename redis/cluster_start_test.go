@@ -20,7 +20,8 @@ func TestConnectClusterWaitsForTheMasters(t *testing.T) {
 	var dials atomic.Int64
 	c := connectCluster(t, cluster, func(o *redis.ClusterOptions) {
 		o.Dialer = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			// The first one asks for the topology, the second one is that to some master.
+			// The first connection is used to query the topology, the second one leads to
+			// some master.
 			if dials.Add(1) > 2 {
 				time.Sleep(20 * time.Millisecond)
 			}

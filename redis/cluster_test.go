@@ -478,7 +478,7 @@ func TestClusterCache(t *testing.T) {
 		t.Errorf("%d hits of %d after the loss of a node with %d keys", hits, keys, share)
 	}
 
-	// What does not exist is cached, and its old node does not hear of it when the slot has moved.
+	// The absence of a key is cached, and its old node is not notified when the slot has moved.
 	const none = "none"
 	slot := cluster.Slot(t, none)
 	for range 2 {
@@ -494,7 +494,7 @@ func TestClusterCache(t *testing.T) {
 	if err := writer.Set(ctx, none, "now"); err != nil {
 		t.Fatal(err)
 	}
-	if err := c.Set(ctx, "{"+none+"}", "x"); err != nil { // the client hears that the slot has moved
+	if err := c.Set(ctx, "{"+none+"}", "x"); err != nil { // the client learns that the slot has moved
 		t.Fatal(err)
 	}
 	if v, found, err := c.GetCached(ctx, none); err != nil || v != "now" {

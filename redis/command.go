@@ -10,18 +10,18 @@ import (
 )
 
 // A Command is a request in its encoded form. It is immutable: it may be kept,
-// copied, sent as often as wanted and by many goroutines at once.
+// copied, sent as often as wanted and by many goroutines concurrently.
 type Command struct {
 	name  string
 	frame []byte // never written to after Cmd
 	info  *commandInfo
 	err   error // of an argument; reported when the command is sent
 
-	keyAt, keyEnd int // the first key lies at frame[keyAt:keyEnd]; keyAt is 0 if there is none
+	keyAt, keyEnd int // the first key is frame[keyAt:keyEnd]; keyAt is 0 if there is none
 
-	// unshared says why it cannot travel on a shared connection; nil: it can. If it
-	// waits at the server, for blockFor or, if that is negative, for ever, it has a
-	// connection of its own. Of an unknown command that is asked of the server.
+	// unshared is the reason why it cannot use a shared connection, or nil if it can.
+	// If it waits at the server, for blockFor or, if that is negative, forever, it
+	// gets a dedicated connection. For an unknown command, the server is queried.
 	unshared error
 	waits    bool
 	blockFor time.Duration
@@ -154,11 +154,11 @@ func (c *Command) findKey(from int) {
 	}
 }
 
-// key returns the first key, and nothing if there is none.
+// key returns the first key, or nil if there is none.
 func (c *Command) key() []byte { return c.frame[c.keyAt:c.keyEnd] }
 
-// waitOf returns how long a command asks the server to wait, negative for ever. It is for the
-// server to say what is wrong with an argument that is no time.
+// waitOf returns how long a command asks the server to wait, negative if forever. An argument
+// that is not a valid time is left for the server to reject.
 func waitOf(at waitArgument, args encodedArgs) (d time.Duration, waits bool) {
 	if at == waitsOption {
 		return blockOption(args)
@@ -174,7 +174,7 @@ func waitOf(at waitArgument, args encodedArgs) (d time.Duration, waits bool) {
 	return waitTime(arg, time.Second), true
 }
 
-// waitTime reads a time; 0 is for ever.
+// waitTime parses a time; 0 means forever.
 func waitTime(arg []byte, unit time.Duration) time.Duration {
 	n, err := strconv.ParseFloat(string(arg), 64)
 	if err != nil || !(n > 0) {
@@ -237,8 +237,8 @@ func (c Command) SlowFor(d time.Duration) Command {
 	return c
 }
 
-// repeatable reports whether the command may be executed twice. XREAD that waits for what is
-// new does not find the second time what was new the first time.
+// repeatable reports whether the command may be executed twice. XREAD that waits for new
+// entries does not find in a second attempt what was new in the first.
 func (c *Command) repeatable() bool {
 	return c.idempotent || c.info.flags&flagReadOnly != 0 && !c.waits
 }

@@ -86,7 +86,8 @@ func TestServersWithoutHello(t *testing.T) {
 		}
 	}
 	_, err := redis.Connect(t.Context(), redis.Options{Addr: server.Addr, Protocol: 3, Password: "opensesame"})
-	// Valkey 9.1 says NOAUTH in place of ERR, because nobody has logged in.
+	// Valkey 9.1 replies with NOAUTH instead of ERR, because the connection is not
+	// authenticated.
 	if err == nil || !strings.Contains(err.Error(), "HELLO: ") || slipstream.OutcomeOf(err) != slipstream.NotSent || strings.Contains(err.Error(), "opensesame") {
 		t.Errorf("version 3 was demanded: %v", err)
 	}
@@ -355,7 +356,7 @@ func TestDialersThatMisbehave(t *testing.T) {
 	}
 }
 
-// A server that has no room for another client says so and hangs up.
+// A server that has no room for another client reports this and hangs up.
 func TestServersThatHangUpOnTheGreeting(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t, "--maxclients", "1")

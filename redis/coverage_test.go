@@ -29,7 +29,7 @@ var otherNames = map[string]string{
 	"multi": "DoTransaction", "exec": "DoTransaction", "watch": "Watch", "unwatch": "Watch", "discard": "Session",
 }
 
-// TestCommandsHaveMethods asks the server what commands there are.
+// TestCommandsHaveMethods queries the server for its commands.
 func TestCommandsHaveMethods(t *testing.T) {
 	methods := make(map[string]bool)
 	for _, of := range []reflect.Type{reflect.TypeFor[*redis.Client](), reflect.TypeFor[*redis.Session](), reflect.TypeFor[*redis.Subscription]()} {

@@ -131,7 +131,8 @@ func at(err error, step string) error {
 	return err
 }
 
-// describe says what the server sent. It shows no values, which may be secret.
+// describe describes what the server sent. It shows no values, which may be
+// secret.
 func describe(tok resp.Token) string {
 	switch {
 	case tok.Null:
@@ -220,7 +221,8 @@ func intOf(tok resp.Token) (int64, error) {
 	return 0, cannot(tok)
 }
 
-// parseInt tells a number that is too large from what is no number.
+// parseInt distinguishes numbers that are too large from text that is not a
+// number.
 func parseInt(text []byte) (int64, error) {
 	n, err := resp.ParseInt(text)
 	if err == nil {
@@ -333,7 +335,7 @@ func isAggregate(tok resp.Token) bool {
 	return false
 }
 
-// skip passes over the rest of the value that tok begins.
+// skip skips the rest of the value that tok begins.
 func skip(d *resp.Decoder, tok resp.Token) error {
 	if !isAggregate(tok) {
 		return nil

@@ -175,8 +175,8 @@ func intoSlice(d *resp.Decoder, tok resp.Token, v reflect.Value) error {
 		}
 		v.SetLen(n + 1)
 		element := v.Index(n)
-		// An element that was there before must not share memory with what the
-		// caller took from it, nor lend its fields to the new one.
+		// A previous element must not share memory with what the caller took from
+		// it, nor leave its fields in the new one.
 		element.SetZero()
 		if err := reflected(d, tok, element); err != nil {
 			return at(err, "["+strconv.Itoa(n)+"]")
@@ -211,8 +211,8 @@ func intoArray(d *resp.Decoder, tok resp.Token, v reflect.Value) error {
 	return nil
 }
 
-// pairs calls visit for each key of a map, of an array of keys and values in
-// turns (RESP2), or of an array of pairs (RESP3, such as ZRANGE WITHSCORES).
+// pairs calls visit for each key of a map, of an array of alternating keys and
+// values (RESP2), or of an array of pairs (RESP3, such as ZRANGE WITHSCORES).
 // Visit decodes the value that tok begins.
 func pairs(d *resp.Decoder, tok resp.Token, t reflect.Type, visit func(key, value resp.Token) error) error {
 	if !isAggregate(tok) || tok.Kind == resp.Set {

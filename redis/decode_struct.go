@@ -12,8 +12,8 @@ type structPlan struct {
 	fields map[string][]int // name -> index path
 }
 
-// plans holds a *structPlan for every struct type seen. Types are few and live
-// for ever.
+// plans holds a *structPlan for every struct type seen. Types are few and are
+// never freed.
 var plans sync.Map // reflect.Type -> *structPlan
 
 func planOf(t reflect.Type) *structPlan {
@@ -35,7 +35,7 @@ func planOf(t reflect.Type) *structPlan {
 	return known.(*structPlan)
 }
 
-// throughPointer reports whether a promoted field lies behind an embedded
+// throughPointer reports whether a promoted field is reached through an embedded
 // pointer, which may be nil.
 func throughPointer(t reflect.Type, index []int) bool {
 	for _, i := range index[:len(index)-1] {
@@ -48,8 +48,8 @@ func throughPointer(t reflect.Type, index []int) bool {
 	return false
 }
 
-// intoStruct decodes a hash. Fields that the reply does not name keep what they
-// have; names that the struct does not have are passed over.
+// intoStruct decodes a hash. Fields that the reply does not name keep their
+// values; names that the struct does not have are ignored.
 func intoStruct(d *resp.Decoder, tok resp.Token, v reflect.Value) error {
 	plan := planOf(v.Type())
 	return pairs(d, tok, v.Type(), func(key, value resp.Token) error {

@@ -9,8 +9,8 @@
 // One [Client] serves a whole program. It has one connection unless
 // Options.Sockets says otherwise: requests that are made at the same time leave
 // in one write and come back in one read, which costs client and server far less
-// than a connection each. There is no timer and no delay to tune: a request that
-// is alone leaves at once.
+// than a connection each. There is no timer and no delay to tune: a single
+// request is sent immediately.
 //
 // # Commands
 //
@@ -45,8 +45,8 @@
 //	*int..., *uint...    integers, strings of decimal digits, and doubles without a fraction
 //	*float64, *float32   numbers and strings of them
 //	*bool                booleans, 0 and 1, "true" and "false"
-//	slices, arrays       arrays and sets; of a map its keys and values in turns
-//	maps                 maps, and arrays of keys and values in turns or in pairs
+//	slices, arrays       arrays and sets; for a map, alternating keys and values
+//	maps                 maps, and arrays of keys and values, alternating or in pairs
 //	structs              the same, by the tag `redis:"name"` or the name of the field
 //	**T                  nil for null, else a T
 //	*any                 nil, string, int64, float64, bool, []any, map[string]any,
@@ -73,8 +73,8 @@
 // Executed whatever its code, unless it is what a server writes before it runs
 // a script: a redirect for the slot of the keys of the script and nothing else,
 // or one of the texts that Redis and Valkey have for BUSY, CLUSTERDOWN, LOADING,
-// MASTERDOWN, NOAUTH, NOSCRIPT and TRYAGAIN. A script that answers with exactly
-// such a text after it has written is run again: it must use texts of its own.
+// MASTERDOWN, NOAUTH, NOSCRIPT and TRYAGAIN. A script that replies with exactly
+// such a text after it has written is run again, so it must use different texts.
 //
 // The text of an error of a call starts with the command and the address of the
 // server. That of an error without them, such as one of [Options] or of a future
@@ -83,29 +83,29 @@
 // A call of which nothing was sent when its connection ended is sent on another
 // connection, without a pause, unless Options.FailFast is set.
 //
-// A call is repeated, at most Options.Retries times and with growing, jittered
-// pauses, if it was not sent because there was no connection, if the server
-// refused it for a reason that passes (BUSY, CLUSTERDOWN, LOADING, MASTERDOWN,
-// TRYAGAIN), and, when it may have been executed, only if it is a command known
-// to change nothing or marked by [Command.Idempotent]. Nothing is repeated after
-// a context has ended, after Overloaded, or, with Options.FailFast, while there
-// is no connection. So INCR is never executed twice.
+// A call is retried, at most Options.Retries times and with growing, jittered
+// pauses, if it was not sent because there was no connection, if the server refused
+// it for a temporary reason (BUSY, CLUSTERDOWN, LOADING, MASTERDOWN, TRYAGAIN),
+// and, when it may have been executed, only if it is a command known to change
+// nothing or marked by [Command.Idempotent]. Nothing is retried after a context has
+// ended, after Overloaded, or, with Options.FailFast, while there is no connection.
+// So INCR is never executed twice.
 //
 // # What cannot share a connection
 //
-// Commands that wait at the server (BLPOP, XREAD with BLOCK, and what the server
-// itself says of commands of modules) would make all others wait: each has a
-// connection of its own for as long as it lasts, and gives it back. Cancelling one
-// loses no element: see [Client.Do].
+// Commands that wait at the server (BLPOP, XREAD with BLOCK, and those of modules
+// that the server reports as blocking) would make all others wait: each gets a
+// dedicated connection for as long as it lasts. Canceling one loses no element: see
+// [Client.Do].
 //
 // Commands that change the state of a connection (WATCH, SELECT, AUTH, CLIENT
-// SETNAME, WAIT) would change it for all: a [Session] sends them, on a connection
-// of its own. From a Client they are refused before they are sent, with [ErrShared]
-// in the chain of an error that says why. Database, user and client name are set
-// by [Options].
+// SETNAME, WAIT) would change it for all callers: a [Session] sends them, on a
+// dedicated connection. From a Client they are refused before they are sent, with
+// [ErrShared] in the chain of an error that says why. Database, user and client name
+// are set by [Options].
 //
-// Transactions are [Client.DoTransaction], and [Client.Watch] if what is to be done
-// depends on what was read.
+// Transactions are [Client.DoTransaction], and [Client.Watch] if the changes depend on
+// what was read.
 //
 // # Redis Cluster
 //
@@ -113,29 +113,30 @@
 //
 //	client, err := redis.ConnectCluster(ctx, redis.ClusterOptions{Seeds: []string{"node-1:6379", "node-2:6379"}})
 //
-// Each command travels to the node that owns the slot of its keys, and gathers with those of other
-// callers there. In every style of calls the client follows MOVED and ASK, waits while a failover is
-// under way, at most for Options.DialTimeout, and repeats what other clients of this package repeat.
-// So the migration of a slot is no error for commands of one key. What the client sends again, it
-// sends when it has learned that the server has not executed it; the order of two calls of one
-// caller that are under way at the same time, by [Client.Start], [Client.DoFunc] or as commands of
-// one batch, is not kept when one of them is redirected or repeated. A call that begins after
-// another one has returned is executed after it.
+// Each command is sent to the node that owns the slot of its keys, together with those of other
+// callers. In every style of calls the client follows MOVED and ASK, waits while a failover is under
+// way, at most for Options.DialTimeout, and retries what other clients of this package retry. So the
+// migration of a slot is no error for commands of one key. What the client sends again, it sends when
+// it has learned that the server has not executed it; the order of two calls of one caller that are in
+// flight at the same time, by [Client.Start], [Client.DoFunc] or as commands of one batch, is not kept
+// when one of them is redirected or retried. A call that begins after another one has returned is
+// executed after it.
 //
 // A master that owes replies and is silent for 1 s makes the client ask for the topology. When the
 // cluster says that the master has failed and was replaced, the client gives it up without waiting for
-// Options.StallTimeout: reads in flight go on at the new master, and other calls end as MaybeExecuted.
+// Options.StallTimeout: reads in flight continue at the new master, and other calls end as
+// MaybeExecuted.
 //
 // A redirect to an address that the cluster has not listed makes the client ask for the topology
 // again; only if a node lists the address does it get a connection and credentials. A redirect for
 // another slot than that of the command is not followed.
 //
-// Where the keys of a command are is in a table of the commands of Redis 8. A server is asked about
-// another command, such as one of a module, before it is sent for the first time, by COMMAND INFO:
-// whether it waits, and where its keys are. Callers of other commands do not notice. If a
-// server does not say where the keys are, as with modules that find them by a function of their own, the first argument
-// is taken for the key, and the server redirects the command if it is not; then each call may take two
-// round trips, and in a transaction the keys of the other commands decide.
+// Where the keys of a command are is in a table of the commands of Redis 8. Before any other command,
+// such as one of a module, is sent for the first time, the client uses COMMAND INFO to find out
+// whether it blocks and where its keys are. Callers of other commands do not notice. If a server does
+// not say where the keys are, as with modules that find them with their own function, the first
+// argument is taken for the key, and the server redirects the command if it is not; then each call may
+// take two round trips, and in a transaction the keys of the other commands decide.
 //
 //   - Commands with keys of several slots fail with [ErrCrossSlot] before anything is sent: give the
 //     keys one hash tag, as in {user:1}:name. DEL, EXISTS, MGET, TOUCH and UNLINK are cut into one
@@ -151,7 +152,7 @@
 //   - [Client.DoTransaction] and [Client.Watch] need keys of one slot. A transaction that meets a
 //     migration is sent again as a whole. Watch starts over when the slot has moved, and fails with
 //     ASK while it moves; a [Session] stays at its node, and MOVED is an error of its commands. A
-//     command that waits, such as BLPOP, goes on at the new node, and its timeout starts over.
+//     command that waits, such as BLPOP, continues at the new node, and its timeout starts over.
 //   - Subscriptions to channels and patterns share one connection, to any node. Channels of shards
 //     ([Topics], SSUBSCRIBE) are subscribed to at the masters of their slots, over one connection for
 //     each node; one subscription may have channels of many slots. When a slot moves, or its master is
@@ -175,10 +176,10 @@
 // master of the client if the Sentinels name it with a higher config epoch than the one before, and
 // if the server itself says that it is a master. So an old master that comes back is not written to.
 //
-// In a failover, calls that were not sent or were refused go on at the new master, and wait for it at
-// most for Options.DialTimeout. Calls in flight end as those of any connection that is lost: only those
-// that may be executed twice are sent again. Subscriptions move to the new master, with a [Gap]; a
-// [Session] ends, and so do commands that wait at the old master. What the old master has
+// In a failover, calls that were not sent or were refused continue at the new master, and wait for it
+// at most for Options.DialTimeout. Calls in flight end as those of any connection that is lost: only
+// those that may safely be executed twice are sent again. Subscriptions move to the new master, with a
+// [Gap]; a [Session] ends, and so do commands that wait at the old master. What the old master has
 // acknowledged and not yet replicated is lost, as always with Redis. [Client.Scan] fails, because the
 // cursor of one server means nothing to another.
 //
@@ -188,15 +189,15 @@
 // # Contexts and timeouts
 //
 // The end of a context ends the caller's wait within 10 ms, and nothing else: a
-// request that was sent stays under way and its reply is thrown away. No
-// goroutine and no timer is made for it. A server that owes replies and is
-// silent for Options.StallTimeout loses the connection; commands known to be
-// slow are given longer, see [Command.SlowFor].
+// request that was sent stays in flight and its reply is discarded. No goroutine
+// and no timer is made for it. A server that owes replies and is silent for
+// Options.StallTimeout loses the connection; commands known to be slow are given
+// longer, see [Command.SlowFor].
 //
 // # Memory
 //
-// Calls and bytes under way are bounded by Options.MaxCalls and MaxBytes;
-// replies by Options.Limits, which are checked before memory is taken.
+// Calls and bytes in flight are bounded by Options.MaxCalls and MaxBytes; replies
+// by Options.Limits, which are checked before memory is allocated.
 //
 // # Seeing inside
 //

@@ -73,7 +73,7 @@ type DecodeError struct {
 	// Path is the part of the reply, such as "[3].name". It is empty for the
 	// whole reply.
 	Path string
-	// Reply says what the server sent, such as "an integer".
+	// Reply describes what the server sent, such as "an integer".
 	Reply string
 	// Type is the type of the destination.
 	Type reflect.Type

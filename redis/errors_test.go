@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// Texts that scripts reply with are no status codes.
+// Texts of scripts' replies are not status codes.
 //
 // mutant: redis-status-code-of-any-text
 func TestStatusCode(t *testing.T) {

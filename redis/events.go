@@ -2,7 +2,7 @@ package redis
 
 import "github.com/slipstream-go/slipstream"
 
-// What the clients of this module report in the same way.
+// Types that the clients of this module share for reporting.
 type (
 	// An Event is something that happened to a connection.
 	Event = slipstream.Event

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// exampleClient returns a client of a server of its own; stop ends both.
+// exampleClient returns a client with its own server; stop ends both.
 func exampleClient(o redis.Options) (client *redis.Client, stop func()) {
 	addr, stopServer := exampleServer()
 	o.Addr = addr
@@ -45,7 +45,7 @@ func ExampleClient_BLPop() {
 	// true refused
 }
 
-// A counter that only grows up to a limit: what is to be done depends on what was read.
+// A counter that only grows up to a limit: the change depends on what was read.
 func ExampleClient_Watch() {
 	client, stop := exampleClient(redis.Options{})
 	defer stop()

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// exampleServer starts a redis-server of its own for an example, which has no
+// exampleServer starts a separate redis-server for an example, which has no
 // testing.TB; stop ends it.
 func exampleServer() (addr string, stop func()) {
 	dir, err := os.MkdirTemp("", "redis")

@@ -33,7 +33,7 @@ import (
 type exclusive struct {
 	// Immutable after openExclusive.
 	conn net.Conn
-	raw  syscall.RawConn // nil: TLS, and connections of Options.Dialer
+	raw  syscall.RawConn // nil for TLS and connections of Options.Dialer
 	id   int64           // the server's number for the connection
 	node *node
 
@@ -42,9 +42,9 @@ type exclusive struct {
 	in      []byte // received and not yet used up, from begin on
 	begin   int
 	out     []byte
-	used    time.Time // when it was given back
+	used    time.Time // when it was returned
 	broken  error     // nothing more can be done with it
-	dirty   bool      // the state is no more what the greeting made
+	dirty   bool      // the state is no longer what the greeting set up
 
 	// Atomics.
 	left atomic.Bool // the connection was closed because its node has left
@@ -54,8 +54,8 @@ type exclusive struct {
 const (
 	exclusiveRead = 4 << 10
 	exclusiveKept = 64 << 10
-	// growBy bounds how far the buffer grows beyond what has arrived: a length that a server
-	// claims allocates nothing by itself.
+	// growBy bounds how far the buffer grows beyond what has arrived: a length announced by a
+	// server allocates nothing by itself.
 	growBy = 1 << 20
 )
 
@@ -88,7 +88,7 @@ func (x *exclusive) greet(ctx context.Context) error {
 	if err := x.conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	// The deadline alone would let a caller wait who has given up.
+	// With the deadline alone, a caller that has given up would keep waiting.
 	stop := context.AfterFunc(ctx, func() { x.conn.SetDeadline(longAgo) })
 	defer stop()
 	rest, err := greet(ctx, x.conn, &x.node.aside)
@@ -112,11 +112,11 @@ func (x *exclusive) greet(ctx context.Context) error {
 	return x.conn.SetDeadline(time.Time{})
 }
 
-// longAgo is a deadline that ends what is under way.
+// longAgo is a deadline that ends reads and writes in progress.
 var longAgo = time.Unix(1, 0)
 
-// healthy reports whether the idle connection is still open and silent, as far as can be told
-// without asking the server.
+// healthy reports whether the idle connection is still open and silent, as far as can be
+// determined without a request.
 func (x *exclusive) healthy() bool {
 	if x.broken != nil || x.begin < len(x.in) {
 		return false
@@ -130,7 +130,8 @@ func (x *exclusive) healthy() bool {
 // errInterrupted is in the chain when the caller's context ended a read.
 var errInterrupted = errors.New("interrupted")
 
-// send writes a request. Of an error the outcome says whether the server may have got it.
+// send writes a request. If it fails, the outcome says whether the server may have received
+// it.
 func (x *exclusive) send(frame []byte) (slipstream.Outcome, error) {
 	limit := time.Time{}
 	if stall := x.node.aside.stallTimeout(); stall > 0 {
@@ -158,8 +159,8 @@ func (x *exclusive) outcomeOfLost(err error) slipstream.Outcome {
 	return slipstream.NotSent
 }
 
-// look finds out whether the connection was lost while nobody used it, as far as can be told
-// without asking the server.
+// look finds out whether the connection was lost while it was idle, as far as can be determined
+// without a request.
 func (x *exclusive) look() error {
 	if x.broken == nil && x.raw != nil && x.begin == len(x.in) {
 		if err := hungUp(x.raw); err != nil {
@@ -174,9 +175,9 @@ func (x *exclusive) breaks(err error) error {
 	return err
 }
 
-// receive waits for the next reply: for limit, or for ever if that is 0, and until ctx ends. An
-// error with errInterrupted in its chain leaves the connection as it is: the reply
-// may still come. After all others it is of no use.
+// receive waits for the next reply: for limit, or forever if that is 0, and until ctx ends. An
+// error with errInterrupted in its chain leaves the connection as it is: the reply may still come.
+// After any other error the connection is unusable.
 //
 // The reply is good until the next call of a method.
 func (x *exclusive) receive(ctx context.Context, limit time.Duration) ([]byte, error) {
@@ -235,7 +236,7 @@ func (x *exclusive) message() ([]byte, error) {
 	return frame, err
 }
 
-// cut returns the next message and what it is.
+// cut returns the next message and its kind.
 func (x *exclusive) cut() ([]byte, resp.Verdict, error) {
 	for {
 		want := 0
@@ -257,7 +258,7 @@ func (x *exclusive) cut() ([]byte, resp.Verdict, error) {
 	}
 }
 
-// fill reads once. A message of want bytes or more is under way.
+// fill reads once. A message of want bytes or more is arriving.
 func (x *exclusive) fill(want int) error {
 	have := len(x.in) - x.begin
 	switch {

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// What is kept of connections that nobody uses.
+// Bounds of idle connections.
 const (
 	keptIdle = 16
 	// idleFor is how long one is kept, exclusives.idleFor its default.
@@ -39,14 +39,15 @@ type exclusives struct {
 	calls sync.WaitGroup // goroutines that wait on behalf of callers; added to under mu
 }
 
-// ExclusiveStats are figures of connections that commands have for themselves.
+// ExclusiveStats are the statistics of dedicated connections.
 type ExclusiveStats struct {
 	// Lent are in use now, Idle are kept open.
 	Lent, Idle int
 	// Opened were opened so far, Reused is how often an idle one was used again.
 	Opened, Reused uint64
-	// Unblocked were taken back from a command that waited, by CLIENT UNBLOCK. Late of them
-	// had an answer all the same. Abandoned were closed because they gave none.
+	// Unblocked counts connections that were recovered from a blocked command by CLIENT
+	// UNBLOCK; on Late of them the command was answered all the same. Abandoned counts those
+	// that were closed because no answer came.
 	Unblocked, Late, Abandoned uint64
 }
 
@@ -60,7 +61,7 @@ func newExclusives(o *Options) *exclusives {
 	return p
 }
 
-// lease returns a connection to a node. It waits for a place, or fails if the options want that. An
+// lease returns a connection to a node. It waits for a place, or fails if the options require that. An
 // error means that nothing was sent.
 func (p *exclusives) lease(ctx context.Context, n *node) (*exclusive, error) {
 	if p.ending.Err() != nil {
@@ -117,7 +118,8 @@ func (p *exclusives) open(ctx context.Context, n *node) (*exclusive, error) {
 	return x, nil
 }
 
-// enter begins a goroutine that makes a call; false: the client is closed.
+// enter registers a goroutine that makes a call. It returns false if the client is
+// closed.
 func (p *exclusives) enter() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -128,7 +130,8 @@ func (p *exclusives) enter() bool {
 	return true
 }
 
-// drain lets no new calls in, waits for those under way until ctx ends, and closes all.
+// drain admits no new calls, waits for those in flight until ctx ends, and closes all
+// connections.
 func (p *exclusives) drain(ctx context.Context) error {
 	p.mu.Lock()
 	p.draining = true
@@ -145,7 +148,7 @@ func (p *exclusives) drain(ctx context.Context) error {
 	return nil
 }
 
-// takeIdle returns the idle connection to a node that was used last, nil if there is none.
+// takeIdle returns the idle connection to a node that was used last, or nil if there is none.
 func (p *exclusives) takeIdle(n *node) *exclusive {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -166,7 +169,8 @@ func (p *exclusives) takeIdle(n *node) *exclusive {
 	return nil
 }
 
-// trim closes what has been idle for long, and sees to it that the rest is closed in time. Under mu.
+// trim closes connections that have been idle for long, and ensures that the rest are closed in time.
+// The caller holds mu.
 func (p *exclusives) trim() {
 	old := 0
 	for old < len(p.idle) && (time.Since(p.idle[old].used) >= p.idleFor || len(p.idle)-old > keptIdle) {
@@ -192,8 +196,8 @@ func (p *exclusives) trim() {
 	}
 }
 
-// trimIdle is what the timer calls. It may come when the timer has just been stopped or set anew:
-// then it looks once more than is needed.
+// trimIdle is called by the timer, possibly when the timer has just been stopped or reset: then one
+// check is superfluous.
 func (p *exclusives) trimIdle() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -251,14 +255,14 @@ func (p *exclusives) closeIdle(n *node) (lent bool) {
 	return lent
 }
 
-// count changes the figures.
+// count updates the statistics.
 func (p *exclusives) count(change func(*ExclusiveStats)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	change(&p.counts)
 }
 
-// stats returns the figures.
+// stats returns the statistics.
 func (p *exclusives) stats() ExclusiveStats {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestIdleConnectionsEnd: they are closed in time although nobody comes or goes, the server sees
-// it, and no timer is left. Those that are used meanwhile stay.
+// TestIdleConnectionsEnd: they are closed in time even without calls, the server notices, and no
+// timer is left. Those that are used in the meantime stay.
 func TestIdleConnectionsEnd(t *testing.T) {
 	const idle = 200 * time.Millisecond
 	c := start(t)
@@ -62,7 +62,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 	other, err := c.Session(t.Context())
 	must(t, err)
 	opened := c.Stats().Exclusive.Opened
-	still := uint64(0) // how often the machine stood still for so long that it may have ended rightly
+	still := uint64(0) // how often the machine stalled for so long that it may have been closed correctly
 	last := time.Now()
 	for began := last; ; {
 		if time.Since(last) > idle/2 {

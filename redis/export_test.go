@@ -14,7 +14,7 @@ func KnownReadOnly(name string, args ...any) bool {
 	return c.repeatable()
 }
 
-// KnownToWait reports whether the client gives a command a connection of its own.
+// KnownToWait reports whether the client gives a command a dedicated connection.
 func KnownToWait(name string, args ...any) bool {
 	c := Cmd(name, args...)
 	return c.waits

@@ -47,7 +47,7 @@ func (d *deliveries) note(elements []string, err error) {
 	}
 }
 
-// enough reports whether the test has tried what it is about.
+// enough reports whether the test has exercised its subject often enough.
 func (d *deliveries) enough() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -59,10 +59,10 @@ func (d *deliveries) enough() error {
 
 // consumption is a way to take elements out of "queue".
 type consumption struct {
-	put  func(ctx context.Context, c *redis.Client, element string) error // nil: RPUSH
+	put  func(ctx context.Context, c *redis.Client, element string) error // RPUSH if nil
 	take func(ctx context.Context, c *redis.Client, worker int) ([]string, error)
-	// left returns what was not delivered: in the queue, or kept by the server for somebody
-	// who asks for it.
+	// left returns what was not delivered: in the queue, or kept by the server until it is
+	// requested.
 	left func(t *testing.T, c *redis.Client) []string
 	// stays: what was delivered may be left too.
 	stays bool
@@ -97,7 +97,7 @@ var consumptions = map[string]consumption{
 			e, found, err := c.BLMove(ctx, 0, "queue", "done", "LEFT", "RIGHT")
 			return one(e, found), err
 		},
-		// What was moved and not delivered is in the other list.
+		// An element that was moved and not delivered is in the other list.
 		left: func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
 	},
 	"BLMPOP": {
@@ -116,8 +116,8 @@ func one(e string, found bool) []string {
 	return []string{e}
 }
 
-// pendingOrUnread are the elements of the stream that were given to a worker who has not
-// acknowledged them, and those that were given to nobody.
+// pendingOrUnread are the elements of the stream that were given to a worker that has not
+// acknowledged them, and those that were not delivered.
 func pendingOrUnread(t *testing.T, c *redis.Client) (list []string) {
 	t.Helper()
 	pending, err := c.XPendingRange(t.Context(), "stream", "g", "-", "+", 1e6)
@@ -213,7 +213,8 @@ func consume(t *testing.T, d *deliveries, how consumption, c *redis.Client, r *r
 	}
 }
 
-// judge compares what was put in with what came out and what is left.
+// judge compares the elements that were put in with those that came out and those
+// that are left.
 func (d *deliveries) judge(t *testing.T, left []string, stays bool) {
 	t.Helper()
 	missing := 0

@@ -24,7 +24,7 @@ func TestFaultResetAtEveryByte(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
 	server := testkit.StartRedis(t)
-	// Each lane is a client of its own, with its share of the offsets.
+	// Each lane has its own client and its share of the offsets.
 	const lanes = 4
 	for lane := range lanes {
 		t.Run(fmt.Sprintf("lane %d", lane), func(t *testing.T) {
@@ -33,7 +33,7 @@ func TestFaultResetAtEveryByte(t *testing.T) {
 			resetAt(t, seed, server, lane%2 == 0, 4+4*lane, resetSpan/lanes, func(i int) int { return resetSpan - i*lanes - lane })
 		})
 	}
-	// A caller that is alone reads its own replies after 64 calls.
+	// The only caller reads its own replies after 64 calls.
 	t.Run("lone caller", func(t *testing.T) {
 		t.Parallel()
 		const from = 6 << 10
@@ -112,8 +112,8 @@ func TestFaultChoppedAtEveryByte(t *testing.T) {
 	}
 }
 
-// Callers give up at random, also while a large reply is on its way or is being
-// copied; what is left of their calls disturbs nobody.
+// Callers give up at random, even while a large reply is arriving or being copied;
+// the remains of their calls do not affect other calls.
 func TestFaultCancelsAtRandom(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)

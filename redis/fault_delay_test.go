@@ -29,8 +29,8 @@ func (d delays) log(t testing.TB, what string) {
 }
 
 // lateness measures how late goroutines run on this machine, which tests and
-// builds share: a promise about time can be kept only that well. The returned
-// function ends it and gives the delays beyond what was asked for.
+// builds share: guarantees about time can be kept only that well. The returned
+// function stops the measurement and returns the delays beyond what was requested.
 func lateness() func() delays {
 	stop, out := make(chan struct{}), make(chan delays)
 	go func() { // ends when stop is closed; the returned function waits
@@ -53,7 +53,7 @@ func lateness() func() delays {
 }
 
 // opaque hides what a connection is, as TLS does: then the client cannot write
-// without waiting, and a goroutine of its own does.
+// without blocking, and a separate goroutine does.
 func opaque(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {

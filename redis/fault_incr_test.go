@@ -39,7 +39,7 @@ type counter struct {
 
 const counterKey = "counter"
 
-// key returns what the next call shall increment.
+// key returns the key that the next call increments.
 func (k *counter) key(r *rand.Rand) string {
 	if r.IntN(2) == 0 {
 		return counterKey
@@ -177,7 +177,7 @@ func (k *counter) step(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// run increments with several workers while chaos goes on, and judges.
+// run increments with several workers while chaos continues, and judges.
 func (k *counter) run(t testing.TB, seed uint64, direct string, chaos func()) {
 	t.Helper()
 	k.returned, k.own = make(map[int64]bool), make(map[string]slipstream.Outcome)

@@ -21,20 +21,20 @@ import (
 )
 
 // A ledger judges every reply that a client gets while links and servers fail:
-// each value says whose it is, so a reply that reached another caller is seen,
-// and so are calls that end twice or never.
+// each value names its key, so a reply that reached another caller is seen, and so
+// are calls that end twice or never.
 type ledger struct {
 	// Immutable.
 	client *redis.Client
 	fixed  []fixedKey
 	// volatile: the server may have forgotten keys.
 	volatile bool
-	// cancels: contexts end at random, after at most this long; 0: never.
+	// cancels: contexts end at random, after at most this long; never if 0.
 	cancels time.Duration
 	// rest is how long a worker waits after a call that failed without being
 	// sent, so that it does not fail a hundred thousand times a second.
 	rest time.Duration
-	// lone: a worker has one call under way at a time, and waits for it.
+	// lone: a worker has one call in flight at a time, and waits for it.
 	lone bool
 
 	// Atomics, written by workers and completers.
@@ -155,7 +155,7 @@ func (l *ledger) settled(t testing.TB) {
 	}
 }
 
-// judge notes the end of a call. It reports whether there is a reply, and if
+// judge records the end of a call. It reports whether there is a reply, and if
 // not, whether the server may have executed the command.
 func (l *ledger) judge(op string, err error) (ok, maybe bool) {
 	if err == nil {
@@ -197,7 +197,7 @@ type worker struct {
 	tokens    int
 	seq       int // of the last value for the worker's own key
 	confirmed int
-	maybe     map[int]bool // values that may stand in the key, or come to it late
+	maybe     map[int]bool // values that may be in the key, or reach it late
 }
 
 // step makes a few calls of one kind.
@@ -368,7 +368,7 @@ func (w *worker) ask(ctx context.Context, cmds []redis.Command) ([]redis.Value, 
 			w.l.begun.Add(1)
 			if err := c.DoFunc(ctx, cmd, e); err != nil {
 				errs[i] = err
-				e.once.Add(1) // nobody else may
+				e.once.Add(1) // no other call may
 				w.l.ended.Add(1)
 				done.Done()
 			}
@@ -394,8 +394,8 @@ func (w *worker) ask(ctx context.Context, cmds []redis.Command) ([]redis.Value, 
 	return values, errs
 }
 
-// many is DoMany, whose error tells of the first command only: when one failed,
-// those of which nothing is known count as failed too.
+// many is DoMany, whose error is only that of the first command: if it failed,
+// those with an unknown result count as failed too.
 func (w *worker) many(ctx context.Context, cmds []redis.Command, dsts []any, errs []error) {
 	err := w.l.client.DoMany(ctx, cmds, dsts)
 	if err == nil {

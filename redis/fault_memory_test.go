@@ -1,6 +1,6 @@
 //go:build !race && unix
 
-// The race detector adds memory of its own to what is measured here.
+// The race detector adds its own memory to the measurement.
 
 package redis_test
 
@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// What a connection may take while it is idle.
+// The memory that a connection may use while it is idle.
 const idleLimit = 18 << 10
 
 // A thousand clients of one connection each that have nothing to do take less
@@ -37,7 +37,8 @@ func TestMemoryOfIdleConnections(t *testing.T) {
 		{"after large values", 200, func(t testing.TB, c *redis.Client) { burst(t, c, 2, 256<<10) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// What a burst leaves is given back within some rounds of a tenth of this.
+			// The memory left by a burst is released within some rounds of a tenth of
+			// this.
 			o := redis.Options{Addr: server.Addr, StallTimeout: time.Second}
 			first := connect(t, o) // makes what all clients share
 			c.use(t, first)

@@ -21,7 +21,7 @@ import (
 )
 
 // mixture is a server that dies again and again, and everything that needs more than a reply to a
-// command: subscriptions, cached replies, calls that wait, transactions and sessions, all at once.
+// command: subscriptions, cached replies, calls that wait, transactions and sessions, all concurrently.
 // Every value begins with its key and a colon, so that a reply to another caller shows.
 type mixture struct {
 	t *testing.T
@@ -36,7 +36,7 @@ type mixture struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	unheard   map[string]bool   // messages of which nobody knows whether they were published
+	unheard   map[string]bool   // messages that may or may not have been published
 	pushed    [][]uint8         // of each queue: what is known of each element
 	doubts    [mixtureKeys]int  // pops that may have taken an element
 	done      [mixtureKeys]int  // transactions
@@ -254,7 +254,7 @@ func (m *mixture) popped(k, n int) {
 	m.pushed[k][n] |= isPopped
 }
 
-// watches adds one to a number, if nobody else does meanwhile.
+// watches increments a number unless another caller does so in the meantime.
 func (m *mixture) watches(ctx context.Context, r *rand.Rand) {
 	k := r.IntN(mixtureKeys)
 	key := "w" + strconv.Itoa(k)
@@ -345,7 +345,7 @@ func (m *mixture) echoes(ctx context.Context, r *rand.Rand) {
 func TestSoakMixed(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
-	// What it has answered it knows after a restart too: it is the process that dies, not the machine.
+	// What it has acknowledged survives a restart: it is the process that dies, not the machine.
 	server := testkit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "no")
 	o := redis.Options{Addr: server.Addr, Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond, StallTimeout: 2 * time.Second, MaxExclusive: 12, WaitWhenFull: true}
 	m := &mixture{t: t, other: connect(t, o), over: make(chan struct{}), unheard: make(map[string]bool), pushed: make([][]uint8, mixtureKeys), delivered: make(map[string]uint64)}
@@ -421,7 +421,7 @@ func (m *mixture) kill(r *rand.Rand, server *testkit.Redis, d time.Duration) (ki
 	return kills, heap() - before
 }
 
-// judge compares what is left with what is known.
+// judge compares what is left with what is expected.
 func (m *mixture) judge(kills int, grown int64) {
 	t, ctx := m.t, m.t.Context()
 	testkit.Eventually(t, 10*time.Second, func() error { return errors.Join(m.c.Ping(ctx), m.other.Ping(ctx)) })

@@ -1,6 +1,6 @@
 //go:build !race && unix
 
-// The race detector adds memory of its own to what is measured here.
+// The race detector adds its own memory to the measurement.
 
 package redis_test
 
@@ -39,11 +39,11 @@ func (o *overload) Complete(_ redis.Reply, err error) {
 	o.ended.Add(1)
 }
 
-// start makes one call and notes whether it was taken. It returns the future
-// that is to be waited for.
+// start makes one call and records whether it was accepted. It returns the future
+// to wait for.
 func (o *overload) start(ctx context.Context, future bool) (f redis.Future, wait bool) {
 	// A call that began before the client was full may have been parked by the
-	// garbage collector, and have had 10,000 goroutines before it when it went on.
+	// garbage collector, and have had 10,000 goroutines before it when it continued.
 	full := o.refused.Load() > 0
 	began := time.Now()
 	var err error
@@ -79,10 +79,10 @@ func (o *overload) percentile(p float64) time.Duration {
 	return 0
 }
 
-// heapInUse returns the memory of what is alive, and of the gaps between, and
-// that of stacks.
+// heapInUse returns the memory of live objects, of the gaps between them, and of
+// stacks.
 func heapInUse() (heap, stacks int64) {
-	for range 3 { // pools give up what they hold after two
+	for range 3 { // pools release their contents after two
 		runtime.GC()
 	}
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
@@ -123,8 +123,9 @@ func (w *waiters) cancel() (d delays) {
 }
 
 // Ten thousand goroutines submit a million calls to a stopped server. Memory
-// stays within the bound, what does not fit is refused at once, whoever gives up
-// returns at once, and when the server goes on every call that was taken ends.
+// stays within the bound, what does not fit is refused immediately, callers that
+// give up return immediately, and when the server continues, every accepted call
+// ends.
 func TestFaultOverload(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)

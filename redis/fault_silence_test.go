@@ -20,8 +20,9 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// A link that goes silent is given up within 1.2 times the stall time-out, not
-// before it, whoever reads and however many wait; afterwards the client works.
+// A link that goes silent is given up after the stall timeout and within 1.2 times
+// that, whichever goroutine reads and however many wait; afterwards the client
+// works.
 func TestFaultSilence(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -66,7 +67,7 @@ func (c silenceTest) run(t *testing.T, server *testkit.Redis) {
 			ctx, cancel := context.WithCancel(t.Context())
 			defer cancel()
 			_, _, err := client.Get(ctx, "large")
-			// What the flush rule held back was not sent.
+			// Requests held back by the flush rule were not sent.
 			if o := slipstream.OutcomeOf(err); !errors.Is(err, pipe.ErrStalled) || o != slipstream.MaybeExecuted && (o != slipstream.NotSent || c.callers == 1) {
 				t.Errorf("%v, expected a stall and that it may have been executed", err)
 			}
@@ -87,7 +88,7 @@ func (c silenceTest) run(t *testing.T, server *testkit.Redis) {
 	took := e.At.Sub(began)
 	callers.Wait()
 	slack := late().at(1)
-	t.Logf("noticed after %v, %.2f times the stall time-out; goroutines run up to %v late", took, float64(took)/float64(stall), slack)
+	t.Logf("noticed after %v, %.2f times the stall timeout; goroutines run up to %v late", took, float64(took)/float64(stall), slack)
 	if took < stall-10*time.Millisecond || took > stall*12/10+slack+10*time.Millisecond {
 		t.Errorf("noticed after %v, expected %v to %v", took, stall, stall*12/10)
 	}
@@ -122,7 +123,7 @@ func (c silenceTest) silence(t *testing.T, client *redis.Client, proxy *faultpro
 	}
 }
 
-// A server that is slow but gives signs of life, or that has nothing to answer,
+// A server that is slow but sends bytes, or that has nothing to answer,
 // is not given up.
 func TestFaultSlowIsNotSilent(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -137,18 +138,18 @@ func TestFaultSlowIsNotSilent(t *testing.T) {
 	if v, _, err := c.Get(t.Context(), "k"); v != text("k", 0, 5000) || err != nil {
 		t.Errorf("a reply of 1.6 s that never rested for 1 s: %d bytes, %v", len(v), err)
 	}
-	time.Sleep(1200 * time.Millisecond) // nothing is under way
+	time.Sleep(1200 * time.Millisecond) // nothing is in flight
 	must(t, c.Ping(t.Context()))
 	if s := c.Stats(); s.Stalls != 0 || s.Reconnects != 0 {
 		t.Errorf("%d stalls, %d connections ended", s.Stalls, s.Reconnects)
 	}
-	// A command that says so may take longer than the stall time-out.
+	// A command that says so may take longer than the stall timeout.
 	must(t, c.Do(t.Context(), nil, redis.Cmd("DEBUG", "SLEEP", "1.2")))
 }
 
 // A stopped server takes nothing: the send buffer is full and no reply comes.
-// Whoever gives up returns within 10 ms all the same, and when the server goes
-// on, every call that was kept ends well.
+// Callers that give up return within 10 ms all the same, and when the server
+// continues, every remaining call succeeds.
 func TestFaultStoppedServerDelaysNoCancel(t *testing.T) {
 	testkit.NoLeaks(t)
 	t.Run("TCP", func(t *testing.T) { stoppedServer(t, redis.Options{}) })

@@ -51,7 +51,7 @@ func soakRound(t *testing.T, r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		o.Dialer = opaque
 	}
-	t.Logf("protocol %d, %d sockets, %d retries, fail fast %v, wait when full %v, %d calls, time-out %v, opaque %v",
+	t.Logf("protocol %d, %d sockets, %d retries, fail fast %v, wait when full %v, %d calls, timeout %v, opaque %v",
 		o.Protocol, o.Sockets, o.Retries, o.FailFast, o.WaitWhenFull, o.MaxCalls, o.Timeout, o.Dialer != nil)
 	l := newLedger(t, server.Addr, connect(t, o), 1, 30, 100, 700, 40_000, 300_000)
 	l.volatile, l.cancels, l.rest = true, 50*time.Millisecond, time.Millisecond
@@ -96,7 +96,7 @@ func soakRound(t *testing.T, r *rand.Rand) {
 			proxy.Reset()
 		}
 	}
-	// What the server was told to refuse it shall take again.
+	// The server accepts again what it was told to refuse.
 	c := connect(t, control)
 	must(t, c.Do(t.Context(), nil, redis.Cmd("CONFIG", "SET", "min-replicas-to-write", 0)))
 }

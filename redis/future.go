@@ -30,7 +30,7 @@ type pending struct {
 	err    error
 
 	// Of a command that has a dedicated connection, or may have one.
-	alone chan struct{} // closed when raw and err are there
+	alone chan struct{} // closed when raw and err are set
 	raw   rawFrame
 }
 
@@ -227,8 +227,8 @@ func (k *completion) end(failure *slipstream.Error) {
 	k.done.Complete(Reply{k.r.reply()}, nil)
 }
 
-// resume makes the call again after an attempt that failed, if it goes on. It never waits: what
-// has to be waited for is waited for on a goroutine of its own.
+// resume retries the call after a failed attempt, if it may continue. It never waits: a separate
+// goroutine does.
 func (k *completion) resume(failure *slipstream.Error) bool {
 	router := k.client.router
 	d := router.judge(&k.r, failure)
@@ -245,13 +245,13 @@ func (k *completion) resume(failure *slipstream.Error) bool {
 		router.delayed.Add(-1)
 		return false
 	}
-	// Ends when the call is under way again, or with its context, at the latest with Close, which
+	// Ends when the call is in flight again, or with its context, at the latest with Close, which
 	// waits for it.
 	go k.await(d, failure)
 	return true
 }
 
-// await makes the call again when what it has to wait for has happened, or ends it.
+// await retries the call after the necessary wait, or ends it.
 func (k *completion) await(d detour, failure *slipstream.Error) {
 	c := k.client
 	defer c.exclusives.calls.Done()

@@ -44,7 +44,7 @@ func TestFutures(t *testing.T) {
 	}
 }
 
-// A handle that was used keeps to itself, whoever has its memory now.
+// A used handle does not affect the call that now has its memory.
 func TestFuturesAreUsedOnce(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -116,7 +116,7 @@ func TestFuturesEndWithTheirContext(t *testing.T) {
 	}
 }
 
-// completed collects what a completer was told.
+// completed collects the results passed to a completer.
 type completed struct {
 	text string
 	err  error
@@ -200,7 +200,7 @@ func TestCompleters(t *testing.T) {
 	}
 }
 
-// What completers do wrong is contained and counted, and no other call suffers.
+// Errors of completers are contained and counted, and do not affect other calls.
 func TestCompletersThatMisbehave(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -236,7 +236,7 @@ func TestCompletersThatMisbehave(t *testing.T) {
 	}
 }
 
-// Every completer is told exactly once, also when the connection is lost.
+// Every completer is called exactly once, also when the connection is lost.
 func TestCompletersAreToldOnce(t *testing.T) {
 	testkit.NoLeaks(t)
 	sent := make(chan struct{}) // closed after all calls were accepted: without a connection they are refused

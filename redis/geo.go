@@ -33,7 +33,8 @@ type Position struct {
 	Found               bool
 }
 
-// A Place is a member that a query has found. What the query did not ask for is zero.
+// A Place is a member that a query has found. Fields that the query did not request are
+// zero.
 type Place struct {
 	// Location has a longitude and a latitude if the query was WITHCOORD.
 	Location
@@ -68,7 +69,7 @@ func positionOf(d *resp.Decoder, tok resp.Token) (p Position, err error) {
 	return p, err
 }
 
-// placeOf decodes a name, or a name and what was asked for, of which each has a form of its own.
+// placeOf decodes a name, or a name and the requested fields, each of which has its own form.
 func placeOf(d *resp.Decoder, tok resp.Token) (p Place, err error) {
 	if tok.Kind != resp.Array || tok.Null {
 		p.Name, err = scalarOf(tok, stringOf)

@@ -67,8 +67,8 @@ func helloStep(o *Options, user, password string) step {
 	return s
 }
 
-// authSteps do without HELLO what it would have done. AUTH with one argument is
-// what servers before version 6 know.
+// authSteps replace HELLO. Servers before version 6
+// know AUTH with one argument only.
 func authSteps(o *Options, user, password string) []step {
 	var steps []step
 	switch {
@@ -116,9 +116,9 @@ var libraryVersion = sync.OnceValue(func() string {
 	return "devel"
 })
 
-// lacksHello reports whether the server refused HELLO as such, and not what it
-// was asked with it. Who sends a password and reads that he shall log in first has not met
-// HELLO: Valkey 9.1 says so, before it says that it does not know a command.
+// lacksHello reports whether the server refused HELLO as such, and not its arguments. A reply
+// to a password that demands to log in first means that the server does not know HELLO:
+// Valkey 9.1 checks the login before it checks whether it knows a command.
 func lacksHello(err error, password string) bool {
 	var e *ServerError
 	return errors.As(err, &e) && (e.Code == "NOPROTO" || e.Code == "NOPERM" || e.Code == "NOAUTH" && password != "" ||
@@ -136,8 +136,8 @@ type greeting struct {
 	pushes int
 }
 
-// run sends all steps at once and reads their replies. When the first step
-// fails, instead says what to do in place of all; nil: that is the end.
+// run sends all steps together and reads their replies. If the first step fails,
+// the steps of instead replace all of them; if it is nil, the greeting fails.
 func (g *greeting) run(steps []step, instead func(error) []step) (rest []byte, err error) {
 	var out []byte
 	for _, s := range steps {
@@ -162,7 +162,7 @@ func (g *greeting) run(steps []step, instead func(error) []step) (rest []byte, e
 				return g.run(other, nil)
 			}
 		}
-		return nil, err // a server that has no room says so and hangs up: the rest does not come
+		return nil, err // a server that has no room reports this and hangs up: the rest does not arrive
 	}
 	return g.in[g.at:], nil
 }

@@ -34,9 +34,8 @@ type hostileCase struct {
 	// reply answers the request of evilKey, endless follows again and again,
 	// for at most 200 ms if late is set, which follows then or after 20 ms.
 	reply, endless, late string
-	// end closes the connection then; mute answers nothing on it any more,
-	// because a reply that is left out would shift all later ones, which no
-	// client can see.
+	// end then closes the connection; mute no longer answers on it, because a
+	// reply that is left out would shift all later ones, which no client can see.
 	end, mute bool
 }
 
@@ -61,7 +60,7 @@ func startHostile(t testing.TB, c hostileCase) *hostile {
 	return h
 }
 
-// serve speaks the protocol but for what the case says.
+// serve speaks the protocol except where the case deviates from it.
 func (h *hostile) serve(conn net.Conn, n int) {
 	if n == 1 && h.script.greeting != "" {
 		conn.Read(make([]byte, 4096))
@@ -111,8 +110,8 @@ func (h *hostile) serve(conn net.Conn, n int) {
 	}
 }
 
-// misbehave does what follows the reply. It reports whether the connection goes
-// on.
+// misbehave does what follows the reply. It reports whether the connection
+// continues.
 func (h *hostile) misbehave(conn net.Conn) bool {
 	c := h.script
 	if c.endless != "" {

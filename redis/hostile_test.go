@@ -19,7 +19,7 @@ import (
 // Ends of a hostile case.
 const (
 	right   = ""                 // the value of evilKey
-	missing = "missing"          // there is no such key, and no error
+	missing = "missing"          // the key does not exist, and that is no error
 	doubt   = "protocol"         // an error that names the protocol; the connection is closed
 	hungUp  = "(maybe executed)" // closed or reset by the server
 	silent  = "stall timeout"
@@ -32,8 +32,8 @@ type hostileTest struct {
 	hostileCase
 	// want is one of the ends above, or a part of the error of a server.
 	want string
-	// stray: a reply too many is under way. Calls that are under way with it
-	// cannot be told from the one it was made up for, so there are none.
+	// stray: an extra reply is in flight. Calls that are in flight with it cannot
+	// be distinguished from the one that it was invented for, so there are none.
 	stray bool
 }
 
@@ -102,7 +102,7 @@ func hostileTable() []hostileTest {
 	return table
 }
 
-// endlessTable are the cases of what never ends.
+// endlessTable has the cases that never end.
 func endlessTable() (table []hostileTest) {
 	for name, endless := range map[string]string{
 		"endless arrays": "*1\r\n", "endless maps": "%1\r\n+k\r\n", "endless sets": "~1\r\n", "endless attributes in attributes": "|1\r\n",
@@ -149,8 +149,8 @@ func doubtfulReplies(good string) map[string]string {
 }
 
 // Whatever a server sends, the caller gets the right value or an error that says
-// what is wrong; nobody gets another's reply; memory is bounded; a connection in
-// doubt is closed; and the client works when the server does.
+// what is wrong; no caller gets the reply of another; memory is bounded; a
+// connection in doubt is closed; and the client works when the server does.
 func TestHostileServer(t *testing.T) {
 	testkit.NoLeaks(t)
 	table := hostileTable()
@@ -162,7 +162,8 @@ func TestHostileServer(t *testing.T) {
 		for _, lone := range []bool{false, true} {
 			name := c.name
 			if lone {
-				// The caller reads its own replies, and nobody between its calls.
+				// The caller reads its own replies, and between its calls nothing
+				// reads.
 				name += ", lone caller"
 			}
 			t.Run(name, func(t *testing.T) { most = max(most, c.run(t, lone)) })
@@ -197,7 +198,7 @@ func (c hostileTest) run(t *testing.T, lone bool) (grown int64) {
 		}
 	}
 	c.evilCall(t, client, lone)
-	// The client works again, and whatever was left over reaches nobody.
+	// The client works again, and leftovers reach no caller.
 	testkit.Eventually(t, 10*time.Second, func() error { return honestCall(t.Context(), client, "after") })
 	var callers sync.WaitGroup
 	for i := range 4 {
@@ -236,7 +237,7 @@ type wrongValue struct{ key, got string }
 
 func (w wrongValue) Error() string { return fmt.Sprintf("GET %s gave %.80q", w.key, w.got) }
 
-// honestCall asks for a key that the server is honest about.
+// honestCall requests a key that the server is honest about.
 func honestCall(ctx context.Context, c *redis.Client, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -247,8 +248,8 @@ func honestCall(ctx context.Context, c *redis.Client, key string) error {
 	return err
 }
 
-// evilCall asks for evilKey, among other calls where that tells something, and
-// judges what comes.
+// evilCall requests evilKey, among other calls where that is informative, and
+// judges the result.
 func (c hostileTest) evilCall(t *testing.T, client *redis.Client, lone bool) {
 	var neighbours sync.WaitGroup
 	if !lone && !c.stray {
@@ -274,7 +275,7 @@ func (c hostileTest) evilCall(t *testing.T, client *redis.Client, lone bool) {
 	case err != nil && (!errors.As(err, &e) || e.Op != "GET"):
 		t.Errorf("%T %v, expected a *slipstream.Error of GET", err, err)
 	case c.want == right:
-		// What came too early may be met by this very call, which then fails.
+		// This call may receive what came too early, and then fails.
 		if err == nil && (!found || got != text(evilKey, 0, evilSize)) || err != nil && c.early == "" {
 			t.Errorf("%q, %v, %v, expected the value", got, found, err)
 		}
@@ -296,6 +297,6 @@ func (c hostileTest) evilCall(t *testing.T, client *redis.Client, lone bool) {
 	}
 	neighbours.Wait()
 	if c.hostileCase.late != "" {
-		time.Sleep(40 * time.Millisecond) // so that it comes to nobody's call
+		time.Sleep(40 * time.Millisecond) // so that it meets no call
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// typedCalls ask for evilKey, each for a type of its own.
+// typedCalls request evilKey, each as a different type.
 var typedCalls = map[string]func(context.Context, *redis.Client) error{
 	"Get": func(ctx context.Context, c *redis.Client) error { _, _, err := c.Get(ctx, evilKey); return err },
 	"GetAppend": func(ctx context.Context, c *redis.Client) error {
@@ -77,7 +77,7 @@ var typedCalls = map[string]func(context.Context, *redis.Client) error{
 // from every method, and the connection is used on: nothing is in doubt.
 func TestHostileTypes(t *testing.T) {
 	testkit.NoLeaks(t)
-	// What each call takes, by the first letters of its name; all others must
+	// What each call accepts, by the first letters of its name; all others must
 	// give an error.
 	takes := func(call string, begins ...string) bool {
 		for _, b := range begins {
@@ -144,8 +144,8 @@ func intByCompleter(ctx context.Context, c *redis.Client) error {
 	return <-ended
 }
 
-// A client that lost its connection meets a server that is no server: it tries
-// again until there is one, and calls meanwhile end with an error or wait.
+// A client that lost its connection meets something that is not a server: it
+// retries until there is one, and calls meanwhile end with an error or wait.
 func TestHostileGreetingOfReconnect(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, greeting := range map[string]string{

@@ -9,8 +9,8 @@ import (
 
 var errNotJoined = errors.New("the nodes sent replies of different shapes, which cannot be merged; use Client.ForEachNode to see each")
 
-// joinReplies merges the replies to several commands into one reply, in memory of its own. There must be
-// at least one. If groups is not nil, the elements of the replies belong to keys, and groups[i] has the
+// joinReplies merges the replies to several commands into one reply, in new memory. There must be at
+// least one. If groups is not nil, the elements of the replies belong to keys, and groups[i] has the
 // positions of those of the i-th reply.
 func joinReplies(policy responsePolicy, frames [][]byte, groups [][]int) ([]byte, error) {
 	switch policy {

@@ -46,7 +46,7 @@ type keyOptions struct {
 	// them. Otherwise one key follows, and the last one that is given counts.
 	rest, half bool
 	// instead is the position of the key of a command without these options, and must be empty
-	// in a command that has them; 0: there is none.
+	// in a command that has them; 0 if there is none.
 	instead int
 }
 
@@ -63,9 +63,9 @@ var (
 	migrateOptions = keyOptions{from: 6, words: []string{"KEYS"}, values: []optionValues{{"AUTH", 1}, {"AUTH2", 2}}, rest: true, instead: 3}
 )
 
-// keyCursor walks over the keys of an encoded command, in their order. It allocates nothing. Of a
-// command that is malformed, such as one with a number of keys that it does not have, it finds
-// fewer keys or none: it is for the server to say what is wrong.
+// keyCursor walks over the keys of an encoded command, in their order. It allocates nothing. In a
+// malformed command, such as one with fewer keys than it announces, it finds fewer keys or none: the
+// server reports what is wrong.
 type keyCursor struct {
 	args    encodedArgs // what follows the argument at position pos
 	end     int         // length of the frame
@@ -226,8 +226,8 @@ func isWord(arg []byte, word string) bool {
 	return true
 }
 
-// smallNumber reads a number of keys as the server does, and returns 0 for what is none. No
-// command has more than 9 digits of arguments.
+// smallNumber parses a number of keys as the server does, and returns 0 if the text is not a
+// number. No number of arguments has more than 9 digits.
 func smallNumber(arg []byte) (n int) {
 	if len(arg) == 0 || len(arg) > 9 || arg[0] == '0' {
 		return 0

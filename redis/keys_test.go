@@ -13,7 +13,7 @@ import (
 )
 
 // keyedInvocations are commands with keys in all shapes. Words are separated by blanks, and ""
-// is an empty one. Before a colon stands the version of Redis from which on the server finds the
+// is an empty one. A prefix with a colon is the version of Redis from which on the server finds the
 // same keys.
 var keyedInvocations = []string{
 	"GET k", "SET k v EX 5", "APPEND k v", "MGET a", "MGET a b c", "MSET a 1", "MSET a 1 b 2 c 3", "MSETNX a 1 b 2", "DEL a b c", "UNLINK a b", "EXISTS a a b", "TOUCH a b",
@@ -38,9 +38,8 @@ var keyedInvocations = []string{
 	`MIGRATE h 6379 "" 0 100 REPLACE AUTH KEYS KEYS a b`, "WATCH a b c", "HSET k f v", "HSCAN k 0", "SSCAN k 0 MATCH x", "LINSERT k BEFORE p v", "ZADD k 1 m 2 n",
 }
 
-// unkeyedInvocations are commands without keys, some of which could have them, and commands of
-// which the server says that their arguments are wrong. Of those with ~ it says so only when it
-// executes them.
+// unkeyedInvocations are commands without keys, some of which could have them, and commands whose
+// arguments the server rejects. Those with ~ are rejected only when they are executed.
 var unkeyedInvocations = []string{
 	"PING", "PUBLISH c m", "SPUBLISH c m", "SSUBSCRIBE a b", "EVAL source 0", "EVAL source 0 x y", "EVALSHA hash 0 x", "FCALL f 0", "FCALL_RO f 0 x", "INFO server", "KEYS *",
 	"SCAN 0", "CONFIG SET a b", "FLUSHALL", "SCRIPT LOAD x", "OBJECT HELP", "XINFO HELP", "PUBSUB SHARDNUMSUB a",
@@ -104,8 +103,8 @@ func TestKeysAreThoseOfTheServer(t *testing.T) {
 	}
 }
 
-// TestKeysOfRandomCommandsAreThoseOfTheServer makes commands of what the server says of each
-// command with keys: their number of arguments, and its key specifications.
+// TestKeysOfRandomCommandsAreThoseOfTheServer generates commands from what the server reports
+// about each command with keys: its number of arguments and its key specifications.
 func TestKeysOfRandomCommandsAreThoseOfTheServer(t *testing.T) {
 	c := start(t)
 	var list []redis.Value
@@ -231,7 +230,7 @@ func TestReplicasExecuteWhatTheServerCallsReadonly(t *testing.T) {
 	}
 }
 
-// TestShardChannels: they are routed as keys, but are none.
+// TestShardChannels: they are routed like keys, but are not keys.
 func TestShardChannels(t *testing.T) {
 	for invocation, want := range map[string]string{
 		"SPUBLISH c m": "[c] true", "SSUBSCRIBE a b": "[a b] true", "SUNSUBSCRIBE": "[] true", "PUBLISH c m": "[] false", "SUBSCRIBE c": "[] false", "GET k": "[k] false",

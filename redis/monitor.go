@@ -11,8 +11,8 @@ import (
 
 // Monitor returns the commands that the server executes for all its clients, each as a line of
 // text, from now on until ctx ends or the loop is left. An error is the last thing that is
-// returned. It has a connection of its own, and halves what a busy server can do. In a cluster it
-// is any node; see [Client.Node].
+// returned. It uses a dedicated connection, and halves the throughput of a busy server. In a
+// cluster, the commands are those of an arbitrary node; see [Client.Node].
 func (c *Client) Monitor(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		n, _ := c.routeKeys(nil)

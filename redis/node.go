@@ -22,8 +22,8 @@ type node struct {
 
 	// Atomics. Of a master in a cluster: written by callers that read.
 	reads atomic.Pointer[readChoice]
-	// hostname is the name in the certificate of the node; nil: the host of its address. Of a node in a
-	// cluster: written by apply.
+	// hostname is the name in the certificate of the node; nil for the host of its address. For a node
+	// of a cluster, it is written by apply.
 	hostname atomic.Pointer[string]
 }
 

@@ -25,7 +25,7 @@ func (r *recorder) Observe(o redis.Observation) {
 	r.seen = append(r.seen, o)
 }
 
-// take returns what was observed and forgets it.
+// take returns the observations and clears them.
 func (r *recorder) take() []redis.Observation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -106,7 +106,7 @@ func TestSlowCalls(t *testing.T) {
 	}
 }
 
-// panicky is an observer that harms nobody but itself.
+// panicky is an observer whose panics must not affect calls.
 type panicky struct{}
 
 func (panicky) Observe(redis.Observation) { panic("observer") }

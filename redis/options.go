@@ -98,9 +98,9 @@ type Options struct {
 
 	// Observer, if set, is notified of every call.
 	Observer Observer
-	// SlowThreshold and OnSlow: calls that take at least SlowThreshold are
-	// reported to OnSlow. Both must be set. OnSlow is called on the caller's
-	// goroutine, of [Client.DoFunc] on the reader's.
+	// Calls that take at least SlowThreshold are reported to OnSlow. Both must be
+	// set. OnSlow is called on the caller's goroutine, for [Client.DoFunc] on the
+	// reader's.
 	SlowThreshold time.Duration
 	OnSlow        func(Observation)
 	// OnEvent, if set, is notified when connections come and go. It is called on

@@ -19,13 +19,14 @@ const (
 	requestSpecial
 )
 
-// responsePolicy says what becomes of the replies of several servers: the tip response_policy.
+// responsePolicy says how the replies of several servers are merged: the tip response_policy.
 type responsePolicy uint8
 
 const (
 	// responseJoin: they become one list. If the command has keys, in the order of the keys.
 	responseJoin responsePolicy = iota
-	// responseOneSucceeded: the first one that is no error; if all are errors, one of them.
+	// responseOneSucceeded: the first reply that is not an error; if all are errors, one of
+	// them.
 	responseOneSucceeded
 	// responseAllSucceeded: any of them; if there is an error, that one.
 	responseAllSucceeded
@@ -46,8 +47,8 @@ const (
 func (in *commandInfo) iterates() bool { return strings.HasSuffix(in.name, "SCAN") }
 
 // readsReplica reports whether the command may be sent to a replica instead of the primary: the
-// server calls it readonly. A command with [flagLocal] changes nothing either, but its reply tells
-// of the server that executes it, so it matters which one does.
+// server calls it readonly. A command with [flagLocal] changes nothing either, but its reply
+// describes the server that executes it, so it matters which one does.
 func (in *commandInfo) readsReplica() bool {
 	return in.flags&(flagReadOnly|flagLocal) == flagReadOnly
 }

@@ -15,7 +15,7 @@ var traits = pipe.Traits{Match: pipe.InOrder, Place: pipe.Random}
 type protocol struct {
 	opts   *Options // never written to
 	limits resp.Limits
-	aside  func() // told of invalidations within a message, before anybody gets it; nil: nobody wants to know
+	aside  func() // called for invalidations within a message, before it is delivered; nil if they are ignored
 }
 
 func newProtocol(o *Options) *protocol {

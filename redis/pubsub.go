@@ -20,10 +20,10 @@ type Topics struct {
 type MessageKind uint8
 
 const (
-	// Published: somebody has published something.
+	// Published: a message was published.
 	Published MessageKind = iota
 	// Gap: messages may be missing here. The subscription is in force again: what is published from
-	// now on comes. If Channel is set, this is only said of that channel.
+	// now on is received. If Channel is set, this concerns only that channel.
 	Gap
 )
 
@@ -119,8 +119,8 @@ func (s *Subscription) Close() {
 var ErrUnsubscribed = errors.New("redis: the subscription is closed")
 
 // Receive returns the next message. It waits for one until ctx ends. An error that is not that
-// of ctx is final: the subscription or the client was closed, or the server does not let this
-// user listen any more.
+// of ctx is final: the subscription or the client was closed, or the server no longer permits
+// this user to listen.
 func (s *Subscription) Receive(ctx context.Context) (Message, error) {
 	for {
 		m, ok, err := s.take()
@@ -177,7 +177,7 @@ func (s *Subscription) notify() {
 	}
 }
 
-// put queues a message, or counts it as lost.
+// put queues a message or counts it as lost.
 func (s *Subscription) put(m Message, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,7 +192,8 @@ func (s *Subscription) put(m Message, most int) {
 		m, cost = Message{Kind: Gap}, messageCost
 	}
 	if n := len(s.queue); n > 0 && m.Kind == Gap && s.queue[n-1].Kind == Gap && (full || s.queue[n-1].Channel == m.Channel) {
-		// One of the two says how many are missing, or nobody knows.
+		// One of the two gaps has the number of missing messages, or it is
+		// unknown.
 		last := &s.queue[n-1]
 		if last.Lost > 0 && m.Lost > 0 {
 			last.Lost++

@@ -17,7 +17,7 @@ import (
 type piecewise struct {
 	net.Conn
 	data   []byte
-	piece  func() int // how many bytes come next; 0: the time is up
+	piece  func() int // how many bytes come next; 0 when the time is up
 	silent int
 }
 
@@ -169,7 +169,7 @@ func FuzzSubscription(f *testing.F) {
 					t.Fatalf("%s:\n%s\nat once:\n%s", name, got, want)
 				}
 			}
-			// Silences make it ask for signs of life, whose answers are nobody's.
+			// Silences make it send PING, whose replies belong to no subscription.
 			if !strings.ContainsAny(string(data), "-!") {
 				if got := heard(t, data, func() int { return r.IntN(20) }, sharded); got != want {
 					t.Fatalf("with silences:\n%s\nat once:\n%s", got, want)

@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// hear deals with a message of the server.
+// hear handles a message of the server.
 func (l *line) hear(frame []byte) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
@@ -25,7 +25,7 @@ func (l *line) hear(frame []byte) {
 	var words [4]string
 	n := 0
 	if tok.Len > len(words) {
-		return // nothing that was asked for
+		return // nothing that was requested
 	}
 	for ; n < tok.Len; n++ {
 		word, err := d.Next()
@@ -59,15 +59,15 @@ var (
 	farewells     = [topicKinds]string{"unsubscribe", "punsubscribe", "sunsubscribe"}
 )
 
-// publish hands out a message.
+// publish distributes a message.
 func (l *line) publish(key topicKey, m Message) {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[key]
 	if t == nil || t.line != l || !t.inForce {
-		// Nobody wants it any more, or not from this server; or somebody wants it again, and the
-		// server has not come to that yet: nothing may be missing after the first message that a
+		// It has no subscriptions anymore, or not on this server; or there is a new one that the
+		// server has not processed yet: no message may be missing after the first one that a
 		// subscription receives.
 		return
 	}
@@ -99,8 +99,8 @@ func (l *line) confirmed(key topicKey) {
 	}
 }
 
-// passed takes the command at i out, if it is done, and those before it that unsubscribe: a server
-// answers in order, so their answers were taken for something else. Under hub.mu.
+// passed removes the command at i, if it is done, and those before it that unsubscribe: a server
+// replies in order, so their replies were taken for something else. The caller holds hub.mu.
 func (l *line) passed(i int, done bool) {
 	for j := i - 1; j >= 0; j-- {
 		if l.asked[j].does == unsubscribes {
@@ -117,7 +117,7 @@ func (l *line) passed(i int, done bool) {
 	}
 }
 
-// answered takes the oldest command out and returns it. Under hub.mu.
+// answered removes the oldest command and returns it. The caller holds hub.mu.
 func (l *line) answered() *command {
 	c := l.asked[0]
 	l.asked[0] = nil
@@ -140,9 +140,8 @@ func (l *line) acknowledged(kind func(*command) bool) {
 // errSlotLeft ends a channel of a shard on a client of a single server.
 var errSlotLeft = errors.New("the slot of the channel has moved to another node of the cluster; a client of ConnectCluster follows it")
 
-// ended notes that the server has ended a topic: because it was asked to, or because it is not
-// responsible for its slot any more. A client of a single server cannot follow the channel, so its
-// subscriptions fail.
+// ended records that the server has ended a topic: on request, or because it is no longer responsible
+// for its slot. A client of a single server cannot follow the channel, so its subscriptions fail.
 func (l *line) ended(key topicKey) {
 	h := l.hub
 	h.mu.Lock()
@@ -164,8 +163,8 @@ func (l *line) ended(key topicKey) {
 	h.deny(t, errSlotLeft)
 }
 
-// refused notes that the server has refused the oldest command. If that is PING, which this user
-// may not send, it is a sign of life as good as any. What follows ASKING is refused itself.
+// refused records that the server has refused the oldest command. If that is PING, which this user
+// may not send, the refusal counts as a reply too. What follows ASKING is refused itself.
 func (l *line) refused(e *ServerError) {
 	h := l.hub
 	h.mu.Lock()

@@ -47,7 +47,7 @@ type hub struct {
 	// Guarded by mu.
 	topics  map[topicKey]*topic
 	subs    map[*Subscription]struct{}
-	main    *line               // if nil, nobody has subscribed yet
+	main    *line               // nil before the first subscription
 	lines   map[*node]*line     // of channels of shards
 	astray  map[*topic]struct{} // channels of shards that no line has
 	placing bool                // the goroutine of place runs
@@ -60,7 +60,7 @@ type hub struct {
 	remapped atomic.Bool // slots may have other owners than before; set by the router
 }
 
-// A topic is what somebody listens to.
+// A topic is a channel or pattern with subscriptions.
 type topic struct {
 	// Immutable.
 	key     topicKey
@@ -68,7 +68,7 @@ type topic struct {
 
 	// Guarded by hub.mu.
 	subs    map[*Subscription]bool // true: a Gap comes before the next message; only of a sharded topic
-	line    *line                  // that has it; if nil, it is astray or nobody wants it
+	line    *line                  // that has it; nil if it has no node or no subscriptions
 	inForce bool                   // the present connection of the line brings it
 	answer  *answer                // to come, or given while the topic is in force
 	turn    uint32                 // counts the lines that it has left
@@ -83,7 +83,8 @@ type answer struct {
 
 func newAnswer() *answer { return &answer{given: make(chan struct{})} }
 
-// give lets go of those who wait for the answer. Only the first one counts. Under hub.mu.
+// give releases the callers that wait for the answer. Only the first answer counts. The
+// caller holds hub.mu.
 func (a *answer) give(err error) {
 	select {
 	case <-a.given:
@@ -192,7 +193,8 @@ func (h *hub) removeAll(s *Subscription) {
 	delete(h.subs, s)
 }
 
-// drop takes s from a topic; after the last one the server is told. Under mu.
+// drop removes s from a topic; the last one is followed by an unsubscription at
+// the server. The caller holds mu.
 func (h *hub) drop(s *Subscription, key topicKey) {
 	if _, known := s.topics[key]; !known {
 		return
@@ -215,7 +217,8 @@ func (h *hub) drop(s *Subscription, key topicKey) {
 	}
 }
 
-// lose notes that a topic is not in force any more, and that messages may be missing since. Under mu.
+// lose records that a topic is no longer in force, and that messages may be missing from now on. The
+// caller holds mu.
 func (h *hub) lose(t *topic) {
 	if !t.inForce {
 		return
@@ -267,7 +270,7 @@ func (h *hub) deny(t *topic, err error) {
 			wasInForce = s.gap
 			s.gap = false
 		}
-		if wasInForce { // nobody waits for it but Receive
+		if wasInForce { // only Receive waits for it
 			s.fail(h.fail.With("SUBSCRIBE", slipstream.Refused, err))
 		}
 	}

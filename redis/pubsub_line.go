@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	// linePing is how long a line may be silent before the server is asked for a sign of life.
+	// linePing is how long a line may be silent before it sends PING.
 	linePing = 15 * time.Second
 	// topicsAtOnce is how many topics one command subscribes to.
 	topicsAtOnce = 1000
@@ -47,8 +47,8 @@ type command struct {
 	key    topicKey // from which it unsubscribes
 }
 
-// A bid is a topic that a server was asked for. It is void once the topic has left the line, also if
-// the topic is there again.
+// A bid is a topic that was requested from a server. It is void once the topic has left the line, even
+// if the topic has returned.
 type bid struct {
 	topic *topic
 	turn  uint32 // topic.turn at that time
@@ -65,7 +65,7 @@ const (
 	asksAside   // ASKING
 )
 
-// newLine returns a line to a node, or the main line. Under hub.mu.
+// newLine returns a line to a node, or the main line. The caller holds hub.mu.
 func (h *hub) newLine(n *node) *line {
 	l := &line{hub: h, node: n, topics: make(map[*topic]struct{})}
 	l.ctx, l.cancel = context.WithCancel(h.ctx)
@@ -78,7 +78,8 @@ func (l *line) start() {
 	l.hub.goroutines.Go(l.run)
 }
 
-// take gives topics to the line and asks the server for them. Under hub.mu.
+// take adds topics to the line and requests them from the server. The caller holds
+// hub.mu.
 func (l *line) take(topics []*topic) {
 	for _, t := range topics {
 		t.line = l
@@ -87,8 +88,8 @@ func (l *line) take(topics []*topic) {
 	l.ask(topics)
 }
 
-// ask sends the commands that subscribe to topics of the line, of which it changes the order.
-// Without a connection it does nothing: open asks for all topics. Under hub.mu.
+// ask sends the commands that subscribe to topics of the line, which it reorders. Without a
+// connection it does nothing: open requests all topics. The caller holds hub.mu.
 func (l *line) ask(topics []*topic) {
 	if l.conn == nil {
 		return
@@ -128,8 +129,8 @@ func (t *topic) compare(other *topic) int {
 	return cmp.Or(cmp.Compare(t.key.kind, other.key.kind), cmp.Compare(t.route.slot, other.route.slot), asking)
 }
 
-// release takes a topic from the line, and tells the server that nobody wants it here any more.
-// Under hub.mu.
+// release removes a topic from the line and unsubscribes from it at the server. The caller holds
+// hub.mu.
 func (l *line) release(t *topic) {
 	l.forget(t)
 	if l.conn != nil {
@@ -141,14 +142,15 @@ func (l *line) release(t *topic) {
 	}
 }
 
-// forget takes a topic from the line. Answers that are to come are not for it any more. Under hub.mu.
+// forget removes a topic from the line. Replies yet to come are no longer for it. The caller holds
+// hub.mu.
 func (l *line) forget(t *topic) {
 	delete(l.topics, t)
 	t.line = nil
 	t.turn++
 }
 
-// end ends a line to a node. Under hub.mu.
+// end ends a line to a node. The caller holds hub.mu.
 func (l *line) end() {
 	delete(l.hub.lines, l.node)
 	l.cancel()
@@ -172,8 +174,8 @@ func (l *line) over() bool {
 	return l.ctx.Err() != nil
 }
 
-// write lets what was decided be written. Nobody waits for it: a server that has stopped reading
-// must keep neither a caller beyond its context nor the reader. Under hub.mu.
+// write starts writing what was queued. It does not wait: a server that has stopped reading must
+// block neither a caller beyond its context nor the reader. The caller holds hub.mu.
 func (l *line) write() {
 	if len(l.asked) > len(l.topics)+mostOwed {
 		l.hangUp()
@@ -256,7 +258,7 @@ func (l *line) serve(conn *exclusive) error {
 	}
 }
 
-// open puts a connection in force and asks for all topics.
+// open activates a connection and requests all topics.
 func (l *line) open(conn *exclusive) error {
 	h := l.hub
 	h.mu.Lock()
@@ -276,7 +278,7 @@ func (l *line) open(conn *exclusive) error {
 	return nil
 }
 
-// lost notes that nothing of the line is in force any more.
+// lost records that no topic of the line is in force anymore.
 func (l *line) lost() {
 	h := l.hub
 	h.mu.Lock()
@@ -287,7 +289,7 @@ func (l *line) lost() {
 	}
 }
 
-// next reads a message. A silent server is asked for a sign of life.
+// next reads a message. If the server is silent, it sends PING.
 func (l *line) next(conn *exclusive) ([]byte, error) {
 	stall := l.hub.client.opts.stallTimeout()
 	pinged := false
@@ -308,7 +310,7 @@ func (l *line) next(conn *exclusive) ([]byte, error) {
 		case pinged && stall > 0:
 			return nil, ErrStalled
 		case pinged:
-			continue // it has for ever
+			continue // it may take forever
 		case l.over():
 			return nil, ErrClosed
 		}
@@ -317,7 +319,7 @@ func (l *line) next(conn *exclusive) ([]byte, error) {
 	}
 }
 
-// ping asks for a sign of life, unless the last PING is still to be answered.
+// ping sends PING, unless the last one is still unanswered.
 func (l *line) ping() {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()

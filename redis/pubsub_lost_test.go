@@ -14,7 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// faultyConn fails to write what begins with a command, as often as a test says.
+// faultyConn fails to write data that begins with a certain command, as often as a
+// test says.
 type faultyConn struct {
 	net.Conn
 	fail *atomic.Int32
@@ -39,8 +40,8 @@ func faulty(what string, n *atomic.Int32) func(context.Context, string, string) 
 	}
 }
 
-// TestSubscribeWriteFails: the connection is opened again and everything is asked for again, what
-// was in force before with a gap; nobody who subscribes learns of it.
+// TestSubscribeWriteFails: the connection is reopened and everything is requested again, topics that
+// were in force with a gap; callers of Subscribe do not notice.
 func TestSubscribeWriteFails(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -75,8 +76,8 @@ func TestSubscribeWriteFails(t *testing.T) {
 	}
 }
 
-// TestSubscribeToADeafServer: callers are let go with their contexts although the server does not
-// read what they ask, and so is who closes.
+// TestSubscribeToADeafServer: callers are released when their contexts end although the server does
+// not read their requests, and so is the caller of Close.
 func TestSubscribeToADeafServer(t *testing.T) {
 	testkit.NoLeaks(t)
 	deaf := make(chan struct{})
@@ -101,7 +102,7 @@ func TestSubscribeToADeafServer(t *testing.T) {
 	must(t, c.Close())
 }
 
-// TestSubscribeRefusedBesideOthers: topics that are asked for together, because the connection was
+// TestSubscribeRefusedBesideOthers: topics that are requested together, because the connection was
 // lost, are refused one by one.
 func TestSubscribeRefusedBesideOthers(t *testing.T) {
 	testkit.NoLeaks(t)

@@ -23,7 +23,7 @@ import (
 
 const (
 	// steady is how long a channel of a shard is in force until the node that has confirmed it is
-	// not believed more than the table of slots, and until its failures are forgotten.
+	// no longer trusted more than the table of slots, and until its failures are forgotten.
 	steady = time.Second
 	// redirectsAgain is how many redirects are followed in a row after a pause.
 	redirectsAgain = 2
@@ -34,7 +34,7 @@ const (
 // A placement is how a channel of a shard finds its node.
 type placement struct {
 	// Guarded by hub.mu.
-	route      route     // of the command under way, as that of a call
+	route      route     // of the command in flight, like that of a call
 	wasInForce bool      // at any time
 	since      time.Time // when it was confirmed last
 	failures   int       // in a row: refused, or ended before it was steady
@@ -105,8 +105,7 @@ func (h *hub) stray(t *topic, from *node) {
 	h.stir()
 }
 
-// evict deals with a channel that its node has ended by itself, because the slot has moved. Under
-// mu.
+// evict handles a channel that its node has ended because the slot has moved. The caller holds mu.
 func (h *hub) evict(t *topic) {
 	if time.Since(t.since) >= steady {
 		t.failures = 0
@@ -163,7 +162,7 @@ func (h *hub) remap() {
 	h.stir()
 }
 
-// stir makes place look at what there is to do.
+// stir makes place check what there is to do.
 func (h *hub) stir() {
 	select {
 	case h.wake <- struct{}{}:

@@ -29,7 +29,7 @@ type audience struct {
 	// Guarded by mu.
 	last map[string]int  // number of the latest message of each channel
 	gap  map[string]bool // there was one since
-	gaps map[string]int  // that named the channel; "": that named none
+	gaps map[string]int  // that named the channel; "" for those that named none
 	lost map[string]int  // messages of each channel that have not come
 }
 
@@ -90,7 +90,7 @@ func (a *audience) hear(m redis.Message) {
 	a.last[m.Channel], a.gap[m.Channel] = n, false
 }
 
-// has waits until the audience has a message of a channel that is at least the nth.
+// has waits until the audience has a message of a channel that is at least the n-th.
 func (a *audience) has(channel string, n int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -278,7 +278,7 @@ func TestShardChannelsWhenAMasterDies(t *testing.T) {
 	}
 }
 
-// TestShardChannelsOfARealFailover: the master goes on as a replica, and the channels are at the new
+// TestShardChannelsOfARealFailover: the master continues as a replica, and the channels are at the new
 // one. What was published at one of the two before the failover may come from both.
 func TestShardChannelsOfARealFailover(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1})

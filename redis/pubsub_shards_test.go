@@ -41,7 +41,7 @@ func connectFake(t *testing.T, cluster *redistest.Cluster, change ...func(*redis
 	return c
 }
 
-// channelsAt returns n channels whose slots a node has, each in a slot of its own.
+// channelsAt returns n channels whose slots a node has, each in a different slot.
 func channelsAt(cluster *redistest.Cluster, n int, node *redistest.Node) (names []string) {
 	slots := make(map[int]bool)
 	for i := 0; len(names) < n; i++ {
@@ -79,7 +79,7 @@ func spublish(t *testing.T, c *redis.Client, channel, payload string, clients in
 }
 
 // TestShardChannelsOfSeveralSlots: one subscription has channels of all shards. Subscriptions and
-// messages are sent to the master of the slot at once, one connection each.
+// messages are sent to the master of the slot concurrently, one connection each.
 func TestShardChannelsOfSeveralSlots(t *testing.T) {
 	overAFake(t, redistest.ClusterOptions{ReplicasPer: 1}, func(t *testing.T, cluster *redistest.Cluster, c *redis.Client) {
 		var names []string
@@ -356,8 +356,8 @@ func TestShardChannelBeforeTheTopology(t *testing.T) {
 	})
 }
 
-// TestShardSubscriptionsEnd: a connection that nobody needs is not opened again, and Close ends those
-// that wait for a node.
+// TestShardSubscriptionsEnd: a connection that is no longer needed is not reopened, and Close ends
+// calls that wait for a node.
 func TestShardSubscriptionsEnd(t *testing.T) {
 	overAFake(t, redistest.ClusterOptions{}, func(t *testing.T, cluster *redistest.Cluster, c *redis.Client) {
 		names := []string{channelsAt(cluster, 1, cluster.Nodes()[0])[0], channelsAt(cluster, 1, cluster.Nodes()[1])[0]}

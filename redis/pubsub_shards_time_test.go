@@ -102,7 +102,8 @@ func (p *pipedNode) hangUp() {
 	}
 }
 
-// countingRefresher counts requests, and lets a test say what a refresh brings.
+// countingRefresher counts requests, and lets a test provide the result of a
+// refresh.
 type countingRefresher struct {
 	noRefresher
 	requests atomic.Int64
@@ -160,7 +161,7 @@ func (p *pipedCluster) asked() (n int) {
 	return n
 }
 
-// said is messages of a server, each given as words.
+// said returns messages of a server, each given as words.
 func said(messages ...string) string {
 	var b []byte
 	for _, m := range messages {
@@ -173,7 +174,7 @@ func said(messages ...string) string {
 	return string(b)
 }
 
-// confirms is the answer of a node that has the slots of the channels that it is asked for.
+// confirms returns the reply of a node that owns the slots of the requested channels.
 func confirms(_ int, args []string) string {
 	kind := map[string]string{"SSUBSCRIBE": "ssubscribe ", "SUNSUBSCRIBE": "sunsubscribe "}[args[0]]
 	if kind == "" {
@@ -241,7 +242,7 @@ func TestShardChannelThatEndsAgainAndAgain(t *testing.T) {
 	})
 }
 
-// TestShardChannelsAreRedirectedWithoutEnd: nodes that redirect to each other for ever get a bounded
+// TestShardChannelsAreRedirectedWithoutEnd: nodes that redirect to each other forever get a bounded
 // number of requests, and the caller the redirect. A channel that was in force is tried again and
 // again, with pauses, and comes back.
 //
@@ -336,7 +337,7 @@ func TestAnswerToWhatTheServerHasEnded(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.Close()
-		go func() { // ends when channel two is asked for
+		go func() { // ends when channel two is requested
 			time.Sleep(time.Second)
 			close(two)
 		}()
@@ -352,7 +353,7 @@ func TestAnswerToWhatTheServerHasEnded(t *testing.T) {
 }
 
 // TestShardChannelMovesWithTheTable: a channel moves when a refresh has brought another owner of its
-// slot, although its node says nothing; but the node that has just confirmed it is believed for a
+// slot, although its node says nothing; but the node that has just confirmed it is trusted for a
 // second.
 //
 // mutant: redis-shard-channel-stays, redis-shard-node-not-believed
@@ -384,8 +385,8 @@ func TestShardChannelMovesWithTheTable(t *testing.T) {
 	})
 }
 
-// TestShardChannelsOfANodeThatLeavesMoveAtOnce: the second for which a node is believed that has just
-// confirmed a channel ends when the node leaves the cluster, and so does the connection to it.
+// TestShardChannelsOfANodeThatLeavesMoveAtOnce: the second during which a node that has just confirmed
+// a channel is trusted ends when the node leaves the cluster, and so does the connection to it.
 //
 // mutant: redis-shard-line-of-a-node-that-left
 func TestShardChannelsOfANodeThatLeavesMoveAtOnce(t *testing.T) {
@@ -427,7 +428,7 @@ func TestIdleShardLineEnds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * linePing) // it answers signs of life
+		time.Sleep(10 * linePing) // it answers PING
 		s.Close()
 		if s, err = p.subscribe(t.Context(), "two"); err != nil {
 			t.Fatal(err)

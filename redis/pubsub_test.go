@@ -112,7 +112,7 @@ func TestGap(t *testing.T) {
 				t.Fatalf("round %d: subscription %d got %+v, want a gap", round, i, m)
 			}
 		}
-		// The mark says that it is in force again.
+		// The mark shows that it is in force again.
 		want := "round " + strconv.Itoa(round)
 		testkit.Eventually(t, 10*time.Second, func() error {
 			_, err := c.Publish(t.Context(), "all", want)
@@ -166,7 +166,8 @@ func TestSlowReceiver(t *testing.T) {
 	}
 }
 
-// TestSubscribeRefused: who may not listen learns it, and others go on.
+// TestSubscribeRefused: a caller that may not listen gets an error, and others
+// continue.
 func TestSubscribeRefused(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -186,7 +187,7 @@ func TestSubscribeRefused(t *testing.T) {
 	if m := receive(t, s); m.Payload != "x" {
 		t.Errorf("got %+v", m)
 	}
-	// The permission is taken away, and the connection with it.
+	// The permission is revoked, and the connection is closed with it.
 	must(t, admin.Do(t.Context(), nil, redis.Cmd("ACL", "SETUSER", "limited", "resetchannels")))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -215,8 +216,9 @@ func TestSubscribeCloses(t *testing.T) {
 	s.Close()
 }
 
-// TestSubscribeStorm: many come and go at once, while connections are lost. Whoever is told
-// that a topic is in force gets what is published then, unless a gap stands there.
+// TestSubscribeStorm: many subscriptions come and go concurrently while connections are lost.
+// A subscription that was confirmed gets what is published from then on, unless there is a
+// gap.
 func TestSubscribeStorm(t *testing.T) {
 	c := start(t)
 	random := testkit.Rand(t)

@@ -30,7 +30,8 @@ import (
 
 // A route is how a call finds its node in a cluster, and its state across attempts.
 type route struct {
-	// since is the time of the first temporary failure, as the time since router.began; 0: none.
+	// since is the time of the first temporary failure, as the time since router.began; 0 if there
+	// was none.
 	since     time.Duration
 	slot      int32 // slot of the keys, or noSlot
 	guessed   bool  // the client does not know where the keys are, so slot may be wrong

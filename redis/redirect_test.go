@@ -71,10 +71,10 @@ func TestWatchBeginsAnewAtTheNewMaster(t *testing.T) {
 		time.AfterFunc(time.Second, func() { k.nodes.Apply(cluster.Single("10.0.0.1:2"), k.nodes.Begin()) })
 		began := time.Now()
 		if !k.follows(t.Context(), old, nil, refused) || time.Since(began) < time.Second || k.owner(0) == old {
-			t.Errorf("goes on after %v", time.Since(began))
+			t.Errorf("continues after %v", time.Since(began))
 		}
 		if began = time.Now(); k.follows(t.Context(), k.owner(0), nil, refused) || time.Since(began) > defaultDial+time.Second {
-			t.Errorf("without another master, goes on after %v", time.Since(began))
+			t.Errorf("without another master, continues after %v", time.Since(began))
 		}
 		k.cancel()
 	})

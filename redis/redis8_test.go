@@ -10,9 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestRedis8 runs again, with a server of another generation, the tests of what depends on
-// the server: what its replies look like, what it says by itself, what it makes of a
-// connection.
+// TestRedis8 repeats, with a server of another generation, the tests that depend on the
+// server: the form of its replies, unsolicited messages, and how it treats a connection.
 func TestRedis8(t *testing.T) {
 	testkit.UseRedis8(t)
 	var info string
@@ -100,8 +99,8 @@ func TestFieldsThatExpire(t *testing.T) {
 	})
 }
 
-// TestCacheFieldsThatExpire: the client asks no field when it expires, so the server must say
-// so itself, in every mode. Its own changes of a field's time are changes of the key.
+// TestCacheFieldsThatExpire: the client does not query when fields expire, so the server must
+// report it, in every mode. Its own changes of a field's time are changes of the key.
 func TestCacheFieldsThatExpire(t *testing.T) {
 	testkit.UseRedis8(t)
 	for name, o := range map[string]redis.CacheOptions{

@@ -4,8 +4,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// isErrorFrame reports whether a reply may be an error. A reply with attributes
-// in front is looked at more closely by serverErrorIn.
+// isErrorFrame reports whether a reply may be an error. A reply that begins with
+// attributes is examined by serverErrorIn.
 func isErrorFrame(frame []byte) bool {
 	switch resp.Kind(frame[0]) {
 	case resp.SimpleError, resp.BulkError, resp.Attribute:
@@ -14,7 +14,7 @@ func isErrorFrame(frame []byte) bool {
 	return false
 }
 
-// serverErrorIn returns the error that a reply is, nil if it is none.
+// serverErrorIn returns the error of a reply, or nil if it is not an error.
 func serverErrorIn(frame []byte) *ServerError {
 	if !isErrorFrame(frame) {
 		return nil
@@ -58,7 +58,7 @@ func (r Reply) Bytes() ([]byte, error) {
 // Int returns the number that the reply is.
 func (r Reply) Int() (int64, error) { return intReply(r.frame) }
 
-// Decode decodes the reply as [Client.Do] does. What dst gets are copies.
+// Decode decodes the reply as [Client.Do] does. Dst gets copies.
 func (r Reply) Decode(dst any) error { return decode(r.frame, dst) }
 
 func (r Reply) token() (resp.Token, error) {

@@ -6,7 +6,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// What is known of the commands that have methods of their own.
+// The infos of the commands that have methods.
 var (
 	infoDel     = known("DEL")
 	infoExists  = known("EXISTS")
@@ -75,7 +75,7 @@ func appendKeyInt(b []byte, head, key string, n int64) []byte {
 	return resp.AppendBulkInt(appendKeyed(b, head, key), n)
 }
 
-// milliseconds rounds up: a key never lives shorter than it was asked to.
+// milliseconds rounds up: a key never lives shorter than requested.
 func milliseconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {

@@ -15,13 +15,13 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// quick are options that repeat without waiting long.
+// quick are options for retries without long waits.
 func quick(addr string) redis.Options {
 	return redis.Options{Addr: addr, Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond}
 }
 
-// What is repeated when the connection is lost after the request was sent: only
-// what changes nothing or is declared idempotent.
+// When the connection is lost after the request was sent, only commands that
+// change nothing or are declared idempotent are retried.
 func TestRepeatsAfterALostConnection(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, test := range []struct {
@@ -241,8 +241,8 @@ func TestRepetitionsAreBounded(t *testing.T) {
 	}
 }
 
-// No repetition when the caller's time is up, when there is no room, or when the
-// caller wants to fail fast.
+// No retry when the caller's time is up, when there is no room, or when the caller
+// wants to fail fast.
 func TestWhatIsNotRepeated(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := fake(t, func(_ int, args []string) string { return silence })
@@ -316,7 +316,7 @@ func TestFailFastAndWaiting(t *testing.T) {
 	}
 }
 
-// Shutdown lets calls end that are under way and refuses new ones.
+// Shutdown lets calls in flight end and refuses new ones.
 func TestShutdown(t *testing.T) {
 	testkit.NoLeaks(t)
 	release := make(chan struct{})

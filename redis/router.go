@@ -67,7 +67,7 @@ type router struct {
 	delayed    atomic.Int64                     // calls of Completers that wait for their next attempt
 	downUntil  atomic.Int64                     // the end of urgent refreshes because the cluster is down, as the time since began
 	topology   atomic.Pointer[cluster.Topology] // the latest one; written by apply
-	dialFailed atomic.Pointer[slipstream.Event] // the latest connection that could not be opened; nil: none
+	dialFailed atomic.Pointer[slipstream.Event] // the latest connection that could not be opened; nil if there was none
 }
 
 // A refresher keeps the topology of a router up to date. All methods are safe for concurrent use.
@@ -243,7 +243,7 @@ func (k *router) leave(n *node) {
 	k.leaving.Go(func() {
 		ctx, cancel := context.WithTimeout(k.ctx, k.core.opts.dialTimeout())
 		defer cancel()
-		// If the node is silent, its calls would not end. Those that are made again need a connection,
+		// If the node is silent, its calls would not end. Those that are retried need a connection,
 		// which the node that has replaced it may not have yet.
 		if next := k.one(); next != nil && next != n {
 			_ = next.engine.Connect(ctx)

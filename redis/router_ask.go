@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// What a router does until there is a topology, and how it asks for one.
+// How a router works until there is a topology, and how it queries one.
 
 // member returns the node that a topology lists. If it is the seed of earlier calls, their connection
 // is kept.

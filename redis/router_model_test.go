@@ -347,7 +347,7 @@ func (w *modelCluster) call(k *router, call, s int, repeatable bool) error {
 
 // TestRouterModel: whatever slots and masters do, no call is executed twice that must not be, and none goes to an address
 // that no node lists. Migrations are no error at all; in failovers, only calls fail that were at a node when it
-// died. When nothing happens any more, each call needs one attempt.
+// died. When nothing more happens, each call needs one attempt.
 //
 // mutant: redis-cluster-lost-call-repeated
 func TestRouterModel(t *testing.T) {

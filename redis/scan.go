@@ -11,19 +11,20 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// ScanOptions say what a scan visits.
+// ScanOptions select what a scan visits.
 type ScanOptions struct {
-	// Match is a pattern as that of KEYS; empty: everything.
+	// Match is a pattern as that of KEYS; if empty, everything.
 	Match string
-	// Count is about how many elements the server looks at in one step; 0: 10. The
-	// connection is others' too meanwhile: 1,000 elements take about 0.2 ms.
+	// Count is the approximate number of elements that the server examines in one
+	// step. If zero, it is 10. Other calls of the connection wait meanwhile: 1,000
+	// elements take about 0.2 ms.
 	Count int
-	// Type is the type of keys that [Client.Scan] visits, such as "hash"; empty: all.
+	// Type is the type of keys that [Client.Scan] visits, such as "hash"; if empty, all.
 	Type string
 }
 
-// Scan returns the keys of the database, one after the other. A key that is there all the
-// while is returned at least once, perhaps more often; others may be. An error is the last
+// Scan returns the keys of the database, one after the other. A key that exists all the time
+// is returned at least once, perhaps more often; others may be returned. An error is the last
 // thing that is returned. Nothing is held at the server between two steps.
 //
 //	for key, err := range client.Scan(ctx, redis.ScanOptions{Match: "user:*"}) {
@@ -111,7 +112,7 @@ func scan[T any](ctx context.Context, c *Client, name, key string, o ScanOptions
 		var none T
 		var page scanPage
 		page.cursor = "0"
-		// A cursor means nothing to another node, so all pages are of one.
+		// A cursor is valid on one node only, so all pages are from the same node.
 		of, redirects := c, 0
 		if c.only == nil {
 			of = c.viewOf(c.router.owner(int32(slot.Of(key))))

@@ -81,8 +81,8 @@ func (c *Client) FCallRO(ctx context.Context, dst any, function string, keys []s
 }
 
 // AddScript adds a run of the script to a batch. The first of a batch is sent with its source,
-// so that the server need not know it: what is found out behind the other commands of a
-// batch cannot be put before them any more.
+// so that the server need not know it: an error that is detected after other commands of a batch
+// cannot be remedied before them.
 func (b *Batch) AddScript(dst any, s *Script, keys []string, args ...any) {
 	for i := range b.commands {
 		if b.commands[i].script == s {

@@ -40,8 +40,8 @@ func inStyle(t *testing.T, style int, c *redis.Client, cmd redis.Command) error 
 }
 
 // TestErrorsOfScriptsAreTheirs: a script or a function may answer with any error, also with one that
-// looks as if the server had refused it. It is not made again, because it may have written. Only the
-// redirect that a server would write, for the slot of the keys, is believed, and texts that a
+// looks as if the server had refused it. The call is not retried, because the script may have written.
+// Only the redirect that a server would write, for the slot of the keys, is believed, and texts that a
 // server has.
 //
 // mutant: redis-script-refuses-itself, redis-script-redirects-with-more-words, redis-redirect-of-another-slot-followed
@@ -51,7 +51,7 @@ func TestErrorsOfScriptsAreTheirs(t *testing.T) {
 	for _, test := range []struct {
 		cmd     redis.Command
 		reply   string // TARGET is the address of another node
-		goesOn  bool   // the call is made again
+		goesOn  bool   // the call is retried
 		outcome slipstream.Outcome
 	}{
 		{cmd: eval, reply: "-MOVED " + own + "TARGET", goesOn: true},

@@ -39,7 +39,7 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestScriptInABatch: it is run in its place, whether or not the server knows it.
+// TestScriptInABatch: it runs in its place, whether or not the server knows it.
 func TestScriptInABatch(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()

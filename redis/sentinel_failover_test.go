@@ -32,7 +32,7 @@ type burden struct {
 	list, counter string // immutable; keys
 }
 
-// note takes the result of a call into account that must succeed.
+// note records the result of a call that must succeed.
 func (b *burden) note(style string, err error) {
 	b.calls.Add(1)
 	if err != nil {
@@ -42,8 +42,8 @@ func (b *burden) note(style string, err error) {
 	}
 }
 
-// noteOnce takes the result of a call into account that must not be executed twice: it may fail if
-// its connection was lost, or if the server was no master any more.
+// noteOnce records the result of a call that must not be executed twice: it may fail if its
+// connection was lost, or if the server was no longer a master.
 func (b *burden) noteOnce(style string, err error) {
 	switch slipstream.OutcomeOf(err) {
 	case slipstream.MaybeExecuted, slipstream.Refused:
@@ -147,7 +147,7 @@ type completerOf chan error
 
 func (c completerOf) Complete(_ redis.Reply, err error) { c <- err }
 
-// check compares what the master has with what the calls have returned. Writes that were acknowledged
+// check compares the data of the master with the results of the calls. Writes that were acknowledged
 // and not replicated may be lost; none is there twice.
 func (b *burden) check(t *testing.T, c *redis.Client) {
 	t.Helper()

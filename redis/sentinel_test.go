@@ -95,7 +95,7 @@ func TestSentinelClientWorksAsOneOfTheMaster(t *testing.T) {
 	}
 }
 
-// What a Sentinel says is in the error.
+// The reply of a Sentinel is in the error.
 func TestSentinelErrors(t *testing.T) {
 	s := rediscluster.StartSentinels(t, rediscluster.SentinelOptions{
 		Replicas: 1, Sentinels: 2, Password: "data", SentinelPassword: "watch",

@@ -27,7 +27,7 @@ type fakeServer struct {
 	commands []string // all but the greeting's: "GET k"
 }
 
-// fake starts a server whose replies are what answer returns for the words of a
+// fake starts a server whose replies are returned by answer for the words of a
 // command; conn counts connections from 0.
 func fake(t testing.TB, answer func(conn int, args []string) string) *fakeServer {
 	t.Helper()

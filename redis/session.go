@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// A Session is a connection that its caller has for itself, for commands that change the
-// state of a connection: WATCH, MULTI, SELECT, WAIT after writes. It is used by one
-// goroutine at a time and must be closed. A connection that is lost is not opened again,
-// because its state is lost too: all further calls fail as NotSent.
+// A Session is a connection dedicated to its caller, for commands that change the state of
+// a connection: WATCH, MULTI, SELECT, WAIT after writes. It is used by one goroutine at a
+// time and must be closed. A lost connection is not reopened, because its state is lost
+// too: all further calls fail as NotSent.
 type Session struct {
 	client *Client
 	node   *node
-	x      *exclusive // nil: closed
+	x      *exclusive // nil if closed
 	state  sessionState
 }
 
@@ -25,9 +25,9 @@ type sessionState struct {
 	other    bool // what no other caller should find
 }
 
-// Session returns a connection of the caller's own. In a cluster it leads to the node of the keys,
-// which must have one slot, or to any node if there are none; the session stays there, and MOVED
-// is an error of its commands.
+// Session returns a connection dedicated to the caller. In a cluster it leads to the node of the
+// keys, which must have one slot, or to any node if there are none; the session stays there, and
+// MOVED is an error of its commands.
 func (c *Client) Session(ctx context.Context, keys ...string) (*Session, error) {
 	n, err := c.routeKeys(keys)
 	if err != nil {
@@ -40,7 +40,7 @@ func (c *Client) Session(ctx context.Context, keys ...string) (*Session, error) 
 	return &Session{client: c, node: n, x: x}, nil
 }
 
-// Close gives the connection back. It may be called again.
+// Close returns the connection. It may be called more than once.
 func (s *Session) Close() {
 	if s.x == nil {
 		return
@@ -51,8 +51,8 @@ func (s *Session) Close() {
 }
 
 // Do sends a command and decodes the reply into dst, as [Client.Do] does. All commands may
-// be sent but those that turn the connection into a stream (SUBSCRIBE, MONITOR, SYNC) or stop
-// its replies. Nothing is repeated. When ctx ends before the reply is there, the session is
+// be sent except those that turn the connection into a stream (SUBSCRIBE, MONITOR, SYNC) or stop
+// its replies. Nothing is retried. If ctx ends before the reply has arrived, the session is
 // over, unless the command waits at the server: then see [Client.Do].
 func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 	if err := s.sendable(&cmd); err != nil {
@@ -84,8 +84,8 @@ func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 	return err
 }
 
-// Wait waits until replicas have got what the session has written, at most for limit (0: as long
-// as ctx lasts), and returns how many have.
+// Wait waits until replicas have received what the session has written, at most for limit (if 0, as
+// long as ctx lasts), and returns how many have.
 func (s *Session) Wait(ctx context.Context, replicas int, limit time.Duration) (int64, error) {
 	var n int64
 	err := s.Do(ctx, &n, waitCommand("WAIT", limit, replicas))
@@ -142,6 +142,6 @@ func (s *Session) note(cmd *Command) {
 		s.state.other = s.state.other || !known || cmd.info == unknownCommand
 	}
 	if cmd.info.name == "RESET" {
-		s.state.other = true // user, database and name are not those of the options any more
+		s.state.other = true // user, database and name are no longer those of the options
 	}
 }

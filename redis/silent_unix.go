@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// silent reports whether a connection is open and has nothing to read: an idle one that has
-// something has said goodbye, or something that nobody asked for.
+// silent reports whether a connection is open and has nothing to read: an idle one with data
+// has announced its end, or received something that was not requested.
 func silent(raw syscall.RawConn) bool {
 	nothing := false
 	err := raw.Control(func(fd uintptr) {
@@ -20,8 +20,8 @@ func silent(raw syscall.RawConn) bool {
 	return err == nil && nothing
 }
 
-// hungUp returns why a connection of which everything was read is of no use; nil: it is open, as
-// far as this side knows. What the server says before it goes hides that it does.
+// hungUp returns why a fully read connection is unusable, or nil if it is open as far as this side
+// knows. A last message of the server hides that it closes the connection.
 func hungUp(raw syscall.RawConn) (why error) {
 	err := raw.Control(func(fd uintptr) {
 		var b [1]byte

@@ -240,6 +240,6 @@ func (j *joint) join(c *Client, r *request, groups [][]int) error {
 	if j.reply, err = joinReplies(r.info.response, j.frames, groups); err != nil {
 		return c.fail.Executed(r.name, err)
 	}
-	j.frames, r.joined = nil, j // what the frames lie in is given back
+	j.frames, r.joined = nil, j // the memory of the frames is returned
 	return nil
 }

@@ -114,7 +114,7 @@ func TestOutcomeOfACommandThatWasCut(t *testing.T) {
 		}
 	}
 	var j joint
-	j.fail(0, errNotJoined) // an error of another type is no panic
+	j.fail(0, errNotJoined) // an error of another type does not panic
 	if err := j.join(nil, &request{info: infoDel, name: "DEL"}, nil); err == nil {
 		t.Error("no error")
 	}

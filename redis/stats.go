@@ -5,7 +5,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/driver"
 )
 
-// Stats is what a client has done since it was created, and what it holds now.
+// Stats are the counters of a client since it was created, and its current state.
 type Stats struct {
 	// Stats are those of the shared connections.
 	slipstream.Stats

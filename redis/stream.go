@@ -20,16 +20,19 @@ type StreamEntries struct {
 	Entries []Entry
 }
 
-// StreamPosition is where to read a stream from: behind the entry with this ID. "$" is what
-// comes from now on, for [Client.XReadGroup] ">" what the group has given nobody yet.
+// StreamPosition is where to read a stream from: after the entry with this ID. "$" selects
+// entries from now on, and for [Client.XReadGroup] ">" those that the group has not delivered
+// yet.
 type StreamPosition struct{ Stream, ID string }
 
 // XReadOptions are those of [Client.XRead] and [Client.XReadGroup].
 type XReadOptions struct {
-	// Count is how many entries of a stream are returned at most; 0: all.
+	// Count is the maximum number of entries returned per stream. If zero, all are
+	// returned.
 	Count int
-	// Block is how long the server waits for an entry if there is none; 0: not at all;
-	// negative: as long as ctx lasts. Such a call has a connection of its own.
+	// Block is how long the server waits for an entry if there is none. If zero, it does
+	// not wait; if negative, it waits as long as ctx lasts. Such a call uses a dedicated
+	// connection.
 	Block time.Duration
 	// NoAck: entries count as dealt with as soon as they are given to the group.
 	NoAck bool
@@ -53,7 +56,7 @@ func rangeCommand(name, key, from, to string, n int) Command {
 	return Cmd(name, key, from, to)
 }
 
-// XRead returns the entries of streams that follow a position; nil if there are none.
+// XRead returns the entries of streams that follow a position, or nil if there are none.
 func (c *Client) XRead(ctx context.Context, o XReadOptions, from ...StreamPosition) ([]StreamEntries, error) {
 	return c.streams(ctx, Cmd("XREAD", o.arguments(nil, from)...))
 }

@@ -34,13 +34,13 @@ type Pending struct {
 	Deliveries int64
 }
 
-// Claimed is what [Client.XAutoClaim] has taken over.
+// Claimed is the result of [Client.XAutoClaim].
 type Claimed struct {
-	// Next is where to go on, "0-0" if all was looked at.
+	// Next is where to continue, or "0-0" if all entries were examined.
 	Next    string
 	Entries []Entry
-	// Deleted are the IDs of entries that are not in the stream any more, and not pending any more
-	// either (Redis 7).
+	// Deleted are the IDs of entries that are no longer in the stream, and no longer pending either
+	// (Redis 7).
 	Deleted []string
 }
 
@@ -50,13 +50,13 @@ type StreamInfo struct {
 	Length, Groups int64
 	// LastID is the last that was given to an entry, which may have been removed since.
 	LastID string
-	// First and Last are entries; nil if there are none.
+	// First and Last are entries, or nil if there are none.
 	First, Last *Entry
 	// MaxDeletedID is the highest of an entry that was removed, EntriesAdded how many there ever
 	// were, RecordedFirstID the ID of the first. "" and -1 before Redis 7.
 	MaxDeletedID, RecordedFirstID string
 	EntriesAdded                  int64
-	// RadixTreeKeys and RadixTreeNodes are figures of how the server keeps the stream.
+	// RadixTreeKeys and RadixTreeNodes describe how the server stores the stream.
 	RadixTreeKeys, RadixTreeNodes int64
 }
 
@@ -203,8 +203,8 @@ func claimedEntriesOf(d *resp.Decoder, tok resp.Token) ([]Entry, error) {
 	return list, err
 }
 
-// properties decodes names and values by turns, or a map, one of which must be there. Of decodes
-// the value of a name, and returns false if it does not know it.
+// properties decodes alternating names and values, or a map; there must be one of them. Of decodes
+// the value of a name, and returns false if it does not know the name.
 func properties[T any](d *resp.Decoder, tok resp.Token, must string, of func(name string, tok resp.Token) (bool, error)) error {
 	if tok.Null || tok.Kind != resp.Map && tok.Kind != resp.Array {
 		return mismatch[T](tok, errMismatch)

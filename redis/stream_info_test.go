@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestStreamInfo: what a server says of streams, groups and consumers.
+// TestStreamInfo: what a server reports about streams, groups and consumers.
 func TestStreamInfo(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, c *redis.Client, is func(got, want string)) {
 		ctx := t.Context()
@@ -64,7 +64,7 @@ func TestStreamInfo(t *testing.T) {
 	})
 }
 
-// streamCalls ask for evilKey, each for a type of its own.
+// streamCalls request evilKey, each as a different type.
 var streamCalls = map[string]func(context.Context, *redis.Client) (any, error){
 	"pending": func(ctx context.Context, c *redis.Client) (any, error) { return c.XPending(ctx, evilKey, "g") },
 	"range": func(ctx context.Context, c *redis.Client) (any, error) {
@@ -89,7 +89,8 @@ var streamCalls = map[string]func(context.Context, *redis.Client) (any, error){
 // used on.
 func TestHostileStreams(t *testing.T) {
 	testkit.NoLeaks(t)
-	// Fits are what calls make of a reply; all others must give an error.
+	// Fits are the values that calls decode from a reply; all others must give an
+	// error.
 	for _, c := range []struct {
 		name, reply string
 		fits        map[string]string

@@ -5,11 +5,11 @@ import (
 	"time"
 )
 
-// flags say what a command may not do or may be done to.
+// flags describe the properties of a command.
 type flags uint8
 
 const (
-	// flagReadOnly: executing it twice does nobody harm.
+	// flagReadOnly: executing it twice does no harm.
 	flagReadOnly flags = 1 << iota
 	// flagScript: runs a script, which may write before it fails.
 	flagScript
@@ -17,14 +17,14 @@ const (
 	flagSlowArgument
 	// flagLocal: its reply is about the server that executes it.
 	flagLocal
-	// flagChannels: its keys are no keys but channels of a shard, which are routed as keys.
+	// flagChannels: its keys are channels of a shard, which are routed as keys.
 	flagChannels
 )
 
 //go:generate go run ./internal/typedgen .
 
-// commandInfo is what the client knows of a command: a line of commands.txt of typedgen, which
-// generates the table. It is immutable.
+// commandInfo describes a command: a line of commands.txt of typedgen, which generates the table.
+// It is immutable.
 type commandInfo struct {
 	name  string // "CLIENT LIST"
 	flags flags
@@ -39,21 +39,21 @@ type commandInfo struct {
 	cacheable bool
 	// slowFor is how long the server may be silent over it.
 	slowFor time.Duration
-	// key is the position of the first key among the arguments, from 1; 0: the
-	// command has none, or not at a fixed place.
+	// key is the position of the first key among the arguments, from 1, or 0 if
+	// the command has none or not at a fixed place.
 	key int8
 	// specs and options say where all keys are: see keysIn. If both are nil, the key at the
 	// position key is the only one.
 	specs   []keySpec
 	options *keyOptions
-	// request and response say what becomes of the command in a cluster.
+	// request and response say how a cluster executes the command.
 	request  requestPolicy
 	response responsePolicy
-	// subcommands are known by the first argument; nil: there are none.
+	// subcommands are known by the first argument; nil if there are none.
 	subcommands map[string]*commandInfo
 }
 
-// waitArgument says where the time lies that a command asks the server to wait.
+// waitArgument is the position of the time that a command asks the server to wait.
 type waitArgument uint8
 
 const (
@@ -84,7 +84,7 @@ const (
 var commands = indexCommands()
 
 // unknownCommand stands for a command that the table does not list, such as one of a module or
-// of a newer server. It may be sent, and is repeated only where that is safe for any command. Its
+// of a newer server. It may be sent, and is retried only where that is safe for any command. Its
 // first argument is taken for its only key, as most such commands have it.
 var unknownCommand = &commandInfo{name: "unknown", key: 1}
 
@@ -123,8 +123,8 @@ func known(name string) *commandInfo {
 // the space that a look-up needs on its stack.
 const longestName = 32
 
-// lookup returns what is known of a command, by its arguments in encoded form.
-// It never returns nil.
+// lookup returns the info of a command, given its arguments in encoded form. It
+// never returns nil.
 func lookup(name string, args encodedArgs) *commandInfo {
 	in := find(commands, name)
 	if in == nil {

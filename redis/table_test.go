@@ -16,7 +16,7 @@ type describedCommand struct {
 	flags []string
 }
 
-// described asks the server for all its commands and subcommands.
+// described queries the server for all its commands and subcommands.
 func described(t *testing.T, c *redis.Client) []describedCommand {
 	t.Helper()
 	var list []redis.Value
@@ -42,7 +42,7 @@ func described(t *testing.T, c *redis.Client) []describedCommand {
 	return all
 }
 
-// What the server itself says of its commands must not contradict the table: a
+// The server's descriptions of its commands must not contradict the table: a
 // command that may block is refused, one that is repeatable does not write.
 func TestTableAgreesWithTheServer(t *testing.T) {
 	c := start(t)
@@ -112,7 +112,7 @@ func TestRefusedCommandsAreNotSent(t *testing.T) {
 			"repeated": func() error { return c.Do(t.Context(), nil, cmd.Idempotent()) },
 		} {
 			if waits[cmd.Name()] && how != "DoMany" && how != "DoBatch" {
-				continue // it gets a connection of its own
+				continue // it gets a dedicated connection
 			}
 			err := send()
 			if !errors.Is(err, redis.ErrShared) || slipstream.OutcomeOf(err) != slipstream.NotSent || !strings.Contains(err.Error(), cmd.Name()) {

@@ -9,9 +9,9 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// Client.Topology is the table with what MOVED taught the client, AskTopology the view of one node,
-// read by the same code. The command slipstream redis cluster compares the views by the IDs of nodes,
-// because nodes may know each other by different addresses.
+// Client.Topology returns the table including what the client learned from MOVED, AskTopology the view
+// of one node, read by the same code. The command slipstream redis cluster compares the views by the
+// IDs of nodes, because nodes may know each other by different addresses.
 
 // A Topology says which nodes a cluster has and which of them own its slots.
 type Topology struct {
@@ -23,7 +23,7 @@ type Topology struct {
 	Epoch uint64
 	// Down is whether that node says that the cluster is down.
 	Down bool
-	// Nodes are the nodes, sorted by address. Those that are about to join are left out.
+	// Nodes are the nodes, sorted by address. Those that are about to join are omitted.
 	Nodes []NodeInfo
 	// Slots are the slots that have an owner, in order and without overlaps.
 	Slots []SlotRange

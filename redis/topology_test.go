@@ -63,7 +63,7 @@ func TestTopologyNamesItsSource(t *testing.T) {
 	}
 }
 
-// TestTopologyHasWhatRedirectsTold: a MOVED changes the topology before a node is asked again.
+// TestTopologyHasWhatRedirectsTold: a MOVED changes the topology before a node is queried again.
 func TestTopologyHasWhatRedirectsTold(t *testing.T) {
 	cluster, c := fakeCluster(t, redistest.ClusterOptions{Masters: 2}, nil)
 	to := cluster.MasterOf(16383)
@@ -77,8 +77,8 @@ func TestTopologyHasWhatRedirectsTold(t *testing.T) {
 	}
 }
 
-// TestAskTopologyIsTheViewOfThatNode: an old view stays that of its node, and slots that move are
-// those of the node that was asked.
+// TestAskTopologyIsTheViewOfThatNode: an old view stays that of its node, and moving slots are those
+// of the node that was asked.
 func TestAskTopologyIsTheViewOfThatNode(t *testing.T) {
 	cluster, c := fakeCluster(t, redistest.ClusterOptions{Masters: 2}, nil)
 	nodes := cluster.Nodes()
@@ -108,7 +108,8 @@ func TestAskTopologyIsTheViewOfThatNode(t *testing.T) {
 	}
 }
 
-// TestTopologyIsThatOfAClusterOnly: one server has none, and says so.
+// TestTopologyIsThatOfAClusterOnly: the client of a single server has none, and
+// reports this.
 func TestTopologyIsThatOfAClusterOnly(t *testing.T) {
 	server := redistest.NewServer()
 	defer server.Close()

@@ -30,7 +30,7 @@ type Tx struct {
 	batch   Batch
 }
 
-// Do sends a command at once, on the connection that watches the keys.
+// Do sends a command immediately, on the connection that watches the keys.
 func (t *Tx) Do(ctx context.Context, dst any, cmd Command) error {
 	switch {
 	case cmd.info != nil && cmd.info.refusal == whyTransaction:
@@ -45,10 +45,10 @@ func (t *Tx) Do(ctx context.Context, dst any, cmd Command) error {
 // of [Client.Watch] has returned. The reply is decoded into dst then.
 func (t *Tx) Add(dst any, cmd Command) { t.batch.Add(dst, cmd) }
 
-// Watch reads keys and changes them without anybody coming in between: f reads what it needs by
-// [Tx.Do] and says by [Tx.Add] what is to be done, which is executed as a whole, unless another
-// client has changed one of the keys since; then f is called again, with a new Tx. F must
-// therefore do nothing else that matters.
+// Watch reads keys and changes them without interference from other clients: f reads what it needs
+// by [Tx.Do] and adds commands by [Tx.Add], which are executed as a whole, unless another client
+// has changed one of the keys since; then f is called again, with a new Tx. So f must have no
+// other side effects.
 //
 // An error of f ends it, and nothing is executed. A transaction without commands is one
 // that only reads. The error of a command within the transaction is a *[BatchError]; the
@@ -108,7 +108,7 @@ func (c *Client) beforeExecution(err error) error {
 }
 
 // conflictPause lets rivals finish: most conflicts are over with the next try, so the first
-// comes at once.
+// comes immediately.
 func conflictPause(ctx context.Context, attempt int) error {
 	if attempt > 1 {
 		t := time.NewTimer(rand.N(time.Duration(min(attempt, 20)) * 100 * time.Microsecond))
@@ -121,7 +121,7 @@ func conflictPause(ctx context.Context, attempt int) error {
 	return context.Cause(ctx)
 }
 
-// unwatch makes a session fit for others. An error of it is of no concern to anybody.
+// unwatch resets a session for reuse. Its errors do not matter.
 func (s *Session) unwatch(ctx context.Context) error {
 	if s.state.watching && s.x.broken == nil {
 		if err := s.Do(ctx, nil, Cmd("UNWATCH")); err != nil {
@@ -263,7 +263,7 @@ func (n *node) transactionFailed(err error, refused *queueErrors) error {
 // failure is the error of a transaction that the server did not queue as a whole.
 func (q *queueErrors) failure(addr string) *slipstream.Error {
 	if q.index < 0 {
-		// Without MULTI each command stood for itself.
+		// Without MULTI, each command was executed separately.
 		return &slipstream.Error{Op: "MULTI", Addr: addr, Outcome: slipstream.MaybeExecuted, Err: q.first}
 	}
 	return &slipstream.Error{Op: "EXEC", Addr: addr, Outcome: slipstream.Refused, Err: fmt.Errorf("command %d: %w", q.index, q.first)}
@@ -276,7 +276,7 @@ var (
 	askingCommand = inTransaction("ASKING")
 )
 
-// inTransaction is a command that DoTransaction alone may send on a shared connection.
+// inTransaction is a command that only DoTransaction may send on a shared connection.
 func inTransaction(name string) Command {
 	cmd := Cmd(name)
 	cmd.unshared, cmd.whole = nil, true
@@ -302,13 +302,13 @@ func queueable(cmd *Command) error {
 	return nil // one that waits does not wait within a transaction
 }
 
-// queueErrors is what the server said when commands were queued.
+// queueErrors are the errors of the server when commands were queued.
 type queueErrors struct {
 	index int
 	first *ServerError
 }
 
-// note looks at the reply of MULTI (0) or of a command (from 1).
+// note examines the reply of MULTI (0) or of a command (from 1).
 func (q *queueErrors) note(i int, reply []byte) {
 	if e := serverErrorIn(reply); e != nil && q.first == nil {
 		q.index, q.first = i-1, e
@@ -318,7 +318,7 @@ func (q *queueErrors) note(i int, reply []byte) {
 // executedAs decodes the reply of EXEC; done is false after a conflict.
 func (n *node) executedAs(b *Batch, reply []byte, refused *queueErrors) (done bool, err error) {
 	if e := serverErrorIn(reply); e != nil {
-		// The reason stands in a reply before.
+		// The reason is in an earlier reply.
 		if refused.first != nil {
 			return false, refused.failure(n.fail.Addr)
 		}

@@ -84,8 +84,8 @@ func TestTransactionErrors(t *testing.T) {
 	}
 }
 
-// TestTransactionWithoutMulti: if the server refuses MULTI alone, the commands stood for
-// themselves, and nobody is told that they were not executed.
+// TestTransactionWithoutMulti: if the server refuses only MULTI, the commands were
+// executed separately, and no error claims that they were not executed.
 func TestTransactionWithoutMulti(t *testing.T) {
 	s := fake(t, func(conn int, args []string) string {
 		switch args[0] {
@@ -110,7 +110,7 @@ func TestTransactionWithoutMulti(t *testing.T) {
 	}
 }
 
-// TestWatchUnderContention: the counter adds up, and every error says so too.
+// TestWatchUnderContention: the counter adds up, and every error is accurate.
 func TestWatchUnderContention(t *testing.T) {
 	c := start(t)
 	const workers, each = 32, 20
@@ -299,7 +299,8 @@ func TestSessionLost(t *testing.T) {
 	var id int64
 	must(t, s.Do(ctx, &id, redis.Cmd("CLIENT", "ID")))
 	must(t, c.Do(ctx, nil, redis.Cmd("CLIENT", "KILL", "ID", id)))
-	// The server has said goodbye: nothing is sent, so nothing is in doubt.
+	// The server has closed the connection: nothing is sent, so nothing is in
+	// doubt.
 	for range 2 {
 		if err := s.Do(ctx, nil, redis.Cmd("INCR", "n")); slipstream.OutcomeOf(err) != slipstream.NotSent {
 			t.Errorf("after it: %v", err)
@@ -324,6 +325,6 @@ func TestSessionGivenUp(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 	if err := s.Do(t.Context(), nil, redis.Cmd("PING")); slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("the session goes on: %v", err)
+		t.Errorf("the session continues: %v", err)
 	}
 }

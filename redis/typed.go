@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// typed makes the request of a method with a command of its own. The caller
-// fills in the frame.
+// typed builds the request of a method that has its own command. The caller fills
+// in the frame.
 func (c *Client) typed(in *commandInfo, key string) request {
 	n, to := c.only, route{}
 	if n == nil {
@@ -35,7 +35,7 @@ func (c *Client) Get(ctx context.Context, key string) (value string, found bool,
 
 // GetAppend appends the value of a key to dst and returns the longer slice;
 // found is false if there is none. It allocates nothing if dst has room. A large value
-// for which dst has room is received there without a copy; if GetAppend fails, what is behind the
+// for which dst has room is received there without a copy; if GetAppend fails, the memory beyond the
 // end of dst is undefined. Nothing is written to it after GetAppend has returned.
 func (c *Client) GetAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
 	r := c.typed(infoGet, key)
@@ -67,7 +67,8 @@ func (c *Client) SetEX(ctx context.Context, key, value string, ttl time.Duration
 
 // SetOptions are the conditions of [Client.SetWith].
 type SetOptions struct {
-	// TTL is when the key expires, rounded up to milliseconds; 0: never.
+	// TTL is the time to live of the key, rounded up to milliseconds. If zero, the
+	// key does not expire.
 	TTL time.Duration
 	// NX sets the key only if it does not exist, XX only if it does.
 	NX, XX bool
@@ -143,13 +144,13 @@ func (c *Client) MGet(ctx context.Context, keys ...string) ([]Item, error) {
 	return items, err
 }
 
-// A Span is where a value lies in a slice of bytes.
+// A Span is the position of a value in a slice of bytes.
 type Span struct{ Start, End int }
 
 // Found reports whether there is a value.
 func (s Span) Found() bool { return s.Start >= 0 }
 
-// In returns the value within the slice that [Client.MGetAppend] returned, nil
+// In returns the value within the slice that [Client.MGetAppend] returned, or nil
 // if there is none.
 func (s Span) In(b []byte) []byte {
 	if s.Start < 0 {
@@ -158,9 +159,9 @@ func (s Span) In(b []byte) []byte {
 	return b[s.Start:s.End:s.End]
 }
 
-// MGetAppend appends the values of keys to dst, and to spans one Span a key
-// that says where its value lies in the returned slice. It allocates nothing if
-// both have room.
+// MGetAppend appends the values of keys to dst, and to spans one Span per key with
+// the position of its value in the returned slice. It allocates nothing if both
+// have room.
 func (c *Client) MGetAppend(ctx context.Context, dst []byte, spans []Span, keys ...string) ([]byte, []Span, error) {
 	if len(keys) == 0 {
 		return dst, spans, nil
@@ -245,7 +246,7 @@ func (c *Client) TTL(ctx context.Context, key string) (ttl time.Duration, found 
 	return d.Value, d.Found, nil
 }
 
-// Ping asks the server for a sign of life.
+// Ping sends PING and waits for the reply.
 func (c *Client) Ping(ctx context.Context) error {
 	r := c.typed(infoPing, "")
 	r.call.Frame = append(r.call.Frame[:0], "*1\r\n$4\r\nPING\r\n"...)

@@ -445,7 +445,7 @@ func TestCommandsWithoutMethods(t *testing.T) {
 	}
 }
 
-// TestTimesAtTheEdges: times that a duration cannot hold, and the numbers that stand for no time.
+// TestTimesAtTheEdges: times that a duration cannot represent, and the numbers that mean no time.
 func TestTimesAtTheEdges(t *testing.T) {
 	const most = "9223372036854775807"
 	s := fake(t, func(_ int, args []string) string {

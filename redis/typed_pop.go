@@ -7,16 +7,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// The commands that wait for an element take the longest time to wait first, 0 for as long as
-// ctx lasts. Found is false if the time was over. What happens when ctx ends before stands at
-// [Client.Do]: no element is lost.
+// The first argument of commands that wait for an element is the maximum time to wait, or 0 for
+// as long as ctx lasts. Found is false if the time was up. If ctx ends before, no element is
+// lost; see [Client.Do].
 
 // waitSeconds is a time to wait as the server wants it.
 func waitSeconds(d time.Duration) float64 {
 	if d <= 0 {
 		return 0
 	}
-	return max(d, time.Millisecond).Seconds() // less than that would be for ever
+	return max(d, time.Millisecond).Seconds() // less than that would be forever
 }
 
 // BLPop removes the first element of the first list that has one, and returns it.

@@ -6,7 +6,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// firstOf returns the first of keys, "" if there is none: the server says what is missing.
+// firstOf returns the first of keys, or "" if there is none: the server reports what is
+// missing.
 func firstOf(keys []string) string {
 	if len(keys) == 0 {
 		return ""
@@ -226,7 +227,7 @@ func maybeFloatOf(tok resp.Token) (MaybeFloat, error) {
 	return MaybeFloat{Value: x, Found: err == nil}, err
 }
 
-// listOf decodes the elements of an array or a set, nil for null.
+// listOf decodes the elements of an array or a set, or nil for null.
 func listOf[T any](d *resp.Decoder, tok resp.Token, one func(*resp.Decoder, resp.Token) (T, error)) ([]T, error) {
 	if tok.Null {
 		return nil, nil
@@ -249,7 +250,7 @@ func listOf[T any](d *resp.Decoder, tok resp.Token, one func(*resp.Decoder, resp
 	}
 }
 
-// fields decodes a map, or names and values by turns.
+// fields decodes a map, or alternating names and values.
 func (c *Client) fields(ctx context.Context, r *request) ([]Field, error) {
 	return reply(ctx, c, r, fieldsOf)
 }
@@ -278,7 +279,7 @@ func fieldsOf(d *resp.Decoder, tok resp.Token) ([]Field, error) {
 	}
 }
 
-// members decodes members and scores, which come by turns in RESP2 and as pairs in RESP3.
+// members decodes members and scores, which alternate in RESP2 and as pairs in RESP3.
 func (c *Client) members(ctx context.Context, r *request) ([]Member, error) {
 	return reply(ctx, c, r, membersOf)
 }

@@ -24,7 +24,8 @@ type MaybeTime struct {
 	Found bool
 }
 
-// durationOf is what a reply in milliseconds says: -1 is for ever, -2 nothing that could live.
+// durationOf converts a reply in milliseconds: -1 means forever, -2 that there is no key or
+// field.
 func durationOf(n int64) MaybeDuration {
 	switch {
 	case n == -2:

@@ -13,11 +13,10 @@ import (
 //	rediss://host           the same over TLS
 //	unix:///run/redis.sock?db=2
 //
-// Everything but the scheme may be left out. The query knows db, protocol,
-// client_name, sockets, timeout, dial_timeout, stall_timeout, backoff,
-// max_backoff, retries, max_calls, max_exclusive, max_bytes, no_wait, fail_fast and wait_when_full;
-// durations are written as 500ms or 2s. Characters of a password that mean
-// something in a URL are percent-encoded. Errors never show the password, not
+// Everything but the scheme may be omitted. The query accepts db, protocol, client_name, sockets,
+// timeout, dial_timeout, stall_timeout, backoff, max_backoff, retries, max_calls, max_exclusive,
+// max_bytes, no_wait, fail_fast and wait_when_full; durations are written as 500ms or 2s. Characters
+// of a password that are special in a URL are percent-encoded. Errors never show the password, not
 // even where it is what makes the URL invalid.
 func ParseURL(text string) (Options, error) {
 	var o Options
@@ -39,7 +38,7 @@ var urls = driver.URLs[Options]{
 		driver.URLOption[Options]{Name: "db", Set: setDB}),
 }
 
-// setPath takes the number of the database from the path, which is not shown: after an unescaped
+// setPath reads the number of the database from the path, which is not shown: after an unescaped
 // slash it is a part of the password.
 func setPath(o *Options, path string) error {
 	db, err := strconv.ParseUint(path, 10, 31)

@@ -41,7 +41,7 @@ func (k Kind) String() string {
 }
 
 // A Value is a reply of any type, as the server sent it. It owns its memory.
-// Attributes, which may stand in front of any value, are not kept.
+// Attributes, which may precede any value, are not kept.
 type Value struct {
 	// Kind is Null for every kind of null.
 	Kind Kind
@@ -53,8 +53,8 @@ type Value struct {
 	Bool bool
 	// Text holds strings, errors, and numbers as the server wrote them.
 	Text string
-	// Elems are the elements of an array, set or push, and the keys and values
-	// of a map in turns.
+	// Elems are the elements of an array, set or push, and the alternating keys
+	// and values of a map.
 	Elems []Value
 }
 

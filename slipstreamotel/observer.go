@@ -1,5 +1,5 @@
 // Package slipstreamotel exports the calls of the Redis and Tarantool clients to OpenTelemetry, as spans
-// and as the metric db.client.operation.duration. It is a module of its own: programs that do not import
+// and as the metric db.client.operation.duration. It is a separate module: programs that do not import
 // it do not need OpenTelemetry.
 //
 //	o, err := slipstreamotel.New(slipstreamotel.Options{})
@@ -33,7 +33,7 @@
 //	error.type               the same, if the server answered with an error, or else timeout, canceled,
 //	                         not_sent, refused, overloaded, client_closed, executed or maybe_executed
 //
-// Spans of calls that were repeated have slipstream.attempts. The status of spans of calls that failed
+// Spans of calls that were retried have slipstream.attempts. The status of spans of calls that failed
 // has the [slipstream.Outcome] as its description. Keys, values and texts of errors, which may have
 // parts of both, are not exported.
 package slipstreamotel
@@ -60,8 +60,8 @@ import (
 // scope is the name of the instrumentation.
 const scope = "github.com/slipstream-go/slipstream/slipstreamotel"
 
-// durationBounds are the bounds of the buckets that the semantic conventions ask for, in seconds. A view
-// of the program's MeterProvider replaces them.
+// durationBounds are the bounds of the buckets that the semantic conventions require, in seconds. A
+// view of the program's MeterProvider replaces them.
 var durationBounds = []float64{.001, .005, .01, .05, .1, .5, 1, 5, 10}
 
 // maxSeries bounds the memory of an observer. Beyond it attributes are made for each call.
@@ -71,7 +71,7 @@ const maxSeries = 1024
 type Options struct {
 	// TracerProvider makes spans. If nil, it is the global one.
 	TracerProvider trace.TracerProvider
-	// MeterProvider takes the metric. If nil, it is the global one.
+	// MeterProvider receives the metric. If nil, it is the global one.
 	MeterProvider metric.MeterProvider
 }
 
@@ -135,7 +135,7 @@ func (o *Observer) Observe(call slipstream.Observation) {
 }
 
 // isTraced reports whether a call that began within a span gets a span, too. A span that has ended is
-// not recording any more, but its context still says that it was sampled.
+// no longer recording, but its context still says that it was sampled.
 func isTraced(parent trace.Span) bool {
 	c := parent.SpanContext()
 	return parent.IsRecording() || c.IsSampled() && !c.IsRemote()

@@ -19,7 +19,7 @@ var defaultBuckets = []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3}
 // maxOps bounds the values of the label op: programs may send commands with made-up names.
 const maxOps = 256
 
-// otherOp is the label op of what exceeds maxOps.
+// otherOp is the label op of operations beyond maxOps.
 const otherOp = "other"
 
 // Options configure a [Collector]. The zero value works.

@@ -22,7 +22,7 @@ func TestAllocations(t *testing.T) {
 	users := tarantool.SpaceOf[user](c, "users")
 	byName := tarantool.SpaceOf[nameless](c, "users").Index("name")
 	echo := tarantool.ProcedureOf[user, user](c, "echo")
-	// A name that is read is a string of its own; these have none.
+	// A name that is read is a separate string; these have none.
 	var u user
 	seventy := &user{70, "name0", 7}
 	names, all := &nameless{}, &tuples{}

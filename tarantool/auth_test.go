@@ -120,7 +120,8 @@ func TestGuest(t *testing.T) {
 	testkit.NoLeaks(t)
 	open := simulated(t, tarantoolsim.Config{Users: annOnly})
 	locked := simulated(t, tarantoolsim.Config{Users: annOnly, Locked: true})
-	// Should the server refuse even what has no answer, its error is nobody else's.
+	// If the server even refuses a request without an answer, its error reaches no
+	// other call.
 	locked.Handle("watch", func(*tarantoolsim.Request) ([]any, error) {
 		return nil, tarantoolsim.Error(uint32(iproto.CodeAccessDenied), "no")
 	})
@@ -146,8 +147,8 @@ func TestGuest(t *testing.T) {
 	}
 }
 
-// A password that is wrong from now on is not tried without end, those who wait hear of it, and
-// one that is right again is enough.
+// A password that became wrong is not tried endlessly, waiting callers get the error, and a
+// correct one is enough to recover.
 func TestPasswordChanges(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{Users: annOnly, Locked: true})
@@ -246,7 +247,7 @@ box.schema.user.grant('ann', 'super')
 box.cfg{listen = %q}
 `
 
-// The same with a real server, which has nothing of what is asked for by IPROTO_ID.
+// The same with a real server that has none of the features requested by IPROTO_ID.
 func TestUnixSocketOfARealServer(t *testing.T) {
 	testkit.NoLeaks(t)
 	path, dir := socketPath(t), t.TempDir()
@@ -274,8 +275,8 @@ func TestUnixSocketOfARealServer(t *testing.T) {
 	}
 }
 
-// A server before 2.10 is not asked what it can do, and one that does not know the question is
-// taken for such a one.
+// A server before 2.10 is not asked for its features, and one that does not know the request
+// counts as such a one.
 func TestIdentification(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, c := range []struct {

@@ -29,7 +29,7 @@ const (
 type blockingLane struct {
 	// Immutable.
 	client *Client
-	tokens chan struct{} // as many as may be under way; sent by who enters
+	tokens chan struct{} // as many as may be in flight; sent by callers that enter
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -44,8 +44,8 @@ type laneConnection struct {
 	engine *pipe.Engine
 
 	// Guarded by lane.mu.
-	requests  int // under way
-	bytes     int // sent since none was under way
+	requests  int // in flight
+	bytes     int // sent since none was in flight
 	idleSince time.Time
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// While Shutdown waits for the requests under way, calls that may take long are refused like
-// all others, though there are places for them.
+// While Shutdown waits for the requests in flight, calls that may take long are refused like
+// all others, although there are slots for them.
 func TestShutdownRefusesBlockingCalls(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := tarantoolsim.Start(t, tarantoolsim.Config{})
@@ -42,7 +42,7 @@ func TestShutdownRefusesBlockingCalls(t *testing.T) {
 	}
 	close(release)
 	if err := under.Wait(nil); err != nil {
-		t.Errorf("the call under way: %v", err)
+		t.Errorf("the call in flight: %v", err)
 	}
 	must(t, <-ended)
 }

@@ -21,7 +21,7 @@ type Client struct {
 	// Immutable after Connect.
 	opts    Options
 	hooks   driver.Hooks
-	timed   bool // requests look at the clock
+	timed   bool // requests read the clock
 	fail    driver.Errors
 	engine  *pipe.Engine
 	closing chan struct{} // closed by Close and Shutdown, which ends repetitions
@@ -108,7 +108,7 @@ var sinceOf = map[box.Feature]struct{ name, since string }{
 	box.FeatureTransactions: {"transactions", "2.10"},
 	box.FeatureWatchers:     {"watchers", "2.10"},
 	box.FeaturePagination:   {"pages of a select", "2.11"},
-	box.FeatureWatchOnce:    {"single looks at a watched key", "3.0"},
+	box.FeatureWatchOnce:    {"single reads of a watched key", "3.0"},
 	box.FeatureIsSync:       {"synchronous commits", "3.2"},
 	box.FeatureArrow:        {"inserts of Arrow batches", "3.3"},
 }
@@ -129,9 +129,9 @@ func (c *Client) needs(f box.Feature) error {
 	return &UnsupportedError{Feature: what.name, Since: what.since, Server: s.version}
 }
 
-// Do sends a request, waits for its reply and decodes the data into dst, a pointer; with
-// nil the reply is only looked at for an error. The data is an array: of tuples, or of what a
-// function returned. See the package comment for what can be decoded into what. Dst may be
+// Do sends a request, waits for its reply and decodes the data into dst, a pointer; if it is
+// nil, the reply is only checked for an error. The data is an array: of tuples, or of what a
+// function returned. See the package comment for what can be decoded into what. dst may be
 // changed even if an error is returned.
 func (c *Client) Do(ctx context.Context, dst any, req Request) error {
 	return c.exec(ctx, dst, req, route{})
@@ -163,16 +163,16 @@ type exchange struct {
 	engine *pipe.Engine
 	call   *pipe.Call
 	about  requestInfo
-	at     *schemaAt // that the frame's numbers are of; nil: none that came from names
+	at     *schemaAt // the schema of the frame's numbers; nil if none came from names
 	loop   attempt.Loop
 	pinned bool
 	silent bool            // it is not observed
-	stream *Stream         // nil: it is in none
+	stream *Stream         // nil if it is in none
 	place  uint64          // in the stream
-	lane   *laneConnection // nil: not of the blocking lane
-	pushes *pushes         // nil: the caller does not want them
+	lane   *laneConnection // nil if not in the blocking lane
+	pushes *pushes         // nil if the caller does not want them
 
-	limited context.Context // the request's, and the end of Options.Timeout; nil: not made
+	limited context.Context // that of the request with Options.Timeout; nil if not made yet
 	cancel  context.CancelFunc
 }
 
@@ -243,7 +243,7 @@ func (c *Client) knowServer(ctx context.Context, op string) error {
 	return nil
 }
 
-// set takes a call for a request whose numbers are of that schema.
+// set sets the call of a request whose numbers are of that schema.
 func (r *exchange) set(at *schemaAt) {
 	r.at = at
 	r.begins()
@@ -298,7 +298,7 @@ func (r *exchange) release() {
 	}
 }
 
-// encoded takes the result of an encoding.
+// encoded stores the result of an encoding.
 func (r *exchange) encoded(frame []byte, err error) error {
 	if err != nil {
 		r.release()
@@ -325,7 +325,7 @@ func (r *exchange) finish(ctx context.Context, err error, dst any) error {
 			return failure
 		}
 		if r.stream != nil && !r.stream.isLast(r.place) {
-			return result // others are behind it, such as the end of the transaction
+			return result // others follow it, such as the end of the transaction
 		}
 		err = r.do(ctx)
 	}
@@ -361,7 +361,7 @@ func (r *exchange) result(err error, dst any) (attempt.Verdict, *slipstream.Erro
 	switch {
 	case failure.Outcome != slipstream.Refused:
 	case e.Code == iproto.CodeWrongSchemaVersion:
-		verdict = attempt.Immediately // another schema is no reason to wait
+		verdict = attempt.Immediately // a changed schema is no reason to wait
 	case e.passing():
 		verdict = attempt.AfterPause
 	}

@@ -179,8 +179,8 @@ func TestSpace(t *testing.T) {
 	}
 }
 
-// A space that is dropped and made again has another number; another space may get the old
-// one. Names mean what they mean now, whatever the client had learned.
+// A space that is dropped and recreated has another number; another space may get the old
+// one. Names have their present meaning, whatever the client had learned.
 func TestSchemaChanges(t *testing.T) {
 	c, _ := started(t)
 	ctx := t.Context()

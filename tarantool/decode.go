@@ -33,9 +33,9 @@ func dataIn(r *box.Response) []byte {
 
 var emptyArray = []byte{0x90}
 
-// decodeData decodes the data of a reply, an encoded array, into what dst points to. Nil:
-// nobody wants it. Destinations that read themselves, and the general ones, go without
-// reflection.
+// decodeData decodes the data of a reply, an encoded array, into what dst points to. If dst
+// is nil, it is discarded. Destinations that decode themselves, and the general ones, do not
+// use reflection.
 func decodeData(l iproto.Limits, data []byte, dst any) error {
 	if dst == nil {
 		return nil
@@ -67,7 +67,7 @@ func decodeData(l iproto.Limits, data []byte, dst any) error {
 		}
 	}
 	if d.Err() == nil && d.Len() > 0 {
-		return errors.New("the reply goes on behind its data")
+		return errors.New("trailing bytes after the reply's data")
 	}
 	return d.Err()
 }
@@ -77,7 +77,7 @@ func isReader(dst any) bool {
 	return ok
 }
 
-// Raw is a destination that takes the data of a reply as it is: MessagePack, an array.
+// Raw is a destination that receives the undecoded data of a reply: a MessagePack array.
 type Raw []byte
 
 // decoders are reused: what a Reader of the user's is given escapes.
@@ -179,7 +179,7 @@ func readReflected(d *iproto.Decoder, v reflect.Value, depth int) error {
 	return d.Err()
 }
 
-// readExtension reads what has a type of its own in Tarantool.
+// readExtension reads values with an extension type of Tarantool.
 func readExtension(d *iproto.Decoder, v reflect.Value) bool {
 	var value any
 	switch v.Type() {
@@ -247,8 +247,9 @@ func readSlice(d *iproto.Decoder, v reflect.Value, depth int) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
-	// The head of the array was checked against the bytes that are there; elements may still
-	// be far larger here than there, so they are counted, and the slice grows with what is read.
+	// The head of the array was checked against the available bytes; decoded elements may still be
+	// far larger than encoded ones, so they are counted, and the slice grows with the elements
+	// read.
 	size := max(int(v.Type().Elem().Size()), 1)
 	if !d.Claim(n, size) {
 		return d.Err()
@@ -309,9 +310,9 @@ func readMap(d *iproto.Decoder, v reflect.Value, depth int) error {
 	return nil
 }
 
-// readStruct reads a tuple. One with more fields than the struct is no error: a space that
-// got another field must not stop programs that do not know it. One with fewer leaves the
-// rest zero, as Tarantool does with fields that may be null.
+// readStruct reads a tuple. More fields than in the struct are not an error: a space that got
+// another field must not break programs that do not know it. With fewer fields the others
+// stay zero, as Tarantool does with fields that may be null.
 func readStruct(d *iproto.Decoder, v reflect.Value, depth int) error {
 	fields, err := fieldsOf(v.Type())
 	if err != nil {

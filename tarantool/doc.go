@@ -1,6 +1,6 @@
-// Package tarantool is a client for Tarantool that lets the requests of many goroutines
-// travel as few large writes: what is ready to be sent while replies are under way goes out
-// together, without timers and without batches in the program that uses it.
+// Package tarantool is a client for Tarantool that sends the requests of many goroutines in
+// few large writes: requests that become ready while replies are in flight are sent together,
+// without timers and without batches in the calling program.
 //
 //	c, err := tarantool.Connect(ctx, tarantool.Options{Addr: "127.0.0.1:3301", User: "app", Password: "secret"})
 //	...
@@ -28,23 +28,23 @@
 // # Schema
 //
 // Names of spaces and indexes are looked up in the schema, which is loaded when the first name
-// is used, and anew for each connection that is opened: there may be another server behind it,
-// or another life of the same. A request travels on the connection whose schema its numbers are
-// of, and says of which version; a server that has another by then refuses it, and it is made
-// again with the numbers of now. Should the connection end before the request was sent, the names
-// are looked up where it goes instead. So no request reaches a space that was given the number of
-// one that is gone.
+// is used, and again for each new connection: it may lead to another server, or to the same one
+// after a restart. A request is sent on the connection whose schema its numbers belong to, with the
+// version of the schema; a server that has another version by then refuses it, and it is retried
+// with the present numbers. If the connection ends before the request was sent, the names are looked
+// up again for the new connection. So no request reaches a space that was given the number of a
+// dropped one.
 //
 // # Errors
 //
 // Errors of calls are of type [slipstream.Error], whose Outcome says whether the server may
-// have executed the request; [slipstream.OutcomeOf] finds it in any error. An error that the server
-// answered with is a [ServerError] in its chain. A statement that the server refused changed
-// nothing (Refused); a function that failed may have done anything before (Executed).
-// Requests whose outcome is NotSent are made again up to Options.Retries times, and those
-// that read, and those that are [ProcedureRequest.Idempotent], also when they were cut off.
-// A request that names no space, and of which nothing was sent when its connection ended, is sent
-// on another connection, without a pause, unless Options.FailFast is set.
+// have executed the request; [slipstream.OutcomeOf] finds it in any error. An error reply of the
+// server is a [ServerError] in its chain. A statement that the server refused changed nothing
+// (Refused); a function that failed may have had any effect before (Executed). Requests whose outcome
+// is NotSent are retried up to Options.Retries times; those that only read, and those that are
+// [ProcedureRequest.Idempotent], also if they were cut off. A request that names no space, and of
+// which nothing was sent when its connection ended, is sent on another connection, without a pause,
+// unless Options.FailFast is set.
 //
 // # Observability
 //
@@ -55,9 +55,9 @@
 //
 // # Old servers
 //
-// What a server lacks is refused here with [UnsupportedError], because servers pass over parts
-// of requests that they do not know: a transaction would commit each of its statements, and
-// each page of a select would be the first.
+// Features that a server lacks are refused by the client with [UnsupportedError], because servers
+// ignore parts of requests that they do not know: a transaction would commit each of its
+// statements, and each page of a select would be the first.
 //
 // [iproto]: https://pkg.go.dev/github.com/slipstream-go/slipstream/tarantool/iproto
 // [iproto.Decimal]: https://pkg.go.dev/github.com/slipstream-go/slipstream/tarantool/iproto#Decimal

@@ -47,7 +47,7 @@ func appendArray(b []byte, what string, v any) ([]byte, error) {
 	return b, nil
 }
 
-// appendValue appends any value. What is common goes without reflection.
+// appendValue appends any value. Common types do not use reflection.
 func appendValue(b []byte, v any) ([]byte, error) { return appendNested(b, v, 0) }
 
 func appendNested(b []byte, v any, depth int) ([]byte, error) {
@@ -96,8 +96,8 @@ func appendNested(b []byte, v any, depth int) ([]byte, error) {
 	return appendReflected(b, reflect.ValueOf(v), depth)
 }
 
-// appendOwn lets a value append itself, and looks at what it did: a value that is none, or
-// two, would make the request another one.
+// appendOwn lets a value append itself, and checks the result: no value, or two, would turn
+// the request into another one.
 func appendOwn(b []byte, v Appender) ([]byte, error) {
 	from := len(b)
 	out, err := v.AppendMsgpack(b)
@@ -201,7 +201,7 @@ func appendElement(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	return appendReflected(b, v, depth)
 }
 
-// appendNestedValue is for what may be an extension, or have methods.
+// appendNestedValue is for values that may be an extension, or have methods.
 func appendNestedValue(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	value := v.Interface()
 	if own, ok := value.(Appender); ok && (v.Kind() != reflect.Pointer || !v.IsNil()) {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// Errors in the chain of what calls return.
+// Errors that are wrapped by errors of calls.
 var (
 	// ErrClosed: the client was closed.
 	ErrClosed = pipe.ErrClosed
@@ -28,7 +28,7 @@ var (
 )
 
 // An UnsupportedError is returned if the server lacks what a request needs. The request was not
-// sent: older servers ignore what they do not know, and would do something else.
+// sent: older servers ignore unknown parts, and would do something else.
 type UnsupportedError struct {
 	// Feature is what the server lacks.
 	Feature string
@@ -81,7 +81,7 @@ func (e *ServerError) passing() bool { return e.Code == iproto.CodeLoading }
 func (e *ServerError) outcome(code box.Code) slipstream.Outcome {
 	switch e.Code {
 	case iproto.CodeWALIO, iproto.CodeSyncQuorumTimeout, iproto.CodeSyncRollback, iproto.CodeTimeout:
-		// What was written to a disk or to replicas may come back with them.
+		// Errors of writing to a disk or to replicas.
 		return slipstream.MaybeExecuted
 	case iproto.CodeNoSuchProcedure, iproto.CodeAccessDenied, iproto.CodeUnknownRequestType, iproto.CodeLoading, iproto.CodeWrongSchemaVersion:
 		if code != box.CodeEval && code != box.CodeCall && code != box.CodeCall16 {
@@ -113,7 +113,7 @@ func serverError(code uint32, stack *iproto.BoxError) *ServerError {
 // errNoReply: a call that failed has none.
 var errNoReply = errors.New("there is no reply")
 
-// replyOf parses the reply of a call, which is complete.
+// replyOf parses the complete reply of a call.
 func replyOf(frame []byte) (m box.Message, body []byte, err error) {
 	if len(frame) == 0 {
 		return m, nil, errNoReply

@@ -2,7 +2,7 @@ package tarantool
 
 import "github.com/slipstream-go/slipstream"
 
-// What the clients of this module report in the same way.
+// Types that the clients of this module share.
 type (
 	// An Event is something that happened to a connection.
 	Event = slipstream.Event

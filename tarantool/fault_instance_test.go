@@ -26,8 +26,8 @@ type instance struct {
 	walMode string
 }
 
-// faultSetup makes what the tests of faults use, also on top of what was recovered. Sessions
-// are counted, so that a test knows when the last request of a client that has gone is done.
+// faultSetup creates the spaces and functions of the fault tests, also after a recovery.
+// Sessions are counted, so that a test knows when the last request of a closed client is done.
 const faultSetup = `
 sessions = 0
 box.session.on_connect(function() sessions = sessions + 1 end)

@@ -18,23 +18,23 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// A ledger judges every reply that a client gets while links and servers fail: each value
-// says whose it is, so a reply that reached another caller is seen, and so are requests that
-// end twice or never.
+// A ledger checks every reply that a client gets while links and servers fail: each value
+// identifies its owner, so a reply that reached another caller is detected, and so are requests
+// that end twice or never.
 type ledger struct {
 	// Immutable.
 	client *tarantool.Client
 	fixed  *tarantool.Space[record]
 	own    *tarantool.Space[record]
-	sizes  []int // of the fixed tuples that are asked for
-	// volatile: the server may have forgotten tuples.
+	sizes  []int // of the fixed tuples that are read
+	// volatile: the server may have lost tuples.
 	volatile bool
-	// cancels: contexts end at random, after at most this long; 0: never.
+	// cancels: contexts end at random, after at most this long; if 0, never.
 	cancels time.Duration
 	// rest is how long a worker waits after a request that was not sent, so that it does
-	// not fail a hundred thousand times a second.
+	// not fail a hundred thousand times per second.
 	rest time.Duration
-	// lone: a worker has one request under way at a time, and waits for it.
+	// lone: a worker has one request in flight at a time, and waits for it.
 	lone bool
 	// grim: perhaps no request is answered.
 	grim bool
@@ -70,8 +70,8 @@ func (r *record) ReadMsgpack(d *iproto.Decoder) error {
 	return d.Err()
 }
 
-// text returns the value of a key: its name and seq again and again, so that every part of
-// it says where it belongs.
+// text returns the value of a key: its name and seq repeated, so that every part of it shows
+// where it belongs.
 func text(key string, seq, size int) string {
 	mark := key + "#" + strconv.Itoa(seq) + ";"
 	return strings.Repeat(mark, size/len(mark)+1)[:max(size, len(mark))]
@@ -143,7 +143,7 @@ func (l *ledger) settled(t testing.TB) {
 	}
 }
 
-// judge notes the end of a request. It reports whether there is a reply, and if not, whether
+// judge records the end of a request. It reports whether there is a reply, and if not, whether
 // the server may have executed the request.
 func (l *ledger) judge(op string, err error) (ok, maybe bool) {
 	if err == nil {
@@ -182,7 +182,7 @@ type worker struct {
 	tokens    int
 	seq       int // of the last value for the worker's own key
 	confirmed int
-	maybe     map[int]bool // values that may stand in the key, or come to it late
+	maybe     map[int]bool // values that the key may have, or get late
 }
 
 // step makes a few requests of one kind.
@@ -282,7 +282,7 @@ func (w *worker) register(ctx context.Context) {
 	}
 }
 
-// token returns a text that nobody else has.
+// token returns a unique text.
 func (w *worker) token() string {
 	w.tokens++
 	return text(fmt.Sprintf("token:%d", w.id), w.tokens, w.r.IntN(100))

@@ -21,8 +21,8 @@ import (
 // the schema, and dozens of requests.
 const resetSpan = 2 << 10
 
-// opaque hides what a connection is, as TLS does: then the client cannot write without
-// waiting, and a goroutine of its own does.
+// opaque hides the type of a connection, as TLS does: then the client cannot write
+// without waiting, so a separate goroutine does.
 func opaque(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {
@@ -37,7 +37,7 @@ func TestFaultResetAtEveryByte(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
 	server := startInstance(t, "none", faultSetup)
-	// Each lane is a client of its own, with its share of the offsets.
+	// Each lane is a separate client, with its share of the offsets.
 	const lanes = 4
 	for lane := range lanes {
 		t.Run(fmt.Sprintf("lane %d", lane), func(t *testing.T) {
@@ -46,7 +46,7 @@ func TestFaultResetAtEveryByte(t *testing.T) {
 			resetAt(t, seed, server, lane, 4+4*lane, resetSpan/lanes, func(i int) int { return resetSpan - i*lanes - lane })
 		})
 	}
-	// A caller that is alone reads its own replies after 64 requests.
+	// A lone caller reads its own replies after 64 requests.
 	t.Run("lone caller", func(t *testing.T) {
 		t.Parallel()
 		resetAt(t, seed, server, 0, 1, 20, func(i int) int { return 10<<10 + i })
@@ -85,7 +85,7 @@ func resetAt(t *testing.T, seed uint64, server *instance, lane, workers, n int, 
 }
 
 // Requests and replies arrive in pieces of every small size, and byte by byte with pauses
-// between, so that every split is met.
+// between, so that every split occurs.
 func TestFaultChoppedAtEveryByte(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -111,15 +111,15 @@ func TestFaultChoppedAtEveryByte(t *testing.T) {
 			if n := l.failed.Load(); n > 0 {
 				t.Errorf("%d requests failed", n)
 			}
-			if n := proxy.Stats().Accepted; n > 2 { // one more for what may block
+			if n := proxy.Stats().Accepted; n > 2 { // one more for blocking calls
 				t.Errorf("%d connections, expected two at most", n)
 			}
 		})
 	}
 }
 
-// Callers give up at random, also while a large reply is on its way or is being copied; what
-// is left of their requests disturbs nobody.
+// Callers give up at random, also while a large reply is on its way or is being copied; the
+// rests of their requests affect no other call.
 func TestFaultCancelsAtRandom(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -153,8 +153,8 @@ func TestFaultCancelsAtRandom(t *testing.T) {
 	}
 }
 
-// The server is stopped, killed and started again under load. What it acknowledged it has
-// written to its log, or it forgets all.
+// The server is stopped, killed and started again under load. Acknowledged writes are in its
+// log, or it loses everything.
 func TestFaultServerComesAndGoes(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, wal := range []string{"none", "write"} {

@@ -16,9 +16,9 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// Futures are recycled. The tests of this file are what goes wrong where somebody still looks
-// at one that is another request's by now: who watches its context, who waits on its channel,
-// who ends what was under way on a connection. They are meant for the race detector.
+// Futures are recycled. The tests of this file provoke the use of one that belongs to another
+// request by now: by the watcher of its context, a waiter on its channel, or the goroutine that
+// ends the requests of a connection. They are meant for the race detector.
 
 // echoed is a request whose answer says whose it is.
 func echoed(g, i int) (req tarantool.ProcedureRequest, want string) {
@@ -26,7 +26,7 @@ func echoed(g, i int) (req tarantool.ProcedureRequest, want string) {
 	return tarantool.Call("echo", token), "[" + token + "]"
 }
 
-// within fails the test if f takes longer than any request may: then a caller is forgotten.
+// within fails the test if f takes longer than any request may: then a caller was lost.
 func within(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -37,12 +37,12 @@ func within(t *testing.T, what string, f func()) {
 	select {
 	case <-done:
 	case <-time.After(30 * time.Second):
-		t.Fatalf("%s: somebody still waits", what)
+		t.Fatalf("%s: a caller still waits", what)
 	}
 }
 
 // Contexts that end about when their replies come, or when the result has been taken and the
-// future is another's, end nobody else's request.
+// future belongs to another, end no other request.
 func TestFaultContextEndsNobodyElse(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -97,8 +97,8 @@ func TestFaultContextEndsNobodyElse(t *testing.T) {
 	}
 }
 
-// A future is looked at by several goroutines while one of them takes the result: the channel
-// is closed for everybody, one gets the result, and nobody disturbs who has it next.
+// Several goroutines use a future while one of them takes the result: the channel is closed for
+// all, one gets the result, and none affects the next user of the future.
 func TestFaultDoneBesideGet(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := startInstance(t, "none", faultSetup)
@@ -139,8 +139,8 @@ func TestFaultDoneBesideGet(t *testing.T) {
 	})
 }
 
-// Connections end while callers give up and begin anew: every request ends, also one that
-// begins at the very moment at which those of the old connection are told.
+// Connections end while callers give up and start over: every request ends, even one that
+// begins at the very moment at which those of the old connection end.
 func TestFaultDisconnectForgetsNobody(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -194,7 +194,7 @@ func TestFaultDisconnectForgetsNobody(t *testing.T) {
 	}
 }
 
-// What a client tells of its server can be asked at any time.
+// Information about the server can be read at any time.
 func TestFaultServerIsAskedWhileReconnecting(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := startInstance(t, "none", faultSetup)

@@ -23,8 +23,8 @@ do
 end
 `
 
-// A server that comes in the place of another may have given the numbers of spaces to others,
-// at the same version of its schema: names mean what they mean there.
+// A server that replaces another may have assigned the numbers of spaces differently, at the
+// same version of its schema: names have the meaning that they have there.
 func TestFaultAnotherServerAnotherSchema(t *testing.T) {
 	testkit.NoLeaks(t)
 	first := startInstance(t, "none", fmt.Sprintf(oneSpace, "apples")+fmt.Sprintf(oneSpace, "pears"))
@@ -61,7 +61,7 @@ func TestFaultAnotherServerAnotherSchema(t *testing.T) {
 	}
 }
 
-// Whatever a server tells of its schema, calls end with an error, and work when it does better.
+// Whatever schema a server sends, calls end with an error, and work once the schema is right.
 func TestHostileSchema(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, data := range map[string]string{
@@ -105,7 +105,7 @@ func TestHostileSchema(t *testing.T) {
 	}
 }
 
-// Pushes to nobody, to syncs that no request has and to one that is over reach nobody.
+// Pushes with sync 0, with unknown syncs and with that of a finished request reach no caller.
 func TestHostilePushes(t *testing.T) {
 	testkit.NoLeaks(t)
 	push := func(sync uint64, text string) []byte {

@@ -51,7 +51,7 @@ func soakRound(t *testing.T, r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		o.Dialer = opaque
 	}
-	t.Logf("wal %s, %d sockets, %d retries, fail fast %v, wait when full %v, %d calls, %d blocking, time-out %v, opaque %v",
+	t.Logf("wal %s, %d sockets, %d retries, fail fast %v, wait when full %v, %d calls, %d blocking, timeout %v, opaque %v",
 		wal, o.Sockets, o.Retries, o.FailFast, o.WaitWhenFull, o.MaxCalls, o.MaxBlocking, o.Timeout, o.Dialer != nil)
 	l := newLedger(connect(t, o), len(fixedSizes))
 	l.volatile, l.cancels, l.rest, l.grim = wal == "none", 50*time.Millisecond, time.Millisecond, true

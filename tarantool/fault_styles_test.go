@@ -80,7 +80,7 @@ func (w *worker) several(ctx context.Context, n int) {
 	}
 }
 
-// answer judges the end of a question.
+// answer checks the end of a request.
 func (w *worker) answer(q question, data []any, err error) {
 	if ok, _ := w.l.judge(fmt.Sprintf("%T", q.req), err); ok {
 		q.check(data)
@@ -94,7 +94,7 @@ func (w *worker) futures(ctx context.Context, qs []question) {
 	for i, q := range qs {
 		fs[i] = w.l.client.Start(ctx, q.req)
 		if w.r.IntN(8) == 0 {
-			fs[i].Done() // nobody listens to it
+			fs[i].Done() // nothing listens to it
 		}
 	}
 	for _, i := range w.r.Perm(len(qs)) {

@@ -18,7 +18,7 @@ import (
 // writeRow is a tuple of the space "writes": how often the write with that id was executed.
 type writeRow struct{ ID, Times uint64 }
 
-// A journal judges writes, each with an id of its own, by what the server holds at the end.
+// A journal checks writes, each with a unique id, against the final content of the server.
 type journal struct {
 	client *tarantool.Client
 	writes *tarantool.Space[writeRow]
@@ -27,7 +27,7 @@ type journal struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	ends     map[uint64]slipstream.Outcome // Executed: it succeeded, or is in failed
-	failed   map[uint64]bool               // calls of functions that failed, nobody knows how far
+	failed   map[uint64]bool               // calls of functions that failed at an unknown point
 	problems []string
 }
 
@@ -95,8 +95,8 @@ func (j *journal) step(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// run writes with several workers while chaos goes on, closes the client, ends what the proxy,
-// if there is one, still has of its connections, and judges through another.
+// run writes with several workers during chaos, closes the client, ends its remaining connections
+// in the proxy, if there is one, and checks through another client.
 func (j *journal) run(t *testing.T, seed uint64, direct string, proxy *faultproxy.Proxy, chaos func()) map[slipstream.Outcome]int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -122,7 +122,8 @@ func (j *journal) run(t *testing.T, seed uint64, direct string, proxy *faultprox
 		proxy.Reset()
 	}
 	c := connect(t, tarantool.Options{Addr: direct})
-	// What the client's last connections left in the server's buffers counts too.
+	// Requests that the client's last connections left in the server's buffers
+	// count, too.
 	testkit.Eventually(t, 10*time.Second, func() error {
 		var n []int
 		must(t, c.Do(t.Context(), &n, tarantool.Eval("return sessions")))
@@ -174,8 +175,8 @@ func (j *journal) judge(t *testing.T, rows []writeRow) map[slipstream.Outcome]in
 	return ends
 }
 
-// lacks tells which of outcomes no write has ended with yet: if there is one, the faults have
-// not bitten, as on a slow machine.
+// lacks returns the outcomes with which no write has ended yet: if there is one, the faults had
+// no effect, as on a slow machine.
 func (j *journal) lacks(outcomes ...slipstream.Outcome) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -253,7 +254,7 @@ func TestFaultWritesAndKilledServer(t *testing.T) {
 	expect(t, ends, slipstream.MaybeExecuted)
 }
 
-// What does not fit is turned away and never executed, also when connections end meanwhile.
+// Requests that do not fit are rejected and never executed, even if connections end meanwhile.
 func TestFaultOverloadedWrites(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)

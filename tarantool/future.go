@@ -33,7 +33,7 @@ type pending struct {
 
 	mu sync.Mutex
 	// Guarded by mu until the result is taken, then owned by the caller that takes it.
-	done    chan struct{} // of Done; nil: it was not called
+	done    chan struct{} // of Done; nil if it was not called
 	failure error         // of the call, once done is closed
 }
 

@@ -21,7 +21,7 @@ import (
 // watchSync is that of the watch in a greeting.
 const watchSync = 1<<20 - 1
 
-// streamCalls is how many requests are under way when a stream comes; their syncs are 0, 1, 2.
+// streamCalls is how many requests are in flight when a stream arrives; their syncs are 0, 1, 2.
 const streamCalls = 3
 
 // streamed sends requests to a server that answers with stream, in pieces of these lengths
@@ -96,17 +96,17 @@ func serveStream(conn net.Conn, stream []byte, pieces []int) {
 	}
 }
 
-// ending is what a stream says of a request.
+// ending is what a stream means for a request.
 type ending struct {
 	answered bool
-	refused  bool   // with an error, or with what cannot be read
+	refused  bool   // with an error, or with an undecodable reply
 	data     []byte // otherwise
 }
 
 // readStream reads a stream as a whole, in its order, because the client delivers nothing that
 // follows a violation of the protocol. If sound, no message ends the connection before its end.
 // Violations are replies whose sync no request had. A second reply is dropped, and so is a push
-// to a request that is over: a server may not know yet that it is over.
+// to a completed request: the server may not know yet that it has ended.
 func readStream(stream []byte) (ends [streamCalls]ending, sound bool) {
 	var scanner box.Scanner
 	for {
@@ -139,7 +139,7 @@ func readStream(stream []byte) (ends [streamCalls]ending, sound bool) {
 	}
 }
 
-// judgeStream compares what became of requests with the stream that answered them.
+// judgeStream compares the results of requests with the stream that answered them.
 func judgeStream(t *testing.T, stream []byte, data [streamCalls]tarantool.Raw, errs [streamCalls]error) {
 	t.Helper()
 	ends, sound := readStream(stream)

@@ -18,7 +18,7 @@ import (
 // wide takes 200 bytes, and a nil is all that a reply needs for it.
 type wide struct{ Fields [25]uint64 }
 
-// pointed is a list of tuples that have a wide each, of which a reply needs to say nothing.
+// pointed is a list of tuples that each have a wide, for which a reply needs no bytes.
 type pointed struct{ A, B *wide }
 
 // bomb is data of a reply, about 1 MiB of elements, and what it is decoded into.
@@ -65,8 +65,8 @@ func arrayOf(each string) string {
 	return "\xdd" + string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + strings.Repeat(each, n)
 }
 
-// TestHostileDecoding: what a reply becomes in memory is bounded, whatever it is decoded into; only
-// its own call fails, and the connection goes on.
+// TestHostileDecoding: the memory of a decoded reply is bounded, whatever it is decoded into; only its
+// own call fails, and the connection continues.
 func TestHostileDecoding(t *testing.T) {
 	testkit.NoLeaks(t)
 	const most = 2 << 20
@@ -89,7 +89,8 @@ func TestHostileDecoding(t *testing.T) {
 		c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1, Limits: l})
 		honest := hostileClient{c, tarantool.SpaceOf[record](c, "s")}
 		before := server.connections.Load()
-		// fails runs a call twice: what it needs besides is there the second time.
+		// fails runs a call twice: other allocations have been made by the second
+		// time.
 		fails := func(name string, call func() error) {
 			t.Helper()
 			var err error
@@ -139,7 +140,7 @@ func TestHostileDecoding(t *testing.T) {
 			}
 			return err
 		})
-		// What nobody decodes takes no more than the reply.
+		// A reply that is not decoded takes no more than its size.
 		answer(func(sync uint64) []byte { return dataReply(sync, nils) })
 		for _, dst := range []any{nil, new(tarantool.Raw), new([]struct{})} {
 			if _, counts := dst.(*[]struct{}); counts && l.Elements > 0 {
@@ -174,7 +175,7 @@ func TestLimitsAreExact(t *testing.T) {
 		{tarantool.Limits{Decoded: 1000}, true}, {tarantool.Limits{Decoded: 100}, false},
 	} {
 		c := connect(t, tarantool.Options{Addr: server.addr, Limits: l.limits})
-		for range 3 { // the counts begin anew with each reply
+		for range 3 { // the counts start over with each reply
 			var got []any
 			err := c.Do(t.Context(), &got, tarantool.Call("f"))
 			if l.fits && (err != nil || len(got) != 4) || !l.fits && !errors.Is(err, tarantool.ErrLimit) {

@@ -18,7 +18,8 @@ import (
 // greetingCase is what a server does with a connection that is new.
 type greetingCase struct {
 	name string
-	// text is the greeting, sent in pieces of that many bytes with pauses between; 0: at once.
+	// text is the greeting, sent in pieces of that many bytes with pauses between them; if 0, in
+	// one piece.
 	text  []byte
 	piece int
 	// answers are the replies to the requests of the greeting, in order; then the server is
@@ -26,7 +27,7 @@ type greetingCase struct {
 	answers []func(sync uint64) []byte
 	// end closes the connection then.
 	end bool
-	// want is part of the error; empty: the client connects.
+	// want is part of the error; if empty, the client connects.
 	want string
 	user string
 }
@@ -63,7 +64,7 @@ func greetingTable() []greetingCase {
 // answersTable are the cases of replies to what the client asks before it is connected.
 func answersTable() []greetingCase {
 	var table []greetingCase
-	// What a server answers to the question for its features.
+	// Answers of a server to the request for its features.
 	for name, c := range map[string]struct {
 		answer func(sync uint64) []byte
 		want   string
@@ -120,7 +121,7 @@ func answersTable() []greetingCase {
 	return table
 }
 
-// greet does what the case says. It reports whether the connection goes on.
+// greet does what the case says. It reports whether the connection continues.
 func (c *greetingCase) greet(conn net.Conn) bool {
 	piece := c.piece
 	if piece == 0 {
@@ -162,8 +163,8 @@ func (c *greetingCase) greet(conn net.Conn) bool {
 	return true
 }
 
-// Whatever a server begins with, Connect fails with what is wrong, in time, or the client
-// works; and a client whose server begins to greet like that is back when it ends.
+// Whatever greeting a server sends, Connect fails with the cause, in time, or the client
+// works; and a client whose server begins to greet like that recovers when it stops.
 func TestHostileGreeting(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, c := range greetingTable() {
@@ -175,7 +176,7 @@ func TestHostileGreeting(t *testing.T) {
 			if c.user == "" {
 				o.Password = ""
 			}
-			if c.want != "timeout" { // what is wrong is found in time, also on a busy machine
+			if c.want != "timeout" { // the mistake is found in time, even on a busy machine
 				o.DialTimeout = 5 * time.Second
 			}
 			began := time.Now()
@@ -212,7 +213,7 @@ func (c *greetingCase) judge(t *testing.T, client *tarantool.Client, err error) 
 	case c.want != "":
 		t.Errorf("connected, expected %q", c.want)
 	default:
-		// What hangs behind a greeting may end the connection, but reaches nobody.
+		// Bytes after a greeting may end the connection, but reach no call.
 		h := hostileClient{Client: client, space: tarantool.SpaceOf[record](client, "s")}
 		testkit.Eventually(t, 10*time.Second, func() error { return h.honestCall(t.Context(), 7) })
 	}
@@ -259,7 +260,7 @@ func (c *greetingCase) between(t *testing.T, o tarantool.Options) {
 	}
 }
 
-// The beginning of a message behind a greeting answers nobody, whatever completes it.
+// The beginning of a message after a greeting answers no call, whatever completes it.
 func TestHostileHalfBehindGreeting(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, half := range map[string]string{"half a reply": string(reply(0, "\x80")[:20]), "a line end": "\r\n"} {

@@ -34,7 +34,7 @@ type hostileCase struct {
 	over    chan struct{} // closed when the call has ended
 	endless []byte
 	late    func(sync uint64) []byte
-	// end closes the connection then; mute answers nothing on it any more.
+	// end closes the connection then; mute answers nothing on it anymore.
 	end, mute bool
 }
 
@@ -44,9 +44,10 @@ type hostile struct {
 	addr   string
 	script hostileCase
 	// greet, if set, is the greeting of a connection, by its number; it reports whether the
-	// connection goes on.
+	// connection continues.
 	greet func(conn net.Conn, n int) bool
-	// answer, if set, is asked first; nil: the honest answer.
+	// answer, if set, is called first; if it returns nil, the honest answer is
+	// sent.
 	answer func(m box.Request, body []byte) []byte
 
 	// Atomics, written by the server.
@@ -79,7 +80,7 @@ func (h *hostile) greeted(conn net.Conn, n int) bool {
 	return err == nil
 }
 
-// talk speaks the protocol but for what the case says.
+// talk follows the protocol except for the case.
 func (h *hostile) talk(conn net.Conn, n int) {
 	var in []byte
 	chunk := make([]byte, 64<<10)
@@ -130,7 +131,7 @@ func (h *hostile) reply(m box.Request, body []byte) []byte {
 	return honest(m, body)
 }
 
-// misbehave does what follows the reply. It reports whether the connection goes on.
+// misbehave does what follows the reply. It reports whether the connection continues.
 func (h *hostile) misbehave(conn net.Conn, sync uint64) bool {
 	c := h.script
 	if c.endless != nil {
@@ -227,5 +228,5 @@ func coded(code uint32, sync uint64, body string) []byte {
 // reply is a message of success with that body.
 func reply(sync uint64, body string) []byte { return coded(uint32(box.CodeOK), sync, body) }
 
-// dataReply is a reply whose body has that data alone.
+// dataReply is a reply whose body has only that data.
 func dataReply(sync uint64, data string) []byte { return reply(sync, "\x81\x30"+data) }

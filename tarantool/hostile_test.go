@@ -32,7 +32,7 @@ const (
 type hostileTest struct {
 	hostileCase
 	want string
-	// ends: the connection is closed by what comes behind the right reply.
+	// ends: the bytes after the right reply close the connection.
 	ends bool
 }
 
@@ -81,10 +81,10 @@ func hostileTable() (table []hostileTest) {
 	for name, reply := range doubtfulReplies() {
 		add(doubt, name, reply)
 	}
-	// What comes behind the right reply is met alone, or by whoever calls next.
+	// Bytes after the right reply arrive by themselves, or with the next call.
 	add(right, "a second reply later", evil, func(c *hostileTest) { c.late = evil })
 	add(right, "a reply to nobody later", evil, closed, thenSame(dataReply(1<<30, "\x90")))
-	// So a server refuses what the client said aside, such as a watch.
+	// This is how a server refuses requests without a reply, such as a watch.
 	add(right, "an error with the sync of the greeting's watch later", evil, thenSame(coded(0x8001, 1<<20-1, "\x80")))
 	add(right, "an error with the sync of a watch that was not sent later", evil, closed, thenSame(coded(0x8001, 1<<21-1, "\x80")))
 	add(right, "garbage later", evil, closed, thenSame([]byte("\xc1\xc1\xc1")))
@@ -154,7 +154,7 @@ func missingReplies() map[string]func(uint64) []byte {
 	}
 }
 
-// errorReplies say no, in strange ways.
+// errorReplies are refusals in strange forms.
 func errorReplies() map[string]func(uint64) []byte {
 	m := map[string]func(uint64) []byte{
 		"the greatest code": func(sync uint64) []byte { return coded(0xffff, sync, "\x81\x31\xa3abc") },
@@ -228,9 +228,9 @@ func doubtfulReplies() map[string]func(uint64) []byte {
 	return m
 }
 
-// Whatever a server sends, the caller gets the right tuple or an error that says what is
-// wrong; nobody gets another's reply; memory is bounded; a connection in doubt is closed; and
-// the client works when the server does.
+// Whatever a server sends, the caller gets the right tuple or an error with the cause; no caller
+// gets another's reply; memory is bounded; a connection in doubt is closed; and the client works
+// when the server does.
 func TestHostileServer(t *testing.T) {
 	testkit.NoLeaks(t)
 	table := hostileTable()
@@ -250,7 +250,7 @@ func TestHostileServer(t *testing.T) {
 const (
 	styleSpace = iota
 	styleFuture
-	styleLone // the caller reads its own replies, and nobody between its calls
+	styleLone // the caller reads its own replies, and no one reads between its calls
 )
 
 // hostileClient is a client of a hostile server, and its space.
@@ -279,7 +279,7 @@ func (c hostileTest) run(t *testing.T, style int) (grown int64) {
 		must(t, client.honestCall(t.Context(), uint64(1000+i)))
 	}
 	c.evilCall(t, client, style)
-	// The client works again, and whatever was left over reaches nobody.
+	// The client works again, and leftovers reach no call.
 	for round := range 2 {
 		testkit.Eventually(t, 10*time.Second, func() error { return client.honestCall(t.Context(), uint64(2000+round)) })
 		var callers sync.WaitGroup
@@ -321,7 +321,7 @@ func (w wrongTuple) Error() string {
 	return fmt.Sprintf("the tuple %d is %d, %.80q", w.id, w.got.ID, w.got.Value)
 }
 
-// honestCall asks for a tuple that the server is honest about.
+// honestCall gets a tuple about which the server is honest.
 func (c hostileClient) honestCall(ctx context.Context, id uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -340,8 +340,7 @@ func (c hostileClient) noWrongCall(t *testing.T, id uint64) {
 	}
 }
 
-// evilCall asks for evilID, among other calls where that tells something, and judges what
-// comes.
+// evilCall gets evilID, among other calls where useful, and checks the result.
 func (c hostileTest) evilCall(t *testing.T, client hostileClient, style int) {
 	var neighbours sync.WaitGroup
 	if style != styleLone {
@@ -379,7 +378,7 @@ func (c hostileTest) evilCall(t *testing.T, client hostileClient, style int) {
 	c.judge(t, got, found, err)
 	neighbours.Wait()
 	if c.hostileCase.late != nil {
-		time.Sleep(30 * time.Millisecond) // so that it comes to nobody's call
+		time.Sleep(30 * time.Millisecond) // so that it arrives during no call
 	}
 }
 
@@ -413,8 +412,8 @@ func (c hostileTest) judge(t *testing.T, got record, found bool, err error) {
 	}
 }
 
-// What is broken is so for general destinations as well, and none of them panics or takes
-// memory for what is only claimed.
+// Broken replies also fail for general destinations, and none of them panics or allocates
+// memory for claimed lengths.
 func TestHostileDestinations(t *testing.T) {
 	testkit.NoLeaks(t)
 	replies := brokenReplies()

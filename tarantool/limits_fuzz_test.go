@@ -48,8 +48,8 @@ func memory(v reflect.Value) (bytes int) {
 	return bytes
 }
 
-// FuzzLimits: whatever a reply holds, what it is decoded into takes no more than the limit; and
-// a limit changes nothing but that.
+// FuzzLimits: whatever a reply holds, its decoded form takes no more than the limit; and a limit
+// has no other effect.
 func FuzzLimits(f *testing.F) {
 	for _, v := range []any{
 		[]any{[]any{nil, nil}, []any{}}, []any{"text", []any{int64(1), map[any]any{"k": nil}}},

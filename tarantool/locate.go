@@ -11,15 +11,15 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// ended is a context for what must not wait.
+// ended is a context for operations that must not wait.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// here returns a connection, the one at if that is set, whose schema is known; nil: to find one
-// takes time.
+// here returns a connection whose schema is known, the one at if that is set, or nil if finding
+// one takes time.
 func (c *Client) here(at pipe.Pin) *schemaAt {
 	if at == (pipe.Pin{}) {
 		var err error
@@ -30,8 +30,8 @@ func (c *Client) here(at pipe.Pin) *schemaAt {
 	return c.schemas.of(at)
 }
 
-// encoding returns the numbers of a target, and the connection where names stand for them, nil
-// for a target without names. It never waits; false: see locate.
+// encoding returns the numbers of a target, and the connection on which its names have them, or
+// nil for a target without names. It never waits; if it returns false, see locate.
 func (c *Client) encoding(t *target, pin pipe.Pin) (x encoding, at *schemaAt, known bool) {
 	x.client = c
 	if t.kind != namedTarget {
@@ -47,8 +47,8 @@ func (c *Client) encoding(t *target, pin pipe.Pin) (x encoding, at *schemaAt, kn
 	return x, at, err == nil
 }
 
-// locate finds a connection, or takes the one that is given, and what the target of a request
-// is there. It may have to wait for the connection and for its schema, within Options.Timeout.
+// locate finds a connection, or uses the given one, and the numbers of a request's target there.
+// It may have to wait for the connection and for its schema, within Options.Timeout.
 func (r *exchange) locate(ctx context.Context, c *Client, about *requestInfo, pin pipe.Pin) (x encoding, at *schemaAt, err error) {
 	r.client, r.about = c, *about
 	r.begins()
@@ -80,7 +80,8 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 			leave(pin)
 			continue
 		}
-		// Its schema was being read when it was lost; or it is there, and says no.
+		// The connection was lost while its schema was read; or it is up, and the
+		// server refuses.
 		refused := pin.Alive() || c.opts.FailFast && slipstream.OutcomeOf(err) == slipstream.NotSent
 		if refused || !c.retry.Next(ctx, made, time.Time{}) {
 			return x, nil, c.fail.NotSent(about.code.String(), err)
@@ -89,8 +90,8 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 	}
 }
 
-// leave gives up a connection that has ended: who asks for one does not get it again, but waits
-// until there is another.
+// leave removes a connection that has ended: callers that need one do not get it again, but wait
+// for another.
 func leave(pin pipe.Pin) { pin.Retire() }
 
 // do submits the call and waits for its reply.
@@ -167,7 +168,7 @@ func (r *exchange) redirect(ctx context.Context, pin pipe.Pin) error {
 }
 
 // retarget puts the numbers of another schema into an encoded request. All bodies with a
-// target begin with the number of the space, and some go on with that of the index.
+// target begin with the number of the space, and some continue with that of the index.
 func (r *exchange) retarget(x encoding) error {
 	old, err := box.ScanRequest(r.call.Frame, len(r.call.Frame))
 	if err != nil {

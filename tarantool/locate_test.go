@@ -55,7 +55,7 @@ func losses() (func(tarantool.Event), <-chan struct{}) {
 	}, lost
 }
 
-// noticedContext tells when somebody looks for its end, which is done last before waiting.
+// noticedContext reports when its Done is called, which happens last before waiting.
 type noticedContext struct {
 	context.Context
 	once  *sync.Once
@@ -172,7 +172,7 @@ func (b *breaking) AppendMsgpack(buf []byte) ([]byte, error) {
 	return b.record.AppendMsgpack(buf)
 }
 
-// So does a request whose connection ends before it is sent, and that is not made again.
+// So does a request whose connection ends before it is sent, and that is not retried.
 func TestNamesOfAnotherServerAtTheLastMoment(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, comes := range []string{"the same names", "other numbers", "no such space"} {
@@ -212,7 +212,7 @@ func TestNamesOfAnotherServerAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// So does a request that was cut off and is made again.
+// So does a request that was cut off and is retried.
 func TestNamesOfTheServerOfARepetition(t *testing.T) {
 	testkit.NoLeaks(t)
 	for way := range readers(nil, "apples") {
@@ -271,7 +271,7 @@ func TestNamesOfServersBehindOneAddress(t *testing.T) {
 			return
 		}
 	}
-	// A name that a server does not know is asked of another one no more than a number is.
+	// A name that a server does not know is not looked up at another one, like a number.
 	refused := 0
 	for range 100 {
 		s, err := c.Stream(t.Context())
@@ -289,8 +289,8 @@ func TestNamesOfServersBehindOneAddress(t *testing.T) {
 	}
 }
 
-// A change of the schema does not use up the repetitions of a request, however many connections
-// have to learn of it.
+// A change of the schema does not use up the retries of a request, however many connections have
+// to reload it.
 func TestSchemaChangesOnManyConnections(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := orchard(t, "apples", "pears")

@@ -8,9 +8,9 @@ type Appender interface {
 	AppendMsgpack(b []byte) ([]byte, error)
 }
 
-// A Reader reads itself from one MessagePack value. It may keep nothing that the decoder's
-// View methods return. What it returns, or else what the decoder's Err says, is the error of
-// the call.
+// A Reader decodes itself from one MessagePack value. It must not retain what the decoder's
+// View methods return. The error that it returns, or otherwise the decoder's Err, is the error
+// of the call.
 type Reader interface {
 	ReadMsgpack(d *iproto.Decoder) error
 }

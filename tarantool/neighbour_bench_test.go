@@ -18,7 +18,7 @@ import (
 
 // BenchmarkNeighbour is a lone caller's Get while another client has 16 pairs of 1,024
 // futures at a server with its defaults, without and with a window: the caller's p50 and p99,
-// the gets that the other one did meanwhile, and how often the server stopped to read.
+// the gets that the other one did meanwhile, and how often the server stopped reading.
 // docs/decisions/0013 has the figures.
 func BenchmarkNeighbour(b *testing.B) {
 	for _, window := range []int{0, 128, 512, 2048, 4096, 8192} {
@@ -81,8 +81,8 @@ func getAhead(b *testing.B, ctx context.Context, users *tarantool.Space[nameless
 
 var suppressed = regexp.MustCompile(`(\d+) messages suppressed`)
 
-// stopsInLog counts how often the server stopped to read a connection. It writes some lines
-// and counts the others.
+// stopsInLog counts how often the server stopped reading a connection. The server writes some
+// lines and counts the others.
 func stopsInLog(log string) int {
 	n := strings.Count(log, "stopping input on connection")
 	for _, match := range suppressed.FindAllStringSubmatch(log, -1) {

@@ -128,13 +128,14 @@ func TestStatsAndHooksThatPanic(t *testing.T) {
 	}
 }
 
-// What a pool asks its instances is not reported to the observer of their options.
+// Requests of a pool to its instances are not reported to the observer of their
+// options.
 func TestObserverOfAPool(t *testing.T) {
 	testkit.NoLeaks(t)
 	var r recorder
 	s := testkit.StartTarantool(t, setup)
 	p := newPool(t, tarantool.PoolOptions{Addrs: []string{s.Addr}, Options: tarantool.Options{Observer: &r}, WaitFor: tarantool.ReadWrite})
-	must(t, p.Do(t.Context(), nil, tarantool.Ping(), tarantool.ReadWrite)) // the role is known, so it was asked for
+	must(t, p.Do(t.Context(), nil, tarantool.Ping(), tarantool.ReadWrite)) // the role is known, so it was queried
 	if seen := r.take(); len(seen) != 1 || !strings.EqualFold(seen[0].Op, "ping") {
 		t.Errorf("%+v", seen)
 	}

@@ -100,7 +100,7 @@ type UpdateRequest struct {
 }
 
 // Update makes a request that changes fields of the tuple with the key, in the order of ops,
-// and answers with what it is then. If there is no such tuple nothing happens.
+// and returns the new tuple. If there is no such tuple, nothing happens.
 func Update(space string, key []Part, ops ...Op) UpdateRequest {
 	r := UpdateRequest{target: named(space)}
 	var failed error
@@ -143,7 +143,7 @@ type UpsertRequest struct {
 }
 
 // Upsert makes a request that adds a tuple or, if there is one with its key, changes that by
-// ops. It answers with nothing; operations that do not apply are left out by the server.
+// ops. It returns no tuple; the server skips operations that do not apply.
 func Upsert(space string, tuple any, ops ...Op) UpsertRequest {
 	r := UpsertRequest{target: named(space)}
 	var failed error
@@ -184,7 +184,7 @@ type ProcedureRequest struct {
 }
 
 // Call makes a request that calls a function by its name, such as box.info or a function of
-// the application. It answers with the array of what the function returns.
+// the application. It returns the array of the function's results.
 func Call(function string, args ...any) ProcedureRequest {
 	r := ProcedureRequest{code: box.CodeCall, text: function}
 	r.args, r.err = appendValues(nil, "argument", args)
@@ -198,7 +198,8 @@ func Eval(expression string, args ...any) ProcedureRequest {
 	return r
 }
 
-// Arguments gives the function one value that is encoded as an array: its arguments.
+// Arguments sets the arguments of the function to one value that is encoded as an
+// array.
 func (r ProcedureRequest) Arguments(args any) ProcedureRequest {
 	r.args, r.err = appendArray(nil, "arguments", args)
 	return r
@@ -208,15 +209,15 @@ func (r ProcedureRequest) Arguments(args any) ProcedureRequest {
 // connection was lost with its answer.
 func (r ProcedureRequest) Idempotent() ProcedureRequest { r.info.repeatable = true; return r }
 
-// Blocking says that it may take long. It goes over other connections than requests that
-// do not: a server reads no further on a connection when 16 KiB of what it read there are
-// not answered yet.
+// Blocking says that the function may take long. It is sent over other connections than
+// requests that do not: a server stops reading from a connection when 16 KiB of its requests
+// are not answered yet.
 func (r ProcedureRequest) Blocking() ProcedureRequest { r.info.blocking = true; return r }
 
-// OnPush gives what the function pushes by box.session.push to tell, in order, before the
-// result. It is called on the goroutine that reads the connection: all other requests of
-// that wait meanwhile. It is not called any more once the call has ended for its caller. A
-// panic of it is contained.
+// OnPush passes what the function pushes with box.session.push to tell, in order, before the
+// result. tell is called on the goroutine that reads the connection: all other requests of
+// that connection wait meanwhile. It is no longer called once the call has ended for its
+// caller. A panic in it is contained.
 func (r ProcedureRequest) OnPush(tell func(d *iproto.Decoder)) ProcedureRequest {
 	r.info.push = tell
 	return r

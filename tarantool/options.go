@@ -171,7 +171,7 @@ const (
 	normalWindow   = 8192
 )
 
-// window returns the bound for the engine, whose 0 is none.
+// window returns the bound for the engine, for which 0 means none.
 func (o *Options) window() int { return max(cmp.Or(o.Window, normalWindow), 0) }
 
 // check returns the first thing that is wrong.

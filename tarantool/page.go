@@ -8,7 +8,8 @@ import (
 )
 
 // SelectPage is [Client.Do] of a select that also returns the position of its last tuple,
-// with which [SelectRequest.After] goes on; nil: there was no tuple. It needs Tarantool 2.11.
+// with which [SelectRequest.After] continues, or nil if there was no tuple. It requires
+// Tarantool 2.11.
 func (c *Client) SelectPage(ctx context.Context, dst any, req SelectRequest) (position []byte, err error) {
 	req.fetchPosition = true
 	p := page{dst: dst}

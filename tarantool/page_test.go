@@ -167,7 +167,7 @@ func TestPageBehindWhatIsGone(t *testing.T) {
 	outcome(t, "a tuple that is none", err, slipstream.NotSent)
 }
 
-// Servers without pages would pass over the position, and answer with the first page for ever.
+// Servers without pages would ignore the position, and return the first page forever.
 func TestPagesOfOldServers(t *testing.T) {
 	testkit.NoLeaks(t)
 	_, real := started(t)

@@ -8,8 +8,8 @@ import (
 )
 
 // A Part is a part of a key, or a field's name or number in an [Op]. It is made by Int,
-// String and the like, which allocate nothing, so that keys of any number of parts cost
-// nothing but their bytes.
+// String and so on, which allocate nothing, so that keys of any number of parts only cost
+// their bytes.
 type Part struct {
 	// Three words: a compiler that can hold a part in registers writes it once. One of six
 	// words was copied right after it was made, for which the processor waited.
@@ -68,7 +68,7 @@ func String(v string) Part { return text(partString, v) }
 // Bytes is a value of bytes, which is copied.
 func Bytes(v []byte) Part { return text(partBytes, string(v)) }
 
-// Any is any value that a tuple may hold: see the package comment. It is encoded at once.
+// Any is any value that a tuple may hold: see the package comment. It is encoded immediately.
 func Any(v any) Part {
 	b, err := appendValue(nil, v)
 	if err != nil {
@@ -77,7 +77,7 @@ func Any(v any) Part {
 	return text(partEncoded, string(b))
 }
 
-// wrong returns why the part cannot be encoded, nil if it can.
+// wrong returns why the part cannot be encoded, or nil if it can.
 func (p *Part) wrong() error {
 	if p.kind != partWrong {
 		return nil

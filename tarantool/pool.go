@@ -24,11 +24,11 @@ const (
 	AnyInstance Mode = iota
 	// ReadWrite is an instance that takes writes.
 	ReadWrite
-	// ReadOnly is an instance that takes no writes: a replica.
+	// ReadOnly is an instance that accepts no writes: a replica.
 	ReadOnly
-	// PreferReadWrite is an instance that takes writes or, while there is none, any.
+	// PreferReadWrite is an instance that accepts writes or, while there is none, any.
 	PreferReadWrite
-	// PreferReadOnly is an instance that takes no writes or, while there is none, any.
+	// PreferReadOnly is an instance that accepts no writes or, while there is none, any.
 	PreferReadOnly
 )
 
@@ -54,16 +54,16 @@ func (m Mode) String() string {
 type PoolOptions struct {
 	// Addrs are the instances, in the form of Options.Addr.
 	Addrs []string
-	// Options say how the instances of Addrs are reached; their own Addr counts only if
-	// neither Addrs nor Instances names any. Timeout bounds a request to the pool as a
-	// whole, Retries how often one that failed is made again, with another instance if there
-	// is one; Backoff and MaxBackoff are the pauses in between.
+	// Options are the options for the instances in Addrs; their own Addr is used only if Addrs
+	// and Instances are empty. Timeout bounds a whole request to the pool, Retries how often a
+	// failed one is retried, with another instance if there is one; Backoff and MaxBackoff are
+	// the pauses in between.
 	Options Options
-	// Instances are further instances, with options of their own.
+	// Instances are further instances, with their own options.
 	Instances []Options
 
-	// CheckInterval is how often an instance is asked for its role. If zero, it is 1 s. An
-	// instance is asked immediately when a connection was opened and when it answers that it is
+	// CheckInterval is how often the role of an instance is queried. If zero, it is 1 s. The role
+	// is queried immediately when a connection was opened and when the instance answers that it is
 	// read-only or loading, and every 50 ms while requests wait for an instance.
 	CheckInterval time.Duration
 	// CheckTimeout is how long that answer may take before the instance counts as stalled
@@ -83,7 +83,7 @@ type PoolOptions struct {
 	OnEvent func(PoolEvent)
 }
 
-// A Pool sends requests to instances of a replica set: writes to the one that takes them, reads
+// A Pool sends requests to instances of a replica set: writes to the one that accepts them, reads
 // to any that their [Mode] allows. Each instance has its own [Client]. All methods are safe for
 // concurrent use.
 //
@@ -97,8 +97,8 @@ type PoolOptions struct {
 //
 // # Roles
 //
-// Every instance is asked for box.info.ro and box.info.status, by an expression or, if the
-// user may not evaluate any, by calling box.info. A user that may do neither needs this right:
+// Every instance is queried for box.info.ro and box.info.status, by an expression or, if the user
+// may not evaluate any, by calling box.info. A user that may do neither needs this privilege:
 //
 //	box.schema.func.create('box.info')
 //	box.schema.user.grant('app', 'execute', 'function', 'box.info')
@@ -109,12 +109,12 @@ type PoolOptions struct {
 //
 // # Requests that fail
 //
-// A request that was not sent because its connection was lost goes to another instance, or
-// waits for one. So does one that was cut off, if it reads or is
-// [ProcedureRequest.Idempotent]. A statement of mode ReadWrite that is refused because the
-// instance is read-only goes, once, to the instance that takes writes now, as soon as there is
-// one: a master that changes is no error. A function that ends with that error may have done
-// something before, so it is made again only if it is idempotent.
+// A request that was not sent because its connection was lost is sent to another instance, or
+// waits for one. So is one that was cut off, if it reads or is [ProcedureRequest.Idempotent]. A
+// statement of mode ReadWrite that is refused because the instance is read-only is sent, once, to
+// the instance that accepts writes now, as soon as there is one: a change of the master is not an
+// error. A function that fails with that error may have had an effect before, so it is retried
+// only if it is idempotent.
 type Pool struct {
 	// Immutable.
 	opts   PoolOptions
@@ -238,7 +238,7 @@ func (p *Pool) Remove(ctx context.Context, addr string) error {
 	}
 	err := i.shutdown(ctx)
 	final := i.stats()
-	final.RoundTrip, final.FlushFactor = 0, 0 // they say something of servers in use only
+	final.RoundTrip, final.FlushFactor = 0, 0 // they are meaningful only for servers in use
 	p.set.Change(func(*poolChange) {
 		p.leaving = slices.DeleteFunc(p.leaving, func(other *instance) bool { return other == i })
 		p.left.add(final)
@@ -266,9 +266,9 @@ func (p *Pool) Wait(ctx context.Context, mode Mode) error {
 	return err
 }
 
-// Client returns the client of an instance for that mode, for what a pool has no method for. It
-// remains that instance's client whatever happens to the instance, so get it again for each piece
-// of work. It belongs to the pool and must not be closed.
+// Client returns the client of an instance for that mode, for operations without a pool method. It
+// remains that instance's client whatever happens to the instance, so get it again for each piece of
+// work. It belongs to the pool and must not be closed.
 func (p *Pool) Client(mode Mode) (*Client, error) {
 	if i := p.pick(mode, nil); i != nil {
 		return i.client.Load(), nil

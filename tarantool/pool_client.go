@@ -2,8 +2,8 @@ package tarantool
 
 import "context"
 
-// connectMember is Connect for an instance of a pool: while there is no connection, what cannot
-// be sent fails at once and goes to another instance, and there the pool repeats it.
+// connectMember is Connect for an instance of a pool: while there is no connection, requests fail
+// immediately, and the pool retries them with another instance.
 func connectMember(ctx context.Context, o Options) (*Client, error) {
 	o.FailFast, o.NoWait = true, false
 	c, err := Connect(ctx, o)

@@ -11,7 +11,7 @@ import (
 )
 
 // instance is one server of a pool. Its goroutine opens the first client, which then reconnects
-// automatically, and asks for the role.
+// automatically, and queries the role.
 type instance struct {
 	// Immutable.
 	pool   *Pool
@@ -20,10 +20,10 @@ type instance struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has ended
-	probe  *fleet.Probe  // asks for the role
+	probe  *fleet.Probe  // queries the role
 
 	// Owned by run.
-	byCall bool // the role is asked for by a call, because evaluations are denied
+	byCall bool // the role is queried by a call, because evaluations are denied
 
 	// Guarded by the lock of pool.set.
 	state InstanceState
@@ -129,7 +129,7 @@ func (i *instance) connect() *Client {
 // leastInterval is the minimum time between two checks.
 const leastInterval = 10 * time.Millisecond
 
-// check asks for the role and sets the state.
+// check queries the role and sets the state.
 func (i *instance) check(c *Client) {
 	defer i.probe.Begin()()
 	losses := i.losses.Load()

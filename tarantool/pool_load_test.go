@@ -19,7 +19,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// poolLoad writes and reads through a pool and keeps a ledger of what every write came to.
+// poolLoad writes and reads through a pool and keeps a ledger of the results of all writes.
 type poolLoad struct {
 	t     testing.TB
 	pool  *tarantool.Pool
@@ -124,7 +124,7 @@ func (l *poolLoad) read(rng *rand.Rand) {
 	}
 }
 
-// more waits until every writer has had so many more acknowledgements, and the readers some.
+// more waits until every writer has n more acknowledgments, and the readers some.
 func (l *poolLoad) more(n int64) {
 	l.t.Helper()
 	var before [poolWriters]int64
@@ -145,8 +145,8 @@ func (l *poolLoad) more(n int64) {
 	})
 }
 
-// judge compares an instance with the ledger: it must hold what was acknowledged and not hold
-// what was not executed. What is on its way from another instance is waited for.
+// judge compares an instance with the ledger: it must hold acknowledged writes and not hold
+// writes that were not executed. It waits for replication from another instance.
 func (l *poolLoad) judge(addr string) {
 	l.t.Helper()
 	c := connect(l.t, tarantool.Options{Addr: addr})
@@ -172,7 +172,7 @@ func (l *poolLoad) judge(addr string) {
 			delete(there, key)
 		}
 		if missing+extra+len(there) > 0 {
-			return fmt.Errorf("%s: of %d writes, %d acknowledged ones are missing, %d refused ones are there, and %d that nobody sent",
+			return fmt.Errorf("%s: of %d writes, %d acknowledged ones are missing, %d refused ones are there, and %d that were never sent",
 				addr, len(l.outcomes), missing, extra, len(there))
 		}
 		return nil
@@ -282,7 +282,7 @@ func TestPoolSwitchRoles(t *testing.T) {
 }
 
 // An instance that does not answer gets no requests after CheckTimeout, long before its
-// connection is given up, and gets some again when it goes on.
+// connection is closed, and gets some again when it continues.
 func TestPoolStalled(t *testing.T) {
 	p, _, replica := pair(t, tarantool.PoolOptions{
 		Options:       tarantool.Options{StallTimeout: -1},
@@ -304,8 +304,8 @@ func TestPoolStalled(t *testing.T) {
 	must(t, p.Do(t.Context(), nil, tarantool.Ping(), tarantool.ReadOnly))
 }
 
-// What was under way at an instance that dies is made again by another one, if to run it twice
-// is the same as once, and only then.
+// Requests in flight at an instance that dies are retried at another one, only if they are
+// idempotent.
 func TestPoolCutOff(t *testing.T) {
 	p, master, _ := pair(t, tarantool.PoolOptions{Options: tarantool.Options{DialTimeout: 300 * time.Millisecond}, WaitTimeout: 500 * time.Millisecond})
 	awaitMode(t, p, tarantool.ReadOnly)
@@ -313,7 +313,7 @@ func TestPoolCutOff(t *testing.T) {
 	stays := tarantool.Eval("if not box.cfg.read_only then require('fiber').sleep(60) end return box.cfg.read_only")
 	again, never := p.Start(ctx, stays.Idempotent(), tarantool.PreferReadWrite), p.Start(ctx, stays, tarantool.PreferReadWrite)
 	apart := p.Start(ctx, stays.Idempotent().Blocking(), tarantool.PreferReadWrite)
-	nobody := p.Start(ctx, stays.Idempotent(), tarantool.ReadWrite) // else could do that
+	nobody := p.Start(ctx, stays.Idempotent(), tarantool.ReadWrite) // otherwise another could run it
 	direct := make(chan error, 1)
 	var answer [1]bool
 	go func() { direct <- p.Do(ctx, &answer, stays.Idempotent(), tarantool.PreferReadWrite) }()
@@ -330,7 +330,7 @@ func TestPoolCutOff(t *testing.T) {
 	if err := never.Wait(nil); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 		t.Errorf("%v", err)
 	}
-	// That there is nobody now says nothing of what the dead one did.
+	// That no instance is left says nothing about what the dead one did.
 	err, none := nobody.Wait(nil), new(tarantool.NoInstanceError)
 	if slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !errors.As(err, &none) {
 		t.Errorf("%v", err)
@@ -348,11 +348,12 @@ func awaitOutstanding(t testing.TB, p *tarantool.Pool, addr string, n int) {
 				return nil
 			}
 		}
-		return fmt.Errorf("%+v, expected %d requests under way", p.Instances(), n)
+		return fmt.Errorf("%+v, expected %d requests in flight", p.Instances(), n)
 	})
 }
 
-// What was queued for an instance that dies, and never sent, goes to another one, whatever it is.
+// Requests that were queued for an instance that dies, and never sent, are sent to another one,
+// whatever they are.
 func TestPoolNotSent(t *testing.T) {
 	p, master, _ := pair(t, tarantool.PoolOptions{Options: tarantool.Options{StallTimeout: -1}, CheckTimeout: time.Minute})
 	awaitMode(t, p, tarantool.ReadOnly)

@@ -10,15 +10,16 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The two ways to ask for the role. The second is for users without the right to evaluate; its
+// The two ways to query the role. The second is for users without the right to evaluate; its
 // answer is long.
 var (
 	askRole Request = Eval("return box.info.ro, box.info.status")
 	askInfo Request = Call("box.info")
 )
 
-// ask asks for the role until there is an answer or it is late. InstanceDown means that nothing
-// was learned: the connection was lost, which others note, or there is no room for the question.
+// ask queries the role until there is an answer or it times out. InstanceDown means that nothing
+// was learned: the connection was lost, which is recorded elsewhere, or there is no room for the
+// request.
 func (i *instance) ask(c *Client) (InstanceState, error) {
 	most := i.pool.checkTimeout()
 	ctx, cancel := context.WithTimeout(i.ctx, most)
@@ -42,7 +43,7 @@ func (i *instance) ask(c *Client) (InstanceState, error) {
 	case attempt.TimeIsUp(err):
 		return InstanceStalled, fmt.Errorf("no answer for %v: %w", most, err)
 	case slipstream.OutcomeOf(err) == slipstream.Executed:
-		return InstanceUnknown, err // it answers, with what nobody understands
+		return InstanceUnknown, err // the answer is not understood
 	}
 	return InstanceDown, err
 }
@@ -67,8 +68,8 @@ type roleAnswer struct {
 	status   string
 }
 
-// state says what the answer means. What box.info.status says of a server that answers reads is
-// running, orphan (it did not find the others, and takes no writes) or hot_standby.
+// state interprets the answer. The box.info.status of a server that answers reads is running,
+// orphan (it did not find the others, and accepts no writes) or hot_standby.
 func (r *roleAnswer) state() (InstanceState, error) {
 	switch {
 	case r.status != "running" && r.status != "orphan" && r.status != "hot_standby":

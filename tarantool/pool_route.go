@@ -80,7 +80,7 @@ const (
 	relocate                 // to the instance that takes writes now
 )
 
-// resume repeats a request as long as that may help, and returns the result.
+// resume retries a request as long as that may help, and returns the result.
 func (r *poolRoute) resume(ctx context.Context, err error, repeatable bool, again func(context.Context, *Client) error) error {
 	p := r.pool
 	ctx, cancel := p.retry.Within(ctx, r.loop.Start)
@@ -138,7 +138,7 @@ func (r *poolRoute) relocate(ctx context.Context) error {
 	return nil
 }
 
-// judge says whether and where a request is repeated.
+// judge decides whether and where a request is retried.
 func (r *poolRoute) judge(err error, repeatable bool) verdict {
 	var answered *ServerError
 	outcome := slipstream.OutcomeOf(err)
@@ -177,7 +177,7 @@ func (r *poolRoute) judge(err error, repeatable bool) verdict {
 }
 
 // isLost reports whether the instance lost a connection since the attempt began. A connection
-// that fails is not up any more when its calls end, and is counted before there is another.
+// that fails is no longer up when its calls end, and is counted before there is another.
 func (r *poolRoute) isLost() bool {
 	up, of := r.client.engine.Up()
 	return up < of || r.instance.losses.Load() != r.losses

@@ -7,15 +7,15 @@ import (
 )
 
 // A PoolSpace is a [Space] of the instances of a [Pool]: what reads goes to those of one mode,
-// what writes to those of mode ReadWrite. It may be used by many goroutines at once.
+// what writes to those of mode ReadWrite. It may be used by many goroutines concurrently.
 type PoolSpace[T any] struct {
 	// Immutable.
 	pool        *Pool
 	name, index string
 	reads       Mode
 
-	// Atomic: the space of each client that it was used with, written by whoever was the
-	// first there. The map is replaced, never changed.
+	// Atomic: the space of each client that it was used with, written by the first caller
+	// that uses one. The map is replaced, never changed.
 	spaces atomic.Pointer[map[*Client]*Space[T]]
 }
 
@@ -46,7 +46,7 @@ func (s *PoolSpace[T]) of(c *Client) *Space[T] {
 	if known != nil {
 		maps.Copy(grown, *known)
 	}
-	// Instances that were removed must not be kept for ever.
+	// Instances that were removed must not be kept forever.
 	for other := range grown {
 		select {
 		case <-other.closing:

@@ -22,9 +22,9 @@ const (
 	InstanceStalled
 	// InstanceLoading: it is loading its data, or not configured yet.
 	InstanceLoading
-	// InstanceUnknown: it answers, but the user may not ask for its role.
+	// InstanceUnknown: it answers, but the user may not query its role.
 	InstanceUnknown
-	// InstanceReadOnly: it answers and takes no writes.
+	// InstanceReadOnly: it answers and accepts no writes.
 	InstanceReadOnly
 	// InstanceReadWrite: it answers and takes writes.
 	InstanceReadWrite
@@ -142,4 +142,4 @@ func (i *instance) set(to InstanceState, err error) {
 }
 
 // errNoRole is the error if the user may neither evaluate nor call.
-var errNoRole = errors.New("the user may not ask for the role; box.schema.func.create('box.info') and the right to execute it would do")
+var errNoRole = errors.New("the user may not query the role; box.schema.func.create('box.info') and the right to execute it would be enough")

@@ -64,7 +64,7 @@ func TestPoolOfOne(t *testing.T) {
 	}
 }
 
-// What is wrong with a request itself is not tried elsewhere.
+// A request that is wrong itself is not retried elsewhere.
 func TestPoolWrongRequests(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, setup)
@@ -163,7 +163,7 @@ func TestPoolReadOnlyAnswer(t *testing.T) {
 	for n, step := range []struct {
 		req  tarantool.Request
 		mode tarantool.Mode
-		code iproto.ErrorCode // 0: it succeeds
+		code iproto.ErrorCode // 0 if it succeeds
 	}{
 		{write(1), tarantool.ReadWrite, 0},
 		{write(2), tarantool.PreferReadWrite, 0},
@@ -182,11 +182,11 @@ func TestPoolReadOnlyAnswer(t *testing.T) {
 		}
 	}
 	awaitState(t, p, master.Addr, tarantool.InstanceReadWrite)
-	// Who wants to write where nobody does must be told.
+	// A caller that wants to write while no instance accepts writes gets an error.
 	if err := p.Do(ctx, nil, write(3), tarantool.ReadOnly); !tarantool.IsCode(err, iproto.CodeReadOnly) {
 		t.Errorf("%v", err)
 	}
-	// Nobody takes writes any more.
+	// No instance accepts writes anymore.
 	setReadOnly(t, a, true)
 	short, cancel := context.WithTimeout(ctx, 300*time.Millisecond)
 	defer cancel()
@@ -198,8 +198,8 @@ func TestPoolReadOnlyAnswer(t *testing.T) {
 	must(t, p.Do(ctx, nil, write(5), tarantool.ReadWrite))
 }
 
-// A user that may not evaluate is asked for by a call; one that may neither serves what needs
-// no role, and is told what it lacks.
+// For a user that may not evaluate, the role is queried by a call; with a user that may do
+// neither, requests without a role work, and others report what is missing.
 func TestPoolRights(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, setup+`
@@ -230,7 +230,7 @@ func TestPoolRights(t *testing.T) {
 	awaitState(t, p, s.Addr, tarantool.InstanceUnknown)
 }
 
-// Instances that are down or say nothing hold up neither the pool nor its requests.
+// Instances that are down or silent delay neither the pool nor its requests.
 func TestPoolWithDeadInstances(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, setup)
@@ -269,7 +269,7 @@ func TestPoolWithDeadInstances(t *testing.T) {
 	must(t, <-waiting)
 }
 
-// Requests go where fewer are under way.
+// Requests go to the instance with fewer in flight.
 func TestPoolBalance(t *testing.T) {
 	p, _, _ := pair(t, tarantool.PoolOptions{})
 	awaitMode(t, p, tarantool.ReadOnly)
@@ -365,7 +365,8 @@ func TestPoolAddAndRemove(t *testing.T) {
 	}
 }
 
-// A pool that ends: who waits is told, what is under way ends well or is cut off.
+// Closing a pool: waiting callers get an error, requests in flight succeed or are
+// cut off.
 func TestPoolEnds(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, setup)
@@ -421,7 +422,7 @@ func TestPoolEnds(t *testing.T) {
 	} {
 		p := start()
 		f := p.Start(ctx, tarantool.Eval("require('fiber').sleep(20)"), tarantool.AnyInstance)
-		must(t, p.Do(ctx, nil, tarantool.Ping(), tarantool.AnyInstance)) // it is under way
+		must(t, p.Do(ctx, nil, tarantool.Ping(), tarantool.AnyInstance)) // it is in flight
 		if err := end(p); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
@@ -431,8 +432,8 @@ func TestPoolEnds(t *testing.T) {
 	}
 }
 
-// An instance that is loading gets no requests; what it refuses because of that goes elsewhere.
-// One that waits for others (an orphan) takes no writes.
+// An instance that is loading gets no requests; requests that it refuses because of that go
+// elsewhere. One that waits for others (an orphan) accepts no writes.
 func TestPoolLoading(t *testing.T) {
 	testkit.NoLeaks(t)
 	one, other := testkit.StartTarantool(t, setup), testkit.StartTarantool(t, setup)
@@ -450,7 +451,7 @@ func TestPoolLoading(t *testing.T) {
 		"box.info = {ro = true, status = 'loading'}": tarantool.InstanceLoading,
 		"box.info = {ro = true, status = 'orphan'}":  tarantool.InstanceReadOnly,
 		"box.info = nil": tarantool.InstanceLoading,
-		"box.info = {}":  tarantool.InstanceUnknown, // which nobody understands
+		"box.info = {}":  tarantool.InstanceUnknown, // which is not understood
 	} {
 		eval("info = box.info; " + text)
 		awaitState(t, p, one.Addr, want)

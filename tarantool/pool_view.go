@@ -32,7 +32,7 @@ func viewOf(instances []*instance) poolView {
 	return v
 }
 
-// pick chooses an instance, never the one to be avoided, or returns nil if there is none.
+// pick chooses an instance, never the one to avoid, or returns nil if there is none.
 func (v *poolView) pick(mode Mode, avoid *instance) *instance {
 	var i *instance
 	switch mode {
@@ -51,12 +51,12 @@ func (v *poolView) pick(mode Mode, avoid *instance) *instance {
 	return i
 }
 
-// pick chooses an instance by what is known now.
+// pick chooses an instance by the present state.
 func (p *Pool) pick(mode Mode, avoid *instance) *instance {
 	return p.set.View().Value.pick(mode, avoid)
 }
 
-// eagerInterval is how often instances are asked for their role while requests wait.
+// eagerInterval is how often the role of instances is queried while requests wait.
 const eagerInterval = 50 * time.Millisecond
 
 // await waits for an instance, at most for that time; if zero, only ctx bounds it.

@@ -13,7 +13,7 @@ import (
 // beside what these do; otherwise they are read and written by reflection, as structs whose
 // fields are the arguments and results.
 //
-// It may be used by many goroutines at once.
+// It may be used by many goroutines concurrently.
 type Procedure[A, R any] struct {
 	client *Client
 	name   string
@@ -40,7 +40,8 @@ func (p *Procedure[A, R]) Blocking() *Procedure[A, R] {
 	return &q
 }
 
-// Call calls the function. Args may be nil if it has none, results if nobody wants them.
+// Call calls the function. args may be nil if it has none, and results if they are not
+// needed.
 func (p *Procedure[A, R]) Call(ctx context.Context, args *A, results *R) error {
 	c := p.client
 	r := exchange{client: c, about: p.info}

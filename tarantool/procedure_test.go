@@ -47,8 +47,8 @@ func TestProcedure(t *testing.T) {
 	}
 }
 
-// What a function pushes comes before its result, to nobody but its caller, and never after
-// the caller has gone.
+// Pushes of a function arrive before its result, only at its caller, and never after the
+// caller has given up.
 func TestPushes(t *testing.T) {
 	c, _ := started(t)
 	ctx := t.Context()
@@ -92,8 +92,9 @@ func TestPushes(t *testing.T) {
 	must(t, c.Do(ctx, nil, tarantool.Ping()))
 }
 
-// Calls that take long travel on connections of their own: the server, which stops reading a
-// connection, and at last all of them, while too much is under way, still answers all others.
+// Calls that take long are sent on separate connections: the server, which stops reading from a
+// connection, and finally from all of them, while too much is in flight, still answers all
+// others.
 func TestSlowCallsDelayNobody(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, `
@@ -142,8 +143,8 @@ function slow(x) waiting = waiting + 1; gate:wait(); waiting = waiting - 1; retu
 	}
 }
 
-// A place in the lane of calls that may take long is free when the call ends, whether or not
-// somebody takes its result; and a client that fails fast can make such calls.
+// A slot in the lane of calls that may take long is free when the call ends, whether or not its
+// result is taken; and a client that fails fast can make such calls.
 func TestBlockingFuturesBeyondTheLane(t *testing.T) {
 	_, s := started(t)
 	c := connect(t, tarantool.Options{Addr: s.Addr, MaxBlocking: 4, FailFast: true, WaitWhenFull: true})

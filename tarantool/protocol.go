@@ -32,13 +32,14 @@ type protocol struct {
 	maxReply int
 }
 
-// server is what a greeting and IPROTO_ID say of the server. It is immutable.
+// server is what a greeting and IPROTO_ID reveal about the server. It is
+// immutable.
 type server struct {
 	version  string // of the program, such as 2.6.0
 	instance string
 	protocol uint32
 	features uint64 // bits of box.Feature
-	auth     string // what it wants; empty: it did not say
+	auth     string // the required method; empty if the server did not say
 }
 
 func (s *server) has(f box.Feature) bool { return s.features&(1<<f) != 0 }
@@ -121,7 +122,7 @@ func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err e
 	return g.in, nil
 }
 
-// greeter speaks before there is an engine.
+// greeter does the handshake before there is an engine.
 type greeter struct {
 	conn net.Conn
 	in   []byte // received and not yet used
@@ -186,7 +187,7 @@ func (g *greeter) ask(code box.Code, body func([]byte) []byte) (box.Response, er
 	}
 }
 
-// identify tells the server what this client can, and asks the same.
+// identify sends the features of this client, and gets those of the server.
 func (g *greeter) identify(s *server) error {
 	r, err := g.ask(box.CodeID, func(b []byte) []byte {
 		return box.AppendID(b, box.ProtocolVersion, features, "")
@@ -224,8 +225,8 @@ func (g *greeter) authenticate(o *Options, s *server, salt []byte, user, passwor
 	return err
 }
 
-// atLeast reports whether a version such as 2.10.1-57-g36a1 is one from major.minor on. What
-// cannot be read counts as new: it is asked.
+// atLeast reports whether a version such as 2.10.1-57-g36a1 is one from major.minor on. An
+// unreadable version counts as new, so IPROTO_ID is sent.
 func atLeast(version string, major, minor int) bool {
 	first, rest, _ := strings.Cut(version, ".")
 	second, _, _ := strings.Cut(rest, ".")

@@ -35,7 +35,7 @@ func (p *pushes) interim(frame []byte) {
 	if p.ended {
 		return
 	}
-	defer func() { _ = recover() }() // the user's code: what it does wrong ends with it
+	defer func() { _ = recover() }() // user code: its panics must not spread
 	d := iproto.NewDecoder(r.Data)
 	d.Limit(p.limits)
 	p.tell(&d)
@@ -52,7 +52,7 @@ func (p *pushes) end() {
 // documentation, "Graceful shutdown").
 const shutdownKey = "box.shutdown"
 
-// pushed is told of events of every connection, on the goroutine that reads it.
+// pushed receives events of every connection, on the goroutine that reads it.
 func (c *Client) pushed(from pipe.Pin, frame []byte) {
 	m, body, err := replyOf(frame)
 	if err != nil || m.Kind != box.Event {
@@ -73,8 +73,9 @@ func (c *Client) pushed(from pipe.Pin, frame []byte) {
 	c.watches.event(from, r.EventKey, r.EventData)
 }
 
-// watchShutdown asks for the next value of shutdownKey. While Options.MaxCalls or MaxBytes leave
-// no room for that, it asks again later: a server that ends would cut off what is under way.
+// watchShutdown requests the next value of shutdownKey. While Options.MaxCalls or MaxBytes leave no
+// room for that, it retries later: otherwise a server that shuts down would cut off requests in
+// flight.
 func (c *Client) watchShutdown(on pipe.Pin) {
 	if !c.sendAside(on, box.CodeWatch, shutdownKey) && on.Alive() {
 		time.AfterFunc(asideAgain, func() { c.watchShutdown(on) })
@@ -90,8 +91,8 @@ func appendAside(b []byte, code box.Code, key string) []byte {
 	return box.EndRequest(box.AppendWatch(box.BeginRequest(b, code), key), from)
 }
 
-// sendAside sends a request that has no reply, on a connection, if that is still there and has
-// room. It never waits.
+// sendAside sends a request that has no reply, on a connection, if that is still up and has room.
+// It never waits.
 func (c *Client) sendAside(to pipe.Pin, code box.Code, key string) (sent bool) {
 	e := to.Engine()
 	if e == nil {

@@ -14,11 +14,11 @@ import (
 )
 
 // The Python client of Tarantool's makers at the same real server: each reads what the
-// other wrote, finds it by its value, and is told the same errors.
+// other wrote, finds it by its value, and gets the same errors.
 
 const pythonScript = "../internal/testkit/testdata/steps.py"
 
-// Keys lists the types of keys that are tried: each has a space of its own.
+// keys lists the types of keys that are tested: each has its own space.
 const pythonSetup = `
 box.schema.user.create('ann', {password = 'secret'})
 box.schema.user.grant('ann', 'super')
@@ -102,8 +102,8 @@ func negatives(n int) map[any]any {
 	return m
 }
 
-// Each client writes all values under names of its own, in tuples of the shape
-// [name, value], and as keys, [value, writer].
+// Each client writes all values under its own names, in tuples of the shape [name,
+// value], and as keys, [value, writer].
 func TestPythonReadsWhatWeWriteAndWritesWhatWeRead(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, pythonSetup)

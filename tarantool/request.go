@@ -11,9 +11,9 @@ import (
 // encode appends the frame to the call's memory. Space and Procedure keep what they need on the
 // caller's stack, so a typed call allocates nothing.
 
-// A Request is what a server is asked. Its values are immutable: they may be kept, copied,
-// sent as often as wanted and by many goroutines at once. They are made by Ping, Select,
-// Insert and the like; the methods of what these return make other requests of them.
+// A Request is a request to a server. Requests are immutable: they may be kept, copied, sent
+// any number of times, and used by many goroutines concurrently. They are made by Ping,
+// Select, Insert and so on, whose results have methods that derive other requests.
 //
 // A request that is sent often is best kept in a variable of type Request: to make one of a
 // SelectRequest is an allocation.
@@ -29,8 +29,8 @@ type requestInfo struct {
 	// repeatable: to execute it twice is the same as once.
 	repeatable bool
 	blocking   bool
-	size       int // about, of what is blocking
-	// push, if set, is called with what the call pushes before its end.
+	size       int // approximate, for blocking requests
+	// push, if set, is called with the values that the call pushes before its end.
 	push   func(d *iproto.Decoder)
 	target target
 }
@@ -42,7 +42,7 @@ type encoding struct {
 	header       box.Header
 }
 
-// target is the space and the index that a request is about; the zero value is none.
+// target is the space and the index of a request; the zero value is none.
 type target struct {
 	spaceName, indexName string
 	space, index         uint32
@@ -67,10 +67,10 @@ func (x encoding) begin(b []byte, code box.Code) []byte {
 	return x.header.Append(b)
 }
 
-// PingRequest asks for nothing.
+// PingRequest is a request without effect.
 type PingRequest struct{}
 
-// Ping makes a request that a server answers at once.
+// Ping makes a request that a server answers immediately.
 func Ping() PingRequest { return PingRequest{} }
 
 func (PingRequest) encode(b []byte, x encoding) ([]byte, error) {
@@ -116,7 +116,7 @@ type SelectRequest struct {
 	err           error
 }
 
-// keyBytes is an encoded key; nil: the empty key.
+// keyBytes is an encoded key; nil is the empty key.
 type keyBytes []byte
 
 func makeKey(parts []Part) (keyBytes, error) {
@@ -157,10 +157,10 @@ func (r SelectRequest) Iterator(it Iterator) SelectRequest {
 	return r
 }
 
-// Limit is the most tuples. Without it there is none.
+// Limit sets the maximum number of tuples. Without it there is none.
 func (r SelectRequest) Limit(n uint32) SelectRequest { r.limit, r.limited = n, true; return r }
 
-// Offset is how many tuples are left out first; the server visits them all the same.
+// Offset sets how many tuples are skipped first; the server still visits them.
 func (r SelectRequest) Offset(n uint32) SelectRequest { r.offset = n; return r }
 
 // After begins behind a position that [Client.SelectPage] returned; nil is the beginning. It
@@ -219,12 +219,12 @@ type TupleRequest struct {
 
 // Insert makes a request that adds a tuple; if there is one with its key, it fails with
 // [iproto.CodeTupleFound]. Tuple is a value that is encoded as an array: an [Appender], a struct or a
-// slice. It is encoded at once.
+// slice. It is encoded immediately.
 func Insert(space string, tuple any) TupleRequest {
 	return newTuple(space, box.CodeInsert, tuple)
 }
 
-// Replace makes a request that adds a tuple or puts it in the place of the one with its key.
+// Replace makes a request that adds a tuple or replaces the one with its key.
 func Replace(space string, tuple any) TupleRequest {
 	return newTuple(space, box.CodeReplace, tuple)
 }

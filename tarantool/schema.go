@@ -39,7 +39,7 @@ type schemaSpace struct {
 }
 
 // schemaAt is the schema of the server behind a connection. It is immutable: each load makes
-// another one. Those that say the same have the same names.
+// another one. Equal schemas share their names.
 type schemaAt struct {
 	pin   pipe.Pin
 	names *schema
@@ -51,14 +51,14 @@ type schemas struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	loading map[pipe.Pin]chan struct{} // closed at the end of the load under way
+	loading map[pipe.Pin]chan struct{} // closed at the end of the load in progress
 
 	// Atomic: written under mu, read by callers. What it points to is replaced, never changed;
-	// nil: none was loaded.
+	// nil if none was loaded.
 	known atomic.Pointer[[]*schemaAt]
 }
 
-// of returns the schema of a connection, nil if it was not loaded. There are few connections.
+// of returns the schema of a connection, or nil if it was not loaded. There are few connections.
 func (s *schemas) of(pin pipe.Pin) *schemaAt {
 	known := s.known.Load()
 	if known == nil {
@@ -72,8 +72,8 @@ func (s *schemas) of(pin pipe.Pin) *schemaAt {
 	return nil
 }
 
-// reload returns a schema of a connection that is not old. One load serves all who ask at the
-// same time.
+// reload returns a schema of a connection that differs from old. One load serves all concurrent
+// callers.
 func (s *schemas) reload(ctx context.Context, pin pipe.Pin, old *schemaAt) (*schemaAt, error) {
 	for {
 		s.mu.Lock()
@@ -110,7 +110,7 @@ func (s *schemas) run(ctx context.Context, pin pipe.Pin) (now *schemaAt, err err
 	return now, err
 }
 
-// keep notes the schema of a connection, and drops those of connections that have ended. Under
+// keep stores the schema of a connection, and drops those of connections that have ended. Under
 // mu.
 func (s *schemas) keep(pin pipe.Pin, names *schema) *schemaAt {
 	var kept []*schemaAt
@@ -153,7 +153,7 @@ func (s *schema) find(t *target) (spaceID, indexID uint32, err error) {
 }
 
 // resolve finds the numbers that a named target has on a connection. If the schema does not know
-// a name it may be an old one, and is loaded again.
+// a name, it may be outdated, and is reloaded.
 func (s *schemas) resolve(ctx context.Context, t *target, pin pipe.Pin) (space, index uint32, at *schemaAt, err error) {
 	if at = s.of(pin); at == nil {
 		if at, err = s.reload(ctx, pin, nil); err != nil {
@@ -210,7 +210,7 @@ func schemaOf(spaces, indexes *schemaRows) *schema {
 	return s
 }
 
-// schemaRows reads rows of either space: both begin with numbers and have a name behind them.
+// schemaRows reads rows of either space: both begin with numbers, followed by a name.
 type schemaRows struct {
 	version uint64 // of the schema, from the head of the reply
 	rows    []schemaRow

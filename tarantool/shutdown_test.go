@@ -36,8 +36,8 @@ func isDone(t testing.TB, what string, f interface{ Get() ([]any, error) }) {
 	}
 }
 
-// A server that is about to end: what is under way is finished, the connection ends then, and
-// what is new waits for the server that comes after.
+// A server that is about to shut down: requests in flight are finished, then the connection
+// ends, and new ones wait for the next server.
 func TestGracefulShutdown(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -77,7 +77,7 @@ func TestGracefulShutdown(t *testing.T) {
 	has(t, after, []any{1, "", 0})
 }
 
-// Servers follow one another under load, and nobody sees an error: writes are done once.
+// Servers follow one another under load, and no caller sees an error: writes are done once.
 func TestGracefulShutdownUnderLoad(t *testing.T) {
 	testkit.NoLeaks(t)
 	var counted, succeeded atomic.Int64
@@ -130,8 +130,8 @@ func TestGracefulShutdownUnderLoad(t *testing.T) {
 	}
 }
 
-// A transaction that is open when the server is about to end ends with its connection, and says
-// so.
+// A transaction that is open when the server is about to shut down ends with its connection, with
+// an error.
 func TestGracefulShutdownAndTransactions(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -145,7 +145,7 @@ func TestGracefulShutdownAndTransactions(t *testing.T) {
 	has(t, server)
 }
 
-// A client that is full when it is told that the server stays hears of its end all the same.
+// A client that is full when it learns that the server stays up still learns of its shutdown.
 func TestGracefulShutdownOfAFullClient(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -159,7 +159,7 @@ func TestGracefulShutdownOfAFullClient(t *testing.T) {
 	call := c.Start(patient(t), tarantool.Call("slow"))
 	until(t, "no call", func() bool { return saw(server, "call slow") == 1 })
 	close(tell)
-	time.Sleep(5 * time.Millisecond) // the client hears that the server stays, and has no room to answer
+	time.Sleep(5 * time.Millisecond) // the client learns that the server stays up, and has no room to answer
 	release()
 	isDone(t, "the call", call)
 	until(t, "the client does not listen", func() bool { return saw(server, "watch") == 2 })
@@ -167,7 +167,8 @@ func TestGracefulShutdownOfAFullClient(t *testing.T) {
 	until(t, "the connection stays", func() bool { _, ever := server.Connections(); return ever > 1 })
 }
 
-// A pool leaves a server that is about to end at once, while what is under way there goes on.
+// A pool immediately leaves a server that is about to shut down, while requests in flight there
+// continue.
 func TestGracefulShutdownInAPool(t *testing.T) {
 	testkit.NoLeaks(t)
 	var servers []*tarantoolsim.Server
@@ -210,7 +211,7 @@ func TestGracefulShutdownInAPool(t *testing.T) {
 		defer close(ended)
 		ending.Shutdown(patience)
 	}()
-	// While the call is under way there, everything goes to the other one, and nobody waits.
+	// While the call is in flight there, everything goes to the other one, and no caller waits.
 	until(t, "the pool knows of no end", func() bool { return p.Instances()[0].State == tarantool.InstanceDown })
 	before := len(ending.Seen())
 	for g := range done {

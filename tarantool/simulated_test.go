@@ -28,7 +28,7 @@ var usersSpace = tarantoolsim.Space{
 	},
 }
 
-// oldServer has nothing of what came with the versions of the protocol.
+// oldServer has none of the features of versions of the protocol.
 var oldServer = tarantoolsim.Config{Version: "2.6.0", Protocol: -1}
 
 // simulated starts a server in this process.
@@ -60,7 +60,8 @@ func outcome(t testing.TB, what string, err error, want slipstream.Outcome) {
 	}
 }
 
-// lacking fails the test unless the error says what the server lacks, unsent.
+// lacking fails the test unless the error says what the server lacks, and that
+// nothing was sent.
 func lacking(t testing.TB, what string, err error, since, version string) {
 	t.Helper()
 	var lacks *tarantool.UnsupportedError
@@ -94,12 +95,12 @@ func until(t testing.TB, what string, cond func() bool) {
 	})
 }
 
-// reconnected closes all connections, and waits until somebody is back.
+// reconnected closes all connections, and waits until a client has reconnected.
 func reconnected(t testing.TB, s *tarantoolsim.Server) {
 	t.Helper()
 	_, before := s.Connections()
 	s.HangUp()
-	until(t, "nobody came back", func() bool {
+	until(t, "no instance came back", func() bool {
 		open, ever := s.Connections()
 		return ever > before && open > 0
 	})

@@ -17,13 +17,14 @@ import (
 // methods allocate nothing beside what these do; otherwise T is read and written by
 // reflection, as a struct whose fields are the tuple's.
 //
-// It may be used by many goroutines at once.
+// It may be used by many goroutines concurrently.
 type Space[T any] struct {
 	// Immutable.
 	client *Client
 	target target
 
-	// Atomic: the numbers at one version of the schema, written by whoever looked them up.
+	// Atomic: the numbers at one version of the schema, written by the caller that looked
+	// them up.
 	known atomic.Pointer[knownTarget]
 }
 
@@ -52,8 +53,8 @@ func (s *Space[T]) Get(ctx context.Context, dst *T, key ...Part) (found bool, er
 	return q.found, err
 }
 
-// Select appends the tuples with the key, or the beginning of one, to dst, at most limit; 0:
-// all of them.
+// Select appends the tuples with the key, or the beginning of one, to dst, at most limit, or
+// all of them if it is 0.
 func (s *Space[T]) Select(ctx context.Context, dst []T, limit uint32, it Iterator, key ...Part) ([]T, error) {
 	if limit == 0 {
 		limit = math.MaxUint32
@@ -68,13 +69,13 @@ func (s *Space[T]) Insert(ctx context.Context, tuple *T) error {
 	return s.run(ctx, &spaceCall[T]{code: box.CodeInsert, tuple: tuple}, nil, nil)
 }
 
-// Replace adds the tuple or puts it in the place of the one with its key.
+// Replace adds the tuple or replaces the one with its key.
 func (s *Space[T]) Replace(ctx context.Context, tuple *T) error {
 	return s.run(ctx, &spaceCall[T]{code: box.CodeReplace, tuple: tuple}, nil, nil)
 }
 
-// Update changes fields of the tuple with the key, in the order of ops, and reads what it is
-// then into dst, which may be nil. Without such a tuple nothing happens and found is false.
+// Update changes fields of the tuple with the key, in the order of ops, and reads the new tuple
+// into dst, which may be nil. If there is no such tuple, nothing happens and found is false.
 func (s *Space[T]) Update(ctx context.Context, dst *T, key []Part, ops ...Op) (found bool, err error) {
 	q := spaceCall[T]{code: box.CodeUpdate, into: dst}
 	err = s.run(ctx, &q, key, ops)
@@ -102,14 +103,14 @@ type spaceCall[T any] struct {
 	iterator Iterator
 	tuple    *T
 
-	into  *T // nil: nobody wants it
+	into  *T // nil if it is not needed
 	found bool
 	many  bool
 	list  []T
 }
 
-// run makes the call. What most requests do not need, some 600 bytes on the stack, is in
-// functions of its own: the stack of a caller that waited is in no cache when it goes on.
+// run makes the call. State that most requests do not need, some 600 bytes on the stack, is
+// in separate functions: the stack of a caller that waited is in no cache when it continues.
 func (s *Space[T]) run(ctx context.Context, q *spaceCall[T], key []Part, ops []Op) error {
 	c := s.client
 	call, at, err := s.quick(q, key, ops)
@@ -142,7 +143,7 @@ func (s *Space[T]) runNamed(ctx context.Context, q *spaceCall[T], key []Part, op
 	return err
 }
 
-// pursue goes on with a call of quick that has no reply, has one that is an error, or is observed.
+// pursue continues a call of quick that has no reply, has an error reply, or is observed.
 func (s *Space[T]) pursue(ctx context.Context, q *spaceCall[T], call *pipe.Call, at *schemaAt, start time.Time, err error) error {
 	r := s.exchange(q.code, call, at)
 	r.loop.Start = start
@@ -152,7 +153,7 @@ func (s *Space[T]) pursue(ctx context.Context, q *spaceCall[T], call *pipe.Call,
 }
 
 // quick makes the call of a request whose numbers are known, or returns nil if they are not. An
-// exchange, of 300 bytes, is made of the call only when it fails.
+// exchange, of 300 bytes, is made from the call only when it fails.
 func (s *Space[T]) quick(q *spaceCall[T], key []Part, ops []Op) (*pipe.Call, *schemaAt, error) {
 	c := s.client
 	at, known := c.here(pipe.Pin{}), s.known.Load()
@@ -177,15 +178,15 @@ func (s *Space[T]) quick(q *spaceCall[T], key []Part, ops []Op) (*pipe.Call, *sc
 	return call, at, nil
 }
 
-// exchange returns what a call of quick was made of.
+// exchange returns the exchange for a call of quick.
 func (s *Space[T]) exchange(code box.Code, call *pipe.Call, at *schemaAt) exchange {
 	c := s.client
 	about := requestInfo{code: code, repeatable: code == box.CodeSelect, target: s.target}
 	return exchange{client: c, engine: c.engine, call: call, at: at, about: about}
 }
 
-// take reads a reply that is no error of the server, and releases its call; else known is
-// false.
+// take reads a reply that is not an error of the server, and releases its call; otherwise
+// known is false.
 func (q *spaceCall[T]) take(c *Client, call *pipe.Call) (known bool, err error) {
 	if known, err = q.read(c.opts.decoding(), call.Reply()); !known {
 		return false, nil
@@ -262,7 +263,7 @@ func (q *spaceCall[T]) finish(ctx context.Context, r *exchange, err error) error
 	return err
 }
 
-// read reads what is no error of the server; else known is false.
+// read reads a reply that is not an error of the server; otherwise known is false.
 func (q *spaceCall[T]) read(l iproto.Limits, reply []byte) (known bool, err error) {
 	if body, ok := box.OKBody(reply); ok {
 		return true, q.readBody(l, body)

@@ -13,14 +13,14 @@ import (
 // Column describes a column of the result of a statement.
 type Column struct {
 	Name, Type string
-	// The following are told only to sessions that ask for full metadata.
+	// The following fields are set only for sessions that request full metadata.
 	Collation     string
 	Span          string // the text of the expression
 	Nullable      bool
 	Autoincrement bool
 }
 
-// readColumns reads descriptions of columns, nil if there are none.
+// readColumns reads descriptions of columns, or nil if there are none.
 func readColumns(raw []byte) ([]Column, error) {
 	if raw == nil {
 		return nil, nil
@@ -38,8 +38,8 @@ func readColumns(raw []byte) ([]Column, error) {
 
 // SQLResult is a destination that takes all that a statement answers with.
 type SQLResult struct {
-	// Rows is what the rows are decoded into, a pointer, before the request; nil: nobody
-	// wants them.
+	// Rows is a pointer to the destination of the rows, set before the request; if nil,
+	// they are discarded.
 	Rows any
 	// Columns describe the rows; nil for a statement without.
 	Columns []Column
@@ -71,7 +71,7 @@ type NamedValue struct {
 }
 
 // Named is the value of the parameter :name, @name or $name of a statement; a name without
-// one of these signs stands for :name.
+// one of these signs means :name.
 func Named(name string, value any) NamedValue {
 	if name != "" && name[0] != ':' && name[0] != '@' && name[0] != '$' {
 		name = ":" + name
@@ -135,9 +135,9 @@ func (r ExecuteRequest) about() requestInfo {
 	return requestInfo{code: box.CodeExecute, repeatable: r.repeatable}
 }
 
-// A Statement is a prepared statement of SQL. Servers prepare for a connection; a Statement
-// has one that it prefers, and is prepared again where that is needed. It may be used by many
-// goroutines at once.
+// A Statement is a prepared statement of SQL. Servers prepare statements for a connection; a
+// Statement has a preferred one, and is prepared again where needed. It is safe for concurrent
+// use.
 type Statement struct {
 	// Immutable.
 	client *Client
@@ -213,7 +213,7 @@ func (s *Statement) Do(ctx context.Context, dst any, args ...any) error {
 		}
 		r.id = at.id
 		err := s.client.exec(ctx, dst, r, route{pin: at.pin})
-		// The server has forgotten it, or the connection has ended: it was not run.
+		// The server has dropped it, or the connection has ended: it was not run.
 		if again || !IsCode(err, iproto.CodeWrongQueryID) && !isPinLost(err) {
 			return err
 		}
@@ -223,7 +223,7 @@ func (s *Statement) Do(ctx context.Context, dst any, args ...any) error {
 	}
 }
 
-// Close lets the server forget the statement.
+// Close makes the server drop the statement.
 func (s *Statement) Close(ctx context.Context) error {
 	s.mu.Lock()
 	at := s.place

@@ -7,7 +7,7 @@ import (
 
 // Stats is what a client has done since it was created, and what it holds now.
 type Stats struct {
-	// Stats are those of the connections for requests that are answered at once.
+	// Stats are those of the connections for requests that are answered immediately.
 	slipstream.Stats
 	// Blocking are the requests in flight that may take long: see [ProcedureRequest.Blocking].
 	Blocking int

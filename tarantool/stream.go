@@ -19,23 +19,23 @@ import (
 // prepared elsewhere. After a Begin without an answer only a rollback can follow, because anything
 // else might be committed as a single statement.
 
-// ErrConnectionLost: the connection of a stream has ended, and with it the transaction, which
-// the server rolled back unless its commit was under way.
+// ErrConnectionLost means that the connection of a stream has ended, and with it the
+// transaction, which the server rolled back unless its commit was in flight.
 var ErrConnectionLost = pipe.ErrPinLost
 
-// ErrStreamInDoubt: whether a stream is in a transaction is not known, because a Begin got no
-// answer. What would be sent next might commit by itself. A Rollback ends the doubt.
+// ErrStreamInDoubt means that it is unknown whether a stream is in a transaction, because a
+// Begin got no answer. The next request might commit by itself. A Rollback resolves the doubt.
 var ErrStreamInDoubt = errors.New("a begin got no answer; nothing but a rollback can follow")
 
 // A Stream is requests that the server runs one after the other, and that can be one
 // transaction. It lives on one connection and ends with it. It needs Tarantool 2.10.
 //
-// Its methods may be called concurrently; requests are run in the order in which Do or Start was called.
-// One that the server refuses because its schema is another now is made again if it is the
-// last of the stream; otherwise its error is one of [IsCode] with [iproto.CodeWrongSchemaVersion].
+// All methods are safe for concurrent use; requests are run in the order in which Do or Start was
+// called. A request that the server refuses because its schema has changed is retried if it is the
+// last of the stream; otherwise [IsCode] reports [iproto.CodeWrongSchemaVersion] for its error.
 //
-// A transaction that is not wanted any more must be ended by Rollback: the server keeps it for
-// as long as the connection, or TxOptions.Timeout, lasts.
+// A transaction that is no longer wanted must be ended by Rollback: the server keeps it as long
+// as the connection lasts, or until TxOptions.Timeout.
 type Stream struct {
 	// Immutable.
 	client *Client
@@ -44,7 +44,7 @@ type Stream struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	doubt bool
-	sent  uint64 // requests, which is the place of the last one
+	sent  uint64 // number of requests, which is the index of the last one
 }
 
 // Isolation is what a transaction sees of others.
@@ -119,9 +119,9 @@ func (s *Stream) place() route {
 	return way
 }
 
-// isLast reports whether no request was sent behind the one with that place. One that was made
-// again behind others would be run out of its turn, and behind a commit or a rollback it would
-// commit by itself.
+// isLast reports whether no request was sent after the one with that index. A request that was
+// retried after others would run out of order, and after a commit or a rollback it would commit
+// by itself.
 func (s *Stream) isLast(place uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +134,8 @@ func (s *Stream) setDoubt(on bool) {
 	s.doubt = on
 }
 
-// Begin begins a transaction, and returns when the server has: what is sent behind a begin
-// that fails would commit by itself.
+// Begin begins a transaction, and returns when the server has done so: requests after a
+// failed begin would commit by themselves.
 func (s *Stream) Begin(ctx context.Context, o TxOptions) error {
 	if o.Synchronous {
 		if err := s.client.needs(box.FeatureIsSync); err != nil {
@@ -151,12 +151,14 @@ func (s *Stream) Begin(ctx context.Context, o TxOptions) error {
 	return err
 }
 
-// Commit ends the transaction. Refused: it was rolled back. MaybeExecuted: nobody knows.
+// Commit ends the transaction. If the outcome of its error is Refused, it was rolled back;
+// if it is MaybeExecuted, the result is unknown.
 func (s *Stream) Commit(ctx context.Context) error {
 	return s.Do(ctx, nil, txRequest{code: box.CodeCommit})
 }
 
-// Rollback ends the transaction and takes back what it did. Without one it does nothing.
+// Rollback ends the transaction and undoes its changes. Without a transaction it does
+// nothing.
 func (s *Stream) Rollback(ctx context.Context) error {
 	s.mu.Lock()
 	way := s.place() // in doubt, too

@@ -22,7 +22,7 @@ func lost(t testing.TB, what string, err error) {
 	outcome(t, what, err, slipstream.NotSent)
 }
 
-// A stream ends with its connection. Nothing of it gets to another one, where each request would
+// A stream ends with its connection. None of its requests is sent on another one, where each would
 // commit by itself.
 func TestStreamEndsWithItsConnection(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -50,7 +50,8 @@ func TestStreamEndsWithItsConnection(t *testing.T) {
 	has(t, server, []any{4, "", 0})
 }
 
-// What is cut off in a transaction may have been executed, and is not repeated, be it a read.
+// A request that is cut off in a transaction may have been executed, and is not retried, even if
+// it only reads.
 func TestStreamCutOff(t *testing.T) {
 	testkit.NoLeaks(t)
 	for request, do := range map[string]func(ctx context.Context, s *tarantool.Stream) error{
@@ -96,7 +97,8 @@ func TestStreamCutOff(t *testing.T) {
 	}
 }
 
-// The answer to a commit is lost: the error says that nobody knows, and all is not done twice.
+// The answer to a commit is lost: the error says that the result is unknown, and nothing is done
+// twice.
 func TestTransactionCommitInDoubt(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -125,8 +127,8 @@ func TestTransactionCommitInDoubt(t *testing.T) {
 	}
 }
 
-// A connection is lost while the function runs: what it did is undone, and the error is that of
-// its request alone.
+// A connection is lost while the function runs: its changes are undone, and only its request gets
+// the error.
 func TestTransactionConnectionLost(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -147,8 +149,8 @@ func TestTransactionConnectionLost(t *testing.T) {
 	has(t, server)
 }
 
-// A begin that got no answer leaves a stream that nothing can be sent in, because it might
-// commit by itself, before what the server may have begun is ended.
+// After a begin without an answer nothing can be sent in the stream, because it might commit
+// by itself, until the possible transaction has been ended.
 func TestStreamInDoubt(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -190,8 +192,8 @@ func TestStreamInDoubt(t *testing.T) {
 	has(t, server, []any{1, "", 0})
 }
 
-// A transaction that ends without a word of the server's is not left open there: the connection
-// lives on, and what is open would be so for as long.
+// A transaction that ends without an answer of the server is not left open there: the connection
+// lives on, and the transaction would stay open as long.
 func TestTransactionLeavesNothingOpen(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, what := range map[string]string{"while it begins": "begin", "before the commit": "insert"} {
@@ -234,7 +236,7 @@ func TestTransactionWithoutRoom(t *testing.T) {
 	})
 	c := connect(t, tarantool.Options{Addr: server.Addr(), MaxCalls: 1})
 	ctx := patient(t)
-	// The client has said that it knows that the server stays, for which it needs room as well.
+	// The client has acknowledged that the server stays up, for which it also needs room.
 	until(t, "no word of the client", func() bool { return saw(server, "watch") == 2 })
 	testkit.Eventually(t, patience, func() error { return c.Do(ctx, nil, tarantool.Ping()) })
 	var slow tarantool.Future
@@ -252,9 +254,9 @@ func TestTransactionWithoutRoom(t *testing.T) {
 	has(t, server)
 }
 
-// The schema changes under a stream. Requests that the server refuses because of it are made
-// again in their place, or not at all: never behind the end of their transaction, where they
-// would commit by themselves, and never behind requests that came after them.
+// The schema changes under a stream. Requests that the server refuses because of it are retried
+// in order, or not at all: never after the end of their transaction, where they would commit by
+// themselves, and never after later requests.
 func TestStreamAndChangesOfTheSchema(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -278,7 +280,7 @@ func TestStreamAndChangesOfTheSchema(t *testing.T) {
 		outcome(t, name, err, slipstream.Refused)
 		has(t, server)
 	}
-	// Nothing is behind this one.
+	// Nothing follows this one.
 	s, err := c.Stream(ctx)
 	must(t, err)
 	changed()

@@ -102,7 +102,7 @@ func TestStreamOrder(t *testing.T) {
 	}
 }
 
-// What a transaction is to be arrives at the server.
+// The options of a transaction arrive at the server.
 func TestTransactionOptions(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -185,7 +185,7 @@ func TestStreamsOfOldServers(t *testing.T) {
 	}
 }
 
-// increment adds one to hits of the tuple, in a way that forgets what others do at the same time.
+// increment adds one to hits of the tuple, in a way that loses concurrent changes.
 func increment(ctx context.Context, s *tarantool.Stream, id int) error {
 	var users []user
 	if err := s.Do(ctx, &users, tarantool.Select("users").Key(tarantool.Int(id))); err != nil {
@@ -208,7 +208,7 @@ func TestTransactionConflict(t *testing.T) {
 		err := client.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
 			runs++
 			err := increment(ctx, s, 1)
-			if runs <= c.conflicts { // somebody else was there first
+			if runs <= c.conflicts { // another transaction was first
 				must(t, server.Put("users", []any{1, "", 10 * runs}))
 			}
 			return err
@@ -229,7 +229,7 @@ func TestTransactionConflict(t *testing.T) {
 	}
 }
 
-// Many transactions at once that all change the same tuple lose nothing.
+// Many concurrent transactions that all change the same tuple lose nothing.
 func TestTransactionsBesideEachOther(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})

@@ -9,14 +9,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 )
 
-// A TupleFuture is a Get under way: see [Future]. It is five words, and most of them are the
-// request itself: programs with ten thousand under way pay for memory that is in no cache.
+// A TupleFuture is a Get in flight: see [Future]. It is five words, and most of them are the
+// request itself: programs with ten thousand in flight pay for memory that is in no cache.
 type TupleFuture[T any] struct {
 	space      *Space[T]
-	call       *pipe.Call // nil: see p
+	call       *pipe.Call // if nil, see p
 	at         *schemaAt
 	generation uint64   // of call or p
-	p          *pending // what the call alone cannot say: it was not sent, or it has a time-out
+	p          *pending // state that the call does not have: it was not sent, or it has a timeout
 }
 
 // StartGet is Get that does not wait: [TupleFuture.Get] does.
@@ -33,7 +33,7 @@ func (s *Space[T]) StartGet(ctx context.Context, key ...Part) TupleFuture[T] {
 	return s.doNamed(ctx, &q, key, call, at, err)
 }
 
-// unstarted goes on with a get that could not be started.
+// unstarted continues with a get that could not be started.
 func (s *Space[T]) unstarted(ctx context.Context, call *pipe.Call, at *schemaAt, err error) TupleFuture[T] {
 	r := s.exchange(box.CodeSelect, call, at)
 	err = r.pursue(ctx, err, (*pipe.Engine).Start)
@@ -129,8 +129,8 @@ func (f TupleFuture[T]) Done() <-chan struct{} {
 	return closedChannel
 }
 
-// watched returns what Done attached to the call, nil if it did not or the result was taken.
-// Take takes it.
+// watched returns what Done attached to the call, or nil if it did not or the result was taken.
+// If take is set, it removes it.
 func (f TupleFuture[T]) watched(take bool) *pending {
 	watching.Lock()
 	defer watching.Unlock()

@@ -8,11 +8,10 @@ import "github.com/slipstream-go/slipstream/internal/driver"
 //	tarantool+tls://host:3301        the same over TLS
 //	tarantool+unix:///run/app.sock   over a Unix socket
 //
-// Everything but the scheme may be left out. The query knows auth, sockets, timeout,
-// dial_timeout, stall_timeout, backoff, max_backoff, retries, max_calls, max_bytes, max_reply,
-// max_blocking, window, no_wait, fail_fast and wait_when_full; durations are written as 500ms or 2s. Characters
-// of a password that mean something in a URL are percent-encoded. Errors never show the
-// password.
+// Everything except the scheme is optional. The query may have auth, sockets, timeout, dial_timeout,
+// stall_timeout, backoff, max_backoff, retries, max_calls, max_bytes, max_reply, max_blocking, window,
+// no_wait, fail_fast and wait_when_full; durations are written as 500ms or 2s. Characters of a
+// password that mean something in a URL are percent-encoded. Errors never show the password.
 func ParseURL(text string) (Options, error) {
 	var o Options
 	t, err := urls.Parse(text, &o)

@@ -16,9 +16,9 @@ import (
 // acknowledges the last; on a new connection all keys are requested again. Only the last value of a
 // key is kept.
 
-// A Watcher is told the values of a key that the server's box.broadcast gives it (Tarantool
-// documentation, "Watchers"). Only the last value counts: those that come while nobody asks
-// are passed over, and a connection that was lost is made up for by the value of after.
+// A Watcher receives the values of a key that box.broadcast sets on the server (Tarantool
+// documentation, "Watchers"). Only the last value counts: values that arrive while no caller
+// waits are skipped, and after a lost connection the present value is delivered.
 type Watcher struct {
 	// Immutable.
 	hub *watchHub
@@ -27,7 +27,7 @@ type Watcher struct {
 	changed chan struct{} // capacity 1: there is a value that was not taken
 
 	// Guarded by hub.mu.
-	value []byte // MessagePack; nil: the key has no value
+	value []byte // MessagePack; nil if the key has no value
 	known bool   // a value came
 	ended error  // why no more values come
 }
@@ -48,7 +48,7 @@ func (e WatchEvent) Decode(dst any) error {
 	return decodeData(e.limits, e.value, dst)
 }
 
-// Value returns the value as a general one, nil for a key without.
+// Value returns the value as a general one, or nil for a key without a value.
 func (e WatchEvent) Value() (v any, err error) {
 	err = e.Decode(&v)
 	return v, err
@@ -57,19 +57,19 @@ func (e WatchEvent) Value() (v any, err error) {
 // ErrWatcherStopped: Stop was called.
 var ErrWatcherStopped = errors.New("the watcher was stopped")
 
-// watchHub holds the watchers of a client and the connection that they share, which somebody
-// always reads.
+// watchHub holds the watchers of a client and the connection that they share, which is always
+// read.
 type watchHub struct {
 	client *Client // immutable
 
 	mu sync.Mutex
 	// Guarded by mu.
-	engine *pipe.Engine // nil: nobody ever watched
+	engine *pipe.Engine // nil before the first watch
 	keys   map[string]map[*Watcher]struct{}
 	ended  error
 }
 
-// The bounds of what is queued for the watchers of a client: the most that there can be.
+// The bounds of the queue for the watchers of a client: the possible maximum.
 const (
 	mostWatchCalls = 1 << 22
 	mostWatchBytes = math.MaxInt
@@ -79,8 +79,8 @@ func newWatchHub(c *Client) *watchHub {
 	return &watchHub{client: c, keys: make(map[string]map[*Watcher]struct{})}
 }
 
-// Watch begins to watch a key. The first value, which may be none, comes at once. It needs
-// Tarantool 2.10. The watcher must be stopped, or the client closed.
+// Watch begins to watch a key. The first value, which may be none, arrives immediately. It
+// requires Tarantool 2.10. The watcher must be stopped, or the client closed.
 func (c *Client) Watch(ctx context.Context, key string) (*Watcher, error) {
 	if err := c.knowServer(ctx, "watch"); err != nil {
 		return nil, err
@@ -114,7 +114,7 @@ func (h *watchHub) connected() (*pipe.Engine, error) {
 		cfg.Sockets, cfg.Traits.AlwaysRead = 1, true
 		// It begins without being connected: to fail fast would be always.
 		cfg.FailFast = false
-		// What is sent here is small, one request for a key, and none may be left out.
+		// The requests are small, one per key, and none may be skipped.
 		cfg.MaxCalls, cfg.MaxBytes = mostWatchCalls, mostWatchBytes
 		cfg.OnEvent = h.connection
 		h.engine = pipe.New(cfg)
@@ -122,7 +122,8 @@ func (h *watchHub) connected() (*pipe.Engine, error) {
 	return h.engine, nil
 }
 
-// connection is told when the connection comes and goes, on the goroutine that keeps it.
+// connection is called when the connection is opened and lost, on the goroutine that keeps
+// it.
 func (h *watchHub) connection(e slipstream.Event) {
 	if e.Kind == slipstream.Connected {
 		h.renew()
@@ -130,7 +131,7 @@ func (h *watchHub) connection(e slipstream.Event) {
 	h.client.hooks.Event(e)
 }
 
-// renew asks for every key anew, on a connection that is new.
+// renew requests every key again, on a new connection.
 func (h *watchHub) renew() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -146,8 +147,8 @@ func (h *watchHub) renew() {
 	}
 }
 
-// add adds a watcher. The first of its key asks for the value; others know what that one knows,
-// because a server tells a connection nothing twice.
+// add adds a watcher. The first of its key requests the value; others share its value, because a
+// server sends nothing twice on a connection.
 func (h *watchHub) add(w *Watcher) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -189,7 +190,7 @@ func (w *Watcher) wake() {
 	}
 }
 
-// event hands a value to the watchers of its key, and asks for the next.
+// event passes a value to the watchers of its key, and requests the next.
 func (h *watchHub) event(from pipe.Pin, key, value []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -252,7 +253,7 @@ func (w *Watcher) Stop() {
 		return
 	}
 	delete(h.keys, w.key)
-	if h.engine != nil && w.key != shutdownKey { // which the client itself goes on to watch
+	if h.engine != nil && w.key != shutdownKey { // which the client itself continues to watch
 		if pin, err := h.engine.PinNow(); err == nil {
 			h.client.sendAside(pin, box.CodeUnwatch, w.key)
 		}

@@ -114,8 +114,8 @@ func TestWatchSlowReader(t *testing.T) {
 	quiet(t, quick)
 }
 
-// Many watchers of one key: each has its first value, whenever it comes, and hears of changes
-// until it is stopped. The server is told when the last one goes.
+// Many watchers of one key: each has its first value, whenever it is added, and receives changes
+// until it is stopped. The server is notified when the last one stops.
 func TestWatchSameKey(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -145,7 +145,7 @@ func TestWatchSameKey(t *testing.T) {
 	newest(t, watch(t, c, "key"), 4)
 }
 
-// Watchers come and go at once, while values come.
+// Watchers come and go concurrently while values come.
 func TestWatchersComeAndGo(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -219,7 +219,7 @@ func TestWatchAcrossConnections(t *testing.T) {
 	value++
 	server.Broadcast("other", value)
 	newest(t, other, value)
-	// What is told again after a connection was lost may be what was known.
+	// The value after a lost connection may be the known one.
 	server.Broadcast("still", "last")
 	for v := next(t, still); v != "last"; v = next(t, still) {
 		if v != nil {
@@ -271,8 +271,8 @@ func TestWatchWhileConnectionsEnd(t *testing.T) {
 	}
 }
 
-// However many keys there are and however little the client may have under way, all of them are
-// asked for again on a new connection.
+// However many keys there are and however few requests the client may have in flight, all of them
+// are requested again on a new connection.
 func TestWatchManyKeys(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, full := range []bool{false, true} {
@@ -362,8 +362,8 @@ func TestWatchContext(t *testing.T) {
 	newest(t, w, 5)
 }
 
-// The key by which the client itself knows of the end of a server is watched like any other, and
-// the client goes on to know.
+// The key by which the client itself learns of a server's shutdown can be watched like any other,
+// and the client continues to watch it.
 func TestWatchShutdownKey(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})

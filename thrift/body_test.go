@@ -52,7 +52,7 @@ func TestBodyHasTheSameBytes(t *testing.T) {
 	}
 }
 
-// What is linked is not copied, and takes no room in the buffer.
+// Linked strings are not copied, and need no room in the buffer.
 func TestBodyDoesNotCopyLargeValues(t *testing.T) {
 	v := large()
 	var body slipstream.Body

@@ -14,7 +14,7 @@ const (
 	CodeLength              // A length or a count is negative or exceeds the rest of the input.
 	CodeElem                // Elements of a container have another type than the field.
 	CodeDeep                // Values are nested deeper than MaxDepth.
-	CodeType                // A type is none of those of the protocol.
+	CodeType                // The type is not one of the protocol.
 	CodeMissing             // A required field is missing.
 	CodeMemory              // Values would take more memory than Reader.MaxMemory allows.
 	CodeNumber              // A number of the Compact protocol does not fit into its type.

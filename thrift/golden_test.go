@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// unhex decodes hexadecimal digits; blanks and comments, which begin with //, are ignored.
+// unhex decodes hexadecimal digits; spaces and comments, which begin with //, are ignored.
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	var digits strings.Builder

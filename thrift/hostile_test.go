@@ -267,8 +267,8 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 }
 
-// TestUnknownBoolsCountAsMemory: in the Compact protocol, an unknown bool is one byte, and four of what
-// is kept.
+// TestUnknownBoolsCountAsMemory: in the Compact protocol, an unknown bool is one byte, and four bytes
+// when it is kept.
 func TestUnknownBoolsCountAsMemory(t *testing.T) {
 	b := append(bytes.Repeat([]byte{0x11}, 1000), 0) // true, at the ID after the one before
 	r := thrift.Reader{MaxMemory: 1000}

@@ -8,8 +8,8 @@ import (
 )
 
 // Functions that generated code calls for each field are inlined. A call for each would make writing
-// 1.2 times as slow. The compiler is asked about the test, because it says nothing about generic
-// functions that nobody calls.
+// 1.2 times as slow. The compiler is asked about the test, because it reports nothing about generic
+// functions that are never called.
 func TestHotFunctionsAreInlined(t *testing.T) {
 	out, err := exec.Command("go", "test", "-c", "-o", os.DevNull, "-gcflags=-m", ".").CombinedOutput()
 	if err != nil {

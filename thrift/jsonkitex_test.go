@@ -67,8 +67,8 @@ func (p *kitexWhole) read(text string) error {
 	return kitexTable.FromJSON([]byte(text), unsafe.Pointer(p), 1)
 }
 
-// What is not optional is in the JSON, or has its default; structs that are nil have the defaults of
-// their fields.
+// Fields that are not optional are in the JSON, or have their defaults; structs that are nil have the
+// defaults of their fields.
 func TestKitexTables(t *testing.T) {
 	kind := wide(-3)
 	for want, v := range map[string]*kitexWhole{
@@ -128,7 +128,7 @@ func TestMistakesInJSONOfKitex(t *testing.T) {
 	}
 }
 
-// FuzzKitexJSON reads any text. What was read is written and read again as the same.
+// FuzzKitexJSON reads any text. Values read are written, and read back as the same.
 func FuzzKitexJSON(f *testing.F) {
 	for _, text := range []string{`{}`, `{"kind":5,"parts":[{"number":1},{}],"by_ratio":{"1.5":{"text":"x"}},"ids":["1",2],"maybe":-3,"part":{},"sizes":{"5":2},"grid":[[1],[]],"the \"words\"":["a"],"bytes":"AQ=="}`,
 		`{"parts":null,"part":null,"by_ratio":{"1e400":{}}}`, `{"sizes":{"4294967295":1}}`} {

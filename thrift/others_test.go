@@ -67,7 +67,7 @@ func equalWides(list []wide) bool {
 	return true
 }
 
-// The elements of a list of pointers are new, and what they take counts as memory.
+// The elements of a list of pointers are new, and count as memory.
 func TestListsOfPointers(t *testing.T) {
 	type large struct{ _ [1000]int64 }
 	for name, read := range map[string]func(r *Reader, n int, to *[]*large) int{

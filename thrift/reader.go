@@ -8,7 +8,7 @@ import (
 
 // Strings, binaries and lists of numbers of a message share allocations. In a list of structs, the
 // first allocation is as large as the value that needs it, times the elements that are left; later ones
-// are as large as the rest of the message will need if it goes on as it began, but not larger than the
+// are as large as the rest of the message will need if it continues as it began, but not larger than the
 // rest of the input. A value that does not fit into the end of an allocation is larger than that end,
 // so that all of them together take at most about twice the size of the values.
 //
@@ -32,7 +32,7 @@ const (
 	// value that is kept keeps others of its message: clone it, with strings.Clone for
 	// example, if it is to outlive them by long.
 	MemoryShared Memory = iota
-	// MemorySeparate: each has an allocation of its own.
+	// MemorySeparate: each has a separate allocation.
 	MemorySeparate
 	// MemoryFrame: strings and binaries lie in the input, which must not change as long as one
 	// of them is used; the rest is as in MemoryShared. An append to a binary allocates.
@@ -115,7 +115,7 @@ const (
 )
 
 // Recycle uses the memory of the strings and binaries that were read before for those that are read
-// next. If Memory was MemoryShared, none of the old ones may be used any more. Lists keep their
+// next. If Memory was MemoryShared, none of the old ones may be used anymore. Lists keep their
 // memory: a value that is read into again uses them again.
 //
 // From the first call on, the Reader keeps memory between messages, about as much as the largest of

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Table describes structs, for methods that are not worth code of their own: String, Equal, Copy and
-// JSON. It is data that the compiler lays out; nothing runs at the start of a program.
+// Table describes structs, for methods that do not need separate code: String, Equal, Copy and JSON.
+// It is data that the compiler lays out; nothing runs at the start of a program.
 //
 // Generated code has one table for each IDL file. A struct at place 3 in the table named tableOfShop
 // has these methods:

@@ -51,11 +51,11 @@ import (
 // OpenThrift checks the whole message and finds the fields of the struct. It accepts the messages
 // that ReadThrift accepts, allocates nothing, and nothing that is read later can be out of range.
 // If a field occurs more than once, the last one counts. Views of structs inside of a struct find
-// their fields when they are asked for.
+// their fields when they are requested.
 //
 // A view, and all that its methods return, share the memory of the frame: strings, binaries, lists,
 // other views. The view owns the frame: it must not change, and must not go back to a pool, until
-// nothing of it is in use any more. Frames have less than 2 GiB.
+// nothing of it is in use anymore. Frames have less than 2 GiB.
 //
 // Setters replace or remove fields. The frame stays as it is: the view holds the new values beside
 // it, and its getters return them. Encoding a view copies the frame except for the fields that were

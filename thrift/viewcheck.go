@@ -104,7 +104,7 @@ func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uin
 // expected and the bits of those that were seen.
 //
 // It has to be fast for what it expects. It calls no function, so that variables stay in registers.
-// It loads the head of a field and what can follow it at once: the length of a string, or the type
+// It loads the head of a field and what can follow it together: the length of a string, or the type
 // and number of elements. A field is expected at the place after that of the field before it, or
 // where its ID would place it if there were no gaps between IDs. The size of a number comes from
 // the expected field rather than from the message if both are the same: a processor that predicts

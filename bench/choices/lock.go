@@ -18,8 +18,8 @@ type shard struct {
 	_       cacheLine
 }
 
-// A queue is what the question lock is about: callers append requests to
-// shards, one flusher takes them away.
+// A queue is the subject of the question lock: callers append requests to shards,
+// and one flusher removes them.
 type queue struct {
 	// Immutable after newQueue.
 	shards []shard
@@ -28,7 +28,7 @@ type queue struct {
 	// Owned by the flusher.
 	out     []byte
 	woken   []chan struct{}
-	sink    [64 << 10]byte // stands for the kernel
+	sink    [64 << 10]byte // represents the kernel
 	written uint64         // bytes
 
 	busy atomic.Bool // the flusher is awake; set by callers, cleared by the flusher
@@ -45,7 +45,7 @@ func newQueue(shards int) *queue {
 }
 
 // submit appends a request; a nil done does not wait for anything. It reports
-// false if the shard is full, which does not happen to those who wait.
+// false if the shard is full, which does not happen to callers that wait.
 func (q *queue) submit(caller int, done chan struct{}) bool {
 	s := &q.shards[caller%len(q.shards)]
 	s.mu.Lock()

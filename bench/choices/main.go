@@ -1,11 +1,11 @@
 // Command choices measures single decisions of the client engine, each against
-// its alternatives, with a redis-server of its own:
+// its alternatives, with a dedicated redis-server:
 //
 //	cd bench && go run ./choices [-question k,yield] [-quick]
 //
-// Every variant runs in a process of its own, in random order inside a round.
-// It writes results/raw/choices.jsonl, one line a round, load and variant;
-// -markdown prints what is stored there as tables.
+// Every variant runs in a separate process, in random order within a round. The
+// program writes results/raw/choices.jsonl, one line per round, load and variant;
+// -markdown prints the stored results as tables.
 package main
 
 import (
@@ -63,7 +63,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	}
 	quick := os.Getenv("QUICK")
 	flags.StringVar(&o.questions, "question", os.Getenv("SCENARIO"), "ask only these `questions`, separated by commas (SCENARIO): "+strings.Join(names(questions()), ", "))
-	flags.BoolVar(&o.quick, "quick", quick != "" && quick != "0", "one short round, stored in results/quick: to see that everything works (QUICK=1)")
+	flags.BoolVar(&o.quick, "quick", quick != "" && quick != "0", "one short round, stored in results/quick: to check that everything works (QUICK=1)")
 	flags.BoolVar(&o.markdown, "markdown", false, "print the stored results as tables and end")
 	if err := command.Parse(flags, args, stderr); err != nil {
 		return o, err

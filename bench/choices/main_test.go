@@ -218,7 +218,7 @@ func TestWrongRepliesAreErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer e.Close()
-	// Every key gets its neighbour's value.
+	// Every key gets its neighbor's value.
 	for i := range keysOf(smallValue) {
 		c := e.Acquire()
 		c.Frame = appendSet(c.Frame[:0], keyName(smallValue, i), valueOf(keyName(smallValue, i+1), smallValue))

@@ -67,7 +67,7 @@ func (t table) column(p place, m load.Metric) []float64 {
 }
 
 // ratio compares a variant with the base in one metric, round by round. It
-// reports false if there are no two figures of one round.
+// reports false if no round has both figures.
 func (t table) ratio(p place, m load.Metric) (load.Ratio, bool) {
 	var x, y []float64
 	base := t.rounds[place{t.question.base, p.load}]
@@ -84,7 +84,7 @@ func (t table) ratio(p place, m load.Metric) (load.Ratio, bool) {
 	return r, err == nil
 }
 
-// legend says what stands in the cells.
+// legend explains the cells.
 func (q question) legend() string {
 	const interval = " with its interval (below six rounds: lowest to highest) · "
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A micro is what the child process of a micro-benchmark is told.
+// A micro is the job of the child process of a micro-benchmark.
 type micro struct {
 	Question string
 	Kind     string  `json:",omitempty"`
@@ -83,7 +83,7 @@ func runMicro(in io.Reader) (microResult, error) {
 	return microResult{}, fmt.Errorf("question %q, want a micro-benchmark", m.Question)
 }
 
-// runMicroProcess measures in a process of its own.
+// runMicroProcess measures in a separate process.
 func runMicroProcess(ctx context.Context, m micro) (load.Sample, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -109,7 +109,7 @@ func runMicroProcess(ctx context.Context, m micro) (load.Sample, error) {
 	return r.sample(), nil
 }
 
-// A meter takes the time and the CPU time of a window.
+// A meter measures the time and the CPU time of a window.
 type meter struct {
 	begun time.Time
 	cpu   time.Duration
@@ -121,7 +121,7 @@ func (m meter) result(ops uint64) microResult {
 	return microResult{Ops: ops, Elapsed: time.Since(m.begun), CPU: ownCPU() - m.cpu}
 }
 
-// finite leaves out what JSON cannot say.
+// finite omits what JSON cannot represent.
 func finite(values map[load.Metric]float64) map[load.Metric]float64 {
 	out := make(map[load.Metric]float64, len(values))
 	for name, v := range values {

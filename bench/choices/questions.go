@@ -12,12 +12,13 @@ import (
 type question struct {
 	name string
 	asks string // in words, for the tables
-	// base is the variant that ratios refer to: what the engine does, or does
-	// without the thing whose cost is asked for.
+	// base is the variant that ratios refer to: what the engine does, or what it
+	// does without the feature whose cost is in question.
 	base     string
 	variants []variant
 	loads    []shape
-	// micro measures outside of the engine; nil: the engine under load.
+	// micro measures outside of the engine; if nil, the engine is measured under
+	// load.
 	micro microFunc
 	// cpuOnly: an op has no time but its CPU time.
 	cpuOnly bool
@@ -34,12 +35,12 @@ type variant struct {
 type shape struct {
 	name    string
 	callers int
-	rate    float64 // requests a second; 0: closed loop
-	clients int     // engines that share the callers; 0: one
+	rate    float64 // requests per second; a closed loop if 0
+	clients int     // engines that share the callers; one if 0
 	store   bool
-	size    int           // of values; 0: smallValue
+	size    int           // of values; smallValue if 0
 	delay   time.Duration // added to the round trip
-	free    bool          // of the question lock: nobody waits for an answer
+	free    bool          // for the question lock: no caller waits for an answer
 }
 
 const (
@@ -56,7 +57,7 @@ func sizeName(n int) string {
 	return fmt.Sprint(n)
 }
 
-// closed are callers that each wait for their reply before they ask again.
+// closed are callers that each wait for their reply before their next request.
 func closed(callers ...int) []shape {
 	var all []shape
 	for _, n := range callers {
@@ -81,8 +82,8 @@ func closedSizes(store bool, sizes []int, callers ...int) []shape {
 }
 
 // The rate-limited load of the RedisPipe article: 5 clients in one process, 3
-// goroutines for each 1,000 requests a second, each with a limiter of its own
-// that lets 5 to 15 requests through at a time.
+// goroutines for each 1,000 requests a second, each with its own limiter that lets
+// 5 to 15 requests through at a time.
 const (
 	rateClients = 5
 	rateCallers = 3
@@ -185,7 +186,7 @@ func questions() []question {
 			loads: join(
 				slower(200*time.Microsecond, join(closed(16, 1024), rates(rateClients, 20_000, 80_000))),
 				slower(time.Millisecond, join(closed(16, 1024), rates(rateClients, 20_000, 80_000))))},
-		{name: "yield", asks: "Does a goroutine let others run before it writes? By default a caller does after calls have met, and the reader only if there are several connections; a caller that reads its own reply never does.", base: "default",
+		{name: "yield", asks: "Does a goroutine let others run before it writes? By default a caller does so after concurrent calls, and the reader only if there are several connections; a caller that reads its own reply never does.", base: "default",
 			variants: []variant{choices("default", pipe.Choices{}), choices("never", pipe.Choices{NeverYield: true}), choices("always", pipe.Choices{AlwaysYield: true}),
 				choices("readers too", pipe.Choices{ReaderYields: true})},
 			loads: usual()},
@@ -193,25 +194,25 @@ func questions() []question {
 			variants: []variant{choices("never", pipe.Choices{SoloAfter: -1}), choices("8", pipe.Choices{SoloAfter: 8}),
 				choices("64", pipe.Choices{SoloAfter: 64}), choices("1024", pipe.Choices{SoloAfter: 1024})},
 			loads: join(closed(1, 2, 16), rates(rateClients, 5_000, 20_000, 80_000))},
-		{name: "flush-size", asks: "How many queued bytes are written whatever is under way?", base: "32k",
+		{name: "flush-size", asks: "How many queued bytes are written regardless of what is in flight?", base: "32k",
 			variants: sizes(func(c *pipe.Choices, n int) { c.FlushBytes = n }, 8*k, 16*k, 32*k, 64*k, 256*k),
 			loads:    join(closed(1024, 8192), closedSizes(true, []int{k}, 16, 128, 1024, 8192), rates(rateClients, 80_000))},
-		{name: "linked-frame", asks: "From which size on does a request get a segment of its own instead of being copied into the shared buffer?", base: "16k",
+		{name: "linked-frame", asks: "From which size on does a request get its own segment instead of being copied into the shared buffer?", base: "16k",
 			variants: sizes(func(c *pipe.Choices, n int) { c.LinkedFrame = n }, 4*k, 16*k, 64*k, 1<<20),
 			loads:    closedSizes(true, []int{8 * k, 16 * k, 32 * k, 64 * k}, 1, 16, 128)},
-		{name: "direct-reply", asks: "How much of a reply must be missing for it to be read into a buffer of its own instead of being copied?", base: "16k",
+		{name: "direct-reply", asks: "How much of a reply must be missing for it to be read into its own buffer instead of being copied?", base: "16k",
 			variants: sizes(func(c *pipe.Choices, n int) { c.DirectReply = n }, 4*k, 16*k, 64*k, never),
 			loads:    closedSizes(false, []int{16 * k, 64 * k, 256 * k}, 1, 16, 128)},
 		{name: "sweep", asks: "What do contexts with a deadline cost, visited this often?", base: noContext,
 			variants: sweeps(), loads: closed(128, 1024, 8192)},
-		{name: "sweep-alone", asks: "What does the sweeper cost by itself? CPU ns a millisecond of waiting (10,000 are 1 % of a core), with this many calls under way at a silent server.", base: "5ms",
+		{name: "sweep-alone", asks: "What does the sweeper itself cost? CPU ns per millisecond of waiting (10,000 are 1 % of a core), with this many calls in flight at a silent server.", base: "5ms",
 			variants: sweeps(), loads: waiting(128, 1024, 8192), micro: measureSweep, cpuOnly: true},
 		{name: "sockets", asks: "How many connections to the server (Config.Sockets), with one client?", base: "1",
 			variants: []variant{{name: "1"}, {name: "2", setting: setting{Sockets: 2}}, {name: "4", setting: setting{Sockets: 4}}},
 			loads:    join(closed(1, 16, 128, 1024, 8192), rates(1, 20_000, 80_000))},
-		{name: "wake", asks: "What does it cost to wake this many waiters, each by itself, in one round? ns a wake, the waiter's way back to its wait included.", base: wakeChannel,
+		{name: "wake", asks: "What does it cost to wake this many waiters, each separately, in one round? ns per wake, including the waiter's return to its wait.", base: wakeChannel,
 			variants: kinds(wakeChannel, wakeCond, wakeBroadcast, wakeGroup, wakeMutex), loads: waiting(1, 16, 1024, 8192), micro: measureWake},
-		{name: "lock", asks: "One lock or shards that the flusher collects in turn? ns a call that appends 40 bytes; closed: and waits until they are written; free: and goes on.", base: "1",
+		{name: "lock", asks: "One lock or shards that the flusher collects in turn? ns per call that appends 40 bytes; closed: and waits until they are written; free: and continues.", base: "1",
 			variants: shards(1, 2, 4, 8), loads: join(closed(16, 1024, 8192), free(16, 1024)), micro: measureLock},
 		{name: "decode", asks: "Who reads the bulk string: the caller after its wait, a Completer on the reader, or the caller that a Completer has woken by a channel?", base: "caller",
 			variants: []variant{{name: "caller"}, {name: onReader, setting: setting{Decode: onReader}}, {name: byCompleter, setting: setting{Decode: byCompleter}}},

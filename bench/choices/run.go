@@ -100,7 +100,7 @@ func wrongReplies(rows []row) error {
 	return errors.Join(errs...)
 }
 
-// measure runs one variant under one load in a process of its own.
+// measure runs one variant under one load in a separate process.
 func (b *bench) measure(ctx context.Context, q question, v variant, l shape, round int) (load.Sample, error) {
 	window, warmUp := b.options.times()
 	if q.micro != nil {
@@ -153,8 +153,8 @@ type details struct {
 func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
 // sampleOf turns the result of a load process into the figures of a row.
-// Latency is counted from the sending of a request, not from the planned
-// instant of its burst.
+// Latency is measured from the sending of a request, not from the planned time of
+// its burst.
 func sampleOf(r *load.Result) load.Sample {
 	sample := r.Sample()
 	d := details{Load: sample.Details}
@@ -171,7 +171,7 @@ func sampleOf(r *load.Result) load.Sample {
 		}
 	}
 	if n := r.Cost.Counters[countBackstop]; n > 0 {
-		sample.Doubts = append(sample.Doubts, fmt.Sprintf("the backstop made %.0f writes that nobody else had made", n))
+		sample.Doubts = append(sample.Doubts, fmt.Sprintf("the backstop made %.0f writes that nothing else had made", n))
 	}
 	sample.Details = d
 	return sample

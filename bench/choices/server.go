@@ -22,11 +22,11 @@ const startLimit = 30 * time.Second
 // Owned by the goroutine that runs the questions.
 type stage struct {
 	scratch string
-	server  *proc.Process // nil: not started yet
+	server  *proc.Process // nil before it is started
 	address string
 	filled  map[int]bool // sizes of which there are values
 	delays  map[time.Duration]*faultproxy.Proxy
-	fine    func() // ends fine timers; nil: none
+	fine    func() // ends fine timers; nil without them
 }
 
 func newStage(scratch string) *stage {
@@ -118,7 +118,7 @@ func (s *stage) close() error {
 	return err
 }
 
-// ping asks once over a connection of its own.
+// ping sends one PING over a separate connection.
 func ping(ctx context.Context, address string) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -167,7 +167,7 @@ func fillSome(ctx context.Context, e *pipe.Engine, size, first, last int) error 
 	return err
 }
 
-// A silent server greets and then reads and says nothing.
+// A silent server greets and then reads without answering.
 type silent struct {
 	listener net.Listener
 	done     chan struct{}

@@ -31,7 +31,7 @@ func readRows(path string) ([]row, error) {
 }
 
 // storeRows replaces the rows of one question and leaves the others, except
-// those of questions that nobody asks any more. A crash leaves the old file.
+// those of questions that no longer exist. A crash leaves the old file.
 func storeRows(path, question string, rows []row) error {
 	old, err := readRows(path)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// What a question measured until it failed is kept, marked, and not among what is compared.
+// The results of a question until it failed are kept, marked, and not compared.
 func TestAQuestionThatDoesNotFinishIsStoredApart(t *testing.T) {
 	dir := t.TempDir()
 	q := questions()[0]

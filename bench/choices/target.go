@@ -26,8 +26,8 @@ const (
 
 // A setting is one variant of a decision of the engine.
 type setting struct {
-	FlushFactor int          `json:"flush_factor,omitempty"` // k; 0: from the round trip
-	Sockets     int          `json:"sockets,omitempty"`      // 0: one
+	FlushFactor int          `json:"flush_factor,omitempty"` // k; derived from the round trip if 0
+	Sockets     int          `json:"sockets,omitempty"`      // one if 0
 	Choices     pipe.Choices `json:"choices,omitzero"`
 	// Deadline gives every caller a context that can be cancelled and has a
 	// deadline, made once for all of its requests.
@@ -35,13 +35,13 @@ type setting struct {
 	Decode   string `json:"decode,omitempty"`
 }
 
-// A work is what the load process of a round is told beside what a
-// [loadproc.Spec] says.
+// A work is the job of the load process of a round, in addition to a
+// [loadproc.Spec].
 type work struct {
 	Setting setting
 	Store   bool // SET instead of GET
 	Size    int  // of values
-	Clients int  // engines that share the callers in turn; 0: one
+	Clients int  // engines that share the callers in turn; one if 0
 }
 
 const targetName = "engine"
@@ -143,9 +143,9 @@ func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 	return c, nil
 }
 
-// copyLimit is the size up to which callers copy values into memory of their
-// own. Larger ones they look at in place: what the engine does with them is the
-// question then.
+// copyLimit is the size up to which callers copy values into their own memory.
+// Larger ones are inspected in place: then the question is what the engine does
+// with them.
 const copyLimit = 4 << 10
 
 // copied is how many bytes of a value a caller copies.
@@ -165,7 +165,7 @@ const (
 	countBackstop   = "backstop"
 )
 
-// Counters implements what [loadproc.Targets] asks for.
+// Counters implements [loadproc.Targets].
 func (t *target) Counters() []load.Counter {
 	counter := func(name string, of func(pipe.Snapshot) uint64) load.Counter {
 		return load.Counter{Name: name, Read: func(context.Context) (float64, error) {
@@ -188,7 +188,7 @@ func (t *target) Counters() []load.Counter {
 // verified is how many keys are read again after stores.
 const verified = 64
 
-// Close ends the engines, after a look at what was stored.
+// Close ends the engines, after checking what was stored.
 func (t *target) Close() error {
 	var errs []error
 	if t.work.Store && len(t.engines) > 0 {
@@ -223,7 +223,7 @@ func readBack(ctx context.Context, e *pipe.Engine, key string, size int) error {
 	return checkValue(key, value, size)
 }
 
-// A caller is one goroutine with one request under way.
+// A caller is one goroutine with one request in flight.
 type caller struct {
 	// Immutable after NewCaller.
 	*target
@@ -241,8 +241,8 @@ type caller struct {
 	got *pipe.Call // byCompleter: the call that ended
 }
 
-// Do implements [load.Caller]. The generator's context is left aside: the
-// caller's own says what is measured.
+// Do implements [load.Caller]. The generator's context is ignored: the caller's
+// own determines what is measured.
 func (c *caller) Do(context.Context) error {
 	i := c.rng.IntN(len(c.keys))
 	c.key = c.keys[i]
@@ -262,7 +262,7 @@ func (c *caller) Do(context.Context) error {
 	return err
 }
 
-// decode takes the value out of a reply.
+// decode extracts the value of a reply.
 func (c *caller) decode(reply []byte) error {
 	value, err := bulk(reply)
 	if err != nil {

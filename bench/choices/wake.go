@@ -17,8 +17,8 @@ const (
 	wakeMutex     = "sync.Mutex"     // one for each, handed over locked
 )
 
-// A waker lets n goroutines wait, and wakes all of them. A wake that comes
-// before the wait counts: replies may be quicker than callers.
+// A waker lets n goroutines wait, and wakes all of them. A wake before the wait
+// counts: replies may be faster than callers.
 type waker interface {
 	wait(i int)
 	wakeAll()
@@ -67,7 +67,7 @@ func (w channels) wakeAll() {
 	}
 }
 
-// cacheLine keeps neighbours from sharing one.
+// cacheLine keeps neighbors from sharing a cache line.
 type cacheLine [64]byte
 
 type conds []struct {
@@ -146,8 +146,8 @@ func (w mutexes) wakeAll() {
 	}
 }
 
-// measureWake has one goroutine wake all others in rounds. The last one awake
-// tells it so over a channel, which costs every kind the same.
+// measureWake has one goroutine wake all others in rounds. The last one to wake
+// reports this over a channel, which costs the same for every kind.
 func measureWake(ctx context.Context, m micro) (microResult, error) {
 	w, err := newWaker(m.Kind, m.Callers)
 	if err != nil {

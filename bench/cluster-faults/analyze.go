@@ -23,15 +23,16 @@ type row struct {
 	Answered int     `json:"server_errors"`
 	Missing  int     `json:"missing"` // keys that a server has lost
 	Wrong    int     `json:"wrong"`
-	Cut      int     `json:"cut"` // under way at the end
+	Cut      int     `json:"cut"` // in flight at the end
 	// Unresolved are calls that did not return although their contexts had ended.
 	Unresolved int            `json:"unresolved"`
 	Share      float64        `json:"error_share"`
 	Errors     map[string]int `json:"errors,omitempty"`
 
-	// Of the writes. Lost were acknowledged by a master that stayed one, and LostByRedis by one that
-	// was replaced; neither is at the servers. Denied are there although the error said otherwise.
-	// Reordered were acknowledged, and follow one that was sent after they had been acknowledged.
+	// Numbers of writes. Lost were acknowledged by a master that stayed one, and LostByRedis by one
+	// that was replaced; neither is at the servers. Denied are there although the error said
+	// otherwise. Reordered were acknowledged, and follow one that was sent after they had been
+	// acknowledged.
 	Lost        int `json:"lost"`
 	LostByRedis int `json:"lost_by_redis"`
 	Twice       int `json:"twice"`
@@ -55,8 +56,8 @@ type row struct {
 	OthersMaxMS  float64 `json:"others_max_ms"`
 
 	Topology float64 `json:"topology_per_s"`
-	// Unasked are failovers that the scenario does not have: servers that lacked CPU time were taken for
-	// dead. What Redis has lost then counts as Lost.
+	// Unasked are failovers that the scenario does not have: servers that lacked CPU time were
+	// considered dead. What Redis then lost counts as Lost.
 	Unasked int `json:"unasked_failovers"`
 	// LateP99MS and LateMaxMS are how late the generator began calls of callers that had nothing to do.
 	LateP99MS float64 `json:"late_p99_ms"`
@@ -136,7 +137,7 @@ func (r *row) analyze(l *ledger, t *times, affected func(caller int) bool) {
 	}
 }
 
-// audit compares the writes with what the servers have of the lists of the callers.
+// audit compares the writes with the callers' lists on the servers.
 func (r *row) audit(l *ledger, t *times, lists [][]int32) {
 	writes := make([][]*op, len(lists)) // by caller and number
 	for i := range l.Ops {

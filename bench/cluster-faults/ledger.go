@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// A fate is what became of a call.
+// A fate is the outcome of a call.
 type fate uint8
 
 const (
@@ -27,7 +27,7 @@ const (
 // An op is one call of a caller. It is encoded by package gob.
 type op struct {
 	Caller int32
-	Seq    int32 // the value that was pushed, from 1; 0: a GET
+	Seq    int32 // the value that was pushed, from 1; 0 for a GET
 	Sent   int64 // Unix time in nanoseconds
 	Took   time.Duration
 	Fate   fate
@@ -36,7 +36,7 @@ type op struct {
 func (o *op) sent() time.Time  { return time.Unix(0, o.Sent) }
 func (o *op) ended() time.Time { return o.sent().Add(o.Took) }
 
-// failed reports whether the call ended with an error of its own.
+// failed reports whether the call ended with its own error.
 func (o *op) failed() bool { return o.Fate == notSent || o.Fate == answered || o.Fate == unknown }
 
 // A ledger is all that the load process has noted. It is encoded by package gob.

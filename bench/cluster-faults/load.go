@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// work is what a load process is told beside what a [loadproc.Spec] says.
+// work is the job of a load process, in addition to a [loadproc.Spec].
 type work struct {
 	Seeds    []string
 	Ledger   string        // file that is written at the end
@@ -49,7 +49,7 @@ type target struct {
 	client  redisload.Client
 	callers []*caller // each written by its NewCaller
 	ctx     context.Context
-	cancel  context.CancelFunc // ends the calls that are under way at the end
+	cancel  context.CancelFunc // ends the calls that are in flight at the end
 	started func() error
 
 	written sync.Once
@@ -89,7 +89,7 @@ func (t *target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
 	return c, t.client.Set(ctx, c.key, c.value)
 }
 
-// stop ends the calls under way. Those that do not return are counted.
+// stop ends the calls in flight. Those that do not return are counted.
 func (t *target) stop() {
 	t.stopped.Do(func() {
 		t.ending.Store(true)
@@ -141,8 +141,8 @@ func (t *target) note(err error) {
 
 var figures = regexp.MustCompile(`[0-9]+(\.[0-9]+)*`)
 
-// A caller alternates between pushes and reads, of keys of one slot. So callers on other shards than the one that
-// fails go on at their rate.
+// A caller alternates between pushes and reads, of keys of one slot. So callers on other shards than
+// the failing one continue at their rate.
 type caller struct {
 	// Immutable after NewCaller.
 	target           *target

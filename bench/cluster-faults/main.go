@@ -1,11 +1,11 @@
-// Command cluster-faults measures what the clients of a Redis Cluster do while nodes fail: each
-// subject, in a process of its own at a fixed rate, on a cluster of its own of three masters and three
+// Command cluster-faults measures how clients of a Redis Cluster behave while nodes fail: each
+// subject, in a separate process at a fixed rate, on its own cluster of three masters and three
 // replicas:
 //
 //	cd bench && go run ./cluster-faults [-scenario kill,stop] [-subjects slipstream,rueidis] [-rate 20000] [-quick]
 //
 // It prints one table and keeps results/raw/cluster-faults.jsonl, one line for each scenario and
-// subject. What was finished when a run is interrupted is kept.
+// subject. If a run is interrupted, the finished results are kept.
 package main
 
 import (
@@ -44,7 +44,7 @@ type options struct {
 	quick, markdown    bool
 }
 
-// typical are the subjects unless others are asked for: one of each library.
+// typical are the default subjects: one of each library.
 var typical = []string{load.Ours, "go-redis-pool", "rueidis", "redispipe", "radix"}
 
 func main() {
@@ -59,7 +59,7 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.StringVar(&o.scenario, "scenario", os.Getenv("SCENARIO"), "run only these `scenarios`, separated by commas (SCENARIO)")
 	flags.StringVar(&o.subjects, "subjects", os.Getenv("SUBJECTS"), "run these `subjects`, separated by commas (SUBJECTS); empty: "+strings.Join(typical, ","))
 	flags.Float64Var(&o.rate, "rate", 20_000, "calls a second")
-	flags.IntVar(&o.callers, "callers", 3000, "how many callers share the rate; each has one call under way and keys of one slot")
+	flags.IntVar(&o.callers, "callers", 3000, "how many callers share the rate; each has one call in flight and keys of one slot")
 	flags.DurationVar(&o.deadline, "deadline", 10*time.Second, "of each call")
 	flags.DurationVar(&o.nodeTimeout, "node-timeout", 2*time.Second, "cluster-node-timeout of the servers")
 	flags.DurationVar(&o.lead, "lead", 4*time.Second, "load before the fault")
@@ -68,9 +68,9 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.DurationVar(&o.outage, "outage", 8*time.Second, "of half-down, silent, one-way, split-view and cut-off")
 	flags.IntVar(&o.slots, "slots", 4096, "how many slots migrate, at most a third of all")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the planned instants")
-	flags.StringVar(&o.out, "out", "", "the `file` of raw results; empty: results/raw/"+suiteName+".jsonl, with -quick below results/quick")
+	flags.StringVar(&o.out, "out", "", "the `file` of raw results; if empty, results/raw/"+suiteName+".jsonl, with -quick below results/quick")
 	flags.StringVar(&o.note, "note", "", "a `text` for the head of the raw results, such as what else ran")
-	flags.BoolVar(&o.quick, "quick", quick != "" && quick != "0", "600 calls a second and short faults, to see that everything works (QUICK=1)")
+	flags.BoolVar(&o.quick, "quick", quick != "" && quick != "0", "600 calls a second and short faults, to check that everything works (QUICK=1)")
 	flags.BoolVar(&o.markdown, "markdown", false, "print the stored results as a table and end")
 	if err := command.Parse(flags, args, stderr); err != nil {
 		return nil, err

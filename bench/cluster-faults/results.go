@@ -47,8 +47,8 @@ func openResults(path string) (*results, error) {
 	return r, nil
 }
 
-// add stores a row in the place of the one before of the same scenario and subject. A row of a run that
-// did not finish does not replace one of a run that did.
+// add stores a row, which replaces an earlier one of the same scenario and subject. A row of a run
+// that did not finish does not replace one of a run that did.
 func (r *results) add(one *row) error {
 	same := func(other row) bool { return other.Scenario == one.Scenario && other.Subject == one.Subject }
 	if i := slices.IndexFunc(r.rows, same); i >= 0 && one.Partial != "" && r.rows[i].Partial == "" {
@@ -119,7 +119,7 @@ func optional(v *float64) string {
 	return fmt.Sprintf("%.0f", *v)
 }
 
-// remark says what is not as it should be.
+// remark lists the anomalies.
 func remark(r *row) string {
 	var all []string
 	for _, c := range []struct {

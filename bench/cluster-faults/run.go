@@ -24,8 +24,8 @@ func loadavg() string {
 	return strings.Join(fields[:min(3, len(fields))], " ")
 }
 
-// run runs one subject in one scenario, on a cluster of its own. With an error, the row has what was
-// found until then, if it is not nil.
+// run runs one subject in one scenario, on a separate cluster. If there is an error, the row, if not
+// nil, has the results until then.
 func (o *options) run(ctx context.Context, scratch, subject string, sc *scenario) (*row, error) {
 	dir, err := os.MkdirTemp(scratch, "run-")
 	if err != nil {
@@ -137,7 +137,7 @@ func (s *stage) underLoad(subject string, w work, act func() error) (loadproc.Ou
 	return e.outcome, problem
 }
 
-// begun waits for the file that the load process makes with its first call. It returns false if the
+// begun waits for the file that the load process creates with its first call. It returns false if the
 // load or the run ends before.
 func (s *stage) begun(path string, ended func() bool) bool {
 	for {

@@ -146,9 +146,9 @@ func address(o *operator) {
 	o.times.restored = o.promoted(o.master(0), o.kit.Failover)
 }
 
-// splitView lets the last master forget all others. It goes on to serve its slots, and tells clients
-// of a cluster that has only these. The connections to a replica, which no call uses, are ended: so
-// clients that look at that ask for the topology. Then the first master is replaced.
+// splitView lets the last master forget all others. It continues to serve its slots, and reports a
+// cluster that has only these. The connections to a replica, which no call uses, are closed, so that
+// clients that react to this query the topology. Then the first master is replaced.
 func splitView(o *operator) {
 	last := o.master(masters - 1)
 	o.fault()

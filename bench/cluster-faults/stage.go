@@ -24,8 +24,8 @@ type times struct {
 	fault    time.Time
 	restored time.Time // the servers serve the affected slots again; zero: they always did
 	// safe is when the last reply of a master that was replaced may have come. What such a master had
-	// acknowledged and not replicated was lost by Redis. Zero: no master was replaced without its
-	// agreement.
+	// acknowledged and not replicated was lost by Redis. It is zero if no master was replaced without
+	// its agreement.
 	safe  time.Time
 	over  time.Time // the fault and its repair
 	ended time.Time // the load
@@ -39,7 +39,7 @@ type stage struct {
 	cluster *redisclusters.Cluster
 
 	// Owned by the goroutine of the run, and by that of an operation while it waits for it.
-	proxy    *faultproxy.Proxy // of the first master; nil: none
+	proxy    *faultproxy.Proxy // of the first master; nil if there is none
 	affected [rediscluster.Slots]bool
 	times    times
 	// topology and failovers are what nodes have counted and logged before their processes ended, and at
@@ -112,7 +112,7 @@ func (o *operator) until(what string, cond func() bool) {
 	}
 }
 
-// awaitRole waits until a node says that it has a role, and returns when that was.
+// awaitRole waits until a node reports a role, and returns the time.
 func (o *operator) awaitRole(n *rediscluster.Node, role string) time.Time {
 	o.until(n.String()+" has the role "+role, func() bool {
 		v, err := n.Ask("ROLE")
@@ -181,7 +181,7 @@ func (o *operator) count() {
 	}
 }
 
-// seeds are the addresses that clients are told: all of them, so that none has luck.
+// seeds are the addresses passed to clients: all of them, so that no client is lucky.
 func (o *operator) seeds() []string {
 	seeds := o.kit.Addrs()
 	if o.proxy != nil {
@@ -209,7 +209,7 @@ func (o *operator) lists(callers int) ([][]int32, error) {
 	return all, nil
 }
 
-// list reads a list at a node. It is an error if another node has it.
+// list reads a list from a node. It is an error if another node has the list.
 func list(n *rediscluster.Node, key string) ([]int32, error) {
 	v, err := n.Ask("LRANGE", key, "0", "-1")
 	if err != nil {

@@ -163,7 +163,7 @@ func TestFlags(t *testing.T) {
 	t.Setenv("QUICK", "")
 	for _, c := range []struct {
 		args string
-		want string // scenarios and subjects; empty: refused
+		want string // scenarios and subjects; if empty, refused
 	}{
 		{"", "10 5"}, {"-scenario kill,roll -subjects radix", "2 1"}, {"-scenario none", ""}, {"-subjects redigo", ""},
 		{"-slots 16384", ""}, {"-rate 0", ""}, {"-callers 0", ""}, {"kill", ""},

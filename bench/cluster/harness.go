@@ -30,7 +30,7 @@ type harness struct {
 	asked map[string]*questions // by subject
 }
 
-// questions are what a subject has asked the servers besides its work.
+// questions are the requests of a subject to the servers in addition to its work.
 type questions struct {
 	moved             float64 // redirections in all windows
 	seconds, topology float64 // of the scenario topology: its windows, and requests for the topology
@@ -47,15 +47,15 @@ func newHarness(scratch string, o options) *harness {
 // quickWindow is the window of every scenario with -quick.
 const quickWindow = 150 * time.Millisecond
 
-// A stage is what a scenario's clients connect to: a cluster, and a server that is none for the
-// subject single.
+// A stage is what a scenario's clients connect to: a cluster, and a server outside of a cluster
+// for the subject single.
 type stage struct {
 	cluster *redisclusters.Cluster
 	server  *redisserver.Server
 	trip    time.Duration // of a request to a master, over a plain connection
 }
 
-// open returns the stage of the scenario under way.
+// open returns the stage of the current scenario.
 func (h *harness) open(ctx context.Context) (*stage, error) {
 	return h.stage.Open(func() (*stage, error) {
 		s := &stage{}
@@ -91,12 +91,12 @@ type round struct {
 	work     redisload.Work
 	callers  int
 	window   time.Duration
-	profile  string // file of a CPU profile of the window; empty: none
-	// sent counts latency from the sending of a request, not from the planned instant.
+	profile  string // file of a CPU profile of the window; if empty, none
+	// sent measures latency from the sending of a request, not from the planned instant.
 	sent bool
 }
 
-// run runs one subject in a process of its own.
+// run runs one subject in a separate process.
 func (h *harness) run(ctx context.Context, subject string, r round, number int) (load.Sample, error) {
 	k, ok := kindOf(subject)
 	if !ok {
@@ -135,7 +135,7 @@ func (h *harness) run(ctx context.Context, subject string, r round, number int) 
 	return sample, err
 }
 
-// ask notes what a subject has asked the servers in a window besides its work.
+// ask records the requests of a subject in a window in addition to its work.
 func (h *harness) ask(subject, scenario string, result *load.Result, sample load.Sample) {
 	d, ok := sample.Details.(redisload.Details)
 	if !ok || d.Servers == nil {

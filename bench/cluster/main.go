@@ -1,5 +1,5 @@
-// Command cluster measures the clients of a Redis Cluster beside each other, each in a process of
-// its own, against three masters:
+// Command cluster compares clients of a Redis Cluster, each in a separate process, against three
+// masters:
 //
 //	cd bench && go run ./cluster [-scenario closed/128] [-quick]
 //
@@ -23,8 +23,8 @@ const suiteName = "cluster"
 // options are the flags.
 type options struct {
 	command.Flags
-	profile string // subject to be profiled; empty: none
-	out     string // file of the profile; empty: one in the system's temporary directory
+	profile string // subject to be profiled; if empty, none
+	out     string // file of the profile; if empty, one in the system's temporary directory
 }
 
 func main() {

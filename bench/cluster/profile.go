@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// profileWindow is how long a profile watches: at a hundred looks a second this
-// is enough to see what takes a hundredth of the time.
+// profileWindow is the length of a profile: at a hundred samples per second this
+// is enough to detect functions that take a hundredth of the time.
 const profileWindow = 3 * time.Second
 
 const (

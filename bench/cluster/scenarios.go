@@ -17,7 +17,7 @@ const (
 	topologyWindow = 12 * time.Second
 )
 
-// topology is the scenario that counts requests for the topology, at the least of the rates.
+// topology is the scenario that counts requests for the topology, at the lowest rate.
 const topology = "topology/5k"
 
 // valueSize is the size of values.
@@ -29,7 +29,8 @@ var (
 	rates   = []int{5_000, 20_000, 80_000, 160_000}
 )
 
-// single is ours over one server that is no cluster: what a cluster costs ours.
+// single is ours over a single server without a cluster: it shows what a cluster
+// costs ours.
 const single = load.Ours + "-single"
 
 // clustered reports whether a client can be that of a cluster.
@@ -43,7 +44,7 @@ func kindOf(subject string) (redisload.Kind, bool) {
 	return redisload.KindOf(subject)
 }
 
-// rounds are those of all scenarios.
+// rounds returns the rounds of all scenarios.
 func (h *harness) rounds() []round {
 	var all []round
 	for _, n := range callers {

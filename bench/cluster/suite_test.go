@@ -88,7 +88,7 @@ func TestWindowsHaveAllFigures(t *testing.T) {
 	}
 }
 
-// Programs read the names, and the goals stand at the scenarios.
+// Programs read the names, and the goals belong to the scenarios.
 func TestScenarios(t *testing.T) {
 	names := map[string]bool{}
 	for _, sc := range quick(t).Scenarios() {
@@ -157,7 +157,7 @@ func TestFlags(t *testing.T) {
 	t.Setenv("SCENARIO", "")
 	for _, c := range []struct {
 		args []string
-		want string // scenario; empty: refused
+		want string // scenario; if empty, refused
 	}{
 		{[]string{"-profile", "slipstream", "closed/1024"}, "closed/1024"},
 		{[]string{"-scenario", "closed/"}, "closed/"},
@@ -171,7 +171,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A profile is of the process that was asked for, and its table says what routing takes.
+// A profile is of the process that was asked for, and its table shows the cost of routing.
 func TestProfile(t *testing.T) {
 	h := quick(t)
 	h.options.profile, h.options.Scenario = load.Ours, "closed/128"

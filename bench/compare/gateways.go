@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// programs returns the gateway of each side, with a directory of its own for the kind.
+// programs returns the gateway of each side, with a separate directory for the kind.
 func (c *comparison) programs(ctx context.Context, k *kind, open func(s *side, binary, dir string) (*subject.Slipstream, error)) (map[*side]subject.Program, error) {
 	all := make(map[*side]subject.Program)
 	for _, s := range c.sides() {
@@ -35,8 +35,8 @@ func (c *comparison) programs(ctx context.Context, k *kind, open func(s *side, b
 	return all, nil
 }
 
-// with starts a server, measures it and stops it. What an earlier round left in a heap must
-// not decide a later one.
+// with starts a server, measures it and stops it. The heap left by an earlier round must not
+// influence a later one.
 func with(ctx context.Context, program subject.Program, measure func(*subject.Server) (load.Sample, error)) (load.Sample, error) {
 	server, err := program.Start(ctx)
 	if err != nil {
@@ -63,8 +63,8 @@ func memoryHit(ctx context.Context, c *comparison, k *kind) (measurement, error)
 // missDepartments are far more than the smallest memory tier holds.
 const missDepartments = 200_000
 
-// miss reads documents over HTTP that have to be loaded from PostgreSQL. Each side has a
-// cluster of its own, because the triggers of two commits may differ.
+// miss reads documents over HTTP that have to be loaded from PostgreSQL. Each side has its
+// own cluster, because the triggers of two commits may differ.
 func miss(ctx context.Context, c *comparison, k *kind) (measurement, error) {
 	clusters := make(map[*side]*pgcluster.Cluster)
 	programs, err := c.programs(ctx, k, func(s *side, binary, dir string) (*subject.Slipstream, error) {

@@ -15,8 +15,8 @@ import (
 // calls are the system calls that read or write, by request: see [loadproc.Spec].
 const calls load.Metric = "calls"
 
-// sampleOf turns an outcome into the figures of a round. What is allocated and called is
-// that of the side whose CPU time is judged.
+// sampleOf turns an outcome into the figures of a round. Allocations and calls are those of
+// the side whose CPU time is judged.
 func sampleOf(outcome loadproc.Outcome, k *kind) load.Sample {
 	sample, r := outcome.Sample(), outcome.Result
 	name := loadproc.ServerCalls
@@ -40,7 +40,7 @@ type finding struct {
 	ratio   load.Ratio
 	control load.Ratio
 	rounds  int
-	partial bool // the scenario did not finish: not judged
+	partial bool // the scenario did not finish and is not judged
 	worse   bool
 }
 
@@ -90,7 +90,7 @@ func column(rounds []load.Sample, metric load.Metric) []float64 {
 	return values
 }
 
-// ratio is the zero Ratio where there is none, as of counts that are 0.
+// ratio returns the zero Ratio where there is none, as for counts that are 0.
 func ratio(x, y []float64) load.Ratio {
 	r, err := load.PairedRatio(x, y)
 	if err != nil {
@@ -161,7 +161,7 @@ func writeFindings(w io.Writer, all []finding, ref string) error {
 			median(f.ratio), interval(f.ratio), interval(f.control), verdict)
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	b.WriteString("A ratio above 1 is worse: this tree needs more, or does fewer requests a second. The control is this tree beside itself.\n" +
+	b.WriteString("A ratio above 1 is worse: this tree needs more, or does fewer requests a second. The control is this tree compared with itself.\n" +
 		"Allocations, bytes and calls are those of the process whose CPU time is shown. Calls are the kernel's counts of reads and\n" +
 		"writes (/proc/PID/io), sockets included; epoll_wait, futex and others are not among them.\n")
 	_, err := io.WriteString(w, b.String())

@@ -30,7 +30,7 @@ func TestWorse(t *testing.T) {
 		"better":          {rounds(2000, 2, 1), nil},
 		"a little slower": {rounds(950, 5.3, 3), nil},
 		"slower":          {rounds(800, 5, 3), []load.Metric{load.RPS}},
-		"dearer":          {rounds(1000, 6, 3), []load.Metric{load.ClientUS}},
+		"costs more":      {rounds(1000, 6, 3), []load.Metric{load.ClientUS}},
 		"one object more": {rounds(1000, 5, 4), []load.Metric{load.Allocs}},
 		"a trace more":    {rounds(1000, 5, 3.005), nil},
 	} {
@@ -50,7 +50,7 @@ func TestWorse(t *testing.T) {
 	}
 }
 
-// What is worse once is not worse, and too few rounds tell nothing.
+// A single worse result does not count, and too few rounds prove nothing.
 func TestWorseTwice(t *testing.T) {
 	s := scenario{&kind{name: "x", cpu: load.ClientUS}, 1}
 	of := func(ours []load.Sample) []finding {

@@ -5,8 +5,8 @@
 //
 // Of the gateway, the command slipstream of both commits is built and loaded over the
 // network. Of the client libraries, one load program ([./client]) is built with the
-// libraries of each. What seems to be worse is measured once more, and is called worse if
-// it is so both times; the command then fails. Nothing is stored.
+// libraries of each. What seems worse is measured once more, and is reported as worse if it
+// is worse both times; then the command fails. Nothing is stored.
 package main
 
 import (
@@ -52,7 +52,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.ref, "ref", os.Getenv("REF"), "commit, branch or tag to compare the working tree with (REF)")
 	flags.StringVar(&o.suites, "suite", os.Getenv("SUITE"), "run these `suites`, separated by commas: "+strings.Join(suiteNames(), ", ")+", or all (SUITE)")
 	flags.StringVar(&o.scenarios, "scenario", os.Getenv("SCENARIO"), "run these `scenarios`, separated by commas: "+strings.Join(kindNames(), ", ")+"; without a suite, memory-hit (SCENARIO)")
-	flags.StringVar(&o.callers, "callers", os.Getenv("CALLERS"), "`numbers` of connections or callers, separated by commas, in place of the scenarios' own (CALLERS)")
+	flags.StringVar(&o.callers, "callers", os.Getenv("CALLERS"), "`numbers` of connections or callers, separated by commas, instead of the scenarios' own (CALLERS)")
 	if err := o.Register(flags, "2s"); err != nil {
 		return o, err
 	}
@@ -140,7 +140,7 @@ func (c *comparison) measure(ctx context.Context, chosen []scenario, o options) 
 	return all, err
 }
 
-// judge measures, and measures once more what seems to be worse.
+// judge measures, and repeats the measurement of what seems worse.
 func (c *comparison) judge(ctx context.Context, chosen []scenario, o options, stdout io.Writer) error {
 	first, err := c.measure(ctx, chosen, o)
 	if len(first) > 0 {

@@ -17,8 +17,8 @@ type kind struct {
 	cpu  load.Metric
 	open func(ctx context.Context, c *comparison, k *kind) (measurement, error)
 
-	many  int // of the Redis frontend: keys of a MGET; 0: GET
-	batch int // requests a write; 0: one
+	many  int // of the Redis frontend: keys of an MGET; 0 for GET
+	batch int // requests per write; one if 0
 }
 
 // depth is how many requests a pipelining client sends in one write.
@@ -43,7 +43,7 @@ var kinds = []*kind{
 	{name: "tarantool-batch", cpu: load.ClientUS, open: tarantoolClient},
 }
 
-// usualCallers are those of a kind that is asked for by its name.
+// usualCallers are the numbers of callers of a kind that was selected by name.
 var usualCallers = []int{1, 64, 1024}
 
 // A suite is a choice of scenarios that tells about one part of the house.
@@ -96,7 +96,7 @@ func choose(suiteList, scenarioList, callers string) ([]scenario, error) {
 		case i >= 0:
 			wanted = append(wanted, suites[i].scenarios...)
 		case name != "":
-			return nil, fmt.Errorf("%q is no suite, want all or some of %s", name, strings.Join(suiteNames(), ", "))
+			return nil, fmt.Errorf("%q is not a suite, want all or some of %s", name, strings.Join(suiteNames(), ", "))
 		}
 	}
 	for name := range strings.SplitSeq(scenarioList, ",") {
@@ -124,7 +124,7 @@ func named(name, callers string) ([]scenario, error) {
 	kindName, number, one := strings.Cut(name, "/")
 	i := slices.IndexFunc(kinds, func(k *kind) bool { return k.name == kindName })
 	if i < 0 {
-		return nil, fmt.Errorf("%q is no scenario, want some of %s", name, strings.Join(kindNames(), ", "))
+		return nil, fmt.Errorf("%q is not a scenario, want some of %s", name, strings.Join(kindNames(), ", "))
 	}
 	numbers := usualCallers
 	if callers != "" {

@@ -22,7 +22,7 @@ type side struct {
 	// Immutable.
 	name   string // of the subject
 	source string // directory of the module
-	dir    string // for what it needs
+	dir    string // for its files
 
 	// Owned by the goroutine that runs the scenarios: paths of what was built, empty
 	// before.
@@ -42,8 +42,8 @@ type comparison struct {
 
 	// Owned by the goroutine that runs the scenarios.
 	opened  map[string]measurement              // by kind
-	closers []func() error                      // of what the kinds opened
-	samples map[string]map[string][]load.Sample // by scenario and subject, of the run under way
+	closers []func() error                      // of resources that the kinds opened
+	samples map[string]map[string][]load.Sample // by scenario and subject, of the current run
 }
 
 // sides are both.
@@ -127,7 +127,7 @@ func (c *comparison) buildClient(ctx context.Context, s *side) (string, error) {
 	return binary, nil
 }
 
-// modfile writes the module's go.mod and go.sum with the libraries of a side in place of
+// modfile writes the module's go.mod and go.sum with the libraries of a side instead of
 // those of the working tree.
 func (c *comparison) modfile(s *side) (string, error) {
 	mod, err := os.ReadFile(filepath.Join(c.module, "go.mod"))

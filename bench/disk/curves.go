@@ -27,7 +27,7 @@ var curveConnections = []int{1, 4, 16, 64, 256, 1024, 4096, 16384}
 type mode struct {
 	name          string // in the scenarios
 	ours, article string // programs in the catalog
-	status        string // Cache-Status of ours; empty: nobody looks
+	status        string // Cache-Status of ours; not checked if empty
 }
 
 var modes = []mode{
@@ -81,7 +81,7 @@ func allowing(ask func(*loadproc.Spec)) func(*loadproc.Spec) {
 	}
 }
 
-// overDatabase asks for no document before the window, because next to none may be in
+// overDatabase requests no document before the window, because almost none may be in
 // memory, and compares some with the database.
 func (h *harness) overDatabase(hit *subject.Hit) {
 	ask := hit.Ask

@@ -89,7 +89,7 @@ func get(t *testing.T, url string) (*http.Response, []byte) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Accept-Encoding", "identity") // net/http would ask for gzip, and decode it
+	req.Header.Set("Accept-Encoding", "identity") // net/http would request gzip, and decode it
 	rsp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		t.Fatal(err)

@@ -36,8 +36,8 @@ type rawRound struct {
 	Partial  string                   `json:"partial"`
 }
 
-// readCurves reads the raw results: rows have no mean latency. Rounds that were not
-// finished are left out.
+// readCurves reads the raw results: rows have no mean latency. Unfinished rounds are
+// omitted.
 func readCurves(path string) (measured, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -114,7 +114,7 @@ var drawn = []struct{ name, title, dashes string }{
 	{article, "the article, 2", "2 3"},
 }
 
-// colours of the modes.
+// colors of the modes.
 var colours = map[string]string{"direct": "#b3491d", "bbolt": "#2a5db0", "memory": "#2e7d32"}
 
 // pictures are the article's: each is one figure over the number of connections.

@@ -20,9 +20,9 @@ import (
 )
 
 const (
-	// fillPasses is how often all documents are asked for until all are on disk:
-	// once to load them, once to see that they are there, and two more, because a
-	// tier that cannot keep up may drop what it is told to write.
+	// fillPasses is how often all documents are requested until all are on disk:
+	// once to load them, once to check that they are there, and twice more, because
+	// a tier that cannot keep up may drop writes.
 	fillPasses = 4
 	// A process has written everything when it has caused less than writeStep to be
 	// written for as long as writeRest: batches wait for a second at most.
@@ -66,8 +66,8 @@ func (h *harness) filledArticle(ctx context.Context) (subject.Program, error) {
 	return r.With("-path", path), server.Stop()
 }
 
-// restart starts ours, asks for every document, ends it, and says how many did not
-// come from disk.
+// restart starts ours, requests every document, stops it, and returns how many did
+// not come from disk.
 func (h *harness) restart(ctx context.Context, p subject.Program) (strays int64, err error) {
 	server, err := p.Start(ctx)
 	if err != nil {
@@ -77,8 +77,8 @@ func (h *harness) restart(ctx context.Context, p subject.Program) (strays int64,
 	return h.pass(ctx, server)
 }
 
-// pass asks for every document once, in random order, compares each with package
-// depts, and says how many did not come from disk.
+// pass requests every document once, in random order, compares each with package
+// depts, and returns how many did not come from disk.
 func (h *harness) pass(ctx context.Context, server *subject.Server) (strays int64, err error) {
 	spec := server.Spec()
 	target := &httpget.Target{
@@ -135,7 +135,7 @@ func (h *harness) fillScenario() load.Scenario {
 	return sc
 }
 
-// describeFill derives figures from what a fill has shown.
+// describeFill derives figures from the results of a fill.
 func (h *harness) describeFill(sample *load.Sample, name string, d fillDetails) {
 	d.Documents = h.options.documents - d.NotOnDisk
 	for n := int64(1); n <= h.options.documents; n++ {
@@ -149,8 +149,8 @@ func (h *harness) describeFill(sample *load.Sample, name string, d fillDetails) 
 	h.fills[name] = append(h.fills[name], d)
 }
 
-// fillOurs asks a gateway over an empty tier for every document, waits until it
-// writes no more, and looks with another one what has arrived.
+// fillOurs requests every document from a gateway over an empty tier, waits until
+// it stops writing, and checks with another gateway what has arrived.
 func (h *harness) fillOurs(ctx context.Context, dir string) (load.Sample, fillDetails, error) {
 	p, err := h.onDisk(ctx, "fill", filepath.Join(dir, "tier"))
 	if err != nil {
@@ -232,7 +232,8 @@ func (h *harness) fillArticle(ctx context.Context, dir string) (sample load.Samp
 	return sample, d, d.readMemory(ctx, server)
 }
 
-// readMemory reads what the process holds, as it is: nobody collects garbage for it.
+// readMemory reads the memory of the process as it is, without a garbage collection
+// before.
 func (d *fillDetails) readMemory(ctx context.Context, server *subject.Server) (err error) {
 	if d.RSSAnon, err = proc.RSSAnon(server.PID()); err != nil {
 		return err
@@ -292,7 +293,7 @@ func sizeOf(path string) (total int64, err error) {
 	return total, err
 }
 
-// checkFills prints the medians of what the rows have no columns for.
+// checkFills prints the medians for which the rows have no columns.
 func checkFills(w io.Writer, fills map[string][]fillDetails) {
 	for _, name := range []string{load.Ours, articleBBolt} {
 		rounds := fills[name]

@@ -46,7 +46,7 @@ const (
 	// learners is how many connections a pass over all documents has.
 	learners = 32
 	// smallMemory is the least budget of the memory tier: of 200,000 documents
-	// chosen uniformly next to none is there.
+	// chosen uniformly, it holds almost none.
 	smallMemory = "1MiB"
 	// Connections to PostgreSQL at which each side did most in suite origin.
 	ourConnections     = 4
@@ -148,8 +148,8 @@ func (h *harness) onDisk(ctx context.Context, name, tier string) (*subject.Slips
 	})
 }
 
-// buildArticle compiles one of the rebuilds into a directory of its own: some have
-// the same name.
+// buildArticle compiles one of the rebuilds into a separate directory: some have the
+// same name.
 func (h *harness) buildArticle(ctx context.Context, suite, name string) (*subject.Rival, error) {
 	r, err := subject.BuildRival(ctx, h.place.Module, filepath.Join(h.place.Scratch, "of-"+suite), suite, name)
 	if err != nil {

@@ -4,10 +4,10 @@
 //	cd bench && go run ./disk [-scenario disk-hit/64] [-quick]
 //	cd bench && go run ./disk -curves ../docs/images
 //
-// It builds the subjects, fills their files, runs each as a process of its own with
-// the load in a third process, and writes results/disk.json and
-// results/raw/disk.jsonl. With -curves it measures nothing: it draws the stored
-// scenarios curve/MODE/N and prints them as tables.
+// It builds the subjects, fills their files, runs each as a separate process with the
+// load in a third process, and writes results/disk.json and results/raw/disk.jsonl.
+// With -curves it measures nothing: it draws the stored scenarios curve/MODE/N and
+// prints them as tables.
 package main
 
 import (
@@ -23,7 +23,7 @@ import (
 
 const suiteName = "disk"
 
-// Documents of 1.8 KB: the file lies in the page cache of any machine.
+// Documents of 1.8 KB: the file fits into the page cache of any machine.
 const (
 	usualDocuments = 200_000
 	quickDocuments = 20_000
@@ -33,7 +33,7 @@ const (
 type options struct {
 	command.Flags
 	documents int64
-	curves    string // directory for the pictures; empty: measure
+	curves    string // directory for the pictures; if empty, measure
 }
 
 func main() {
@@ -47,7 +47,7 @@ func suite() command.Suite {
 	return command.Suite{
 		Name: suiteName, Window: "2s, or 500ms with -quick", Descriptors: 16384 + 500, MaxRounds: 16,
 		Register: func(flags *flag.FlagSet) {
-			flags.Int64Var(&o.documents, "documents", 0, fmt.Sprintf("that each subject serves; 0: %d, or %d with -quick", usualDocuments, quickDocuments))
+			flags.Int64Var(&o.documents, "documents", 0, fmt.Sprintf("that each subject serves; if 0, %d, or %d with -quick", usualDocuments, quickDocuments))
 			flags.StringVar(&o.curves, "curves", "", "draw the stored curves into this `directory`, print them as tables and end")
 		},
 		Parsed: func(f *command.Flags, rest []string) error {
@@ -59,7 +59,7 @@ func suite() command.Suite {
 			if o.documents < 1 {
 				return fmt.Errorf("%d documents, want at least 1", o.documents)
 			}
-			f.Markdown = f.Markdown || o.curves != "" // both read what is stored, and need no place to work
+			f.Markdown = f.Markdown || o.curves != "" // both read stored results, and need no scratch directory
 			return command.None(rest)
 		},
 		Stored: func(stdout io.Writer, p command.Place) (bool, error) {

@@ -14,8 +14,8 @@ import (
 )
 
 const (
-	// cpuGoal is how many requests a CPU second ours should answer at least, in
-	// those of the article over its file; oneGoal with a single connection.
+	// cpuGoal is the minimum ratio of requests per CPU second of ours to those of
+	// the article over its file; oneGoal is that with a single connection.
 	cpuGoal = 1.6
 	oneGoal = 1.3
 	// manyGoal is how much of its highest rate ours should keep with 4,096 and
@@ -44,11 +44,11 @@ func goalOf(connections int) float64 {
 	return cpuGoal
 }
 
-// diskHit compares ours and the article on documents that lie in a file of each.
+// diskHit compares ours and the article on documents in a file of each.
 func (h *harness) diskHit(connections int) load.Scenario {
 	sc := load.Scenario{
 		Name: fmt.Sprintf(hits+"%d", connections), Primary: load.ServerUS,
-		// So many more requests a CPU second are so much less CPU a request.
+		// The goals on requests per CPU second, as goals on CPU per request.
 		Goals: []load.Goal{{Metric: load.ServerUS, Rival: articleBBolt, Ratio: 1 / goalOf(connections)}},
 	}
 	for _, name := range []string{load.Ours, load.Control, articleBBolt} {
@@ -78,7 +78,7 @@ func (h *harness) hit(connections, round int, status string, env ...string) subj
 	}
 }
 
-// checkHits prints requests a CPU second, of medians; the goals are judged by the
+// checkHits prints requests per CPU second, of medians; the goals are judged by the
 // rounds.
 func checkHits(w io.Writer, rows []load.Row) {
 	for _, row := range rows {

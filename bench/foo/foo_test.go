@@ -38,7 +38,7 @@ func newTestHarness(t *testing.T) *harness {
 	return h
 }
 
-// One round of every subject of every scenario: all answers are right, and all figures are there.
+// One round of every subject of every scenario: all answers are correct, and there are all figures.
 func TestScenariosMeasure(t *testing.T) {
 	h := newTestHarness(t)
 	for _, sc := range h.Scenarios() {

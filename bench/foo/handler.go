@@ -16,7 +16,7 @@ import (
 
 // A handlerTarget is a handler that is called without a network, or the floor.
 type handlerTarget struct {
-	service   http.Handler // nil: the floor
+	service   http.Handler // nil for the floor
 	exchanges []exchange
 }
 
@@ -44,7 +44,7 @@ func (t *handlerTarget) NewCaller(_ context.Context, i int) (load.Caller, error)
 	return c, nil
 }
 
-// A handlerCaller makes requests and is what they are answered to.
+// A handlerCaller makes requests and receives their answers.
 type handlerCaller struct {
 	target  *handlerTarget
 	request *http.Request
@@ -52,7 +52,7 @@ type handlerCaller struct {
 	header  http.Header
 	next    int
 
-	// Of the answer under way.
+	// Of the current answer.
 	status int
 	rest   []byte // that must still come
 	wrong  bool
@@ -89,8 +89,8 @@ func (c *handlerCaller) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A floorCaller makes the hashes of strings that lie in memory as they are to be hashed, and their texts. It reads and
-// writes no JSON.
+// A floorCaller makes the hashes of strings that are already in memory in the form to be hashed, and
+// their texts. It reads and writes no JSON.
 type floorCaller struct {
 	requests []floorRequest
 	next     int

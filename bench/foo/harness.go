@@ -119,7 +119,8 @@ func (h *harness) measure(ctx context.Context, r rung, callers int, w work, roun
 	return outcome.Sample(), nil
 }
 
-// handlers compares the handlers, each in a process of its own, and the least that any of them has to do.
+// handlers compares the handlers, each in a separate process, and the minimum that any of them has to
+// do.
 func (h *harness) handlers() load.Scenario {
 	sc := load.Scenario{Name: handlerScenario, Primary: load.ServerUS, Goals: []load.Goal{{Metric: load.ServerUS, Rival: floorName, Ratio: floorGoal}}}
 	add := func(name, version string) {
@@ -165,7 +166,8 @@ func ask(s *loadproc.Spec, w work) (err error) {
 	return err
 }
 
-// Check implements [command.Harness]: it prints what the article's tables have, and judges the stretch goal by medians.
+// Check implements [command.Harness]: it prints the figures of the article's tables, and judges the
+// stretch goal by medians.
 func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	for _, row := range rows {
 		if row.ServerUS == nil || row.BytesOp == nil || row.Allocs == nil || row.RPS == nil {

@@ -3,8 +3,9 @@
 //	cd bench && go run ./foo [-scenario c30/30] [-quick]
 //	cd bench && go run ./foo -drive localhost:6060 -duration 30s
 //
-// It builds a server, runs each version as a process of its own with the load in a third process, and writes
-// results/foo.json and results/raw/foo.jsonl. With -drive it only puts load on a service that runs already.
+// It builds a server, runs each version as a separate process with the load in a third process, and
+// writes results/foo.json and results/raw/foo.jsonl. With -drive it only loads a service that is
+// already running.
 package main
 
 import (

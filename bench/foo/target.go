@@ -80,7 +80,7 @@ func exchanges(seed uint64, first string) []exchange {
 type target struct {
 	// Immutable after newTarget.
 	address   string
-	exchanges []exchange // with whole requests in place of bodies
+	exchanges []exchange // with whole requests instead of bodies
 }
 
 func newTarget(address string, exchanges []exchange) *target {
@@ -146,7 +146,7 @@ func (c *caller) exchange(e *exchange) error {
 		return fmt.Errorf("foo: the answer is %.80q, want %.80q", c.answer, e.answer)
 	}
 	if n := c.reader.Buffered(); n > 0 {
-		return fmt.Errorf("foo: %d bytes that nobody asked for", n)
+		return fmt.Errorf("foo: %d unexpected bytes", n)
 	}
 	return nil
 }

@@ -13,13 +13,13 @@ const (
 	// batchGoal is what documents may cost in one request, in the server's CPU
 	// time for one request each.
 	batchGoal = 0.15
-	// single is the subject that asks for each document by itself.
+	// single is the subject that requests each document separately.
 	single = "single"
 )
 
-// batchHit compares one request for many documents with one for each, over the
-// same number of keep-alive connections. What is counted as a request is, for both,
-// all of the documents.
+// batchHit compares one request for many documents with one request per document, over
+// the same number of keep-alive connections. What is counted as a request is, for
+// both, all of the documents.
 func (h *harness) batchHit(documents, callers int, coding string) load.Scenario {
 	name := fmt.Sprintf("batch-%d/%d", documents, callers)
 	if coding != "" {

@@ -23,16 +23,16 @@ const (
 	rssLimit = 1.4
 	// overheadGoal is how many bytes beside its body a document should take.
 	overheadGoal = 200
-	// bodyBytes is what a document takes in the estimate of how many there are.
+	// bodyBytes is the size of a document for the estimate of their number.
 	bodyBytes = 1840
 
-	fillStep  = 10 * time.Second // between two looks at how full the tier is
+	fillStep  = 10 * time.Second // between two checks of how full the tier is
 	fillLimit = 10 * time.Minute
 )
 
 // budget reads uniformly from data three times as large as the memory tier may
 // become, until the tier is full, and then watches the memory of the process
-// while it goes on.
+// while it continues.
 func (h *harness) budget(mebibytes, callers int) load.Scenario {
 	name := fmt.Sprintf("budget-%dMiB/%d", mebibytes, callers)
 	if h.options.Quick {
@@ -205,8 +205,8 @@ func get(ctx context.Context, url string) ([]byte, error) {
 	return io.ReadAll(resp.Body)
 }
 
-// watchRSS looks at the anonymous memory of a process four times a second until
-// the returned function is called, which tells the largest value.
+// watchRSS samples the anonymous memory of a process four times a second until the
+// returned function is called, which returns the maximum.
 func watchRSS(pid int) func() (int64, error) {
 	stop := make(chan struct{})
 	var wg sync.WaitGroup

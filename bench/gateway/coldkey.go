@@ -12,7 +12,7 @@ import (
 // statements counts what the gateway has sent to its origin to load documents.
 const statements = "slipstream_load_statements_total"
 
-// coldKey lets many clients ask for one key that no tier holds, at the same
+// coldKey lets many clients request one key that no tier holds, at the same
 // moment. The origin must see one statement.
 func (h *harness) coldKey(callers int) load.Scenario {
 	return load.Scenario{

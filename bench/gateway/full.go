@@ -29,11 +29,11 @@ const (
 	off = "off"
 )
 
-// A variant is one way to ask a gateway that has everything switched on.
+// A variant is a kind of request to a gateway that has everything switched on.
 type variant struct {
 	name   string // behind "memory-hit-full"
 	token  bool   // a JWT; else an API key
-	coding string // that is asked for and expected; "": identity
+	coding string // that is requested and expected; "" for identity
 }
 
 var variants = []variant{
@@ -129,7 +129,7 @@ func (h *harness) Close() error {
 }
 
 // everything is the configuration of a gateway in which nothing is switched off. The
-// limits are far above any load, so that they are kept and refuse nobody.
+// limits are far above any load, so that they are enforced but never refuse a request.
 func everything(c *credentials.Set, collector string) subject.Extra {
 	return subject.Extra{
 		Access: fmt.Sprintf(`keys: ["*"], jwt: true, claims: { scope: [%q] }`, credentials.Scope),
@@ -175,8 +175,8 @@ func (f *full) fields(v variant, i int) [][2]string {
 	return append(fields, [2]string{"X-API-Key", f.credentials.APIKeys[i]})
 }
 
-// proveOn says whether everything that is to be measured is switched on: a gateway
-// that lets everybody in would be cheap.
+// proveOn returns an error unless everything to be measured is switched on: a gateway
+// that admits every client would be cheap.
 func (f *full) proveOn(ctx context.Context, v variant, address string) error {
 	without, err := probe(ctx, address, [][2]string{{"Origin", webOrigin}})
 	if err != nil {
@@ -220,7 +220,7 @@ func proveOff(ctx context.Context, address string) error {
 	return nil
 }
 
-// probe asks for a document over a connection of its own and drops its body.
+// probe requests a document over a separate connection and drops its body.
 func probe(ctx context.Context, address string, fields [][2]string) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/depts/1", address), nil)
 	if err != nil {

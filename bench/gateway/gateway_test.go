@@ -69,7 +69,7 @@ func fetch(t *testing.T, url, ifNoneMatch string, status int) (body []byte, etag
 	if err != nil {
 		t.Fatal(err)
 	}
-	req.Header.Set("Accept-Encoding", "identity") // net/http would ask for gzip, and decode it
+	req.Header.Set("Accept-Encoding", "identity") // net/http would request gzip, and decode it
 	if ifNoneMatch != "" {
 		req.Header.Set("If-None-Match", ifNoneMatch)
 	}

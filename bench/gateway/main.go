@@ -2,8 +2,8 @@
 //
 //	cd bench && go run ./gateway [-scenario memory-hit/64] [-quick]
 //
-// It builds the subjects, runs each as a process of its own with the load in a
-// third process, and writes results/gateway.json and results/raw/gateway.jsonl.
+// It builds the subjects, runs each as a separate process with the load in a third
+// process, and writes results/gateway.json and results/raw/gateway.jsonl.
 package main
 
 import (
@@ -19,7 +19,7 @@ import (
 type options struct {
 	command.Flags
 	profile  bool
-	profiles string // directory for what pprof reads; empty: nothing is kept
+	profiles string // directory for files for pprof; if empty, none are kept
 }
 
 func main() {

@@ -41,11 +41,11 @@ var parts = slices.Concat(cpushare.Runtime, cpushare.Parts{
 	{Name: "net/http: the rest", Prefixes: []string{"net/http", "net.", "bufio", "context", "internal/poll", "time."}},
 })
 
-// A profiled is a subject whose CPU time is looked at.
+// A profiled is a subject whose CPU time is profiled.
 type profiled struct {
 	name    string
 	program subject.Program
-	ask     func(*loadproc.Spec) // nil: as in memory-hit
+	ask     func(*loadproc.Spec) // as in memory-hit if nil
 }
 
 // toProfile are the subjects of a scenario of hits: ours, and in memory-hit-full also

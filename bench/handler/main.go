@@ -4,8 +4,9 @@
 //	cd bench && go run ./handler [-quick]
 //
 // The article on a read-through cache in Go compares encoding/json with gojay in this
-// way, on a department with ten employees. Each round of each subject is a process of
-// its own; the scenario steps/1 shows what each part of the HTTP surface adds. Results go to results/handler.json and results/raw/handler.jsonl.
+// way, on a department with ten employees. Each round of each subject is a separate process; the
+// scenario steps/1 shows what each part of the HTTP surface costs. Results go to results/handler.json
+// and results/raw/handler.jsonl.
 package main
 
 import (

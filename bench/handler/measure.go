@@ -21,10 +21,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A job is what the process that measures is told.
+// A job is what the measuring process does.
 type job struct {
 	Subject string
-	Seed    uint64 // of the order in which documents are asked for
+	Seed    uint64 // of the order in which documents are requested
 	WarmUp  time.Duration
 	Window  time.Duration
 }
@@ -167,8 +167,9 @@ type question struct {
 	size    int // of the answer's body
 }
 
-// verified asks for every document, in memory afterwards, and compares it. fields are
-// blocks of header lines that requests have in turn, coding that of the answers.
+// verified requests every document, which is in memory afterwards, and compares it.
+// fields are blocks of header lines that requests have in turn, coding that of the
+// answers.
 func verified(handler http.Handler, fields []string, coding string) ([]question, error) {
 	var all []question
 	for n := int64(1); n <= depts.Count; n++ {
@@ -241,10 +242,11 @@ func sameJSON(got, want []byte) error {
 	return nil
 }
 
-// looks is how many requests pass between two looks at the clock: it costs 50 ns.
+// looks is the number of requests between two readings of the clock, which cost 50
+// ns.
 const looks = 64
 
-// repeat asks for the documents in turn for the time given.
+// repeat requests the documents in turn for the given time.
 func repeat(handler http.Handler, questions []question, d time.Duration, fresh bool) (n uint64, err error) {
 	w := newDiscard(fresh)
 	for end := time.Now().Add(d); time.Now().Before(end); {

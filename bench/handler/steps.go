@@ -18,8 +18,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
 )
 
-// The scenario steps/1 says what each part of the HTTP surface adds to a hit. Requests
-// of all subjects carry all fields, so that only what is done about them differs.
+// The scenario steps/1 shows what each part of the HTTP surface adds to a hit. Requests
+// of all subjects carry all fields, so that only their processing differs.
 const stepsScenario = "steps/1"
 
 // steps are the subjects of steps/1: what is switched on in each.
@@ -41,7 +41,7 @@ var steps = []struct {
 
 const webOrigin = "https://app.example"
 
-// unsampled traces nothing of what the client does not, as a gateway with sample: 0.
+// unsampled traces nothing that the client does not trace, as a gateway with sample: 0.
 type unsampled struct{}
 
 func (unsampled) Sample(ctx trace.Context, sent bool) bool { return sent && ctx.Sampled() }

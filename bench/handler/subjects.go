@@ -48,7 +48,7 @@ func open(name string) (handler http.Handler, fields []string, end func() error,
 	return handler, nil, end, err
 }
 
-// compression is what a gateway offers whose configuration says nothing of it.
+// compression is what a gateway offers by default.
 var compression = []string{"zstd", "gzip"}
 
 // made is an origin that makes the documents, as they are in the other suites.
@@ -100,7 +100,7 @@ func newOurs(config httpfront.ServiceConfig, rule *access.Rule) (ours, error) {
 }
 
 // A store is a handler over structs in a map behind a RWMutex, without a router: the
-// least that somebody who encodes on each request does.
+// minimum that a service that encodes on each request does.
 type store[D any] struct {
 	// Immutable after newStore.
 	write func(http.ResponseWriter, *D) error
@@ -147,7 +147,7 @@ func writeGojay(w http.ResponseWriter, d *deptsgojay.Dept) error {
 	if err := b.Encode(d); err != nil {
 		return err
 	}
-	_, _ = w.Write(b.Data) // a client that is gone cannot be told
+	_, _ = w.Write(b.Data) // a client that is gone cannot be notified
 	return nil
 }
 
@@ -156,7 +156,7 @@ func writeJSON(w http.ResponseWriter, d *tagged) error {
 	if err != nil {
 		return err
 	}
-	_, _ = w.Write(text) // a client that is gone cannot be told
+	_, _ = w.Write(text) // a client that is gone cannot be notified
 	return nil
 }
 

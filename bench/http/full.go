@@ -74,7 +74,7 @@ func (h *harness) knownClients() (*credentials.Set, error) {
 }
 
 // fullGateway is ours with everything of hit-full on. The limits are far above
-// any load, so that they are kept and refuse nobody.
+// any load, so that they are enforced but never refuse a request.
 func (h *harness) fullGateway(ctx context.Context, name, engine string) (subject.Program, error) {
 	known, err := h.knownClients()
 	if err != nil {
@@ -97,8 +97,8 @@ log: { slow: 1s, requests: %s }
 // fullDirectory is where the gateway of a subject works.
 func fullDirectory(name string) string { return name + "-full" }
 
-// takeLog removes the log of a server that has ended and says whether it holds
-// what was asked.
+// takeLog removes the log of a server that has ended and reports whether it has
+// the requests.
 func (h *harness) takeLog(name string, sample load.Sample) error {
 	name = strings.TrimSuffix(name, " full")
 	if name == load.Control {
@@ -116,8 +116,8 @@ func (h *harness) takeLog(name string, sample load.Sample) error {
 	return os.Remove(path)
 }
 
-// proveFull says whether a gateway refuses who has no key: one that lets everybody
-// in would be cheap.
+// proveFull checks that a gateway refuses clients without a key: one that admits
+// every client would be cheap.
 func proveFull(ctx context.Context, address string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("http://%s/depts/1", address), nil)
 	if err != nil {

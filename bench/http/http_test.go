@@ -36,8 +36,8 @@ func newTestHarness(t *testing.T) *harness {
 	return h
 }
 
-// Every subject serves the same bytes, with a length, a type and, but for the
-// article's, a strong validator, or costs could not be compared.
+// Every subject serves the same bytes, with a length, a type and, except for the
+// article's, a strong validator; otherwise costs could not be compared.
 func TestSubjectsServeTheSameBytes(t *testing.T) {
 	h := newTestHarness(t)
 	names := h.present(append([]string{load.Ours, onNetHTTP}, rivals...)...)

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	// idleGoal is how much memory a connection may take that asks nothing.
+	// idleGoal is how much memory an idle connection may use.
 	idleGoal = 1024
 	// settle is how long connections are idle before memory is read: engines
 	// give buffers back after a moment.
@@ -40,8 +40,8 @@ type idleDetails struct {
 	After       memory `json:"after"`
 }
 
-// idle opens connections, lets each make one request, and looks at what the
-// server's memory has grown by once they are idle.
+// idle opens connections, lets each make one request, and measures by how much the
+// server's memory has grown once they are idle.
 func (h *harness) idle(connections int) load.Scenario {
 	name := fmt.Sprintf("idle-%d/%d", connections, connections)
 	names := []string{load.Ours, load.Control, onNetHTTP, floorName, "net/http", "fasthttp", "netpoll"}
@@ -68,7 +68,8 @@ func holdIdle(ctx context.Context, server *subject.Server, connections int, seed
 	if err := target.Learn(ctx); err != nil {
 		return load.Sample{}, err
 	}
-	// What a server keeps for its first burst is not what a connection takes.
+	// The memory that a server keeps for its first burst is not the memory of a
+	// connection.
 	if err := hold(ctx, target, 100, func() error { return nil }); err != nil {
 		return load.Sample{}, err
 	}
@@ -127,8 +128,8 @@ func hold(ctx context.Context, target *httpget.Target, connections int, idle fun
 	return idle()
 }
 
-// readMemory lets the server collect its garbage twice, because what the first
-// collection leaves to pools the second takes, and reads its figures.
+// readMemory lets the server collect its garbage twice, because the second
+// collection frees what the first one left in pools, and reads its figures.
 func readMemory(ctx context.Context, server *subject.Server) (m memory, err error) {
 	for range 2 {
 		if err := fetch(ctx, "http://"+server.Metrics+"/debug/pprof/heap?gc=1"); err != nil {

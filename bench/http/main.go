@@ -3,8 +3,8 @@
 //
 //	cd bench && go run ./http [-scenario hit/64] [-quick]
 //
-// It builds the subjects, runs each as a process of its own with the load in a
-// third process, and writes results/http.json and results/raw/http.jsonl.
+// It builds the subjects, runs each as a separate process with the load in a third
+// process, and writes results/http.json and results/raw/http.jsonl.
 package main
 
 import (

@@ -87,8 +87,8 @@ func (h *harness) hitOnce(ctx context.Context, name string, connections, round i
 	return hit.Run(ctx, p)
 }
 
-// halfRate compares latencies with one rival while both do half of what the
-// weaker of the two can: at the limit a latency is that of the queue.
+// halfRate compares latencies with one rival while both run at half the maximum
+// rate of the slower one: at the limit, the latency is that of the queue.
 func (h *harness) halfRate(rival string, connections int) load.Scenario {
 	goals := []load.Goal{{Metric: load.P99US, Rival: rival, Ratio: 1}}
 	run := func(ctx context.Context, name string, round int) (load.Sample, error) {

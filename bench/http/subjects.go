@@ -45,7 +45,7 @@ type harness struct {
 	certificate func() (*subject.Certificate, error) // makes one once
 
 	// Owned by the goroutine that runs the suite.
-	rates map[string]float64 // most requests a second, by subject
+	rates map[string]float64 // maximum requests per second, by subject
 }
 
 func newHarness(s *command.Flags, p command.Place, progress io.Writer) *harness {
@@ -115,7 +115,7 @@ func (h *harness) builds() map[string]func(context.Context) (subject.Program, er
 	return all
 }
 
-// gateway returns ours over a database of its own in a directory of that name.
+// gateway returns ours over its own database in a directory of that name.
 func (h *harness) gateway(ctx context.Context, name string, extra subject.Extra) (subject.Program, error) {
 	binary, err := h.slipstream()
 	if err != nil {
@@ -149,7 +149,7 @@ func (h *harness) program(ctx context.Context, name string) (subject.Program, er
 	return h.catalog.Program(ctx, name)
 }
 
-// present leaves out the subjects whose program is not installed.
+// present omits subjects whose program is not installed.
 func (h *harness) present(names ...string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return h.absent[name] })
 }

@@ -14,8 +14,8 @@ import (
 // tlsRivals are the servers of others that have a subject with TLS.
 var tlsRivals = []string{"net/http", "nginx"}
 
-// handshakeSources is over how many loopback addresses connections are spread that live
-// for one request: each leaves a port in TIME_WAIT.
+// handshakeSources is the number of loopback addresses for connections that live for one
+// request: each leaves a port in TIME_WAIT.
 const handshakeSources = 8
 
 // tlsSuffix ends the names of programs with TLS. Their subjects have no such suffix.
@@ -44,8 +44,8 @@ func tlsGoals() []load.Goal {
 	return []load.Goal{{Metric: load.ServerUS, Rival: "nginx", Ratio: 1}}
 }
 
-// tls compares the servers with TLS, and with HTTP/1.1 shows ours in clear text beside
-// them: what lies between the two is the cost of TLS. ask may change the load.
+// tls compares the servers with TLS, and with HTTP/1.1 also ours in clear text: the
+// difference is the cost of TLS. ask may change the load.
 func (h *harness) tls(name string, connections int, goals []load.Goal, ask func(*loadproc.Spec)) load.Scenario {
 	var spec loadproc.Spec
 	if ask != nil {
@@ -76,7 +76,7 @@ func (h *harness) tlsGateway(ctx context.Context, name, engine string) (subject.
 	})
 }
 
-// tlsBuilds says how the programs of others with TLS are made.
+// tlsBuilds returns the builds of third-party programs with TLS.
 func (h *harness) tlsBuilds() map[string]func(context.Context) (subject.Program, error) {
 	return map[string]func(context.Context) (subject.Program, error){
 		tlsOf("net/http"): func(ctx context.Context) (subject.Program, error) {

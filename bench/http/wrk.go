@@ -18,7 +18,7 @@ import (
 )
 
 // foreign compares all subjects under the load of wrk, to cross-check the figures
-// of ours. Without the program there is no such scenario, and the report says so.
+// of ours. Without the program the scenario is omitted, and the report mentions it.
 func (h *harness) foreign(connections int) (load.Scenario, bool) {
 	wrk, err := subject.Find("wrk")
 	if err != nil {
@@ -52,7 +52,7 @@ func (h *harness) loadByWrk(ctx context.Context, wrk string, server *subject.Ser
 	if err := os.WriteFile(script, []byte(foreign.WrkScript(spec.Path, depts.Count)), 0o644); err != nil {
 		return load.Sample{}, err
 	}
-	// wrk looks at no body, so ours does before, and warms every key.
+	// wrk checks no bodies, so our generator does so before, and warms every key.
 	target := &httpget.Target{Address: server.Address, Path: spec.Path, Member: spec.Member, Keys: depts.Count, Document: document}
 	if err := target.Learn(ctx); err != nil {
 		return load.Sample{}, err

@@ -3,8 +3,8 @@
 //
 //	cd bench && go run ./net [-scenario echo/100] [-quick]
 //
-// It builds the servers, runs each as a process of its own with the load in a
-// third process, and writes results/net.json and results/raw/net.jsonl.
+// It builds the servers, runs each as a separate process with the load in a third
+// process, and writes results/net.json and results/raw/net.jsonl.
 package main
 
 import (

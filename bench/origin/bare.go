@@ -27,7 +27,7 @@ const (
 	batch  = "pgx-batch" // 256 queries in one round trip, gathered by hand
 )
 
-// A source gives documents in the process that asks for them.
+// A source returns documents within the requesting process.
 type source interface {
 	get(ctx context.Context, key int64) ([]byte, error)
 	Close() error
@@ -180,7 +180,7 @@ SELECT json_build_object('deptno', d.deptno, 'dname', d.dname, 'loc', d.loc, 'em
 	FROM emp e WHERE e.deptno = d.deptno))::text
 FROM dept d WHERE d.deptno = $1`
 
-// pool asks for one key a query.
+// pool requests one key per query.
 type pool struct{ pool *pgxpool.Pool }
 
 func openPool(ctx context.Context, s loadproc.Spec) (*pool, error) {
@@ -207,8 +207,8 @@ func (p *pool) Close() error {
 // gatherKeys is how many keys a batch has at most, as in ours.
 const gatherKeys = 256
 
-// gatherer has a goroutine for each connection, which takes the keys that wait,
-// asks for them in one pgx.Batch and hands out the answers.
+// gatherer has a goroutine per connection, which takes the waiting keys, requests
+// them in one pgx.Batch and distributes the answers.
 type gatherer struct {
 	// Immutable after openGatherer.
 	pool    *pgxpool.Pool

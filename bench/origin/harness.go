@@ -106,8 +106,8 @@ func (h *harness) Scenarios() []load.Scenario {
 	return append(all, h.bulk())
 }
 
-// database makes the database and the program if there are none yet, and puts
-// those triggers on it that are wanted.
+// database creates the database and the program if they do not exist yet, and
+// installs the required triggers.
 func (h *harness) database(ctx context.Context, want triggers) error {
 	if h.cluster == nil {
 		h.printf("building slipstream")
@@ -146,8 +146,8 @@ func (h *harness) database(ctx context.Context, want triggers) error {
 	return nil
 }
 
-// smallMemory is the least budget of the memory tier: room for some 500 of the
-// documents, so that keys chosen uniformly from 1,000,000 are never there.
+// smallMemory is the minimum budget of the memory tier: room for some 500
+// documents, so that keys chosen uniformly from 1,000,000 are almost never there.
 const smallMemory = "1MiB"
 
 // gateway returns our program over the database.

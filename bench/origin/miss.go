@@ -25,10 +25,10 @@ const (
 )
 
 // hitLimit is the share of answers from the memory tier above which a scenario
-// of misses is none.
+// does not count as one of misses.
 const hitLimit = 0.01
 
-// miss reads random keys through HTTP while nothing is cached to speak of.
+// miss reads random keys through HTTP while almost nothing is cached.
 func (h *harness) miss(callers int) load.Scenario {
 	return load.Scenario{
 		Name: fmt.Sprintf("miss/%d", callers), Primary: load.RPS,
@@ -84,8 +84,8 @@ func (h *harness) bestConnections(ctx context.Context, name string) (choice, err
 	})
 }
 
-// probe tries 4, 16 and 64 connections, each twice, and keeps the number with
-// the most documents a second: each side is then measured at its own best.
+// probe tries 4, 16 and 64 connections, each twice, and selects the number with
+// the most documents per second: each side is then measured at its own best.
 func (h *harness) probe(ctx context.Context, name string, try func(ctx context.Context, connections int, seed uint64) (load.Sample, error)) (choice, error) {
 	if c, ok := h.best[name]; ok {
 		return c, nil
@@ -186,7 +186,7 @@ func (h *harness) program(ctx context.Context, name string, connections int) (su
 	return nil, fmt.Errorf("no subject %q", name)
 }
 
-// documents turns an outcome into figures a document: server_us is the CPU time
+// documents turns an outcome into figures per document: server_us is the CPU time
 // of PostgreSQL, ns_op, bytes_op and allocs are those of the program between it
 // and the client.
 func documents(o loadproc.Outcome) load.Sample {

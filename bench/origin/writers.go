@@ -39,7 +39,7 @@ const overheadGoal = 1.25
 // last checkpoint, which would log the whole page.
 const writtenEmps = 100_000
 
-// Scripts of pgbench. Inserting, each client counts keys of its own, because a
+// Scripts of pgbench. Inserting, each client counts its own keys, because a
 // sequence would be a part of the measurement.
 const (
 	updateScript = `\set empno random(1, 100000)
@@ -157,7 +157,7 @@ func (h *harness) write(ctx context.Context, name string, w writing) (sample loa
 		}
 		details.Events, details.Horizon = page["slipstream_origin_events_total"], page["slipstream_horizon_age_seconds"]
 		if details.Events == 0 {
-			return sample, errors.New("the gateway has heard of no change")
+			return sample, errors.New("the gateway has seen no change")
 		}
 	}
 	sample.Details = details
@@ -166,7 +166,7 @@ func (h *harness) write(ctx context.Context, name string, w writing) (sample loa
 
 type cpuMeter interface{ CPU() (time.Duration, error) }
 
-// metered runs pgbench and says what each meter grew by meanwhile.
+// metered runs pgbench and returns the increase of each meter.
 func (h *harness) metered(ctx context.Context, w writing, meters []cpuMeter) (benchResult, []time.Duration, error) {
 	used := make([]time.Duration, len(meters))
 	for i, m := range meters {
@@ -247,7 +247,7 @@ func (h *harness) recorded(ctx context.Context, have triggers) (n int64, err err
 	})
 }
 
-// tidy makes the table again what it was, but for what was updated.
+// tidy restores the table, except for updates.
 func (h *harness) tidy() error {
 	ctx := context.Background()
 	if h.cluster == nil {
@@ -265,7 +265,7 @@ func (h *harness) tidy() error {
 	})
 }
 
-// A benchRun is a pgbench under way.
+// A benchRun is a running pgbench.
 type benchRun struct {
 	cmd    *exec.Cmd
 	out    *strings.Builder
@@ -291,7 +291,7 @@ func (h *harness) pgbench(w writing, seconds int) (*benchRun, error) {
 	return run, run.cmd.Start()
 }
 
-// wait returns when pgbench has ended by itself, or kills it when ctx ends.
+// wait returns when pgbench has ended, and kills it when ctx ends.
 func (r *benchRun) wait(ctx context.Context) (benchResult, error) {
 	stop := context.AfterFunc(ctx, func() { _ = r.cmd.Process.Kill() })
 	defer stop()
@@ -306,7 +306,7 @@ func (r *benchRun) wait(ctx context.Context) (benchResult, error) {
 // benchResult is what pgbench says at its end.
 type benchResult struct {
 	transactions, failed int
-	rate                 float64 // transactions a second, the time to connect left out
+	rate                 float64 // transactions per second, without the time to connect
 	latency              time.Duration
 	cpu                  time.Duration // of pgbench
 }

@@ -4,8 +4,8 @@
 //
 //	cd bench && go run ./pacing [-rate 50000] [-callers 64] [-rounds 6]
 //
-// Two targets are loaded: null, which answers at once, and echo, an echo server
-// in a process of its own. Each round of each load is a process of its own. With
+// Two targets are loaded: null, which answers immediately, and echo, an echo server
+// in a separate process. Each round of each load is a separate process. With
 // -other, which names this program as built from another commit, every round
 // measures both programs, in random order.
 package main

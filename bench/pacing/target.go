@@ -27,10 +27,10 @@ func targets() loadproc.Targets {
 // system counts them.
 type counted struct{ load.Target }
 
-// Counters implements what [loadproc.Targets] asks for.
+// Counters implements [loadproc.Targets].
 func (counted) Counters() []load.Counter { return switches() }
 
-// null is a target that answers at once.
+// null is a target that answers immediately.
 type null struct{}
 
 // NewCaller implements [load.Target].

@@ -23,7 +23,7 @@ func testServer(t *testing.T, size int) *redisserver.Server {
 }
 
 // Every subject answers right: small and large values, stores, a missing key,
-// with and without a context that can end, and from many callers at once.
+// with and without a context that can end, and from many concurrent callers.
 func TestClientsAnswerRight(t *testing.T) {
 	const size = 1000
 	s := testServer(t, size)

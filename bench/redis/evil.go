@@ -26,7 +26,7 @@ const (
 	// evilMemory is what a client may take before a case counts as a run on
 	// memory.
 	evilMemory = 512 << 20
-	// evilAddressSpace ends a process that asks for much more than that.
+	// evilAddressSpace ends a process that allocates much more than that.
 	evilAddressSpace = 4 << 30
 	// evilPatience is the deadline of every call.
 	evilPatience = time.Second
@@ -37,7 +37,7 @@ const (
 	// evilRecovery is how long a client may take until its calls are answered
 	// again: some wait five seconds before they give up a connection.
 	evilRecovery = 6 * time.Second
-	// evilParallel is how many cases run at once.
+	// evilParallel is how many cases run concurrently.
 	evilParallel = 2
 	// evilAfter is how many honest calls follow.
 	evilAfter = 8
@@ -54,8 +54,7 @@ const (
 	resultPanic   = "panic"        // the process is dead
 )
 
-// probeEvil asks for evilKey and then for honest keys, and tells the worst that
-// happened.
+// probeEvil requests evilKey and then honest keys, and returns the worst result.
 func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	limitAddressSpace(evilAddressSpace)
 	// Ends with the process.
@@ -93,7 +92,7 @@ func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 		outcome.After = "not tried"
 		return outcome, nil
 	}
-	time.Sleep(100 * time.Millisecond) // for what comes late
+	time.Sleep(100 * time.Millisecond) // for late replies
 	outcome.After = afterBroken
 	var calls sync.WaitGroup
 	var mu sync.Mutex
@@ -124,14 +123,14 @@ func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	return outcome, nil
 }
 
-// afterBroken says that no call got its answer any more.
+// afterBroken means that no further call got its answer.
 const afterBroken = "broken"
 
 func severity(result string) int {
 	return slices.Index([]string{resultRight, resultError, resultTimeout, resultHang, resultWrong, resultMemory, resultPanic}, result)
 }
 
-// evilCall asks for one key.
+// evilCall requests one key.
 func evilCall(ctx context.Context, c redisload.Client, key string) (result, detail string) {
 	ctx, cancel := context.WithTimeout(ctx, evilPatience)
 	defer cancel()
@@ -245,7 +244,7 @@ func runEvil(ctx context.Context, o options, place command.Place, stdout, stderr
 	return evilMarkdown(stdout, results.Rows)
 }
 
-// evilOnce runs one case in a process of its own.
+// evilOnce runs one case in a separate process.
 func evilOnce(ctx context.Context, c evilCase, subject string, limit time.Duration) (evilRow, error) {
 	row := evilRow{Case: c.name, Harmless: c.harmless, Subject: subject}
 	server, err := startHostile(c)

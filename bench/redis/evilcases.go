@@ -12,16 +12,16 @@ type evilCase struct {
 	// early is sent before any request, reply answers the request for evilKey,
 	// late follows 50 ms after it, endless follows again and again.
 	early, reply, late, endless string
-	// end closes the connection after that; mute answers nothing on it any
-	// more, because a reply that is left out would shift all later ones, which
-	// no client can see.
+	// end closes the connection after that; mute no longer answers on it, because
+	// a reply that is left out would shift all later ones, which no client can
+	// see.
 	end, mute bool
 	// harmless cases are valid protocol: the right answer is expected.
 	harmless bool
 }
 
 // evilCases is the table: what a broken or malicious server, or a program that
-// is no Redis at all, may send. Types are those of the RESP3 specification;
+// is not Redis at all, may send. Types are those of the RESP3 specification;
 // clients that speak RESP2 must refuse them.
 func evilCases() []evilCase {
 	right := bulk(redisserver.Value(evilKey, evilSize))
@@ -53,7 +53,7 @@ func evilCases() []evilCase {
 		{name: "blob error length -5", reply: "!-5\r\n"},
 		{name: "chunk length 2^63-1", reply: "$?\r\n;9223372036854775807\r\n"},
 		{name: "chunk length -5", reply: "$?\r\n;-5\r\n"},
-		// What never ends.
+		// Endless data.
 		{name: "endless nested arrays", endless: "*1\r\n"},
 		{name: "endless nested maps", endless: "%1\r\n+k\r\n"},
 		{name: "endless nested attributes", endless: "|1\r\n+k\r\n"},
@@ -82,7 +82,7 @@ func evilCases() []evilCase {
 		{name: "MOVED without fields", reply: "-MOVED\r\n"},
 		{name: "MOVED to a slot that is none", reply: "-MOVED 99999999 127.0.0.1:1\r\n"},
 		{name: "ASK to an address that is none", reply: "-ASK 1 x:y:z\r\n"},
-		// Frames nobody asked for.
+		// Unsolicited frames.
 		{name: "a reply before any request", early: stray, reply: right},
 		{name: "a second reply in one packet", reply: right + stray},
 		{name: "a second reply 50 ms later", reply: right, late: stray},

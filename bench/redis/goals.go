@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// aloneRivals are those that one caller alone is compared with.
+// aloneRivals are those that are compared with one caller.
 var aloneRivals = []string{"redigo", "rueidis", "pascaldekloe", "go-redis-ap-full"}
 
 // closedGoals are the targets of a closed loop. A rival left empty is the best
@@ -74,7 +74,7 @@ func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	return nil
 }
 
-// verdict is the word for a target that is no ratio of paired rounds.
+// verdict returns the word for a target that is not a ratio of paired rounds.
 func verdict(met bool) load.Outcome {
 	if met {
 		return load.Met

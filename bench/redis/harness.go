@@ -28,7 +28,8 @@ type harness struct {
 	// Owned by the goroutine that runs the suite.
 	stage command.Stage[*stage]
 	trips map[string]time.Duration // round trips by scenario
-	// refused is what the last round of memory-stopped found; nil: none.
+	// refused is what the last round of memory-stopped found; nil if there was
+	// none.
 	refused map[string]float64
 }
 
@@ -48,9 +49,9 @@ type stage struct {
 	server  *redisserver.Server
 	address string        // that clients connect to
 	trip    time.Duration // of a request, over a plain connection to address
-	proxy   *nutcracker   // nil: none
+	proxy   *nutcracker   // nil if there is none
 	delay   *faultproxy.Proxy
-	fine    func() // ends fine timers; nil: none
+	fine    func() // ends fine timers; nil without them
 }
 
 // A path is the way from the clients to the server.
@@ -59,7 +60,7 @@ type path struct {
 	delay      time.Duration // added to a round trip
 }
 
-// open returns the stage of the scenario under way.
+// open returns the stage of the current scenario.
 func (h *harness) open(ctx context.Context, scenario string, size int, way path) (*stage, error) {
 	return h.stage.Open(func() (*stage, error) {
 		s := &stage{}
@@ -133,7 +134,7 @@ type round struct {
 	sent bool
 }
 
-// run runs one subject in a process of its own.
+// run runs one subject in a separate process.
 func (h *harness) run(ctx context.Context, r round, number int) (load.Sample, error) {
 	st, err := h.open(ctx, r.scenario, r.work.Size, r.way)
 	if err != nil {

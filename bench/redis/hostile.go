@@ -17,11 +17,11 @@ import (
 // evilSize is the size of the honest values of a hostile server.
 const evilSize = 16
 
-// evilKey asks a hostile server for its case; every other key has its honest
+// evilKey triggers the case of a hostile server; every other key has its honest
 // value.
 var evilKey = redisserver.Key(66_666_666)
 
-// A hostile server speaks the protocol until it is asked for evilKey.
+// A hostile server speaks the protocol until evilKey is requested.
 type hostile struct {
 	// Immutable after startHostile.
 	listener net.Listener

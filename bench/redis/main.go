@@ -1,5 +1,5 @@
-// Command redis measures Redis clients beside each other, each in a process of
-// its own, against a redis-server of its own:
+// Command redis compares Redis clients, each in a separate process, against a
+// dedicated redis-server:
 //
 //	cd bench && go run ./redis [-scenario closed/128] [-quick]
 //

@@ -30,7 +30,7 @@ const (
 	settle = 2 * time.Second
 )
 
-// memory are the scenarios of what a client keeps while it has nothing to do.
+// memory are the scenarios for the memory of an idle client.
 func (h *harness) memory() []load.Scenario {
 	var all []load.Scenario
 	for _, burst := range []bool{false, true} {
@@ -85,8 +85,7 @@ func inUse() (heap, stacks float64) {
 }
 
 // probeMemory opens clients of one connection each, uses every connection once
-// or in a burst, lets them stand idle, and tells how much memory there is more
-// than before, by client.
+// or in a burst, leaves them idle, and returns the increase in memory, by client.
 func probeMemory(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	// The first client makes what all clients of a kind share.
 	shared, err := openUsed(ctx, s)
@@ -134,7 +133,7 @@ func openUsed(ctx context.Context, s probeSpec) (redisload.Client, error) {
 	return c, nil
 }
 
-// useOnce has each caller read one key, all at once.
+// useOnce has each caller read one key, all concurrently.
 func useOnce(ctx context.Context, c redisload.Client, callers, size int) error {
 	var group sync.WaitGroup
 	errs := make([]error, callers)

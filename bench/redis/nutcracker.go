@@ -22,7 +22,7 @@ type nutcracker struct {
 	address string
 }
 
-// errNoNutcracker is the plain word for a missing program.
+// errNoNutcracker is the error for a missing program.
 var errNoNutcracker = errors.New("the program nutcracker (twemproxy) is not installed: apt-get install nutcracker")
 
 // nutcrackerPath finds the program, which Debian keeps out of users' PATH.

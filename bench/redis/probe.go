@@ -16,7 +16,7 @@ import (
 // probeSpec from standard input and writes a probeOutcome to standard output.
 const probeArgument = "-probe-process"
 
-// A probeSpec says what one client is to do in a process of its own.
+// A probeSpec is the job of one client in a separate process.
 type probeSpec struct {
 	Probe   string // one of probes
 	Subject string

@@ -19,7 +19,7 @@ func runProbe(t *testing.T, s probeSpec) map[string]float64 {
 	return outcome.Values
 }
 
-// A client of two buffers of 4 KiB takes at least these, and a burst before does
+// A client of two buffers of 4 KiB uses at least these, and an earlier burst does
 // not break anything.
 func TestMemoryOfIdleClients(t *testing.T) {
 	t.Parallel()
@@ -32,8 +32,8 @@ func TestMemoryOfIdleClients(t *testing.T) {
 	}
 }
 
-// Every call that was accepted ends once, and calls are refused by the bound
-// alone.
+// Every call that was accepted ends once, and calls are refused only because of
+// the bound.
 func TestStoppedServer(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 16)

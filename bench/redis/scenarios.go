@@ -16,7 +16,7 @@ const (
 	rateWindow   = 800 * time.Millisecond
 )
 
-// sideRounds is the number of rounds of scenarios that no goal is judged by.
+// sideRounds is the number of rounds of scenarios that have no goals.
 const sideRounds = 6
 
 // rates of all clients together.
@@ -69,7 +69,7 @@ func (h *harness) subject(name, target string, r round) load.Subject {
 	}}
 }
 
-// closed has callers that each wait for their reply before they ask again.
+// closed has callers that each wait for their reply before their next request.
 func (h *harness) closed(name string, w redisload.Work, callers int) load.Scenario {
 	r := round{scenario: fmt.Sprintf("%s/%d", name, callers), work: w, callers: callers, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow)}
 	sc := h.scenario(r, nil)
@@ -86,7 +86,7 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 	some := []int{20_000, 80_000}
 	proxied := some
 	if _, err := nutcrackerPath(); err != nil && !strings.Contains(h.options.Scenario, "nutcracker") {
-		fmt.Fprintf(h.progress, "%s: left out %s-nutcracker: %v\n", suiteName, name, err)
+		fmt.Fprintf(h.progress, "%s: omitted %s-nutcracker: %v\n", suiteName, name, err)
 		proxied = nil
 	}
 	var all []load.Scenario
@@ -155,8 +155,8 @@ func (h *harness) design(design string, rate int) load.Scenario {
 const background = load.Ours + "-background"
 
 // contexts compare clients whose callers wait with a context that can be
-// cancelled and has a deadline. Each subject stands there once more with
-// context.Background, as a variant.
+// cancelled and has a deadline. Each subject also appears with context.Background,
+// as a variant.
 func (h *harness) contexts() []load.Scenario {
 	var all []load.Scenario
 	for _, callers := range []int{128, 1024} {

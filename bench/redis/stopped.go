@@ -78,9 +78,9 @@ func taken() float64 {
 	return float64(samples[0].Value.Uint64() + samples[1].Value.Uint64() + samples[2].Value.Uint64())
 }
 
-// probeStopped stops the server, submits calls from many callers, and looks at
-// memory, at how long refused submissions take, and at cancelled calls. Then it
-// lets the server go on and waits for every call that was accepted.
+// probeStopped stops the server, submits calls from many callers, and measures
+// memory, how long refused submissions take, and cancelled calls. Then it resumes
+// the server and waits for every accepted call.
 func probeStopped(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	c, err := redis.Connect(ctx, redis.Options{Addr: s.Address, MaxCalls: 2 * stoppedCalls, MaxBytes: stoppedBound, StallTimeout: -1})
 	if err != nil {
@@ -100,7 +100,7 @@ func probeStopped(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	live += liveStacks
 	delays, wrong := w.cancel()
 	if err := resume(s.PID); err != nil {
-		return probeOutcome{}, fmt.Errorf("let the server go on: %w", err)
+		return probeOutcome{}, fmt.Errorf("resume the server: %w", err)
 	}
 	for limit := time.Now().Add(30 * time.Second); f.done.n.Load() < f.accepted.Load() && time.Now().Before(limit); {
 		time.Sleep(time.Millisecond)
@@ -124,7 +124,7 @@ func probeStopped(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	}}, nil
 }
 
-// waiters are calls under way that will be cancelled.
+// waiters are calls in flight that will be cancelled.
 type waiters struct {
 	stop    context.CancelFunc
 	begun   atomic.Int64 // nanoseconds since start: when stop was called
@@ -150,7 +150,7 @@ func startWaiters(ctx context.Context, c *redis.Client) *waiters {
 		})
 	}
 	w.entered.Wait()
-	time.Sleep(20 * time.Millisecond) // until all are under way
+	time.Sleep(20 * time.Millisecond) // until all are in flight
 	return w
 }
 
@@ -173,8 +173,8 @@ type flood struct {
 	odd      atomic.Int64 // refused for another reason than the bound
 }
 
-// startFlood makes the callers, who wait for run, so that their stacks and what
-// they record into are part of what was there before.
+// startFlood creates the callers, which wait for run, so that their stacks and
+// what they record into are part of what was there before.
 func startFlood(ctx context.Context, c *redis.Client) *flood {
 	f := &flood{begin: make(chan struct{}), refused: make([][]time.Duration, stoppedCallers)}
 	for i := range f.refused {

@@ -87,7 +87,7 @@ func TestDelayIsAdded(t *testing.T) {
 	}
 }
 
-// Programs read the names, and the goals stand at the scenarios they belong to.
+// Programs read the names, and the goals belong to the right scenarios.
 func TestScenarios(t *testing.T) {
 	h := quick(t)
 	goals := map[string]int{}
@@ -110,7 +110,7 @@ func TestScenarios(t *testing.T) {
 		"design-right/80k": 0, "wrong-design-b/80k": 0, "ctx/1024": 1, "memory-idle/1000": 0, "memory-burst/1000": 0, "memory-stopped/10000": 0, "cached/128": 1, "closed-blocked/128": 1, "batch-1000/8": 5,
 	}
 	if _, err := nutcrackerPath(); err != nil {
-		delete(wants, "rate-burst-nutcracker/80k") // it is left out where the program is not installed
+		delete(wants, "rate-burst-nutcracker/80k") // it is omitted where the program is not installed
 	}
 	for name, want := range wants {
 		if got, ok := goals[name]; !ok || got != want {

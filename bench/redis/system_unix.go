@@ -10,7 +10,7 @@ func limitAddressSpace(n uint64) {
 	_ = syscall.Setrlimit(syscall.RLIMIT_AS, &syscall.Rlimit{Cur: n, Max: n})
 }
 
-// pause stops a process until resume lets it go on.
+// pause stops a process until resume continues it.
 func pause(pid int) error { return syscall.Kill(pid, syscall.SIGSTOP) }
 
 func resume(pid int) error { return syscall.Kill(pid, syscall.SIGCONT) }

@@ -2,8 +2,8 @@
 //
 //	cd bench && go run ./resp-frontend [-scenario get-1k6/64] [-quick]
 //
-// It builds the subjects, runs each as a process of its own with the load in
-// another, and writes results/resp-frontend.json and results/raw/resp-frontend.jsonl.
+// It builds the subjects, runs each as a separate process with the load in another, and
+// writes results/resp-frontend.json and results/raw/resp-frontend.jsonl.
 package main
 
 import (

@@ -22,7 +22,8 @@ const (
 	suiteName = "resp-frontend"
 	floorName = "floor-epoll"
 	redisName = "redis-server"
-	// connections is how many clients ask at once, and callers of our own client.
+	// connections is the number of concurrent clients, and of callers of our own
+	// client.
 	connections = 64
 	depth       = 16 // of a pipeline
 )
@@ -33,7 +34,7 @@ type harness struct {
 	window    time.Duration
 	warmUp    time.Duration
 	catalog   *subject.Catalog
-	benchmark string  // path of redis-benchmark; empty: it is missing
+	benchmark string  // path of redis-benchmark; if empty, it is missing
 	missing   []error // programs that are not installed
 	noRedis   bool
 }
@@ -132,8 +133,8 @@ func (h *harness) start(ctx context.Context, name string) (*subject.Server, erro
 }
 
 // byRedisBenchmark loads a server with the program of that name. Documents are
-// compared before and after, because the program takes any reply for right that
-// is no error.
+// compared before and after, because the program accepts any reply that is not an
+// error.
 func (h *harness) byRedisBenchmark(ctx context.Context, server *subject.Server, depth int) (load.Sample, error) {
 	host, port, err := net.SplitHostPort(server.Redis)
 	if err != nil {
@@ -144,8 +145,8 @@ func (h *harness) byRedisBenchmark(ctx context.Context, server *subject.Server, 
 			"-h", host, "-p", port, "-c", strconv.Itoa(connections), "-P", strconv.Itoa(depth), "-n", strconv.FormatUint(requests, 10),
 			"-r", strconv.Itoa(pages.Count), "--csv", "--precision", "3", "GET", pages.Resource+":__rand_int__")
 	}
-	// It knows numbers of requests and no times: the warm-up tells how many there
-	// are in a window.
+	// It takes a number of requests and not a time: the warm-up determines how many
+	// fit into a window.
 	calm, err := run(calibration(20_000, depth, h.warmUp))
 	if err != nil {
 		return load.Sample{}, err
@@ -160,8 +161,8 @@ func (h *harness) byRedisBenchmark(ctx context.Context, server *subject.Server, 
 	return r.Sample()
 }
 
-// calibration is how many requests a rate makes in a time: a multiple of what is
-// under way at once.
+// calibration returns the number of requests of a rate in a time: a multiple of the
+// number in flight.
 func calibration(rate float64, depth int, d time.Duration) uint64 {
 	atOnce := uint64(connections * depth)
 	return max(uint64(rate*d.Seconds())/atOnce, 1) * atOnce

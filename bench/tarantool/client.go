@@ -9,13 +9,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A setting is what a client is told about its work.
+// A setting describes the work of a client.
 type setting struct {
 	Address string
-	// Sockets is how many connections there are; 0: one.
+	// Sockets is the number of connections. If zero, it is one.
 	Sockets int
-	// Apart gives each of them a client of its own where one client could have
-	// them all.
+	// Apart gives each of them its own client where one client could have them
+	// all.
 	Apart bool
 	// Ahead says that callers send without waiting for replies.
 	Ahead bool
@@ -24,8 +24,8 @@ type setting struct {
 // A client is one Tarantool client as the load sees it, with all its
 // connections. Its methods may be called concurrently, close once at the end.
 type client interface {
-	// session returns what caller i needs of its own, of the connections the
-	// one that is its turn. Its requests have ctx.
+	// session returns the private state of caller i, with its share of the
+	// connections. Its requests have ctx.
 	session(ctx context.Context, i int) session
 	close() error
 }
@@ -33,8 +33,8 @@ type client interface {
 // A session is one caller, or one pair of a sender and a receiver. All methods
 // check what they get. Only one is called at a time, of flow once.
 type session interface {
-	// naive selects as somebody does who thinks nothing of it: a new request,
-	// and a result of general type.
+	// naive selects in the most obvious way: a new request, and a result of
+	// general type.
 	naive(key uint64) error
 	// prepare makes a request for each of the keys.
 	prepare(keys []uint64)
@@ -42,7 +42,7 @@ type session interface {
 	prepared(i int, key uint64) error
 	// typed selects into a struct that is used again.
 	typed(key uint64) error
-	// flow lets the pair send and receive until its time is over.
+	// flow lets the pair send and receive until its time is up.
 	flow(p *pair)
 }
 

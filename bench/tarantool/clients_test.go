@@ -31,7 +31,7 @@ func testServer(t *testing.T) *tarantoolserver.Server {
 	return s
 }
 
-// spoil puts the text of its neighbour into each tuple.
+// spoil puts the text of its neighbor into each tuple.
 func spoil(t *testing.T, s *tarantoolserver.Server) {
 	t.Helper()
 	c, err := tarantool.Connect(t.Context(), tarantool.Options{Addr: s.Address})
@@ -60,7 +60,7 @@ func spoil(t *testing.T, s *tarantoolserver.Server) {
 }
 
 // Every subject answers right in every mode: the first and the last key and some
-// between, with and without a context that can end, from many callers at once.
+// between, with and without a context that can end, from many concurrent callers.
 func TestClientsAnswerRight(t *testing.T) {
 	s := testServer(t)
 	for _, k := range withFloor() {
@@ -114,7 +114,7 @@ func exercise(t *testing.T, s session, seed uint64) {
 	}
 }
 
-// A wrong tuple never passes for the right one, decoded by whom it may be.
+// A wrong tuple is never accepted as the right one, whichever client decodes it.
 func TestWrongTuplesAreFound(t *testing.T) {
 	const key = 70_000
 	for name, c := range map[string]struct {
@@ -156,7 +156,7 @@ func TestWrongTuplesAreFound(t *testing.T) {
 	}
 }
 
-// What the server gets wrong is an error of every subject in every mode.
+// A wrong reply of the server is an error for every subject in every mode.
 func TestWrongAnswersAreErrors(t *testing.T) {
 	const key = 70_000
 	s := testServer(t)

@@ -15,10 +15,10 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The floor is the least that a client on goroutines can do, to say what a goal costs on this
-// machine: requests of all callers in one buffer under one lock, a writer, a reader, a place for
-// each request. It knows one request and one shape of reply, and no time-out, context, limit,
-// error, reconnection or close that waits: nobody can use it.
+// The floor is the minimum that a client on goroutines can do, to show what a goal costs on this
+// machine: requests of all callers in one buffer under one lock, a writer, a reader, a slot for
+// each request. It supports one request and one shape of reply, and no timeouts, contexts, limits,
+// errors, reconnections or graceful close, so it is of no practical use.
 const floor = "floor"
 
 const (
@@ -47,8 +47,8 @@ type floorConn struct {
 	spare   []*floorCall
 }
 
-// A floorCall is one place, and with it a sync. Who sends it has it, then the reader, who gives
-// it back by wake.
+// A floorCall is a slot with its sync ID. It is owned by the sender and then by the reader, which
+// returns it by wake.
 type floorCall struct {
 	wake  chan struct{}
 	sync  uint64
@@ -67,7 +67,7 @@ func openFloor(ctx context.Context, s setting) (client, error) {
 		}
 		c := &floorConn{conn: conn, wake: make(chan struct{}, 1)}
 		c.free.New = func() any { return c.place() }
-		go c.write() // ended by Close; nobody waits
+		go c.write() // ended by Close; nothing waits
 		go c.read()  // the same
 		return c, nil
 	})

@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// clientShare is the CPU time of ours as a part of what the rival at its best
-// needs, at most.
+// clientShare is the maximum CPU time of ours as a fraction of that of the best
+// rival.
 var clientShare = map[string]float64{
 	syncCallers + "512": 0.30, syncCallers + "8192": 0.40,
 	asyncPairs + "16": 0.22, asyncPairs + "64": 0.22, asyncPairs + "512": 0.22,
@@ -89,8 +89,8 @@ const fewAllocations = 0.01
 // ownAllocations are the generator's objects of a window: two a caller and some hundred.
 func ownAllocations(callers int) int { return 2*callers + 300 }
 
-// checkAllocations looks for objects in the path of a typed result. Where requests are few for
-// the number of callers the generator's own objects would be judged.
+// checkAllocations looks for allocated objects in the path of a typed result. Where requests are
+// few for the number of callers the generator's own objects would be judged.
 func checkAllocations(w io.Writer, rows []load.Row) {
 	for _, r := range new(harness).rounds() {
 		row, ok := command.Find(rows, r.scenario, load.Ours)

@@ -21,15 +21,15 @@ type harness struct {
 	options options
 
 	// Owned by the goroutine that runs the suite.
-	server *tarantoolserver.Server // of the scenario under way; nil: none yet
+	server *tarantoolserver.Server // of the current scenario; nil if there is none yet
 }
 
 func newHarness(scratch string, o options) *harness {
 	return &harness{scratch: scratch, options: o}
 }
 
-// warmUp returns the time before the window. Pairs need more of it: what their
-// futures are made of is made once for each that can be under way.
+// warmUp returns the time before the window. Pairs need more of it: the objects of
+// their futures are allocated once for each that can be in flight.
 func (h *harness) warmUp(w work) time.Duration {
 	switch {
 	case h.options.Quick:
@@ -63,7 +63,7 @@ type round struct {
 	work     work
 	callers  int // or pairs
 	window   time.Duration
-	profile  string // file of a CPU profile of the window; empty: none
+	profile  string // file of a CPU profile of the window; if empty, none
 }
 
 // slack is what a load process may take beside warm-up and window: both end with
@@ -74,8 +74,7 @@ const (
 	slackHanging = 15 * time.Second
 )
 
-// run runs one subject in a process of its own, against the server of the
-// scenario.
+// run runs one subject in a separate process, against the server of the scenario.
 func (h *harness) run(ctx context.Context, subject string, r round, number int) (load.Sample, error) {
 	k, ok := kindOf(subject)
 	if !ok {
@@ -129,8 +128,8 @@ func sampleOf(result *load.Result) load.Sample {
 	return sample
 }
 
-// profileWindow is how long a profile watches: at a hundred looks a second this
-// is enough to see what takes a hundredth of the time.
+// profileWindow is the length of a profile: at a hundred samples per second this
+// is enough to detect functions that take a hundredth of the time.
 const profileWindow = 3 * time.Second
 
 // profile writes a CPU profile of one subject in one scenario.

@@ -1,10 +1,10 @@
-// Command tarantool measures Tarantool clients beside each other, each in a
-// process of its own, against a tarantool of its own:
+// Command tarantool compares Tarantool clients, each in a separate process,
+// against a dedicated tarantool:
 //
 //	cd bench && go run ./tarantool [-scenario sync/512] [-quick]
 //
 // It writes results/tarantool.json and results/raw/tarantool.jsonl; with -curves
-// it draws what they say, with -profile it looks where one client spends its time.
+// it plots them, with -profile it shows where one client spends its time.
 package main
 
 import (
@@ -23,9 +23,9 @@ const suiteName = "tarantool"
 // options are the flags.
 type options struct {
 	command.Flags
-	curves  string // directory for the pictures; empty: measure
-	profile string // subject to be profiled; empty: none
-	out     string // file of the profile; empty: one in the system's temporary directory
+	curves  string // directory for the pictures; if empty, measure
+	profile string // subject to be profiled; if empty, none
+	out     string // file of the profile; if empty, one in the system's temporary directory
 }
 
 func main() {
@@ -45,7 +45,7 @@ func suite() command.Suite {
 			flags.StringVar(&o.out, "out", "", "with -profile: the `file`; empty: one in the system's temporary directory")
 		},
 		Parsed: func(f *command.Flags, rest []string) error {
-			f.Markdown = f.Markdown || o.curves != "" // both read what is stored, and need no place to work
+			f.Markdown = f.Markdown || o.curves != "" // both read stored results, and need no scratch directory
 			switch {
 			case o.profile == "":
 				return command.None(rest)

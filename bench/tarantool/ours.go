@@ -8,9 +8,9 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// ourClient is ours, with the options a user gets by naming the address alone.
-// Pairs send ahead of their replies without end; their client makes them wait at
-// its bound in place of refusing.
+// ourClient is ours, with the options a user gets by setting only the address.
+// Pairs send without waiting for replies; their client makes them wait at its bound
+// instead of refusing.
 type ourClient struct {
 	client *tarantool.Client
 	space  *tarantool.Space[tarantoolserver.Tuple]

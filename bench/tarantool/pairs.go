@@ -15,13 +15,13 @@ import (
 const (
 	// pairDepth is how many futures the channel of a pair holds.
 	pairDepth = 1024
-	// sampleEvery is how many requests have one whose latency is taken, and one
-	// look at the clock: a look at each would cost as much as some clients.
+	// sampleEvery is the number of requests per latency sample and reading of the
+	// clock: one reading per request would cost as much as some clients.
 	sampleEvery = 64
 )
 
 // pairs are all pairs of a load process. To the generator, one phase of a pair,
-// warm-up or window, is one request; amend puts the real ones in its place.
+// warm-up or window, is one request; amend replaces it by the real ones.
 type pairs struct {
 	// Immutable after newPairs.
 	warmUp, window time.Duration
@@ -29,7 +29,7 @@ type pairs struct {
 
 	mu     sync.Mutex
 	all    []*pair // guarded by mu
-	marked bool    // guarded by mu: the warm-up is over
+	marked bool    // guarded by mu: set when the warm-up is over
 }
 
 func newPairs(warmUp, window time.Duration) *pairs {
@@ -65,7 +65,7 @@ func (p *pairs) caller(s session, rng *rand.Rand, cancel context.CancelFunc) *pa
 }
 
 // mark is called before and after the window, while no pair runs. The first call
-// forgets what the warm-up recorded.
+// discards the records of the warm-up.
 func (p *pairs) mark() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -89,8 +89,8 @@ func (p *pairs) phase() time.Duration {
 	return p.warmUp
 }
 
-// amend counts requests in the place of phases, with the latencies that were
-// sampled: from before a request is sent until its result was taken.
+// amend counts requests instead of phases, with the sampled latencies: from before
+// a request is sent until its result is received.
 func (p *pairs) amend(r *load.Result) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,9 +102,9 @@ func (p *pairs) amend(r *load.Result) {
 	}
 }
 
-// Do implements [load.Caller]: it is a whole phase. Its own end comes after that
-// of the generator, so that no second Do follows; what was sent is received
-// before it returns.
+// Do implements [load.Caller]: it runs a whole phase. It ends after the phase of
+// the generator, so that no second Do follows; what was sent is received before it
+// returns.
 func (p *pair) Do(context.Context) error {
 	p.end, p.first = time.Now().Add(p.pairs.phase()), nil
 	p.session.flow(p)
@@ -124,11 +124,11 @@ type asynchronous[F any] interface {
 	take(f F, key uint64) error
 }
 
-// A flight is a request under way.
+// A flight is a request in flight.
 type flight[F any] struct {
 	future F
-	key    uint64        // 0: nothing is under way, and nothing follows
-	sent   time.Duration // since the epoch; 0: its latency is not taken
+	key    uint64        // 0 if nothing is in flight, and nothing follows
+	sent   time.Duration // since the epoch; 0 if its latency is not measured
 }
 
 // drive is one phase of a pair; the calling goroutine is the receiver.

@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 )
 
-// Transactions in streams: alone until they are committed, gone when they are rolled
-// back or take too long, and refused when another one was first.
+// Transactions in streams: invisible until they are committed, gone when they are
+// rolled back or take too long, and refused when another one was first.
 func TestPeerTransactions(t *testing.T) {
 	c := peerConnect(t, peerServer(t, tarantoolsim.Config{}), rival.Opts{})
 	stream := func() *rival.Stream {
@@ -54,7 +54,7 @@ func TestPeerTransactions(t *testing.T) {
 	peerSteps(t, two, []peerStep{{commit, iproto.ER_TRANSACTION_CONFLICT.String()}, {all, "[[1 outside 1] [2 inside 2]]"}})
 
 	peerSteps(t, one, []peerStep{{begin.Timeout(time.Millisecond), "[]"}})
-	time.Sleep(5 * time.Millisecond) // more than the time-out: nothing tells that it is over
+	time.Sleep(5 * time.Millisecond) // more than the timeout: there is no notification when it is over
 	peerSteps(t, one, []peerStep{{insert(3, "late"), iproto.ER_TRANSACTION_TIMEOUT.String()}, {rollback, "[]"}})
 	peerSteps(t, c, []peerStep{{begin, iproto.ER_UNABLE_TO_PROCESS_OUT_OF_STREAM.String()}, {all, "[[1 outside 1] [2 inside 2]]"}})
 }
@@ -95,8 +95,8 @@ func TestPeerStreamsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A watcher is told the value of now and those that follow, the last of them at least,
-// and nothing when it has ended. It goes on with another connection.
+// A watcher receives the current value and those that follow, at least the last of them,
+// and nothing after it has ended. It continues on another connection.
 func TestPeerWatchers(t *testing.T) {
 	s := peerServer(t, tarantoolsim.Config{})
 	s.Broadcast("config", map[string]any{"size": 1})
@@ -130,8 +130,8 @@ func TestPeerWatchers(t *testing.T) {
 	s.Broadcast("config", nil)
 	until("<nil>")
 	// An acknowledgement that is late and goes to the next connection brings an event that
-	// go-tarantool does not expect, and it waits for ever. Each event has one; box.shutdown
-	// is watched too, and has an event without a value.
+	// go-tarantool does not expect, and it waits forever. Each event has one; box.shutdown is
+	// watched too, and has an event without a value.
 	peerAwait(t, "the acknowledgements", func() bool {
 		asked := 0
 		for _, request := range s.Seen() {
@@ -155,7 +155,7 @@ func TestPeerWatchers(t *testing.T) {
 	s.Broadcast("config", "unheard")
 	peerSteps(t, c, []peerStep{{rival.NewPingRequest(), "[]"}})
 	if len(told) != 0 {
-		t.Errorf("%v was told to nobody", <-told)
+		t.Errorf("%v was delivered to no watcher", <-told)
 	}
 	if seen := s.Seen(); !slices.Contains(seen, "watch") || !slices.Contains(seen, "unwatch") || !slices.Contains(seen, "watch_once") {
 		t.Errorf("%v", seen)
@@ -177,8 +177,8 @@ func peerAwait(t *testing.T, what string, so func() bool) {
 	}
 }
 
-// A server that shuts down lets the client end what it has begun, and the client begins
-// nothing more.
+// A server that shuts down lets the client finish its requests, and the client sends no
+// new ones.
 func TestPeerGracefulShutdown(t *testing.T) {
 	s := peerServer(t, tarantoolsim.Config{})
 	notes := make(chan rival.ConnEvent, 100)
@@ -273,8 +273,9 @@ func TestPeerAuthentication(t *testing.T) {
 	}
 }
 
-// peerDialer connects without a greeting: go-tarantool has such a dialer for itself
-// alone, and no public one that proves a password by another method than chap-sha1.
+// peerDialer connects without a greeting: go-tarantool has such a dialer only
+// internally, and no public one that proves a password by another method than
+// chap-sha1.
 type peerDialer struct{ address string }
 
 func (d peerDialer) Dial(ctx context.Context, _ rival.DialOpts) (rival.Conn, error) {

@@ -41,7 +41,7 @@ func peerServer(t *testing.T, config tarantoolsim.Config) *tarantoolsim.Server {
 	return s
 }
 
-// peerConnect connects, by a dialer of its own if there is one.
+// peerConnect connects, by its own dialer if there is one.
 func peerConnect(t *testing.T, s *tarantoolsim.Server, opts rival.Opts, dialer ...rival.Dialer) *rival.Connection {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peerLimit)
@@ -69,7 +69,7 @@ func peerAnswer(f rival.Future) string {
 	return fmt.Sprint(data)
 }
 
-// peerStep is a request and what is to be answered.
+// peerStep is a request and the expected answer.
 type peerStep struct {
 	request rival.Request
 	want    string
@@ -197,7 +197,7 @@ func TestPeerSchema(t *testing.T) {
 	}
 }
 
-// What the server says it can do is what the client requires, version by version.
+// The server announces the features that the client requires, version by version.
 func TestPeerIdentification(t *testing.T) {
 	all := []iproto.Feature{
 		iproto.IPROTO_FEATURE_STREAMS, iproto.IPROTO_FEATURE_TRANSACTIONS, iproto.IPROTO_FEATURE_ERROR_EXTENSION, iproto.IPROTO_FEATURE_WATCHERS,
@@ -227,7 +227,7 @@ func TestPeerIdentification(t *testing.T) {
 	}
 }
 
-// Pages, behind a position and behind a tuple, forwards and backwards.
+// Pages after a position and after a tuple, forwards and backwards.
 func TestPeerPages(t *testing.T) {
 	s := peerServer(t, tarantoolsim.Config{})
 	for i := range 10 {

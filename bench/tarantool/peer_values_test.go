@@ -97,8 +97,8 @@ func peerText(v any) string {
 	return fmt.Sprint(v)
 }
 
-// What the client sends arrives as it was meant, and what the server answers the client
-// reads as that: in a call, and in a tuple.
+// Values sent by the client arrive unchanged, and the client reads the server's values
+// unchanged, in a call and in a tuple.
 func TestPeerValues(t *testing.T) {
 	s := peerServer(t, tarantoolsim.Config{})
 	c := peerConnect(t, s, rival.Opts{})

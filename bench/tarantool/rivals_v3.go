@@ -17,7 +17,7 @@ type goTarantool3Client struct {
 }
 
 // replySizes are the sizes of pooled buffers as powers of two. The first is just
-// enough for the replies here: a buffer is cleared whenever it is given back.
+// enough for the replies here: a buffer is cleared whenever it is returned.
 var replySizes = []int{6, 8, 12, 16}
 
 func openGoTarantool3(release bool) func(context.Context, setting) (client, error) {
@@ -74,8 +74,8 @@ func (s *goTarantool3Session) selectBy(key any) rival.Request {
 	return r.Context(s.ctx)
 }
 
-// naive has a uint for a key: a uint64 is sent in nine bytes, and servers of old
-// find no tuple by a number that is longer than it need be.
+// naive has a uint for a key: a uint64 is sent in nine bytes, and old servers find
+// no tuple by a number that is not in its shortest form.
 func (s *goTarantool3Session) naive(key uint64) error {
 	f := s.connection.Do(s.selectBy([]any{uint(key)}))
 	data, err := f.Get()

@@ -17,10 +17,10 @@ const (
 	pairsWindow   = time.Second
 )
 
-// sideRounds is the number of rounds of scenarios that no goal is judged by.
+// sideRounds is the number of rounds of scenarios that have no goals.
 const sideRounds = 6
 
-// Beginnings of the names of scenarios, which go on with the number of callers.
+// Prefixes of the names of scenarios, followed by the number of callers.
 const (
 	blocking      = "blocking/"
 	reuse         = "reuse/"

@@ -66,8 +66,8 @@ func TestWindowsHaveAllFigures(t *testing.T) {
 	}
 }
 
-// What hangs or fails as a whole ends the run, but for the one subject that is
-// known to.
+// A subject that hangs or fails as a whole ends the run, except for the one that
+// is known to.
 func TestBrokenSubjects(t *testing.T) {
 	h := quick(t)
 	for _, r := range h.rounds() {
@@ -97,7 +97,7 @@ func TestServerSettings(t *testing.T) {
 	}
 }
 
-// Programs read the names, and the goals stand at the scenarios they belong to.
+// Programs read the names, and the goals belong to the right scenarios.
 func TestScenarios(t *testing.T) {
 	wants := map[string]string{
 		"sync/512":     "[client_us <= 0.30x of go-tarantool-v3-release]",
@@ -215,7 +215,7 @@ func TestFlags(t *testing.T) {
 	t.Setenv("SCENARIO", "")
 	for _, c := range []struct {
 		args []string
-		want string // scenario; empty: refused
+		want string // scenario; if empty, refused
 	}{
 		{[]string{"-profile", "slipstream", "sync/512"}, "sync/512"},
 		{[]string{"-scenario", "async/16", "-profile", "slipstream"}, "async/16"},

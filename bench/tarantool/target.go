@@ -24,7 +24,7 @@ const (
 // [loadproc.Spec] says.
 type work struct {
 	Mode    string
-	Sockets int  // 0: one
+	Sockets int  // one if 0
 	Apart   bool // see setting
 	// Deadline gives every caller a context that can be cancelled and has a
 	// deadline, made once for all of its requests: its cost is that of watching
@@ -34,7 +34,7 @@ type work struct {
 
 const (
 	// replyLimit is how long a rival waits for a reply: longer than the longest
-	// queue of pairs takes. Ours sees a silent server in its own way.
+	// queue of pairs takes. Ours detects a silent server in its own way.
 	replyLimit = 30 * time.Second
 	// prepared is how many requests a caller makes beforehand in that mode.
 	prepared = 1024
@@ -57,7 +57,7 @@ type target struct {
 	client client
 	ctx    context.Context
 	cancel context.CancelFunc
-	pairs  *pairs // nil: callers wait for each reply
+	pairs  *pairs // nil if callers wait for each reply
 
 	// Owned by who reads counters.
 	marks int
@@ -110,8 +110,8 @@ func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 // randomKey is one of the keys that the server has.
 func randomKey(rng *rand.Rand) uint64 { return 1 + rng.Uint64N(tarantoolserver.Keys) }
 
-// Counters implements what [loadproc.Targets] asks for: the generator reads
-// them before and after the window.
+// Counters implements [loadproc.Targets]: the generator reads them before and
+// after the window.
 func (t *target) Counters() []load.Counter {
 	return []load.Counter{{Name: "marks", Read: func(context.Context) (float64, error) {
 		t.marks++
@@ -122,7 +122,7 @@ func (t *target) Counters() []load.Counter {
 	}}}
 }
 
-// Amend implements what [loadproc.Targets] asks for.
+// Amend implements [loadproc.Targets].
 func (t *target) Amend(r *load.Result) {
 	if t.pairs != nil {
 		t.pairs.amend(r)
@@ -135,7 +135,7 @@ func (t *target) Close() error {
 	return t.client.close()
 }
 
-// A caller is one goroutine with one request under way.
+// A caller is one goroutine with one request in flight.
 type caller struct {
 	// Immutable after NewCaller.
 	mode    string
@@ -147,8 +147,8 @@ type caller struct {
 	rng *rand.Rand
 }
 
-// Do implements [load.Caller]. The generator's context is left aside: the
-// session's own says what is measured.
+// Do implements [load.Caller]. The generator's context is ignored: the session's
+// own determines what is measured.
 func (c *caller) Do(context.Context) error {
 	switch c.mode {
 	case modeNaive:

@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/gen"
 )
 
-// What the program is built from: code that needs no generated package, code that does, descriptions
-// of the messages, and the versions of the rivals.
+// The sources of the program: code that needs no generated package, code that does, descriptions of
+// the messages, and the versions of the rivals.
 //
 //go:embed shapes/*.go measure/*.go program/*.go program/pointers/*.go idl versions.mod versions.sum
 var source embed.FS
@@ -79,7 +79,7 @@ func begin(w workshop.Workshop, bench string) error {
 	return w.Ours(shapesIDL, gen.Config{Module: modulePath + "/gen"})
 }
 
-// embedded returns embedded files that are no tests.
+// embedded returns the embedded files that are not tests.
 func embedded(pattern string) (files []string, err error) {
 	entries, err := source.ReadDir(path.Dir(pattern))
 	for _, e := range entries {

@@ -89,7 +89,7 @@ var allocationBounds = []allocationBound{
 	{"decode-gogc100", "", reused, 0},
 }
 
-// judge prints whether the bound is kept in the rows that it is about.
+// judge prints whether the bound is met in the rows that it applies to.
 func (b allocationBound) judge(w io.Writer, rows []load.Row) {
 	for _, s := range shapes.All {
 		if b.shape != "" && b.shape != s.Name {

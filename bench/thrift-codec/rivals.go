@@ -23,7 +23,7 @@ const (
 type rival struct {
 	name     string
 	subjects map[string][]string // by operation
-	compiler string              // a program of the system that it needs; empty: none
+	compiler string              // a program of the system that it needs; if empty, none
 	debian   string              // the package that has the program
 	// pointers says that program/pointers is repeated for it.
 	pointers bool
@@ -82,7 +82,7 @@ func generateFastgo(ctx context.Context, w workshop.Workshop) error {
 	return byThriftgo(ctx, w, "fastgo", "fastgo:no_default_serdes")
 }
 
-// generateFrugal generates types alone: frugal reads the tags of their fields.
+// generateFrugal generates only types: frugal reads the tags of their fields.
 func generateFrugal(ctx context.Context, w workshop.Workshop) error {
 	return byThriftgo(ctx, w, "frugal", "go:frugal_tag,template=slim")
 }

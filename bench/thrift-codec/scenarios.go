@@ -22,7 +22,7 @@ const live = 64
 
 // Subjects of ours other than [load.Ours] and [load.Control].
 const (
-	written = "slipstream-write"  // asks for the size, and writes into a given buffer
+	written = "slipstream-write"  // computes the size, and writes into a given buffer
 	framed  = "slipstream-framed" // makes the frame that it decodes
 	shared  = "slipstream-shared" // copies strings out of a frame that it does not keep
 	reused  = "slipstream-reused" // decodes into the same struct again and again

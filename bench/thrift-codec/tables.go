@@ -19,7 +19,7 @@ type table struct {
 	shapes, subjects []string
 }
 
-// writeTables prints the tables of what is stored.
+// writeTables prints the tables of stored results.
 func writeTables(w io.Writer, p command.Place) error {
 	r, err := p.ReadRaw(suiteName)
 	if err != nil {

@@ -68,7 +68,7 @@ func main() {
 	flag.BoolVar(&c.rival, "rival", true, "measure thriftgo too; it is fetched as a module")
 	only := flag.String("only", "", "measure only levels whose names match this regular expression; of speed, operations")
 	quick := flag.Bool("quick", false, "25 structs, one round")
-	speed := flag.Bool("speed", false, "measure speed in place of sizes")
+	speed := flag.Bool("speed", false, "measure speed instead of sizes")
 	flag.Parse()
 	if c.only, err = regexp.Compile(*only); err != nil {
 		fmt.Fprintln(os.Stderr, "thriftstamp:", err)
@@ -117,8 +117,8 @@ func run(ctx context.Context, c config, out string, speed bool, w io.Writer) err
 // sizes stamps and measures all levels.
 func (m module) sizes(c config, w io.Writer) error {
 	fmt.Fprintf(w, "%d structs, %d fields; medians of %d rounds\n", c.structs, 12*c.structs, c.rounds)
-	fmt.Fprintln(w, "source: KiB of generated files. build, vet: CPU seconds of go build and go vet of the package alone.")
-	fmt.Fprintln(w, "text, data, file: KiB that the package and what it needs add to a program with all of its methods. own: text of the package alone.")
+	fmt.Fprintln(w, "source: KiB of generated files. build, vet: CPU seconds of go build and go vet of only the package.")
+	fmt.Fprintln(w, "text, data, file: KiB that the package and what it needs add to a program with all of its methods. own: text of only the package.")
 	fmt.Fprintf(w, "%-52s %8s %8s %7s %7s %8s %8s %8s %8s\n", "level", "source", "lines", "build", "vet", "own", "text", "data", "file")
 	var packages []string
 	for i, l := range levels {

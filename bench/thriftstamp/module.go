@@ -29,7 +29,7 @@ const (
 	gopkg           = "github.com/cloudwego/gopkg@v0.2.0"
 )
 
-// module is a Go module of its own with what is measured.
+// module is a separate Go module with the measured code.
 type module struct {
 	ctx context.Context
 	dir string
@@ -175,8 +175,8 @@ func (m module) generate(pkg, options string, structs int) error {
 	return m.main(pkg, structs, []string{""})
 }
 
-// addNames adds the names of fields that the template slim leaves out and that
-// fastgo needs.
+// addNames adds the names of fields that the template slim omits and that fastgo
+// needs.
 func (m module) addNames(pkg string, structs int) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "package %s\n", pkg)

@@ -16,15 +16,15 @@ import (
 const maxShown = 4 << 20
 
 // checkAgainst prints what a reload of the running gateway with the configuration would
-// change. Secrets are hidden there, so that nobody can tell whether they have changed.
+// change. Secrets are hidden there, so it is unknown whether they have changed.
 func checkAgainst(ctx context.Context, out io.Writer, at operator, cfg *config.Config) error {
 	shown, err := shownConfig(ctx, at)
 	if err != nil {
-		return fail(exitFailure, err, "name the admin listener: --against http://127.0.0.1:9100, or unix: and the path of its socket; from another machine with --token FILE")
+		return fail(exitFailure, err, "specify the admin listener: --against http://127.0.0.1:9100, or unix: and the path of its socket; from another machine with --token FILE")
 	}
 	changes := config.DifferenceShown(shown, cfg)
 	if len(changes) == 0 {
-		fmt.Fprintln(out, "no difference to the running gateway; passwords are not compared")
+		fmt.Fprintln(out, "no difference from the running gateway; passwords are not compared")
 		return nil
 	}
 	for _, c := range changes {
@@ -59,7 +59,7 @@ func shownConfig(ctx context.Context, at operator) ([]byte, error) {
 	case err != nil:
 		return nil, err
 	case response.StatusCode == http.StatusUnauthorized:
-		return nil, errors.New(at.name + " wants a token: /config is answered with " + response.Status)
+		return nil, errors.New(at.name + " requires a token: /config is answered with " + response.Status)
 	case response.StatusCode != http.StatusOK || !strings.HasPrefix(response.Header.Get("Content-Type"), "application/yaml"):
 		return nil, errors.New(at.name + " is not the admin listener of a gateway: /config is answered with " + response.Status)
 	}

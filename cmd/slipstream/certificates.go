@@ -9,21 +9,20 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// certificates are what flags say about TLS.
+// certificates are the flags for TLS.
 type certificates struct {
 	ca, cert, key, name string
 	insecure            bool
 }
 
-// register adds the flags of bench to a command, spelled as curl and redis-cli have
-// them.
+// register adds the flags of bench to a command, spelled as in curl and redis-cli.
 func (f *certificates) register(c *cobra.Command) {
 	flags := c.Flags()
-	flags.StringVar(&f.ca, "cacert", "", "the `file` of the authorities that sign the server's certificate (PEM), in place of the system's")
+	flags.StringVar(&f.ca, "cacert", "", "the `file` of the authorities that sign the server's certificate (PEM), instead of the system's")
 	flags.StringVar(&f.cert, "cert", "", "the `file` of the client's certificate (PEM)")
 	flags.StringVar(&f.key, "key", "", "the `file` of its private key (PEM)")
-	flags.BoolVar(&f.insecure, "insecure", false, "believe any certificate of the server")
-	flags.StringVar(&f.name, "sni", "", "the `name` that the server's certificate must have, and that is sent to it, in place of that of the address")
+	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate of the server")
+	flags.StringVar(&f.name, "sni", "", "the `name` that the server's certificate must have, and that is sent to it, instead of that of the address")
 	for _, name := range []string{"cacert", "cert", "key"} {
 		// Fails only if there is no such flag.
 		_ = c.MarkFlagFilename(name)
@@ -31,7 +30,7 @@ func (f *certificates) register(c *cobra.Command) {
 	c.MarkFlagsRequiredTogether("cert", "key")
 }
 
-// given reports whether there is anything to apply.
+// given reports whether any flag was given.
 func (f *certificates) given() bool { return *f != certificates{} }
 
 // apply changes a configuration.

@@ -14,7 +14,7 @@ func (p program) configCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "config",
 		Short: "Check, describe or show the configuration",
-		Long: `The configuration is one YAML file, read strictly: what is misspelt, of the wrong
+		Long: `The configuration is one YAML file, read strictly: anything misspelled, of the wrong
 type or impossible is an error with file, line and column. ${NAME} in a value is
 the environment variable NAME.
 
@@ -32,9 +32,9 @@ func (p program) configCheck() *cobra.Command {
 	var offline, exposed bool
 	c := &cobra.Command{
 		Use:   "check -c FILE",
-		Short: "Say what is wrong with a configuration",
-		Long: `Check reads the file, reports every mistake, and then looks whether the database
-has the tables, columns, keys and joins that the file names. With --offline only
+		Short: "Report mistakes in a configuration",
+		Long: `Check reads the file, reports every mistake, and then checks whether the database
+has the tables, columns, keys and joins in the file. With --offline only
 the file is read. If the database cannot be reached the exit code is 4: the file
 itself was right.
 
@@ -42,8 +42,8 @@ With --against it asks the admin listener of a running gateway for the configura
 in force, instead of the database, and prints what a reload would change: each key,
 its old and new value, and whether it takes effect by a reload or needs a restart.
 
-With --exposed it prints, instead of looking at the database, what other machines can
-reach: each listener with its TLS, the credentials that it knows, what everybody may
+With --exposed it prints, instead of checking the database, what other machines can
+reach: each listener with its TLS, the credentials that it accepts, what anyone may
 read there, and the limits. The exit code is 0 however much that is.`,
 		Example: `  slipstream config check -c slipstream.yaml
   slipstream config check -c slipstream.yaml --offline    # in a build, without the database
@@ -71,14 +71,14 @@ read there, and the limits. The exit code is 0 however much that is.`,
 				return checkAgainst(c.Context(), c.OutOrStdout(), at, cfg)
 			}
 			if offline {
-				fmt.Fprintf(c.OutOrStdout(), "%s: %d resources, no mistakes; the database was not asked\n", file, len(cfg.Resources))
+				fmt.Fprintf(c.OutOrStdout(), "%s: %d resources, no mistakes; the database was not checked\n", file, len(cfg.Resources))
 				return nil
 			}
 			return checkDatabase(c, file, cfg)
 		},
 	}
 	fileFlag(c, &file)
-	c.Flags().BoolVar(&offline, "offline", false, "do not look at the database")
+	c.Flags().BoolVar(&offline, "offline", false, "do not check the database")
 	c.Flags().StringVar(&against, "against", "", "URL of the admin listener of a running gateway, or unix: and the path of its socket: print what differs")
 	c.Flags().StringVar(&token, "token", "", "the `file` of a token for --against, where the gateway is on another machine")
 	c.Flags().BoolVar(&exposed, "exposed", false, "print what other machines can reach")
@@ -100,7 +100,7 @@ func checkDatabase(c *cobra.Command, file string, cfg *config.Config) error {
 	}
 	fmt.Fprintf(c.OutOrStdout(), "%s: %d resources, no mistakes; the database has their tables and keys\n", file, len(cfg.Resources))
 	if incomplete(findings) > 0 {
-		fmt.Fprintf(c.ErrOrStderr(), "warning: the triggers are not all in place; slipstream db apply -c %s makes them\n", file)
+		fmt.Fprintf(c.ErrOrStderr(), "warning: the triggers are not all in place; slipstream db apply -c %s installs them\n", file)
 	}
 	return nil
 }
@@ -128,7 +128,7 @@ func (p program) configShow() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "show -c FILE",
 		Short: "Print the configuration with every default, secrets hidden",
-		Long: `Show prints what serve would obey: the file with all defaults filled in and the
+		Long: `Show prints what serve would use: the file with all defaults filled in and the
 environment substituted. Passwords are hidden. A resource that is served without
 the freshness promise says so: promise: none.`,
 		Example: `  slipstream config show -c slipstream.yaml`,

@@ -26,7 +26,7 @@ func loadConfig(file string) (*config.Config, error) {
 	c, err := config.Load(file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist) && file == defaultFile:
-		return nil, fail(exitUsage, err, "name the file with -c, or try: slipstream demo")
+		return nil, fail(exitUsage, err, "specify the file with -c, or try: slipstream demo")
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fail(exitUsage, err, "slipstream demo --print-config shows one to start from")
 	case err != nil:
@@ -35,13 +35,13 @@ func loadConfig(file string) (*config.Config, error) {
 	return c, nil
 }
 
-// newLogger logs as the configuration says. Its words were checked by Parse.
+// newLogger returns the configured logger. Parse has checked the configuration.
 func newLogger(w io.Writer, c config.Log) *slog.Logger {
 	log, _ := newLevelLogger(w, c)
 	return log
 }
 
-// newLevelLogger is newLogger with a level that may change.
+// newLevelLogger is newLogger with a variable level.
 func newLevelLogger(w io.Writer, c config.Log) (*slog.Logger, *slog.LevelVar) {
 	level := new(slog.LevelVar)
 	level.Set(logLevel(c))

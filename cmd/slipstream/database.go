@@ -25,8 +25,8 @@ func openDatabase(ctx context.Context, file string, cfg *config.Config, options 
 	return db, nil
 }
 
-// databaseFailure gives errors of the origin their exit code, and what the
-// database lacks its place in the configuration file.
+// databaseFailure adds exit codes to errors of the origin, and positions in the
+// configuration file to errors about the schema.
 func databaseFailure(err error, file string, code int) error {
 	if _, ok := errors.AsType[*origin.SchemaError](err); ok {
 		return fail(exitUsage, inFile(err, file), "the configuration and the database do not agree: correct one of them")
@@ -45,22 +45,22 @@ func databaseFailure(err error, file string, code int) error {
 	}
 	hint := ""
 	if strings.Contains(err.Error(), "sqlite: ") {
-		hint = "does the file exist, and may this user read it and write beside it?"
+		hint = "does the file exist, and may this user read it and write to its directory?"
 	} else if strings.Contains(err.Error(), "tls error") {
-		hint = "sslmode in the URL says whether TLS is asked for, and the server's ssl whether it is offered; sslrootcert names the authority"
+		hint = "sslmode in the URL says whether TLS is requested, and the server's ssl whether it is offered; sslrootcert names the authority"
 	} else if _, ok := errors.AsType[*net.DNSError](err); ok {
-		hint = "no such host is known here: is its name in the URL right?"
+		hint = "the host name cannot be resolved: is it right in the URL?"
 	} else if errors.Is(err, syscall.ECONNREFUSED) {
 		hint = "is PostgreSQL running there, and does it listen on this address (listen_addresses)?"
 	} else if errors.Is(err, fs.ErrNotExist) {
 		hint = "no server has this socket: is PostgreSQL running, with this folder in unix_socket_directories and this port?"
 	} else if _, ok := errors.AsType[net.Error](err); ok {
-		hint = "is PostgreSQL running there, and does a firewall let this machine through?"
+		hint = "is PostgreSQL running there, and does a firewall permit this machine?"
 	}
 	return fail(exitUnreachable, err, hint)
 }
 
-// serverFailure is databaseFailure for what a PostgreSQL server has answered.
+// serverFailure is databaseFailure for errors from a PostgreSQL server.
 func serverFailure(err error, state string, code int) error {
 	for _, s := range []struct {
 		prefix string
@@ -68,12 +68,12 @@ func serverFailure(err error, state string, code int) error {
 		hint   string
 	}{
 		{"28P01", exitUnreachable, "the password comes from the URL, or from PGPASSWORD or ~/.pgpass if the URL has none"},
-		{"28", exitUnreachable, "does the role exist, and does pg_hba.conf let it in from this machine?"},
+		{"28", exitUnreachable, "does the role exist, and does pg_hba.conf admit it from this machine?"},
 		{"3D000", exitUnreachable, "the database is the last part of the URL: postgres://user@host/database"},
 		{"42501", exitFailure, "run it as the owner of the tables, with --url or " + urlVariable + ", and name the gateway's role with --grant; docs/operations/postgresql.md lists the grants"},
 		{"53300", exitUnreachable, "the server has no connection left: see max_connections, and origin.connections of every gateway"},
-		{"55P03", exitFailure, "a long transaction holds a lock on a table: end it, or try again later"},
-		{"57P", exitUnreachable, "the server is starting or stopping: try again"},
+		{"55P03", exitFailure, "a long transaction holds a lock on a table: end it, or retry later"},
+		{"57P", exitUnreachable, "the server is starting or stopping: retry"},
 	} {
 		if strings.HasPrefix(state, s.prefix) {
 			return fail(s.code, err, s.hint)

@@ -19,17 +19,17 @@ import (
 func (p program) dbCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "db",
-		Short: "Show, make, verify or remove the triggers that tell of changes",
-		Long: `A gateway hears of every change through triggers that append the keys of changed
-documents to a table of their own: slipstream_change in an SQLite file, and
+		Short: "Show, install, verify or remove the triggers that record changes",
+		Long: `A gateway observes every change through triggers that append the keys of changed
+documents to a dedicated table: slipstream_change in an SQLite file, and
 slipstream.change in PostgreSQL. They are derived from the resources of the
 configuration; an application does not see them.
 
-PostgreSQL lets only the owner of a table make triggers on it, and a gateway
+PostgreSQL lets only the owner of a table create triggers on it, and a gateway
 should not be one. --url, or SLIPSTREAM_DB_URL in the environment, runs as the
 owner, and --grant lets the gateway's role read the table of changes. --definer
-names the role that the trigger functions belong to, which has no rights but to
-insert into that table: code of the owners of tables runs with its rights.
+names the role that the trigger functions belong to, which may do nothing but
+insert into that table: code of the owners of tables runs with its privileges.
 
 ` + exitCodes,
 		Example: `  slipstream db plan -c slipstream.yaml      # read it first
@@ -39,7 +39,7 @@ insert into that table: code of the owners of tables runs with its rights.
   # PostgreSQL, where the gateway connects as "gateway" and owner owns the tables:
   slipstream db apply -c slipstream.yaml --url postgres://owner@db/shop --grant gateway --definer slipstream_definer
 
-  # after a deployment, when no gateway uses the previous configuration any more:
+  # after a deployment, when no gateway uses the previous configuration anymore:
   slipstream db prune -c slipstream.yaml -c other.yaml --url postgres://owner@db/shop`,
 	})
 	c.AddCommand(p.dbPlan(), p.dbApply(), p.dbCheck(), p.dbPrune(), p.dbDrop())
@@ -53,9 +53,9 @@ func dbSubcommand(c *cobra.Command, do func(c *cobra.Command, driver config.Driv
 	fileFlag(c, &file)
 	urlFlag(c, &options)
 	c.Flags().StringVar(&options.GrantTo, "grant", "", "the `role` of the gateway in PostgreSQL, if it is not the one that runs this")
-	c.Flags().StringVar(&options.Definer, "definer", "", "the `role` without rights that trigger functions in PostgreSQL belong to; by default they keep their owner")
+	c.Flags().StringVar(&options.Definer, "definer", "", "the `role` without privileges that trigger functions in PostgreSQL belong to; by default they keep their owner")
 	if c.Name() == "plan" || c.Name() == "apply" {
-		c.Flags().BoolVar(&options.Adopt, "adopt", false, "give the schema slipstream in PostgreSQL and all in it to the role that runs this, and trigger functions to the definer")
+		c.Flags().BoolVar(&options.Adopt, "adopt", false, "give the schema slipstream in PostgreSQL and everything in it to the role that runs this, and trigger functions to the definer")
 	}
 	c.Args = cobra.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -84,10 +84,10 @@ func dbSubcommand(c *cobra.Command, do func(c *cobra.Command, driver config.Driv
 
 // urlFlag adds --url.
 func urlFlag(c *cobra.Command, options *gateway.DatabaseOptions) {
-	c.Flags().StringVar(&options.URL, "url", "", "connect to PostgreSQL as the owner of the tables, with this `URL`; "+urlVariable+" in the environment keeps its password out of the list of processes")
+	c.Flags().StringVar(&options.URL, "url", "", "connect to PostgreSQL as the owner of the tables, with this `URL`; "+urlVariable+" in the environment keeps its password out of the process list")
 }
 
-// urlVariable names the environment variable in place of --url.
+// urlVariable names the environment variable that replaces --url.
 const urlVariable = "SLIPSTREAM_DB_URL"
 
 // printStatements writes SQL that could be fed to the database's own shell.
@@ -120,8 +120,8 @@ would make the triggers what they should be. It changes nothing.
 
 In PostgreSQL it also prints, before BEGIN, what an administrator runs once if the
 role of --definer does not exist yet or the role that applies may not use it. At the
-end it says what the table of changes keeps: its size, whether keep_changes or
-keep_bytes bounds it, how long a gateway may be cut off, and which transaction keeps
+end it reports what the table of changes keeps: its size, whether keep_changes or
+keep_bytes bounds it, how long a gateway may be disconnected, and which transaction keeps
 old rows in place.`,
 		Example: `  slipstream db plan -c slipstream.yaml
   slipstream db plan -c slipstream.yaml | less
@@ -147,7 +147,7 @@ old rows in place.`,
 		printStatements(c, slices.Collect(statements(list, true)))
 		begin := "BEGIN;"
 		if driver == config.SQLite {
-			begin = "BEGIN IMMEDIATE;" // the lock of writers at once, so that none can come between
+			begin = "BEGIN IMMEDIATE;" // locks out writers immediately, so that none can interfere
 		}
 		fmt.Fprintln(c.OutOrStdout(), begin)
 		printStatements(c, slices.Collect(statements(list, false)))
@@ -159,13 +159,13 @@ old rows in place.`,
 func (p program) dbApply() *cobra.Command {
 	return dbSubcommand(&cobra.Command{
 		Use:   "apply -c FILE",
-		Short: "Make the triggers what they should be",
+		Short: "Install or repair the triggers",
 		Long: `Apply runs what plan shows, in one transaction. It may be run at any time and
-again: when all is well it does nothing. Gateways that are running notice.
+repeatedly: if everything is in place it does nothing. Running gateways notice it.
 
 In PostgreSQL it only adds. Triggers of another configuration, or of this one as it
 was, stay: gateways that still run with it keep their promise. When they are gone,
-"slipstream db prune" drops what is not needed any more.
+"slipstream db prune" drops what is not needed anymore.
 
 In PostgreSQL it waits for transactions that have written to the tables, and
 writers wait for it: run it when there are no long ones, and after CREATE TABLE ...
@@ -173,7 +173,7 @@ PARTITION OF, because a new partition has no triggers.`,
 		Example: `  slipstream db apply -c slipstream.yaml
   slipstream db apply -c slipstream.yaml --url postgres://owner@db/shop --grant gateway
 
-  # the password of the owner stays out of the list of processes
+  # the password of the owner stays out of the process list
   SLIPSTREAM_DB_URL=postgres://owner:secret@db/shop slipstream db apply -c slipstream.yaml --grant gateway`,
 	}, func(c *cobra.Command, _ config.Driver, db gateway.Database) error {
 		list, err := db.Apply(c.Context())
@@ -191,13 +191,13 @@ PARTITION OF, because a new partition has no triggers.`,
 func (p program) dbCheck() *cobra.Command {
 	return dbSubcommand(&cobra.Command{
 		Use:   "check -c FILE",
-		Short: "Say whether all triggers are in place",
+		Short: "Report whether all triggers are in place",
 		Long: `Check lists every object that the promise needs and its state. It changes nothing
 and exits with 3 if one is missing or differs, or, in PostgreSQL, if a trigger
 function belongs to a superuser or an object to a foreign role. Objects that are
-left over cost writers time and nothing else; it says how many there are on which
-table. A warning changes nothing about the exit code. One of them names what the text
-of a resource calls outside of pg_catalog without naming its schema: whoever may create
+left over only cost writers time; it reports how many there are on which
+table. A warning does not affect the exit code. One of them names what the text
+of a resource calls outside of pg_catalog without naming its schema: a role that may create
 functions or operators in a schema of the search path decides what that is.`,
 		Example: `  slipstream db check -c slipstream.yaml && slipstream serve -c slipstream.yaml
   slipstream db check -c slipstream.yaml --grant gateway     # and may that role read the changes?`,
@@ -221,18 +221,18 @@ functions or operators in a schema of the search path decides what that is.`,
 		}
 		if wrong := incomplete(findings); wrong > 0 {
 			return fail(exitIncomplete, fmt.Errorf("%d of %d objects are missing or differ: the freshness promise cannot be given", wrong, len(findings)),
-				"slipstream db apply makes them, run as the owner of the tables; what the gateway's role lacks is granted with --grant ROLE")
+				"slipstream db apply installs them, run as the owner of the tables; what the gateway's role lacks is granted with --grant ROLE")
 		}
 		if wrong := count(findings, origin.Foreign, origin.SuperuserOwned); wrong > 0 {
-			return fail(exitIncomplete, fmt.Errorf("%d of %d objects belong to the wrong role: the promise holds, but code of the owners of tables may run with rights that it should not have", wrong, len(findings)),
+			return fail(exitIncomplete, fmt.Errorf("%d of %d objects belong to the wrong role: the promise holds, but code of the owners of tables may run with privileges that it should not have", wrong, len(findings)),
 				"slipstream db apply --definer ROLE --adopt gives them to their owners")
 		}
 		return nil
 	})
 }
 
-// leftOverCosts says what triggers of other definitions cost the writers of each
-// table. The figures are those of docs/PERFORMANCE.md.
+// leftOverCosts describes what triggers of other definitions cost the writers of
+// each table. The figures are those of docs/PERFORMANCE.md.
 func leftOverCosts(findings []origin.Finding) (lines []string) {
 	triggers := make(map[string]int)
 	for _, f := range findings {
@@ -248,7 +248,7 @@ func leftOverCosts(findings []origin.Finding) (lines []string) {
 	return lines
 }
 
-// incomplete counts the objects that the promise lacks.
+// incomplete counts the missing or differing objects of the promise.
 func incomplete(findings []origin.Finding) int {
 	return count(findings, origin.Missing, origin.Differs)
 }
@@ -270,14 +270,14 @@ func (p program) dbPrune() *cobra.Command {
 		Use:   "prune -c FILE [-c FILE ...]",
 		Short: "Drop the triggers that no configuration needs (PostgreSQL)",
 		Long: `Prune drops every trigger and function of slipstream in the database that none of the
-given configurations needs, and prints what it dropped. Name the configuration of
-EVERY gateway over the database, also those that are still being rolled out or back:
-what a configuration that is not given needs is dropped, and its gateways lose their
+given configurations needs, and prints what it dropped. Give the configuration of
+EVERY gateway over the database, including those that are still being rolled out or back:
+objects of a configuration that is not given are dropped, and its gateways lose their
 promise until "slipstream db apply" has run for it.
 
-The triggers of one table are one transaction. Dropping them needs an exclusive lock:
+The triggers of one table are dropped in one transaction, which needs an exclusive lock:
 prune waits for it at most 5 s at a time, so that writers do not wait longer, and
-tries again. If it gives up, run it again: what it has dropped stays dropped.
+retries. If it gives up, run it again: what it has dropped stays dropped.
 
 An SQLite file has nothing to prune: apply drops what it does not need.`,
 		Example: `  slipstream db prune -c slipstream.yaml
@@ -296,7 +296,7 @@ An SQLite file has nothing to prune: apply drops what it does not need.`,
 				return err
 			}
 			if driver, err := cfg.Origin.Driver(); err != nil || driver != config.PostgreSQL {
-				return fail(exitUsage, fmt.Errorf("%s: origin.url is not one of PostgreSQL; in an SQLite file apply drops what it does not need", file), "")
+				return fail(exitUsage, fmt.Errorf("%s: origin.url is not a PostgreSQL URL; in an SQLite file apply drops what it does not need", file), "")
 			}
 			configs = append(configs, cfg)
 		}
@@ -322,8 +322,8 @@ func (p program) dbDrop() *cobra.Command {
 	c := dbSubcommand(&cobra.Command{
 		Use:   "drop -c FILE --yes",
 		Short: "Remove every trigger and the change table",
-		Long: `Drop removes all that apply ever made in this database, for this configuration and
-earlier ones. Gateways that are running give up the promise at once and serve by
+		Long: `Drop removes everything that apply ever created in this database, for this configuration and
+earlier ones. Running gateways give up the promise immediately and serve by
 their on_stale policy.`,
 		Example: `  slipstream db drop -c slipstream.yaml --yes
   slipstream db drop -c slipstream.yaml --yes --url postgres://owner@db/shop`,
@@ -341,6 +341,6 @@ their on_stale policy.`,
 		fmt.Fprintf(c.OutOrStdout(), "%d objects were removed\n", len(list))
 		return nil
 	})
-	c.Flags().BoolVar(&yes, "yes", false, "do it")
+	c.Flags().BoolVar(&yes, "yes", false, "confirm")
 	return c
 }

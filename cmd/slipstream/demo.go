@@ -22,7 +22,7 @@ import (
 const (
 	// demoFile is the database's name in its folder.
 	demoFile = "demo.db"
-	// demoConfigName is what messages call the demo's configuration.
+	// demoConfigName is the name of the demo's configuration in messages.
 	demoConfigName = "(demo)"
 )
 
@@ -35,7 +35,8 @@ type demoFlags struct {
 	noWriter    bool
 	printConfig bool
 	verbose     bool
-	// chosen says that the user gave the address: it is then not replaced.
+	// httpChosen and adminChosen say that the user gave the address: then it is
+	// not replaced.
 	httpChosen, adminChosen bool
 }
 
@@ -45,7 +46,7 @@ func (p program) demoCommand() *cobra.Command {
 		Use:   "demo",
 		Short: "Run a gateway over a generated database that keeps changing",
 		Long: `Demo makes a small company's database in one SQLite file (1,000 departments,
-10,000 employees, 2,000 orders with lines and shipments), makes the triggers,
+10,000 employees, 2,000 orders with lines and shipments), installs the triggers,
 starts a gateway over it and a writer that changes it 20 times a second, and
 prints what to try. Nothing else is needed, and nothing is left behind: Ctrl-C
 drains and removes the file.
@@ -73,7 +74,7 @@ If the default ports are taken, free ones are used.
 	defaults := config.Default()
 	c.Flags().StringVar(&f.http, "http", defaults.Frontends.HTTP[0].Address, "`host:port` of the documents")
 	c.Flags().StringVar(&f.admin, "admin", defaults.Admin.Address, "`host:port` of the admin listener")
-	c.Flags().StringVar(&f.keep, "keep", "", "keep the database in this `folder`, or use the one that is there")
+	c.Flags().StringVar(&f.keep, "keep", "", "keep the database in this `folder`, or use an existing one")
 	c.Flags().IntVar(&f.rate, "rate", 20, "changes a second")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "the same seed gives the same database and changes")
 	c.Flags().BoolVar(&f.noWriter, "no-writer", false, "change nothing")
@@ -84,11 +85,11 @@ If the default ports are taken, free ones are used.
 	return c
 }
 
-// demo makes the database, serves it, and cleans up.
+// demo creates the database, serves it, and cleans up.
 func (p program) demo(ctx context.Context, f demoFlags) error {
 	signals, stop := notifySignals()
 	defer stop()
-	// "slipstream demo | head" closes our output; the files must go all the same.
+	// "slipstream demo | head" closes the output; the files must still be removed.
 	signal.Ignore(syscall.SIGPIPE)
 	dir, remove, err := demoFolder(f.keep)
 	if err != nil {
@@ -125,7 +126,8 @@ func (p program) demo(ctx context.Context, f demoFlags) error {
 	return withHint(err, demoConfigName)
 }
 
-// demoFolder returns a folder for the database and what to do with it at the end.
+// demoFolder returns a folder for the database and a function that cleans up at the
+// end.
 func demoFolder(keep string) (dir string, remove func(), err error) {
 	if keep != "" {
 		if err := os.MkdirAll(keep, 0o755); err != nil {
@@ -140,7 +142,7 @@ func demoFolder(keep string) (dir string, remove func(), err error) {
 	return dir, func() { os.RemoveAll(dir) }, nil
 }
 
-// prepare makes the database, unless it was kept, and its triggers.
+// prepare creates the database, unless it was kept, and its triggers.
 func (f *demoFlags) prepare(ctx context.Context, path string) (*config.Config, error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		if err := demo.Create(path, f.seed); err != nil {
@@ -171,7 +173,7 @@ func freeAddress(address string, chosen bool) string {
 	}
 	host, _, splitErr := net.SplitHostPort(address)
 	if splitErr != nil || errors.Is(err, syscall.EADDRNOTAVAIL) {
-		return address // Start says what is wrong with it
+		return address // Start reports what is wrong with it
 	}
 	return net.JoinHostPort(host, "0")
 }
@@ -188,7 +190,7 @@ func (p program) startWriter(ctx context.Context, w *demo.Writer, off bool) (sto
 	go func() {
 		defer close(done)
 		if err := w.Run(ctx); err != nil {
-			fmt.Fprintf(p.stderr, "slipstream: the writer has stopped, the gateway goes on: %v\n", err)
+			fmt.Fprintf(p.stderr, "slipstream: the writer has stopped, the gateway continues: %v\n", err)
 		}
 	}()
 	return func() { cancel(); <-done }
@@ -222,12 +224,12 @@ A department with its employees, an order with its lines and their shipments:
   curl %s/depts/%d
   curl %s/orders/emea/17
 
-Many in one request, and what there is to ask for:
+Many in one request, and a description of the resources:
 
   curl --compressed '%s/depts?key=1&key=42&key=1000'
   curl %s/openapi.json
 
-Ask again with the ETag, and it is 304 until the document changes:
+Repeat it with the ETag, and it is 304 until the document changes:
 
   curl -I %s/depts/1000
   curl -i -H "If-None-Match: $(curl -sI %s/depts/1000 | sed -n 's/^[Ee][Tt]ag: //p' | tr -d '\r')" %s/depts/1000
@@ -236,9 +238,9 @@ Ask again with the ETag, and it is 304 until the document changes:
 		filepath.Join(dir, demoFile), time.Since(p.started).Milliseconds(),
 		base, base, demo.WatchedDept, base, demo.Depts, base, base, base, base, base, base)
 	if f.noWriter {
-		fmt.Fprint(p.stdout, "Nothing writes (--no-writer).\n\n")
+		fmt.Fprint(p.stdout, "There is no writer (--no-writer).\n\n")
 	} else {
-		fmt.Fprintf(p.stdout, `A writer commits %d changes a second. The budget of depts/%d grows every second,
+		fmt.Fprintf(p.stdout, `A writer commits %d changes per second. The budget of depts/%d grows every second,
 depts/1 to depts/%d and orders/{%s}/1 to %d change now and then:
 
   while sleep 1; do curl -s %s/depts/%d | cut -c 1-120; echo; done
@@ -248,7 +250,7 @@ depts/1 to depts/%d and orders/{%s}/1 to %d change now and then:
 	fmt.Fprintf(p.stdout, "Dashboard: %s/\nOperators: %s/ready, /metrics, /config, /debug/pprof/\nCtrl-C stops.\n", admin, admin)
 }
 
-// printGoodbye sums up what happened.
+// printGoodbye prints a summary.
 func (p program) printGoodbye(g *gateway.Gateway, w *demo.Writer, kept string) {
 	var hits, misses, statements, seen int64
 	for _, r := range g.Stats().Resources {
@@ -261,6 +263,6 @@ func (p program) printGoodbye(g *gateway.Gateway, w *demo.Writer, kept string) {
 	if kept != "" {
 		fate = "the database is " + filepath.Join(kept, demoFile)
 	}
-	fmt.Fprintf(p.stdout, "%d documents asked for, %d from memory, %d statements to load the rest; %d changes written, %d invalidations; %s. Goodbye.\n",
+	fmt.Fprintf(p.stdout, "%d documents requested, %d from memory, %d statements to load the rest; %d changes written, %d invalidations; %s. Goodbye.\n",
 		hits+misses, hits, statements, w.Changes(), seen, fate)
 }

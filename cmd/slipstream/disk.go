@@ -17,15 +17,15 @@ import (
 func (p program) diskCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "disk",
-		Short: "Look at, verify, shrink, erase from or reset the file of the disk tier",
-		Long: `The disk tier keeps documents over restarts, in a file of its own (tiers.disk). These
+		Short: "Inspect, verify, shrink, erase from or reset the file of the disk tier",
+		Long: `The disk tier keeps documents across restarts, in a dedicated file (tiers.disk). These
 commands work on that file while no gateway has it open; a running gateway shows
-the same figures in its metrics, and erases by a purge.
+the same numbers in its metrics, and erases with a purge.
 
 ` + exitCodes,
 		Example: `  slipstream disk stats /var/lib/slipstream
   slipstream disk check /var/lib/slipstream      # 1 if something is damaged
-  slipstream disk compact /var/lib/slipstream    # gives free space back
+  slipstream disk compact /var/lib/slipstream    # frees unused space
   slipstream disk erase /var/lib/slipstream depts 17
   slipstream disk forget /var/lib/slipstream     # after the database was rolled back on purpose`,
 	})
@@ -41,7 +41,7 @@ func diskFailure(err error) error {
 	case errors.Is(err, os.ErrNotExist):
 		return fail(exitFailure, err, "expected the directory of tiers.disk.path")
 	case errors.As(err, new(*disk.HeldError)):
-		return fail(exitFailure, err, "stop the gateway first; a running one shows slipstream_tier_* in its metrics, and erases by a purge")
+		return fail(exitFailure, err, "stop the gateway first; a running one shows slipstream_tier_* in its metrics, and erases with a purge")
 	}
 	return fail(exitFailure, err, "the file is a cache: it may be removed while the gateway is stopped")
 }
@@ -76,7 +76,7 @@ func (p program) diskCheck() *cobra.Command {
 	return &cobra.Command{
 		Use: "check DIR", Short: "Read every page and every document, and verify their checksums", Args: cobra.ExactArgs(1),
 		Long: `Check reads the whole file: the pages, the counts that the file keeps of itself, and the
-checksum of every document. It changes nothing, and says how far it is after 2 s.
+checksum of every document. It changes nothing, and reports its progress after 2 s.
 It ends with 1 if something is wrong.`,
 		Example: `  slipstream disk check /var/lib/slipstream`,
 		RunE: func(c *cobra.Command, args []string) error {
@@ -86,7 +86,7 @@ It ends with 1 if something is wrong.`,
 			if err != nil {
 				return diskFailure(err)
 			}
-			fmt.Fprintf(c.OutOrStdout(), "%d documents, %d that nobody finds any more, %d damaged\n", found.Documents, found.Garbage, found.Damaged)
+			fmt.Fprintf(c.OutOrStdout(), "%d documents, %d unreachable, %d damaged\n", found.Documents, found.Garbage, found.Damaged)
 			for _, f := range found.Faults {
 				fmt.Fprintln(c.OutOrStdout(), f)
 			}
@@ -100,12 +100,12 @@ It ends with 1 if something is wrong.`,
 
 func (p program) diskCompact() *cobra.Command {
 	return &cobra.Command{
-		Use: "compact DIR", Short: "Write the file anew without free pages", Args: cobra.ExactArgs(1),
+		Use: "compact DIR", Short: "Rewrite the file without free pages", Args: cobra.ExactArgs(1),
 		Example: `  systemctl stop slipstream
   slipstream disk compact /var/lib/slipstream
   systemctl start slipstream`,
-		Long: `Compact writes a second file beside the first, without free pages and without what was
-flushed or erased, and puts it in the place of the first at the end. It needs as much
+		Long: `Compact writes a second file next to the first, without free pages and without what was
+flushed or erased, and replaces the first at the end. It needs as much
 free space as the documents take.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			progress, end := reportProgress(c.ErrOrStderr(), "documents")
@@ -135,7 +135,7 @@ page of the file until that is used again; compact writes the file without it.`,
 			case found:
 				fmt.Fprintln(c.OutOrStdout(), "erased")
 			default:
-				fmt.Fprintln(c.OutOrStdout(), "there was none")
+				fmt.Fprintln(c.OutOrStdout(), "there was no such document")
 			}
 			return nil
 		},
@@ -148,9 +148,9 @@ func (p program) diskForget() *cobra.Command {
 		Example: `  systemctl stop slipstream
   slipstream disk forget /var/lib/slipstream
   systemctl start slipstream`,
-		Long: `Forget removes all documents and what the file says about the history of the database.
-A gateway refuses a server on a timeline that the database has left, because it was the
-primary once; if the database was rolled back to that timeline on purpose, forget makes
+		Long: `Forget removes all documents and the history of the database from the file.
+A gateway refuses a server on a timeline that the database has abandoned: it is a former
+primary. If the database was rolled back to that timeline deliberately, forget makes
 the gateway accept it. The gateway must be stopped.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			history, err := disk.Forget(args[0])
@@ -167,7 +167,7 @@ the gateway accept it. The gateway must be stopped.`,
 	}
 }
 
-// reportProgress prints how far something has come, from the second second on: done, total,
+// reportProgress prints the progress of an operation, from the second second on: done, total,
 // rate and what remains.
 func reportProgress(w io.Writer, what string) (progress disk.Progress, end func()) {
 	began := time.Now()

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// diskDir makes a file with three documents, one of which nobody finds.
+// diskDir makes a file with three documents, one of them unreachable.
 func diskDir(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -43,12 +43,12 @@ func diskDir(t *testing.T) string {
 func TestDiskCommands(t *testing.T) {
 	dir := diskDir(t)
 	blackbox.Expect(t, exitOK, "documents         3", "", "disk", "stats", dir)
-	blackbox.Expect(t, exitOK, "2 documents, 1 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
+	blackbox.Expect(t, exitOK, "2 documents, 1 unreachable, 0 damaged", "", "disk", "check", dir)
 	blackbox.Expect(t, exitOK, "erased", "", "disk", "erase", dir, "depts", "17")
-	blackbox.Expect(t, exitOK, "there was none", "", "disk", "erase", dir, "depts", "17")
+	blackbox.Expect(t, exitOK, "there was no such document", "", "disk", "erase", dir, "depts", "17")
 	blackbox.Expect(t, exitFailure, "", `no resource "emps"`, "disk", "erase", dir, "emps", "17")
 	blackbox.Expect(t, exitOK, "bytes before", "", "disk", "compact", dir)
-	blackbox.Expect(t, exitOK, "1 documents, 0 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
+	blackbox.Expect(t, exitOK, "1 documents, 0 unreachable, 0 damaged", "", "disk", "check", dir)
 	blackbox.Expect(t, exitFailure, "", "expected the directory of tiers.disk.path", "disk", "stats", t.TempDir())
 
 	tier, err := disk.Open(disk.Options{Dir: dir, Budget: disk.MinBudget})
@@ -82,7 +82,7 @@ func TestDiskForgetDropsHistoryAndDocuments(t *testing.T) {
 	blackbox.Expect(t, exitOK, "history           h", "", "disk", "stats", dir)
 	blackbox.Expect(t, exitOK, "forgot the history h and all documents", "", "disk", "forget", dir)
 	blackbox.Expect(t, exitOK, "history           none", "", "disk", "stats", dir)
-	blackbox.Expect(t, exitOK, "0 documents, 0 that nobody finds any more, 0 damaged", "", "disk", "check", dir)
+	blackbox.Expect(t, exitOK, "0 documents, 0 unreachable, 0 damaged", "", "disk", "check", dir)
 	blackbox.Expect(t, exitOK, "there was no history to forget", "", "disk", "forget", dir)
 	// The file stays in use: the resource keeps its number.
 	tier, err := disk.Open(disk.Options{Dir: dir, Budget: disk.MinBudget})

@@ -16,9 +16,9 @@ import (
 var errInterrupted = errors.New("interrupted while draining")
 
 // notifySignals returns the signals that end a gateway: the interactive one, the
-// one of service managers, and the end of the terminal, unless nohup(1) or its
-// like has switched that off. To serve the last one means what it means to other
-// daemons while there is a terminal, or never was one: see hangUp.
+// one of service managers, and the end of the terminal, unless nohup(1) or the like
+// has switched that off. While serve has a terminal, or never had one, the last one
+// means the same as to other daemons: see hangUp.
 func notifySignals() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
@@ -28,13 +28,13 @@ func notifySignals() (signals <-chan os.Signal, stop func()) {
 	return c, func() { signal.Stop(c) }
 }
 
-// sameSignal is how long after the first signal another one is taken for the
-// same: a terminal and a wrapper such as timeout(1) both pass it on.
+// sameSignal is how long after the first signal another one counts as the same: a
+// terminal and a wrapper such as timeout(1) both pass it on.
 const sameSignal = 200 * time.Millisecond
 
 // untilSignal waits until the first signal, until left is closed, or until the gateway
-// cannot go on, and drains it. A second signal, or one after left, ends the
-// drain at once. draining is called before the drain, with the reason, and returns the time.
+// cannot continue, and drains it. A second signal, or one after left, ends the drain
+// immediately. draining is called before the drain, with the reason, and returns the time.
 // SIGHUP does what h says.
 func untilSignal(g *gateway.Gateway, signals <-chan os.Signal, left <-chan struct{}, h *hangUp, draining func(why string) (within time.Duration)) error {
 	ended := make(chan error, 1)
@@ -51,7 +51,7 @@ func untilSignal(g *gateway.Gateway, signals <-chan os.Signal, left <-chan struc
 			within = draining("a new process serves")
 			serving = false
 		case broken = <-ended:
-			within = draining("the gateway cannot go on")
+			within = draining("the gateway cannot continue")
 			serving = false
 		}
 	}

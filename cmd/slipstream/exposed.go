@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
-// printExposed prints what the listeners expose that other machines can reach.
+// printExposed prints what the listeners expose to other machines.
 func printExposed(out io.Writer, cfg *config.Config) error {
 	all := gateway.Exposures(cfg)
 	reached := 0

@@ -55,7 +55,7 @@ of a namespace at once: names of Go that collide depend on each other.
 If packages import each other, the import path of the output directory must be known. It
 follows from the go.mod file above it, or from --module.
 
-A file whose content stays the same is not written. A file that was not generated is not
+A file whose content is unchanged is not written. A file that was not generated is not
 replaced. All errors of the files are printed, with their lines, and nothing is written then.
 
 ` + exitCodes,
@@ -69,22 +69,22 @@ replaced. All errors of the files are printed, with their lines, and nothing is 
 		},
 	}
 	flags := c.Flags()
-	flags.StringArrayVarP(&f.includes, "include", "I", nil, "a `directory` in which included files are looked for, if they are not beside the file that includes them; may be repeated")
-	flags.StringVarP(&f.output, "output", "o", ".", "the `directory` that packages are written into")
+	flags.StringArrayVarP(&f.includes, "include", "I", nil, "a `directory` to search for included files that are not next to the file that includes them; may be repeated")
+	flags.StringVarP(&f.output, "output", "o", ".", "the `directory` for the generated packages")
 	flags.StringVar(&f.config.Module, "module", "", "the import `path` of the output directory; by default from go.mod")
 	flags.BoolVar(&f.config.Equal, "equal", false, "add the methods Equal, Copy and String, and names of fields to errors")
 	flags.BoolVar(&f.config.JSON, "json", false, "add methods that write and read JSON, and names of fields to errors; it is not the JSON protocol of Thrift")
 	flags.BoolVar(&f.config.Body, "body", false, "add a method that links large strings into the body of a request instead of copying them")
 	flags.BoolVar(&f.config.KeepUnknown, "keep-unknown", false, "keep fields that a struct does not declare, and write them again")
-	flags.BoolVar(&f.config.Pointers, "pointers", false, "make scalars and strings that are optional pointers, in place of thrift.Opt")
+	flags.BoolVar(&f.config.Pointers, "pointers", false, "make optional scalars and strings pointers, instead of thrift.Opt")
 	flags.BoolVar(&f.config.Kitex, "kitex", false, "make names and types those of Kitex's package kitex_gen, and add interfaces of services")
 	flags.BoolVar(&f.config.SortedKeys, "sorted-keys", false, "write maps in the order of their keys, so that equal values have the same encoding")
 	flags.BoolVar(&f.config.FixedFirst, "fixed-first", false, "write fields with a fixed size first, in the Binary protocol")
 	flags.BoolVar(&f.config.Views, "views", false, "add views, which read fields of a message in the Binary protocol without decoding it")
 	flags.BoolVar(&f.config.Setters, "setters", false, "add methods to views that replace fields; needs --views")
-	flags.BoolVar(&f.config.Descriptors, "descriptors", false, "embed the IDL, so that programs can look at types and services at run time")
+	flags.BoolVar(&f.config.Descriptors, "descriptors", false, "embed the IDL, so that programs can inspect types and services at run time")
 	flags.BoolVar(&f.config.RPC, "rpc", false, "add an interface of handlers and a client for each service, and what a server of package thrift/rpc needs")
-	flags.BoolVar(&f.negativeIDs, "negative-ids", false, "keep IDs of fields that are not positive, in place of new ones")
+	flags.BoolVar(&f.negativeIDs, "negative-ids", false, "keep IDs of fields that are not positive, instead of assigning new ones")
 	for _, name := range []string{"include", "output"} {
 		// Fails only if there is no such flag.
 		_ = c.MarkFlagDirname(name)
@@ -168,7 +168,7 @@ func importPathOf(dir string) (string, error) {
 			}
 			module := modulePath(text)
 			if module == "" {
-				return "", fmt.Errorf("%s names no module", filepath.Join(at, "go.mod"))
+				return "", fmt.Errorf("%s does not declare a module", filepath.Join(at, "go.mod"))
 			}
 			return path.Join(module, filepath.ToSlash(rel)), nil
 		}
@@ -221,8 +221,8 @@ func writable(dir string, files []gen.File) error {
 	return nil
 }
 
-// writeGenerated writes a file, unless it has the content: its time would change, and with it what
-// depends on it.
+// writeGenerated writes a file, unless it already has the content: its time would change, which
+// triggers rebuilds.
 func writeGenerated(name string, content []byte) error {
 	if old, err := os.ReadFile(name); err == nil && bytes.Equal(old, content) {
 		return nil

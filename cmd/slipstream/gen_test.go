@@ -53,7 +53,7 @@ func TestGenThrift(t *testing.T) {
 		t.Error(err)
 	}
 
-	// What stays the same is not written.
+	// Unchanged files are not written.
 	old := time.Now().Add(-time.Hour)
 	if err := os.Chtimes(name, old, old); err != nil {
 		t.Fatal(err)
@@ -131,7 +131,8 @@ func TestGenThriftMistakes(t *testing.T) {
 	blackbox.Expect(t, exitUsage, "", "requires at least 1 arg", "gen", "thrift")
 	blackbox.Expect(t, exitUsage, "", "expected thrift", "gen")
 
-	// Files of people are not replaced, and then nothing else is written.
+	// Files that were not generated are not replaced, and then nothing else is
+	// written.
 	mine := filepath.Join(out, "shop/types/types_thrift.go")
 	if err := os.MkdirAll(filepath.Dir(mine), 0o755); err != nil {
 		t.Fatal(err)

@@ -8,16 +8,17 @@ import (
 	"github.com/slipstream-go/slipstream/gateway"
 )
 
-// hangUp is what SIGHUP does besides ending the gateway. The zero value is nothing.
+// hangUp is what SIGHUP does instead of ending the gateway. The zero value does
+// nothing.
 type hangUp struct {
 	// Immutable after reloads.
-	gateway *gateway.Gateway // nil: it ends
-	reload  chan struct{}    // of capacity one: asks for a reload
+	gateway *gateway.Gateway // nil if SIGHUP ends it
+	reload  chan struct{}    // of capacity one: requests a reload
 	had     bool             // there was a terminal at the start
 }
 
-// takes reports whether s was SIGHUP and no reason to end. It goes on in new files of the
-// logs of requests and of audit, as logrotate(8) wants it, and, unless the gateway drains, asks for a reload.
+// takes reports whether s was SIGHUP and not a reason to end. It reopens the logs of requests and of
+// audit, for logrotate(8), and, unless the gateway drains, requests a reload.
 func (h *hangUp) takes(s os.Signal, draining bool) bool {
 	if s != syscall.SIGHUP || h.gateway == nil || h.had && !hasTerminal() {
 		return false
@@ -26,7 +27,7 @@ func (h *hangUp) takes(s os.Signal, draining bool) bool {
 	if !draining {
 		select {
 		case h.reload <- struct{}{}:
-		default: // one is asked for already
+		default: // one is already requested
 		}
 	}
 	return true
@@ -43,8 +44,8 @@ func hasTerminal() bool {
 	return true
 }
 
-// reloads makes h reload the gateway's file, until the function that it returns is called,
-// which waits for one that is under way.
+// reloads makes h reload the gateway's file, until the returned function is called, which
+// waits for one in progress.
 func (h *hangUp) reloads(g *gateway.Gateway) (stop func()) {
 	h.gateway, h.reload, h.had = g, make(chan struct{}, 1), hasTerminal()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -57,7 +58,7 @@ func (h *hangUp) reloads(g *gateway.Gateway) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-h.reload:
-				_, _ = g.ReloadFile(ctx) // it has told the log
+				_, _ = g.ReloadFile(ctx) // it has logged the result
 			}
 		}
 	}()

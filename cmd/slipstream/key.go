@@ -17,15 +17,15 @@ import (
 func (p program) keyCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "key",
-		Short: "Make API keys, and the lines of the key file",
+		Short: "Create API keys, and the lines of the key file",
 		Long: `Clients send an API key in the field X-API-Key, or to the Redis protocol as the
-password of AUTH. The gateway knows only its hash,
-out of the key file that auth.keys of the configuration names: one line
+password of AUTH. The gateway only knows its hash,
+from the key file in auth.keys of the configuration: one line
 "name sha256:<64 hex digits>" a key. A name may have several, so that a new key
-can be handed out before the old one's line goes. A third word says when a key
+can be issued before the old one's line is removed. A third word says when a key
 expires: "until:2027-06-30", the last day in UTC, or
-"until:2027-06-30T18:00:00Z" (RFC 3339). Gateways that are running take a changed
-file over within seconds. The file of admin.token has the same lines; its keys are
+"until:2027-06-30T18:00:00Z" (RFC 3339). Running gateways load a changed
+file within seconds. The file of admin.token has the same lines; its keys are
 sent as Authorization: Bearer.`,
 		Example: `  slipstream key new web --file keys.txt
   slipstream key hash shop < key.txt >> keys.txt
@@ -41,10 +41,10 @@ func (p program) keyNew() *cobra.Command {
 	var user bool
 	c := &cobra.Command{
 		Use:   "new NAME",
-		Short: "Make a key and the line for the key file",
+		Short: "Create a key and the line for the key file",
 		Long: `New prints a key of 256 random bits to standard output. It is kept nowhere else:
-hand it to the client now. The line for the key file goes to standard error, or
-with --file to the end of that file, which is made if there is none. With --redis
+pass it to the client now. The line for the key file goes to standard error, or
+with --file to the end of that file, which is created if there is none. With --redis
 it is the line for redis.users of the configuration.`,
 		Example: `  slipstream key new web                      # the key, and the line to copy
   slipstream key new web --file keys.txt
@@ -65,7 +65,7 @@ it is the line for redis.users of the configuration.`,
 			}
 			// After the line was written: a key without it would open nothing.
 			_, err = fmt.Fprintln(c.OutOrStdout(), key)
-			return fail(exitFailure, err, "the key is lost; remove its line and make another")
+			return fail(exitFailure, err, "the key is lost; remove its line and create another")
 		},
 	}
 	c.Flags().StringVar(&file, "file", "", "append the line to this key `file`")
@@ -76,7 +76,7 @@ it is the line for redis.users of the configuration.`,
 }
 
 func redisFlag(c *cobra.Command, user *bool) {
-	c.Flags().BoolVar(user, "redis", false, "make the line one of redis.users in the configuration")
+	c.Flags().BoolVar(user, "redis", false, "print a line for redis.users in the configuration")
 }
 
 // untilFlag is for lines of the key file: users of Redis come and go with the configuration.
@@ -98,13 +98,13 @@ func keyLine(name, key, until string, user bool) (string, error) {
 	return fmt.Sprintf("%q: %q", name, digest), nil // YAML, whatever the name looks like
 }
 
-// appendLine adds a line to a key file that is right so far.
+// appendLine adds a line to a valid key file.
 func appendLine(file, line string) error {
 	var old []byte
 	info, err := os.Stat(file)
 	if err == nil && info.Size() > 0 {
 		if _, _, err := access.CheckKeysFile(file); err != nil { // and is not too large to read
-			return fail(exitUsage, err, "nothing was written; put the file right first")
+			return fail(exitUsage, err, "nothing was written; correct the file first")
 		}
 		old, err = os.ReadFile(file)
 	}
@@ -119,9 +119,9 @@ func appendLine(file, line string) error {
 	if err != nil {
 		return fail(exitFailure, err, "")
 	}
-	// In one piece: a gateway may read at any time.
+	// One write, because a gateway may read at any time.
 	_, err = io.WriteString(f, text)
-	return fail(exitFailure, errors.Join(err, f.Close()), "look at the end of the file before trying again")
+	return fail(exitFailure, errors.Join(err, f.Close()), "check the end of the file before retrying")
 }
 
 func (p program) keyHash() *cobra.Command {
@@ -129,10 +129,10 @@ func (p program) keyHash() *cobra.Command {
 	var until string
 	c := &cobra.Command{
 		Use:   "hash NAME < KEY",
-		Short: "Print the line for a key that exists already",
-		Long: `Hash reads a key of 20 to 256 characters from standard input, so that it stands in
-no list of processes, and prints the line for the key file. The file may be read
-by everybody only if nobody can guess its keys: a password is no API key. With
+		Short: "Print the line for an existing key",
+		Long: `Hash reads a key of 20 to 256 characters from standard input, so that it appears in
+no process list, and prints the line for the key file. The file may be read
+by everyone only if its keys cannot be guessed: a password is not an API key. With
 --redis the line is one for redis.users of the configuration.`,
 		Example: `  slipstream key hash shop < key.txt >> keys.txt
   slipstream key hash shop --redis < key.txt`,
@@ -160,8 +160,8 @@ by everybody only if nobody can guess its keys: a password is no API key. With
 func (p program) keyCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
-		Short: "Say what is wrong with a key file",
-		Long: `Check reads the file as the gateway does and names the line that is wrong. A
+		Short: "Report mistakes in a key file",
+		Long: `Check reads the file as the gateway does and reports the wrong line. A
 gateway that is running keeps what it read before such a mistake.`,
 		Example: `  slipstream key check keys.txt`,
 		Args:    cobra.ExactArgs(1),

@@ -48,8 +48,8 @@ func TestKeyNew(t *testing.T) {
 	blackbox.Expect(t, exitUsage, "", "expected new, hash, check", "key", "zebra")
 }
 
-// TestKeyFile: keys that were appended open the gate, and a broken file is left
-// as it is.
+// TestKeyFile: keys that were appended open the gate, and a broken file is not
+// changed.
 func TestKeyFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "keys.txt")
 	first := blackbox.Expect(t, exitOK, "slk_", "", "key", "new", "web", "--file", file)
@@ -63,7 +63,7 @@ func TestKeyFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	blackbox.Write(t, file, strings.TrimSuffix(string(text), "\n")) // somebody's editor
+	blackbox.Write(t, file, strings.TrimSuffix(string(text), "\n")) // as some editors do
 	second := blackbox.Expect(t, exitOK, "slk_", "", "key", "new", "shop", "--file", file)
 	blackbox.Expect(t, exitOK, "2 keys, no mistakes", "", "key", "check", file)
 	dated := filepath.Join(t.TempDir(), "dated.txt")
@@ -121,7 +121,7 @@ func TestKeyHash(t *testing.T) {
 	}
 }
 
-// TestKeyOfRedis: the line that is printed is one that the configuration takes.
+// TestKeyOfRedis: the configuration accepts the printed line.
 func TestKeyOfRedis(t *testing.T) {
 	for _, name := range []string{"web", "true", "0x10", "1.5", "-", "null"} {
 		r := blackbox.Expect(t, exitOK, "slk_", "sha256:", "key", "new", name, "--redis")

@@ -26,7 +26,7 @@ func TestExitCodes(t *testing.T) {
 	}
 }
 
-// TestLogFormat: collectors get JSON, and what is below the level is left out.
+// TestLogFormat: collectors get JSON, and messages below the level are omitted.
 func TestLogFormat(t *testing.T) {
 	var out strings.Builder
 	log := newLogger(&out, config.Log{Level: "warn", Format: "json"})

@@ -24,7 +24,8 @@ install it.`,
 	}
 }
 
-// manWidth is how wide a list of flags may be beside the indentation of the page.
+// manWidth is the maximum width of a list of flags, without the indentation of the
+// page.
 const manWidth = 70
 
 // page is a manual page that is being written, in the macros of man(7).
@@ -35,7 +36,7 @@ func manual(root *cobra.Command, b build) string {
 	var p page
 	date, _, _ := strings.Cut(b.Time, "T")
 	p.macro("TH", "SLIPSTREAM", "1", date, "slipstream "+b.Version, "User Commands")
-	p.WriteString(".nh\n.ad l\n") // neither divide words nor stretch lines
+	p.WriteString(".nh\n.ad l\n") // neither hyphenate words nor stretch lines
 	p.macro("SH", "NAME")
 	p.text("slipstream - " + strings.ToLower(root.Short[:1]) + root.Short[1:])
 	p.macro("SH", "SYNOPSIS")
@@ -72,8 +73,8 @@ func (p *page) commands(of *cobra.Command) {
 	}
 }
 
-// prose writes paragraphs; one that is indented stays as it is. Exit codes have a
-// section of their own.
+// prose writes paragraphs; an indented one is not changed. Exit codes have a section
+// of their own.
 func (p *page) prose(text string) {
 	text = strings.TrimSpace(strings.ReplaceAll(text, exitCodes, ""))
 	for i, paragraph := range strings.Split(text, "\n\n") {
@@ -104,10 +105,10 @@ func (p *page) macro(name string, arguments ...string) {
 	p.WriteByte('\n')
 }
 
-// escapeRoff keeps hyphens what they are, so that options can be copied from the page.
+// escapeRoff keeps hyphens unchanged, so that options can be copied from the page.
 var escapeRoff = strings.NewReplacer(`\`, `\e`, "-", `\-`, "…", "...")
 
-// text writes lines of which none can be taken for a macro.
+// text writes lines, none of which can be mistaken for a macro.
 func (p *page) text(text string) {
 	for line := range strings.Lines(text) {
 		line = escapeRoff.Replace(strings.TrimRight(line, "\n"))

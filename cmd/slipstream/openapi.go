@@ -15,7 +15,7 @@ func (p program) openapiCommand() *cobra.Command {
 		Short: "Print the OpenAPI document of what is served",
 		Long: `Openapi prints what serve would answer for /openapi.json: an OpenAPI 3.1 document
 with the paths of the resources, how keys are written, and what documents look
-like. It asks the database for the columns, so the database must be there; if it
+like. It reads the columns from the database, so the database must be available; if it
 cannot be reached the exit code is 4. It changes nothing. The document of an
 unchanged file and unchanged tables is the same to the byte.`,
 		Example: `  slipstream openapi -c slipstream.yaml > openapi.json

@@ -12,17 +12,18 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
-// operator asks an admin listener. The zero value is not usable.
+// operator sends requests to an admin listener. The zero value is not usable.
 type operator struct {
 	name      string // of the listener, for messages
 	base      string // URL, without a slash at the end
-	token     string // "": none
+	token     string // or ""
 	transport *http.Transport
 }
 
-// operatorAt asks at host:port, "unix:" and the path of a socket, or a URL.
+// operatorAt returns an operator for host:port, "unix:" and the path of a socket,
+// or a URL.
 func operatorAt(at string) operator {
-	// Not the default transport: a proxy of the environment is not asked.
+	// Not the default transport: a proxy from the environment is not used.
 	o := operator{name: at, base: strings.TrimSuffix(at, "/"), transport: &http.Transport{DisableKeepAlives: true}}
 	switch path, local := strings.CutPrefix(at, "unix:"); {
 	case local:
@@ -36,8 +37,8 @@ func operatorAt(at string) operator {
 	return o
 }
 
-// prober asks the listener of a configuration that says whether the gateway lives: that of admin,
-// or that of metrics if the other wants a certificate.
+// prober returns the operator for probes: of the admin listener, or of the listener for metrics if
+// the former requires a certificate.
 func prober(cfg *config.Config) operator {
 	l := cfg.Admin.Listener()
 	if l.TLS.Clients != "" && cfg.Admin.Metrics.Address != "" {
@@ -53,18 +54,18 @@ func prober(cfg *config.Config) operator {
 	return o
 }
 
-// secure makes a probe speak TLS where its listener does.
+// secure makes a probe use TLS if its listener does.
 func (o *operator) secure(t config.TLS) {
 	if t == (config.TLS{}) {
 		return
 	}
 	o.base = "https" + strings.TrimPrefix(o.base, "http")
-	// Nothing secret is sent, to an address of this machine. A certificate that was renewed a
-	// moment ago, or has expired, must not make a gateway that serves look dead.
+	// Nothing secret is sent, and only to an address of this machine. A certificate that was
+	// just renewed, or has expired, must not make a serving gateway look dead.
 	o.transport.TLSClientConfig = &tls.Config{InsecureSkipVerify: true}
 }
 
-// get asks for a page.
+// get requests a page.
 func (o operator) get(ctx context.Context, page string) (*http.Response, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, o.base+page, nil)
 	if err != nil {
@@ -76,7 +77,7 @@ func (o operator) get(ctx context.Context, page string) (*http.Response, error) 
 	return o.transport.RoundTrip(r)
 }
 
-// maxToken is more than a file with a token has.
+// maxToken is more than the size of a file with a token.
 const maxToken = 4 << 10
 
 // readToken reads a token, as slipstream key new prints it, from a file.

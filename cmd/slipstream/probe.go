@@ -18,13 +18,13 @@ func (p program) probeCommand() *cobra.Command {
 	var timeout time.Duration
 	c := &cobra.Command{
 		Use:   "probe {live|ready}",
-		Short: "Ask a running gateway whether it lives, or may get traffic",
-		Long: `Probe asks the admin listener of a gateway on this machine, for health checks of
-containers, which reach neither that listener from outside nor find a curl inside.
-Where the admin listener wants a certificate of its clients, it asks admin.metrics.
+		Short: "Check whether a running gateway is alive, or may get traffic",
+		Long: `Probe queries the admin listener of a gateway on this machine, for health checks of
+containers, which neither reach that listener from outside nor have curl inside.
+If the admin listener requires client certificates, it queries admin.metrics.
 
 live succeeds while the process answers. ready succeeds while every promise is
-kept and says why if not; a gateway that is not ready serves all the same, so use
+kept and says why if not; a gateway that is not ready still serves, so use
 it to direct traffic, never to restart.
 
 ` + exitCodes,
@@ -46,7 +46,7 @@ it to direct traffic, never to restart.
 			if err := probe(ctx, at, args[0]); err != nil {
 				hint := ""
 				if strings.Contains(err.Error(), "certificate required") {
-					hint = "the listener asks clients for a certificate; add admin.metrics, a listener for probes"
+					hint = "the listener requires a client certificate; add admin.metrics, a listener for probes"
 				}
 				return fail(exitFailure, fmt.Errorf("probe %s: %w", args[0], err), hint)
 			}
@@ -60,7 +60,8 @@ it to direct traffic, never to restart.
 	return c
 }
 
-// local returns where a listener on every interface can be reached from here.
+// local returns an address at which a listener on every interface can be reached
+// from here.
 func local(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || host != "" && !ip.IsUnspecified() {
@@ -69,10 +70,10 @@ func local(address string) string {
 	return net.JoinHostPort("localhost", port)
 }
 
-// maxProbe bounds what is read of an answer.
+// maxProbe bounds how much of an answer is read.
 const maxProbe = 64 << 10
 
-// probe asks a page of the admin listener. The error says what is missing.
+// probe requests a page of the admin listener. The error says what is missing.
 func probe(ctx context.Context, at operator, page string) error {
 	response, err := at.get(ctx, "/"+page)
 	if err != nil {

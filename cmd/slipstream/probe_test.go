@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// TestProbe: a gateway without triggers lives and is not ready, one with them is both,
-// and none is neither.
+// TestProbe: a gateway without triggers is alive and not ready, one with them is both,
+// and no gateway is neither.
 func TestProbe(t *testing.T) {
 	file := blackbox.DemoFiles(t)
 	blackbox.Expect(t, exitFailure, "", "slipstream: probe live: ", "probe", "live", "-c", file)
@@ -33,7 +33,8 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// TestProbeOfSomethingElse: what is no gateway is told from one, and no proxy is asked.
+// TestProbeOfSomethingElse: another server is distinguished from a gateway, and no proxy
+// is used.
 func TestProbeOfSomethingElse(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://127.0.0.1:1")
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { http.Error(w, r.URL.Path, http.StatusTeapot) }))

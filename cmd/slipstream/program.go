@@ -15,10 +15,10 @@ const (
 	exitOK          = 0
 	exitFailure     = 1   // it could not be done
 	exitUsage       = 2   // the command line or the configuration is wrong
-	exitIncomplete  = 3   // the database lacks what the promise needs, or a Redis Cluster is not well
+	exitIncomplete  = 3   // the database lacks what the promise needs, or a Redis Cluster has problems
 	exitUnreachable = 4   // the database, the Redis Cluster or the server to load could not be reached
 	exitLimited     = 5   // the load generator was the limit
-	exitInterrupted = 130 // a second signal cut the drain short, or a signal ended bench early
+	exitInterrupted = 130 // a second signal cut off the drain, or a signal ended bench early
 )
 
 const exitCodes = `Exit codes:
@@ -37,8 +37,8 @@ type program struct {
 	stdout, stderr io.Writer
 }
 
-// failure is an error that a command returned, with its exit code and what the
-// user may try. Every other error out of cobra is about the command line.
+// failure is an error that a command returned, with its exit code and a hint for
+// the user. Every other error from cobra is about the command line.
 type failure struct {
 	code int
 	err  error
@@ -101,8 +101,8 @@ commit never returns the older version.
 	return root
 }
 
-// group makes a command that only holds others: alone it is a mistake, and a
-// name that is none of the others too (cobra would print the help and succeed).
+// group makes a command that only has subcommands: without one, or with an unknown
+// one, it is a mistake (cobra would print the help and succeed).
 func group(c *cobra.Command) *cobra.Command {
 	c.Args = cobra.ArbitraryArgs
 	c.RunE = func(c *cobra.Command, args []string) error {

@@ -21,9 +21,9 @@ import (
 func (p program) redisCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "redis",
-		Short: "Look at a Redis Cluster as the Redis client of this module does",
-		Long: `The Redis client of this module, which programs in Go use, finds its way in a Redis
-Cluster by what the nodes say. These commands show what it finds.
+		Short: "Show a Redis Cluster as the Redis client of this module sees it",
+		Long: `The Redis client of this module, which Go programs use, learns the layout of a Redis
+Cluster from its nodes. These commands show what it finds.
 
 ` + exitCodes,
 		Example: `  slipstream redis cluster node-1:6379`,
@@ -58,7 +58,7 @@ func (p program) redisCluster() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "cluster ADDR",
 		Short: "Print slots, nodes and what they disagree about, and what the client does",
-		Long: `Cluster connects to a Redis Cluster as the client of this module does, asks every node
+		Long: `Cluster connects to a Redis Cluster as the client of this module does, queries every node
 for its view, and prints the owners of slots, the nodes with their round trips, what the
 views disagree about, and what the client does about all of it. It changes nothing.
 
@@ -66,14 +66,14 @@ ADDR is host:port of any node, or a URL of the client: redis://USER@HOST:PORT, o
 for TLS, with options such as ?dial_timeout=1s. The password is read from the file of
 --password-file, or from ` + passwordVariable + ` in the environment.
 
-The offset of a replica is compared with that of its master, which is asked at another
-moment: a lag of some bytes is none. The exit code is 3 if a slot has no owner, a node
+The offset of a replica is compared with that of its master, which is queried at another
+moment: ignore a lag of a few bytes. The exit code is 3 if a slot has no owner, a node
 cannot be reached or is said to have failed, or the nodes disagree about the owner of a slot.
 They do so for a moment after a failover or a migration: run it again. A slot that moves
-is no problem.
+is not a problem.
 
 An ACL user needs +cluster|nodes +cluster|shards +cluster|slots +cluster|info +ping +info,
-and +config|get to see settings. Where the last two are missing, figures are.
+and +config|get to see settings. Without the last two, some values are missing.
 
 ` + exitCodes,
 		Example: `  slipstream redis cluster node-1:6379
@@ -92,12 +92,12 @@ and +config|get to see settings. Where the last two are missing, figures are.
 	c.Flags().StringVar(&f.user, "user", "", "the `name` of the ACL user, if the URL has none")
 	c.Flags().StringVar(&f.passwordFile, "password-file", "", "the `file` that holds the password and nothing else; otherwise "+passwordVariable+" of the environment has it")
 	c.Flags().BoolVar(&f.tls, "tls", false, "use TLS, as rediss:// does")
-	c.Flags().StringVar(&f.ca, "tls-ca", "", "the `file` of the authorities that sign the nodes' certificates (PEM), in place of the system's")
+	c.Flags().StringVar(&f.ca, "tls-ca", "", "the `file` of the authorities that sign the nodes' certificates (PEM), instead of the system's")
 	c.Flags().StringVar(&f.cert, "tls-cert", "", "the `file` of the client's certificate (PEM)")
 	c.Flags().StringVar(&f.certKey, "tls-key", "", "the `file` of its private key (PEM)")
 	c.Flags().StringVar(&f.name, "tls-name", "", "the `name` in the certificates of all nodes, if it is not that of their addresses")
-	c.Flags().DurationVar(&f.timeout, "timeout", 10*time.Second, "how long all of it may take")
-	c.Flags().IntVar(&f.pings, "pings", 5, "how many round trips to each node are measured")
+	c.Flags().DurationVar(&f.timeout, "timeout", 10*time.Second, "the time limit of the whole command")
+	c.Flags().IntVar(&f.pings, "pings", 5, "the number of round trips to measure for each node")
 	c.Flags().BoolVar(&f.json, "json", false, "print JSON")
 	for _, name := range []string{"password-file", "tls-ca", "tls-cert", "tls-key"} {
 		// Fails only if there is no such flag.
@@ -107,7 +107,7 @@ and +config|get to see settings. Where the last two are missing, figures are.
 	return c
 }
 
-// run prints what the nodes say.
+// run prints the report.
 func (f *clusterFlags) run(c *cobra.Command, addr string) error {
 	o, err := f.options(addr)
 	if err != nil {
@@ -137,7 +137,7 @@ func (f *clusterFlags) run(c *cobra.Command, addr string) error {
 	return nil
 }
 
-// look connects and asks all nodes.
+// look connects and queries all nodes.
 func (f *clusterFlags) look(ctx context.Context, o redis.ClusterOptions) (*clusterReport, error) {
 	ctx, cancel := context.WithTimeout(ctx, f.timeout)
 	defer cancel()
@@ -155,7 +155,7 @@ func (f *clusterFlags) look(ctx context.Context, o redis.ClusterOptions) (*clust
 	return r, nil
 }
 
-// maxClusterReply bounds replies: the client takes topologies of at most 16 MiB.
+// maxClusterReply bounds replies: the client accepts topologies of at most 16 MiB.
 const maxClusterReply = 17 << 20
 
 // options returns the options of the client.
@@ -193,7 +193,7 @@ func (f *clusterFlags) options(addr string) (o redis.ClusterOptions, err error) 
 	if o.User != "" && o.Password == "" {
 		return o, fmt.Errorf("user %q without a password; expected --password-file or %s in the environment", o.User, passwordVariable)
 	}
-	o.Retries, o.NoWait = -1, false // what fails is to be seen
+	o.Retries, o.NoWait = -1, false // failures must be visible
 	o.DialTimeout = cmp.Or(o.DialTimeout, min(f.timeout/3, 5*time.Second))
 	o.StallTimeout = cmp.Or(o.StallTimeout, o.DialTimeout)
 	o.Limits = redis.Limits{Bulk: maxClusterReply, Frame: maxClusterReply, Streamed: maxClusterReply}
@@ -201,9 +201,9 @@ func (f *clusterFlags) options(addr string) (o redis.ClusterOptions, err error) 
 }
 
 // cutUser returns the user of a URL without a password, and the URL without that user: the client
-// takes a user only with a password.
+// accepts a user only with a password.
 func cutUser(text string) (user, rest string) {
-	u, err := url.Parse(text) // the client says what is wrong without showing the password
+	u, err := url.Parse(text) // the client reports mistakes without revealing the password
 	if err != nil || u.User == nil {
 		return "", text
 	}
@@ -214,7 +214,7 @@ func cutUser(text string) (user, rest string) {
 	return user, u.String()
 }
 
-// readPassword reads a password from a file. The end of its line is not a part of it.
+// readPassword reads a password from a file. A line break at the end is removed.
 func readPassword(file string) (string, error) {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -239,7 +239,7 @@ func (f *clusterFlags) secure(o *redis.Options) error {
 }
 
 // connectToCluster returns a client that knows the topology. A cluster none of whose addresses can
-// be reached has one all the same.
+// be reached also has one.
 func connectToCluster(ctx context.Context, o redis.ClusterOptions) (*redis.Client, error) {
 	client, err := redis.ConnectCluster(ctx, o)
 	if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
@@ -259,7 +259,7 @@ func connectToCluster(ctx context.Context, o redis.ClusterOptions) (*redis.Clien
 	return nil, err
 }
 
-// clusterFailure gives an error of the connection its exit code and says what may be tried.
+// clusterFailure adds the exit code and a hint to an error of the connection.
 func clusterFailure(err error, seed string) error {
 	if _, ofCall := errors.AsType[*slipstream.Error](err); !ofCall {
 		return fail(exitUsage, err, "slipstream redis cluster --help says more")
@@ -272,13 +272,13 @@ func clusterFailure(err error, seed string) error {
 	}{
 		{"cluster support disabled", exitFailure, ""},
 		{"WRONGPASS", exitUnreachable, "is the user right, and the password in --password-file or " + passwordVariable + "?"},
-		{"NOAUTH", exitUnreachable, "the server wants a password: --password-file FILE, or " + passwordVariable + " in the environment"},
+		{"NOAUTH", exitUnreachable, "the server requires a password: --password-file FILE, or " + passwordVariable + " in the environment"},
 		{"NOPERM", exitFailure, "the user needs +cluster|nodes +cluster|shards +cluster|slots +cluster|info +ping +info"},
 		{"unknown command", exitFailure, "the server does not know CLUSTER: is it a Sentinel or a proxy?"},
-		{"reply to CLUSTER", exitFailure, "the client refuses such a topology as a whole and keeps the one that it has"},
+		{"reply to CLUSTER", exitFailure, "the client refuses such a topology and keeps the present one"},
 		{"CLUSTER ", exitFailure, ""},
 		{"x509:", exitUnreachable, "--tls-ca names the authority, --tls-name the name in the certificates"},
-		{"tls:", exitUnreachable, "does the server speak TLS at this port?"},
+		{"tls:", exitUnreachable, "does the server use TLS at this port?"},
 	} {
 		if !strings.Contains(text, s.part) {
 			continue
@@ -288,5 +288,5 @@ func clusterFailure(err error, seed string) error {
 		}
 		return fail(s.code, errors.New(text), s.hint)
 	}
-	return fail(exitUnreachable, errors.New(text), "is Redis running there, does a firewall let this machine through, and does it want TLS (--tls)?")
+	return fail(exitUnreachable, errors.New(text), "is Redis running there, does a firewall permit this machine, and does it require TLS (--tls)?")
 }

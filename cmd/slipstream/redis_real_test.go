@@ -66,7 +66,8 @@ func TestRedisClusterOfRealNodes(t *testing.T) {
 	blackbox.Expect(t, exitUnreachable, "", "WRONGPASS", args...)
 }
 
-// TestRedisClusterOfOneServer: a Redis that is no node of a cluster is told from one.
+// TestRedisClusterOfOneServer: a Redis that is not a node of a cluster is distinguished
+// from one.
 func TestRedisClusterOfOneServer(t *testing.T) {
 	server := testkit.StartRedis(t)
 	blackbox.Expect(t, exitFailure, "", server.Addr+" is a Redis that is not a node of a cluster", "redis", "cluster", server.Addr)
@@ -78,5 +79,5 @@ func TestRedisClusterOfOneServer(t *testing.T) {
 	if err := c.Do(t.Context(), nil, redis.Cmd("CONFIG", "SET", "requirepass", "open-sesame")); err != nil {
 		t.Fatal(err)
 	}
-	blackbox.Expect(t, exitUnreachable, "", "the server wants a password", "redis", "cluster", server.Addr)
+	blackbox.Expect(t, exitUnreachable, "", "the server requires a password", "redis", "cluster", server.Addr)
 }

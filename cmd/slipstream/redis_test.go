@@ -124,7 +124,7 @@ func answer(reply any) redistest.Handler { return func(*redistest.Conn, []string
 var errNotKnown = &redis.ServerError{Code: "ERR", Message: "unknown subcommand"}
 
 // TestRedisClusterWithProblems: a node that is away, an old view, slots without an owner and a slot
-// that moves are all told, with what the client does.
+// that moves are all reported, with what the client does.
 func TestRedisClusterWithProblems(t *testing.T) {
 	testkit.NoLeaks(t)
 	cluster := newCluster(t, redistest.ClusterOptions{})
@@ -144,7 +144,7 @@ func TestRedisClusterWithProblems(t *testing.T) {
 }
 
 // TestRedisClusterBehindTranslation: if a cluster announces addresses that lead nowhere from here, its
-// topology is printed all the same, with the option that helps.
+// topology is still printed, with the option that helps.
 func TestRedisClusterBehindTranslation(t *testing.T) {
 	testkit.NoLeaks(t)
 	cluster := newCluster(t, redistest.ClusterOptions{})
@@ -178,7 +178,7 @@ func TestRedisClusterWithSilentNodes(t *testing.T) {
 	nodes := cluster.Nodes()
 	nodes[1].Handle("HELLO", answer(redistest.Silence))
 	for _, command := range []string{"PING", "INFO", "CONFIG", "CLUSTER"} {
-		nodes[2].Handle(command, answer(redistest.Silence)) // whatever is asked first: replies have an order
+		nodes[2].Handle(command, answer(redistest.Silence)) // whatever the first query: replies have an order
 	}
 	f := clusterFlags{timeout: time.Minute, pings: 2, readFrom: "master"}
 	o, err := f.options("redis://" + nodes[0].Addr() + "?dial_timeout=500ms")
@@ -199,7 +199,7 @@ func TestRedisClusterWithSilentNodes(t *testing.T) {
 	}
 }
 
-// TestRedisClusterExitCodes: scripts tell by the exit code what is wrong.
+// TestRedisClusterExitCodes: scripts distinguish failures by the exit code.
 func TestRedisClusterExitCodes(t *testing.T) {
 	cluster := newCluster(t, redistest.ClusterOptions{Masters: 2, ReplicasPer: 1})
 	seed := cluster.Addrs()[0]
@@ -223,7 +223,7 @@ func TestRedisClusterExitCodes(t *testing.T) {
 	blackbox.Expect(t, exitFailure, "", "+cluster|nodes", "redis", "cluster", alone.Addrs()[0])
 }
 
-// TestRedisClusterUsage: mistakes in the command line are told before anything is connected to.
+// TestRedisClusterUsage: mistakes in the command line are reported before any connection is made.
 func TestRedisClusterUsage(t *testing.T) {
 	noPassword := blackbox.WriteFile(t, "password", "\n")
 	noCertificate := blackbox.WriteFile(t, "ca.pem", "nothing")

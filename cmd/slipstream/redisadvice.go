@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// decide fills in the problems and what the client does, if it reads by that policy.
+// decide fills in the problems and what the client does, if it reads with that policy.
 func (r *clusterReport) decide(policy string) {
 	r.policy = policy
 	r.findProblems()
@@ -29,10 +29,10 @@ func (r *clusterReport) decide(policy string) {
 		r.say("no node can be reached at the address that the cluster announces, although %s answered; ClusterOptions.MapAddr translates addresses", r.Seed)
 	}
 	if len(r.Uncovered) > 0 {
-		r.say("calls on slots without an owner go to any master, which answers CLUSTERDOWN; they are repeated until DialTimeout (5s unless set) and then fail as refused")
+		r.say("calls on slots without an owner go to any master, which answers CLUSTERDOWN; they are retried until DialTimeout (5s unless set) and then fail as refused")
 	}
 	if len(r.Moving) > 0 {
-		r.say("of a slot that moves, keys that are gone are answered with ASK: the client sends that one call to the other node; commands on keys of both nodes wait (TRYAGAIN)")
+		r.say("while a slot moves, calls on keys that have moved are answered with ASK: the client sends that one call to the other node; commands on keys of both nodes wait (TRYAGAIN)")
 	}
 	if len(r.Views.Slots) > 0 {
 		r.say("the client uses the view of %s, epoch %d, and no view with a lower epoch; MOVED corrects it slot by slot", r.Topology.From, r.Topology.Epoch)
@@ -57,9 +57,9 @@ func (r *clusterReport) findProblems() {
 		case n.State == "unreachable":
 			r.problem("%s cannot be reached: %s", n.Addr, n.Error)
 		case n.State == "failed":
-			r.problem("%s has failed, as the cluster says, and can be reached from here", n.Addr)
+			r.problem("%s has failed according to the cluster, but can be reached from here", n.Addr)
 		case n.ownRole == "slave" && n.Role == "master", n.ownRole == "master" && n.Role == "replica":
-			r.problem("%s is a %s in the topology of the client, and says itself that it is not", n.Addr, n.Role)
+			r.problem("%s is a %s in the topology of the client, but denies it itself", n.Addr, n.Role)
 		}
 	}
 	for _, split := range r.Views.Slots {
@@ -69,7 +69,7 @@ func (r *clusterReport) findProblems() {
 		r.problem("%s", text)
 	}
 	if r.Views.Omitted > 0 {
-		r.problem("%d more disagreements are left out", r.Views.Omitted)
+		r.problem("%d more disagreements are omitted", r.Views.Omitted)
 	}
 }
 
@@ -89,7 +89,7 @@ func list(all []string, most int) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(all[:most], ", "), len(all)-most)
 }
 
-// coverage says what cluster-require-full-coverage of the nodes means.
+// coverage describes the effect of cluster-require-full-coverage.
 func (r *clusterReport) coverage() string {
 	by := make(map[string]*sayers)
 	for i := range r.Nodes {
@@ -99,19 +99,19 @@ func (r *clusterReport) coverage() string {
 		}
 		by[setting].add(r.Nodes[i].Addr)
 	}
-	delete(by, "") // not known
+	delete(by, "") // unknown
 	switch settings := slices.Sorted(maps.Keys(by)); {
 	case len(settings) == 0:
-		return "whether a slot without an owner stops the whole cluster (cluster-require-full-coverage) is not known: the nodes do not permit CONFIG GET"
+		return "whether a slot without an owner stops the whole cluster (cluster-require-full-coverage) is unknown: the nodes do not permit CONFIG GET"
 	case len(settings) == 2:
 		return fmt.Sprintf("cluster-require-full-coverage is no at %s and yes at %s, which answer CLUSTERDOWN to commands on any key if a slot has no owner", by["no"], by["yes"])
 	case settings[0] == "yes":
 		return "cluster-require-full-coverage is yes: if a slot has no owner, nodes answer CLUSTERDOWN to commands on any key"
 	}
-	return "cluster-require-full-coverage is no: a slot without an owner concerns commands on its own keys only"
+	return "cluster-require-full-coverage is no: a slot without an owner only affects commands on its own keys"
 }
 
-// reads says where commands that only read go.
+// reads describes where commands that only read go.
 func (r *clusterReport) reads() string {
 	usable, replicas := 0, 0
 	for i := range r.Nodes {
@@ -138,14 +138,14 @@ func (r *clusterReport) reads() string {
 	return fmt.Sprintf("reads go to masters and replicas in turn; %d of %d replicas can answer them", usable, replicas)
 }
 
-// without says what the client does while it does not reach a node.
+// without describes what the client does while it cannot reach a node.
 func (r *clusterReport) without(n *nodeReport) string {
 	switch {
 	case n.State == "failed":
 		return fmt.Sprintf("%s: the client keeps its connection, and prefers other nodes for reads", n.Addr)
 	case n.Slots > 0:
 		return fmt.Sprintf("%s: calls on its %d slots wait for it or for its successor, at most DialTimeout (5s unless set), and fail as not sent; "+
-			"the client dials it again with pauses of up to 2s, and asks for the topology four times a second", n.Addr, n.Slots)
+			"the client dials it again with pauses of up to 2s, and requests the topology four times a second", n.Addr, n.Slots)
 	case n.Role == "replica":
 		return fmt.Sprintf("%s: reads go to other nodes of its shard; the client dials it again with pauses of up to 2s", n.Addr)
 	}

@@ -18,7 +18,7 @@ const (
 	maxSplitsShown = 20
 )
 
-// print prints the report for people.
+// print prints the report for humans.
 func (r *clusterReport) print(out io.Writer) error {
 	var b bytes.Buffer
 	masters := len(r.Shards)
@@ -36,7 +36,8 @@ func (r *clusterReport) print(out io.Writer) error {
 	return err
 }
 
-// table starts a table. Its writer is flushed by the caller; a buffer takes everything.
+// table starts a table. Its writer is flushed by the caller; writing to a buffer does not
+// fail.
 func table(b *bytes.Buffer, head ...string) *tabwriter.Writer {
 	b.WriteString("\n")
 	w := tabwriter.NewWriter(b, 0, 8, 2, ' ', 0)
@@ -76,7 +77,7 @@ func (r *clusterReport) printNodes(b *bytes.Buffer) {
 	_ = w.Flush()
 }
 
-// idLength returns how many characters tell the IDs of the nodes apart, at least 8.
+// idLength returns how many characters distinguish the IDs of the nodes, at least 8.
 func (r *clusterReport) idLength() int {
 	for length := 8; ; length++ {
 		seen := make(map[string]bool, len(r.Nodes))
@@ -119,11 +120,11 @@ func (r *clusterReport) printViews(b *bytes.Buffer) {
 		}
 	}
 	if len(older) > 0 {
-		fmt.Fprintf(b, "views that are older: %s\n", list(older, maxSplitsShown))
+		fmt.Fprintf(b, "older views: %s\n", list(older, maxSplitsShown))
 	}
 	for _, n := range r.Nodes {
 		if why, silent := r.Views.Silent[n.Addr]; silent {
-			fmt.Fprintf(b, "views: %s does not tell its own: %s\n", n.Addr, why)
+			fmt.Fprintf(b, "views: %s does not report its own: %s\n", n.Addr, why)
 		}
 	}
 }
@@ -145,7 +146,7 @@ func (r *clusterReport) printMoving(b *bytes.Buffer) {
 	}
 }
 
-// told reports whether a node has told its view.
+// told reports whether a node has reported its view.
 func (r *clusterReport) told(addr string) bool {
 	_, silent := r.Views.Silent[addr]
 	return !silent && slices.ContainsFunc(r.Nodes, func(n nodeReport) bool { return n.Addr == addr && n.Error == "" })

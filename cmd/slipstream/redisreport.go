@@ -17,9 +17,9 @@ import (
 // slots.
 const (
 	maxListed    = 100  // entries of lists that grow with the disagreement of the nodes
-	maxSayers    = 8    // nodes that are named as those that say something
+	maxSayers    = 8    // nodes that are named as the source of a claim
 	maxErrorText = 300  // bytes
-	maxWord      = 64   // bytes of versions, zones and the like
+	maxWord      = 64   // bytes of versions, zones and so on
 	maxKeyText   = 1000 // bytes of a key that is printed
 )
 
@@ -43,7 +43,7 @@ type clusterReport struct {
 	policy string         // of reads
 }
 
-// topologyReport is where the client has its topology from.
+// topologyReport is the source of the client's topology.
 type topologyReport struct {
 	From   string `json:"from"`
 	Source string `json:"source"` // CLUSTER SHARDS, CLUSTER NODES or CLUSTER SLOTS
@@ -64,7 +64,7 @@ type shardReport struct {
 type nodeReport struct {
 	Addr    string `json:"addr"`
 	ID      string `json:"id"`
-	Role    string `json:"role"`             // master or replica, as the topology of the client has it
+	Role    string `json:"role"`             // master or replica, according to the topology of the client
 	Master  string `json:"master,omitempty"` // of a replica
 	Zone    string `json:"zone,omitempty"`
 	Slots   int    `json:"slots"`
@@ -79,8 +79,8 @@ type nodeReport struct {
 	RoundTrip *tripsReport `json:"round_trip,omitempty"`
 	Epoch     uint64       `json:"epoch,omitempty"` // of its view
 	Coverage  string       `json:"require_full_coverage,omitempty"`
-	ownRole   string       // as INFO has it
-	failed    bool         // says the topology of the client
+	ownRole   string       // according to INFO
+	failed    bool         // according to the topology of the client
 }
 
 // tripsReport are round trips that were measured.
@@ -91,7 +91,7 @@ type tripsReport struct {
 	Max    int64 `json:"max_us"`
 }
 
-// movingReport is a slot that moves. Migrating and Importing say whether the two nodes know that.
+// movingReport is a slot that moves. Migrating and Importing report whether the two nodes know that.
 type movingReport struct {
 	Slot      int    `json:"slot"`
 	From      string `json:"from"`
@@ -104,7 +104,7 @@ type movingReport struct {
 type keyReport struct {
 	Key     string   `json:"key"`
 	Slot    int      `json:"slot"`
-	Master  string   `json:"master,omitempty"` // empty: the slot has no owner
+	Master  string   `json:"master,omitempty"` // empty if the slot has no owner
 	Readers []string `json:"readers"`          // nodes of commands that only read
 }
 
@@ -127,7 +127,7 @@ func (r *clusterReport) node(addr string) *nodeReport {
 	return &r.Nodes[i]
 }
 
-// take fills in what the topology of the client says.
+// take fills in the topology of the client.
 func (r *clusterReport) take(t redis.Topology) {
 	r.Topology = topologyReport{From: t.From, Source: t.Source, Epoch: t.Epoch, State: "ok"}
 	if t.Down {
@@ -193,7 +193,7 @@ func (r *clusterReport) shardOf(slot int) (*shardReport, int) {
 	for i := range r.Shards {
 		for _, text := range r.Shards[i].Ranges {
 			from, to, _ := strings.Cut(text, "-")
-			first, _ := strconv.Atoi(from) // as slotRange wrote it
+			first, _ := strconv.Atoi(from) // as formatted by slotRange
 			last, err := strconv.Atoi(to)
 			if err != nil {
 				last = first
@@ -241,7 +241,7 @@ func (r *clusterReport) lags() {
 	}
 }
 
-// trips sorts round trips and returns what is printed of them.
+// trips sorts round trips and returns what is printed about them.
 func trips(times []time.Duration) *tripsReport {
 	if len(times) == 0 {
 		return nil
@@ -250,8 +250,8 @@ func trips(times []time.Duration) *tripsReport {
 	return &tripsReport{Pings: len(times), Min: times[0].Microseconds(), Median: times[len(times)/2].Microseconds(), Max: times[len(times)-1].Microseconds()}
 }
 
-// printable returns at most that many bytes of a text that may be that of a server, in a form that
-// terminals print as it is: what is not printable is escaped as in a Go string.
+// printable returns at most most bytes of a text that may come from a server, in a form that is safe
+// to print: unprintable characters are escaped as in a Go string.
 func printable(text string, most int) string {
 	var b strings.Builder
 	for i, c := range text {

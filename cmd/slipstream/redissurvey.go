@@ -36,8 +36,8 @@ func (l *linkEvents) failed(addr string) error {
 	return nil
 }
 
-// await waits until there is a connection to each node, or an attempt has failed, at most a little
-// longer than an attempt takes.
+// await waits until there is a connection to each node, or an attempt has failed, for a little longer
+// than an attempt may take.
 func (l *linkEvents) await(ctx context.Context, client *redis.Client, attempt time.Duration) {
 	ctx, cancel := context.WithTimeout(ctx, attempt+attempt/4)
 	defer cancel()
@@ -59,21 +59,21 @@ func (l *linkEvents) settled(client *redis.Client) bool {
 	return true
 }
 
-// clusterSurvey asks the nodes of a cluster.
+// clusterSurvey queries the nodes of a cluster.
 type clusterSurvey struct {
 	client *redis.Client
 	links  *linkEvents
 	pings  int
-	within time.Duration // of all of it, for messages
+	within time.Duration // of the whole survey, for messages
 }
 
-// Nodes that are asked at the same time: for round trips few, because they wait for one another.
+// Nodes that are queried concurrently: few for round trips, because they delay one another.
 const (
 	measuredAtOnce = 4
 	askedAtOnce    = 8
 )
 
-// report asks all nodes.
+// report queries all nodes.
 func (s *clusterSurvey) report(ctx context.Context) *clusterReport {
 	t, _ := s.client.Topology()
 	r := &clusterReport{Shards: []shardReport{}, Nodes: []nodeReport{}, Uncovered: []string{}, Moving: []movingReport{}, Client: []string{}, Problems: []string{}}
@@ -130,8 +130,8 @@ func (s *clusterSurvey) text(ctx context.Context, err error) string {
 	return printable(err.Error(), maxErrorText)
 }
 
-// unreachable notes that there is no connection to a node: because the latest attempt failed, else
-// because of err.
+// unreachable records that there is no connection to a node: because the latest attempt failed, or
+// else because of err.
 func (s *clusterSurvey) unreachable(ctx context.Context, n *nodeReport, err error) {
 	if failed := s.links.failed(n.Addr); failed != nil {
 		err = failed
@@ -139,7 +139,7 @@ func (s *clusterSurvey) unreachable(ctx context.Context, n *nodeReport, err erro
 	n.State, n.Error = "unreachable", s.text(ctx, err)
 }
 
-// measure measures round trips. An error that the server answers with is a round trip, too.
+// measure measures round trips. An error reply of the server is a round trip, too.
 func (s *clusterSurvey) measure(ctx context.Context, n *nodeReport, client *redis.Client) {
 	var times []time.Duration
 	for range s.pings {
@@ -159,7 +159,7 @@ func (s *clusterSurvey) measure(ctx context.Context, n *nodeReport, client *redi
 	n.RoundTrip = trips(times)
 }
 
-// ask asks a node about itself. What it does not permit is left out.
+// ask queries a node about itself. Information that it does not permit is omitted.
 func (s *clusterSurvey) ask(ctx context.Context, n *nodeReport, client *redis.Client) {
 	if info, err := client.Info(ctx, "server"); err == nil {
 		n.Version = version(info)
@@ -190,7 +190,7 @@ func (s *clusterSurvey) ask(ctx context.Context, n *nodeReport, client *redis.Cl
 	}
 }
 
-// version returns the name and version of a server. Valkey says that it is a Redis, too.
+// version returns the name and version of a server. Valkey also claims to be a Redis.
 func version(info string) string {
 	if v := infoField(info, "valkey_version"); v != "" {
 		return printable("valkey "+v, maxWord)

@@ -9,19 +9,21 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// maxClaims bounds the owners of a slot that are told apart.
+// maxClaims bounds the owners of a slot that are distinguished.
 const maxClaims = 8
 
 // viewsReport is how far the views of the nodes agree.
 type viewsReport struct {
 	Answered int `json:"answered"`
-	// Silent are nodes that could be reached and have not told their view, with the reason.
+	// Silent are nodes that could be reached but have not reported their view, with the
+	// reason.
 	Silent map[string]string `json:"silent,omitempty"`
 	// Slots are those that views give to different owners.
 	Slots []splitReport `json:"slots"`
-	// Members are what views say of nodes that the topology of the client has, or lacks.
+	// Members are claims of views about nodes that the topology of the client has, or
+	// lacks.
 	Members []string `json:"members"`
-	// Omitted is how many entries of Slots and Members are left out.
+	// Omitted is how many entries of Slots and Members are omitted.
 	Omitted int `json:"omitted,omitempty"`
 }
 
@@ -31,14 +33,15 @@ type splitReport struct {
 	Claims []claimReport `json:"claims"`
 }
 
-// claimReport is an owner, and who says so: at most maxSayers nodes, and more in number.
+// claimReport is an owner, and the nodes that claim it: at most maxSayers by name, and the
+// number of others.
 type claimReport struct {
-	Owner string   `json:"owner"` // its address; empty: none
+	Owner string   `json:"owner"` // its address; empty if none
 	By    []string `json:"by"`
 	More  int      `json:"more,omitempty"`
 }
 
-// sayers are the nodes that say something.
+// sayers are the nodes that make a claim.
 type sayers struct {
 	by   []string
 	more int
@@ -60,22 +63,22 @@ func (s *sayers) String() string {
 	return text
 }
 
-// A claim is what views say about the owner of a slot.
+// A claim is an owner of a slot according to views.
 type claim struct {
-	owner string // its ID, or its address if it has none; empty: none
+	owner string // its ID, or its address if it has none; empty if none
 	sayers
 }
 
-// views compares what nodes say. Owners are compared by ID: nodes may know each other by different
-// addresses.
+// views compares the views of nodes. Owners are compared by ID: nodes may know each other by
+// different addresses.
 type views struct {
 	addrs    map[string]string // of the topology of the client, by ID
 	moves    map[redis.MovingSlot]*movingReport
 	slots    [allSlots][]claim
 	answered int
 	quiet    map[string]string
-	failing  map[string]*sayers // of nodes, by address: who cannot reach them
-	missing  map[string]*sayers // who does not list them
+	failing  map[string]*sayers // of nodes, by address: the nodes that cannot reach them
+	missing  map[string]*sayers // the nodes that do not list them
 	stranger map[string]*sayers // nodes that the topology of the client lacks, by address
 	omitted  int
 }
@@ -89,13 +92,13 @@ func newViews(t redis.Topology) *views {
 	return v
 }
 
-// identity is what a node is recognized by.
+// identity returns what identifies a node.
 func identity(n redis.NodeInfo) string { return cmp.Or(n.ID, n.Addr) }
 
-// silent notes that a node has not told its view.
+// silent records that a node has not reported its view.
 func (v *views) silent(addr, why string) { v.quiet[addr] = why }
 
-// add takes the view of a node.
+// add adds the view of a node.
 func (v *views) add(t redis.Topology) {
 	v.answered++
 	ids := make(map[string]string, len(t.Nodes)) // by the address in this view
@@ -128,7 +131,7 @@ func (v *views) add(t redis.Topology) {
 	}
 }
 
-// note adds who says something about a node.
+// note adds a node that makes a claim about another.
 func (v *views) note(about map[string]*sayers, addr, by string) {
 	if about[addr] == nil {
 		if len(about) == maxListed {
@@ -140,14 +143,14 @@ func (v *views) note(about map[string]*sayers, addr, by string) {
 	about[addr].add(by)
 }
 
-// claim notes the owner of slots that a node names.
+// claim records the owner of slots that a node names.
 func (v *views) claim(first, last int, owner, by string) {
 	for slot := first; slot <= last; slot++ {
 		claims := v.slots[slot]
 		at := slices.IndexFunc(claims, func(c claim) bool { return c.owner == owner })
 		if at < 0 {
 			if len(claims) == maxClaims {
-				continue // more than enough to say that there is no agreement
+				continue // more than enough to show that there is no agreement
 			}
 			at = len(claims)
 			claims = append(claims, claim{owner: owner})
@@ -157,7 +160,7 @@ func (v *views) claim(first, last int, owner, by string) {
 	}
 }
 
-// move notes a slot that a node migrates or imports.
+// move records a slot that a node migrates or imports.
 func (v *views) move(m redis.MovingSlot, by string) {
 	known := v.moves[m]
 	if known == nil {
@@ -203,7 +206,7 @@ func (v *views) report() (r viewsReport, moving []movingReport) {
 	}{
 		{v.failing, "%s has failed according to %s"},
 		{v.missing, "%s is not known to %s"},
-		{v.stranger, "%s is not in the topology of the client, and is in that of %s"},
+		{v.stranger, "%s is not in the topology of the client, but is in that of %s"},
 	} {
 		var lines []string
 		for addr, by := range about.nodes {

@@ -65,7 +65,7 @@ func TestViewsAreComparedByID(t *testing.T) {
 	}
 }
 
-// TestViewsOfMembers: who is missing, who is called failed, who is a stranger.
+// TestViewsOfMembers: which nodes are missing, called failed, or strangers.
 func TestViewsOfMembers(t *testing.T) {
 	v := newViews(abc("a:1"))
 	one, two := abc("a:1"), abc("b:1")
@@ -73,7 +73,7 @@ func TestViewsOfMembers(t *testing.T) {
 	two.Nodes = append(two.Nodes[:2], redis.NodeInfo{Addr: "d:1", ID: "id-d", Failed: true})
 	v.add(one)
 	v.add(two)
-	want := []string{"b:1 has failed according to a:1", "c:1 is not known to b:1", "d:1 is not in the topology of the client, and is in that of b:1"}
+	want := []string{"b:1 has failed according to a:1", "c:1 is not known to b:1", "d:1 is not in the topology of the client, but is in that of b:1"}
 	if r, _ := v.report(); !slices.Equal(r.Members, want) {
 		t.Errorf("%q, expected %q", r.Members, want)
 	}
@@ -93,8 +93,8 @@ func TestMovingSlotsSayWhichNodeKnows(t *testing.T) {
 	}
 }
 
-// TestDisagreementsAreBounded: thousands of nodes, each of which says something else about every
-// slot, do not make the report long.
+// TestDisagreementsAreBounded: thousands of nodes, each with a different claim about every slot, do
+// not make the report long.
 func TestDisagreementsAreBounded(t *testing.T) {
 	const nodes = 110
 	v := newViews(abc("a:1"))

@@ -21,26 +21,26 @@ func (p program) serveCommand() *cobra.Command {
 		Use:   "serve -c FILE",
 		Short: "Serve the documents of a configuration",
 		Long: `Serve answers GET /{resource}/{key} for every resource of the configuration,
-until SIGINT or SIGTERM. It then drains: no new connections, requests under way
-are answered. A second signal ends it at once.
+until SIGINT or SIGTERM. It then drains: no new connections, requests in flight
+are answered. A second signal ends it immediately.
 
-A database that is not there yet is waited for; until then documents are answered
+Serve waits for a database that cannot be reached; until then documents are answered
 with 503 and /ready of the admin listener says why. The triggers that the promise
 needs are made by "slipstream db apply"; without them a resource is served by its
 on_stale policy and /ready says which are missing.
 
-Logs go to standard error as the configuration says (log: { level, format }). A
-line for every request goes to the file of log.requests, if it is set, one for what
-operators do and for logins that fail to that of log.audit; after SIGHUP to new
+Logs go to standard error (log: { level, format } in the configuration). A
+line for every request goes to the file of log.requests, if it is set, one for actions
+of operators and failed logins to that of log.audit; after SIGHUP to new
 files of these names, for logrotate.
 
-SIGHUP also reads the configuration again, as POST /reload of the admin listener
-does. What is wrong, or needs a restart, is refused as a whole, and the log says
+SIGHUP also reloads the configuration, as POST /reload of the admin listener
+does. A configuration that is wrong, or needs a restart, is refused, and the log says
 why; documents of resources that stay are served from the cache all the time.
 "slipstream config check --against" shows what would change.
 
-With handover in the configuration a process that is started beside a running one
-takes its listening sockets over once it is ready; the running one then drains and
+With handover in the configuration a process that is started next to a running one
+takes over its listening sockets once it is ready; the running one then drains and
 ends with exit code 0. Sockets that systemd passes are used in the same way.
 
 ` + exitCodes,
@@ -116,7 +116,7 @@ func (p program) serve(ctx context.Context, file string, load func() (*config.Co
 	return nil
 }
 
-// startGateway builds and starts. A signal while it starts ends it.
+// startGateway builds and starts. A signal during the start ends it.
 func startGateway(ctx context.Context, file string, cfg *config.Config, options gateway.Options, signals <-chan os.Signal) (*gateway.Gateway, error) {
 	g, err := gateway.New(cfg, options)
 	if err != nil {
@@ -128,8 +128,7 @@ func startGateway(ctx context.Context, file string, cfg *config.Config, options 
 	return g, nil
 }
 
-// withHint says what may help against errors that users meet. Errors that have
-// their exit code keep it.
+// withHint adds hints to common errors. Errors that have an exit code keep it.
 func withHint(err error, file string) error {
 	if _, ok := errors.AsType[*failure](err); ok || err == nil {
 		return err

@@ -16,31 +16,32 @@ import (
 )
 
 // warmUp is how long a new process waits until every resource keeps its promise, before it
-// takes over all the same: one whose triggers are missing never does.
+// takes over anyway: one whose triggers are missing never does.
 const warmUp = 5 * time.Second
 
-// succession is the place of this process among those that replace one another.
+// succession is the role of this process among those that replace one another.
 type succession struct {
 	// Immutable after inherit.
 	config *config.Config
 	log    *slog.Logger
 	left   chan struct{} // closed when a successor serves
 
-	// Owned by the start of the gateway, and after it by who ends it.
+	// Owned by the start of the gateway, and after it by the goroutine that ends
+	// it.
 	sockets *handover.Sockets
 	server  *handover.Server // nil before ready, or without a path
 }
 
-// inherit takes what a running gateway or systemd gives.
+// inherit takes the sockets of a running gateway or of systemd.
 func inherit(ctx context.Context, cfg *config.Config, log *slog.Logger) (*succession, error) {
 	sockets, err := handover.Inherit(ctx, handover.Options{Path: cfg.Path(cfg.Handover), Log: log})
 	if err != nil {
 		hint := ""
 		switch {
 		case errors.Is(err, handover.ErrUnsupported):
-			hint = "leave handover out of the configuration on this system"
+			hint = "remove handover from the configuration on this system"
 		case errors.Is(err, handover.ErrBusy):
-			hint = "of processes that start at once each waits for the one before"
+			hint = "processes that start together wait for one another"
 		}
 		return nil, fail(exitFailure, err, hint)
 	}
@@ -50,7 +51,7 @@ func inherit(ctx context.Context, cfg *config.Config, log *slog.Logger) (*succes
 	return &succession{config: cfg, log: log, left: make(chan struct{}), sockets: sockets}, nil
 }
 
-// options are what a gateway needs to take part.
+// options returns the options of a gateway that takes part.
 func (s *succession) options() gateway.Options {
 	listeners := make(map[string][]net.Listener)
 	for name, addresses := range gateway.Addresses(s.config) {
@@ -61,7 +62,7 @@ func (s *succession) options() gateway.Options {
 	return gateway.Options{Logger: s.log, Listeners: listeners, BeforeAccept: s.ready, Succeeds: s.sockets.Predecessor() != 0}
 }
 
-// ready is called when everything is up: from here on this process has the place of its
+// ready is called when everything is up: from here on this process replaces its
 // predecessor.
 func (s *succession) ready(ctx context.Context, g *gateway.Gateway, listeners map[string][]net.Listener) error {
 	if pid := s.sockets.Predecessor(); pid != 0 {
@@ -96,10 +97,10 @@ func (s *succession) await(ctx context.Context, g *gateway.Gateway) error {
 	return nil
 }
 
-// notify tells the service manager; that it does not listen is no reason to end.
+// notify notifies the service manager; a failure is not a reason to end.
 func (s *succession) notify(state string) {
 	if err := handover.Notify(state); err != nil {
-		s.log.Warn("the service manager was not told", "state", state, "error", err)
+		s.log.Warn("the service manager could not be notified", "state", state, "error", err)
 	}
 }
 
@@ -108,8 +109,8 @@ func (s *succession) stopping(g *gateway.Gateway) {
 	s.server.Close()
 	select {
 	case <-s.left:
-		// Operators should see the new process; the old one's pages would answer every
-		// second of their requests.
+		// Operators should see the new process; otherwise the old one would answer half
+		// of their requests.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
 		if err := g.ShutdownAdmin(ctx); err != nil {

@@ -93,7 +93,7 @@ func TestCompletion(t *testing.T) {
 			}
 		}
 	}
-	// What the scripts ask.
+	// What the completion scripts query.
 	blackbox.Expect(t, exitOK, "drop\tRemove every trigger", "", "__complete", "db", "")
 	blackbox.Expect(t, exitOK, "--offline", "", "__complete", "config", "check", "--o")
 	blackbox.Expect(t, exitOK, "powershell", "", "__complete", "completion", "")
@@ -119,7 +119,7 @@ func TestConfigCommands(t *testing.T) {
 		}
 	}
 	good := blackbox.WriteFile(t, "good.yaml", minimal)
-	blackbox.Expect(t, exitOK, "1 resources, no mistakes; the database was not asked", "", "config", "check", "--offline", "-c", good)
+	blackbox.Expect(t, exitOK, "1 resources, no mistakes; the database was not checked", "", "config", "check", "--offline", "-c", good)
 	blackbox.Expect(t, exitUnreachable, "", "shop.db", "config", "check", "-c", good)
 	r := blackbox.Expect(t, exitOK, "cache_control: no-cache", "", "config", "show", "-c", good)
 	blackbox.Expect(t, exitOK, "", "", "config", "show", "-c", blackbox.WriteFile(t, "shown.yaml", r.Stdout))
@@ -131,7 +131,7 @@ func TestConfigCommands(t *testing.T) {
 	}
 }
 
-// TestConfigAgainstDatabase: what the file names must exist.
+// TestConfigAgainstDatabase: everything that the file names must exist.
 func TestConfigAgainstDatabase(t *testing.T) {
 	file := blackbox.DemoFiles(t)
 	blackbox.Expect(t, exitOK, "2 resources, no mistakes; the database has their tables and keys", "db apply", "config", "check", "-c", file)
@@ -163,7 +163,7 @@ func TestDatabaseCommands(t *testing.T) {
 	blackbox.Expect(t, exitOK, "DROP TRIGGER", "", "db", "drop", "-c", file, "--yes")
 	blackbox.Expect(t, exitIncomplete, "missing", "", "db", "check", "-c", file)
 
-	// The printed plan is SQL that the database takes as it is.
+	// The printed plan is SQL that the database accepts unchanged.
 	blackbox.Execute(t, filepath.Join(filepath.Dir(file), demoFile), plan.Stdout)
 	blackbox.Expect(t, exitOK, "present", "", "db", "check", "-c", file)
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build is what the binary knows of itself.
+// build is what the binary knows about itself.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`

@@ -83,7 +83,7 @@ func (s *shelf) Viewed(_ context.Context, id int64) error {
 	return nil
 }
 
-// serve serves until ctx ends, and then answers what it has received.
+// serve serves until ctx ends, and then answers the requests that it has received.
 func serve(ctx context.Context, addr string, listening func(addr string)) error {
 	s, err := rpc.NewServer(rpc.ServerConfig{Log: slog.Default(), OnCall: rpc.AccessLog(slog.Default())},
 		catalog.NewCatalogService(&shelf{items: make(map[int64]catalog.Item), views: make(map[int64]int)}))
@@ -100,7 +100,7 @@ func serve(ctx context.Context, addr string, listening func(addr string)) error 
 	return s.Shutdown(ctx)
 }
 
-// timed is middleware: generated clients take it in place of a client.
+// timed is middleware: generated clients accept it instead of a client.
 type timed struct {
 	rpc.Caller
 	record func(function string, took time.Duration, err error)

@@ -20,7 +20,7 @@ import (
 
 const composed = "../../deploy/compose"
 
-// service is what the tests look at of a service in compose.yaml.
+// service has the fields of a service in compose.yaml that the tests check.
 type service struct {
 	ReadOnly    bool     `yaml:"read_only"`
 	CapDrop     []string `yaml:"cap_drop"`
@@ -111,8 +111,8 @@ func TestComposeExampleOverPostgresIsServed(t *testing.T) {
 	}
 }
 
-// TestComposeExampleIsHardened: the services of ours run as the container is meant to,
-// and mount files that exist.
+// TestComposeExampleIsHardened: our services run as the container is intended to, and
+// mount files that exist.
 func TestComposeExampleIsHardened(t *testing.T) {
 	services := readCompose(t)
 	for name, s := range services {

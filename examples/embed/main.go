@@ -1,6 +1,6 @@
-// Embed runs a gateway inside a program that has a server of its own. It serves the departments
-// of the demo's database, declared in Go, below /api, beside a page that is made of a document
-// and the metrics of both:
+// Embed runs a gateway inside a program that has its own server. It serves the departments of the
+// demo's database, declared in Go, below /api, along with a page made from a document and the
+// metrics of both:
 //
 //	slipstream demo --keep shop                # makes shop/demo.db; stop it with Ctrl-C
 //	go run ./examples/embed shop/demo.db
@@ -47,8 +47,8 @@ func main() {
 	}
 }
 
-// declare returns the configuration, as Go values instead of a file. Every field that is left
-// out has its default.
+// declare returns the configuration, as Go values instead of a file. Every omitted field has its
+// default.
 func declare(database string) *config.Config {
 	emps := resource.Node{Table: "emp", Columns: []string{"empno", "ename", "job"}} // joined by its foreign key
 	return &config.Config{
@@ -100,7 +100,7 @@ func run(ctx context.Context, database string, listener net.Listener) (err error
 	return err
 }
 
-// within calls end with a context of its own, because that of the program has ended.
+// within calls end with a new context, because that of the program has ended.
 func within(patience time.Duration, end func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -4,8 +4,8 @@
 //	curl -d '[{"srt_a":"foo","str_b":"bar"}]' localhost:6060/foo
 //	go tool pprof http://localhost:6060/debug/pprof/profile?seconds=10
 //
-// docs/tutorial-profiling.md goes through the versions. The profiler shows the insides of the program to everybody who
-// reaches it, so the address is that of this machine.
+// docs/tutorial-profiling.md goes through the versions. The profiler exposes the internals of the
+// program to every client that can connect, so the address is a loopback address.
 package main
 
 import (

@@ -1,11 +1,11 @@
-// Command tarantool-chain counts visits of users as a chain of three stages, each on goroutines
-// of its own: one sends the reads, one takes their results and sends the writes, one takes
-// the results of these. Between them futures travel, not results, so that no stage waits for a
-// round trip while it could send, and the requests of all of them leave together.
+// Command tarantool-chain counts visits of users as a chain of three stages, each on its own
+// goroutines: one sends the reads, one takes their results and sends the writes, one takes the
+// results of these. The stages pass futures, not results, so that no stage waits for a round trip
+// while it could send, and the requests of all of them leave together.
 //
 //	tarantool-chain -addr 127.0.0.1:3301 -users 1000 -visits 100000
 //
-// It makes what it needs in the server: a space visits_demo.
+// It creates what it needs in the server: a space visits_demo.
 package main
 
 import (
@@ -93,8 +93,8 @@ type write struct {
 	future tarantool.Future
 }
 
-// chain counts the visits and returns how many it has counted. The first error ends it; what
-// is under way is waited for all the same.
+// chain counts the visits and returns how many it has counted. The first error ends it; it
+// still waits for requests in flight.
 func chain(ctx context.Context, client *tarantool.Client, users, visits int) (counted int, err error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -31,7 +31,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// Whatever ends the chain, it says so, and leaves nothing behind.
+// Whatever ends the chain, it reports the reason, and leaves nothing behind.
 func TestChainThatFails(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartTarantool(t, "")

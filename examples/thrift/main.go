@@ -19,7 +19,7 @@ func main() {
 	}
 }
 
-// run writes what it does to w.
+// run prints its steps to w.
 func run(w io.Writer) error {
 	mug := shop.NewLine() // the quantity has a default
 	mug.Sku, mug.Price = "mug", thrift.Some(12.5)

@@ -6,9 +6,9 @@ import (
 )
 
 // Admin is the listener of operators: health, metrics, profiles, purge. Callers on this machine,
-// over loopback or a unix socket, may do everything; others only read /metrics, /live and /ready
-// unless they bring a token, or a certificate that TLS.Clients vouches for. Address, TLS, Mode and
-// Owner are as in [Listener].
+// over loopback or a unix socket, may do everything; others may only read /metrics, /live and /ready
+// unless they present a token, or a certificate signed by an authority in TLS.Clients. Address, TLS,
+// Mode and Owner are as in [Listener].
 type Admin struct {
 	Address   string // Default 127.0.0.1:9100.
 	TLS       TLS
@@ -16,17 +16,18 @@ type Admin struct {
 	Mode      fs.FileMode
 	Owner     string
 	// AllowRemote permits an Address that other machines can reach without a token and without
-	// certificates of clients. They read /metrics, /live and /ready there, and nothing else.
+	// certificates of clients. Such machines can read /metrics, /live and /ready there, and
+	// nothing else.
 	AllowRemote bool
-	Token       string // The file of the bearer tokens' digests. Default: there are no tokens.
-	// Metrics is a second listener, which serves only /metrics, /live and /ready, to everybody.
-	// The zero value means that there is none.
+	Token       string // The file of the bearer tokens' digests. Default: no tokens.
+	// Metrics is a second listener, which serves only /metrics, /live and /ready, to everyone. The
+	// zero value means that there is none.
 	Metrics    Listener
 	NoProfiles bool // Leaves /debug/pprof/ out: "profiles: false" in the file.
-	Line       int  // Of the listener in the configuration file, or 0 if it is not there.
+	Line       int  // The line of the listener in the configuration file, or 0 if it is not there.
 }
 
-// Listener returns where the pages of operators are.
+// Listener returns the listener of the pages for operators.
 func (a *Admin) Listener() Listener {
 	return Listener{Address: a.Address, TLS: a.TLS, Plaintext: a.Plaintext, Mode: a.Mode, Owner: a.Owner}
 }
@@ -42,30 +43,31 @@ func (a *Admin) fields() []field {
 		{Name: "address", Value: scalar(&a.Address, listenerAddress(adminAddress)), Default: adminAddress, Reload: AtRestart,
 			Doc: "host:port of the admin listener; or unix: and the path of a socket, relative to this file"},
 		{Name: "tls", Value: object(a.TLS.fields), Reload: AtRestart,
-			Doc: "makes operators speak TLS; a certificate that clients vouches for counts as a token; left out: they do not"},
+			Doc: "makes operators use TLS; a client certificate signed by an authority in clients counts as a token; if omitted, they do not"},
 		{Name: "plaintext", Value: scalar(&a.Plaintext, truth()), Reload: AtRestart,
 			Doc: "permits a token in clear text at an address that other machines can reach"},
 	}, socketFields(&a.Address, &a.Mode, &a.Owner, AtRestart), []field{
 		{Name: "allow_remote", Value: scalar(&a.AllowRemote, truth()), Default: false, Reload: AtRestart,
 			Doc: "permits an address that other machines can reach without a token; " +
-				"they read /metrics, /live and /ready there and nothing else"},
+				"such machines can read /metrics, /live and /ready there and nothing else"},
 		{Name: "token", Value: scalar(&a.Token, fileName("a file, relative to this one, such as admin.token")), Reload: AtReload,
-			Doc: "the file of the tokens that let other machines do everything: " +
-				"sha256: and the digest of one a line; left out: none does"},
+			Doc: "the file of the tokens that let other machines do everything, " +
+				"one per line, as sha256: and its digest; if omitted, there are none"},
 		{Name: "metrics", Value: a.Metrics.setting(metricsAddress, metricsFields), Reload: AtRestart,
-			Doc: "a second listener that serves only /metrics, /live and /ready, to everybody: " +
-				"host:port, unix:path, or a mapping with an address; left out: none"},
+			Doc: "a second listener that serves only /metrics, /live and /ready, to everyone: " +
+				"host:port, unix:path, or a mapping with an address; if omitted, none"},
 		{Name: "profiles", Value: scalar(&a.NoProfiles, inverted()), Reload: AtReload,
-			Doc: "serves profiles of the process at /debug/pprof/; left out: true"},
+			Doc: "serves profiles of the process at /debug/pprof/; if omitted, true"},
 	})
 }
 
-// metricsFields are those of a listener that takes no credentials and shows no documents.
+// metricsFields are the fields of a listener that accepts no credentials and serves no
+// documents.
 func metricsFields(l *Listener) []field {
 	return slices.DeleteFunc(l.fields(metricsAddress), func(f field) bool { return f.Name == "plaintext" || f.Name == "open" })
 }
 
-// setting takes an address, or a mapping that says more.
+// setting accepts an address, or a mapping with more settings.
 func (a *Admin) setting() setting {
 	return either(scalar(&a.Address, listenerAddress(adminAddress)), object(a.fields), func() bool {
 		_, local := a.Listener().Unix()
@@ -76,8 +78,8 @@ func (a *Admin) setting() setting {
 	})
 }
 
-// admin refuses an address that other machines can reach unless what they may do there is
-// meant, and a token that could be read on its way.
+// admin refuses an address that other machines can reach unless the file says what they may
+// do there, and a token that would cross the network in clear text.
 func (p *parser) admin(v value, a *Admin) {
 	if a.Address == "" {
 		return
@@ -91,6 +93,6 @@ func (p *parser) admin(v value, a *Admin) {
 			"expected tls: { cert: ..., key: ... }, a loopback address, or plaintext: true")
 	case a.Token == "" && !a.AllowRemote:
 		p.failAt(v, "other machines could reach this address, and there is neither a token nor tls.clients; "+
-			"expected a loopback address, unix: and a path, token: and a file, or { address: ..., allow_remote: true }, which shows them /metrics, /live and /ready")
+			"expected a loopback address, unix: and a path, token: and a file, or { address: ..., allow_remote: true }, which lets them read /metrics, /live and /ready")
 	}
 }

@@ -16,37 +16,39 @@ type Auth struct {
 	JWT  JWT
 }
 
-// JWT says which tokens are believed (RFC 7519). Keys or Discovery is required where another
-// field is set.
+// JWT says which tokens are accepted (RFC 7519). Keys or Discovery is required if another field
+// is set.
 type JWT struct {
 	// Keys are the keys that sign tokens, a JSON Web Key Set (RFC 7517): a file or the URL of
 	// one; see [JWT.KeysURL].
 	Keys string
 	// Discovery is the URL of an issuer whose discovery document says where its key
-	// set is (OpenID Connect Discovery 1.0). It is the Issuer, too.
+	// set is (OpenID Connect Discovery 1.0). It is also the Issuer.
 	Discovery string
-	CA        string        // The file of certificates that those of servers must lead to. Default: the system's.
+	CA        string        // The file of the certificates of authorities that must have signed those of servers. Default: the system's.
 	Refresh   time.Duration // How often a key set is fetched again. Default 5 min.
 	Issuer    string        // What the claim iss must be. Default: not compared.
 	// Audience is what the claim aud must be or contain, or [AnyAudience]. Required: a
-	// key set that several services share lets tokens for any of them in.
+	// key set that several services share would accept tokens for any of them.
 	Audience   string
-	Algorithms []string      // Signatures that are believed. Default: those that fit the keys of the file.
-	Leeway     time.Duration // How far clocks may be apart. Default 30 s; negative: not at all.
+	Algorithms []string      // Signature algorithms that are accepted. Default: those that fit the keys of the file.
+	Leeway     time.Duration // How far clocks may differ. Default 30 s; if negative, not at all.
 }
 
 // AnyAudience is the [JWT.Audience] that waives the comparison of the claim aud.
 const AnyAudience = "any"
 
-// Access says who may read a resource: callers that any of its fields lets in.
+// Access says which callers may read a resource: those that any of its fields
+// admits.
 type Access struct {
-	Keys []string // Names of API keys, and of users of Redis; "*" is any of them.
+	Keys []string // Names of API keys, and of users of Redis; "*" matches any of them.
 	JWT  bool     // Bearers of every valid token that has the Claims.
-	// Claims are those that a token must have, all of them: each claim is one
-	// of its values here, or a list with one of them. They imply JWT.
+	// Claims are the claims that a token must have, all of them: each claim must
+	// be one of its values here, or a list that contains one of them. They imply
+	// JWT.
 	Claims map[string][]string
 	// Certificates are names (SAN) in the certificates of clients: DNS names, URIs, email and
-	// IP addresses, compared as they stand, DNS names without regard to case. "*" is any
+	// IP addresses, compared exactly, DNS names without regard to case. "*" matches any
 	// certificate that a listener with [TLS.Clients] accepted.
 	Certificates []string
 }
@@ -56,7 +58,8 @@ func (a *Access) nobody() bool {
 	return len(a.Keys) == 0 && !a.JWT && len(a.Claims) == 0 && len(a.Certificates) == 0
 }
 
-// KeysURL returns where the keys that sign tokens are fetched from; "" if Keys is a file.
+// KeysURL returns the URL from which the keys that sign tokens are fetched, or "" if Keys is
+// a file.
 func (j *JWT) KeysURL() string {
 	if isURL(j.Keys) {
 		return j.Keys
@@ -66,7 +69,7 @@ func (j *JWT) KeysURL() string {
 
 func isURL(keys string) bool { return strings.Contains(keys, "://") }
 
-// Known reports whether tokens are believed.
+// Known reports whether tokens are accepted.
 func (j *JWT) Known() bool { return j.Keys != "" || j.Discovery != "" }
 
 // fetched reports whether the keys come from another machine.
@@ -83,39 +86,39 @@ const (
 func (a *Auth) fields() []field {
 	return []field{
 		{Name: "keys", Value: scalar(&a.Keys, fileName("a file, relative to this one, such as keys.txt")),
-			Doc: "the file of API keys, one a line: a name, sha256: with the digest of the key, " +
+			Doc: "the file of API keys, one per line: a name, sha256: with the digest of the key, " +
 				"and until: with a date for one that expires"},
-		{Name: "jwt", Value: object(a.JWT.fields), Doc: "which tokens are believed; left out: none"},
+		{Name: "jwt", Value: object(a.JWT.fields), Doc: "which tokens are accepted; if omitted, none"},
 	}
 }
 
 func (j *JWT) fields() []field {
 	algorithm := oneOf("HS256", "HS384", "HS512", "RS256", "RS384", "RS512", "PS256", "PS384", "PS512",
 		"ES256", "ES384", "ES512", "EdDSA")
-	audience := label(`what the claim aud of tokens must contain, such as "shop", or any for the tokens of every audience`, maxLabel)
+	audience := label(`what the claim aud of tokens must contain, such as "shop", or any to accept tokens for every audience`, maxLabel)
 	return []field{
 		{Name: "keys", Value: scalar(&j.Keys, keySet()),
 			Doc: "the keys that sign tokens, a JSON Web Key Set: a file, or the https URL of one; this or discovery is needed"},
 		{Name: "discovery", Value: scalar(&j.Discovery, secureURL()),
 			Doc: "the https URL of the issuer, whose discovery document (OpenID Connect) says where the keys are"},
 		{Name: "ca", Value: scalar(&j.CA, fileName("a file, relative to this one, such as ca.pem")),
-			Doc: "the file of the certificates, in PEM, that those of the issuer's servers must lead to; left out: the system's"},
+			Doc: "the file of the authorities, in PEM, that must have signed the certificates of the issuer's servers; if omitted, the system's"},
 		{Name: "refresh", Value: scalar(&j.Refresh, duration(10*time.Second, 24*time.Hour)), If: j.fetched, Default: 5 * time.Minute,
-			Doc: "how often a key set is fetched again; a token with an unknown kid asks for it sooner"},
+			Doc: "how often a key set is fetched again; a token with an unknown kid causes an earlier fetch"},
 		{Name: "issuer", Value: scalar(&j.Issuer, label("the claim iss of tokens", maxLabel)),
-			Doc: "what the claim iss must be; left out: not compared"},
+			Doc: "what the claim iss must be; if omitted, not compared"},
 		{Name: "audience", Value: scalar(&j.Audience, audience), Required: true,
 			Doc: `audience: "name", which the claim aud must be or contain, or audience: any, ` +
-				"which believes tokens for every service of the issuer"},
+				"which accepts tokens for every service of the issuer"},
 		{Name: "algorithms", Value: list(&j.Algorithms, algorithm, 13),
-			Doc: "the signatures that are believed; left out: those that fit the keys of the file"},
+			Doc: "the signature algorithms that are accepted; if omitted, those that fit the keys of the file"},
 		{Name: "leeway", Value: scalar(&j.Leeway, durationOrOff(10*time.Minute)), If: j.Known, Default: 30 * time.Second,
-			Doc: "how far clocks may be apart; 0s: not at all"},
+			Doc: "how far clocks may differ; 0s means not at all"},
 	}
 }
 
-// setting is a mapping that names at least one caller: with an empty one no caller could read,
-// which leaving the resource out does better.
+// setting is a mapping that names at least one caller: with an empty one no caller could read the
+// resource, so it might as well be omitted.
 func (a *Access) setting() setting {
 	return object(a.fields).with("minProperties", 1)
 }
@@ -126,18 +129,19 @@ func (a *Access) fields() []field {
 	}, schema{"type": "string", "pattern": `^(\*|[A-Za-z0-9._-]{1,64})$`})
 	return []field{
 		{Name: "keys", Value: list(&a.Keys, name, maxAccessKeys),
-			Doc: `the names of API keys of auth.keys and of redis.users; "*" is any of them`},
+			Doc: `the names of API keys of auth.keys and of redis.users; "*" matches any of them`},
 		{Name: "jwt", Value: scalar(&a.JWT, truth()),
-			Doc: "lets the bearer of every valid token read that has the claims"},
+			Doc: "lets bearers of valid tokens with the claims read"},
 		{Name: "claims", Value: a.claims(),
-			Doc: `what a token must have, each claim being or containing one of the values, such as { scope: ["depts:read"] }; implies jwt`},
+			Doc: `the claims that a token must have; each must be or contain one of the values, such as { scope: ["depts:read"] }; implies jwt`},
 		{Name: "certificates", Value: list(&a.Certificates, certificateName(), maxAccessKeys),
 			Doc: "names (SAN) in the certificates of clients, where a listener has tls with clients: " +
-				`DNS names, URIs, email and IP addresses, compared in full; "*" is any certificate`},
+				`DNS names, URIs, email and IP addresses, compared in full; "*" matches any certificate`},
 	}
 }
 
-// certificateName is the kind of a name in a client's certificate. Only DNS names have no case.
+// certificateName is the kind of a name in a client's certificate. Only DNS names are compared
+// without regard to case.
 func certificateName() kind[string] {
 	return keyword[string](`a name of a certificate, such as "spiffe://prod/web", "billing.internal" or "ops@example.com", or "*" for any`, func(s string) string {
 		return cmp.Or(badLabel(s, maxCertificateName), when(s != "*" && strings.ContainsAny(s, "* "),
@@ -147,11 +151,11 @@ func certificateName() kind[string] {
 	})
 }
 
-// keyName allows what package access allows in a file of keys.
+// keyName accepts the names that package access accepts in a file of keys.
 var keyName = regexp.MustCompile("^[A-Za-z0-9._-]{1,64}$")
 
 // claims is a mapping from claims to lists. It is written in the order of
-// the names, as a map has none.
+// the names, because a map has no order.
 func (a *Access) claims() setting {
 	values := func(at *[]string) setting {
 		return list(at, label("a text to compare the claim with", maxLabel), maxClaimValues)
@@ -189,11 +193,11 @@ func (a *Access) claims() setting {
 	}
 }
 
-// access refuses resources that ask for credentials which the file gives no means
-// to know: their readers would be turned away, all of them.
+// access refuses resources that require credentials which the file gives no means to
+// verify: all of their readers would be rejected.
 func (p *parser) access(root value, c *Config) {
 	p.keySets(root, &c.Auth.JWT)
-	const jwks = "no token is believed; expected auth.jwt with keys, the keys that sign tokens, or with discovery"
+	const jwks = "no token is accepted; expected auth.jwt with keys, the keys that sign tokens, or with discovery"
 	keys, tokens, certificates := c.Auth.Keys != "" || len(c.Redis.Users) > 0, c.Auth.JWT.Known(), c.asksForCertificates()
 	for i := range c.Resources {
 		r := &c.Resources[i]
@@ -215,8 +219,8 @@ func (p *parser) access(root value, c *Config) {
 	}
 }
 
-// keySets refuses tokens whose keys come from nowhere or from two places, and settings of a
-// fetch that there is not.
+// keySets refuses tokens whose keys have no source or two, and settings of a fetch if nothing
+// is fetched.
 func (p *parser) keySets(root value, j *JWT) {
 	at := within(root, "auth", "jwt")
 	refuse := func(name, format string, args ...any) { p.failKey(within(at, name), format, args...) }
@@ -224,12 +228,12 @@ func (p *parser) keySets(root value, j *JWT) {
 	case j.Audience != "" && !j.Known():
 		p.failAt(at, `field "keys" is missing; expected the keys that sign tokens, a file or URL, or discovery, the URL of their issuer`)
 	case j.Keys != "" && j.Discovery != "":
-		refuse("discovery", "there are keys beside it; expected one of both")
+		refuse("discovery", "keys is set, too; expected only one of them")
 	case j.Discovery != "" && j.Issuer != "" && j.Issuer != j.Discovery:
-		refuse("issuer", "the text %q is not that of discovery; expected no issuer, or %q", j.Issuer, j.Discovery)
+		refuse("issuer", "the issuer %q differs from discovery; expected no issuer, or %q", j.Issuer, j.Discovery)
 	case j.CA != "" && !j.fetched():
-		refuse("ca", "no keys are fetched; expected it beside discovery or keys with a URL")
+		refuse("ca", "no keys are fetched; expected it only with discovery or a URL in keys")
 	case j.Refresh != 0 && !j.fetched():
-		refuse("refresh", "no keys are fetched; expected it beside discovery or keys with a URL")
+		refuse("refresh", "no keys are fetched; expected it only with discovery or a URL in keys")
 	}
 }

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// This file reads what is said to caches downstream.
+// This file checks Cache-Control, which is meant for caches downstream.
 
 var headerText = regexp.MustCompile("^[!-~]([ -~]*[!-~])?$")
 
@@ -15,17 +15,18 @@ func cacheControl() kind[string] {
 	return keyword[string]("a Cache-Control header, such as no-cache", func(s string) string {
 		return cmp.Or(
 			when(s == "", " is empty"),
-			when(!headerText.MatchString(s), " does not fit into a header (printable ASCII, no blank at the ends)"))
+			when(!headerText.MatchString(s), " is not valid in a header (expected printable ASCII without spaces at the ends)"))
 	}, schema{"type": "string", "minLength": 1, "pattern": headerText.String()})
 }
 
-// cacheControl refuses what promise and access do not allow.
+// cacheControl refuses directives that conflict with promise and access.
 //
-// With a promise that is what lets a cache downstream answer with a document that it knows to be
-// old. Unlike max-age it is no choice of an age: while the gateway is not reached the document only
-// gets older. With access it is what lets a cache between answer somebody who may not read. API
-// keys come in a field that such a cache does not know to be a credential, so that one of the words
-// that keep it from answering must be there (RFC 9111, sections 3.5 and 5.2.2).
+// With a promise, those are directives that let a cache downstream answer with a document that it
+// knows to be old. Unlike max-age, they do not choose an age: while the gateway cannot be reached, the
+// document only gets older. With access, those are directives that let a cache in between answer a
+// caller that may not read. API keys are in a field that such a cache does not know to be a
+// credential, so one of the directives that keep it from answering must be there (RFC 9111, sections
+// 3.5 and 5.2.2).
 func (p *parser) cacheControl(v value, r *Resource) {
 	given, ok := directives(r.CacheControl)
 	if !ok {
@@ -38,23 +39,23 @@ func (p *parser) cacheControl(v value, r *Resource) {
 		switch d.name {
 		case "stale-while-revalidate", "stale-if-error":
 			if !r.NoPromise {
-				p.failAt(v, "%s lets a cache downstream answer with what the promise forbids, unnoticed by the gateway; "+
-					"expected it only beside promise: none", d.name)
+				p.failAt(v, "%s lets a cache downstream break the promise, unnoticed by the gateway; "+
+					"expected it only with promise: none", d.name)
 			}
 		case "public", "s-maxage":
 			shared = cmp.Or(shared, d.name)
 		case "private", "no-store", "no-cache":
-			kept = kept || !d.hasValue // with a value they speak of single fields
+			kept = kept || !d.hasValue // with a value they apply to single fields
 		}
 	}
 	switch {
 	case r.Access == nil:
 	case shared != "":
-		p.failAt(v, "%s lets a shared cache answer those who may not read this; expected it only on a resource without access; "+
-			"left out, cache_control is %q here", shared, cacheOfFew)
+		p.failAt(v, "%s lets a shared cache answer callers that may not read this; expected it only on a resource without access; "+
+			"if omitted, cache_control is %q here", shared, cacheOfFew)
 	case !kept:
-		p.failAt(v, "a shared cache could answer those who may not read this; expected private, no-store or no-cache on a resource with access; "+
-			"left out, cache_control is %q here", cacheOfFew)
+		p.failAt(v, "a shared cache could answer callers that may not read this; expected private, no-store or no-cache on a resource with access; "+
+			"if omitted, cache_control is %q here", cacheOfFew)
 	}
 }
 
@@ -64,8 +65,8 @@ type directive struct {
 	hasValue bool
 }
 
-// directives takes a Cache-Control header apart (RFC 9111, section 5.2). A comma
-// inside a quoted string does not end a directive.
+// directives parses a Cache-Control header (RFC 9111, section 5.2). A comma inside
+// a quoted string does not end a directive.
 func directives(s string) (all []directive, ok bool) {
 	quoted, begin := false, 0
 	add := func(part string) bool {

@@ -76,7 +76,7 @@ func TestDefaultsInComments(t *testing.T) {
 				}
 				name := spec.Name.Name + "." + f.Names[0].Name
 				if name == "Log.RequestSample" || name == "TLS.MinVersion" {
-					continue // zero means it, and is not replaced
+					continue // zero means the default and is not replaced
 				}
 				found++
 				if said := strings.Trim(m[1], `.,;:"`); !isSaid(said, v.FieldByName(f.Names[0].Name).Interface()) {
@@ -91,7 +91,7 @@ func TestDefaultsInComments(t *testing.T) {
 	}
 }
 
-// isSaid reports whether a comment says that a default is v.
+// isSaid reports whether a comment states the default v.
 func isSaid(said string, v any) bool {
 	joined := strings.NewReplacer(" ", "", ",", "", "min", "m").Replace(said)
 	switch v := v.(type) {

@@ -24,10 +24,10 @@ const (
 // Change is a key whose value differs between two configurations.
 type Change struct {
 	// Key is the path of the key: "http.limits.client.rate". For a resource that only one
-	// of the two has it is "resources." and the name.
+	// of the two has, it is "resources." and the name.
 	Key string
-	// Old and New are the values as YAML, with the defaults that hold where the file says
-	// nothing; "" where there is none. Secrets are hidden, so that both may look the same.
+	// Old and New are the values as YAML, including defaults; "" if there is none. Secrets
+	// are hidden, so that both may look the same.
 	Old, New string
 	Effect   Effect
 }
@@ -39,8 +39,8 @@ func Difference(old, new *Config) []Change {
 	return compare(was, is, flatten(old.Redacted()), flatten(new.Redacted()), old)
 }
 
-// DifferenceShown is Difference from what a running gateway shows of its configuration
-// ([Config.Redacted]). Whether secrets have changed it cannot tell.
+// DifferenceShown is Difference from the configuration that a running gateway shows
+// ([Config.Redacted]). It cannot tell whether secrets have changed.
 func DifferenceShown(shown []byte, new *Config) []Change {
 	was, is := flatten(shown), flatten(new.Redacted())
 	return compare(was, is, was, is, new)
@@ -51,13 +51,13 @@ func NeedRestart(list []Change) []Change {
 	return slices.DeleteFunc(slices.Clone(list), func(c Change) bool { return c.Effect != AtRestart })
 }
 
-// flat is a configuration as one text a key.
+// flat is a configuration as one text per key.
 type flat struct {
 	keys []string // in the order of the file
 	of   map[string]string
 }
 
-// flatten takes apart what Marshal writes: two blanks a level, one key a line; elements of
+// flatten parses the output of Marshal: two spaces per level, one key per line; elements of
 // lists that are mappings follow their key in lines that begin with a dash.
 func flatten(text []byte) flat {
 	f := flat{of: make(map[string]string)}
@@ -105,8 +105,9 @@ func cutKey(line string) (name, value string) {
 	return name, strings.TrimSpace(strings.TrimPrefix(line[len(name):], ":"))
 }
 
-// compare lists what differs. The running configuration is like c in what cannot be changed. A
-// resource that only one of the two has is one change; what of a new one needs a restart follows.
+// compare lists the differences. The running configuration is like c in all settings that cannot be
+// changed. A resource that only one of the two has is one change; settings of a new one that need a
+// restart follow.
 func compare(was, is, shownWas, shownIs flat, c *Config) []Change {
 	before, now := was.resources(), is.resources()
 	asNeeded := was.connectsAsNeeded() && is.connectsAsNeeded()
@@ -135,7 +136,7 @@ func compare(was, is, shownWas, shownIs flat, c *Config) []Change {
 	return list
 }
 
-// inOrder merges two lists of keys: those of b, each key that only a has behind the one
+// inOrder merges two lists of keys: those of b, each key that only a has after the one
 // that it follows there.
 func inOrder(a, b []string) []string {
 	all := slices.Clone(b)
@@ -161,7 +162,7 @@ func (f *flat) resources() map[string]bool {
 	return all
 }
 
-// resourceOf returns the resource that a key is of, "" if none.
+// resourceOf returns the resource that a key belongs to, or "" if none.
 func resourceOf(key string) string {
 	rest, ok := strings.CutPrefix(key, "resources.")
 	if !ok {
@@ -171,7 +172,7 @@ func resourceOf(key string) string {
 	return strings.Trim(name, `"`)
 }
 
-// effectOf returns what a change of a key costs, "" if no field says it.
+// effectOf returns the effect of a change of a key, or "" if no field states it.
 func effectOf(key string, fields []field) Effect {
 	name, rest, _ := strings.Cut(key, ".")
 	i := slices.IndexFunc(fields, func(f field) bool { return f.Name == name })
@@ -186,8 +187,8 @@ func effectOf(key string, fields []field) Effect {
 	return effectOf(rest, fields[i].Value.members())
 }
 
-// judge says when a change takes effect, if the running configuration is like c in what
-// cannot be changed.
+// judge sets when a change takes effect, if the running configuration is like c in all
+// settings that cannot be changed.
 func (ch *Change) judge(c *Config) {
 	ch.Effect = cmp.Or(effectOf(ch.Key, new(Config).fields()), AtRestart)
 	if r, err := c.Origin.rules(); err == nil && r.restarts != nil && r.restarts(c, ch) {
@@ -195,13 +196,13 @@ func (ch *Change) judge(c *Config) {
 	}
 }
 
-// connectsAsNeeded reports whether the number of connections is the one that is filled in. It is
-// no difference then: a pool is sized at the start, by the resources that there are.
+// connectsAsNeeded reports whether the number of connections is the computed default. Then it is
+// not a difference: a pool is sized at the start, by the number of resources.
 func (f *flat) connectsAsNeeded() bool {
 	sum := 0
 	for key, value := range f.of {
 		if strings.HasPrefix(key, "resources.") && strings.HasSuffix(key, ".load.concurrency") {
-			n, _ := strconv.Atoi(value) // what is written is a number
+			n, _ := strconv.Atoi(value) // the value is a number
 			sum += n
 		}
 	}

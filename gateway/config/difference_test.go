@@ -25,7 +25,7 @@ func parsedDifference(t *testing.T, edit func(string) string) *Config {
 	return c
 }
 
-// show writes a difference, a line a change.
+// show formats a difference, one line per change.
 func show(list []Change) string {
 	var lines []string
 	for _, c := range list {
@@ -89,8 +89,8 @@ func TestDifference(t *testing.T) {
 	}
 }
 
-// How many connections there are by default follows from the resources of the start: what comes,
-// goes and comes back later needs no restart.
+// How many connections there are by default follows from the resources of the start: resources that
+// are added, removed and added again later need no restart.
 func TestDifferenceOfLaterReloads(t *testing.T) {
 	const added, removed = "  new: { table: t, key: [a] }\n", "  items: { table: item, key: [order_id, line] }\n"
 	two := func(s string) string { return s }
@@ -106,8 +106,8 @@ func TestDifferenceOfLaterReloads(t *testing.T) {
 	}
 }
 
-// TestEveryFieldHasACost: each field says what a change costs, itself or by the mapping that it is
-// in, but not both. One that says nothing would be taken for one that needs a restart.
+// TestEveryFieldHasACost: each field states the effect of a change, itself or by its mapping, but not
+// both. A field that states nothing would count as one that needs a restart.
 func TestEveryFieldHasACost(t *testing.T) {
 	all := new(Config).fields()
 	var check func(path string, list []field)
@@ -135,8 +135,8 @@ func TestEveryFieldHasACost(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfTheTable: a default fits its field and obeys the rules of the file, where the
-// setting applies.
+// TestDefaultsOfTheTable: a default is valid for its field and obeys the rules of the file
+// wherever the setting applies.
 func TestDefaultsOfTheTable(t *testing.T) {
 	c, err := Parse("x.yaml", []byte(strings.Replace(differenceBase, "sha256:", "sha256:"+strings.Repeat("a", 64), 1)+`
 auth: { jwt: { keys: "https://login.example/keys", audience: any } }
@@ -154,7 +154,7 @@ tracing: { endpoint: "http://127.0.0.1:4318" }
 	}
 }
 
-// Every key of the schema is judged, and only the keys that are meant need no restart.
+// Every key of the schema is classified, and only the intended keys need no restart.
 func TestNeedRestart(t *testing.T) {
 	for key, want := range map[string]Effect{
 		"origin.url": AtRestart, "origin.poll": AtRestart, "max_document": AtRestart, "handover": AtRestart, "log.format": AtRestart,
@@ -175,7 +175,7 @@ func TestNeedRestart(t *testing.T) {
 }
 
 // Every key of admin, of its metrics listener and of log is classified: listeners need a
-// restart, what is asked for with each request does not.
+// restart, settings that are read with each request do not.
 func TestEffectsOfAdminAndLog(t *testing.T) {
 	want := map[string]Effect{
 		"admin.address": AtRestart, "admin.tls": AtRestart, "admin.plaintext": AtRestart, "admin.mode": AtRestart, "admin.owner": AtRestart,

@@ -14,7 +14,7 @@ type Error struct {
 	File   string // as given to [Parse]
 	Line   int    // from 1
 	Column int    // from 1, in characters
-	Path   string // where in the document: "resources.depts.key", empty for the whole
+	Path   string // the place in the document: "resources.depts.key", or empty for all of it
 	// Message is what was wrong and what was expected. It never holds a
 	// value that came from the environment.
 	Message string
@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 	return place + e.Message
 }
 
-// maxErrors is how many mistakes of one file are reported: more are seldom mistakes of their own.
+// maxErrors is how many mistakes of one file are reported: further ones are usually consequences.
 const maxErrors = 20
 
 // Errors are the mistakes of one file in the order of its lines, at most 20.
@@ -49,7 +49,7 @@ func (e *Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap gives the mistakes to errors.As.
+// Unwrap returns the mistakes, for errors.As.
 func (e *Errors) Unwrap() []error {
 	all := make([]error, len(e.List))
 	for i, one := range e.List {
@@ -58,7 +58,7 @@ func (e *Errors) Unwrap() []error {
 	return all
 }
 
-// newErrors sorts and bounds what was found; nil if that is nothing.
+// newErrors sorts and bounds the mistakes found; it returns nil if there are none.
 func newErrors(list []*Error) error {
 	if len(list) == 0 {
 		return nil

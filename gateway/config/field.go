@@ -12,8 +12,8 @@ import (
 // the parser, the writer, the JSON Schema, [Config.WithDefaults] and [Difference] follow it.
 type field struct {
 	Name string
-	// Doc describes the setting in the schema. If it says what holds when the setting is
-	// "left out:", the schema has no default beside it.
+	// Doc describes the setting in the schema. If it says what holds "if omitted,", the
+	// schema has no separate default.
 	Doc   string
 	Value setting
 	// Default is the value if the file has none. A func() any is called after all values have
@@ -28,26 +28,27 @@ type field struct {
 	Required bool
 	// Check reports what is wrong with a value that could be read.
 	Check func(p *parser, v value)
-	// Reload is what a change costs. On a mapping it holds for all of its members; otherwise
-	// each of them has its own.
+	// Reload is the effect of a change. On a mapping it holds for all of its members; otherwise
+	// each member has its own.
 	Reload Effect
 }
 
 // setting is how the value of a field is read, written and described.
 type setting struct {
 	read func(p *parser, v value)
-	// write gives the value back as a string, number, truth value, list or
-	// members; nil leaves the field out.
+	// write returns the value as a string, number, Boolean, list or members; if it
+	// is nil, the field is omitted.
 	write  func() any
 	schema func() schema
-	// isSet reports whether the value is there. If nil, it is if something is written.
+	// isSet reports whether the value is set. If nil, a value is set if write returns
+	// one.
 	isSet func() bool
-	// set takes a default. If nil, there is none.
+	// set sets the value to a default. If nil, there is no default.
 	set func(def any)
-	// fill fills in the defaults of the members. If nil, members tells them.
+	// fill fills in the defaults of the members. If nil, they are in members.
 	fill func()
 	// members are the fields of a mapping, below the names of elements if named. If nil, the
-	// value has none, or the field itself says what a change costs.
+	// value has none, or the field itself states the effect of a change.
 	members func() []field
 	named   bool
 }
@@ -64,7 +65,7 @@ type member struct {
 // members is a written mapping in its order.
 type members []member
 
-// holds reports whether the value is set, which is written as v.
+// holds reports whether a value that is written as v is set.
 func (s setting) holds(v any) bool {
 	if s.isSet != nil {
 		return s.isSet()
@@ -73,7 +74,7 @@ func (s setting) holds(v any) bool {
 	return v != nil && (!isMapping || len(m) > 0)
 }
 
-// then is s with more to do after it was read.
+// then is s with a step after the value was read.
 func (s setting) then(after func(p *parser, v value)) setting {
 	read := s.read
 	s.read = func(p *parser, v value) {
@@ -137,7 +138,7 @@ func fillEach[E any](at *[]E, fields func(*E) []field) {
 	}
 }
 
-// scalar is a single value.
+// scalar is the setting of a single value.
 func scalar[V comparable](at *V, k kind[V]) setting {
 	return setting{
 		read:   func(p *parser, v value) { k.read(p, v, at) },
@@ -193,7 +194,8 @@ func list[V any](at *[]V, k kind[V], limit int) setting {
 	}
 }
 
-// mappings is a list of mappings: read as one says, which may also take less than a mapping.
+// mappings is a list of mappings: each is read as one says, which may also accept less than a
+// mapping.
 func mappings[E any](at *[]E, expected, elements string, limit int, one func(*E) setting, fields func(*E) []field) setting {
 	return setting{
 		read: func(p *parser, v value) {
@@ -219,7 +221,7 @@ func mappings[E any](at *[]E, expected, elements string, limit int, one func(*E)
 	}
 }
 
-// behind is a value that a pointer leads to. If the pointer is nil, there is none.
+// behind is a value that a pointer points to. If the pointer is nil, there is none.
 func behind[E any](at **E, bind func(*E) setting) setting {
 	return setting{
 		read: func(p *parser, v value) {
@@ -239,8 +241,8 @@ func behind[E any](at **E, bind func(*E) setting) setting {
 	}
 }
 
-// either is a value that stands for a mapping which says only that, or the mapping. Short
-// reports whether the value says it all.
+// either is a single value in place of a mapping with only that value, or the mapping. Short
+// reports whether the value suffices.
 func either(only, mapping setting, short func() bool) setting {
 	s := mapping
 	s.isSet, s.set = nil, only.set
@@ -278,7 +280,7 @@ func readObject(p *parser, v value, fields []field) {
 			p.failKey(byName[name], "unknown field%s; expected one of %s", didYouMean(name, known), names(fields))
 		}
 	}
-	// In the order of the table of fields, not of the file: "table" comes
+	// Fields are read in the order of the table, not of the file: "table" comes
 	// before the children that are compared with it.
 	for _, f := range fields {
 		one, found := byName[f.Name]
@@ -305,7 +307,7 @@ func writeObject(fields []field) members {
 	return m
 }
 
-// objectSchema describes a mapping. The fields are those of a zero value, which it fills.
+// objectSchema describes a mapping. The fields are those of a zero value, and are filled in.
 func objectSchema(fields []field) schema {
 	properties := schema{}
 	var need []string
@@ -314,10 +316,10 @@ func objectSchema(fields []field) schema {
 		doc := f.Doc
 		if f.If != nil && f.Default != nil { // a default that does not always hold
 			f.Value.set(f.Default)
-			doc += fmt.Sprintf("; left out: %v", f.Value.write())
+			doc += fmt.Sprintf("; if omitted, %v", f.Value.write())
 		}
 		s := schema{"description": doc}
-		if f.Default != nil && !strings.Contains(doc, "left out:") {
+		if f.Default != nil && !strings.Contains(doc, "if omitted,") {
 			s["default"] = f.Value.write()
 		}
 		maps.Copy(s, f.Value.schema())
@@ -333,8 +335,8 @@ func objectSchema(fields []field) schema {
 	return s
 }
 
-// named is a mapping from names to elements of one shape, kept in file order. The read that it
-// is given appends the element to *at.
+// named is a mapping from names to elements of one shape, kept in file order. n.read appends the
+// element to *at.
 func named[E any](at *[]E, what string, limit int, n namedOf[E]) setting {
 	return setting{
 		read: func(p *parser, v value) {
@@ -355,7 +357,7 @@ func named[E any](at *[]E, what string, limit int, n namedOf[E]) setting {
 	}
 }
 
-// namedOf is what [named] must know of its elements.
+// namedOf is what [named] must know about its elements.
 type namedOf[E any] struct {
 	read   func(p *parser, name string, v value)
 	write  func(*E) (string, any)
@@ -384,7 +386,8 @@ func pairs[E any](at *[]E, what string, limit int, k kind[string], names schema,
 	})
 }
 
-// each calls read with every element of a mapping from names, and reports what is none.
+// each calls read with every element of a mapping from names, and reports values that are
+// not one.
 func (p *parser) each(v value, what string, limit int, read func(name string, v value)) {
 	order, byName, ok := p.members(v)
 	switch {

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// TestModeOfTheConfiguration: with a password in it the file is a secret. A password of the
-// environment is none of the file's.
+// TestModeOfTheConfiguration: a file with a password in it is a secret. A password from the
+// environment does not make the file one.
 func TestModeOfTheConfiguration(t *testing.T) {
 	t.Setenv("SHOP_PASSWORD", "hunter2")
 	t.Setenv("SHOP_URL", "postgres://shop:hunter2@db/shop")

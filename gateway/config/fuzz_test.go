@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// FuzzParse: no text makes Parse panic, every mistake has a place, and what is
-// accepted means the same after it was written and read again, and keeps to the
-// JSON Schema.
+// FuzzParse: no text makes Parse panic, every mistake has a position, and an
+// accepted configuration means the same after it was written and read again, and
+// conforms to the JSON Schema.
 func FuzzParse(f *testing.F) {
 	for _, pattern := range []string{"testdata/good/*.yaml", "testdata/bad/*.yaml"} {
 		files, err := filepath.Glob(pattern)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// TestChecksHost: who does not set hosts is defended at loopback addresses, unless a proxy there
-// is trusted; who does, everywhere.
+// TestChecksHost: without hosts, listeners at loopback addresses are protected unless a proxy there
+// is trusted; with hosts, all listeners are.
 func TestChecksHost(t *testing.T) {
 	for _, test := range []struct {
 		name                string

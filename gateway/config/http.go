@@ -10,21 +10,21 @@ import (
 	"github.com/goccy/go-yaml/ast"
 )
 
-// HTTP says how documents are served over HTTP, besides the address, which is
-// [Frontends.HTTP]. The zero value of a field means its default.
+// HTTP says how documents are served over HTTP, apart from the address, which is
+// in [Frontends.HTTP]. The zero value of a field means its default.
 type HTTP struct {
 	Engine Engine // Default: [Loop] on Linux, [NetHTTP] elsewhere.
 	// Compression names content encodings, the preferred first: "zstd" and "gzip". Nil means
-	// both in this order, empty and not nil none.
+	// both in this order; empty but not nil means none.
 	Compression    []string
-	Batch          int            // Keys that one request may ask for. Default 1,000.
+	Batch          int            // Keys that one request may contain. Default 1,000.
 	HideOpenAPI    bool           // Leaves /openapi.json out: "openapi: false" in the file.
-	TrustedProxies []netip.Prefix // Whose X-Forwarded-For is believed. Default: nobody's.
-	// TrustUnix believes X-Forwarded-For of whoever connects over a unix socket, whose mode and
-	// owner say who can: the word unix among trusted_proxies in the file.
+	TrustedProxies []netip.Prefix // Proxies whose X-Forwarded-For is trusted. Default: none.
+	// TrustUnix trusts X-Forwarded-For from all clients that connect over a unix socket, whose
+	// mode and owner limit them: the word unix among trusted_proxies in the file.
 	TrustUnix bool
 	// Hosts are the names that requests may have in Host, besides localhost and IP addresses;
-	// [AnyHost] is every name. Default: see [HTTP.ChecksHost].
+	// [AnyHost] matches every name. Default: see [HTTP.ChecksHost].
 	Hosts []string
 
 	CORS   CORS
@@ -32,43 +32,45 @@ type HTTP struct {
 }
 
 // CORS says which web pages of other origins may read answers. Without Origins
-// none may, and the other fields mean nothing.
+// none may, and the other fields are ignored.
 type CORS struct {
-	// Origins are "*", every page, or scheme://host[:port] as browsers send
-	// it: lower case, no default port, nothing after it.
+	// Origins are "*", which matches every page, or scheme://host[:port] as
+	// browsers send it: in lower case, without a default port, and nothing after
+	// it.
 	Origins     []string
-	Headers     []string      // Request fields that pages may send besides those that the gateway knows.
-	Credentials bool          // Lets pages send cookies and the like. Refused beside "*".
-	MaxAge      time.Duration // Of the answer to a preflight. Default 10 min; negative: none.
+	Headers     []string      // Request fields that pages may send in addition to those that the gateway knows.
+	Credentials bool          // Lets pages send cookies and the like. Refused with "*".
+	MaxAge      time.Duration // How long a browser may cache the answer to a preflight. Default 10 min; if negative, not at all.
 }
 
-// Limits bounds what clients may ask of the HTTP frontend. An IPv6 network of 64 bits counts as
-// one address.
+// Limits bounds the use of the HTTP frontend by clients. An IPv6 network of 64 bits counts as one
+// address.
 type Limits struct {
-	Client         Rate          // Of one client address. Default: no limit.
-	Caller         Rate          // Of one API key or token subject. Default: no limit.
-	RequestTimeout time.Duration // Of a request, its load included. Default 10 s.
-	HeaderTimeout  time.Duration // Of the arrival of a request's head. Default 5 s.
-	IdleTimeout    time.Duration // Of a connection without a request. Default 60 s.
-	StallTimeout   time.Duration // Of one write to a client that does not read. Default 30 s.
+	Client         Rate          // Rate of one client address. Default: no limit.
+	Caller         Rate          // Rate of one API key or token subject. Default: no limit.
+	RequestTimeout time.Duration // Maximum duration of a request, its load included. Default 10 s.
+	HeaderTimeout  time.Duration // Maximum time until a request's head has arrived. Default 5 s.
+	IdleTimeout    time.Duration // How long a connection may stay open without a request. Default 60 s.
+	StallTimeout   time.Duration // Maximum duration of one write to a client that does not read. Default 30 s.
 	Header         int64         // The largest head of a request, in bytes. Default 64 KiB.
-	Connections    int           // Open connections; for one more an idle one is closed. Default 17,000.
+	Connections    int           // Maximum of open connections; at the limit an idle one is closed for a new one. Default 17,000.
 	PerAddress     int           // Open connections of one address. If zero, there is no limit.
 }
 
 // Rate is a rate of requests. The zero value means no limit.
 type Rate struct {
 	PerSecond float64 // In the long run.
-	Burst     int     // Requests at once after a pause. Default: PerSecond rounded up.
+	Burst     int     // Requests that may come together after a pause. Default: PerSecond rounded up.
 }
 
 // AnyHost is the element of Hosts that turns the comparison off.
 const AnyHost = "*"
 
 // ChecksHost reports whether a listener that is bound to a loopback address, or one that is not,
-// compares the Host of requests with names. It keeps web pages out whose names lead to the gateway
-// (DNS rebinding). By default listeners at loopback addresses do, unless TrustedProxies cover such
-// an address: a proxy on this machine may pass on a Host of any name, and is the one to compare it.
+// compares the Host of requests with names. It rejects web pages whose names resolve to the gateway
+// (DNS rebinding). By default listeners at loopback addresses do, unless TrustedProxies cover such an
+// address: a proxy on this machine may pass on a Host of any name, and is the one that should compare
+// it.
 func (h *HTTP) ChecksHost(atLoopback bool) bool {
 	if len(h.Hosts) > 0 {
 		return !slices.Contains(h.Hosts, AnyHost)
@@ -85,15 +87,15 @@ type Engine string
 
 // Engines of the HTTP frontend.
 const (
-	// Loop is an event loop a processor. Where the system has no epoll, it has
-	// a goroutine a connection. What it does not do itself, such as HTTP/1.1
-	// with a body, it hands over to NetHTTP.
+	// Loop is one event loop per processor. Where the system has no epoll, it uses
+	// one goroutine per connection. Requests that it does not support itself, such
+	// as HTTP/1.1 with a body, are passed to NetHTTP.
 	Loop Engine = "loop"
 	// NetHTTP is Go's own server.
 	NetHTTP Engine = "net/http"
 )
 
-// defaultEngine is the one that is the quicker on this system.
+// defaultEngine returns the faster engine on this system.
 func defaultEngine() Engine {
 	if runtime.GOOS == "linux" {
 		return Loop
@@ -107,7 +109,7 @@ const (
 	encodingGzip = "gzip"
 )
 
-// Bounds of lists. More encodings than there are get a message each.
+// Bounds of lists. Encodings that do not exist get a message each.
 const (
 	maxCodings     = 16
 	maxProxies     = 1024
@@ -122,32 +124,32 @@ const maxRate = 10_000_000
 func (h *HTTP) fields() []field {
 	return []field{
 		{Name: "engine", Value: scalar(&h.Engine, oneOf(Loop, NetHTTP)), Default: defaultEngine(), Reload: AtRestart,
-			Doc: "what serves connections: an event loop, or Go's own server; left out: loop on Linux, net/http elsewhere"},
+			Doc: "what serves connections: an event loop, or Go's own server; if omitted, loop on Linux and net/http elsewhere"},
 		{Name: "compression", Value: h.compression(), Default: []string{encodingZstd, encodingGzip}, Reload: AtReload,
-			Doc: "the content encodings that documents are sent in, the preferred first; [] or none: none"},
+			Doc: "the content encodings that documents are sent in, the preferred first; [] or none means no compression"},
 		{Name: "batch", Value: scalar(&h.Batch, count(1, 10_000)), Default: 1000, Reload: AtReload,
-			Doc: "the keys that one request may ask for"},
+			Doc: "the maximum of keys in one request"},
 		{Name: "openapi", Value: scalar(&h.HideOpenAPI, inverted()), Default: false, Always: true, Reload: AtReload,
 			Doc: "serves a description of the resources that the caller may read at /openapi.json"},
 		{Name: "trusted_proxies", Value: h.proxies(), Reload: AtRestart,
-			Doc: "the addresses and networks whose X-Forwarded-For is believed to name the client, " +
-				"and unix for those who connect over unix sockets; left out: none, the client is who connected"},
+			Doc: "the addresses and networks whose X-Forwarded-For is trusted to name the client, " +
+				"and unix for clients of unix sockets; if omitted, none is trusted and the client is the peer of the connection"},
 		{Name: "hosts", Value: list(&h.Hosts, hostName(), maxHosts), Reload: AtReload,
-			Doc: `the names that requests may have in Host, besides localhost and IP addresses; "*": every name; ` +
-				"left out: no others at loopback addresses unless trusted_proxies cover one, every name elsewhere"},
+			Doc: `the names that requests may have in Host, besides localhost and IP addresses; "*" matches every name; ` +
+				"if omitted, no others at loopback addresses unless trusted_proxies cover one, and every name elsewhere"},
 		{Name: "cors", Value: object(h.CORS.fields), Reload: AtReload,
-			Doc: "which web pages of other origins may read answers; left out: none",
+			Doc: "which web pages of other origins may read answers; if omitted, none",
 			Check: func(p *parser, v value) {
 				if h.CORS.Credentials && slices.Contains(h.CORS.Origins, "*") {
 					p.failAt(within(v, "credentials"), `true beside the origin "*" would let every page read `+
-						"with its visitor's rights; expected the origins written out, or credentials: false")
+						"with the rights of its visitor; expected a list of origins, or credentials: false")
 				}
 			}},
-		{Name: "limits", Value: object(h.Limits.fields), Doc: "what clients may ask of the HTTP frontend"},
+		{Name: "limits", Value: object(h.Limits.fields), Doc: "limits for clients of the HTTP frontend"},
 	}
 }
 
-// compression takes a list, which may be empty, or "none".
+// compression accepts a list, which may be empty, or "none".
 func (h *HTTP) compression() setting {
 	const none = "none"
 	codings := list(&h.Compression, oneOf(encodingZstd, encodingGzip), maxCodings)
@@ -179,8 +181,8 @@ func (h *HTTP) compression() setting {
 	}
 }
 
-// proxies takes addresses and networks, which Go's side has in one field, and the word
-// unix, which it has in another.
+// proxies accepts addresses and networks, which are in one field of the Go struct, and
+// the word unix, which is in another.
 func (h *HTTP) proxies() setting {
 	var words []string
 	trusted := list(&words, proxy(), maxProxies)
@@ -213,19 +215,19 @@ func (h *HTTP) proxies() setting {
 func (c *CORS) fields() []field {
 	return []field{
 		{Name: "origins", Value: list(&c.Origins, webOrigin(), maxOrigins), Required: true,
-			Doc: `the origins whose pages may read: "*" is every page, others are compared whole`},
+			Doc: `the origins whose pages may read: "*" matches every page, others must match exactly`},
 		{Name: "headers", Value: list(&c.Headers, headerName(), maxCORSHeaders),
-			Doc: "the request fields that pages may send besides those that the gateway itself knows"},
+			Doc: "the request fields that pages may send in addition to those that the gateway knows"},
 		{Name: "credentials", Value: scalar(&c.Credentials, truth()),
-			Doc: `lets pages send cookies and the like; not beside the origin "*"`},
+			Doc: `lets pages send cookies and the like; not allowed with the origin "*"`},
 		{Name: "max_age", Value: scalar(&c.MaxAge, durationOrOff(24*time.Hour)), Default: 10 * time.Minute,
 			If:  func() bool { return len(c.Origins) > 0 },
-			Doc: "how long a browser may remember the answer to a preflight; 0s: not at all"},
+			Doc: "how long a browser may remember the answer to a preflight; 0s means not at all"},
 	}
 }
 
-// Bounds of the limits of both frontends, which keep the timeouts but that of a request to a
-// quarter of a second.
+// Bounds of the limits of both frontends, which enforce timeouts, except that of a request, to
+// a quarter of a second.
 const (
 	leastTimeout   = 250 * time.Millisecond
 	mostTimeout    = 10 * time.Minute
@@ -237,9 +239,9 @@ func requestTimeout() kind[time.Duration] { return duration(10*time.Millisecond,
 func (l *Limits) fields() []field {
 	return []field{
 		{Name: "client", Value: object(l.Client.fields), Reload: AtReload,
-			Doc: "the rate of one client address, an IPv6 network of 64 bits counting as one; left out: no limit"},
+			Doc: "the rate of one client address, an IPv6 network of 64 bits counting as one; if omitted, no limit"},
 		{Name: "caller", Value: object(l.Caller.fields), Reload: AtReload,
-			Doc: "the rate of one API key or token subject; left out: no limit"},
+			Doc: "the rate of one API key or token subject; if omitted, no limit"},
 		{Name: "request_timeout", Value: scalar(&l.RequestTimeout, requestTimeout()), Default: 10 * time.Second, Reload: AtRestart,
 			Doc: "how long a request may take, its load included"},
 		{Name: "header_timeout", Value: scalar(&l.HeaderTimeout, duration(leastTimeout, 5*time.Minute)),
@@ -251,19 +253,19 @@ func (l *Limits) fields() []field {
 		{Name: "header", Value: scalar(&l.Header, size(4<<10, 1<<20)), Default: int64(64 << 10), Reload: AtRestart,
 			Doc: "the largest head of a request"},
 		{Name: "connections", Value: scalar(&l.Connections, count(1, maxConnections)), Default: 17_000, Reload: AtRestart,
-			Doc: "the open connections; for one more an idle one is closed"},
+			Doc: "the maximum of open connections; at the limit an idle one is closed for a new one"},
 		{Name: "connections_per_address", Value: scalar(&l.PerAddress, count(1, maxConnections)), Reload: AtRestart,
-			Doc: "the open connections of one client address, an IPv6 network of 64 bits counting as one; " +
-				"not of loopback and trusted proxies; left out: no limit"},
+			Doc: "the maximum of open connections of one client address, an IPv6 network of 64 bits counting as one; " +
+				"loopback and trusted proxies are exempt; if omitted, no limit"},
 	}
 }
 
 func (r *Rate) fields() []field {
 	return []field{
 		{Name: "rate", Value: scalar(&r.PerSecond, perSecond()), Required: true,
-			Doc: "requests a second in the long run"},
+			Doc: "requests per second in the long run"},
 		{Name: "burst", Value: scalar(&r.Burst, count(1, maxRate)),
-			Doc: "requests that may come at once after a pause; left out: the rate rounded up",
+			Doc: "requests that may come together after a pause; if omitted, the rate rounded up",
 			Default: func() any {
 				if !(r.PerSecond > 0) { // nor NaN
 					return nil

@@ -37,8 +37,8 @@ func declared(r ...Resource) Config {
 	return c
 }
 
-// TestDefaultsOfHTTP: what a Config made in Go leaves out, and what its zero
-// values cannot say.
+// TestDefaultsOfHTTP: fields that a Config made in Go omits, and settings that its
+// zero values cannot express.
 func TestDefaultsOfHTTP(t *testing.T) {
 	c := declared(Resource{}, Resource{Access: &Access{Keys: []string{"web"}}}).WithDefaults()
 	want := HTTP{Engine: defaultEngine(), Compression: []string{"zstd", "gzip"}, Batch: 1000, Limits: Limits{
@@ -73,7 +73,7 @@ func TestDefaultsOfHTTP(t *testing.T) {
 	}
 }
 
-// TestOff: the zeros that mean something else than being left out survive being
+// TestOff: zeros that mean something else than an omitted field survive being
 // written.
 func TestOff(t *testing.T) {
 	c, err := Parse("off.yaml", []byte(`origin: { url: sqlite:shop.db }
@@ -96,14 +96,14 @@ log: { slow: 0s, requests: { file: "-", sample: 0 } }
 	}
 }
 
-// TestValidateHTTP: what only Go can say wrongly is not left out of what is
-// written, and so refused.
+// TestValidateHTTP: mistakes that only Go programs can make are written out, and
+// so refused.
 func TestValidateHTTP(t *testing.T) {
 	for _, test := range []struct {
 		change func(*Config)
 		want   string
 	}{
-		{func(c *Config) { c.HTTP.Compression = []string{"none"} }, `http.compression[0]: the text "none" is no choice`},
+		{func(c *Config) { c.HTTP.Compression = []string{"none"} }, `http.compression[0]: the text "none" is not a valid value`},
 		{func(c *Config) { c.HTTP.Limits.Client.Burst = 5 }, `http.limits.client: field "rate" is missing`},
 		{func(c *Config) { c.HTTP.Limits.Client.PerSecond = -1 }, "http.limits.client.rate: the number -1"},
 		{func(c *Config) { c.HTTP.Limits.Client.PerSecond = math.NaN() }, "http.limits.client.rate: "},

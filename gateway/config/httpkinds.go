@@ -33,13 +33,13 @@ func perSecond() kind[float64] {
 		schema{"type": "number", "exclusiveMinimum": 0, "maximum": maxRate})
 }
 
-// fraction is the kind of a part of the whole whose 0 means none.
+// fraction is the kind of a fraction whose 0 means none.
 func fraction() kind[float64] {
-	return orOff(number("a number from 0 to 1, such as 0.01 (0: none)",
+	return orOff(number("a number from 0 to 1, such as 0.01 (0 means none)",
 		func(n float64) bool { return n >= 0 && n <= 1 }, schema{"type": "number", "minimum": 0, "maximum": 1}))
 }
 
-// trustUnix is the word for whoever connects over a unix socket.
+// trustUnix is the word for all clients of unix sockets.
 const trustUnix = "unix"
 
 // proxy is the kind of an address, a network of them, or the word unix.
@@ -95,9 +95,9 @@ func hostName() kind[string] {
 			return ""
 		}
 		return cmp.Or(
-			when(s == "", " is no name"),
+			when(s == "", " is not a name"),
 			tooLong(s, maxHostName),
-			when(strings.Contains(s, "*"), ` has a "*" inside, and names are compared whole`),
+			when(strings.Contains(s, "*"), ` has a "*" inside, and names must match exactly`),
 			when(strings.Contains(s, ":"), " has a port or a scheme, and only names are compared"),
 			when(strings.Trim(s, nameBytes) != "",
 				" is not a name that clients would send (names that are not ASCII are sent as xn--...)"))
@@ -126,7 +126,7 @@ func badOrigin(s string) string {
 	problem := cmp.Or(
 		tooLong(s, maxOrigin),
 		when(s == "null", " is the origin of all sandboxed pages and local files, regardless of their author"),
-		when(strings.Contains(s, "*"), ` has a "*" inside, and origins are compared whole`),
+		when(strings.Contains(s, "*"), ` has a "*" inside, and origins must match exactly`),
 		when(!strings.Contains(s, "://"), " has no scheme"))
 	if problem != "" {
 		return problem
@@ -140,7 +140,7 @@ func badOrigin(s string) string {
 	a, err := netip.ParseAddr(host)
 	n, notPort := strconv.ParseUint(port, 10, 16)
 	return cmp.Or(
-		when(isIPv6 && (err != nil || a.String() != host || a.Zone() != ""), " has no IPv6 address in its shortest form"),
+		when(isIPv6 && (err != nil || a.String() != host || a.Zone() != ""), " has an IPv6 address that is not in its shortest form"),
 		when(!isIPv6 && strings.Trim(host, nameBytes) != "",
 			" has no host that browsers would send (names that are not ASCII are sent as xn--...)"),
 		when(hasPort && (notPort != nil || n == 0 || strconv.FormatUint(n, 10) != port), " has no port from 1 to 65535"),
@@ -153,7 +153,7 @@ func headerName() kind[string] {
 	const limit = 128
 	return keyword[string]("the name of a request field, such as X-Custom", func(s string) string {
 		return cmp.Or(
-			when(s == "*", " is not a name, and browsers do not take it for all of them"),
+			when(s == "*", " is not a name, and browsers do not treat it as all of them"),
 			tooLong(s, limit),
 			when(!httpToken.MatchString(s), " is not the name of a field"))
 	}, schema{"type": "string", "minLength": 1, "maxLength": limit, "pattern": httpToken.String()}).unlike(strings.EqualFold)
@@ -168,8 +168,8 @@ func urlSchema() schema {
 	return schema{"type": "string", "pattern": "^https?://[^?#]+$", "maxLength": maxURL}
 }
 
-// badEndpoint is stricter than the standard: there is no place for a password. Somebody may write
-// one nevertheless, so that no problem repeats any of the URL.
+// badEndpoint is stricter than the standard: a password is not allowed. Someone may still write one,
+// so no problem repeats any part of the URL.
 func badEndpoint(s string) string {
 	u, err := url.Parse(s)
 	if len(s) > maxURL {
@@ -193,7 +193,7 @@ func badEndpoint(s string) string {
 // secureURL is the kind of the URL of an issuer. It has no place for a password or a
 // parameter, so that logs may show it.
 func secureURL() kind[string] {
-	return keyword[string]("https://host/path; http:// for a loopback address alone", badSecureURL, urlSchema())
+	return keyword[string]("https://host/path; http:// only for a loopback address", badSecureURL, urlSchema())
 }
 
 func badSecureURL(s string) string {
@@ -203,10 +203,10 @@ func badSecureURL(s string) string {
 	if problem := badEndpoint(s); problem != "" {
 		return problem
 	}
-	u, _ := url.Parse(s) // badEndpoint has
+	u, _ := url.Parse(s) // badEndpoint has parsed it before
 	a, err := netip.ParseAddr(u.Hostname())
 	if u.Scheme == "http" && u.Hostname() != "localhost" && (err != nil || !a.IsLoopback()) {
-		return "plain http, so that whoever is on the way could sign tokens"
+		return "plain http, with which anyone on the network path could sign tokens"
 	}
 	return ""
 }
@@ -214,7 +214,7 @@ func badSecureURL(s string) string {
 // keySet is the kind of the name of a file or of a URL.
 func keySet() kind[string] {
 	const expected = "a file, relative to this one, such as jwks.json, " +
-		"or https://host/path; http:// for a loopback address alone"
+		"or https://host/path; http:// only for a loopback address"
 	return keyword[string](expected, func(s string) string {
 		if isURL(s) {
 			return badSecureURL(s)
@@ -223,7 +223,7 @@ func keySet() kind[string] {
 	}, schema{"type": "string", "minLength": 1, "maxLength": maxPath})
 }
 
-// redactEndpoint hides a URL that is none that the gateway takes: it may hold a password.
+// redactEndpoint hides a URL that the gateway does not accept: it may hold a password.
 func redactEndpoint(raw string) string {
 	if raw != "" && badEndpoint(raw) != "" {
 		return hidden

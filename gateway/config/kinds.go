@@ -14,14 +14,14 @@ import (
 type kind[V any] struct {
 	// expected completes "expected ..." in messages.
 	expected string
-	// parse returns what is wrong with the text, "" if nothing is. A problem that begins with a
-	// blank follows the text; another stands for itself, for texts in which somebody may have
-	// written a secret.
+	// parse returns what is wrong with the text, or "" if nothing is. A problem that begins with a
+	// space follows the text; any other replaces it, for texts that may hold a secret.
 	parse func(t text) (V, string)
 	// format is the inverse of parse. If nil, values are written as they are.
 	format func(V) any
 	schema schema
-	// same reports whether a list would hold a value twice. If nil, equal values are.
+	// same reports whether two values count as duplicates in a list. If nil, equal
+	// values do.
 	same func(a, b V) bool
 }
 
@@ -43,7 +43,7 @@ func (k kind[V]) read(p *parser, v value, into *V) bool {
 	return true
 }
 
-// unfit is the problem of a text that says enough itself.
+// unfit is the problem of a text that needs no explanation.
 const unfit = " "
 
 func (k kind[V]) write(v V) any {
@@ -76,8 +76,7 @@ func converted[A, B any](k kind[A], to func(A) B, from func(B) A) kind[B] {
 	}
 }
 
-// orOff is a number whose 0 means off, which Go's side of the configuration writes as a negative
-// number.
+// orOff is the kind of a number whose 0 means off, which the Go struct holds as a negative number.
 func orOff[V time.Duration | float64](k kind[V]) kind[V] {
 	return converted(k, func(v V) V {
 		if v == 0 {
@@ -87,8 +86,8 @@ func orOff[V time.Duration | float64](k kind[V]) kind[V] {
 	}, func(v V) V { return max(v, 0) })
 }
 
-// keyword returns the kind of texts that are not numbers or truth values, and in which check finds
-// no problem.
+// keyword returns the kind of texts that are not numbers or Booleans, and in which check finds no
+// problem.
 func keyword[V ~string](expected string, check func(string) string, s schema) kind[V] {
 	return kind[V]{
 		expected: expected,
@@ -111,11 +110,11 @@ func oneOf[V ~string](choices ...V) kind[V] {
 	}
 	expected := "one of " + strings.Join(words, ", ")
 	return keyword[V](expected, func(s string) string {
-		return when(!slices.Contains(words, s), " is no choice"+didYouMean(s, words))
+		return when(!slices.Contains(words, s), " is not a valid value"+didYouMean(s, words))
 	}, schema{"type": "string", "enum": words})
 }
 
-// Bounds of texts. Identifiers of databases are far shorter; the bound keeps statements sane.
+// Bounds of texts. Identifiers of databases are far shorter; the bound keeps statements short.
 const (
 	maxIdentifier = 256
 	maxLabel      = 256
@@ -134,7 +133,8 @@ func label(expected string, limit int) kind[string] {
 		schema{"type": "string", "minLength": 1, "maxLength": limit})
 }
 
-// when returns a problem if there is one. Checks are lists of these, of which cmp.Or takes the first.
+// when returns a problem if there is one. Checks are lists of these, of which cmp.Or returns the
+// first.
 func when(wrong bool, problem string) string {
 	if wrong {
 		return problem
@@ -166,7 +166,7 @@ func badFileName(s string) string {
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }
 
-// truth is the kind of true and false.
+// truth is the kind of Booleans.
 func truth() kind[bool] {
 	return kind[bool]{
 		expected: "true or false",
@@ -185,15 +185,15 @@ func truth() kind[bool] {
 	}
 }
 
-// inverted is the kind of what is true in the file where it is false in Go, so that both have
-// the default that says nothing.
+// inverted is the kind of a Boolean that is true in the file where it is false in Go, so that
+// the zero value in Go means the default.
 func inverted() kind[bool] {
 	not := func(b bool) bool { return !b }
 	return converted(truth(), not, not)
 }
 
-// flag is the kind of a choice of two words in the file, so that others have room, which is a
-// truth value in Go.
+// flag is the kind of a choice between two words in the file, so that others can be added, which
+// is a Boolean in Go.
 func flag(off, on string) kind[bool] {
 	return converted(oneOf(off, on), func(s string) bool { return s == on }, func(v bool) string {
 		if v {

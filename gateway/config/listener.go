@@ -18,25 +18,25 @@ import (
 // Frontends are the addresses that documents are served on.
 type Frontends struct {
 	HTTP  Listeners // HTTP/JSON. Default 127.0.0.1:8080.
-	Redis Listeners // The Redis protocol. Default: nowhere.
+	Redis Listeners // The Redis protocol. Default: not served.
 }
 
-// A Listener is an address that connections are accepted at.
+// A Listener is an address at which connections are accepted.
 type Listener struct {
 	// Address is host:port; without a host, every interface. Or it is "unix:" and the path
 	// of a socket.
 	Address string
-	TLS     TLS // Makes clients speak TLS. The zero value means clear text.
+	TLS     TLS // Makes clients use TLS. The zero value means clear text.
 	// Plaintext permits credentials in clear text at an address that other machines can reach.
 	Plaintext bool
-	// Open permits an address that other machines can reach although everybody may read
+	// Open permits an address that other machines can reach although anyone may read
 	// everything there.
 	Open  bool
 	Mode  fs.FileMode // Of a unix socket. Default 0600: the user of the gateway only.
 	Owner string      // Of a unix socket: "user", "user:group" or ":group". Default: the gateway's user.
 }
 
-// TLS names the files of a certificate and its key, in PEM. The zero value means no TLS.
+// TLS has the file names of a certificate and its key, in PEM. The zero value means no TLS.
 type TLS struct {
 	Cert, Key string
 	// Clients is the file of the authorities, one of which must have signed the
@@ -57,10 +57,10 @@ func ListenAt(addresses ...string) Listeners {
 	return all
 }
 
-// unixPrefix tells the path of a unix socket from host:port.
+// unixPrefix distinguishes the path of a unix socket from host:port.
 const unixPrefix = "unix:"
 
-// Unix returns the path of a listener that is a unix socket; ok is false if it is none.
+// Unix returns the path of a listener that is a unix socket; ok is false if it is not one.
 func (l Listener) Unix() (path string, ok bool) { return strings.CutPrefix(l.Address, unixPrefix) }
 
 // Exposed reports whether other machines can reach the address.
@@ -69,7 +69,7 @@ func (l Listener) Exposed() bool {
 	return !local && !isLoopback(l.Address)
 }
 
-// SocketPath returns the path of a unix socket as [Config.Path] does, "" for another address.
+// SocketPath returns the path of a unix socket as [Config.Path] does, or "" for another address.
 func (c *Config) SocketPath(l Listener) string {
 	path, _ := l.Unix()
 	if path == l.Address {
@@ -86,7 +86,7 @@ func (c *Config) Certificates(t TLS) TLS {
 
 const (
 	maxListeners  = 16  // far more than a gateway needs
-	maxSocketPath = 100 // fits into a struct sockaddr_un (unix(7)) with the suffix of a hand-over
+	maxSocketPath = 100 // fits into a struct sockaddr_un (unix(7)) with the suffix of a handover
 )
 
 func (f *Frontends) fields() []field {
@@ -95,20 +95,21 @@ func (f *Frontends) fields() []field {
 		{Name: "http", Value: f.HTTP.setting(expected, "127.0.0.1:8080 or :8080"), Default: ListenAt("127.0.0.1:8080"),
 			Doc: "where HTTP/JSON is served: " + expected},
 		{Name: "redis", Value: f.Redis.setting(expected, "127.0.0.1:6379"),
-			Doc: "where the Redis protocol is served: " + expected + "; left out: nowhere"},
+			Doc: "where the Redis protocol is served: " + expected + "; if omitted, it is not served"},
 	}
 }
 
-// fields are those of one listener. What it costs to change one is said of the listener.
+// fields are those of one listener. The effect of a change is stated for the whole
+// listener.
 func (l *Listener) fields(example string) []field {
 	return append([]field{
 		{Name: "address", Value: scalar(&l.Address, listenerAddress(example)), Required: true,
 			Doc: "host:port; without a host, every interface; or unix: and the path of a socket, relative to this file"},
-		{Name: "tls", Value: object(l.TLS.fields), Doc: "makes clients speak TLS; left out: they do not"},
+		{Name: "tls", Value: object(l.TLS.fields), Doc: "makes clients use TLS; if omitted, they do not"},
 		{Name: "plaintext", Value: scalar(&l.Plaintext, truth()),
 			Doc: "permits credentials in clear text at an address that other machines can reach"},
 		{Name: "open", Value: scalar(&l.Open, truth()),
-			Doc: "permits an address that other machines can reach although everybody may read everything"},
+			Doc: "permits an address that other machines can reach although anyone may read everything"},
 	}, socketFields(&l.Address, &l.Mode, &l.Owner, "")...)
 }
 
@@ -116,7 +117,7 @@ func (l *Listener) fields(example string) []field {
 func socketFields(address *string, mode *fs.FileMode, owner *string, reload Effect) []field {
 	return []field{
 		{Name: "mode", Value: scalar(mode, socketMode()), Reload: reload,
-			Doc: "the mode of a unix socket, in octal digits; left out: 0600, the user of the gateway only",
+			Doc: "the mode of a unix socket, in octal digits; if omitted, 0600: only the user of the gateway",
 			Default: func() any {
 				if strings.HasPrefix(*address, unixPrefix) {
 					return fs.FileMode(0o600)
@@ -124,22 +125,22 @@ func socketFields(address *string, mode *fs.FileMode, owner *string, reload Effe
 				return nil
 			}},
 		{Name: "owner", Value: scalar(owner, label("user, user:group or :group", maxLabel)), Reload: reload,
-			Doc: "the owner of a unix socket; left out: the user of the gateway"},
+			Doc: "the owner of a unix socket; if omitted, the user of the gateway"},
 	}
 }
 
-// fields are those of a certificate. What it costs to change one is said of the mapping.
+// fields are those of a certificate. The effect of a change is stated for the mapping.
 func (t *TLS) fields() []field {
 	return []field{
 		{Name: "cert", Value: scalar(&t.Cert, fileName("a file, relative to this one, such as cert.pem")), Required: true,
-			Doc: "the file of the certificate, with those that lead to its root behind it, in PEM"},
+			Doc: "the file of the certificate, followed by those that lead to its root, in PEM"},
 		{Name: "key", Value: scalar(&t.Key, fileName("a file, relative to this one, such as key.pem")), Required: true,
 			Doc: "the file of its key, in PEM"},
 		{Name: "clients", Value: scalar(&t.Clients, fileName("a file, relative to this one, such as clients.pem")),
 			Doc: "the file of the authorities, in PEM, one of which must have signed each client's certificate; " +
-				"left out: clients need none"},
+				"if omitted, clients need none"},
 		{Name: "min_version", Value: scalar(&t.MinVersion, oneOf("1.2", "1.3")),
-			Doc: "the least version of TLS; left out: 1.2"},
+			Doc: "the minimum version of TLS; if omitted, 1.2"},
 	}
 }
 
@@ -153,7 +154,7 @@ func listenerAddress(example string) kind[string] {
 		if problem := badLabel(path, maxSocketPath); problem != "" {
 			return " names a socket whose path" + problem
 		}
-		return when(strings.HasSuffix(path, "/") || strings.HasPrefix(path, "@"), " is no path of a socket")
+		return when(strings.HasSuffix(path, "/") || strings.HasPrefix(path, "@"), " is not a path of a socket")
 	}, schema{"type": "string", "pattern": "^unix:.*[^/]$|:[0-9]{1,5}$"})
 }
 
@@ -185,15 +186,15 @@ func isLoopback(hostport string) bool {
 func socketMode() kind[fs.FileMode] {
 	digits := keyword[string](`octal digits, such as "0660"`, func(s string) string {
 		n, err := strconv.ParseUint(s, 8, 32)
-		return when(err != nil || n == 0 || n > 0o777, " is no mode of a socket")
+		return when(err != nil || n == 0 || n > 0o777, " is not a mode of a socket")
 	}, schema{"type": "string", "pattern": "^0*[0-7]{1,3}$"})
 	return converted(digits, func(s string) fs.FileMode {
-		n, _ := strconv.ParseUint(s, 8, 32) // digits has
+		n, _ := strconv.ParseUint(s, 8, 32) // digits has checked it
 		return fs.FileMode(n)
 	}, func(m fs.FileMode) string { return fmt.Sprintf("%04o", m) })
 }
 
-// setting takes an address, or a mapping that says more.
+// setting accepts an address, or a mapping with more settings.
 func (l *Listener) setting(example string, fields func(*Listener) []field) setting {
 	mapping := object(func() []field { return fields(l) })
 	return either(scalar(&l.Address, listenerAddress(example)), mapping, func() bool {
@@ -203,7 +204,7 @@ func (l *Listener) setting(example string, fields func(*Listener) []field) setti
 	}).then(func(p *parser, v value) { p.socket(v, *l) })
 }
 
-// setting takes one listener, or a list of them.
+// setting accepts one listener, or a list of them.
 func (all *Listeners) setting(expected, example string) setting {
 	fields := func(l *Listener) []field { return l.fields(example) }
 	one := func(l *Listener) setting { return l.setting(example, fields) }
@@ -231,13 +232,13 @@ func (all *Listeners) setting(expected, example string) setting {
 	return s
 }
 
-// socket refuses what is said of a unix socket where there is none, and owners who are not known.
+// socket refuses settings of a unix socket where there is none, and unknown owners.
 func (p *parser) socket(v value, l Listener) {
 	_, local := l.Unix()
 	switch {
 	case l.Address == "":
 	case !local && (l.Mode != 0 || l.Owner != ""):
-		p.failAt(v, "mode and owner are of unix sockets; expected address: unix: and a path, or neither")
+		p.failAt(v, "mode and owner apply only to unix sockets; expected address: unix: and a path, or neither of them")
 	case l.Owner != "":
 		if _, _, err := safefile.LookUpOwner(l.Owner); err != nil {
 			p.failAt(within(v, "owner"), "%v; expected a user, user:group or :group of this machine", err)
@@ -245,16 +246,16 @@ func (p *parser) socket(v value, l Listener) {
 	}
 }
 
-// frontend is what a configuration must know of a frontend to judge its listeners.
+// frontend is what a configuration must know about a frontend to check its listeners.
 type frontend struct {
 	name      string    // in frontends
 	listeners Listeners // with the TLS that they serve with
-	open      bool      // everybody may read at all of them
-	login     bool      // callers need credentials that no resource asks for
+	open      bool      // anyone may read at all of them
+	login     bool      // callers need credentials that no resource requires
 }
 
-// frontends are those that a configuration can have. Listeners for Redis that are no unix sockets
-// have the TLS of redis.tls unless they have their own.
+// frontends returns those that a configuration can have. Listeners for Redis that are not unix
+// sockets have the TLS of redis.tls unless they have their own.
 func (c *Config) frontends() []frontend {
 	redis := slices.Clone(c.Frontends.Redis)
 	for i, l := range redis {
@@ -268,7 +269,7 @@ func (c *Config) frontends() []frontend {
 	}
 }
 
-// at returns where the i-th listener of a frontend stands.
+// at returns the value of the i-th listener of a frontend.
 func (f *frontend) at(root value, i int) value {
 	v := within(root, "frontends", f.name)
 	if n, ok := v.node.(*ast.SequenceNode); ok && i < len(n.Values) {
@@ -284,9 +285,9 @@ func (c *Config) asksForCertificates() bool {
 	})
 }
 
-// exposure refuses listeners that other machines can reach where everybody may read
-// everything, or where credentials could be read on their way, unless the file says that it
-// is meant. A client's certificate is a rule of access.
+// exposure refuses listeners that other machines can reach where anyone may read everything,
+// or where credentials would cross the network in clear text, unless the file permits it. A
+// client's certificate is a rule of access.
 func (p *parser) exposure(root value, c *Config) {
 	ruled := slices.ContainsFunc(c.Resources, func(r Resource) bool { return r.Access != nil })
 	for _, f := range c.frontends() {
@@ -295,7 +296,7 @@ func (p *parser) exposure(root value, c *Config) {
 			switch {
 			case !l.Exposed() || l.TLS.Clients != "":
 			case !rules && !l.Open && !f.open:
-				p.failAt(f.at(root, i), "other machines could reach this address, and everybody may read everything there; "+
+				p.failAt(f.at(root, i), "other machines could reach this address, and anyone may read everything there; "+
 					"expected access rules (auth and access of resources, redis.users), a loopback address, or { address: %q, open: true }", l.Address)
 			case rules && l.TLS == (TLS{}) && !l.Plaintext:
 				p.failAt(f.at(root, i), "other machines could reach this address, and credentials would cross the network in clear text; "+
@@ -329,14 +330,14 @@ func (p *parser) collisions(root value, c *Config) {
 			if at.path == "" { // b is a default
 				at = a.at
 			}
-			p.failAt(at, "%s is %s and %s %s, which is one address; expected two", a.name, a.address, b.name, b.address)
+			p.failAt(at, "%s is %s and %s is %s, which is the same address; expected two addresses", a.name, a.address, b.name, b.address)
 			return
 		}
 	}
 }
 
 // collide reports whether one process cannot listen on both addresses. Port 0 is a new port each
-// time, and a host that stands for every interface meets all others.
+// time, and a host that stands for every interface collides with all others.
 func collide(a, b string) bool {
 	if strings.HasPrefix(a, unixPrefix) || strings.HasPrefix(b, unixPrefix) {
 		return a == b

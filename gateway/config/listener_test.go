@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A frontend whose listeners nothing judges could be reached from other machines.
+// A frontend whose listeners are not checked could be reached from other machines.
 func TestEveryFrontendIsJudged(t *testing.T) {
 	var judged []string
 	for _, f := range new(Config).frontends() {

@@ -8,18 +8,19 @@ import (
 	"time"
 )
 
-// Origin says where the documents come from. What follows URL is only for PostgreSQL.
+// Origin says where the documents come from. The fields after URL are only for
+// PostgreSQL.
 type Origin struct {
 	// URL is "sqlite:path" (relative to Dir), "sqlite:///absolute/path" or
 	// "postgres://user@host/database", with several hosts and parameters as PostgreSQL's own
-	// programs take them. It may hold a password: print it only through [Config.Redacted].
+	// programs accept them. It may hold a password: print it only through [Config.Redacted].
 	URL         string
 	StreamURL   string        // Where the stream of changes connects. Default: URL.
-	Notify      bool          // Triggers send NOTIFY, for which commits wait for one another.
-	Poll        time.Duration // How often the stream asks for changes. Default 25 ms.
-	Connections int           // Loads at once. Default: the sum of Load.Concurrency, at most 16.
+	Notify      bool          // Makes triggers send NOTIFY, which makes commits wait for one another.
+	Poll        time.Duration // How often the stream polls for changes. Default 25 ms.
+	Connections int           // Maximum of concurrent loads. Default: the sum of Load.Concurrency, at most 16.
 	KeepChanges time.Duration // How long rows of the change table are kept. Default 24 h.
-	KeepBytes   int64         // What these rows take before the oldest are deleted. Default 1 GiB.
+	KeepBytes   int64         // Size of these rows above which the oldest are deleted. Default 1 GiB.
 	Dir         string        // The folder of the file, as [Load] sets it. Default: the working directory.
 }
 
@@ -30,23 +31,23 @@ func (o *Origin) fields() []field {
 			Doc:   "the database: " + supportedOrigins,
 			Check: func(p *parser, v value) { _, err := o.Driver(); p.failIf(v, err) }},
 		{Name: "stream_url", Value: scalar(&o.StreamURL, databaseURL(postgresExample)), If: postgres,
-			Doc: "where the stream of changes connects: directly to the server, when url leads through a pooler; " +
-				"left out: url",
+			Doc: "where the stream of changes connects: directly to the server if url leads through a pooler; " +
+				"if omitted, url",
 			Check: func(p *parser, v value) { _, err := parsePostgresURL(o.StreamURL); p.failIf(v, err) }},
 		{Name: "notify", Value: scalar(&o.Notify, truth()), If: postgres,
 			Doc: "makes the triggers send NOTIFY, so that changes are known before the next poll; " +
 				"commits then wait for one another"},
 		{Name: "poll", Value: scalar(&o.Poll, duration(5*time.Millisecond, time.Second)), If: postgres,
 			Default: 25 * time.Millisecond,
-			Doc:     "how often the stream asks for changes, at most an eighth of the tightest freshness"},
+			Doc:     "how often the stream polls for changes, at most an eighth of the shortest freshness"},
 		{Name: "connections", Value: scalar(&o.Connections, count(1, 1024)), If: postgres,
-			Doc: "the loads that run at once; left out: the sum of load.concurrency of all resources, at most 16"},
+			Doc: "the maximum of concurrent loads; if omitted, the sum of load.concurrency of all resources, at most 16"},
 		{Name: "keep_changes", Value: scalar(&o.KeepChanges, duration(10*time.Minute, 720*time.Hour)), If: postgres,
 			Default: 24 * time.Hour,
 			Doc: "how long rows of the change table are kept; " +
-				"a gateway that is cut off for longer starts with an empty cache"},
+				"a gateway that is disconnected for longer starts with an empty cache"},
 		{Name: "keep_bytes", Value: scalar(&o.KeepBytes, size(16<<20, 1<<40)), If: postgres, Default: int64(1 << 30),
-			Doc: "how much these rows may take in the database before the oldest are deleted, however young they are"},
+			Doc: "the size of these rows in the database above which the oldest are deleted, regardless of their age"},
 	}
 }
 
@@ -54,13 +55,13 @@ func (o *Origin) fields() []field {
 func (o *Origin) checkFields(p *parser, v value) {
 	for _, f := range o.fields() {
 		if one, found := v.child(f.Name); found && !f.applies() {
-			p.failKey(one, "only PostgreSQL has this; expected it with an origin.url such as %s", postgresExample)
+			p.failKey(one, "only PostgreSQL supports this; expected it with an origin.url such as %s", postgresExample)
 		}
 	}
 }
 
-// databaseURL is the kind of a URL that may hold a password. What is wrong with it is said by a
-// check, which repeats nothing of it.
+// databaseURL is the kind of a URL that may hold a password. A separate check reports what is
+// wrong with it, without repeating any of it.
 func databaseURL(expected string) kind[string] {
 	return kind[string]{
 		expected: expected,
@@ -80,13 +81,13 @@ func (p *parser) failIf(v value, err error) {
 	}
 }
 
-// pace refuses a stream that would ask too seldom for the tightest promise: an
+// pace refuses a stream that would poll too seldom for the shortest promise: an
 // eighth of it leaves room for polls that are late or fail.
 func (p *parser) pace(root value, c *Config) {
 	least := c.MinFreshness()
 	if c.Origin.Poll > least/8 {
 		p.failAt(within(root, "origin", "poll"),
-			"%s, and the tightest freshness of a resource is %s; expected at most an eighth of it, %s",
+			"%s, and the shortest freshness of a resource is %s; expected at most an eighth of it, %s",
 			formatDuration(c.Origin.Poll), formatDuration(least), formatDuration(least/8))
 	}
 }
@@ -103,8 +104,8 @@ const (
 	PostgreSQL Driver = "postgres"
 )
 
-// originRules are what a configuration must know of a kind of database. Each kind has them in
-// a file of its own; all but driver, schemes, check and redact may be left out.
+// originRules are what a configuration must know about a kind of database. Each kind has them in
+// its own file; all but driver, schemes, check and redact are optional.
 type originRules struct {
 	driver  Driver
 	schemes []string // of the URL, in lower case
@@ -135,7 +136,7 @@ func (o Origin) Driver() (Driver, error) {
 	return r.driver, r.check(o)
 }
 
-// rules returns those of the database, by the scheme of the URL alone.
+// rules returns those of the database, which only depend on the scheme of the URL.
 func (o Origin) rules() (*originRules, error) {
 	scheme, rest, found := strings.Cut(o.URL, ":")
 	if !found || scheme == "" {
@@ -157,8 +158,8 @@ func (o *Origin) isPostgres() bool {
 	return err == nil && r.driver == PostgreSQL
 }
 
-// quoteScheme quotes a scheme only if it looks like one: what stands before the
-// first colon of a mistyped URL can be a secret.
+// quoteScheme quotes a scheme only if it looks like one: the text before the first
+// colon of a mistyped URL can be a secret.
 func quoteScheme(s string) string {
 	if len(s) > 16 || strings.ContainsFunc(s, func(c rune) bool { return c < 'a' || c > 'z' }) {
 		return "of this URL"

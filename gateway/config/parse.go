@@ -20,9 +20,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// Bounds of a file. The YAML parser recurses once a nesting level and once a map entry, and needs
-// time that grows with the square of the entries: 30,000 tokens, some 300 resources, take at most a
-// second; a million bytes of "[" would exhaust the stack.
+// Bounds of a file. The YAML parser recurses once per nesting level and once per map entry, and its
+// time grows with the square of the number of entries: 30,000 tokens, some 300 resources, take at most
+// a second; a million bytes of "[" would exhaust the stack.
 const (
 	maxFile    = 1 << 20
 	maxTokens  = 30_000
@@ -60,16 +60,16 @@ func Load(path string) (*Config, error) {
 	return c, nil
 }
 
-// Parse reads a configuration; name is what errors call the file. ${NAME} in a value is replaced by
-// the environment variable NAME, which must exist; $${ is a plain ${. The result has its defaults
+// Parse reads a configuration; name is the name of the file in errors. ${NAME} in a value is replaced
+// by the environment variable NAME, which must exist; $${ is a plain ${. The result has its defaults
 // applied. The error is an [*Errors] with every mistake of the file.
 func Parse(name string, data []byte) (*Config, error) {
 	p := &parser{file: name, lookup: os.LookupEnv}
 	return p.parse(data)
 }
 
-// judge refuses a file with a password that others could have written, and warns of one that
-// others can read. A pipe has no other readers.
+// judge refuses a file with a password that other users could have written, and warns about one
+// that they can read. A pipe has no other readers.
 func (c *Config) judge(path string, info fs.FileInfo, substituted map[string]bool) error {
 	if !info.Mode().IsRegular() {
 		return nil
@@ -133,7 +133,7 @@ type parser struct {
 	errors []*Error
 	// substituted are the values that came from the environment, as a whole or in part.
 	substituted map[string]bool
-	// tables are the tables from the root of a resource to the node at hand.
+	// tables are the tables from the root of a resource to the current node.
 	tables []string
 }
 
@@ -144,7 +144,7 @@ func (p *parser) fail(line, column int, path, format string, args ...any) {
 	})
 }
 
-// document turns the bytes into the one mapping that a configuration is.
+// document parses the bytes into the single mapping of a configuration.
 func (p *parser) document(data []byte) ast.Node {
 	text := strings.TrimPrefix(string(data), "\ufeff")
 	if !p.readable(text) {
@@ -173,7 +173,7 @@ func (p *parser) document(data []byte) ast.Node {
 	return nil
 }
 
-// readable refuses what is not a text of reasonable size.
+// readable refuses input that is not text of a reasonable size.
 func (p *parser) readable(text string) bool {
 	if len(text) > maxFile {
 		p.fail(1, 1, "", "the file is larger than 1 MiB; expected a configuration")
@@ -196,14 +196,14 @@ func (p *parser) readable(text string) bool {
 	return true
 }
 
-// plain refuses, token by token, the parts of YAML that a configuration has no
-// use for (one text could then be huge, cyclic or of a foreign type) and
-// nesting that would exhaust the parser's stack.
+// plain refuses, token by token, the parts of YAML that a configuration does not
+// need (with them, a text could be huge, cyclic or of a foreign type) and nesting
+// that would exhaust the parser's stack.
 func (p *parser) plain(tokens token.Tokens) bool {
 	const limit = "expected a configuration of reasonable size"
 	if len(tokens) > maxTokens {
 		at := tokens[maxTokens].Position
-		p.fail(at.Line, at.Column, "", "more than %d words and signs; %s", maxTokens, limit)
+		p.fail(at.Line, at.Column, "", "more than %d tokens; %s", maxTokens, limit)
 		return false
 	}
 	flow, dashes, content, ended := 0, 0, false, false
@@ -217,7 +217,7 @@ func (p *parser) plain(tokens token.Tokens) bool {
 		switch tk.Type {
 		case token.DocumentHeaderType:
 			if content || ended {
-				refuse(`a second document ("---"); expected one configuration a file`)
+				refuse(`a second document ("---"); expected one configuration per file`)
 				return false
 			}
 			ended = true
@@ -252,8 +252,8 @@ func (p *parser) plain(tokens token.Tokens) bool {
 	return len(p.errors) == 0
 }
 
-// tree parses the tokens. The library is not ours: a panic in it is a mistake
-// that this file provoked, not a reason to end the process.
+// tree parses the tokens. A panic in the library is reported as a mistake of the
+// file; it must not end the process.
 func (p *parser) tree(tokens token.Tokens) (file *ast.File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -264,7 +264,7 @@ func (p *parser) tree(tokens token.Tokens) (file *ast.File, err error) {
 	return yamlparser.Parse(tokens, 0, yamlparser.AllowDuplicateMapKey())
 }
 
-// syntax reports what the YAML parser said.
+// syntax reports an error of the YAML parser.
 func (p *parser) syntax(err error) {
 	if se, ok := errors.AsType[*yaml.SyntaxError](err); ok && se.Token != nil {
 		at := se.Token.Position

@@ -35,7 +35,7 @@ func environment(t *testing.T) {
 }
 
 // TestBad holds every message: each file of testdata/bad shows the mistakes of
-// one kind, its .err what the reader is told.
+// one kind, its .err has the messages.
 func TestBad(t *testing.T) {
 	environment(t)
 	files, err := filepath.Glob("testdata/bad/*.yaml")
@@ -164,7 +164,7 @@ func TestEffective(t *testing.T) {
 		t.Run(filepath.Base(file), func(t *testing.T) {
 			c := parseFile(t, file)
 			shown := c.Redacted()
-			if defaultEngine() != Loop && !strings.HasPrefix(filepath.Base(file), "full") { // the files are of Linux
+			if defaultEngine() != Loop && !strings.HasPrefix(filepath.Base(file), "full") { // the files are those of Linux
 				shown = bytes.Replace(shown, []byte("engine: net/http"), []byte("engine: loop"), 1)
 			}
 			testkit.Golden(t, goldenName(file, ".effective"), shown)
@@ -251,8 +251,8 @@ func TestLoadResolvesPaths(t *testing.T) {
 	}
 }
 
-// TestRedacted: a password is hidden wherever it stands, and a URL in which its
-// place is not certain is hidden as a whole.
+// TestRedacted: a password is hidden wherever it is, and a URL in which its place
+// is uncertain is hidden as a whole.
 func TestRedacted(t *testing.T) {
 	for _, test := range []struct{ url, want string }{
 		{"sqlite:a b%25.db", "sqlite:a b%25.db"},
@@ -301,7 +301,7 @@ func TestPostgresURL(t *testing.T) {
 	}
 }
 
-// TestDefaultsOfPostgres: what the file leaves out depends on the resources.
+// TestDefaultsOfPostgres: the defaults depend on the resources.
 func TestDefaultsOfPostgres(t *testing.T) {
 	load := func(resources string) *Config {
 		t.Helper()
@@ -372,7 +372,7 @@ func TestHugeFiles(t *testing.T) {
 		if _, err := Parse("huge.yaml", []byte(text)); err == nil {
 			t.Errorf("%s: was accepted", what)
 		}
-		// The slowest takes 0.9 s on the machine it was written on.
+		// The slowest takes 0.9 s on the machine where it was written.
 		if d := time.Since(start); d > 30*time.Second {
 			t.Errorf("%s: took %v", what, d)
 		} else if d > 300*time.Millisecond {

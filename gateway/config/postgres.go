@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// This file has what is special about PostgreSQL, and reads its connection URLs. They are not URLs of the
-// standard ("postgres://a:5432,b:5432/shop" names two hosts), so net/url cannot
-// read them. What it accepts is stricter than the driver: every part is certain,
-// so that the password in it can always be found and hidden.
+// This file has the rules for PostgreSQL, and parses its connection URLs. They are not standard URLs
+// ("postgres://a:5432,b:5432/shop" names two hosts), so net/url cannot parse them. This parser is
+// stricter than the driver: every part is unambiguous, so that the password in it can always be found
+// and hidden.
 
-// postgresSchemes are those that the driver knows, in lower case only.
+// postgresSchemes are those that the driver accepts, in lower case only.
 var postgresSchemes = []string{"postgres://", "postgresql://"}
 
 const postgresExample = `"postgres://user@host/database"`
@@ -37,11 +37,11 @@ var postgresRules = originRules{
 	restarts: postgresRestarts,
 }
 
-// maxDefaultConnections is more statements at once than most servers have cores;
-// more would only wait for one another there.
+// maxDefaultConnections is more than the number of cores of most servers; more
+// statements would only wait for one another there.
 const maxDefaultConnections = 16
 
-// loadsAtOnce is how many statements the resources may send together.
+// loadsAtOnce returns how many statements all resources may run concurrently.
 func (c *Config) loadsAtOnce() int {
 	sum := 0
 	for i := range c.Resources {
@@ -50,8 +50,8 @@ func (c *Config) loadsAtOnce() int {
 	return min(sum, maxDefaultConnections)
 }
 
-// postgresRestarts reports whether a change is one of what the connections and the stream were
-// started with.
+// postgresRestarts reports whether a change concerns a setting with which the connections and the
+// stream were started.
 func postgresRestarts(running *Config, ch *Change) bool {
 	now, err := time.ParseDuration(ch.New)
 	switch {
@@ -61,8 +61,8 @@ func postgresRestarts(running *Config, ch *Change) bool {
 		// The longest is statement_timeout of the connections.
 		return !slices.ContainsFunc(running.Resources, func(r Resource) bool { return now <= r.Load.Timeout })
 	case ch.Key == "freshness" || strings.HasSuffix(ch.Key, ".freshness"):
-		// How often the stream verifies triggers follows from the tightest promise at the start:
-		// an eighth of it, or this.
+		// How often the stream verifies triggers follows from the shortest promise at the start: an
+		// eighth of it, or this.
 		return now < 8*max(100*time.Millisecond, running.Origin.Poll) && now < running.MinFreshness()
 	}
 	return false
@@ -85,8 +85,8 @@ type postgresURL struct {
 
 type parameter struct{ name, value string }
 
-// parsePostgresURL takes a connection URL apart. The errors do not repeat any of
-// it: a slip of the hand can put the password anywhere.
+// parsePostgresURL parses a connection URL. The errors do not repeat any of it: a
+// typing mistake can put the password anywhere.
 func parsePostgresURL(raw string) (u postgresURL, err error) {
 	rest := ""
 	for _, scheme := range postgresSchemes {
@@ -96,22 +96,22 @@ func parsePostgresURL(raw string) (u postgresURL, err error) {
 	}
 	switch {
 	case u.scheme == "":
-		return u, errors.New("no connection URL of PostgreSQL; expected " + postgresExample)
+		return u, errors.New("not a connection URL of PostgreSQL; expected " + postgresExample)
 	case u.scheme != strings.ToLower(u.scheme):
 		return u, errors.New("the scheme is not in lower case; expected " + postgresExample)
 	case len(raw) > maxURL:
-		return u, fmt.Errorf("a URL of %d bytes; expected %d at most", len(raw), maxURL)
+		return u, fmt.Errorf("a URL of %d bytes; expected at most %d", len(raw), maxURL)
 	case strings.ContainsFunc(rest, func(c rune) bool { return c <= ' ' || c == 0x7f || c == '#' }):
-		return u, errors.New(`a blank, a control character or "#" in the URL; expected %20, %23 and their like`)
+		return u, errors.New(`a space, a control character or "#" in the URL; expected %20, %23 and so on`)
 	case !isPercentEncoded(rest):
-		return u, errors.New(`a "%" that is not followed by two hexadecimal digits, or %00; expected "%25" for the sign itself`)
+		return u, errors.New(`a "%" that is not followed by two hexadecimal digits, or %00; expected "%25" for a percent sign`)
 	}
 	authority, tail := rest, ""
 	if i := strings.IndexAny(rest, "/?"); i >= 0 {
 		authority, tail = rest[:i], rest[i:]
 	}
 	if strings.Count(authority, "@") > 1 || strings.Contains(tail, "@") {
-		return u, errors.New(`an "@" that does not end user and password; expected %40 for the sign itself, and %2F and %3F for "/" and "?" in a password`)
+		return u, errors.New(`an "@" that does not end user and password; expected %40 for the character itself, and %2F and %3F for "/" and "?" in a password`)
 	}
 	if before, after, found := strings.Cut(authority, "@"); found {
 		u.hasUser, authority = true, after
@@ -135,7 +135,7 @@ func parsePostgresURL(raw string) (u postgresURL, err error) {
 	return u, err
 }
 
-// isPercentEncoded reports whether each "%" stands before two hexadecimal digits that are not 00.
+// isPercentEncoded reports whether each "%" is followed by two hexadecimal digits that are not 00.
 func isPercentEncoded(s string) bool {
 	decoded, err := url.PathUnescape(s)
 	return err == nil && !strings.ContainsRune(decoded, 0)
@@ -202,8 +202,8 @@ func (u postgresURL) redacted() string {
 	return s
 }
 
-// isSecretParameter tells passwords from what only sounds like one: files, and
-// the parameter that chooses how a password is sent.
+// isSecretParameter distinguishes passwords from parameters with similar names:
+// files, and the one that chooses how a password is sent.
 func isSecretParameter(name string) bool {
 	return soundsSecret(name) && !slices.Contains([]string{"passfile", "sslkey", "require_auth"}, name)
 }

@@ -11,7 +11,7 @@ import (
 )
 
 // This file reads resources that are declared by a statement instead of a tree of
-// tables, and what the two kinds share.
+// tables, and fields that both kinds have.
 
 const (
 	maxStatement = 64 << 10
@@ -23,7 +23,7 @@ func (r *Resource) read(p *parser, v value, o *Origin) {
 	before := len(p.errors)
 	readObject(p, v, r.fields())
 	if _, ok := entries(v.node); !ok {
-		return // readObject has told
+		return // readObject has reported it
 	}
 	refuse := func(why string, names ...string) {
 		for _, name := range names {
@@ -36,26 +36,27 @@ func (r *Resource) read(p *parser, v value, o *Origin) {
 	statement, isQuery := v.child("sql")
 	switch {
 	case isTable && isQuery:
-		p.failKey(statement, `stands beside "table" of line %d; expected one of them`, position(table.key).Line)
+		p.failKey(statement, `conflicts with "table" on line %d; expected one of them`, position(table.key).Line)
 	case isQuery:
 		if r, err := o.rules(); err == nil && r.noStatement != "" {
 			p.failKey(statement, "%s", r.noStatement)
 		}
-		refuse(`says what the statement says itself; expected it there, or "table" in place of "sql"`, "columns", "children", "bigint")
+		refuse(`belongs into the statement; expected it there, or "table" instead of "sql"`, "columns", "children", "bigint")
 		if len(p.errors) == before {
 			p.statement(v, r)
 		}
 	case isTable:
-		refuse(`is known of a table and its children; expected it only beside "sql"`, "depends")
+		refuse(`follows from a table and its children; expected it only with "sql"`, "depends")
 		if r.Query != nil && r.Query.Key != nil {
 			p.failAt(within(v, "key"), `a mapping; expected a list of columns, such as [deptno], whose types are the table's ("sql" needs them)`)
 		}
 	default:
-		p.failKey(v, `field "table" is missing; expected the table that the rows come from, or "sql", a statement that gives the documents`)
+		p.failKey(v, `field "table" is missing; expected the table that the rows come from, or "sql", a statement that returns the documents`)
 	}
 }
 
-// statement checks what only the whole of a resource with a statement shows.
+// statement checks rules that concern several fields of a resource with a
+// statement.
 func (p *parser) statement(v value, r *Resource) {
 	if r.Query.Key == nil {
 		key := within(v, "key")
@@ -72,7 +73,7 @@ func (p *parser) statement(v value, r *Resource) {
 
 // missingParameter returns the first of $1 to $n that a statement lacks.
 func missingParameter(sql string, n int) string {
-	for i := n; i > 0; i-- { // from above: $1 stands in $10 too
+	for i := n; i > 0; i-- { // from above: $10 contains $1, too
 		name := "$" + strconv.Itoa(i)
 		if !strings.Contains(sql, name) {
 			return name
@@ -94,8 +95,8 @@ func whereKeys(key []string) string {
 	return "(" + strings.Join(key, ", ") + ") IN (SELECT * FROM unnest(" + strings.Join(arrays, ", ") + "))"
 }
 
-// statement is the kind of SQL text. The database reads it; here only what could
-// never be one statement is refused.
+// statement is the kind of SQL text. The database parses it; here only text that
+// could never be one statement is refused.
 func statement(expected string) kind[string] {
 	return keyword[string](expected, func(s string) string {
 		trimmed := strings.TrimSpace(s)
@@ -112,7 +113,7 @@ func querySQL(q *resource.Query) setting {
 	return scalar(&q.SQL, statement("one SELECT of the key columns and the document, of all keys in the arrays $1, $2, ..."))
 }
 
-// key takes a list of the columns of a table, or a mapping from the columns of a statement to
+// key accepts a list of the columns of a table, or a mapping from the columns of a statement to
 // their types.
 func (r *Resource) key() setting {
 	types := behind(&r.Query, func(q *resource.Query) setting {
@@ -150,27 +151,27 @@ func (r *Resource) depends() setting {
 	})
 }
 
-// depend checks that a changed row leads to keys of documents.
+// depend checks that the keys of documents can be found from a changed row.
 func (p *parser) depend(v value, d resource.Depend, key []string) {
 	switch {
 	case d.Via == "" && d.ReadsItself:
-		p.failAt(v, `"reads_itself" without "via"; expected it only beside a "via" that reads the table of the dependency`)
+		p.failAt(v, `"reads_itself" without "via"; expected it only with a "via" that reads the table of the dependency`)
 	case d.Via != "" && len(d.Columns) == 0:
-		p.failAt(v, `"via" without "key"; expected key: %s, the columns of %s that lead onwards: a deleted or moved row is no longer there for "via" to read`,
+		p.failAt(v, `"via" without "key"; expected key: %s, the columns of %s that "via" starts from, because it cannot read a deleted or moved row`,
 			keyTemplate(d.Via), d.Table)
 	case d.Via != "":
 		if missing := missingParameter(d.Via, len(d.Columns)); missing != "" {
 			p.failAt(v, `%s does not appear in "via"; expected it to use the columns of the changed rows, one array each`, missing)
 		}
 	case len(d.Columns) == 0:
-		p.failAt(v, `field "key" is missing; expected the columns of %s that hold the key of the document, or that lead onwards if "via" says how`, d.Table)
+		p.failAt(v, `field "key" is missing; expected the columns of %s that hold the key of the document, or that "via" starts from`, d.Table)
 	case len(key) > 0 && len(d.Columns) != len(key):
 		p.failAt(v, `"key" has %d columns and the key of the document %d; expected as many, in the order of the path, or "via", a statement that finds it`,
 			len(d.Columns), len(key))
 	}
 }
 
-// keyTemplate writes a value of key with as many columns as via has parameters.
+// keyTemplate formats a value of key with as many columns as via has parameters.
 func keyTemplate(via string) string {
 	columns := []string{"COLUMN"}
 	for len(columns) < maxKey && missingParameter(via, len(columns)+1) == "" {
@@ -179,7 +180,7 @@ func keyTemplate(via string) string {
 	return "[" + strings.Join(columns, ", ") + "]"
 }
 
-// dependFields are those of one table. What it costs to change one is said of depends.
+// dependFields are those of one table. The effect of a change is stated for depends.
 func dependFields(d *resource.Depend) []field {
 	column := identifier("the name of a column")
 	columns := list(&d.Columns, column, maxKey)
@@ -199,8 +200,8 @@ func dependFields(d *resource.Depend) []field {
 		{Name: "table", Value: scalar(&d.Table, identifier("the name of a table")), Always: true, Required: true,
 			Doc: "the table whose changes change documents"},
 		{Name: "key", Value: key,
-			Doc: "columns of the table: without via they hold the key of the document, in the order of the path; " +
-				"with via they are the columns that lead onwards, from which via must find the documents " +
+			Doc: "columns of the table: without via, those that hold the key of the document, in the order of the path; " +
+				"with via, those from which via must find the documents " +
 				"even if the row has been deleted or moved"},
 		{Name: "via", Value: scalar(&d.Via, statement("one SELECT of the key columns, from the arrays $1, $2, ...")),
 			Doc: "a statement that selects the keys of the documents that changed rows belong to; " +

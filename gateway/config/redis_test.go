@@ -9,8 +9,8 @@ import (
 
 var digestOfAll = "sha256:" + strings.Repeat("0", 64)
 
-// TestDefaultsOfRedis: a gateway without the frontend has no settings of it, one
-// with it has all.
+// TestDefaultsOfRedis: a gateway without the frontend has none of its settings, one
+// with it has all of them.
 func TestDefaultsOfRedis(t *testing.T) {
 	if c := declared(Resource{}).WithDefaults(); c.Redis.Limits != (RedisLimits{}) || c.Drain != (Drain{2 * time.Second, 15 * time.Second}) || c.Log.Requests != "" {
 		t.Errorf("got %+v, %+v, %+v; want no Redis, 2s and 15s, no log", c.Redis, c.Drain, c.Log)
@@ -29,7 +29,7 @@ func TestDefaultsOfRedis(t *testing.T) {
 	}
 }
 
-// TestValidateRedis: what nobody would obey and what would let everybody in is
+// TestValidateRedis: settings that have no effect or would admit anyone are
 // refused.
 func TestValidateRedis(t *testing.T) {
 	local := func(c *Config) { c.Frontends.Redis = ListenAt("localhost:6379") }
@@ -89,7 +89,8 @@ func TestRedactedUsers(t *testing.T) {
 	}
 }
 
-// TestPathsOfRedis: files lie beside the configuration file, and "-" is none.
+// TestPathsOfRedis: files are relative to the configuration file, and "-" is not a
+// file.
 func TestPathsOfRedis(t *testing.T) {
 	dir := filepath.FromSlash("/etc/shop")
 	c := Config{Origin: Origin{Dir: dir}, Redis: Redis{TLS: TLS{Cert: "tls/cert.pem", Key: "/run/key.pem"}}, Log: Log{Requests: "requests.log"}}

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// Bounds of what a file may ask for. They are far above need; they turn a slip
-// of the hand into a message instead of a gateway that cannot start.
+// Bounds of values in a file. They are far above what anyone needs; they turn a
+// typing mistake into a message instead of a gateway that cannot start.
 const (
 	maxResources = 1000
 	maxChildren  = 64
@@ -24,15 +24,16 @@ const (
 type Resource struct {
 	resource.Resource
 
-	// OnStale says what a GET gets while the freshness promise cannot be kept. Default [Reload].
+	// OnStale says how a GET is answered while the freshness promise cannot be kept. Default
+	// [Reload].
 	OnStale Policy
 	// CacheControl is the Cache-Control header of its documents. The default, "no-cache", makes
-	// downstream caches ask each time; with Access it is "private, no-cache". A max-age above
-	// zero weakens the promise by that much: who reads through such a cache may get a document
-	// that is older than Freshness by max-age. What has no such bound is refused.
+	// downstream caches revalidate each time; with Access it is "private, no-cache". A max-age
+	// above zero weakens the promise by that much: readers behind such a cache may get a document
+	// that is older than Freshness by max-age. Directives without such a bound are refused.
 	CacheControl string
-	Access       *Access       // Who may read the resource. If nil, everybody may.
-	MissingTTL   time.Duration // How long absent rows are known. Default 60 s; negative: not at all.
+	Access       *Access       // Who may read the resource. If nil, anyone may.
+	MissingTTL   time.Duration // How long the absence of a row is remembered. Default 60 s; if negative, not at all.
 	Load         LoadLimits
 }
 
@@ -47,15 +48,15 @@ const (
 	Unavailable Policy = "unavailable" // answer 503
 )
 
-// LoadLimits bounds what one resource asks of the origin.
+// LoadLimits bounds the load of one resource on the origin.
 type LoadLimits struct {
-	Batch       int           // Keys of one statement. Default 256.
-	Concurrency int           // Statements that run at once. Default 4.
-	Timeout     time.Duration // Of a statement; then its keys are loaded in halves. Default 5 s.
-	Queue       int           // Keys that wait for a statement; a GET above is refused. Default 65,536.
+	Batch       int           // Maximum of keys in one statement. Default 256.
+	Concurrency int           // Maximum of concurrent statements. Default 4.
+	Timeout     time.Duration // Maximum duration of a statement; after that its keys are loaded in halves. Default 5 s.
+	Queue       int           // Maximum of keys that wait for a statement; beyond it a GET is refused. Default 65,536.
 }
 
-// Cache-Control of resources that everybody may read, and of those with Access.
+// Cache-Control of resources that anyone may read, and of those with Access.
 const (
 	cacheOfAll = "no-cache"
 	cacheOfFew = "private, no-cache"
@@ -63,7 +64,7 @@ const (
 
 func (r *Resource) fields() []field {
 	table, bigint := tableField(&r.Root), scalar(&r.BigintAsString, flag("number", "string"))
-	table.Required = false // or sql
+	table.Required = false // or sql is
 	number := bigint.write
 	bigint.write = func() any {
 		if r.Query != nil {
@@ -78,10 +79,10 @@ func (r *Resource) fields() []field {
 			Doc: "in place of a table: a statement that selects the key columns and then the document, " +
 				"as json or jsonb, of all keys in the arrays $1, $2, ..."},
 		{Name: "key", Value: r.key(), Required: true, Reload: AtReloadCold,
-			Doc: "the columns that make the key, in the order of the path, such as [deptno]; " +
+			Doc: "the columns that form the key, in the order of the path, such as [deptno]; " +
 				"with sql also their types, such as { deptno: integer }"},
 		{Name: "depends", Value: r.depends(), Reload: AtReloadCold,
-			Doc: "with sql: the tables whose changes change documents, and which documents"},
+			Doc: "with sql: the tables whose changes affect documents, and which documents they affect"},
 		columnsField(&r.Root),
 		{Name: "bigint", Value: bigint, Default: false, Always: true, Reload: AtReloadCold,
 			Doc: "how 64-bit integers are written: as JSON numbers, or as strings for readers whose numbers are doubles"},
@@ -90,22 +91,22 @@ func (r *Resource) fields() []field {
 		{Name: "promise", Value: scalar(&r.NoPromise, flag("kept", "none")), Default: false, Always: true, Reload: AtReloadCold,
 			Doc: "none: changes are not followed; a document is kept for the time of freshness after it was loaded, and no longer"},
 		{Name: "on_stale", Value: scalar(&r.OnStale, oneOf(Reload, Verify, Stale, Unavailable)), Default: Reload, Reload: AtReload,
-			Doc: "what a GET gets while the promise cannot be kept; verify waits for the stream of changes to catch up, " +
-				"at most load.timeout, and answers from the cache if it does, and else by a load"},
+			Doc: "how a GET is answered while the promise cannot be kept; verify waits for the stream of changes to catch up, " +
+				"at most load.timeout, and answers from the cache if it does, otherwise with a load"},
 		{Name: "access", Value: behind(&r.Access, (*Access).setting), Reload: AtReload,
-			Doc: "who may read the resource: the holders of keys, the bearers of tokens that jwt or claims let in, " +
-				"and clients by the names in their certificates; left out: everybody",
+			Doc: "who may read the resource: the holders of keys, the bearers of tokens that jwt or claims admit, " +
+				"and clients by the names in their certificates; if omitted, anyone",
 			Check: func(p *parser, v value) {
 				if r.Access.nobody() {
 					p.failAt(v, "no caller could read the resource; expected keys, jwt: true, claims or certificates, "+
-						"or no access for everybody")
+						"or no access, which lets anyone read")
 				}
 			}},
 		// After promise and access, which the check depends on.
 		{Name: "cache_control", Value: scalar(&r.CacheControl, cacheControl()), Reload: AtReload,
 			Doc: "the Cache-Control header of the documents; max-age above 0 weakens the promise by that much; " +
 				"stale-while-revalidate and stale-if-error only with promise: none; " +
-				"with access not public and s-maxage, and left out it is private, no-cache",
+				"public and s-maxage not with access, where the default is private, no-cache",
 			Default: func() any {
 				if r.Access != nil {
 					return cacheOfFew
@@ -113,9 +114,9 @@ func (r *Resource) fields() []field {
 				return cacheOfAll
 			}, Check: func(p *parser, v value) { p.cacheControl(v, r) }},
 		{Name: "missing_ttl", Value: scalar(&r.MissingTTL, durationOrOff(24*time.Hour)), Default: time.Minute, Reload: AtReload,
-			Doc: "how long the absence of a row is remembered; 0s: not at all"},
+			Doc: "how long the absence of a row is remembered; 0s means not at all"},
 		{Name: "load", Value: object(r.Load.fields), Reload: AtReload,
-			Doc: "what the resource may ask of the origin"},
+			Doc: "limits for loads of the resource"},
 		childrenField(&r.Root),
 	}
 }
@@ -123,13 +124,13 @@ func (r *Resource) fields() []field {
 func (l *LoadLimits) fields() []field {
 	return []field{
 		{Name: "batch", Value: scalar(&l.Batch, count(1, 10_000)), Default: 256,
-			Doc: "the keys that one statement loads at most"},
+			Doc: "the maximum of keys in one statement"},
 		{Name: "concurrency", Value: scalar(&l.Concurrency, count(1, 1024)), Default: 4,
-			Doc: "the statements that run at once"},
+			Doc: "the maximum of concurrent statements"},
 		{Name: "timeout", Value: scalar(&l.Timeout, duration(10*time.Millisecond, 10*time.Minute)), Default: 5 * time.Second,
 			Doc: "how long a statement may take before its keys are loaded in halves"},
 		{Name: "queue", Value: scalar(&l.Queue, count(1, 1<<24)), Default: 1 << 16,
-			Doc: "the keys that may wait for a statement"},
+			Doc: "the maximum of keys that wait for a statement"},
 	}
 }
 
@@ -156,19 +157,19 @@ func (c *Config) resources() setting {
 }
 
 // resourceName keeps names that begin with "-", "_" or "." for the gateway's
-// own pages, so that none of those can ever clash with a resource.
+// own pages, so that they never conflict with a resource.
 var resourceName = regexp.MustCompile("^[a-z0-9][a-z0-9_-]{0,63}$")
 
-// childFields are the fields of a list inside a document. What it costs to change one is said
-// of the resource's children.
+// childFields are the fields of a list inside a document. The effect of a change is stated for
+// the resource's children.
 func childFields(n *resource.Node) []field {
 	return []field{
 		tableField(n),
 		{Name: "on", Value: join(n),
 			Doc: "how a row finds the row that contains it, {column: column of the containing row}; " +
-				"left out: by the one foreign key"},
+				"if omitted, by the one foreign key"},
 		{Name: "order", Value: list(&n.Order, orderTerm(), maxColumns),
-			Doc: `the order of the rows, such as [empno, -hired]; "-" is descending`},
+			Doc: `the order of the rows, such as [empno, -hired]; "-" means descending`},
 		columnsField(n),
 		childrenField(n),
 	}
@@ -189,7 +190,7 @@ func tableField(n *resource.Node) field {
 
 func columnsField(n *resource.Node) field {
 	return field{Name: "columns", Value: list(&n.Columns, identifier("the name of a column"), maxColumns), Reload: AtReloadCold,
-		Doc: "the columns that are shown, in this order; left out: all of the table"}
+		Doc: "the columns that are served, in this order; if omitted, all of the table"}
 }
 
 // childrenField is the lists inside a row.
@@ -204,7 +205,7 @@ func childrenField(n *resource.Node) field {
 			case !memberName.MatchString(name):
 				p.failKey(v, "not the name of a list; expected 1 to 64 of A-Z, a-z, 0-9, - and _, a letter or _ first")
 			case slices.Contains(n.Columns, name):
-				p.failKey(v, "a column of %q has this name too; expected members of the document to have different names", n.Table)
+				p.failKey(v, "a column of %q has the same name; expected members of the document to have different names", n.Table)
 			}
 			child := resource.Child{Name: name}
 			p.tables = append(p.tables, n.Table)

@@ -154,7 +154,7 @@ func readSchema(t testing.TB) map[string]any {
 	return root
 }
 
-// asJSON reads YAML as a JSON Schema validator of an editor would see it.
+// asJSON reads YAML in the way of an editor's JSON Schema validator.
 func asJSON(t *testing.T, data []byte) (doc any, ok bool) {
 	t.Helper()
 	text, err := yaml.YAMLToJSON(data)
@@ -205,7 +205,7 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 }
 
 // TestSchemaKnowsEveryField puts an unknown field into every mapping of the
-// file: the fields that the parser then offers must be the schema's.
+// file: the fields that the parser then lists must be those of the schema.
 func TestSchemaKnowsEveryField(t *testing.T) {
 	root := readSchema(t)
 	at := func(path ...string) map[string]any {

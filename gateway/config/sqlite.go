@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// This file has what is special about SQLite.
+// This file has the rules for SQLite.
 
-// expectedSQLite is part of messages about what is SQLite for certain.
+// expectedSQLite is part of messages about URLs that are certainly meant for
+// SQLite.
 const expectedSQLite = `"sqlite:path" (relative to the configuration file) or "sqlite:///absolute/path"`
 
 var sqliteRules = originRules{
@@ -18,9 +19,9 @@ var sqliteRules = originRules{
 	check:   func(o Origin) error { _, err := sqlitePath(o); return err },
 	redact: func(raw string) (string, bool) {
 		_, err := sqlitePath(Origin{URL: raw})
-		return raw, err == nil // there is no place for a password
+		return raw, err == nil // it cannot hold a password
 	},
-	noStatement: `a statement is given arrays of keys, which SQLite does not have; expected "table", or an origin.url of PostgreSQL`,
+	noStatement: `statements need arrays of keys, which SQLite does not support; expected "table", or an origin.url of PostgreSQL`,
 }
 
 // SQLitePath returns the file that URL names, made absolute by Dir if that is
@@ -44,16 +45,16 @@ func sqlitePath(o Origin) (string, error) {
 		rest = hostPath
 	}
 	if strings.ContainsAny(rest, "?#") {
-		return "", errors.New(`parameters are not supported; expected a path alone ("?" and "#" in a file name are written %3F and %23)`)
+		return "", errors.New(`parameters are not supported; expected only a path ("?" and "#" in a file name are written %3F and %23)`)
 	}
 	path, err := url.PathUnescape(rest)
 	switch {
 	case err != nil:
-		return "", errors.New(`a "%" that is not followed by two hexadecimal digits; expected "%25" for the sign itself`)
+		return "", errors.New(`a "%" that is not followed by two hexadecimal digits; expected "%25" for a percent sign`)
 	case path == "" || strings.HasSuffix(path, "/"):
 		return "", errors.New("no file name; expected " + expectedSQLite)
 	case path == ":memory:":
-		return "", errors.New("a database in memory has no other writers; expected a file")
+		return "", errors.New("no other program can write to a database in memory; expected a file")
 	case strings.ContainsRune(path, 0):
 		return "", errors.New("a NUL byte in a file name; expected a path")
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/goccy/go-yaml/token"
 )
 
-// value is a place in the file and what stands there.
+// value is a position in the file and the node there.
 type value struct {
 	node ast.Node
 	path string
@@ -74,7 +74,7 @@ func entries(n ast.Node) ([]*ast.MappingValueNode, bool) {
 	return nil, false
 }
 
-// describe names what stands in the file where something else was expected.
+// describe names a node of the file that was not expected.
 func describe(n ast.Node) string {
 	switch n := n.(type) {
 	case nil, *ast.NullNode:
@@ -90,7 +90,7 @@ func describe(n ast.Node) string {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.InfinityNode, *ast.NanNode:
 		return "the number " + n.GetToken().Value
 	case *ast.BoolNode:
-		return "the truth value " + n.GetToken().Value
+		return "the Boolean " + n.GetToken().Value
 	}
 	return "this"
 }
@@ -145,8 +145,9 @@ func (v value) child(name string) (value, bool) {
 	return v, false
 }
 
-// within returns what stands at a path of names below v, what contains it for what is
-// not there, and reports nothing: it is for checks after the file was read.
+// within returns the value at a path of names below v, or, if it does not exist, the
+// value that would contain it. It reports nothing: it is for checks after the file was
+// read.
 func within(v value, path ...string) value {
 	for _, name := range path {
 		next, found := v.child(name)
@@ -181,7 +182,7 @@ func below(path, name string) string {
 // text is a scalar of the file after substitution.
 type text struct {
 	s string
-	// number and truth say that YAML read a plain scalar as another type.
+	// number and truth report that YAML read a plain scalar as another type.
 	number, truth bool
 	// substituted is set when a part came from the environment: it may be a
 	// secret, and its type is that of the text.
@@ -198,7 +199,7 @@ func (t text) String() string {
 	case t.number:
 		return "the number " + t.source
 	case t.truth:
-		return "the truth value " + t.source
+		return "the Boolean " + t.source
 	}
 	return "the text " + shorten(t.source)
 }
@@ -229,8 +230,8 @@ func (p *parser) scalar(v value, expected string) (text, bool) {
 	return t, ok
 }
 
-// substitute replaces ${NAME} by the environment's value, once: what comes in
-// is not searched again.
+// substitute replaces ${NAME} by the environment's value, once: the values are not
+// searched again.
 func (p *parser) substitute(v value, s string) (out string, changed, ok bool) {
 	ok, closed := true, true
 	out = reference.ReplaceAllStringFunc(s, func(found string) string {
@@ -240,7 +241,7 @@ func (p *parser) substitute(v value, s string) (out string, changed, ok bool) {
 			return found[1:]
 		case name == "":
 			closed, ok = false, false
-			p.failAt(v, `"${" without the name of an environment variable and "}"; expected ${NAME}, or $${ for the signs themselves`)
+			p.failAt(v, `"${" without the name of an environment variable and "}"; expected ${NAME}, or $${ for a literal ${`)
 			return ""
 		}
 		text, isSet := p.lookup(name)
@@ -257,7 +258,7 @@ func (p *parser) substitute(v value, s string) (out string, changed, ok bool) {
 // reference matches ${NAME}, ${ without a name, and both after a $ that makes them plain.
 var reference = regexp.MustCompile(`\$?\$\{(?:[A-Za-z_][A-Za-z0-9_]{0,127}\})?`)
 
-// items returns the elements of a list, at least one. Elements completes the message about their
+// items returns the elements of a list, at least one. elements completes the message about their
 // number.
 func (p *parser) items(v value, expected string, limit int, elements string) []value {
 	n, ok := v.node.(*ast.SequenceNode)

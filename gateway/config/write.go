@@ -25,8 +25,8 @@ func (c *Config) Redacted() []byte {
 	shown.Origin.URL = redactURL(c.Origin.URL)
 	shown.Origin.StreamURL = redactURL(c.Origin.StreamURL)
 	shown.Tracing.Endpoint = redactEndpoint(c.Tracing.Endpoint)
-	// A digest tells nothing of a password that cannot be guessed, but users may have
-	// chosen one that can.
+	// A digest reveals nothing about a password that cannot be guessed, but users may
+	// have chosen one that can.
 	shown.Redis.Users = slices.Clone(c.Redis.Users)
 	for i := range shown.Redis.Users {
 		shown.Redis.Users[i].Password = hidden
@@ -50,7 +50,7 @@ func writeMembers(b *strings.Builder, m members, indent int) {
 		case []members:
 			b.WriteByte('\n')
 			for _, item := range v {
-				// "- " stands where the first name would be indented by two more.
+				// "- " replaces two spaces of the indent of the first name.
 				var element strings.Builder
 				writeMembers(&element, item, indent+2)
 				b.WriteString(strings.Repeat("  ", indent+1) + "- " + strings.TrimLeft(element.String(), " "))
@@ -77,9 +77,9 @@ func writeScalar(b *strings.Builder, v any) {
 	case string:
 		writeText(b, strings.ReplaceAll(v, "${", "$${"))
 	case float64:
-		// Without an exponent, which not every YAML reader takes for a number.
+		// Without an exponent, which not every YAML reader accepts as a number.
 		b.WriteString(strconv.FormatFloat(v, 'f', -1, 64))
-	default: // numbers and truth values
+	default: // numbers and Booleans
 		fmt.Fprint(b, v)
 	}
 }

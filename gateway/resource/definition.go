@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// Definition returns a text of what the documents of the resource are and how their changes
-// are heard of: two resources with the same text have the same documents under the same
-// keys. Where the file declares it, and how long it may be stale, are no part of it.
+// Definition returns a text that defines the documents of the resource and how their changes
+// are observed: two resources with the same text have the same documents under the same keys.
+// It does not include where the file declares the resource, nor its freshness.
 func (r *Resource) Definition() []byte {
 	d := *r
 	d.Line, d.Freshness = 0, 0
@@ -24,7 +24,7 @@ func (r *Resource) Definition() []byte {
 	}
 	text, err := json.Marshal(d)
 	if err != nil {
-		panic("resource: " + err.Error()) // cannot happen: there are only strings, numbers and booleans
+		panic("resource: " + err.Error()) // cannot happen: there are only strings, numbers and Booleans
 	}
 	return text
 }

@@ -27,8 +27,8 @@ const (
 	Boolean                     // true or false
 )
 
-// Limits of one key column, so that a key can be neither a way to fill the
-// memory nor a statement of megabytes.
+// Limits of one key column, so that keys can neither fill the memory nor make
+// statements of megabytes.
 const (
 	MaxTextKey  = 1024 // bytes of a Text column
 	MaxBytesKey = 1024 // bytes of a Bytes column, two digits each
@@ -37,7 +37,7 @@ const (
 	MaxDecimalKey = 128
 )
 
-// String returns the word for the kind in messages.
+// String returns the name of the kind for messages.
 func (k Kind) String() string {
 	switch k {
 	case Integer:
@@ -63,18 +63,18 @@ func (k Kind) String() string {
 	}
 }
 
-// KeyColumn is a key column as the origin found it.
+// KeyColumn is a key column as found by the origin.
 type KeyColumn struct {
 	Name string
 	Kind Kind
 }
 
-// KeyError says why a key is not one of the resource. It is the fault of
-// whoever wrote the key, never of the gateway.
+// KeyError says why a key is not one of the resource. It is always a mistake in
+// the key, never a fault of the gateway.
 type KeyError struct {
 	Column   string // name of the key column, empty if the number of segments is wrong
 	Expected string // what would have been accepted
-	Input    string // the segment, shortened to what a message can carry
+	Input    string // the segment, shortened for messages
 }
 
 func (e *KeyError) Error() string {
@@ -85,8 +85,8 @@ func (e *KeyError) Error() string {
 }
 
 // Check returns nil if segment, already percent-decoded, is the canonical form
-// of a value of the column, and a *[KeyError] for everything else. There is no
-// conversion: what passes is its own canonical form.
+// of a value of the column, and a *[KeyError] otherwise. There is no conversion: a
+// segment that passes is its own canonical form.
 func (c KeyColumn) Check(segment string) error {
 	var expected string
 	switch c.Kind {
@@ -180,7 +180,7 @@ func checkDecimal(s string) (expected string) {
 	return ""
 }
 
-// allDigits reports whether s is one digit or more and nothing else.
+// allDigits reports whether s consists of one or more digits.
 func allDigits(s string) bool {
 	for i := range len(s) {
 		if s[i] < '0' || s[i] > '9' {
@@ -198,8 +198,9 @@ func checkUUID(s string) (expected string) {
 	return ""
 }
 
-// shaped reports whether s looks like pattern, in which 0 stands for a decimal
-// digit, x for a lower-case hexadecimal one, and everything else for itself.
+// shaped reports whether s has the shape of pattern, in which 0 stands for a
+// decimal digit, x for a lower-case hexadecimal one, and everything else for
+// itself.
 func shaped(s, pattern string) bool {
 	if len(s) != len(pattern) {
 		return false
@@ -244,7 +245,7 @@ func dayExists(s string) bool {
 	if year < 1 || month < 1 || month > 12 || day < 1 {
 		return false
 	}
-	// Day 0 of the next month is the last one of this.
+	// Day 0 of the next month is the last day of this one.
 	return day <= time.Date(year, time.Month(month)+1, 0, 0, 0, 0, 0, time.UTC).Day()
 }
 
@@ -284,7 +285,7 @@ func checkBoolean(s string) (expected string) {
 }
 
 // shorten quotes s for a message: control characters escaped, at most 40
-// characters of it, so that a hostile key cannot write a log line of its own.
+// characters of it, so that a hostile key cannot forge a log line.
 func shorten(s string) string {
 	const limit = 40
 	if len(s) <= limit {
@@ -294,8 +295,8 @@ func shorten(s string) string {
 }
 
 // ID returns the internal ID of a key from its percent-decoded path segments,
-// one a column: every column but the last as "<byte length>:<bytes>", the last
-// as it is. So a key of one column is its own ID, and no two lists of segments
+// one per column: every column but the last as "<byte length>:<bytes>", the last
+// unchanged. So a key of one column is its own ID, and no two lists of segments
 // have one ID. An error is a *[KeyError].
 func ID(columns []KeyColumn, segments []string) (string, error) {
 	if err := checkSegments(columns, segments); err != nil {
@@ -319,7 +320,7 @@ func checkSegments(columns []KeyColumn, segments []string) error {
 	return nil
 }
 
-// JoinID writes the ID of segments that are known to be canonical.
+// JoinID returns the ID of segments that are known to be canonical.
 func JoinID(segments []string) string {
 	if len(segments) == 1 {
 		return segments[0]
@@ -342,7 +343,7 @@ func appendID(id []byte, segments []string) []byte {
 	return id
 }
 
-// CutID takes the first of several columns off an ID. It does not allocate.
+// CutID splits the first of several columns off an ID. It does not allocate.
 func CutID(id string) (segment, rest string, ok bool) {
 	colon := strings.IndexByte(id, ':')
 	if colon < 1 || colon > 4 || (id[0] == '0' && colon > 1) {
@@ -384,7 +385,7 @@ func Split(columns []KeyColumn, id string) ([]string, error) {
 
 // Path returns the percent-encoded path of a document: /{name}/{k1}/{k2}.
 // "." and ".." are escaped too: a client that resolves dot segments before it
-// sends would otherwise ask for another document.
+// sends would otherwise request another document.
 func Path(name string, columns []KeyColumn, id string) (string, error) {
 	segments, err := Split(columns, id)
 	if err != nil {

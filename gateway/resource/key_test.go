@@ -127,8 +127,8 @@ func TestPathIsOneSegmentAColumn(t *testing.T) {
 	}
 }
 
-// FuzzKey holds the three properties a key needs: what ID writes Split reads
-// back, two lists of segments never share an ID, and the path leads back.
+// FuzzKey holds the three properties a key needs: Split is the inverse of ID, two
+// lists of segments never share an ID, and the path parses to the same key.
 func FuzzKey(f *testing.F) {
 	f.Add("1", "a", "1", "b")
 	f.Add("1:a", "b", "1", "a:b")
@@ -168,7 +168,7 @@ func FuzzKey(f *testing.F) {
 				}
 			}
 		}
-		// An ID given from outside either is refused or is the one ID writes.
+		// An ID from outside is either refused or the same as the result of ID.
 		columns := []KeyColumn{{"x", Text}, {"y", Text}}
 		if segments, err := Split(columns, a1); err == nil {
 			if id, err := ID(columns, segments); err != nil || id != a1 {
@@ -178,8 +178,8 @@ func FuzzKey(f *testing.F) {
 	})
 }
 
-// FuzzCheckIsCanonical compares with the standard library's own readers: what is
-// accepted is what they write back, so no value has two keys.
+// FuzzCheckIsCanonical compares with the parsers of the standard library: accepted
+// text is what they format, so no value has two keys.
 func FuzzCheckIsCanonical(f *testing.F) {
 	for _, s := range []string{"-0", "1.50", "10", "2024-02-30", "2024-02-29T23:59:59.999999Z", "-9223372036854775808", "0.1"} {
 		f.Add(s)

@@ -6,15 +6,15 @@ import (
 	"strings"
 )
 
-// MaxColumns is how many key columns a resource may have: enough for any table
-// that people key by hand, and few enough for an array on the stack.
+// MaxColumns is the maximum number of key columns of a resource: enough for any
+// table whose keys people write, and few enough for an array on the stack.
 const MaxColumns = 8
 
-// ParseID returns the ID of the key that text spells: the percent-encoded segments
-// with separator between them. HTTP writes keys with '/', Redis clients with ':'.
-// A separator inside a segment is written in percent-encoding. Without percent
-// signs it allocates only for keys of several columns; the ID of one column is then
-// a part of text. An error is a *[KeyError].
+// ParseID returns the ID of the key written in text: the percent-encoded segments with
+// separator between them. HTTP writes keys with '/', Redis clients with ':'. A
+// separator inside a segment is written in percent-encoding. Without percent signs it
+// allocates only for keys of several columns; the ID of one column is then a part of
+// text. An error is a *[KeyError].
 func ParseID(columns []KeyColumn, text string, separator byte) (string, error) {
 	var segments [MaxColumns]string
 	n, err := cutSegments(columns, text, separator, &segments)

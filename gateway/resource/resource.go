@@ -12,8 +12,8 @@ const MaxDepth = 4
 type Resource struct {
 	// Name is the first segment of the path: /{name}/{key}.
 	Name string
-	// Key names the columns of Root.Table that make the key, in path order.
-	// Of a resource with a Query, the names of Query.Key.
+	// Key names the columns of Root.Table that form the key, in path order. Of a
+	// resource with a Query, the names of Query.Key.
 	Key []string
 	// Root is the table of the document itself; its On is empty. Unused if
 	// Query is set.
@@ -21,8 +21,8 @@ type Resource struct {
 	// Query declares the documents by a statement instead of a tree of
 	// tables. Only PostgreSQL has such resources.
 	Query *Query
-	// NoPromise says that changes of the documents need not be heard of:
-	// each is kept for Freshness after it was loaded, and no longer.
+	// NoPromise says that changes of the documents need not be observed: each is
+	// kept for Freshness after it was loaded, and no longer.
 	NoPromise bool
 	// BigintAsString writes integers of 64-bit columns as JSON strings, for
 	// readers whose numbers are doubles.
@@ -30,19 +30,20 @@ type Resource struct {
 	// Freshness is the X of the promise: a GET that begins more than X after
 	// a commit was acknowledged never returns the older version.
 	Freshness time.Duration
-	// Line is where the configuration declares the resource, 0 if unknown.
+	// Line is where the configuration declares the resource, or 0 if unknown.
 	Line int
 }
 
-// Query is a statement that gives documents by key, and what changes them.
+// Query is a statement that returns documents by key, and the tables whose changes
+// affect them.
 type Query struct {
 	// SQL selects the key columns and then the document, as json or jsonb, of
-	// all keys in the arrays $1, $2, ..., one array a key column: "select id,
+	// all keys in the arrays $1, $2, ..., one array per key column: "select id,
 	// json_build_object(...) from t where id = any($1)".
 	SQL string
 	// Key are the key columns and their types, in path order.
 	Key []QueryKey
-	// Depends are the tables whose changes change documents.
+	// Depends are the tables whose changes affect documents.
 	Depends []Depend
 	Line    int
 }
@@ -50,32 +51,33 @@ type Query struct {
 // QueryKey is a key column of a query; Type is the database's name for its type.
 type QueryKey struct{ Name, Type string }
 
-// Depend is a table that a query reads, and which documents a row of it changes.
+// Depend is a table that a query reads, and which documents a change of one of its
+// rows affects.
 type Depend struct {
 	Table string
 	// Columns of the table. Without Via they are the key of the document, in
 	// path order. With Via they are the values from which Via finds the documents,
-	// also when the row has been deleted or moved. They are required.
+	// even if the row has been deleted or moved. They are required.
 	Columns []string
 	// Via is a statement that selects the keys of the documents that changed rows
 	// belong to; the arrays $1, $2, ... hold the Columns of the rows.
 	Via string
 	// ReadsItself permits Via to read Table, or a table whose own Via leads back to
 	// it, as the traversal of a recursive tree must.
-	ReadsItself bool `json:",omitempty"` // the definitions of other resources stay as they were
+	ReadsItself bool `json:",omitempty"` // keeps the definitions of other resources unchanged
 	Line        int
 }
 
 // Node is a table in a document: the root, or a list of children.
 type Node struct {
 	Table string
-	// Columns to show, in this order; empty means all columns of the table.
+	// Columns to include, in this order; empty means all columns of the table.
 	Columns []string
-	// On ties a child to the row that contains it. Empty for the root. When
-	// the configuration leaves it out, the origin fills it in from the one
-	// foreign key that leads from this table to the parent's.
+	// On joins a child to the row that contains it. Empty for the root. If the
+	// configuration omits it, the origin derives it from the only foreign key from
+	// this table to the parent's.
 	On []Join
-	// Order of the rows of a child; the primary key decides ties.
+	// Order of the rows of a child; ties are ordered by the primary key.
 	Order    []Order
 	Children []Child
 	Line     int

@@ -10,19 +10,19 @@ type Shape struct {
 type Field struct {
 	Name string // empty for the elements of an array
 	Type JSONType
-	// Also are the further types that values may have, besides null: SQLite keeps
-	// what it is given, and JSON has no number for NaN.
+	// Also are the further types that values may have, besides null: SQLite stores
+	// values of any type, and JSON has no number for NaN.
 	Also []JSONType
-	// Format is the OpenAPI format of what Type says, "" if it has none. It says
-	// how values ordinarily look. Types are certain, a format is not: a date may
-	// be infinite.
+	// Format is the OpenAPI format of Type, or "" if it has none. It says what
+	// values usually look like. Types are certain, a format is not: a date may be
+	// infinite.
 	Format string
 	// Enum, if not nil, are the only strings that occur.
 	Enum []string
-	// SQL is the type in the database, for descriptions; "" if none was declared.
+	// SQL is the type in the database, for descriptions; or "" if none was declared.
 	SQL      string
 	Nullable bool
-	// Items are the elements of an array of values. Nil: anything.
+	// Items are the elements of an array of values. If nil, they can be anything.
 	Items *Field
 	// Children is the shape of nested rows: the field is an array of objects. The
 	// array is never null.
@@ -43,7 +43,7 @@ const (
 	JSONArray
 )
 
-// String returns the word of JSON Schema for the type, "any" for AnyJSON.
+// String returns the name of the type in JSON Schema, "any" for AnyJSON.
 func (t JSONType) String() string {
 	switch t {
 	case JSONString:
@@ -63,6 +63,6 @@ func (t JSONType) String() string {
 	}
 }
 
-// NotNumbers are the strings that stand in documents for the floating-point and
-// decimal values which JSON has no number for.
+// NotNumbers returns the strings that represent floating-point and decimal values
+// for which JSON has no number.
 func NotNumbers() []string { return []string{"NaN", "Infinity", "-Infinity"} }

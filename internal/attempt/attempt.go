@@ -16,8 +16,8 @@ import (
 // defaultRetries is how often a call is repeated unless the options say otherwise.
 const defaultRetries = 3
 
-// Retries returns the number of repetitions that an option asks for: the default if it is zero,
-// none if it is negative.
+// Retries returns the number of retries that an option requests: the default if it is zero, none
+// if it is negative.
 func Retries(option int) int {
 	if option == 0 {
 		return defaultRetries
@@ -28,7 +28,7 @@ func Retries(option int) int {
 // A Retrier repeats the calls of one client. All methods are safe for concurrent use.
 type Retrier struct {
 	// Immutable after the first call.
-	Retries  int             // repetitions of a call, after its first attempt
+	Retries  int             // retries of a call, after its first attempt
 	Backoff  pipe.Backoff    // pauses between attempts
 	Timeout  time.Duration   // of a call with all its attempts and pauses; if zero, only its context bounds it
 	FailFast bool            // calls that were not sent are not repeated
@@ -62,9 +62,9 @@ type Loop struct {
 	doubt Doubt
 }
 
-// Verdict judges an attempt that got no answer: it is repeated if that cannot execute the call
-// twice and could succeed. A call that was rejected for lack of room is not repeated: the caller
-// decides what can wait.
+// Verdict judges an attempt that got no answer: it is retried if that cannot execute the call twice
+// and could succeed. A call that was rejected for lack of room is not retried: the caller decides
+// what can wait.
 func (r *Retrier) Verdict(failure *slipstream.Error, idempotent bool) Verdict {
 	may := false
 	switch failure.Outcome {

@@ -38,7 +38,7 @@ func TestComparisonsHaveAllRounds(t *testing.T) {
 	if rounds["A"] != 3 || rounds["A again"] != 3 || rounds["B"] != 3 || len(c.Verdicts) != 3 || c.Partial != "" {
 		t.Errorf("rounds %v, verdicts %+v", rounds, c.Verdicts)
 	}
-	for _, v := range c.Verdicts { // three rounds allow no judgement
+	for _, v := range c.Verdicts { // three rounds allow no judgment
 		if v.Word != "cannot tell" || v.Pairs != 3 || v.Ratio <= 0 {
 			t.Errorf("%+v", v)
 		}

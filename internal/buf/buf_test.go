@@ -34,7 +34,7 @@ func TestGetAndPutAllocateNothing(t *testing.T) {
 // lender is memory that is lent to a chain, or to several as it moves.
 type lender struct {
 	b    []byte
-	lent int // how often it was lent and not given back
+	lent int // how often it was lent and not returned
 }
 
 func (l *lender) Release() {
@@ -127,7 +127,7 @@ func TestChainEqualsASlice(t *testing.T) {
 	}
 	for i, l := range lent {
 		if l.lent != 0 {
-			t.Errorf("owner %d of %d: lent once and given back %d times", i, len(lent), 1-l.lent)
+			t.Errorf("owner %d of %d: lent once and returned %d times", i, len(lent), 1-l.lent)
 		}
 	}
 }

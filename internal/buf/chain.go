@@ -15,12 +15,12 @@ const (
 type Chain struct {
 	segments [][]byte
 	size     int
-	// first is the first segment as it was before its front was consumed, nil if it is
-	// whole: the pool takes it back only so.
+	// first is the first segment as it was before its front was consumed, or nil if it is
+	// whole: the pool takes it back only in this form.
 	first []byte
 	// open says that the last segment is ours to append to; a linked one is not.
 	open bool
-	// owners are those of the segments that were lent, nil for those that the pool takes back.
+	// owners are those of the segments that were lent, or nil for those that the pool takes back.
 	// It is as long as segments, or nil if nothing was lent.
 	owners []Owner
 	// freed are owners of segments that have left, until TakeFreed.
@@ -215,7 +215,7 @@ func (c *Chain) Cut(spans []Span) {
 	*c = kept
 }
 
-// takeFrom appends bytes of src: copied, but for segments that were lent and are taken whole, whose
+// takeFrom appends bytes of src: copied, except segments that were lent and are taken whole, whose
 // owner is moved then.
 func (c *Chain) takeFrom(src *Chain, from, to int) {
 	for i, s := range src.segments {
@@ -242,8 +242,7 @@ func (c *Chain) Reset() {
 	c.open, c.owners = false, nil
 }
 
-// Shrink gives back the list of segments of an empty chain if a burst made it
-// long.
+// Shrink releases the list of segments of an empty chain if a burst made it long.
 func (c *Chain) Shrink() {
 	if c.size == 0 && cap(c.segments) > 8 {
 		c.segments = nil

@@ -8,24 +8,24 @@ import (
 	"unsafe"
 )
 
-// poison is what memory given back is filled with in checked mode. It is no
-// digit, no letter and no valid UTF-8, so a stale slice does not parse.
+// poison fills returned memory in checked mode. It is not a digit, a letter or
+// valid UTF-8, so a stale slice does not parse.
 const poison = 0xDB
 
 // quarantined is how many slices of a class wait before the oldest is given out
-// again: a stale slice shows poison for that long, not somebody else's bytes.
-// Twice as many are kept at most.
+// again: a stale slice shows poison for that long, not the bytes of another owner.
+// At most twice as many are kept.
 func quarantined(class int) int { return min(max(256<<10>>(class+minBits), 2), 32) }
 
 // checked says that pools are checked. It is read once in Get and Put.
 var checked atomic.Bool
 
-// checker takes the place of the pools in checked mode. What it holds is not
-// collected, so an address that it knows is nobody else's.
+// checker replaces the pools in checked mode. Its memory is not collected, so a
+// known address has no other owner.
 var checker struct {
 	// Guarded by mu.
 	mu     sync.Mutex
-	queues [len(pools)][]unsafe.Pointer // of what was given back, oldest first
+	queues [len(pools)][]unsafe.Pointer // of returned memory, oldest first
 	held   map[unsafe.Pointer]bool      // all that the queues hold
 }
 
@@ -35,8 +35,8 @@ var checker struct {
 // written to after its Put. Pools then cost a lock and a pass over the memory.
 func Check() { checked.Store(true) }
 
-// Forget leaves to the collector what the pools hold in checked mode, as it takes
-// what they hold otherwise. It is for tests that measure memory.
+// Forget lets the garbage collector free the contents of the pools in checked mode,
+// as it does otherwise. It is for tests that measure memory.
 func Forget() {
 	checker.mu.Lock()
 	defer checker.mu.Unlock()
@@ -44,7 +44,7 @@ func Forget() {
 	clear(checker.held)
 }
 
-// checkedGet returns an empty slice of a class, nil if none is to be reused.
+// checkedGet returns an empty slice of a class, or nil if none can be reused.
 func checkedGet(class int) []byte {
 	checker.mu.Lock()
 	defer checker.mu.Unlock()
@@ -54,8 +54,8 @@ func checkedGet(class int) []byte {
 	return takeOldest(class)
 }
 
-// takeOldest takes what was given back first out of the queue of a class.
-// Called under checker.mu.
+// takeOldest removes the oldest slice from the queue of a class. The caller holds
+// checker.mu.
 func takeOldest(class int) []byte {
 	queue := checker.queues[class]
 	p := queue[0]

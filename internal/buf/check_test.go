@@ -21,7 +21,7 @@ func unchecked(t testing.TB) {
 	t.Cleanup(buf.Check)
 }
 
-// panicOf returns what f panicked with, "" if it did not.
+// panicOf returns what f panicked with, or "" if it did not.
 func panicOf(f func()) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -38,7 +38,7 @@ func TestCheckFindsASecondPut(t *testing.T) {
 		buf.Put(b)
 		got := panicOf(func() { buf.Put(b) })
 		if !strings.Contains(got, "second Put") {
-			t.Errorf("Get(%d), two Puts: panic %q, want one that tells of the second Put", n, got)
+			t.Errorf("Get(%d), two Puts: panic %q, want one that reports the second Put", n, got)
 		}
 	}
 }
@@ -67,7 +67,7 @@ func TestCheckFindsAWriteAfterPut(t *testing.T) {
 		}
 	})
 	if !strings.Contains(got, "written to at 100") {
-		t.Errorf("panic %q, want one that tells of the write at 100", got)
+		t.Errorf("panic %q, want one that reports the write at 100", got)
 	}
 }
 

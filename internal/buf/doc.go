@@ -3,5 +3,5 @@
 // input that its reader side collects bytes in.
 //
 // It knows no network, goroutine or lock; only the pools may be used by several
-// goroutines at once.
+// goroutines concurrently.
 package buf

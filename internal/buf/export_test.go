@@ -1,6 +1,6 @@
 package buf
 
-// SetChecked switches checked mode on or off, for tests of what pools do without it.
+// SetChecked switches checked mode on or off, for tests of pools without it.
 func SetChecked(on bool) { checked.Store(on) }
 
 // Links returns how many links in holds, those included that wait for Release.

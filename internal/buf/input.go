@@ -14,16 +14,16 @@ const (
 const keptLinks = 8
 
 // An Input is a queue of bytes that were read and not yet consumed, in links of
-// pooled memory: filled at its end, looked at and consumed at its front. The
-// zero value is empty and holds no memory. It is not safe for concurrent use.
+// pooled memory: filled at its end, inspected and consumed at its front. The zero
+// value is empty and holds no memory. It is not safe for concurrent use.
 //
 // Slices returned by Peek and Next are valid until Release or Reset; Append,
-// Reserve and Commit do not disturb them. Until then the memory behind what was
-// consumed is kept, so Release is called whenever no such slice is in use.
+// Reserve and Commit do not affect them. Until then the memory of consumed bytes
+// is kept, so Release is called whenever no such slice is in use.
 type Input struct {
-	// head is the first link and more are those behind it. The length of a
-	// link is what it holds, its capacity beyond is free. head is nil only if
-	// more is empty.
+	// head is the first link and more are those after it. The length of a link is
+	// its contents, its capacity beyond that is free. head is nil only if more is
+	// empty.
 	head []byte
 	more [][]byte
 	// from is how much of head is consumed.
@@ -31,7 +31,7 @@ type Input struct {
 	size int
 	// want is what Reserve was last asked for: a joined link has room for it.
 	want int
-	// used are links that are out of the queue and may be looked at until Release.
+	// used are links that have left the queue and may be read until Release.
 	used [][]byte
 }
 
@@ -52,9 +52,8 @@ func (in *Input) Append(p []byte) {
 	}
 }
 
-// Reserve returns free room of at least n bytes, and of one, behind what is held. What is
-// written there from its beginning on is taken over by Commit; before that, no
-// other method may be called.
+// Reserve returns free room of at least n bytes, and of one, after the contents. Data
+// written to its beginning is added by Commit; before that, no other method may be called.
 func (in *Input) Reserve(n int) []byte {
 	in.want = n
 	last := in.last()
@@ -72,8 +71,8 @@ func (in *Input) Commit(n int) {
 }
 
 // Peek returns the first n bytes, or all if fewer are held, without consuming
-// them. If they lie in several links, all links are joined into one. The joined
-// link has room for half of what it holds, so that each byte of a message that
+// them. If they span several links, all links are joined into one. The joined link
+// has free room for half of its contents, so that each byte of a message that
 // comes byte by byte is copied a bounded number of times on average.
 func (in *Input) Peek(n int) []byte {
 	n = min(n, in.size)
@@ -106,18 +105,17 @@ func (in *Input) Discard(n int) {
 	in.more = slices.Delete(in.more, 0, done)
 }
 
-// Release gives back the memory of what was consumed. An empty input holds no
-// memory afterwards; of one that is not, a link of which a part is consumed
-// stays whole.
+// Release returns the memory of consumed bytes. An empty input holds no memory
+// afterwards; of one that is not, a link of which a part is consumed stays whole.
 func (in *Input) Release() {
 	if in.size == 0 {
 		in.Reset()
 		return
 	}
 	in.putUsed()
-	// What is left moves to the front if that costs no more than what was
-	// consumed: a connection whose requests are cut anywhere by its reads
-	// then lives in one link.
+	// The rest moves to the front if it is no longer than the consumed bytes: a
+	// connection whose requests are cut anywhere by its reads then lives in one
+	// link.
 	if rest := in.head[in.from:]; len(in.more) == 0 && in.from >= len(rest) {
 		in.head = append(in.head[:0], rest...)
 		in.from = 0

@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// inputModel is an Input beside the plain slice that it must equal, and the
-// slices that it gave out since the last Release with what they must say.
+// inputModel is an Input with the plain slice that it must equal, and the slices
+// that it returned since the last Release with their expected contents.
 type inputModel struct {
 	t    *testing.T
 	r    *rand.Rand
@@ -99,7 +99,7 @@ func TestInputEqualsASlice(t *testing.T) {
 	m.in.Reset()
 }
 
-// A message of 256 KiB that comes byte by byte and is looked at after each must
+// A message of 256 KiB that arrives byte by byte and is inspected after each must
 // not be copied each time: that would be half a TiB.
 func TestInputByteByByteIsLinear(t *testing.T) {
 	const size = 1 << 18

@@ -21,8 +21,7 @@ const MaxPooled = 1 << maxBits
 var pools [maxBits - minBits + 1]sync.Pool
 
 // Get returns an empty slice with a capacity of at least n bytes, of the next
-// size class. Its contents are whatever was there before. More than 1 MiB is
-// allocated exactly.
+// size class. Its contents are arbitrary. More than 1 MiB is allocated exactly.
 func Get(n int) []byte {
 	class := classOf(n)
 	if class >= len(pools) {
@@ -41,7 +40,7 @@ func Get(n int) []byte {
 	return make([]byte, 0, size)
 }
 
-// Size returns the capacity of what Get(n) returns.
+// Size returns the capacity of the slices that Get(n) returns.
 func Size(n int) int {
 	if class := classOf(n); class < len(pools) {
 		return 1 << (class + minBits)

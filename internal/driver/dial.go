@@ -1,4 +1,4 @@
-// Package driver is what the clients of this module have in common besides the engine: opening
+// Package driver is what the clients of this module have in common apart from the engine: opening
 // connections, credentials, URLs, checks of options, errors, and the functions of users.
 //
 // The functions of users are events, observers and the slow log; their panics are contained. What

@@ -39,7 +39,7 @@ type URLOption[O any] struct {
 	Set func(o *O, value string) error
 }
 
-// A Target is what a URL says besides options.
+// A Target is the part of a URL without options.
 type Target struct {
 	Addr           string
 	User, Password string

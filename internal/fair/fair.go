@@ -2,7 +2,7 @@
 // delays only itself.
 package fair
 
-// looked is how many clients Shed looks at.
+// looked is how many clients Shed examines.
 const looked = 16
 
 // Queue is a queue of T for each client. Pop takes from one client after the other. The zero
@@ -67,7 +67,8 @@ func (q *Queue[T]) Push(client uint64, v T) {
 
 func (f *flow[T]) len() int { return len(f.items) - f.head }
 
-// Pop takes the oldest value of the client whose turn it is. False: there is none.
+// Pop takes the oldest value of the client whose turn it is. It returns false if
+// there is none.
 func (q *Queue[T]) Pop() (v T, ok bool) {
 	f := q.next
 	if f == nil {
@@ -90,7 +91,7 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 }
 
 // Shed removes the youngest value of a client that has queued much more than this one, so that
-// there is room for the first values of every client. It looks at the client whose queue was the
+// there is room for the first values of every client. It examines the client whose queue was the
 // longest when a value was last pushed, and at a few from the one whose turn is next. It returns
 // false if none of them has more.
 func (q *Queue[T]) Shed(client uint64) (v T, ok bool) {

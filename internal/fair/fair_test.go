@@ -39,7 +39,7 @@ func TestShed(t *testing.T) {
 		t.Errorf("got %d, %t, want the youngest of the first client, 99", v, ok)
 	}
 	if v, ok := q.Shed(1); ok {
-		t.Errorf("got %d although nobody has more", v)
+		t.Errorf("got %d although no client has more", v)
 	}
 	for q.LenOf(1) > 2 {
 		if _, ok := q.Shed(2); !ok {
@@ -68,7 +68,7 @@ func TestShedAmongMany(t *testing.T) {
 	}
 	for i := range 3000 {
 		if _, ok := q.Shed(uint64(10_000 + i)); !ok {
-			t.Fatalf("nobody made room for newcomer %d, although one client has %d values", i, q.LenOf(5000))
+			t.Fatalf("no client made room for newcomer %d, although one client has %d values", i, q.LenOf(5000))
 		}
 	}
 }

@@ -63,14 +63,14 @@ func (s *Set[M, V, E]) Members() []M {
 	return s.members
 }
 
-// A Change is a set that is locked, so that what belongs to members can be changed with it.
+// A Change is a locked set, so that data of members can be changed along with it.
 type Change[M comparable, V, E any] struct {
 	set     *Set[M, V, E]
 	rebuild bool
 	emitted bool
 }
 
-// Change calls f with the set locked, replaces the view if f asks for it, and delivers the events.
+// Change calls f with the set locked, replaces the view if f requests it, and delivers the events.
 func (s *Set[M, V, E]) Change(f func(c *Change[M, V, E])) {
 	c := Change[M, V, E]{set: s}
 	s.mu.Lock()

@@ -29,7 +29,7 @@ func (s Scenario) Compare(ctx context.Context, opts Options) (*Comparison, error
 }
 
 // Against compares a subject with Ours in one metric. Control is Ours against
-// itself; settled says whether that allows a judgement. The error says why there
+// itself; settled says whether that allows a judgment. The error says why there
 // is no ratio.
 func (c *Comparison) Against(subject string, metric Metric) (ratio, control Ratio, settled bool, err error) {
 	n := min(len(c.Rounds[subject]), len(c.Rounds[Ours]), len(c.Rounds[Control]))

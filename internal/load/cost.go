@@ -14,14 +14,14 @@ var ErrNoProcessCPU = errors.New("load: the cpu time of another process is not a
 // A reading of all meters at one moment.
 type reading struct {
 	client   time.Duration // CPU of this process, user and system
-	wait     time.Duration // time threads of this process stood ready without a CPU
+	wait     time.Duration // time that threads of this process were runnable without a CPU
 	servers  time.Duration
 	mallocs  uint64
 	bytes    uint64
 	counters []float64
 }
 
-// noCPU is in a reading in place of a CPU time that could not be read.
+// noCPU marks in a reading a CPU time that could not be read.
 const noCPU time.Duration = -1
 
 // since returns what was used between two readings. A CPU time that the later
@@ -104,7 +104,7 @@ type threadTime struct {
 type Cost struct {
 	Client time.Duration `json:"client_ns"` // CPU time of the generator
 	Server time.Duration `json:"server_ns"` // CPU time of all server processes
-	// Wait is how long threads of the generator stood in a run queue.
+	// Wait is how long threads of the generator were in a run queue.
 	Wait    time.Duration `json:"client_wait_ns"`
 	Mallocs uint64        `json:"client_mallocs"`
 	Bytes   uint64        `json:"client_bytes"`

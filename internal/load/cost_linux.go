@@ -65,7 +65,7 @@ func processTicks(pid int) (time.Duration, error) {
 }
 
 // parseStat reads utime and stime, fields 14 and 15. Field 2 is the program's
-// name in parentheses and may itself hold blanks and parentheses.
+// name in parentheses and may itself contain spaces and parentheses.
 func parseStat(data []byte) (time.Duration, error) {
 	end := bytes.LastIndexByte(data, ')')
 	if end < 0 {
@@ -86,7 +86,7 @@ func parseStat(data []byte) (time.Duration, error) {
 	return time.Duration(utime+stime) * tick, nil
 }
 
-// ownWait returns how long threads of this process have stood in a run queue.
+// ownWait returns how long threads of this process have been in a run queue.
 func ownWait() time.Duration {
 	times, err := threadTimes(os.Getpid())
 	if err != nil {

@@ -21,7 +21,7 @@ type deathWatch struct {
 }
 
 // watchDeaths watches processes until close. One that cannot be watched, since
-// the kernel is older than 5.10 or it is a system's own, is left out.
+// the kernel is older than 5.10 or it belongs to the system, is omitted.
 func watchDeaths(pids []int) *deathWatch {
 	d := &deathWatch{died: make(chan error, len(pids))}
 	for _, pid := range pids {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// An Environment says where figures come from.
+// An Environment describes where figures come from.
 type Environment struct {
 	Commit  string `json:"commit"` // with "-dirty" if sources differ from it
 	Command string `json:"command"`

@@ -59,8 +59,8 @@ func (h *Histogram) spill() {
 	h.values = nil
 }
 
-// Reset forgets all values and keeps the memory, so that what a warm-up grew
-// does not grow again in the measured window.
+// Reset discards all values and keeps the memory, so that memory allocated in a
+// warm-up is not allocated again in the measured window.
 func (h *Histogram) Reset() {
 	h.values = h.values[:0]
 	if h.buckets != nil {

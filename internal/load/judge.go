@@ -14,11 +14,11 @@ const (
 	CannotTell Outcome = "cannot tell"
 )
 
-// A Goal asks that the ratio of ours to a rival in one metric be at most Ratio,
-// or at least Ratio if more of the metric is better.
+// A Goal requires that the ratio of ours to a rival in one metric be at most
+// Ratio, or at least Ratio if more of the metric is better.
 type Goal struct {
 	Metric Metric
-	Rival  string // empty: the best rival of the scenario in this metric
+	Rival  string // if empty, the best rival of the scenario in this metric
 	Ratio  float64
 }
 
@@ -36,14 +36,14 @@ func (g Goal) String() string {
 
 const (
 	// The control is ours once more. Its interval must hold 1 and be narrower
-	// than this before any comparison of the same rounds is believed.
+	// than this before any comparison of the same rounds is trusted.
 	controlWidth = 0.10
-	// A target is not met by a lucky interval alone: the median may pass it by
-	// no more than this.
+	// A target is not met merely by a lucky interval: the median may pass it by no
+	// more than this.
 	medianSlack = 1.05
 )
 
-// A Verdict is the answer to one Goal with the figures it rests on.
+// A Verdict is the answer to one Goal with the figures it is based on.
 type Verdict struct {
 	Scenario string
 	Subject  string // of ours
@@ -54,11 +54,11 @@ type Verdict struct {
 	Why      string
 }
 
-// Settled reports whether the rounds are worth a judgement: ours divided by the
+// Settled reports whether the rounds are worth a judgment: ours divided by the
 // control has an interval of 95 % that holds 1 and is narrower than 10 %.
 //
 // Rounds may be added until this holds without bending the comparison with the
-// rivals, because the rule does not look at these.
+// rivals, because the rule does not depend on them.
 func Settled(ours, control []float64) (Ratio, bool) {
 	r, err := PairedRatio(ours, control)
 	if err != nil {
@@ -73,7 +73,7 @@ func Judge(goal Goal, ours, rival, control []float64) Verdict {
 	return judge(goal, ours, rival, ours, control)
 }
 
-// judge is Judge for a subject that may be another one of ours.
+// judge is like Judge, for any of our subjects.
 func judge(goal Goal, subject, rival, ours, control []float64) Verdict {
 	v := Verdict{Goal: goal, Outcome: CannotTell}
 	var err error

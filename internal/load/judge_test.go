@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// machine makes up rounds on a machine whose speed drifts, with noise of its
-// own for every run.
+// machine makes up rounds on a machine whose speed drifts, with separate noise for
+// every run.
 type machine struct {
 	rng   *rand.Rand
 	noise float64

@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// kinds are the errors of package net and of the system that have a name of their
-// own. The first that matches counts.
+// kinds are the errors of package net and of the system that have their own name.
+// The first that matches counts.
 var kinds = []struct {
 	err  error
 	name string
@@ -30,7 +30,7 @@ var kinds = []struct {
 
 // ErrorKind returns a few words for the kind of an error, the same for all errors
 // that have the same cause. An error with a method ErrorKind() string in its
-// chain says it itself; its kinds must be few.
+// chain provides it itself; its kinds must be few.
 func ErrorKind(err error) string {
 	if errors.Is(err, errAbandoned) { // whatever closing the caller made of it
 		return kinds[0].name

@@ -30,7 +30,7 @@ type Sample struct {
 	Errors      uint64
 	ErrorSample string
 	Doubts      []string // what makes the latencies questionable, in words
-	// Partial says why the round was not finished, and is empty if it was. A
+	// Partial is the reason why the round was not finished, or empty if it was. A
 	// Suite never mixes such figures with those of whole rounds.
 	Partial string
 	// Details go to the raw results as they are.
@@ -75,7 +75,8 @@ func (r *Result) Sample() Sample {
 	return s
 }
 
-// runDetails is what the raw results keep of a run beside its figures.
+// runDetails are the details of a run that the raw results have in addition to its
+// figures.
 type runDetails struct {
 	Elapsed     float64 `json:"elapsed_s"`
 	Completed   uint64  `json:"completed"`

@@ -13,7 +13,7 @@ import (
 // of the client's in [Cost].
 //
 // A caller that is still busy when its next request is due is not released: it
-// finds out by its own clock and starts that request at once.
+// finds out by its own clock and starts that request immediately.
 type pacer struct {
 	// Immutable after newPacers.
 	r     *runner

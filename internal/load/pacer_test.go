@@ -54,7 +54,7 @@ func TestAPacerFollowsThePlansInTheirOrder(t *testing.T) {
 	}
 }
 
-// A caller that is not due, or not waiting, is left alone.
+// A caller that is not due, or not waiting, is not released.
 func TestAPacerReleasesOnlyWhoWaits(t *testing.T) {
 	_, pacers := waiters(1, Constant.at(10), time.Now(), time.Second)
 	p := pacers[0]

@@ -92,7 +92,7 @@ func WriteMarkdown(w io.Writer, rows []Row) error {
 	return err
 }
 
-// mark is what follows a row that is not to be compared with others.
+// mark follows a row that must not be compared with others.
 func mark(r Row) string {
 	if r.Partial == "" {
 		return ""
@@ -101,7 +101,7 @@ func mark(r Row) string {
 }
 
 // figure prints three significant digits, whole numbers above 1000, and a dash
-// for what does not apply.
+// for inapplicable values.
 func figure(v *float64) string {
 	switch {
 	case v == nil:

@@ -20,12 +20,12 @@ type Result struct {
 	Errors      uint64 `json:"errors"`
 	Unsent      uint64 `json:"unsent"`
 	ErrorSample string `json:"error_sample,omitempty"`
-	// ErrorKinds counts the Errors by what [ErrorKind] says of them.
+	// ErrorKinds counts the Errors by [ErrorKind].
 	ErrorKinds map[string]uint64 `json:"error_kinds,omitempty"`
 
-	// Partial says why the run ended early or lacks figures, and is empty if it is
-	// whole. A partial result covers the time until the end, and Elapsed is that
-	// time. What could not be read at the end is 0 in Cost, or absent.
+	// Partial is the reason why the run ended early or lacks figures, or empty if it
+	// is complete. A partial result covers the time until the end, and Elapsed is
+	// that time. Figures that could not be read at the end are 0 in Cost, or absent.
 	Partial string `json:"partial,omitempty"`
 	// Cut counts the requests that failed after ctx had ended. They are neither
 	// completed nor errors, since the end may be the reason.
@@ -59,7 +59,7 @@ type Result struct {
 	Timeline []Interval `json:"timeline,omitempty"`
 }
 
-// Rate returns completed requests a second.
+// Rate returns completed requests per second.
 func (r *Result) Rate() float64 { return float64(r.Completed) / r.Elapsed.Seconds() }
 
 // Latency returns the honest latency: intended-time in an open loop, service

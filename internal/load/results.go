@@ -37,7 +37,7 @@ type Row struct {
 	// against the best rival in the primary metric; on rows of ours only.
 	RatioLo *float64 `json:"ratio_lo"`
 	RatioHi *float64 `json:"ratio_hi"`
-	// Partial says why the scenario did not finish, and is empty if it did.
+	// Partial is the reason why the scenario did not finish, or empty if it did.
 	// Rounds are then the whole rounds; if there are none, the figures are of a
 	// round that was broken off.
 	Partial string `json:"partial,omitempty"`
@@ -49,7 +49,7 @@ func Whole(rows []Row) []Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Partial != "" })
 }
 
-// number returns v with four decimals, nil if it is none.
+// number returns v with four decimals, or nil if it is not a number.
 func number(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil

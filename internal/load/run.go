@@ -17,18 +17,19 @@ type Config struct {
 	Callers  int
 	Arrivals Arrivals      // zero: closed loop
 	Duration time.Duration // of the measured window, without the drain
-	WarmUp   time.Duration // before it, not measured; 0: none
+	WarmUp   time.Duration // before it, not measured; none if 0
 
 	// Requests ends a closed loop when each caller has sent that many, if that
-	// is before Duration. 0: no limit. It does not apply to the warm-up.
+	// is before Duration. If zero, there is no limit. It does not apply to the
+	// warm-up.
 	Requests int
 
-	// Total ends the window when all callers together have begun that many
-	// requests, if that is before Duration. 0: no limit. It does not apply to the
-	// warm-up.
+	// Total ends the window when all callers together have started that many
+	// requests, if that is before Duration. If zero, there is no limit. It does not
+	// apply to the warm-up.
 	Total int64
 
-	// Batch is how many requests a BatchCaller gets at once: always that many
+	// Batch is how many requests a BatchCaller gets together: always that many
 	// in a closed loop, up to that many of those due in an open one. 0 and 1
 	// mean one at a time.
 	Batch int
@@ -38,7 +39,7 @@ type Config struct {
 	// an error. 0 means 10 s.
 	DrainLimit time.Duration
 
-	// ConnectParallel is how many callers are created at once. 0 means 64,
+	// ConnectParallel is how many callers are created concurrently. 0 means 64,
 	// which stays below every listener's backlog.
 	ConnectParallel int
 
@@ -101,12 +102,12 @@ type runner struct {
 	// Written before stopped is set, read after it was seen or the phase has ended.
 	stopOnce  sync.Once
 	stoppedAt time.Time
-	why       error // nil: the phase did not end early
+	why       error // nil unless the phase ended early
 
 	// Atomics: read by every worker and pacer.
 	begun     atomic.Int64 // requests of the phase, if it is bounded; may pass Config.Total
-	measuring atomic.Bool  // the warm-up is over
-	enough    atomic.Bool  // Config.Total has been begun
+	measuring atomic.Bool  // set when the warm-up is over
+	enough    atomic.Bool  // set when Config.Total requests have started
 	stopped   atomic.Bool  // begin no further request
 	abandoned atomic.Bool  // the time to finish has passed: callers are closed
 }
@@ -158,7 +159,7 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 		result.Timeline = r.intervals()
 	}
 	result.WarmUpErrors, result.WarmUpCompleted, result.WarmUpElapsed = warmUp.errors, warmUp.completed, warmUp.elapsed
-	if err == nil && result.Cut > 0 { // the last requests were under way
+	if err == nil && result.Cut > 0 { // the last requests were in flight
 		err = fmt.Errorf("load: interrupted: %w", context.Cause(ctx))
 	}
 	if arrivals != nil {
@@ -263,7 +264,7 @@ func (r *runner) close() {
 }
 
 // phase runs all workers for d, in a closed loop for at most limit requests each
-// (0: no limit), and returns when each has finished its last request. In an open
+// (no limit if 0), and returns when each has finished its last request. In an open
 // loop it returns the arrivals that were achieved.
 func (r *runner) phase(ctx context.Context, d time.Duration, limit int) *arrivalCounter {
 	finished := make(chan struct{})
@@ -340,7 +341,7 @@ func (r *runner) supervise(ctx context.Context, d time.Duration, finished <-chan
 	}
 }
 
-// newLine begins a time line, if anybody wants one. used is what the meters tell.
+// newLine begins a time line, if one is wanted. used is what the meters tell.
 func (r *runner) newLine(warmUp bool, used []float64) {
 	if r.cfg.Timeline || r.cfg.Progress != nil {
 		r.line = newTimeline(warmUp, r.cfg.Callers, used)

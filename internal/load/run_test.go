@@ -18,7 +18,7 @@ import (
 // server with one lock does.
 type fakeTarget struct {
 	delay      time.Duration
-	stallEvery time.Duration // 0: never
+	stallEvery time.Duration // never if 0
 	stallFor   time.Duration
 	fail       func(n int64) error
 
@@ -82,8 +82,8 @@ func TestClosedLoopCountsWhatCompletes(t *testing.T) {
 	if all := uint64(target.calls.Load()); r.Completed >= all {
 		t.Errorf("counted %d of %d requests: the warm-up was not cut", r.Completed, all)
 	}
-	// 4 callers at 2 ms each cannot pass 2,000 a second. However slow the machine is, they
-	// are hardly ever outside of a request.
+	// 4 callers at 2 ms each cannot exceed 2,000 per second. However slow the machine is,
+	// they are hardly ever outside of a request.
 	if rate := r.Rate(); rate > 2000 {
 		t.Errorf("rate %.0f", rate)
 	}
@@ -104,9 +104,9 @@ func TestClosedLoopCountsWhatCompletes(t *testing.T) {
 	}
 }
 
-// The reason of the package: a server that stops for 60 ms in every 200 ms is
-// met by 30 % of the requests that independent users send. Service time shows
-// the stall only to the few that were under way when it began.
+// The reason of the package: a server that stops for 60 ms in every 200 ms affects
+// 30 % of the requests that independent users send. Service time shows the stall
+// only to the few that were in flight when it began.
 func TestIntendedTimeSeesCoordinatedOmission(t *testing.T) {
 	target := &fakeTarget{stallEvery: 200 * time.Millisecond, stallFor: 60 * time.Millisecond, start: time.Now()}
 	r, err := Run(t.Context(), Config{
@@ -164,7 +164,7 @@ func TestErrorsAreCountedWithTheFirstAsSample(t *testing.T) {
 	}
 }
 
-// A caller that fails at once must not take the CPU from those that work.
+// A caller that fails immediately must not take the CPU from those that work.
 func TestFailingCallerDoesNotSpin(t *testing.T) {
 	target := &fakeTarget{fail: func(int64) error { return errors.New("refused") }}
 	r, err := Run(t.Context(), Config{Callers: 1, Duration: time.Minute, Requests: 10}, target)

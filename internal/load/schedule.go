@@ -18,11 +18,11 @@ const (
 	// Poisson makes every caller an independent source with exponential gaps,
 	// which is how many independent users look together.
 	Poisson Process = "poisson"
-	// Bursts gives each caller a limiter of its own, which waits until the
-	// budget for a random number of requests (5 to 15) has built up and then
-	// releases them together. It is the arrival model with which RedisPipe was
-	// measured. One limiter for all, or bursts of a fixed size, synchronise
-	// the callers and flatter clients that gather requests.
+	// Bursts gives each caller its own limiter, which waits until the budget for a
+	// random number of requests (5 to 15) has built up and then releases them
+	// together. It is the arrival model with which RedisPipe was measured. One
+	// limiter for all, or bursts of a fixed size, synchronize the callers and
+	// flatter clients that gather requests.
 	Bursts Process = "bursts"
 )
 
@@ -33,7 +33,7 @@ const (
 
 // Arrivals plans an open loop. The zero value means a closed loop.
 type Arrivals struct {
-	Process Process // empty: closed loop
+	Process Process // if empty, closed loop
 	Rate    float64 // requests a second of all callers together
 }
 
@@ -57,7 +57,7 @@ func (a Arrivals) validate() error {
 }
 
 // A plan yields the planned instants of one caller as offsets from the start
-// of the window. They depend on the seed alone, never on the clock.
+// of the window. They depend only on the seed, never on the clock.
 type plan struct {
 	process Process
 	gap     float64 // mean nanoseconds between two requests of this caller

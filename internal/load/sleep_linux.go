@@ -53,7 +53,8 @@ func newSleeper() *sleeper {
 // arm sets the timer on its first call in a wait. On the second, the poller has
 // reported that the timer fired, and the wait is over. Setting the timer also
 // clears the last expiration, and the poller reports edges, so the descriptor
-// need not be read: a wait costs one system call besides those of the poller.
+// need not be read: a wait costs one system call in addition to those of the
+// poller.
 func (s *sleeper) arm(fd uintptr) bool {
 	if s.armed {
 		return true

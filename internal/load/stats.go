@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Median returns the middle of values, NaN if there are none.
+// Median returns the median of values, or NaN if there are none.
 func Median(values []float64) float64 { return quantile(values, 0.5) }
 
 // quantile interpolates linearly between the order statistics, as R and NumPy
@@ -55,13 +55,13 @@ type Ratio struct {
 // The interval is Tukey's, which belongs to the Wilcoxon signed-rank test
 // (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd ed.,
 // section 3.3): order statistics of the means of all pairs of log ratios, with
-// the exact distribution of the rank sum. It asks only that the log ratios be
-// symmetric about their centre, which the random order inside each round
-// provides for subjects that differ by a factor. A bootstrap of the median
-// covers visibly less than its nominal level with 6 to 31 rounds, and the sign
-// test, which asks for even less, needs half as many rounds again for the same
-// width (its efficiency relative to the signed-rank test is 2/3 under normal
-// noise); the noise of a shared machine leaves no rounds to give away.
+// the exact distribution of the rank sum. It requires only that the log ratios be
+// symmetric about their center, which the random order inside each round provides
+// for subjects that differ by a factor. A bootstrap of the median covers visibly
+// less than its nominal level with 6 to 31 rounds, and the sign test, which asks
+// for even less, needs half as many rounds again for the same width (its
+// efficiency relative to the signed-rank test is 2/3 under normal noise); the
+// noise of a shared machine leaves no rounds to give away.
 func PairedRatio(x, y []float64) (Ratio, error) {
 	n := len(x)
 	if n == 0 || n != len(y) {

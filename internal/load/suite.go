@@ -33,7 +33,8 @@ type Scenario struct {
 	Primary  Metric
 	Subjects []Subject
 	Goals    []Goal
-	// Rounds fixes the number of rounds; 0: as many as the control asks for.
+	// Rounds fixes the number of rounds. If zero, there are as many as the control
+	// requires.
 	Rounds int
 	// Close, if set, releases what the subjects shared, after the last round.
 	Close func() error
@@ -43,10 +44,10 @@ type Scenario struct {
 // measured until then, as a Sample with Partial set.
 type Subject struct {
 	Name string
-	// Variant marks a subject of ours other than Ours and Control: it is no
-	// rival and gets an interval of its own against the best rival.
+	// Variant marks a subject of ours other than Ours and Control: it is not a
+	// rival and gets its own interval against the best rival.
 	Variant bool
-	// Goals are those of a Variant: they ask for its ratio to a rival. Ours has the goals of the
+	// Goals are those of a Variant: they concern its ratio to a rival. Ours has the goals of the
 	// Scenario.
 	Goals []Goal
 	Run   func(ctx context.Context, round int) (Sample, error)
@@ -65,14 +66,15 @@ type Options struct {
 
 	// Filter holds names of scenarios, separated by commas; a name that no
 	// scenario has selects those that begin with it, or, if its first letter is
-	// a slash, those that end with it. Empty: all.
+	// a slash, those that end with it. If empty, all.
 	Filter string
 	// Rounds is the number of rounds of every scenario that does not fix its
-	// own. 0: as many as the control asks for.
+	// own. If zero, there are as many as the control requires.
 	Rounds int
 	// MaxRounds ends the search for a calm control. 0 means 31.
 	MaxRounds int
-	// Seed orders the subjects of each round. 0: from the clock, and printed.
+	// Seed determines the order of subjects in each round. If zero, it is derived
+	// from the clock and printed.
 	Seed uint64
 }
 
@@ -325,7 +327,7 @@ func (m *measurement) bestRival(metric Metric) (string, bool) {
 
 // rows are medians over the whole rounds. In a scenario that did not finish they
 // are marked and get no ratios, and a subject without a whole round has the
-// figures of the round that was broken off, or no row.
+// figures of the unfinished round, or no row.
 func (m *measurement) rows() []Row {
 	primary := m.scenario.Primary
 	best, found := m.bestRival(primary)

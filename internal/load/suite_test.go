@@ -192,7 +192,7 @@ func TestChoose(t *testing.T) {
 	}
 }
 
-// A variant is judged by goals of its own, and with the control of ours.
+// A variant is judged by its own goals, and with the control of ours.
 func TestGoalsOfAVariant(t *testing.T) {
 	sc := comparison("hit/1", 0.01, nil)
 	v := madeUp("slipstream-slow", 36, 0.01, nil)

@@ -5,7 +5,8 @@ import "context"
 // A Target is a system under load as one client program sees it.
 type Target interface {
 	// NewCaller prepares caller i, for example by opening a connection. It is
-	// called from several goroutines at once, once for each i in [0, callers).
+	// called concurrently from several goroutines, once for each i in [0,
+	// callers).
 	NewCaller(ctx context.Context, i int) (Caller, error)
 }
 
@@ -20,7 +21,7 @@ type Caller interface {
 	Close() error
 }
 
-// A BatchCaller can have several requests under way at once.
+// A BatchCaller can have several requests in flight.
 type BatchCaller interface {
 	Caller
 	// DoBatch performs len(outcomes) requests and stores the outcome of each,
@@ -31,7 +32,7 @@ type BatchCaller interface {
 
 // A Counter is a figure of the system under load that only grows, such as the
 // number of allocations a server has made. It is read before and after the
-// measured window, while no request is under way.
+// measured window, while no request is in flight.
 type Counter struct {
 	Name string
 	Read func(ctx context.Context) (float64, error)

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// A caller whose requests fail at once would otherwise spin and starve the
+// A caller whose requests fail immediately would otherwise spin and starve the
 // callers that work. Each error in a row doubles the pause.
 const (
 	errorPauseMin = time.Millisecond
@@ -20,12 +20,12 @@ const (
 // caller did not know better.
 var errAbandoned = errors.New("load: no answer within the drain limit")
 
-// A worker is one caller with what it has recorded.
+// A worker is one caller with its records.
 type worker struct {
 	// Immutable after newWorker.
 	index  int
 	caller Caller
-	batch  BatchCaller // nil: one request at a time
+	batch  BatchCaller // nil for one request at a time
 	cfg    *Config
 	// released gets a token from the pacer for each wait that the pacer ended.
 	released chan struct{}
@@ -34,7 +34,7 @@ type worker struct {
 	service, intended, pacing Histogram
 	completed, errors, unsent uint64
 	cut                       uint64            // failed after ctx had ended
-	kinds                     map[string]uint64 // of the errors; nil: none
+	kinds                     map[string]uint64 // of the errors; nil if there were none
 	firstError                error
 	firstErrorAt              time.Time
 	errorsInRow               int
@@ -56,7 +56,7 @@ func newWorker(i int, caller Caller, cfg *Config) *worker {
 	return w
 }
 
-// reset forgets what a warm-up recorded.
+// reset discards the records of a warm-up.
 func (w *worker) reset() {
 	w.service.Reset()
 	w.intended.Reset()
@@ -94,7 +94,7 @@ func (w *worker) closed(ctx context.Context, r *runner, end time.Time, limit int
 }
 
 // open issues requests at the planned instants before start+d, each as soon as
-// the one before has finished.
+// the previous one has finished.
 func (w *worker) open(ctx context.Context, r *runner, start time.Time, d time.Duration, arrivals *arrivalCounter) {
 	plan := w.cfg.Arrivals.plan(w.index, w.cfg.Callers, w.cfg.Seed)
 	for {

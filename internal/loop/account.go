@@ -16,7 +16,7 @@ type account struct {
 type holding struct{ unwritten, large, held int }
 
 // holding returns what the connection holds now. Large answers refer to documents and have a
-// budget of their own; everything else counts in Config.Budget.
+// separate budget; everything else counts in Config.Budget.
 func (c *Conn) holding() (h holding) {
 	memory := c.weight + c.flying.memory + c.tails + c.in.Memory()
 	h.unwritten, h.large = c.flying.bytes, c.flying.large+c.tailsLarge

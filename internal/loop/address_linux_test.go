@@ -101,7 +101,7 @@ type listed []Peer
 
 func (l listed) Survey(dst []Peer) []Peer { return append(dst, l...) }
 
-// What has come since the survey closes nobody who was surveyed: the next survey sees it.
+// Input since the survey does not cause surveyed connections to be closed: the next survey sees it.
 func TestReviewClosesForWhatItSaw(t *testing.T) {
 	var cut []string
 	b := NewLargeBudget(100)
@@ -120,8 +120,8 @@ b1 192.0.2.2 0 -
 	}
 }
 
-// An answer that is larger than the budget, and alone, is left to its reader. More than it is
-// closed, though nobody else owes anything: a connection that has the budget to itself would
+// A single answer that is larger than the budget is allowed. With more, the connection is
+// closed, even if no other has unread output: a connection that has the budget to itself would
 // shut others out.
 func TestReviewLeavesWhatIsAlone(t *testing.T) {
 	var cut []string

@@ -63,7 +63,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 	a.Close()
 	for !works(dial()) { // once the end of the first has been seen
 		if t.Context().Err() != nil {
-			t.Fatal("no place was given back")
+			t.Fatal("no place was returned")
 		}
 	}
 	if !works(b) {
@@ -72,7 +72,7 @@ func TestConnectionsPerAddress(t *testing.T) {
 }
 
 // TestAtLoopback: a connection knows whether its listener is bound to a loopback address, not
-// whether its own end is one; and so does who takes it over.
+// whether its own end is one; and so does the owner that it is detached to.
 func TestAtLoopback(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := newToy(t, m, func(c *loop.Config) {

@@ -37,7 +37,7 @@ const (
 // time. Above the limit connections are closed: of the address that holds the most, the one that
 // holds the most. All methods are safe for concurrent use.
 //
-// Large answers have a budget of their own: see [NewLargeBudget].
+// Large answers have a separate budget: see [NewLargeBudget].
 type Budget struct {
 	// Immutable.
 	limit int64
@@ -159,7 +159,7 @@ type Group struct {
 
 // GroupOf returns the group of a connection from addr. If alone is true, as for a trusted proxy,
 // or if addr is not valid, as for a Unix socket, the address says nothing about the client, and the
-// group is only the connection own.
+// group is only this connection.
 func GroupOf(addr netip.Addr, alone bool, own any) Group {
 	switch {
 	case alone || !addr.IsValid():

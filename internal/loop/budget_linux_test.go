@@ -84,7 +84,7 @@ func TestBudgetClosesTheAddressThatHoldsMost(t *testing.T) {
 			}
 			return nil
 		})
-		// The hostile clients go on asking for 1.2 GB; connections that are being closed may hold
+		// The hostile clients continue to request 1.2 GB; connections that are being closed may hold
 		// their buffers for a moment more.
 		testkit.Eventually(t, patience, func() error {
 			if n := memoryInUse() - before; n > 2*limit+(hostile+honest)*each && !raceEnabled {
@@ -205,7 +205,7 @@ func TestRoomIsMadeByStrangers(t *testing.T) {
 			c.want("a\n")
 			honest = append(honest, c)
 		}
-		silent := y.dialFrom("127.0.1.100") // asks for nothing, like others; but is the only one of its address
+		silent := y.dialFrom("127.0.1.100") // sends no request, like others, but is the only one of its address
 		for range places - 15 - 1 {
 			y.dialFrom("127.0.0.66")
 		}

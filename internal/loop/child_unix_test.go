@@ -127,7 +127,7 @@ func childHolder(words []string) error {
 	return err
 }
 
-// figures asks a server for its processor time and errors of accepting.
+// figures gets the processor time and accept errors of a server.
 func figures(t *testing.T, server *testkit.Child) (used time.Duration, errors int) {
 	t.Helper()
 	server.Poke()
@@ -190,7 +190,7 @@ func TestFewDescriptors(t *testing.T) {
 		if errors -= errorsBefore; float64(errors) > 100*took.Seconds() {
 			t.Errorf("accepting failed %d times in %v, want about 20 a second", errors, took)
 		}
-		// Every client is served once others have gone.
+		// Every client is served once others have left.
 		for range clients {
 			select {
 			case c := <-answered:
@@ -202,8 +202,8 @@ func TestFewDescriptors(t *testing.T) {
 	})
 }
 
-// A connection that asks without end does not keep others waiting. All three are
-// processes of their own, so that it is the server that is measured.
+// A connection that sends requests without end does not keep others waiting. All
+// three are separate processes, so that only the server is measured.
 func TestFairness(t *testing.T) {
 	eachPlain(t, func(t *testing.T, m mode) {
 		server := testkit.StartChild(t, fmt.Sprintf("server %s 1000", m.name))

@@ -46,8 +46,8 @@ type Config struct {
 	// as one address. It does not apply to loopback, Unix sockets and Proxies. If zero,
 	// there is no limit.
 	MaxPerAddress int
-	// Proxies are addresses that stand for many clients: each of their connections counts by
-	// itself.
+	// Proxies are addresses that act for many clients: each of their connections counts
+	// separately.
 	Proxies []netip.Prefix
 	// Handed has the open connections that Detached has received. If nil, they are not
 	// closed to make room.
@@ -85,7 +85,7 @@ type Config struct {
 	StallTimeout time.Duration
 	// DrainGrace is how long connections may send requests after the server has begun to shut
 	// down. Then those that are in use are half-closed with their last answer, others when they
-	// have been quiet for as long. If zero, they are half-closed at once.
+	// have been quiet for as long. If zero, they are half-closed immediately.
 	DrainGrace time.Duration
 
 	// OnClose, if set, is notified of each connection's end; err is that of [Session.Closed].

@@ -35,7 +35,7 @@ type Conn struct {
 	after    *Output  // what follows the reply that is being written; nil if nothing does
 	flying   flight   // what is being written outside the turn
 	room     int      // bytes that may wait before the session is Full, in this turn
-	expected *Payload // an input in memory of its own, see expect.go; nil if none is expected
+	expected *Payload // an input in dedicated memory, see expect.go; nil if none is expected
 	starved  bool     // it is not read until the budget has room for more input
 
 	// Owned by the turn: what it has done, see share.go.

@@ -17,8 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// crowdSession consumes what it is given. It blocks its loop when it is told so, and notes how much
-// the kernel holds for connections when it answers a small request.
+// crowdSession consumes what it is given. It blocks its loop on command, and records how much the
+// kernel holds for connections when it answers a small request.
 type crowdSession struct {
 	blocked chan struct{}
 	release chan struct{}

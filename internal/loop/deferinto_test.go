@@ -50,7 +50,7 @@ func (p *pooler) objects() int {
 	return p.made
 }
 
-// put gives a request back to be used again at once, by any connection.
+// put gives a request back to be used again immediately, by any connection.
 func (r *pooledRequest) put() {
 	r.pool.mu.Lock()
 	defer r.pool.mu.Unlock()
@@ -65,7 +65,7 @@ func (r *pooledRequest) Write(c *loop.Conn) {
 
 func (r *pooledRequest) Drop() { r.put() }
 
-// pooledSession answers lines that begin with a blank at once, others later.
+// pooledSession answers lines that begin with a space immediately, others later.
 type pooledSession struct{ *pooler }
 
 func (s pooledSession) Data(c *loop.Conn, in []byte) (consumed int) {
@@ -173,7 +173,8 @@ func TestTicketOfAnEarlierUse(t *testing.T) {
 	})
 }
 
-// A Deferred that is used wrongly ends its connection with words that say what is wrong.
+// A Deferred that is used wrongly ends its connection with a message that says what is
+// wrong.
 func TestDeferredInUse(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		for want, do := range map[string]func(c *loop.Conn, r *pooledRequest){

@@ -48,7 +48,7 @@
 //     written.
 //  3. Answers are appended to Conn.Output: small parts are copied, parts of 8 KiB and more go by
 //     reference, and all answers of one read leave by one write or writev. Output.LinkOwned
-//     notifies the Owner of linked memory once, when nothing reads it any more: the kernel has
+//     notifies the Owner of linked memory once, when nothing reads it anymore: the kernel has
 //     taken it, or the connection has ended and no write is in flight. What the kernel does not
 //     take stays with the connection.
 //  4. Deferred answers (deferred.go). Conn.Defer reserves the place of an answer. Later answers go
@@ -78,8 +78,8 @@
 // stacks, of which 64 stay when idle and at most 32,768 exist. More jobs wait in order; each
 // frontend bounds how many it starts. One goroutine at a time is on its way to a job, and wakes the
 // next before it runs its own, so a burst of short jobs needs few of them and a job that blocks
-// delays no other. Answers of a connection that are complete when its loop looks at them are
-// written together.
+// delays no other. Answers of a connection that are complete when its loop processes them are written
+// together.
 //
 // Shutdown accepts for 30 ms more, empties the queues of the listening sockets and closes them. A
 // session that is a Drainer is called once, to say goodbye in its protocol; over HTTP answers say
@@ -138,17 +138,16 @@
 // those that sessions hold after other answers (LargeHolder) and what net/http writes. It is exact,
 // and affects the room only of connections that owe one.
 //
-// Large inputs (expect.go): a session that has read a length and compared it with a limit of its
-// own calls Conn.Expect(n). The next n bytes go from read(2) into parts of pooled memory, and
-// Receiver.Received gets them together; until then Data is not called. Only what came with the
-// length is copied. A part is as large as what has arrived before it, or waits in the kernel,
-// between 4 and 256 KiB: an announced length takes no memory, and no turn reads more than 256 KiB.
-// Payload.Bytes joins the parts, outside the loop. A part is counted in the budget before it is
-// allocated: up to one and a half of the limit it is granted, while the keeper closes connections;
-// past that the connection is not read until the sweep finds room. The same holds for the rest of a
-// request whose start was read. A peer that sends less than 1 KiB a second within PartialTimeout is
-// closed; the total time is not limited. While many connections are ready, those with large inputs
-// come last.
+// Large inputs (expect.go): a session that has read a length and compared it with its own limit calls
+// Conn.Expect(n). The next n bytes go from read(2) into parts of pooled memory, and Receiver.Received
+// gets them together; until then Data is not called. Only what came with the length is copied. A part
+// is as large as what has arrived before it, or waits in the kernel, between 4 and 256 KiB: an
+// announced length takes no memory, and no turn reads more than 256 KiB. Payload.Bytes joins the
+// parts, outside the loop. A part is counted in the budget before it is allocated: up to one and a
+// half of the limit it is granted, while the keeper closes connections; past that the connection is
+// not read until the sweep finds room. The same holds for the rest of a request whose start was read.
+// A peer that sends less than 1 KiB a second within PartialTimeout is closed; the total time is not
+// limited. While many connections are ready, those with large inputs come last.
 //
 // Places (places.go): if a connection waits and no place is free, the keeper frees 1/128 of the
 // places: first connections that never called Conn.Prove (no request, or no login where one is

@@ -28,9 +28,9 @@ func (s *politeSession) Drain(c *loop.Conn) {
 	}
 }
 
-// Every connection is told of a drain, once and in its turn: idle ones, those that owe an answer,
-// after which the goodbye goes, and those that come during the grace. It does not keep a
-// connection open for longer than its grace.
+// Every connection is notified of a drain, once and in its turn: idle ones, those that owe an
+// answer, after which the goodbye is sent, and those that arrive during the grace. It does not keep
+// a connection open for longer than its grace.
 func TestDrainIsTold(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		sessions := make(chan *politeSession, 10)

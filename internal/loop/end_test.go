@@ -204,7 +204,7 @@ func TestEndIsBounded(t *testing.T) {
 	})
 }
 
-// A flood behind End is not read for ever.
+// A flood after End is not read forever.
 func TestEndBoundsAFlood(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -240,7 +240,7 @@ func TestAbort(t *testing.T) {
 	})
 }
 
-// A peer that resets the connection is told from one that closes it.
+// A peer that resets the connection is distinguished from one that closes it.
 func TestReset(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -335,7 +335,7 @@ type angryReply struct{}
 func (angryReply) Write(*loop.Conn) {}
 func (angryReply) Drop()            { panic("angry") }
 
-// A panic does not leave the engine from wherever it calls, and its place is free again.
+// A panic does not leave the engine from wherever it calls, and its slot is free again.
 func TestPanicsEverywhere(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		for _, where := range []string{"new", "closed", "data and closed", "onclose", "detached", "drop", "consumed", "negative"} {

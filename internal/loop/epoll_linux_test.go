@@ -87,8 +87,8 @@ func TestStaleEventsDoNotMeetTheNextConnection(t *testing.T) {
 	})
 }
 
-// Mail that comes while a loop makes up its mind to sleep is read before it sleeps. On one
-// processor the post happens where the loop yields, which is behind its first look.
+// Mail that arrives while a loop is about to sleep is read before it sleeps. On one processor
+// the post happens where the loop yields, which is after its first check.
 func TestMailBeforeTheSleep(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s, err := New(Config{Backend: Epoll, Loops: 1, New: func(*Conn) Session { return nil }})
@@ -101,9 +101,9 @@ func TestMailBeforeTheSleep(t *testing.T) {
 	const long = 2 * time.Second
 	for range 20 {
 		start := s.now()
-		l.acceptAt = start + long // else it would sleep for ever
+		l.acceptAt = start + long // otherwise it would sleep forever
 		posted := make(chan struct{})
-		go func() { // ends at once
+		go func() { // ends immediately
 			l.post(func() {})
 			close(posted)
 		}()

@@ -21,8 +21,8 @@ const (
 	// yieldEvery is the number of busy rounds after which a loop yields its processor even if
 	// no answer is owed.
 	yieldEvery = 64
-	// roundUnits is what connections of again may spend in one round, and turnCost what a turn
-	// costs for system calls, besides what its session has spent.
+	// roundUnits is what connections of again may spend in one round, and turnCost the cost of a
+	// turn for system calls, in addition to what its session has spent.
 	roundUnits = 64
 	turnCost   = 16
 	// mailAtOnce bounds the answers settled in one round, mailUnits their work.

@@ -23,20 +23,19 @@ const readUnit = 4 << 10
 // [Budget].
 var ErrExpectTooLarge = errors.New("loop: the input is larger than the memory budget of all connections")
 
-// A Receiver is a session whose large inputs are read into memory of their own: see [Conn.Expect].
+// A Receiver is a session whose large inputs are read into dedicated memory: see [Conn.Expect].
 type Receiver interface {
 	Session
 	// Received is called once for each Expect, in a turn, when all bytes of the input have arrived
 	// and the session may answer. p belongs to the session, which must call [Payload.Release]
-	// when it does not need the bytes any more. If the connection ends first, Received is not
-	// called.
+	// when it no longer needs the bytes. If the connection ends first, Received is not called.
 	Received(c *Conn, p *Payload)
 }
 
 // Expect announces that the next n bytes of the connection, after those that the current call of
-// Data consumes, are one input. They are read into memory of their own and passed to
+// Data consumes, are one input. They are read into dedicated memory and passed to
 // [Receiver.Received] together; until then Data is not called, and the connection is [Conn.Full].
-// The session must be a [Receiver], and must have compared n with a limit of its own.
+// The session must be a [Receiver], and must have compared n with its own limit.
 //
 // Memory is allocated as the bytes arrive, not when they are announced, and is counted in the
 // [Budget] before it is allocated. While the budget has no room, the connection is not read. The
@@ -58,8 +57,7 @@ func (c *Conn) Expect(n int) error {
 	return nil
 }
 
-// A Payload is an input of a connection in memory of its own. Its methods must not be called
-// concurrently.
+// A Payload is an input of a connection in dedicated memory. It is not safe for concurrent use.
 type Payload struct {
 	// Owned by the turn of the connection until Received, then by the session.
 	parts   [][]byte // in order; the last may have room
@@ -177,7 +175,7 @@ func (c *Conn) collect(in []byte) (taken int) {
 	return taken
 }
 
-// collectKept is collect of what was kept of earlier reads.
+// collectKept is collect for the bytes kept from earlier reads.
 func (c *Conn) collectKept() {
 	if c.expected == nil {
 		return

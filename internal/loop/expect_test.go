@@ -230,7 +230,7 @@ func TestReceivedWaitsForRoom(t *testing.T) {
 	})
 }
 
-// Connections that end in the middle of an input give its memory back, whoever ends them.
+// Connections that end in the middle of an input release its memory, whichever side ends them.
 func TestEndsWhileAnInputArrives(t *testing.T) {
 	request, _ := put("put", 1<<20)
 	ends := map[string]func(c *client, conn *loop.Conn){
@@ -273,7 +273,7 @@ func TestEndsWhileAnInputArrives(t *testing.T) {
 	})
 }
 
-// A server that drains waits for the inputs under way.
+// A server that drains waits for the inputs in flight.
 func TestDrainWhileAnInputArrives(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)

@@ -72,7 +72,7 @@ func (g *goEngine) serve(listeners []net.Listener) error {
 	return nil
 }
 
-// accept accepts connections from l until the server drains. If secure is not nil, they speak TLS.
+// accept accepts connections from l until the server drains. If secure is not nil, they use TLS.
 func (g *goEngine) accept(l net.Listener, secure *tls.Config) {
 	defer g.running.Done()
 	defer g.acceptEnded(l)

@@ -136,8 +136,7 @@ func (c *goConn) read(me uint32) {
 }
 
 // goOn does what there is to do until the connection is to be read, and yields the turn. If an
-// input is expected, into is where to read it to. If ok is false, the reader is not needed any
-// more.
+// input is expected, into is where to read it to. If ok is false, the reader is no longer needed.
 func (c *goConn) goOn(me uint32) (into loan, ok bool) {
 	for {
 		c.work(me)

@@ -102,13 +102,13 @@ func (c *goConn) wakePosts() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.gone {
-		return // what was posted has been dropped
+		return // posted tasks have been dropped
 	}
 	c.posted = true
 	c.callLocked()
 }
 
-// callLocked makes a goroutine take the turn for what has come, unless one has it or will take it.
+// callLocked makes a goroutine take the turn for new mail, unless one has it or will take it.
 func (c *goConn) callLocked() {
 	if !c.busy && !c.away {
 		c.helpLocked()

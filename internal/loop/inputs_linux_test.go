@@ -78,7 +78,7 @@ func TestInputsAreBounded(t *testing.T) {
 	}
 }
 
-// While there is no memory an input waits, and its peer is not taken for a slow one.
+// While there is no memory an input waits, and its peer does not count as slow.
 func TestInputsWaitForMemory(t *testing.T) {
 	const limit, timeout, start = 4 << 20, 500 * time.Millisecond, 10_000
 	expected, answer := put("put", 1<<20)

@@ -65,7 +65,7 @@ func TestLargeAnswersCloseTheAddressThatOwesMost(t *testing.T) {
 	})
 }
 
-// A large answer that is alone stays, even if it is larger than the budget.
+// A single large answer stays, even if it is larger than the budget.
 func TestLargeAnswerThatIsAlone(t *testing.T) {
 	const size = 8 << 20
 	eachMode(t, func(t *testing.T, m mode) {
@@ -173,7 +173,7 @@ func TestSessionsThatHoldLargeAnswers(t *testing.T) {
 			t.Errorf("%v was closed, want 127.0.0.66", got)
 		}
 	case <-time.After(20 * time.Second):
-		t.Error("nobody was closed")
+		t.Error("no connection was closed")
 	}
 }
 

@@ -28,7 +28,8 @@ func memoryInUse() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// A peer that asks without reading costs MaxOutput and one answer, and others go on.
+// A peer that sends requests without reading costs MaxOutput and one answer, and others
+// continue.
 func TestPipelineWithoutReading(t *testing.T) {
 	const requests, size, maxOutput = 10_000, 4000, 64 << 10
 	eachMode(t, func(t *testing.T, m mode) {
@@ -58,7 +59,7 @@ func TestPipelineWithoutReading(t *testing.T) {
 			return nil
 		})
 		if grown := memoryInUse() - before; grown > 1<<20 && !raceEnabled {
-			t.Errorf("memory grew by %d bytes while nobody read, want less than 1 MiB", grown)
+			t.Errorf("memory grew by %d bytes while no client read, want less than 1 MiB", grown)
 		}
 		for i := range requests {
 			c.want(string(pattern[:size]))
@@ -131,7 +132,7 @@ func TestLargeBodiesWithSlowReaders(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 		if grown := memoryInUse() - before; grown > 4<<20 && !raceEnabled {
-			t.Errorf("memory grew by %d bytes for %d bodies of 1 MiB that nobody reads, want less than 4 MiB", grown, readers*bodies)
+			t.Errorf("memory grew by %d bytes for %d bodies of 1 MiB that no client reads, want less than 4 MiB", grown, readers*bodies)
 		}
 		all(readers, func(i int) {
 			for range bodies {
@@ -189,7 +190,7 @@ func TestIdle(t *testing.T) {
 		if err := y.ended(); !errors.Is(err, loop.ErrIdle) {
 			t.Errorf("closed with %v, want %v", err, loop.ErrIdle)
 		}
-		// Waiting for an answer is not idle, and the time begins anew after it.
+		// Waiting for an answer is not idle, and the time starts over after it.
 		busy.send("hold c\n")
 		r := y.hold()
 		time.Sleep(2 * idle)
@@ -230,7 +231,7 @@ func TestSlowRequests(t *testing.T) {
 		if took := time.Since(start); took < limit || took > 6*limit {
 			t.Errorf("cut after %v, want %v and a little", took, limit)
 		}
-		// Whole requests in time, each in pieces, are no fault.
+		// Complete requests in time, each in pieces, are allowed.
 		c = y.dial()
 		for range 6 {
 			c.send("ab")
@@ -269,8 +270,8 @@ func TestStalled(t *testing.T) {
 	})
 }
 
-// A peer that takes 60 KB/s makes progress, although the kernel, which holds megabytes for
-// it, asks for no more within StallTimeout.
+// A peer that reads 60 KB/s makes progress, although the kernel, which holds megabytes for
+// it, requests no more within StallTimeout.
 func TestSlowIsNotStalled(t *testing.T) {
 	const limit = 2 * time.Second
 	eachPlain(t, func(t *testing.T, m mode) {
@@ -335,7 +336,7 @@ func TestMaxConnections(t *testing.T) {
 	})
 }
 
-// echo answers with what it is given, as far as there are whole lines.
+// echo answers with its input, as far as there are complete lines.
 type echo struct{}
 
 func (echo) Data(c *loop.Conn, in []byte) int {

@@ -52,7 +52,7 @@ func AtLoopback(a net.Addr) bool {
 	return ok && t.IP.IsLoopback()
 }
 
-// Secure returns a listener whose connections speak TLS.
+// Secure returns a listener whose connections use TLS.
 func Secure(l net.Listener, config *tls.Config) net.Listener {
 	return &secureListener{l, config}
 }

@@ -34,7 +34,7 @@ func TestEcho(t *testing.T) {
 }
 
 // Deferred answers in every position of a pipeline of five, completed in every order:
-// after each completion exactly those are sent that nothing owed stands before.
+// after each completion exactly those are sent that have no pending answer before them.
 func TestDeferredInEveryPositionAndOrder(t *testing.T) {
 	const n = 5
 	eachMode(t, func(t *testing.T, m mode) {
@@ -126,8 +126,8 @@ func TestCompleteTwice(t *testing.T) {
 	})
 }
 
-// An answer that completes inside Data, while kept requests are handed on and nothing is
-// written, is not forgotten.
+// An answer that completes inside Data, while kept requests are passed on and nothing is
+// written, is not lost.
 func TestCompletedWhileHandedOn(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.MaxDeferred = 2 })
@@ -201,7 +201,7 @@ func (s *scripter) next() (request, answer string) {
 }
 
 // Pipelines of random requests, sent in random pieces over several connections: every
-// answer comes once, in order, to whom it belongs.
+// answer arrives once, in order, at the right peer.
 func TestPipelinesAgainstAModel(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.MaxOutput, c.MaxDeferred = 20<<10, 5 })
@@ -269,7 +269,7 @@ func readSlowly(c *client, p []byte, r *rand.Rand) (n int, err error) {
 }
 
 // Answers complete on many goroutines while connections go away: each is written or
-// dropped once (which startToy checks), whoever is first.
+// dropped once (which startToy checks), whichever comes first.
 func TestCompletionsRaceWithClose(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)

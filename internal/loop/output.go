@@ -36,9 +36,9 @@ type span struct{ at, n int }
 
 // An Owner has memory that an output sends from where it is: see [Output.LinkOwned].
 type Owner interface {
-	// Release is called once, when nothing reads the memory any more: the kernel has taken all
-	// of its bytes, or the connection has ended. It may be called on any goroutine, in the turn
-	// of the connection and without a lock, and must neither block nor panic.
+	// Release is called once, when nothing reads the memory anymore: the kernel has taken all of
+	// its bytes, or the connection has ended. It may be called on any goroutine, in the turn of
+	// the connection and without a lock, and must neither block nor panic.
 	Release()
 }
 
@@ -49,7 +49,7 @@ type link struct {
 	owner Owner // if nil, nothing is called
 }
 
-// release notifies the owner that nothing reads the memory any more.
+// release notifies the owner that nothing reads the memory anymore.
 func (l *link) release() {
 	if owner := l.owner; owner != nil {
 		l.owner = nil
@@ -57,7 +57,7 @@ func (l *link) release() {
 	}
 }
 
-// Link appends p, which must not change any more. If p has less than 8 KiB, it is copied.
+// Link appends p, which must not change anymore. If p has less than 8 KiB, it is copied.
 func (o *Output) Link(p []byte) { o.LinkOwned(p, nil) }
 
 // LinkOwned is Link of memory that its owner reuses after [Owner.Release]. If p is copied,

@@ -56,25 +56,25 @@ func TestLinkOwned(t *testing.T) {
 		h.finish()
 		c.want("h\n" + string(pattern[:300]) + string(pattern[:30_000]) + "i\n" + string(pattern[:40_000]))
 		y.wantReleased(5)
-		// More than the kernel takes at once.
+		// More than the kernel takes in one go.
 		c.send(fmt.Sprintf("owned %d\nowned %d\n", len(pattern), len(pattern)))
 		c.want(string(pattern[:1<<20]))
 		if n := y.owned.released.Load(); n > 6 {
-			t.Errorf("%d pieces of memory were released, want 5 or 6: nobody has read the last", n)
+			t.Errorf("%d pieces of memory were released, want 5 or 6: no client has read the last", n)
 		}
 		c.want(string(pattern[1<<20:]) + string(pattern))
 		y.wantReleased(7)
 	})
 }
 
-// Memory that is lent to connections that end is released once, whoever ends them.
+// Memory that is lent to connections that end is released once, whichever side ends them.
 func TestLinkOwnedByConnectionsThatEnd(t *testing.T) {
 	ends := []string{"", "abort\n", "panic\n", "now panic\n", "now abort\n", "hold a\nowned 50000\nnow b\nowned 50000\n"}
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.MaxOutput = 64 << 20 })
 		for round := range 4 * len(ends) {
 			c := y.dial()
-			// Some of it is under way when the connection ends.
+			// Some of it is in flight when the connection ends.
 			c.send("hold first\nowned 50000\n")
 			first := y.hold()
 			c.send(fmt.Sprintf("owned %d\n", len(pattern)))
@@ -100,7 +100,7 @@ func TestLinkOwnedByConnectionsThatEnd(t *testing.T) {
 	})
 }
 
-// What a session appends in Closed is released as well.
+// Memory that a session appends in Closed is released, too.
 func TestLinkOwnedInClosed(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(config *loop.Config) {

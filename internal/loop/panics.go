@@ -19,7 +19,7 @@ type panicLog struct {
 	leftOut atomic.Int64 // since the last line
 }
 
-// take reports whether a panic at now is logged, and how many were left out since the last line.
+// take reports whether a panic at now is logged, and how many were omitted since the last line.
 func (p *panicLog) take(now time.Duration) (leftOut int64, ok bool) {
 	second := int64(now / time.Second)
 	if last := p.second.Load(); last != second && p.second.CompareAndSwap(last, second) {

@@ -22,7 +22,7 @@ func TestPanicLog(t *testing.T) {
 			want = 1000 - panicLines
 		}
 		if taken != panicLines || told != want {
-			t.Errorf("second %d: %d lines that tell of %d more; want %d and %d", i, taken, told, panicLines, want)
+			t.Errorf("second %d: %d lines that report %d more; want %d and %d", i, taken, told, panicLines, want)
 		}
 	}
 }

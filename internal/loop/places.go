@@ -65,7 +65,7 @@ func (a *AddressLimit) Release(g Group) {
 	}
 }
 
-// Alone reports whether each connection from addr counts by itself: addr is that of a trusted
+// Alone reports whether each connection from addr counts separately: addr is that of a trusted
 // proxy, or not valid.
 func Alone(addr netip.Addr, proxies []netip.Prefix) bool {
 	return !addr.IsValid() || slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })

@@ -124,9 +124,9 @@ func (c *Conn) takePost(q *postQueue) Task {
 	return t
 }
 
-// runPosts runs what was posted while there is room and the turn has a share left. It is a part
-// of the turn, and returns after as many tasks as there were when it began, so that a task which
-// posts another does not keep the turn.
+// runPosts runs posted tasks while there is room and the turn has a share left. It is a part of the
+// turn, and returns after as many tasks as there were when it began, so that a task which posts
+// another does not keep the turn.
 func (c *Conn) runPosts() {
 	q := c.posts.Load()
 	if q == nil || !c.ready {

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// published makes a toy tell of its connections.
+// published makes a toy announce its connections.
 func published(conns chan<- *loop.Conn) func(*loop.Config) {
 	return func(config *loop.Config) {
 		inner := config.New
@@ -259,8 +259,8 @@ func TestPostsAreBounded(t *testing.T) {
 	})
 }
 
-// Tasks without end keep neither the other connections of their loop nor the requests of their
-// own from being answered.
+// Endless tasks keep neither other connections of their loop nor requests of their own connection
+// from being answered.
 func TestPostsAreFair(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		conns := make(chan *loop.Conn, 2)
@@ -346,7 +346,7 @@ func TestPostAllocatesNothing(t *testing.T) {
 		for range 100 {
 			one()
 		}
-		if n := testing.AllocsPerRun(1000, one); n != 0 && !raceEnabled { // the detector lets pools forget
+		if n := testing.AllocsPerRun(1000, one); n != 0 && !raceEnabled { // the detector makes pools drop objects
 			t.Errorf("%v allocations a post, want 0", n)
 		}
 	})

@@ -2,6 +2,6 @@
 
 package loop_test
 
-// raceEnabled: the race detector has memory of its own, and its pools drop things at
+// raceEnabled: the race detector needs additional memory, and its pools drop things at
 // random.
 const raceEnabled = true

@@ -19,7 +19,7 @@ type namedPeer struct {
 
 func (p namedPeer) Cut(why CloseReason) { *p.cut = append(*p.cut, p.name+" "+why.String()) }
 
-// peersOf reads "name address holds idle" a line; idle is in seconds, a leading "-" means in use
+// peersOf parses lines "name address holds idle"; idle is in seconds, a leading "-" means in use
 // and, if a number follows, since its last event; a leading "?" not proven.
 func peersOf(t *testing.T, text string, cut *[]string) (peers []Peer) {
 	t.Helper()
@@ -169,8 +169,9 @@ b2 192.0.2.2 0 0.05`, 3, "a1 room-idle"},
 	}
 }
 
-// An address that has most of the places and keeps them busy makes room itself: at first nobody
-// is closed, and after a second its connection that has been quiet for the longest time is.
+// An address that has most of the places and keeps them busy makes room itself: at first no
+// connection is closed, and after a second its connection that has been quiet for the longest time
+// is.
 func TestBusyCrowdMakesRoom(t *testing.T) {
 	const crowd = `
 a1 192.0.2.1 0 100
@@ -207,7 +208,7 @@ b5 192.0.2.2 0 -`
 	}
 }
 
-// Which bytes of an output belong to large answers, against a list that says it of each.
+// Which bytes of an output belong to large answers, against a list with an entry for each.
 func TestOutputKnowsLargeAnswers(t *testing.T) {
 	r := testkit.Rand(t)
 	var o Output

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// System calls of the hot path never block, so they are made without telling the scheduler
-// (RawSyscall), which saves its work before and after each call. Large copies do tell it, because
+// System calls of the hot path never block, so they are made without notifying the scheduler
+// (RawSyscall), which saves its work before and after each call. Large copies do notify it, because
 // they occupy a processor for a while.
 
 // longCopy is the size from which a write tells the scheduler.

@@ -21,7 +21,7 @@ type Server struct {
 	engine  engine   // of Config.Backend
 	engines []engine // engine and, if that is epoll, one of goroutines for TLS
 	used    []engine // those with listeners; set by Serve before the first survey
-	step    int64    // of an account, before the budget is told
+	step    int64    // of an account, before the budget is updated
 	wake    chan struct{}
 	quit    chan struct{} // closed by stopKeeping
 	kept    chan struct{} // closed when keep has ended

@@ -127,7 +127,7 @@ func (e *CloseError) Error() string {
 // Unwrap returns e.Err.
 func (e *CloseError) Unwrap() error { return e.Err }
 
-// Is reports whether target is a CloseError with the same reason and no error of its own.
+// Is reports whether target is a CloseError with the same reason and no underlying error.
 func (e *CloseError) Is(target error) bool {
 	t, ok := target.(*CloseError)
 	return ok && t.Reason == e.Reason && t.Err == nil

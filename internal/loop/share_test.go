@@ -127,8 +127,8 @@ func (w *waiting) rest() {
 	}
 }
 
-// What was read and waits for its turn is answered: the end of the peer's bytes, the time limit
-// of idle connections and a shutdown come after it, and other connections in between.
+// Input that was read and waits for its turn is answered: the end of the peer's bytes, the time
+// limit of idle connections and a shutdown come after it, and other connections in between.
 func TestWhatWaitsForItsTurn(t *testing.T) {
 	eachPlain(t, func(t *testing.T, m mode) {
 		for _, name := range []string{"the peer ends", "shutdown"} {

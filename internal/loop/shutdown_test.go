@@ -124,7 +124,7 @@ func TestDrainGrace(t *testing.T) {
 	})
 }
 
-// drainWatcher notes what its connection says of the drain.
+// drainWatcher records what its connection reports about the drain.
 type drainWatcher struct {
 	loop.Session
 	draining *atomic.Bool
@@ -135,7 +135,8 @@ func (w drainWatcher) Data(c *loop.Conn, in []byte) int {
 	return w.Session.Data(c, in)
 }
 
-// At the end of its context Shutdown cuts what is left, and what is owed is dropped.
+// At the end of its context Shutdown cuts off the remaining connections, and pending
+// answers are dropped.
 func TestShutdownCuts(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -171,7 +172,7 @@ func TestShutdownAndTheQueue(t *testing.T) {
 		for range 2 {
 			y := startToy(t, m, func(c *loop.Config) { c.DrainGrace, c.Loops = time.Second, 1 })
 			first := y.dial()
-			first.send("block 200\n") // the loop accepts nobody meanwhile
+			first.send("block 200\n") // the loop accepts no connection meanwhile
 			time.Sleep(50 * time.Millisecond)
 			queued := make([]*client, clients)
 			for i := range queued {

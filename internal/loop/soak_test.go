@@ -16,9 +16,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Everything at once, again and again: pipelines, peers that leave in every way, answers
-// that complete late, connections handed on, small limits, and servers that shut down in
-// the midst of it. What startToy checks at the end of each server must hold.
+// Everything together, repeatedly: pipelines, peers that disconnect in every way, answers
+// that complete late, detached connections, small limits, and servers that shut down in the
+// middle of it. The checks of startToy at the end of each server must hold.
 func TestSoakEverything(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		seed := testkit.Seed(t)
@@ -81,7 +81,7 @@ func soak(t *testing.T, m mode, seed uint64, until time.Time) {
 			requests.Add(soakConnection(y, r))
 		}
 	})
-	// What is left ends with the server, half of the time in order.
+	// The remaining connections end with the server, half of the time in order.
 	ctx, cancel := context.WithTimeout(t.Context(), time.Duration(r.IntN(2))*5*time.Second)
 	defer cancel()
 	if err := y.server.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -121,7 +121,7 @@ func soakConnection(y *toy, r *rand.Rand) int64 {
 		return 0
 	}
 	switch kind {
-	case 4: // leaves at once
+	case 4: // leaves immediately
 	case 5:
 		if t, ok := raw.(*net.TCPConn); ok {
 			_ = t.SetLinger(0)

@@ -2,7 +2,7 @@ package loop
 
 import "testing"
 
-// A survey looks at some slots in a round, and at all in the end; a second one waits for it.
+// A survey visits some slots in a round, and all of them in the end; a second one waits for it.
 func TestSurveyInPieces(t *testing.T) {
 	const slots = 3*sweepAtOnce + 100
 	l := &eventLoop{}

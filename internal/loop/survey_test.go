@@ -2,8 +2,8 @@ package loop
 
 import "testing"
 
-// A connection whose turn it is counts with what it held before: else connections of other
-// addresses would be closed in its place.
+// A connection during its turn counts with what it held before: otherwise connections of
+// other addresses would be closed in its place.
 func TestSurveyOfBusyConnections(t *testing.T) {
 	c := &goConn{}
 	c.cond.L = &c.mu

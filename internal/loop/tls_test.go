@@ -73,7 +73,8 @@ func TestTLSBesideClearText(t *testing.T) {
 	}
 }
 
-// A peer that does not finish its handshake is cut as one that does not finish a request.
+// A peer that does not finish its handshake is cut off like one that does not finish a
+// request.
 func TestTLSHandshakeIsBounded(t *testing.T) {
 	y := startToy(t, mode{"tls", loop.Auto, true}, func(c *loop.Config) { c.PartialTimeout = 500 * time.Millisecond })
 	nc, err := net.Dial("tcp", y.addr)
@@ -95,7 +96,7 @@ func TestTLSHandshakeIsBounded(t *testing.T) {
 	if err := y.ended(); !isReason(err, loop.ErrReset) {
 		t.Errorf("no handshake at all: %v, want %v", err, loop.ErrReset)
 	}
-	// Somebody who has shaken hands may be silent for longer.
+	// A peer that has completed its handshake may be silent for longer.
 	c := y.dial()
 	if err := c.Conn.(*tls.Conn).Handshake(); err != nil {
 		t.Fatal(err)
@@ -105,8 +106,8 @@ func TestTLSHandshakeIsBounded(t *testing.T) {
 	c.want("still there\n")
 }
 
-// TestSlowHandshakes: peers that stop in the middle of theirs keep nobody from having one, and a
-// chain of certificates that never ends is not read to its end.
+// TestSlowHandshakes: peers that stop in the middle of a handshake do not block those of others,
+// and an endless chain of certificates is not read to its end.
 func TestSlowHandshakes(t *testing.T) {
 	for _, b := range []loop.Backend{loop.Auto, loop.Goroutines} {
 		t.Run(b.String(), func(t *testing.T) {

@@ -25,8 +25,8 @@ import (
 // patience is how long a test waits for what must come: long, because the machine may be busy.
 const patience = time.Minute
 
-// All tests run with checked pools: memory given back twice, or used after it was given
-// back, ends them.
+// All tests run with checked pools: memory that is released twice, or used after its
+// release, ends them.
 func TestMain(m *testing.M) {
 	runChild()
 	buf.Check()
@@ -47,7 +47,7 @@ func eachMode(t *testing.T, test func(t *testing.T, m mode)) {
 	}
 }
 
-// eachPlain is eachMode without TLS, for tests that look at what the sockets do.
+// eachPlain is eachMode without TLS, for tests that check the sockets.
 func eachPlain(t *testing.T, test func(t *testing.T, m mode)) {
 	for _, m := range modes() {
 		if !m.tls {
@@ -64,11 +64,11 @@ func modes() []mode {
 	return all
 }
 
-// toy is a server whose sessions speak lines:
+// toy is a server whose sessions exchange lines:
 //
 //	text          is echoed
 //	later N text  is echoed after N ms, by another goroutine
-//	now text      is deferred and complete at once, inside Data
+//	now text      is deferred and complete immediately, inside Data
 //	hold text     is echoed when the test says so
 //	id N text     is echoed after N ms, in any order
 //	idhold text   is echoed when the test says so, in any order
@@ -82,7 +82,7 @@ func modes() []mode {
 //	owned N       is answered with N bytes that are overwritten once they are released
 //	block N       keeps the session's method for N ms
 //	put N         is followed by N bytes, and answered with their number and sum
-//	putlater N    is put N whose answer is deferred and complete at once
+//	putlater N    is put N whose answer is deferred and complete immediately
 type toy struct {
 	t      testing.TB
 	mode   mode
@@ -295,7 +295,7 @@ type toySession struct {
 	toy            *toy
 	inData         atomic.Bool // methods must not overlap
 	closed         bool
-	behind         bool // Data must not be called any more
+	behind         bool // Data must not be called anymore
 	secure         bool // Secured was called
 	own            bool // the last answer was deferred into its reply
 	expects, later bool // an input is expected; its answer is deferred
@@ -515,7 +515,7 @@ var pattern = func() []byte {
 	return p
 }()
 
-// all runs f n times at once and waits.
+// all runs f n times concurrently and waits.
 func all(n int, f func(i int)) {
 	var wg sync.WaitGroup
 	for i := range n {

@@ -111,7 +111,7 @@ func (*sink) Data(c *loop.Conn, in []byte) int {
 }
 
 func (*sink) Received(c *loop.Conn, p *loop.Payload) {
-	go p.Release() // ends soon; in these tests the pool looks at every byte
+	go p.Release() // ends soon; in these tests the pool checks every byte
 	o := c.Output()
 	o.B = append(o.B, '.')
 }

@@ -14,7 +14,7 @@ import (
 // patience is how long a test waits for what must come: long, because the machine may be busy.
 const patience = time.Minute
 
-// No more jobs run at once than there may be, each runs once, and those that wait run in order.
+// No more jobs run concurrently than the maximum, each runs once, and waiting ones run in order.
 func TestWorkersAreBounded(t *testing.T) {
 	testkit.NoLeaks(t)
 	const most, jobs = 4, 1000

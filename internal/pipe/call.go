@@ -206,7 +206,7 @@ func (c *Call) Spent() bool {
 func (c *Call) Release() {
 	c.generation.Add(1)
 	c.dropLent()
-	// A call that has its reply is not given up any more, so a load suffices for most.
+	// A call that has its reply is no longer given up, so usually a load is enough.
 	if c.state.Load() == stateDead && c.state.CompareAndSwap(stateDead, stateLeft) {
 		return // still in the table: the goroutine that removes it recycles it
 	}

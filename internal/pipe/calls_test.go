@@ -165,7 +165,7 @@ func TestOneWay(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// A large one that is alone: no reply after it signals that it was written.
+		// A large one by itself: no later reply signals that it was written.
 		for range 20 {
 			if err := s.echo(t.Context(), e, "ralone"); err != nil {
 				t.Fatal(err)

@@ -48,7 +48,7 @@
 // With 32 bits they repeat after 4,096 calls, and replies may be lost: such a call is released with its
 // charge, and only the slot stays blocked. A socket with 1,024 blocked slots, or as many as its window,
 // accepts no more calls, waits for those in flight and is replaced. Requests without a reply (OneWay) have
-// tickets that no call uses. A reply to a ticket that awaits none any more is dropped and counted
+// tickets that no call uses. A reply to a ticket that no longer awaits one is dropped and counted
 // (Snapshot.Late); a ticket that was never sent is a protocol error.
 //
 // # The life of a call
@@ -211,8 +211,8 @@
 // Engine.SetSockets changes the number of sockets while calls are in flight (sockets.go). Callers read the
 // sockets from an immutable list behind one atomic pointer: one atomic load to place a call, one for its
 // bounds. A list is replaced as a whole, under transit.mu. It has places, which is what the number counts,
-// and after them the peers that leave, which have no place any more. Drivers have a fixed number, which is
-// the first list.
+// and after them the peers that leave, which no longer have a place. Drivers have a fixed number,
+// which is the first list.
 //
 //   - Growing adds peers. A new socket takes part in placement when its peer has greeted, as after a
 //     reconnect.

@@ -118,7 +118,7 @@ func TestReaderWritesAfterCallersThatItHasWoken(t *testing.T) {
 	})
 }
 
-// The reader of the only connection writes at once. With several connections, or other engines, it lets the callers that
+// The reader of the only connection writes immediately. With several connections, or other engines, it lets the callers that
 // it has woken run before.
 func TestReaderYieldsOnlyAmongSeveralConnections(t *testing.T) {
 	for _, row := range []struct {

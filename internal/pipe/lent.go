@@ -9,9 +9,9 @@ import (
 )
 
 // A call may link to memory that is sent without a copy. The memory stays lent until the call has been
-// released and no write can read it any more. A call that is given up ends immediately, but the bytes
-// that a system call is reading, or that complete a partly written frame, must stay
-// readable. A cancel never closes a connection.
+// released and no write can read it anymore. A call that is given up ends immediately, but the bytes
+// that a system call is reading, or that complete a partly written frame, must stay readable. A cancel
+// never closes a connection.
 
 // lent is the memory that a call links to.
 type lent struct {
@@ -21,7 +21,7 @@ type lent struct {
 }
 
 // SetBody makes b the request, in place of Frame. The call takes over the memory of b and
-// empties b. The owners of its links are notified after Release, when nothing reads the links any more.
+// empties b. The owners of its links are notified after Release, when nothing reads the links anymore.
 // Frame becomes the buffer of the body, which contains the ticket.
 func (c *Call) SetBody(b *slipstream.Body) {
 	c.dropLent()

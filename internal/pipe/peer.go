@@ -93,9 +93,9 @@ func (p *peer) end() {
 	p.engine.wakeSweeper(succeeded) // the heir's socket may be retired and have waited for this, see succeed
 }
 
-// keep is the goroutine of the keeper. It ends with the engine or, if the peer has no place any more, with the
-// last call of its socket. Variables that are needed only to connect are in other functions, because the stack of
-// keep is in use while the connection is idle.
+// keep is the goroutine of the keeper. It ends with the engine or, if the peer no longer has a place,
+// with the last call of its socket. Variables that are needed only to connect are in other functions,
+// because the stack of keep is in use while the connection is idle.
 func (p *peer) keep() {
 	defer p.engine.keepers.Done()
 	defer p.end()

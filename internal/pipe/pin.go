@@ -92,9 +92,9 @@ func (p Pin) Retire() {
 // Close ends the connection. Calls in flight fail with cause.
 func (p Pin) Close(cause error) { p.s.fail(cause) }
 
-// Listen says whether the connection is to be read while it has no call, so that its end is noticed at once, and not
-// when the next call comes or up to half a second later. That costs a lone caller a part of its speed. It must not be
-// called with locks that the scanner needs.
+// Listen says whether the connection is to be read while it has no call, so that its end is noticed
+// immediately, and not with the next call or up to half a second later. That costs a lone caller a
+// part of its speed. It must not be called with locks that the scanner needs.
 func (p Pin) Listen(on bool) {
 	s := p.s
 	s.listens.Store(on) // before the lock: if the role becomes free later, endSolo and lend see it
@@ -111,9 +111,9 @@ func (p Pin) Listen(on bool) {
 	s.reclaim()
 }
 
-// retire makes the socket accept no more calls, and moves those that were not sent. If it has no calls any more,
-// retire returns why the socket is to end, which is the first reason for its retirement. Otherwise the next
-// connection is dialed while the calls are in flight, see succeed.
+// retire makes the socket accept no more calls, and moves those that were not sent. If it has no calls
+// left, retire returns why the socket is to end, which is the first reason for its retirement.
+// Otherwise the next connection is dialed while the calls are in flight, see succeed.
 func (s *socket) retire(why error) (cause error) {
 	t := &s.engine.transit
 	t.mu.Lock()
@@ -174,7 +174,7 @@ func (s *socket) over() bool {
 	return s.unused() || s.calls.blocked() > 0 && !s.out.writing && s.calls.pending() == 0 && s.windowRoom() == 0
 }
 
-// pinLost returns the error of a call that is pinned to the socket, which takes no more calls.
+// pinLost returns the error of a call that is pinned to the socket, which accepts no more calls.
 func (s *socket) pinLost() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

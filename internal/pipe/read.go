@@ -372,7 +372,7 @@ func (s *socket) takeOut() (kick bool, err error) {
 	return s.out.kicking, nil
 }
 
-// unpop gives back calls that were removed before a protocol error was found. Whether their replies
+// unpop puts back calls that were removed before a protocol error was found. Whether their replies
 // belong to them is unknown, so they fail with the socket. The caller holds mu.
 func (s *socket) unpop() {
 	s.calls.unawait(s.in.popped)

@@ -185,7 +185,8 @@ type life struct {
 
 	// Atomics, written under the lock.
 	crowded atomic.Bool // a caller waits for room
-	// retiring means that no calls are accepted any more, and that the end of the last one ends the socket.
+	// retiring means that no more calls are accepted, and that the end of the last one ends the
+	// socket.
 	retiring atomic.Bool
 	// muted means that the server is silent and new calls use other sockets. Written by the sweeper.
 	muted atomic.Bool

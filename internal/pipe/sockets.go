@@ -146,7 +146,7 @@ func (e *Engine) shrink(n int) (r reduction) {
 }
 
 // Remove retires the connection as Retire does, and reduces the number of sockets by one. It reports whether it
-// did: not if the connection has no place any more, or has the only one.
+// did: not if the connection no longer has a place, or has the only one.
 func (p Pin) Remove() bool {
 	e := p.s.engine
 	t := &e.transit

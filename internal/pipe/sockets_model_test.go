@@ -85,7 +85,7 @@ func (w *transitWorld) places() map[*Call]*socket {
 	return at
 }
 
-// part removes recorded calls that have ended, were written, or are not on the same connection any more.
+// part removes recorded calls that have ended, were written, or are not on the same connection anymore.
 func (w *transitWorld) part() {
 	at := w.places()
 	for _, c := range w.calls {

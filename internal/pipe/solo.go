@@ -38,7 +38,7 @@ func (s *socket) lend() bool {
 
 // reclaim returns the role to the keeper and writes what is queued. It is called by the goroutine that took
 // the free role and has set writing. It first calls look, as a lone
-// reader does: otherwise a reply that came meanwhile would be taken for the next call's.
+// reader does: otherwise a reply that came meanwhile would count as that of the next call.
 func (s *socket) reclaim() {
 	err := s.look()
 	if err != nil {
@@ -99,7 +99,7 @@ func (s *socket) readSolo(leader *Call) {
 func (s *socket) readFor(leader *Call) bool {
 	defer s.endSolo()
 	if err := s.look(); err != nil {
-		s.fail(err) // the flag stays: nothing is written to this socket any more
+		s.fail(err) // the flag stays: nothing more is written to this socket
 		return false
 	}
 	s.mu.Lock()

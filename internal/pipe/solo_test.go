@@ -47,8 +47,8 @@ func freeRole(t *testing.T, s *toyServer, e *Engine) *socket {
 
 func soloSoon(c *Config) { c.choices.SoloAfter = 3 }
 
-// Calls that are alone, overlap, are futures, or are given up are interleaved: the role passes from one
-// goroutine to another, and no caller misses a reply.
+// Lone and overlapping calls, futures, and calls that are given up are interleaved: the role passes
+// from one goroutine to another, and no caller misses a reply.
 func TestRoleGoesFromHandToHand(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets})
@@ -60,7 +60,7 @@ func TestRoleGoesFromHandToHand(t *testing.T) {
 			r := testkit.Fork(seed, uint64(g))
 			wg.Go(func() {
 				for i := range 1500 {
-					// Usually only one of them runs, so its calls are alone.
+					// Usually only one of them runs, so its calls do not overlap.
 					if active.Add(1) > 1 && r.IntN(4) > 0 {
 						active.Add(-1)
 						time.Sleep(time.Duration(r.IntN(100)) * time.Microsecond)
@@ -219,8 +219,8 @@ func TestSurplusReplyWhileIdle(t *testing.T) {
 	})
 }
 
-// If a surplus reply and the right one arrive in the same read, they cannot be told apart, so neither is
-// delivered.
+// If a surplus reply and the right one arrive in the same read, they cannot be distinguished, so
+// neither is delivered.
 func TestSurplusReplyInTheSameRead(t *testing.T) {
 	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		if tickets {
@@ -314,7 +314,7 @@ func TestLoanEnds(t *testing.T) {
 	})
 }
 
-// Of a connection that is listened to, the keeper reads also if calls come one at a time. It has the role at once.
+// Of a connection that is listened to, the keeper reads also if calls come one at a time. It has the role immediately.
 func TestListen(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets})

@@ -357,7 +357,8 @@ func TestIdleEngineRests(t *testing.T) {
 	}
 }
 
-// 800 slow calls with tickets, and many quick ones one after another: no quick call waits for a slow one.
+// 800 slow calls with tickets, and many fast ones one after another: no fast call waits for a slow
+// one.
 func TestQuickCallsAmongSlowOnes(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, network := range []string{"", "tcp"} {

@@ -160,7 +160,8 @@ func (st *Stream) awaitRoom(ctx context.Context, charge int64) error {
 	return nil
 }
 
-// mayQueue returns why no frame can be queued any more, or nil if one can. The caller holds the socket's lock.
+// mayQueue returns why no more frames can be queued, or nil if one can. The caller holds the socket's
+// lock.
 func (st *Stream) mayQueue() error {
 	s := st.socket
 	switch {

@@ -36,7 +36,7 @@ type sweepCounts struct {
 // stallWatch is the state of the sweeper for a socket.
 type stallWatch struct {
 	reads, epoch uint64
-	since        time.Duration // of the last sign of life, or of calls in flight
+	since        time.Duration // of the last received bytes, or of calls in flight
 	heard        time.Duration // the same, without the answers to probes
 	idleSince    time.Duration
 	calls        uint64

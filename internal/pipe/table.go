@@ -270,7 +270,7 @@ func (m *matcher) disarm(c *Call) {
 	m.disarmed(c)
 }
 
-// disarmed records that c has no timer any more.
+// disarmed records that c no longer has a timer.
 func (m *matcher) disarmed(c *Call) {
 	if c.timer = 0; m.byTicket && !c.OneWay {
 		m.slots.slots[c.slot].timer = 0
@@ -331,7 +331,7 @@ func (m *matcher) each(yield func(*Call) bool) {
 	}
 }
 
-// all returns the call of every place and empties the matcher, which is not used any more.
+// all returns the call of every place and empties the matcher, which is no longer used.
 func (m *matcher) all() []*Call {
 	calls := slices.AppendSeq(make([]*Call, 0, m.size()), m.each)
 	m.slots, m.order = slots{}, order{head: m.order.tail, sent: m.order.tail, tail: m.order.tail}
@@ -411,7 +411,7 @@ func (m *matcher) patience() time.Duration {
 }
 
 // oldestGivenUp reports whether the calls in flight are answered in order and the oldest one was given up. If
-// its reply never comes, no call is answered any more.
+// its reply never comes, no more calls are answered.
 func (m *matcher) oldestGivenUp() bool {
 	return !m.byTicket && m.pending() > 0 && m.order.at(m.order.head).state.Load() != statePending
 }
@@ -426,7 +426,7 @@ const (
 )
 
 // judge decides what to do after a silence. Calls with tickets may all be slow, so only an unanswered ping
-// proves a stall. In order, a ping would wait for the slow calls too.
+// proves a stall. In order, a ping would also wait for the slow calls.
 func (m *matcher) judge(silent, stall, patience time.Duration, pinged bool) verdict {
 	switch {
 	case !m.byTicket && silent >= stall+patience, m.byTicket && pinged && silent >= stall:

@@ -380,7 +380,7 @@ func (e *Engine) expireTransit(now time.Duration) (ended []*Call) {
 	return ended
 }
 
-// closeTransit ends the calls in transit. It is called when no goroutine moves calls any more.
+// closeTransit ends the calls in transit. It is called when no goroutine moves calls anymore.
 func (e *Engine) closeTransit() {
 	t := &e.transit
 	t.mu.Lock()

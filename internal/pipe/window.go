@@ -30,9 +30,9 @@ func (s *socket) setWindow() {
 	s.wear() // blocked tickets may fill a smaller window
 }
 
-// SetDepth bounds the calls that may be at the server on this connection, in place of
-// Traits.Depth and however long the round trip is. If n is zero, Traits.Depth applies again. SetDepth is
-// safe for concurrent use. It does not affect calls that are already at the server.
+// SetDepth bounds the calls that may be at the server on this connection, instead of Traits.Depth and
+// however long the round trip is. If n is zero, Traits.Depth applies again. SetDepth is safe for
+// concurrent use. It does not affect calls that are already at the server.
 func (p Pin) SetDepth(n int) {
 	s := p.s
 	s.mu.Lock()

@@ -12,8 +12,8 @@ func OpenAppend(path string, mode fs.FileMode) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, mode)
 }
 
-// EndsTorn reports whether a file ends within a line, as a full disk or a loss of power leaves
-// it. It returns false for a file that cannot be read, such as a pipe.
+// EndsTorn reports whether a file ends in the middle of a line, as after a full disk or a loss of
+// power. It returns false for a file that cannot be read, such as a pipe.
 func EndsTorn(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {

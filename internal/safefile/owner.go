@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// LookUpOwner returns the numbers of "user", "user:group" or ":group", -1 for what is left
-// out. Names may be numbers.
+// LookUpOwner returns the numbers of "user", "user:group" or ":group", with -1 for an omitted
+// part. Names may be numbers.
 func LookUpOwner(owner string) (uid, gid int, err error) {
 	name, group, _ := strings.Cut(owner, ":")
 	uid, gid = -1, -1

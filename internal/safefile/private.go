@@ -8,14 +8,14 @@ import (
 	"path/filepath"
 )
 
-// PrivateDir is the directory that a process makes for files of its own, with mode 0700, in one
+// PrivateDir is the directory that a process creates for its own files, with mode 0700, in one
 // that belongs to another user or that others can write to.
 const PrivateDir = "slipstream-private"
 
-// MakePrivate makes PrivateDir in a directory whose path is dir, unless it is there, and opens it.
-// What happens by means of sub happens in that directory, whatever its name leads to by then. Info
-// is of before: if others could write to it, as after a mount by Kubernetes unless
-// fsGroupChangePolicy is OnRootMismatch, they can no longer, but what lies there may be theirs.
+// MakePrivate creates PrivateDir in a directory whose path is dir, unless it exists, and opens it.
+// Operations on sub act on that directory, whatever its name refers to by then. Info describes it
+// before: if others could write to it, as after a mount by Kubernetes unless fsGroupChangePolicy is
+// OnRootMismatch, they can no longer, but what lies there may be theirs.
 func MakePrivate(parent *os.Root, dir string) (sub *os.Root, info fs.FileInfo, err error) {
 	path := filepath.Join(dir, PrivateDir)
 	if err := parent.Mkdir(PrivateDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -33,7 +33,7 @@ func MakePrivate(parent *os.Root, dir string) (sub *os.Root, info fs.FileInfo, e
 }
 
 // OpenPrivate opens PrivateDir in a directory whose path is dir, unless it is a link or, without
-// anyOwner, belongs to somebody else. That others can write to it is for the caller to judge.
+// anyOwner, belongs to another user. Whether others can write to it is for the caller to check.
 func OpenPrivate(parent *os.Root, dir string, anyOwner bool) (sub *os.Root, info fs.FileInfo, err error) {
 	path := filepath.Join(dir, PrivateDir)
 	named, err := parent.Lstat(PrivateDir)

@@ -1,15 +1,15 @@
 // Package safefile decides by owner and mode whether a file or a directory can be trusted.
 //
 // A secret (a password, a key, a list of keys) belongs to this process's user or to root, and
-// nobody else can write to it; otherwise it is refused. If others can read it, a warning says so.
-// Others are all users but this one and root. The members of a group that this process is in
-// may read, because this is how root gives a file to a service and how Kubernetes gives one to a
-// pod (fsGroup). They may also write to a file that belongs to root, with a warning: Kubernetes
-// makes each file of a writable volume so.
+// no other user can write to it; otherwise it is refused. If others can read it, a warning says so.
+// Others are all users but this one and root. The members of a group that this process is in may
+// read, because this is how root gives a file to a service and how Kubernetes gives one to a pod
+// (fsGroup). They may also write to a file that belongs to root, with a warning: Kubernetes makes
+// each file of a writable volume so.
 //
-// What is judged is always the file that was opened. Links are followed: Kubernetes mounts each
-// secret as a link to a file below ..data, and replaces that link. Who can change a link can at
-// most choose among the files that are safe.
+// The checked file is always the one that was opened. Links are followed: Kubernetes mounts each
+// secret as a link to a file below ..data, and replaces that link. A user who can change a link
+// can at most choose among safe files.
 //
 // On systems without owners and modes as Unix has them, nothing is checked.
 //
@@ -31,7 +31,7 @@ type Error struct {
 	Path  string
 	Found string // owner and mode, or another kind of file
 	Want  string
-	Mend  string // the command that mends it, "" if there is none
+	Mend  string // the command that fixes it, or "" if there is none
 }
 
 // Error implements error.
@@ -47,7 +47,7 @@ func (e *Error) Error() string {
 type About struct {
 	UID, GID int
 	Perm     fs.FileMode
-	known    bool // false: this system has none of these
+	known    bool // false if the system has no such IDs
 }
 
 // Of returns what info says about a file or a directory.
@@ -64,10 +64,10 @@ func (a About) Mine() bool { return !a.known || a.UID == os.Geteuid() }
 // MineOrRoots reports whether this process's effective user, or root, is the owner.
 func (a About) MineOrRoots() bool { return a.Mine() || a.UID == 0 }
 
-// OthersWrite reports whether the mode lets the group or everybody write.
+// OthersWrite reports whether the mode lets the group or all users write.
 func (a About) OthersWrite() bool { return a.known && a.Perm&0o022 != 0 }
 
-// EverybodyWrites reports whether the mode lets everybody write.
+// EverybodyWrites reports whether the mode lets all users write.
 func (a About) EverybodyWrites() bool { return a.known && a.Perm&0o002 != 0 }
 
 // inGroup reports whether this process is in the group.
@@ -79,8 +79,8 @@ func (a About) inGroup() bool {
 	return err == nil && slices.Contains(groups, a.GID)
 }
 
-// CheckSecret judges an open file that holds a secret. The error is an [*Error]; the warning is
-// a sentence, "" if there is nothing to say.
+// CheckSecret checks an open file that holds a secret. The error is an [*Error]; the warning is a
+// sentence, or "" if there is none.
 func CheckSecret(path string, info fs.FileInfo) (warning string, err error) {
 	a := Of(info)
 	if !a.known {
@@ -112,7 +112,7 @@ func (a About) mend(path string) string {
 	return fmt.Sprintf("chgrp %d %s && chmod 0640 %s", os.Getegid(), path, path)
 }
 
-// quoted returns a path as a shell takes it.
+// quoted returns a path quoted for a shell.
 func quoted(path string) string {
 	if strings.ContainsAny(path, " \t\n'\"\\$`&;|<>()*?[]#~!{}") {
 		return "'" + strings.ReplaceAll(path, "'", `'\''`) + "'"
@@ -120,8 +120,8 @@ func quoted(path string) string {
 	return path
 }
 
-// CheckDir judges an open directory in which only this process's user or root may write. The error
-// is an [*Error].
+// CheckDir checks an open directory in which only this process's user or root may write. The error is
+// an [*Error].
 func CheckDir(path string, info fs.FileInfo) error {
 	a := Of(info)
 	return a.checkDir(path, info.Mode(), a.MineOrRoots())
@@ -225,9 +225,9 @@ func kind(mode fs.FileMode) string {
 	return "a device"
 }
 
-// CheckOwnFile judges a file, found without following a link: it must be a regular one of this
-// process's user, or of any user. The error is an [*Error]. Whether others can write to the file
-// is for the caller to judge.
+// CheckOwnFile checks a file, found without following a link: it must be a regular one of this
+// process's user, or of any user. The error is an [*Error]. Whether others can write to the file is
+// for the caller to check.
 func CheckOwnFile(path string, info fs.FileInfo, anyOwner bool) error {
 	a := Of(info)
 	switch {

@@ -106,7 +106,7 @@ func TestOwnSecrets(t *testing.T) {
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	judge(t, "a pipe", read(pipe), "it is a pipe", "") // and nobody waits for who writes to it
+	judge(t, "a pipe", read(pipe), "it is a pipe", "") // and the check does not wait for a writer
 	large := file("large", 0o600)
 	if err := os.WriteFile(large, make([]byte, 17), 0o600); err != nil {
 		t.Fatal(err)

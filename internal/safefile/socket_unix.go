@@ -12,8 +12,8 @@ import (
 var umask sync.Mutex
 
 // ListenUnix binds a unix socket that only this process's user can connect to from the moment on
-// at which it has a name. A socket takes no mode before it is bound on these systems, so files that
-// other goroutines make in that moment are private, too.
+// at which it has a name. On these systems, a socket has no mode before it is bound, so files that
+// other goroutines create at that moment are private, too.
 func ListenUnix(path string) (*net.UnixListener, error) {
 	umask.Lock()
 	defer umask.Unlock()

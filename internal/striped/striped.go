@@ -1,4 +1,4 @@
-// Package striped counts events that many cores cause at once.
+// Package striped counts events that many cores cause concurrently.
 package striped
 
 import (

@@ -1,4 +1,4 @@
-// Package suggest finds the word that a wrong one was probably meant to be, for error messages.
+// Package suggest finds the word that was probably meant by a misspelled one, for error messages.
 package suggest
 
 import (

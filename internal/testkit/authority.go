@@ -139,7 +139,7 @@ func (a *Authority) Write(t testing.TB, dir, name string) string {
 func ClientHello(t testing.TB) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()
-	// Ends with the pipe, which ClientHello closes; nobody waits for it.
+	// Ends with the pipe, which ClientHello closes; nothing waits for it.
 	go func() {
 		_ = tls.Client(theirs, &tls.Config{ServerName: "localhost"}).Handshake()
 		theirs.Close()

@@ -5,12 +5,12 @@
 //
 //	file            gives
 //	seed.go         Seed, Rand: random tests that can be replayed
-//	soak.go         SoakTime: how long tests that repeat random work go on
+//	soak.go         SoakTime: how long tests that repeat random work run
 //	eventually.go   Eventually: wait for a condition, with its last error
 //	golden.go       Golden: compare with testdata, rewrite with -update
 //	leak.go         NoLeaks: goroutines and descriptors left behind
 //	heap.go         HeapGrowth: the maximum growth of the heap
-//	hex.go          Unhex: bytes as they stand in specifications
+//	hex.go          Unhex: bytes as written in specifications
 //	authority.go    Authority, SelfSigned, ClientHello: certificates, and what TLS starts with
 //	process.go      Process: any program, with readiness, signals and its log
 //	listener.go     Serve: a server that a test makes up

@@ -18,8 +18,8 @@ const patienceOnBusy = 6
 func Eventually(t testing.TB, timeout time.Duration, cond func() error) {
 	t.Helper()
 	began, before := time.Now(), processorTime()
-	// The pause grows from 1 ms so that quick conditions cost nothing and slow
-	// ones do not take a core from the program under test.
+	// The pause grows from 1 ms so that fast conditions cost nothing and slow ones
+	// do not take a core from the program under test.
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		err := cond()
 		if err == nil {

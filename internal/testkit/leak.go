@@ -14,20 +14,21 @@ import (
 	"time"
 )
 
-// leakPatience is how long NoLeaks waits for what is about to end: a closed
-// connection takes some milliseconds to wake its reader, a loaded machine longer.
+// leakPatience is how long NoLeaks waits for goroutines and descriptors that are
+// about to end: a closed connection takes some milliseconds to wake its reader, a
+// loaded machine longer.
 const leakPatience = 5 * time.Second
 
 // NoLeaks fails the test if, when it ends, goroutines or descriptors exist that
 // did not exist at the call. Call it first, so that its check runs after all
-// other cleanups. It cannot be used in parallel tests, whose neighbours'
-// goroutines it could not tell from leaks. On systems without /proc only
+// other cleanups. It cannot be used in parallel tests, where it could not
+// distinguish goroutines of other tests from leaks. On systems without /proc only
 // goroutines are checked.
 //
 // Two things look like leaks and are not: io.Copy from socket to socket splices
 // through pipes that package net keeps in a pool, and idle connections of
-// http.DefaultClient stay open; such tests use a client of their own and close it.
-// No garbage collection is run, because it would close forgotten files too.
+// http.DefaultClient stay open; such tests use their own client and close it. No
+// garbage collection is run, because it would also close leaked files.
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	// The first socket makes the runtime open its epoll and event descriptors,

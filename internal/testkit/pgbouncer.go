@@ -12,7 +12,8 @@ import (
 
 // PgBouncer is a running connection pooler in front of a PostgreSQL server. By
 // default a client has a server connection for one transaction, so that what it
-// prepares or sets in its session is gone with the next. Every client is trusted.
+// prepares or sets in its session is lost with the next one. Every client is
+// trusted.
 type PgBouncer struct {
 	*Process
 	Port int
@@ -27,7 +28,7 @@ func StartPgBouncer(t testing.TB, pg *Postgres, settings ...string) *PgBouncer {
 	runAs := unprivileged(t) // it refuses root too
 	dir := shortTempDir(t, "slip-pgb-")
 	port := FreePort(t)
-	// With auth_type any, everybody is the user that the entry of the database names.
+	// With auth_type any, every client is the user named by the entry of the database.
 	ini := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d user=postgres\n[pgbouncer]\n", pg.Port)
 	ours := []string{
 		"listen_addr=127.0.0.1", fmt.Sprintf("listen_port=%d", port), "unix_socket_dir=",
@@ -66,7 +67,7 @@ func StartPgBouncer(t testing.TB, pg *Postgres, settings ...string) *PgBouncer {
 	return b
 }
 
-// restartAfterCrash starts a pooler again that has ended itself because of an error of its own, as a service manager
+// restartAfterCrash starts a pooler again that has ended because of an internal error, as a service manager
 // would: 1.18 does so if a client that has sent a request to cancel a statement is gone early. A pooler that a test
 // has stopped stays so.
 func restartAfterCrash(t testing.TB, p *Process, command Command, stop <-chan struct{}) {

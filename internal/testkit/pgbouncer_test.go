@@ -31,5 +31,5 @@ func TestCrashedPoolerIsStartedAgain(t *testing.T) {
 	<-ended
 	quiet := Start(t, Command{Path: "sleep", Args: []string{"600"}})
 	quiet.Kill()
-	restartAfterCrash(t, quiet, Command{Path: "/does/not/exist"}, make(chan struct{})) // returns at once
+	restartAfterCrash(t, quiet, Command{Path: "/does/not/exist"}, make(chan struct{})) // returns immediately
 }

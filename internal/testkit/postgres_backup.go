@@ -62,7 +62,7 @@ var notInBackup = []string{
 
 // copyFolder copies a folder whose files may be written, extended and removed at
 // the same time. Folders for which with returns false are created empty, files are
-// left out; with is called with paths relative to from.
+// omitted; with is called with paths relative to from.
 func copyFolder(t testing.TB, from, to string, with func(path string) bool) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {

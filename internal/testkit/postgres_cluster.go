@@ -25,11 +25,11 @@ func (pg *Postgres) Stop(t testing.TB) {
 	defer cancel()
 	_ = pg.Wait(ctx) // how it ended does not matter
 	if ctx.Err() != nil {
-		t.Fatal("the server did not end when it was told to")
+		t.Fatal("the server did not end when requested")
 	}
 }
 
-// Crash ends all processes of the server at once and leaves the cluster as it
+// Crash ends all processes of the server together and leaves the cluster as it
 // is, to be recovered by the next Restart.
 func (pg *Postgres) Crash(t testing.TB) {
 	t.Helper()
@@ -79,16 +79,16 @@ func (pg *Postgres) StartStandby(t testing.TB, port int, settings ...string) *Po
 }
 
 // Flush makes everything durable that was committed so far, including with
-// synchronous_commit off. The WAL writer alone may take three times wal_writer_delay,
-// and from PostgreSQL 17 on, filling pages of the log no longer wakes it up before
-// wal_writer_flush_after (1 MB).
+// synchronous_commit off. The WAL writer by itself may take three times
+// wal_writer_delay, and from PostgreSQL 17 on, filling pages of the log no longer wakes
+// it up before wal_writer_flush_after (1 MB).
 func (pg *Postgres) Flush(t testing.TB) {
 	t.Helper()
 	pg.PSQL(t, "SET synchronous_commit = local; SELECT pg_logical_emit_message(true, 'flush', '')")
 }
 
-// CutOff ends the replication of a standby for good. It returns when nothing
-// arrives any more.
+// CutOff permanently ends the replication of a standby. It returns when no more
+// data arrives.
 func (pg *Postgres) CutOff(t testing.TB) {
 	t.Helper()
 	pg.PSQL(t, "ALTER SYSTEM SET primary_conninfo = ''")
@@ -101,7 +101,7 @@ func (pg *Postgres) CutOff(t testing.TB) {
 // CatchUp waits until a standby has applied all that the primary has written.
 func (pg *Postgres) CatchUp(t testing.TB, primary *Postgres) {
 	t.Helper()
-	primary.Flush(t) // only what is flushed is sent
+	primary.Flush(t) // only flushed data is sent
 	position := strings.TrimSpace(primary.PSQL(t, "SELECT pg_current_wal_insert_lsn()"))
 	Eventually(t, 30*time.Second, func() error {
 		return pg.holds(t, "SELECT pg_last_wal_replay_lsn() >= '"+position+"'")

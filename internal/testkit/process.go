@@ -28,7 +28,7 @@ type Command struct {
 	// User runs the program as another user. Empty means the same one; it
 	// may be set only by root on a Unix system.
 	User string
-	// Ready is called until it returns nil; nil means ready at once.
+	// Ready is called until it returns nil; nil means ready immediately.
 	Ready func(ctx context.Context) error
 	// ReadyTimeout bounds the wait for Ready; zero means 30 s.
 	ReadyTimeout time.Duration
@@ -156,10 +156,10 @@ func (p *Process) PID() int { return p.pid }
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
 // Signal sends sig to the program itself: syscall.SIGSTOP freezes it,
-// syscall.SIGCONT lets it go on, os.Interrupt asks it to end.
+// syscall.SIGCONT continues it, os.Interrupt requests it to end.
 func (p *Process) Signal(sig os.Signal) error {
 	select {
-	case <-p.exited: // its number may belong to somebody else by now
+	case <-p.exited: // its number may belong to another process by now
 		return fmt.Errorf("signal %v to %s: %w", sig, p.name, os.ErrProcessDone)
 	default:
 	}
@@ -212,9 +212,9 @@ func (p *Process) logTail() string {
 // portsGiven has the ports that FreePort has returned in this process, or found in use.
 var portsGiven sync.Map
 
-// FreePort returns a TCP port of the loopback address that was free a moment ago. It is none
-// that the kernel hands out by itself (those begin at 32768), or a connection of another test
-// could take it before it is used. No port is returned twice. Two processes that ask at once get the
+// FreePort returns a TCP port of the loopback address that was free a moment ago. It is not one that
+// the kernel assigns automatically (those begin at 32768), or a connection of another test could take
+// it before it is used. No port is returned twice. Two processes that call it at the same time get the
 // same one with a chance of about 1 in 16,000.
 func FreePort(t testing.TB) int {
 	t.Helper()
@@ -258,7 +258,7 @@ func shortTempDir(t testing.TB, prefix string) string {
 
 // exchange connects to a port of the loopback address, writes send, and reads
 // until the answer is at least as long as want; it is the readiness probe of
-// servers that can be asked in one packet.
+// servers that answer a single packet.
 func exchange(ctx context.Context, port int, send, want string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

@@ -58,7 +58,7 @@ func TestProcessStopAndContinue(t *testing.T) {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	// A stop takes effect soon, not at once.
+	// A stop takes effect soon, not immediately.
 	Eventually(t, 10*time.Second, func() error {
 		if grows() {
 			return errors.New("still writes after SIGSTOP")
@@ -148,7 +148,7 @@ func TestProcessDiesWithTheTestBinary(t *testing.T) {
 }
 
 // awaitGone waits until a process that is not our child has ended; a zombie
-// that nobody reaps (a container without init) has ended too.
+// that is never reaped (a container without init) has ended too.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	Eventually(t, 10*time.Second, func() error {
@@ -163,7 +163,7 @@ func awaitGone(t *testing.T, pid int) {
 	})
 }
 
-// TestFreePortsDiffer: a test that asks for two ports gets two.
+// TestFreePortsDiffer: a test that requests two ports gets two different ones.
 func TestFreePortsDiffer(t *testing.T) {
 	seen := make(map[int]bool)
 	for range 500 {

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// isolate gives the program a process group of its own, so that Kill reaches
-// its children too, and the user it shall run as.
+// isolate gives the program its own process group, so that Kill reaches its
+// children too, and the user to run as.
 func isolate(cmd *exec.Cmd, username string) error {
 	heedHangup()
 	attr := &syscall.SysProcAttr{Setpgid: true}
@@ -34,7 +34,7 @@ func isolate(cmd *exec.Cmd, username string) error {
 // inherits signals that are ignored, and not those that are caught.
 var heedHangup = sync.OnceFunc(func() {
 	if signal.Ignored(syscall.SIGHUP) {
-		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // read by nobody
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // never read
 	}
 })
 
@@ -55,5 +55,5 @@ func lookupIDs(username string) (uid, gid int, err error) {
 	return uid, gid, nil
 }
 
-// immediateShutdown makes PostgreSQL end all its processes at once.
+// immediateShutdown makes PostgreSQL end all its processes immediately.
 const immediateShutdown = syscall.SIGQUIT

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// PythonStep is an expression of Python, and one of what it has to give.
+// PythonStep is a Python expression, and one of its expected value.
 type PythonStep struct {
 	Do   string `json:"do"`
 	Want string `json:"want"`

@@ -46,9 +46,9 @@ func StartRedis(t testing.TB, args ...string) *Redis {
 	return &Redis{Process: Start(t, c), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), command: c}
 }
 
-// Restart kills the server if it still runs and starts it again, on the same
-// port and in the same directory: what it has persisted is there again. It
-// returns when the server answers. No other method may run meanwhile.
+// Restart kills the server if it is still running and starts it again, on the same
+// port and in the same directory, so persisted data is available again. It returns
+// when the server answers. No other method may run meanwhile.
 func (r *Redis) Restart(t testing.TB) {
 	t.Helper()
 	r.Kill()

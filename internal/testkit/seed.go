@@ -25,7 +25,7 @@ var (
 func init() {
 	if testing.Testing() {
 		flag.StringVar(&seedFlag, "seed", "", "seed of randomised tests, as printed by a failed run (also "+SeedEnv+")")
-		flag.BoolVar(&updateFlag, "update", false, "rewrite golden files with what the tests produce")
+		flag.BoolVar(&updateFlag, "update", false, "rewrite golden files with the output of the tests")
 	}
 }
 
@@ -54,8 +54,8 @@ func Rand(t testing.TB) *rand.Rand {
 	return Fork(Seed(t), 0)
 }
 
-// Fork returns the n-th independent generator of a seed, so that what one
-// goroutine draws does not depend on how the others are scheduled.
+// Fork returns the n-th independent generator of a seed, so that the random
+// numbers of one goroutine do not depend on how the others are scheduled.
 func Fork(seed, n uint64) *rand.Rand { return rand.New(rand.NewPCG(seed, n)) }
 
 func chooseSeed(flagValue, env string) (uint64, error) {
@@ -81,7 +81,7 @@ func replayCommand(t testing.TB, seed uint64) string {
 			pkg = "./" + filepath.ToSlash(rel)
 		}
 	}
-	// -run takes one anchored pattern a level of sub-tests.
+	// -run takes one anchored pattern per level of subtests.
 	var pattern []string
 	for part := range strings.SplitSeq(t.Name(), "/") {
 		pattern = append(pattern, "^"+regexp.QuoteMeta(part)+"$")

@@ -77,8 +77,8 @@ func TestStartPostgres(t *testing.T) {
 	})
 }
 
-// What was committed after the standby was cut off is gone once it is promoted,
-// what was committed before is there; a crash and a restart lose nothing that was
+// Data committed after the standby was cut off is lost once it is promoted, data
+// committed before is kept; a crash and a restart lose nothing that was
 // acknowledged.
 func TestPostgresInOperation(t *testing.T) {
 	NoLeaks(t)
@@ -127,7 +127,7 @@ func atoi(t *testing.T, s string) int {
 	return n
 }
 
-// Two statements of a client that are no transaction may run on two server
+// Two statements of a client outside of a transaction may run on two server
 // connections: that is what makes a pooler in transaction mode worth testing with.
 func TestStartPgBouncer(t *testing.T) {
 	NoLeaks(t)

@@ -9,7 +9,7 @@ import (
 // SoakEnv is the environment variable by which `make soak` lengthens tests.
 const SoakEnv = "SLIPSTREAM_SOAK"
 
-// SoakTime is how long a test that repeats random work shall go on: short in an
+// SoakTime is how long a test that repeats random work should run: short in an
 // ordinary run, SLIPSTREAM_SOAK (a duration such as 10m) under `make soak`. The
 // names of such tests contain "Soak".
 func SoakTime(t testing.TB, short time.Duration) time.Duration {

@@ -25,9 +25,9 @@ type TarantoolNode struct {
 	born        bool // it has data
 }
 
-// tarantoolNodeInit opens the port at once, because replicas need that, and says at the end
-// that it is ready. A replica waits for both instances, or it might found a replica set of its
-// own; a later start waits for nobody.
+// tarantoolNodeInit opens the port immediately, because replicas need that, and reports at the
+// end that it is ready. A replica waits for both instances, or it might found its own replica
+// set; a later start does not wait.
 const tarantoolNodeInit = `
 box.cfg{
 	work_dir = %[1]q, wal_mode = 'fsync', log_level = 4, memtx_memory = 64 * 1024 * 1024,
@@ -71,7 +71,7 @@ func (n *TarantoolNode) Restart(t testing.TB, readOnly bool) {
 		if readOnly {
 			quorum = 2
 		} else {
-			// There is nobody else yet.
+			// There is no other instance yet.
 			setup = n.setup + "\nbox.cfg{replication_connect_quorum = 0, replication = {" + both + "}}"
 			replication = ""
 		}

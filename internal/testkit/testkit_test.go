@@ -182,7 +182,7 @@ func leakyForTest(stop chan struct{}) { <-stop }
 func TestNoLeaksWaitsForWhatIsEnding(t *testing.T) {
 	p := &probe{TB: t}
 	p.run(func() { NoLeaks(p) })
-	// Ends by itself within the patience of NoLeaks.
+	// Ends within the patience of NoLeaks.
 	go time.Sleep(50 * time.Millisecond)
 	p.runCleanups()
 	if p.Failed() {

@@ -40,13 +40,13 @@ func (c *Conn) unsubscribe(args []string) any {
 	return answers
 }
 
-// leave ends a subscription and returns what the client is told.
+// leave ends a subscription and returns the message for the client.
 func (c *Conn) leave(name string) push {
 	delete(c.channels, name)
 	return push{"sunsubscribe", name, len(c.channels)}
 }
 
-// errInTransaction refuses what a Redis would do.
+// errInTransaction refuses commands that a Redis would execute.
 var errInTransaction = errors.New("redistest knows no subscriptions in transactions")
 
 // publish answers SPUBLISH. All nodes of the shard pass the message on.

@@ -20,8 +20,8 @@ type ClusterOptions struct {
 // address. Nodes answer as those of a Redis 7.0 do: they serve the keys in the slots that they have,
 // and tell clients where others are with MOVED, ASK and the other errors of a cluster.
 //
-// Nothing happens by itself: slots move and replicas become masters when the test says so,
-// immediately. A replica always has what its master has.
+// Nothing happens by itself: slots move and replicas become masters immediately, when the
+// test says so. A replica always has what its master has.
 //
 // All methods are safe for concurrent use, but a [Handler] must not call Close, nor Stop of a node,
 // because these wait for handlers.
@@ -66,7 +66,7 @@ type Node struct {
 	// Guarded by cluster.mu.
 	shard    *shard
 	addr     string
-	listener net.Listener // nil: the node is stopped
+	listener net.Listener // nil if the node is stopped
 
 	switching sync.Mutex // held by Stop and Start
 	accepting sync.WaitGroup
@@ -112,7 +112,7 @@ func (c *Cluster) AddReplica(of *Node) *Node {
 	return c.add(of.shard)
 }
 
-// add adds a node to a shard. Under mu.
+// add adds a node to a shard. The caller holds mu.
 func (c *Cluster) add(s *shard) *Node {
 	n := &Node{cluster: c, id: fmt.Sprintf("%040x", len(c.nodes)+1), shard: s, addr: "127.0.0.1:0"}
 	n.server = newServer(&c.mu, s.space, c.changes)
@@ -228,8 +228,8 @@ func (c *Cluster) move(slot int, keys ...string) {
 	}
 }
 
-// FinishMigration moves the keys that are left and gives the slot to its new master. Subscriptions
-// to channels in the slot end, and clients are told so. FinishMigration panics if the slot does not
+// FinishMigration moves the remaining keys and gives the slot to its new master. Subscriptions to
+// channels in the slot end, and clients are notified. FinishMigration panics if the slot does not
 // migrate.
 func (c *Cluster) FinishMigration(slot int) {
 	c.mu.Lock()
@@ -267,7 +267,7 @@ func (c *Cluster) MoveSlots(to *Node, slots ...int) {
 }
 
 // Failover makes a replica the master of its shard, and the master its replica, whether they run or
-// not. Subscriptions to channels of the shard end, and clients are told so. Nothing happens if the
+// not. Subscriptions to channels of the shard end, and clients are notified. Nothing happens if the
 // node is the master.
 func (c *Cluster) Failover(replica *Node) {
 	c.mu.Lock()
@@ -302,7 +302,7 @@ func (n *Node) ID() string { return n.id }
 func (n *Node) Handle(command string, f Handler) { n.server.Handle(command, f) }
 
 // Seen is [Server.Seen] of the node. READONLY and CLUSTER, which clients send by themselves, are
-// left out.
+// omitted.
 func (n *Node) Seen() [][]string { return n.server.Seen() }
 
 // HangUp closes all connections to the node.

@@ -120,7 +120,8 @@ func is(t *testing.T, got, want string) {
 	}
 }
 
-// TestSlots: vectors of the specification. TestFakeClusterIsLikeARealOne asks a server.
+// TestSlots: vectors of the specification. TestFakeClusterIsLikeARealOne compares them
+// with a server.
 func TestSlots(t *testing.T) {
 	for key, want := range map[string]int{
 		"": 0, "123456789": 12739, "foo": 12182, "{user1000}.following": 3443, "{user1000}.followers": 3443,
@@ -336,7 +337,7 @@ func TestClusterHandlers(t *testing.T) {
 	}
 }
 
-// TestNoCluster: a server by itself refuses what only a cluster knows.
+// TestNoCluster: a single server refuses commands that need a cluster.
 func TestNoCluster(t *testing.T) {
 	s := redistest.NewServer()
 	defer s.Close()

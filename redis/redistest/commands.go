@@ -10,9 +10,9 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// command is one that the server knows by itself.
+// command is one of the server's own commands.
 type command struct {
-	least, most int // arguments after the name; most below 0: any
+	least, most int // arguments after the name; any number if most is negative
 	run         func(c *Conn, args []string) any
 	access      access
 }
@@ -20,7 +20,7 @@ type command struct {
 // access says which arguments of a command are keys, or channels of shards, and what it does with
 // them.
 type access struct {
-	last, step int  // of the keys, which begin with the first argument; step 0: there are none, last -1: to the end
+	last, step int  // of the keys, which begin with the first argument; step is 0 if there are none, last is -1 for up to the end
 	write      bool // the command may change the keys
 	channels   bool // they are channels
 }
@@ -53,7 +53,7 @@ func (a access) keys(args []string) []string {
 // own is the table of the server's own commands, made by init because they refer to it.
 var own map[string]command
 
-// Commands returns the names of the commands that a server knows by itself, in order.
+// Commands returns the names of the commands that a server has built in, sorted.
 func Commands() []string {
 	var names []string
 	for name := range own {
@@ -306,7 +306,7 @@ func (c *Conn) changed() bool {
 	return false
 }
 
-// version tells the values that a key had apart; 0: it holds nothing.
+// version distinguishes the values that a key has had; 0 if it has none.
 func (c *Conn) version(key string) uint64 {
 	if v := c.server.space[key]; v != nil {
 		return v.version

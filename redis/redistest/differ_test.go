@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// twins are a real cluster and a fake one of the same shape: node n of the one stands for node n of
+// twins are a real cluster and a fake one of the same shape: node n of one corresponds to node n of
 // the other.
 type twins struct {
 	t     *testing.T
@@ -24,7 +24,7 @@ type twins struct {
 	names map[string]string // of nodes, by address, port and ID
 }
 
-// sides is what is asked of both: real first.
+// sides are the connections to both, the real one first.
 type sides [2]*wire
 
 func newTwins(t *testing.T) *twins {
@@ -122,8 +122,8 @@ func TestFakeClusterIsLikeARealOne(t *testing.T) {
 	p.compareRandom(r, tags)
 }
 
-// compareRandom sends random commands to connections of all nodes. What replicas have depends on when
-// they are asked, so only their errors are compared.
+// compareRandom sends random commands to connections of all nodes. The data of replicas depends on the
+// time, so only their errors are compared.
 func (p *twins) compareRandom(r *rand.Rand, tags []string) {
 	p.t.Helper()
 	p.real.AwaitReplication(p.t)
@@ -158,7 +158,7 @@ func (p *twins) compareRandom(r *rand.Rand, tags []string) {
 			p.t.Fatalf("%s, to %s: the fake answers %s, a Redis %s\n%s", command, c.sides[1].conn.RemoteAddr(), fake, real, p.real.State())
 		}
 	}
-	// What is left of transactions.
+	// The remains of transactions.
 	for _, c := range clients {
 		c.sides[0].conn.Close()
 		c.sides[1].conn.Close()
@@ -213,7 +213,8 @@ func randomClusterCommand(r *rand.Rand, tags []string) string {
 	return []string{"DISCARD", "PING", "SPUBLISH " + key() + " m", "GET"}[r.IntN(4)]
 }
 
-// compareTopology compares what all nodes say of the cluster, in both versions of the protocol.
+// compareTopology compares the views of all nodes on the cluster, in both versions of the
+// protocol.
 func (p *twins) compareTopology() {
 	p.t.Helper()
 	for i := range p.real.Nodes() {
@@ -347,7 +348,7 @@ func (p *twins) compareCommands() {
 	}
 }
 
-// compareChannels compares what subscribers of a shard's channels are told, in both versions of the
+// compareChannels compares the messages to subscribers of a shard's channels, in both versions of the
 // protocol, until the slot moves.
 func (p *twins) compareChannels() {
 	slot := redistest.Slot("ch")

@@ -15,7 +15,7 @@ type value struct {
 	version uint64    // grows with every change
 }
 
-// kind is the word of TYPE.
+// kind is the reply to TYPE.
 func (v *value) kind() string {
 	switch {
 	case v == nil:
@@ -35,7 +35,7 @@ func (v *value) empty() bool {
 	return v.text == nil && len(v.hash) == 0 && (v.list == nil || len(*v.list) == 0) && len(v.set) == 0
 }
 
-// expire removes what is over.
+// expire removes expired keys.
 func (k keyspace) expire(now time.Time) {
 	for key, v := range k {
 		if !v.expires.IsZero() && !now.Before(v.expires) {
@@ -44,7 +44,7 @@ func (k keyspace) expire(now time.Time) {
 	}
 }
 
-// of returns the value of a key of this kind, nil if there is none.
+// of returns the value of a key of this kind, or nil if there is none.
 func (k keyspace) of(key, kind string) (*value, error) {
 	v := k[key]
 	if v != nil && v.kind() != kind {

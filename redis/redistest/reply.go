@@ -104,8 +104,7 @@ type nullArray struct{}
 // verbatim is text for people.
 type verbatim string
 
-// push is a message that the server sends by itself, and what it answers to subscriptions: one
-// for each channel.
+// push is an unsolicited message of the server, and the reply to a subscription: one per channel.
 type push []any
 
 func errorText(err error) string {
@@ -140,7 +139,7 @@ func errUnknown(name string) error {
 	return &redis.ServerError{Code: "ERR", Message: "unknown command '" + name + "'; redistest knows few: see Server.Handle"}
 }
 
-// integer is strict as Redis is: "07", "+7" and "-0" are no integers.
+// integer is strict as Redis is: "07", "+7" and "-0" are not integers.
 func integer(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != text {

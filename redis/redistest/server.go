@@ -7,15 +7,15 @@
 //
 // It knows the commonest commands on strings, hashes, lists and sets, expiry, and
 // transactions, in both versions of the protocol; see [Commands]. A test adds what it needs,
-// or makes a command fail, by [Server.Handle]. It is no Redis: programs that use scripts,
+// or makes a command fail, by [Server.Handle]. It is not a Redis: programs that use scripts,
 // streams or subscriptions need tests against a real one.
 //
 // [NewCluster] makes a cluster of such servers, which listen at ports of the loopback address. The
 // test moves slots, makes replicas the masters, and stops and starts nodes; nodes redirect clients
 // as those of a Redis do. The only subscriptions are those to channels of shards. Their node ends
-// them by itself, with a sunsubscribe that nobody has asked for, when their slot moves
-// ([Cluster.FinishMigration], [Cluster.MoveSlots]) or their shard has another master
-// ([Cluster.Failover]): so a test sees what a program does about a [redis.Gap].
+// them by itself, with an unsolicited sunsubscribe, when their slot moves ([Cluster.FinishMigration],
+// [Cluster.MoveSlots]) or their shard has another master ([Cluster.Failover]): so a test sees what a
+// program does about a [redis.Gap].
 package redistest
 
 import (
@@ -54,7 +54,7 @@ type Raw []byte
 
 type control int
 
-// What a [Handler] may do instead of answering.
+// The actions of a [Handler] that gives no answer.
 const (
 	HangUp  = control(iota) // closes the connection
 	Silence                 // leaves the client waiting
@@ -64,7 +64,7 @@ const (
 type Server struct {
 	// Immutable.
 	mu   *sync.Mutex // of a cluster's nodes the same
-	node *Node       // nil: the server is none of a cluster
+	node *Node       // nil if the server is not in a cluster
 
 	// Guarded by mu.
 	handlers map[string]Handler
@@ -86,7 +86,8 @@ func newServer(mu *sync.Mutex, space keyspace, changes *uint64) *Server {
 	return &Server{mu: mu, handlers: make(map[string]Handler), space: space, now: time.Now(), changes: changes, conns: make(map[*Conn]struct{})}
 }
 
-// Options are those of a client of the server. They may be changed but for the Dialer.
+// Options returns options for a client of the server. They may be changed, except for the
+// Dialer.
 func (s *Server) Options() redis.Options {
 	return redis.Options{Addr: "redistest:6379", Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }}
 }
@@ -104,7 +105,7 @@ func (s *Server) Dial(context.Context) (net.Conn, error) {
 }
 
 // serve answers what comes on a connection, or closes it and returns false if the server is
-// closed. Under mu.
+// closed. The caller holds mu.
 func (s *Server) serve(conn net.Conn) bool {
 	if s.closed {
 		conn.Close()
@@ -120,8 +121,8 @@ func (s *Server) serve(conn net.Conn) bool {
 	return true
 }
 
-// Handle answers a command by f from now on, instead of the server's own way; nil: its own
-// way again. The name of a subcommand stands behind a space: "CLIENT ID".
+// Handle makes f answer a command from now on; if f is nil, the server answers it by itself
+// again. The name of a subcommand follows a space: "CLIENT ID".
 func (s *Server) Handle(command string, f Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +192,7 @@ type Conn struct {
 	channels map[string]struct{} // of the shard, that were subscribed to
 
 	// Owned by read.
-	queued   [][]string // by MULTI; nil: there was none
+	queued   [][]string // by MULTI; nil without MULTI
 	multi    bool
 	aborted  bool // a command was refused while it was queued
 	watched  map[string]uint64
@@ -262,7 +263,7 @@ func (c *Conn) send(b []byte) {
 	c.notify()
 }
 
-// write sends answers: by a goroutine of its own, because a client may write before it reads.
+// write sends replies, in a separate goroutine because a client may write before it reads.
 func (c *Conn) write() {
 	defer c.server.serving.Done()
 	defer c.conn.Close()
@@ -282,7 +283,7 @@ func (c *Conn) write() {
 	}
 }
 
-// answer answers one command; false: the connection ends.
+// answer answers one command. It returns false if the connection is to be closed.
 func (c *Conn) answer(args []string) bool {
 	s := c.server
 	s.mu.Lock()
@@ -322,12 +323,12 @@ func (c *Conn) endAsking(args []string) {
 	}
 }
 
-// surveys reports whether a client of a cluster sends the command by itself.
+// surveys reports whether a client of a cluster sends the command on its own.
 func surveys(args []string) bool {
 	return strings.EqualFold(args[0], "CLUSTER") || strings.EqualFold(args[0], "READONLY")
 }
 
-// greeting reports whether a client sends the command by itself.
+// greeting reports whether a client sends the command on its own.
 func greeting(args []string) bool {
 	name := strings.ToUpper(args[0])
 	return name == "HELLO" || name == "CLIENT" && len(args) > 1 && slices.Contains([]string{"SETINFO", "SETNAME", "ID"}, strings.ToUpper(args[1])) ||

@@ -125,7 +125,7 @@ func TestTransactions(t *testing.T) {
 		if err := tx.Do(ctx, &n, redis.Cmd("GET", "n")); err != nil {
 			return err
 		}
-		if tries++; tries == 1 { // somebody comes in between
+		if tries++; tries == 1 { // another client interferes
 			if _, err := c.Incr(ctx, "n"); err != nil {
 				return err
 			}

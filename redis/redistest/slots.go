@@ -48,7 +48,7 @@ type demand struct {
 }
 
 // redirected returns the error with which the node of a cluster answers commands on keys that it
-// does not serve; nil: it executes them. Under server.mu.
+// does not serve; or nil if it executes them. The caller holds server.mu.
 func (c *Conn) redirected(commands ...[]string) error {
 	if c.server.node == nil {
 		return nil
@@ -62,7 +62,7 @@ func (c *Conn) redirected(commands ...[]string) error {
 	return c.judge(d)
 }
 
-// judge decides as a Redis 7.0 does.
+// judge decides as Redis 7.0 does.
 func (c *Conn) judge(d demand) error {
 	n := c.server.node
 	if len(d.keys) == 0 {

@@ -6,8 +6,7 @@ import "math"
 // [Decoder.Any].
 const MaxDepth = 128
 
-// Any reads the next value, whatever it is, and copies what it holds. The types
-// are
+// Any reads the next value of any type, and copies its contents. The types are
 //
 //	nil               nil
 //	boolean           bool
@@ -29,9 +28,9 @@ func (d *Decoder) Any() any {
 	return v
 }
 
-// What values take in memory, in bytes, on a machine of 64 bits. An element is 16, and what
-// that leads to at most 24 besides the bytes of a text; a map has as much room that is free. Only
-// extensions and maps without elements are larger.
+// The memory of values, in bytes, on a 64-bit machine. An element is 16, and what it points to at
+// most 24 plus the bytes of a text; a map has as much free room. Only extensions and maps without
+// elements are larger.
 const (
 	eachElement  = 40
 	eachPair     = 112
@@ -126,8 +125,8 @@ func (d *Decoder) anyMap(depth, owed int) any {
 	if !d.claim(start, depth, 2*n, owed) || !d.Claim(n, eachPair) || !d.use(emptyMap) {
 		return nil
 	}
-	// Equal keys take no room of their own, so that a great number is not to be
-	// believed at once.
+	// Equal keys take no additional room, so a large number must not be trusted
+	// immediately.
 	m := make(map[any]any, min(n, 1024))
 	for i := range n {
 		at := d.at

@@ -2,7 +2,7 @@ package iproto
 
 // AppendAny appends a value of one of the types that [Decoder.Any] returns, or
 // of another size of number. Anything else is appended as nil; the
-// caller has to check what it is given.
+// caller must check its values.
 func AppendAny(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case bool:

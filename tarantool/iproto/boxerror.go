@@ -126,7 +126,7 @@ func (e *BoxError) readFields(d *Decoder) {
 	}
 }
 
-// append appends the error alone, in the order of a real server.
+// append appends only the error, in the order of a real server.
 func (e *BoxError) append(b []byte) []byte {
 	n := 6
 	if len(e.Fields) > 0 {

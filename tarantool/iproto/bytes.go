@@ -37,8 +37,8 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// quoted returns the beginning of p as a Go string literal, so that a log does not get all of
-// what a peer sends.
+// quoted returns the beginning of p as a Go string literal, so that a log does not contain
+// everything that a peer sends.
 func quoted(p []byte) string {
 	const enough = 40
 	if len(p) > enough {

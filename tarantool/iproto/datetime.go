@@ -2,8 +2,8 @@ package iproto
 
 import "strconv"
 
-// Datetime is a moment, and the offset from UTC at which it is to be shown. The
-// zero value is the begin of 1970 in UTC.
+// Datetime is a point in time, and the offset from UTC for displaying it. The zero
+// value is the beginning of 1970 in UTC.
 //
 // Two of them are == if they also look the same: a moment has as many of them as
 // there are offsets and zones.
@@ -30,7 +30,7 @@ func AppendDatetime(b []byte, t Datetime) []byte {
 	return appendLE(b, uint64(t.Nanoseconds)|uint64(uint16(t.Offset))<<32|uint64(uint16(t.Zone))<<48)
 }
 
-// appendLE appends a number whose first byte is the least.
+// appendLE appends a number in little endian.
 func appendLE(b []byte, v uint64) []byte {
 	return append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24),
 		byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
@@ -111,7 +111,7 @@ func civil(days int64) (year, month, dom int64) {
 	// Leap days up to the day of the era are taken out, and then years are equal.
 	yoe := (doe - doe/1460 + doe/36524 - doe/(era-1)) / 365
 	doy := doe - (365*yoe + yoe/4 - yoe/100)
-	m := (5*doy + 2) / 153 // from March on, months go 31 30 31 30 31 in turns
+	m := (5*doy + 2) / 153 // from March on, the lengths of months repeat 31 30 31 30 31
 	dom = doy - (153*m+2)/5 + 1
 	year, month = eras*400+yoe, m+3
 	if month > 12 {

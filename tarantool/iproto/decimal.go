@@ -143,7 +143,7 @@ func ParseDecimal(s string) (Decimal, error) {
 	exponent := 0
 	if i < len(s) {
 		var err error
-		// strconv takes a sign, but no sign of anything else.
+		// strconv accepts a sign, but nothing else.
 		if s[i]|0x20 != 'e' {
 			return fail(errSyntax)
 		}
@@ -218,7 +218,7 @@ func (d Decimal) Compare(o Decimal) int {
 func (d Decimal) compareSize(o Decimal) int {
 	var buf [2][MaxDigits]byte
 	p, q := d.digits(buf[0][:0]), o.digits(buf[1][:0])
-	// How many digits stand before the point decides, and then the digits.
+	// The number of digits before the point decides, and then the digits.
 	if before := (len(p) - int(d.scale)) - (len(q) - int(o.scale)); before != 0 {
 		return sign(before)
 	}

@@ -15,7 +15,7 @@ type Decoder struct {
 	at  int    // where the next value begins, or the one that failed
 	err error
 	// depth is how many arrays, maps and errors are around b: extensions hold
-	// values, which are read by a decoder of their own.
+	// values, which are read by a separate decoder.
 	depth int
 	// elements and bytes count up to DefaultElements and DefaultBytes; with other
 	// limits they begin elsewhere than at 0.
@@ -80,8 +80,8 @@ type value struct {
 	n int
 }
 
-// next looks at the next value. It returns false if there is none: broken or
-// not all there. Nothing is latched and nothing read.
+// next examines the next value. It returns false if there is none, or if it is
+// broken or incomplete. No error is latched and nothing is read.
 func (d *Decoder) next() (v value, ok bool) {
 	at, b := d.at, d.b
 	if uint(at) >= uint(len(b)) {
@@ -105,7 +105,7 @@ func (d *Decoder) next() (v value, ok bool) {
 		case KindString:
 			n = uint64(c & 31)
 		default:
-			// The type of an extension is no part of its length.
+			// The type of an extension does not count in its length.
 			v.n = int(s.fixed)
 			if s.kind == KindExt {
 				v.n--
@@ -132,7 +132,7 @@ func (d *Decoder) next() (v value, ok bool) {
 	return v, true
 }
 
-// mismatch fails because the next value is not what was wanted, or is none.
+// mismatch fails because the next value is not of the wanted type, or not a value.
 func (d *Decoder) mismatch(want string) {
 	if d.err != nil {
 		return
@@ -141,7 +141,7 @@ func (d *Decoder) mismatch(want string) {
 	d.failAt(d.at, got, want, cause)
 }
 
-// describe says what comes next, for an error.
+// describe describes the next value, for an error.
 func (d *Decoder) describe() (got string, cause error) {
 	v, ok := d.next()
 	switch {

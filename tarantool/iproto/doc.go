@@ -2,7 +2,7 @@
 // Tarantool's extensions. A type of a program that reads and writes itself does so with this
 // package: see Reader and Appender of package tarantool. Sources: the MessagePack
 // specification (github.com/msgpack/msgpack), the Tarantool documentation, "MessagePack
-// extensions", and for what these leave open the answers of a Tarantool 2.6.0.
+// extensions", and for what these leave open the answers of Tarantool 2.6.0.
 //
 // It consists of
 //
@@ -13,9 +13,8 @@
 //   - [ErrorCode], the reasons that a server gives for errors.
 //
 // The package knows only bytes: no network, goroutine, clock or lock. Nothing that a peer
-// sends makes it panic, and no memory is allocated for a length that has not been checked
-// against the bytes that are there. Slices that readers return as views alias the input; each
-// function says so.
+// sends makes it panic, and no memory is allocated for a length that was not checked against the
+// available bytes. Slices that readers return as views alias the input; each function says so.
 //
 // Nothing here is safe for concurrent use, but different values may be used by
 // different goroutines.

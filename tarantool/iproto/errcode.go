@@ -3,8 +3,8 @@ package iproto
 // ErrorCode is the reason that a server gives for an error.
 type ErrorCode uint32
 
-// The codes that a client is likely to tell apart, with the names that
-// Tarantool has for them: see [ErrorCode.String].
+// The codes that a client is likely to distinguish, with Tarantool's names: see
+// [ErrorCode.String].
 const (
 	// The request is wrong.
 	CodeIllegalParams              ErrorCode = 1
@@ -36,7 +36,7 @@ const (
 	CodeIteratorPosition           ErrorCode = 247
 	CodeUnknownAuthMethod          ErrorCode = 249
 
-	// What the request names does not exist, exists already, or must not be used.
+	// An object in the request does not exist, exists already, or must not be used.
 	CodeTupleFound           ErrorCode = 3
 	CodeTupleNotFound        ErrorCode = 4
 	CodeNoSuchProcedure      ErrorCode = 33

@@ -5,9 +5,9 @@ import "errors"
 // ErrTruncated is in the chain of an error (errors.Is) if the input ends inside a value.
 var ErrTruncated = errors.New("iproto: the input ends inside a value")
 
-// DecodeError says that bytes are not the value that was asked for, or no
-// MessagePack. The message is broken or has another shape than its reader
-// expects. The connection can still be used, because messages have a length.
+// DecodeError says that bytes are not the requested value, or not MessagePack. The
+// message is broken or has another shape than its reader expects. The connection
+// can still be used, because messages have a length.
 type DecodeError struct {
 	// Offset is where the value begins, counted from the first byte that was
 	// given to the decoder.

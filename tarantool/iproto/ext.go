@@ -4,7 +4,7 @@ package iproto
 const (
 	TypeDecimal  int8 = 1 // 2.2
 	TypeUUID     int8 = 2 // 2.4
-	TypeError    int8 = 3 // 2.4, from calls only if the session asks for it
+	TypeError    int8 = 3 // 2.4, from calls only if the session requests it
 	TypeDatetime int8 = 4 // 2.10
 	TypeInterval int8 = 6 // 2.10
 	TypeTuple    int8 = 7 // 3.0

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// hostile are bytes that no reader may believe.
+// hostile are bytes that no reader may trust.
 var hostile = map[string][]byte{
 	"string of 4 GiB":                  {str32, 0xff, 0xff, 0xff, 0xff, 'x'},
 	"string of 2 GiB":                  {str32, 0x7f, 0xff, 0xff, 0xff, 'x'},
@@ -49,8 +49,8 @@ func claims(code byte, each, depth, size int) []byte {
 	return append(b, make([]byte, size-len(b))...)
 }
 
-// TestHostile: nothing panics, nothing is believed, and what is allocated is
-// bounded by what was sent.
+// TestHostile: nothing panics, nothing is trusted, and allocations are bounded by
+// what was sent.
 func TestHostile(t *testing.T) {
 	for name, in := range hostile {
 		for read, f := range reads {
@@ -63,7 +63,7 @@ func TestHostile(t *testing.T) {
 			if bound := uint64(64*len(in) + 4096); used > bound {
 				t.Errorf("%s, %s: %d bytes allocated for %d, at most %d wanted", name, read, used, len(in), bound)
 			}
-			// What holds elements may begin well.
+			// Containers may begin correctly.
 			if err == nil && read != "array" && read != "map" && read != "ext" {
 				t.Errorf("%s, %s: no error", name, read)
 			}
@@ -83,7 +83,7 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// What is valid, and claims no more than it has, costs a bounded multiple too.
+// Valid values that claim no more than they have also cost a bounded multiple.
 func TestMemoryOfValidInput(t *testing.T) {
 	const n = 1 << 16
 	for name, in := range map[string][]byte{

@@ -4,7 +4,7 @@ import (
 	"strconv"
 )
 
-// Adjust says what becomes of a day that does not exist in a month, after months were added.
+// Adjust says how a day that does not exist in a month is adjusted after adding months.
 type Adjust uint8
 
 // The ways to adjust. In Lua an interval has AdjustNone unless told otherwise.
@@ -14,8 +14,8 @@ const (
 	AdjustLast   Adjust = 2 // "last": and the last day stays the last
 )
 
-// Interval is a distance of time in several units, none of which is turned into
-// another. The zero value is none at all.
+// Interval is a time span in several units, none of which is converted into
+// another. The zero value is an empty span.
 type Interval struct {
 	Years, Months, Weeks          int32
 	Days, Hours, Minutes, Seconds int64

@@ -42,7 +42,7 @@ func (k Kind) String() string {
 	return "unknown kind"
 }
 
-// shape says how a value with a certain first byte goes on.
+// shape says how a value with a certain first byte continues.
 type shape struct {
 	kind Kind
 	// width is how many bytes of a length follow the first byte.

@@ -6,13 +6,12 @@ import "errors"
 // hundreds of bytes in memory. A field that is 0 has its default.
 type Limits struct {
 	// Elements is the number of values in all arrays and maps together; a map of n pairs
-	// counts 2n. What is skipped or read as raw bytes does not count. If 0,
-	// it is [DefaultElements].
+	// counts 2n. Values that are skipped or read as raw bytes do not count. If 0, it is
+	// [DefaultElements].
 	Elements int
 	// Bytes is the memory that values take, as far as this package allocates it or
-	// is told of it: see [Decoder.Claim]. By [Decoder.Any] an element takes 40 bytes and a
-	// pair 112, besides the bytes of texts. If
-	// 0, it is [DefaultBytes].
+	// it is reported with [Decoder.Claim]. With [Decoder.Any] an element takes 40 bytes and a
+	// pair 112, plus the bytes of texts. If 0, it is [DefaultBytes].
 	Bytes int
 }
 

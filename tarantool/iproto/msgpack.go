@@ -59,7 +59,7 @@ func AppendBool(b []byte, v bool) []byte {
 }
 
 // AppendInt appends an integer. If it is not negative, it is
-// written like [AppendUint] does, because Tarantool's field type "unsigned" looks at the
+// encoded as by [AppendUint], because Tarantool's field type "unsigned" depends on the
 // encoding.
 func AppendInt(b []byte, v int64) []byte {
 	switch {
@@ -108,7 +108,7 @@ func AppendString(b []byte, s string) []byte {
 	return append(appendStringHead(b, len(s)), s...)
 }
 
-// appendStringHead appends what stands before n bytes of a string.
+// appendStringHead appends the head of a string of n bytes.
 func appendStringHead(b []byte, n int) []byte {
 	switch {
 	case n < 32:
@@ -167,7 +167,7 @@ func AppendExt(b []byte, typ int8, data []byte) []byte {
 	return append(appendExtHead(b, typ, len(data)), data...)
 }
 
-// appendExtHead appends what stands before n bytes of an extension.
+// appendExtHead appends the head of an extension of n bytes.
 func appendExtHead(b []byte, typ int8, n int) []byte {
 	switch n {
 	case 1:

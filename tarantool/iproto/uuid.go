@@ -8,7 +8,7 @@ type UUID [16]byte
 
 var errUUID = errors.New("no UUID")
 
-// dashes stand before these bytes of a UUID's text.
+// dashes precede these bytes of a UUID's text.
 const dashes = 1<<4 | 1<<6 | 1<<8 | 1<<10
 
 // ParseUUID reads the text of a UUID: 32 digits and four dashes, in any case.

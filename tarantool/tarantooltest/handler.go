@@ -28,11 +28,11 @@ func (r *Request) Context() context.Context { return r.sim.Context() }
 // Push sends a message to the client before the answer.
 func (r *Request) Push(v any) error { return r.sim.Push(v) }
 
-// A Handler answers a request. The results are the values of the answer: what a call returns,
+// A Handler answers a request. The results are the values of the answer: the results of a call,
 // or the tuples of a select, each a []any. The error is [Own], [HangUp], [Silence], one of
-// [Error], or any other, which the client gets like an error of Lua. A handler runs in a
-// goroutine of its own, but the handlers of a stream run one after another. It may wait, but
-// must return when the request's context ends.
+// [Error], or any other, which the client gets like an error of Lua. A handler runs in its own
+// goroutine, but the handlers of a stream run one after another. It may wait, but must return
+// when the request's context ends.
 type Handler func(r *Request) (results []any, err error)
 
 // What a [Handler] may do instead of answering.
@@ -61,7 +61,7 @@ func (s *Server) Eval(expression string, f Handler) { s.sim.Eval(expression, f.a
 // again if f is nil. A space or a function may follow the type: "insert users", "call f".
 func (s *Server) Handle(request string, f Handler) { s.sim.Handle(request, f.adapted()) }
 
-// adapted returns f for the simulator, nil if f is nil.
+// adapted returns f for the simulator, or nil if f is nil.
 func (f Handler) adapted() tarantoolsim.Handler {
 	if f == nil {
 		return nil

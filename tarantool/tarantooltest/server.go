@@ -1,5 +1,5 @@
 // Package tarantooltest is a server for tests of programs that use package tarantool. It runs
-// in the process of the test and speaks the protocol of a Tarantool 3.
+// in the process of the test and implements the protocol of Tarantool 3.
 //
 //	server := tarantooltest.Start(t, tarantooltest.Config{})
 //	server.CreateSpace(tarantooltest.Space{
@@ -81,7 +81,7 @@ func (s *Server) Connections() (open, ever int) { return s.sim.Connections() }
 
 // Seen returns the types of the requests so far, such as "select users", with the name of the
 // space or of the function: "call f". Authentication, pings and requests for the schema are
-// left out; that each client watches some keys itself is not.
+// omitted, but not the watches of each client itself.
 func (s *Server) Seen() []string { return s.sim.Seen() }
 
 // HangUp closes all connections, like a server that restarts without losing its data.
@@ -91,13 +91,13 @@ func (s *Server) HangUp() { s.sim.HangUp() }
 // answers that it kept.
 func (s *Server) Hang(on bool) { s.sim.Hang(on) }
 
-// Refuse makes the server close new connections at once, and with false accept them again.
+// Refuse makes the server close new connections immediately, and with false accept them again.
 func (s *Server) Refuse(on bool) { s.sim.Refuse(on) }
 
 // SetReadOnly makes the server refuse writes, or accept them, and tells the clients that watch
 // box.status.
 func (s *Server) SetReadOnly(on bool) { s.sim.SetReadOnly(on) }
 
-// Broadcast gives a key a value and tells it to the clients that watch the key. If value is
-// nil, the key has no value afterwards. The error says that the value cannot be sent.
+// Broadcast sets the value of a key and sends it to the clients that watch the key. If value
+// is nil, the key has no value afterwards. The error says that the value cannot be sent.
 func (s *Server) Broadcast(key string, value any) error { return s.sim.Broadcast(key, value) }

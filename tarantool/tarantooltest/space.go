@@ -46,6 +46,6 @@ func (s *Server) CreateSpace(def Space) error {
 // Put puts tuples into a space. They replace those with the same primary keys.
 func (s *Server) Put(space string, tuples ...[]any) error { return s.sim.Put(space, tuples...) }
 
-// Tuples returns the tuples of a space in the order of the primary key, nil if there is no such
+// Tuples returns the tuples of a space in the order of the primary key, or nil if there is no such
 // space.
 func (s *Server) Tuples(space string) [][]any { return s.sim.Tuples(space) }

@@ -78,7 +78,7 @@ func openBrowser(t testing.TB, origin string) *browser {
 	return b
 }
 
-// hear is called with each event of the page.
+// hear receives the events of the page.
 func (b *browser) hear(event any) {
 	problem := ""
 	switch e := event.(type) {
@@ -130,7 +130,7 @@ func (b *browser) expectNoProblems(when string) {
 	b.problems = nil
 }
 
-// forgive forgets what was heard.
+// forgive discards the recorded messages.
 func (b *browser) forgive() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -162,7 +162,7 @@ func perform[T any](b *browser, action chromedp.Action[T]) T {
 	return value
 }
 
-// eval runs JavaScript and decodes what it gives.
+// eval runs JavaScript and decodes the result.
 func eval[T any](b *browser, script string) T {
 	b.t.Helper()
 	return perform(b, chromedp.Evaluate[T](script))
@@ -175,7 +175,7 @@ func (b *browser) texts(ids ...string) map[string]string {
 	return eval[map[string]string](b, fmt.Sprintf("Object.fromEntries(%s.map((id) => [id, document.getElementById(id).innerText]))", list))
 }
 
-// await waits until an element says something.
+// await waits until an element has a certain text.
 func (b *browser) await(id, text string) {
 	b.t.Helper()
 	b.awaitMatch(id, regexp.MustCompile(regexp.QuoteMeta(text)))
@@ -203,7 +203,7 @@ func (b *browser) show(width, height int64, scheme string) {
 	b.t.Helper()
 	b.do(command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 500}),
 		command(emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}}))
-	time.Sleep(100 * time.Millisecond) // a few frames, in which charts are drawn anew
+	time.Sleep(100 * time.Millisecond) // a few frames, in which charts are redrawn
 }
 
 // picture writes what is seen as a PNG.

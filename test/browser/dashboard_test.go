@@ -51,8 +51,8 @@ func serveDemo(t *testing.T) (s *served, path string) {
 	return s, path
 }
 
-// crowd asks for documents and changes them until the test ends. It starts again
-// where the gateway was, if that is gone for a while.
+// crowd requests documents and changes them until the test ends. It reconnects to
+// the same address if the gateway is gone for a while.
 func crowd(t *testing.T, base, path string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -90,7 +90,7 @@ func crowd(t *testing.T, base, path string) {
 					_, _ = io.Copy(io.Discard, rsp.Body) // else the connection is not used again
 					rsp.Body.Close()
 				}
-				// Busier and quieter by turns, over a minute.
+				// Alternately busier and quieter, over a minute.
 				pause := 4 + 3*time.Duration(time.Now().Unix()/10%4)
 				time.Sleep(pause * time.Millisecond)
 			}
@@ -102,8 +102,8 @@ func crowd(t *testing.T, base, path string) {
 var moving = []string{"n-rate", "n-errors", "n-p99", "n-p50", "n-p90", "n-p999", "n-hit", "n-statements", "t-resources", "t-sources", "t-frontends",
 	"t-slowest", "t-statuses", "memory", "budgets", "l-statements", "l-loaded", "l-connections", "l-events", "f-p50", "f-p99", "f-max", "f-bars", "uptime"}
 
-// TestDashboardInABrowser looks at the dashboard as an operator would, through an
-// idle gateway, load, an incident, and a restart.
+// TestDashboardInABrowser uses the dashboard as an operator would, through an idle
+// gateway, load, an incident, and a restart.
 func TestDashboardInABrowser(t *testing.T) {
 	s, path := serveDemo(t)
 	b := openBrowser(t, s.admin)
@@ -230,7 +230,7 @@ func expectCharts(t *testing.T, b *browser) {
 	b.do(chromedp.Click(chromedp.CSS("#config summary")))
 }
 
-// expectText: what clients send stays text, in any colours and at any width.
+// expectText: what clients send stays text, in any colors and at any width.
 func expectText(t *testing.T, b *browser) {
 	t.Helper()
 	b.await("t-slowest", "/depts/")
@@ -272,8 +272,8 @@ const contrastScript = `(() => {
 	return [...low];
 })()`
 
-// expectRestartShown: a gateway that is gone is said to be, and the charts go on
-// when it is back.
+// expectRestartShown: the page reports when the gateway is gone, and the charts
+// continue when it is back.
 func expectRestartShown(t *testing.T, b *browser, s *served) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -292,7 +292,7 @@ func expectRestartShown(t *testing.T, b *browser, s *served) {
 	serve(t, &cfg).awaitReady()
 	b.await("state-text", "every promise is kept")
 	testkit.Eventually(t, patience, func() error {
-		// The line of the horizon has a gap: what was before is still there.
+		// The line of the horizon has a gap: the earlier part is still there.
 		if n := eval[int](b, `document.querySelectorAll(".chart path.c-age")[0].getAttribute("d").split("M").length - 1`); n < 2 {
 			return fmt.Errorf("the line of the horizon has %d parts, want 2 or more", n)
 		}
@@ -326,8 +326,8 @@ func takePictures(b *browser, dir string, names ...string) {
 	b.show(1440, 900, "light")
 }
 
-// TestDashboardOfTrouble shows figures that a healthy gateway has not: nothing
-// promised, everything wrong, and names and reasons that look like markup.
+// TestDashboardOfTrouble shows figures that a healthy gateway does not have:
+// nothing promised, everything wrong, and names and reasons that look like markup.
 func TestDashboardOfTrouble(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -396,7 +396,7 @@ func TestDashboardOfTrouble(t *testing.T) {
 	if n := eval[int](b, `document.querySelectorAll("main img, header img, main script").length`); n != 0 {
 		t.Errorf("%d elements were made out of names", n)
 	}
-	// The policy stops what would get past that.
+	// The policy blocks what would get past that.
 	blocked := eval[bool](b, `(() => { const s = document.createElement("script"); s.textContent = "window.ran = 1"; document.body.append(s); return window.ran === undefined; })()`)
 	if !blocked {
 		t.Error("an inline script ran")

@@ -1,3 +1,3 @@
-// Package browser holds the tests that look at the dashboard through a real browser.
-// The gateway runs in the process of the test.
+// Package browser holds the tests of the dashboard in a real browser. The gateway runs
+// in the process of the test.
 package browser

@@ -24,9 +24,9 @@ import (
 // client is a program or library that sends steps to base.
 type client struct {
 	name string
-	// connections is how many it may open for all of them; 0: as many as it likes.
+	// connections is how many it may open for all of them; any number if 0.
 	connections int64
-	zstd        func(t *testing.T) bool // nil: it has none
+	zstd        func(t *testing.T) bool // nil if it has none
 	send        func(t *testing.T, base string, steps []step) []answered
 }
 
@@ -118,7 +118,7 @@ func runForeign(t *testing.T, stdin, name string, args ...string) string {
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	c := exec.CommandContext(ctx, path, args...)
-	// No proxy of the machine's stands between, and curl reads no file of the user's.
+	// No proxy of the machine is used, and curl reads no files of the user.
 	c.Env = append(os.Environ(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
 	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	if err := c.Run(); err != nil {
@@ -135,7 +135,7 @@ func curlHasZstd(t *testing.T) bool {
 	return strings.Contains(runForeign(t, "", "curl", "--version"), "zstd")
 }
 
-// sendCurl sends all steps with one curl, which decodes by itself.
+// sendCurl sends all steps with one curl, which does the decoding.
 func sendCurl(t *testing.T, base string, steps []step) []answered {
 	t.Helper()
 	dir := t.TempDir()
@@ -179,7 +179,7 @@ func sendCurl(t *testing.T, base string, steps []step) []answered {
 	return all
 }
 
-// sendGo sends the steps with net/http, which decodes gzip if it may ask for it itself.
+// sendGo sends the steps with net/http, which decodes gzip if it may request it itself.
 func sendGo(t *testing.T, base string, steps []step) []answered {
 	t.Helper()
 	transport := &http.Transport{}

@@ -21,8 +21,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// The clients of others read what the gateway answers: every one sends the same
-// requests and says what it got, and how its decoder read it.
+// Third-party clients read the gateway's answers: each one sends the same requests
+// and reports what it received, and how its decoder read it.
 
 // foreignKeys are orders whose keys need percent signs, as SQL and as a path.
 var foreignKeys = map[string]string{
@@ -31,10 +31,10 @@ var foreignKeys = map[string]string{
 	"日本":             "%E6%97%A5%E6%9C%AC",
 }
 
-// order is a document that everybody may read.
+// order is a document that all clients may read.
 const order = "/orders/emea/17"
 
-// clientBurst is how many requests a caller may send at once; the next one is let
+// clientBurst is how many requests a caller may send without delay; the next one is let
 // through after longer than the test takes.
 const clientBurst = 12
 
@@ -117,9 +117,9 @@ type step struct {
 	fields             []string // "Name: value"
 	status             int
 	answer             map[string]string // fields of the answer; "*": any value but none
-	// same is the identity that the decoded body must be; nil: not looked at.
+	// same is the identity that the decoded body must be; not checked if nil.
 	same []byte
-	// coding of the answer; "": not looked at.
+	// coding of the answer; not checked if empty.
 	coding string
 }
 

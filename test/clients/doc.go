@@ -1,3 +1,3 @@
-// Package clients holds the tests in which programs of others ask the gateway: HTTP
+// Package clients holds the tests in which third-party programs use the gateway: HTTP
 // clients, proxies, browsers, and clients of Redis.
 package clients

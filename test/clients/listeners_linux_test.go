@@ -31,7 +31,7 @@ var listenerRules = []string{
 	`keys: [nobody], certificates: [billing.internal]`,
 }
 
-// What the callers get of r0 to r9, as statuses of HTTP.
+// The HTTP statuses that the callers get for r0 to r9.
 var (
 	byCertificate = [10]int{200, 200, 200, 200, 200, 403, 401, 401, 401, 200}
 	byKey         = [10]int{200, 403, 403, 403, 403, 403, 200, 200, 403, 403}
@@ -171,7 +171,7 @@ func TestEachListenerToForeignClients(t *testing.T) {
 	})
 }
 
-// askCurl asks for all resources with one curl.
+// askCurl requests all resources with one curl.
 func askCurl(t *testing.T, protocol, address, ca, cert, key, apiKey string) string {
 	t.Helper()
 	scheme, host := "http://", address
@@ -205,7 +205,7 @@ func askCurl(t *testing.T, protocol, address, ca, cert, key, apiKey string) stri
 	return b.String()
 }
 
-// askGo asks for all resources with net/http.
+// askGo requests all resources with net/http.
 func (l *everyListener) askGo(t *testing.T, protocol, address, ca, cert, _, apiKey string) string {
 	t.Helper()
 	trust := l.trust.Clone()
@@ -247,7 +247,7 @@ func (l *everyListener) askGo(t *testing.T, protocol, address, ca, cert, _, apiK
 	return b.String()
 }
 
-// redisCLI asks for all resources at each listener for Redis.
+// redisCLI requests all resources from each Redis listener.
 func (l *everyListener) redisCLI(t *testing.T, want string) {
 	var commands strings.Builder
 	for i := range listenerRules {

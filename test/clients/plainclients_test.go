@@ -18,8 +18,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// Programs of others ask for documents in their plainest way. All of that is for the
-// event loop to answer, whatever each of them puts into its heads.
+// Third-party programs request documents in their simplest way. The event loop answers
+// all of it, whatever headers each of them sends.
 
 // plainGateway serves the demo's database. Departments need a key, orders do not.
 type plainGateway struct {
@@ -28,7 +28,7 @@ type plainGateway struct {
 	process *testkit.Process
 }
 
-// startPlain starts a gateway with http settings of its own, in one line of YAML each.
+// startPlain starts a gateway with the given http settings, each one line of YAML.
 func startPlain(t *testing.T, settings ...string) *plainGateway {
 	t.Helper()
 	return startEdited(t, "", func(config string) string {
@@ -74,7 +74,7 @@ func startEdited(t *testing.T, sql string, edit func(config string) string) *pla
 	return g
 }
 
-// figure adds up what /metrics says of a name, over all labels that match.
+// figure adds up the values of a name in /metrics, over all labels that match.
 func (g *plainGateway) figure(t *testing.T, name, labels string) float64 {
 	t.Helper()
 	_, _, page, err := blackbox.Get(t.Context(), g.admin+"/metrics")
@@ -120,8 +120,8 @@ func (g *plainGateway) onLoop(t *testing.T, underWay int, do func() (n int)) {
 	}
 }
 
-// plainSteps are requests such as anybody sends: documents with the key and without,
-// compressed and not, unchanged, missing and refused, and a batch.
+// plainSteps are ordinary requests: documents with the key and without, compressed and
+// not, unchanged, missing and refused, and a batch.
 func (g *plainGateway) plainSteps(t *testing.T) []step {
 	t.Helper()
 	key := "X-API-Key: " + g.keys["reference"]
@@ -171,8 +171,7 @@ func installed(t *testing.T, name string) string {
 	return ""
 }
 
-// TestPlainClients: what clients of others ask for in their plainest way is answered
-// right.
+// TestPlainClients: simple requests of third-party clients are answered correctly.
 func TestPlainClients(t *testing.T) {
 	g := startPlain(t, "trusted_proxies: [127.0.0.1]", `cors: { origins: ["https://app.example"] }`)
 	steps := g.plainSteps(t)

@@ -65,7 +65,7 @@ function done(summary, latency, requests)
 end
 `, length))
 		var out string
-		// Those under way at the end are answered and not counted by wrk.
+		// Those in flight at the end are answered and not counted by wrk.
 		g.onLoop(t, connections, func() int {
 			out = runForeign(t, "", "wrk", "-t1", "-c", strconv.Itoa(connections), "-d1s", "-H", key, "-s", script, g.url+"/depts/42")
 			return number(t, out, `(\d+) requests in`)

@@ -20,8 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// pageScript fetches what it is told to from another origin and tells its own server
-// what a page may know of the answers.
+// pageScript fetches given URLs from another origin and reports to its own server what
+// a page can see of the answers.
 const pageScript = `<!doctype html><meta charset="utf-8"><script>
 (async () => {
   const wanted = %s;

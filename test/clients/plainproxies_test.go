@@ -19,8 +19,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// Reverse proxies of others stand before the gateway, as they come and as they are
-// told to keep connections.
+// Third-party reverse proxies are in front of the gateway, with their defaults and
+// configured to keep connections.
 
 // proxyBurst is how many requests an address may send to the gateway behind proxies.
 const proxyBurst = 400
@@ -61,7 +61,7 @@ func (g *plainGateway) throughProxy(t *testing.T, proxy string, steps []step, of
 		})
 	}
 	group.Wait()
-	// Whoever says that he is somebody else is still the one that the proxy saw.
+	// A client that claims another address still has the one that the proxy saw.
 	flood := step{name: "flood", method: "GET", path: order, fields: []string{"X-Forwarded-For: 192.0.2.1"}}
 	for range proxyBurst {
 		if got := greedy.send(t, proxy, &flood); got.status != 200 {
@@ -77,7 +77,7 @@ func (g *plainGateway) throughProxy(t *testing.T, proxy string, steps []step, of
 	return workers*len(steps) + proxyBurst + 2
 }
 
-// foreignMachine is a client with a loopback address of its own.
+// foreignMachine is a client with its own loopback address.
 type foreignMachine struct{ transport *http.Transport }
 
 func machine(t *testing.T, host int) *foreignMachine {
@@ -111,8 +111,8 @@ func (m *foreignMachine) send(t *testing.T, base string, s *step) answered {
 	return observed(rsp.StatusCode, rsp.Header, body)
 }
 
-// startNginx runs one whose first address asks as nginx does by default, in HTTP/1.0
-// with a connection for each request, and whose second keeps connections.
+// startNginx runs one whose first address forwards as nginx does by default, in
+// HTTP/1.0 with a connection for each request, and whose second keeps connections.
 func startNginx(t *testing.T, upstream string) (closing, keeping string) {
 	dir, a, b := t.TempDir(), testkit.FreePort(t), testkit.FreePort(t)
 	var temporary strings.Builder

@@ -21,11 +21,11 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// Clients of Redis by others read documents: what somebody tries first works, and
-// what cannot work says why.
+// Third-party Redis clients read documents: what users try first works, and what
+// cannot work gives a reason.
 
 // redisGateway serves the demo's database over the Redis protocol to a user called
-// web, and pages by the keys that redis-benchmark asks for.
+// web, and pages by the keys that redis-benchmark requests.
 type redisGateway struct {
 	*plainGateway
 	port     string
@@ -36,7 +36,7 @@ func startRedisGateway(t *testing.T) *redisGateway {
 	t.Helper()
 	port := strconv.Itoa(testkit.FreePort(t))
 	g := &redisGateway{port: port, password: access.NewKey()}
-	// One more that nobody may read.
+	// One more that no user may read.
 	const more = `  key:
     table: page
     key: [id]
@@ -62,7 +62,7 @@ func (g *redisGateway) commands(t *testing.T, group string) (answered, failed in
 		int(g.figure(t, "slipstream_redis_errors_total", `\{[^}]*\}`))
 }
 
-// document returns what HTTP says of a path.
+// document returns the HTTP answer for a path.
 func (g *redisGateway) document(t *testing.T, path string) string {
 	t.Helper()
 	body, _ := g.reference(t, path)
@@ -125,7 +125,7 @@ func TestRedisCLI(t *testing.T) {
 	for _, protocol := range []string{"-2", "-3"} {
 		t.Run("pipe "+protocol, func(t *testing.T) {
 			out := g.cli(t, script.String(), append(login, "--no-raw", protocol)...)
-			// It believes that MONITOR began, until it reads the answer.
+			// It assumes that MONITOR has started, until it reads the answer.
 			lines := strings.Split(strings.ReplaceAll(out, "Reading messages... (press Ctrl-C to quit)\n", ""), "\n")
 			for i, r := range rows {
 				if i >= len(lines) || !matches(lines[i], r[1]) {
@@ -154,11 +154,11 @@ func TestRedisCLI(t *testing.T) {
 	one("settings", "appendonly\nno", "", append(login, "config", "get", "appendonly")...)
 	one("nobody", "NOAUTH Authentication required.*", "", "get", "depts:42")
 	one("nobody, what is open over HTTP", "NOAUTH Authentication required.*", "", "get", "orders:emea:17")
-	// What it says of a failed login goes to the other output, and it goes on.
+	// Its message about a failed login goes to standard error, and it continues.
 	one("a wrong password", "NOAUTH Authentication required.*", "", "--user", "web", "--pass", "wrong", "get", "depts:42")
 }
 
-// matches compares with a pattern in which * stands for anything.
+// matches compares with a pattern in which * matches anything.
 func matches(got, pattern string) bool {
 	parts := strings.Split(pattern, "*")
 	if len(parts) == 1 {
@@ -193,7 +193,7 @@ func TestRedisBenchmark(t *testing.T) {
 		args := []string{"-p", g.port, "--user", "web", "-a", g.password, "-q", "-e", "-c", "8", "-n", strconv.Itoa(c.n)}
 		out := runForeign(t, "", "redis-benchmark", append(args, c.args...)...)
 		after, errs := g.commands(t, "get")
-		// A round of pipelines is begun whole.
+		// A round of pipelines is always sent as a whole.
 		if n := after - before; n < c.n || n > c.n+16*8 || errs != failed {
 			t.Errorf("%s: the gateway counts %d answers and %d errors, want %d", c.name, n, errs-failed, c.n)
 		}

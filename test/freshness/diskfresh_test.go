@@ -24,7 +24,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// useDisk gives the gateway a disk tier that is really asked: memory takes nothing of it.
+// useDisk gives the gateway a disk tier that is really used: memory holds none of it.
 func (r *freshnessRun) useDisk() {
 	text, err := os.ReadFile(r.config)
 	if err != nil {
@@ -72,8 +72,8 @@ func TestFreshnessDiskSoak(t *testing.T) {
 // shelf is a gateway over many documents with a disk tier, one writer, and readers whose
 // answers are checked.
 //
-// Its drain has some grace: without, a connection that was opened just before is closed while its
-// first request is on the way, which no client may repeat by itself.
+// Its drain has some grace: without it, a connection that was just opened is closed while its first
+// request is in transit, which no client may retry on its own.
 type shelf struct {
 	t       *testing.T
 	dir     string
@@ -125,7 +125,7 @@ tiers: { memory: 64MiB, disk: { path: tier, size: 64MiB } }
 	return s
 }
 
-// write changes one document after the other until the end, 50 a second.
+// write changes one document after another until the end, 50 per second.
 func (s *shelf) write() {
 	log, random := s.checker.Writer(), testkit.Fork(testkit.Seed(s.t), 1)
 	versions := make(map[int]uint64)
@@ -155,7 +155,7 @@ func (s *shelf) write() {
 				return
 			}
 			attempt.Acked()
-			s.changed[id].Store(true) // also if somebody has loaded it meanwhile
+			s.changed[id].Store(true) // also if it was loaded in the meantime
 		}
 	})
 }
@@ -217,7 +217,7 @@ func (s *shelf) ask(client *http.Client, log *freshness.Reader, id int) {
 	}
 }
 
-// warm asks for every document once, and waits until all are in the file.
+// warm requests every document once, and waits until all are in the file.
 func (s *shelf) warm() {
 	client := &http.Client{Timeout: 20 * time.Second, Transport: &http.Transport{MaxIdleConnsPerHost: 1}}
 	defer client.CloseIdleConnections()
@@ -280,7 +280,7 @@ func TestDiskRestartsUnderWrites(t *testing.T) {
 			s.gateway.Kill()
 		}
 		down := time.Since(began)
-		time.Sleep(2 * bound) // what is written now is heard after the restart
+		time.Sleep(2 * bound) // what is written now is seen after the restart
 		s.gateway = blackbox.Serving(t, s.file)
 		s.awaitReady()
 		hits, disk, answers, needless := s.hits.Load(), s.fromDisk.Load(), s.answers.Load(), s.needless.Load()
@@ -360,7 +360,7 @@ func TestDiskHandOvers(t *testing.T) {
 	blackbox.Write(t, beside, other)
 	blackbox.Expect(t, blackbox.ExitFailure, "", fmt.Sprintf("is open in process %d;", s.gateway.PID()), "serve", "-c", beside)
 	s.end()
-	t.Logf("%d hand-overs, %d answers, %d from disk, %d failed", times, s.answers.Load(), s.fromDisk.Load(), s.failed.Load())
+	t.Logf("%d handovers, %d answers, %d from disk, %d failed", times, s.answers.Load(), s.fromDisk.Load(), s.failed.Load())
 	if n := s.failed.Load(); n > 0 {
 		t.Errorf("%d requests failed", n)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// documents is how one reader of a freshness test asks a gateway: over one of its
-// frontends, on a connection of its own.
+// documents is how a reader of a freshness test uses a gateway: over one of its
+// frontends, on its own connection.
 type documents interface {
 	// ask takes the path of HTTP and returns the status of HTTP, 0 if there was no
 	// answer about the documents, the body of a 200, and whether it is known to have
@@ -56,8 +56,8 @@ func (o overHTTP) ask(path string) (status int, body []byte, hit bool) {
 // overRedis asks by GET for one document and by MGET for several.
 type overRedis struct{ client *redis.Client }
 
-// newOverRedis connects to a gateway that runs. What is asked while it is stopped waits
-// for its answer.
+// newOverRedis connects to a gateway that runs. Requests made while it is stopped wait for
+// their answers.
 func newOverRedis(t *testing.T, port int, version int) overRedis {
 	t.Helper()
 	c, err := redis.Connect(t.Context(), redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", port), Protocol: version,
@@ -68,7 +68,7 @@ func newOverRedis(t *testing.T, port int, version int) overRedis {
 	return overRedis{c}
 }
 
-// close drops what is under way; nobody waits any more.
+// close drops what is in flight; nothing waits for it anymore.
 func (o overRedis) close() { _ = o.client.Close() }
 
 func (o overRedis) ask(path string) (status int, body []byte, hit bool) {

@@ -88,7 +88,7 @@ func TestFreshnessReloads(t *testing.T) {
 		behind := len(a.Warnings) > 0 && !slices.ContainsFunc(a.Warnings, func(warning string) bool {
 			return !strings.Contains(warning, "the invalidation stream is")
 		})
-		late := status == 503 && strings.Contains(a.Error, "did not take the new resources over within")
+		late := status == 503 && strings.Contains(a.Error, "did not include the new resources within")
 		if status != 200 && !late || len(a.Warnings) > 0 && !behind {
 			t.Fatalf("reload: %d %+v", status, a)
 		}
@@ -271,7 +271,7 @@ func (r *freshnessRun) startWriter() {
 }
 
 // stopGateway freezes the process for longer than the bound: what it knew is
-// stale when it goes on, and requests wait in its sockets.
+// stale when it continues, and requests wait in its sockets.
 func (r *freshnessRun) stopGateway() {
 	r.signal(r.gateway, syscall.SIGSTOP)
 	time.Sleep(3 * bound)
@@ -337,8 +337,8 @@ func (r *freshnessRun) readRoot(from documents, log *freshness.Reader, id int) {
 	}
 }
 
-// readRoots reads many in one request, as often as not in gzip, which Go's client
-// asks for and decodes by itself.
+// readRoots reads many in one request, half of the time in gzip, which Go's client
+// requests and decodes automatically.
 func (r *freshnessRun) readRoots(from documents, log *freshness.Reader, ids []int) {
 	keys := make([]string, len(ids))
 	for i, id := range ids {
@@ -361,7 +361,7 @@ func (r *freshnessRun) readRoots(from documents, log *freshness.Reader, ids []in
 	}
 }
 
-// answered logs the answer about one root, nil if it is missing.
+// answered logs the answer about one root, or nil if it is missing.
 func (r *freshnessRun) answered(log *freshness.Reader, start int64, id int, root *rootDocument) {
 	switch {
 	case root == nil:
@@ -376,7 +376,7 @@ func (r *freshnessRun) answered(log *freshness.Reader, start int64, id int, root
 	}
 }
 
-// sawRoot logs the entities of a root that was found, alone or in its group.
+// sawRoot logs the entities of a root that was found, by itself or in its group.
 func (r *freshnessRun) sawRoot(log *freshness.Reader, start int64, root *rootDocument) {
 	var versions []uint64
 	slots := make(map[int]uint64)

@@ -17,8 +17,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// This file is what operators meet: each case asserts what is said, what is served
-// meanwhile, and that nothing has to be restarted once the world is right again.
+// This file has mistakes that operators make: each case asserts the message, what is
+// served meanwhile, and that nothing has to be restarted once the mistake is
+// corrected.
 
 // as is the URL of a server for another role.
 func as(pg *testkit.Postgres, role string) string {
@@ -67,8 +68,8 @@ func TestPostgresSettings(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitUnreachable, "", "PGPASSWORD", "config", "check", "-c", shopConfig(t, "postgres://checked@"+here+"/postgres?sslmode=disable").file)
 }
 
-// TestPostgresPrivileges: each privilege of the gateway's role taken away, and
-// given back, while it serves.
+// TestPostgresPrivileges: each privilege of the gateway's role is revoked, and
+// granted again, while it serves.
 func TestPostgresPrivileges(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop+"CREATE ROLE gateway LOGIN; GRANT SELECT ON dept, emp, rate TO gateway")
@@ -142,7 +143,7 @@ func TestPostgresTablesChange(t *testing.T) {
 		{"column of a statement renamed", "ALTER TABLE emp RENAME deptno TO dno", "ALTER TABLE emp RENAME dno TO deptno", `column \"deptno\" does not exist`, "/counts/42"},
 		{"type of the key", "ALTER TABLE emp DROP CONSTRAINT emp_deptno_fkey; ALTER TABLE dept ALTER deptno TYPE text; ALTER TABLE emp ALTER deptno TYPE text; ALTER TABLE emp ADD CONSTRAINT emp_deptno_fkey FOREIGN KEY (deptno) REFERENCES dept",
 			"ALTER TABLE emp DROP CONSTRAINT emp_deptno_fkey; ALTER TABLE dept ALTER deptno TYPE int USING deptno::int; ALTER TABLE emp ALTER deptno TYPE int USING deptno::int; ALTER TABLE emp ADD CONSTRAINT emp_deptno_fkey FOREIGN KEY (deptno) REFERENCES dept",
-			"key column deptno was of kind integer when the gateway started and now is of kind text", "/depts/42"},
+			"key column deptno was of kind integer when the gateway started and is now of kind text", "/depts/42"},
 		{"type that is no key", "ALTER TABLE emp DROP CONSTRAINT emp_deptno_fkey; ALTER TABLE dept ALTER deptno TYPE float8; ALTER TABLE emp ADD CONSTRAINT emp_deptno_fkey FOREIGN KEY (deptno) REFERENCES dept",
 			"ALTER TABLE dept ALTER deptno TYPE int", "deptno", "/depts/42"},
 	} {
@@ -189,7 +190,7 @@ func TestPostgresHasNoConnectionLeft(t *testing.T) {
 			hogs = append(hogs, hog)
 		}
 		testkit.Eventually(t, 10*time.Second, func() error {
-			// Those who ask count too while they do, so that it takes a few attempts.
+			// The checks themselves count while they run, so that it takes a few attempts.
 			another()
 			if n := count("hog"); n < 9 {
 				return fmt.Errorf("%d of 9 connections are taken", n)
@@ -292,8 +293,8 @@ func TestPostgresHangs(t *testing.T) {
 	})
 }
 
-// TestPostgresIsLocked: a long transaction is not waited for, because everybody
-// who comes later would wait behind.
+// TestPostgresIsLocked: the gateway does not wait for a long transaction, because all later requests
+// for the lock would wait for it too.
 func TestPostgresIsLocked(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
@@ -304,7 +305,7 @@ func TestPostgresIsLocked(t *testing.T) {
 	}
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if pg.PSQL(t, "SELECT 1 FROM pg_locks WHERE relation = 'emp'::regclass AND mode = 'RowExclusiveLock'") == "" {
-			return fmt.Errorf("nobody holds the lock yet")
+			return fmt.Errorf("no session holds the lock yet")
 		}
 		return nil
 	})

@@ -79,7 +79,7 @@ func (r *pgRun) crashDown(w *pgWriter) (lost int) {
 	return r.settleAlone(freshness.Now())
 }
 
-// dropWhileDown has changes that nobody records, and everything as it was when the gateway comes
+// dropWhileDown makes changes that are not recorded, and restores everything before the gateway is
 // back.
 func (r *pgRun) dropWhileDown(sql string) {
 	if sql == "a trigger" {
@@ -153,7 +153,7 @@ var pgDiskSchemaFaults = []pgFault{
 	{"column-added-while-down", whileDown((*pgRun).addColumn)},
 }
 
-// trimWhileDown empties the change table of rows that nobody has read.
+// trimWhileDown empties the change table of rows that were not read.
 func (r *pgRun) trimWhileDown() {
 	time.Sleep(r.options.bound)
 	r.trim()

@@ -22,7 +22,7 @@ func TestPGFreshness(t *testing.T) {
 	oneByOne(t, pgFaults)
 }
 
-// TestPGFreshnessSchema does the same with what changes tables and triggers.
+// TestPGFreshnessSchema does the same with faults that change tables and triggers.
 func TestPGFreshnessSchema(t *testing.T) {
 	oneByOne(t, pgSchemaFaults)
 }
@@ -104,7 +104,7 @@ func (r *pgRun) promoteStandby() {
 }
 
 // promoteUnnoticed leaves the primary running: only new connections find it silent.
-// The gateway's own stay open, and would answer for ever that nothing changed.
+// The gateway's own stay open, and would answer forever that nothing changed.
 func (r *pgRun) promoteUnnoticed() {
 	primary, proxy := r.servers[r.primary], r.proxy()
 	// From the moment on at which there is a new primary: the gateway's last
@@ -133,11 +133,11 @@ func (r *pgRun) promote(before, after func()) {
 	}()
 	time.Sleep(2 * time.Second)
 	before()
-	r.world.gate.Lock() // nobody writes before it is known what is left
+	r.world.gate.Lock() // nothing writes before the remaining rows are known
 	defer r.world.gate.Unlock()
 	standby.Promote(r.t)
 	// Only now: as long as the old primary greets new connections, the gateway may
-	// well believe it. Looking at what is left takes long on a busy machine.
+	// trust it. Reading the remaining rows takes long on a busy machine.
 	after()
 	back := freshness.Now()
 	r.primary = 1 - r.primary
@@ -155,9 +155,9 @@ func (r *pgRun) newStandby() {
 	r.servers[1-r.primary] = r.servers[r.primary].StartStandby(r.whole, old.Port, pgSettings...)
 }
 
-// TestPGFreshnessSoak disturbs at random for as long as it is told to. Half of the
-// time is for one server, half for one with a standby; a long one takes as much again for
-// a gateway with a disk tier.
+// TestPGFreshnessSoak injects random faults for the configured time. Half of the time is for
+// one server, half for one with a standby; a long one takes as much again for a gateway with
+// a disk tier.
 func TestPGFreshnessSoak(t *testing.T) {
 	length := testkit.SoakTime(t, 8*time.Second) / 2
 	t.Run("one-server", func(t *testing.T) {
@@ -199,7 +199,7 @@ func (r *pgRun) soak(length time.Duration, faults []pgFault) {
 		fault := faults[random.IntN(len(faults))]
 		time.Sleep(between(random, time.Second))
 		if !r.run(r.whole, fmt.Sprintf("%03d-%s", n, fault.name), fault.do) {
-			break // what it left behind would be blamed on the next
+			break // its leftovers would be blamed on the next
 		}
 	}
 	r.run(r.whole, "end", (*pgRun).calm)

@@ -44,7 +44,7 @@ var pgFaults = []pgFault{
 }
 
 // calm has few writes: nearly everything comes from the cache, and a commit is
-// seen at once.
+// seen immediately.
 func (r *pgRun) calm() {
 	r.pause.Store(int64(calmly))
 	defer r.pause.Store(int64(briskly))
@@ -131,8 +131,8 @@ func (r *pgRun) stallConnections() {
 	}
 }
 
-// cutConnections cuts and resets; for a while nobody gets in again, and what is
-// written then was heard by nobody.
+// cutConnections cuts and resets; for a while no connection is accepted, and the
+// gateway misses what is written then.
 func (r *pgRun) cutConnections() {
 	for i := range blackbox.Rounds(2, 4) {
 		if i%2 == 0 {
@@ -147,8 +147,8 @@ func (r *pgRun) cutConnections() {
 	}
 }
 
-// delayConnections makes every connection a cable of another length: what one
-// brings was long overtaken by what came on another.
+// delayConnections gives every connection a different delay: the data of one was
+// overtaken long ago by that of another.
 func (r *pgRun) delayConnections() {
 	r.proxy().SetPlan(func(_ int, random *rand.Rand) faultproxy.Plan {
 		delay := time.Duration(random.Int64N(int64(r.options.bound / 3)))
@@ -219,9 +219,9 @@ func (r *pgRun) updateAllReadings() {
 	})
 }
 
-// trimChanges empties the change table while the gateway cannot see it. Nobody
-// writes at that moment: rows are kept that are younger than the oldest
-// transaction that runs.
+// trimChanges empties the change table while the gateway cannot see it. Nothing
+// writes at that moment: rows younger than the oldest running transaction are
+// kept.
 func (r *pgRun) trimChanges() {
 	r.signalGateway(syscall.SIGSTOP)
 	defer r.signalGateway(syscall.SIGCONT)
@@ -269,7 +269,7 @@ func (r *pgRun) outOfConnections() {
 func (r *pgRun) restartServer() {
 	server := r.servers[r.primary]
 	server.Stop(r.t)
-	r.world.gate.Lock() // nobody writes before it is known what is left
+	r.world.gate.Lock() // nothing writes before the remaining rows are known
 	defer r.world.gate.Unlock()
 	time.Sleep(r.options.bound)
 	server.Restart(r.whole)

@@ -51,7 +51,7 @@ type pgRun struct {
 	// Owned by the test's goroutine.
 	t       *testing.T // of the sub-test that runs
 	gateway *testkit.Process
-	primary int // place in servers
+	primary int // index in servers
 
 	// Atomics: the test writes.
 	direct atomic.Pointer[string] // the URL that writers use
@@ -59,7 +59,7 @@ type pgRun struct {
 	over   atomic.Bool
 }
 
-// pgOptions say what to start.
+// pgOptions are the options of a run.
 type pgOptions struct {
 	bound     time.Duration
 	notify    bool
@@ -207,7 +207,7 @@ func (r *pgRun) begin() {
 func (r *pgRun) newWriter(ctx context.Context, n int) *pgWriter {
 	return &pgWriter{
 		ctx: ctx, world: r.world, random: testkit.Fork(r.seed, uint64(10+n)), dial: r.dial, number: n, major: r.major, counts: &r.counts,
-		// Only some hold transactions open: whoever changes a table waits for them.
+		// Only some hold transactions open: changes of a table wait for them.
 		noHeld: n%3 != 0, noPrepared: r.options.notify,
 	}
 }
@@ -244,7 +244,7 @@ func (r *pgRun) startGateway() {
 	})
 }
 
-// ready asks the gateway whether it keeps its promise.
+// ready checks whether the gateway reports that it keeps its promise.
 func (r *pgRun) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -281,8 +281,8 @@ func (r *pgRun) warm() {
 	})
 }
 
-// run is one fault: what it does, then the promise regained, then time enough to
-// see whatever was missed.
+// run is one fault: its effect, then the recovery of the promise, then enough time
+// to detect missed changes.
 func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) (ok bool) {
 	return t.Run(name, func(t *testing.T) {
 		outer := r.t
@@ -291,8 +291,8 @@ func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) (ok bool) {
 		r.warm()
 		before := r.model.Report()
 		fault(r)
-		// A document that is changed often hides what was forgotten: the next
-		// change drops it.
+		// A document that changes often hides missed changes: the next one drops
+		// it.
 		r.pause.Store(int64(calmly))
 		defer r.pause.Store(int64(briskly))
 		if r.world.unsettled.Load() > 0 {
@@ -308,8 +308,8 @@ func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) (ok bool) {
 	})
 }
 
-// lull lets documents lie for a while: a change that was forgotten shows only until
-// the next one of the same document.
+// lull pauses the changes for a while: a missed change is visible only until the next
+// one of the same document.
 func (r *pgRun) lull() {
 	before := r.pause.Swap(int64(calmly))
 	time.Sleep(3 * r.options.bound)

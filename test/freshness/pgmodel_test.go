@@ -29,8 +29,8 @@ type pgTable struct {
 	tops     []*pgRow // what roots may be under
 	rows     []*pgRow
 
-	// mu is held for reading by who writes rows, for writing by what changes
-	// the whole table.
+	// mu is held for reading while rows are written, for writing while the whole
+	// table is changed.
 	mu sync.RWMutex
 }
 
@@ -39,7 +39,7 @@ type pgRow struct {
 	// Immutable after newPGWorld.
 	table *pgTable
 	id    int
-	name  string // of a place that is no row
+	name  string // of a position that is not a row
 	model freshness.Row
 
 	// mu is held by who writes the row, until the outcome is known. It guards kind.
@@ -49,8 +49,8 @@ type pgRow struct {
 	// who makes it go or changes its key.
 	under sync.RWMutex
 
-	// Atomics: written under mu, read by everybody.
-	parent atomic.Pointer[pgRow] // nil: it does not exist
+	// Atomics: written under mu, read by all.
+	parent atomic.Pointer[pgRow] // nil if it does not exist
 }
 
 // pgWorld is everything that the writers know about the database.
@@ -77,7 +77,7 @@ type pgWorld struct {
 
 	// Atomics: every writer.
 	version atomic.Uint64
-	// unsettled writes wait for settle, and nobody begins another meanwhile.
+	// unsettled writes wait for settle, and no other begins meanwhile.
 	unsettled atomic.Int64
 	// settlements are counted: connections from before one may lead to a
 	// server that is gone.
@@ -270,7 +270,7 @@ func (p *pgWrite) dropTree(r *pgRow) bool {
 		return false
 	}
 	for _, table := range r.table.children {
-		// Nobody adds to or takes from this row's children now, so the look is exact.
+		// The children of this row cannot change now, so the result is exact.
 		for _, child := range table.rows {
 			if child.parent.Load() == r && !p.dropTree(child) {
 				return false
@@ -281,7 +281,7 @@ func (p *pgWrite) dropTree(r *pgRow) bool {
 	return true
 }
 
-// giveUp lets go of everything before begin.
+// giveUp releases everything before begin.
 func (p *pgWrite) giveUp() {
 	for _, unlock := range slices.Backward(p.release) {
 		unlock()
@@ -316,7 +316,8 @@ func (p *pgWrite) end(err error) (committed bool) {
 // errRolledBack ends a write that was rolled back on purpose.
 var errRolledBack = errors.New("rolled back")
 
-// isRefused reports whether the server said that nothing was committed, and lives on.
+// isRefused reports whether the server reported that nothing was committed, and is still
+// running.
 func isRefused(err error) bool {
 	if errors.Is(err, errRolledBack) {
 		return true
@@ -325,8 +326,9 @@ func isRefused(err error) bool {
 	return ok && refusal.Severity == "ERROR"
 }
 
-// settled makes the writers' knowledge that of the database: place tells what
-// each row is under, nil if it does not exist. The caller has the gate to himself.
+// settled makes the writers' knowledge that of the database: place returns the parent
+// of each row, or nil if the row does not exist. The caller holds the gate
+// exclusively.
 func (w *pgWorld) settled(place func(r *pgRow) *pgRow) {
 	for _, table := range w.tables {
 		for _, r := range table.rows {

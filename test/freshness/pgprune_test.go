@@ -23,8 +23,8 @@ func TestPostgresPlanCanBeFedToPSQL(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitOK, "present", "", "db", "check", "-c", g.file, "--definer", "my definer")
 }
 
-// check says what triggers of other definitions cost, and prune drops those that no
-// given configuration needs.
+// check reports the cost of triggers of other definitions, and prune drops those that
+// no given configuration needs.
 func TestPostgresPrune(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)

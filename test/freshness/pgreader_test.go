@@ -41,7 +41,7 @@ func newPGReader(world *pgWorld, from documents, random *rand.Rand, reads *pgRea
 	return &pgReader{world: world, from: from, random: random, reads: reads, seen: make(map[string]*pgSeen)}
 }
 
-// step asks for a random document, and reports whether there was an answer.
+// step requests a random document, and reports whether there was an answer.
 func (r *pgReader) step() bool {
 	w := r.world
 	choose := func(t *pgTable) *pgRow { return t.rows[r.random.IntN(len(t.rows))] }
@@ -67,7 +67,7 @@ func (r *pgReader) step() bool {
 	}
 }
 
-// ask gets one document and has it judged.
+// ask gets one document and checks it.
 func (r *pgReader) ask(path string, root, at freshness.Row, read func([]byte) ([]freshness.Shown, error)) bool {
 	target, batch := path, r.random.IntN(5) == 0
 	if batch { // the same document as an array of one
@@ -114,7 +114,7 @@ func (r *pgReader) ask(path string, root, at freshness.Row, read func([]byte) ([
 // row finds the row of a document in the model.
 func (t *pgTable) row(id int) (*pgRow, error) {
 	if id < 1 || id > len(t.rows) {
-		return nil, fmt.Errorf("%s %d, which nobody wrote", t.name, id)
+		return nil, fmt.Errorf("%s %d, which was never written", t.name, id)
 	}
 	return t.rows[id-1], nil
 }
@@ -179,7 +179,7 @@ func (w *pgWorld) readPick(body []byte) (rows []freshness.Shown, err error) {
 			ID      int
 			V       uint64
 			Product int
-			PV      *uint64 // nil: there is no such product
+			PV      *uint64 // nil if there is no such product
 		}
 	}
 	if err := json.Unmarshal(body, &document); err != nil {

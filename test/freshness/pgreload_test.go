@@ -23,7 +23,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// pgReloadSchema has tables that are written all the time, and calm, which nobody writes.
+// pgReloadSchema has tables that are written all the time, and calm, which is never written.
 const pgReloadSchema = `
 CREATE TABLE calm (id int PRIMARY KEY, v bigint NOT NULL);
 CREATE TABLE box (id int PRIMARY KEY, v bigint NOT NULL, label text NOT NULL DEFAULT 'x');
@@ -59,7 +59,7 @@ var pgReloads = []pgReloadPhase{
 	{name: "a definition that needs triggers", boxes: "children: { items: { table: item, order: [id] }, notes: { table: note } }", shows: "id v label items notes", apply: true},
 }
 
-// pgReload is a gateway over PostgreSQL that is asked and reloaded while its tables change.
+// pgReload is a gateway over PostgreSQL that is used and reloaded while its tables change.
 type pgReload struct {
 	t           *testing.T
 	pg          *testkit.Postgres
@@ -94,7 +94,7 @@ func TestPostgresReloadsUnderLoad(t *testing.T) {
 				r.reload(&pgReloads[i])
 			}
 			r.phase.Store(&pgReloads[i])
-			time.Sleep(bound + 200*time.Millisecond) // what nobody hears of is found stale by then
+			time.Sleep(bound + 200*time.Millisecond) // missed changes show as stale documents by then
 			r.phase.Store(nil)
 		}
 	}
@@ -192,7 +192,7 @@ func (r *pgReload) reload(p *pgReloadPhase) {
 	})
 }
 
-// judgeBox says whether a document is of the phase.
+// judgeBox checks whether a document belongs to the phase.
 func (p *pgReloadPhase) judgeBox(body string) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal([]byte(body), &members); err != nil {
@@ -233,7 +233,7 @@ func (r *pgReload) startWriter(n uint64) {
 	})
 }
 
-// startReader starts a client that asks for documents and logs what they show.
+// startReader starts a client that requests documents and logs their contents.
 func (r *pgReload) startReader(n uint64) {
 	client := &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 1}, Timeout: 10 * time.Second}
 	log, random := r.checker.Reader(), testkit.Fork(n, 2)
@@ -249,7 +249,7 @@ func (r *pgReload) startReader(n uint64) {
 	})
 }
 
-// read asks for one document.
+// read requests one document.
 func (r *pgReload) read(client *http.Client, log *freshness.Reader, random *rand.Rand) error {
 	resource, id := []string{"calm", "boxes", "tags"}[random.IntN(3)], 1+random.IntN(pgReloadRows)
 	path := fmt.Sprintf("/%s/%d", resource, id)

@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// This file has the faults that change tables and triggers. What changes rows of a
-// whole table has the table to itself.
+// This file has the faults that change tables and triggers. Faults that change rows
+// of a whole table lock the table exclusively.
 
 var pgSchemaFaults = []pgFault{
 	{"truncate", (*pgRun).truncateParents},
@@ -31,7 +31,7 @@ var pgSchemaFaults = []pgFault{
 	{"apply-concurrently", (*pgRun).applyConcurrently},
 }
 
-// alone plans a write of whole tables, parents before children.
+// alone plans an exclusive write of whole tables, parents before children.
 func (r *pgRun) alone(tables ...*pgTable) *pgWrite {
 	p := &pgWrite{world: r.world}
 	for _, table := range tables {
@@ -117,7 +117,7 @@ func (r *pgRun) alterType() {
 	}
 }
 
-// versionsOf asks the database: the writers do not keep versions.
+// versionsOf queries the database: the writers do not keep versions.
 func (r *pgRun) versionsOf(table *pgTable) map[int]uint64 {
 	r.t.Helper()
 	versions := make(map[int]uint64)
@@ -158,8 +158,8 @@ func (r *pgRun) triggers(format string) []string {
 	return all
 }
 
-// disableTriggers has rows written that no trigger tells of, in one transaction and
-// in several within a second.
+// disableTriggers has rows written that no trigger reports, in one transaction and in
+// several within a second.
 func (r *pgRun) disableTriggers() {
 	off, on := r.triggers("DISABLE"), r.triggers("ENABLE ALWAYS")
 	for _, separator := range [][]string{nil, {"COMMIT", "BEGIN"}} {
@@ -188,8 +188,8 @@ func (p *pgWrite) writes(row *pgRow) bool {
 	return false
 }
 
-// enableForOrigin makes triggers that do not fire for what replication writes. The
-// promise cannot be kept, and must be given up until they are repaired.
+// enableForOrigin creates triggers that do not fire for writes of replication. The
+// promise cannot be kept, and must be suspended until they are repaired.
 func (r *pgRun) enableForOrigin() {
 	r.ddl(strings.Join(r.triggers("ENABLE"), ";\n"))
 	time.Sleep(r.options.bound)
@@ -203,7 +203,7 @@ func (r *pgRun) enableForOrigin() {
 	r.apply()
 }
 
-// givenUp checks that the gateway says that it promises nothing.
+// givenUp checks that the gateway reports that it promises nothing.
 func (r *pgRun) givenUp() {
 	r.t.Helper()
 	if err := r.ready(r.t.Context()); err == nil {
@@ -211,7 +211,7 @@ func (r *pgRun) givenUp() {
 	}
 }
 
-// detachPartition takes a filled partition away, changes its rows and gives it back.
+// detachPartition detaches a filled partition, changes its rows and attaches it again.
 func (r *pgRun) detachPartition() {
 	w := r.world
 	for range blackbox.Rounds(1, 2) {
@@ -227,7 +227,7 @@ func (r *pgRun) detachPartition() {
 			parents[row] = row.parent.Load()
 			p.gone(row)
 		}
-		// Nobody else may write entries until the rows are back.
+		// No other writer may write entries until the rows are back.
 		held := p.release
 		p.release = nil
 		r.script(p, "ALTER TABLE entry DETACH PARTITION entry_a")
@@ -285,7 +285,7 @@ func (r *pgRun) dropPartition() {
 	r.script(p, append(sql, "ALTER TABLE entry DETACH PARTITION entry_d", "DROP TABLE entry_d")...)
 }
 
-// dropObjects takes away what the promise rests on.
+// dropObjects drops the objects that the promise depends on.
 func (r *pgRun) dropObjects() {
 	for _, sql := range []string{
 		r.triggers("DROP")[0],
@@ -309,7 +309,7 @@ func (r *pgRun) dropObjects() {
 	}
 }
 
-// applyConcurrently runs db apply several times at once, and takes objects away
+// applyConcurrently runs db apply several times concurrently, and takes objects away
 // between.
 func (r *pgRun) applyConcurrently() {
 	var runs sync.WaitGroup

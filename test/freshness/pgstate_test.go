@@ -11,10 +11,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// This file asks the database itself.
+// This file queries the database itself.
 
-// settle asks the database what became of writes of unknown outcome, and of those
-// that it lost. back is when it accepted connections again.
+// settle determines from the database the outcome of writes that were in doubt, and
+// of those that it lost. back is when it accepted connections again.
 func (r *pgRun) settle(back int64) (lost int) {
 	r.t.Helper()
 	r.world.gate.Lock()
@@ -22,7 +22,7 @@ func (r *pgRun) settle(back int64) (lost int) {
 	return r.settleAlone(back)
 }
 
-// settleAlone is settle for whoever has the gate to himself.
+// settleAlone is settle for a caller that holds the gate exclusively.
 func (r *pgRun) settleAlone(back int64) (lost int) {
 	r.t.Helper()
 	for name := range strings.FieldsSeq(r.query("SELECT gid FROM pg_prepared_xacts")) {
@@ -35,8 +35,8 @@ func (r *pgRun) settleAlone(back int64) (lost int) {
 	return lost
 }
 
-// aloneQuery is query while nobody writes. A failure that ends the test must not
-// leave the writers waiting for ever.
+// aloneQuery is query while nothing writes. A failure that ends the test must not
+// leave the writers waiting forever.
 func (r *pgRun) aloneQuery(sql string) string {
 	r.t.Helper()
 	r.world.gate.Lock()
@@ -50,8 +50,8 @@ func (r *pgRun) query(sql string) string {
 	return r.servers[r.primary].PSQL(r.t, sql)
 }
 
-// look reads the versions of all rows that exist, and corrects what the writers
-// know of them. Nobody writes meanwhile.
+// look reads the versions of all rows that exist, and corrects the writers'
+// knowledge of them. Nothing writes meanwhile.
 func (r *pgRun) look() map[freshness.Row]uint64 {
 	r.t.Helper()
 	held := make(map[freshness.Row]uint64)

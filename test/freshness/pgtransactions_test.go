@@ -69,7 +69,8 @@ func (w *pgWriter) rollback() bool {
 	return done
 }
 
-// prepared leaves a transaction to nobody for a while, then commits it, or not.
+// prepared leaves a prepared transaction without a session for a while, then
+// commits it or rolls it back.
 func (w *pgWriter) prepared() bool {
 	if w.noPrepared {
 		return false
@@ -176,9 +177,9 @@ func (w *pgWriter) holdOpen(length time.Duration) bool {
 }
 
 // race runs two or three transactions at the same time, their statements and
-// commits in random order and with pauses, so that many a poll comes between: an
-// order moves to another customer while something is added below it, a line, or
-// a shipment to one of its lines; and in the latter case the line may move, too.
+// commits in random order and with pauses, so that many polls come between: an
+// order moves to another customer while something is added below it, a line, or a
+// shipment to one of its lines; and in the latter case the line may move, too.
 func (w *pgWriter) race(level string) bool {
 	if !w.world.races.TryRLock() {
 		return false

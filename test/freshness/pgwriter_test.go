@@ -32,7 +32,7 @@ var pgOps = []pgOp{
 	{"delete", 4, (*pgWriter).remove, 0},
 	{"delete cascade", 2, (*pgWriter).cascade, 0},
 	{"move child", 10, (*pgWriter).move, 0},
-	// PostgreSQL 14 takes it for a deletion, which cascades.
+	// PostgreSQL 14 treats it as a deletion, which cascades.
 	{"move key between partitions", 3, (*pgWriter).moveAccount, 15},
 	{"move between partitions", 4, (*pgWriter).moveEntry, 0},
 	{"write to a partition", 5, (*pgWriter).intoPartition, 0},
@@ -179,7 +179,7 @@ func (w *pgWriter) someUpdates(p *pgWrite, t *pgTable, n int) (values []string) 
 	return values
 }
 
-// update plans the update of one existing row and returns its SQL, "" if there is none.
+// update plans the update of one existing row and returns its SQL, or "" if there is none.
 func (w *pgWriter) update(p *pgWrite, t *pgTable) string {
 	r := t.pick(w.random, true)
 	if !p.take(r) || r.parent.Load() == nil {
@@ -223,7 +223,7 @@ func (w *pgWriter) newRow(p *pgWrite, t *pgTable) (values []string) {
 	return r.values(parent, p.put(r, parent))
 }
 
-// fuller is a table with room for a row: a random one, with some luck.
+// fuller returns a table with room for a row: a random one, if possible.
 func (w *pgWriter) fuller() *pgTable {
 	for range 5 {
 		if t := w.anyTable(); t.pick(w.random, false) != nil {
@@ -306,7 +306,7 @@ func (w *pgWriter) upsert() bool {
 // merge updates, inserts and, where nothing hangs below, deletes in one statement.
 //
 // On the partitioned table PostgreSQL 15.18 gives triggers the row that a MERGE
-// inserted last in place of each row that it updates after that. The triggers notice.
+// inserted last instead of each row that it updates after that. The triggers notice.
 func (w *pgWriter) merge() bool {
 	p := w.plan()
 	t := []*pgTable{w.world.shipment, w.world.emp, w.world.entry}[w.random.IntN(3)]
@@ -361,7 +361,8 @@ func (w *pgWriter) delete(t *pgTable) bool {
 	return p.end(w.one(0, 1, "DELETE FROM %s WHERE %s = %d", t.name, t.id, r.id))
 }
 
-// planMove takes a row of the table and plans its move; "" if it cannot be.
+// planMove takes a row of the table and plans its move; it returns "" if the row
+// cannot move.
 func (w *pgWriter) planMove(p *pgWrite, r *pgRow) string {
 	if r == nil {
 		return ""

@@ -41,7 +41,8 @@ type shopGateway struct {
 	*testkit.Process
 }
 
-// shopConfig writes a configuration. origin are fields of origin besides the URL.
+// shopConfig writes a configuration. origin has the fields of origin other than the
+// URL.
 func shopConfig(t *testing.T, url string, origin ...string) *shopGateway {
 	t.Helper()
 	http, admin := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
@@ -126,7 +127,7 @@ func TestPostgresCommands(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitOK, "the record of changes", "", "db", "apply", "-c", file)
 	blackbox.Expect(t, blackbox.ExitOK, "present", "", "db", "check", "-c", file)
 	blackbox.Expect(t, blackbox.ExitOK, "nothing to do", "", "db", "plan", "-c", file)
-	if r := blackbox.Expect(t, blackbox.ExitOK, "-- keep_changes ends it, before keep_bytes (1.0 GiB): a gateway that is cut off for longer than 24h0m starts with an empty cache", "", "db", "plan", "-c", file); strings.Contains(plan.Stdout, "the change table takes") || !strings.Contains(r.Stdout, "-- the change table takes") {
+	if r := blackbox.Expect(t, blackbox.ExitOK, "-- keep_changes ends it, before keep_bytes (1.0 GiB): a gateway that is disconnected for longer than 24h0m starts with an empty cache", "", "db", "plan", "-c", file); strings.Contains(plan.Stdout, "the change table takes") || !strings.Contains(r.Stdout, "-- the change table takes") {
 		t.Errorf("what is kept is said before there is a table, or not after:\n%s\n%s", plan.Stdout, r.Stdout)
 	}
 	blackbox.Expect(t, blackbox.ExitOK, "0 statements were run", "", "db", "apply", "-c", file)
@@ -146,7 +147,7 @@ func TestPostgresCommands(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitOK, "present", "", "db", "check", "-c", file)
 
 	blackbox.Expect(t, blackbox.ExitUsage, "", "an SQLite file has no roles", "db", "plan", "-c", blackbox.DemoFiles(t), "--grant", "gateway")
-	blackbox.Expect(t, blackbox.ExitFailure, "", "no connection URL of PostgreSQL", "db", "plan", "-c", file, "--url", "db.example.com")
+	blackbox.Expect(t, blackbox.ExitFailure, "", "not a connection URL of PostgreSQL", "db", "plan", "-c", file, "--url", "db.example.com")
 }
 
 // TestPostgresRefusesViaOverItsOwnTable: the row that was deleted or moved is no
@@ -164,7 +165,7 @@ func TestPostgresRefusesViaOverItsOwnTable(t *testing.T) {
 `
 	for depend, want := range map[string]string{
 		`via: "SELECT deptno FROM emp WHERE empno = ANY ($1)"`:                                  `"via" without "key"; expected key: [COLUMN]`,
-		`key: empno, via: "SELECT deptno FROM emp WHERE empno = ANY ($1)"`:                      `reads its own table, where a deleted or moved row is no longer there; expected the columns that lead onwards in key, such as key: [deptno]`,
+		`key: empno, via: "SELECT deptno FROM emp WHERE empno = ANY ($1)"`:                      `reads its own table, where a deleted or moved row is missing; expected the columns that via starts from in key, such as key: [deptno]`,
 		`key: empno, via: "SELECT deptno FROM emp WHERE empno = ANY ($1)", reads_itself: true`:  "",
 		`key: deptno, via: "SELECT deptno FROM dept WHERE deptno = ANY ($1)"`:                   "",
 		`key: deptno, via: "SELECT deptno FROM dept WHERE deptno = ANY ($1)", reads_itself: no`: `expected true or false`,
@@ -239,7 +240,7 @@ func TestServeWaitsForPostgres(t *testing.T) {
 	g.await(g.http+"/depts/42", 200, `"version 4"`)
 }
 
-// TestPostgresRoles: a gateway that owns nothing, an owner who makes the triggers,
+// TestPostgresRoles: a gateway that owns nothing, an owner who installs the triggers,
 // and writers who are granted nothing of ours.
 func TestPostgresRoles(t *testing.T) {
 	pg := testkit.StartPostgres(t)
@@ -300,7 +301,7 @@ func TestPostgresThroughPgBouncer(t *testing.T) {
 	}
 }
 
-// askForPasswords makes the server ask the role "checked" for one.
+// askForPasswords makes the server require one for the role "checked".
 func askForPasswords(t *testing.T, pg *testkit.Postgres) {
 	t.Helper()
 	hba := filepath.Join(pg.SocketDir, "data", "pg_hba.conf")
@@ -312,8 +313,8 @@ func askForPasswords(t *testing.T, pg *testkit.Postgres) {
 		"GRANT SELECT ON ALL TABLES IN SCHEMA public TO checked; SELECT pg_reload_conf()")
 }
 
-// TestPostgresFailures: what goes wrong first, and often at night, says what to do
-// and never shows a password.
+// TestPostgresFailures: the messages for the most common failures say what to do and
+// never show a password.
 func TestPostgresFailures(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
@@ -328,11 +329,11 @@ func TestPostgresFailures(t *testing.T) {
 		hint      string
 	}{
 		{"wrong password", url("checked:hunter2", here, "postgres"), blackbox.ExitUnreachable, "the password comes from the URL"},
-		{"pg_hba.conf", url("unwelcome:hunter2", here, "postgres"), blackbox.ExitUnreachable, "does pg_hba.conf let it in"},
+		{"pg_hba.conf", url("unwelcome:hunter2", here, "postgres"), blackbox.ExitUnreachable, "does pg_hba.conf admit it"},
 		{"unknown role", url("nobody:hunter2", here, "postgres"), blackbox.ExitUnreachable, "does the role exist"},
 		{"unknown database", url("postgres:hunter2", here, "shop"), blackbox.ExitUnreachable, "the database is the last part of the URL"},
 		{"nobody listens", url("postgres:hunter2", fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)), "postgres"), blackbox.ExitUnreachable, "is PostgreSQL running there"},
-		{"no such host", url("postgres:hunter2", "no-such-host.invalid", "postgres"), blackbox.ExitUnreachable, "is its name in the URL right"},
+		{"no such host", url("postgres:hunter2", "no-such-host.invalid", "postgres"), blackbox.ExitUnreachable, "is it right in the URL"},
 		{"no permission", url("blind:hunter2", here, "postgres"), blackbox.ExitUsage, "SELECT"},
 		{"no table", url("postgres:hunter2", here, "template1"), blackbox.ExitUsage, "no table dept"},
 	} {

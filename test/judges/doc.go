@@ -1,4 +1,4 @@
-// Package judges holds the tests in which libraries of others judge what the gateway
-// says of itself: its description in OpenAPI, its documents by their schemas, and its
-// spans.
+// Package judges holds the tests in which third-party libraries check the gateway's
+// self-descriptions: its OpenAPI description, its documents against their schemas, and
+// its spans.
 package judges

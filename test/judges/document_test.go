@@ -87,7 +87,7 @@ func TestDocument(t *testing.T) {
 	}
 	open, byKey, byEither := doc.Paths.Find("/depts/{deptno}").Get, doc.Paths.Find("/stock-levels").Get, doc.Paths.Find("/counts/{day}").Head
 	if n := len(*open.Security); n != 0 || open.Responses.Value("401") != nil {
-		t.Errorf("%d schemes for a resource that everybody may read", n)
+		t.Errorf("%d schemes for a resource that all clients may read", n)
 	}
 	if n := len(*byKey.Security); n != 1 || (*byKey.Security)[0]["apiKey"] == nil || byKey.Responses.Value("401") == nil || byKey.Responses.Value("404") != nil {
 		t.Errorf("security %v, responses %v", *byKey.Security, byKey.Responses.Map())
@@ -139,7 +139,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Names that could be taken for one another, or for what generators make of names.
+// Names that could be confused with one another, or with names made by generators.
 func TestNamesDoNotClash(t *testing.T) {
 	key := []resource.KeyColumn{{Name: "a b", Kind: resource.Text}, {Name: "a-b", Kind: resource.Text}, {Name: "Ab", Kind: resource.Text}, {Name: "{}", Kind: resource.Text}, {Name: "1", Kind: resource.Text}}
 	child := &resource.Shape{Fields: []resource.Field{{Name: "x", Type: resource.JSONString}}}
@@ -197,5 +197,5 @@ func FuzzNames(f *testing.F) {
 }
 
 func cacheControl(value string) []openapi.Header {
-	return []openapi.Header{{Name: "Cache-Control", Says: "How others may keep the answer (RFC 9111).", Value: value}}
+	return []openapi.Header{{Name: "Cache-Control", Says: "How caches may store the answer (RFC 9111).", Value: value}}
 }

@@ -44,7 +44,7 @@ func TestDemoStartsFast(t *testing.T) {
 	}
 }
 
-// startDemo runs the demo with its temporary files in a folder of their own, and
+// startDemo runs the demo with its temporary files in a separate folder, and
 // returns when the first printed line answers.
 func startDemo(t *testing.T, args ...string) (p *testkit.Process, tmp string, urls []string) {
 	t.Helper()
@@ -101,7 +101,7 @@ func TestDemo(t *testing.T) {
 		sizes[strings.TrimPrefix(url, base)] = len(body)
 	}
 	t.Logf("bytes: %v", sizes)
-	// The writer leaves this department alone.
+	// The writer does not change this department.
 	if n := sizes["/depts/1000"]; n < 1600 || n > 1800 {
 		t.Errorf("/depts/1000 has %d bytes; expected 1,600 to 1,800", n)
 	}
@@ -113,7 +113,7 @@ func TestDemo(t *testing.T) {
 		t.Errorf("with its own ETag: %d %s %v", status, body, err)
 	}
 
-	// What it says to watch does change.
+	// The document that it suggests watching does change.
 	before, err := budget(t.Context(), base+"/depts/42")
 	if err != nil {
 		t.Fatal(err)
@@ -144,7 +144,7 @@ func TestDemo(t *testing.T) {
 }
 
 // TestDemoLeavesNothing: whatever ends it, a wrong port or the end of the
-// terminal, and when nobody reads what it prints.
+// terminal, and even when its output is not read.
 func TestDemoLeavesNothing(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		p, tmp, _ := startDemo(t, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0")
@@ -244,7 +244,7 @@ func TestDemoKeep(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The second run goes on with the kept database.
+	// The second run continues with the kept database.
 	p, _, urls = startDemo(t, "--keep", dir, "--rate", "200", "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0")
 	now, err := budget(t.Context(), strings.Replace(urls[0], "/depts/1", "/depts/42", 1))
 	if err != nil || now < before {

@@ -1,3 +1,3 @@
 // Package operation holds the tests of the command as operators use it: start, reload,
-// hand-over, end.
+// handover, end.
 package operation

@@ -25,7 +25,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// handoverConfig is demoConfig with database, triggers and a place to meet a successor.
+// handoverConfig is demoConfig with database, triggers and a handover socket.
 func handoverConfig(t *testing.T, more string) (file, http, admin string) {
 	t.Helper()
 	file, http, admin = blackbox.DemoConfig(t)
@@ -55,7 +55,8 @@ func shellWithFile(t *testing.T, script string, f *os.File) *exec.Cmd {
 	return cmd
 }
 
-// drainLoad is what clients of several kinds saw. They go on until stop is closed.
+// drainLoad has the results of clients of several kinds. They run until stop is
+// closed.
 type drainLoad struct {
 	stop    chan struct{}
 	clients sync.WaitGroup
@@ -68,7 +69,7 @@ type drainKind struct {
 
 	// Atomics. Written by its clients.
 	calls, failed, resets atomic.Int64
-	first                 atomic.Pointer[error] // of what failed
+	first                 atomic.Pointer[error] // of the first failure
 }
 
 func (k *drainKind) failure(err error) {
@@ -249,7 +250,7 @@ func TestHandOvers(t *testing.T) {
 	}
 	load.end(t)
 	client.CloseIdleConnections()
-	t.Logf("%d hand-overs in %v", times, took)
+	t.Logf("%d handovers in %v", times, took)
 	// The last one is an ordinary process.
 	if err := old.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
@@ -262,7 +263,7 @@ func TestHandOvers(t *testing.T) {
 	}
 }
 
-// TestHandOverRefused: a new process that cannot serve leaves the old one alone.
+// TestHandOverRefused: a new process that cannot serve does not affect the old one.
 func TestHandOverRefused(t *testing.T) {
 	file, base, admin := handoverConfig(t, "drain: { grace: 0s }\n")
 	old := blackbox.Serving(t, file)
@@ -306,7 +307,7 @@ func TestHandOverRefused(t *testing.T) {
 	}
 	lock.Close()
 
-	// Another address: the new process binds it, and operators see the new process at once.
+	// Another address: the new process binds it, and operators see the new process immediately.
 	other := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
 	blackbox.Write(t, beside, strings.Replace(string(text), strings.TrimPrefix(base, "http://"), other, 1))
 	next := blackbox.Serving(t, beside)
@@ -317,9 +318,9 @@ func TestHandOverRefused(t *testing.T) {
 		t.Errorf("the new address: %d, %v\n%s", status, err, next.Log())
 	}
 	if _, _, _, err := blackbox.Get(t.Context(), base+"/depts/42"); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("the old address: %v, want that nobody listens", err)
+		t.Errorf("the old address: %v, want that nothing listens", err)
 	}
-	if !strings.Contains(next.Log(), "is not bound where the configuration says") {
+	if !strings.Contains(next.Log(), "is not bound to a configured address") {
 		t.Errorf("no warning about the other address\n%s", next.Log())
 	}
 	if status, _, _, err := blackbox.Get(t.Context(), admin+"/ready"); err != nil || status != 200 {
@@ -338,7 +339,7 @@ func TestHandOverOfAdmin(t *testing.T) {
 	if code := blackbox.ExitCode(t, old, 20*time.Second); code != blackbox.ExitOK {
 		t.Errorf("exit code %d of the old process\n%s", code, old.Log())
 	}
-	if strings.Contains(next.Log(), "is not used by the configuration") || strings.Contains(next.Log(), "is not bound where") {
+	if strings.Contains(next.Log(), "is not used by the configuration") || strings.Contains(next.Log(), "is not bound to a configured address") {
 		t.Errorf("an inherited listener is closed\n%s", next.Log())
 	}
 	blackbox.Expect(t, blackbox.ExitOK, "live", "", "probe", "live", "-c", file)
@@ -348,7 +349,7 @@ func TestHandOverOfAdmin(t *testing.T) {
 	}
 }
 
-// TestHandOverCutsOff: a request that does not end is cut off after drain.timeout, and at once
+// TestHandOverCutsOff: a request that does not end is cut off after drain.timeout, and immediately
 // by a signal, as in every drain; the new process serves meanwhile.
 func TestHandOverCutsOff(t *testing.T) {
 	file, base, _ := handoverConfig(t, "")
@@ -376,7 +377,8 @@ func TestHandOverCutsOff(t *testing.T) {
 	}
 }
 
-// TestActivatedService: systemd passes the sockets and hears how the process is.
+// TestActivatedService: systemd passes the sockets and is notified of the state of
+// the process.
 func TestActivatedService(t *testing.T) {
 	file, base, admin := handoverConfig(t, "drain: { grace: 0s }\n")
 	name := filepath.Join(filepath.Dir(file), "notify")
@@ -430,7 +432,8 @@ func TestActivatedService(t *testing.T) {
 		t.Error(err)
 	}
 
-	// systemd keeps the socket: who comes while nobody serves is answered by the next.
+	// systemd keeps the socket: clients that connect while no process serves are answered
+	// by the next one.
 	answer := make(chan error)
 	go func() { answer <- fresh(strings.TrimPrefix(base, "http://"), true)(1) }() // ends within its time limit, awaited below
 	time.Sleep(100 * time.Millisecond)

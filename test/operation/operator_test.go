@@ -112,7 +112,7 @@ func TestAgainstWithToken(t *testing.T) {
 	defer s.Close()
 	token := blackbox.WriteFile(t, "ops.token", "slk_secret\n")
 	blackbox.Expect(t, blackbox.ExitOK, "no difference", "", "config", "check", "-c", file, "--against", s.URL, "--token", token)
-	blackbox.Expect(t, blackbox.ExitFailure, "", "wants a token", "config", "check", "-c", file, "--against", s.URL)
+	blackbox.Expect(t, blackbox.ExitFailure, "", "requires a token", "config", "check", "-c", file, "--against", s.URL)
 	hash := blackbox.WriteFile(t, "admin.token", "sha256:"+strings.Repeat("0", 64)+"\n")
 	blackbox.Expect(t, blackbox.ExitUsage, "", "does not hold a token", "config", "check", "-c", file, "--against", s.URL, "--token", hash)
 	blackbox.Expect(t, blackbox.ExitUsage, "", "none.token", "config", "check", "-c", file, "--against", s.URL, "--token", "none.token")

@@ -65,8 +65,8 @@ func (r *reloadable) awaitLog(text string) {
 	})
 }
 
-// What a reload would change is shown before; what is wrong is refused with its place, and
-// nothing changes.
+// The changes of a reload can be shown in advance; errors are refused with their location,
+// and nothing changes.
 func TestReloadFile(t *testing.T) {
 	r := newReloadable(t)
 	blackbox.Expect(t, blackbox.ExitOK, "no difference", "", "config", "check", "-c", r.file, "--against", r.admin)
@@ -133,8 +133,8 @@ const (
 	turnsOf          = 10
 )
 
-// A hundred reloads under load: no request fails, what stays stays cached, and nobody waits
-// for them.
+// A hundred reloads under load: no request fails, unchanged documents stay cached, and no
+// request waits for a reload.
 func TestReloadsUnderLoad(t *testing.T) {
 	r := newReloadable(t)
 	l := &reloadLoad{t: t, base: r.http}
@@ -147,7 +147,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 		return nil
 	})
 	l.take()
-	// Turns of a second, so that what else the machine does concerns both alike.
+	// Turns of a second, so that other load of the machine affects both equally.
 	slowest := time.Duration(0)
 	pace := time.NewTicker(time.Second / turnsOf)
 	defer pace.Stop()
@@ -183,7 +183,7 @@ func TestReloadsUnderLoad(t *testing.T) {
 	}
 }
 
-// reloadLoad asks for documents all the time.
+// reloadLoad requests documents all the time.
 type reloadLoad struct {
 	t       *testing.T
 	base    string

@@ -14,8 +14,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// TestServeReopensTheRequestLog: SIGHUP, as logrotate sends it, ends nothing where
-// there is a log of requests, and the drain takes its time from the configuration.
+// TestServeReopensTheRequestLog: SIGHUP, as logrotate sends it, does not end the
+// process if there is a request log, and the drain takes its time from the
+// configuration.
 func TestServeReopensTheRequestLog(t *testing.T) {
 	file, http, admin := blackbox.DemoConfig(t)
 	text, err := os.ReadFile(file)

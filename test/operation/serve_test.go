@@ -81,8 +81,8 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 	}
 }
 
-// TestServeEndsOnAWrongDatabase: waiting does not mend a database that appears
-// and lacks a table.
+// TestServeEndsOnAWrongDatabase: waiting does not help if a database appears that
+// lacks a table.
 func TestServeEndsOnAWrongDatabase(t *testing.T) {
 	file, _, admin := blackbox.DemoConfig(t)
 	p := testkit.Start(t, testkit.Command{Path: blackbox.Program(), Args: []string{"serve", "-c", file}, Ready: blackbox.Alive(admin)})
@@ -99,7 +99,7 @@ func TestServeEndsOnAWrongDatabase(t *testing.T) {
 	}
 }
 
-// unfinished opens a connection that has begun a request and does not end it.
+// unfinished opens a connection with a request that never ends.
 func unfinished(t *testing.T, http string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(http, "http://"))

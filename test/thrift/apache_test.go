@@ -6,8 +6,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/gen"
 )
 
-// What we write, the Go library of Apache Thrift reads as the same, and the other way around, for
-// random values of all types. The bytes are equal.
+// The Go library of Apache Thrift reads what we write, and vice versa, for random values of all
+// types. The bytes are equal.
 func TestApacheLibrary(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a module")

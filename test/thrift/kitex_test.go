@@ -63,7 +63,7 @@ var notInOurs = []struct {
 }
 
 // TestKitexDeclarations compares what Kitex's tool generates with what we generate with Config.Kitex, for
-// the IDL that our generator is tested with. Whatever a handler can use is there, with the same
+// the IDL that our generator is tested with. Everything that a handler can use exists, with the same
 // type. A handler compiles with both.
 //
 //	make reference
@@ -131,7 +131,7 @@ func TestKitexDeclarations(t *testing.T) {
 	}
 	for i, one := range notInOurs {
 		if !one.used {
-			t.Errorf("Kitex's tool generates nothing that matches %s any more (%d)", one.name, i)
+			t.Errorf("Kitex's tool generates nothing that matches %s anymore (%d)", one.name, i)
 		}
 	}
 }
@@ -320,8 +320,8 @@ func withoutNames(t types.Type) types.Type {
 	return types.NewSignatureType(nil, nil, nil, tuple(sig.Params()), tuple(sig.Results()), sig.Variadic())
 }
 
-// packages imports the packages of one side. Those of Kitex are not needed: what they are used for is
-// listed in notInOurs.
+// packages imports the packages of one side. Those of Kitex are not needed: their uses are listed in
+// notInOurs.
 type packages struct {
 	dir, prefix string
 	std         types.Importer

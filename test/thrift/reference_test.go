@@ -50,8 +50,8 @@ var edits = []edit{
 //
 //	make reference
 //
-// What the tests in testdata/inner skip or expect of one language only is listed there, with the
-// reason, and so are the changes of the IDL in edits.
+// Things that the tests in testdata/inner skip or expect of one language only are listed there,
+// with the reason, and so are the changes of the IDL in edits.
 func TestForeignCode(t *testing.T) {
 	compiler, python, thriftpy2 := os.Getenv("SLIPSTREAM_THRIFT"), os.Getenv("SLIPSTREAM_PYTHON"), os.Getenv("SLIPSTREAM_THRIFTPY2")
 	if compiler == "" || python == "" || thriftpy2 == "" {

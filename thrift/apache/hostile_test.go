@@ -224,7 +224,7 @@ func TestMemoryOfAWrappedStructIsLimited(t *testing.T) {
 }
 
 // Whatever the bytes are, reading them along their types accepts what thrift.Skip accepts, and what is
-// written is read as the same.
+// written reads back as the same.
 func FuzzProtocol(f *testing.F) {
 	f.Add(false, sample().AppendThrift(nil))
 	f.Add(true, sample().AppendCompact(nil))
@@ -243,7 +243,7 @@ func FuzzProtocol(f *testing.F) {
 		if err == nil && (skipErr != nil || len(from.Bytes()) != len(skipped.Bytes())) {
 			t.Fatalf("%x: %v: %d bytes are left, and %d when it is skipped", b, skipErr, len(from.Bytes()), len(skipped.Bytes()))
 		}
-		// Skip does not look at what has a fixed size, such as numbers that are too large.
+		// Skip does not check values of fixed size, such as numbers that are too large.
 		if err != nil && skipErr == nil && !compact {
 			t.Fatalf("%x was skipped, but %v", b, err)
 		}

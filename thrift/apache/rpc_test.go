@@ -95,7 +95,7 @@ func TestApacheClientOfAServerThatEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Shutdown(ctx) }() // ends with ctx
-	for {                                    // until it does not listen any more
+	for {                                    // until it does not listen anymore
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
 			break

@@ -85,7 +85,7 @@ func call(t *testing.T, addr net.Addr, transports lib.TTransportFactory, protoco
 	}
 }
 
-// What the library of Apache Thrift passes as a TStruct is read as it was written, in all of its protocols
+// A TStruct passed by the library of Apache Thrift is read as it was written, in all of its protocols
 // that do not need to know which strings are binary.
 func TestWrappedStructsInProtocolsOfApacheThrift(t *testing.T) {
 	ctx := context.Background()

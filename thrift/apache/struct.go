@@ -139,7 +139,7 @@ type copier struct {
 	err      error
 }
 
-// check notes an error. It reports whether there is none.
+// check records an error. It reports whether there is none.
 func (c *copier) check(err error) bool {
 	if c.err == nil {
 		c.err = err

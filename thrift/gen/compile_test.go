@@ -79,7 +79,7 @@ func (c *checker) Import(importPath string) (*types.Package, error) {
 	return p, nil
 }
 
-// What the generator accepts compiles.
+// Everything that the generator accepts compiles.
 func TestOutputCompiles(t *testing.T) {
 	for _, pattern := range []string{"testdata/idl/*.thrift", "testdata/idl/lib/*.thrift", "../idl/testdata/accept/*.thrift", "../idl/testdata/accept/lib/*.thrift"} {
 		p := load(t, pattern)

@@ -8,9 +8,9 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// A container that the runtime has no functions for gets functions of its own. A package has one set
-// of them for all identical types. Lists and sets share them: only the head of a field or of the container
-// around them says which they are.
+// A container that the runtime has no functions for gets its own functions. A package has one set of
+// them for all identical types. Lists and sets share them: only the head of a field or of the
+// container around them says which they are.
 
 // container returns the end of the names of the functions for a type, and has them written.
 func (f *GoFile) container(t *idl.Type) string {

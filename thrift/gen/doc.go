@@ -107,7 +107,7 @@
 //
 // # Limits
 //
-// Files that somebody else has written take neither much time nor much memory. Names have at most 255 bytes, types
+// Files from other authors take neither much time nor much memory. Names have at most 255 bytes, types
 // consist of at most 100 types, and the types of views and the texts of constants are limited in all.
 //
 // # Plug-ins

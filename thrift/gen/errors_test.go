@@ -58,7 +58,8 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// An include that no type comes from is no import, so it is not a part of a cycle.
+// An include that no type comes from is not an import, so it is not a part of a
+// cycle.
 func TestIncludesThatAreNotUsed(t *testing.T) {
 	generate(t, Config{}, source(t, "a1.thrift", "namespace go a\ninclude \"b.thrift\"\nstruct A1 { 1: i32 b }", "a2.thrift", "namespace go a\nstruct A2 {}",
 		"b.thrift", "namespace go b\ninclude \"a2.thrift\"\nstruct B {}"))

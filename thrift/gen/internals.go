@@ -14,7 +14,7 @@ package gen
 //     of go/format, which takes ten times as long as the generator: 0.15 s for 10,000 lines of IDL
 //     (BenchmarkGenerate). Comments of IDL are brought into the form that gofmt gives to doc
 //     comments; without that, gofmt would make lists and headings of them.
-//   - AppendThrift makes room for consecutive fields at once if their sizes follow from the struct
+//   - AppendThrift makes room for consecutive fields in one step if their sizes follow from the struct
 //     itself. That is a run; flat returns its size. Lists of strings and maps of strings make room
 //     for their contents in the middle of a run. Structs and other containers end it. The room is
 //     exact, so that Write fits into a buffer of SizeThrift bytes.
@@ -49,13 +49,13 @@ package gen
 //     structs that contain maps, for the reason for which they drop maps. A struct and the first
 //     one that it requires are allocated together (thrift.MakeTwo).
 //   - Import cycles are looked for among the imports that were written, not among includes: an
-//     include that no type comes from is no import.
+//     include that no type comes from is not an import.
 //   - Names of constants are not replaced by their values, except strings that another type needs,
 //     for which there is a limit. A type may have 100 parts, because views name it in full for
 //     each field, and a name 255 bytes, because columns are as wide as their longest name. Names that
 //     collide are numbered, so that many of them do not take quadratic time.
 //
 // The packages below thrift/internal/testpkg are committed output, so that ordinary tests and
-// linters see them. TestGeneratedModule builds the same files with other options in a module of its
-// own and runs the tests of testpkg there. FuzzGenerate checks the types of everything that the
-// generator accepts.
+// linters see them. TestGeneratedModule builds the same files with other options in a separate module
+// and runs the tests of testpkg there. FuzzGenerate checks the types of everything that the generator
+// accepts.

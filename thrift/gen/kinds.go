@@ -160,7 +160,7 @@ func isStringMap(t *idl.Type) bool {
 	return (k == kString || k == kBinary) && kindOf(t.Elem) == kString
 }
 
-// isComplex reports whether a container needs functions of its own: the runtime has none for it.
+// isComplex reports whether a container needs its own functions: the runtime has none for it.
 func isComplex(t *idl.Type) bool {
 	switch t = t.True(); kindOf(t) {
 	case kList:
@@ -350,7 +350,8 @@ func (s *sized) add(n int, term string, args ...any) {
 	}
 }
 
-// sum returns the size as an expression. A product alone has blanks around its sign.
+// sum returns the size as an expression. A product by itself has spaces around its
+// sign.
 func (s *sized) sum() string {
 	all := s.terms
 	if s.n != 0 || len(all) == 0 {

@@ -17,7 +17,7 @@ type functionNames struct {
 	idempotent           bool
 }
 
-// accessors are the names of what belongs to a field.
+// accessors are the names of a field's accessors.
 type accessors struct {
 	getter, setter string
 	isSet, initial string // initial is the variable with the default; both are empty if the field is always set

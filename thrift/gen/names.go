@@ -225,8 +225,8 @@ func packageName(element string) string {
 	return name
 }
 
-// fileName returns the name of the Go file for an IDL file. The go command takes no part of it for
-// the name of a system, and does not take it for a test.
+// fileName returns the name of the Go file for an IDL file. The go command must not treat a part of
+// it as the name of a system, or the file as a test.
 func fileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {

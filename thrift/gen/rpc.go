@@ -11,7 +11,7 @@ import (
 // rpcPath is the import path of the package that generated stubs use.
 const rpcPath = runtimePath + "/rpc"
 
-// stubs are the Go names of what is generated for a service with Config.RPC, besides the interface.
+// stubs are the Go names generated for a service with Config.RPC, apart from the interface.
 type stubs struct {
 	service string // the function that returns the service with its handler
 	client  string // the type of clients
@@ -263,7 +263,7 @@ func (f *GoFile) signature(fn *idl.Function) string {
 	return b.String()
 }
 
-// resultType returns the Go type of what a function returns.
+// resultType returns the Go type of a function's result.
 func (f *GoFile) resultType(t *idl.Type) string {
 	if kindOf(t) == kStruct {
 		return "*" + f.goType(t)

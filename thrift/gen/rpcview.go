@@ -2,7 +2,7 @@ package gen
 
 import "github.com/slipstream-go/slipstream/thrift/idl"
 
-// viewStubs are the Go names of what is generated for a service with Config.RPC and Config.Views.
+// viewStubs are the Go names generated for a service with Config.RPC and Config.Views.
 type viewStubs struct {
 	handler string // the interface of handlers that get views
 	service string // the function that returns the service with such a handler

@@ -184,8 +184,8 @@ func quotes(text string) string {
 	return b.String()
 }
 
-// isCode reports whether all lines of a paragraph are indented, and the first one is no item of a
-// list.
+// isCode reports whether all lines of a paragraph are indented, and the first one is not an item of
+// a list.
 func isCode(lines []string) bool {
 	for _, line := range lines {
 		if line[0] != ' ' && line[0] != '\t' {
@@ -214,7 +214,7 @@ func code(lines []string) []string {
 	return out
 }
 
-// proseLine returns a line that gofmt takes as a part of a paragraph. Marks of headings are left out.
+// proseLine returns a line that gofmt treats as part of a paragraph. Markers of headings are omitted.
 func proseLine(line string) string {
 	line = strings.TrimLeftFunc(strings.TrimRightFunc(line, unicode.IsSpace), func(r rune) bool { return r == '#' || unicode.IsSpace(r) })
 	if line == "" {
@@ -230,7 +230,8 @@ func proseLine(line string) string {
 	return line
 }
 
-// noHeading returns a line alone in its paragraph so that gofmt does not make a heading of it.
+// noHeading returns a line that is by itself in its paragraph in a form that gofmt does not turn
+// into a heading.
 func noHeading(line string) string {
 	first, _ := utf8.DecodeRuneInString(line)
 	last, _ := utf8.DecodeLastRuneInString(line)

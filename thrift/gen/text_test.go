@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Comments of IDL may hold anything. What becomes of them is a comment of Go that gofmt leaves as it is,
-// and no directive.
+// Comments in IDL may contain anything. They become Go comments that gofmt leaves unchanged, and never
+// directives.
 func TestCommentsAreFormatted(t *testing.T) {
 	parts := []string{"\n", "\n", "\n\n", " ", "  ", "\t", "- ", "* ", "1. ", "12) ", "#", "# ", "Heading", "text", "Text more", ".", "[a]: http://x.y", "[B]", "``", "''",
 		"`", "'", "```", "{", "}", "\\", "go:x", "//", "/*", "*/", "é", "\xff", "\ufeff", "\x00", "•", "http://a.b/c", "a:b", "+build", "line 5", "\r", "\u00a0", "\u2028",

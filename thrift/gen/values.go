@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// constant writes a constant. One that Go has no constants for is a function, so that nobody can
-// change it, and nothing runs at the start of a program.
+// constant writes a constant. One that Go has no constants for is a function, so that it cannot be
+// changed, and nothing runs at the start of a program.
 func (f *GoFile) constant(d *idl.Const) {
 	name, k := f.gen.names[d], kindOf(d.Type)
 	if f.gen.config.Kitex {
@@ -181,7 +181,8 @@ func (f *GoFile) elem(v *idl.Value, t *idl.Type) string {
 	return f.value(v, t)
 }
 
-// variable returns the value of a constant of IDL that is none in Go, as an expression.
+// variable returns the value of an IDL constant that is not a constant in Go, as an
+// expression.
 func (f *GoFile) variable(d *idl.Const) string {
 	if f.gen.config.Kitex {
 		return f.NameOf(d)

@@ -7,7 +7,7 @@ import (
 )
 
 // setters writes the methods that replace a field of a view, or remove it. Their parameter has the type of
-// the field in the struct. What makes a field absent there removes it here.
+// the field in the struct. A value that makes a field absent there removes it here.
 func (f *GoFile) setters(s *structure, one *field, place int) {
 	f.setter(s, one, place, one.setter, f.fieldType(one), "")
 	if one.viewSetter == "" {

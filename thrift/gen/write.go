@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// AppendThrift makes room for consecutive fields at once, as far as their sizes follow from the
+// AppendThrift makes room for consecutive fields in one step, as far as their sizes follow from the
 // struct itself: that is a run. A run ends at a field whose contents are appended by other functions.
 
 // run is a sequence of fields, and what follows it.
@@ -90,8 +90,7 @@ func headSize(one *field) int {
 	return 3
 }
 
-// isStructList reports whether a type is a list of structs, whose fields have no functions of their
-// own.
+// isStructList reports whether a type is a list of structs, whose fields have no separate functions.
 func isStructList(t *idl.Type) bool { return kindOf(t) == kList && kindOf(t.True().Elem) == kStruct }
 
 // hasContents reports whether a field of a run has contents that its size does not include.

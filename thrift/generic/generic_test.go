@@ -35,7 +35,7 @@ var codecs = map[string]generic.Codec{"binary": {}, "compact": {Compact: true}}
 
 type entries = []thrift.Entry[any, any]
 
-// What every type is in Go, and that it is read as it was written.
+// The Go type of every type, and that it reads back as it was written.
 func TestValuesOfAllTypes(t *testing.T) {
 	s := structOf(t, `enum E { X = 1 }
 typedef list<E> Es
@@ -231,7 +231,7 @@ func allocated(f func() error) (uint64, error) {
 	return after.TotalAlloc - before.TotalAlloc, err
 }
 
-// Defaults of IDL that somebody else has written do not need much memory, and end.
+// Defaults of IDL from other authors do not need much memory, and end.
 func TestHostileDefaults(t *testing.T) {
 	list, last := "list<i32>", "C0"
 	wide := "const list<i32> C0 = [1, 2, 3, 4, 5, 6, 7, 8]\n"

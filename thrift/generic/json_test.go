@@ -94,7 +94,7 @@ struct A { 1: i8 n, 2: E e, 3: map<i16, i8> m, 4: map<list<i8>, i8> pairs, 5: do
 	}
 }
 
-// What is read from JSON is written as JSON that is read as the same.
+// Values read from JSON are written as JSON that reads back as the same.
 func FuzzJSON(f *testing.F) {
 	s := structOf(f, `enum E { X = 1 } union U { 1: i8 n, 2: list<U> us }
 struct A { 1: i8 n = 5, 2: E e, 3: map<i16, double> m, 4: map<list<i8>, binary> pairs, 5: optional uuid u, 6: optional U un, 7: set<string> s, 8: optional A a, 9: map<bool, i64> b }`)

@@ -17,9 +17,9 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
-// JSON is read from the tokens of encoding/json, after checks for what that accepts and the mapping
-// does not: text that is not Unicode. Package jsontext writes the scalars for this package and package
-// thrift.
+// JSON is read from the tokens of encoding/json, after checks for input that it accepts and the
+// mapping does not: text that is not Unicode. Package jsontext writes the scalars for this package and
+// package thrift.
 
 // FromJSON reads a struct from JSON, with the mapping that [thrift.JSON] documents. b has nothing
 // else. Fields that b does not have get their defaults, as those that a message does not have.

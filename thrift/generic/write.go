@@ -29,7 +29,7 @@ type encoder struct {
 	compact bool
 }
 
-// values looks at values that are to be written.
+// values checks values before they are written.
 type values struct {
 	limit budget // for each default
 }

@@ -2,8 +2,8 @@ package idl
 
 import "strings"
 
-// comments skips blanks and comments. It stores in t the comment that documents what begins
-// with t, and the comment that belongs to the previous token.
+// comments skips white space and comments. It stores in t the comment that documents what
+// begins with t, and the comment that belongs to the previous token.
 //
 // A declaration is documented by the last /** */ before it. If there is none, it is documented
 // by the group of other comments that ends on the previous line or on the same line. A comment
@@ -80,7 +80,7 @@ func (x *lexer) comment() int {
 	return x.off - start
 }
 
-// endOfLine reports whether only blanks follow on the line.
+// endOfLine reports whether only white space follows on the line.
 func (x *lexer) endOfLine() bool {
 	rest := strings.TrimLeft(x.src[x.off:], " \t\r")
 	return rest == "" || rest[0] == '\n'

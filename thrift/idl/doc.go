@@ -21,7 +21,7 @@
 //
 // # Errors
 //
-// Parse and Load report all errors at once, as an [ErrorList]. Each error has a file, a line and
+// Parse and Load report all errors together, as an [ErrorList]. Each error has a file, a line and
 // a column, says what was found and what was expected, and shows the line:
 //
 //	shop.thrift:3:14: unknown type Usr; did you mean User?

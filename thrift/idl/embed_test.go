@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// withoutDocs removes what Source leaves out.
+// withoutDocs removes what Source omits.
 func withoutDocs(f *File) *File {
 	f.Doc = ""
 	strip := func(n *Node) { n.Doc, n.Comment = "", "" }

@@ -61,7 +61,7 @@ func (e *Error) Error() string {
 	return b.String()
 }
 
-// printable replaces what a terminal might take for a command.
+// printable replaces what a terminal might interpret as a command.
 func printable(s string) string { return strings.Map(printableRune, s) }
 
 func printableRune(r rune) rune {
@@ -223,7 +223,7 @@ func cut(s string, limit int) string {
 }
 
 // Errorf returns an error at a position of the file, with its line. It is meant for programs that
-// check more than Load does. It must not be called for the same file by several goroutines at once.
+// check more than Load does. It must not be called for the same file by several goroutines concurrently.
 func (f *File) Errorf(pos Pos, format string, args ...any) *Error {
 	return newError(f, pos, sprintf(format, args))
 }

@@ -189,7 +189,7 @@ func TestFilesWithTheSameNameAreToldApartByWhatTheyDeclare(t *testing.T) {
 	}
 }
 
-// What follows from a syntax error is not reported: names that are missing, for example.
+// Consequences of a syntax error are not reported: names that are missing, for example.
 func TestFileWithSyntaxErrorsIsNotCheckedFurther(t *testing.T) {
 	_, err := files{
 		"a.thrift": "include \"b.thrift\"\nstruct A { 1: b.B x, 2: Unknown y }",

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// print writes a file as IDL in one form, so that files that mean the same look the same. What
-// is parsed and printed, parsed and printed again, stays as it is.
+// print writes a file as IDL in one form, so that files that mean the same look the same. A
+// printed file that is parsed and printed again stays the same.
 func print(f *File) string {
 	p := &printer{}
 	if f.Doc != "" {

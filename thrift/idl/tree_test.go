@@ -80,7 +80,7 @@ func TestAnnotationsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// Identical types are one, by whatever name: a constant of one may stand for a value of the
+// Identical types are one, by whatever name: a constant of one may be used as a value of the
 // other.
 func TestConstantStandsForAValueOfAnIdenticalType(t *testing.T) {
 	files{"a.thrift": `typedef list<N> Numbers

@@ -9,7 +9,7 @@ import "time"
 // While more replies are awaited, they are therefore acknowledged immediately: 64 times on a new connection, and
 // always on one where an interval of about 40 ms was seen.
 const (
-	// ackTrials is the number of times that replies are acknowledged at once on a new connection, while others are
+	// ackTrials is the number of times that replies are acknowledged immediately on a new connection, while others are
 	// awaited.
 	ackTrials = 64
 	// An interval between these two, while replies were awaited, is taken for that of a server that waits for an
@@ -18,7 +18,7 @@ const (
 	mostAckWait  = 100 * time.Millisecond
 )
 
-// acks decides whether replies are acknowledged at once, which costs a system call. The zero value is that of a new
+// acks decides whether replies are acknowledged immediately, which costs a system call. The zero value is that of a new
 // connection.
 type acks struct {
 	trials int

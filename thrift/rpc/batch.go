@@ -14,7 +14,7 @@ const (
 	// leastBatch is the number of calls at a server from which replies are awaited together.
 	leastBatch = 4
 	// batchPatience is how long the replies that have arrived wait for others, at most. They wait half of
-	// depthBudget if the server goes on as it did.
+	// depthBudget if the server continues as it did.
 	batchPatience = 2 * depthBudget
 	// mostBatch bounds the bytes that are awaited: a server must not make the kernel wait for more than its buffer
 	// holds, and large replies need no company.

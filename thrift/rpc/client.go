@@ -44,7 +44,7 @@ type Client struct {
 	closing    chan struct{} // closed by Close and Shutdown
 	idempotent map[string]bool
 	small      *lane
-	now        func() time.Time // for what servers are judged by
+	now        func() time.Time // for the measurements of servers
 
 	closeOnce sync.Once
 
@@ -191,10 +191,11 @@ func (c *Client) lane(f *Function, size int) *lane {
 	return c.large
 }
 
-// largeMessage is the size from which messages have connections of their own, so that others do not wait for them.
+// largeMessage is the size from which messages use separate connections, so that others do not wait
+// for them.
 const largeMessage = 64 << 10
 
-// replied notes the size of a reply.
+// replied records the size of a reply.
 func (c *Client) replied(f *Function, size int) {
 	if size < largeMessage {
 		return
@@ -204,7 +205,7 @@ func (c *Client) replied(f *Function, size int) {
 	}
 }
 
-// callCost is what a call is charged besides the bytes of its arguments.
+// callCost is what a call is charged in addition to the bytes of its arguments.
 const callCost = 1 << 10
 
 // enter counts a call. If there are too many, it returns an error.
@@ -241,7 +242,8 @@ func (c *Client) repeatable(in *Invocation) bool {
 	return f.Idempotent || len(c.idempotent) > 0 && (c.idempotent[f.Name] || c.idempotent[in.Service+"."+f.Name])
 }
 
-// ClientStats is what a client has done since it was made, and what it holds now.
+// ClientStats are the counters of a client since it was created, and its current
+// state.
 type ClientStats struct {
 	// Stats are the sums for all connections.
 	slipstream.Stats

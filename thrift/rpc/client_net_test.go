@@ -48,7 +48,7 @@ func manyCalls(t *testing.T, client *rpc.Client) {
 	all.Wait()
 }
 
-// A client proves who it is, and believes only the server that its configuration names.
+// A client proves its identity, and trusts only the server that its configuration names.
 func TestClientTLS(t *testing.T) {
 	authority := testkit.NewAuthority(t)
 	issue := func(name string) tls.Certificate {

@@ -180,7 +180,7 @@ func callMany(t *testing.T, client *rpc.Client) {
 	all.Wait()
 }
 
-// The deadline of a call is that of the handler's context, and of what the handler calls.
+// The deadline of a call is that of the handler's context, and of the handler's own calls.
 func TestDeadlinesTravel(t *testing.T) {
 	seen := make(chan time.Duration, 4)
 	h := &calculator{seen: func(ctx context.Context) {
@@ -374,7 +374,7 @@ func TestClosedClient(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
 	if err := c.Ping(ctx); !errors.Is(err, context.DeadlineExceeded) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("a call that waited in vain: %v", err)
+		t.Errorf("a call that waited without success: %v", err)
 	}
 	client.Close()
 	close(h.gate)
@@ -455,7 +455,7 @@ func TestSlowHandlerOfFirstCall(t *testing.T) {
 	}
 }
 
-// Large messages, and functions that had large replies, have connections of their own.
+// Large messages, and functions that had large replies, use separate connections.
 func TestLargeMessagesHaveTheirOwnConnection(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(new(calculator)))
 	for name, call := range map[string]func(c *calc.CalculatorClient) error{

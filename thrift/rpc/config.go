@@ -26,7 +26,7 @@ type ClientConfig struct {
 	// Compact selects the Compact protocol, in place of the Binary protocol.
 	Compact bool
 	// Multiplexed writes the name of the service before that of the function, as Apache's
-	// TMultiplexedProtocol does. TTHeader has another place for it.
+	// TMultiplexedProtocol does. TTHeader has a different field for it.
 	Multiplexed bool
 	// TLS, if not nil, encrypts connections. An empty ServerName is taken from Addr.
 	TLS *tls.Config
@@ -34,8 +34,8 @@ type ClientConfig struct {
 	// TLS, if set, is spoken over what it returns.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	// Timeout bounds a call, with its repetitions. It is a deadline for calls whose contexts have none or
-	// a later one. If zero, it is 10 s; if negative, only the context bounds a call.
+	// Timeout bounds a call, including its retries. It is a deadline for calls whose contexts have
+	// none or a later one. If zero, it is 10 s; if negative, only the context bounds a call.
 	Timeout time.Duration
 	// DialTimeout bounds opening a connection, and how long calls wait while there is none. If zero, it is
 	// 5 s.
@@ -45,7 +45,7 @@ type ClientConfig struct {
 	// Retries is how often a call that failed is sent again, if that cannot execute it twice. If zero, it is
 	// 3; if negative, calls are not repeated.
 	Retries int
-	// Backoff is the first pause between attempts to connect and between repetitions of a call; it
+	// Backoff is the first pause between attempts to connect and between retries of a call; it
 	// doubles and is jittered. If zero, it is 20 ms. MaxBackoff bounds it. If zero, it is 2 s.
 	Backoff, MaxBackoff time.Duration
 	// Idempotent adds functions to those that are declared to be idempotent: the name of a function, or
@@ -66,7 +66,7 @@ type ClientConfig struct {
 	// MaxMessage is how many bytes a message may have, with its header. If zero, it is 16 MiB. A call whose
 	// message would be larger fails; a larger reply ends its connection.
 	MaxMessage int
-	// MaxMemory limits what the result of a call takes in memory: see thrift.Reader.MaxMemory.
+	// MaxMemory limits the memory of the result of a call: see thrift.Reader.MaxMemory.
 	MaxMemory int
 
 	// Observer, if not nil, is notified of every call.

@@ -27,7 +27,7 @@ type conn struct {
 	// Guarded by lane.mu. If anyOrder is true, only at and ends matter.
 	at       int       // index in lane.conns, or -1
 	busy     int       // calls that the server has or will get
-	lost     int       // those of them that nobody waits for
+	lost     int       // those of them without a waiting caller
 	oneways  int       // oneway calls that were written after the last reply
 	since    time.Time // the last reply, or the start of the first call after it
 	answered bool
@@ -61,7 +61,7 @@ func (c *conn) Replied(n int, overtaken bool) {
 	}
 }
 
-// announced notes that the server has said that it answers in any order.
+// announced records that the server has said that it answers in any order.
 func (c *conn) announced() {
 	if c.pin != (pipe.Pin{}) && !c.anyOrder.Load() { // it is not that of a probe
 		c.lane.announced(c)
@@ -90,7 +90,7 @@ func (c *conn) expect(until time.Time) {
 // Ended implements [pipe.Watcher].
 func (c *conn) Ended(cause error) { c.lane.ended(c, cause) }
 
-// full reports whether the connection takes no more calls that are idempotent.
+// full reports whether the connection accepts no more idempotent calls.
 func (c *conn) full() bool { return c.busy >= c.depth.limit() }
 
 // idle reports whether the server has no call of the connection, and is done with oneway calls.

@@ -8,7 +8,7 @@ import "time"
 // its connections; if that helped, all calls use one lane for 30 s.
 
 const (
-	// idleEvery is how often connections are looked at while no call waits.
+	// idleEvery is how often connections are checked while no call waits.
 	idleEvery = time.Second
 	// idlePeriod is the time over which the connections in use are counted. Those that were not in use in two
 	// periods are closed.
@@ -17,8 +17,8 @@ const (
 	// one of them, which may have got a slow call.
 	leastSilence = 25 * time.Millisecond
 	oneSilence   = 500 * time.Millisecond
-	// helpPatience is how soon a reply must come after a connection of the other lane was closed if that is
-	// taken for its cause.
+	// helpPatience is how soon a reply must come after a connection of the other lane was closed for
+	// the closing to count as its cause.
 	helpPatience = 200 * time.Millisecond
 	// longSilence is how long a new connection is waited for, at least, before others are opened.
 	longSilence = 100 * time.Millisecond
@@ -171,8 +171,8 @@ func (l *lane) yield() bool {
 	return c != nil
 }
 
-// abandoned adds connections whose server owes only replies that nobody waits for: those that end anyway, and those
-// whose server has been silent for long. The caller holds mu.
+// abandoned adds connections whose server owes only replies without waiting callers: those that end
+// anyway, and those whose server has been silent for long. The caller holds mu.
 func (l *lane) abandoned(now time.Time, d *departures) {
 	for _, c := range l.conns {
 		switch {

@@ -9,7 +9,7 @@ import "time"
 const (
 	// depthBudget is how long the calls at a serial server may take together.
 	depthBudget = 500 * time.Microsecond
-	// depthAlarm is the interval between replies that makes the depth fall at once.
+	// depthAlarm is the interval between replies that makes the depth fall immediately.
 	depthAlarm = 10 * time.Millisecond
 	// mostDepth bounds the calls at a serial server on a connection.
 	mostDepth = 64
@@ -83,7 +83,7 @@ func (d *depth) fall(now time.Time) {
 	d.fell, d.replies, d.interval, d.more = now, 0, 0, 0
 }
 
-// mayRise reports whether the depth will rise if the server goes on as it does.
+// mayRise reports whether the depth will rise if the server continues as it does.
 func (d *depth) mayRise(now time.Time) bool {
 	return d.fixed == 0 && 1+d.more < mostDepth && d.needs(2*(1+d.more)) <= depthBudget && now.Sub(d.fell) >= d.pause
 }

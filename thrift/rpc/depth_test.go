@@ -168,7 +168,7 @@ func TestGrowthRule(t *testing.T) {
 	}
 }
 
-// Replies are acknowledged at once on a new connection, and on one whose server was seen to wait.
+// Replies are acknowledged immediately on a new connection, and on one whose server was seen to wait.
 func TestAcksRule(t *testing.T) {
 	var a acks
 	for i := range 2 * ackTrials {

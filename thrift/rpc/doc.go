@@ -1,7 +1,7 @@
 // Package rpc serves and calls Thrift services, as slipstream gen thrift --rpc generates them.
 //
-// A [Server] takes the clients of other implementations as they are. It detects for each message
-// how it is delimited (Buffered, Framed, TTHeader, or TTHeader around a frame) and whether it is in the
+// A [Server] accepts unmodified clients of other implementations. It detects for each message how it
+// is delimited (Buffered, Framed, TTHeader, or TTHeader around a frame) and whether it is in the
 // Binary or the Compact protocol, and answers in the same way. TTHeader is the header of Kitex; the
 // header of Apache Thrift (THeader) is another one, and is not supported.
 //

@@ -52,8 +52,8 @@ const KindRefused = 0x736c7001
 // keyRefused is the key in the header of such an answer. Its value is the reason.
 const keyRefused = "slipstream-refused"
 
-// keyAnyOrder is the key in the headers of a [Client] by which it asks whether the server answers in any order, and in
-// that of the message by which a [Server] says so.
+// keyAnyOrder is the key in the headers of a [Client] by which it asks the server whether it answers
+// in any order, and in that of the message by which a [Server] says so.
 const keyAnyOrder = "slipstream-any-order"
 
 // refusal returns the exception of a call that is not executed.

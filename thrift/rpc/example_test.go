@@ -20,7 +20,8 @@ func (wallClock) Now(context.Context) (int64, error) { return time.Now().Unix(),
 
 func (wallClock) Echo(_ context.Context, text string) (string, error) { return text, nil }
 
-// A server runs until the program is told to stop, and then answers what it has received.
+// A server runs until the program is signaled to stop, and then answers the calls that it
+// has received.
 func ExampleServer() {
 	s, err := rpc.NewServer(rpc.ServerConfig{}, calc.NewClockService(wallClock{}))
 	if err != nil {
@@ -63,7 +64,7 @@ func ExampleClient() {
 	// Output: hello
 }
 
-// logged is middleware: it wraps a client, and is passed to generated clients in its place.
+// logged is middleware: it wraps a client, and is passed to generated clients instead of it.
 type logged struct{ rpc.Caller }
 
 func (l logged) Call(ctx context.Context, in rpc.Invocation) error {

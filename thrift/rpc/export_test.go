@@ -1,4 +1,4 @@
 package rpc
 
-// NewClientAt is NewClient with a clock for what servers are judged by.
+// NewClientAt is NewClient with a clock for the measurements of servers.
 var NewClientAt = newClient

@@ -36,7 +36,7 @@ type foreign struct {
 // kitexModule is the path of the module with the versions of Kitex.
 const kitexModule = "github.com/slipstream-go/slipstream/bench/thrift-rpc-programs"
 
-// foreigners returns the programs for which make reference has what they need.
+// foreigners returns the programs for which make reference has the dependencies.
 func foreigners(t *testing.T) []foreign {
 	compiler, python, thriftpy2, node, kitex := os.Getenv("SLIPSTREAM_THRIFT"), os.Getenv("SLIPSTREAM_PYTHON"), os.Getenv("SLIPSTREAM_THRIFTPY2"), os.Getenv("SLIPSTREAM_NODE_MODULES"), os.Getenv("SLIPSTREAM_KITEX")
 	if compiler == "" || python == "" || thriftpy2 == "" || node == "" || kitex == "" {
@@ -149,7 +149,7 @@ func (c *counting) Echo(ctx context.Context, text string) (string, error) {
 var tenant, user = rpc.Meta{Key: "TENANT", Value: "a", Persistent: true}, rpc.Meta{Key: "USER", Value: "b"}
 
 // Our client gets the results, exceptions and errors of servers of other implementations, also of those that serve
-// only one or two connections at a time, alone and with many callers.
+// only one or two connections at a time, with one caller and with many.
 func TestForeignServers(t *testing.T) {
 	eachForeign(t, func(t *testing.T, f foreign, transport, protocol string, config rpc.ClientConfig) {
 		for _, kind := range f.kinds {

@@ -3,8 +3,9 @@ package rpc
 import "bytes"
 
 // A server that ends says so in the header of its answers, so that clients send nothing more on the connection. A message
-// without a header has no place for that, so its struct gets a field that neither results nor exceptions have. Other
-// implementations skip it. A reply may end with the same bytes by chance: then its connection is replaced, no more.
+// without a header has no field for that, so its struct gets a field that neither results nor
+// exceptions have. Other implementations skip it. A reply may end with the same bytes by chance: then
+// its connection is replaced, no more.
 const (
 	goodbyeBinary  = "\x02\x7f\xff\x01\x00" // a bool with the ID 32767, true, and the end of the struct
 	goodbyeCompact = "\x01\xfe\xff\x03\x00"

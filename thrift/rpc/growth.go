@@ -19,7 +19,7 @@ const (
 	// growthGain is the part of the ideal gain that must be reached: with 0.2, twice as many connections are of
 	// use if the server answers 1.2 times as many calls.
 	growthGain = 0.2
-	// growthLinear is the part of it that is taken for all.
+	// growthLinear is the fraction of it that counts as all of it.
 	growthLinear = 0.75
 	// manyWait is the number of calls for each connection that are many.
 	manyWait = 8

@@ -17,7 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// What is not the reply to a call ends the connection, with an error that says what it was; the next call gets another.
+// A message other than the reply to a call ends the connection, with an error that says what it was;
+// the next call gets another.
 func TestWhatIsNoReply(t *testing.T) {
 	for _, row := range []struct {
 		name   string

@@ -235,7 +235,7 @@ func (l *lane) begin(c *conn) {
 	}
 }
 
-// end counts n calls that the server of c does not have any more. The caller holds mu.
+// end counts n calls that the server of c does not have anymore. The caller holds mu.
 func (l *lane) end(c *conn, n int) {
 	if c.busy = max(c.busy-n, 0); c.busy == 0 {
 		c.lost = 0
@@ -323,7 +323,7 @@ func (l *lane) opened(c *conn) {
 
 // advice is what a connection is to do after replies.
 type advice struct {
-	ack    bool  // they are to be acknowledged at once
+	ack    bool  // they are to be acknowledged immediately
 	batch  int   // how many replies are awaited together
 	listen *conn // a connection to listen to; nil if there is none
 }

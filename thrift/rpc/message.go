@@ -40,7 +40,8 @@ func unexpected(t thrift.MessageType) error {
 	return fmt.Errorf("a message of the type %v; expected a call", t)
 }
 
-// readDetails reads the details of a status, or returns nil if they are none.
+// readDetails reads the details of a status, or returns nil if they are not
+// details.
 func readDetails(text []byte) (details map[string]string) {
 	if len(text) > 0 && json.Unmarshal(text, &details) != nil {
 		return nil

@@ -13,7 +13,7 @@ const (
 	prefixTransit = "RPC_TRANSIT_"
 )
 
-// Meta is a value that travels with calls, besides their arguments.
+// Meta is a value that is sent with calls in addition to their arguments.
 type Meta struct {
 	Key, Value string
 	// Persistent values are passed on by servers to the calls that their handlers make, and so on.

@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// A server that holds small replies back until others were acknowledged does not make a client wait for the delay of
-// its own acknowledgments, which is 40 ms.
+// A server that delays small replies until earlier ones are acknowledged does not make a client wait
+// for the delay of its own acknowledgments, which is 40 ms.
 func TestServerWithoutNoDelay(t *testing.T) {
 	s := startStock(t, &stock{nagle: true, handle: func(c *stockCall) []byte { return add(t, c) }})
 	client := connect(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"add"}, MaxConnections: 1, Depth: 4})

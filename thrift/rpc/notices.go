@@ -65,8 +65,8 @@ func refused(err error) bool {
 	return false
 }
 
-// try notes that the server has closed c, which was removed. It reports whether another connection is to be opened
-// in its place to find out why. The caller holds mu.
+// try records that the server has closed c, which was removed. It reports whether another connection
+// is to be opened in its place to find out why. The caller holds mu.
 func (l *lane) try(c *conn, now time.Time) bool {
 	n := &l.notices
 	if !c.answered || n.trial || len(l.conns) == 0 || now.Before(n.until) {
@@ -132,13 +132,14 @@ func (d *departures) end() {
 		c.pin.Retire()
 	}
 	for _, c := range d.removed {
-		if !c.pin.Remove() { // it has the only place, or none any more
+		if !c.pin.Remove() { // it has the only place, or none anymore
 			c.pin.Retire()
 		}
 	}
 }
 
-// errLost is the cause of the end of a connection whose server owed only replies that nobody waited for.
+// errLost is the cause of the end of a connection whose server owed only replies without waiting
+// callers.
 var errLost = errors.New("all calls of the connection were given up")
 
 // errOverdue is the cause of the end of a connection whose server ends and has left calls without a deadline unanswered.

@@ -51,7 +51,7 @@ func TestServerEndsUnderLoad(t *testing.T) {
 	wait()
 }
 
-// gone waits until none of these connections is open any more.
+// gone waits until all of these connections are closed.
 func gone(t *testing.T, s *stock, cs []net.Conn) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() error {

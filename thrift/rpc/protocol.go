@@ -82,7 +82,7 @@ func (c *conn) Scan(b []byte) (f pipe.Frame, err error) {
 	}
 	c.batch.sizes.add(n)
 	f.Len, f.Ticket = n, uint64(uint32(head.Seq))
-	if f.Ticket == 0 { // some proxies answer with exceptions of their own
+	if f.Ticket == 0 { // some proxies answer with their own exceptions
 		f.Ticket = uint64(uint32(m.Info.Seq))
 	}
 	if f.Ticket == 0 {
@@ -109,7 +109,7 @@ func (c *conn) Scan(b []byte) (f pipe.Frame, err error) {
 // Errors that are in the chain of those of calls whose connection was closed because of what the server has sent.
 var (
 	// ErrUnreadable means that the server has sent what is not the reply to a call.
-	ErrUnreadable = errors.New("the server has sent what is no reply")
+	ErrUnreadable = errors.New("the server has sent a message that is not a reply")
 	// ErrUnsolicited means that the server has sent a reply whose sequence ID is that of no call.
 	ErrUnsolicited = pipe.ErrUnsolicited
 )

@@ -74,8 +74,8 @@ func childServer(addr, file string) error {
 	return nil
 }
 
-// ledger is a calculator that writes down what it has executed. The kernel has it when a call is answered, so it
-// survives the end of the process.
+// ledger is a calculator that records what it has executed. The kernel has it when a call is answered,
+// so it survives the end of the process.
 type ledger struct {
 	calculator
 	file *os.File
@@ -197,7 +197,7 @@ func forward(to, from net.Conn) {
 
 // ending is a server process.
 type ending interface {
-	// end tells it to end, or kills it, and waits until it has ended.
+	// end signals it to end, or kills it, and waits until it has ended.
 	end(t *testing.T, kill bool)
 }
 
@@ -344,8 +344,8 @@ func (w *crowd) goOn(t *testing.T, n int64) {
 	})
 }
 
-// finish ends the calls and compares what came of them with what was executed. If whole is true, none of them may
-// have failed or been repeated.
+// finish ends the calls and compares their outcomes with what was executed. If whole is true, none of
+// them may have failed or been repeated.
 func finish(t *testing.T, k *cluster, whole bool, crowds ...*crowd) {
 	t.Helper()
 	for _, w := range crowds {
@@ -426,7 +426,8 @@ func roll(t *testing.T, k *cluster, w *crowd, kill bool) {
 	finish(t, k, !kill, w)
 }
 
-// Servers that are told to end, one after the other behind a balancer, cut no call and lose no oneway call.
+// Servers that are signaled to end, one after the other behind a balancer, cut off no call and lose no
+// oneway call.
 func TestRollingRestart(t *testing.T) {
 	eachKind(t, func(t *testing.T, transport rpc.Transport) {
 		k, w := balanced(t, transport, 16, false)
@@ -434,7 +435,8 @@ func TestRollingRestart(t *testing.T) {
 	})
 }
 
-// A server that is told to end, and another one at its address, cut no call.
+// A server that is signaled to end, and another one at its address, cut off no
+// call.
 func TestRestartAtOneAddress(t *testing.T) {
 	eachKind(t, func(t *testing.T, transport rpc.Transport) {
 		k := startCluster(t, 1, startOwn)

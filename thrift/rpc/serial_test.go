@@ -124,7 +124,7 @@ func TestMostConnections(t *testing.T) {
 // A fast server gets several idempotent calls together.
 func TestDepthOfFastServer(t *testing.T) {
 	s := startStock(t, &stock{handle: func(c *stockCall) []byte { return add(t, c) }})
-	// A clock that stands still but for a microsecond a look: the server is fast, however slow the machine is.
+	// A clock that stands still except for a microsecond per reading: the server is fast, however slow the machine is.
 	var ticks atomic.Int64
 	clock := func() time.Time { return time.Unix(1000, 1000*ticks.Add(1)) }
 	client, err := rpc.NewClientAt(rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Idempotent: []string{"Calculator.add"}, MaxConnections: 1, Timeout: 5 * time.Minute}, clock)
@@ -246,7 +246,8 @@ func TestServerWithFewThreads(t *testing.T) {
 	}
 }
 
-// A server that serves one connection at a time answers large calls too, which otherwise have connections of their own.
+// A server that serves one connection at a time answers large calls too, which otherwise use separate
+// connections.
 func TestLargeCallsOfServerWithOneThread(t *testing.T) {
 	s := startStock(t, &stock{serves: 1, handle: func(c *stockCall) []byte {
 		if string(c.Name) == "add" {
@@ -417,7 +418,7 @@ func TestIdleConnectionsAreClosed(t *testing.T) {
 	}
 }
 
-// A connection whose server owes only replies that nobody waits for is replaced after a while.
+// A connection whose server owes only replies without waiting callers is replaced after a while.
 func TestAbandonedConnectionIsReplaced(t *testing.T) {
 	gate := make(chan struct{})
 	s := startStock(t, &stock{})

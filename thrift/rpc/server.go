@@ -79,7 +79,7 @@ type ServerConfig struct {
 	// MaxPerAddress bounds the connections of one address, except those over loopback, Unix
 	// sockets and from TrustedProxies. If zero, there is no limit.
 	MaxPerAddress int
-	// TrustedProxies are addresses that stand for many clients.
+	// TrustedProxies are addresses that represent many clients.
 	TrustedProxies []netip.Prefix
 	// IdleTimeout ends a connection without calls. If zero, it is 10 minutes; if negative, there
 	// is no limit.
@@ -202,7 +202,7 @@ func NewServer(config ServerConfig, services ...*Service) (*Server, error) {
 }
 
 // ErrServing reports that Serve was called before.
-var ErrServing = errors.New("thrift/rpc: the server was told to serve already")
+var ErrServing = errors.New("thrift/rpc: the server is already serving")
 
 // Listen binds an address, such as ":9090" of the network "tcp" or a path of the network "unix", and
 // serves it. It returns when connections are accepted. It is called once.
@@ -262,7 +262,8 @@ func (s *Server) Stats() ServerStats {
 		Refused: f.refused.Load(), Unknown: f.unknown.Load(), Malformed: f.malformed.Load()}
 }
 
-// warn logs what clients or handlers can cause at will: a few lines a second.
+// warn logs events that clients or handlers can cause at will: a few lines per
+// second.
 func (s *Server) warn(message string, args ...any) {
 	if leftOut, ok := s.warnings.take(time.Now()); ok {
 		s.config.Log.Warn(message, append(args, "left_out", leftOut)...)
@@ -281,7 +282,7 @@ type ration struct {
 	leftOut int
 }
 
-// take reports whether a line is logged, and how many were left out since the last one.
+// take reports whether a line is logged, and how many were suppressed since the last one.
 func (r *ration) take(now time.Time) (leftOut int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

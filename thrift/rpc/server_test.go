@@ -48,7 +48,7 @@ func TestCallsInAllFormats(t *testing.T) {
 		// A function of the base service, without a result.
 		p.send("ping", 5, &calc.BasePingArgs{})
 		p.reply(5, &calc.BasePingResult{})
-		// A struct that is nil is none.
+		// A nil struct counts as absent.
 		p.send("move", 6, &calc.CalculatorMoveArgs{})
 		if _, e := p.exception(6); e.Kind != thrift.MissingResult {
 			t.Errorf("without a result: %v", e)
@@ -161,7 +161,8 @@ func TestErrorsOfHandlers(t *testing.T) {
 	}
 }
 
-// What is no call ends the connection, after the answers to what came before.
+// A message that is not a call ends the connection, after the answers to earlier
+// calls.
 func TestWhatIsNoCall(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{MaxMessage: 1 << 20}, calc.NewCalculatorService(new(calculator)))
 	for _, bad := range []string{"GET / HTTP/1.1\r\nHost: a\r\n\r\n", "\x16\x03\x01\x02\x00\x01", "\x00\x20\x00\x00\x80\x01\x00\x01", "\x80\x01\x00\x02\x00\x00\x00\x00\x00\x00\x00\x00\x00",
@@ -236,8 +237,8 @@ func TestInlineHandlers(t *testing.T) {
 	calc.NewClockService(clock{}).Inline("later")
 }
 
-// At Shutdown, clients that allow any order are told by a message of their own, other clients by their next answer:
-// in its header, or in a field of its struct. Calls that have arrived are answered.
+// At Shutdown, clients that allow any order are notified by a separate message, other clients by their
+// next answer: in its header, or in a field of its struct. Calls that have arrived are answered.
 func TestShutdown(t *testing.T) {
 	h := &calculator{gate: make(chan struct{})}
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))

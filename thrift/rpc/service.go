@@ -39,9 +39,9 @@ type Exchange interface {
 }
 
 // Inline makes the server call the handlers of these functions on its event loop, without another
-// goroutine. That is faster, and everybody else waits meanwhile: such a handler must neither
-// block nor compute for long. Without names, it applies to all functions. It panics if the service
-// does not have a function. It must be called before [NewServer].
+// goroutine. That is faster, but all other calls wait meanwhile: such a handler must neither block
+// nor compute for long. Without names, it applies to all functions. It panics if the service does not
+// have a function. It must be called before [NewServer].
 func (s *Service) Inline(names ...string) *Service {
 	for _, name := range names {
 		if !slices.ContainsFunc(s.Methods, func(m Method) bool { return m.Name == name }) {

@@ -11,7 +11,7 @@ import (
 )
 
 // mostWhole is the size up to which messages are read by the event loop where they have arrived.
-// Larger ones are read into memory of their own, and decoded by the goroutine of the handler.
+// Larger ones are read into separate memory, and decoded by the goroutine of the handler.
 const mostWhole = 64 << 10
 
 // session is the server's side of a connection.
@@ -23,7 +23,7 @@ type session struct {
 	reader    thrift.Reader
 	last      frame.Format // of the last call
 	anyOrder  bool         // the last call allowed answers in any order
-	announced bool         // the client was told that the server makes use of it
+	announced bool         // the client was notified that the server uses it
 	grown     bool         // the limit of messages without a length was raised
 	tls       *tls.ConnectionState
 
@@ -45,16 +45,16 @@ func (x *session) Secured(_ *loop.Conn, state tls.ConnectionState) { x.tls = &st
 // Closed implements [loop.Session].
 func (x *session) Closed(*loop.Conn, error) {}
 
-// Drain implements [loop.Drainer]. A client whose calls are answered in any order is told that the
-// connection will be closed; others are told with their next answer, if it has a header.
+// Drain implements [loop.Drainer]. A client whose calls are answered in any order is notified that
+// the connection will be closed; others are notified with their next answer, if it has a header.
 func (x *session) Drain(c *loop.Conn) {
 	if x.anyOrder && x.last.HasHeader() {
 		x.control(c, frame.KeyReset)
 	}
 }
 
-// announce tells a client that asks for it that its calls are answered in any order. A client that makes use
-// of that need not wait for the answer to its first call, which may take long.
+// announce notifies a client that supports it that its calls are answered in any order. A client that
+// uses this need not wait for the answer to its first call, which may take long.
 func (x *session) announce(c *loop.Conn, info *frame.Info) {
 	if !x.announced && x.anyOrder && info.String(keyAnyOrder) != nil {
 		x.announced = true
@@ -131,7 +131,7 @@ const largePartial = time.Minute
 // malformed ends the connection after the answers that it is owed: what follows cannot be read.
 func (x *session) malformed(c *loop.Conn, err error) {
 	x.server.figures.malformed.Add(1)
-	x.server.warn("a client sent what is no call; the connection is closed", "client", c.RemoteAddr(), "error", err)
+	x.server.warn("a client sent a message that is not a call; the connection is closed", "client", c.RemoteAddr(), "error", err)
 	c.End()
 }
 
@@ -201,5 +201,6 @@ func (x *session) later(c *loop.Conn, k *call) {
 	x.server.workers.Start(k) // ends when the handler returns
 }
 
-// weightOfCall is what a call holds besides its message: its record, and the stack of its goroutine.
+// weightOfCall is the memory of a call in addition to its message: its record, and the stack of its
+// goroutine.
 const weightOfCall = 9 << 10

@@ -7,14 +7,14 @@ import (
 )
 
 // With --views, generated code has a second interface of handlers and second methods of clients, with views of
-// arguments and results (thrift/gen/rpcview.go). What a view reads must stay, so the message is copied into
-// separate memory, once; that is less than decoding it. Success puts a struct, or a view of one that a handler
-// passes on, into the result.
+// arguments and results (thrift/gen/rpcview.go). The memory of a view must stay valid, so the message
+// is copied into separate memory, once; that is less than decoding it. Success puts a struct, or a
+// view of one that a handler passes on, into the result.
 
 // view is a struct that shares the memory from which it was read: a [thrift.View].
 type view interface{ OpenThrift(b []byte) error }
 
-// readStruct reads the struct at b[off:]. A view gets memory of its own.
+// readStruct reads the struct at b[off:]. A view gets separate memory.
 func readStruct(r *thrift.Reader, b []byte, off int, compact bool, to thrift.Struct) error {
 	if compact {
 		if c, ok := to.(thrift.CompactStruct); ok {

@@ -135,7 +135,7 @@ func callViews(t *testing.T, c *calc.CalculatorClient) {
 	if !ok || p.X() != 3 || p.Y() != 4 || p.Note().V != "n" || string(p.Blob()) != "blob" {
 		t.Errorf("moved %v %d %d", ok, p.X(), p.Y())
 	}
-	// What was received is sent on as it is.
+	// Received structs are forwarded unchanged.
 	var again calc.CalculatorMoveArgsView
 	again.SetPointView(&p)
 	if moved, err = c.MoveView(ctx, &again); err != nil {
@@ -194,7 +194,7 @@ func TestViewsKeepTheirMemory(t *testing.T) {
 	all.Wait()
 }
 
-// The Compact protocol has no views: both sides say so.
+// The Compact protocol has no views: both sides report this.
 func TestViewsNeedTheBinaryProtocol(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorViewService(&viewer{}))
 	c := calc.NewCalculatorClient(connect(t, rpc.ClientConfig{Addr: s.Addr().String(), Compact: true}))

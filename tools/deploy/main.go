@@ -1,6 +1,6 @@
-// Command deploy judges what is in the folder deploy by the types of the programs that read
-// it: a file for Compose, or objects for Kubernetes. Unknown fields are errors. It is a module
-// of its own, because those types bring hundreds of others.
+// Command deploy checks the contents of the folder deploy against the types of the programs that
+// read it: a file for Compose, or objects for Kubernetes. Unknown fields are errors. It is a
+// separate module, because those types bring hundreds of others.
 package main
 
 import (

@@ -86,7 +86,7 @@ func (t *redisTarget) NewCaller(_ context.Context, i int) (load.Caller, error) {
 // Close ends the client.
 func (t *redisTarget) Close() error { return t.client.Close() }
 
-// A redisCaller is one goroutine with one call under way.
+// A redisCaller is one goroutine with one call in flight.
 type redisCaller struct {
 	*redisTarget
 

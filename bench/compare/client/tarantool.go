@@ -64,7 +64,7 @@ func (t *tarantoolTarget) NewCaller(_ context.Context, i int) (load.Caller, erro
 // Close ends the client.
 func (t *tarantoolTarget) Close() error { return t.client.Close() }
 
-// A tarantoolCaller is one goroutine with one call, or one batch of them, under way.
+// A tarantoolCaller is one goroutine with one call, or one batch of calls, in flight.
 type tarantoolCaller struct {
 	*tarantoolTarget
 
@@ -90,7 +90,7 @@ func (c *tarantoolCaller) get(ctx context.Context) error {
 	return c.check(key, found, err)
 }
 
-// batch sends all requests before it takes the first reply.
+// batch sends all requests before it reads the first reply.
 func (c *tarantoolCaller) batch(ctx context.Context) error {
 	for i := range c.futures {
 		c.asked[i] = c.random()

@@ -20,8 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Run runs a program until it ends or is asked to, and ends the process with
-// status 1 if there was an error.
+// Run runs a program until it ends or is signaled to end, and ends the process
+// with status 1 if there was an error.
 func Run(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -37,9 +37,9 @@ func Run(name string, run func(ctx context.Context, args []string, stdout, stder
 
 // Measurement are the flags of everything that measures in rounds.
 type Measurement struct {
-	Rounds   int // exactly; 0: as many as the control asks for
+	Rounds   int // exactly; as many as the control requires if 0
 	Seed     uint64
-	Duration time.Duration // of the measured window; 0: the program's default
+	Duration time.Duration // of the measured window; the program's default if 0
 }
 
 // Register adds the flags, with defaults from the environment, as the Makefile
@@ -52,9 +52,9 @@ func (m *Measurement) Register(flags *flag.FlagSet, duration string) error {
 			return fmt.Errorf("ROUNDS=%q, want a number", text)
 		}
 	}
-	flags.IntVar(&m.Rounds, "rounds", rounds, "run exactly this `number` of rounds; 0: as many as the control asks for, at least 6 (ROUNDS)")
-	flags.Uint64Var(&m.Seed, "seed", 0, "order of the subjects in each round; 0: from the clock")
-	flags.DurationVar(&m.Duration, "duration", 0, "of the measured window; 0: "+duration)
+	flags.IntVar(&m.Rounds, "rounds", rounds, "run exactly this `number` of rounds; if 0, as many as the control requires, at least 6 (ROUNDS)")
+	flags.Uint64Var(&m.Seed, "seed", 0, "order of the subjects in each round; if 0, from the clock")
+	flags.DurationVar(&m.Duration, "duration", 0, "of the measured window; if 0, "+duration)
 	return nil
 }
 
@@ -72,7 +72,7 @@ func (f *Flags) Register(flags *flag.FlagSet, duration string) error {
 	quick := os.Getenv("QUICK")
 	flags.StringVar(&f.Scenario, "scenario", os.Getenv("SCENARIO"), "run only these `scenarios`, separated by commas; a beginning selects all that have it, an ending that begins with a slash likewise (SCENARIO)")
 	flags.StringVar(&f.Subjects, "subjects", os.Getenv("SUBJECTS"), "run only these `subjects`, separated by commas, and store nothing (SUBJECTS)")
-	flags.BoolVar(&f.Quick, "quick", quick != "" && quick != "0", "two short rounds, stored in results/quick: to see that everything works (QUICK=1)")
+	flags.BoolVar(&f.Quick, "quick", quick != "" && quick != "0", "two short rounds, stored in results/quick: to check that everything works (QUICK=1)")
 	flags.BoolVar(&f.Markdown, "markdown", false, "print the stored results as tables for docs/PERFORMANCE.md and end")
 	return f.Measurement.Register(flags, duration)
 }
@@ -94,7 +94,7 @@ func None(rest []string) error {
 	return nil
 }
 
-// Window returns how long a window is that usually takes usual, or quick with Quick.
+// Window returns the length of a window: usual, or quick with Quick.
 func (f *Flags) Window(usual, quick time.Duration) time.Duration {
 	switch {
 	case f.Duration > 0:
@@ -150,7 +150,7 @@ type Place struct {
 	Scratch string
 }
 
-// Prepare finds the module and makes the directory for what the run needs.
+// Prepare finds the module and creates the directory for the files of the run.
 func (f *Flags) Prepare(ctx context.Context) (Place, error) {
 	module, err := proc.BenchModule(ctx)
 	if err != nil {

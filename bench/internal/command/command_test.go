@@ -62,7 +62,7 @@ func TestRestrict(t *testing.T) {
 	}
 }
 
-// What only some subjects showed must not replace the results of all.
+// Results of only some subjects must not replace the results of all.
 func TestResultsOfSomeSubjectsAreNotStored(t *testing.T) {
 	s := Flags{Subjects: "x"}
 	p, err := s.Prepare(t.Context())

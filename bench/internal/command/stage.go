@@ -12,8 +12,8 @@ type Stage[T io.Closer] struct {
 	opened  bool
 }
 
-// Open returns the stage of the scenario under way, which build makes when the first subject asks
-// for it. Build also returns what it has made until it failed, which Open closes.
+// Open returns the stage of the current scenario, which build creates when the first subject needs
+// it. If build fails, it also returns what it has created until then, which Open closes.
 func (s *Stage[T]) Open(build func() (T, error)) (T, error) {
 	if s.opened {
 		return s.current, nil

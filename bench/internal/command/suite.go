@@ -13,8 +13,8 @@ import (
 // A Harness has the scenarios of a suite.
 type Harness interface {
 	Scenarios() []load.Scenario
-	// Check prints what the rows say about targets that are no goals of a
-	// scenario, and reports failed requests.
+	// Check evaluates the rows for targets that are not goals of a scenario,
+	// prints the results, and reports failed requests.
 	Check(w io.Writer, rows []load.Row) error
 	// Close ends what the scenarios shared.
 	Close() error
@@ -31,16 +31,16 @@ type Suite struct {
 
 	// Register adds the suite's own flags. If nil, there are none.
 	Register func(flags *flag.FlagSet)
-	// Parsed looks at all flags, and at the arguments that follow them. If nil, no
+	// Parsed checks all flags, and the arguments that follow them. If nil, no
 	// arguments may follow.
 	Parsed func(f *Flags, rest []string) error
 	// Markdown prints what -markdown adds to the rows. If nil, it adds nothing.
 	Markdown func(stdout io.Writer, p Place) error
-	// Stored prints the stored results in another way, and says whether that was asked for.
-	// If nil, there is no other.
+	// Stored prints the stored results in another way if that was requested, and reports
+	// whether it was. If nil, there is no other way.
 	Stored func(stdout io.Writer, p Place) (bool, error)
-	// Instead does something else than to measure the scenarios, and says whether that was
-	// asked for. If nil, there is nothing else.
+	// Instead does something other than measuring the scenarios if that was requested, and
+	// reports whether it was. If nil, there is nothing else.
 	Instead func(ctx context.Context, p Place, stdout, stderr io.Writer) (bool, error)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Verdict is the word for a target that is no ratio of paired rounds.
+// Verdict returns the word for a target that is not a ratio of paired rounds.
 func Verdict(met bool) load.Outcome {
 	if met {
 		return load.Met
@@ -42,7 +42,7 @@ func Failures(rows []load.Row) error {
 	return nil
 }
 
-// ReportMissing says loudly which subjects were left out, and why.
+// ReportMissing prints prominently which subjects were omitted, and why.
 func ReportMissing(w io.Writer, missing []error) {
 	for _, err := range missing {
 		fmt.Fprintf(w, "LEFT OUT: %v. The comparison with it is missing from this run.\n", err)

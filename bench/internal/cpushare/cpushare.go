@@ -21,8 +21,8 @@ type Part struct {
 
 // Parts are tried from the innermost function of a stack outwards; the first
 // function that belongs to a part gives it the sample. So a system call counts
-// as that and not as the parser that made it, and a copy of memory counts for
-// the part that copies.
+// as a system call and not as part of the parser that made it, and a copy of
+// memory counts for the part that copies.
 type Parts []Part
 
 // Runtime are the parts of every Go program that has connections.
@@ -38,7 +38,7 @@ var Runtime = Parts{
 	}},
 }
 
-// Other is the name of the part of what belongs to no other.
+// Other is the name of the part for samples that belong to no other part.
 const Other = "other"
 
 // Of returns the name of the part of a stack whose innermost function comes first.

@@ -70,8 +70,8 @@ func Make(n int64) Dept {
 	return d
 }
 
-// AppendJSON appends the document as the gateway composes it: no blanks,
-// members in the order of the columns, children last.
+// AppendJSON appends the document as the gateway composes it: no spaces, members
+// in the order of the columns, children last.
 func (d *Dept) AppendJSON(dst []byte) []byte {
 	dst = append(dst, `{"deptno":`...)
 	dst = strconv.AppendInt(dst, d.DeptNo, 10)

@@ -26,9 +26,9 @@ create table emp (
 	phone text not null
 );`
 
-// WriteSQLite creates a database file with departments 1 to count. Rows are
-// written in one transaction a hundred thousand employees: that is about 200,000
-// rows a second, while one transaction for all would need a journal of its size.
+// WriteSQLite creates a database file with departments 1 to count. Each transaction
+// writes a hundred thousand employees, at about 200,000 rows a second, while one
+// transaction for all would need a journal of its size.
 func WriteSQLite(path string, count int64) (err error) {
 	db, err := sqlite3.Open(path)
 	if err != nil {
@@ -39,7 +39,7 @@ func WriteSQLite(path string, count int64) (err error) {
 			err = closeErr
 		}
 	}()
-	// A file that a crash leaves torn is made again.
+	// A file left incomplete by a crash is created again.
 	if err := db.Exec(schema + "pragma synchronous = off;"); err != nil {
 		return fmt.Errorf("depts: schema: %w", err)
 	}

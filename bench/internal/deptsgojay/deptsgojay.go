@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/depts"
 )
 
-// A Dept tells gojay how to write a document.
+// A Dept implements gojay's encoding of a document.
 type Dept struct{ depts.Dept }
 
 // IsNil implements [gojay.MarshalerJSONObject].

@@ -20,7 +20,7 @@ import (
 // TargetName names the target in a [loadproc.Spec].
 const TargetName = "echo"
 
-// Size is that of a message.
+// Size is the size of a message.
 const Size = 1024
 
 // Targets is for [loadproc.Child].

@@ -18,7 +18,7 @@ func TestShortSleepsAreShort(t *testing.T) {
 		time.Sleep(100 * time.Microsecond)
 		shortest = min(shortest, time.Since(begun))
 	}
-	// Other systems have timers of their own; there only the sleep itself holds.
+	// Other systems have different timers; there only the sleep itself is checked.
 	if runtime.GOOS == "linux" && shortest > 700*time.Microsecond || shortest < 100*time.Microsecond {
 		t.Errorf("the shortest of 50 sleeps of 100 us took %v", shortest)
 	}

@@ -1,7 +1,7 @@
-// Package floor is the least that a server in Go can do for a request: raw system
-// calls on an epoll loop, ready answers, and a parser that looks for what it
-// needs and believes the rest. What it costs is the floor below any server that
-// also keeps its promises.
+// Package floor is the minimum that a server in Go can do for a request: raw system
+// calls on an epoll loop, ready answers, and a parser that looks for what it needs
+// and trusts the rest. Its cost is the floor for any server that also keeps its
+// guarantees.
 //
 // It is also the prototype on which single choices of a server's loop are
 // measured one by one: see [Options].
@@ -15,13 +15,13 @@ type Answerer func(in []byte, answers [][]byte) (consumed int, _ [][]byte, err e
 
 // Options are the choices of a loop. The zero value is the floor.
 type Options struct {
-	Loops int // 0: GOMAXPROCS
+	Loops int // GOMAXPROCS if 0
 
-	// Block goes to sleep in epoll_wait at once; otherwise the loop first asks
+	// Block goes to sleep in epoll_wait immediately; otherwise the loop first asks
 	// without waiting, which spares the runtime's bookkeeping around a system call
 	// that may wait.
 	Block bool
-	// Yield lets other goroutines run once before the loop sleeps, and then asks
+	// Yield lets other goroutines run once before the loop sleeps, and then polls
 	// again.
 	Yield bool
 	// Park sleeps in the runtime's own poller, which watches the epoll descriptor;
@@ -38,7 +38,7 @@ type Options struct {
 type Pool string
 
 const (
-	OwnBuffer Pool = ""        // one buffer of the loop, never given back
+	OwnBuffer Pool = ""        // one buffer of the loop, never returned
 	Classes   Pool = "classes" // internal/buf: pools by size class
 	OneSize   Pool = "one"     // one sync.Pool
 )
@@ -46,7 +46,7 @@ const (
 // readSize is the size of a read buffer, and the most that one request may have.
 const readSize = 64 << 10
 
-// Echo answers with what came.
+// Echo answers with what it received.
 func Echo(in []byte, answers [][]byte) (int, [][]byte, error) {
 	return len(in), append(answers, in), nil
 }

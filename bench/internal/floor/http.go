@@ -48,7 +48,7 @@ func ReadyAnswer(body []byte) []byte {
 	return append([]byte(head), body...)
 }
 
-// deptOf returns the number in a request's path, 0 if there is no such department.
+// deptOf returns the number in a request's path, or 0 if there is no such department.
 func deptOf(head []byte) int {
 	if !bytes.HasPrefix(head, getDept) {
 		return 0

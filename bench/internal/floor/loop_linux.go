@@ -25,7 +25,7 @@ type Server struct {
 }
 
 // Serve serves connections of a listener, which it closes: a duplicate of its
-// socket goes on. It returns at once; Close ends the server.
+// socket is used. It returns immediately; Close ends the server.
 func Serve(listener *net.TCPListener, answer Answerer, options Options) (*Server, error) {
 	file, err := listener.File()
 	if err != nil {
@@ -162,8 +162,8 @@ func newLoop(answer Answerer, options Options) (*loop, error) {
 	return l, nil
 }
 
-// park gives the epoll descriptor to the runtime's poller, which takes only files
-// that do not block.
+// park passes the epoll descriptor to the runtime's poller, which accepts only
+// nonblocking files.
 func (l *loop) park() error {
 	if err := syscall.SetNonblock(l.epoll, true); err != nil {
 		return fmt.Errorf("floor: epoll descriptor: %w", err)
@@ -178,7 +178,7 @@ func (l *loop) park() error {
 	return err
 }
 
-// close gives back the descriptors. The bell stays open: tell may be under way.
+// close closes the descriptors. The bell stays open: tell may be running.
 func (l *loop) close() {
 	if l.file != nil {
 		_ = l.file.Close()
@@ -232,7 +232,7 @@ func (l *loop) run() {
 	}
 }
 
-// admit takes the connections that were told.
+// admit accepts the announced connections.
 func (l *loop) admit() {
 	var count [8]byte
 	_, _ = syscall.Read(l.bell, count[:])

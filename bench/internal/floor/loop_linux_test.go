@@ -85,7 +85,7 @@ func echo(address string, seed int) error {
 	return nil
 }
 
-// A client that asks for much and reads late gets all of it in the end.
+// A client that requests much and reads late eventually gets all of it.
 func TestSlowReaderGetsEverything(t *testing.T) {
 	address := start(t, Documents(), Options{})
 	conn, err := dial(address)

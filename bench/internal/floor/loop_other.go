@@ -7,7 +7,7 @@ import (
 	"net"
 )
 
-// A Server needs epoll, which Linux alone has.
+// A Server needs epoll, which only Linux has.
 type Server struct{}
 
 // Serve returns an error: there is no epoll here.

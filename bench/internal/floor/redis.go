@@ -44,8 +44,8 @@ func Values(values map[string][]byte) Answerer {
 	}
 }
 
-// command cuts one command, of which it looks at the name and the first
-// argument. n is 0 if more must come.
+// command splits off one command, of which it inspects the name and the first
+// argument. n is 0 if more bytes are needed.
 func command(in []byte) (name, argument []byte, n int, err error) {
 	count, at, err := header(in, '*')
 	if at == 0 || err != nil {

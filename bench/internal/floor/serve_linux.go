@@ -152,7 +152,7 @@ func (l *loop) writev(fd int, answers [][]byte) (int, syscall.Errno) {
 	return int(n), errno
 }
 
-// flush goes on with what was not sent, and then reads again.
+// flush continues with what was not sent, and then reads again.
 func (l *loop) flush(c *connection, e *syscall.EpollEvent) {
 	n, errno := write(c.fd, c.unsent)
 	if errno == syscall.EAGAIN || errno == syscall.EINTR {

@@ -1,6 +1,6 @@
 // Package foreign runs load generators of others and reads what they print. They
-// check less of the answers than ours do; what they are for is a second opinion
-// on the figures.
+// check less of the answers than ours do; their purpose is a second opinion on the
+// figures.
 package foreign
 
 import (
@@ -20,7 +20,7 @@ type Run struct {
 	Errors    uint64
 	Problem   string        // the first error, in words
 	Elapsed   time.Duration // as the generator measured it
-	P50, P99  time.Duration // 0: not told
+	P50, P99  time.Duration // 0 if not reported
 	Client    time.Duration // CPU time of the generator
 	Server    time.Duration // of the processes metered
 }

@@ -90,7 +90,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// What a program prints when it fails is in the error.
+// The output of a failing program is in the error.
 func TestMeasure(t *testing.T) {
 	parse := func(output string) (Run, error) { return Run{Completed: uint64(len(output))}, nil }
 	r, err := Measure(t.Context(), []int{os.Getpid()}, parse, "sh", "-c", "echo four")

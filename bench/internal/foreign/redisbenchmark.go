@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// ParseRedisBenchmark returns a reader of what redis-benchmark prints with --csv for
-// one test of n requests. The program ends with an error at the first reply that
-// is one; missing values it takes for right.
+// ParseRedisBenchmark returns a parser of the output of redis-benchmark with --csv for
+// one test of n requests. The program ends with an error at the first error reply; it
+// accepts missing values as correct.
 func ParseRedisBenchmark(n uint64) func(string) (Run, error) {
 	return func(output string) (Run, error) {
 		rows, err := csv.NewReader(strings.NewReader(output)).ReadAll()

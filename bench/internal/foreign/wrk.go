@@ -48,8 +48,8 @@ func ParseWrk(output string) (r Run, err error) {
 	return r, nil
 }
 
-// sum adds the numbers of a line of errors: behind its colon, each after a word or
-// alone.
+// sum adds the numbers of a line of errors: after its colon, each after a word or by
+// itself.
 func sum(line string) (total uint64, err error) {
 	_, rest, _ := strings.Cut(line, ": ")
 	found := false
@@ -70,7 +70,7 @@ func sum(line string) (total uint64, err error) {
 	return total, nil
 }
 
-// WrkScript asks for keys in random order; requests are made beforehand.
+// WrkScript requests keys in random order; the requests are built in advance.
 func WrkScript(path string, keys int) string {
 	return fmt.Sprintf(`local requests = {}
 function init(args)

@@ -21,7 +21,7 @@ const decodedOne = 16
 
 var errNotLearned = errors.New("httpget: batches need the documents of a first pass")
 
-// askBatch asks for an array of documents.
+// askBatch requests an array of documents.
 func (c *Caller) askBatch() error {
 	t := c.target
 	if t.documents == nil {
@@ -91,7 +91,7 @@ func (c *Caller) checkArray(body []byte) error {
 // gzipTrailer is the length of checksum and size at the end (RFC 1952, section 2.3.1).
 const gzipTrailer = 8
 
-// checkTrailer compares what a body in gzip says of its content.
+// checkTrailer compares the checksum and length of a gzip body with its content.
 func (c *Caller) checkTrailer(body []byte) error {
 	if len(body) < gzipTrailer {
 		return fmt.Errorf("httpget: batch: %d bytes of gzip", len(body))

@@ -26,8 +26,8 @@ func zipped(text string) []byte {
 	return b.Bytes()
 }
 
-// documents answers single requests and batches, in gzip if that is asked for. spoil
-// may change what a batch is made of.
+// documents answers single requests and batches, in gzip if requested. spoil may change
+// the documents of a batch.
 func documents(spoil func(parts []string) []string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		text := ""
@@ -91,8 +91,8 @@ func TestBatches(t *testing.T) {
 			}
 		}
 	}
-	// Two documents in each other's place have the same length, so only the content
-	// tells; a batch may ask for one key twice.
+	// Two swapped documents have the same length, so only the content reveals it; a
+	// batch may request one key twice.
 	target := serve(t, documents(reversed))
 	target.Keys, target.Batch = 1000, 2
 	if r := run(t, target); r.Errors < 40 {
@@ -107,7 +107,7 @@ func TestCodingIsChecked(t *testing.T) {
 		t.Errorf("gzip: got %d errors, %s", r.Errors, r.ErrorSample)
 	}
 	target = serve(t, documents(asIs))
-	target.Coding = "gzip" // which nobody asks for
+	target.Coding = "gzip" // which was not requested
 	if err := target.Learn(t.Context()); err == nil || !strings.Contains(err.Error(), "content coding") {
 		t.Errorf("a body as it is passed for gzip: %v", err)
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// checkHead compares the head of an answer with what every answer must have.
+// checkHead compares the head of an answer with the requirements on every answer.
 func (c *Caller) checkHead(h *http1.ResponseHead) error {
 	t := c.target
 	switch {
@@ -20,7 +20,7 @@ func (c *Caller) checkHead(h *http1.ResponseHead) error {
 	case h.Length < 0:
 		return errors.New("no field Content-Length")
 	case h.Close:
-		return errors.New("the server closes a connection that is to be kept")
+		return errors.New("the server closes a connection that should be kept open")
 	case string(h.ContentEncoding) != t.Coding && !c.anyCoding:
 		return fmt.Errorf("content coding %.40q, want %q", h.ContentEncoding, t.Coding)
 	case t.CacheStatus != "" && string(h.CacheStatus) != t.CacheStatus:

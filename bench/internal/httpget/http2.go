@@ -14,7 +14,7 @@ import (
 
 const (
 	// wholeWindow is the largest flow-control window (RFC 9113, section 6.9.1): no
-	// stream needs an update of its own.
+	// stream needs a separate update.
 	wholeWindow = 1<<31 - 1
 	// firstWindow is what a connection has before any update.
 	firstWindow = 1<<16 - 1
@@ -56,7 +56,7 @@ func openHTTP2(conn net.Conn) (*http2Conn, error) {
 	return h, h.out.Flush()
 }
 
-// get asks for a path and returns the body, which is valid until the next call.
+// get requests a path and returns the body, which is valid until the next call.
 func (h *http2Conn) get(path []byte) ([]byte, error) {
 	h.block.Reset()
 	for _, f := range [...]hpack.HeaderField{
@@ -90,7 +90,7 @@ func (h *http2Conn) answer() ([]byte, error) {
 		switch f := frame.(type) {
 		case *http2.MetaHeadersFrame:
 			if f.StreamID != h.stream || length >= 0 {
-				return nil, fmt.Errorf("a head on stream %d that nobody asked for", f.StreamID)
+				return nil, fmt.Errorf("an unexpected head on stream %d", f.StreamID)
 			}
 			if length, err = lengthOf(f); err != nil {
 				return nil, err
@@ -119,7 +119,7 @@ func (h *http2Conn) answer() ([]byte, error) {
 	}
 }
 
-// control does what a frame of the connection asks for.
+// control handles a frame of the connection.
 func (h *http2Conn) control(frame http2.Frame) error {
 	switch f := frame.(type) {
 	case *http2.SettingsFrame:
@@ -148,10 +148,10 @@ func (h *http2Conn) control(frame http2.Frame) error {
 	case *http2.GoAwayFrame:
 		return fmt.Errorf("the server ends the connection: %v", f.ErrCode)
 	}
-	return fmt.Errorf("a frame %v that nobody asked for", frame.Header())
+	return fmt.Errorf("an unexpected frame %v", frame.Header())
 }
 
-// refill gives the server its window back, seldom.
+// refill replenishes the server's window, rarely.
 func (h *http2Conn) refill() error {
 	if h.eaten < topUp {
 		return nil

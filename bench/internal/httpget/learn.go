@@ -10,8 +10,9 @@ import (
 	"sync/atomic"
 )
 
-// Learn asks for every key once and remembers the answers. With a Coding it asks
-// twice: a server may send what it has just loaded as it is.
+// Learn requests every key once and remembers the answers. With a Coding it
+// requests every key twice: a server may send what it has just loaded without
+// coding.
 func (t *Target) Learn(ctx context.Context) error {
 	t.hashSeed = maphash.MakeSeed()
 	p := &firstPass{target: t, learned: make([]uint64, t.Keys+1), documents: make([][]byte, t.Keys+1)}
@@ -39,18 +40,18 @@ func (t *Target) Learn(ctx context.Context) error {
 	return nil
 }
 
-// A firstPass is one Learn under way.
+// A firstPass is the state of a running Learn.
 type firstPass struct {
 	// Immutable.
 	target *Target
-	order  []int // keys less one; nil: in their order
+	order  []int // keys minus one; in their order if nil
 
 	// Each element is owned by the connection that asked for the key.
 	learned   []uint64
 	documents [][]byte
 
 	// Atomics, of all connections.
-	next  atomic.Int64 // keys that somebody has taken
+	next  atomic.Int64 // number of keys taken
 	bytes atomic.Int64
 }
 

@@ -21,7 +21,7 @@ func (c *Caller) DoBatch(ctx context.Context, outcomes []error) {
 	}
 }
 
-// pipeline makes one batch. What ends the connection is returned.
+// pipeline makes one batch. It returns the error that ends the connection.
 func (c *Caller) pipeline(ctx context.Context, outcomes []error) error {
 	if err := c.repair(ctx); err != nil {
 		return err

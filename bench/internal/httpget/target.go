@@ -4,11 +4,11 @@
 //
 // A request is the request line, Host, and the fields that the target names, usually
 // none. An answer must be HTTP/1.1 200 with exactly one Content-Length, no
-// Transfer-Encoding and the content coding expected; its body must begin with the key
-// asked for. One answer in 64 is compared, by hash, with the one that the first pass
-// over all keys has learned; one in a content coding always, because its key
-// cannot be seen. Arrays of many documents are compared with what the documents
-// of the first pass make: see batch.go.
+// Transfer-Encoding and the content coding expected; its body must begin with the
+// requested key. One answer in 64 is compared, by hash, with the one that the first pass
+// over all keys has learned; one in a content coding always, because its key cannot be
+// seen. Arrays of many documents are compared with those composed of the documents of
+// the first pass: see batch.go.
 package httpget
 
 import (
@@ -36,41 +36,43 @@ type Target struct {
 	Keys    int64  // keys are 1 to Keys, chosen uniformly
 	Seed    uint64
 	// Sources spreads the connections over that many loopback addresses, from
-	// 127.0.0.2 up, because one address has only some 28,000 ports. 0: none is
-	// chosen.
+	// 127.0.0.2 up, because one address has only some 28,000 ports. If zero, none
+	// is chosen.
 	Sources int
 
 	// Fields are blocks of header lines, each line with its CR LF. Caller i
 	// sends block i modulo their number with every request.
 	Fields []string
-	// Traced adds to each request a traceparent of its own (W3C Trace Context)
-	// that is not sampled.
+	// Traced adds to each request its own traceparent (W3C Trace Context) that is
+	// not sampled.
 	Traced bool
 	// Coding is the content coding that answers must have: "gzip", or "" for none.
 	Coding string
-	// Batch is how many keys one request asks for, as /depts?key=1&key=2. 0: one
-	// document, by its path.
+	// Batch is the number of keys per request, as in /depts?key=1&key=2. If zero, a
+	// request is for one document, by its path.
 	Batch int
-	// Series is how many requests one Do makes, one after the other. 0: one.
+	// Series is how many requests one Do makes, one after the other. If zero, it
+	// is one.
 	Series int
-	// Document says what the document of a key must be; the first pass compares.
-	// Nil: nobody knows.
+	// Document returns the expected document of a key; the first pass compares. If
+	// nil, documents are not known.
 	Document func(key int64) []byte
 	// CacheStatus is the whole field Cache-Status that every answer must have.
-	// Empty: nobody looks.
+	// If empty, it is not checked.
 	CacheStatus string
 	// Strays counts the answers of the first pass whose Cache-Status is another.
-	// Nil: such an answer is an error; later it always is.
+	// If nil, such an answer is an error; after the first pass it always is.
 	Strays *atomic.Int64
-	// Learners is how many connections the first pass has; the keys are then asked
-	// for in random order. 0: one connection, and the keys in their order.
+	// Learners is how many connections the first pass has; the keys are then
+	// requested in random order. If zero, there is one connection, and keys are
+	// requested in order.
 	Learners int
 
-	// Certificate is what the server must show, in PEM: callers speak TLS with it.
-	// Empty: clear text.
+	// Certificate is the certificate that the server must present, in PEM: callers
+	// use TLS. If empty, they use clear text.
 	Certificate []byte
 	// Resume makes every connection of a caller but its first resume the session of
-	// the one before. Without it every handshake is a full one.
+	// the previous one. Without it every handshake is a full one.
 	Resume bool
 	// HTTP2 makes callers speak HTTP/2, one request at a time. It needs a
 	// Certificate, and has neither Fields, Traced, Coding, CacheStatus nor batches.
@@ -80,16 +82,16 @@ type Target struct {
 	Fresh bool
 
 	hashSeed  maphash.Seed
-	learned   []uint64 // by key; nil: answers are not compared
+	learned   []uint64 // by key; nil if answers are not compared
 	documents [][]byte // the same, decoded, for batches
 	bytes     int64    // of all bodies together, as they were sent
 }
 
-// sampled says how many answers pass for one whose hash is compared. Hashing
-// each would add half a microsecond to the client's cost of a request.
+// sampled is the number of answers per answer whose hash is compared. Hashing each
+// would add half a microsecond to the client's cost of a request.
 const sampled = 64
 
-// judge decodes the first answer for a key and looks at all of it.
+// judge decodes the first answer for a key and checks all of it.
 func (t *Target) judge(c *Caller, key int64, body []byte) ([]byte, error) {
 	body, err := c.decode(body)
 	if err != nil {
@@ -174,7 +176,7 @@ type Caller struct {
 	conn   httpload.Conn
 
 	// Owned by the goroutine that calls Do.
-	http2   *http2Conn // nil: HTTP/1.1
+	http2   *http2Conn // nil for HTTP/1.1
 	rng     *rand.Rand
 	request []byte
 	done    uint64
@@ -182,7 +184,7 @@ type Caller struct {
 
 	learning  bool    // the answer belongs to the first pass
 	anyCoding bool    // the next answer may be in any content coding
-	keys      []int64 // of the batch under way
+	keys      []int64 // of the current batch
 	unzip     *gzip.Reader
 	plain     bytes.Buffer // what was decoded last
 }
@@ -199,8 +201,8 @@ func (c *Caller) Do(ctx context.Context) error {
 	return c.series()
 }
 
-// doFresh is Do over a connection of its own. It ends with the notice of TLS and without
-// a reset, as clients end connections.
+// doFresh is like Do, over a new connection. It closes the connection with a TLS close
+// notification and without a reset, as clients do.
 func (c *Caller) doFresh(ctx context.Context) error {
 	err := c.connect(ctx)
 	if err == nil {
@@ -238,7 +240,7 @@ func (c *Caller) repair(ctx context.Context) error {
 	return nil
 }
 
-// askOne asks for one document.
+// askOne requests one document.
 func (c *Caller) askOne() error {
 	t := c.target
 	key := 1 + c.rng.Int64N(t.Keys)
@@ -252,7 +254,7 @@ func (c *Caller) askOne() error {
 // Close ends the connection, also during a Do.
 func (c *Caller) Close() error { return c.conn.Close() }
 
-// get asks for one document. The body is as it was sent, and valid until the next
+// get requests one document. The body is as it was sent, and valid until the next
 // exchange.
 func (c *Caller) get(key int64) ([]byte, error) {
 	c.request = append(c.request[:0], "GET "...)

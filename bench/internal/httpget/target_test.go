@@ -112,8 +112,8 @@ func TestChangedBodyIsNoticed(t *testing.T) {
 	}
 }
 
-// An answer to nobody, behind the right one, is a protocol error and not the
-// answer to the next request.
+// An unsolicited answer after the right one is a protocol error and not the answer
+// to the next request.
 func TestUnaskedBytesAreAnError(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

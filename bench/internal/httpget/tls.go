@@ -7,8 +7,8 @@ import (
 	"fmt"
 )
 
-// What every server is asked for, so that all do the same work. OpenSSL 3.0 has no
-// hybrid key exchange, which Go would choose by itself.
+// The parameters offered to every server, so that all do the same work. OpenSSL 3.0
+// has no hybrid key exchange, which Go would choose by default.
 const (
 	tlsSuite = tls.TLS_AES_128_GCM_SHA256
 	tlsCurve = tls.X25519

@@ -71,7 +71,7 @@ func serveTLS(t *testing.T, change func(*tls.Config), handler http.HandlerFunc) 
 	return s
 }
 
-// answer sends the document asked for, of at least size bytes.
+// answer sends the requested document, of at least size bytes.
 func answer(size int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		body := fmt.Sprintf(`{"deptno":%s,"pad":"%s"}`, strings.TrimPrefix(r.URL.Path, "/depts/"), strings.Repeat("x", size))

@@ -1,6 +1,6 @@
-// Package loadproc runs the load of a benchmark in a process of its own, so that
-// the CPU time, the descriptors and the garbage collector of the generator are
-// apart from those of the harness and of the server.
+// Package loadproc runs the load of a benchmark in a separate process, so that the
+// CPU time, the descriptors and the garbage collector of the generator are separate
+// from those of the harness and of the server.
 //
 // The process is the harness's own program, started again with [Argument], or another
 // program that calls [Child]. It reads a [Spec] from standard input and writes an
@@ -32,9 +32,9 @@ import (
 // Argument makes a harness the load process.
 const Argument = "-load-process"
 
-// A Spec says what load to put on which server.
+// A Spec describes a load and the server for it.
 type Spec struct {
-	// Target names one of the targets given to [Child]; empty: documents over
+	// Target names one of the targets given to [Child]; if empty, documents over
 	// HTTP, described by the fields up to Keys.
 	Target string
 	// Database is the URL of the PostgreSQL that a named target reads, over at
@@ -45,53 +45,54 @@ type Spec struct {
 	Options json.RawMessage
 
 	Address string
-	Metrics string // address whose /metrics names allocations; empty: none
+	Metrics string // address whose /metrics names allocations; if empty, none
 	PID     int    // of the server
 	Also    []int  // further processes of the server
 	Path    string // of documents, without the key
 	Member  string // that bodies begin with
 	Keys    int64
-	// What [httpget.Target] has under the same names.
+	// Fields of [httpget.Target] with the same names.
 	Fields      []string
 	Traced      bool
 	Coding      string
 	Series      int
 	CacheStatus string
-	Strays      bool // the first pass counts answers of another Cache-Status in place of failing
+	Strays      bool // the first pass counts answers with another Cache-Status instead of failing
 	Learners    int
 	Certificate []byte
 	Resume      bool
 	HTTP2       bool
 	Fresh       bool
-	Sources     int // 0: as many as the connections need
-	// Array is how many keys a request asks for; 0: one document by its path.
+	Sources     int // as many as the connections need if 0
+	// Array is the number of keys per request. If zero, a request is for one
+	// document by its path.
 	Array int
 	// Depts says that the documents are those of package depts: the first pass
 	// compares.
 	Depts bool
 
-	// Program is the load process; empty: this program.
+	// Program is the load process; if empty, this program.
 	Program string `json:"-"`
-	// Profile is the file of a CPU profile of the load process in the window; empty: none.
+	// Profile is the file of a CPU profile of the load process in the window; if empty, none.
 	Profile string
 	// Calls counts the system calls that read or write, of the servers and of the load
 	// process.
 	Calls bool
 
 	// Postmaster is the process of the PostgreSQL server whose CPU time is
-	// counted beside; 0: none.
+	// measured too. If zero, there is none.
 	Postmaster int
 	// Count names figures of the metrics page whose growth is counted.
 	Count []string
 
 	Callers  int
 	Arrivals load.Arrivals // zero: closed loop
-	Batch    int           // requests that a load.BatchCaller gets at once; 0: one at a time
+	Batch    int           // requests passed to a load.BatchCaller together; one at a time if 0
 	WarmUp   time.Duration
 	Duration time.Duration
-	Requests int // of each caller; 0: as many as Duration has room for
-	// Learn asks for every key once beforehand. It warms the server's cache, and
-	// a sample of the answers is compared with what it saw.
+	Requests int // of each caller; as many as fit into Duration if 0
+	// Learn requests every key once beforehand. It warms the server's cache, and a
+	// sample of the answers is compared with what it saw.
 	Learn bool
 	Seed  uint64
 }
@@ -112,9 +113,10 @@ const (
 	ClientCalls    = "client_calls"
 )
 
-// Targets are what a load process can load besides documents over HTTP. A target
-// that is an io.Closer is closed after the load; one with a method Counters adds
-// to what is counted; one with a method Amend may replace figures of the result.
+// Targets are what a load process can load in addition to documents over HTTP. A
+// target that is an io.Closer is closed after the load; one with a method Counters
+// adds to what is counted; one with a method Amend may replace figures of the
+// result.
 type Targets map[string]func(context.Context, Spec) (load.Target, error)
 
 // Child runs the load and ends the process if the program was started as a load

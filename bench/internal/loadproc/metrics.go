@@ -15,8 +15,8 @@ func Scrape(ctx context.Context, address string) (map[string]float64, error) {
 
 // allocationCounters reads the server's allocations. A scrape allocates too, a
 // few thousand objects for a large page, which would show at low rates: the first
-// reading is therefore taken twice, and what lies between the two is the cost of
-// one scrape, which the second reading subtracts.
+// reading is therefore taken twice, and the difference is the cost of one scrape,
+// which the second reading subtracts.
 func allocationCounters(address string) []load.Counter {
 	names := map[string]string{Mallocs: "go_memstats_mallocs_total", AllocatedBytes: "go_memstats_alloc_bytes_total"}
 	var page map[string]float64 // shared by the counters of one reading

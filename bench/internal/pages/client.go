@@ -54,7 +54,7 @@ func (t *Target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 // Close ends the client.
 func (t *Target) Close() error { return t.Client.Close() }
 
-// A caller asks for random documents.
+// A caller requests random documents.
 type caller struct {
 	target *Target
 
@@ -66,7 +66,7 @@ type caller struct {
 // Do implements [load.Caller].
 func (c *caller) Do(ctx context.Context) error { return c.get(ctx, c.rng.IntN(len(c.target.keys))) }
 
-// get asks for one document and compares it.
+// get requests one document and compares it.
 func (c *caller) get(ctx context.Context, n int) error {
 	value, found, err := c.target.Client.GetAppend(ctx, c.buffer[:0], c.target.keys[n])
 	if err != nil {
@@ -81,7 +81,7 @@ func (c *caller) get(ctx context.Context, n int) error {
 // Close implements [load.Caller]: the client is closed once, by the target.
 func (c *caller) Close() error { return nil }
 
-// Verify compares every step-th document of a server with what it must be; with 1, it
+// Verify compares every step-th document of a server with what is expected; with 1, it
 // compares all of them, which also warms the server's memory.
 func Verify(ctx context.Context, address string, step int) (err error) {
 	t, err := Open(ctx, address, 0)

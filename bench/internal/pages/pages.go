@@ -25,7 +25,7 @@ func Code(n int) string { return fmt.Sprintf("%012d", n) }
 // Key is the Redis key of document n.
 func Key(n int) string { return Resource + ":" + Code(n) }
 
-// text is the content of document n, letters and blanks alone.
+// text is the content of document n, only letters and spaces.
 func text(n int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz      "
 	rng := rand.New(rand.NewPCG(uint64(n), 2))

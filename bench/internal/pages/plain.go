@@ -23,7 +23,7 @@ type plainTarget struct {
 	// Immutable after openPlain.
 	address string
 	seed    uint64
-	many    int      // keys of a MGET; 0: GET
+	many    int      // keys of an MGET; 0 for GET
 	head    []byte   // of a reply to MGET
 	keys    [][]byte // bulk strings
 	values  [][]byte // the same
@@ -59,7 +59,7 @@ type plainCaller struct {
 	reader  *bufio.Reader
 	rng     *rand.Rand
 	request []byte
-	asked   []int // the keys of all requests under way, in order
+	asked   []int // the keys of all requests in flight, in order
 	next    int   // in asked: the first that has no reply
 	broken  error // what ended the use of the connection
 }
@@ -80,7 +80,7 @@ func (c *plainCaller) DoBatch(_ context.Context, outcomes []error) {
 	}
 }
 
-// send writes n requests at once.
+// send writes n requests together.
 func (c *plainCaller) send(n int) {
 	c.request, c.asked, c.next = c.request[:0], c.asked[:0], 0
 	for range n {
@@ -99,7 +99,7 @@ func (c *plainCaller) send(n int) {
 	}
 }
 
-// receive reads and compares the reply to the oldest request under way.
+// receive reads and compares the reply to the oldest request in flight.
 func (c *plainCaller) receive() {
 	if c.broken != nil {
 		return
@@ -119,8 +119,8 @@ func (c *plainCaller) receive() {
 
 var errReply = errors.New("pages: a wrong reply")
 
-// expect reads what the reply must continue with. The first line is compared before the
-// rest is waited for: a reply that is an error is shorter.
+// expect reads the expected continuation of the reply. The first line is compared before
+// the rest is waited for: a reply that is an error is shorter.
 func (c *plainCaller) expect(want []byte) error {
 	line := want[:bytes.IndexByte(want, '\n')+1]
 	for _, part := range [][]byte{line, want[len(line):]} {

@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// answer serves one connection after the other, until the listener is closed. Each value is
-// what lookup says.
+// answer serves one connection after the other, until the listener is closed. lookup returns
+// the values.
 func answer(l net.Listener, lookup func(key string) string) {
 	for {
 		conn, err := l.Accept()

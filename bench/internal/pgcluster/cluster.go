@@ -1,4 +1,4 @@
-// Package pgcluster runs a PostgreSQL server of its own for a benchmark: a new
+// Package pgcluster runs a separate PostgreSQL server for a benchmark: a new
 // cluster in a directory that is removed at the end, and a meter of the CPU time
 // that all of its processes use.
 package pgcluster
@@ -21,15 +21,15 @@ import (
 )
 
 // A Cluster is a database cluster and, between Start and Stop, its server.
-// Everybody on this machine is let in. Close it.
+// All users of this machine may connect. Close it.
 type Cluster struct {
 	// Immutable after New.
 	bin   string // folder of PostgreSQL's programs
 	dir   string
-	runAs string // user that runs the server; empty: ours
+	runAs string // user that runs the server; if empty, ours
 	port  int
 
-	server *proc.Process // nil: not running
+	server *proc.Process // nil if not running
 }
 
 // New makes a cluster below the system's folder for temporary files.
@@ -73,7 +73,7 @@ func New(ctx context.Context) (c *Cluster, err error) {
 		return nil, err
 	}
 	if err := initdb.Wait(ctx); err != nil {
-		_ = initdb.Stop() // it may have ended by itself
+		_ = initdb.Stop() // it may have already ended
 		return nil, err
 	}
 	return c, nil
@@ -146,7 +146,7 @@ func (c *Cluster) Close() error {
 // PATH, because several versions may be installed; the newest is taken.
 func programs() (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
-		// A link in PATH often stands alone, without initdb beside it.
+		// A link in PATH often has no initdb next to it.
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real
 		}
@@ -164,7 +164,7 @@ func programs() (string, error) {
 }
 
 // unprivileged returns the user that the server runs as, because PostgreSQL
-// refuses root; empty when we are somebody else.
+// refuses root; empty if the current user is not root.
 func unprivileged() (string, error) {
 	if os.Geteuid() != 0 {
 		return "", nil

@@ -66,7 +66,7 @@ func readStat(pid int) (stat, error) {
 }
 
 // parseStat reads fields 4, 16 and 17. Field 2 is the program's name in
-// parentheses and may itself hold blanks and parentheses.
+// parentheses and may itself contain spaces and parentheses.
 func parseStat(data []byte) (stat, error) {
 	end := bytes.LastIndexByte(data, ')')
 	if end < 0 {

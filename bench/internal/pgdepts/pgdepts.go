@@ -1,6 +1,6 @@
-// Package pgdepts makes the PostgreSQL database of the benchmarks over one: departments
-// with ten employees each, in a cluster of its own, and compares what a server
-// answers with what the database says.
+// Package pgdepts creates the PostgreSQL database of the benchmarks: departments with ten
+// employees each, in a separate cluster, and compares a server's answers with the
+// database.
 package pgdepts
 
 import (
@@ -15,8 +15,8 @@ import (
 )
 
 // EmpsPerDept is the number of children of a document. The employees of
-// department d are (d-1)*10+1 to d*10: they are neighbours on disk, as rows that
-// were written together are.
+// department d are (d-1)*10+1 to d*10: they are adjacent on disk, like rows that
+// were written together.
 const EmpsPerDept = 10
 
 // Settings of the server while rows are generated: nothing survives a crash, and
@@ -141,7 +141,7 @@ func fill(ctx context.Context, conn *pgx.Conn, create, insert string, rows int64
 	})
 }
 
-// WithConn calls do with a connection of its own.
+// WithConn calls do with a separate connection.
 func WithConn(ctx context.Context, url string, do func(*pgx.Conn) error) error {
 	conn, err := pgx.Connect(ctx, url)
 	if err != nil {

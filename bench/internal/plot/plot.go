@@ -11,7 +11,7 @@ import (
 )
 
 // A Plot is a picture of some lines. X is logarithmic, with a tick at each value
-// that any line has. Both coordinates must be positive; others are left out.
+// that any line has. Both coordinates must be positive; other points are omitted.
 type Plot struct {
 	Title string
 	X, Y  string // what the axes show
@@ -22,8 +22,8 @@ type Plot struct {
 // A Line is drawn through its points, in their order.
 type Line struct {
 	Name   string
-	Colour string // as SVG names colours
-	Dashes string // stroke-dasharray; empty: solid
+	Colour string // as SVG names colors
+	Dashes string // stroke-dasharray; if empty, solid
 	Points []Point
 }
 
@@ -84,8 +84,8 @@ func (p Plot) WriteSVG(w io.Writer) error {
 	return err
 }
 
-// extent returns the values of X in their order, each once, and the least and the
-// greatest Y.
+// extent returns the values of X in their order, each once, and the minimum and
+// maximum Y.
 func (p Plot) extent() (xs []float64, low, high float64) {
 	low, high = math.Inf(1), 0
 	for _, l := range p.Lines {

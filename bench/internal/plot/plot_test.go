@@ -34,7 +34,7 @@ func TestWriteSVG(t *testing.T) {
 			t.Errorf("%d lines, want 2", got)
 		}
 		// The highest value of a linear axis that ends with it is at the top, and the
-		// least X at the left; on a logarithmic one 400 lies below 1,000.
+		// lowest X at the left; on a logarithmic one, 400 is below 1,000.
 		if got := strings.Contains(out.String(), `points="74.0,44.0`); got {
 			t.Error("the lowest point is at the top")
 		}

@@ -34,7 +34,7 @@ func kilobytes(pid int, name string) (int64, error) {
 
 // WriteBytes returns how many bytes a process has caused to be written to devices:
 // pages of files that it made dirty, each once until the kernel has written it.
-// What is on no device, as a tmpfs, is not counted. Linux only.
+// Files that are on no device, such as those of a tmpfs, are not counted. Linux only.
 func WriteBytes(pid int) (int64, error) {
 	return ioCount(fmt.Sprint(pid), "write_bytes")
 }

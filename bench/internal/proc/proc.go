@@ -55,12 +55,13 @@ type Command struct {
 	Path string
 	Args []string
 	Env  []string // added to the environment of this process
-	Dir  string   // to run in; empty: that of this process
-	// User runs the program, where the system knows users; empty: ours.
+	Dir  string   // to run in; if empty, that of this process
+	// User runs the program, where the system knows users; if empty, ours.
 	User string
-	// Ask is the signal that asks the program to end; nil: the system's usual.
+	// Ask is the signal that requests the program to end. If nil, it is the
+	// system's usual one.
 	Ask os.Signal
-	// Grace is how long it may take to end; 0: 10 s.
+	// Grace is how long it may take to end. If zero, it is 10 s.
 	Grace time.Duration
 }
 
@@ -68,7 +69,7 @@ type Command struct {
 type Process struct {
 	// Immutable after Start.
 	cmd    *exec.Cmd
-	ask    os.Signal // nil: the usual
+	ask    os.Signal // nil for the usual one
 	grace  time.Duration
 	first  chan string // the first line of standard output
 	exited chan struct{}
@@ -174,7 +175,7 @@ func (p *Process) Await(ctx context.Context, ready func(context.Context) error) 
 	}
 }
 
-// Wait returns when the program has ended by itself.
+// Wait returns when the program has ended.
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.exited:
@@ -202,8 +203,8 @@ func (p *Process) CPU() time.Duration {
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
 }
 
-// Stop asks the program to end and kills it when its grace is over. It returns when the
-// program is gone.
+// Stop signals the program to end and kills it when its grace period is over. It returns
+// when the program has ended.
 func (p *Process) Stop() error {
 	select {
 	case <-p.exited:

@@ -28,7 +28,7 @@ func TestFirstLineAndStop(t *testing.T) {
 	}
 }
 
-// A server that dies at its start must say why, at once.
+// A server that dies at its start must say why, immediately.
 func TestDeathBeforeReady(t *testing.T) {
 	p, err := Start(nil, "sh", "-c", "echo no such table >&2; exit 3")
 	if err != nil {

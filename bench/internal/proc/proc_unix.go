@@ -44,5 +44,5 @@ func GiveTo(name, path string) error {
 	return os.Chown(path, uid, gid)
 }
 
-// Interrupt asks a process to end.
+// Interrupt signals a process to end.
 func Interrupt(p *os.Process) error { return p.Signal(syscall.SIGTERM) }

@@ -33,7 +33,7 @@ func Descendants(pid int) ([]int, error) {
 }
 
 // parentOf reads field 4 of the process's state. Field 2 is its name in
-// parentheses and may itself hold blanks and parentheses.
+// parentheses and may itself contain spaces and parentheses.
 func parentOf(pid int) (int, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

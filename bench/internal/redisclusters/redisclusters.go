@@ -23,7 +23,7 @@ type Cluster struct {
 	standIn *standIn
 }
 
-// nodeTimeout is so long that servers that lack CPU are not taken for dead.
+// nodeTimeout is so long that servers that lack CPU time are not considered dead.
 const nodeTimeout = 30 * time.Second
 
 // Start starts a cluster of so many masters without replicas, for measurements in which no node fails.
@@ -46,11 +46,11 @@ func StartWith(ctx context.Context, scratch string, o rediscluster.Options) (*Cl
 	return c, nil
 }
 
-// Operate lets f operate the cluster, and waits for it. It returns what f has failed with as a test.
+// Operate lets f operate the cluster, and waits for it. If f fails as a test, Operate returns the failure.
 func (c *Cluster) Operate(f func(t testing.TB, cluster *rediscluster.Cluster)) error {
 	ended := make(chan struct{})
-	// Ends with f, waited for below. A goroutine of its own, because a fatal failure of a test ends
-	// the goroutine that reports it.
+	// Ends with f, waited for below. It needs its own goroutine, because a fatal failure of a test
+	// ends the goroutine that reports it.
 	go func() {
 		defer close(ended)
 		f(c.standIn, c.cluster)
@@ -71,7 +71,7 @@ func (c *Cluster) PIDs() []int {
 	return pids
 }
 
-// Stop ends the nodes. It returns an error if one of them had ended by itself.
+// Stop ends the nodes. It returns an error if one of them had ended prematurely.
 func (c *Cluster) Stop() error {
 	var errs []error
 	for _, n := range c.cluster.Nodes() {
@@ -86,9 +86,9 @@ func (c *Cluster) Stop() error {
 // Discard ends the nodes, some of which may have ended before.
 func (c *Cluster) Discard() { c.standIn.cleanUp() }
 
-// A standIn takes the place of the test that the cluster belongs to.
+// A standIn replaces the test that the cluster belongs to.
 type standIn struct {
-	testing.TB // nil: the kit calls nothing but the methods below
+	testing.TB // if nil, the kit calls only the methods below
 
 	// Immutable.
 	ctx     context.Context

@@ -19,14 +19,14 @@ import (
 // batchSize is how many commands an explicit batch has.
 const batchSize = 1000
 
-// A batcher is a client that sends many commands together when it is told to. Each builds its
-// commands anew, as a program would whose keys differ.
+// A batcher is a client that sends many commands together on request. Each batch is built again,
+// as in a program whose keys vary.
 type batcher interface {
 	// getAll tells each of the values, in order.
 	getAll(ctx context.Context, keys []string, each func(i int, value []byte) error) error
 }
 
-// batch is one operation of OpBatch: a batch of GETs, of which every value is looked at.
+// batch is one operation of OpBatch: a batch of GETs, of which every value is checked.
 func (c *caller) batch() error {
 	b, ok := c.client.(batcher)
 	if !ok {

@@ -13,11 +13,11 @@ import (
 )
 
 // A Client is one Redis client as the load sees it. Its methods may be called
-// from any number of goroutines at once, Close once at the end.
+// from any number of goroutines concurrently, Close once at the end.
 type Client interface {
 	// Get returns the value of key. It may write it into dst, from its start,
-	// or return memory of its own, which stays valid until the next Get of the
-	// same caller. A missing key is an error.
+	// or return its own memory, which stays valid until the next Get of the same
+	// caller. A missing key is an error.
 	Get(ctx context.Context, dst []byte, key string) ([]byte, error)
 	Set(ctx context.Context, key, value string) error
 	Close() error
@@ -30,16 +30,16 @@ type Pusher interface {
 	Push(ctx context.Context, key, value string) error
 }
 
-// A Setting is what a client is told about its work. Either Address or Cluster must be set.
+// A Setting describes the work of a client. Either Address or Cluster must be set.
 type Setting struct {
 	Address string
 	// Cluster are addresses of nodes of a cluster. If empty, Address is that of one server.
 	Cluster []string
-	// Callers is how many goroutines will use the client at once: what the
+	// Callers is how many goroutines will use the client concurrently: what the
 	// user of a pool would size it by.
 	Callers int
-	// Plain keeps to RESP2 and asks for no handshake where a client can do
-	// without: proxies know few commands.
+	// Plain restricts a client to RESP2 without a handshake where it can work
+	// without one: proxies know few commands.
 	Plain bool
 	// Single allows one connection only.
 	Single bool
@@ -47,8 +47,8 @@ type Setting struct {
 	Cached bool
 	// Blocked is how many calls wait at the server meanwhile, for a list that stays empty.
 	Blocked int
-	// Timeout is that of a call, for clients whose calls know no contexts; 0:
-	// none.
+	// Timeout is that of a call, for clients whose calls have no contexts. If
+	// zero, there is none.
 	Timeout time.Duration
 }
 
@@ -76,7 +76,7 @@ type Kind struct {
 	Variant bool
 
 	open        func(ctx context.Context, s Setting) (Client, error)
-	openCluster func(ctx context.Context, s Setting) (Client, error) // nil: it knows no clusters
+	openCluster func(ctx context.Context, s Setting) (Client, error) // nil if it does not support clusters
 }
 
 // Clustered reports whether the client can be that of a cluster.

@@ -18,7 +18,7 @@ import (
 // timers, as there; the scenarios called precise use the generator's arrivals,
 // which the kernel's timers release one by one.
 const (
-	// DesignRight: a limiter a goroutine, series of 5 to 15.
+	// DesignRight: a limiter per goroutine, series of 5 to 15.
 	DesignRight = "right"
 	// DesignA: one limiter for all goroutines of a client, asked for each
 	// request.
@@ -26,7 +26,7 @@ const (
 	// DesignB: one limiter for all goroutines of a client, asked for series of
 	// 5 to 15.
 	DesignB = "b"
-	// DesignC: a limiter a goroutine, series of exactly 10, all in step.
+	// DesignC: a limiter per goroutine, series of exactly 10, all in step.
 	DesignC = "c"
 )
 
@@ -43,7 +43,7 @@ const (
 	RateCallers = 3
 )
 
-// A limiter grants a fixed number of requests a second. It may be shared.
+// A limiter grants a fixed number of requests per second. It may be shared.
 type limiter struct {
 	gap time.Duration // between two requests
 
@@ -54,8 +54,8 @@ type limiter struct {
 // take waits until n requests are due.
 func (l *limiter) take(n int) {
 	l.mu.Lock()
-	// Who falls behind does not catch up by more than one series: a limiter is
-	// no backlog.
+	// A caller that falls behind catches up by at most one series: a limiter is
+	// not a backlog.
 	if oldest := time.Now().Add(-SeriesMax * l.gap); l.next.Before(oldest) {
 		l.next = oldest
 	}
@@ -71,7 +71,7 @@ func (l *limiter) take(n int) {
 type experiment struct {
 	// Immutable after newExperiment.
 	design   string
-	burst    bool // series are sent at once
+	burst    bool // series are sent together
 	rate     float64
 	limiters []*limiter // one a client, or one a caller
 
@@ -115,7 +115,7 @@ func (e *experiment) caller(i int, inner *caller) *designCaller {
 }
 
 // mark is called before and after the window, while no caller runs. The first
-// call forgets what the warm-up recorded.
+// call discards the records of the warm-up.
 func (e *experiment) mark(context.Context) (float64, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -129,8 +129,8 @@ func (e *experiment) mark(context.Context) (float64, error) {
 	return 0, nil
 }
 
-// amend puts the requests' own latencies in the place of those that include the
-// wait for a limiter, and counts requests in the place of series.
+// amend replaces latencies that include the wait for a limiter by those of the
+// requests, and counts requests instead of series.
 func (e *experiment) amend(r *load.Result) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,13 +26,13 @@ const (
 	NotSent
 	// Answered: the server answered with an error.
 	Answered
-	// Missing: the server answered that there is no such key.
+	// Missing: the server replied that there is no such key.
 	Missing
 )
 
-// FateOf reads the error of a call of any [Client]. Ours says what became of the call, and so does
-// redispipe. Of the others, an error of the server and a connection that could not be opened are told
-// by their types.
+// FateOf reads the error of a call of any [Client]. Errors of ours and of redispipe contain the
+// outcome of the call. For the others, server errors and connections that could not be opened are
+// recognized by their types.
 func FateOf(err error) Fate {
 	if ours, ok := errors.AsType[*slipstream.Error](err); ok {
 		return fateOfOurs(ours)

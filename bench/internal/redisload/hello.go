@@ -13,8 +13,8 @@ import (
 
 // dialPlain connects for clients that cannot be kept from greeting the server
 // with commands that twemproxy does not know and at which it closes the
-// connection: a script goes in the place of each, which answers as an old server
-// would. Clients then speak RESP2.
+// connection: each of these is replaced by a script that replies like an old
+// server. Clients then speak RESP2.
 func dialPlain(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
 	if err != nil {

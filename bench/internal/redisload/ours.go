@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// ourKinds are ours, with the options a user gets by naming the address alone.
+// ourKinds are ours, with the options a user gets by setting only the address.
 var ourKinds = []Kind{{Name: load.Ours, open: openOurs, openCluster: openOurCluster, NoWait: true, Pipelined: true}}
 
 type ourClient struct {

@@ -20,7 +20,8 @@ import (
 // errMissing says that the server has no such key.
 var errMissing = errors.New("no such key")
 
-// bytesOf looks at a string without copying it; the result is only read.
+// bytesOf returns the bytes of a string without copying it; the result is only
+// read.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
 // rueidis with its default number of connections, client-side caching off, as
@@ -82,9 +83,8 @@ func (c *rueidisClient) Close() error {
 }
 
 // redispipe without a pause and with those of its article. Its read deadline is
-// wider than the default of 1 s, because a busy machine must not cost it its
-// connection. Its pause between attempts to connect follows that deadline, to 10 s; it is what it is by
-// default.
+// wider than the default of 1 s, so that a busy machine does not cost it its connection. Its pause
+// between attempts to connect follows that deadline, to 10 s; it is what it is by default.
 var redispipeKinds = []Kind{
 	redispipeKind("redispipe", -1),
 	redispipeKind("redispipe-50us", 50*time.Microsecond),

@@ -24,7 +24,7 @@ func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsec
 
 // Sample turns the result of a load process into the figures of a round. The
 // program under test is the load process itself. Trip is the time of a PING. If sent is set, latency
-// counts from the sending of a request or burst, not from the planned instant.
+// is measured from the sending of a request or burst, not from the planned instant.
 func Sample(result *load.Result, trip time.Duration, sent bool) load.Sample {
 	sample := result.Sample()
 	d := Details{Load: sample.Details, RoundTrip: Micros(trip)}

@@ -21,7 +21,7 @@ const (
 	OpSet = "set"
 	// OpBatch is an explicit batch of GETs.
 	OpBatch = "batch"
-	// OpPair is a SET and then a GET of the same key, each an operation of its own.
+	// OpPair is a SET and then a GET of the same key, each as a separate operation.
 	OpPair = "pair"
 )
 
@@ -33,7 +33,7 @@ type Work struct {
 	Cluster   []string // see [Setting]
 	// Counted are the addresses of servers of which the statistics are read.
 	Counted []string
-	// Clients is how many clients share the callers in turn; 0: one.
+	// Clients is how many clients share the callers in turn. If zero, it is one.
 	Clients int
 	Plain   bool // see [Setting]
 	// Deadline gives every caller a context that can be cancelled and has a
@@ -41,14 +41,14 @@ type Work struct {
 	// with it, not of making it.
 	Deadline bool
 	// Design and Rate choose a design of the rate-limited experiment; see
-	// designs.go. Empty: the load comes from the generator.
+	// designs.go. If empty, the load comes from the generator.
 	Design  string
 	Rate    float64
-	Burst   bool // a design's series are sent at once
+	Burst   bool // a design's series are sent together
 	Cached  bool // see [Setting]
 	Blocked int  // see [Setting]
 	// Proxy is the process of a proxy between client and server whose CPU
-	// time is counted beside; 0: none.
+	// time is measured too. If zero, there is none.
 	Proxy int
 }
 
@@ -64,7 +64,7 @@ func Targets() loadproc.Targets {
 	return all
 }
 
-// A target is a subject under load: its clients and what is asked of them.
+// A target is a subject under load: its clients and their work.
 type target struct {
 	// Immutable after openTarget.
 	work    Work
@@ -74,7 +74,7 @@ type target struct {
 	values  []string // of the keys; nil unless they are stored
 	ctx     context.Context
 	cancel  context.CancelFunc
-	designs *experiment // nil: the generator's own arrivals
+	designs *experiment // nil for the generator's own arrivals
 }
 
 func openTarget(ctx context.Context, subject string, s loadproc.Spec) (load.Target, error) {
@@ -88,7 +88,7 @@ func openTarget(ctx context.Context, subject string, s loadproc.Spec) (load.Targ
 	}
 	n := cmp.Or(t.work.Clients, 1)
 	for range n {
-		// A series under way needs as many callers as it has requests.
+		// A series in flight needs as many callers as it has requests.
 		callers := s.Callers * max(s.Batch, 1)
 		if t.work.Burst {
 			callers *= SeriesMax
@@ -140,7 +140,7 @@ func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 // it.
 func (t *target) buffer() []byte { return make([]byte, 0, t.work.Size+64) }
 
-// Counters implements what [loadproc.Targets] asks for.
+// Counters implements [loadproc.Targets].
 func (t *target) Counters() []load.Counter {
 	var counters []load.Counter
 	if t.designs != nil {
@@ -159,8 +159,8 @@ func (t *target) Counters() []load.Counter {
 	return counters
 }
 
-// Amend implements what [loadproc.Targets] asks for: the latencies of an
-// experiment are the requests' own, without the wait for the limiter.
+// Amend implements [loadproc.Targets]: the latencies of an experiment are the
+// requests' own, without the wait for the limiter.
 func (t *target) Amend(r *load.Result) {
 	if t.designs != nil {
 		t.designs.amend(r)
@@ -170,7 +170,7 @@ func (t *target) Amend(r *load.Result) {
 // verified is how many keys are read again after stores.
 const verified = 64
 
-// Close ends the clients, after a look at what was stored.
+// Close ends the clients, after checking what was stored.
 func (t *target) Close() error {
 	var errs []error
 	if t.work.Operation == OpSet && len(t.clients) > 0 && t.values != nil {
@@ -189,7 +189,7 @@ func (t *target) Close() error {
 	return errors.Join(errs...)
 }
 
-// A caller is one goroutine with one request under way.
+// A caller is one goroutine with one request in flight.
 type caller struct {
 	// Immutable after NewCaller.
 	*target
@@ -209,8 +209,8 @@ type caller struct {
 	digit   byte     // of the key
 }
 
-// Do implements [load.Caller]. The generator's context is left aside: the
-// caller's own says what is measured.
+// Do implements [load.Caller]. The generator's context is ignored: the caller's
+// own determines what is measured.
 func (c *caller) Do(context.Context) error {
 	switch c.work.Operation {
 	case OpBatch:
@@ -221,8 +221,8 @@ func (c *caller) Do(context.Context) error {
 			return c.get(c.ctx, c.pair)
 		}
 		c.pair = c.rng.IntN(len(c.keys))
-		// A program has just made the key. Here it comes from memory, and that it does is not a
-		// cost of whoever looks at it first, which a profile would say.
+		// In a program, the key has just been created. Here it comes from memory, whose cost a
+		// profile would attribute to whichever function reads it first.
 		c.digit = c.keys[c.pair][redisserver.KeyDigits-1]
 		err := c.client.Set(c.ctx, c.keys[c.pair], c.values[c.pair])
 		c.stored = err == nil
@@ -269,8 +269,8 @@ func (s *slot) run() {
 	s.caller.wait.Done()
 }
 
-// atOnce issues n requests at once, each from a goroutine of its own, for every
-// subject in the same way, and leaves their outcomes in the first n slots.
+// atOnce issues n concurrent requests, each from its own goroutine, for every
+// subject in the same way, and stores their outcomes in the first n slots.
 func (c *caller) atOnce(n int) {
 	for len(c.slots) < n {
 		c.slots = append(c.slots, slot{caller: c, dst: c.buffer()})
@@ -285,8 +285,8 @@ func (c *caller) atOnce(n int) {
 	c.wait.Wait()
 }
 
-// A burster can issue all requests of a burst at once. The generator asks for it
-// only if the specification has a batch.
+// A burster can issue all requests of a burst together. The generator uses it only
+// if the specification has a batch.
 type burster struct{ *caller }
 
 // DoBatch implements [load.BatchCaller].

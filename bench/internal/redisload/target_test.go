@@ -37,11 +37,11 @@ func TestWrongValuesAreErrors(t *testing.T) {
 	}
 }
 
-// stores is a client that notes what it is asked.
+// stores is a client that records its calls.
 type stores struct {
 	asked  []string
 	values map[string]string
-	failed error // of the next Set; nil: none
+	failed error // of the next Set, or nil
 }
 
 func (c *stores) Get(_ context.Context, dst []byte, key string) ([]byte, error) {

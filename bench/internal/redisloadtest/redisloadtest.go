@@ -14,8 +14,8 @@ import (
 )
 
 // Exercise reads keys of a server that is filled with values of a size, stores and reads others, and
-// asks for one that is missing, with and without a context that can end, and from with.Callers
-// callers at once. A cluster need not be filled.
+// requests a missing one, with and without a context that can end, and from with.Callers concurrent
+// callers. A cluster need not be filled.
 func Exercise(t *testing.T, k redisload.Kind, with redisload.Setting, size int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

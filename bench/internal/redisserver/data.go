@@ -19,7 +19,7 @@ func Keys(size int) int { return max(min(10_000, 16<<20/size), 1) }
 // Key is the name of key i.
 func Key(i int) string { return fmt.Sprintf("key:%0*d", KeyDigits, i) }
 
-// Value is the value of a key, of a size that has room for its digits.
+// Value is the value of a key, of a size that fits its digits.
 func Value(key string, size int) string {
 	digits := key[len(key)-KeyDigits:]
 	fill := size - KeyDigits - 1
@@ -29,9 +29,9 @@ func Value(key string, size int) string {
 	return digits + ":" + strings.Repeat("v", fill-KeyDigits-1) + ":" + digits
 }
 
-// Check returns an error if value is not that of key. It looks at the length
-// and at both ends: reading all of a large value would cost the caller more than
-// some clients cost.
+// Check returns an error if value is not that of key. It checks the length and both
+// ends: reading all of a large value would cost the caller more than some clients
+// cost.
 func Check(key string, value []byte, size int) error {
 	digits := key[len(key)-KeyDigits:]
 	if len(value) == size && string(value[:KeyDigits]) == digits && value[KeyDigits] == ':' &&

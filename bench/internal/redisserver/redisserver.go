@@ -63,7 +63,7 @@ func (s *Server) ready(ctx context.Context, size int) error {
 	return fill(ctx, s.Address, size)
 }
 
-// Ping sends one PING over a connection of its own.
+// Ping sends one PING over a separate connection.
 func Ping(ctx context.Context, address string) error {
 	_, err := RoundTrip(ctx, address, 1)
 	return err

@@ -17,7 +17,7 @@ import (
 type Statistics struct {
 	Reads    float64 `json:"reads"` // system calls that read from a client
 	Commands float64 `json:"commands"`
-	Topology float64 `json:"topology"` // commands that ask for the nodes and slots of a cluster
+	Topology float64 `json:"topology"` // commands that query the nodes and slots of a cluster
 	Moved    float64 `json:"moved"`    // redirections
 }
 
@@ -32,8 +32,8 @@ var fields = []struct {
 	{"server_moved", func(s *Statistics) *float64 { return &s.Moved }},
 }
 
-// Counters returns counters of what the servers at addresses count. What reading them adds is left
-// out.
+// Counters returns the counters of the servers at addresses, without the contribution of reading
+// them.
 func Counters(addresses []string) []load.Counter {
 	var now Statistics // of this reading, which the first counter takes
 	var readings float64
@@ -80,7 +80,7 @@ func (s *Statistics) add(t Statistics) {
 	}
 }
 
-// ReadStatistics returns the statistics of one server since its start, over a connection of its own.
+// ReadStatistics returns the statistics of one server since its start, over a separate connection.
 func ReadStatistics(ctx context.Context, address string) (Statistics, error) {
 	conn, err := (&net.Dialer{Timeout: startLimit}).DialContext(ctx, "tcp", address)
 	if err != nil {

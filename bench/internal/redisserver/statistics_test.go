@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// What lies between two readings is counted exactly, without the readings: 7 commands in 3 reads.
+// Events between two readings are counted exactly, without the readings: 7 commands in 3 reads.
 func TestCountersLeaveTheirOwnReadingsOut(t *testing.T) {
 	s, err := Start(t.Context(), t.TempDir(), 0)
 	if err != nil {

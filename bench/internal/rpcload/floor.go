@@ -12,9 +12,10 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/floor"
 )
 
-// The floor is the least that a client of two connections on goroutines can do, and a server that sends back
-// the bytes that it gets: frames of a length, a place, a number and a text. It knows no function, no sleep, no
-// time-out, context, bound, reconnection, and no text above floorRoom: nobody can use it.
+// The floor is the minimum that a client of two connections on goroutines can do, and a server that
+// sends back the bytes that it gets: frames of a length, an index, a number and a text. It supports no
+// functions, sleeps, timeouts, contexts, bounds, reconnections, or texts above floorRoom, so it is of
+// no practical use.
 const (
 	floorConnections = 2
 	floorHead        = 4 + 4 + 8
@@ -24,9 +25,9 @@ const (
 // ServeFloor is the server of the floor.
 func ServeFloor(s Serving) (net.Addr, error) { return serveFloor(s, floor.Echo) }
 
-// ServeThriftFloor is the least that a server of framed Thrift in the binary protocol can do for the clients of others:
-// it makes each call that has one struct as its first argument an answer that has the same struct as its result. It reads
-// no struct, and believes what it gets.
+// ServeThriftFloor is the minimum that a server of framed Thrift in the binary protocol can do for the
+// clients of others: it makes each call that has one struct as its first argument an answer that has
+// the same struct as its result. It does not parse the struct, and trusts its input.
 func ServeThriftFloor(s Serving) (net.Addr, error) { return serveFloor(s, answerThrift) }
 
 // thriftHead is the size of the head of a framed message without the name of its function: the length of the frame,
@@ -40,7 +41,7 @@ func answerThrift(in []byte, answers [][]byte) (consumed int, _ [][]byte, err er
 		size := 4 + int(binary.BigEndian.Uint32(b))
 		field := thriftHead + int(binary.BigEndian.Uint32(b[8:])) + 4
 		if size < field+3 || field < 0 {
-			return consumed, answers, errors.New("a message that is no call with an argument")
+			return consumed, answers, errors.New("a message that is not a call with an argument")
 		}
 		if len(b) < size {
 			break
@@ -133,7 +134,7 @@ type floorConn struct {
 	// Guarded by mu.
 	out     []byte
 	writing bool
-	free    []uint32 // places of calls
+	free    []uint32 // indexes of calls
 }
 
 // A floorCall is a place of one call. It is owned by the caller, and between the sending and the wake by the

@@ -30,7 +30,7 @@ type Client interface {
 // A Messenger is a Client of the service Messages.
 type Messenger interface {
 	// Pass returns the function by which one caller sends a message with a key, and gets what the server
-	// makes of it.
+	// returns for it.
 	Pass(m *shapes.Message) func(ctx context.Context, key int64) (Passed, error)
 }
 
@@ -49,19 +49,19 @@ func PassedOf(m *shapes.Message, key int64) Passed {
 	return Passed{Key: key + 1, Name: m.Name, Host: m.Origin.Host, Port: m.Origin.Port, Items: len(m.Items), Price: m.Items[0].Price}
 }
 
-// A Setting is what a client is told about its work.
+// A Setting describes the work of a client.
 type Setting struct {
 	Address string
-	// Callers is how many goroutines will use the client at once: what the user of a pool would size
+	// Callers is how many goroutines will use the client concurrently: what the user of a pool would size
 	// it by.
 	Callers int
-	TLS     *tls.Config // nil: clear text
+	TLS     *tls.Config // nil for clear text
 }
 
-// A Serving is what a server is told.
+// A Serving has the settings of a server.
 type Serving struct {
 	Address string      // to listen on
-	TLS     *tls.Config // nil: clear text
+	TLS     *tls.Config // nil for clear text
 }
 
 // A Program is an implementation of the service: what it can be as a server and as a client, by name.
@@ -104,7 +104,8 @@ func (p Program) serve() error {
 	return sidecar.AnnounceAddr(addr)
 }
 
-// trust returns what a client needs to believe a certificate of package subject; nil without one.
+// trust returns the configuration with which a client trusts a certificate of package subject, or
+// nil without one.
 func trust(pem []byte) (*tls.Config, error) {
 	if pem == nil {
 		return nil, nil

@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// fake is a client that answers by itself.
+// fake is a client that answers without a server.
 type fake struct {
 	echo   func(text string, number int64) (string, int64, error)
 	sleeps atomic.Int64
@@ -204,7 +204,7 @@ func TestFloorEndsWithItsConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	// Ends with the listener or after both connections; nobody waits for it.
+	// Ends with the listener or after both connections; nothing waits for it.
 	go func() {
 		for range floorConnections {
 			conn, err := l.Accept()

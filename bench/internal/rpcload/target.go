@@ -22,17 +22,17 @@ import (
 type Work struct {
 	// Size is that of the text of a note. If 0, callers do nothing but sleep, or send messages.
 	Size int
-	// Message, if not 0, is the size of messages, about, that callers send in place of notes.
+	// Message, if not 0, is the approximate size of messages that callers send instead of notes.
 	Message int
 	// Sleep is how long calls of sleep take, in milliseconds.
 	Sleep int32
-	// Sleepers says that one call in so many sleeps, at random; 0: none if there is a Size.
+	// One call in Sleepers sleeps, at random. If zero, none does if there is a Size.
 	Sleepers int
 	// Large says that goroutines beside the callers send notes of [LargeSize] over the same client.
 	Large bool
 }
 
-// What goroutines do that send large notes beside the callers.
+// The load of goroutines that send large notes in addition to the callers.
 const (
 	LargeSize    = 1 << 20
 	largeCallers = 2
@@ -68,7 +68,7 @@ type target struct {
 	// Immutable after newTarget.
 	work   Work
 	seed   uint64
-	server int // its process; 0: unknown
+	server int // its process; 0 if unknown
 	client Client
 	closed chan struct{} // by Close
 	large  sync.WaitGroup
@@ -77,7 +77,7 @@ type target struct {
 
 	mu sync.Mutex
 	// Guarded by mu.
-	largeError error // the first one; nil: none
+	largeError error // the first one, if any
 }
 
 func newTarget(ctx context.Context, s loadproc.Spec, open func(context.Context, Setting) (Client, error)) (*target, error) {
@@ -152,7 +152,7 @@ func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 	return &caller{target: t, text: text(i, t.work.Size), rng: rand.New(rand.NewPCG(t.seed, uint64(i)))}, nil
 }
 
-// Counters implements what [loadproc.Targets] asks for.
+// Counters implements [loadproc.Targets].
 func (t *target) Counters() []load.Counter {
 	all := []load.Counter{{Name: LargeCalls, Read: func(context.Context) (float64, error) { return float64(t.largeCalls.Load()), nil }}}
 	if runtime.GOOS != "linux" {
@@ -173,7 +173,7 @@ func (t *target) Counters() []load.Counter {
 	return all
 }
 
-// Amend implements what [loadproc.Targets] asks for: calls with large notes that failed are errors, in the warm-up
+// Amend implements [loadproc.Targets]: calls with large notes that failed are errors, in the warm-up
 // too.
 func (t *target) Amend(r *load.Result) {
 	t.mu.Lock()
@@ -191,7 +191,7 @@ func (t *target) Close() error {
 	return t.client.Close()
 }
 
-// A caller is one goroutine with one call under way.
+// A caller is one goroutine with one call in flight.
 type caller struct {
 	// Immutable after NewCaller.
 	*target
@@ -202,8 +202,8 @@ type caller struct {
 	number int64
 }
 
-// Do implements [load.Caller]. The generator's context is left aside: calls have one that does not end, so
-// that what ends a call is what the client does by itself.
+// Do implements [load.Caller]. The generator's context is ignored: calls have one that does not end,
+// so that calls are ended only by the client itself.
 func (c *caller) Do(context.Context) error {
 	if c.work.Size == 0 || c.work.Sleepers != 0 && c.rng.IntN(c.work.Sleepers) == 0 {
 		return c.sleep()

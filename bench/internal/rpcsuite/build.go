@@ -12,7 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/gen"
 )
 
-// What the programs are built from: their code, the descriptions of the service, and the versions of the rivals.
+// The sources of the programs: their code, the descriptions of the service, and the versions of the
+// rivals.
 //
 //go:embed program/*.go idl versions.mod versions.sum
 var source embed.FS

@@ -59,8 +59,9 @@ func oursGoals(r round) (all []load.Goal) {
 	return all
 }
 
-// An allocationBound is a target for what ours allocates for a call, beyond the values of the user: at the
-// client the note that is sent, the one that comes back and its text, at the server a note and its text.
+// An allocationBound is a target for the allocations of ours per call, beyond the values of the user:
+// at the client the note that is sent, the one that comes back and its text, at the server a note and
+// its text.
 type allocationBound struct {
 	metric load.Metric
 	values float64 // of the user
@@ -86,8 +87,8 @@ func checkAllocations(w io.Writer, raw command.RawRounds, rows []load.Row) {
 	}
 }
 
-// writeTable prints the figures of a call that differ between client and server, and those that the rows do
-// not have.
+// writeTable prints the figures of a call that differ between client and server, and those that are
+// not in the rows.
 func writeTable(w io.Writer, raw command.RawRounds, rows []load.Row) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-18s %-36s %9s", "scenario", "subject", "calls/s")

@@ -54,8 +54,8 @@ type harness struct {
 	missing        map[string]error // programs that cannot be built, and why
 
 	// Owned by the goroutine that runs the suite.
-	begun       bool                 // the module in the workshop is there
-	certificate *subject.Certificate // nil: not made yet
+	begun       bool                 // the module in the workshop exists
+	certificate *subject.Certificate // nil before it is created
 }
 
 func newHarness(plan *plan, f *command.Flags, p command.Place, progress io.Writer) *harness {

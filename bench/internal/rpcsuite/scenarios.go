@@ -18,7 +18,7 @@ type side struct {
 type pairing struct {
 	name           string
 	client, server side
-	variant        bool // it is no rival
+	variant        bool // it is not a rival
 	tls            bool // both speak TLS
 	echoes         bool // it can do nothing else
 }
@@ -97,7 +97,7 @@ const (
 const (
 	// slowSleep is how long the slow calls of slow-1pct take, in milliseconds.
 	slowSleep = 20
-	// rateCallers is how many calls can be under way where arrivals are planned.
+	// rateCallers is how many calls can be in flight where arrivals are planned.
 	rateCallers = 256
 	// mixedRate is the rate of the small calls of mixed-1m.
 	mixedRate = 2000
@@ -162,7 +162,7 @@ func (h *harness) subject(s pairing, r round) load.Subject {
 	return one
 }
 
-// withoutLarge returns the subjects that have clients of their own once more, without the large calls beside.
+// withoutLarge returns the subjects that have their own clients once more, without the large calls.
 func (h *harness) withoutLarge(with []load.Subject, r round) (all []load.Subject) {
 	r.work.Large = false
 	for _, s := range h.plan.pairings {

@@ -1,6 +1,6 @@
-// Package sidecar gives a rival server what the harness needs beside the port
-// under test: a second listener that tells what the process has allocated, and
-// a line on standard output that names both addresses.
+// Package sidecar adds to a rival server what the harness needs in addition to the
+// port under test: a second listener that reports the allocations of the process,
+// and a line on standard output that names both addresses.
 package sidecar
 
 import (
@@ -25,8 +25,8 @@ func Announce(serving net.Listener) error { return AnnounceAddr(serving.Addr()) 
 // AnnounceAddr is Announce for servers without a listener of package net.
 //
 // The names of the figures are those of the Prometheus collector for Go
-// processes, so that the harness reads rivals and Slipstream in one way, and as
-// with Slipstream a GET of /debug/pprof/heap collects the garbage.
+// processes, so that the harness reads rivals and Slipstream in the same way, and
+// as with Slipstream a GET of /debug/pprof/heap collects the garbage.
 func AnnounceAddr(serving net.Addr) error {
 	side, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -39,7 +39,7 @@ func AnnounceAddr(serving net.Addr) error {
 		}
 	})
 	mux.HandleFunc("GET /debug/pprof/heap", func(http.ResponseWriter, *http.Request) { runtime.GC() })
-	// Ends with the process; nobody waits for it.
+	// Ends with the process; nothing waits for it.
 	go http.Serve(side, mux)
 	return json.NewEncoder(os.Stdout).Encode(Addresses{Serve: serving.String(), Metrics: side.Addr().String()})
 }

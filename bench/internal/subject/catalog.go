@@ -20,7 +20,7 @@ type Catalog struct {
 }
 
 // NewCatalog returns a catalog of the programs that build makes, by name. A
-// build may ask the catalog for no other program.
+// build must not request another program from the catalog.
 func NewCatalog(suite string, progress io.Writer, build map[string]func(context.Context) (Program, error)) *Catalog {
 	return &Catalog{suite: suite, progress: progress, build: build, built: map[string]Program{}}
 }

@@ -54,7 +54,7 @@ func NewCertificate(dir string) (*Certificate, error) {
 	return c, os.WriteFile(c.Key, pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}), 0o600)
 }
 
-// trust is what a client needs to believe the certificate.
+// trust returns the configuration with which a client trusts the certificate.
 func (c *Certificate) trust() *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(c.PEM)

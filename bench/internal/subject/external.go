@@ -18,11 +18,11 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
 )
 
-// ErrNotInstalled says that a program of somebody else is missing.
+// ErrNotInstalled means that an external program is missing.
 var ErrNotInstalled = errors.New("is not installed")
 
-// Find returns the path of a program of somebody else; administrators' programs
-// are not in every user's PATH.
+// Find returns the path of an external program; administrators' programs are not
+// in every user's PATH.
 func Find(name string) (string, error) {
 	if path, err := exec.LookPath(name); err == nil {
 		return path, nil
@@ -38,7 +38,7 @@ func Find(name string) (string, error) {
 // Nginx serves the departments as files that it holds open.
 type Nginx struct {
 	path, dir   string
-	certificate *Certificate // nil: clear text
+	certificate *Certificate // nil for clear text
 }
 
 // NewNginx writes the files below dir.
@@ -60,7 +60,8 @@ func NewNginx(dir string) (*Nginx, error) {
 	return &Nginx{path: path, dir: dir}, nil
 }
 
-// WithTLS returns the same server with TLS, and HTTP/2 for those who want it.
+// WithTLS returns the same server with TLS, and HTTP/2 for clients that support
+// it.
 func (n *Nginx) WithTLS(c *Certificate) *Nginx {
 	other := *n
 	other.certificate = c
@@ -111,7 +112,7 @@ func (n *Nginx) Start(ctx context.Context, env ...string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	user := "" // workers of an administrator's nginx become somebody who may not read the files
+	user := "" // workers of an nginx started as root run as a user that may not read the files
 	if os.Geteuid() == 0 {
 		user = "user root;\n"
 	}
@@ -187,9 +188,9 @@ func (v *Varnish) startBefore(ctx context.Context, origin *Server, env []string)
 	if err != nil {
 		return nil, err
 	}
-	// A pool of threads for each processor; requests beyond them wait, where the
-	// default drops what has 20 before it. Connections may be idle for as long as
-	// elsewhere, not 5 s.
+	// A thread pool per processor; requests beyond them wait, where the default
+	// drops what has 20 before it. Connections may be idle for as long as elsewhere,
+	// not 5 s.
 	command := proc.Command{Path: v.path, Env: env, Ask: syscall.SIGTERM, Args: []string{
 		"-F", "-j", "none", "-n", filepath.Join(v.dir, "work"), "-a", address, "-T", "none", "-f", config, "-s", "malloc,64m",
 		"-p", fmt.Sprintf("thread_pools=%d", runtime.NumCPU()), "-p", "thread_pool_min=100", "-p", "thread_pool_max=1000",
@@ -203,9 +204,9 @@ func (v *Varnish) startBefore(ctx context.Context, origin *Server, env []string)
 	return server, nil
 }
 
-// startExternal starts a program that makes processes of its own and waits until
-// it answers and has at least so many of them. Its first process, which alone is
-// asked to end, may accept connections before the others are there.
+// startExternal starts a program that starts further processes, and waits until it
+// answers and has at least that many. Its first process, the only one that is
+// signaled to end, may accept connections before the others are there.
 func startExternal(ctx context.Context, command proc.Command, address string, workers int, certificate *Certificate) (*Server, error) {
 	p, err := command.Start()
 	if err != nil {

@@ -21,22 +21,23 @@ type Slipstream struct {
 	origin string // as in the configuration, without its braces
 	load   string // the same
 	memory string // budget of the memory tier
-	// resources are what is served, in YAML; empty: departments.
+	// resources are what is served, in YAML; if empty, departments.
 	resources string
 	extra     Extra
 }
 
-// Extra is what a gateway's configuration has besides what serving documents takes.
+// Extra is the part of a gateway's configuration that serving documents does not need.
 type Extra struct {
-	Access   string // of the resource, in YAML without its braces; empty: everybody
+	Access   string // of the resource, in YAML without its braces; if empty, every client has access
 	Sections string // whole sections of YAML
-	Tiers    string // members of the section tiers behind the memory, in YAML without its braces; empty: none
+	Tiers    string // members of the section tiers behind the memory, in YAML without its braces; if empty, none
 	Redis    bool   // the Redis frontend too
-	// TLS is what the HTTP frontend shows; nil: it speaks clear text.
+	// TLS is the certificate of the HTTP frontend; if nil, it speaks clear text.
 	TLS *Certificate
 	// Files are written beside the configuration, by name.
 	Files map[string]string
-	// Grace is how long the gateway may take to end; 0: as long as any program.
+	// Grace is how long the gateway may take to end; if zero, as long as any
+	// program.
 	Grace time.Duration
 }
 
@@ -58,8 +59,8 @@ type Postgres struct {
 	URL         string
 	Notify      bool   // triggers that send NOTIFY
 	Memory      string // budget of the memory tier
-	Batch       int    // keys a statement; 0: the gateway's default
-	Concurrency int    // statements at once, each on a connection of its own; 0: the gateway's default
+	Batch       int    // keys per statement; the gateway's default if 0
+	Concurrency int    // concurrent statements, each on its own connection; the gateway's default if 0
 }
 
 // OverPostgres returns the program over a database that exists. It writes its
@@ -223,7 +224,7 @@ func (s *Slipstream) Start(ctx context.Context, env ...string) (*Server, error) 
 	return &Server{Process: p, Address: serve, Metrics: admin, Redis: redis, Certificate: s.extra.TLS, cleanUp: func() error { return os.Remove(config) }}, nil
 }
 
-// ready asks the admin listener whether the gateway serves.
+// ready checks at the admin listener whether the gateway serves.
 func ready(ctx context.Context, admin string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/ready", nil)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package subject starts the servers that the gateway's benchmarks compare, each
-// as a process of its own.
+// as a separate process.
 package subject
 
 import (
@@ -31,10 +31,11 @@ type Program interface {
 type Server struct {
 	*proc.Process
 	Address string // of the documents
-	Metrics string // whose /metrics tells allocations; empty: nobody's does
-	Redis   string // address of the Redis frontend; empty: there is none
+	Metrics string // whose /metrics reports allocations; empty if there is none
+	Redis   string // address of the Redis frontend; empty if there is none
 	Also    []int  // further processes whose CPU time is the server's
-	// Certificate is what the documents are served with over TLS; nil: in clear text.
+	// Certificate is the certificate of the server; if nil, documents are served in
+	// clear text.
 	Certificate *Certificate
 
 	cleanUp func() error
@@ -62,7 +63,7 @@ func (s *Server) Spec() loadproc.Spec {
 	return spec
 }
 
-// Get asks for the document of a key over a connection of its own. It asks for no content
+// Get requests the document of a key over a separate connection. It requests no content
 // coding, so that net/http decodes none.
 func (s *Server) Get(ctx context.Context, key int64) (*http.Response, error) {
 	transport := &http.Transport{DisableKeepAlives: true, DisableCompression: true}
@@ -83,12 +84,12 @@ func (s *Server) Processes() []int { return append([]int{s.PID()}, s.Also...) }
 // A Rival is a server of this module that announces itself by a sidecar.
 type Rival struct {
 	Args []string // of the program
-	// Within is how long it may take until it accepts connections; 0: as long as any
-	// server.
+	// Within is how long it may take until it accepts connections. If zero, as long as
+	// any server.
 	Within time.Duration
 
 	binary      string
-	certificate *Certificate // nil: clear text
+	certificate *Certificate // nil for clear text
 }
 
 // BuildRival compiles <suite>/servers/<name> into dir.

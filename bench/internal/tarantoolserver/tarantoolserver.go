@@ -18,9 +18,9 @@ import (
 // startLimit is how long a server may take until it is ready.
 const startLimit = 30 * time.Second
 
-// Tuned are the settings of a server that lets many requests be under way and
-// reads much at once. The others of a server are those that Tarantool has by
-// itself: 768 requests under way, and 16,320 bytes.
+// Tuned are the settings of a server that allows many requests in flight and reads
+// much at once. Other servers have Tarantool's defaults: 768 requests in flight,
+// and 16,320 bytes.
 const Tuned = "net_msg_max = 10240, readahead = 1024 * 1024, "
 
 // serverScript makes the space and opens the port last: a client that gets the
@@ -69,7 +69,7 @@ func Start(ctx context.Context, scratch, settings string) (*Server, error) {
 	return &Server{p, address}, nil
 }
 
-// greeted returns nil if a server at address says who it is.
+// greeted returns nil if a server at address sends its greeting.
 func greeted(ctx context.Context, address string) error {
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
 	if err != nil {

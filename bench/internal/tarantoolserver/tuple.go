@@ -30,8 +30,8 @@ func Text(key uint64) string { return fmt.Sprintf("%s%0*d", textPrefix, textDigi
 // ErrNoTuple says that the server has no tuple with the key.
 var ErrNoTuple = errors.New("no tuple")
 
-// A Tuple is what a select is decoded into, for all subjects alike: neither of
-// its fields makes a decoder allocate. The zero value is no tuple.
+// A Tuple is the result type of a select for all subjects: neither of its fields
+// makes a decoder allocate. The zero value is not a tuple.
 type Tuple struct {
 	ID     uint64
 	Length int // of the text, which may be longer than there is room

@@ -1,6 +1,6 @@
-// Package workshop builds programs that need generated code of rivals. They are built in a module of their
-// own, in a directory that is removed afterwards, so that neither the rivals nor their generated code are in
-// this module.
+// Package workshop builds programs that need generated code of rivals. They are built in a separate
+// module, in a directory that is removed afterwards, so that neither the rivals nor their generated
+// code are in this module.
 package workshop
 
 import (
@@ -26,7 +26,8 @@ type Workshop struct {
 }
 
 // Module writes go.mod and go.sum: versions.mod and versions.sum of the source. bench is the directory of the
-// module of the benchmarks; versions.mod may have BENCH in its place, and ROOT in place of that of the module under test.
+// module of the benchmarks; versions.mod may have BENCH instead of it, and ROOT instead of the
+// directory of the module under test.
 func (w Workshop) Module(bench string) error {
 	for from, to := range map[string]string{"versions.mod": "go.mod", "versions.sum": "go.sum"} {
 		text, err := fs.ReadFile(w.Source, from)
@@ -56,7 +57,8 @@ func (w Workshop) CopyTo(name, to string) error {
 	return w.Write(to, strings.TrimPrefix(string(text), Ignored))
 }
 
-// Thrift copies an IDL of the source to name.thrift, with the name in place of NAMESPACE, and returns the file.
+// Thrift copies an IDL of the source to name.thrift, with the name instead of NAMESPACE, and returns
+// the file.
 func (w Workshop) Thrift(from, name string) (string, error) {
 	text, err := fs.ReadFile(w.Source, from)
 	if err != nil {

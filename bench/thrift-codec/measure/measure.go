@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Job says what to measure.
+// A Job describes a measurement.
 type Job struct {
 	Operation string // what is done, such as encode
 	Subject   string
@@ -72,7 +72,7 @@ func (s Subjects) Main() {
 	}
 }
 
-// least is how often work is done in every window, however long it takes.
+// least is the minimum number of operations per window, however long they take.
 const least = 6
 
 func (s Subjects) perform(in io.Reader) (f Finding, err error) {
@@ -107,7 +107,7 @@ func (s Subjects) perform(in io.Reader) (f Finding, err error) {
 	return f, nil
 }
 
-// window measures. The clock is looked at after each batch.
+// window measures. The clock is read after each batch.
 func (f *Finding) window(run func(), j Job, batch uint64) error {
 	meter := load.NewProcessMeter(os.Getpid())
 	var before, after runtime.MemStats

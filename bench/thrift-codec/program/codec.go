@@ -56,8 +56,8 @@ func add[M, S any](name string, operations string, message codec[M], series code
 // room is how large the buffers are: frames of some protocols are larger than those of Thrift.
 func room(frame []byte) int { return 2*len(frame) + 1024 }
 
-// encodes measures encode. What it writes is compared with an encoding that shares no code with
-// it, if the order is defined, and decoded in any case.
+// encodes measures encode. Its output is compared with an encoding that shares no code with it, if
+// the order is defined, and decoded in any case.
 func (c codec[T]) encodes(_ shapes.Shape, v shapes.Value) measure.Work {
 	reference := v.Encode()
 	want := v.Sum(true)
@@ -123,8 +123,8 @@ func (c codec[T]) decodes(_ shapes.Shape, v shapes.Value) measure.Work {
 	}}
 }
 
-// whole measures the way of a message: its type is filled and encoded, the bytes are written to
-// one buffer and read into another one, decoded, and all of the contents are read.
+// whole measures the whole path of a message: its type is filled and encoded, the bytes are
+// written to one buffer and read into another one, decoded, and all of the contents are read.
 func (c codec[T]) whole(_ shapes.Shape, v shapes.Value) measure.Work {
 	want := v.Sum(false)
 	exact := v.Sum(true)

@@ -30,7 +30,7 @@ func fastgoSeries(encode func([]byte, *fastgo.Series) []byte) codec[fastgo.Serie
 	return codec[fastgo.Series]{build: pointers.Series, sum: pointers.SumSeries, encode: encode, decode: fastgoRead[fastgo.Series], thrift: true, ordered: true}
 }
 
-// fastgoSized asks for the size first, as a caller without a buffer must.
+// fastgoSized computes the size first, as a caller without a buffer must.
 func fastgoSized[T any, P fastgoStruct[T]](b []byte, p *T) []byte {
 	return P(p).FastAppend(slices.Grow(b, P(p).BLength()))
 }

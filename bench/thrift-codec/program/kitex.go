@@ -37,7 +37,7 @@ func kitexRead[T any, P kitexStruct[T]](frame []byte, p *T) error {
 	return err
 }
 
-// gopkgMarshal makes a buffer of its own.
+// gopkgMarshal allocates its own buffer.
 func gopkgMarshal[T any, P kitexStruct[T]](_ []byte, p *T) []byte { return thrift.FastMarshal(P(p)) }
 
 func gopkgUnmarshal[T any, P kitexStruct[T]](frame []byte, p *T) error {

@@ -60,7 +60,7 @@ type generated[T any] interface {
 
 func appendOurs[T any, P generated[T]](b []byte, p *T) []byte { return P(p).AppendThrift(b) }
 
-// writeOurs asks for the size first, and writes into a given buffer.
+// writeOurs computes the size first, and writes into a given buffer.
 func writeOurs[T any, P generated[T]](b []byte, p *T) []byte {
 	n := P(p).SizeThrift()
 	if n > cap(b) {
@@ -73,7 +73,8 @@ func writeOurs[T any, P generated[T]](b []byte, p *T) []byte {
 // given reads with strings in the frame.
 var given = thrift.Reader{Memory: thrift.MemoryFrame}
 
-// decodeGiven reads a frame that the caller gives away: strings and binaries lie in it.
+// decodeGiven reads a frame whose ownership the caller transfers: strings and binaries
+// refer to it.
 func decodeGiven[T any, P generated[T]](frame []byte, p *T) error {
 	_, err := given.Read(frame, 0, P(p))
 	return err

@@ -54,7 +54,7 @@ type Series struct {
 // A Head is a struct in a Series.
 type Head struct{ Number int64 }
 
-// A Value is what a shape holds: one of both.
+// A Value is the content of a shape: one of the two.
 type Value struct {
 	Message *Message
 	Series  *Series
@@ -65,7 +65,7 @@ type Shape struct {
 	Name string
 	Size int // of the encoding in Thrift's Binary protocol, about
 
-	ids                            int // of a Series; 0: a Message
+	ids                            int // of a Series; 0 for a Message
 	name, host, payload            int // bytes
 	items, entries, tags, itemTags int
 }
@@ -125,7 +125,7 @@ func Sized(size int) *Message {
 // random makes contents.
 type random struct{ *rand.Rand }
 
-// text returns between least and most letters.
+// text returns of least to most letters.
 func (r random) text(least, most int) string {
 	var b strings.Builder
 	for range least + r.IntN(most-least+1) {
@@ -134,7 +134,7 @@ func (r random) text(least, most int) string {
 	return b.String()
 }
 
-// texts returns n short texts, nil if n is 0.
+// texts returns n short texts, or nil if n is 0.
 func (r random) texts(n int) (list []string) {
 	for range n {
 		list = append(list, r.text(4, 8))

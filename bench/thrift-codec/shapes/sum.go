@@ -5,8 +5,9 @@ import (
 	"math"
 )
 
-// A Sum says what a message holds, whatever type the message has: code that reads all fields in
-// the order of their ids gets the same Sum from equal messages. The zero value is ready for use.
+// A Sum summarizes the content of a message, whatever the type of the message: code that reads all
+// fields in the order of their ids gets the same Sum from equal messages. The zero value is ready
+// for use.
 type Sum struct {
 	// Exact makes the Sum depend on every byte. Without it, of texts only lengths count, so
 	// that adding costs little beside reading.

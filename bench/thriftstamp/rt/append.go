@@ -143,7 +143,7 @@ func StringMapField(b []byte, id uint16, v map[string]string) []byte {
 func One(v bool) int { return int(Bit(v)) }
 
 // Functions named Put store a field, or a part of it, at n, where there is room
-// for it, and return the offset after it. They are inlined but where they say so.
+// for it, and return the offset after it. They are inlined unless stated otherwise.
 
 func PutHead(b []byte, n int, t byte, id uint16) int {
 	q := (*[3]byte)(b[n:])

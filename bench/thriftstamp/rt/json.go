@@ -102,7 +102,7 @@ type JSON struct {
 // NewJSON returns a cursor at the beginning of b.
 func NewJSON(b []byte) *JSON { return &JSON{b: b, depth: MaxDepth} }
 
-// Err returns an error if the text was not what was asked for.
+// Err returns an error if the text was not of the requested form.
 func (d *JSON) Err() error {
 	if d.bad {
 		return &Error{Unknown}
@@ -122,7 +122,7 @@ func (d *JSON) Require(seen, required uint64) {
 	}
 }
 
-// peek returns the next character that is no space, 0 at the end.
+// peek returns the next character that is not a space, or 0 at the end.
 func (d *JSON) peek() byte {
 	for d.off < len(d.b) {
 		switch c := d.b[d.off]; c {

@@ -42,7 +42,7 @@ const (
 	Length              // A length is negative, or exceeds what is left.
 	Elem                // Elements of a container have the wrong type.
 	Deep                // Values are nested deeper than MaxDepth.
-	Unknown             // A type is none of Thrift's.
+	Unknown             // The type is not one of Thrift's.
 	Missing             // A required field is missing.
 )
 
@@ -67,7 +67,7 @@ func Err(off int) error {
 // fixed holds the size of values whose size is fixed by their type.
 var fixed = [17]uint8{Bool: 1, Byte: 1, Double: 8, I16: 2, I32: 4, I64: 8, UUID: 16}
 
-// least holds the smallest size of a value of each type, 0 for what is no type.
+// least holds the smallest size of a value of each type, or 0 for an invalid type.
 var least = [17]uint8{
 	Bool: 1, Byte: 1, Double: 8, I16: 2, I32: 4, I64: 8, UUID: 16,
 	String: 4, Struct: 1, Map: 6, Set: 5, List: 5,
@@ -185,8 +185,8 @@ func skipMap(b []byte, off, depth int) int {
 }
 
 // Count returns how many elements of type t the list at off has and the offset
-// of the first. It returns a code in place of the offset if elements of least
-// bytes do not fit into what is left. An empty list may have any type.
+// of the first. It returns a code instead of the offset if elements of least bytes
+// do not fit into what is left. An empty list may have any type.
 func Count(b []byte, off int, t byte, least int) (n, next int) {
 	if len(b)-off < 5 {
 		return 0, Short

@@ -23,7 +23,7 @@ type Op struct {
 type Rival func(encoded []byte) (size func() int, append func([]byte) []byte, read func([]byte) (int, error))
 
 // Run measures operations whose groups match with orders of three sizes and writes a
-// table of medians over the rounds, in CPU time. A rival that is nil is left out.
+// table of medians over the rounds, in CPU time. A rival that is nil is omitted.
 func Run(w io.Writer, rounds int, only string, rival Rival) {
 	match := regexp.MustCompile(only)
 	ballast := make([]byte, 64<<20)

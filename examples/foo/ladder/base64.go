@@ -19,7 +19,7 @@ var pairs = func() (table [1 << 12]uint16) {
 }()
 
 // encode writes sum to dst as base64.StdEncoding does (RFC 4648, section 4), in less than half of the time: 12 bits at
-// once, and no length to look at.
+// a time, and no length to check.
 func encode(dst *[textSize]byte, sum *[sha256.Size]byte) {
 	for i, j := 0, 0; i+8 <= len(sum); i, j = i+6, j+8 {
 		v := binary.BigEndian.Uint64(sum[i : i+8 : i+8]) // the upper 48 bits are encoded

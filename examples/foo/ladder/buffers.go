@@ -9,7 +9,7 @@ import (
 )
 
 // pooled is versions 1.1 and 1.2: bodies are read into buffers of a pool. The collector empties the pool: a large buffer
-// is then made again for nothing, which is why 1.2 can be slower than 1.1.
+// is then allocated again unnecessarily, which is why 1.2 can be slower than 1.1.
 type pooled struct {
 	buffers sync.Pool
 }

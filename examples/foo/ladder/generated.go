@@ -12,9 +12,10 @@ import (
 	"github.com/slipstream-go/slipstream/examples/foo/ladder/model"
 )
 
-// generated is version 1.6: 1.5 with the code that easyjson generates in place of encoding/json. That code appends new
-// items, so that the bug of the versions before it is gone. It compares names byte for byte, leaves bytes that are not
-// UTF-8 as they are, and has no bound for the depth of values that it skips.
+// generated is version 1.6: 1.5 with the code that easyjson generates instead of encoding/json. That
+// code appends new items, so that the bug of the earlier versions is gone. It compares names byte for
+// byte, leaves bytes that are not UTF-8 as they are, and has no bound for the depth of values that it
+// skips.
 type generated struct {
 	buffers  freeList[*bytes.Buffer]
 	requests freeList[*model.Request]
@@ -52,7 +53,7 @@ func (g *generated) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		fail(w)
 		return
 	}
-	_, _ = w.Write(answer) // a client that is gone cannot be told
+	_, _ = w.Write(answer) // a client that is gone cannot be notified
 }
 
 // hashModel is hashUnsafe for the types of the generated code.

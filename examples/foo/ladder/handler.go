@@ -12,9 +12,10 @@ import (
 // DefaultMaxBody is the most bytes of a body if [Handler.MaxBody] is zero.
 const DefaultMaxBody = 1 << 20
 
-// A Handler is the service at the end of the ladder. It reads a body in pieces, hashes the strings of each item where
-// they lie in the piece, and writes the text of the hash to where the answer is made. So it has no memory that grows with
-// a request except that of the answer, which is at most 16 times as long as the body, and none of it stays if it is large.
+// A Handler is the service at the end of the ladder. It reads a body in pieces, hashes the strings of
+// each item in place, and writes the text of the hash to where the answer is made. So it has no memory
+// that grows with a request except that of the answer, which is at most 16 times as long as the body,
+// and none of it stays if it is large.
 //
 // It answers with the status and the body of version 1.0, and to a body of more than MaxBody bytes with 413. The zero
 // value is ready. It is safe for concurrent use.
@@ -25,7 +26,7 @@ type Handler struct {
 	requests sync.Pool // of *request
 }
 
-// pieceSize is the most that is read at once.
+// pieceSize is the most that is read in one go.
 const pieceSize = 64 << 10
 
 // A request is the memory of one request.
@@ -60,7 +61,7 @@ func (s *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	header := w.Header()
 	header["Content-Type"], header["Content-Length"] = contentType, q.length
-	_, _ = w.Write(answer) // a client that is gone cannot be told
+	_, _ = w.Write(answer) // a client that is gone cannot be notified
 }
 
 var errTooLarge = errors.New("foo: the body is too large")

@@ -22,7 +22,7 @@ type Hasher struct {
 	// objects has a bit for each depth: it is an object, not an array.
 	objects [maxDepth/64 + 1]uint64
 
-	// The item under way, if it is not read at once by wholeItem.
+	// The current item, if it is not read in one step by wholeItem.
 	name   []byte // of the member
 	member member // the same, at depth 2
 	a, b   []byte
@@ -117,7 +117,7 @@ func (h *Hasher) Answer() ([]byte, error) {
 	if len(h.answer) == len(prefix) {
 		return append(h.answer[:0], nothing...), nil
 	}
-	h.answer[len(h.answer)-1] = ']' // in place of the last comma
+	h.answer[len(h.answer)-1] = ']' // instead of the last comma
 	h.answer = append(h.answer, '}')
 	return h.answer, nil
 }
@@ -231,7 +231,7 @@ func (h *Hasher) open(object bool) bool {
 		h.state = stateFirstValue
 	}
 	if h.depth == 2 {
-		h.a, h.b = h.a[:0], h.b[:0] // or an item would have strings of the one before
+		h.a, h.b = h.a[:0], h.b[:0] // or an item would have strings of the previous one
 	}
 	return true
 }

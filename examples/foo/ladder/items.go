@@ -103,7 +103,7 @@ func plainString(b []byte, i int) (value []byte, after int) {
 	return b[i:end], end + 1
 }
 
-// skipSpace returns the index of the first byte from b[i] on that is no white space.
+// skipSpace returns the index of the first byte from b[i] on that is not white space.
 func skipSpace(b []byte, i int) int {
 	for i < len(b) && isSpace(b[i]) {
 		i++

@@ -14,8 +14,8 @@
 // hash of str_b only, because encoding/json ignores names that it does not know. It stays as it is, so that all versions
 // answer the same requests.
 //
-// Versions 1.3-slices, 1.4 and 1.5 have a bug that the article's have: what a request leaves out is taken from an earlier
-// request. The tests show it. Do not copy them.
+// Versions 1.3-slices, 1.4 and 1.5 have the same bug as the article's: members that a request omits
+// are taken from an earlier request. The tests show it. Do not copy them.
 package ladder
 
 import (
@@ -37,7 +37,7 @@ type result struct {
 	Hashes []string `json:"hashes"`
 }
 
-// versions are in the order of the article, with what makes a new service of each.
+// versions are in the order of the article, with the constructor of each.
 var versions = []struct {
 	name string
 	make func() http.Handler
@@ -80,7 +80,7 @@ func reply(w http.ResponseWriter, hashes []string) {
 		fail(w)
 		return
 	}
-	_, _ = w.Write(answer) // a client that is gone cannot be told
+	_, _ = w.Write(answer) // a client that is gone cannot be notified
 }
 
 // fail answers a request that could not be read or understood. The article's service has this one status for all of them.

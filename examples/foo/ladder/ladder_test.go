@@ -157,8 +157,8 @@ func TestNoItems(t *testing.T) {
 // leaking are the versions that decode into slices of earlier requests with encoding/json.
 var leaking = []string{"1.3-slices", "1.4", "1.5"}
 
-// golang/go#21092: what a request leaves out, a reused slice has from an earlier request, which may be that of another
-// client.
+// golang/go#21092: members that a request omits have values of an earlier request in a reused slice,
+// possibly from another client.
 func TestReusedSlicesLeakEarlierRequests(t *testing.T) {
 	for _, version := range Versions() {
 		for body, right := range map[string]string{`[{"str_b":"mine"}]`: "mine", `[null]`: "", `[{}]`: "", `[{"srt_a":null,"str_b":"mine"}]`: "mine"} {
@@ -220,7 +220,7 @@ func TestStringsThatShareMemoryAreAllTheLast(t *testing.T) {
 	}
 }
 
-// What the code of easyjson does otherwise than encoding/json.
+// Differences between the code of easyjson and encoding/json.
 func TestGeneratedCodeReadsOtherwise(t *testing.T) {
 	for body, want := range map[string][2]outcome{
 		`[{"SRT_A":"foo","Str_B":"bar"}]`:  {hashes("foobar"), hashes("")},
@@ -289,7 +289,7 @@ func BenchmarkVersions(b *testing.B) {
 	}
 }
 
-// A question is a request that is made again and again without allocating. It is its own ResponseWriter.
+// A question is a request that is repeated without allocating. It is its own ResponseWriter.
 type question struct {
 	body    []byte
 	reader  bytes.Reader

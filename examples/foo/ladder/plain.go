@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// v10 is version 1.0: what one writes first.
+// v10 is version 1.0: the obvious implementation.
 func v10(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {

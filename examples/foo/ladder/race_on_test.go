@@ -2,6 +2,6 @@
 
 package ladder
 
-// raceEnabled: the race detector has memory of its own, and its pools drop things at
+// raceEnabled: the race detector uses its own memory, and its pools drop things at
 // random.
 const raceEnabled = true

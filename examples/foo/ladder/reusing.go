@@ -14,8 +14,8 @@ import (
 // list, too.
 //
 // It has the bug of the article's versions. encoding/json does not clear the items between length and capacity of a slice
-// before it decodes into them (golang/go#21092), so a member that a request leaves out keeps what an earlier request, of
-// any client, had in its place. clear((*req)[:cap(*req)]) before put would end that.
+// before it decodes into them (golang/go#21092), so a member that a request omits keeps the value of
+// an earlier request, possibly of another client. clear((*req)[:cap(*req)]) before put would end that.
 type reusing struct {
 	buffers freeList[*bytes.Buffer]
 	slices  freeList[*[]item]
@@ -53,7 +53,8 @@ func (u *reusing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // hashReused is that of 1.4: one hasher, one sum and one place for texts, and room for all hashes at once. If there are
-// no items, it returns an empty slice, not nil: from 1.4 on the answer to [] is {"hashes":[]} in place of {"hashes":null}.
+// no items, it returns an empty slice, not nil: from 1.4 on the answer to [] is {"hashes":[]} instead
+// of {"hashes":null}.
 func hashReused(buf *bytes.Buffer, req []item) []string {
 	hashes := make([]string, 0, len(req))
 	sha := sha256.New()

@@ -11,7 +11,7 @@ import (
 	"net/http"
 )
 
-// stream decodes one item after the other as the body arrives, and sends each hash at once. It never has the whole of a
+// stream decodes one item after the other as the body arrives, and sends each hash immediately. It never has the whole of a
 // request or an answer in memory. The price is an answer that may break off: what is wrong at the end of a body is found
 // when the status and many hashes have been sent.
 func stream(w http.ResponseWriter, r *http.Request) {
@@ -20,7 +20,7 @@ func stream(w http.ResponseWriter, r *http.Request) {
 	s := streamer{sha: sha256.New(), to: w}
 	if err := s.copy(json.NewDecoder(r.Body)); err != nil {
 		if s.begun {
-			panic(http.ErrAbortHandler) // the connection ends: all that can be said to the client
+			panic(http.ErrAbortHandler) // the connection ends: the only possible notification of the client
 		}
 		fail(w)
 	}
@@ -51,7 +51,7 @@ func (s *streamer) copy(dec *json.Decoder) error {
 		}
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("foo: the body goes on after the array")
+		return errors.New("foo: there is data after the array")
 	}
 	end := "]}"
 	if !s.begun {

@@ -9,7 +9,7 @@ import (
 
 // A text is the string that is being read.
 type text struct {
-	to   *[]byte // gets it; nil if nobody needs it
+	to   *[]byte // gets it; nil if it is not needed
 	name bool    // it is the name of a member
 	high bool    // it has bytes from 0x80 on that were not written as escapes
 
@@ -85,7 +85,8 @@ func (h *Hasher) endSurrogate() {
 	}
 }
 
-// escapes are the bytes after a backslash, other than u, and escaped what they stand for.
+// escapes are the bytes after a backslash, other than u, and escaped the bytes that they
+// represent.
 const escapes = `"\/bfnrt`
 
 var escaped = []byte("\"\\/\b\f\n\r\t")
@@ -127,7 +128,7 @@ func (h *Hasher) hexDigit(c byte) bool {
 	return true
 }
 
-// putCode appends what \u stands for. Halves of pairs that are alone become U+FFFD.
+// putCode appends the code point of \u. Unpaired halves become U+FFFD.
 func (h *Hasher) putCode(code rune) {
 	t := &h.text
 	if t.surrogate != 0 {
@@ -163,8 +164,8 @@ func (h *Hasher) endText() {
 	h.endValue()
 }
 
-// appendValid appends b with U+FFFD in place of each byte that is not of UTF-8. What escapes stand for is UTF-8, so that
-// it makes no difference that they are not escapes any more.
+// appendValid appends b with U+FFFD instead of each byte that is not UTF-8. Decoded escapes are UTF-8,
+// so it does not matter that they are decoded.
 func appendValid(dst, b []byte) []byte {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)

@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Bounds of what is taken of a client's certificate. A certificate with more is refused.
+// Bounds of a client's certificate. A certificate beyond them is refused.
 const (
 	maxCertificateNames = 64
 	maxCertificateName  = 1 << 10 // bytes
@@ -22,8 +22,8 @@ const (
 // AnyCertificate is the name in [Rule.Certificates] that each certificate has.
 const AnyCertificate = "*"
 
-// Certificate is the identity of a client that has proven in a TLS handshake that a certificate
-// is its own. It is immutable.
+// Certificate is the identity of a client that has proven in a TLS handshake that it owns a
+// certificate. It is immutable.
 type Certificate struct {
 	callers []*Caller // one for each name, in their order; never empty
 	until   int64     // Unix nanoseconds
@@ -42,7 +42,7 @@ const (
 // certificateName is one of the names in a certificate.
 type certificateName struct {
 	kind nameKind
-	text string // a DNS name in lower case, an address as package netip writes it
+	text string // a DNS name in lower case, an address as formatted by package netip
 }
 
 // nameOf reads a name of [Rule.Certificates]. Its form says what kind it is: an IP address, a URI
@@ -60,8 +60,8 @@ func nameOf(text string) certificateName {
 	return certificateName{nameDNS, lower(text)}
 }
 
-// lower changes ASCII letters only, as DNS compares names: package strings would make the
-// Kelvin sign a k.
+// lower changes ASCII letters only, as DNS compares names: package strings would turn the
+// Kelvin sign into a k.
 func lower(s string) string {
 	return strings.Map(func(r rune) rune {
 		if 'A' <= r && r <= 'Z' {
@@ -72,8 +72,8 @@ func lower(s string) string {
 }
 
 // NewCertificate returns the identity that a handshake has proven: the names (SAN) of the
-// client's certificate. It is nil if the client sent no certificate, or if nothing verified it.
-// An error says that the certificate has more names than are taken, or longer ones.
+// client's certificate. It is nil if the client sent no certificate, or if it was not verified. It
+// is an error if the certificate has too many names, or names that are too long.
 func NewCertificate(state *tls.ConnectionState) (*Certificate, error) {
 	if len(state.VerifiedChains) == 0 {
 		return nil, nil
@@ -102,14 +102,14 @@ func NewCertificate(state *tls.ConnectionState) (*Certificate, error) {
 				id: callerID("cert", string(rune('0'+n.kind)), n.text), certificate: c, san: n})
 		}
 	}
-	if len(c.callers) == 0 { // rules can only ask for any certificate
+	if len(c.callers) == 0 { // only rules for any certificate can match
 		print := sha256.Sum256(leaf.Raw)
 		c.callers = []*Caller{{name: "cert:sha256-" + hex.EncodeToString(print[:8]), id: callerID("cert", string(print[:])), certificate: c}}
 	}
 	return c, nil
 }
 
-// unixNanos is the time in Unix nanoseconds, cut where these end: certificates may be valid until
+// unixNanos is the time in Unix nanoseconds, clamped to their range: certificates may be valid until
 // the year 9999.
 func unixNanos(t time.Time) int64 {
 	if t.Year() > 2200 {
@@ -131,8 +131,8 @@ const (
 
 var errNames = errors.New("access: the names (SAN) of the client's certificate cannot be read")
 
-// certificateNames reads the names out of the extension as they stand there: package x509 writes
-// URIs again, so that two different ones could become equal.
+// certificateNames reads the names from the extension unchanged: package x509 normalizes URIs, so
+// two different ones could become equal.
 func certificateNames(extension []byte) (all []certificateName, err error) {
 	var names asn1.RawValue
 	if rest, err := asn1.Unmarshal(extension, &names); err != nil || len(rest) > 0 {
@@ -172,13 +172,13 @@ func certificateNames(extension []byte) (all []certificateName, err error) {
 	return all, nil
 }
 
-// Left returns how long the certificate is valid from now on, 0 if it is not any more.
+// Left returns how long the certificate is valid from now on, or 0 if it has expired.
 func (c *Certificate) Left(now time.Time) time.Duration {
 	return max(0, time.Duration(c.until-now.UnixNano()))
 }
 
-// NamedBy returns the caller of the first name that the rule has, nil if it has none. A nil rule,
-// which everybody may read by, has the first name.
+// NamedBy returns the caller of the first name that the rule has, or nil if it has none. A nil rule,
+// which admits anyone, matches the first name.
 func (c *Certificate) NamedBy(r *Rule) *Caller {
 	if r == nil {
 		return c.callers[0]
@@ -202,7 +202,7 @@ func (r *Rule) named(i int) certificateName {
 }
 
 // Prepare reads the names of certificates once, so that asking for them allocates nothing. Call
-// it before the rule is shared, and change the names no more.
+// it before the rule is shared, and do not change the names after that.
 func (r *Rule) Prepare() *Rule {
 	if r != nil && len(r.Certificates) > 0 {
 		r.names = make([]certificateName, len(r.Certificates))
@@ -213,11 +213,11 @@ func (r *Rule) Prepare() *Rule {
 	return r
 }
 
-// Admit returns who reads by the rule, or why nobody may. c is the caller whose credentials came
-// with the request, and by the certificate of its connection; both may be nil. The credentials
-// lead: the certificate is asked if there are none, or if they do not fit the rule. Beside a
-// refusal it returns who was refused, nil if that is not known. It allocates nothing if the rule
-// is prepared.
+// Admit returns the caller that the rule admits, or a refusal. c is the caller identified by the
+// credentials of the request, and by is the certificate of its connection; both may be nil.
+// Credentials take precedence: the certificate is used if there are none, or if they do not match
+// the rule. With a refusal it returns the refused caller, or nil if that is unknown. It allocates
+// nothing if the rule is prepared.
 func (r *Rule) Admit(c *Caller, by *Certificate) (*Caller, *Refusal) {
 	refusal := r.Allows(c)
 	if by == nil || refusal == nil && c != nil {
@@ -235,7 +235,7 @@ func (r *Rule) Admit(c *Caller, by *Certificate) (*Caller, *Refusal) {
 	return by.callers[0], refusal
 }
 
-// onlyCertificates reports whether no other credentials could be of use.
+// onlyCertificates reports whether no other credentials can match.
 func (r *Rule) onlyCertificates() bool {
 	return len(r.Certificates) > 0 && len(r.Keys) == 0 && !r.JWT && len(r.Claims) == 0
 }

@@ -19,7 +19,7 @@ type san struct {
 	text string
 }
 
-// leaf returns a self-signed certificate with names as they stand.
+// leaf returns a self-signed certificate with unchanged names.
 func leaf(t testing.TB, until time.Time, names ...san) *x509.Certificate {
 	t.Helper()
 	var list []asn1.RawValue
@@ -51,7 +51,8 @@ func certificateWith(t testing.TB, names ...san) *Certificate {
 	return c
 }
 
-// TestCertificateNames: which names of a certificate a rule takes, and who its bearer is then.
+// TestCertificateNames: which names of a certificate a rule matches, and what the caller is
+// called.
 func TestCertificateNames(t *testing.T) {
 	c := certificateWith(t, san{tagDNS, "Web.Example.com"}, san{tagURI, "spiffe://prod/web"}, san{tagURI, "https://Host/a%2fb#"},
 		san{tagEmail, "Ops@example.com"}, san{tagIP, "\xc0\x00\x02\x07"}, san{tagDNS, "*.wild.example"}, san{tagEmail, "a\x1b[31m b@x"}, san{8, "1.2.3"})
@@ -59,7 +60,7 @@ func TestCertificateNames(t *testing.T) {
 		"web.example.com": "cert:web.example.com", "WEB.EXAMPLE.COM": "cert:web.example.com", "*": "cert:web.example.com",
 		"spiffe://prod/web": "cert:spiffe://prod/web", "https://Host/a%2fb#": "cert:https://Host/a%2fb#", "Ops@example.com": "cert:Ops@example.com",
 		"192.0.2.7": "cert:192.0.2.7", "::ffff:192.0.2.7": "cert:192.0.2.7", "a\x1b[31m b@x": "cert:a_[31m_b@x",
-		// Other names, other kinds, and what only looks alike.
+		// Other names, other kinds, and names that only look alike.
 		"common.internal": "", "example.com": "", "www.web.example.com": "", "web.example.com.": "", "spiffe://prod/Web": "", "spiffe://prod/web/": "",
 		"https://Host/a%2Fb#": "", "https://Host/a%2fb": "", "https://host/a%2fb#": "", "ops@example.com": "", "a.wild.example": "", "192.0.2.8": "", "1.2.3": "", "": "",
 		"ſpiffe://prod/web": "", "web.example.co\u212a": "",
@@ -84,8 +85,8 @@ func TestCertificateNames(t *testing.T) {
 	}
 }
 
-// TestCertificateBesideCredentials: the credentials of a request lead, and the certificate is
-// asked if they are not there or do not fit.
+// TestCertificateBesideCredentials: the credentials of a request take precedence, and the
+// certificate is used if there are none or they do not match.
 func TestCertificateBesideCredentials(t *testing.T) {
 	c := certificateWith(t, san{tagDNS, "web.internal"})
 	key := NewCaller("batch")
@@ -131,8 +132,8 @@ func TestCertificateBesideCredentials(t *testing.T) {
 	}
 }
 
-// TestCertificateBounds: more or longer names than are kept are an error, and what was not
-// verified is no identity.
+// TestCertificateBounds: more or longer names than are kept are an error, and an unverified
+// certificate is not an identity.
 func TestCertificateBounds(t *testing.T) {
 	var many []san
 	for i := range maxCertificateNames {
@@ -169,14 +170,14 @@ func TestCertificateBounds(t *testing.T) {
 	}
 }
 
-// TestCertificateExpires: an identity lasts as long as the certificate and those that it leads to.
+// TestCertificateExpires: an identity lasts as long as the certificate and its chain.
 func TestCertificateExpires(t *testing.T) {
 	now := time.Now().Truncate(time.Second)
 	short, long := leaf(t, now.Add(time.Minute), san{tagDNS, "web"}), leaf(t, time.Date(9999, 12, 31, 0, 0, 0, 0, time.UTC), san{tagDNS, "web"})
 	for _, test := range []struct {
 		name   string
 		chains [][]*x509.Certificate
-		want   time.Duration // 0: centuries
+		want   time.Duration // if 0, centuries
 	}{
 		{"leaf", [][]*x509.Certificate{{short}}, time.Minute},
 		{"authority", [][]*x509.Certificate{{long, short}}, time.Minute},

@@ -19,21 +19,21 @@ type checking struct {
 	// Guarded by mu.
 	free    int
 	queue   fair.Queue[*waiter]
-	refused int64 // tokens that there was no place for, not even in the queue
+	refused int64 // tokens for which there was no room, not even in the queue
 }
 
-// waiter is a token that waits. What is said of it is guarded by checking.mu, and read without
-// it once ready is closed.
+// waiter is a token that waits. Its fields are guarded by checking.mu, and read without it once
+// ready is closed.
 type waiter struct {
 	ready chan struct{}
-	shed  bool // it made room
+	shed  bool // removed to make room
 	gone  bool // its caller has given up
 }
 
 // Errors of take besides those of the context.
 var errCrowded = errors.New("access: too many tokens wait for their signature to be checked")
 
-// take waits for a place until ctx ends; give gives it back.
+// take waits for a slot until ctx ends; give releases it.
 func (p *checking) take(ctx context.Context, client uint64) error {
 	p.mu.Lock()
 	if p.free > 0 {
@@ -72,7 +72,7 @@ func (p *checking) take(ctx context.Context, client uint64) error {
 	return nil
 }
 
-// give gives a place to the next who waits.
+// give passes a slot to the next waiter.
 func (p *checking) give() {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,7 +10,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// takePlaces takes all places for signature checks.
+// takePlaces takes all slots for signature checks.
 func (g *Gate) takePlaces(t *testing.T) {
 	t.Helper()
 	for n := g.checking.free; n > 0; n-- {
@@ -31,12 +31,12 @@ func TestChecksEndWithTheRequest(t *testing.T) {
 		t.Errorf("got %v, %+v, want 504", caller, refusal)
 	}
 	g.checking.give()
-	// The place is not lost to the one who has given up.
+	// The slot is not lost with the waiter that has given up.
 	accepted(t, g, token, "jwt:alice")
 }
 
-// Of tokens that wait for a check one of each client has its turn, the flood of another
-// does not get its token refused, and the queue is bounded.
+// Tokens that wait for a check are served from each client in turn, one client's flood
+// does not get another's token refused, and the queue is bounded.
 func TestChecksAreFair(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := checking{free: 1}

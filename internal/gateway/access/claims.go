@@ -17,8 +17,8 @@ const (
 	maxName   = 64      // bytes of the subject in a caller's name
 )
 
-// maxSeconds is the end of the year 9999 in Unix time. A time beyond it is most
-// often one in milliseconds, that would make the token last for 50,000 years.
+// maxSeconds is the end of the year 9999 in Unix time. A time beyond it is usually
+// in milliseconds, which would make the token last for 50,000 years.
 const maxSeconds = 253_402_300_799
 
 // numericDate is a time in a token (RFC 7519, section 2).
@@ -27,18 +27,18 @@ type numericDate struct {
 	given   bool
 }
 
-// nanos is the time in Unix nanoseconds, cut at the year 2255: 9e9 seconds leave
-// room for the leeway below the greatest number.
+// nanos is the time in Unix nanoseconds, clamped to the year 2255: 9e9 seconds
+// leave room for the leeway below the greatest number.
 func (d numericDate) nanos() int64 { return int64(min(d.seconds, 9e9) * 1e9) }
 
-// claims is what is read of a payload.
+// claims is what is read from a payload.
 type claims struct {
 	values        map[string][]string
 	exp, nbf, iat numericDate
 	count, bytes  int
 }
 
-// readClaims reads a payload whose signature was right.
+// readClaims reads a payload whose signature was valid.
 func readClaims(payload []byte) (*claims, *Refusal) {
 	c := &claims{values: make(map[string][]string)}
 	var refusal *Refusal
@@ -81,7 +81,7 @@ func (c *claims) member(name string, value json.RawMessage) *Refusal {
 	return nil
 }
 
-// read takes a JSON number, whole or not.
+// read parses a JSON number, integer or not.
 func (d *numericDate) read(value json.RawMessage) bool {
 	if value[0] != '-' && (value[0] < '0' || value[0] > '9') {
 		return false
@@ -94,7 +94,7 @@ func (d *numericDate) read(value json.RawMessage) bool {
 	return true
 }
 
-// claimValues returns the values of a claim, nil for one that is not kept.
+// claimValues returns the values of a claim, or nil for one that is not kept.
 func claimValues(name string, value json.RawMessage) []string {
 	if len(name) > maxValue {
 		return nil
@@ -148,8 +148,8 @@ func claimString(value json.RawMessage) (string, bool) {
 	return s, true
 }
 
-// caller makes the caller that the claims describe. The subject is sub or, for
-// programs that come without, client_id (RFC 9068) or azp.
+// caller returns the caller that the claims describe. The subject is sub or, for
+// programs without one, client_id (RFC 9068) or azp.
 func (c *claims) caller() *Caller {
 	first := func(name string) string {
 		if v := c.values[name]; len(v) > 0 {
@@ -171,7 +171,7 @@ func (c *claims) caller() *Caller {
 	}
 }
 
-// printable returns at most 64 bytes of a subject that can stand in a log.
+// printable returns at most 64 bytes of a subject in a form that is safe to log.
 func printable(subject string) string {
 	var b strings.Builder
 	for _, r := range subject {

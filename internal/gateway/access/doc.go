@@ -1,31 +1,31 @@
-// Package access says who sends a request and whether they may.
+// Package access identifies the callers of requests and decides what they may
+// read.
 //
 // A [Gate] knows API keys (a file of names and hashes) and JSON Web Tokens (a
 // file with the issuer's key set, or its address). [Gate.Identify] turns the credentials of a
-// request into a [Caller], and a [Rule] says which callers a resource takes.
-// Refusals are values that are ready to be sent: status, a sentence for the
-// client, and the challenge.
+// request into a [Caller], and a [Rule] says which callers a resource admits. Refusals are
+// values that are ready to be sent: status, a sentence for the client, and the challenge.
 //
 // # API keys
 //
-// A key comes in the field X-API-Key. The file holds SHA-256 hashes, one
-// "name sha256:<64 hex digits>" a line; # begins a comment. A name may stand
-// there twice, so that a new key can be handed out before the old one goes. A third
-// word "until:2027-06-30" or "until:2027-06-30T18:00:00Z" says when the key expires:
-// at the end of that day in UTC, or at that time. The clock is asked at each use. Keys
-// out of [NewKey] have 256 random bits, of which a hash tells nothing: the file
-// may be read by everybody. Only who can write it must be trusted. That does not
-// hold for keys that people made up.
+// A key is sent in the field X-API-Key. The file holds SHA-256 hashes, one "name
+// sha256:<64 hex digits>" per line; # begins a comment. A name may appear twice, so that
+// a new key can be issued before the old one is removed. A third word "until:2027-06-30"
+// or "until:2027-06-30T18:00:00Z" says when the key expires: at the end of that day in
+// UTC, or at that time. Expiry is checked at each use. Keys from [NewKey] have 256 random
+// bits, about which a hash reveals nothing: the file may be readable by everyone. Only
+// users that can write to it must be trusted. That does not hold for keys that people
+// made up.
 //
 // A presented key is hashed, and its hash is looked up in a map. The time that
-// takes depends on bytes of the hash alone. Who wanted to learn a stored hash
-// byte by byte would need keys with chosen hash prefixes, and a hash that is
-// known gives no key. So no comparison is needed that takes constant time.
+// this takes only depends on bytes of the hash. To learn a stored hash byte by
+// byte, an attacker would need keys with chosen hash prefixes, and a known hash
+// does not reveal a key. So a constant-time comparison is not needed.
 //
 // # Tokens
 //
-// A token comes as "Authorization: Bearer" (RFC 6750), in compact form, signed
-// (RFC 7515, RFC 7519). What is taken is narrow:
+// A token is sent as "Authorization: Bearer" (RFC 6750), in compact form, signed
+// (RFC 7515, RFC 7519). Only a narrow subset is accepted:
 //
 //   - The algorithm is one of HS, RS, PS or ES with 256, 384 or 512 bits, or EdDSA
 //     with Ed25519, "none" never. A key of the set is used only with algorithms of its own kind and
@@ -43,34 +43,33 @@
 //     three.
 //   - A member that stands twice in header or payload is an error, not a choice.
 //
-// What is kept of a token is at most 64 claims with 1,024 values: strings up to
-// 1 KiB, arrays of such strings, numbers and booleans. Objects, null and longer
-// values are left out, so that no rule can ask for them.
+// At most 64 claims with 1,024 values are kept of a token: strings up to 1 KiB,
+// arrays of such strings, numbers and Booleans. Objects, null and longer values
+// are dropped, so no rule can require them.
 //
 // # Certificates
 //
-// A client may have proven in a TLS handshake that a certificate is its own. Its names (SAN) are
-// read once a connection: [NewCertificate]. A [Rule] names DNS names, URIs, email and IP addresses,
-// and the form of a name says which it is, so that no name is equal to one of another kind. They
-// are compared in full; there are no wildcards, and the common name is not read.
+// A client may have proven in a TLS handshake that it owns a certificate. Its names (SAN) are read
+// once per connection: [NewCertificate]. A [Rule] names DNS names, URIs, email and IP addresses, and
+// the form of a name determines its kind, so that no name equals one of another kind. They are
+// compared in full; there are no wildcards, and the common name is not read.
 //
 // # Together
 //
-// A certificate comes beside credentials: [Rule.Admit]. Wrong credentials are refused, valid ones
-// lead, and the certificate is asked if they do not fit the rule.
+// A certificate can be combined with credentials: see [Rule.Admit]. Wrong credentials are refused,
+// valid ones take precedence, and the certificate is used if they do not match the rule.
 //
 // A request may carry a key and a token. Both must be valid, and the token
-// counts: it names the person, the key as a rule only the program. A field that
-// stands there twice, or holds more than one token, is refused with 400.
+// counts: it names the person, whereas the key usually names only the program. A
+// field that appears twice, or holds more than one token, is refused with 400.
 //
 // # Cost
 //
-// Tokens that were seen lately are answered out of a table of bounded size, and
-// so are bad ones, for 10 seconds and out of a table of their own: a flood of bad
-// tokens neither pushes out the good ones, nor does the same bad token cost a
-// check each time. Different bad tokens do cost one signature check each. At most
-// half of GOMAXPROCS such checks run at once, so that a flood takes at most half of
-// the CPU from callers that are known. Others wait, each client in turn, until their
-// request ends; of more than 1,024 the client who waits with the most is refused. The
-// frontends charge a client for signatures that were wrong.
+// Tokens that were seen recently are looked up in a table of bounded size, and bad ones,
+// for 10 seconds, in a separate table: a flood of bad tokens does not evict good ones,
+// and the same bad token does not cost a check each time. Different bad tokens do cost
+// one signature check each. At most half of GOMAXPROCS such checks run concurrently, so
+// that a flood takes at most half of the CPU from known callers. Other tokens wait, each
+// client in turn, until their request ends; beyond 1,024 waiting tokens, the client with
+// the most is refused. The frontends charge a client for signatures that were wrong.
 package access

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// API keys may expire: the third word of their line says when.
+// API keys may expire: the third word of their line is the time.
 
 const untilPrefix = "until:"
 
@@ -25,23 +25,23 @@ func parseUntil(word string) (until int64, ok bool) {
 	if err == nil {
 		t = t.AddDate(0, 0, 1)
 	} else if t, err = time.Parse(time.RFC3339, text); err != nil || text[13] != ':' || strings.Contains(text, ",") {
-		return 0, false // package time takes hours of one digit and decimal commas too
+		return 0, false // package time also accepts hours of one digit and decimal commas
 	}
-	if t.Year() < 2000 || t.Year() > 2200 { // most often a slip of the hand; nanoseconds last until 2262
+	if t.Year() < 2000 || t.Year() > 2200 { // usually a typing mistake; nanoseconds last until 2262
 		return 0, false
 	}
 	return t.UnixNano(), true
 }
 
-// LineUntil adds to a line of [KeyLine] when the key expires: a date, to the end of which in UTC
-// it is valid, or a date with a time and a zone (RFC 3339). It must not have passed.
+// LineUntil adds an expiry to a line of [KeyLine]: a date, until the end of which in UTC the key is
+// valid, or a date with a time and a zone (RFC 3339). It must not have passed.
 func LineUntil(line, until string) (string, error) {
 	at, ok := parseUntil(untilPrefix + until)
 	if !ok {
-		return "", fmt.Errorf("%q is no time of expiry, expected 2027-06-30 (the last day, in UTC) or 2027-06-30T18:00:00Z (RFC 3339), between the years 2000 and 2200", until)
+		return "", fmt.Errorf("%q is not a time of expiry, expected 2027-06-30 (the last day, in UTC) or 2027-06-30T18:00:00Z (RFC 3339), between the years 2000 and 2200", until)
 	}
 	if time.Now().UnixNano() >= at {
-		return "", fmt.Errorf("%s has passed, expected a time that is still to come", until)
+		return "", fmt.Errorf("%s has passed, expected a time in the future", until)
 	}
 	return line + " " + untilPrefix + until, nil
 }
@@ -59,7 +59,7 @@ func (k *keySet) before(at int64) int {
 
 func (k *keySet) expiredAt(now time.Time) int { return k.before(now.UnixNano()) }
 
-// nextExpiry returns when the next key expires, the zero time if none does.
+// nextExpiry returns when the next key expires, or the zero time if none does.
 func (k *keySet) nextExpiry(now time.Time) time.Time {
 	if i := k.expiredAt(now); i < len(k.dated) {
 		return time.Unix(0, k.dated[i].until)
@@ -67,7 +67,8 @@ func (k *keySet) nextExpiry(now time.Time) time.Time {
 	return time.Time{}
 }
 
-// reminders are when the log tells of a key that expires, the most urgent first.
+// reminders are the times at which an expiring key is logged, the most urgent
+// first.
 var reminders = [...]struct {
 	before time.Duration
 	text   string
@@ -77,14 +78,14 @@ var reminders = [...]struct {
 	{7 * 24 * time.Hour, "API keys expire within 7 days"},
 }
 
-// reminded is what the log was told of a key file: of how many keys by each reminder.
+// reminded is what was logged about a key file: the number of keys for each reminder.
 type reminded struct {
 	of   *keySet
 	told [len(reminders)]int
 }
 
-// remind tells the log of keys that expire, of each key once a reminder and with one line for
-// all keys that have come to it.
+// remind logs keys that expire, each key once per reminder, with one line for all keys that have
+// reached it.
 func (g *Gate) remind() {
 	keys, r := g.keys.Load(), &g.reminded
 	if keys == nil || len(keys.dated) == 0 {

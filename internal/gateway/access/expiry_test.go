@@ -17,14 +17,14 @@ func datedKeys(t *testing.T, until ...string) (text string, keys []string) {
 		keys = append(keys, NewKey())
 		line := must(KeyLine(string(rune('a'+i)), keys[i]))
 		if u != "" {
-			line += " until:" + u // LineUntil takes no time that has passed
+			line += " until:" + u // LineUntil accepts no time that has passed
 		}
 		text += line + "\n"
 	}
 	return text, keys
 }
 
-// TestKeysExpire: a key is refused from its time on, and not before, without a look at the file.
+// TestKeysExpire: a key is refused from its time on, and not before, without reading the file.
 func TestKeysExpire(t *testing.T) {
 	// start is 2026-01-02 03:04:05 UTC.
 	text, keys := datedKeys(t, "2026-01-02", "2026-01-02T06:04:05+02:00", "2026-01-01", "")
@@ -83,8 +83,8 @@ func TestExpiryAllocatesNothing(t *testing.T) {
 	}
 }
 
-// TestReminders: the log hears of a key a week before, a day before, and when it has expired,
-// once each; for another file they start again.
+// TestReminders: a key is logged a week before it expires, a day before, and when it has
+// expired, once each; another file starts over.
 func TestReminders(t *testing.T) {
 	log := &logText{}
 	text, _ := datedKeys(t, "2026-01-12", "2026-01-12", "", "2026-01-01")
@@ -129,7 +129,7 @@ func TestLineUntil(t *testing.T) {
 			t.Errorf("%q is read as %d, %q", got, at, message)
 		}
 	}
-	for until, want := range map[string]string{"": "no time", "tomorrow": "no time", "2199-12-31 x": "no time", "2020-01-01": "has passed", "2020-01-01T00:00:00Z": "has passed"} {
+	for until, want := range map[string]string{"": "not a time", "tomorrow": "not a time", "2199-12-31 x": "not a time", "2020-01-01": "has passed", "2020-01-01T00:00:00Z": "has passed"} {
 		if got, err := LineUntil(line, until); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: got %q, %v, want an error with %q", until, got, err, want)
 		}

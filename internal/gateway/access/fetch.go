@@ -18,8 +18,8 @@ const (
 	handshakeTime = 5 * time.Second
 )
 
-// roots are the certificates that a server's must lead to; nil: those of the system. The file
-// is read again for each fetch, so that another one needs no restart.
+// roots are the authorities that must have signed a server's certificate; nil means those of the
+// system. The file is reread for each fetch, so that replacing it needs no restart.
 func (r *remote) roots() (*x509.CertPool, error) {
 	if r.caFile == "" {
 		return nil, nil
@@ -56,7 +56,7 @@ func (r *remote) client() (*http.Client, error) {
 	}, nil
 }
 
-// get returns the body of an answer of status 200, of at most so many bytes.
+// get returns the body of an answer of status 200, of at most limit bytes.
 func get(ctx context.Context, client *http.Client, url string, most int) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -66,19 +66,19 @@ func get(ctx context.Context, client *http.Client, url string, most int) ([]byte
 	req.Header.Set("User-Agent", "slipstream")
 	rsp, err := client.Do(req)
 	if err != nil {
-		return nil, err // a *url.Error, which says what and where
+		return nil, err // a *url.Error, which has the details
 	}
 	defer rsp.Body.Close()
 	switch {
 	case rsp.StatusCode >= 300 && rsp.StatusCode <= 399:
-		return nil, fmt.Errorf("%s: status %d, expected 200: redirects are not followed, name where it leads", url, rsp.StatusCode)
+		return nil, fmt.Errorf("%s: status %d, expected 200: redirects are not followed; configure the final URL", url, rsp.StatusCode)
 	case rsp.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("%s: status %d, expected 200", url, rsp.StatusCode)
 	}
 	data, err := io.ReadAll(io.LimitReader(rsp.Body, int64(most)+1))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, fmt.Errorf("%s: the body did not come in time", url)
+		return nil, fmt.Errorf("%s: the body did not arrive in time", url)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", url, err)
 	case len(data) > most:

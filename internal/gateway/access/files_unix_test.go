@@ -14,7 +14,7 @@ import (
 )
 
 // TestModeOfTheFiles: files of keys that others could write are refused, at the start and later;
-// one that others can read is told of once.
+// one that others can read is reported once.
 func TestModeOfTheFiles(t *testing.T) {
 	log := &logText{}
 	var cfg Config
@@ -46,7 +46,7 @@ func TestModeOfTheFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// Somebody adds a key to a file that they can write.
+	// Another user adds a key to a file that they can write to.
 	stranger := NewKey()
 	text := must(os.ReadFile(cfg.KeysFile))
 	testkit.WriteAtOnce(t, cfg.KeysFile, append(text, must(KeyLine("stranger", stranger))+"\n"...))
@@ -63,7 +63,7 @@ func TestModeOfTheFiles(t *testing.T) {
 }
 
 // TestModeOfTheAuthorities: the file that says whose certificate an issuer may have is refused if
-// others could write to it, at the start and at each fetch. It is no secret.
+// others could write to it, at the start and at each fetch. It is not a secret.
 func TestModeOfTheAuthorities(t *testing.T) {
 	set := keySetJSON(t, issuerKeys()...)
 	s := newIssuer(t, text(set))

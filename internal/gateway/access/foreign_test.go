@@ -85,7 +85,7 @@ const (
 		"NleKn-g4usBhhr-NzaRmYsZ7JOxLG817wRwUUoX9W2O1ZO9cCO5VldNjG0jLCLas49z8eoMHCsm0Uwl1wvjMFw"
 )
 
-// TestTokensOfOpenSSL: keys and signatures that Go had no part in.
+// TestTokensOfOpenSSL: keys and signatures that were made without Go.
 func TestTokensOfOpenSSL(t *testing.T) {
 	g, _ := newGate(t, func(c *Config) { c.JWKSFile = tempFile(t, "jwks.json", []byte(opensslSet)) })
 	for _, token := range []string{opensslRS256, opensslES256} {

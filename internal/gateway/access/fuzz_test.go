@@ -9,8 +9,8 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// FuzzIdentify: no credentials make Identify panic or echo them, and nobody gets
-// in without a key or a signature.
+// FuzzIdentify: no credentials make Identify panic or echo them, and no caller is
+// admitted without a key or a signature.
 func FuzzIdentify(f *testing.F) {
 	g, _ := newGate(f, nil)
 	payload := `{"iss":"https://issuer.example","aud":"slipstream","exp":1e11}`
@@ -25,7 +25,7 @@ func FuzzIdentify(f *testing.F) {
 	f.Add("x", "Basic eDp5", true)
 	f.Fuzz(func(t *testing.T, key, authorization string, duplicate bool) {
 		c := Credentials{APIKey: key, Authorization: authorization, Duplicate: duplicate}
-		for range 2 { // checked, and out of the table
+		for range 2 { // checked, and from the table
 			caller, refusal := g.Identify(context.Background(), c)
 			switch {
 			case refusal != nil:
@@ -49,7 +49,7 @@ func FuzzIdentify(f *testing.F) {
 	})
 }
 
-// FuzzClaims: what is signed is the issuer's, but no payload and no header breaks
+// FuzzClaims: the issuer chooses what it signs, but no payload and no header breaks
 // anything, and what is kept is bounded.
 func FuzzClaims(f *testing.F) {
 	g, _ := newGate(f, func(c *Config) { c.Issuer, c.Audience = "", "" })

@@ -11,68 +11,70 @@ import (
 	"time"
 )
 
-// Config of a [Gate]. The zero value is a gate that knows nobody: every resource
-// with a [Rule] refuses, and credentials are not looked at.
+// Config of a [Gate]. The zero value is a gate without any credentials: every
+// resource with a [Rule] refuses, and credentials are ignored.
 type Config struct {
 	// KeysFile holds API keys: lines "name sha256:<64 hex digits>", followed by
 	// "until:<date>" if the key expires, and # comments. At most 10,000 lines.
-	// Empty: there are no API keys.
+	// If empty, there are no API keys.
 	KeysFile string
 	// JWKSFile holds the issuer's key set (RFC 7517): RSA, EC and Ed25519 keys, and oct
 	// keys, which are secrets and make the file one. Keys of other kinds are
-	// ignored. Empty: there are no tokens.
+	// ignored. If empty, there are no tokens.
 	JWKSFile string
 	// JWKSURL is where the key set is fetched from instead: an https URL, or an
 	// http URL of a loopback address. Discovery is instead the URL of an issuer
 	// whose discovery document says where (OpenID Connect Discovery 1.0). Redirects
 	// are not followed. At most one of the three is not empty.
 	JWKSURL, Discovery string
-	// CAFile holds the certificates that the server's must lead to, in PEM. Empty:
-	// the system's roots.
+	// CAFile holds the authorities that must have signed the server's certificate, in
+	// PEM. If empty, they are the system's roots.
 	CAFile string
-	// Refresh is how often the set is fetched again. 0 means 5 min. A token with an
-	// unknown kid asks for it sooner, at most once in 5 s.
+	// Refresh is how often the set is fetched again. If zero, it defaults to 5 min. A
+	// token with an unknown kid causes an earlier fetch, at most once in 5 s.
 	Refresh time.Duration
-	// Issuer and Audience are what iss must be and aud must contain. Empty: not
-	// checked.
+	// Issuer and Audience are what iss must be and aud must contain. If empty,
+	// they are not checked.
 	Issuer, Audience string
 	// Algorithms that tokens may be signed with, of HS, RS, PS and ES with 256, 384
-	// or 512, and EdDSA. Empty: what the keys of the set are for.
+	// or 512, and EdDSA. If empty, those that the keys of the set are for.
 	Algorithms []string
-	// Leeway is how far clocks may differ. 0 means 30 s, negative none.
+	// Leeway is how far clocks may differ. If zero, it defaults to 30 s; if
+	// negative, there is none.
 	Leeway time.Duration
-	// Reload is how often the files are looked at. 0 means 5 s, negative never.
+	// Reload is how often the files are checked. If zero, it defaults to 5 s; if
+	// negative, they are never checked.
 	Reload time.Duration
 	// Changed is called when a file has changed; err says why the previous contents stay in
 	// use. If nil, it is not called.
 	Changed func(file string, err error)
-	// Log hears of changed files and of API keys that expire. If nil, nothing is logged.
+	// Log receives changed files and API keys that expire. If nil, nothing is logged.
 	Log *slog.Logger
-	// Now is the clock that tells what has expired. Nil: time.Now.
+	// Now is the clock for expiry. If nil, it is time.Now.
 	Now func() time.Time
 
-	fetchGap, fetchTime time.Duration // of tests; 0: those of the constants
+	fetchGap, fetchTime time.Duration // for tests; 0 means those of the constants
 }
 
-// Gate knows who may ask. Its methods may be called at once.
+// Gate identifies callers. All methods are safe for concurrent use.
 type Gate struct {
 	// Immutable after Open.
 	cfg     Config
-	allowed []*algorithm // of Config.Algorithms, nil: all
+	allowed []*algorithm // of Config.Algorithms; nil means all
 	now     func() time.Time
-	files   []*watched         // those that there are
-	remote  *remote            // nil: the key set is a file, or there is none
+	files   []*watched         // those that exist
+	remote  *remote            // if nil, the key set is a file, or there is none
 	ctx     context.Context    // ends with Close
 	end     context.CancelFunc // ends it
 	running sync.WaitGroup     // goroutines that Close waits for
 
-	checking checking // places for signature checks
+	checking checking // slots for signature checks
 
-	// Owned by Open, then by the goroutine that looks at the files.
+	// Owned by Open, then by the goroutine that checks the files.
 	reminded reminded
 
-	// Atomics. Written by Open, Inherit and the goroutines that look at the files and
-	// fetch the set, read by Identify. Nil: there is none, or it was not fetched yet.
+	// Atomics. Written by Open, Inherit and the goroutines that check the files and
+	// fetch the set, read by Identify. Nil if there is none, or it was not fetched yet.
 	keys   atomic.Pointer[keySet]
 	tokens atomic.Pointer[tokenSet]
 
@@ -81,32 +83,32 @@ type Gate struct {
 	checks, refusals, fromTable atomic.Int64
 }
 
-// Credentials are the raw values of the fields X-API-Key and Authorization, ""
-// for a field that is not there. Duplicate says that one of them stood there more
-// than once. The strings need to live only as long as the call of Identify.
+// Credentials are the raw values of the fields X-API-Key and Authorization, or ""
+// for a missing field. Duplicate says that one of them appeared more than once. The
+// strings need to live only as long as the call of Identify.
 type Credentials struct {
 	APIKey, Authorization string
 	Duplicate             bool
-	// Client is who sends them, any number that stands for an address: signatures are
-	// checked for one client after the other.
+	// Client identifies the sender, by any number that represents an address: signatures
+	// are checked for one client after the other.
 	Client uint64
 }
 
-// Stats are figures of a [Gate] since Open.
+// Stats are the counters of a [Gate] since Open.
 type Stats struct {
 	APIKeys          int       // hashes in the key file
-	NextExpiry       time.Time // when the next API key expires; zero: none does
+	NextExpiry       time.Time // when the next API key expires; zero if none does
 	TokenKeys        int       // usable keys in the key set
-	Reloads          int64     // changed files that were taken over
+	Reloads          int64     // changed files that were loaded
 	ReloadErrors     int64     // changed files that were not, because they are broken
 	SignatureChecks  int64     // signatures computed
 	Refusals         int64     // refusals by Identify
-	RepeatedRefusals int64     // of those, tokens that had been refused lately
-	Crowded          int64     // of those, tokens that were not looked at, because too many waited
+	RepeatedRefusals int64     // of those, tokens that had been refused recently
+	Crowded          int64     // of those, tokens that were not checked because too many waited
 	Waiting          int       // tokens that wait now for their signature to be checked
 	WaitingLimit     int       // how many may
 	Remote           bool      // the key set is fetched
-	Fetched          time.Time // when it was last, with success; zero: never
+	Fetched          time.Time // when it was last fetched successfully; zero if never
 	Fetches          int64     // attempts to fetch it
 	FetchFailures    int64     // of those, the ones that failed
 }
@@ -114,12 +116,12 @@ type Stats struct {
 const (
 	defaultLeeway = 30 * time.Second
 	defaultReload = 5 * time.Second
-	maxLeeway     = time.Hour // more is no skew of clocks but tokens that do not expire
+	maxLeeway     = time.Hour // more is not clock skew but tokens that do not expire
 )
 
 // Open reads the files. A mistake in one is a [*FileError]. Later changes are
-// taken over within Config.Reload; a file that became wrong changes nothing, and
-// the log tells of it.
+// loaded within Config.Reload; a file that became invalid changes nothing, which is
+// logged.
 func Open(cfg Config) (*Gate, error) {
 	if cfg.Now == nil {
 		cfg.Now = time.Now
@@ -178,18 +180,18 @@ func Open(cfg Config) (*Gate, error) {
 	return g, nil
 }
 
-// Close ends looking at the files and fetching, and waits for that. Identify goes on with
+// Close stops checking the files and fetching, and waits for that. Identify continues to use
 // what was read last. It may be called more than once.
 func (g *Gate) Close() {
 	g.end()
 	g.running.Wait()
 }
 
-// takeFetched puts a key set that was fetched into use. Tokens that were seen are checked again.
+// takeFetched puts a fetched key set into use. Known tokens are checked again.
 func (g *Gate) takeFetched(keys []*tokenKey) { g.tokens.Store(newTokenSet(keys)) }
 
 // Inherit lets a gate that has not fetched its key set yet begin with the one that another
-// gate, which may be closed, has fetched from the same place.
+// gate, which may be closed, has fetched from the same URL.
 func (g *Gate) Inherit(from *Gate) {
 	if g.remote == nil || from == nil || from.remote == nil || g.remote.url != from.remote.url || g.remote.caFile != from.remote.caFile {
 		return
@@ -211,7 +213,7 @@ func (g *Gate) Inherit(from *Gate) {
 	}
 }
 
-// Trouble returns why no token can be checked yet, "" if that is not so.
+// Trouble returns why no token can be checked yet, or "" if tokens can be.
 func (g *Gate) Trouble() string {
 	if g.remote == nil || g.tokens.Load() != nil {
 		return ""
@@ -223,7 +225,7 @@ func (g *Gate) Trouble() string {
 	return text
 }
 
-// Stats returns the figures.
+// Stats returns the counters.
 func (g *Gate) Stats() Stats {
 	s := Stats{
 		Reloads: g.reloads.Load(), ReloadErrors: g.reloadErrors.Load(),
@@ -245,18 +247,18 @@ func (g *Gate) Stats() Stats {
 	return s
 }
 
-// Identify says whose credentials these are. (nil, nil) means that there are
-// none. A token that was not seen lately may wait for the signature checks of others,
-// and one with an unknown kid for the key set to be fetched, until ctx ends. An API key, and a token that was
-// seen lately, cost no allocation. What it returns is shared and must not be changed.
+// Identify returns the caller with these credentials. (nil, nil) means that there are none. A token
+// that was not seen recently may wait for the signature checks of others, and one with an unknown kid
+// for the key set to be fetched, until ctx ends. An API key, or a token that was seen recently, costs
+// no allocation. The results are shared and must not be changed.
 func (g *Gate) Identify(ctx context.Context, c Credentials) (*Caller, *Refusal) {
 	caller, refusal, _ := g.identify(ctx, c)
 	return g.counted(caller, refusal)
 }
 
-// IdentifyAtOnce is Identify for callers that may not wait: event loops. ok is false
-// for a token that was not seen lately, whose signature takes 50 to 240 us to check;
-// then Identify must be called, and nothing has been counted.
+// IdentifyAtOnce is Identify for callers that must not block, such as event loops. ok
+// is false for a token that was not seen recently, whose signature takes 50 to 240 us
+// to check; then Identify must be called, and nothing has been counted.
 func (g *Gate) IdentifyAtOnce(c Credentials) (caller *Caller, refusal *Refusal, ok bool) {
 	if caller, refusal, ok = g.identify(atOnce, c); !ok {
 		return nil, nil, false
@@ -273,14 +275,14 @@ func (g *Gate) counted(caller *Caller, refusal *Refusal) (*Caller, *Refusal) {
 	return caller, nil
 }
 
-// atOnce is the context of a caller that may not wait: none.
+// atOnce is the context of a caller that must not block: none.
 var atOnce context.Context
 
 // identify returns false if it would have to check a signature and may not, because ctx is
 // nil.
 func (g *Gate) identify(ctx context.Context, c Credentials) (*Caller, *Refusal, bool) {
 	if len(g.files) == 0 && g.remote == nil {
-		return nil, nil, true // nobody is known here: what was sent is for somebody else
+		return nil, nil, true // there are no credentials to compare with: those sent are for another program
 	}
 	if c.Duplicate {
 		return nil, refusedDuplicate, true
@@ -309,7 +311,7 @@ func (g *Gate) identify(ctx context.Context, c Credentials) (*Caller, *Refusal, 
 	return g.byAuthorization(ctx, tokens, c)
 }
 
-// byAuthorization finds the field's value among those seen lately, or reads the
+// byAuthorization finds the field's value among those seen recently, or reads the
 // token in it.
 func (g *Gate) byAuthorization(ctx context.Context, tokens *tokenSet, c Credentials) (*Caller, *Refusal, bool) {
 	now := g.now()
@@ -339,10 +341,10 @@ func (g *Gate) byAuthorization(ctx context.Context, tokens *tokenSet, c Credenti
 	return caller, refusal, true
 }
 
-// checkOnce checks a token unless somebody else has meanwhile. An unknown kid is remembered
-// only at last: others with the same token wait for the fetch as well.
+// checkOnce checks a token unless another goroutine has done so meanwhile. An unknown kid is
+// remembered only at the end: other requests with the same token wait for the fetch as well.
 func (g *Gate) checkOnce(ctx context.Context, tokens *tokenSet, token string, c Credentials, last bool) (*Caller, *Refusal) {
-	// A place here is one signature check; see the cost in the package's doc.
+	// A slot here is one signature check; see the cost in the package's doc.
 	switch err := g.checking.take(ctx, c.Client); {
 	case errors.Is(err, errCrowded):
 		return nil, refusedCrowded
@@ -351,7 +353,7 @@ func (g *Gate) checkOnce(ctx context.Context, tokens *tokenSet, token string, c 
 	}
 	defer g.checking.give()
 	now := g.now()
-	if e := tokens.find(c.Authorization, now); e != nil { // somebody else has checked it meanwhile
+	if e := tokens.find(c.Authorization, now); e != nil { // another goroutine has checked it meanwhile
 		return g.seenLately(e)
 	}
 	v := g.check(tokens, token, now)

@@ -36,7 +36,7 @@ func newClock() *clock {
 func (c *clock) now() time.Time          { return time.Unix(0, c.at.Load()) }
 func (c *clock) advance(d time.Duration) { c.at.Add(int64(d)) }
 
-// Private keys of the tests' issuer: making them takes most of a test's time.
+// Private keys of the tests' issuer: generating them takes most of a test's time.
 var (
 	rsaKey   = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
 	otherRSA = sync.OnceValue(func() *rsa.PrivateKey { return must(rsa.GenerateKey(rand.Reader, 2048)) })
@@ -95,8 +95,8 @@ func keysText(t testing.TB) []byte {
 	return []byte("# keys\n" + line + "\n")
 }
 
-// newGate opens a gate that knows webKey and the issuer's keys, and never looks
-// at its files again by itself.
+// newGate opens a gate that knows webKey and the issuer's keys, and never checks
+// its files by itself.
 func newGate(t testing.TB, change func(*Config)) (*Gate, *clock) {
 	t.Helper()
 	cfg := Config{
@@ -118,7 +118,7 @@ func newGate(t testing.TB, change func(*Config)) (*Gate, *clock) {
 }
 
 // claimSet is a payload that is valid for five minutes, with changes. A nil value
-// leaves a claim out.
+// omits a claim.
 func claimSet(changes map[string]any) map[string]any {
 	c := map[string]any{
 		"iss": "https://issuer.example", "aud": "slipstream", "sub": "alice",
@@ -259,10 +259,10 @@ func TestIdentify(t *testing.T) {
 
 func TestHalfAGate(t *testing.T) {
 	keys, _ := newGate(t, func(c *Config) { c.JWKSFile = "" })
-	refused(t, keys, withToken("a.b.c"), 401, "tokens are not taken here")
+	refused(t, keys, withToken("a.b.c"), 401, "tokens are not accepted here")
 	accepted(t, keys, Credentials{APIKey: webKey}, "key:web")
 	tokens, _ := newGate(t, func(c *Config) { c.KeysFile = "" })
-	refused(t, tokens, Credentials{APIKey: webKey}, 401, "API keys are not taken here")
+	refused(t, tokens, Credentials{APIKey: webKey}, 401, "API keys are not accepted here")
 	accepted(t, tokens, withToken(sign(t, jose.ES256, ecKey(), "ec", claimSet(nil))), "jwt:alice")
 }
 

@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 )
 
-// jsonError is a mistake in a JSON object and where it is.
+// jsonError is a mistake in a JSON object and its position.
 type jsonError struct {
 	offset  int64
 	message string
@@ -16,7 +16,7 @@ type jsonError struct {
 
 func (e *jsonError) Error() string { return e.message }
 
-// offsetOf returns where in the text a mistake was found, 0 if that is not known.
+// offsetOf returns the offset in the text of a mistake, or 0 if unknown.
 func offsetOf(err error) int64 {
 	if e, ok := errors.AsType[*jsonError](err); ok {
 		return e.offset
@@ -26,9 +26,9 @@ func offsetOf(err error) int64 {
 
 // eachMember calls visit with the members of a JSON object in their order, and
 // with the offset at which each value ends. It is stricter than encoding/json: a
-// name may stand there once (RFC 8725, section 2.4 tells what choosing leads
-// to), names are compared with their case, the text is UTF-8, and nothing
-// follows the object. Nested values are given as text: their depth costs nothing.
+// name may appear only once (RFC 8725, section 2.4, describes the consequences of
+// choosing one), names are case-sensitive, the text is UTF-8, and nothing follows
+// the object. Nested values are passed as text: their depth costs nothing.
 func eachMember(data []byte, visit func(name string, value json.RawMessage, end int64) error) error {
 	if !utf8.Valid(data) {
 		return &jsonError{0, "the text is not UTF-8"}

@@ -31,8 +31,8 @@ type algorithm struct {
 	bits int // of the hash; of an oct key at least; of the curve of an EC key
 }
 
-// algorithms are all that may ever be used: "none" and what is not listed here
-// cannot be configured (RFC 7518, section 3.1).
+// algorithms are all supported ones: "none" and any other cannot be configured
+// (RFC 7518, section 3.1).
 var algorithms = []*algorithm{
 	{jose.HS256, "oct", 256}, {jose.HS384, "oct", 384}, {jose.HS512, "oct", 512},
 	{jose.RS256, "RSA", 256}, {jose.RS384, "RSA", 384}, {jose.RS512, "RSA", 512},
@@ -72,7 +72,7 @@ type tokenKey struct {
 }
 
 // fits reports whether the kind and size of the key are those of the algorithm.
-// It is asked of the key itself, not of what its JSON says.
+// It checks the key itself, not what its JSON says.
 func (a *algorithm) fits(key any) bool {
 	switch key := key.(type) {
 	case []byte:
@@ -88,8 +88,8 @@ func (a *algorithm) fits(key any) bool {
 }
 
 // parseJWKS reads a key set (RFC 7517, section 5). allowed are the algorithms of
-// the configuration, nil for all. Keys of unknown kinds, keys for encryption and
-// keys whose algorithms are not allowed are left out, but one must remain.
+// the configuration, or nil for all. Keys of unknown kinds, keys for encryption and
+// keys whose algorithms are not allowed are skipped, but one must remain.
 func parseJWKS(file string, data []byte, allowed []*algorithm) ([]*tokenKey, error) {
 	at := func(offset int64, format string, args ...any) error {
 		line := 1 + bytes.Count(data[:min(max(0, offset), int64(len(data)))], []byte("\n"))
@@ -131,13 +131,13 @@ func parseJWKS(file string, data []byte, allowed []*algorithm) ([]*tokenKey, err
 		}
 	}
 	if len(keys) == 0 {
-		return nil, &FileError{file, 0, "the set holds no key that signatures of the allowed algorithms can be checked with"}
+		return nil, &FileError{file, 0, "the set has no key for checking signatures of the allowed algorithms"}
 	}
 	return keys, nil
 }
 
-// parseJWK returns nil for a key that is none of ours, and an error for one that
-// is but must not be used.
+// parseJWK returns nil for a key of no interest, and an error for one that is but
+// must not be used.
 func parseJWK(raw json.RawMessage, allowed []*algorithm) (*tokenKey, error) {
 	var head struct{ kty, use, alg, kid string }
 	private, forUse := false, true
@@ -169,7 +169,7 @@ func parseJWK(raw json.RawMessage, allowed []*algorithm) (*tokenKey, error) {
 	case head.use != "" && head.use != "sig" || !forUse:
 		return nil, nil
 	case private:
-		return nil, errors.New("this is a private key (d); leave its private members out, the gateway needs the public part alone")
+		return nil, errors.New("this is a private key (d); remove its private members, the gateway only needs the public part")
 	case (head.kty == "EC" || head.kty == "OKP") && foreignCurve(raw):
 		return nil, nil
 	}
@@ -201,7 +201,7 @@ func wrapMember(name string, err error) error {
 	return nil
 }
 
-// strong refuses keys that are too easily found out.
+// strong refuses keys that are too easy to guess.
 func (k *tokenKey) strong() error {
 	switch key := k.key.(type) {
 	case []byte:
@@ -212,7 +212,7 @@ func (k *tokenKey) strong() error {
 		if n := key.N.BitLen(); n < minRSABits {
 			return fmt.Errorf("the RSA key has %d bits, expected at least %d", n, minRSABits)
 		}
-		if key.E < 3 || key.E%2 == 0 || key.E > math.MaxInt32 { // crypto/rsa takes no others
+		if key.E < 3 || key.E%2 == 0 || key.E > math.MaxInt32 { // crypto/rsa accepts no others
 			return fmt.Errorf("the exponent (e) is %d, expected an odd number of at most 31 bits from 3", key.E)
 		}
 	case *ecdsa.PublicKey, ed25519.PublicKey: // go-jose refuses points of low order
@@ -222,7 +222,7 @@ func (k *tokenKey) strong() error {
 	return nil
 }
 
-// choose sets the algorithms of the key; nil if none is allowed.
+// choose sets the algorithms of the key; or nil if none is allowed.
 func (k *tokenKey) choose(alg string, allowed []*algorithm) (*tokenKey, error) {
 	if allowed == nil {
 		allowed = algorithms

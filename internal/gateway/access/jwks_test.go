@@ -33,7 +33,7 @@ func TestParseJWKS(t *testing.T) {
 		message    string // "" is right
 	}{
 		{"one", set(good), 1, 0, ""},
-		{"members that nobody knows", `{"x":{"keys":1},"keys":[` + good + `],"y":[1]}`, 1, 0, ""},
+		{"unknown members", `{"x":{"keys":1},"keys":[` + good + `],"y":[1]}`, 1, 0, ""},
 		{"unknown kinds left out", set(`{"kty":"AKP","alg":"ML-DSA-44"}`, okp, good, `{"kty":"EC","crv":"secp256k1","x":"AA","y":"AA"}`), 1, 0, ""},
 		{"Ed25519", set(ed), 1, 0, ""},
 		{"Ed25519 for ES256", set(good, strings.Replace(ed, "{", `{"alg":"ES256",`, 1)), 0, 4, "alg is ES256"},

@@ -18,19 +18,19 @@ import (
 // Bounds of API keys and their file.
 const (
 	maxKey       = 256     // bytes of a presented key
-	minChosenKey = 20      // characters of a key that somebody else made
+	minChosenKey = 20      // characters of a key that was made elsewhere
 	maxKeyLines  = 10_000  // lines of the file, comments counted
 	maxKeysFile  = 4 << 20 // bytes of the file: 400 a line, where 136 are needed
 	maxKeyName   = 64      // bytes of a name
 )
 
-// keyPrefix lets people and scanners of repositories recognise a key.
+// keyPrefix lets people and repository scanners recognize a key.
 const keyPrefix = "slk_"
 
 // FileError is a mistake in a key file or key set.
 type FileError struct {
 	File string // as it was configured
-	Line int    // from 1; 0: the file as a whole
+	Line int    // from 1; 0 means the whole file
 	// Message is what was wrong and what was expected. It never holds a key.
 	Message string
 }
@@ -42,7 +42,7 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Message)
 }
 
-// keySet is what a key file says. It is immutable.
+// keySet is the content of a key file. It is immutable.
 type keySet struct {
 	byHash map[[sha256.Size]byte]apiKey
 	dated  []datedKey // those that expire, the first of them first
@@ -51,16 +51,16 @@ type keySet struct {
 // apiKey is a line of a key file.
 type apiKey struct {
 	caller *Caller
-	until  int64 // when it expires, in Unix nanoseconds; 0: never
+	until  int64 // when it expires, in Unix nanoseconds; 0 means never
 }
 
-// expired asks for the time only of keys that expire: the others cost no reading of the clock.
+// expired reads the clock only for keys that expire.
 func (a apiKey) expired(now func() time.Time) bool {
 	return a.until != 0 && now().UnixNano() >= a.until
 }
 
-// find returns the caller of a presented key. That this takes no constant time
-// tells nothing: see the package's doc.
+// find returns the caller of a presented key. Its time is not constant, which
+// reveals nothing: see the package's doc.
 func (k *keySet) find(key string, now func() time.Time) (*Caller, *Refusal) {
 	if len(key) > maxKey {
 		return nil, refusedLongKey
@@ -77,12 +77,12 @@ func (k *keySet) find(key string, now func() time.Time) (*Caller, *Refusal) {
 	return a.caller, nil
 }
 
-// HashKey returns the hash that an API key is known by, for [Gate.Known].
+// HashKey returns the hash of an API key, for [Gate.Known].
 func HashKey(key string) [sha256.Size]byte { return sha256.Sum256([]byte(key)) }
 
 // Known returns the caller whose API key has the hash, and how long the key is valid from now
-// on. The caller is nil if the key is not known any more, or has expired. It is for connections
-// that outlive their login and need not keep the key.
+// on. The caller is nil if the key was removed or has expired. It is for connections that outlive
+// their login, so that they need not keep the key.
 func (g *Gate) Known(hash [sha256.Size]byte) (caller *Caller, left time.Duration) {
 	keys := g.keys.Load()
 	if keys == nil {
@@ -101,7 +101,7 @@ func (g *Gate) Known(hash [sha256.Size]byte) (caller *Caller, left time.Duration
 	return a.caller, left
 }
 
-// idSeed makes the IDs of callers unforeseeable: nobody can choose a subject that
+// idSeed makes the IDs of callers unpredictable: no one can choose a subject that
 // shares another's rate limit.
 var idSeed = maphash.MakeSeed()
 
@@ -119,7 +119,7 @@ func callerID(parts ...string) uint64 {
 // parseKeys reads a key file.
 func parseKeys(file string, data []byte) (*keySet, error) {
 	if len(bytes.TrimSpace(data)) == 0 {
-		// A writer that truncates before it writes must not lock everybody out.
+		// A writer that truncates before it writes must not lock everyone out.
 		return nil, &FileError{file, 0, "the file is empty; a file without keys must hold a # comment"}
 	}
 	set := &keySet{byHash: make(map[[sha256.Size]byte]apiKey)}
@@ -152,17 +152,17 @@ func parseKeys(file string, data []byte) (*keySet, error) {
 	return set, nil
 }
 
-// parseKeyLine returns the name "" for a line that holds nothing, and a message
-// if the line is wrong. The message never quotes what could be a key.
+// parseKeyLine returns the name "" for an empty line, and a message if the line is
+// wrong. The message never quotes text that could be a key.
 func parseKeyLine(line string) (name string, hash [sha256.Size]byte, until int64, message string) {
 	text, _, _ := strings.Cut(line, "#")
 	fields := strings.Fields(text)
 	if len(fields) == 0 {
 		return "", hash, 0, ""
 	}
-	const form = "expected: name sha256:<64 hexadecimal digits>, and for a key that expires until:<date>"
+	const form = "expected: name sha256:<64 hexadecimal digits>, and until:<date> for a key that expires"
 	if !validKeyName(fields[0]) {
-		return "", hash, 0, "the name is not 1 to 64 of A-Z a-z 0-9 . _ -; " + form
+		return "", hash, 0, "the name must have 1 to 64 characters of A-Z a-z 0-9 . _ -; " + form
 	}
 	if len(fields) != 2 && len(fields) != 3 {
 		return "", hash, 0, fmt.Sprintf("%d words; %s", len(fields), form)
@@ -177,11 +177,11 @@ func parseKeyLine(line string) (name string, hash [sha256.Size]byte, until int64
 		return "", hash, 0, fmt.Sprintf("the hash has %d digits; %s", len(digits), form)
 	}
 	if _, err := hex.Decode(hash[:], []byte(digits)); err != nil {
-		return "", hash, 0, "the hash holds something else than hexadecimal digits; " + form
+		return "", hash, 0, "the hash has characters other than hexadecimal digits; " + form
 	}
 	if len(fields) == 3 {
 		if until, ok = parseUntil(fields[2]); !ok {
-			return "", hash, 0, "the third word does not say until when; expected " + untilForm
+			return "", hash, 0, "the third word is not a time of expiry; expected " + untilForm
 		}
 	}
 	return fields[0], hash, until, ""
@@ -205,19 +205,19 @@ func NewKey() string {
 	return keyPrefix + base64.RawURLEncoding.EncodeToString(random[:])
 }
 
-// KeyLine returns the line of a key file that makes the key known by the name,
+// KeyLine returns the line of a key file that registers the key under the name,
 // without the newline. The key must be 20 to 256 printable ASCII characters
-// without blanks: what a field of HTTP carries unchanged.
+// without spaces, which an HTTP field carries unchanged.
 func KeyLine(name, key string) (string, error) {
 	if !validKeyName(name) {
-		return "", fmt.Errorf("the name %q is not 1 to %d of A-Z a-z 0-9 . _ -", name, maxKeyName)
+		return "", fmt.Errorf("the name %q must have 1 to %d characters of A-Z a-z 0-9 . _ -", name, maxKeyName)
 	}
 	if len(key) < minChosenKey || len(key) > maxKey {
 		return "", fmt.Errorf("the key has %d characters, expected %d to %d", len(key), minChosenKey, maxKey)
 	}
 	for i := range len(key) {
 		if key[i] <= ' ' || key[i] > '~' {
-			return "", fmt.Errorf("character %d of the key is a blank or not printable ASCII", i+1)
+			return "", fmt.Errorf("character %d of the key is a space or not printable ASCII", i+1)
 		}
 	}
 	return fmt.Sprintf("%s sha256:%x", name, sha256.Sum256([]byte(key))), nil

@@ -8,22 +8,22 @@ import (
 	"time"
 )
 
-// signed is what is kept of a token, so that whether it is still valid can be asked without it:
-// the key that it was signed with, and its times without the leeway.
+// signed is what is kept of a token, so that its validity can be checked without it: the key that
+// it was signed with, and its times without the leeway.
 type signed struct {
 	subject     string
-	key         [sha256.Size]byte // print of the key
+	key         [sha256.Size]byte // fingerprint of the key
 	algorithm   *algorithm
 	kid         string
 	from, until int64 // in Unix nanoseconds
 }
 
-// printOf tells one key from another.
+// printOf returns a fingerprint of a key.
 func printOf(key any) [sha256.Size]byte {
 	if secret, ok := key.([]byte); ok {
 		return sha256.Sum256(secret)
 	}
-	der, _ := x509.MarshalPKIXPublicKey(key) // knows the kinds that strong lets pass
+	der, _ := x509.MarshalPKIXPublicKey(key) // supports the kinds that strong accepts
 	return sha256.Sum256(der)
 }
 
@@ -42,10 +42,10 @@ func LooksLikeToken(password []byte) bool {
 	return dots == 2
 }
 
-// TakesTokens reports whether tokens are believed at all.
+// TakesTokens reports whether tokens are accepted at all.
 func (g *Gate) TakesTokens() bool { return g.remote != nil || g.tokens.Load() != nil }
 
-// Subject is the subject of a token as it stands there, "" for other callers.
+// Subject is the subject of a token, unchanged, or "" for other callers.
 func (c *Caller) Subject() string {
 	if c.token == nil {
 		return ""
@@ -53,9 +53,10 @@ func (c *Caller) Subject() string {
 	return c.token.subject
 }
 
-// Valid returns how long the token of a caller is valid from now on, 0 if it is not any more:
-// it has expired, the key that it was signed with has gone, or another issuer or audience is
-// asked for. It is for connections that outlive their login and need not keep the token.
+// Valid returns how long the token of a caller is valid from now on, or 0 if it is no longer
+// valid: it has expired, the key that it was signed with was removed, or another issuer or
+// audience is required now. It is for connections that outlive their login, so that they need
+// not keep the token.
 func (g *Gate) Valid(c *Caller) time.Duration {
 	t, tokens := c.token, g.tokens.Load()
 	if t == nil || tokens == nil || t.kid == "" && severalServe(tokens.keys, t.algorithm) {

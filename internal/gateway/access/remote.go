@@ -21,11 +21,12 @@ const (
 	defaultRefresh = 5 * time.Minute
 	maxDiscovery   = 64 << 10         // bytes of a discovery document
 	fetchTime      = 10 * time.Second // of a fetch, the discovery included
-	fetchGap       = 5 * time.Second  // from the start of a fetch to that of the next, whatever asks for it
+	fetchGap       = 5 * time.Second  // from the start of a fetch to that of the next, for any reason
 	maxFetchPause  = time.Minute      // between two attempts after failures
-	tellEvery      = time.Minute      // the log hears of failures
+	tellEvery      = time.Minute      // minimum time between logged failures
 
-	// Tokens of an unknown kid that wait for a fetch, and of them those of one client.
+	// Bounds of the tokens with an unknown kid that wait for a fetch, in total and per
+	// client.
 	maxAwaiting       = 2048
 	maxAwaitingClient = 512
 	awaitTime         = 10 * time.Second
@@ -35,8 +36,8 @@ const (
 type remote struct {
 	// Immutable after newRemote.
 	url     string // of the set; with an issuer, of the discovery document
-	issuer  string // what the discovery document must be of; "": there is none
-	caFile  string // "": the system's roots
+	issuer  string // the required issuer of the discovery document; "" if there is none
+	caFile  string // "" means the system's roots
 	refresh time.Duration
 	gap     time.Duration // from the start of a fetch to that of the next
 	time    time.Duration // of a fetch
@@ -46,8 +47,8 @@ type remote struct {
 	wanted  chan struct{} // a token with an unknown kid waits; holds one
 
 	// Owned by the goroutine that fetches.
-	failed int       // attempts since the last that did not
-	told   time.Time // when the log heard of a failure
+	failed int       // attempts since the last success
+	told   time.Time // when a failure was logged
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -57,9 +58,9 @@ type remote struct {
 	clients  map[uint64]int // of awaiting
 
 	// Atomics. Written by the goroutine that fetches.
-	fetched           atomic.Int64 // when a fetch succeeded last, in Unix nanoseconds; 0: never
+	fetched           atomic.Int64 // when a fetch succeeded last, in Unix nanoseconds; 0 if never
 	fetches, failures atomic.Int64
-	trouble           atomic.Pointer[string] // why the last fetch failed; nil: it did not
+	trouble           atomic.Pointer[string] // why the last fetch failed; nil if it did not
 }
 
 func newRemote(cfg *Config, allowed []*algorithm) (*remote, error) {
@@ -83,12 +84,13 @@ func newRemote(cfg *Config, allowed []*algorithm) (*remote, error) {
 	return r, nil
 }
 
-// trustedURL refuses URLs whose answer somebody else on the way could write.
+// trustedURL refuses URLs whose answer an attacker on the network path could
+// forge.
 func trustedURL(text string) error {
 	u, err := url.Parse(text)
 	switch {
 	case err != nil:
-		return fmt.Errorf("%q is no URL", text)
+		return fmt.Errorf("%q is not a URL", text)
 	case u.User != nil:
 		return fmt.Errorf("the URL of host %q holds a name or password, which logs would show", u.Host)
 	case u.Host == "" || u.Fragment != "" || u.Opaque != "":
@@ -104,7 +106,8 @@ func isLoopback(host string) bool {
 	return host == "localhost" || err == nil && a.IsLoopback()
 }
 
-// run fetches until ctx ends: at once, at each refresh, and when a token has an unknown kid.
+// run fetches until ctx ends: immediately, at each refresh, and when a token has an unknown
+// kid.
 func (r *remote) run(ctx context.Context, take func(keys []*tokenKey)) {
 	var begun time.Time
 	for pause := time.Duration(0); ; pause = r.pause() {
@@ -145,7 +148,7 @@ func (r *remote) run(ctx context.Context, take func(keys []*tokenKey)) {
 	}
 }
 
-// pause is the time to the next fetch that nobody asks for.
+// pause is the time to the next scheduled fetch.
 func (r *remote) pause() time.Duration {
 	if r.failed == 0 {
 		return r.refresh
@@ -153,7 +156,7 @@ func (r *remote) pause() time.Duration {
 	return min(r.refresh, maxFetchPause, r.gap<<min(r.failed-1, 10))
 }
 
-// note counts a fetch and tells the log of what changed.
+// note counts a fetch and logs changes.
 func (r *remote) note(err error, changed bool) {
 	r.fetches.Add(1)
 	if err == nil {
@@ -171,11 +174,11 @@ func (r *remote) note(err error, changed bool) {
 	r.trouble.Store(&text)
 	if r.failed == 1 || time.Since(r.told) >= tellEvery {
 		r.told = time.Now()
-		r.log.Error("keys of tokens cannot be fetched, those fetched before stay in use", "url", r.url, "error", err, "failures", r.failed)
+		r.log.Error("keys of tokens cannot be fetched; the previous ones stay in use", "url", r.url, "error", err, "failures", r.failed)
 	}
 }
 
-// await waits for a fetch that begins from now on, because a token has an unknown kid. An
+// await waits for a fetch that begins after the call, because a token has an unknown kid. An
 // error is one of the context, or errCrowded.
 func (r *remote) await(ctx context.Context, client uint64) error {
 	r.mu.Lock()
@@ -197,7 +200,7 @@ func (r *remote) await(ctx context.Context, client uint64) error {
 	}()
 	select {
 	case r.wanted <- struct{}{}:
-	default: // somebody has asked already
+	default: // a fetch is already requested
 	}
 	timer := time.NewTimer(awaitTime)
 	defer timer.Stop()
@@ -211,7 +214,7 @@ func (r *remote) await(ctx context.Context, client uint64) error {
 	}
 }
 
-// fetch returns the key set, no keys if it is what it was before.
+// fetch returns the key set, or no keys if it has not changed.
 func (r *remote) fetch(ctx context.Context, before []byte) (data []byte, keys []*tokenKey, err error) {
 	ctx, cancel := context.WithTimeout(ctx, r.time)
 	defer cancel()
@@ -242,7 +245,7 @@ func (r *remote) fetch(ctx context.Context, before []byte) (data []byte, keys []
 }
 
 // discovered returns the address of the key set in a discovery document (OpenID Connect
-// Discovery 1.0, section 4). The document must be of the issuer that was configured.
+// Discovery 1.0, section 4). The document must be that of the configured issuer.
 func (r *remote) discovered(data []byte) (from string, err error) {
 	var issuer string
 	err = eachMember(data, func(name string, value json.RawMessage, _ int64) error {
@@ -258,7 +261,7 @@ func (r *remote) discovered(data []byte) (from string, err error) {
 	case err != nil:
 		return "", fmt.Errorf("%s: not a discovery document: %w", r.url, err)
 	case issuer != r.issuer:
-		return "", fmt.Errorf("%s: the document is of the issuer %.200q, expected %q", r.url, issuer, r.issuer)
+		return "", fmt.Errorf("%s: the document is that of the issuer %.200q, expected %q", r.url, issuer, r.issuer)
 	case from == "":
 		return "", fmt.Errorf("%s: jwks_uri is missing", r.url)
 	}
@@ -266,7 +269,7 @@ func (r *remote) discovered(data []byte) (from string, err error) {
 		return "", fmt.Errorf("%s: jwks_uri: %w", r.url, err)
 	}
 	if strings.HasPrefix(r.url, "https:") && !strings.HasPrefix(from, "https:") {
-		return "", fmt.Errorf("%s: jwks_uri: %w", r.url, errors.New("not https, which the document itself was fetched with"))
+		return "", fmt.Errorf("%s: jwks_uri: %w", r.url, errors.New("not https, although the document itself was fetched with it"))
 	}
 	return from, nil
 }

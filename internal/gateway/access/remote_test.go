@@ -64,7 +64,7 @@ func (s *issuer) gate(t *testing.T, change func(*Config)) *Gate {
 	return g
 }
 
-// eventually waits for figures of a gate.
+// eventually waits until the stats of a gate satisfy a condition.
 func eventually(t *testing.T, g *Gate, what string, holds func(Stats) bool) {
 	t.Helper()
 	testkit.Eventually(t, 30*time.Second, func() error {
@@ -77,8 +77,8 @@ func eventually(t *testing.T, g *Gate, what string, holds func(Stats) bool) {
 
 func fetched(s Stats) bool { return !s.Fetched.IsZero() }
 
-// TestFetchedKeys: until the set is there tokens get 503 and API keys are taken; then tokens are
-// checked with it. Whose certificate is not trusted is not believed.
+// TestFetchedKeys: until the set is there, tokens get 503 and API keys are accepted; then tokens
+// are checked with it. A server whose certificate is not trusted is not used.
 func TestFetchedKeys(t *testing.T) {
 	testkit.NoLeaks(t)
 	closed := make(chan struct{})
@@ -111,7 +111,7 @@ func TestFetchedKeys(t *testing.T) {
 	refused(t, stranger, token, 503, "not known yet")
 }
 
-// TestDiscovery: the document says where the set is, and whose tokens are believed.
+// TestDiscovery: the document says where the set is, and whose tokens are accepted.
 func TestDiscovery(t *testing.T) {
 	set := keySetJSON(t, issuerKeys()...)
 	var document atomic.Pointer[string]
@@ -137,8 +137,8 @@ func TestDiscovery(t *testing.T) {
 	refused(t, g, withToken(sign(t, jose.ES256, ecKey(), "ec", claimSet(nil))), 401, "another issuer")
 
 	for document, want := range map[string]string{
-		fmt.Sprintf(`{"issuer":%q,"jwks_uri":%q}`, own+"/", s.URL+"/certs"):              "is of the issuer",
-		fmt.Sprintf(`{"jwks_uri":%q}`, s.URL+"/certs"):                                   "is of the issuer",
+		fmt.Sprintf(`{"issuer":%q,"jwks_uri":%q}`, own+"/", s.URL+"/certs"):              "is that of the issuer",
+		fmt.Sprintf(`{"jwks_uri":%q}`, s.URL+"/certs"):                                   "is that of the issuer",
 		fmt.Sprintf(`{"issuer":%q}`, own):                                                "jwks_uri is missing",
 		fmt.Sprintf(`{"issuer":%q,"jwks_uri":"http://192.0.2.1/certs"}`, own):            "is not https",
 		fmt.Sprintf(`{"issuer":%q,"jwks_uri":"http://127.0.0.1:1/certs"}`, own):          "not https",
@@ -157,7 +157,7 @@ func TestDiscovery(t *testing.T) {
 }
 
 // TestHostileIssuers: whatever the server sends instead of a set, the last good one stays, memory
-// and time are bounded, and the next good one is taken.
+// and time are bounded, and the next good one is used.
 func TestHostileIssuers(t *testing.T) {
 	testkit.NoLeaks(t)
 	good := keySetJSON(t, issuerKeys()...)
@@ -178,19 +178,19 @@ func TestHostileIssuers(t *testing.T) {
 			}
 		}
 	}
-	// A gate that reads more than it has to waits for what does not come.
+	// A gate that reads more than it has to would wait for data that never comes.
 	large := func(w http.ResponseWriter, r *http.Request) {
 		_, _ = w.Write(make([]byte, 1<<20+1))
 		w.(http.Flusher).Flush()
 		<-r.Context().Done()
-		panic(http.ErrAbortHandler) // else the body would have an end
+		panic(http.ErrAbortHandler) // otherwise the body would end properly
 	}
 	for _, c := range []struct {
 		name, want string
 		answer     http.HandlerFunc
 	}{
 		{"large body", "larger than 1048576", large},
-		{"slow body", "did not come in time", slow},
+		{"slow body", "did not arrive in time", slow},
 		{"no answer", "deadline", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }},
 		{"large head", "header", func(w http.ResponseWriter, _ *http.Request) { w.Header().Set("X", strings.Repeat("x", 100<<10)) }},
 		{"redirect", "redirects are not followed", http.RedirectHandler(elsewhere.URL, http.StatusFound).ServeHTTP},
@@ -227,7 +227,7 @@ func TestHostileIssuers(t *testing.T) {
 				t.Errorf("not ready because of %q, although a set is there", g.Trouble())
 			}
 			accepted(t, g, withToken(sign(t, jose.RS256, rsaKey(), "rsa", claimSet(nil))), "jwt:alice")
-			// A line a minute, and another one only after a fetch that succeeded.
+			// One line per minute, and another one only after a successful fetch.
 			if n, most := log.count("cannot be fetched"), 1+log.count("keys of tokens fetched"); n < 1 || n > most {
 				t.Errorf("%d lines about failures in the log, want 1 to %d", n, most)
 			}
@@ -241,8 +241,8 @@ func TestHostileIssuers(t *testing.T) {
 	}
 }
 
-// TestFetchedRotationUnderLoad: an issuer that signs with a key from the moment on at which its set
-// holds it, and forgets the one before, sees no valid token refused.
+// TestFetchedRotationUnderLoad: if an issuer signs with a key as soon as its set contains it, and
+// drops the previous one, no valid token is refused.
 func TestFetchedRotationUnderLoad(t *testing.T) {
 	testkit.NoLeaks(t)
 	var mu sync.RWMutex // guards key, kid and shared, a token that all clients send
@@ -305,8 +305,8 @@ func TestFetchedRotationUnderLoad(t *testing.T) {
 	}
 }
 
-// TestUnknownKidsFetchSeldom: however many tokens have unknown kids, the issuer is asked once in a
-// while; those that wait are bounded, and in nobody's way.
+// TestUnknownKidsFetchSeldom: however many tokens have unknown kids, the issuer is queried only once
+// in a while; waiting tokens are bounded, and delay no other client.
 func TestUnknownKidsFetchSeldom(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := newIssuer(t, text(keySetJSON(t, issuerKeys()...)))
@@ -363,7 +363,7 @@ func TestUnknownKidsFetchSeldom(t *testing.T) {
 	}
 }
 
-// TestInherit: the gate after a reload begins with the set of the one before it.
+// TestInherit: the gate after a reload begins with the set of the previous one.
 func TestInherit(t *testing.T) {
 	s := newIssuer(t, text(keySetJSON(t, issuerKeys()...)))
 	first := s.gate(t, nil)
@@ -393,7 +393,7 @@ func TestRemoteConfigurations(t *testing.T) {
 		{"https:///keys", "", "no host"},
 		{"https://login.example/keys#x", "", "fragment"},
 		{"https://name:secret@login.example/keys", "", "name or password"},
-		{"https://login.example:x/", "", "is no URL"},
+		{"https://login.example:x/", "", "is not a URL"},
 		{"https://login.example/keys", pem, "no certificate in PEM"},
 		{"https://login.example/keys", pem + "x", "ca.pemx"},
 	} {
@@ -403,7 +403,7 @@ func TestRemoteConfigurations(t *testing.T) {
 				g.Close()
 			}
 			if cfg.Discovery != "" && c.want == "fragment" {
-				continue // it is in the middle there
+				continue // which is in the middle of the message
 			}
 			if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(err.Error(), "secret") {
 				t.Errorf("%+v: %v, want an error with %q", cfg, err, c.want)

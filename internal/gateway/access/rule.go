@@ -2,11 +2,11 @@ package access
 
 import "slices"
 
-// Caller is somebody whose credentials are valid. It is immutable and shared.
+// Caller is the owner of valid credentials. It is immutable and shared.
 type Caller struct {
 	name   string
 	id     uint64
-	key    string              // name of the API key, "" if it came with a token
+	key    string              // name of the API key, or "" for a token
 	claims map[string][]string // of a token; nil for an API key
 	token  *signed             // nil for an API key
 
@@ -15,10 +15,10 @@ type Caller struct {
 	san         certificateName
 }
 
-// NewCaller returns the caller for a user that a protocol has checked by itself,
-// such as one of Redis. To a [Rule] it is the API key of that name. All callers of
-// one name have one ID, which no API key or token has. The empty name stands for
-// "default", which is what Redis calls a user without a name.
+// NewCaller returns the caller for a user that a protocol has authenticated itself,
+// such as one of Redis. A [Rule] treats it as the API key of that name. All callers
+// of one name have one ID, which no API key or token has. The empty name means
+// "default", the name of Redis for a user without one.
 func NewCaller(name string) *Caller {
 	if name == "" {
 		name = "default" // a caller without a key would be one with a token
@@ -27,34 +27,33 @@ func NewCaller(name string) *Caller {
 }
 
 // Name is "key:" and the name of the API key, "jwt:" and the subject of the
-// token, "user:" and the name of a user, or "cert:" and a name of a certificate: for logs. What cannot be printed is "_"
-// there, and what is longer than 64 bytes is cut, so that it does not identify
-// anybody: see ID.
+// token, "user:" and the name of a user, or "cert:" and a name of a certificate: for logs. Unprintable
+// characters are replaced by "_", and names of more than 64 bytes are cut, so it does not identify a
+// caller: see ID.
 func (c *Caller) Name() string { return c.name }
 
 // ID is the same for all keys of one name, and for all tokens of one issuer and
-// subject, and differs for others. It is never 0, and another one after a restart:
-// for rate limits.
+// subject, and differs for others. It is never 0, and changes with a restart: for
+// rate limits.
 func (c *Caller) ID() uint64 { return c.id }
 
-// Rule says which callers may read a resource. A nil rule lets everybody in, an
-// empty one nobody.
+// Rule says which callers may read a resource. A nil rule admits everyone, an
+// empty one no one.
 type Rule struct {
-	// Keys are names of API keys; "*" is any.
+	// Keys are names of API keys; "*" matches any.
 	Keys []string
-	// JWT lets every valid token in, provided that it has the Claims.
+	// JWT admits every valid token that has the Claims.
 	JWT bool
 	// Claims that a token must have, all of them: each claim must be, or
-	// contain, one of its values. Numbers and booleans are compared as they are
-	// written in the token; scope is a list separated by blanks (RFC 8693). It
-	// implies JWT.
+	// contain, one of its values. Numbers and Booleans are compared as written in
+	// the token; scope is a list separated by spaces (RFC 8693). It implies JWT.
 	Claims map[string][]string
 	// Certificates are names (SAN) of clients' certificates: DNS names, URIs, email and IP
-	// addresses, the form of each saying which it is. They are compared as they stand, DNS
-	// names without regard to case; "*" is any certificate that the listener accepted.
+	// addresses, whose form determines the kind. They are compared exactly, DNS names without
+	// regard to case; "*" matches any certificate that the listener accepted.
 	Certificates []string
 
-	names []certificateName // of Certificates; nil: see Prepare
+	names []certificateName // of Certificates, or nil: see Prepare
 }
 
 // Allows returns nil if the caller may read, or else why not. c may be nil, for a
@@ -97,7 +96,8 @@ func containsOne(has, wanted []string) bool {
 	return false
 }
 
-// missing asks for the kinds of credentials that the rule could take.
+// missing is the refusal that requests the kinds of credentials that the rule
+// could accept.
 func (r *Rule) missing() *Refusal {
 	token := r.JWT || len(r.Claims) > 0
 	switch {

@@ -63,7 +63,7 @@ func TestRule(t *testing.T) {
 }
 
 // checkMissing compares the challenge of a missing credential with what the
-// rule takes.
+// rule accepts.
 func checkMissing(t *testing.T, r *Refusal, rule *Rule) {
 	t.Helper()
 	want := ""
@@ -86,7 +86,7 @@ func checkMissing(t *testing.T, r *Refusal, rule *Rule) {
 	}
 }
 
-// TestNames: a name can stand in a log, an ID tells callers apart.
+// TestNames: a name can be logged, an ID distinguishes callers.
 func TestNames(t *testing.T) {
 	g, _ := newGate(t, func(c *Config) { c.Issuer = "" })
 	ids := make(map[uint64]string)
@@ -117,7 +117,8 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// A user that another protocol has checked is to a rule what an API key of the name is.
+// A rule treats a user that another protocol has authenticated as the API key of that
+// name.
 func TestUsersAreKeys(t *testing.T) {
 	g, _ := newGate(t, nil)
 	key := accepted(t, g, Credentials{APIKey: webKey}, "key:web")

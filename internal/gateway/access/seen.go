@@ -8,46 +8,47 @@ import (
 	"time"
 )
 
-// Bounds of the tables of tokens seen lately.
+// Bounds of the tables of tokens seen recently.
 const (
 	seenShards = 64
-	seenWays   = 8 // places that a token may stand in
+	seenWays   = 8 // slots that a token may be in
 
-	goodSets     = 16      // a shard: 64 * 16 * 8 = 8,192 valid tokens
-	goodBytes    = 1 << 19 // a shard: 32 MiB in all
-	refusedSets  = 2       // a shard: 1,024 refused tokens
-	refusedBytes = 1 << 16 // a shard: 4 MiB in all
+	goodSets     = 16      // per shard: 64 * 16 * 8 = 8,192 valid tokens
+	goodBytes    = 1 << 19 // per shard: 32 MiB in total
+	refusedSets  = 2       // per shard: 1,024 refused tokens
+	refusedBytes = 1 << 16 // per shard: 4 MiB in total
 
 	// entryBytes is what an entry costs besides its text and its claims.
 	entryBytes = 384
 )
 
-// verdict is what a check of a token found.
+// verdict is the result of checking a token.
 type verdict struct {
-	// One of both is not nil.
+	// Exactly one of the two is not nil.
 	caller  *Caller
 	refusal *Refusal
-	// from and until are when it holds, in Unix nanoseconds: from <= t < until.
+	// from and until are the time in which it holds, in Unix nanoseconds: from <=
+	// t < until.
 	from, until int64
-	// bytes that caller holds on to, about.
+	// bytes is about the memory that caller retains.
 	bytes int
 }
 
-// entry is a credential that was seen and what was found. All but used is
+// entry is a credential that was seen and its verdict. All fields but used are
 // immutable.
 type entry struct {
 	hash uint64
 	text string
 	verdict
-	// Written by find, read and cleared by the insertion that looks for a place.
+	// Written by find, read and cleared by an insertion that looks for a slot.
 	used atomic.Bool
 }
 
 func (e *entry) cost() int { return len(e.text) + e.bytes + entryBytes }
 
-// seen is a table of entries that never holds more than its places and bytes.
-// Reading takes no lock and, for an entry that was read before, writes nothing:
-// one popular token costs the cores no cache line.
+// seen is a table of entries with a bounded number of slots and bytes. Reading
+// takes no lock and, for an entry that was read before, writes nothing: one
+// popular token costs the cores no cache line.
 type seen struct {
 	// Immutable after newSeen.
 	sets   uint64
@@ -56,13 +57,13 @@ type seen struct {
 }
 
 type seenShard struct {
-	// places are sets of seenWays. Written under mu, read by all.
+	// places are the slots, in sets of seenWays. Written under mu, read by all.
 	places []atomic.Pointer[entry]
 
 	// Guarded by mu.
 	mu    sync.Mutex
 	bytes int
-	hand  int // the next place that make room looks at
+	hand  int // the next slot that makeRoom examines
 }
 
 func newSeen(sets uint64, budget int) *seen {
@@ -73,15 +74,15 @@ func newSeen(sets uint64, budget int) *seen {
 	return s
 }
 
-// set returns the shard of a hash and the first of its places. The bits that
-// choose the one do not choose the other.
+// set returns the shard of a hash and the first of its slots. Different bits
+// choose the two.
 func (s *seen) set(hash uint64) (*seenShard, int) {
 	return &s.shards[hash%seenShards], int(hash>>32%s.sets) * seenWays
 }
 
-// find returns the entry of the text that holds now, nil if there is none. The
+// find returns the entry of the text that holds now, or nil if there is none. The
 // text itself is compared, after 64 bits of a keyed hash were equal: neither a
-// collision nor the time of the comparison tells anything.
+// collision nor the time of the comparison reveals anything.
 func (s *seen) find(hash uint64, text string, now int64) *entry {
 	shard, first := s.set(hash)
 	for i := range seenWays {
@@ -100,7 +101,7 @@ func (s *seen) find(hash uint64, text string, now int64) *entry {
 	return nil
 }
 
-// keep puts what was found into the table. The text is copied.
+// keep puts a verdict into the table. The text is copied.
 func (s *seen) keep(hash uint64, text string, v verdict, now int64) {
 	e := &entry{hash: hash, text: strings.Clone(text), verdict: v}
 	if e.cost() > s.budget {
@@ -115,9 +116,9 @@ func (s *seen) keep(hash uint64, text string, v verdict, now int64) {
 	}
 }
 
-// placeFor chooses the place of a new entry: its own, an empty one, one whose
-// time is over, or else one that was never read. Only when all were read do they
-// begin anew: a flood of tokens that come once changes places with itself.
+// placeFor chooses the slot of a new entry: its own, an empty one, one that has
+// expired, or else one that was never read. Only when all were read are their marks
+// reset, so a flood of tokens that come once only evicts its own entries.
 func (sh *seenShard) placeFor(e *entry, first int, now int64) int {
 	free, unused := -1, -1
 	for i := range seenWays {
@@ -147,7 +148,7 @@ func (sh *seenShard) placeFor(e *entry, first int, now int64) int {
 	return first + sh.hand%seenWays
 }
 
-// put replaces a place and keeps the count of bytes.
+// put replaces the entry of a slot and updates the count of bytes.
 func (sh *seenShard) put(place int, e *entry) {
 	if old := sh.places[place].Load(); old != nil {
 		sh.bytes -= old.cost()
@@ -158,7 +159,7 @@ func (sh *seenShard) put(place int, e *entry) {
 	sh.places[place].Store(e)
 }
 
-// makeRoom drops the next entry but one that was read meanwhile or is the newest.
+// makeRoom drops the next entry, except one that was read meanwhile and the newest.
 func (sh *seenShard) makeRoom(newest *entry) {
 	for {
 		place := sh.hand % len(sh.places)
@@ -170,12 +171,12 @@ func (sh *seenShard) makeRoom(newest *entry) {
 	}
 }
 
-// tokenSet is a key set and what is known of tokens because of it. A new key set
-// begins with empty tables.
+// tokenSet is a key set and the verdicts that depend on it. A new key set begins
+// with empty tables.
 type tokenSet struct {
 	// Immutable after newTokenSet.
 	keys          []*tokenKey
-	seed          maphash.Seed // keyed: nobody can choose tokens that share a place
+	seed          maphash.Seed // keyed: no one can choose tokens that share a slot
 	good, refused *seen
 }
 

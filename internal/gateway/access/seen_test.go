@@ -14,7 +14,7 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// held counts what a table really holds.
+// held counts what a table actually holds.
 func (s *seen) held() (entries, bytes int) {
 	for i := range s.shards {
 		sum := 0
@@ -86,8 +86,8 @@ func TestFloodOfBytes(t *testing.T) {
 	}
 }
 
-// TestFloodOfForgedTokens: bad tokens push no good one out and the same one costs
-// no second check.
+// TestFloodOfForgedTokens: bad tokens evict no good one and the same one costs no
+// second check.
 func TestFloodOfForgedTokens(t *testing.T) {
 	g, _ := newGate(t, nil)
 	good := withToken(sign(t, jose.HS256, octKey, "oct", claimSet(nil)))
@@ -168,9 +168,9 @@ func TestSeenAtOnce(t *testing.T) {
 	}
 }
 
-// TestChecksAreFew: while as many signatures are checked as may be, who is known
-// is let in at once, and new tokens wait for their turn. Of the same token only
-// one is checked.
+// TestChecksAreFew: while the maximum of signatures is checked, known callers are
+// admitted immediately, and new tokens wait for their turn. Of identical tokens
+// only one is checked.
 func TestChecksAreFew(t *testing.T) {
 	g, _ := newGate(t, nil)
 	known := withToken(sign(t, jose.HS256, octKey, "oct", claimSet(nil)))
@@ -179,7 +179,7 @@ func TestChecksAreFew(t *testing.T) {
 	token := withToken(sign(t, jose.HS256, octKey, "oct", claimSet(map[string]any{"sub": "bob"})))
 	done := make(chan *Caller)
 	for range 8 {
-		// Ends with what it sends, which is awaited below.
+		// Ends after it has sent, which is awaited below.
 		go func() { c, _ := g.Identify(context.Background(), token); done <- c }()
 	}
 	for range 100 {

@@ -15,20 +15,19 @@ import (
 	"github.com/go-jose/go-jose/v4"
 )
 
-// Bounds of what is read of a token. All are looked at before anything is parsed
-// that is longer.
+// Bounds of a token. They are checked before anything longer is parsed.
 const (
-	maxToken  = 8 << 10 // bytes; the payload has three quarters of them at most
+	maxToken  = 8 << 10 // bytes; the payload has at most three quarters of them
 	maxScheme = 16      // bytes of the field besides the token
 	maxHeader = 2 << 10 // bytes of the decoded header
 	maxTries  = 8       // keys of the same kid that are tried for a token
 )
 
-// refusalTime is how long a refused token is refused without a look at it.
+// refusalTime is how long a refused token is refused without another check.
 const refusalTime = 10 * time.Second
 
-// bearer takes the token out of an Authorization field and looks at its outer
-// form: three parts of base64url. It allocates nothing.
+// bearer extracts the token from an Authorization field and checks its outer form:
+// three parts of base64url. It allocates nothing.
 func bearer(value string) (string, *Refusal) {
 	if len(value) > maxToken+maxScheme {
 		return "", refusedLongToken
@@ -66,7 +65,7 @@ func bearer(value string) (string, *Refusal) {
 	return token, nil
 }
 
-// check reads a token. It is called by few at a time, see Gate.checking.
+// check reads a token. Few goroutines call it at a time, see Gate.checking.
 func (g *Gate) check(tokens *tokenSet, token string, now time.Time) verdict {
 	refuse := func(r *Refusal, until int64) verdict {
 		return verdict{refusal: r, from: math.MinInt64, until: min(until, now.Add(refusalTime).UnixNano())}
@@ -100,14 +99,14 @@ func (g *Gate) check(tokens *tokenSet, token string, now time.Time) verdict {
 	return verdict{caller: caller, from: from, until: until, bytes: c.bytes}
 }
 
-// header is what is needed of the JOSE header (RFC 7515, section 4).
+// header is the required part of the JOSE header (RFC 7515, section 4).
 type header struct {
 	alg, kid string
 }
 
-// readHeader decodes the header of a token whose outer form was looked at. It is
-// read here before the library reads it, which knows fewer bounds: nothing nested
-// is let through, and no key or certificate of the token's own.
+// readHeader decodes the header of a token whose outer form was checked. It is read
+// here before the library reads it, which has fewer bounds: nothing nested is
+// accepted, and no key or certificate from the token.
 func readHeader(token string) (header, *Refusal) {
 	var h header
 	text, rest, _ := strings.Cut(token, ".")
@@ -195,7 +194,7 @@ func (g *Gate) verify(keys []*tokenKey, h header, token string) ([]byte, *tokenK
 	return nil, nil, refusedSignature
 }
 
-// verifies reports whether the signature of a token is the key's.
+// verifies reports whether the key verifies the signature of a token.
 func (k *tokenKey) verifies(alg *algorithm, signed *jose.JSONWebSignature, token string) bool {
 	hash, pss := pssHashes[alg.name]
 	public, ok := k.key.(*rsa.PublicKey)
@@ -203,7 +202,7 @@ func (k *tokenKey) verifies(alg *algorithm, signed *jose.JSONWebSignature, token
 		_, err := signed.Verify(k.key)
 		return err == nil
 	}
-	// go-jose takes a salt of any length; it must be as long as the hash (RFC 7518, section 3.5).
+	// go-jose accepts a salt of any length; it must be as long as the hash (RFC 7518, section 3.5).
 	h := hash.New()
 	h.Write([]byte(token[:strings.LastIndexByte(token, '.')]))
 	return rsa.VerifyPSS(public, hash, h.Sum(nil), signed.Signatures[0].Signature, &rsa.PSSOptions{SaltLength: rsa.PSSSaltLengthEqualsHash}) == nil
@@ -229,7 +228,7 @@ func (k *tokenKey) serves(alg *algorithm, kid string) bool {
 }
 
 // judge compares the claims with the clock and the configuration. from and until
-// are when the token is valid, in Unix nanoseconds with the leeway; from is set
+// are the validity of the token, in Unix nanoseconds with the leeway; from is set
 // if that is why it is refused.
 func (g *Gate) judge(c *claims, now time.Time) (from, until int64, refusal *Refusal) {
 	at, leeway := now.UnixNano(), int64(g.cfg.Leeway)

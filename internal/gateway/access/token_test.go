@@ -43,10 +43,10 @@ func pss(t testing.TB, salt int) string {
 	text := b64(`{"alg":"PS256","kid":"rsa"}`) + "." + b64(claimsJSON(t, nil))
 	hash := sha256.Sum256([]byte(text))
 	signature, err := rsa.SignPSS(rand.Reader, rsaKey(), crypto.SHA256, hash[:], &rsa.PSSOptions{SaltLength: max(salt, rsa.PSSSaltLengthAuto)})
-	if salt == 0 { // which the library takes for the longest one
+	if salt == 0 { // which the library interprets as the longest one
 		signature = pssWithoutSalt(rsaKey(), hash[:])
 	}
-	if err == nil { // it is right but for the salt
+	if err == nil { // it is right except for the salt
 		err = rsa.VerifyPSS(&rsaKey().PublicKey, crypto.SHA256, hash[:], signature, nil)
 	}
 	if err != nil {
@@ -95,7 +95,8 @@ func claimsJSON(t testing.TB, changes map[string]any) string {
 	return string(must(base64.RawURLEncoding.DecodeString(payload)))
 }
 
-// TestAlgorithms: each algorithm with its key is right, with and without kid.
+// TestAlgorithms: a token of each algorithm is accepted with its key, with and
+// without kid.
 func TestAlgorithms(t *testing.T) {
 	for _, c := range []struct {
 		alg jose.SignatureAlgorithm
@@ -121,8 +122,8 @@ func TestAlgorithms(t *testing.T) {
 	}
 }
 
-// TestForgedTokens: what is not signed with the right key and the right
-// algorithm is refused, whatever it says.
+// TestForgedTokens: a token that is not signed with the right key and the right
+// algorithm is refused, whatever its content.
 func TestForgedTokens(t *testing.T) {
 	g, _ := newGate(t, nil)
 	payload := claimsJSON(t, nil)
@@ -179,7 +180,7 @@ func TestForgedTokens(t *testing.T) {
 	}
 }
 
-// TestHeaders: what a header may not hold, although the signature is right.
+// TestHeaders: headers that are refused although the signature is right.
 func TestHeaders(t *testing.T) {
 	g, _ := newGate(t, nil)
 	payload := claimsJSON(t, nil)
@@ -200,8 +201,8 @@ func TestHeaders(t *testing.T) {
 		{`{"alg":"HS256","kid":"oct"`, "header of the token"},
 		{`["HS256"]`, "header of the token"},
 		{`null`, "header of the token"},
-		{`{"alg":"HS256","kid":"oct","x":{"y":1}}`, "strings, numbers and booleans"},
-		{`{"alg":"HS256","kid":"oct","x":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`, "strings, numbers and booleans"},
+		{`{"alg":"HS256","kid":"oct","x":{"y":1}}`, "strings, numbers and Booleans"},
+		{`{"alg":"HS256","kid":"oct","x":` + strings.Repeat("[", 900) + strings.Repeat("]", 900) + `}`, "strings, numbers and Booleans"},
 		{`{"alg":"HS256","kid":"oct","x":"` + strings.Repeat("x", 2100) + `"}`, "at most 2 KiB"},
 		{"{\"alg\":\"HS256\",\"kid\":\"oct\",\"x\":\"\xff\"}", "header of the token"},
 	} {
@@ -218,7 +219,8 @@ func TestHeaders(t *testing.T) {
 	}
 }
 
-// TestOuterForm: what does not look like a token is refused before it is parsed.
+// TestOuterForm: text that does not look like a token is refused before it is
+// parsed.
 func TestOuterForm(t *testing.T) {
 	g, _ := newGate(t, nil)
 	good := sign(t, jose.HS256, octKey, "oct", claimSet(nil))
@@ -247,7 +249,7 @@ func TestOuterForm(t *testing.T) {
 	accepted(t, g, withToken(good), "jwt:alice")
 }
 
-// TestClaims: the signature is right, what is signed is not.
+// TestClaims: the signature is right, the claims are not.
 func TestClaims(t *testing.T) {
 	g, _ := newGate(t, nil)
 	now := start.Unix()
@@ -309,7 +311,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestPayloads: signed, and not what the issuer of a good token writes.
+// TestPayloads: signed payloads that no proper issuer would write.
 func TestPayloads(t *testing.T) {
 	g, _ := newGate(t, nil)
 	good := claimsJSON(t, nil)
@@ -328,17 +330,17 @@ func TestPayloads(t *testing.T) {
 	} {
 		token := forge(`{"alg":"HS256","kid":"oct"}`, c.payload, octKey)
 		if c.payload == "" {
-			c.detail = "three parts" // two dots beside one another
+			c.detail = "three parts" // two dots in a row
 		}
 		refused(t, g, withToken(token), 401, c.detail)
 	}
-	// Depth costs nothing and harms nothing. Names are told apart by their case.
+	// Depth costs nothing and does no harm. Names are case-sensitive.
 	for _, extra := range []string{`"deep":` + deep, `"EXP":1`, `"Exp":"x","x":null`, `"list":[` + strings.Repeat("1,", 2000) + `1]`} {
 		accepted(t, g, withToken(forge(`{"alg":"HS256","kid":"oct"}`, more(extra), octKey)), "jwt:alice")
 	}
 }
 
-// TestKeyOfItsOwn: a key of the set is used for nothing that it is not for.
+// TestKeyOfItsOwn: a key of the set is used only for its purpose.
 func TestKeyOfItsOwn(t *testing.T) {
 	keys := []jose.JSONWebKey{
 		{KeyID: "rsa", Key: &rsaKey().PublicKey, Algorithm: "RS256"},
@@ -361,7 +363,7 @@ func TestKeyOfItsOwn(t *testing.T) {
 	}
 }
 
-// TestWithoutKid: a token without kid is taken only if one key fits its algorithm, and of keys
+// TestWithoutKid: a token without kid is accepted only if one key fits its algorithm, and of keys
 // that share a kid at most 8 are tried, in the order of the file.
 func TestWithoutKid(t *testing.T) {
 	var keys []jose.JSONWebKey
@@ -384,7 +386,7 @@ func TestWithoutKid(t *testing.T) {
 	accepted(t, g, withToken(sign(t, jose.RS256, rsaKey(), "", claimSet(nil))), "jwt:alice")
 }
 
-// TestTimePasses: what is kept of a token is valid as long as the token, and a
+// TestTimePasses: a remembered token is valid as long as the token itself, and a
 // refusal no longer than its reason.
 func TestTimePasses(t *testing.T) {
 	g, clock := newGate(t, nil)
@@ -430,7 +432,7 @@ func TestTimePasses(t *testing.T) {
 	}
 }
 
-// TestNoLeeway: a negative leeway is none.
+// TestNoLeeway: a negative leeway means none.
 func TestNoLeeway(t *testing.T) {
 	g, _ := newGate(t, func(c *Config) { c.Leeway = -1; c.Issuer, c.Audience = "", "" })
 	now := start.Unix()
@@ -439,7 +441,7 @@ func TestNoLeeway(t *testing.T) {
 	accepted(t, g, withToken(sign(t, jose.HS256, octKey, "oct", claimSet(map[string]any{"exp": now + 1, "iss": "x", "aud": nil}))), "jwt:alice")
 }
 
-// TestECDSASignatures: a signature with swapped halves or the wrong length is none.
+// TestECDSASignatures: a signature with swapped halves or the wrong length is invalid.
 func TestECDSASignatures(t *testing.T) {
 	g, _ := newGate(t, nil)
 	token := sign(t, jose.ES256, ecKey(), "ec", claimSet(nil))

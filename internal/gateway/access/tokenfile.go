@@ -12,24 +12,25 @@ import (
 	"time"
 )
 
-// TokensConfig configures [Tokens]. All but File may be zero.
+// TokensConfig configures [Tokens]. All fields except File may be zero.
 type TokensConfig struct {
 	// File holds the digests of the tokens: lines "sha256:<64 hex digits>", or those of a file of
 	// API keys, with a name before the digest and "until:<date>" after it. A file without any
 	// must hold a # comment.
 	File string
-	// Reload is how often the file is looked at. 0 means 5 s, negative never.
+	// Reload is how often the file is checked. If zero, it defaults to 5 s; if
+	// negative, it is never checked.
 	Reload time.Duration
 	// Changed is called when a file has changed; err says why the previous contents stay in
 	// use. If nil, it is not called.
 	Changed func(file string, err error)
 	// Log receives changes. If nil, nothing is logged.
 	Log *slog.Logger
-	// Now is the clock that tells what has expired. Nil: time.Now.
+	// Now is the clock for expiry. If nil, it is time.Now.
 	Now func() time.Time
 }
 
-// Tokens are the bearer tokens of a file, each of which opens the whole of something. Its
+// Tokens are the bearer tokens of a file, each of which gives full access to something. Its
 // methods are safe for concurrent use.
 type Tokens struct {
 	// Immutable after OpenTokens.
@@ -37,17 +38,17 @@ type Tokens struct {
 	file    *watched
 	ctx     context.Context // ends with Close
 	end     context.CancelFunc
-	running sync.WaitGroup // the goroutine that looks at the file
+	running sync.WaitGroup // the goroutine that checks the file
 
-	// Atomics. Written by the goroutine that looks at the file, read by Find.
+	// Atomics. Written by the goroutine that checks the file, read by Find.
 	keys atomic.Pointer[keySet]
 }
 
 // unnamed is the name of a token whose line has none.
 const unnamed = "token"
 
-// OpenTokens reads the file. A mistake in it is a [*FileError]. Later changes are taken over
-// within Config.Reload; a file that became wrong changes nothing.
+// OpenTokens reads the file. A mistake in it is a [*FileError]. Later changes are loaded within
+// Config.Reload; a file that became invalid changes nothing.
 func OpenTokens(cfg TokensConfig) (*Tokens, error) {
 	if cfg.Reload == 0 {
 		cfg.Reload = defaultReload
@@ -71,7 +72,7 @@ func OpenTokens(cfg TokensConfig) (*Tokens, error) {
 	return t, nil
 }
 
-// Close ends looking at the file and waits for that. It may be called more than once.
+// Close stops checking the file and waits for that. It may be called more than once.
 func (t *Tokens) Close() {
 	t.end()
 	t.running.Wait()
@@ -91,7 +92,7 @@ func (t *Tokens) watch() {
 		case err != nil:
 			t.cfg.Log.Error("file of tokens refused; its previous contents stay in use", "file", t.cfg.File, "error", err)
 		case taken:
-			t.cfg.Log.Info("file of tokens read again", "file", t.cfg.File)
+			t.cfg.Log.Info("file of tokens reloaded", "file", t.cfg.File)
 		}
 		if t.cfg.Changed != nil && (taken || err != nil) {
 			t.cfg.Changed(t.cfg.File, err)
@@ -115,7 +116,7 @@ func (t *Tokens) take(data []byte) error {
 }
 
 // Find reports whether a token is among those of the file and has not expired, and returns the
-// name of its line, "" if that has none. How long it takes does not depend on the token.
+// name of its line, or "" if that has none. How long it takes does not depend on the token.
 func (t *Tokens) Find(token string) (name string, ok bool) {
 	if len(token) > maxKey {
 		return "", false

@@ -79,8 +79,8 @@ func TestTokensAreRefused(t *testing.T) {
 	}
 }
 
-// TestTokensRotate: a changed file is taken over, one that became wrong is not, and both are
-// told of.
+// TestTokensRotate: a changed file is loaded, one that became invalid is not, and both are
+// reported.
 func TestTokensRotate(t *testing.T) {
 	testkit.NoLeaks(t)
 	before, after := NewKey(), NewKey()

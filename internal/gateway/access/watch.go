@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// watched is a file that is read again when it has changed.
+// watched is a file that is reloaded when it has changed.
 type watched struct {
 	// Immutable after Open.
 	path string
@@ -18,20 +18,20 @@ type watched struct {
 	take func(data []byte) error
 	log  *slog.Logger
 
-	// Owned by Open, then by the goroutine that looks at the files.
-	info    os.FileInfo       // of what was read last, nil: nothing could be
+	// Owned by Open, then by the goroutine that checks the files.
+	info    os.FileInfo       // of the file read last; nil if none could be read
 	settled bool              // info is old enough that a later write has another mtime
 	taken   [sha256.Size]byte // hash of what is in use
-	failed  string            // identifies the mistake that was told last, "" none
-	warned  string            // the warning that was told last, "" none
+	failed  string            // identifies the mistake that was reported last, or ""
+	warned  string            // the warning that was reported last, or ""
 }
 
 // settleTime is no less than the resolution of any file system's mtime (FAT has
-// 2 s): a file read within it may be written again and keep its mtime.
+// 2 s): a file read within it may be rewritten and keep its mtime.
 const settleTime = 2 * time.Second
 
-// look reads the file if it may have changed. taken is true if there was
-// something new. A mistake is returned once, not again until the file changes.
+// look reads the file if it may have changed. taken is true if the content was
+// new. A mistake is returned once, and not again until the file changes.
 func (w *watched) look(now time.Time) (taken bool, err error) {
 	info, err := os.Stat(w.path)
 	if err == nil && w.info != nil && w.settled && sameState(info, w.info) {
@@ -65,7 +65,7 @@ func (w *watched) look(now time.Time) (taken bool, err error) {
 	return true, nil
 }
 
-// tell returns err unless it was returned the last time already.
+// tell returns err unless it was also returned the last time.
 func (w *watched) tell(err error, id string) error {
 	if id == w.failed {
 		return nil
@@ -78,7 +78,7 @@ func sameState(a, b os.FileInfo) bool {
 	return a.Size() == b.Size() && a.ModTime().Equal(b.ModTime()) && os.SameFile(a, b)
 }
 
-// readBounded reads a file of at most so many bytes that is safe to use.
+// readBounded reads a file of at most most bytes that is safe to use.
 func readBounded(path string, most int64) (os.FileInfo, []byte, error) {
 	s, err := readSecret(path, most)
 	return s.Info, s.Data, err
@@ -93,7 +93,7 @@ func readSecret(path string, most int64) (safefile.Secret, error) {
 	return s, nil
 }
 
-// watch looks at the files, and at what expires, until Close.
+// watch checks the files, and what expires, until Close.
 func (g *Gate) watch() {
 	ticker := time.NewTicker(g.cfg.Reload)
 	defer ticker.Stop()
@@ -110,7 +110,7 @@ func (g *Gate) watch() {
 	}
 }
 
-// reload takes a changed file over, or tells why it cannot.
+// reload loads a changed file, or reports why it cannot.
 func (g *Gate) reload(f *watched) {
 	taken, err := f.look(g.now())
 	switch {
@@ -119,7 +119,7 @@ func (g *Gate) reload(f *watched) {
 		g.cfg.Log.Error("access file refused; its previous contents stay in use", "file", f.path, "error", err)
 	case taken:
 		g.reloads.Add(1)
-		g.cfg.Log.Info("access file read again", "file", f.path)
+		g.cfg.Log.Info("access file reloaded", "file", f.path)
 	}
 	if g.cfg.Changed != nil && (taken || err != nil) {
 		g.cfg.Changed(f.path, err)
@@ -135,7 +135,7 @@ func (g *Gate) takeKeys(data []byte) error {
 	return err
 }
 
-// takeJWKS puts a key set into use. Tokens that were seen are checked again.
+// takeJWKS puts a key set into use. Known tokens are checked again.
 func (g *Gate) takeJWKS(data []byte) error {
 	keys, err := parseJWKS(g.cfg.JWKSFile, data, g.allowed)
 	if err == nil {

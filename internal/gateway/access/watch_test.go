@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// logText is where a gate's log goes.
+// logText collects a gate's log.
 type logText struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer
@@ -35,7 +35,7 @@ func (l *logText) count(part string) int {
 	return strings.Count(l.b.String(), part)
 }
 
-// looks calls what the goroutine calls, three times.
+// looks does what the goroutine does, three times.
 func (g *Gate) looks() {
 	for range 3 {
 		for _, f := range g.files {
@@ -44,8 +44,8 @@ func (g *Gate) looks() {
 	}
 }
 
-// TestReload: changed files are taken over, broken ones are not and are told
-// once a change.
+// TestReload: changed files are loaded, broken ones are not and are reported once
+// per change.
 func TestReload(t *testing.T) {
 	log := &logText{}
 	var cfg Config
@@ -95,7 +95,7 @@ func TestReload(t *testing.T) {
 
 	testkit.WriteAtOnce(t, cfg.JWKSFile, []byte(`{"keys":[]}`))
 	expect("no key set", 6, 2)
-	if n := log.count("no key that signatures"); n != 1 {
+	if n := log.count("no key for checking signatures"); n != 1 {
 		t.Errorf("the log tells %d times of the empty key set, want once", n)
 	}
 }
@@ -128,7 +128,7 @@ func TestRewrittenInPlace(t *testing.T) {
 	}
 }
 
-// TestNewKeySet: a token of the old key is refused, although it was seen.
+// TestNewKeySet: a token of the old key is refused, although it was seen before.
 func TestNewKeySet(t *testing.T) {
 	var cfg Config
 	g, clock := newGate(t, func(c *Config) { cfg = *c })
@@ -147,8 +147,8 @@ func TestNewKeySet(t *testing.T) {
 	accepted(t, g, next, "jwt:alice")
 }
 
-// TestRotationUnderLoad: while files change, whoever is in the old and the new
-// set is let in all the time.
+// TestRotationUnderLoad: while files change, callers that are in the old and the
+// new set are admitted all the time.
 func TestRotationUnderLoad(t *testing.T) {
 	testkit.NoLeaks(t)
 	var cfg Config
@@ -197,7 +197,7 @@ func TestRotationUnderLoad(t *testing.T) {
 	}
 }
 
-// TestLinks: a link that comes to lead elsewhere is a changed file.
+// TestLinks: a link that is changed to another target counts as a changed file.
 func TestLinks(t *testing.T) {
 	dir := t.TempDir()
 	second := NewKey()

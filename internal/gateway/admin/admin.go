@@ -1,10 +1,10 @@
-// Package admin is the listener of operators: is the process alive, does the
-// promise hold, metrics, profiles, the effective configuration, and purge.
+// Package admin is the listener for operators: liveness, readiness, metrics,
+// profiles, the effective configuration, purge and reload.
 //
 // Callers of this machine, over loopback or a unix socket, may do everything; it
-// defends itself against what reaches it there all the same: web pages in a browser
-// on the machine (DNS rebinding, cross-site requests). Others read /metrics, /live
-// and /ready, and need a token or a certificate for everything else.
+// defends itself against one threat there: web pages in a browser on the machine (DNS
+// rebinding, cross-site requests). Others may read /metrics, /live and /ready, and
+// need a token or a certificate for everything else.
 //
 // door.go says who may do what, guard.go keeps web pages out; pages.go, profile.go and reload.go
 // are pages, the files of the dashboard the console.
@@ -24,7 +24,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 )
 
-// ErrNotNow is what a [Purger] wraps in an error that passes.
+// ErrNotNow is wrapped by temporary errors of a [Purger].
 var ErrNotNow = errors.New("not possible now")
 
 // ErrUnknownResource is what a [Purger] returns for a name it does not serve.
@@ -34,17 +34,17 @@ var ErrUnknownResource = errors.New("unknown resource")
 type Purger interface {
 	// Purge drops the document with the key, whose segments are
 	// percent-decoded, or every document of the resource if key is empty.
-	// pending says why what was dropped may come back with another process, ""
-	// if it cannot. An error that wraps neither ErrUnknownResource nor ErrNotNow
-	// means that the key is wrong.
+	// pending says why the dropped documents may come back in another process, or
+	// is "" if they cannot. An error that wraps neither ErrUnknownResource nor
+	// ErrNotNow means that the key is wrong.
 	Purge(ctx context.Context, resource string, key []string) (pending string, err error)
 }
 
-// Config is what a [Server] shows. Every field may be left out; its pages are
-// then absent, except /ready, which is then always ready.
+// Config configures a [Server]. Every field is optional; without it its pages are
+// absent, except /ready, which is then always ready.
 type Config struct {
-	// Ready returns why the gateway should get no traffic, one sentence a
-	// reason; nothing when every promise holds. Called from many goroutines.
+	// Ready returns why the gateway should get no traffic, one sentence per
+	// reason, or none if every promise holds. It must be safe for concurrent use.
 	Ready func() []string
 	// Metrics are shown on /metrics.
 	Metrics prometheus.Gatherer
@@ -52,7 +52,7 @@ type Config struct {
 	Effective func() []byte
 	// Purger serves POST /purge.
 	Purger Purger
-	// Reloader serves POST /reload, and GET, which only tells.
+	// Reloader serves POST /reload, and GET, which only reports.
 	Reloader Reloader
 	// Figures returns what the dashboard at / shows. It is called once a second
 	// while Serve runs, by one goroutine.
@@ -63,11 +63,13 @@ type Config struct {
 	// addresses and localhost.
 	Hosts []string
 	// Token reports whether a bearer token lets other machines do everything, and
-	// the name of it, "" if it has none. Called from many goroutines. Nil: no token does.
+	// its name, or "" if it has none. It must be safe for concurrent use. If nil, no token
+	// is accepted.
 	Token func(token string) (name string, ok bool)
-	// Line is where the configuration says what the listener is, 0 if nowhere. Nil: nowhere.
+	// Line returns the line of the configuration with the listener, or 0 if it has none. If
+	// nil, it has none.
 	Line func() int
-	// NoProfiles reports whether /debug/pprof/ is switched off. Nil: it is not.
+	// NoProfiles reports whether /debug/pprof/ is switched off. If nil, it is not.
 	NoProfiles func() bool
 	// Log receives errors of serving requests. If nil, nothing is logged.
 	Log *slog.Logger
@@ -76,7 +78,7 @@ type Config struct {
 }
 
 // Timeouts of the listener. A profile may run for maxProfile and must then
-// still be written, the rest answers at once.
+// still be written; other pages answer immediately.
 const (
 	headerTimeout = 5 * time.Second
 	readTimeout   = 10 * time.Second
@@ -89,12 +91,12 @@ const (
 // so that its operators are not locked out.
 const maxRemote = 256
 
-// Server answers the pages of operators. It is an http.Handler; Serve gives it
-// a listener with time limits.
+// Server answers the pages of operators. It is an http.Handler; Serve uses it with
+// listeners and time limits.
 type Server struct {
 	// Immutable after New.
 	mux       *http.ServeMux
-	open      *http.ServeMux // the pages that everybody may read
+	open      *http.ServeMux // the pages that anyone may read
 	guard     guard
 	door      *door
 	audit     func(audit.Event) // never nil
@@ -138,14 +140,14 @@ func New(config Config) *Server {
 		refuse(w, http.StatusNotFound, "there is no such page; expected / (the dashboard), /live, /ready, /metrics, /config, /purge, /reload or /debug/pprof/")
 	})
 	s.open.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
-		refuse(w, http.StatusNotFound, "there is no such page; expected /live, /ready or /metrics: the other pages are at the address of admin")
+		refuse(w, http.StatusNotFound, "there is no such page; expected /live, /ready or /metrics: the other pages are at the address of the admin listener")
 	})
 	s.base, s.stop = context.WithCancel(context.Background())
 	s.http, s.metrics = s.server(s), s.server(http.HandlerFunc(s.serveMetrics))
 	return s
 }
 
-// readings registers the pages that everybody may read.
+// readings registers the pages that anyone may read.
 func (s *Server) readings(config Config) {
 	pages := map[string]http.HandlerFunc{"/live": live, "/ready": ready(config.Ready)}
 	if config.Metrics != nil {
@@ -186,13 +188,13 @@ func (s *Server) Serve(listeners ...net.Listener) error {
 	return serveAll(s.http, listeners)
 }
 
-// ServeMetrics answers /metrics, /live and /ready on the listeners until Shutdown, to everybody,
-// and closes them. It returns nil after Shutdown.
+// ServeMetrics answers /metrics, /live and /ready on the listeners until Shutdown, for anyone, and
+// closes them. It returns nil after Shutdown.
 func (s *Server) ServeMetrics(listeners ...net.Listener) error {
 	return serveAll(s.metrics, listeners)
 }
 
-// serveAll returns when all listeners have ended, with what was wrong.
+// serveAll returns when all listeners have ended, with their errors.
 func serveAll(h *http.Server, listeners []net.Listener) error {
 	ended := make(chan error, len(listeners))
 	for _, l := range listeners {
@@ -220,7 +222,7 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	for _, h := range []*http.Server{s.http, s.metrics} {
 		err := h.Shutdown(ctx)
 		if err != nil {
-			_ = h.Close() // what was wrong is said already
+			_ = h.Close() // the error is already in the result
 		}
 		errs = append(errs, err)
 	}
@@ -247,11 +249,11 @@ func (s *Server) serveMetrics(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// safe says in the head what browsers must not do, and refuses what comes from foreign web pages.
+// safe sets the headers that restrict browsers, and refuses requests from foreign web pages.
 func (s *Server) safe(w http.ResponseWriter, r *http.Request) bool {
 	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.Header().Set("Cache-Control", "no-store")
-	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'") // pages with more to say replace it
+	w.Header().Set("Content-Security-Policy", "frame-ancestors 'none'") // pages with a longer policy replace it
 	status, why := s.guard.check(r)
 	if why != "" {
 		refuse(w, status, why)

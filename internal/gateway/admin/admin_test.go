@@ -50,7 +50,7 @@ func newServer() (*Server, *purges, *atomic.Pointer[[]string]) {
 	}), p, reasons
 }
 
-// ask sends one request of this machine to the handler. target is a path or an URL.
+// ask sends one request from this machine to the handler. target is a path or an URL.
 func ask(s http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
 	return askFrom(s, "127.0.0.1:40000", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9100}, method, target, header...)
 }

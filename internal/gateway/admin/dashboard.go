@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// pageFiles are the files of the dashboard. They need nothing from elsewhere:
-// whoever is woken at night may have no way to the internet from there.
+// pageFiles are the files of the dashboard. They need nothing from other servers:
+// an operator who is woken at night may have no internet access from there.
 //
 //go:embed page
 var pageFiles embed.FS
 
-// pageTypes are the files that are served, and as what.
+// pageTypes are the files that are served, and their types.
 var pageTypes = map[string]string{
 	".html": "text/html; charset=utf-8",
 	".css":  "text/css; charset=utf-8",
@@ -22,19 +22,19 @@ var pageTypes = map[string]string{
 	".svg":  "image/svg+xml",
 }
 
-// pagePolicy lets the page load its own files and ask its own server, and
-// nothing else: were a key or a name ever taken for HTML, it still could not run
+// pagePolicy lets the page load its own files and query its own server, and nothing
+// else: even if a key or a name were ever treated as HTML, it could not run
 // (Content Security Policy Level 3).
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-// dashboard serves the page of the figures.
+// dashboard serves the page with the figures.
 type dashboard struct {
 	// Immutable after newDashboard.
 	history  *history
 	version  string
 	begun    time.Time
-	instance string // tells this process from one before it
+	instance string // distinguishes this process from an earlier one
 }
 
 func newDashboard(config Config, now func() time.Time) *dashboard {
@@ -90,9 +90,9 @@ func (d *dashboard) figures(w http.ResponseWriter, r *http.Request) {
 	}
 	v, ok := d.history.since(number)
 	if !ok {
-		// Serve takes the first figures as it begins.
+		// Serve collects the first figures when it begins.
 		w.Header().Set("Retry-After", "1")
-		refuse(w, http.StatusServiceUnavailable, "no figures were taken yet")
+		refuse(w, http.StatusServiceUnavailable, "no figures have been collected yet")
 		return
 	}
 	answer(w, http.StatusOK, d.page(&v))

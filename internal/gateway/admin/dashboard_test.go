@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// fakeGateway makes figures out of numbers that a test sets.
+// fakeGateway makes figures from numbers that a test sets.
 type fakeGateway struct {
 	now     time.Time
 	reasons []string
@@ -39,7 +39,8 @@ func (g *fakeGateway) collect() Figures {
 	return f
 }
 
-// newFakeDashboard returns a server whose clock stands, and what it shows.
+// newFakeDashboard returns a server whose clock stands still, and the gateway that
+// it shows.
 func newFakeDashboard() (*Server, *fakeGateway) {
 	g := &fakeGateway{now: time.UnixMilli(1_700_000_000_000)}
 	g.figures.Cache.Resources = []cache.ResourceStats{{Name: "depts", Promised: true}, {Name: "logs", NoPromise: true}}
@@ -190,7 +191,7 @@ func TestDashboardFigures(t *testing.T) {
 		t.Errorf("promises %q, %q, version %q", p.Tables[0].Promise, p.Tables[1].Promise, p.Version)
 	}
 
-	// The promise breaks, and nothing is asked.
+	// The promise breaks, and there are no requests.
 	g.reasons = []string{"resource depts: trigger t is missing"}
 	f.Cache.Resources[0].Promised, f.Cache.Resources[0].Why, f.Cache.HorizonAge = false, "trigger t is missing", -1
 	g.tick(s, 1)
@@ -274,7 +275,7 @@ func TestDashboardBudgets(t *testing.T) {
 	}
 }
 
-// TestDashboardKnowsEveryReason: a connection ends because of a rule or in an ordinary way.
+// TestDashboardKnowsEveryReason: each reason for closing a connection is a rule or ordinary.
 func TestDashboardKnowsEveryReason(t *testing.T) {
 	rest := append([]string{"end", "detached", "idle", "drained", "reset", "aborted"}, closedByRule...)
 	for r := range loop.CloseReasons {
@@ -289,8 +290,8 @@ func TestDashboardKnowsEveryReason(t *testing.T) {
 	}
 }
 
-// TestDashboardHistory: a page gets what it lacks, and all if what it has is of
-// another process; the history does not grow for ever.
+// TestDashboardHistory: a page gets the samples that it lacks, or all if those
+// that it has are from another process; the history does not grow forever.
 func TestDashboardHistory(t *testing.T) {
 	s, g := newFakeDashboard()
 	g.tick(s, 1)
@@ -339,7 +340,8 @@ func TestDashboardHistory(t *testing.T) {
 	}
 }
 
-// TestDashboardSamples: samples are taken while Serve runs, with nobody looking.
+// TestDashboardSamples: samples are taken while Serve runs, even if no page is
+// open.
 func TestDashboardSamples(t *testing.T) {
 	testkit.NoLeaks(t)
 	g := &fakeGateway{now: time.Now()}

@@ -3,7 +3,7 @@ package admin
 import "slices"
 
 // closedByRule are the reasons for which the gateway closes a connection because of what it
-// takes or does not do. The others are the ordinary ends of connections.
+// uses or does not do. The others are the ordinary ends of connections.
 var closedByRule = []string{"memory", "large", "address", "unproven", "room-unproven", "room-address", "room-idle", "room-crowd",
 	"stalled", "partial", "too-large"}
 
@@ -13,7 +13,7 @@ const (
 	effectClosed    = "closed"
 )
 
-// budgetsOf returns what clients have taken of what they may take.
+// budgetsOf returns the usage of the budgets that clients share.
 func budgetsOf(o *observation) []pageBudget {
 	all := []pageBudget{{Name: "client_memory", Used: o.ClientMemory.Used, Limit: o.ClientMemory.Limit}}
 	for i := range o.Frontends {
@@ -38,8 +38,8 @@ func budgetsOf(o *observation) []pageBudget {
 	return all
 }
 
-// rulesOf returns what was throttled and closed because of rules since the start, and how
-// often in the last seconds. Rules that were never used are left out.
+// rulesOf returns how often rules throttled or closed something, since the start and in the
+// last seconds. Rules that were never applied are omitted.
 func rulesOf(from, to *observation, per func(before, after int64) float64) []pageRule {
 	before := make(map[pageRule]int64)
 	eachRule(from, func(r pageRule, n int64) { before[r] = n })
@@ -54,7 +54,7 @@ func rulesOf(from, to *observation, per func(before, after int64) float64) []pag
 	return shown
 }
 
-// eachRule calls visit with the name of every rule, and how often it was used since the start.
+// eachRule calls visit with the name of every rule, and how often it was applied since the start.
 func eachRule(o *observation, visit func(r pageRule, n int64)) {
 	visit(pageRule{Rule: "memory", Effect: effectThrottled}, o.ClientMemory.Throttled)
 	for i := range o.Frontends {

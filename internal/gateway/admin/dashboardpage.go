@@ -2,8 +2,8 @@ package admin
 
 import "github.com/slipstream-go/slipstream/cache"
 
-// page is /dashboard.json. Times are in seconds, sizes in bytes, rates a second
-// over the last ten seconds ("window"); null is what is not known.
+// page is /dashboard.json. Times are in seconds, sizes in bytes, rates per second
+// over the last ten seconds ("window"); null means unknown.
 type page struct {
 	Instance string   `json:"instance"`
 	Version  string   `json:"version"`
@@ -83,7 +83,7 @@ type pageFresh struct {
 	P50     float64    `json:"p50"`
 	P99     float64    `json:"p99"`
 	Max     float64    `json:"max"`
-	Above   bool       `json:"above"` // max is more than it says
+	Above   bool       `json:"above"` // max is a lower bound
 	AtMost  bool       `json:"at_most"`
 	Bounds  []*float64 `json:"bounds"`
 	Buckets []uint64   `json:"buckets"`
@@ -141,15 +141,15 @@ type pageClose struct {
 	Count  int64  `json:"count"`
 }
 
-// pageBudget is what clients may take of something, and what they have taken.
+// pageBudget is a budget that clients share, and its usage.
 type pageBudget struct {
 	Name     string `json:"name"`     // "client_memory", "large_answers" (bytes), "connections", those of Frontend.Budgets, "load_queue"
-	Frontend string `json:"frontend"` // "" for all together; of "load_queue" the resource
+	Frontend string `json:"frontend"` // "" for all together; for "load_queue" the resource
 	Used     int64  `json:"used"`
 	Limit    int64  `json:"limit"`
 }
 
-// pageRule is what was throttled or closed because of a rule, if that has happened.
+// pageRule is how often a rule throttled or closed something, if it ever has.
 type pageRule struct {
 	Frontend string  `json:"frontend"` // "" for all together
 	Rule     string  `json:"rule"`
@@ -158,14 +158,14 @@ type pageRule struct {
 	Total    int64   `json:"total"` // since the start
 }
 
-// pageSeries are the samples, a row each: numbers are shorter than names.
+// pageSeries are the samples, one row each: numbers are shorter than names.
 type pageSeries struct {
 	Newest  int64    `json:"newest"`
 	Columns []string `json:"columns"`
 	Rows    rows     `json:"rows"`
 }
 
-// page turns a view into what is sent.
+// page converts a view into the response.
 func (d *dashboard) page(v *view) page {
 	from, to := &v.from, &v.to
 	elapsed := to.at.Sub(from.at)
@@ -243,8 +243,8 @@ func requestsOf(from, to *observation, per func(before, after int64) float64) pa
 	return r
 }
 
-// before returns what was observed of the resource: another time of the same name, unless it was
-// replaced since, which begins to count anew.
+// before returns the earlier stats of the same resource. A resource of the same name that replaced
+// it since starts again from zero.
 func (o *observation) before(now *cache.ResourceStats) *cache.ResourceStats {
 	for i := range o.Cache.Resources {
 		r := &o.Cache.Resources[i]
@@ -264,7 +264,7 @@ func asked(from, to *observation, i int) (hits, all int64) {
 	return hits, all
 }
 
-// resources fills what concerns resources and their loads.
+// resources fills in the fields for resources and their loads.
 func (p *page) resources(from, to *observation, per func(before, after int64) float64) {
 	for i := range to.Cache.Resources {
 		now := &to.Cache.Resources[i]

@@ -16,7 +16,7 @@ func known(d time.Duration) *float64 {
 	return &seconds
 }
 
-// ratio returns part of all, nil if there is nothing.
+// ratio returns part of all, or nil if all is 0.
 func ratio(part, all int64) *float64 {
 	if all <= 0 {
 		return nil
@@ -25,7 +25,7 @@ func ratio(part, all int64) *float64 {
 	return &r
 }
 
-// latencyOf returns the quantiles, nil without values.
+// latencyOf returns the quantiles, or nil without values.
 func latencyOf(d measure.Distribution) *pageLatency {
 	if d.Count() == 0 {
 		return nil
@@ -34,7 +34,7 @@ func latencyOf(d measure.Distribution) *pageLatency {
 	return &pageLatency{P50: at(0.5), P90: at(0.9), P99: at(0.99), P999: at(0.999), Max: d.Max().Seconds()}
 }
 
-// freshOf leaves out the empty buckets at both ends.
+// freshOf omits the empty buckets at both ends.
 func freshOf(f Freshness) pageFresh {
 	p := pageFresh{Count: f.count(), AtMost: f.AtMost, Bounds: []*float64{}, Buckets: []uint64{}}
 	if p.Count == 0 {
@@ -62,7 +62,7 @@ func freshOf(f Freshness) pageFresh {
 	return p
 }
 
-// frontends fills what concerns the frontends.
+// frontends fills in the fields for the frontends.
 func (p *page) frontends(from, to *observation, per func(before, after int64) float64) {
 	for i := range to.Frontends {
 		now := &to.Frontends[i]
@@ -95,7 +95,7 @@ func columns(sources []Source) []string {
 }
 
 // rows are samples in JSON: arrays of numbers in the order of columns, of six
-// significant digits, null for what is not known.
+// significant digits, null for unknown values.
 type rows struct {
 	samples []sample
 	sources int

@@ -17,18 +17,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 )
 
-// door decides who may do what. It is immutable, but for its limiter.
+// door decides who may do what. It is immutable, except for its limiter.
 type door struct {
-	token func(token string) (name string, ok bool) // nil: there is none
-	line  func() int                                // nil: not known
+	token func(token string) (name string, ok bool) // nil if there is none
+	line  func() int                                // nil if unknown
 	wrong *limit.Limiter                            // wrong tokens by address
 	begun time.Time
 }
 
-// Wrong tokens of an address, after which none of it is looked at for a time. A token has 256
-// random bits: the limit is for the log and for tokens that somebody else chose.
+// The number of wrong tokens from an address after which its tokens are not checked for a time.
+// A token has 256 random bits: the limit protects the log and tokens that people chose.
 const (
-	wrongRate  = 0.2 // a second
+	wrongRate  = 0.2 // per second
 	wrongBurst = 10
 )
 
@@ -37,25 +37,25 @@ func newDoor(config Config) *door {
 		wrong: limit.New(limit.Config{Rate: wrongRate, Burst: wrongBurst, MaxEntries: 1 << 12})}
 }
 
-// Rules by which a request is let in, as the audit log names them; besides these there are
-// "token:" and "certificate:" with a name.
+// Rules by which a request is admitted, as named in the audit log; there are also "token:"
+// and "certificate:" with a name.
 const (
 	ruleUnix     = "unix"
 	ruleLoopback = "loopback"
 	ruleToken    = "token"
-	ruleOpen     = "open" // the page is for everybody
+	ruleOpen     = "open" // the page is open to anyone
 	ruleNone     = "none" // nothing was presented
 )
 
-// refusal is why a request gets no answer.
+// refusal is why a request is refused.
 type refusal struct {
 	status int
 	detail string
-	rule   string // that it failed by
+	rule   string // the rule that refused it
 	wait   time.Duration
 }
 
-// enter returns the rule by which a request is let in.
+// enter returns the rule by which a request is admitted.
 func (d *door) enter(r *http.Request) (rule string, no *refusal) {
 	if name := certificateOf(r.TLS); name != "" {
 		return "certificate:" + name, nil
@@ -91,14 +91,14 @@ func (d *door) remedy() string {
 			place = fmt.Sprintf("line %d: admin", n)
 		}
 	}
-	return "expected Authorization: Bearer and a token of the file that the configuration names (" + place + ": add token: FILE if there is none), or a certificate of a client (tls: { clients: FILE })"
+	return "expected Authorization: Bearer and a token from the file in the configuration (" + place + ": add token: FILE if there is none), or a certificate of a client (tls: { clients: FILE })"
 }
 
-// everybodys reports whether everybody may read a page.
+// everybodys reports whether anyone may read a page.
 func everybodys(path string) bool { return path == "/metrics" || path == "/live" || path == "/ready" }
 
-// local returns the rule for a caller of this machine, "" for one of another, and for one whose
-// address is not known.
+// local returns the rule for a caller on this machine, or "" for one on another machine or with an
+// unknown address.
 func local(r *http.Request) string {
 	at, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
 	if at == nil {
@@ -107,8 +107,8 @@ func local(r *http.Request) string {
 	if at.Network() == "unix" {
 		return ruleUnix
 	}
-	// Both ends: a packet to a loopback address from elsewhere comes by a wrong setting of the
-	// kernel or of a proxy below TCP.
+	// Both ends are checked: a wrong setting of the kernel or of a proxy below TCP could deliver
+	// packets from elsewhere to a loopback address.
 	here, err := netip.ParseAddrPort(at.String())
 	if err == nil && here.Addr().Unmap().IsLoopback() && addressOf(r).IsLoopback() {
 		return ruleLoopback
@@ -116,13 +116,13 @@ func local(r *http.Request) string {
 	return ""
 }
 
-// addressOf returns the address of who asks, the zero value if it is not known.
+// addressOf returns the address of the client, or the zero value if unknown.
 func addressOf(r *http.Request) netip.Addr {
 	peer, _ := netip.ParseAddrPort(r.RemoteAddr)
 	return peer.Addr().Unmap()
 }
 
-// bearer returns the token of a request; false if it brings none.
+// bearer returns the token of a request; ok is false if it has none.
 func bearer(r *http.Request) (token string, ok bool) {
 	all := r.Header.Values("Authorization")
 	if len(all) == 0 {
@@ -135,8 +135,7 @@ func bearer(r *http.Request) (token string, ok bool) {
 	return strings.TrimLeft(token, " "), true
 }
 
-// certificateOf returns the name in a certificate of the client that was verified, "" if there is
-// none.
+// certificateOf returns the name in the verified certificate of the client, or "" if there is none.
 func certificateOf(state *tls.ConnectionState) string {
 	if state == nil || len(state.VerifiedChains) == 0 || len(state.PeerCertificates) == 0 {
 		return ""
@@ -157,7 +156,7 @@ func certificateOf(state *tls.ConnectionState) string {
 	return "serial " + c.SerialNumber.String()
 }
 
-// turnAway answers a request that is not let in.
+// turnAway answers a refused request.
 func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, no *refusal) {
 	s.record(r, audit.Event{Event: audit.LoginFailed, Rule: no.rule, Outcome: audit.Refused, Detail: r.Method + " " + short(r.URL.Path)})
 	switch no.status {
@@ -169,7 +168,7 @@ func (s *Server) turnAway(w http.ResponseWriter, r *http.Request, no *refusal) {
 	refuse(w, no.status, no.detail)
 }
 
-// maxShort bounds what of a request gets into the audit log.
+// maxShort bounds text of a request in the audit log.
 const maxShort = 200
 
 func short(text string) string {
@@ -179,14 +178,14 @@ func short(text string) string {
 	return text
 }
 
-// ruleKey is where the context of a request has its rule.
+// ruleKey is the key of the rule in the context of a request.
 type ruleKey struct{}
 
 func withRule(r *http.Request, rule string) *http.Request {
 	return r.WithContext(context.WithValue(r.Context(), ruleKey{}, rule))
 }
 
-// record tells the audit log what a request has done.
+// record writes to the audit log what a request has done.
 func (s *Server) record(r *http.Request, e audit.Event) {
 	e.Listener, e.Peer = "admin", r.RemoteAddr
 	if at, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && at.Network() == "unix" {
@@ -205,7 +204,7 @@ type crowd struct {
 	remote map[net.Conn]struct{}
 }
 
-// changed is the hook of a server for the states of its connections.
+// changed is called by a server when the state of a connection changes.
 func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 	switch state {
 	case http.StateNew:
@@ -231,11 +230,11 @@ func (c *crowd) changed(conn net.Conn, state http.ConnState) {
 	}
 }
 
-// complaints takes what net/http has to say, a line a call.
+// complaints receives the log of net/http, one line per call.
 type complaints struct{ server *Server }
 
-// Write implements [io.Writer]. A handshake that fails because of a certificate is a login that
-// fails; others are of scanners, and would fill the log.
+// Write implements [io.Writer]. A handshake that fails because of a certificate is a failed login;
+// others come from scanners, and would fill the log.
 func (c complaints) Write(line []byte) (int, error) {
 	text := strings.TrimSpace(string(line))
 	handshake, ok := strings.CutPrefix(text, "http: TLS handshake error from ")

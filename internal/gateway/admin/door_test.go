@@ -24,7 +24,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// events remembers what the audit log was told.
+// events collects the events of the audit log.
 type events struct {
 	mu  sync.Mutex
 	all []audit.Event
@@ -36,7 +36,7 @@ func (e *events) add(one audit.Event) {
 	e.all = append(e.all, one)
 }
 
-// take returns what came since the last call.
+// take returns the events since the last call.
 func (e *events) take() (all []audit.Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -62,7 +62,7 @@ func newGuarded() (*Server, *events) {
 	}), e
 }
 
-// closedPages are all that other machines need a token for.
+// closedPages are all pages for which other machines need a token.
 var closedPages = [][2]string{{"GET", "/"}, {"GET", "/config"}, {"POST", "/purge?resource=depts"}, {"GET", "/reload"}, {"POST", "/reload"},
 	{"GET", "/debug/pprof/"}, {"GET", "/debug/pprof/heap"}, {"GET", "/debug/pprof/cmdline"}, {"POST", "/debug/pprof/symbol"}, {"GET", "/dashboard.json"},
 	{"GET", "/dashboard/dashboard.js"}, {"GET", "/nothing"}, {"GET", "/metrics/"}, {"GET", "//metrics"}, {"GET", "/live/../config"}}
@@ -118,8 +118,8 @@ func TestDoor(t *testing.T) {
 	}
 }
 
-// TestTokenIsNeeded: what is no right token opens nothing, and after a few an address must wait,
-// another one not.
+// TestTokenIsNeeded: wrong tokens are refused, and after a few of them an address must wait, but
+// not another one.
 func TestTokenIsNeeded(t *testing.T) {
 	for _, header := range []string{"", "right", "Basic right", "Bearer", "Bearer ", "Bearer wrong", "Bearer right.", "Bearer right right", "Bearerright"} {
 		s, e := newGuarded()
@@ -155,8 +155,7 @@ func TestTokenIsNeeded(t *testing.T) {
 	}
 }
 
-// TestCertificateCounts: a certificate that was verified opens everything, one that was not opens
-// nothing.
+// TestCertificateCounts: a verified certificate gives full access, any other none.
 func TestCertificateCounts(t *testing.T) {
 	uri, _ := url.Parse("spiffe://shop.example/ops")
 	for want, c := range map[string]*x509.Certificate{
@@ -184,7 +183,7 @@ func TestCertificateCounts(t *testing.T) {
 	}
 }
 
-// TestMetricsListener: there are three pages there, whoever asks.
+// TestMetricsListener: it has three pages, for any caller.
 func TestMetricsListener(t *testing.T) {
 	s, e := newGuarded()
 	h := http.HandlerFunc(s.serveMetrics)
@@ -211,7 +210,7 @@ func TestMetricsListener(t *testing.T) {
 	}
 }
 
-// TestProfilesOff: there are none, and the answer names the key.
+// TestProfilesOff: there are no profiles, and the answer names the key.
 func TestProfilesOff(t *testing.T) {
 	off := false
 	s := New(Config{NoProfiles: func() bool { return off }})
@@ -230,8 +229,8 @@ func TestProfilesOff(t *testing.T) {
 	}
 }
 
-// TestAuditEvents: every purge, reload and profile is told with peer and rule, and what only
-// reads is not.
+// TestAuditEvents: every purge, reload and profile is recorded with peer and rule, and requests
+// that only read are not.
 func TestAuditEvents(t *testing.T) {
 	s, e := newGuarded()
 	for _, test := range []struct {
@@ -275,7 +274,7 @@ func TestAuditEvents(t *testing.T) {
 	}
 }
 
-// farConn is a connection that comes from another machine, as far as it says.
+// farConn is a connection that claims to come from another machine.
 type farConn struct{ net.Conn }
 
 func (farConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5} }
@@ -290,8 +289,8 @@ func (l farListener) Accept() (net.Conn, error) {
 	return farConn{c}, nil
 }
 
-// TestRemoteConnectionsAreBounded: other machines hold some connections, and operators of this one
-// come in all the same; a place is free when one closes.
+// TestRemoteConnectionsAreBounded: other machines can use some connections, but operators on this one
+// can always connect; a slot is free again when one closes.
 func TestRemoteConnectionsAreBounded(t *testing.T) {
 	testkit.NoLeaks(t)
 	near, err := net.Listen("tcp", "127.0.0.1:0")
@@ -341,8 +340,8 @@ func TestRemoteConnectionsAreBounded(t *testing.T) {
 	testkit.Eventually(t, 10*time.Second, func() error { return live(far) })
 }
 
-// TestComplaints: what net/http says goes to the log, but for handshakes: those that fail because
-// of a certificate are failed logins, the others are left out.
+// TestComplaints: messages of net/http go to the log, except for handshakes: those that fail because
+// of a certificate are failed logins, the others are dropped.
 func TestComplaints(t *testing.T) {
 	var told strings.Builder
 	e := new(events)

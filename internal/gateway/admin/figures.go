@@ -7,19 +7,19 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/measure"
 )
 
-// Figures are what the dashboard shows: counters since the start, and states of
-// the moment. Slices are the dashboard's to keep and are not changed by it.
+// Figures are what the dashboard shows: counters since the start, and current
+// values. The dashboard may retain the slices and does not modify them.
 type Figures struct {
-	// Sources are the answered requests by how the answer was come by: "hit",
+	// Sources are the answered requests by the source of the answer: "hit",
 	// "load", "joined", "stale", "other".
 	Sources []Source
 	// Statuses are the answers by HTTP status, in ascending order.
 	Statuses    []Status
 	BodyBytes   int64 // bytes of bodies sent since the start
 	Connections int64 // open now, of all frontends
-	// Frontends are what carries the requests.
+	// Frontends are the protocols that carry the requests.
 	Frontends []Frontend
-	// ClientMemory is what the connections of all frontends hold.
+	// ClientMemory is the memory that the connections of all frontends hold.
 	ClientMemory ClientMemory
 	// Slowest are the slowest documents of the last minutes, the slowest first.
 	Slowest []measure.Slow
@@ -27,14 +27,14 @@ type Figures struct {
 	Cache cache.Stats
 	// Resources are those of Cache.Resources, in their order.
 	Resources []Promise
-	// Bound is the tightest promise of all resources; 0 if none has one.
+	// Bound is the shortest promise of all resources; 0 if none has one.
 	Bound time.Duration
 
-	// Fresh is the time from a commit to the moment from which no answer lacks it.
+	// Fresh is the time from a commit until every answer includes it.
 	Fresh Freshness
 
 	PollErrors  int64  // rounds of the invalidation stream that failed, since the start
-	Trouble     string // why the last one failed, "" if it did not
+	Trouble     string // why the last one failed, or "" if it did not
 	StaleServed int64  // documents that the canary found older than promised
 }
 
@@ -55,21 +55,21 @@ type Frontend struct {
 	Places      int64  // how many connections may be open
 	Requests    int64  // answered since the start
 	// HandedOver counts the requests that an event loop handed over to net/http with
-	// their connection; negative: there is no such thing.
+	// their connection; it is negative if the frontend cannot do that.
 	HandedOver int64
 	Unwritten  int64 // bytes that wait for clients to read
 	// Large is how many bytes of large answers wait, LargeLimit how many may wait before
 	// such answers are refused.
 	Large, LargeLimit int64
-	// Budgets are other bounds of what clients may take together.
+	// Budgets are other bounds that clients share.
 	Budgets []Budget
-	// Throttled is what was refused or put behind others, by rule, since the start.
+	// Throttled counts what was refused or delayed, by rule, since the start.
 	Throttled []Throttle
-	// Closes are the connections that ended, by why, since the start.
+	// Closes are the connections that ended, by reason, since the start.
 	Closes []Close
 }
 
-// Budget is a bound of what clients may take together.
+// Budget is a bound that clients share.
 type Budget struct {
 	Name        string
 	Used, Limit int64
@@ -81,7 +81,7 @@ type Close struct {
 	Count  int64
 }
 
-// Throttle is how often something was refused or put behind others because of a rule.
+// Throttle is how often something was refused or delayed because of a rule.
 type Throttle struct {
 	Rule  string
 	Count int64
@@ -104,16 +104,16 @@ type Status struct {
 // Promise is what a resource promises.
 type Promise struct {
 	Bound   time.Duration // how old its documents may be
-	OnStale string        // what a GET gets while that cannot be kept
+	OnStale string        // the policy while that cannot be kept
 }
 
 // Freshness is a distribution since the start. Counts[i] values were at most
-// Bounds[i] and above the bound before it; there is one count more than bounds,
-// for what is above all. Without bounds nothing is measured.
+// Bounds[i] and above the previous bound; there is one more count than bounds, for
+// values above all of them. Without bounds nothing is measured.
 type Freshness struct {
 	Bounds []time.Duration
 	Counts []uint64
-	Max    time.Duration // the greatest value, 0 if it is not known
+	Max    time.Duration // the greatest value, or 0 if unknown
 	AtMost bool          // the values are upper bounds of the true ones
 }
 
@@ -125,8 +125,9 @@ func (f Freshness) count() (n uint64) {
 	return n
 }
 
-// quantile returns the bound that a fraction q of the values are at most, 0 if
-// there are no values. above says that it is the last bound, and the value more.
+// quantile returns the bound that a fraction q of the values do not exceed, or 0 if
+// there are no values. above says that the value is above the last bound, which is
+// returned.
 func (f Freshness) quantile(q float64) (bound time.Duration, above bool) {
 	n := f.count()
 	if n == 0 || len(f.Bounds) == 0 {

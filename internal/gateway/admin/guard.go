@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// guard keeps web pages out. A page on the machine's browser can send requests
-// to a loopback address, and read the answers once its own name resolves to
-// 127.0.0.1 (DNS rebinding); both leave marks in the headers.
+// guard rejects web pages. A page in the machine's browser can send requests to a
+// loopback address, and read the answers once its own name resolves to 127.0.0.1
+// (DNS rebinding); both leave marks in the headers.
 type guard struct {
 	hosts map[string]bool
 	cross *http.CrossOriginProtection
@@ -23,12 +23,12 @@ func newGuard(hosts []string) guard {
 	return g
 }
 
-// check returns why a request is refused, "" if it is not.
+// check returns why a request is refused, or "" if it is not.
 func (g guard) check(r *http.Request) (status int, why string) {
 	if !g.knows(r.Host) {
 		return http.StatusMisdirectedRequest, "the Host header names another machine; expected an IP address, localhost or the configured name"
 	}
-	// POST and its like: Sec-Fetch-Site and Origin must not be foreign.
+	// For POST and similar methods, Sec-Fetch-Site and Origin must not be foreign.
 	if err := g.cross.Check(r); err != nil {
 		return http.StatusForbidden, "the request comes from a web page of another origin"
 	}
@@ -39,9 +39,9 @@ func (g guard) check(r *http.Request) (status int, why string) {
 }
 
 // mayGet decides about a GET, which has effects here, too: a profile costs CPU. A link that
-// a person follows is a navigation; an image, a script or a frame of a page is none. To a
-// profile nothing leads but its own index and the address bar, because a page can navigate
-// its frames again and again (Fetch Metadata Request Headers, W3C).
+// a person follows is a navigation; an image, a script or a frame of a page is not. A profile
+// can only be reached from its own index and the address bar, because a page can navigate its
+// frames repeatedly (Fetch Metadata Request Headers, W3C).
 func (g guard) mayGet(r *http.Request) bool {
 	site := r.Header.Get("Sec-Fetch-Site")
 	if strings.HasPrefix(r.URL.Path, "/debug/pprof") {

@@ -13,13 +13,13 @@ const (
 	sampleInterval = time.Second
 	// historyLength is how many samples are kept: ten minutes, 130 kB.
 	historyLength = 600
-	// recentLength is how many whole figures are kept, for rates and quantiles
+	// recentLength is how many complete figures are kept, for rates and quantiles
 	// over the last ten seconds; with the latency of five sources 20 kB each.
 	recentLength = 10
 )
 
-// sample is what happened in one second, as the charts show it. Rates are per
-// second; what is not known is negative.
+// sample is what happened in one second, for the charts. Rates are per second;
+// unknown values are negative.
 type sample struct {
 	at       time.Time
 	requests [maxSources]float64 // by source
@@ -44,7 +44,7 @@ const maxSources = 8
 // quantiles of the latency that are shown.
 var quantiles = [...]float64{0.5, 0.9, 0.99, 0.999}
 
-// observation is the figures at a moment.
+// observation is the figures at one moment.
 type observation struct {
 	Figures
 	at      time.Time
@@ -52,7 +52,7 @@ type observation struct {
 }
 
 // history keeps the last ten minutes, so that a page opened during an incident
-// shows what came before it. Its size has a bound.
+// shows what came before it. Its size is bounded.
 type history struct {
 	// Immutable after newHistory.
 	figures func() Figures
@@ -62,7 +62,7 @@ type history struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	samples []sample      // a ring once it is full
-	next    int           // place of the next sample
+	next    int           // index of the next sample
 	taken   int64         // samples since the start; the newest has this number
 	recent  []observation // the newest last
 }
@@ -74,7 +74,7 @@ func newHistory(figures func() Figures, reasons func() []string, now func() time
 	return &history{figures: figures, reasons: reasons, now: now}
 }
 
-// run takes a sample a second until ctx ends.
+// run takes a sample every second until ctx ends.
 func (h *history) run(ctx context.Context) {
 	ticker := time.NewTicker(sampleInterval)
 	defer ticker.Stop()
@@ -99,7 +99,7 @@ func (h *history) take() {
 	if n := len(h.recent); n > 0 {
 		last := &h.recent[n-1]
 		if o.at.Sub(last.at) <= 0 {
-			h.recent = append(h.recent[:0], o) // the clock was set back: from here on
+			h.recent = append(h.recent[:0], o) // the clock was set back: start over
 			return
 		}
 		h.add(difference(last, &o))
@@ -120,7 +120,7 @@ func (h *history) add(s sample) {
 	h.taken++
 }
 
-// view is what one answer of the dashboard is made of.
+// view is the data for one answer of the dashboard.
 type view struct {
 	samples  []sample // the oldest first
 	taken    int64    // the number of the newest
@@ -151,8 +151,8 @@ func (h *history) since(number int64) (v view, ok bool) {
 	return v, true
 }
 
-// rate returns how much a counter grew in a second. A counter that went back, of
-// a part that was made anew, has not grown.
+// rate returns how much a counter grew in a second. A counter that went back,
+// because its part was recreated, counts as unchanged.
 func rate(before, after int64, elapsed time.Duration) float64 {
 	if elapsed <= 0 {
 		return 0
@@ -190,7 +190,7 @@ func difference(before, after *observation) sample {
 	return s
 }
 
-// requests returns the count of the i-th source, 0 if there was none yet.
+// requests returns the count of the i-th source, or 0 if there was none yet.
 func (o *observation) requests(i int) int64 {
 	if i >= len(o.Sources) {
 		return 0
@@ -218,7 +218,8 @@ func (o *observation) latencySince(before *observation) (all measure.Distributio
 	return all
 }
 
-// sourceSince returns the latency of the i-th source; false if it is not measured.
+// sourceSince returns the latency of the i-th source; ok is false if it is not
+// measured.
 func (o *observation) sourceSince(before *observation, i int) (measure.Distribution, bool) {
 	now := o.Sources[i].Latency
 	if now == nil {
@@ -230,7 +231,7 @@ func (o *observation) sourceSince(before *observation, i int) (measure.Distribut
 	return *now, true
 }
 
-// totals are figures over all resources and tiers.
+// totals are sums over all resources and tiers.
 type totals struct{ statements, events, inFlight, evicted, bytes, budget int64 }
 
 func (o *observation) totals() (t totals) {

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// maxGathering requests for the metrics are answered at a time.
+	// maxGathering is the maximum of concurrent requests for the metrics.
 	maxGathering = 4
 	// gatherTimeout bounds each of them.
 	gatherTimeout = 10 * time.Second
 )
 
 // metricsPage answers with the metrics of source, in the format of the exposition that the
-// client prefers, and compressed if it takes gzip. It stands for promhttp, which needs packages
-// for handlers that nobody here uses.
+// client prefers, and compressed if it accepts gzip. It replaces promhttp, which needs packages
+// for handlers that are not used here.
 func metricsPage(source prometheus.Gatherer) http.HandlerFunc {
 	places := make(chan struct{}, maxGathering)
 	page := func(w http.ResponseWriter, r *http.Request) {
@@ -50,7 +50,7 @@ func metricsPage(source prometheus.Gatherer) http.HandlerFunc {
 			out = packed
 		}
 		encoder := expfmt.NewEncoder(out, format)
-		names := r.URL.Query()["name[]"] // of the metrics wanted; none: all
+		names := r.URL.Query()["name[]"] // of the metrics wanted; all if empty
 		for _, family := range families {
 			if len(names) > 0 && !slices.Contains(names, family.GetName()) {
 				continue
@@ -63,8 +63,8 @@ func metricsPage(source prometheus.Gatherer) http.HandlerFunc {
 	return http.TimeoutHandler(http.HandlerFunc(page), gatherTimeout, fmt.Sprintf("Exceeded configured timeout of %v.\n", gatherTimeout)).ServeHTTP
 }
 
-// takesGzip reports whether a client has named gzip, or everything, in Accept-Encoding, and
-// not with a quality of zero.
+// takesGzip reports whether Accept-Encoding contains gzip or *, with a quality other than
+// zero.
 func takesGzip(h http.Header) bool {
 	for coding := range strings.SplitSeq(strings.Join(h.Values("Accept-Encoding"), ","), ",") {
 		name, parameters, _ := strings.Cut(coding, ";")

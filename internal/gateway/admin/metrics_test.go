@@ -76,7 +76,7 @@ func TestMetricsThatCannotBeGathered(t *testing.T) {
 	}
 }
 
-// More than a few who ask at the same time are refused, and nobody after them.
+// Beyond a few concurrent requests, further ones are refused, but not later ones.
 func TestMetricsForFew(t *testing.T) {
 	hold := make(chan struct{})
 	arrived := make(chan struct{}, maxGathering)

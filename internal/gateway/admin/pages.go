@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 )
 
-// get answers GET and HEAD by the handler and refuses other methods.
+// get answers GET and HEAD with the handler and refuses other methods.
 func get(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -54,8 +54,8 @@ func effective(text func() []byte) http.HandlerFunc {
 	}
 }
 
-// purge drops one document, or all of a resource. key is written as in the
-// public path: EU/17, segments percent-encoded once more than the query is.
+// purge drops one document, or all documents of a resource. key is written as in
+// the public path, EU/17, with segments percent-encoded once more than the query.
 func (s *Server) purge(p Purger) http.HandlerFunc {
 	type page struct {
 		Purged   string   `json:"purged"` // "document" or "resource"
@@ -66,7 +66,7 @@ func (s *Server) purge(p Purger) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodPost {
 			w.Header().Set("Allow", "POST")
-			refuse(w, http.StatusMethodNotAllowed, "expected POST /purge?resource=depts&key=42, or resource alone for all of it")
+			refuse(w, http.StatusMethodNotAllowed, "expected POST /purge?resource=depts&key=42, or only resource for all of it")
 			return
 		}
 		resource, key, why := purgeTarget(r.URL.RawQuery)
@@ -114,7 +114,7 @@ func purgeTarget(query string) (resource string, key []string, why string) {
 		case len(list) > 1:
 			return "", nil, "parameter " + name + " appears twice; expected it once"
 		case list[0] == "":
-			return "", nil, "parameter " + name + " is empty; expected a value, or for the whole resource no key at all"
+			return "", nil, "parameter " + name + " is empty; expected a value, or no key at all for the whole resource"
 		}
 	}
 	if !values.Has("resource") {

@@ -11,13 +11,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 )
 
-// maxProfile is the longest profile: one that was started and forgotten must
-// not cost CPU for hours.
+// maxProfile is the maximum duration of a profile: one that was started and
+// forgotten must not use CPU for hours.
 const maxProfile = 60 * time.Second
 
-// profiles serves /debug/pprof/. Those that run for a time run one at a time:
-// two traces at once would make each other wrong, and the runtime refuses two
-// CPU profiles anyway.
+// profiles serves /debug/pprof/. Profiles that take time run one at a time: two
+// concurrent traces would distort each other, and the runtime refuses two CPU
+// profiles anyway.
 func (s *Server) profiles() {
 	running := make(chan struct{}, 1)
 	timed := func(h http.HandlerFunc, always bool) http.HandlerFunc {
@@ -37,7 +37,7 @@ func (s *Server) profiles() {
 				s.profile(h)(w, r)
 			default:
 				w.Header().Set("Retry-After", "10")
-				refuse(w, http.StatusTooManyRequests, "another profile is running; one at a time")
+				refuse(w, http.StatusTooManyRequests, "another profile is running; only one may run at a time")
 			}
 		})
 	}
@@ -56,7 +56,7 @@ func (s *Server) profiles() {
 	}))
 }
 
-// profile tells the audit log of a profile that begins. The list of those that there are is none.
+// profile records the start of a profile in the audit log. The list of profiles does not count.
 func (s *Server) profile(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/debug/pprof/" {
@@ -70,7 +70,7 @@ func (s *Server) profile(h http.HandlerFunc) http.HandlerFunc {
 	}
 }
 
-// ifOn answers that there are no profiles where they are switched off.
+// ifOn refuses requests while profiles are switched off.
 func (s *Server) ifOn(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if s.off() {

@@ -7,15 +7,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/audit"
 )
 
-// Reloader reads the configuration again.
+// Reloader rereads the configuration.
 type Reloader interface {
-	// Reload takes the configuration over, or with dry only says what would change.
+	// Reload applies the configuration, or, if dry, only reports what would change.
 	Reload(ctx context.Context, dry bool) Reload
 }
 
 // Reload is what a reload has done, or would do.
 type Reload struct {
-	// Status is that of the HTTP answer: 200 if nothing is in the way.
+	// Status is that of the HTTP answer: 200 if nothing prevents a reload.
 	Status int `json:"-"`
 	// Reloaded is true if the configuration of the file is in force now.
 	Reloaded bool     `json:"reloaded"`
@@ -35,7 +35,7 @@ type Change struct {
 	Effect string `json:"effect"` // when it takes effect
 }
 
-// Mistake is a place of the file that is wrong. Column is 0 where only the line is known.
+// Mistake is a position of a mistake in the file. Column is 0 if only the line is known.
 type Mistake struct {
 	Line    int    `json:"line"`
 	Column  int    `json:"column,omitempty"`
@@ -43,8 +43,8 @@ type Mistake struct {
 	Message string `json:"message"`
 }
 
-// reload answers GET with what would change, and POST with what has. The guard has refused
-// web pages of other origins before.
+// reload answers GET with what would change, and POST with what has. Before that, the guard
+// has refused web pages of other origins.
 func (s *Server) reload(r Reloader) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		dry := req.Method == http.MethodGet || req.Method == http.MethodHead
@@ -67,7 +67,7 @@ func (s *Server) reload(r Reloader) http.HandlerFunc {
 	}
 }
 
-// event is what the audit log says of a reload.
+// event returns the audit event of a reload.
 func (p *Reload) event() audit.Event {
 	e := audit.Event{Event: audit.Reload, Outcome: audit.Done, Detail: p.Error}
 	if !p.Reloaded {

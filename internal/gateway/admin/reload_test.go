@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// reloads remembers what was asked for.
+// reloads counts the reloads that were requested.
 type reloads struct{ wet, dry int }
 
 func (r *reloads) Reload(_ context.Context, dry bool) Reload {

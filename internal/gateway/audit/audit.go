@@ -33,16 +33,16 @@ const (
 	Refused = "refused"
 )
 
-// Event is one line. What is zero is left out, but for Time, Event and Outcome.
+// Event is one line. Zero fields are omitted, except Time, Event and Outcome.
 type Event struct {
-	// Time is when it happened; zero: now.
+	// Time is when it happened; zero means now.
 	Time  time.Time `json:"time"`
 	Event string    `json:"event"`
 	// Listener is "admin", "http" or "redis".
 	Listener string `json:"listener,omitempty"`
-	// Peer is the address of who asked.
+	// Peer is the address of the client.
 	Peer string `json:"peer,omitempty"`
-	// Rule says why the peer may do it, or which rule it failed by.
+	// Rule is the rule that permits it, or the one that refused it.
 	Rule     string   `json:"rule,omitempty"`
 	Outcome  string   `json:"outcome"`
 	Resource string   `json:"resource,omitempty"`
@@ -50,24 +50,25 @@ type Event struct {
 	File     string   `json:"file,omitempty"`
 	Changes  []string `json:"changes,omitempty"` // keys of the configuration
 	Detail   string   `json:"detail,omitempty"`
-	// LeftOut is how many failed logins at the listener have no line, since the last that has.
+	// LeftOut is the number of failed logins at the listener without a line since the last one
+	// with a line.
 	LeftOut int64 `json:"left_out,omitempty"`
 }
 
 // Config configures a [Log]. Both fields may be zero.
 type Config struct {
-	// Path is the file that lines are appended to, made with mode 0600 if there is none. Empty:
-	// events are in Log only.
+	// Path is the file to which lines are appended. It is created with mode 0600 if it does not
+	// exist. If empty, events are only in Log.
 	Path string
-	// Log gets the events if there is no file and those that could not be written to it. If
-	// nil, those events are lost.
+	// Log receives the events if there is no file, and those that could not be written to it.
+	// If nil, those events are lost.
 	Log *slog.Logger
 }
 
 const (
 	// waiting is how many events may wait for the disk, at most a few kilobytes each.
 	waiting = 1024
-	// complainEach is the time between two complaints about the file.
+	// complainEach is the minimum time between two log entries about the file.
 	complainEach = time.Minute
 )
 
@@ -78,7 +79,7 @@ type Log struct {
 	log   *slog.Logger
 	begun time.Time
 	queue chan Event
-	again chan struct{} // one place: Reopen
+	again chan struct{} // one slot: Reopen
 	quit  chan struct{} // closed by Close
 	done  chan struct{} // closed when write has ended
 
@@ -87,7 +88,7 @@ type Log struct {
 	closed bool
 
 	// Atomics.
-	failures atomic.Int64 // events that the file did not take
+	failures atomic.Int64 // events that could not be written to the file
 	logins   struct{ admin, http, redis measure.Ration }
 
 	// Owned by write.
@@ -117,8 +118,8 @@ func Open(config Config) (*Log, error) {
 	return l, nil
 }
 
-// Record writes the event down, soon. It does not wait. Of failed logins at one listener only one
-// a second is written; it says how many were left out. A nil Log records nothing.
+// Record writes the event soon. It does not wait. Only one failed login per second is written for
+// each listener; it says how many were left out. A nil Log records nothing.
 func (l *Log) Record(e Event) {
 	if l == nil {
 		return
@@ -164,7 +165,7 @@ func (l *Log) ration(listener string) *measure.Ration {
 	return &l.logins.admin
 }
 
-// tell puts the event into the log of the program.
+// tell writes the event to the log of the program.
 func (l *Log) tell(e *Event) {
 	attrs := []any{"event", e.Event}
 	add := func(name, value string) {
@@ -191,7 +192,8 @@ func (l *Log) tell(e *Event) {
 	l.log.Info("audit", attrs...)
 }
 
-// Failures returns how many events the file did not take; they are in the log of the program.
+// Failures returns how many events could not be written to the file; they are in the log of the
+// program.
 func (l *Log) Failures() int64 {
 	if l == nil {
 		return 0
@@ -199,14 +201,14 @@ func (l *Log) Failures() int64 {
 	return l.failures.Load()
 }
 
-// Reopen makes the log go on in a new file after the old one was renamed. It does not wait.
+// Reopen makes the log continue in a new file after the old one was renamed. It does not wait.
 func (l *Log) Reopen() {
 	if l == nil {
 		return
 	}
 	select {
 	case l.again <- struct{}{}:
-	default: // one is asked for already
+	default: // one is already requested
 	}
 }
 
@@ -259,7 +261,7 @@ func (l *Log) reopen() {
 	l.file, l.torn = f, safefile.EndsTorn(f)
 }
 
-// line writes one line, at once: there are few.
+// line writes one line immediately: there are few.
 func (l *Log) line(e *Event) {
 	text, err := json.Marshal(e)
 	if err == nil {
@@ -287,7 +289,7 @@ func (l *Log) put(text []byte) error {
 	return err
 }
 
-// complain tells of a file that does not take lines, at most once a minute.
+// complain logs that the file cannot be written, at most once a minute.
 func (l *Log) complain(err error) {
 	if now := time.Now(); l.complained.IsZero() || now.Sub(l.complained) >= complainEach {
 		l.complained = now

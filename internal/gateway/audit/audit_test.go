@@ -72,7 +72,7 @@ func lines(t *testing.T, path string) (all []Event) {
 	return all
 }
 
-// written returns nil once a whole line is in the file.
+// written returns nil once a complete line is in the file.
 func written(path string) error {
 	data, err := os.ReadFile(path)
 	if err == nil && !bytes.HasSuffix(data, []byte("\n")) {
@@ -119,11 +119,11 @@ func TestWithoutFile(t *testing.T) {
 	if got := out.String(); !strings.Contains(got, "msg=audit event=reload listener=admin rule=loopback outcome=done changes=[freshness]") {
 		t.Errorf("got %s", got)
 	}
-	(*Log)(nil).Record(Event{}) // nobody listens
+	(*Log)(nil).Record(Event{}) // without a log
 }
 
-// TestFailedLoginsAreBounded: of many failed logins at a listener one a second has a line, those
-// at another one have theirs, and the next line says how many were left out.
+// TestFailedLoginsAreBounded: only one failed login per second at a listener has a line, those at
+// another have their own, and the next line says how many were left out.
 func TestFailedLoginsAreBounded(t *testing.T) {
 	l, out := open(t, "")
 	l.begun = time.Now().Add(-time.Hour)
@@ -142,8 +142,8 @@ func TestFailedLoginsAreBounded(t *testing.T) {
 	}
 }
 
-// TestFullDisk: a file that takes no lines is counted, and the events are in the log of the
-// program; after it was replaced lines are there again.
+// TestFullDisk: failures to write the file are counted, and the events are in the log of the
+// program; after the file was replaced, lines are written again.
 func TestFullDisk(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		return // there is no /dev/full

@@ -1,9 +1,9 @@
-// Package demo makes a small company's database in one SQLite file, and a
-// writer that keeps changing it, so that a gateway can be looked at on a machine
-// that has nothing but Go.
+// Package demo creates a small company's database in one SQLite file, with a writer
+// that keeps changing it, so that a gateway can be tried out on a machine that has
+// only Go.
 //
-// The tables are what an application would have made: no trigger, no column and
-// no setting is there for the gateway's sake.
+// The tables are those of an ordinary application: no trigger, column or setting
+// exists for the gateway's sake.
 package demo
 
 import (
@@ -80,7 +80,7 @@ CREATE TABLE shipment (
 );
 `
 
-// Indices are made after the rows: sorting once is faster than 22,000 insertions.
+// Indexes are created after the rows: sorting once is faster than 22,000 insertions.
 const indices = `
 CREATE INDEX emp_dept ON emp (deptno);
 CREATE INDEX order_line_order ON order_line (region, order_no);
@@ -129,7 +129,7 @@ admin: %q
 `, originURL(database), listener(httpAddr), adminAddr)
 }
 
-// listener writes an address as a listener of the configuration.
+// listener formats an address as a listener of the configuration.
 func listener(addr string) string {
 	if (config.Listener{Address: addr}).Exposed() {
 		return fmt.Sprintf("{ address: %q, open: true }", addr)
@@ -137,13 +137,13 @@ func listener(addr string) string {
 	return strconv.Quote(addr)
 }
 
-// originURL writes a path as an URL of the configuration.
+// originURL formats a path as a URL of the configuration.
 func originURL(path string) string {
 	path = strings.ReplaceAll(path, `\`, "/")
 	return "sqlite:" + strings.NewReplacer("%", "%25", "?", "%3F", "#", "%23", "$", "%24").Replace(path)
 }
 
-// Create makes the database at path, which must not exist. The same seed gives
+// Create creates the database at path, which must not exist. The same seed gives
 // the same rows.
 func Create(path string, seed uint64) (err error) {
 	db, err := sqlite3.OpenFlags(path, sqlite3.OPEN_READWRITE|sqlite3.OPEN_CREATE|sqlite3.OPEN_EXRESCODE)

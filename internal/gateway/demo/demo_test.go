@@ -24,8 +24,8 @@ func create(t *testing.T, seed uint64) string {
 	return path
 }
 
-// template is the database of testSeed: made once, as that takes seconds under
-// the race detector.
+// template is the database of testSeed: created once, because that takes seconds
+// under the race detector.
 var template = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "demo-test-")
 	if err != nil {
@@ -39,7 +39,7 @@ var template = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(path)
 })
 
-// prepared returns a database of the test's own.
+// prepared returns a database for the test.
 func prepared(t *testing.T) string {
 	t.Helper()
 	data, err := template()
@@ -98,7 +98,7 @@ func TestCreate(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Logf("%d KiB in %v", info.Size()>>10, took)
-	if took > 15*time.Second { // 0.1 s alone on the machine it was written on, 2 s under the race detector
+	if took > 15*time.Second { // 0.1 s on the idle machine where it was written, 2 s under the race detector
 		t.Errorf("took %v", took)
 	}
 	db := open(t, path)
@@ -123,7 +123,7 @@ func TestCreate(t *testing.T) {
 	}
 }
 
-// TestSeed: the same seed gives the same rows, another one others.
+// TestSeed: the same seed gives the same rows, another seed different ones.
 func TestSeed(t *testing.T) {
 	digest := func(seed uint64) string {
 		return column(t, open(t, create(t, seed)), "SELECT hex(sum(length(row)*unicode(substr(row, 4+length(row)/2)))) || group_concat(substr(row, -9)) FROM ("+allRows+")")[0]

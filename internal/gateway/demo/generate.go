@@ -82,7 +82,7 @@ var currencies = map[string]string{"amer": "USD", "apac": "JPY", "emea": "EUR", 
 
 func pick[T any](r *rand.Rand, from []T) T { return from[r.IntN(len(from))] }
 
-// moment is a time of a past decade, as SQLite's datetime writes it.
+// moment is a time of a past decade, in the format of SQLite's datetime.
 func (g *generator) moment() string {
 	return time.Unix(1_400_000_000+g.rand.Int64N(300_000_000), 0).UTC().Format(time.DateTime)
 }

@@ -12,13 +12,14 @@ import (
 )
 
 // Writer is an application that changes the database of [Create]: it knows
-// nothing of the gateway. Its zero value is not usable; Path must be set.
+// nothing about the gateway. Its zero value is not usable; Path must be set.
 type Writer struct {
 	// Path of the database.
 	Path string
-	// Rate is changes a second; 0 means 20. Each is one transaction.
+	// Rate is the number of changes per second. If zero, it defaults to 20. Each
+	// is one transaction.
 	Rate int
-	// Seed of what is changed.
+	// Seed of the random changes.
 	Seed uint64
 
 	// Atomics. Written by Run, read by all.
@@ -29,7 +30,7 @@ type Writer struct {
 const WatchedDept = 42
 
 // BusiestDepts is how many departments, from the first on, get all other changes
-// of employees: few enough that a user who asks for one soon sees it change.
+// of employees: few enough that a user who requests one soon sees it change.
 const BusiestDepts = 20
 
 // maxRate bounds Rate: above it, a demo would be a benchmark of SQLite.
@@ -77,7 +78,7 @@ func (w *Writer) Run(ctx context.Context) error {
 		switch err := c.change(n, rate); {
 		case ctx.Err() != nil:
 			return nil
-		case errors.Is(err, sqlite3.BUSY): // the next one will do
+		case errors.Is(err, sqlite3.BUSY): // skipped; the next change follows
 		case err != nil:
 			return fmt.Errorf("demo: writer: %w", err)
 		default:
@@ -94,7 +95,7 @@ type changer struct {
 	hired   []int // employees that the writer inserted, oldest first
 }
 
-// newChanger starts behind the employees that an earlier writer left.
+// newChanger starts after the employees that an earlier writer left.
 func newChanger(db *sqlite3.Conn, seed uint64) (*changer, error) {
 	stmt, _, err := db.Prepare("SELECT max(empno) FROM emp")
 	if err != nil {
@@ -105,12 +106,12 @@ func newChanger(db *sqlite3.Conn, seed uint64) (*changer, error) {
 	return &changer{db: db, rand: rand.New(rand.NewPCG(seed, seed+1)), nextEmp: 1 + stmt.ColumnInt(0)}, stmt.Err()
 }
 
-// maxHired bounds how many employees the writer adds before it lets one go, so
+// maxHired bounds how many employees the writer adds before it removes one, so
 // that a demo left running for a week does not grow.
 const maxHired = 50
 
 // change makes the n-th change: once a second the watched department, and
-// between two of those a mix of all that a row can suffer.
+// between two of those a mix of all kinds of changes.
 func (c *changer) change(n, rate int) error {
 	if n%rate == 0 {
 		return c.exec("UPDATE dept SET budget = budget + 100, updated_at = datetime('now') WHERE deptno = ?", WatchedDept)
@@ -120,7 +121,7 @@ func (c *changer) change(n, rate int) error {
 	switch kind := c.rand.IntN(100); {
 	case kind < 40:
 		return c.exec("UPDATE emp SET salary = salary + ? WHERE empno = ?", 100*(1+c.rand.IntN(5)), emp())
-	case kind < 50: // leaves one document and enters another
+	case kind < 50: // moves a row from one document to another
 		return c.exec("UPDATE emp SET deptno = ? WHERE empno = ?", dept(), emp())
 	case kind < 60: // REPLACE deletes the old row, wherever it was
 		no := emp()

@@ -67,7 +67,7 @@ func TestEveryKindOfChange(t *testing.T) {
 			idle++
 		}
 	}
-	if idle > 150 { // orders without a shipment, mostly
+	if idle > 150 { // mostly orders without a shipment
 		t.Errorf("%d of 3,000 changes had no effect", idle)
 	}
 	if n := column(t, db, "SELECT count(*) FROM emp"); n[0] < "10000" || n[0] > "10050" || len(n[0]) != 5 {
@@ -75,7 +75,7 @@ func TestEveryKindOfChange(t *testing.T) {
 	}
 }
 
-// TestWriterAgain: a second writer goes on where the first one stopped.
+// TestWriterAgain: a second writer continues where the first one stopped.
 func TestWriterAgain(t *testing.T) {
 	path := prepared(t)
 	for run := range 2 {

@@ -12,9 +12,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// ConnConfig configures the connections of a frontend, whatever its protocol. Frontends embed it
-// in their configuration. Timeouts and numbers of connections that are zero default to
-// [loop.DefaultTimeout] and [loop.DefaultConnections].
+// ConnConfig configures the connections of a frontend of any protocol. Frontends embed it in their
+// configuration. Timeouts and numbers of connections that are zero default to [loop.DefaultTimeout]
+// and [loop.DefaultConnections].
 type ConnConfig struct {
 	// RequestTimeout bounds one request, including the wait for a load.
 	RequestTimeout time.Duration
@@ -23,28 +23,29 @@ type ConnConfig struct {
 	IdleTimeout time.Duration
 	// StallTimeout closes the connection of a client that does not read its answers.
 	StallTimeout time.Duration
-	// MaxConnections bounds the open connections. For one more an idle one is closed; if there
-	// is none, the new one waits in the kernel's queue.
+	// MaxConnections bounds the open connections. At the limit an idle one is closed for a new
+	// one; if there is none, the new one waits in the kernel's queue.
 	MaxConnections int
 	// MaxPerAddress bounds the connections of one address, as in [loop.Config]. If zero, there
 	// is no limit.
 	MaxPerAddress int
-	// TrustedProxies stand for many clients: their connections are counted one by one, and over
-	// HTTP their X-Forwarded-For names the client.
+	// TrustedProxies act for many clients: their connections are counted one by one, and over HTTP
+	// their X-Forwarded-For names the client.
 	TrustedProxies []netip.Prefix
 	// Budget bounds the memory that connections hold, together with other frontends. If nil,
 	// the frontend has its own.
 	Budget *loop.Budget
 	// Large bounds the bytes of large answers (64 KiB and more) that are being written or wait
-	// for their turn. If it is exceeded, connections are closed, of the address that owes most,
-	// and at one and a half of it such an answer is refused. The bytes are references to
-	// documents, some of which the cache has dropped already. If nil, the frontend has its own,
-	// of [loop.DefaultLarge].
+	// for their turn. If it is exceeded, connections of the address with the most pending bytes
+	// are closed, and at one and a half times it such an answer is refused. The bytes are
+	// references to documents, some of which the cache has dropped already. If nil, the frontend
+	// has its own, of [loop.DefaultLarge].
 	Large *loop.Budget
 	// Workers answer requests that have to wait, together with those of other frontends. They must
 	// not be closed before Shutdown has returned. If nil, the frontend has its own.
 	Workers *loop.Workers
-	// Backend is the engine's. TLS and systems without epoll always use [loop.Goroutines].
+	// Backend is that of the engine. TLS and systems without epoll always use
+	// [loop.Goroutines].
 	Backend loop.Backend
 	// Log receives what the engine and the frontend report. If nil, nothing is logged.
 	Log *slog.Logger
@@ -68,8 +69,8 @@ func (c ConnConfig) WithDefaults() ConnConfig {
 	return c
 }
 
-// Loop returns the configuration of an engine for the connections. The frontend adds what is
-// of its protocol.
+// Loop returns the configuration of an engine for the connections. The frontend adds the
+// settings of its protocol.
 func (c ConnConfig) Loop() loop.Config {
 	return loop.Config{
 		Backend:        c.Backend,
@@ -84,11 +85,10 @@ func (c ConnConfig) Loop() loop.Config {
 	}
 }
 
-// RequestConfig says which requests a frontend admits and where it reports them, whatever its
-// protocol. A reload replaces it. The zero value admits everybody and reports nothing but slow
-// requests.
+// RequestConfig says which requests a frontend admits and where it reports them, for any
+// protocol. A reload replaces it. The zero value admits everyone and only reports slow requests.
 type RequestConfig struct {
-	// Gate identifies callers by API keys and tokens. If nil, no credentials are known.
+	// Gate identifies callers by API keys and tokens. If nil, no credentials are accepted.
 	Gate *access.Gate
 	// ClientLimit and CallerLimit bound the requests of one address, and of one user, API key or
 	// token subject. If nil, there is no limit.
@@ -98,10 +98,10 @@ type RequestConfig struct {
 	Requests *requestlog.Log
 	// LoginFailed is called for each request or login that is refused because of its
 	// credentials: the client, which credentials ("key", "token" or "password"), and why. It
-	// must not wait. If nil, it is not called.
+	// must not block. If nil, it is not called.
 	LoginFailed func(client netip.Addr, rule, why string)
 	// SlowerThan is the time above which a request is logged as slow. If zero, it defaults to
-	// 1 s; if negative, none is.
+	// 1 s; if negative, none are.
 	SlowerThan time.Duration
 }
 

@@ -10,19 +10,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/access"
 )
 
-// Resource is what a frontend is told of a resource.
+// Resource describes a resource to a frontend.
 type Resource struct {
 	Name string
-	// ID and Columns are for a frontend that replaces what it serves. One that is new numbers
-	// resources in their order, see [Numbered], and is told of columns when the origin was
-	// reached.
+	// ID and Columns are for a frontend that replaces its resources. A new frontend numbers
+	// resources in their order, see [Numbered], and gets the columns when the origin is reached.
 	ID      cache.ResourceID
 	Columns []resource.KeyColumn
-	// Access says who may read the documents; if nil, everybody.
+	// Access says who may read the documents; if nil, anyone.
 	Access *access.Rule
-	// Fields are what HTTP sends with documents, whatever their source, and with 304. The
-	// default of Cache-Control is "no-cache", and "private, no-cache" with an Access rule: a
-	// downstream cache that answered by itself would break the promise.
+	// Fields are header fields that HTTP sends with documents from any source, and with 304.
+	// The default of Cache-Control is "no-cache", and "private, no-cache" with an Access rule:
+	// a downstream cache that answered without revalidation would break the promise.
 	Fields []Field
 }
 
@@ -38,19 +37,19 @@ func Numbered(resources []Resource) []Resource {
 	return all
 }
 
-// Served is a resource as a frontend keeps it. Frontends embed it in what they know besides.
+// Served is a resource as a frontend keeps it. Frontends embed it in their own type.
 type Served struct {
 	// Immutable after Resources.Add.
 	ID     cache.ResourceID
 	Name   string
 	Access *access.Rule
 
-	// columns of the key, nil until the origin was reached. Atomic: written by SetColumns,
+	// columns of the key, nil until the origin is reached. Atomic: written by SetColumns,
 	// read with every request.
 	columns atomic.Pointer[[]resource.KeyColumn]
 }
 
-// Columns returns what the key looks like, nil until the origin was reached.
+// Columns returns the key columns, or nil until the origin is reached.
 func (s *Served) Columns() *[]resource.KeyColumn { return s.columns.Load() }
 
 func (s *Served) served() *Served { return s }
@@ -66,14 +65,15 @@ func (s *Served) setColumns(columns []resource.KeyColumn) error {
 // Keeper is a pointer to a struct that embeds [Served].
 type Keeper interface{ served() *Served }
 
-// Resources are the resources that a frontend serves. The zero value is ready.
+// Resources are the resources that a frontend serves. The zero value is ready to
+// use.
 type Resources[K Keeper] struct {
 	// Immutable after the last call of Add.
 	ByName map[string]K
 	List   []K // in the order of the configuration
 }
 
-// Add fills the embedded Served of one and makes it the next resource.
+// Add fills in the embedded Served of one and appends it as the next resource.
 func (r *Resources[K]) Add(one K, of Resource) error {
 	s := one.served()
 	s.ID, s.Name, s.Access = of.ID, of.Name, of.Access
@@ -90,8 +90,8 @@ func (r *Resources[K]) Add(one K, of Resource) error {
 	return nil
 }
 
-// SetColumns says what the key of a resource looks like. It does nothing for a resource that
-// is not served.
+// SetColumns sets the key columns of a resource. It does nothing for a resource that is not
+// served.
 func (r *Resources[K]) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
 	for _, one := range r.List {
 		if s := one.served(); s.ID == id {

@@ -2,10 +2,10 @@ package frontend
 
 import "github.com/slipstream-go/slipstream/cache"
 
-// Source says where the documents of an answer came from: the word of the figures.
+// Source says where the documents of an answer came from, as named in metrics.
 type Source uint8
 
-// Sources. An answer with several documents has the last of these that is true of
+// Sources. An answer with several documents has the last of these that applies to
 // one of them.
 const (
 	SourceOther  Source = iota // no document: errors, descriptions, commands about other things
@@ -20,7 +20,7 @@ const (
 // Sources lists all sources, in the order of the dashboard.
 var Sources = [sources]Source{SourceHit, SourceLoad, SourceJoined, SourceStale, SourceOther}
 
-// String returns the word for the source in metrics and logs.
+// String returns the name of the source in metrics and logs.
 func (s Source) String() string {
 	return [...]string{"other", "hit", "stale", "joined", "load"}[s]
 }

@@ -16,8 +16,8 @@ const firstActivated = 3
 var byOrder = []string{"http", "redis"}
 
 // activation reads the variables LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES of
-// sd_listen_fds(3) and returns the names of the sockets from descriptor 3 on. None are for
-// a process that is not self.
+// sd_listen_fds(3) and returns the names of the sockets from descriptor 3 on. It returns none
+// if they are for another process than self.
 func activation(pid, count, names string, self int) ([]string, error) {
 	if pid == "" || count == "" {
 		return nil, nil
@@ -56,8 +56,8 @@ func activation(pid, count, names string, self int) ([]string, error) {
 	return all, nil
 }
 
-// takeVariables reads what activation needs, and removes it, so that no child of this process
-// believes that it was meant.
+// takeVariables reads and removes the variables for activation, so that no child of this process
+// uses them.
 func takeVariables() ([]string, error) {
 	names, err := activation(os.Getenv("LISTEN_PID"), os.Getenv("LISTEN_FDS"), os.Getenv("LISTEN_FDNAMES"), os.Getpid())
 	for _, variable := range []string{"LISTEN_PID", "LISTEN_FDS", "LISTEN_FDNAMES", "LISTEN_PIDFDID"} {
@@ -68,9 +68,9 @@ func takeVariables() ([]string, error) {
 	return names, err
 }
 
-// Notify tells the service manager the state of this process, lines such as "READY=1",
-// "STOPPING=1" or "MAINPID=42" (sd_notify(3)). Without a NOTIFY_SOCKET in the environment
-// it does nothing.
+// Notify reports the state of this process to the service manager, in lines such as
+// "READY=1", "STOPPING=1" or "MAINPID=42" (sd_notify(3)). Without a NOTIFY_SOCKET in the
+// environment it does nothing.
 func Notify(state string) error {
 	name := os.Getenv("NOTIFY_SOCKET")
 	if name == "" {

@@ -36,7 +36,7 @@ func TestActivated(t *testing.T) {
 		{"names that are not as many", "$$", "http:http", []string{"LISTEN_FDNAMES has 2 names"}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// The shell keeps its number when it becomes the program.
+			// The shell keeps its process ID when it becomes the program.
 			cmd := exec.CommandContext(t.Context(), "sh", "-c", fmt.Sprintf("LISTEN_PID=%s exec %s", c.pid, self))
 			cmd.Env = append(os.Environ(), roleVariable+"=activated", "LISTEN_FDS=3", "LISTEN_FDNAMES="+c.names,
 				"SLIPSTREAM_HANDOVER_ADDRESS="+listeners[0].Addr().String())
@@ -129,7 +129,7 @@ func FuzzMessage(f *testing.F) {
 		if err != nil {
 			return
 		}
-		// What is accepted is what can be written.
+		// Accepted messages can be encoded again.
 		again, err := encode(m)
 		if err != nil {
 			t.Fatal(err)
@@ -150,7 +150,7 @@ func TestNotify(t *testing.T) {
 	for _, name := range []string{filepath.Join(filepath.Dir(meetingPlace(t)), "n"), fmt.Sprintf("@slipstream-test-%d", os.Getpid())} {
 		t.Setenv("NOTIFY_SOCKET", name)
 		if err := Notify("READY=1"); err == nil {
-			t.Errorf("%s: no error though nobody listens", name)
+			t.Errorf("%s: no error although nothing listens", name)
 		}
 		l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: name, Net: "unixgram"})
 		if err != nil {
@@ -168,7 +168,7 @@ func TestNotify(t *testing.T) {
 	}
 }
 
-// TestMainPID: the service manager hears from the old process which one is the new.
+// TestMainPID: the old process tells the service manager which process is the new one.
 func TestMainPID(t *testing.T) {
 	path := meetingPlace(t)
 	name := path + ".notify"

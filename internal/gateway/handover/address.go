@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Fits reports whether a socket that is bound to addr is what an address asks for, which is
-// as in [Sockets.Take].
+// Fits reports whether a socket that is bound to addr fits a configured address in the form of
+// [Sockets.Take].
 func Fits(addr net.Addr, configured string) bool {
 	if path, ok := strings.CutPrefix(configured, "unix:"); ok {
 		return addr.Network() == "unix" && addr.String() == path

@@ -20,7 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// roleVariable makes the test binary a process of a hand-over instead of a run of tests.
+// roleVariable makes the test binary run as a process of a handover instead of running
+// tests.
 const roleVariable = "SLIPSTREAM_HANDOVER_ROLE"
 
 const patience = 20 * time.Second
@@ -36,7 +37,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// play is what a child does.
+// play runs a child in its role.
 func play(role, path, address string) error {
 	log := slog.New(slog.NewTextHandler(os.Stdout, nil))
 	if role == "stranger" {
@@ -162,7 +163,7 @@ func says(t *testing.T, p *testkit.Process, text string) {
 	})
 }
 
-// ends waits for the end of a process and compares whether it did its work.
+// ends waits for the end of a process and checks whether it succeeded.
 func ends(t *testing.T, p *testkit.Process, well bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -172,8 +173,8 @@ func ends(t *testing.T, p *testkit.Process, well bool) {
 	}
 }
 
-// meetingPlace returns a path in a new folder. It is short, because that of a unix socket
-// may have only 107 bytes, and other users may enter the folder.
+// meetingPlace returns a path in a new folder. It is short, because the path of a unix
+// socket may have only 107 bytes, and other users may enter the folder.
 func meetingPlace(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "handover")
@@ -187,7 +188,7 @@ func meetingPlace(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// predecessor is a process of a hand-over inside the test.
+// predecessor is a process of a handover inside the test.
 type predecessor struct {
 	*listening
 	server  *Server
@@ -199,7 +200,7 @@ type predecessor struct {
 
 func newLog(r *record) *slog.Logger { return slog.New(slog.NewTextHandler(r, nil)) }
 
-// record keeps what was logged.
+// record collects the log.
 type record struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -217,7 +218,7 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
-// reusable makes n TCP listeners of one address.
+// reusable makes n TCP listeners at one address.
 func reusable(t *testing.T, n int) []net.Listener {
 	t.Helper()
 	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
@@ -278,11 +279,11 @@ func (p *predecessor) await(t *testing.T) {
 	case <-p.left:
 		p.stop()
 	case <-time.After(patience):
-		t.Fatalf("nobody took over\n%s", p.log)
+		t.Fatalf("no process took over\n%s", p.log)
 	}
 }
 
-// stays says that the predecessor serves and that its sockets can be taken over.
+// stays checks that the predecessor serves and that its sockets can be taken over.
 func (p *predecessor) stays(t *testing.T) {
 	t.Helper()
 	select {

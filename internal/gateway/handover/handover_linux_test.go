@@ -20,8 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// TestHandOver: TCP sockets of a group and a unix socket go from process to process, and
-// each that is replaced ends.
+// TestHandOver: TCP sockets of a group and a unix socket are passed from process to
+// process, and each replaced process ends.
 func TestHandOver(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
@@ -43,7 +43,7 @@ func TestHandOver(t *testing.T) {
 		t.Errorf("inherited %d sockets, want 3\n%s", got, first.Log())
 	}
 	if !strings.Contains(first.Log(), "not used by the configuration") || !strings.Contains(first.Log(), "socket=spare") {
-		t.Errorf("no warning about a socket that nobody takes\n%s", first.Log())
+		t.Errorf("no warning about a socket that is not used\n%s", first.Log())
 	}
 	if _, err := os.Stat(name); err != nil {
 		t.Errorf("the name of the unix socket: %v; want that the predecessor leaves it alone", err)
@@ -56,13 +56,13 @@ func TestHandOver(t *testing.T) {
 			t.Errorf("answer %q, %v; want that of process %d", answer, err, second.PID())
 		}
 	}
-	p.server.Close() // removes nothing that is the successor's
+	p.server.Close() // removes nothing that belongs to the successor
 	if _, err := os.Stat(path); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestQueueIsNeverClosed: connections that nobody has accepted yet are answered by the
+// TestQueueIsNeverClosed: connections that are not accepted yet are answered by the
 // successor, and none is reset.
 func TestQueueIsNeverClosed(t *testing.T) {
 	path := meetingPlace(t)
@@ -100,7 +100,7 @@ func TestQueueIsNeverClosed(t *testing.T) {
 	}
 }
 
-// TestManySockets: more than fit one message.
+// TestManySockets: more than fit into one message.
 func TestManySockets(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
@@ -110,7 +110,7 @@ func TestManySockets(t *testing.T) {
 }
 
 // TestSuccessorFails: whatever happens to a new process before it is ready, the old one
-// goes on as if nothing had happened.
+// continues as if nothing had happened.
 func TestSuccessorFails(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
@@ -164,8 +164,8 @@ func TestSuccessorDiesAtTheEnd(t *testing.T) {
 	p.stays(t)
 }
 
-// TestPredecessorDies: a process that was asked and has died leaves its successor alone, with
-// the sockets.
+// TestPredecessorDies: if the predecessor dies after its offer, the successor continues with the
+// sockets.
 func TestPredecessorDies(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
@@ -191,7 +191,7 @@ func TestPredecessorDies(t *testing.T) {
 	says(t, next, "serving")
 }
 
-// TestStalePath: nobody listens at what a killed process has left.
+// TestStalePath: no process listens at the socket that a killed process has left.
 func TestStalePath(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
@@ -210,7 +210,7 @@ func TestStalePath(t *testing.T) {
 	}
 }
 
-// TestPaths: where a process must not meet others.
+// TestPaths: paths where a process must not meet others.
 func TestPaths(t *testing.T) {
 	testkit.NoLeaks(t)
 	dir := filepath.Dir(meetingPlace(t))
@@ -227,7 +227,7 @@ func TestPaths(t *testing.T) {
 		{file, "is not a socket"},
 		{filepath.Join(dir, "link"), "is not a socket"},
 		{filepath.Join(dir, "none", "s"), "no such file"},
-		{filepath.Join(file, "s"), "is no folder"},
+		{filepath.Join(file, "s"), "is not a folder"},
 		{filepath.Join(dir, strings.Repeat("x", 108)), "expected at most"},
 	}
 	linked := folder("linked", 0o777, os.Geteuid())
@@ -268,8 +268,8 @@ func folderOf(t *testing.T, dir, name string, mode os.FileMode, owner int) strin
 	return filepath.Join(path, "s")
 }
 
-// TestSharedFolders: where others could put a socket of theirs, such as in a volume of Kubernetes,
-// processes meet in a directory that nobody else can enter.
+// TestSharedFolders: where others could put their own socket, such as in a Kubernetes volume,
+// processes meet in a directory that no other user can enter.
 func TestSharedFolders(t *testing.T) {
 	testkit.NoLeaks(t)
 	dir := filepath.Dir(meetingPlace(t))
@@ -283,7 +283,7 @@ func TestSharedFolders(t *testing.T) {
 	}
 	for _, path := range paths {
 		private := filepath.Join(filepath.Dir(path), safefile.PrivateDir)
-		// One that was changed by a mount, with something in it that is not ours.
+		// A directory that was changed by a mount, with a foreign file in it.
 		if err := errors.Join(os.Mkdir(private, 0o700), os.Chmod(private, 0o775|os.ModeSetgid)); err != nil {
 			t.Fatal(err)
 		}
@@ -304,7 +304,7 @@ func TestSharedFolders(t *testing.T) {
 		if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v; want nothing there", path, err)
 		}
-		if !strings.Contains(p.log.String(), "directory of its own") {
+		if !strings.Contains(p.log.String(), "private directory") {
 			t.Errorf("%s: nothing in the log says where processes meet\n%s", path, p.log)
 		}
 		child := start(t, "serves", path, p.address)
@@ -313,7 +313,7 @@ func TestSharedFolders(t *testing.T) {
 	}
 }
 
-// TestModeOfTheSocket: it belongs to this user alone from the moment on at which it has a name.
+// TestModeOfTheSocket: only this user can access it from the moment at which it has a name.
 func TestModeOfTheSocket(t *testing.T) {
 	path := meetingPlace(t)
 	defer syscall.Umask(syscall.Umask(0))
@@ -327,7 +327,7 @@ func TestModeOfTheSocket(t *testing.T) {
 	}
 }
 
-// TestManyAtOnce: processes that start at once replace one another, and one is left.
+// TestManyAtOnce: processes that start together replace one another, and one is left.
 func TestManyAtOnce(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, withPredecessor := range []bool{true, false} {
@@ -373,8 +373,8 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-// TestBusy: who asks while another is being served is told so, and who waits for too long
-// gives up.
+// TestBusy: a process that connects while another is being served is told so, and one that
+// waits for too long gives up.
 func TestBusy(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
@@ -410,8 +410,8 @@ func TestBusy(t *testing.T) {
 	p.stays(t)
 }
 
-// TestFirstStartsInTurn: of processes that start without a predecessor, each waits until the one before
-// is ready or has given up.
+// TestFirstStartsInTurn: of processes that start without a predecessor, each waits until the previous
+// one is ready or has given up.
 //
 // mutant: handover-starts-together
 func TestFirstStartsInTurn(t *testing.T) {
@@ -432,7 +432,7 @@ func TestFirstStartsInTurn(t *testing.T) {
 	second.Close()
 }
 
-// TestOtherUser: the path's mode keeps others away, and should it be changed, they are told.
+// TestOtherUser: the path's mode keeps others away, and if it is changed, they are refused.
 func TestOtherUser(t *testing.T) {
 	for _, c := range []struct {
 		own, other uint32
@@ -468,8 +468,8 @@ func TestOtherUser(t *testing.T) {
 	p.stays(t)
 }
 
-// TestAddressChanges: an inherited socket that the configuration does not name any more is
-// not taken, and ends once the new process is ready.
+// TestAddressChanges: an inherited socket that is no longer in the configuration is not
+// taken, and is closed once the new process is ready.
 func TestAddressChanges(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
@@ -487,7 +487,7 @@ func TestAddressChanges(t *testing.T) {
 	if got := s.Take("http", p.address); len(got) != 0 {
 		t.Errorf("took %d sockets that were left", len(got))
 	}
-	if got := strings.Count(log.String(), "is not bound where the configuration says"); got != 2 {
+	if got := strings.Count(log.String(), "is not bound to a configured address"); got != 2 {
 		t.Errorf("%d warnings, want 2\n%s", got, log)
 	}
 	server, err := s.Ready(nil, func() {})
@@ -497,12 +497,12 @@ func TestAddressChanges(t *testing.T) {
 	defer server.Close()
 	p.await(t)
 	if _, err := net.Dial("tcp", p.address); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("the old address: %v, want that nobody listens", err)
+		t.Errorf("the old address: %v, want that nothing listens", err)
 	}
 }
 
-// TestFlagsOfTheSocket: who asks an inherited listener for its file does not make the socket
-// blocking, on which the predecessor would then hang.
+// TestFlagsOfTheSocket: getting the file of an inherited listener does not make the socket
+// blocking, which would make the predecessor hang.
 func TestFlagsOfTheSocket(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)

@@ -21,7 +21,7 @@ func frame(text string) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(text))), text...)
 }
 
-// TestHostileSuccessor: whatever comes instead of "ready", the predecessor goes on.
+// TestHostileSuccessor: whatever comes instead of "ready", the predecessor continues.
 func TestHostileSuccessor(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
@@ -39,12 +39,12 @@ func TestHostileSuccessor(t *testing.T) {
 		{"an oversized message", []byte{0xff, 0xff, 0xff, 0xff, '{'}, "message of 4294967295 bytes"},
 		{"an empty message", []byte{0, 0, 0, 0}, "message of 0 bytes"},
 		{"a truncated message", frame(`{"version":1,"state":"ready"}`)[:20], "unexpected EOF"},
-		{"no JSON", frame("ready"), "no JSON"},
-		{"two messages in one", frame(`{"version":1,"state":"ready"}{}`), "no JSON"},
-		{"another version", frame(`{"version":2,"state":"ready"}`), "speaks version 2"},
-		{"another state", frame(`{"version":1,"state":"taken"}`), `it says \"taken\"`},
-		{"an unknown state", frame(`{"version":1,"state":"` + strings.Repeat("x", 500) + `"}`), "expected one of the hand-over"},
-		{"sockets", frame(`{"version":1,"state":"ready","sockets":[{"name":"http","network":"tcp","address":"x"}]}`), "in offers alone"},
+		{"no JSON", frame("ready"), "not JSON"},
+		{"two messages in one", frame(`{"version":1,"state":"ready"}{}`), "not JSON"},
+		{"another version", frame(`{"version":2,"state":"ready"}`), "uses version 2"},
+		{"another state", frame(`{"version":1,"state":"taken"}`), `it sent \"taken\"`},
+		{"an unknown state", frame(`{"version":1,"state":"` + strings.Repeat("x", 500) + `"}`), "expected one of the handover"},
+		{"sockets", frame(`{"version":1,"state":"ready","sockets":[{"name":"http","network":"tcp","address":"x"}]}`), "only in offers"},
 		{"silence after ready", frame(`{"version":1,"state":"ready"}`), `before its \"listening\"`},
 		{"ready twice", append(frame(`{"version":1,"state":"ready"}`), frame(`{"version":1,"state":"ready"}`)...), `expected \"listening\"`},
 	} {
@@ -64,7 +64,7 @@ func TestHostileSuccessor(t *testing.T) {
 		p.stays(t)
 	}
 
-	// Descriptors that come along are closed, and silence has its limit.
+	// Attached descriptors are closed, and silence times out.
 	conn := visit(t, path)
 	defer conn.Close()
 	if _, _, err := conn.WriteMsgUnix([]byte{0}, unix.UnixRights(0, 1, 2), nil); err != nil {
@@ -76,7 +76,7 @@ func TestHostileSuccessor(t *testing.T) {
 	p.stays(t)
 }
 
-// visit connects to a predecessor, once it has time, and drops what it offers.
+// visit connects to a predecessor, once it is free, and drops its offer.
 func visit(t *testing.T, path string) *net.UnixConn {
 	t.Helper()
 	var conn *net.UnixConn
@@ -98,7 +98,7 @@ func visit(t *testing.T, path string) *net.UnixConn {
 	return conn
 }
 
-// offering waits at the path as a predecessor that answers whoever connects with f.
+// offering waits at the path as a predecessor that answers each connection with f.
 func offering(t *testing.T, path string, f func(*net.UnixConn)) {
 	t.Helper()
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -120,22 +120,22 @@ func offering(t *testing.T, path string, f func(*net.UnixConn)) {
 	t.Cleanup(func() { l.Close(); <-done })
 }
 
-// TestHostilePredecessor: whatever a process offers, the new one ends with an error, or is
-// told why it waits, and keeps no descriptor.
+// TestHostilePredecessor: whatever a process offers, the new one ends with an error, or knows
+// why it waits, and keeps no descriptor.
 func TestHostilePredecessor(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		offer func(t *testing.T, c *net.UnixConn)
 		want  string
 	}{
-		{"nothing", func(*testing.T, *net.UnixConn) {}, "hangs up without an offer"},
+		{"nothing", func(*testing.T, *net.UnixConn) {}, "closed the connection without an offer"},
 		{"silence", func(_ *testing.T, c *net.UnixConn) { c.Read(make([]byte, 1)) }, "i/o timeout"},
 		{"garbage", raw([]byte("HTTP/1.1 400 Bad Request\r\n\r\n")), "expected 1 to 65536"},
 		{"an oversized message", raw([]byte{0xff, 0xff, 0xff, 0xff, '{'}), "message of 4294967295 bytes"},
 		{"a truncated message", raw([]byte{0, 0, 1, 0, '{'}), "unexpected EOF"},
-		{"another version", raw(frame(`{"version":7,"state":"offer"}`)), "speaks version 7"},
+		{"another version", raw(frame(`{"version":7,"state":"offer"}`)), "uses version 7"},
 		{"another state", raw(frame(`{"version":1,"state":"ready"}`)), `says "ready"`},
-		{"busy for ever", raw(frame(`{"version":1,"state":"busy"}`)), ErrBusy.Error()},
+		{"busy forever", raw(frame(`{"version":1,"state":"busy"}`)), ErrBusy.Error()},
 		{"a refusal", raw(frame(`{"version":1,"state":"refused"}`)), ErrPeer.Error()},
 		{"a name of another kind", raw(frame(`{"version":1,"state":"offer","sockets":[{"name":"../x","network":"tcp","address":"y"}]}`)), "expected a name"},
 		{"sockets without descriptors", func(_ *testing.T, c *net.UnixConn) {
@@ -146,10 +146,10 @@ func TestHostilePredecessor(t *testing.T) {
 		}, "0 sockets and 2 descriptors"},
 		{"no socket", func(_ *testing.T, c *net.UnixConn) {
 			send(c, message{State: stateOffer, Sockets: []socket{{"http", "tcp", "x"}}}, 0)
-		}, "is no socket"},
+		}, "is not a socket"},
 		{"a socket of datagrams", offerSocket(unix.SOCK_DGRAM, false, ""), "is not a stream"},
 		{"a socket that does not listen", offerSocket(unix.SOCK_STREAM, false, ""), "is not listening"},
-		{"a socket of another address", offerSocket(unix.SOCK_STREAM, true, "127.0.0.1:1"), "as its description says"},
+		{"a socket of another address", offerSocket(unix.SOCK_STREAM, true, "127.0.0.1:1"), "as in its description"},
 		{"an offer cut in two", func(t *testing.T, c *net.UnixConn) {
 			l := reusable(t, 1)[0]
 			all, err := keepAll([]Named{{"http", l}})

@@ -13,7 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// meeting is the successor's side of a hand-over.
+// meeting is the successor's side of a handover.
 type meeting struct {
 	lock  *os.File          // nil without a path
 	aside *net.UnixListener // will wait for the next successor
@@ -21,10 +21,10 @@ type meeting struct {
 	who   unix.Ucred        // the predecessor
 }
 
-// Inherit takes the sockets that systemd has passed, and those of a process that waits at
-// the path of options. It returns without any if there is neither. The context bounds the
-// call alone. What it returns must be ended with Ready or Close; until then other processes
-// that start with the same path wait.
+// Inherit returns the sockets that systemd has passed, and those of a process that waits at
+// the path of options, or none if there is neither. The context only bounds the call. Ready or
+// Close must be called on the result; until then other processes that start with the same path
+// wait.
 func Inherit(ctx context.Context, options Options) (*Sockets, error) {
 	s := &Sockets{options: options.withDefaults()}
 	if err := s.fromSystemd(); err != nil {
@@ -36,15 +36,17 @@ func Inherit(ctx context.Context, options Options) (*Sockets, error) {
 	}
 	if err := s.meet(ctx); err != nil {
 		s.Close()
-		return nil, fmt.Errorf("hand-over at %s: %w", options.Path, err)
+		return nil, fmt.Errorf("handover at %s: %w", options.Path, err)
 	}
 	return s, nil
 }
 
-// Predecessor returns the process that the sockets are inherited from, 0 if there is none.
+// Predecessor returns the process from which the sockets are inherited, or 0 if there is
+// none.
 func (s *Sockets) Predecessor() int { return int(s.meeting.who.Pid) }
 
-// Close gives up: the predecessor goes on, and what nobody has taken is closed.
+// Close aborts the handover: the predecessor continues, and sockets that were not
+// taken are closed.
 func (s *Sockets) Close() {
 	s.closeRest()
 	m := &s.meeting
@@ -53,7 +55,7 @@ func (s *Sockets) Close() {
 	}
 	if m.aside != nil {
 		_ = m.aside.Close()
-		_ = os.Remove(s.options.Path + asideSuffix) // who starts next does it otherwise
+		_ = os.Remove(s.options.Path + asideSuffix) // otherwise the next process does
 	}
 	if m.lock != nil {
 		_ = m.lock.Close() // nothing was written
@@ -85,7 +87,7 @@ func (s *Sockets) add(offered socket, fd int, from string) error {
 	}
 	if bound := l.Addr(); offered.Network != "" && (bound.Network() != offered.Network || bound.String() != offered.Address) {
 		_ = l.Close() // not what it should be
-		return fmt.Errorf("it is bound to %s; expected %s, as its description says", bound, offered.Address)
+		return fmt.Errorf("it is bound to %s; expected %s, as in its description", bound, offered.Address)
 	}
 	if slices.ContainsFunc(s.all, func(one inherited) bool { return one.inode == inode }) {
 		return l.Close()
@@ -97,8 +99,8 @@ func (s *Sockets) add(offered socket, fd int, from string) error {
 	return nil
 }
 
-// meet locks the path, takes the sockets of the process that waits there, if one does, and
-// prepares the place where this one will wait.
+// meet locks the path, takes the sockets of the process that waits there, if there is one,
+// and prepares the socket at which this one will wait.
 func (s *Sockets) meet(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.options.Wait)
 	defer cancel()
@@ -110,7 +112,7 @@ func (s *Sockets) meet(ctx context.Context) error {
 	if m.lock, err = awaitLock(ctx, s.options.Path); err != nil {
 		return err
 	}
-	var later error // why it was to be tried again
+	var later error // why it was retried
 	for {
 		err := s.ask(ctx)
 		if err == nil {
@@ -133,7 +135,7 @@ func (s *Sockets) meet(ctx context.Context) error {
 	return err
 }
 
-// errLater is wrapped by what may pass: the predecessor is busy or just ending.
+// errLater is wrapped by temporary errors: the predecessor is busy or is ending.
 var errLater = errors.New("timed out waiting for the running process")
 
 // ask connects to the predecessor, if there is one, and takes its sockets.
@@ -144,7 +146,7 @@ func (s *Sockets) ask(ctx context.Context) error {
 	nc, err := dialer.DialContext(dialing, "unix", s.options.Path)
 	switch {
 	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.ECONNREFUSED):
-		return nil // nobody was ever there, or whoever was has died
+		return nil // there never was a process, or it has died
 	case err != nil:
 		return err
 	}
@@ -160,7 +162,7 @@ func (s *Sockets) ask(ctx context.Context) error {
 		return err
 	}
 	if !mayTalk(uint32(os.Geteuid()), who.Uid) {
-		return fmt.Errorf("%w: process %d is of user %d, this one of %d", ErrPeer, who.Pid, who.Uid, os.Geteuid())
+		return fmt.Errorf("%w: process %d belongs to user %d, this one to %d", ErrPeer, who.Pid, who.Uid, os.Geteuid())
 	}
 	if err := conn.SetDeadline(time.Now().Add(s.options.Reply)); err != nil {
 		return err
@@ -180,7 +182,7 @@ func (s *Sockets) receive(conn *net.UnixConn, from string) error {
 	for total := 0; ; {
 		m, err := readMessage(r)
 		if total == 0 && (errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET)) {
-			return fmt.Errorf("%s hangs up without an offer, its log says why: %w", from, errLater)
+			return fmt.Errorf("%s closed the connection without an offer, its log says why: %w", from, errLater)
 		}
 		if err != nil {
 			return fmt.Errorf("the offer of %s: %w", from, err)
@@ -221,16 +223,16 @@ func (s *Sockets) accept(offered []socket, fds []int, from string) error {
 	return nil
 }
 
-// Ready says that this process has brought everything up. If there is a predecessor it
-// returns once that one has agreed to stop accepting; on an error the predecessor goes on,
-// and this process must end without having accepted anything. Inherited sockets that nobody
-// has taken are closed.
+// Ready reports that this process has brought everything up. If there is a predecessor, it
+// returns once that has agreed to stop accepting; on an error the predecessor continues, and
+// this process must end without having accepted anything. Inherited sockets that were not
+// taken are closed.
 //
 // The Server then waits at the path for the successor of this process, and is nil without a
 // path. It keeps duplicates of the sockets of given, TCP or unix listeners of package net, so
-// the caller may do with these as it likes; a unix listener's name is no longer removed when
-// it is closed. Leave is called once the successor serves, when the duplicates are closed; it
-// must not wait for the Server.
+// the caller may use and close these freely; a unix listener's name is no longer removed when it
+// is closed. Leave is called once the successor serves, when the duplicates are closed; it must
+// not wait for the Server.
 func (s *Sockets) Ready(given []Named, leave func()) (*Server, error) {
 	m := &s.meeting
 	if m.lock == nil {
@@ -244,7 +246,7 @@ func (s *Sockets) Ready(given []Named, leave func()) (*Server, error) {
 	if err != nil {
 		closeKept(kept)
 		s.Close()
-		return nil, fmt.Errorf("hand-over at %s: %w", s.options.Path, err)
+		return nil, fmt.Errorf("handover at %s: %w", s.options.Path, err)
 	}
 	server := newServer(s.options, m.aside, kept, leave)
 	m.aside = nil
@@ -274,8 +276,8 @@ func (s *Sockets) replace() error {
 	return nil
 }
 
-// agree says ready and waits for the answer. A predecessor that has ended, or does not
-// answer, leaves this process alone.
+// agree sends ready and waits for the answer. If the predecessor has ended or does not
+// answer, this process continues alone.
 func (s *Sockets) agree() (alone bool, err error) {
 	m := &s.meeting
 	if err := m.conn.SetDeadline(time.Now().Add(s.options.Reply)); err != nil {

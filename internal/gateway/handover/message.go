@@ -8,8 +8,8 @@ import (
 	"io"
 )
 
-// version is that of the messages. Two processes of different versions refuse each other:
-// then the old one is drained and the new one started, as without a hand-over.
+// version is the version of the messages. Two processes of different versions refuse each
+// other: then the old one is drained and the new one started, as without a handover.
 const version = 1
 
 // state says what a message means.
@@ -18,10 +18,10 @@ type state string
 const (
 	stateOffer     state = "offer"     // predecessor: these are the sockets
 	stateBusy      state = "busy"      // predecessor: another process is being started
-	stateRefused   state = "refused"   // predecessor: you may not
+	stateRefused   state = "refused"   // predecessor: not permitted
 	stateReady     state = "ready"     // successor: all is up
 	stateTaken     state = "taken"     // predecessor: it is yours
-	stateExpired   state = "expired"   // predecessor: too late
+	stateExpired   state = "expired"   // predecessor: it has stopped waiting
 	stateListening state = "listening" // successor: the path is mine
 )
 
@@ -32,7 +32,7 @@ const (
 	maxAddress = 256
 )
 
-// message is what the two processes tell each other. The descriptors of an offer travel
+// message is a message between the two processes. The descriptors of an offer are sent
 // with its frame, one for each of Sockets in their order.
 type message struct {
 	Version int      `json:"version"`
@@ -81,23 +81,24 @@ func readMessage(r io.Reader) (message, error) {
 	return decode(text)
 }
 
-// decode reads the text of a message and refuses what this version would not write.
+// decode reads the text of a message and refuses messages that this version would not
+// write.
 func decode(text []byte) (message, error) {
 	var m message
 	if err := json.Unmarshal(text, &m); err != nil {
-		return message{}, fmt.Errorf("message that is no JSON: %w", err)
+		return message{}, fmt.Errorf("message that is not JSON: %w", err)
 	}
 	if m.Version != version {
-		return message{}, fmt.Errorf("the other process speaks version %d of the hand-over, this one %d; "+
+		return message{}, fmt.Errorf("the other process uses version %d of the handover, this one %d; "+
 			"drain the old one and start the new one", m.Version, version)
 	}
 	switch m.State {
 	case stateOffer, stateBusy, stateRefused, stateReady, stateTaken, stateExpired, stateListening:
 	default:
-		return message{}, fmt.Errorf("message %.32q; expected one of the hand-over", m.State)
+		return message{}, fmt.Errorf("message %.32q; expected one of the handover", m.State)
 	}
 	if len(m.Sockets) > perMessage || len(m.Sockets) > 0 && m.State != stateOffer || m.More && len(m.Sockets) == 0 {
-		return message{}, fmt.Errorf("message %q with %d sockets, more: %t; expected at most %d, in offers alone",
+		return message{}, fmt.Errorf("message %q with %d sockets, more: %t; expected at most %d, only in offers",
 			m.State, len(m.Sockets), m.More, perMessage)
 	}
 	for _, s := range m.Sockets {

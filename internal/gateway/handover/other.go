@@ -13,10 +13,10 @@ type (
 )
 
 // Inherit returns no sockets, and an error if a path is configured: sockets are handed
-// over on Linux alone.
+// over only on Linux.
 func Inherit(_ context.Context, options Options) (*Sockets, error) {
 	if options.Path != "" {
-		return nil, fmt.Errorf("hand-over at %s: %w", options.Path, ErrUnsupported)
+		return nil, fmt.Errorf("handover at %s: %w", options.Path, ErrUnsupported)
 	}
 	return &Sockets{options: options.withDefaults()}, nil
 }
@@ -27,7 +27,7 @@ func (s *Sockets) Predecessor() int { return 0 }
 // Close does nothing: nothing was inherited.
 func (s *Sockets) Close() {}
 
-// Ready returns no server: nobody can take over.
+// Ready returns no server: no process can take over.
 func (s *Sockets) Ready([]Named, func()) (*Server, error) { return nil, nil }
 
 // Close does nothing: there is no server.

@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// Names beside the path. The socket is bound aside, so that nobody finds it before it is
-// meant, and renamed over the predecessor's.
+// Names next to the path. The socket is bound under another name, so that no process finds
+// it too early, and renamed over the predecessor's.
 const (
 	asideSuffix = ".new"
 	lockSuffix  = ".lock"
@@ -26,18 +26,18 @@ const (
 	maxPath = 107 - len(asideSuffix)
 )
 
-// pause is how often a process that waits for its turn looks again.
+// pause is the polling interval of a process that waits for its turn.
 const pause = 20 * time.Millisecond
 
-// findPlace returns where processes meet: at the path, or, where others could put a socket of
-// theirs, at its name in a directory of this user's own there, which it makes. Every process of the
-// user finds the same.
+// findPlace returns where processes meet: at the path, or, where others could put their own socket, at
+// its name in a directory of this user there, which it creates. All processes of the user find the
+// same path.
 func findPlace(path string, log *slog.Logger) (string, error) {
 	dir := filepath.Dir(path)
 	if about, err := os.Stat(dir); err != nil {
 		return "", err
 	} else if !about.IsDir() {
-		return "", fmt.Errorf("%s is no folder", dir)
+		return "", fmt.Errorf("%s is not a folder", dir)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func findPlace(path string, log *slog.Logger) (string, error) {
 	}
 	if safefile.CheckDir(dir, about) != nil {
 		if path, err = findPrivate(root, path, log); err != nil {
-			return "", fmt.Errorf("%w; or name a folder of the gateway's own, such as /run/slipstream", err)
+			return "", fmt.Errorf("%w; or configure a dedicated folder, such as /run/slipstream", err)
 		}
 	}
 	if len(path) > maxPath {
@@ -66,9 +66,9 @@ func findPlace(path string, log *slog.Logger) (string, error) {
 	return path, nil
 }
 
-// findPrivate returns the path in the private directory of its folder. Who can write to the folder
-// can still put another directory in the place of that one: it keeps processes from meeting, and
-// gets no sockets, because processes of other users are refused ([mayTalk]).
+// findPrivate returns the path in the private directory of its folder. A user that can write to the
+// folder can still replace that directory: this keeps processes from meeting, but reveals no sockets,
+// because processes of other users are refused ([mayTalk]).
 func findPrivate(folder *os.Root, path string, log *slog.Logger) (string, error) {
 	dir, name := filepath.Split(path)
 	dir = filepath.Clean(dir)
@@ -78,13 +78,13 @@ func findPrivate(folder *os.Root, path string, log *slog.Logger) (string, error)
 	}
 	defer private.Close()
 	path = filepath.Join(dir, safefile.PrivateDir, name)
-	log.Warn("the folder of the hand-over belongs to another user, or others can write to it: processes meet in a directory of its own there", "folder", dir, "path", path)
+	log.Warn("the folder of the handover belongs to another user, or others can write to it: processes meet in a private directory there", "folder", dir, "path", path)
 	if !safefile.Of(about).OthersWrite() {
 		return path, nil
 	}
 	for _, name := range []string{name, name + asideSuffix, name + lockSuffix} {
 		if about, err := private.Lstat(name); err == nil && !safefile.Of(about).Mine() {
-			log.Warn("others could write to the directory of the hand-over; what another user has put there is removed", "name", name)
+			log.Warn("others could write to the directory of the handover; files of other users there are removed", "name", name)
 			if err := private.RemoveAll(name); err != nil {
 				return "", err
 			}
@@ -93,7 +93,7 @@ func findPrivate(folder *os.Root, path string, log *slog.Logger) (string, error)
 	return path, nil
 }
 
-// awaitLock locks the file beside the path, and waits while another process has it.
+// awaitLock locks the file next to the path, and waits while another process has it.
 func awaitLock(ctx context.Context, path string) (*os.File, error) {
 	f, err := openLock(path)
 	if err != nil {
@@ -127,7 +127,8 @@ func tryLock(f *os.File) error {
 	}
 }
 
-// sleep returns the context's error, or ErrBusy if that was its deadline, when it ends first.
+// sleep returns the context's error, or ErrBusy if that was its deadline, if the context ends
+// first.
 func sleep(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -142,8 +143,8 @@ func sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
-// listenAside binds the socket that will be renamed to path. Only who holds the lock may:
-// what lies at its name was left by a process that died.
+// listenAside binds the socket that will be renamed to path. Only the holder of the lock may
+// call it: an existing file of that name was left by a process that died.
 func listenAside(path string) (*net.UnixListener, error) {
 	aside := path + asideSuffix
 	if err := os.Remove(aside); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -157,7 +158,7 @@ func listenAside(path string) (*net.UnixListener, error) {
 	return l, nil
 }
 
-// inodeAt returns which file lies at path, 0 if none.
+// inodeAt returns the inode of the file at path, or 0 if there is none.
 func inodeAt(path string) uint64 {
 	var about unix.Stat_t
 	if unix.Lstat(path, &about) != nil {

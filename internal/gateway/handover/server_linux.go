@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// door is where a Server waits.
+// door is the state of a waiting Server.
 type door struct {
 	// Guarded by mu.
 	mu       sync.Mutex
@@ -21,20 +21,21 @@ type door struct {
 	visitor  *net.UnixConn // the successor that is being talked to
 	closed   bool
 
-	kept []kept // owned by whoever talks to the visitor; by Close once all have ended
+	kept []kept // owned by the goroutine that serves the visitor; by Close once all have ended
 }
 
 func newServer(options Options, l *net.UnixListener, kept []kept, leave func()) *Server {
 	s := &Server{options: options, leave: leave, quit: make(chan struct{})}
 	s.door.listener, s.door.inode, s.door.kept = l, inodeAt(options.Path), kept
 	s.ended.Add(1)
-	// Ends when the listener is closed: by Close, or after a hand-over. Close waits for it.
+	// Ends when the listener is closed: by Close, or after a handover. Close waits for it.
 	go s.accept(l)
 	return s
 }
 
 // Close stops waiting for a successor, closes the duplicates of the sockets, and removes the
-// path, unless it leads to a successor by now. One that is just starting will go on alone.
+// path, unless it leads to a successor by now. A successor that is starting will continue
+// alone.
 func (s *Server) Close() {
 	if s == nil {
 		return
@@ -43,9 +44,9 @@ func (s *Server) Close() {
 	if !s.door.closed {
 		s.door.closed = true
 		close(s.quit)
-		_ = s.door.listener.Close() // nobody hears of it
+		_ = s.door.listener.Close() // no process is notified
 		if s.door.visitor != nil {
-			_ = s.door.visitor.Close() // it goes on alone
+			_ = s.door.visitor.Close() // it continues alone
 		}
 	}
 	s.door.mu.Unlock()
@@ -53,7 +54,8 @@ func (s *Server) Close() {
 	closeKept(s.door.kept)
 	s.door.kept = nil
 
-	// Who holds the lock may be about to rename: then the path is no longer ours to remove.
+	// The holder of the lock may be about to rename: then this process must not remove the
+	// path.
 	f, err := openLock(s.options.Path)
 	if err != nil {
 		return
@@ -72,7 +74,7 @@ func (s *Server) accept(l *net.UnixListener) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // no descriptor is free
+		if err != nil { // out of file descriptors
 			select {
 			case <-s.quit:
 				return
@@ -85,23 +87,25 @@ func (s *Server) accept(l *net.UnixListener) {
 		case err != nil:
 			s.turnAway(conn, stateRefused)
 		case !mayTalk(uint32(os.Geteuid()), who.Uid):
-			s.options.Log.Warn("a process of another user asked for the sockets and was refused", "pid", who.Pid, "uid", who.Uid)
+			s.options.Log.Warn("a process of another user requested the sockets and was refused", "pid", who.Pid, "uid", who.Uid)
 			s.turnAway(conn, stateRefused)
 		case !s.admit(conn):
 			s.turnAway(conn, stateBusy)
 		default:
-			// Ends with its connection or its time limits; Close closes the one and waits.
+			// Ends with its connection or its time limits; Close closes the connection and
+			// waits.
 			go s.talk(conn, who)
 		}
 	}
 }
 
-// turnAway says why. The message fits the buffer of a new connection, so nobody waits.
+// turnAway sends the reason. The message fits into the buffer of a new connection, so
+// this does not block.
 func (s *Server) turnAway(conn *net.UnixConn, why state) {
 	if err := conn.SetDeadline(time.Now().Add(s.options.Reply)); err == nil {
-		_ = send(conn, message{State: why}) // or it has gone already
+		_ = send(conn, message{State: why}) // or it has left already
 	}
-	_ = conn.Close() // all was said
+	_ = conn.Close() // everything was sent
 }
 
 // admit makes conn the visitor, unless there is one.
@@ -116,15 +120,15 @@ func (s *Server) admit(conn *net.UnixConn) bool {
 	return true
 }
 
-// talk hands over to one successor, or goes on as if nothing happened.
+// talk hands over to one successor, or continues as if nothing had happened.
 func (s *Server) talk(conn *net.UnixConn, who unix.Ucred) {
 	defer s.ended.Done()
 	log := s.options.Log.With("pid", who.Pid)
-	log.Info("a new process asks for the sockets")
+	log.Info("a new process requests the sockets")
 	err := s.handOver(conn, who)
-	_ = conn.Close() // all was said
+	_ = conn.Close() // everything was sent
 	if err != nil {
-		s.goOn() // who reads the line may start another
+		s.goOn() // a reader of the log may start another
 		log.Warn("the new process did not take over; this one continues to serve", "error", err)
 		return
 	}
@@ -170,8 +174,8 @@ func (s *Server) handOver(conn *net.UnixConn, who unix.Ucred) error {
 	return nil
 }
 
-// goOn makes the path lead here again, should a successor have died just after it took it,
-// and admits the next visitor.
+// goOn makes the path lead here again if a successor died just after it took the path, and
+// admits the next visitor.
 func (s *Server) goOn() {
 	s.door.mu.Lock()
 	inode, closed := s.door.inode, s.door.closed
@@ -180,7 +184,7 @@ func (s *Server) goOn() {
 	if !closed && inodeAt(s.options.Path) != inode {
 		var err error
 		if l, err = s.reclaim(); err != nil {
-			s.options.Log.Error("no process can take over from this one any more: its socket is lost", "path", s.options.Path, "error", err)
+			s.options.Log.Error("no process can take over from this one anymore: its socket is lost", "path", s.options.Path, "error", err)
 		}
 	}
 	s.door.mu.Lock()
@@ -190,19 +194,20 @@ func (s *Server) goOn() {
 		return
 	}
 	s.door.inode = inodeAt(s.options.Path)
-	_ = s.door.listener.Close() // it has no name any more
+	_ = s.door.listener.Close() // it has no name anymore
 	s.door.listener = l
 	if s.door.closed {
 		_ = l.Close() // Close has seen only the other one
 		return
 	}
 	s.ended.Add(1)
-	// As the one it replaces: ends when the listener is closed, Close waits for it.
+	// Like the one that it replaces, it ends when the listener is closed; Close waits
+	// for it.
 	go s.accept(l)
 }
 
-// reclaim binds the path again, unless somebody else is starting there: the lock of one that
-// has died is free within moments.
+// reclaim binds the path again, unless another process is starting there: the lock of a process
+// that died is released promptly.
 func (s *Server) reclaim() (*net.UnixListener, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), s.options.Reply)
 	defer cancel()
@@ -223,12 +228,12 @@ func (s *Server) reclaim() (*net.UnixListener, error) {
 
 // expect reads one message, which must be want.
 func expect(conn *net.UnixConn, want state) error {
-	m, err := readMessage(conn) // a plain read: the kernel closes descriptors that come along
+	m, err := readMessage(conn) // a plain read: the kernel closes attached descriptors
 	if err != nil {
 		return fmt.Errorf("before its %q: %w", want, err)
 	}
 	if m.State != want {
-		return fmt.Errorf("it says %q; expected %q", m.State, want)
+		return fmt.Errorf("it sent %q; expected %q", m.State, want)
 	}
 	return nil
 }

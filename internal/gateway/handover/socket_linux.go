@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// listenerOf makes a listener of a descriptor that another process gave, after a look at
-// what it is. It owns the descriptor.
+// listenerOf makes a listener from a descriptor of another process, after checking what it
+// is. It owns the descriptor.
 func listenerOf(fd int) (net.Listener, uint64, error) {
 	f := os.NewFile(uintptr(fd), "inherited socket")
 	if f == nil {
@@ -28,7 +28,7 @@ func listenerOf(fd int) (net.Listener, uint64, error) {
 	} {
 		got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, check.option)
 		if err != nil {
-			return nil, 0, fmt.Errorf("descriptor %d is no socket: %w", fd, err)
+			return nil, 0, fmt.Errorf("descriptor %d is not a socket: %w", fd, err)
 		}
 		if got != check.want {
 			return nil, 0, fmt.Errorf("the socket of descriptor %d is not %s; expected a listening stream socket", fd, check.what)
@@ -46,7 +46,7 @@ func listenerOf(fd int) (net.Listener, uint64, error) {
 	case *net.TCPListener, *net.UnixListener:
 		return l, about.Ino, nil
 	}
-	_ = l.Close() // of a family that we do not know
+	_ = l.Close() // of an unknown family
 	return nil, 0, fmt.Errorf("a socket of the network %s; expected tcp or unix", l.Addr().Network())
 }
 
@@ -57,8 +57,8 @@ type kept struct {
 	fd int
 }
 
-// keepAll duplicates the sockets of listeners. What it returns with an error is to be closed
-// too.
+// keepAll duplicates the sockets of listeners. The result must be closed even if there is an
+// error.
 func keepAll(given []Named) (all []kept, err error) {
 	if len(given) > MaxSockets {
 		return nil, fmt.Errorf("%d sockets; expected at most %d", len(given), MaxSockets)
@@ -106,12 +106,12 @@ func duplicate(l net.Listener) (int, error) {
 	return fd, failure
 }
 
-// shared is a listener whose socket another process accepts from too. File of package net
-// makes files whose Fd takes the socket's O_NONBLOCK away, which is a flag of the socket, not
-// of the descriptor: the other process would hang in its accept(2).
+// shared is a listener whose socket is also accepted from by another process. The Fd method of
+// files from package net clears O_NONBLOCK, which is a flag of the socket, not of the
+// descriptor: the other process would hang in its accept(2).
 type shared struct{ *net.TCPListener }
 
-// File returns a duplicate that stays as it is.
+// File returns a duplicate without changing flags.
 func (s shared) File() (*os.File, error) {
 	fd, err := duplicate(s.TCPListener)
 	if err != nil {
@@ -122,7 +122,7 @@ func (s shared) File() (*os.File, error) {
 
 type sharedUnix struct{ *net.UnixListener }
 
-// File returns a duplicate that stays as it is.
+// File returns a duplicate without changing flags.
 func (s sharedUnix) File() (*os.File, error) {
 	fd, err := duplicate(s.UnixListener)
 	if err != nil {
@@ -142,8 +142,8 @@ func sharedListener(l net.Listener) net.Listener {
 	return l
 }
 
-// peer returns who is at the other end (SO_PEERCRED, unix(7)): for a client the process
-// that listens, for a server the one that connected.
+// peer returns the process at the other end (SO_PEERCRED, unix(7)): for a client the
+// process that listens, for a server the one that connected.
 func peer(conn *net.UnixConn) (unix.Ucred, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
@@ -162,7 +162,8 @@ func peer(conn *net.UnixConn) (unix.Ucred, error) {
 	return *who, nil
 }
 
-// mayTalk says whether this process hands over to, or inherits from, one of that user.
+// mayTalk reports whether this process may hand over to, or inherit from, a process of
+// that user.
 func mayTalk(own, other uint32) bool { return other == own || other == 0 }
 
 // send writes one frame, with descriptors if there are any.
@@ -176,13 +177,13 @@ func send(conn *net.UnixConn, m message, fds ...int) error {
 		rights = unix.UnixRights(fds...)
 	}
 	n, _, err := conn.WriteMsgUnix(frame, rights, nil)
-	if err == nil && n < len(frame) { // the descriptors have left with the first byte
+	if err == nil && n < len(frame) { // the descriptors were sent with the first byte
 		_, err = conn.Write(frame[n:])
 	}
 	return err
 }
 
-// receiver reads a connection and keeps the descriptors that come with it.
+// receiver reads from a connection and collects the attached descriptors.
 type receiver struct {
 	conn   *net.UnixConn
 	fds    []int
@@ -202,7 +203,7 @@ func (r *receiver) Read(b []byte) (int, error) {
 			return n, parseErr
 		}
 		for i := range messages {
-			if fds, e := unix.ParseUnixRights(&messages[i]); e == nil { // else it is not about descriptors
+			if fds, e := unix.ParseUnixRights(&messages[i]); e == nil { // other messages are ignored
 				r.fds = append(r.fds, fds...)
 			}
 		}
@@ -216,7 +217,7 @@ func (r *receiver) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// take returns the descriptors that came since the last call.
+// take returns the descriptors received since the last call.
 func (r *receiver) take() []int {
 	fds := r.fds
 	r.fds = nil

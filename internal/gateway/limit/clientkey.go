@@ -5,14 +5,15 @@ import (
 	"net/netip"
 )
 
-// seed is of this process, so that nobody outside can find addresses that share a key.
+// seed is random for each process, so that clients cannot find addresses that share a
+// key.
 var seed = maphash.MakeSeed()
 
 // ClientKey returns the key of a client address, never 0. An IPv4 address in an
-// IPv6 one is the IPv4 address. Of an IPv6 address the first 64 bits count: that
-// is what a network gives to one customer at least, who may use all addresses in
-// it (RFC 6177). An invalid address is a client too, one and the same. Keys differ
-// from process to process. It does not allocate.
+// IPv6 one is the IPv4 address. Only the first 64 bits of an IPv6 address count:
+// networks assign at least that much to one customer, who may use all addresses in it
+// (RFC 6177). All invalid addresses count as one client. Keys differ from process to
+// process. It does not allocate.
 func ClientKey(addr netip.Addr) uint64 {
 	addr = addr.Unmap()
 	var key uint64

@@ -1,21 +1,21 @@
-// Package limit says who asks too often: a rate and a burst for each client, in
-// bounded memory, without a goroutine.
+// Package limit limits the rates of clients: a rate and a burst for each client,
+// in bounded memory, without a goroutine.
 //
 // The rule is the generic cell rate algorithm (GCRA, ITU-T I.371), which is a
 // token bucket written as one number: the time at which the bucket will be full
-// again. A bucket that is full is the same as one that was never used, so its
-// slot is free without anybody having to sweep: the next newcomer takes it.
+// again. A full bucket is the same as one that was never used, so its slot is free
+// without a sweep: the next newcomer takes it.
 //
 // A table full of buckets that are not full yet is a flood of addresses. Each
 // request makes its bucket fill one emission interval longer, so keeping the table
-// full takes MaxEntries x Rate requests a second: 13 million for 131072 entries and
-// 100 a second. A newcomer then takes the slot of the bucket that will be full
-// first, out of the 16 where it may stand. Forgetting is in the favour of whom is
-// forgotten, and by the least debt there is: nobody is refused because of a flood,
-// and who was refused before it (with a bucket nearly empty) is refused during it.
-// To have such a bucket forgotten, a flood would have to empty nearly all buckets
-// of the table that far. A bucket shared by all newcomers would be strict there,
-// and would let the flood lock out every client that has no bucket yet.
+// full takes MaxEntries x Rate requests per second: 13 million for 131072 entries and
+// 100 per second. A newcomer then takes the slot of the bucket that will be full
+// first, among its 16 possible slots. Evicting a bucket favors the evicted client, by
+// the smallest debt there is: no client is refused because of a flood, and a client
+// that was refused before it (with a nearly empty bucket) is refused during it. To get
+// such a bucket evicted, a flood would have to empty nearly all buckets of the table
+// that far. A bucket shared by all newcomers would be strict there, and would let the
+// flood lock out every client that has no bucket yet.
 package limit
 
 import (
@@ -28,14 +28,16 @@ import (
 
 // Config of a Limiter.
 type Config struct {
-	// Rate is how many requests a second a key may make in the long run. It is
-	// kept as whole nanoseconds from one request to the next: exact to 0.05 %
-	// up to a million a second. The most is 1e9.
+	// Rate is how many requests per second a key may make in the long run. It is
+	// kept as whole nanoseconds from one request to the next: exact to 0.05 % up
+	// to a million per second. The maximum is 1e9.
 	Rate float64
-	// Burst is how many it may make at once. 0: one second's worth, at least 1.
+	// Burst is how many it may make together. If zero, it is the number for one
+	// second, at least 1.
 	Burst int
-	// MaxEntries is how many keys with a bucket that is not full are told
-	// apart, at 22 bytes each, all allocated by New. 0: 131072.
+	// MaxEntries is the number of keys whose buckets are not full that are
+	// tracked, at 22 bytes each, all allocated by New. If zero, it defaults to
+	// 131072.
 	MaxEntries int
 }
 
@@ -45,8 +47,8 @@ const (
 	maxEntries = 1 << 24
 	// ways is how many buckets a set holds: their keys are one cache line.
 	ways = 8
-	// load is how many of them are used when MaxEntries keys are there. Each key
-	// has two sets to choose from, so at three quarters nearly none finds both full.
+	// load is how many of them are used with MaxEntries keys. Each key has two sets to
+	// choose from, so at three quarters nearly none finds both full.
 	load = 6
 	// entriesPerShard makes 256 shards of the default: one lock each.
 	entriesPerShard = 512
@@ -59,8 +61,8 @@ const (
 // Never is the wait of a request that is larger than the burst.
 const Never time.Duration = math.MaxInt64
 
-// Limiter holds a bucket for each key. Its methods may be called at once. Those of
-// a nil Limiter allow everything.
+// Limiter holds a bucket for each key. All methods are safe for concurrent use. A nil
+// Limiter allows everything.
 type Limiter struct {
 	// Immutable after New.
 	interval int64 // nanoseconds that one request costs
@@ -75,15 +77,15 @@ type shard struct {
 	// Guarded by mu. sets itself is immutable after New.
 	mu      sync.Mutex
 	sets    []set
-	latest  int64 // greatest time that was seen
+	latest  int64 // latest time that was seen
 	refused int64
 	evicted int64
 
-	_ [56]byte // a shard to itself on two cache lines
+	_ [56]byte // pads a shard to two cache lines of its own
 }
 
-// set is where keys of the same hash stand. A full bucket and an empty slot are
-// the same, so the zero value is ready.
+// set holds keys of the same hash. A full bucket and an empty slot are the same,
+// so the zero value is ready.
 type set struct {
 	keys [ways]uint64
 	full [ways]int64 // when the bucket is full again
@@ -123,13 +125,13 @@ func New(cfg Config) *Limiter {
 	return l
 }
 
-// Allow reports whether the key may make n requests at once, and charges them if
-// so. If not, nothing is charged, and they will be allowed after wait, to the
-// nanosecond, if nothing else of this key is in between; wait is [Never] if n is
-// more than the burst. No more than 0 requests are always allowed.
+// Allow reports whether the key may make n requests now, and charges them if so. If
+// not, nothing is charged, and they will be allowed after wait, to the nanosecond,
+// if the key makes no other request in between; wait is [Never] if n is more than
+// the burst. Zero or fewer requests are always allowed.
 //
-// Now is a reading of a monotonic clock that began near 0. Time that runs
-// backwards gives nothing back and takes nothing away. Allow does not allocate.
+// now is a reading of a monotonic clock that began near 0. Time that runs backward
+// neither refunds nor charges anything. Allow does not allocate.
 func (l *Limiter) Allow(key uint64, now time.Duration, n int) (wait time.Duration, ok bool) {
 	if l == nil || n <= 0 {
 		return 0, true
@@ -155,9 +157,8 @@ func (l *Limiter) Allow(key uint64, now time.Duration, n int) (wait time.Duratio
 	return 0, true
 }
 
-// Charge charges the key for n requests that have been made, whether it may make them or not.
-// It owes one burst beyond its own at most: what it has done is forgotten after the time that
-// fills two.
+// Charge charges the key for n requests that have been made, whether or not they are allowed.
+// Its debt is at most one burst beyond its own: it is cleared after the time that fills two.
 func (l *Limiter) Charge(key uint64, now time.Duration, n int) {
 	if l == nil || n <= 0 {
 		return
@@ -174,7 +175,7 @@ func (l *Limiter) Charge(key uint64, now time.Duration, n int) {
 	*full = min(from+int64(min(n, 2*l.burst))*l.interval, max(from, t+2*l.capacity))
 }
 
-// Within is Allow of one request, without charging it.
+// Within is Allow for one request, without charging it.
 func (l *Limiter) Within(key uint64, now time.Duration) (wait time.Duration, ok bool) {
 	if l == nil {
 		return 0, true
@@ -189,7 +190,8 @@ func (l *Limiter) Within(key uint64, now time.Duration) (wait time.Duration, ok 
 	return 0, true
 }
 
-// shardOf returns where a key is, its hash, and the time as buckets have it.
+// shardOf returns the shard of a key, its hash, and the time in the units of
+// buckets.
 func (l *Limiter) shardOf(key uint64, now time.Duration) (s *shard, hash uint64, t int64) {
 	hash = l.hash(key)
 	return &l.shards[hash&uint64(len(l.shards)-1)], hash, min(max(int64(now), 0), horizon)
@@ -203,7 +205,7 @@ func (l *Limiter) hash(key uint64) uint64 {
 	return high ^ low
 }
 
-// both returns the sets that a key may stand in.
+// both returns the two possible sets of a key.
 func (s *shard) both(h uint64) (a, b *set) {
 	// The low bits chose the shard; the high ones of two halves choose the sets.
 	first, _ := bits.Mul64(h, uint64(len(s.sets)))
@@ -211,7 +213,7 @@ func (s *shard) both(h uint64) (a, b *set) {
 	return &s.sets[first], &s.sets[second]
 }
 
-// look returns when the bucket of the key is full, 0 if there is none.
+// look returns when the bucket of the key is full, or 0 if there is none.
 func (s *shard) look(h, key uint64) int64 {
 	a, b := s.both(h)
 	for i := range ways {
@@ -225,8 +227,8 @@ func (s *shard) look(h, key uint64) int64 {
 	return 0
 }
 
-// find returns the bucket of the key. Fresh means that the slot was given to the
-// key just now, and what stands there is of somebody else.
+// find returns the bucket of the key. fresh means that the slot was just assigned
+// to the key, and still has the value of another.
 func (s *shard) find(h, key uint64, now int64) (full *int64, fresh bool) {
 	a, b := s.both(h)
 	for i := range a.keys {
@@ -264,19 +266,19 @@ func (s *set) soonest(now int64) (slot, free int) {
 	return slot, free
 }
 
-// Refused returns how many calls of Allow said no.
+// Refused returns how many calls of Allow returned false.
 func (l *Limiter) Refused() int64 {
 	return l.sum(func(s *shard) int64 { return s.refused })
 }
 
-// Evicted returns how many buckets were forgotten before they were full. It grows
+// Evicted returns how many buckets were evicted before they were full. It grows
 // while there are more such keys than MaxEntries.
 func (l *Limiter) Evicted() int64 {
 	return l.sum(func(s *shard) int64 { return s.evicted })
 }
 
 // Entries returns how many keys have a bucket that was not full when its shard was
-// last asked. It looks at the whole table, a shard at a time: less than 1 ms for the default.
+// last used. It scans the whole table, one shard at a time: less than 1 ms for the default.
 func (l *Limiter) Entries() int {
 	return int(l.sum(func(s *shard) (n int64) {
 		for i := range s.sets {

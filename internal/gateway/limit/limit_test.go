@@ -35,8 +35,9 @@ func (b *bucket) take(now time.Duration, n int) (wait time.Duration, ok bool) {
 	return 0, true
 }
 
-// Random schedules of several keys are judged as a token bucket for each judges
-// them, and who waits as long as told passes, but not a nanosecond earlier.
+// Random schedules of several keys get the same decisions as from a token bucket
+// for each, and a request that waits as long as returned is allowed, but not a
+// nanosecond earlier.
 func TestModel(t *testing.T) {
 	seed := testkit.Seed(t)
 	for round := range 300 {
@@ -176,7 +177,7 @@ func TestClock(t *testing.T) {
 	}
 	allow(time.Second, 3, 0)
 	allow(time.Second, 1, 100*time.Millisecond)
-	allow(0, 1, 1100*time.Millisecond) // back: what was taken stays taken
+	allow(0, 1, 1100*time.Millisecond) // back: what was charged stays charged
 	allow(-time.Hour, 1, 1100*time.Millisecond)
 	allow(math.MinInt64, 1, 1100*time.Millisecond)
 	allow(1100*time.Millisecond, 1, 0)
@@ -190,8 +191,8 @@ func TestClock(t *testing.T) {
 	allow(math.MaxInt64, math.MaxInt, Never)
 }
 
-// A flood of addresses (see race_off_test.go for how many) fills the table several times over: who keeps
-// within the limit notices nothing, and who does not gains nothing.
+// A flood of addresses (see race_off_test.go for how many) fills the table several times over: clients
+// within their limit are not affected, and others gain nothing.
 func TestFlood(t *testing.T) {
 	const entries = flood / 100
 	rng := testkit.Rand(t)
@@ -204,7 +205,7 @@ func TestFlood(t *testing.T) {
 		if wait, ok := l.Allow(rng.Uint64(), now, 1); !ok {
 			t.Fatalf("address %d of the flood, its first request: refused for %v", i, wait)
 		}
-		if i%(flood/10_000) == 0 { // 1000 a second, of 1
+		if i%(flood/10_000) == 0 { // 1000 per second, of 1
 			gotWait, got := l.Allow(greedy, now, 1)
 			if wait, want := model.take(now, 1); got != want || gotWait != wait {
 				t.Fatalf("%v into the flood, the greedy client: got %v, %v; want %v, %v", now, gotWait, got, wait, want)
@@ -223,7 +224,7 @@ func TestFlood(t *testing.T) {
 		t.Errorf("%d entries in a full table, want %d to %d", got, entries, 2*entries)
 	}
 	now += time.Minute
-	for range flood / 1000 { // one that every shard hears of
+	for range flood / 1000 { // one that reaches every shard
 		l.Allow(rng.Uint64(), now, 1)
 	}
 	if got := l.Entries(); got > entries/10 {
@@ -269,7 +270,7 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// As many keys as the table promises are told apart: all are exact.
+// The promised number of keys is tracked, all of them exactly.
 func TestFullTable(t *testing.T) {
 	for _, size := range []int{100, 1000, 5000, defaultEntries} {
 		rng := testkit.Rand(t)
@@ -293,7 +294,7 @@ func TestFullTable(t *testing.T) {
 	}
 }
 
-// Keys that are no hashes (counters, multiples, one bit) spread as well.
+// Keys that are not hashes (counters, multiples, one bit) spread as well.
 func TestPoorKeys(t *testing.T) {
 	for name, key := range map[string]func(i uint64) uint64{
 		"counter": func(i uint64) uint64 { return i },
@@ -337,7 +338,7 @@ func TestConcurrent(t *testing.T) {
 	var allowed [keys]atomic.Int64
 	var wg sync.WaitGroup
 	for range goroutines {
-		wg.Go(func() { // ends by itself, awaited below
+		wg.Go(func() { // ends with its loop, awaited below
 			for i := range each {
 				if _, ok := l.Allow(uint64(i%keys), time.Second, 1); ok {
 					allowed[i%keys].Add(1)
@@ -360,7 +361,7 @@ func TestConcurrent(t *testing.T) {
 	}
 }
 
-// Charge brings a key into debt by one burst at most, and Within asks without charging.
+// Charge brings a key into debt by at most one burst, and Within checks without charging.
 func TestCharge(t *testing.T) {
 	l := New(Config{Rate: 1, Burst: 10})
 	for _, step := range []struct {

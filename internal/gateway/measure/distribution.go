@@ -11,7 +11,7 @@ type Distribution struct {
 	counts [buckets]uint64
 }
 
-// Sub returns what was counted after earlier, a snapshot of the same Latency.
+// Sub returns the values counted after earlier, a snapshot of the same Latency.
 func (d Distribution) Sub(earlier Distribution) Distribution {
 	for i := range d.counts {
 		d.counts[i] -= min(earlier.counts[i], d.counts[i])
@@ -35,8 +35,9 @@ func (d Distribution) Count() (n uint64) {
 	return n
 }
 
-// Sum returns all values added up, each taken as the middle of its bucket. An
-// exact sum would be one more atomic addition in Record, half as long again.
+// Sum returns the sum of all values, each taken as the middle of its bucket. An
+// exact sum would need one more atomic addition in Record, which would take half
+// as long again.
 func (d Distribution) Sum() time.Duration {
 	sum := 0.0
 	for i, c := range d.counts {
@@ -48,7 +49,7 @@ func (d Distribution) Sum() time.Duration {
 	return time.Duration(sum)
 }
 
-// Mean returns the average of the values, at most 3.2 % off; 0 if there are none.
+// Mean returns the average of the values, at most 3.2 % off, or 0 if there are none.
 func (d Distribution) Mean() time.Duration {
 	n := d.Count()
 	if n == 0 {
@@ -57,9 +58,9 @@ func (d Distribution) Mean() time.Duration {
 	return d.Sum() / time.Duration(n)
 }
 
-// Quantile returns the value that a fraction q of all are at most, off by no
-// more than the width of a bucket (6.25 %); 0 if there are no values. q is held
-// to 0..1. Values above 137 s count as 137 s.
+// Quantile returns the value that a fraction q of all values do not exceed, off by
+// no more than the width of a bucket (6.25 %), or 0 if there are no values. q is
+// clamped to 0..1. Values above 137 s count as 137 s.
 func (d Distribution) Quantile(q float64) time.Duration {
 	n := d.Count()
 	if n == 0 {
@@ -72,7 +73,7 @@ func (d Distribution) Quantile(q float64) time.Duration {
 			if i == buckets-1 {
 				return lower(i)
 			}
-			// The values of a bucket are taken as spread evenly in it.
+			// The values of a bucket are assumed to be spread evenly in it.
 			from, to := lower(i), lower(i+1)-1
 			return from + time.Duration(float64(to-from)*float64(rank)/float64(c))
 		}
@@ -82,7 +83,8 @@ func (d Distribution) Quantile(q float64) time.Duration {
 }
 
 // Max returns the upper bound of the highest bucket that holds a value: no value
-// was above it, unless it is the last one's, 137 s. 0 if there are no values.
+// was above it, unless it is that of the last bucket, 137 s. It returns 0 if there
+// are no values.
 func (d Distribution) Max() time.Duration {
 	for i := buckets - 1; i >= 0; i-- {
 		if d.counts[i] > 0 {
@@ -92,8 +94,8 @@ func (d Distribution) Max() time.Duration {
 	return 0
 }
 
-// AtMost returns how many values were at most limit. The count ends at the edge
-// of a bucket, the one next to limit, which is at most 3.2 % from it.
+// AtMost returns how many values were at most limit. The count ends at the bucket
+// edge nearest to limit, which is at most 3.2 % from it.
 func (d Distribution) AtMost(limit time.Duration) (n uint64) {
 	last := bucket(max(limit, 0))
 	if last == buckets-1 {

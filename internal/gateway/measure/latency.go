@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// The buckets: one for all below 128 ns, 16 a power of two up to 2^37 ns (137 s),
+// The buckets: one for all below 128 ns, 16 per power of two up to 2^37 ns (137 s),
 // and one for all above.
 const (
 	firstPower = 7
@@ -17,12 +17,12 @@ const (
 	buckets    = (lastPower-firstPower)*perPower + 2
 )
 
-// stripes of a Latency. On shared words the cores would pass the cache lines of
+// stripes of a Latency. With shared words the cores would pass the cache lines of
 // the busiest buckets around with every value.
 const stripes = 8
 
-// Latency is a histogram of durations. The zero value is ready. It takes 31 KiB
-// and must not be copied. All methods may be called from any goroutine.
+// Latency is a histogram of durations. The zero value is ready to use. It takes 31
+// KiB and must not be copied. All methods are safe for concurrent use.
 type Latency struct {
 	// Atomics. Written by Record, read by Snapshot.
 	stripes [stripes]struct {
@@ -44,8 +44,8 @@ func (l *Latency) RecordMany(d time.Duration, n int) {
 	l.stripes[rand.Uint32()%stripes].counts[bucket(max(d, 0))].Add(uint64(n))
 }
 
-// Snapshot returns what was counted since the start. Values that are recorded
-// meanwhile may be in it or not.
+// Snapshot returns the values counted since the start. Values that are recorded
+// concurrently may or may not be included.
 func (l *Latency) Snapshot() Distribution {
 	var d Distribution
 	for i := range l.stripes {
@@ -70,7 +70,7 @@ func bucket(d time.Duration) int {
 	return 1 + (power-firstPower)*perPower + int(within)
 }
 
-// lower returns the least duration that bucket i holds.
+// lower returns the smallest duration in bucket i.
 func lower(i int) time.Duration {
 	if i == 0 {
 		return 0

@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// rationInterval is the time between two events that a Ration lets pass.
+// rationInterval is the time between two events that a Ration allows.
 const rationInterval = time.Second
 
-// Ration lets one event a second through and counts the others: in an outage every request
-// would have its line in the log. The zero value is ready.
+// Ration allows one event per second and counts the others: otherwise every request would
+// have a line in the log during an outage. The zero value is ready to use.
 type Ration struct {
-	// Atomics. Written and read by whoever has an event.
-	last    atomic.Int64 // on the caller's clock, 0: never
+	// Atomics. Written and read by any goroutine.
+	last    atomic.Int64 // on the caller's clock, 0 if never
 	leftOut atomic.Int64
 }
 
-// Take reports whether an event at now, on a clock of the caller's that only goes on, may
-// pass, and how many did not since the last one that did.
+// Take reports whether an event at now, on a monotonic clock of the caller, is allowed, and
+// how many were not since the last one that was.
 func (r *Ration) Take(now time.Duration) (leftOut int64, ok bool) {
 	last := r.last.Load()
 	if last != 0 && now-time.Duration(last) < rationInterval || !r.last.CompareAndSwap(last, int64(now)) {

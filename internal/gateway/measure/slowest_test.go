@@ -35,18 +35,18 @@ func TestSlowest(t *testing.T) {
 	expect("")
 	record("a", 2*time.Millisecond, "load")
 	record("b", 5*time.Millisecond, "load")
-	record("a", time.Millisecond, "hit") // quicker than before: the slow one stays
+	record("a", time.Millisecond, "hit") // faster than before: the slow one stays
 	expect("depts/b 5ms load, depts/a 2ms load")
 	record("a", 7*time.Millisecond, "joined")
 	record("c", 3*time.Millisecond, "hit")
 	expect("depts/a 7ms joined, depts/b 5ms load, depts/c 3ms hit")
-	record("d", 3*time.Millisecond, "hit") // not slower than the quickest of the full list
+	record("d", 3*time.Millisecond, "hit") // not slower than the fastest of the full list
 	record("e", 4*time.Millisecond, "hit")
 	expect("depts/a 7ms joined, depts/b 5ms load, depts/e 4ms hit")
 	s.Record(now, 6*time.Millisecond, "emps", func() string { return "a" }, "load") // another resource's key
 	expect("depts/a 7ms joined, emps/a 6ms load, depts/b 5ms load")
 
-	// Entries go after five minutes, and what is quicker than them comes in.
+	// Entries expire after five minutes, and faster requests are recorded.
 	now += 4 * time.Minute
 	record("b", 8*time.Millisecond, "load")
 	now += time.Minute + 2*time.Second
@@ -59,8 +59,8 @@ func TestSlowest(t *testing.T) {
 	expect("")
 }
 
-// TestSlowestBounds: what is kept has a bound, whatever clients send, and does
-// not hold on to their buffers.
+// TestSlowestBounds: the memory is bounded, whatever clients send, and does not
+// retain their buffers.
 func TestSlowestBounds(t *testing.T) {
 	s := NewSlowest(1 << 30)
 	for i := range 3 * maxSlow {
@@ -80,7 +80,7 @@ func TestSlowestBounds(t *testing.T) {
 	}
 }
 
-// TestSlowestKeyOnlyWhenKept: the text of a key is made for slow requests alone.
+// TestSlowestKeyOnlyWhenKept: the text of a key is made only for slow requests.
 func TestSlowestKeyOnlyWhenKept(t *testing.T) {
 	s := NewSlowest(1)
 	s.Record(0, time.Second, "depts", func() string { return "1" }, "load")

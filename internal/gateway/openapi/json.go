@@ -36,8 +36,8 @@ func (o object) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// encode appends the JSON of a value, which may hold < and & as they are: nobody
-// reads it as HTML.
+// encode appends the JSON of a value, in which < and & may appear unescaped: it is
+// never read as HTML.
 func encode(b *bytes.Buffer, value any) error {
 	e := json.NewEncoder(b)
 	e.SetEscapeHTML(false)
@@ -48,8 +48,8 @@ func encode(b *bytes.Buffer, value any) error {
 	return nil
 }
 
-// write returns the indented JSON of an object of strings, numbers, booleans,
-// objects and lists, which always has one.
+// write returns the indented JSON of an object of strings, numbers, Booleans,
+// objects and lists, which cannot fail.
 func write(o object) []byte {
 	plain, err := o.MarshalJSON()
 	if err != nil {
@@ -63,7 +63,7 @@ func write(o object) []byte {
 	return b.Bytes()
 }
 
-// compact returns the JSON of a value in one line, to compare values by.
+// compact returns the JSON of a value in one line, for comparing values.
 func compact(value any) string {
 	var b bytes.Buffer
 	if err := encode(&b, value); err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// encodedText is text that is percent-encoded as a segment of a path is, as far as
-// it must be. What escapes stand for is UTF-8 (RFC 3629, section 4) without NUL.
+// encodedText matches text that is percent-encoded like a segment of a path, as far
+// as necessary. Escapes represent UTF-8 (RFC 3629, section 4) without NUL.
 var encodedText = func() string {
 	const x, tail = "[0-9A-Fa-f]", "%[89ABab][0-9A-Fa-f]"
 	return "(" + strings.Join([]string{
@@ -21,8 +21,8 @@ var encodedText = func() string {
 }()
 
 // segments are patterns of the columns in a key of several: what
-// [resource.KeyColumn.Check] accepts, percent-encoded, but for the lengths of months
-// and the greatest lengths.
+// [resource.KeyColumn.Check] accepts, percent-encoded, except for the lengths of months
+// and maximum lengths.
 var segments = func() map[resource.Kind]string {
 	const day, clock = "[0-9]{4}-[0-9]{2}-[0-9]{2}", "T[0-9]{2}(:|%3[Aa])[0-9]{2}(:|%3[Aa])[0-9]{2}[.][0-9]{6}"
 	return map[resource.Kind]string{
@@ -39,7 +39,7 @@ var segments = func() map[resource.Kind]string {
 }()
 
 // positiveInt64 is a pattern of 1 to 9223372036854775807: up to 18 digits, that number,
-// or 19 digits of which some first ones are its own and the next one is smaller.
+// or 19 digits that begin like it and then have a smaller digit.
 func positiveInt64() string {
 	const greatest = "9223372036854775807"
 	all := []string{"[1-9][0-9]{0,17}", greatest}
@@ -60,7 +60,7 @@ func positiveInt64() string {
 	return strings.Join(all, "|")
 }
 
-// keyPattern is what a key of several columns looks like as a value of a query.
+// keyPattern is the pattern of a key of several columns as a value of a query.
 func keyPattern(columns []resource.KeyColumn) string {
 	parts := make([]string, len(columns))
 	for i, c := range columns {

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// TestKeyPatternIsWhatIsAccepted: a client that checks its keys against the
-// description sends what would be answered, and nothing that would not.
+// TestKeyPatternIsWhatIsAccepted: the pattern in the description matches exactly
+// the keys that are accepted.
 func TestKeyPatternIsWhatIsAccepted(t *testing.T) {
 	for kind, values := range map[resource.Kind][]string{
 		resource.Integer: {"0", "-1", "9223372036854775807", "1541815603606036480", "9223372036854775806", "9223372036854775799", "8999999999999999999",

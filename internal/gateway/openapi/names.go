@@ -8,9 +8,9 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// names hands identifiers out, each once. Two that differ in case or underscores
-// alone count as one: generators turn them into the styles of their languages, and
-// into names of files.
+// names assigns identifiers, each once. Two that differ only in case or underscores
+// count as one: generators convert them to the styles of their languages, and to file
+// names.
 type names struct{ taken map[string]bool }
 
 func newNames(reserved ...string) *names {
@@ -38,11 +38,11 @@ func (n *names) unique(name string) string {
 	return free
 }
 
-// maxIdentifier bounds what is made of one name: generators make file names of them.
+// maxIdentifier bounds an identifier: generators turn identifiers into file names.
 const maxIdentifier = 60
 
-// identifier makes a name in PascalCase of ASCII letters and digits out of any text;
-// of one without any, fallback.
+// identifier returns a name in PascalCase from the ASCII letters and digits of any
+// text, or fallback if it has none.
 func identifier(text, fallback string) string {
 	var b strings.Builder
 	upper := true
@@ -69,8 +69,8 @@ func identifier(text, fallback string) string {
 	return name
 }
 
-// generatorsOwn are names that generated clients give variables of their own, and
-// do not keep apart from parameters. No request holds the name of a path parameter.
+// generatorsOwn are names of variables in generated clients that would conflict with
+// parameters. The name of a path parameter is not part of a request.
 var generatorsOwn = []string{"c", "ctx", "err", "params", "req", "rsp", "server", "client", "body", "kwargs", "response"}
 
 // parameterNames names the parameters of a path: as the columns, if a template can

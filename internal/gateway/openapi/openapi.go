@@ -1,6 +1,6 @@
 // Package openapi describes the HTTP surface of a gateway in OpenAPI 3.1, well
 // enough to generate clients from: a path for the documents of each resource, by key
-// and in batches, and a schema of what its documents look like.
+// and in batches, and a schema of their shape.
 package openapi
 
 import (
@@ -9,20 +9,20 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// Config says what is served. The zero value is a surface without resources.
+// Config describes what is served. The zero value is a surface without resources.
 type Config struct {
 	Title   string // of the API; "" means "Slipstream"
 	Version string // of the API, not of OpenAPI; "" means "1"
-	// Server is the URL below which the paths are; "" means "/", where the
-	// description itself came from.
+	// Server is the URL below which the paths are; "" means "/" of the server that
+	// the description came from.
 	Server string
-	// Resources have each a name of its own and a key; others are left out.
+	// Resources must have unique names and a key; others are omitted.
 	Resources []Resource
-	// Batch is how many keys one request may ask for; 0 means 1,000.
+	// Batch is the maximum of keys in one request. If zero, it defaults to 1,000.
 	Batch int
 	// Encodings are the content codings that documents are offered in.
 	Encodings []string
-	// APIKeys and JWT say which credentials the gateway knows.
+	// APIKeys and JWT say which credentials the gateway accepts.
 	APIKeys, JWT bool
 	// Limited says that requests may be refused for their rate.
 	Limited bool
@@ -38,22 +38,21 @@ type Resource struct {
 	Name string
 	// Key are the key columns, in path order.
 	Key []resource.KeyColumn
-	// Shape is what its documents look like; nil: unknown.
+	// Shape is the shape of its documents, or nil if unknown.
 	Shape *resource.Shape
-	// Headers are what its documents are sent with besides the fields that all documents have.
+	// Headers are the header fields of its documents, apart from those that all documents have.
 	Headers []Header
-	// Protected says that not everybody may read it. Then APIKey, JWT and Certificate say by
-	// which credentials somebody may; none means an API key or a token, if the gateway
-	// knows such.
+	// Protected says that not everyone may read it. Then APIKey, JWT and Certificate say which
+	// credentials give access; none means an API key or a token, if the gateway accepts those.
 	Protected                bool
 	APIKey, JWT, Certificate bool
-	// Freshness is the bound of its promise; 0: it has none.
+	// Freshness is the bound of its promise; 0 if it has none.
 	Freshness time.Duration
 }
 
 // Document returns the description as indented JSON. The same configuration gives
-// the same bytes. Names may hold anything: where OpenAPI wants an identifier, one is
-// made from them that is unique.
+// the same bytes. Names may contain any text: where OpenAPI requires an identifier, a
+// unique one is derived from them.
 func Document(cfg Config) []byte {
 	if cfg.Title == "" {
 		cfg.Title = "Slipstream"
@@ -94,7 +93,7 @@ func Document(cfg Config) []byte {
 	})
 }
 
-const apiText = "JSON documents by key, one at a time or many at once. Documents can only be read."
+const apiText = "JSON documents by key, one at a time or many in one request. Documents are read-only."
 
 // builder is a description under construction.
 type builder struct {
@@ -103,7 +102,7 @@ type builder struct {
 	schemas    *names // names of schemas
 
 	components object            // schemas, in the order of their first use
-	shared     map[string]string // their names, by what they are: schemas that several fields have
+	shared     map[string]string // their names, by their content: schemas that several fields have
 }
 
 // described is a resource and how it is called in identifiers.
@@ -115,8 +114,8 @@ type described struct {
 	parameters                  []string
 }
 
-// nameResource gives a resource its identifiers. Generators name types after
-// operations too, so no schema may look like one of those.
+// nameResource gives a resource its identifiers. Generators also name types after
+// operations, so no schema may have such a name.
 func (b *builder) nameResource(r *Resource) described {
 	d := described{Resource: r, base: identifier(r.Name, "Resource")}
 	d.get, d.head = b.operations.unique("get"+d.base), b.operations.unique("head"+d.base)
@@ -130,13 +129,13 @@ func (b *builder) nameResource(r *Resource) described {
 	return d
 }
 
-// about says in sentences what a reader of the resource can count on.
+// about describes, in sentences, what a reader of the resource can rely on.
 func (d *described) about() string {
 	text := "Documents of `" + d.Name + "`."
 	if d.Freshness > 0 {
 		text += " A request that begins more than " + d.Freshness.String() + " after a commit was acknowledged never gets an older version."
 	} else {
-		text += " How fresh they are is not promised."
+		text += " Their freshness is not promised."
 	}
 	return text
 }

@@ -23,7 +23,7 @@ func (b *builder) paths(r *described) object {
 	}
 	many := object{
 		{"parameters", list{b.batchParameter(r)}},
-		{"get", b.operation(r, r.getMany, "Documents of "+r.Name+" by their keys, in the order asked for", b.manyResponses(r, true))},
+		{"get", b.operation(r, r.getMany, "Documents of "+r.Name+" by their keys, in the order of the request", b.manyResponses(r, true))},
 		{"head", b.operation(r, r.headAll, "The header fields of documents of "+r.Name, b.manyResponses(r, false))},
 	}
 	return object{{path, one}, {"/" + url.PathEscape(r.Name), many}}
@@ -44,7 +44,8 @@ func (b *builder) operation(r *described, id, summary string, responses object) 
 	}
 }
 
-// security lists the credentials of which any one will do; empty: none is asked for.
+// security lists the credentials, any one of which is sufficient; it is empty if none
+// are required.
 func (b *builder) security(r *described) list {
 	any := list{}
 	if !r.Protected {
@@ -73,7 +74,7 @@ func (b *builder) oneResponses(r *described, body bool) object {
 }
 
 func (b *builder) manyResponses(r *described, body bool) object {
-	var gzip []string // the one coding that arrays are put together in
+	var gzip []string // the only coding in which arrays are spliced
 	for _, e := range b.cfg.Encodings {
 		if e == "gzip" {
 			gzip = append(gzip, e)
@@ -81,14 +82,14 @@ func (b *builder) manyResponses(r *described, body bool) object {
 	}
 	ok := object{{"description", "An array with the document of each key, null for a key without one."}, {"headers", b.headers(r, gzip)}}
 	if body {
-		element := orNull(ref("schemas", r.schema), r.Shape != nil) // what may be anything may be null
+		element := orNull(ref("schemas", r.schema), r.Shape != nil) // an unknown value may be null
 		ok = append(ok, member{"content", jsonContent(object{{"type", "array"}, {"items", element}})})
 	}
 	all := object{{"200", ok}, {"304", notModified}}
 	return append(all, b.failures(r, "400", "401", "403", "406", "412", "414", "429", "431", "502", "503", "504")...)
 }
 
-// failures are the error answers that this configuration can give.
+// failures are the error answers of this configuration.
 func (b *builder) failures(r *described, statuses ...string) object {
 	var all object
 	for _, status := range statuses {
@@ -126,7 +127,7 @@ func (b *builder) headers(r *described, encodings []string) object {
 			names = append(names, e)
 		}
 		all = append(all, member{"Content-Encoding", object{
-			{"description", "Chosen by Accept-Encoding; left out for the document as it is. The preferred one is first in this list."},
+			{"description", "Chosen by Accept-Encoding; absent if the document is not encoded. The preferred one is first in this list."},
 			{"schema", object{{"type", "string"}, {"enum", names}}},
 		}})
 	}
@@ -149,7 +150,7 @@ func (b *builder) batchParameter(r *described) object {
 			examples = append(examples, url.PathEscape(fmt.Sprint(kindOf(k).example)))
 		}
 		text += ". It has the key columns `" + strings.Join(columns, "`, `") + "`, separated by slashes, each percent-encoded as in a path. " +
-			"The whole is then percent-encoded as any value of a query: a slash inside a column is %252F in the URL."
+			"The whole value is then percent-encoded like any value of a query: a slash inside a column is %252F in the URL."
 		items = object{{"type", "string"}, {"pattern", keyPattern(r.Key)}}
 		example = strings.Join(examples, "/")
 	}

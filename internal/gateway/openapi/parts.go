@@ -23,17 +23,17 @@ var responseNames = map[string]string{
 
 // problems are the error answers in the order of their statuses, and what they mean.
 var problems = []struct{ status, text string }{
-	{"400", "The key is not written as its columns want, the query of a batch holds something else than keys, or its documents are too large together."},
-	{"401", "No credentials, or none that are valid."},
-	{"403", "The credentials are valid and do not let their bearer read this resource."},
+	{"400", "The key is not in the form of its columns, the query of a batch has other parameters than keys, or its documents are too large together."},
+	{"401", "The credentials are missing or invalid."},
+	{"403", "The credentials are valid, but do not permit reading this resource."},
 	{"404", "There is no document with this key."},
-	{"406", "Accept-Encoding excludes every coding that there is, identity included."},
-	{"412", "The document has another entity tag than If-Match asks for."},
+	{"406", "Accept-Encoding excludes every supported coding, including identity."},
+	{"412", "The entity tag of the document does not match If-Match."},
 	{"414", "The request target is too long."},
 	{"429", "Too many requests from this address or with these credentials."},
 	{"431", "The header fields of the request are too long."},
-	{"502", "The database could not give this document, or it is larger than the limit."},
-	{"503", "The database cannot be reached, there are too many requests, or freshness cannot be promised just now."},
+	{"502", "The document could not be loaded, or it is larger than the limit."},
+	{"503", "The database cannot be reached, there are too many requests, or freshness cannot be promised at present."},
 	{"504", "The document could not be loaded in time."},
 }
 
@@ -73,9 +73,9 @@ func (b *builder) anyResource(is func(*Resource) bool) bool {
 // problem is the schema of error bodies (RFC 9457).
 func problem() object {
 	return object{
-		{"type", "object"}, {"description", "What went wrong (RFC 9457). The type is about:blank: the status says it."},
+		{"type", "object"}, {"description", "What went wrong (RFC 9457). The type is about:blank: the status is the type."},
 		{"properties", object{
-			{"title", object{{"type", "string"}, {"description", "The words of the status."}}},
+			{"title", object{{"type", "string"}, {"description", "The reason phrase of the status."}}},
 			{"status", object{{"type", "integer"}, {"format", "int32"}}},
 			{"detail", object{{"type", "string"}, {"description", "What is wrong with this request."}}},
 		}},
@@ -85,7 +85,7 @@ func problem() object {
 
 func (b *builder) responses() object {
 	all := object{{"NotModified", object{
-		{"description", "The client has this version already: its entity tag is in If-None-Match."},
+		{"description", "The client already has this version: its entity tag is in If-None-Match."},
 		{"headers", object{{"ETag", ref("headers", "ETag")}, {"X-Request-Id", ref("headers", "X-Request-Id")}}},
 	}}}
 	for _, p := range problems {
@@ -101,7 +101,7 @@ func (b *builder) responses() object {
 			{"headers", fields},
 			{"content", object{{"application/problem+json", object{{"schema", ref("schemas", problemSchema)}}}}},
 		}
-		if p.status == "431" { // comes from net/http, before there is a request
+		if p.status == "431" { // sent by net/http, before there is a request
 			answer = object{{"description", p.text}, {"content", object{{"text/plain", object{{"schema", object{{"type", "string"}}}}}}}}
 		}
 		all = append(all, member{responseNames[p.status], answer})
@@ -119,10 +119,10 @@ func parameters() object {
 	text := object{{"type", "string"}}
 	return object{
 		{"IfNoneMatch", field("If-None-Match", "Entity tags of versions that the client has: then the answer is 304 (RFC 9110, section 13.1.2).", text)},
-		{"IfMatch", field("If-Match", "Entity tags of versions that will do: otherwise the answer is 412 (RFC 9110, section 13.1.1).", text)},
-		// No patterns: a value of another form is no mistake that is answered with 400.
-		{"RequestID", field("X-Request-Id", "Names the request in logs and in the answer: 1 to 64 letters, digits, dots, underscores and hyphens. One of another form is replaced.", text)},
-		{"Traceparent", field("traceparent", "The trace that the request is part of (W3C Trace Context). One of another form is passed over.", text)},
+		{"IfMatch", field("If-Match", "Entity tags of acceptable versions: otherwise the answer is 412 (RFC 9110, section 13.1.1).", text)},
+		// No patterns: a value of another form is not answered with 400.
+		{"RequestID", field("X-Request-Id", "Names the request in logs and in the answer: 1 to 64 letters, digits, dots, underscores and hyphens. Other values are replaced.", text)},
+		{"Traceparent", field("traceparent", "The trace that the request is part of (W3C Trace Context). Other values are ignored.", text)},
 	}
 }
 
@@ -132,9 +132,9 @@ func headers() object {
 	return object{
 		{"ETag", field("The entity tag of this version, for If-None-Match and If-Match.", text)},
 		{"Cache-Status", field("Where the answer came from (RFC 9211).", text)},
-		{"Vary", field("The fields of the request that choose among answers.", text)},
-		{"X-Request-Id", field("Names the request in logs: as it was sent, or made up.", text)},
-		{"Retry-After", field("When to try again, in seconds.", object{{"type", "integer"}, {"minimum", 1}})},
+		{"Vary", field("The request fields that the answer depends on.", text)},
+		{"X-Request-Id", field("Names the request in logs: that of the client, or a new one.", text)},
+		{"Retry-After", field("When to retry, in seconds.", object{{"type", "integer"}, {"minimum", 1}})},
 		{"WWW-Authenticate", field("Which credentials are expected (RFC 9110, section 11.6.1).", text)},
 	}
 }
@@ -151,14 +151,14 @@ func of(more ...member) func() object {
 	return func() object { return append(object{{"type", "string"}}, more...) }
 }
 
-// kinds has what [resource.KeyColumn.Check] accepts. Moments have patterns and no
-// formats: a client that wrote them in a shorter form of RFC 3339 would be refused.
-// So would one that writes its booleans with capitals.
+// kinds has what [resource.KeyColumn.Check] accepts. Timestamps have patterns and no
+// formats: a client that used a shorter form of RFC 3339 would be refused. So would
+// one that writes Booleans with capitals.
 var kinds = map[resource.Kind]kind{
 	resource.Integer: {"a decimal integer without + or leading zeros", func() object { return object{{"type", "integer"}, {"format", "int64"}} }, 10},
-	resource.Text: {"UTF-8 text of 1 to 1024 bytes without NUL, compared byte by byte; an empty text cannot be asked for",
+	resource.Text: {"UTF-8 text of 1 to 1024 bytes without NUL, compared byte by byte; an empty text cannot be requested",
 		of(member{"minLength", 1}, member{"maxLength", resource.MaxTextKey}), "abc"},
-	resource.Bytes: {"lower-case hexadecimal digits, two a byte",
+	resource.Bytes: {"lower-case hexadecimal digits, two per byte",
 		of(member{"pattern", "^([0-9a-f]{2})+$"}, member{"maxLength", 2 * resource.MaxBytesKey}), "00ff"},
 	resource.Decimal: {"a decimal number without +, exponent, leading zeros or trailing zeros of a fraction",
 		of(member{"pattern", `^(0|-?(0\.[0-9]*[1-9]|[1-9][0-9]*(\.[0-9]*[1-9])?))$`}, member{"maxLength", resource.MaxDecimalKey}), "12.5"},
@@ -183,8 +183,8 @@ func pathParameter(name string, column resource.KeyColumn) object {
 	k := kindOf(column)
 	text := "Key column `" + column.Name + "`: " + k.text + "."
 	if column.Kind == resource.Text {
-		text += " All but letters, digits and - . _ ~ is percent-encoded: a slash is %2F, a percent sign %25. " +
-			"The texts . and .. are %2E and %2E%2E, or clients take them for steps in the path."
+		text += " All characters except letters, digits and - . _ ~ are percent-encoded: a slash is %2F, a percent sign %25. " +
+			"The texts . and .. are %2E and %2E%2E, because clients treat them as steps in the path."
 	}
 	return object{
 		{"name", name}, {"in", "path"}, {"required", true}, {"description", text},

@@ -32,13 +32,13 @@ func ref(kind, name string) object { return object{{"$ref", "#/components/" + ki
 func (b *builder) describeDocument(r *described) {
 	text := "A document of `" + r.Name + "`."
 	if r.Shape == nil {
-		r.schema = b.addSchema(r.base, object{{"description", text + " A statement makes it, so that its form is not known here."}})
+		r.schema = b.addSchema(r.base, object{{"description", text + " It is made by a statement, so its form is unknown here."}})
 		return
 	}
 	r.schema = b.rows(r.base, text, r.Shape)
 }
 
-// rows keeps the schema of objects of a shape and returns its name. It stands before
+// rows keeps the schema of objects of a shape and returns its name. It is placed before
 // those of the objects inside.
 func (b *builder) rows(name, text string, shape *resource.Shape) string {
 	name = b.schemas.unique(name)
@@ -48,8 +48,8 @@ func (b *builder) rows(name, text string, shape *resource.Shape) string {
 	seen := make(map[string]bool)
 	for i := range shape.Fields {
 		f := &shape.Fields[i]
-		// As in the document, what is not UTF-8 is replaced; then two names may
-		// be one.
+		// As in the document, invalid UTF-8 is replaced; then two names may become
+		// equal.
 		field := strings.ToValidUTF8(f.Name, "\uFFFD")
 		if seen[field] {
 			continue
@@ -116,7 +116,7 @@ func (b *builder) value(f *resource.Field, owner string) object {
 func simple(t resource.JSONType, format string) object {
 	schema := object{{"type", t.String()}}
 	switch {
-	case t == resource.JSONString && format == "int64": // a format of numbers alone
+	case t == resource.JSONString && format == "int64": // a format only of numbers
 		return append(schema, member{"pattern", "^-?(0|[1-9][0-9]*)$"})
 	case format == "byte":
 		return append(schema, member{"format", format}, member{"contentEncoding", "base64"})
@@ -126,7 +126,7 @@ func simple(t resource.JSONType, format string) object {
 	return schema
 }
 
-// orNull admits null besides what a reference leads to.
+// orNull permits null in addition to the schema of a reference.
 func orNull(schema object, nullable bool) object {
 	if !nullable {
 		return schema
@@ -174,7 +174,7 @@ func unionName(f *resource.Field) string {
 	return strings.Join(all, "Or")
 }
 
-// fieldText says what the types do not.
+// fieldText describes what the types do not express.
 func fieldText(f *resource.Field) string {
 	text := ""
 	if f.SQL != "" {
@@ -194,11 +194,11 @@ func fieldText(f *resource.Field) string {
 	case f.Format == "byte":
 		add("base64")
 	case f.Format == "date" || f.Format == "date-time":
-		add("`infinity`, `-infinity` and years before 1 or after 9999 are no RFC 3339")
+		add("`infinity`, `-infinity` and years before 1 or after 9999 are not valid in RFC 3339")
 	case f.Type == resource.JSONNumber && f.Enum != nil:
-		add("a string where JSON has no number, and possibly more digits than a double keeps")
+		add("a string where JSON has no number, and possibly more digits than a double can hold")
 	case f.Type == resource.JSONArray:
-		add("how deep arrays are nested is declared and not enforced by the database")
+		add("the database does not enforce the declared number of dimensions")
 	case len(f.Also) > 0:
 		add("the column is not bound to its type")
 	}

@@ -14,13 +14,13 @@ type Addition struct {
 	Warnings  []string               // what works but will be slow, in sentences
 }
 
-// Set is the resources of an origin by their place, which is their cache.ResourceID.
-// Places are never used again: who still asks for a resource that was replaced means the
-// one of before. A set is immutable; another pointer is another set.
+// Set is the resources of an origin by index, which is their cache.ResourceID. Indexes are
+// never reused: a request in flight for a replaced resource means the old one. A set is
+// immutable; another pointer is another set.
 type Set struct {
 	Resources []resource.Resource
 	Keys      [][]resource.KeyColumn // of each; shorter while the first are being looked up
-	Retired   []bool                 // nobody asks for the resource any more
+	Retired   []bool                 // the resource is no longer used
 }
 
 // NewSet returns a set whose keys are not known yet.
@@ -28,7 +28,7 @@ func NewSet(resources []resource.Resource) *Set {
 	return &Set{Resources: resources, Retired: make([]bool, len(resources))}
 }
 
-// Extend returns the set with the addition behind it.
+// Extend returns the set with the addition appended.
 func (s *Set) Extend(a *Addition) *Set {
 	return &Set{
 		Resources: slices.Concat(s.Resources, a.Resources),
@@ -37,7 +37,7 @@ func (s *Set) Extend(a *Addition) *Set {
 	}
 }
 
-// Retire returns the set without what is at the places.
+// Retire returns the set without the resources at the indexes.
 func (s *Set) Retire(places []int) *Set {
 	out := &Set{Resources: slices.Clone(s.Resources), Keys: slices.Clone(s.Keys), Retired: slices.Clone(s.Retired)}
 	for _, i := range places {

@@ -8,46 +8,47 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// This file is the whole contract of an origin: what the gateway asks of a database. The
-// packages below this one implement it, and package gateway uses nothing else of them but
-// what opens an origin.
+// This file is the whole contract of an origin: what the gateway requires of a database. The
+// packages below this one implement it, and package gateway only uses this contract and the
+// functions that open an origin.
 
-// Origin is a database that documents are loaded from. Resources are named by their place,
-// which is their [cache.ResourceID]. All methods but Extend and Retire are safe for concurrent
-// use; those two may be called while the others are used, one at a time.
+// Origin is a database that documents are loaded from. Resources are addressed by index, which is
+// their [cache.ResourceID]. All methods except Extend and Retire are safe for concurrent use;
+// those two may be called while the others are in use, but not concurrently with each other.
 type Origin interface {
 	cache.Origin
 	Schema
 	Administration
 
-	// Prepare looks whether more resources fit the database, and changes nothing. Its error
+	// Prepare checks whether more resources match the database, and changes nothing. Its error
 	// holds a [SchemaError] for every resource that does not.
 	Prepare(ctx context.Context, more []resource.Resource) (*Addition, error)
-	// Extend makes the resources ones that are loaded, and of which the stream reports soon:
-	// see Stream.Follows. Their places follow those of the others.
+	// Extend adds resources that can be loaded from then on, and on which the stream reports
+	// soon: see Stream.Follows. Their indexes follow those of the others.
 	Extend(*Addition)
-	// Retire makes the origin forget the resources at the places: loads of them fail, and the
-	// stream takes their promise away.
+	// Retire removes the resources at the indexes: loads of them fail, and the stream withdraws
+	// their promise.
 	Retire(places []int)
 
 	// Changes returns the stream of changes. An origin has one stream at a time. clock is that
 	// of the cache.
 	Changes(clock cache.Clock) Stream
 
-	// Close lets go of the database. Loads that are under way end first.
+	// Close closes the connections to the database. Loads in flight end first.
 	Close() error
 }
 
-// Schema is what an origin knows of the tables of its resources.
+// Schema is what an origin knows about the tables of its resources.
 type Schema interface {
 	// KeyColumns returns the key columns of the i-th resource, in path order.
 	KeyColumns(i int) []resource.KeyColumn
-	// Shape returns what the documents of the i-th resource look like, nil if that is not
-	// known. The same schema gives the same pointer.
+	// Shape returns the shape of the documents of the i-th resource, or nil if it is
+	// unknown. The same schema gives the same pointer.
 	Shape(i int) *resource.Shape
 }
 
-// Administration looks after what the database needs so that changes are heard of.
+// Administration manages the objects that the database needs so that changes are
+// observed.
 type Administration interface {
 	// Warnings returns what works but will be slow, in sentences.
 	Warnings() []string
@@ -60,12 +61,12 @@ type Administration interface {
 	Check(ctx context.Context) ([]Finding, error)
 	// Drop removes all that Apply ever made, and returns how.
 	Drop(ctx context.Context) ([]Statement, error)
-	// Prune drops what neither the resources of the origin nor those of others need, each
-	// element of which is the resources of one configuration. It calls report with each
-	// statement after it took effect.
+	// Prune drops objects that neither the resources of the origin nor those in others need.
+	// Each element of others is the resources of one configuration. It calls report with
+	// each statement after it took effect.
 	Prune(ctx context.Context, others [][]resource.Resource, report func(Statement)) error
-	// Retention reads what the change table keeps. ok is false if that is not known: there is
-	// no such table, the role may not read it, or the database has no such figures.
+	// Retention reads what the change table keeps. ok is false if that is unknown: there is no
+	// such table, the role may not read it, or the database has no such statistics.
 	Retention(ctx context.Context) (r Retention, ok bool, err error)
 }
 
@@ -79,15 +80,16 @@ type Sink interface {
 type Stream interface {
 	// Run reports to the sink until ctx ends, and returns its cause. It is called once.
 	Run(ctx context.Context, sink Sink) error
-	// Wake asks for a report at once, as far as the stream can give one ahead of its schedule.
+	// Wake requests an immediate report, if the stream can report ahead of its schedule.
 	Wake()
 	// Follows reports whether the stream has reported of all resources that there are.
 	Follows() bool
-	// Stats returns the figures since the start.
+	// Stats returns the counters since the start.
 	Stats() Stats
 }
 
-// Stats are the figures of a stream since it was made. What a database does not have is zero.
+// Stats are the counters of a stream since its creation. Fields that do not apply to a database
+// are zero.
 type Stats struct {
 	Polls      int64         // polls that succeeded
 	PollErrors int64         // polls that failed
@@ -95,14 +97,15 @@ type Stats struct {
 	Voids      int64         // times that the history broke
 	Surveys    int64         // times that the catalogs were read
 	Trimmed    int64         // rows of the change table deleted
-	Wakes      int64         // notifications, loads and answers that asked for a poll
+	Wakes      int64         // notifications, loads and answers that requested a poll
 	ClockJumps int64         // times that the clocks of gateway and server ran apart
-	LastPoll   time.Duration // how long the last successful poll took
+	LastPoll   time.Duration // duration of the last successful poll
 	// ToFresh is the time from a change to the moment at which it was applied.
 	ToFresh Histogram
-	// Retention is what the change table kept when it was trimmed last, nil before.
+	// Retention is what the change table kept when it was trimmed last, or nil before
+	// that.
 	Retention *Retention
-	// Trouble is why the last poll failed, "" if it did not.
+	// Trouble is why the last poll failed, or "" if it did not.
 	Trouble string
 	// DerivationsFailed counts the times that a resource lost its promise because the
 	// documents that its changes concern could not be found.

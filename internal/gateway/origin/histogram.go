@@ -6,13 +6,13 @@ import (
 )
 
 // Histogram is a distribution of durations. Counts[i] of them were at most Bounds[i] and above
-// the bound before it; there is one count more than bounds, for what is above all.
+// the previous bound; there is one more count than bounds, for values above all of them.
 type Histogram struct {
 	Bounds []time.Duration // ascending
 	Counts []uint64
 	Sum    time.Duration
-	Max    time.Duration // the greatest one, 0 if it is not known
-	AtMost bool          // they are upper bounds of what was to be measured
+	Max    time.Duration // the greatest one, or 0 if unknown
+	AtMost bool          // they are upper bounds of the true values
 }
 
 // Counter counts durations for a [Histogram]. It must not be copied after first use.
@@ -42,7 +42,7 @@ func (c *Counter) Add(d time.Duration) {
 	c.max.Store(max(c.max.Load(), int64(d)))
 }
 
-// Read returns what was counted.
+// Read returns the counts.
 func (c *Counter) Read() Histogram {
 	h := Histogram{Bounds: c.bounds, Counts: make([]uint64, len(c.counts)), Sum: time.Duration(c.sum.Load()), Max: time.Duration(c.max.Load())}
 	for i := range c.counts {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A value on a bound belongs to the bucket below it, and what is above all bounds counts too.
+// A value on a bound belongs to the bucket below it, and values above all bounds count, too.
 func TestCounter(t *testing.T) {
 	bounds := []time.Duration{10, 20}
 	c := NewCounter(bounds)

@@ -1,6 +1,6 @@
 // Package origin is the contract between the gateway and the databases that documents are
 // loaded from (contract.go), and its vocabulary: what is wrong with a declaration, and
-// what the database needs so that changes are heard of. The origins themselves are packages
+// what the database needs so that changes are observed. The origins themselves are packages
 // below it; package tree resolves declarations for all of them.
 package origin
 
@@ -11,11 +11,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/suggest"
 )
 
-// SchemaError says that a resource does not fit the database: an unknown table
-// or column, a key that cannot be one, a join that is not unambiguous.
+// SchemaError says that a resource does not match the database: an unknown table
+// or column, an unsuitable key, an ambiguous join.
 type SchemaError struct {
 	Resource string // name of the resource
-	Line     int    // where the configuration declares it, 0 if unknown
+	Line     int    // where the configuration declares it, or 0 if unknown
 	Problem  string // what is wrong and what was expected
 }
 
@@ -26,9 +26,9 @@ func (e *SchemaError) Error() string {
 	return fmt.Sprintf("resource %s: %s", e.Resource, e.Problem)
 }
 
-// SettingError says that the configuration names a database in a way that no
-// waiting mends: a URL with a parameter that does not exist, a service that no
-// file describes.
+// SettingError says that the configuration names a database in a way that waiting
+// does not fix: a URL with an unknown parameter, or a service that no file
+// describes.
 type SettingError struct {
 	Setting string // the field of origin
 	Err     error
@@ -45,12 +45,12 @@ const (
 	Present        State = iota // as it should be
 	Missing                     // not in the database
 	Differs                     // there, but with another text
-	LeftOver                    // of another definition; costs writers time and nothing else
+	LeftOver                    // of another definition; it only costs writers time
 	Foreign                     // there, but belongs to a role that may make anything of it
 	SuperuserOwned              // a trigger function that runs with the rights of a superuser
 )
 
-// String returns the word for the state.
+// String returns the name of the state.
 func (s State) String() string {
 	return [...]string{"present", "missing", "differs", "left over", "foreign", "superuser"}[s]
 }
@@ -69,7 +69,7 @@ type Object struct {
 type Finding struct {
 	Object
 	State State
-	Note  string // what is wrong and what mends it, for people; may be empty
+	Note  string // what is wrong and how to fix it, for humans; may be empty
 }
 
 // Statement is one step of a plan.

@@ -6,22 +6,22 @@ import (
 	"time"
 )
 
-// Retention says what a change table keeps, and why no more and no less.
+// Retention describes what a change table keeps, and which bound limits it.
 type Retention struct {
-	// Bytes is what the table takes with its index, rows included that are deleted
-	// and not vacuumed yet; Kept is what the rows take that are not deleted, as a
-	// sample says.
+	// Bytes is the size of the table with its index, including rows that are deleted
+	// and not vacuumed yet; Kept is the size of the rows that are not deleted,
+	// estimated from a sample.
 	Bytes, Kept int64
-	// Reach is how old the oldest row is: who was cut off for longer starts with an
-	// empty cache.
+	// Reach is the age of the oldest row: a gateway that was disconnected for longer
+	// starts with an empty cache.
 	Reach time.Duration
 	// Bound is what ends the reach.
 	Bound Bound
 	// KeepChanges and KeepBytes are the bounds of the configuration.
 	KeepChanges time.Duration
 	KeepBytes   int64
-	// Holders are the transactions, one at most of each effect, that have kept rows
-	// for a minute or longer, the one whose effect is worse first.
+	// Holders are the transactions, at most one for each effect, that have kept rows
+	// for a minute or longer, the one with the worse effect first.
 	Holders []Holder
 }
 
@@ -35,15 +35,15 @@ const (
 	BoundTransaction Bound = "transaction" // one in progress, whose rows and all later ones stay
 )
 
-// Holder is somebody who keeps rows of the change table in place.
+// Holder is a transaction, snapshot or slot that keeps rows of the change table.
 type Holder struct {
 	Kind string // "transaction", "prepared transaction", "snapshot" or "replication slot"
-	PID  int64  // of its session, 0 if it has none
+	PID  int64  // of its session, or 0 if it has none
 	XID  string // the oldest transaction that is in progress for it
 	Name string // the application_name, or that of the prepared transaction or the slot
 	Age  time.Duration
 	// Deletes: rows of XID and later transactions cannot be deleted. Otherwise they
-	// can, and only the room they took cannot be used again.
+	// can, and only their space cannot be reused.
 	Deletes bool
 }
 
@@ -55,7 +55,7 @@ func (h Holder) String() string {
 	return fmt.Sprintf("%s %q (%s)", h.Kind, h.Name, strings.Join(append(parts, "xid "+h.XID, "for "+round(h.Age)), ", "))
 }
 
-// Effect says in a word or two what the holder prevents.
+// Effect names, in a word or two, what the holder prevents.
 func (h Holder) Effect() string {
 	if h.Deletes {
 		return "deletion"
@@ -63,11 +63,11 @@ func (h Holder) Effect() string {
 	return "vacuum"
 }
 
-// Sentences say the same for people.
+// Sentences describe the same for humans.
 func (r Retention) Sentences() []string {
-	list := []string{fmt.Sprintf("the change table takes %s, of which %s are rows that are kept; the oldest is %s old", size(r.Bytes), size(r.Kept), round(r.Reach))}
+	list := []string{fmt.Sprintf("the change table takes %s, of which %s are rows that are not deleted; the oldest is %s old", size(r.Bytes), size(r.Kept), round(r.Reach))}
 	cost := func(reach time.Duration) string {
-		return "a gateway that is cut off for longer than " + round(reach) + " starts with an empty cache"
+		return "a gateway that is disconnected for longer than " + round(reach) + " starts with an empty cache"
 	}
 	switch r.Bound {
 	case BoundBytes:
@@ -88,7 +88,7 @@ func (r Retention) Sentences() []string {
 	return list
 }
 
-// size writes a number of bytes with the digits that matter.
+// size formats a number of bytes with the significant digits.
 func size(n int64) string {
 	if n >= 1<<30 {
 		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
@@ -96,7 +96,7 @@ func size(n int64) string {
 	return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 }
 
-// round writes a duration without more digits than matter.
+// round formats a duration with the significant digits.
 func round(d time.Duration) string {
 	if d >= time.Minute {
 		text := d.Round(time.Minute).String()

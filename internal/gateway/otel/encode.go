@@ -12,8 +12,8 @@ import (
 
 // Messages and fields of OTLP, from opentelemetry/proto/collector/trace/v1,
 // trace/v1, resource/v1 and common/v1 of opentelemetry-proto 1.x. There are few of
-// them, and none is ever read back, so they are written with protowire: the
-// generated types would bring packages, and an allocation for every value.
+// them, and they are never decoded, so they are written with protowire: the generated
+// types would add packages, and an allocation for every value.
 const (
 	requestResourceSpans = 1 // ExportTraceServiceRequest
 
@@ -61,8 +61,8 @@ const (
 // schemaURL is that of the semantic conventions that the attributes follow.
 const schemaURL = "https://opentelemetry.io/schemas/1.43.0"
 
-// otherMethod stands for every method that is not registered: what a client
-// invents is not spread to other systems.
+// otherMethod replaces every method that is not registered: text invented by a
+// client is not passed on to other systems.
 const otherMethod = "_OTHER"
 
 // knownMethod returns the method, as a constant, or otherMethod.
@@ -82,7 +82,7 @@ func knownMethod(method string) string {
 type attribute struct{ key, value string }
 
 // appendRequest appends the message that one request to the collector carries. spans
-// are encoded fields of ScopeSpans, as appendSpan leaves them.
+// are encoded fields of ScopeSpans, as encoded by appendSpan.
 func appendRequest(b []byte, resource []attribute, spans []byte) []byte {
 	return appendMessage(b, requestResourceSpans, func(b []byte) []byte {
 		b = appendMessage(b, resourceSpansResource, func(b []byte) []byte {
@@ -118,7 +118,8 @@ func appendSpan(b []byte, s *trace.Span) []byte {
 		b = appendFixed64(b, spanEnd, uint64(max(0, began+int64(s.Duration))))
 		b = appendAttributes(b, s)
 		if s.Status >= 500 {
-			// A client's mistake is no error of the server's span, so its status is unset.
+			// A client's mistake is not an error of the server's span, so its status is
+			// unset.
 			b = appendMessage(b, spanStatus, func(b []byte) []byte { return appendVarint(b, statusCode, statusError) })
 		}
 		b = protowire.AppendTag(b, spanFlags, protowire.Fixed32Type)
@@ -138,10 +139,10 @@ func name(s *trace.Span) string {
 	return method + " " + s.Route
 }
 
-// appendAttributes follows the semantic conventions of HTTP server spans, but leaves
-// url.path out: it has the key of the document in it, which may be somebody's name,
-// and spans go to places where documents do not. The route is the path without it.
-// The client's address is left out for the same reason.
+// appendAttributes follows the semantic conventions of HTTP server spans, but omits
+// url.path: it contains the key of the document, which may be a person's name, and
+// spans go to systems where documents do not. The route is the path without the key.
+// The client's address is omitted for the same reason.
 func appendAttributes(b []byte, s *trace.Span) []byte {
 	b = appendInt(b, spanAttributes, "http.response.status_code", s.Status)
 	b = appendInt(b, spanAttributes, "http.response.body.size", s.Bytes)
@@ -189,7 +190,7 @@ func appendMessage(b []byte, field protowire.Number, content func([]byte) []byte
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	start := len(b)
 	b = content(b)
-	// The length stands before the content, and is known after it.
+	// The length precedes the content, and is only known after it.
 	size := len(b) - start
 	prefix := protowire.SizeVarint(uint64(size))
 	for range prefix {
@@ -200,8 +201,8 @@ func appendMessage(b []byte, field protowire.Number, content func([]byte) []byte
 	return b
 }
 
-// appendText appends a string, which the protocol wants in UTF-8: one byte that is
-// not would make the collector refuse the whole batch.
+// appendText appends a string, which the protocol requires in UTF-8: one invalid byte
+// would make the collector refuse the whole batch.
 func appendText(b []byte, field protowire.Number, s string) []byte {
 	b = protowire.AppendTag(b, field, protowire.BytesType)
 	return protowire.AppendString(b, strings.ToValidUTF8(s, "\uFFFD"))
@@ -219,8 +220,8 @@ func appendFixed64(b []byte, field protowire.Number, value uint64) []byte {
 	return protowire.AppendFixed64(protowire.AppendTag(b, field, protowire.Fixed64Type), value)
 }
 
-// readRejected returns what the collector did not take of a batch that it answered
-// with success, and why.
+// readRejected returns how much of a successful batch the collector rejected, and
+// why.
 func readRejected(response []byte) (spans int64, message string, err error) {
 	err = eachField(response, func(field protowire.Number, _ uint64, partial []byte) error {
 		if field != responsePartialSuccess {

@@ -22,8 +22,8 @@ func variable(name string) string {
 }
 
 // headers returns what the environment adds to every request: a list of name=value,
-// the values with percent-encoding. What cannot be read is logged and left out.
-// Values are not logged, because they are credentials as a rule.
+// the values with percent-encoding. Malformed elements are logged and skipped. Values
+// are not logged, because they are usually credentials.
 func headers(log *slog.Logger) http.Header {
 	header := make(http.Header)
 	list := variable("HEADERS")
@@ -35,7 +35,7 @@ func headers(log *slog.Logger) http.Header {
 		name = strings.TrimSpace(name)
 		value, err := url.PathUnescape(value)
 		if !found || err != nil || !isToken(name) {
-			log.Warn("a header for the collector was left out: expected name=value", "variable", "OTEL_EXPORTER_OTLP_HEADERS", "position", i+1)
+			log.Warn("a header for the collector was ignored: expected name=value", "variable", "OTEL_EXPORTER_OTLP_HEADERS", "position", i+1)
 			continue
 		}
 		header.Set(name, strings.TrimSpace(value))

@@ -1,13 +1,13 @@
 // Package otel sends the spans of answered requests to an OpenTelemetry collector,
 // by OTLP over HTTP.
 //
-// A span is made when its request has been answered, out of what is told of it
-// ([trace.Span]), and not while it is under way: a request that is not sampled
-// costs one comparison, and one that is costs a copy into a queue. Tracers and span
-// processors of the OpenTelemetry SDK must be there from the start and draw the ids
-// themselves, its queue neither tells what it dropped nor ends with the context of
-// its Shutdown, and its exporter needs gRPC even to send over HTTP. So all of it is
-// ours: about ten messages of protobuf, and a POST.
+// A span is made from a [trace.Span] when its request has been answered, and not while
+// it is in flight: a request that is not sampled costs one comparison, and one that is
+// costs a copy into a queue. Tracers and span processors of the OpenTelemetry SDK must
+// be involved from the start and draw the ids themselves, its queue neither reports
+// what it dropped nor ends with the context of its Shutdown, and its exporter needs
+// gRPC even to send over HTTP. So this package implements all of it: about ten
+// messages of protobuf, and a POST.
 //
 // Sources: OpenTelemetry protocol 1.x, https://opentelemetry.io/docs/specs/otlp/;
 // semantic conventions for HTTP spans 1.43.
@@ -33,26 +33,26 @@ import (
 // Config of an Exporter.
 type Config struct {
 	// Endpoint is the base address of the collector, http://host:4318; /v1/traces
-	// is added to its path. Headers that the collector wants are taken from the
-	// environment (OTEL_EXPORTER_OTLP_HEADERS), so that they need not stand in a
-	// file; so are the compression (OTEL_EXPORTER_OTLP_COMPRESSION, gzip or none) and
-	// further resource attributes (OTEL_RESOURCE_ATTRIBUTES).
+	// is added to its path. Headers that the collector requires are taken from the
+	// environment (OTEL_EXPORTER_OTLP_HEADERS), so that they need not be in a file; so
+	// are the compression (OTEL_EXPORTER_OTLP_COMPRESSION, gzip or none) and further
+	// resource attributes (OTEL_RESOURCE_ATTRIBUTES).
 	Endpoint string
-	// Service is the attribute service.name. "": slipstream.
+	// Service is the attribute service.name. If empty, it is slipstream.
 	Service string
 	// Ratio is the share of requests without a traceparent that is sampled, 0 to 1.
 	Ratio float64
-	// Log gets a line about what could not be delivered, once a minute at most. If
-	// nil, nothing is logged.
+	// Log receives a line about spans that could not be delivered, at most once a
+	// minute. If nil, nothing is logged.
 	Log *slog.Logger
 }
 
 const (
-	// maxQueue spans wait at most. With their ids they are 1.2 MB.
+	// maxQueue bounds the queue: about 1.2 MB of spans with their ids.
 	maxQueue = 4096
-	// maxBatch goes out in one request: 512 spans are about 250 kB.
+	// maxBatch bounds the spans of one request: 512 are about 250 kB.
 	maxBatch = 512
-	// maxResponse is read of what the collector answers.
+	// maxResponse bounds how much of the collector's answer is read.
 	maxResponse = 64 << 10
 	// maxErrorText is logged of it.
 	maxErrorText = 300
@@ -60,11 +60,11 @@ const (
 
 // timing holds the times that tests shorten.
 type timing struct {
-	gather  time.Duration // a span waits this long for others at most
-	attempt time.Duration // one request to the collector takes at most
+	gather  time.Duration // the maximum time that a span waits for others
+	attempt time.Duration // the timeout of one request to the collector
 	first   time.Duration // pause after the first failure; it doubles
 	pause   time.Duration // the longest pause
-	give    time.Duration // a batch is given up after
+	give    time.Duration // the time after which a batch is dropped
 	log     time.Duration // from one line of the log to the next
 }
 
@@ -80,7 +80,7 @@ type Exporter struct {
 	timing    timing
 	collector *poster
 	resource  []attribute
-	below     uint64 // trace ids whose second half, halved, is below are sampled
+	below     uint64 // trace ids whose second half, halved, is below it are sampled
 	log       *slog.Logger
 	queue     chan trace.Span
 	quit      chan struct{}      // closed by Shutdown
@@ -98,8 +98,8 @@ type Exporter struct {
 	stopping atomic.Bool
 }
 
-// New starts an exporter, and does not wait for the collector: that may come later.
-// The context bounds New itself. Shutdown stops the exporter.
+// New starts an exporter, and does not wait for the collector, which may start later.
+// The context only bounds New. Shutdown stops the exporter.
 func New(ctx context.Context, cfg Config) (*Exporter, error) {
 	return newExporter(ctx, cfg, usual)
 }
@@ -148,12 +148,12 @@ func threshold(ratio float64) uint64 {
 	return uint64(math.Round(ratio * (1 << 63)))
 }
 
-// Sample decides whether a request is told of, before it is answered. If it had a
-// valid traceparent, ctx is that, and its flag decides: traces are whole or not at
-// all. Else ctx is the new trace's, and Ratio decides by its id, as the SDK's
+// Sample decides whether a request is sampled, before it is answered. If it had a
+// valid traceparent, ctx is that, and its flag decides: a trace is complete or absent.
+// Otherwise ctx is that of the new trace, and Ratio decides by its id, as the SDK's
 // TraceIDRatioBased does, so that services with the same ratio agree; if ctx is not
-// valid, chance decides. A client can ask for all of its requests to be sampled;
-// what is too much for the queue is dropped.
+// valid, the decision is random. A client can request that all of its requests are
+// sampled; spans that do not fit into the queue are dropped.
 func (e *Exporter) Sample(ctx trace.Context, had bool) bool {
 	if had {
 		return ctx.Sampled()
@@ -164,9 +164,9 @@ func (e *Exporter) Sample(ctx trace.Context, had bool) bool {
 	return binary.BigEndian.Uint64(ctx.TraceID[8:])>>1 < e.below
 }
 
-// Request takes the span of a sampled request, one that Sample said yes to. It
-// never waits: when the queue is full the span is dropped, and counted. RequestID
-// and Method may point into the memory of the request; the other strings are kept.
+// Request queues the span of a sampled request, for which Sample returned true. It
+// never blocks: if the queue is full, the span is dropped, and counted. RequestID and
+// Method may point into the memory of the request; the other strings are kept.
 func (e *Exporter) Request(s trace.Span) {
 	if e.stopping.Load() {
 		e.dropped.Add(1)
@@ -183,13 +183,13 @@ func (e *Exporter) Request(s trace.Span) {
 }
 
 // Dropped returns how many spans were not delivered, as far as is known: the queue
-// was full, or the collector did not take them. Of a batch that it took in part all
-// are counted.
+// was full, or the collector did not accept them. If it accepted only a part of a
+// batch, all of its spans are counted.
 func (e *Exporter) Dropped() int64 {
 	n := e.dropped.Load()
 	select {
 	case <-e.ended:
-		n += int64(len(e.queue)) // nobody will fetch them
+		n += int64(len(e.queue)) // they will not be sent anymore
 	default:
 	}
 	return n
@@ -201,7 +201,7 @@ type batch struct {
 	n     int
 }
 
-// run sends what is in the queue, until Shutdown.
+// run sends the spans in the queue, until Shutdown.
 func (e *Exporter) run(ctx context.Context) {
 	defer close(e.ended)
 	var b batch
@@ -215,10 +215,10 @@ func (e *Exporter) run(ctx context.Context) {
 	}
 }
 
-// gather fills a batch, or as much of it as comes in time. It is stopping when no
-// more needs to be waited for.
+// gather fills a batch, or as much of it as arrives in time. It returns stopping if
+// no more spans will follow.
 func (e *Exporter) gather(b batch) (_ batch, stopping bool) {
-	var full <-chan time.Time // set when the first has come
+	var full <-chan time.Time // set when the first has arrived
 	quit := e.quit
 	for b.n < maxBatch {
 		if stopping && len(e.queue) == 0 {
@@ -245,7 +245,7 @@ func (e *Exporter) export(ctx context.Context, b batch) bool {
 	if b.n == 0 {
 		return true
 	}
-	// Not a buffer to use again: an attempt that was given up may still read it.
+	// The buffer is not reused: an abandoned attempt may still read it.
 	err := e.collector.post(ctx, appendRequest(nil, e.resource, b.spans))
 	if err != nil {
 		e.lastError = err
@@ -255,8 +255,8 @@ func (e *Exporter) export(ctx context.Context, b batch) bool {
 	return err == nil
 }
 
-// report logs what was dropped since it last did. In an outage that is a line a
-// minute, whatever the number of requests.
+// report logs what was dropped since it last did. In an outage that is one line
+// per minute, whatever the number of requests.
 func (e *Exporter) report(err error) {
 	dropped := e.dropped.Load()
 	if dropped == e.reported || !e.loggedAt.IsZero() && time.Since(e.loggedAt) < e.timing.log {
@@ -273,9 +273,9 @@ func (e *Exporter) report(err error) {
 	e.reported, e.loggedAt = dropped, time.Now()
 }
 
-// Shutdown delivers what is in the queue and stops the exporter. At the end of ctx
-// it gives up. It gives up as well when the collector does not take a batch. The
-// error says how many spans were lost by that. Later calls wait for the same end.
+// Shutdown delivers the spans in the queue and stops the exporter. It gives up when
+// ctx ends, or when the collector does not accept a batch. The error says how many
+// spans were lost. Later calls wait for the same end.
 func (e *Exporter) Shutdown(ctx context.Context) error {
 	before := e.dropped.Load()
 	e.stop.Do(func() {

@@ -191,7 +191,7 @@ func TestSampleAgrees(t *testing.T) {
 	}
 }
 
-// A string that is no UTF-8 would make a collector refuse the batch.
+// A string that is not UTF-8 would make a collector refuse the batch.
 func TestSpanIsUTF8(t *testing.T) {
 	testkit.NoLeaks(t)
 	c := newCollector(t)
@@ -208,7 +208,7 @@ func TestShutdownDelivers(t *testing.T) {
 	testkit.NoLeaks(t)
 	c := newCollector(t)
 	times := quick
-	times.gather = time.Hour // nothing goes by itself but full batches
+	times.gather = time.Hour // only full batches are sent automatically
 	e, log := start(t, c.URL, times)
 	const n = 3*maxBatch + 7
 	seen := make(map[string]bool)
@@ -241,8 +241,8 @@ func TestShutdownDelivers(t *testing.T) {
 	}
 }
 
-// Whatever is wrong with the collector for a while, the spans of that while come
-// when it is well again, and nobody waits.
+// Whatever is wrong with the collector for a while, the spans of that time arrive
+// when it works again, and no request waits.
 func TestOutage(t *testing.T) {
 	testkit.NoLeaks(t)
 	patient := quick
@@ -298,7 +298,7 @@ func TestOutage(t *testing.T) {
 	}
 }
 
-// A collector that starts after us gets what was kept for it.
+// A collector that starts after the exporter gets the queued spans.
 func TestCollectorComesLate(t *testing.T) {
 	testkit.NoLeaks(t)
 	patient := quick
@@ -337,7 +337,7 @@ func TestFlood(t *testing.T) {
 	endless.attempt, endless.give = time.Hour, time.Hour
 	e, _ := start(t, c.URL, endless)
 
-	// The id is a part of a request's head of 64 KiB, which must not stay.
+	// The id is a part of a request's head of 64 KiB, which must not be retained.
 	const n = 2 * maxQueue
 	var before, after runtime.MemStats
 	runtime.GC()
@@ -379,8 +379,8 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// Without a deadline, Shutdown gives up when the collector does not take a batch:
-// with the one under way and the next, not with all that the queue holds.
+// Without a deadline, Shutdown gives up when the collector does not accept a batch:
+// after the current batch and the next one, not after the whole queue.
 func TestShutdownGivesUp(t *testing.T) {
 	testkit.NoLeaks(t)
 	c := newCollector(t)

@@ -33,7 +33,7 @@ func newPoster(address string, cfg Config, t timing) *poster {
 		client: &http.Client{
 			Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, MaxIdleConns: 1, MaxConnsPerHost: 1, IdleConnTimeout: time.Minute},
 			Timeout:   t.attempt,
-			// A collector that points elsewhere is misconfigured: spans go where the file says.
+			// A collector that redirects is misconfigured: spans only go to the configured URL.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -49,16 +49,16 @@ func newPoster(address string, cfg Config, t timing) *poster {
 
 func (p *poster) close() { p.client.CloseIdleConnections() }
 
-// again is an error after which the same batch may be sent once more.
+// again is an error after which the same batch may be sent again.
 type again struct {
 	error
-	after time.Duration // as the collector asks for; 0 if it does not
+	after time.Duration // as requested by the collector, or 0
 }
 
 func (a again) Unwrap() error { return a.error }
 
-// post delivers a batch: it tries for as long as the collector cannot be reached or
-// says that it cannot take it now, at most for timing.give.
+// post delivers a batch: it retries while the collector cannot be reached or is
+// temporarily unable to accept it, for at most timing.give.
 func (p *poster) post(ctx context.Context, body []byte) error {
 	if p.gzip {
 		var packed bytes.Buffer
@@ -81,7 +81,8 @@ func (p *poster) post(ctx context.Context, body []byte) error {
 		if ctx.Err() != nil {
 			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
 		}
-		// Gateways that a collector's outage has stopped do not all come back at once.
+		// This keeps gateways from all retrying together after an outage of the
+		// collector.
 		wait := max(retry.after, pause/2+rand.N(pause))
 		if time.Since(began)+wait > p.timing.give {
 			return fmt.Errorf("given up after %v: %w", time.Since(began).Round(time.Millisecond), err)
@@ -124,7 +125,7 @@ func (p *poster) attempt(ctx context.Context, body []byte) error {
 	return refusal(p.url, response, text)
 }
 
-// accepted returns what the collector objects to in a batch that it took.
+// accepted returns what the collector rejected in a batch that it accepted.
 func accepted(response *http.Response, text []byte) error {
 	if response.Header.Get("Content-Type") != contentType {
 		return nil

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// What the environment of OTLP exporters says of headers and compression is done;
-// the variables of traces win.
+// Headers and compression from the environment of OTLP exporters are applied; the
+// variables for traces take precedence.
 func TestEnvironment(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, test := range map[string]struct {
@@ -73,7 +73,7 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// A collector that says when to come again is not asked before.
+// A collector that says when to retry is not contacted before.
 func TestRetryAfter(t *testing.T) {
 	testkit.NoLeaks(t)
 	c := newCollector(t)
@@ -108,7 +108,7 @@ func TestRetryAfter(t *testing.T) {
 	if got := retryAfter(time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)); got < 59*time.Minute || got > time.Hour {
 		t.Errorf("in an hour: got %v", got)
 	}
-	// What is longer than a batch is kept is not waited for.
+	// A pause longer than a batch is kept is not waited for.
 	impatient, _ := start(t, c.URL, quick)
 	first.Store(0)
 	impatient.Request(someSpan(1))
@@ -117,7 +117,7 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
-// An answer that means no is no reason to try again; what was in it is lost, and counted.
+// A permanent refusal is not retried; its spans are lost, and counted.
 func TestRefused(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, test := range map[string]struct {
@@ -163,7 +163,8 @@ func TestRefused(t *testing.T) {
 	}
 }
 
-// A collector that rejects some of a batch says so in words only, so all are counted.
+// If a collector rejects part of a batch with only a message, all of its spans are
+// counted.
 func TestPartialSuccess(t *testing.T) {
 	testkit.NoLeaks(t)
 	c := newCollector(t)

@@ -10,9 +10,9 @@ import (
 	"unsafe"
 )
 
-// Entry is what a line says of a request. A field that is zero is left out, but
-// for Time, Protocol, Bytes and Took. The strings need to live only as long as the
-// call of Record; what is longer than its bound is cut at a character.
+// Entry is the content of a line about a request. Zero fields are omitted, except
+// Time, Protocol, Bytes and Took. The strings only need to be valid during the call
+// of Record; longer ones than their bound are cut at a character.
 type Entry struct {
 	// Time is when the request had been read; zero: now.
 	Time time.Time
@@ -20,18 +20,19 @@ type Entry struct {
 	Took time.Duration
 	// Protocol is "http" or "redis".
 	Protocol string
-	// Client is the address of who asks, behind trusted proxies the one they name.
+	// Client is the address of the client; behind trusted proxies, the one that they
+	// name.
 	Client netip.Addr
 	Method string // or the command; 32 bytes
-	// Target is the request target or the key, 1 KiB. The line of a longer one
-	// says its length in target_bytes.
+	// Target is the request target or the key, up to 1 KiB. The line of a longer
+	// one has its length in target_bytes.
 	Target string
 	Status int    // of HTTP
-	Error  string // the first word of a Redis error; 32 bytes
+	Error  string // the first word of a Redis error; up to 32 bytes
 	Bytes  int    // of the body that was answered
-	// Source is how the answer was come by; 16 bytes.
+	// Source is where the answer came from; up to 16 bytes.
 	Source string
-	// Keys is how many documents were asked for; the line says it if they are several.
+	// Keys is how many documents were requested; it is in the line if there are several.
 	Keys      int
 	Resource  string // 256 bytes
 	Caller    string // 128 bytes
@@ -40,7 +41,7 @@ type Entry struct {
 	Referer   string // 512 bytes
 	UserAgent string // 512 bytes
 
-	share []byte // what the line says of the sample, set by Record; nil: nothing
+	share []byte // the part of the line about the sample, set by Record; may be nil
 }
 
 // Bounds of texts, in bytes before they are escaped.
@@ -54,13 +55,13 @@ const (
 	maxForeign = 512
 )
 
-// longestLine is more than any line takes: the texts with six bytes for each of
-// theirs (\u00XX), and 512 for numbers, address and names of members.
+// longestLine is more than the length of any line: six bytes for each byte of a
+// text (\u00XX), and 512 for numbers, address and names of members.
 const longestLine = 6*(3*maxWord+maxTarget+maxSource+maxName+maxCaller+maxID+2*maxForeign) + 512
 
 // appendTo appends the line with its newline. clock is that of the buffer. Each
-// member takes some 20 ns; that is why texts are not gone through byte by byte and
-// numbers not through package strconv.
+// member takes some 20 ns; so texts are not processed byte by byte and numbers do not
+// use package strconv.
 func (e *Entry) appendTo(b []byte, clock *clockText) []byte {
 	b = slices.Grow(b, longestLine)
 	t := e.Time
@@ -132,7 +133,7 @@ func (e *Entry) appendTo(b []byte, clock *clockText) []byte {
 	return append(b, "}\n"...)
 }
 
-// appendText appends a text and the quotation mark behind it.
+// appendText appends a text and the closing quotation mark.
 func appendText(b []byte, s string, most int) []byte {
 	s = cut(s, most)
 	if !plain(s) {
@@ -173,13 +174,13 @@ func appendAddr(b []byte, a netip.Addr) []byte {
 	return b
 }
 
-// cut returns at most that many bytes of s, no character divided.
+// cut returns at most most bytes of s without splitting a character.
 func cut(s string, most int) string {
 	if len(s) <= most {
 		return s
 	}
 	end := most
-	// A character has at most four bytes; what is longer is none.
+	// A character has at most four bytes; anything longer is not one.
 	for back := 0; back < utf8.UTFMax && end > 0 && !utf8.RuneStart(s[end]); back++ {
 		end--
 	}
@@ -216,8 +217,8 @@ func appendEscaped(b []byte, s string) []byte {
 	return b
 }
 
-// plain reports whether all bytes of s stand for themselves: printable ASCII but for "
-// and \. It looks at eight at once, the last ones twice.
+// plain reports whether all bytes of s represent themselves: printable ASCII except " and
+// \. It checks eight at a time, the last ones twice.
 func plain(s string) bool {
 	if len(s) < 8 {
 		for i := range len(s) {
@@ -236,8 +237,8 @@ func plain(s string) bool {
 }
 
 // wordSpecial returns 0 if none of eight bytes is special. The high bits of its terms
-// say of a byte: not ASCII; below a blank; a quotation mark; a backslash; DEL. What a
-// byte borrows from or carries to the next one changes only words that are special.
+// mean: not ASCII; below a space; a quotation mark; a backslash; DEL. A borrow or carry
+// between bytes only affects words that are special anyway.
 func wordSpecial(x uint64) uint64 {
 	const ones = 0x0101010101010101
 	return (x | (x - ' '*ones) | ((x ^ '"'*ones) - ones) | ((x ^ '\\'*ones) - ones) | (x + ones)) & (0x80 * ones)
@@ -245,8 +246,8 @@ func wordSpecial(x uint64) uint64 {
 
 const hexDigits = "0123456789abcdef"
 
-// clockText is the text of the last time that was written, RFC 3339 in UTC with
-// milliseconds. Writing one anew takes 100 ns, one of the same second a few.
+// clockText is the text of the last formatted time, RFC 3339 in UTC with
+// milliseconds. Formatting a new one takes 100 ns, one of the same second a few.
 type clockText struct {
 	second int64
 	text   [len("2006-01-02T15:04:05.000Z")]byte

@@ -20,25 +20,26 @@ import (
 // fileMode is the mode of the file.
 const fileMode = 0o640
 
-// Config configures a [Log]. All but Path may be zero.
+// Config configures a [Log]. All fields except Path may be zero.
 type Config struct {
-	// Path is the file that lines are appended to, made with mode 0640 if there
-	// is none; "-" is standard output.
+	// Path is the file to which lines are appended, created with mode 0640 if
+	// there is none; "-" is standard output.
 	Path string
-	// MaxBuffered bounds the memory of lines that wait for the disk, in bytes
-	// (8 MiB; at least 1 MiB).
+	// MaxBuffered bounds the memory of lines that wait for the disk, in bytes. If
+	// zero, it defaults to 8 MiB; the minimum is 1 MiB.
 	MaxBuffered int
 	// FlushInterval is how long a line waits for its block to fill (1 s).
 	FlushInterval time.Duration
-	// Sample is the part of the requests that gets a line, above 0 and at most 1;
+	// Sample is the fraction of requests that get a line, above 0 and at most 1;
 	// those that failed and those that took longer than Slow always do. Each line
-	// then says its share: the requests behind it are 1 divided by that. 0: all
-	// get a line; negative: none but those.
+	// then has its share: it represents 1 divided by that requests. If zero, all get
+	// a line; if negative, only those do.
 	Sample float64
-	// Slow is the time above which a request gets its line whatever Sample says.
-	// 0 or less: no time is.
+	// Slow is the time above which a request always gets a line, regardless of
+	// Sample. If zero or negative, there is no such time.
 	Slow time.Duration
-	// Log hears of errors and lost lines, at most once a minute. Nil: nobody.
+	// Log receives errors and lost lines, at most once a minute. If nil, nothing
+	// is logged.
 	Log *slog.Logger
 }
 
@@ -50,7 +51,7 @@ const (
 	complainEach = time.Minute
 )
 
-// Log is an open log of requests. Its methods may be called at once.
+// Log is an open log of requests. All methods are safe for concurrent use.
 type Log struct {
 	// Immutable after Open.
 	path   string
@@ -60,7 +61,7 @@ type Log struct {
 	most   int64         // blocks that there may be
 	full   chan []byte   // blocks to be written; has room for all
 	free   chan []byte   // blocks to be filled; has room for all
-	again  chan struct{} // one place: Reopen
+	again  chan struct{} // one slot: Reopen
 	quit   chan struct{} // closed by Close
 	done   chan struct{} // closed when write has ended
 	closed sync.Once
@@ -69,13 +70,13 @@ type Log struct {
 
 	// Owned by write.
 	out        io.Writer
-	file       *os.File // nil: out is not ours to close
+	file       *os.File // nil if out must not be closed
 	torn       bool     // the last line is not complete
-	told       int64    // lines whose loss stands in the log
+	told       int64    // lost lines that the log already reports
 	complained time.Time
 
 	// Atomics. blocks is written by Record and write. lines and dropped are
-	// written by them too and read by anybody.
+	// also written by them and read by any goroutine.
 	blocks  atomic.Int64
 	lines   atomic.Int64
 	dropped atomic.Int64
@@ -85,7 +86,7 @@ type Log struct {
 type stripe struct {
 	// Guarded by mu.
 	mu     sync.Mutex
-	block  []byte // nil: there is none yet
+	block  []byte // nil if there is none yet
 	clock  clockText
 	lines  int64 // since the last addition to Log.lines
 	closed bool
@@ -108,7 +109,7 @@ func Open(config Config) (*Log, error) {
 	return start(config, f, f), nil
 }
 
-// start begins to write to out. file is nil or what out is, to be closed.
+// start begins to write to out. file is out if that must be closed, otherwise nil.
 func start(config Config, out io.Writer, file *os.File) *Log {
 	if config.MaxBuffered == 0 {
 		config.MaxBuffered = 8 << 20
@@ -131,9 +132,8 @@ func start(config Config, out io.Writer, file *os.File) *Log {
 	return l
 }
 
-// Record appends a line for the request, if the sample takes it. It never waits for the disk and
-// allocates nothing but a block of 64 KiB now and then. After Close the line counts
-// as dropped.
+// Record appends a line for the request, if it is in the sample. It never waits for the disk and
+// only allocates a block of 64 KiB now and then. After Close the line counts as dropped.
 func (l *Log) Record(e *Entry) {
 	r := rand.Uint64()
 	if !l.sample.takes(e, uint32(r>>32)) {
@@ -164,7 +164,7 @@ func (l *Log) Record(e *Entry) {
 	s.mu.Unlock()
 }
 
-// take returns an empty block, nil if all that may be are in use.
+// take returns an empty block, or nil if the maximum is in use.
 func (l *Log) take() []byte {
 	select {
 	case b := <-l.free:
@@ -178,27 +178,27 @@ func (l *Log) take() []byte {
 	return make([]byte, 0, blockCap)
 }
 
-// Lines returns how many lines were recorded and not dropped for want of room, up
-// to those of the last second.
+// Lines returns how many lines were recorded and not dropped for lack of room,
+// except those of the last second.
 func (l *Log) Lines() int64 { return l.lines.Load() }
 
 // Dropped returns how many lines were lost: there was no room for them, writing them
 // failed, or the log was closed.
 func (l *Log) Dropped() int64 { return l.dropped.Load() }
 
-// Reopen makes the log go on in a new file of the same name, after the old one was
-// renamed. It does not wait: the old file may still get what was recorded until
-// now. If the new one cannot be opened, the log goes on in the old one and tells
-// why. Standard output is not opened again.
+// Reopen makes the log continue in a new file of the same name, after the old one was
+// renamed. It does not wait: lines recorded until now may still go to the old file.
+// If the new one cannot be opened, the log continues in the old one and reports why.
+// Standard output is not reopened.
 func (l *Log) Reopen() {
 	select {
 	case l.again <- struct{}{}:
-	default: // it is about to be done
+	default: // it is about to happen
 	}
 }
 
-// Close writes what was recorded, and closes the file. When ctx ends first, because
-// the disk or the reader of standard output hangs, its error is returned, and the
+// Close writes the recorded lines, and closes the file. If ctx ends first, because the
+// disk or the reader of standard output hangs, its error is returned, and the
 // goroutine that writes ends with that write. It may be called more than once.
 func (l *Log) Close(ctx context.Context) error {
 	l.closed.Do(func() { close(l.quit) })
@@ -241,7 +241,7 @@ func (l *Log) write() {
 	}
 }
 
-// gather writes all that was recorded. last closes the stripes.
+// gather writes all recorded lines. last closes the stripes.
 func (l *Log) gather(last bool) {
 	for i := range l.stripes {
 		s := &l.stripes[i]
@@ -263,7 +263,7 @@ func (l *Log) gather(last bool) {
 	l.tellLost()
 }
 
-// put writes a block and gives it back.
+// put writes a block and releases it.
 func (l *Log) put(b []byte) {
 	l.tellLost()
 	if n, err := l.send(b); err != nil {
@@ -274,7 +274,7 @@ func (l *Log) put(b []byte) {
 	l.free <- b[:0] // there is room for every block that exists
 }
 
-// tellLost writes a line where lines are missing.
+// tellLost writes a line in place of missing lines.
 func (l *Log) tellLost() {
 	now := l.dropped.Load()
 	lost := now - l.told
@@ -286,7 +286,7 @@ func (l *Log) tellLost() {
 	b = append(b, `","lost":`...)
 	b = strconv.AppendInt(b, lost, 10)
 	if _, err := l.send(append(b, "}\n"...)); err != nil {
-		return // the block that follows will hear of it
+		return // it is reported with the next block
 	}
 	l.told = now
 	l.complain(errBehind)
@@ -294,9 +294,9 @@ func (l *Log) tellLost() {
 
 var errBehind = errors.New("the disk or the reader of the log does not keep up")
 
-// send writes whole lines, and returns how many bytes of them were written.
+// send writes complete lines, and returns how many bytes of them were written.
 func (l *Log) send(b []byte) (int, error) {
-	if l.torn { // so that what follows is a line of its own
+	if l.torn { // so that the next line is separate
 		if _, err := l.out.Write([]byte{'\n'}); err != nil {
 			return 0, err
 		}
@@ -307,7 +307,7 @@ func (l *Log) send(b []byte) (int, error) {
 	return n, err
 }
 
-// complain tells of an error and of what was lost, at most once a minute.
+// complain logs an error and lost lines, at most once a minute.
 func (l *Log) complain(err error) {
 	if now := time.Now(); l.complained.IsZero() || now.Sub(l.complained) >= complainEach {
 		l.complained = now
@@ -315,7 +315,7 @@ func (l *Log) complain(err error) {
 	}
 }
 
-// reopen goes on in a new file.
+// reopen continues in a new file.
 func (l *Log) reopen() {
 	if l.file == nil {
 		return
@@ -333,7 +333,7 @@ func (l *Log) reopen() {
 	l.log.Info("the request log was reopened", "file", l.path)
 }
 
-// shrink gives memory back that only a burst needed, a block a second.
+// shrink frees memory that only a burst needed, one block per second.
 func (l *Log) shrink() {
 	if len(l.free) <= stripes {
 		return

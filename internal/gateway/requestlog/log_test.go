@@ -110,7 +110,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// TestClock: the text of a second is used again with other milliseconds alone.
+// TestClock: the text of a second is reused with different milliseconds.
 func TestClock(t *testing.T) {
 	var clock clockText
 	at := time.Date(2026, 2, 28, 23, 59, 59, 999_999_999, time.FixedZone("", 3600))
@@ -126,7 +126,7 @@ func TestClock(t *testing.T) {
 	}
 }
 
-// TestLog: all lines of many goroutines are there, whole, each once.
+// TestLog: all lines of many goroutines are there, complete, each once.
 func TestLog(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := filepath.Join(t.TempDir(), "access.log")
@@ -240,7 +240,7 @@ func TestReopen(t *testing.T) {
 		l.Reopen()
 		testkit.Eventually(t, 10*time.Second, func() error { _, err := os.Stat(path); return err })
 	}
-	// A folder in its place cannot be opened.
+	// A folder at its path cannot be opened.
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 		t.Fatal(err)
 	}
@@ -306,8 +306,8 @@ func (s *syncBuffer) String() string {
 	return s.b.String()
 }
 
-// TestDiskHangs: Record goes on, memory is bounded, what is lost is counted and
-// told.
+// TestDiskHangs: Record continues, memory is bounded, lost lines are counted and
+// reported.
 func TestDiskHangs(t *testing.T) {
 	testkit.NoLeaks(t)
 	w := &gatedWriter{gate: make(chan struct{})}
@@ -349,7 +349,7 @@ func TestDiskHangs(t *testing.T) {
 	}
 }
 
-// fullDisk takes so many bytes and then no more, until it is cleared.
+// fullDisk accepts a number of bytes and then no more, until it is cleared.
 type fullDisk struct {
 	mu   sync.Mutex
 	room int
@@ -408,7 +408,7 @@ func TestDiskFull(t *testing.T) {
 	}
 }
 
-// TestShrink: blocks that a burst needed go again.
+// TestShrink: blocks that only a burst needed are freed.
 func TestShrink(t *testing.T) {
 	l := start(Config{Path: "-", FlushInterval: time.Millisecond}, io.Discard, nil)
 	defer l.Close(context.Background())
@@ -439,7 +439,7 @@ func TestRecordAllocatesNothing(t *testing.T) {
 	}
 }
 
-// FuzzLine: every line is one line of JSON that gives the values back.
+// FuzzLine: every line is one line of JSON that decodes to the values.
 func FuzzLine(f *testing.F) {
 	f.Add("GET", "/depts/10", "curl", "hit", 200, 10, int64(1e9), []byte{1, 2, 3, 4})
 	f.Add("M\x00", "\xff\xfe\u2028\u009b<>&\x7f", "\"\\\n\r", "\u00e9", 0, -1, int64(-1), make([]byte, 16))
@@ -457,7 +457,7 @@ func FuzzLine(f *testing.F) {
 			t.Fatalf("a control character at %d: %q", i, b)
 		}
 		got := parse(t, b)
-		text := func(s string, most int) string { // what JSON can say of it
+		text := func(s string, most int) string { // the text as JSON can represent it
 			return string([]rune(cut(s, most)))
 		}
 		want := line{Time: when.UTC().Format("2006-01-02T15:04:05.000Z"), Protocol: "http", Method: text(method, maxWord), Target: text(target, maxTarget),
@@ -475,8 +475,8 @@ func FuzzLine(f *testing.F) {
 	})
 }
 
-// BenchmarkRecord is what a request pays: less than 400 ns and no allocation for
-// what most lines hold, a fifth more for all that a line may hold.
+// BenchmarkRecord is the cost for a request: less than 400 ns and no allocation for
+// most lines, and a fifth more for a line with all members.
 func BenchmarkRecord(b *testing.B) {
 	all := hit()
 	all.Time = time.Now()

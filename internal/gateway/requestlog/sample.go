@@ -6,16 +6,16 @@ import (
 	"time"
 )
 
-// sample decides which requests get a line. The zero value: all.
+// sample decides which requests get a line. The zero value selects all.
 type sample struct {
 	// Immutable.
 	on    bool
-	below uint64 // of 2^32: the numbers that take a request
+	below uint64 // of 2^32: random numbers below it select a request
 	slow  time.Duration
-	share []byte // what the line of a request says that was taken by its number
+	share []byte // the part of the line of a request that was selected at random
 }
 
-// whole is what the line of a request says that would have been taken in any case.
+// whole is that part of the line of a request that is always selected.
 var whole = []byte(`,"sample":1`)
 
 func newSample(part float64, slow time.Duration) sample {
@@ -30,8 +30,8 @@ func newSample(part float64, slow time.Duration) sample {
 	return s
 }
 
-// takes reports whether the request gets a line, and sets what that says of it. random
-// is a random number.
+// takes reports whether the request gets a line, and sets its share. random is a random
+// number.
 func (s *sample) takes(e *Entry, random uint32) bool {
 	switch {
 	case !s.on:
@@ -46,7 +46,7 @@ func (s *sample) takes(e *Entry, random uint32) bool {
 	return true
 }
 
-// failed tells errors from answers. That a row does not exist is an answer.
+// failed distinguishes errors from answers. A missing row is an answer.
 func (e *Entry) failed() bool {
 	const badRequest, notFound = 400, 404
 	return e.Error != "" || e.Status >= badRequest && e.Status != notFound

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// TestSample: failed and slow requests are always taken, of the others the part that
-// was asked for, and the shares that the lines say add up to all requests.
+// TestSample: failed and slow requests are always selected, of the others the
+// configured fraction, and the shares of the lines add up to all requests.
 func TestSample(t *testing.T) {
 	rnd := testkit.Rand(t)
 	const requests = 100_000
@@ -60,7 +60,8 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// TestSampledLog: what is not taken leaves no trace, neither a line nor a count.
+// TestSampledLog: a request that is not selected leaves no trace, neither a line
+// nor a count.
 func TestSampledLog(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := filepath.Join(t.TempDir(), "requests.log")

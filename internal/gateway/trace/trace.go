@@ -1,13 +1,13 @@
-// Package trace names requests: the trace context that comes with them and goes
-// on with their answers, their request ids, and what is told of one when it has
-// been answered.
+// Package trace names requests: the trace context that they carry and that
+// continues in their answers, their request ids, and the description of an
+// answered request.
 //
 // Source: W3C Trace Context, https://www.w3.org/TR/trace-context/ (level 1,
 // version 00 of the field traceparent).
 //
 // Ids are drawn from the generator of the Go runtime (ChaCha8, seeded from the
-// system at the start). They are as good as unique: among 2^48 trace ids two are
-// equal with a probability of 2^-33. They are no secrets and guard nothing: a
+// system at the start). They are practically unique: among 2^48 trace ids two are
+// equal with a probability of 2^-33. They are not secrets and protect nothing: a
 // client may choose both of them, and they are in logs.
 package trace
 
@@ -17,8 +17,8 @@ import (
 	"math/rand/v2"
 )
 
-// FlagSampled is the one flag of version 00: somebody keeps the spans of this
-// trace. The others are reserved, and sent as zero.
+// FlagSampled is the only flag of version 00: the spans of this trace may be
+// recorded. The others are reserved, and sent as zero.
 const FlagSampled byte = 1
 
 // length of a traceparent of version 00: "00-", 32 digits, "-", 16 digits, "-", 2 digits.
@@ -32,11 +32,11 @@ type Context struct {
 	Flags   byte
 }
 
-// Parse reads a field value traceparent, without white space around it. False
-// means that there is none: the field is absent, malformed, or stood there more
-// than once (joined by commas, as lists are); the trace begins here then. A value
-// of a version above 00 is read as far as version 00 reaches, as section 3.2.4
-// asks for. Flags that version 00 does not know are dropped.
+// Parse parses a traceparent field value, without white space around it. It returns
+// false if there is none: the field is absent, malformed, or appeared more than once
+// (joined by commas, as lists are); then the trace begins here. A value of a version
+// above 00 is parsed as far as version 00 defines it, as section 3.2.4 requires.
+// Flags that version 00 does not define are dropped.
 func Parse(traceparent string) (Context, bool) {
 	s := traceparent
 	if len(s) < length || s[2] != '-' || s[35] != '-' || s[52] != '-' {
@@ -87,10 +87,10 @@ var digits = func() (values [256]byte) {
 // Valid reports whether neither id is all zero.
 func (c Context) Valid() bool { return c.TraceID != [16]byte{} && c.SpanID != [8]byte{} }
 
-// Sampled reports whether somebody keeps the spans of this trace.
+// Sampled reports whether the spans of this trace may be recorded.
 func (c Context) Sampled() bool { return c.Flags&FlagSampled != 0 }
 
-// WithSampled returns the context with the flag as given.
+// WithSampled returns the context with the given flag.
 func (c Context) WithSampled(sampled bool) Context {
 	c.Flags &^= FlagSampled
 	if sampled {
@@ -135,13 +135,13 @@ func (c Context) AppendTraceparent(b []byte) []byte {
 	return append(b, '-', '0', '0'+c.Flags&FlagSampled)
 }
 
-// maxRequestID bounds what a client may have us repeat in every log line.
+// maxRequestID bounds client text that is repeated in every log line.
 const maxRequestID = 64
 
 // RequestID returns given, if that is 1 to 64 characters of A-Z, a-z, 0-9, dot,
-// underscore and hyphen: then it may stand in fields and logs as it is. Else it
-// returns a new one of 22 characters, 128 bits. The new one is the only
-// allocation; a given one shares its memory.
+// underscore and hyphen: which is safe in fields and logs. Otherwise it returns a
+// new one of 22 characters, 128 bits. The new one is the only allocation; a given
+// one shares its memory.
 func RequestID(given string) string {
 	if AcceptableRequestID(given) {
 		return given
@@ -157,7 +157,7 @@ const RequestIDLength = 22
 // WriteRequestID writes a new request id to text.
 func WriteRequestID(text *[RequestIDLength]byte) {
 	// Eleven characters of 6 bits from each number, of which the last has 4: by hand,
-	// a third of the time that package base64 takes, and half of that into an array.
+	// which takes a third of the time of package base64.
 	a, b := rand.Uint64(), rand.Uint64()
 	const half = RequestIDLength / 2
 	for i := range half {
@@ -169,7 +169,7 @@ func WriteRequestID(text *[RequestIDLength]byte) {
 
 const idDigits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// AcceptableRequestID reports whether [RequestID] would return the id as it is.
+// AcceptableRequestID reports whether [RequestID] would return the id unchanged.
 func AcceptableRequestID(id string) bool {
 	if id == "" || len(id) > maxRequestID {
 		return false

@@ -157,7 +157,7 @@ func TestUnique(t *testing.T) {
 	var wg sync.WaitGroup
 	drawn := make([][]string, goroutines)
 	for g := range goroutines {
-		wg.Go(func() { // ends by itself, awaited below
+		wg.Go(func() { // ends with its loop, awaited below
 			for range each {
 				c := Context{}.Child()
 				drawn[g] = append(drawn[g], RequestID(""), string(c.TraceID[:]), string(c.SpanID[:]), string(c.TraceID[8:]))
@@ -211,7 +211,7 @@ func FuzzParse(f *testing.F) {
 		if !ok {
 			return
 		}
-		// What is accepted is what is written again, up to the version and reserved flags.
+		// An accepted value is formatted the same, up to the version and reserved flags.
 		written := string(c.AppendTraceparent(nil))
 		if len(written) != length || written[2:53] != value[2:53] {
 			t.Errorf("%q is written %q", value, written)

@@ -3,6 +3,6 @@
 //
 //	file         gives
 //	program.go   Main, Program: the command; Run, Expect: a run of it, to its end
-//	serve.go     configurations, and readiness of what serves them
+//	serve.go     configurations, and the readiness of their gateway
 //	shop.go      Shop: a gateway over a small PostgreSQL schema
 package blackbox

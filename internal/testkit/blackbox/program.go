@@ -81,7 +81,7 @@ func Program() string {
 	return program
 }
 
-// Result is what a finished run of the command said.
+// Result is the output of a finished run of the command.
 type Result struct {
 	Code           int
 	Stdout, Stderr string
@@ -158,7 +158,7 @@ func ExitCode(t testing.TB, p *testkit.Process, within time.Duration) int {
 // pause.
 func Long() bool { return os.Getenv(testkit.SoakEnv) != "" }
 
-// Rounds returns how often a fault repeats what it does.
+// Rounds returns how often a fault is repeated.
 func Rounds(short, soak int) int {
 	if Long() {
 		return soak

@@ -134,7 +134,7 @@ type ReloadAnswer struct {
 	}
 }
 
-// AskReload asks the admin listener's /reload.
+// AskReload requests the admin listener's /reload.
 func AskReload(t testing.TB, method, admin string) (status int, a ReloadAnswer) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, admin+"/reload", nil)

@@ -1,6 +1,6 @@
-// Package faultproxy is a TCP proxy that misbehaves on demand: it stands
-// between a client and a real server and delays, chops, throttles, stalls,
-// swallows, cuts or resets what passes. It speaks no protocol.
+// Package faultproxy is a TCP proxy that misbehaves on demand: it sits between a
+// client and a real server and delays, chops, throttles, stalls, swallows, cuts or
+// resets the traffic. It knows no protocol.
 //
 // Faults come in two ways. A [Plan], chosen when a connection is accepted, says
 // what happens at which byte of that connection; together with a seed it makes

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Plan says what happens to one connection. The zero value forwards unharmed.
+// Plan describes what happens to one connection. The zero value forwards
+// everything unchanged.
 type Plan struct {
 	// Refuse resets the connection as soon as it is accepted.
 	Refuse bool
@@ -42,8 +43,8 @@ type Fault struct {
 // Action is what a [Fault] does.
 type Action uint8
 
-// The actions. All but Stall end the link they stand in: later faults of that
-// link never come.
+// The actions. All but Stall end their link: later faults of that link never
+// occur.
 const (
 	// Cut closes both directions in good order: each side reads EOF after
 	// the bytes that were forwarded.
@@ -70,7 +71,7 @@ func (a Action) String() string {
 }
 
 // Planner chooses the plan of the conn-th connection, counted from 0. Its
-// generator depends on the proxy's seed and conn alone, so the plans of a run
+// generator depends only on the proxy's seed and conn, so the plans of a run
 // are the same in every run with that seed, however connections interleave.
 type Planner func(conn int, r *rand.Rand) Plan
 

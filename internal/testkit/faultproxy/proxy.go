@@ -87,7 +87,8 @@ func (p *Proxy) Refuse(on bool) {
 // A piece that was being written when Stall was called still arrives.
 func (p *Proxy) Stall() { p.stallWith(false) }
 
-// StallReplies is Stall of what the server sends. What clients send is forwarded.
+// StallReplies is like Stall for the server's data only. The clients' data is
+// forwarded.
 func (p *Proxy) StallReplies() { p.stallWith(true) }
 
 func (p *Proxy) stallWith(upFlows bool) {
@@ -99,7 +100,7 @@ func (p *Proxy) stallWith(upFlows bool) {
 	p.upFlows = upFlows
 }
 
-// Resume ends Stall and StallReplies. What was held back is forwarded.
+// Resume ends Stall and StallReplies. Data that was held back is forwarded.
 func (p *Proxy) Resume() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -195,8 +196,8 @@ func (p *Proxy) accept() {
 func (p *Proxy) serve(client net.Conn, n int, plan Plan) {
 	server, err := net.DialTimeout("tcp", p.target, 10*time.Second)
 	if err != nil {
-		// What the client would have seen without the proxy is a failed
-		// connect; a reset is the nearest that is left.
+		// Without the proxy, the client would have seen a failed connect; a reset
+		// is the closest substitute.
 		p.refused.Add(1)
 		reset(client)
 		return

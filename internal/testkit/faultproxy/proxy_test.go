@@ -336,7 +336,7 @@ func TestHalfCloseLeavesTheOtherWayOpen(t *testing.T) {
 	}
 }
 
-// A blackhole takes everything: the sender is never blocked. A stall takes no
+// A blackhole accepts everything: the sender is never blocked. A stall accepts no
 // more than the buffers hold.
 func TestBlackholeSwallowsAndStallBlocks(t *testing.T) {
 	const much = 64 << 20 // more than the socket buffers of both hops

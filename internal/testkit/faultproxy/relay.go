@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	// chunkSize is the most that is read at once: a few segments of loopback.
+	// chunkSize is the most that is read in one go: a few segments of loopback.
 	chunkSize = 32 << 10
 	// queueLen bounds what a delayed link holds: 64 chunks are 2 MiB, about
 	// what the socket buffers of a long path hold too.
@@ -160,7 +160,7 @@ func (l *link) forward(queue <-chan chunk) {
 	}
 }
 
-// forwardBytes reports whether the link goes on.
+// forwardBytes reports whether the link continues.
 func (l *link) forwardBytes(b []byte) bool {
 	for len(b) > 0 {
 		if l.swallow {
@@ -212,8 +212,8 @@ func (l *link) throttle(n int) bool {
 	return l.wait(l.nextWrite.Sub(now))
 }
 
-// fire makes all faults happen that are due at this place of the stream, and
-// reports whether the link goes on.
+// fire applies all faults that are due at this position of the stream, and reports
+// whether the link continues.
 func (l *link) fire() bool {
 	for len(l.Faults) > 0 && l.Faults[0].After <= l.sent {
 		f := l.Faults[0]

@@ -20,9 +20,9 @@ type Options struct {
 	Torn func(version uint64, parts []uint64) bool
 }
 
-// Checker collects the logs of a run. Each goroutine takes a Writer or Reader
-// of its own; Check is called when all of them have ended. It holds 32 bytes a
-// read and a write.
+// Checker collects the logs of a run. Each goroutine uses its own Writer or
+// Reader; Check is called when all of them have ended. It uses 32 bytes per read
+// and per write.
 type Checker struct {
 	// Immutable after New.
 	options Options
@@ -101,7 +101,7 @@ func (c *Checker) Writer() *Writer {
 	return w
 }
 
-// Attempt is a write under way.
+// Attempt is a write in progress.
 type Attempt struct {
 	w  *Writer
 	at int
@@ -151,8 +151,8 @@ func (c *Checker) Reader() *Reader {
 	return r
 }
 
-// Found logs a document: start was taken with [Now] before the request was
-// sent, version and parts were read from it.
+// Found logs a document: start was returned by [Now] before the request was sent,
+// version and parts were read from it.
 func (r *Reader) Found(key string, start int64, version uint64, parts ...uint64) {
 	r.add(read{start: start, end: Now(), version: version, key: cached(r.ids, r.c, key), torn: r.c.options.Torn(version, parts)})
 }
@@ -221,15 +221,15 @@ func (c *Checker) histories() ([]history, error) {
 // newer one that was acknowledged; never if it was not.
 func (h *history) overwritten(at int) int64 { return h.ackedFrom[at+1] }
 
-// seen returns the place of what a read saw, in the reading that favours the
-// system under test; ok is false if no write explains it.
+// seen returns the position of what a read saw, in the interpretation that favors
+// the system under test; ok is false if no write explains it.
 func (h *history) seen(r read) (at int, ok bool) {
 	if r.outcome == found {
 		at, ok = slices.BinarySearchFunc(h.writes, r.version, func(w write, v uint64) int { return cmp.Compare(w.version, v) })
 		return at, ok && !h.writes[at].deleted
 	}
 	// Any deletion that had begun explains a missing row; the newest is the
-	// most favourable.
+	// most favorable.
 	for at = len(h.writes) - 1; at >= 0; at-- {
 		if w := h.writes[at]; w.deleted && w.begun <= r.end {
 			return at, true

@@ -97,7 +97,7 @@ func TestJudgement(t *testing.T) {
 			l.wrote(2, 2*sec, 3*sec)
 			l.got(1, 50*sec, 50*sec)
 		}, Report{Stale: 1, Outdated: 1, Max: 47 * time.Second}},
-		{"a version that nobody wrote", func(l *log) { l.wrote(1, 1*sec, 1*sec); l.got(7, 2*sec, 2*sec) }, Report{Unknown: 1}},
+		{"a version that was never written", func(l *log) { l.wrote(1, 1*sec, 1*sec); l.got(7, 2*sec, 2*sec) }, Report{Unknown: 1}},
 		{"version 0 as a document", func(l *log) { l.wrote(1, 1*sec, 1*sec); l.got(0, 2*sec, 2*sec) }, Report{Unknown: 1}},
 		{"a document where the row was deleted", func(l *log) { l.deleted(1, 1*sec, 1*sec); l.got(1, 2*sec, 2*sec) }, Report{Unknown: 1}},
 		{"a version from the future", func(l *log) { l.wrote(1, 5*sec, 6*sec); l.got(1, 2*sec, 3*sec) }, Report{Future: 1}},
@@ -245,7 +245,7 @@ func TestMillionEntries(t *testing.T) {
 }
 
 // newestAckedBefore returns the last version (from 1) acknowledged by t, by
-// looking at each; 0 if there is none.
+// checking each, or 0 if there is none.
 func newestAckedBefore(acks []int64, t int64) int {
 	newest := 0
 	for i, at := range acks {
@@ -268,7 +268,7 @@ func TestReadLog(t *testing.T) {
 		t.Errorf("%v, %v; want 3 writes, 1 of them unacknowledged, and the cut line left out", got, err)
 	}
 	for _, bad := range []struct{ text, want string }{
-		{"ack a 1 100\n", "line 1: a of version 1 was not begun"},
+		{"ack a 1 100\n", "line 1: a of version 1 was not started"},
 		{"begin a 1 100\nack a 1 200\nack a 1 300\n", "line 3"},
 		{"begin a 1\n", "3 fields"},
 		{"begin a -1 100\n", "version"},
@@ -281,8 +281,8 @@ func TestReadLog(t *testing.T) {
 	}
 }
 
-// A writer in another process uses the same clock: a time that Python took lies
-// between two that we took.
+// A writer in another process uses the same clock: a time read by Python is
+// between two that we read.
 func TestClockIsSharedWithOtherProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Log("only Linux has a clock that all processes share")

@@ -4,8 +4,8 @@
 // they did and saw, and the checker compares the logs afterwards.
 //
 // [Checker] knows documents of one version each and compares logs at the end.
-// [Rows] knows the rows that documents are made of and judges every answer as it
-// comes; it is for trees of rows that move, and for runs of any length.
+// [Rows] knows the rows that documents consist of and judges every answer as it
+// arrives; it is for trees of rows that move, and for runs of any length.
 //
 // A version is a number that a writer stores in the row and a reader finds in
 // the document. The versions of one key grow in the order of their commits, so

@@ -109,7 +109,7 @@ func (m *Rows) CheckMissing(root, at Row, start int64) {
 	m.age(m.judgeMissing(root, at, start))
 }
 
-// judgeShown returns for how long what is shown had been overwritten.
+// judgeShown returns for how long the shown data had been overwritten.
 func (m *Rows) judgeShown(s *Shown, start int64) (age int64) {
 	h := &m.rows[s.Row]
 	at := find(h.states, s.Version)
@@ -118,7 +118,7 @@ func (m *Rows) judgeShown(s *Shown, start int64) (age int64) {
 		m.complain(&m.stale, "%s at version %d: overwritten more than %v ago", h.name, s.Version, time.Duration(forgetAfter))
 		return 0
 	case at < 0:
-		m.complain(&m.unknown, "%s at version %d: nobody wrote that; it has %s", h.name, s.Version, h)
+		m.complain(&m.unknown, "%s at version %d: that was never written; it has %s", h.name, s.Version, h)
 		return 0
 	}
 	state := &h.states[at]
@@ -142,7 +142,7 @@ func (m *Rows) judgeShown(s *Shown, start int64) (age int64) {
 // judgeMissing returns for how long a row that is not shown had been there.
 func (m *Rows) judgeMissing(row, parent Row, start int64) (age int64) {
 	h := &m.rows[row]
-	// Any state elsewhere explains it; the newest is the most favourable.
+	// Any state elsewhere explains it; the newest is the most favorable.
 	for at := len(h.states) - 1; at >= 0; at-- {
 		s := &h.states[at]
 		if s.parent == parent || parent == Anywhere && s.parent != Absent {
@@ -197,8 +197,8 @@ func (m *Rows) age(age int64) {
 	m.ages[min(age/int64(ageUnit), ageBuckets-1)].Add(1)
 }
 
-// Complain counts a document that contradicts itself, for what only the test can
-// see.
+// Complain counts a document that contradicts itself, for contradictions that only
+// the test can detect.
 func (m *Rows) Complain(format string, args ...any) { m.complain(&m.torn, format, args...) }
 
 func (m *Rows) complain(count *atomic.Int64, format string, args ...any) {
@@ -246,14 +246,14 @@ func (h *rowHistory) String() string {
 	return b.String()
 }
 
-// RowsReport says what was found so far.
+// RowsReport has the findings so far.
 type RowsReport struct {
 	// Answers are all documents and 404s, Missing the 404s among them.
 	Answers, Missing int64
 	// Writes are the changes of rows.
 	Writes int
 	// Stale answers were older than the bound, Struck ones showed what the
-	// server had lost, Unknown ones what nobody had written, Torn ones parts of
+	// server had lost, Unknown ones what was never written, Torn ones parts of
 	// different states. Each violation counts, several in one answer too.
 	Stale, Struck, Unknown, Torn int64
 	// Outdated answers were older than a commit acknowledged before they were

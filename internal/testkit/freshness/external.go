@@ -15,9 +15,9 @@ import (
 //	delete KEY VERSION TIME    the same, for a write that deletes the row
 //	ack KEY VERSION TIME       after the commit was acknowledged
 //
-// Keys have no blanks. The writer flushes "begin" before it sends the
-// statement. A last line without a line break is left out: its writer was
-// killed in the middle of it.
+// Keys contain no spaces. The writer flushes "begin" before it sends the
+// statement. A last line without a line break is ignored: its writer was killed in
+// the middle of it.
 func (w *Writer) ReadLog(log io.Reader) error {
 	type id struct {
 		key     string
@@ -43,7 +43,7 @@ func (w *Writer) ReadLog(log io.Reader) error {
 		case "ack":
 			attempt, ok := open[id{key, version}]
 			if !ok {
-				return fmt.Errorf("writer's log, line %d: %s of version %d was not begun, expected a begin line before", number, key, version)
+				return fmt.Errorf("writer's log, line %d: %s of version %d was not started, expected an earlier begin line", number, key, version)
 			}
 			attempt.ackAt(at)
 			delete(open, id{key, version})

@@ -15,7 +15,7 @@ const maxExamples = 20
 type Report struct {
 	// Reads are all logged reads. Missing and Failed are among them.
 	Reads, Missing, Failed int
-	// Writes are all logged writes, Unacked those that nobody knows the end of.
+	// Writes are all logged writes, Unacked those with an unknown outcome.
 	Writes, Unacked int
 
 	// Stale reads returned a version that had been overwritten for more than
@@ -71,7 +71,7 @@ func (c *Checker) Check() (Report, error) {
 }
 
 // judge counts one read, and returns for how long what it saw had been
-// overwritten when it began (0: it had not).
+// overwritten when it began (0 if it had not).
 func (rep *Report) judge(key string, h *history, r read) time.Duration {
 	rep.Reads++
 	if r.outcome == failed {

@@ -9,8 +9,9 @@ import (
 )
 
 // Rows is a model of the rows of a database, and checks documents that are made
-// of many rows against it, while the run goes on. Writers tell it what they are
-// about to write and how that ended, readers what documents hold.
+// of many rows against it, while the run continues. Writers announce to it what they
+// are about to write and report the outcome, readers report the contents of
+// documents.
 //
 // A row has a version, which grows with each write, and a parent: the row that
 // contains it in documents. What is judged is each row of a document by itself.
@@ -20,7 +21,7 @@ import (
 // covers whole documents, whatever moved between them.
 //
 // A row has one writer at a time, which holds it until the outcome is known.
-// All methods may be called from many goroutines at once. Memory does not grow
+// All methods may be called from many goroutines concurrently. Memory does not grow
 // with the length of a run.
 type Rows struct {
 	// Immutable after NewRows.
@@ -41,13 +42,13 @@ type Rows struct {
 // Row is a row of the model.
 type Row int32
 
-// Parents that are no rows.
+// Parents that are not rows.
 const (
 	// Absent is the parent of a row that does not exist.
 	Absent Row = -1
 	// Top is the parent of the roots of documents.
 	Top Row = -2
-	// Anywhere, in a document, is a parent that the document does not tell.
+	// Anywhere, in a document, is a parent that the document does not reveal.
 	Anywhere Row = -3
 )
 
@@ -59,7 +60,7 @@ type Change struct {
 	Parent  Row
 }
 
-// rowHistory are the states of a row, oldest first.
+// rowHistory has the states of a row, oldest first.
 type rowHistory struct {
 	name   string
 	states []rowState
@@ -72,7 +73,7 @@ type rowState struct {
 	version uint64
 	parent  Row
 	acked   int64 // never while the outcome is not known
-	struck  int64 // not 0: the database lost it, and said so at this time
+	struck  int64 // not 0 if the database lost it, and reported this at that time
 	tx      *Transaction
 }
 
@@ -80,7 +81,7 @@ type rowState struct {
 // longer than any request takes.
 const forgetAfter = int64(30 * time.Second)
 
-// Transaction is a write under way.
+// Transaction is a write in progress.
 type Transaction struct {
 	rows    *Rows
 	changes []Change
@@ -172,7 +173,7 @@ func (tx *Transaction) Aborted() {
 	}
 }
 
-// find looks from the end: what is asked about is nearly always the last state.
+// find searches from the end: the result is nearly always the last state.
 func find(states []rowState, version uint64) int {
 	for at := len(states) - 1; at >= 0 && states[at].version >= version; at-- {
 		if states[at].version == version {
@@ -204,7 +205,7 @@ func (m *Rows) Settle(held map[Row]uint64, back int64) (lost int, err error) {
 		present := -1
 		if version, exists := held[Row(id)]; exists {
 			if present = find(h.states, version); present < 0 {
-				return lost, fmt.Errorf("the database holds version %d of %s, which nobody wrote", version, h.name)
+				return lost, fmt.Errorf("the database holds version %d of %s, which was never written", version, h.name)
 			}
 		} else {
 			for at := range h.states {
@@ -213,7 +214,7 @@ func (m *Rows) Settle(held map[Row]uint64, back int64) (lost int, err error) {
 				}
 			}
 			if present < 0 {
-				return lost, fmt.Errorf("the database does not hold %s, which nobody deleted", h.name)
+				return lost, fmt.Errorf("the database does not hold %s, which was never deleted", h.name)
 			}
 		}
 		if s := &h.states[present]; s.acked == never {
@@ -256,7 +257,7 @@ func (m *Rows) Verify(held map[Row]uint64) error {
 			}
 		}
 		if got := held[Row(id)]; got != want {
-			return fmt.Errorf("%s: the database holds version %d, expected %d (0: none)", h.name, got, want)
+			return fmt.Errorf("%s: the database holds version %d, expected %d (0 if none)", h.name, got, want)
 		}
 	}
 	return nil

@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// town is a model with a clock that the test moves: two customers, an order, a
+// town is a model with a clock that the test advances: two customers, an order, a
 // line, all written by one transaction in second 1.
 type town struct {
 	*Rows
@@ -170,8 +170,8 @@ func TestRowsJudgement(t *testing.T) {
 	}
 }
 
-// A standby that lacks the last commits is promoted: what it lacks may be seen
-// until the bound after that, and is not demanded any more.
+// A standby that lacks the last commits is promoted: these may be visible until
+// the bound after that, and are no longer required.
 func TestRowsLostByTheServer(t *testing.T) {
 	w := newTown()
 	w.Suspect(2)
@@ -186,7 +186,7 @@ func TestRowsLostByTheServer(t *testing.T) {
 	w.saw(5, fresh()...)
 	w.CheckMissing(w.bert, Top, 5*sec)
 	if err := w.Take(); err != nil {
-		t.Fatalf("while nobody knows: %v", err)
+		t.Fatalf("while the outcome is unknown: %v", err)
 	}
 	lost, err := w.Settle(map[Row]uint64{w.anna: 1, w.bert: 1, w.order: 1, w.line: 1}, 6*sec)
 	if err != nil || lost != 2 {
@@ -218,7 +218,7 @@ func TestRowsLostByTheServer(t *testing.T) {
 
 func TestRowsRefuseAnImpossibleDatabase(t *testing.T) {
 	for want, held := range map[string]func(w *town) map[Row]uint64{
-		"nobody wrote":   func(w *town) map[Row]uint64 { return map[Row]uint64{w.anna: 7, w.bert: 1, w.order: 1, w.line: 1} },
+		"never written":  func(w *town) map[Row]uint64 { return map[Row]uint64{w.anna: 7, w.bert: 1, w.order: 1, w.line: 1} },
 		"which was safe": func(w *town) map[Row]uint64 { return map[Row]uint64{w.bert: 1, w.order: 1, w.line: 1} },
 	} {
 		w := newTown()

@@ -8,7 +8,7 @@ import (
 // allowance lets a finding pass.
 type allowance struct {
 	judge, id string
-	when      func(f finding) bool // nil: wherever it is found
+	when      func(f finding) bool // nil for anywhere
 	why       string
 }
 
@@ -19,7 +19,7 @@ var allowed = []allowance{
 		when: func(f finding) bool {
 			return strings.Contains(f.where, "bad key") || strings.Contains(f.where, "empty batch")
 		},
-		why: "it is noted of every answer with status 400, whatever stands in it, and these requests are wrong on purpose",
+		why: "it is noted for every answer with status 400, regardless of its content, and these requests are wrong on purpose",
 	},
 	{
 		judge: "schemathesis", id: "error",

@@ -17,7 +17,7 @@ import (
 	"time"
 )
 
-// gateway is the command under judgement, over the demo's database.
+// gateway is the command under judgment, over the demo's database.
 type gateway struct {
 	url    string
 	apiKey string // of the caller "judge"
@@ -29,7 +29,7 @@ type gateway struct {
 }
 
 // settings are put before the resources of the demo's configuration: the whole
-// surface is on, and no limit is low enough to be met.
+// surface is on, and no limit is low enough to be reached.
 const settings = `auth:
   keys: keys.txt
   jwt: { keys: jwks.json, issuer: "https://issuer.example", audience: slipstream }
@@ -44,7 +44,7 @@ log: { level: warn }
 resources:
 `
 
-// guarded is what the departments get: orders stay open to everybody.
+// guarded is what the departments get: orders stay open to all clients.
 const guarded = `    key: [deptno]
     access: { keys: [judge], jwt: true }
 `
@@ -176,7 +176,7 @@ func makeDatabase(ctx context.Context, binary, dir string) error {
 	return nil
 }
 
-// watcher keeps what is written and says when a word was.
+// watcher records what is written and signals when a word appears.
 type watcher struct {
 	word  []byte
 	found chan struct{} // closed at the word

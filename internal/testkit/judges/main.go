@@ -1,8 +1,8 @@
-// Command judges lets programs of others judge what the gateway answers over
-// HTTP. It starts the slipstream command over the demo's database with the whole
-// surface on, and points at it
+// Command judges lets third-party programs judge the gateway's HTTP answers. It
+// starts the slipstream command over the demo's database with the whole surface on,
+// and points at it
 //
-//   - REDbot, which knows what RFC 9110, RFC 9111 and their neighbours ask of an
+//   - REDbot, which knows what RFC 9110, RFC 9111 and related ones require of an
 //     answer: no note above "info";
 //   - schemathesis, which makes requests out of /openapi.json and compares the
 //     answers with it: no failure;
@@ -11,11 +11,11 @@
 //   - slowhttptest, which sends heads and bodies and reads answers as slowly as it
 //     can on 1,000 connections: others are served meanwhile, about as fast, in about
 //     as much memory;
-//   - redis-benchmark, which asks the Redis frontend: no answer is an error;
+//   - redis-benchmark, which tests the Redis frontend: no answer is an error;
 //   - hiredis, below a program of C: it reads what HTTP says.
 //
-// It is run by scripts/judges.sh, which installs them. What a judge says that is
-// not the gateway's to change is allowed by name, with the reason, in allowed.go.
+// It is run by scripts/judges.sh, which installs them. Findings that the gateway
+// need not or cannot fix are allowed by name, with the reason, in allowed.go.
 package main
 
 import (
@@ -44,21 +44,21 @@ func main() {
 	}
 }
 
-// tools is where the judges are, and the folder of a run.
+// tools has the paths of the judges and the folder of a run.
 type tools struct {
 	slipstream string // the command
 	python     string // the programs of a virtual environment of Python
 	dir        string
 }
 
-// errFound says that a judge has found something, which was printed.
-var errFound = errors.New("not every judge is content")
+// errFound means that a judge has found something, which was printed.
+var errFound = errors.New("not all judges are satisfied")
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("judges", flag.ContinueOnError)
 	binary := flags.String("slipstream", "bin/slipstream", "the command to be judged")
 	python := flags.String("python", "", "folder of the programs of a Python environment with redbot and schemathesis")
-	only := flags.String("run", "", "ask only the judges whose name matches this regular expression")
+	only := flags.String("run", "", "run only the judges whose name matches this regular expression")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

@@ -16,20 +16,20 @@ import (
 //go:embed redbot.py
 var redbotScript string
 
-// request is one that REDbot looks at: it sends it, and then others of the same
-// kind with ranges, conditions and encodings.
+// request is one that REDbot checks: it sends it, and then similar ones with
+// ranges, conditions and encodings.
 type request struct {
 	Name    string            `json:"name"`
 	Method  string            `json:"method"`
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
 
-	// want is the status of the answer. A route that answers otherwise than it
-	// was meant to was not looked at.
+	// want is the status of the answer. A route with an unexpected answer was not
+	// really checked.
 	want int
 }
 
-// noted is what REDbot says of a request.
+// noted is what REDbot reports for a request.
 type noted struct {
 	Name   string `json:"name"`
 	Status int    `json:"status"`
@@ -40,7 +40,7 @@ type noted struct {
 	} `json:"notes"`
 }
 
-// redbot looks at every kind of answer.
+// redbot checks every kind of answer.
 func (t *tools) redbot(ctx context.Context, g *gateway) (verdict, error) {
 	requests := requestsOf(g)
 	text, err := json.Marshal(requests)
@@ -60,7 +60,7 @@ func (t *tools) redbot(ctx context.Context, g *gateway) (verdict, error) {
 	return judgeNotes(requests, results)
 }
 
-// judgeNotes finds the notes that tell of a fault.
+// judgeNotes finds the notes that report a fault.
 func judgeNotes(requests []request, results []noted) (verdict, error) {
 	if len(results) != len(requests) {
 		return verdict{}, fmt.Errorf("redbot: results of %d requests; expected %d", len(results), len(requests))

@@ -17,7 +17,7 @@ import (
 //go:embed hiredis/program.c
 var hiredisProgram string
 
-// redisBenchmark lets redis-benchmark ask for documents in both versions of the
+// redisBenchmark lets redis-benchmark request documents in both versions of the
 // protocol, with pipelines and without.
 func (t *tools) redisBenchmark(ctx context.Context, g *gateway) (verdict, error) {
 	var v verdict
@@ -49,7 +49,7 @@ func (t *tools) redisBenchmark(ctx context.Context, g *gateway) (verdict, error)
 
 var benchmarked = regexp.MustCompile(`: ([0-9.]+) requests per second`)
 
-// judgeBenchmark reads what redis-benchmark printed.
+// judgeBenchmark reads the output of redis-benchmark.
 func judgeBenchmark(out string) (perSecond string, found []finding) {
 	if strings.Contains(out, "Error from server") || strings.Contains(out, "WARNING") {
 		found = append(found, finding{id: "error", text: fmt.Sprintf("%.300q", out)})
@@ -61,7 +61,7 @@ func judgeBenchmark(out string) (perSecond string, found []finding) {
 	return m[1], found
 }
 
-// hiredis compiles a program of C and compares what it reads with what HTTP says.
+// hiredis compiles a C program and compares what it reads with the HTTP answers.
 func (t *tools) hiredis(ctx context.Context, g *gateway) (verdict, error) {
 	var v verdict
 	source, binary := filepath.Join(t.dir, "hiredis.c"), filepath.Join(t.dir, "hiredis")
@@ -88,7 +88,7 @@ func (t *tools) hiredis(ctx context.Context, g *gateway) (verdict, error) {
 	return v, nil
 }
 
-// document returns what HTTP says of a path.
+// document returns the HTTP answer for a path.
 func (g *gateway) document(ctx context.Context, path string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+path, nil)
 	if err != nil {

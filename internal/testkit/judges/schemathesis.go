@@ -93,7 +93,7 @@ func (t *tools) schemathesisRun(ctx context.Context, g *gateway, name, config, c
 	return v, err
 }
 
-// Parts of what schemathesis prints; its report does not say what an error was.
+// Parts of the output of schemathesis; its report does not say what an error was.
 var (
 	errorsPart = regexp.MustCompile(`(?s)\n=+ ERRORS =+\n(.*?)\n=+ [A-Z]+ =+\n`)
 	heading    = regexp.MustCompile(`(?m)^__+ (.+) __+$`)
@@ -103,7 +103,7 @@ var (
 func (v *verdict) addErrors(name, out string) {
 	part := errorsPart.FindStringSubmatch(out)
 	if part == nil {
-		v.add(name, "error", "errors that the output does not tell of")
+		v.add(name, "error", "errors that the output does not mention")
 		return
 	}
 	at := heading.FindAllStringSubmatchIndex(part[1], -1)
@@ -120,8 +120,8 @@ func (v *verdict) addErrors(name, out string) {
 	}
 }
 
-// judgeReport finds the failures in a report, and the errors in what was printed.
-// failed says that the program ended as it does with failures.
+// judgeReport finds the failures in a report, and the errors in the output. failed
+// says that the program exited as it does after failures.
 func judgeReport(name string, text []byte, out string, failed bool) (verdict, error) {
 	var r report
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -140,7 +140,7 @@ func judgeReport(name string, text []byte, out string, failed bool) (verdict, er
 		v.add(name, "incomplete", fmt.Sprintf("%d of %d operations were tested", r.Operations.Tested, r.Operations.Selected))
 	}
 	if failed && len(v.findings) == 0 {
-		v.add(name, "failed", "schemathesis is not content, but its report says nothing")
+		v.add(name, "failed", "schemathesis is not satisfied, but its report is empty")
 	}
 	return v, nil
 }

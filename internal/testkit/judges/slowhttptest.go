@@ -21,8 +21,8 @@ const (
 	slowConnections = 1000
 	slowSeconds     = 20
 	// slower is how much longer the 99th percentile of a probe may be than that of the
-	// same probe of another gateway, which nobody attacks, at the same time: whatever
-	// else the machine does slows both. unfelt is a few slices of the kernel's scheduler.
+	// same probe of another gateway, which is not attacked, at the same time: other load of
+	// the machine slows both. unfelt is a few slices of the kernel's scheduler.
 	slower = 2
 	unfelt = 20 * time.Millisecond
 	// slowMemory is what the gateway may grow by: a head of 64 KiB for each connection,
@@ -125,8 +125,7 @@ func (g *gateway) slowly(ctx context.Context, args []string, calm *gateway) (out
 	return colours.ReplaceAllString(text.String(), ""), attacked, other, err
 }
 
-// probed is what a client saw that asks for a document, each time on a connection of
-// its own.
+// probed is what a client saw that requests a document, each time on a new connection.
 type probed struct {
 	asked, failed int
 	why           string // of the last that failed
@@ -219,13 +218,13 @@ func (g *gateway) accepted(ctx context.Context) (int, error) {
 	}
 	m := acceptedFigure.FindSubmatch(page)
 	if m == nil {
-		return 0, errors.New("/metrics does not tell how many connections were accepted")
+		return 0, errors.New("/metrics does not have the number of accepted connections")
 	}
 	return strconv.Atoi(string(m[1]))
 }
 
-// judgeSlow reads what slowhttptest printed, and compares what the probes saw of the
-// gateway that it attacked and of another.
+// judgeSlow reads the output of slowhttptest, and compares the probes of the attacked
+// gateway with those of another.
 func judgeSlow(out string, attacked, other probed) (found []finding) {
 	add := func(id, format string, args ...any) {
 		found = append(found, finding{id: id, text: fmt.Sprintf(format, args...)})
@@ -249,7 +248,7 @@ func judgeSlow(out string, attacked, other probed) (found []finding) {
 		add("slow", "p99 of the probes is %v, of another gateway %v", attacked.p99, other.p99)
 	}
 	if attacked.grown > slowMemory {
-		add("memory", "the gateway grew by %d MiB, expected %d at most", attacked.grown>>20, int64(slowMemory)>>20)
+		add("memory", "the gateway grew by %d MiB, expected at most %d", attacked.grown>>20, int64(slowMemory)>>20)
 	}
 	return found
 }

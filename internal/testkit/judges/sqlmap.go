@@ -92,7 +92,7 @@ var (
 )
 
 // judgeAttack reads the output of sqlmap: how many requests were answered with an
-// error, and the holes that were found.
+// error, and the vulnerabilities that were found.
 func judgeAttack(out string) (requests int, found []string, err error) {
 	for _, m := range answered.FindAllStringSubmatch(out, -1) {
 		n := 0
@@ -105,7 +105,7 @@ func judgeAttack(out string) (requests int, found []string, err error) {
 		found[i] = strings.TrimSpace(f)
 	}
 	if len(found) == 0 && !tested.MatchString(out) {
-		return requests, found, fmt.Errorf("it says neither that there is a hole nor that there is none")
+		return requests, found, fmt.Errorf("it reports neither that there is a vulnerability nor that there is none")
 	}
 	return requests, found, nil
 }

@@ -9,22 +9,22 @@ import (
 	"time"
 )
 
-// judge is a program that says what is wrong with a gateway.
+// judge is a program that finds faults of a gateway.
 type judge struct {
 	name string
 	look func(ctx context.Context, g *gateway) (verdict, error)
 }
 
-// verdict is what a judge said.
+// verdict is the result of a judge.
 type verdict struct {
-	looked   string // what was looked at, in a few words
+	looked   string // what was checked, in a few words
 	findings []finding
 }
 
-// finding is one thing that a judge does not like.
+// finding is one thing that a judge objects to.
 type finding struct {
 	where string // the request
-	id    string // what the judge calls it
+	id    string // its name in the output of the judge
 	text  string
 }
 

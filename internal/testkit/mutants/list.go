@@ -10,7 +10,7 @@ type mutant struct {
 	name    string
 	file    string   // below the module root, with slashes
 	old     string   // occurs exactly once in file
-	new     string   // what stands there instead
+	new     string   // its replacement
 	command []string // must pass without and fail with the fault
 	why     string   // the rule that the fault breaks
 	line    int      // of the name, for messages
@@ -83,7 +83,7 @@ func (p *listParser) next() (m mutant, ok bool, err error) {
 	return m, true, nil
 }
 
-// block reads the lines between two markers, as they stand.
+// block reads the lines between two markers, unchanged.
 func (p *listParser) block(begin, end string) (string, error) {
 	if line, _ := p.skipBlank(); line != begin {
 		return "", p.errorf("got %q, expected %q", line, begin)
@@ -117,7 +117,7 @@ func (p *listParser) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", p.path, p.at, fmt.Sprintf(format, args...))
 }
 
-// splitCommand splits at blanks; single quotes keep blanks and have no escapes.
+// splitCommand splits at spaces; single quotes protect spaces and have no escapes.
 func splitCommand(text string) ([]string, error) {
 	var words []string
 	var word strings.Builder

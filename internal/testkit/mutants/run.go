@@ -142,7 +142,7 @@ func (r runner) runOne(ctx context.Context, dir string, m mutant) result {
 }
 
 // writeOverlay makes the file that tells the go command to read the mutated
-// text in place of the real file.
+// text instead of the real file.
 func (r runner) writeOverlay(dir string, m mutant) (string, error) {
 	path, err := filepath.Abs(filepath.Join(r.root, filepath.FromSlash(m.file)))
 	if err != nil {
@@ -175,8 +175,8 @@ func (r runner) command(ctx context.Context, command []string, overlay string) (
 	defer cancel()
 	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir = r.root
-	// The go command passes an interrupt on to the tests it runs, a kill would
-	// leave them behind.
+	// The go command passes an interrupt on to the tests it runs, but a kill would
+	// leave them running.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = 10 * time.Second
 	flags, err := exec.CommandContext(ctx, "go", "env", "GOFLAGS").Output()

@@ -188,7 +188,7 @@ func (c *Cluster) TLS() *tls.Config {
 // AuthorityFile returns the path of the authority's certificate (PEM), if connections are encrypted.
 func (c *Cluster) AuthorityFile() string { return c.setup.files[2] }
 
-// Nodes returns all nodes but those that were forgotten, whether they run or not.
+// Nodes returns all nodes except forgotten ones, whether they run or not.
 func (c *Cluster) Nodes() []*Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()

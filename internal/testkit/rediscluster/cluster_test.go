@@ -17,7 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// binaries returns the servers that the kit is tested with besides the usual one.
+// binaries returns the servers that the kit is tested with in addition to the usual
+// one.
 func binaries() []string {
 	return slices.DeleteFunc([]string{"redis-server-8", "valkey-server"}, func(name string) bool {
 		_, err := exec.LookPath(name)
@@ -25,7 +26,7 @@ func binaries() []string {
 	})
 }
 
-// refused returns the error that a node answers to a command.
+// refused returns the error of a node for a command.
 func refused(t *testing.T, n *Node, args ...string) string {
 	t.Helper()
 	v, err := n.Ask(args...)
@@ -304,7 +305,7 @@ func TestClusterWithPasswordAndTLS(t *testing.T) {
 	}
 }
 
-// TestPartitions: a master that the others do not hear is replaced and serves nothing any more, whether it
+// TestPartitions: a master that the others do not hear is replaced and no longer serves anything, whether it
 // hears them or not. When the partition ends, it is a replica of its successor.
 //
 // mutant: testkit-partition-lets-everything-pass
@@ -372,7 +373,8 @@ func (r *recorder) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// TestWaitsThatFailShowAllNodes: a wait says what was waited for, why not, and what all nodes see.
+// TestWaitsThatFailShowAllNodes: a failed wait reports what was waited for, why it failed, and the
+// views of all nodes.
 func TestWaitsThatFailShowAllNodes(t *testing.T) {
 	t.Parallel()
 	c := Start(t, Options{})

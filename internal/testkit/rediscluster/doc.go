@@ -14,7 +14,7 @@
 //
 //	file             gives
 //	cluster.go       Start, Options, Cluster: a cluster, and how it is formed
-//	operate.go       failover, restart, proxies, new nodes, nodes that are forgotten, settings
+//	operate.go       failover, restart, proxies, new nodes, forgotten nodes, settings
 //	migrate.go       Migration: a slot that moves, step by step
 //	bus.go           Partition, Mute, Heal: nodes that do not hear each other
 //	view.go          what nodes say about each other, and when a cluster has settled

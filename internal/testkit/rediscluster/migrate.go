@@ -59,8 +59,8 @@ func (m *Migration) MoveKey(t testing.TB, keys ...string) {
 	m.From.Do(t, append(append(command, "KEYS"), keys...)...)
 }
 
-// Finish moves the keys that are left, gives the slot to its new master, and waits until all
-// nodes know.
+// Finish moves the remaining keys, gives the slot to its new master, and waits until all nodes
+// know.
 func (m *Migration) Finish(t testing.TB) {
 	t.Helper()
 	m.finish(t)

@@ -39,7 +39,7 @@ type Node struct {
 	process   *testkit.Process
 	port      int
 	bus       int  // the port of the cluster bus; only nodes of a cluster have it
-	announced int  // the port that clients are told; zero: its own
+	announced int  // the announced port; its own port if zero
 	stopped   bool // by Stop
 	conn      *conn
 	asked     map[string]int64 // commands of the kit, as in Commands
@@ -49,7 +49,7 @@ type Node struct {
 type setup struct {
 	owner  testing.TB // with which the servers end; operations may be those of its subtests
 	binary string
-	client *tls.Config // nil: no TLS
+	client *tls.Config // nil without TLS
 	files  [3]string   // certificate, key, authority
 }
 
@@ -132,7 +132,7 @@ func (n *Node) Addr() string {
 	return net.JoinHostPort("127.0.0.1", strconv.Itoa(n.port))
 }
 
-// announcedAddr returns the address that clients are told.
+// announcedAddr returns the announced address.
 func (n *Node) announcedAddr() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -15,8 +15,8 @@ func (c *Cluster) Failover(t testing.TB, replica *Node) {
 	c.promote(t, replica)
 }
 
-// Takeover makes a replica the master by CLUSTER FAILOVER TAKEOVER, without asking anybody: its
-// master may be dead.
+// Takeover makes a replica the master by CLUSTER FAILOVER TAKEOVER, without a vote: its master may
+// be dead.
 func (c *Cluster) Takeover(t testing.TB, replica *Node) {
 	t.Helper()
 	c.promote(t, replica, "TAKEOVER")
@@ -51,10 +51,10 @@ func (c *Cluster) promote(t testing.TB, replica *Node, how ...string) {
 //
 // A Redis 7.0 that has won an election less than 4 s ago, and is a replica again, counts the old
 // votes when its new master dies. It then claims the slots with the old epoch, and the other nodes
-// reject that for ever. AwaitMaster gives it a new epoch.
+// reject that forever. AwaitMaster gives it a new epoch.
 func (c *Cluster) AwaitMaster(t testing.TB, slot int, old *Node) *Node {
 	t.Helper()
-	const tooLong = 3 * time.Second // for others to hear of it
+	const tooLong = 3 * time.Second // for others to learn of it
 	var master *Node
 	var since time.Time
 	c.await(t, fmt.Sprintf("slot %d has another master than %s", slot, old), func() error {
@@ -151,14 +151,14 @@ func (c *Cluster) join(t testing.TB) *Node {
 	return n
 }
 
-// Forget removes a node from the cluster by CLUSTER FORGET. Its slots, if it has any, are
-// without a master then. A node that runs goes on running and does not know it.
+// Forget removes a node from the cluster by CLUSTER FORGET. Its slots, if it has any, have
+// no master then. A running node keeps running and does not notice.
 func (c *Cluster) Forget(t testing.TB, n *Node) {
 	t.Helper()
 	c.mu.Lock()
 	c.nodes = slices.DeleteFunc(c.nodes, func(other *Node) bool { return other == n })
 	c.mu.Unlock()
-	// A node that has forgotten may hear of the node again, from one that has not yet.
+	// A node that has forgotten it may learn of it again from one that has not yet.
 	c.await(t, "all nodes have forgotten "+n.String(), func() error {
 		var problem error
 		for _, other := range c.running() {

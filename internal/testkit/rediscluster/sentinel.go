@@ -124,8 +124,8 @@ func (s *Sentinels) newSentinel(t testing.TB, number int) *Node {
 	return n
 }
 
-// hurry makes a Sentinel look at servers, and talk to other Sentinels, more often than it does
-// by itself. It does not keep that when it restarts.
+// hurry makes a Sentinel check servers, and communicate with other Sentinels, more often than by
+// default. The setting is lost when it restarts.
 func (s *Sentinels) hurry(t testing.TB, n *Node) {
 	t.Helper()
 	n.Do(t, "SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PUBLISH-PERIOD", "200", "ASK-PERIOD", "100", "TILT-PERIOD", "1000")
@@ -222,7 +222,7 @@ func (s *Sentinels) settled() error {
 		case n == master && f["role"] != "master":
 			return fmt.Errorf("%s has the role %s", n, f["role"])
 		case n != master && (f["role"] != "slave" || f["master_link_status"] != "up" || f["master_port"] != strconv.Itoa(master.Port())):
-			return fmt.Errorf("%s is no replica in sync of %s: %v", n, master, f)
+			return fmt.Errorf("%s is not a replica in sync with %s: %v", n, master, f)
 		}
 	}
 	for _, n := range watches {
@@ -233,8 +233,8 @@ func (s *Sentinels) settled() error {
 	return nil
 }
 
-// knowsAll returns an error unless a Sentinel says of all running servers and Sentinels that
-// they are well.
+// knowsAll returns an error unless a Sentinel reports that all running servers and Sentinels
+// are healthy.
 func (s *Sentinels) knowsAll(n, master *Node, servers, watches []*Node) error {
 	v, err := n.Ask("SENTINEL", "MASTER", s.Name)
 	if err != nil {
@@ -292,8 +292,8 @@ func (s *Sentinels) AwaitSwitch(t testing.TB, old *Node) *Node {
 }
 
 // Failover lets a Sentinel replace the master by SENTINEL FAILOVER, waits until all have settled and
-// returns the new master. On a busy machine Sentinels may take the new master for dead and go back to
-// the old one: then Failover asks again.
+// returns the new master. On a busy machine Sentinels may consider the new master dead and return to
+// the old one: then Failover tries again.
 func (s *Sentinels) Failover(t testing.TB) *Node {
 	t.Helper()
 	old := s.Master(t)
@@ -302,7 +302,7 @@ func (s *Sentinels) Failover(t testing.TB) *Node {
 		if master, err = s.master(); err != nil {
 			return err
 		}
-		// No failover is under way when all have settled.
+		// No failover is in progress when all have settled.
 		if err = s.settled(); err != nil || master != old {
 			return err
 		}

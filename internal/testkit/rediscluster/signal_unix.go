@@ -22,7 +22,7 @@ func (n *Node) Stop(t testing.TB) {
 	n.hangUp()
 }
 
-// Cont lets a process that was stopped go on, and waits until it answers.
+// Cont continues a stopped process, and waits until it answers.
 func (n *Node) Cont(t testing.TB) {
 	t.Helper()
 	n.mu.Lock()

@@ -10,11 +10,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// sighting is what a node says about a node, itself included: a line of CLUSTER NODES.
+// sighting is what a node reports about a node, including itself: a line of CLUSTER
+// NODES.
 type sighting struct {
 	id, addr string
 	flags    []string
-	master   string // its ID; empty: the node is no replica
+	master   string // its ID; empty if the node is not a replica
 	linked   bool
 	epoch    int64
 	slots    string // ranges such as 0-99, in order
@@ -51,7 +52,7 @@ func parseSighting(line string) (sighting, error) {
 	if f[3] != "-" {
 		s.master = f[3]
 	}
-	// Slots that migrate stand in brackets; only the node itself shows them.
+	// Migrating slots are in brackets; only the node itself shows them.
 	s.slots = strings.Join(slices.DeleteFunc(f[8:], func(r string) bool { return r[0] == '[' }), " ")
 	return s, nil
 }
@@ -72,7 +73,7 @@ func (s sighting) owns(slot int) bool {
 	return false
 }
 
-// healthy reports whether the node is reached and nothing is said against it.
+// healthy reports whether the node is reachable and has no failure flags.
 func (s sighting) healthy() bool {
 	return s.linked && !slices.ContainsFunc(s.flags, func(f string) bool {
 		return f == "fail" || f == "fail?" || f == "handshake" || f == "noaddr"
@@ -153,7 +154,7 @@ func agree(nodes []*Node) (map[string]sighting, error) {
 		for j, other := range nodes {
 			s, known := views[j][n.id]
 			if !known || !s.healthy() || s.addr != addr || s.master != o.master || s.slots != o.slots {
-				return nil, fmt.Errorf("%s says of %s at %s: %+v, which says of itself: %+v", other, n, addr, s, o)
+				return nil, fmt.Errorf("%s reports about %s at %s: %+v, which reports about itself: %+v", other, n, addr, s, o)
 			}
 		}
 	}
@@ -214,8 +215,8 @@ func (n *Node) self() (sighting, error) {
 	return seen[n.id], err
 }
 
-// MasterOf returns the master of a slot: the running node that says so, and of several the one
-// with the latest claim. It fails the test if there is none.
+// MasterOf returns the master of a slot: the running node that claims the slot, and of several
+// the one with the latest claim. It fails the test if there is none.
 func (c *Cluster) MasterOf(t testing.TB, slot int) *Node {
 	t.Helper()
 	n := c.masterOf(slot)

@@ -1,5 +1,5 @@
-// Package shapes asks in tests whether documents are what the OpenAPI document of the
-// gateway says of them.
+// Package shapes checks in tests whether documents match the OpenAPI document of the
+// gateway.
 package shapes
 
 import (
@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/openapi"
 )
 
-// compile returns what the OpenAPI document of a shape says of a batch, with its
-// formats.
+// compile returns the schema of a batch in the OpenAPI document of a shape, with
+// its formats.
 func compile(t testing.TB, name string, key []resource.KeyColumn, shape *resource.Shape) *jsonschema.Schema {
 	t.Helper()
 	text := openapi.Document(openapi.Config{Resources: []openapi.Resource{{Name: name, Key: key, Shape: shape}}})
@@ -36,9 +36,9 @@ func compile(t testing.TB, name string, key []resource.KeyColumn, shape *resourc
 	return schema
 }
 
-// Hold validates documents of a resource, of which the first is there. So that this proves
-// something, each field of the first is also left out, and then has a value of a type that
-// it never has.
+// Hold validates documents of a resource, of which the first exists. To make sure that this
+// proves something, each field of the first is also omitted, and then given a value of a type
+// that it never has.
 func Hold(t testing.TB, name string, key []resource.KeyColumn, shape *resource.Shape, docs []cache.Loaded) {
 	t.Helper()
 	schema := compile(t, name, key, shape)

@@ -17,7 +17,7 @@ type user struct {
 	Age  int
 }
 
-// The package's own client finds in the server what it needs of a new Tarantool.
+// The package's own client finds in the server what it needs from a new Tarantool.
 func TestClient(t *testing.T) {
 	testkit.NoLeaks(t)
 	server, tls := certificates(t)

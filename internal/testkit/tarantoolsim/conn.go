@@ -103,7 +103,7 @@ func (c *conn) notify() {
 	}
 }
 
-// send sends what is no reply, before the replies that are held.
+// send sends messages other than replies, before the replies that are held back.
 func (c *conn) send(b []byte) {
 	c.mu.Lock()
 	c.out = append(c.out, b...)
@@ -145,8 +145,7 @@ func (c *conn) hang(on bool) {
 	c.notify()
 }
 
-// write sends what there is: by a goroutine of its own, because a client may write before it
-// reads.
+// write sends pending data, in a separate goroutine because a client may write before it reads.
 func (c *conn) write() {
 	defer c.close()
 	for range c.more {
@@ -176,7 +175,7 @@ type stream struct {
 	tx *transaction // guarded by server.mu: nil outside of transactions
 }
 
-// take starts to answer a request.
+// take starts answering a request.
 func (c *conn) take(r *Request) {
 	s := c.server
 	if r.Stream != 0 && !s.has(box.FeatureStreams) {

@@ -61,8 +61,7 @@ func (tx *transaction) expired() error {
 var errConflict = fail(iproto.CodeTransactionConflict, "Transaction has been aborted by conflict")
 
 // commit makes the changes of a transaction, all or none: it fails if a tuple that it read by
-// its whole key, or changed, was changed by others meanwhile. What it read by ranges is not
-// looked at.
+// its whole key, or changed, was changed by others meanwhile. Range reads are not checked.
 func (db *database) commit(tx *transaction) error {
 	if len(tx.changes) == 0 {
 		return nil

@@ -57,7 +57,7 @@ func (res *result) append(b []byte) []byte {
 	return b
 }
 
-// operate does what is asked of a space.
+// operate executes a request on a space.
 func (r *Request) operate() (*result, error) {
 	s := r.conn.server
 	s.mu.Lock()
@@ -134,7 +134,7 @@ func (r *Request) index(sp *space) (*index, error) {
 	return nil, fail(iproto.CodeNoSuchIndexID, fmt.Sprintf("No index #%d is defined in space '%s'", r.body.index, sp.def.Name))
 }
 
-// one returns the tuple with the whole key of the request, nil if there is none.
+// one returns the tuple with the whole key of the request, or nil if there is none.
 func (r *Request) one(v view, sp *space) (*tuple, error) {
 	ix, err := r.index(sp)
 	if err != nil {
@@ -199,7 +199,7 @@ func (r *Request) deletes(v view, sp *space, res *result) error {
 func (r *Request) updates(v view, sp *space, res *result) error {
 	old, err := r.one(v, sp)
 	if err != nil || old == nil {
-		return err // operations without a tuple are not looked at
+		return err // operations without a tuple are not checked
 	}
 	ops, err := parseOps(sp, r.body.tuple, r.body.base)
 	if err != nil {
@@ -242,7 +242,7 @@ func (r *Request) upserts(v view, sp *space) error {
 		return err
 	}
 	if compare(sp.indexes[0].parts, old, t) != 0 {
-		return nil // a server says so in its log alone
+		return nil // a server reports this only in its log
 	}
 	return v.swap(sp, old, t)
 }

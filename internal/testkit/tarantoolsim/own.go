@@ -72,7 +72,8 @@ func (r *Request) run(function Handler) {
 	}
 }
 
-// roleExpression is the expression by which a pool of package tarantool asks for the role of an instance.
+// roleExpression is the expression by which a pool of package tarantool queries the role of an
+// instance.
 const roleExpression = "return box.info.ro, box.info.status"
 
 // info answers the two requests for the role of an instance. It returns Own for all others.
@@ -141,7 +142,7 @@ func (r *Request) checkProof() error {
 	method, _ := r.Args[0].(string)
 	proof, isString := r.Args[1].(string)
 	if b, isBytes := r.Args[1].([]byte); isBytes {
-		proof = string(b) // some clients say that it is no text
+		proof = string(b) // some clients encode it as binary
 	} else if !isString {
 		return fail(iproto.CodeInvalidMessagePack, "Invalid MsgPack - authentication scramble")
 	}

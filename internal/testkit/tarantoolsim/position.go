@@ -7,7 +7,7 @@ import (
 )
 
 // A position is the key of a tuple in an index, made unique by its primary key, as text that
-// means nothing to a client.
+// is opaque to clients.
 
 var errPosition = fail(iproto.CodeIteratorPosition, "Iterator position is invalid")
 
@@ -39,7 +39,8 @@ func (r *Request) after(ix *index, tuples []*tuple, reverse bool) ([]*tuple, err
 	return tuples, nil
 }
 
-// last returns the key after which a select goes on, nil if it starts at the beginning.
+// last returns the key after which a select continues, or nil if it starts at the
+// beginning.
 func (r *Request) last(ix *index) ([]any, error) {
 	if raw := r.body.afterTuple; raw != nil {
 		t, err := parseTuple(raw)

@@ -46,7 +46,7 @@ var pythonIntervals = []struct {
 	{"Interval(sec=-2**40, nsec=2**31-1)", iproto.Interval{Seconds: -1 << 40, Nanoseconds: 1<<31 - 1, Adjust: iproto.AdjustNone}},
 }
 
-// pythonServer has a space for values, and a user whom nobody else may be.
+// pythonServer has a space for values, and a user for this test only.
 func pythonServer(t *testing.T) *tarantoolsim.Server {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -134,8 +134,8 @@ func TestPythonErrors(t *testing.T) {
 	}
 }
 
-// The rest that the client has: a life of a tuple, by names of fields too, and what it
-// was told of the server.
+// The rest that the client has: the life cycle of a tuple, also by field names, and what
+// it learned about the server.
 func TestPythonRequests(t *testing.T) {
 	s := pythonServer(t)
 	s.Eval("return ...", func(r *tarantoolsim.Request) ([]any, error) { return r.Args, nil })

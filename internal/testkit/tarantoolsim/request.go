@@ -50,11 +50,11 @@ func (r *Request) Push(v any) error {
 
 // A Handler answers a request. The results are the values of an answer: what a call returns, or
 // the tuples of a select, each a []any. The error is one of those below, one of [Error], or any
-// other, which then is like one of Lua. It runs in a goroutine of its own, but those of a stream
+// other, which then is like one of Lua. It runs in its own goroutine, but those of a stream
 // run one after another; it may wait, as long as it does not outlast the request's context.
 type Handler func(r *Request) (results []any, err error)
 
-// What a [Handler] may do instead of answering.
+// The actions of a [Handler] that gives no answer.
 var (
 	// Own makes the server answer as if there were no handler.
 	//lint:ignore ST1012 it says what to do, and is no failure
@@ -187,8 +187,8 @@ func (r *Request) parse() {
 	r.broken = d.Err()
 }
 
-// note reads a request, remembers it, and returns what a test has for it. It may wait if there
-// is something of a test's in its way.
+// note reads a request, records it, and returns the handler that a test has set for it. It may
+// wait if a test holds it up.
 func (s *Server) note(r *Request) (handler Handler, waits bool) {
 	r.parse()
 	s.mu.Lock()
@@ -226,13 +226,13 @@ func (s *Server) function(r *Request) Handler {
 	return nil
 }
 
-// denies says whether the user lacks the right to what is asked. It is called with mu held.
+// denies reports whether the user lacks the privilege for the request. The caller holds mu.
 func (s *Server) denies(r *Request) bool {
 	switch r.code {
 	case box.CodePing, box.CodeAuth, box.CodeID, box.CodeWatch, box.CodeUnwatch, box.CodeWatchOnce:
 		return false // no right is needed to watch
 	case box.CodeSelect:
-		// The spaces that describe are everybody's: see hides.
+		// All users may read the spaces that describe: see hides.
 		if sp, err := r.space(view{db: &s.data}); err != nil || sp.system {
 			return false
 		}

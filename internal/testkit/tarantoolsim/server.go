@@ -29,8 +29,8 @@ import (
 type Config struct {
 	// Version is what the greeting says. Default 3.3.0.
 	Version string
-	// Protocol is the version of the protocol, which says what the server can do. Default
-	// 10, the newest; -1 is a server before 2.10, which has none.
+	// Protocol is the version of the protocol, which determines the features of the server.
+	// Default 10, the newest; -1 is a server before 2.10, which has none.
 	Protocol int
 	// Without are the numbers of features that the server lacks nevertheless.
 	Without []int
@@ -167,7 +167,7 @@ func (s *Server) accept() {
 	}
 }
 
-// serve starts to serve a connection, unless the server refuses it.
+// serve starts serving a connection, unless the server refuses it.
 func (s *Server) serve(socket net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -191,7 +191,7 @@ func (s *Server) Connections() (open, ever int) {
 }
 
 // Seen returns the types of the requests so far, such as "select", with the name of the
-// function of a call: "call f". Authentication and pings are left out.
+// function of a call: "call f". Authentication and pings are omitted.
 func (s *Server) Seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -207,7 +207,7 @@ func (s *Server) HangUp() {
 	}
 }
 
-// Refuse makes the server close new connections at once, and with false accept them again.
+// Refuse makes the server close new connections immediately, and with false accept them again.
 func (s *Server) Refuse(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *Server) Hang(on bool) {
 }
 
 // Reorder makes each connection send n replies at a time, the last first. With 0 and 1 they are
-// sent as they come.
+// sent immediately.
 func (s *Server) Reorder(n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -245,7 +245,7 @@ func (s *Server) SetReadOnly(on bool) {
 	s.tellStatus()
 }
 
-// tellStatus broadcasts what a real server says of itself.
+// tellStatus broadcasts the status that a real server broadcasts.
 func (s *Server) tellStatus() {
 	s.mu.Lock()
 	readOnly, version := s.readOnly, s.data.version
@@ -255,8 +255,8 @@ func (s *Server) tellStatus() {
 	s.Broadcast("box.schema", map[string]any{"version": uint64(version)})
 }
 
-// Shutdown takes no more connections, tells the clients that the server is about to end (those
-// that watch box.shutdown), waits at most for so long until all of these are gone, and closes.
+// Shutdown accepts no more connections, notifies the clients that watch box.shutdown that the
+// server is about to end, waits up to the given time until all of these are gone, and closes.
 func (s *Server) Shutdown(wait time.Duration) {
 	s.listener.Close()
 	s.Broadcast("box.shutdown", true)

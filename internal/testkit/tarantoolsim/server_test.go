@@ -42,7 +42,7 @@ func want[T any](t *testing.T, what string, got, wanted T) {
 	}
 }
 
-// data is the text of what an answer has.
+// data is the text of the data of an answer.
 func data(values ...any) string { return fmt.Sprintf("%#v", append(list{}, values...)) }
 
 func TestGreetingAndID(t *testing.T) {
@@ -74,14 +74,14 @@ func TestOlderServers(t *testing.T) {
 	unknown := "error UNKNOWN_REQUEST_TYPE"
 	want(t, "id", p.do(box.CodeID, func(b []byte) []byte { return box.AppendID(b, 10, nil, "") }), unknown)
 	want(t, "watch", p.do(box.CodeWatch, func(b []byte) []byte { return box.AppendWatch(b, "k") }), unknown)
-	// The trap of such a server: the transaction is none, and what was to be in it stays.
+	// The trap of such a server: there is no transaction, and its changes stay.
 	p.stream = 1
 	want(t, "begin", p.begin(box.Begin{}), unknown)
 	want(t, "insert", p.insert(box.CodeInsert, 512, int64(1), "a"), data(list{int64(1), "a"}))
 	want(t, "rollback", p.rollback(), unknown)
 	p.stream = 0
 	want(t, "select", p.selects(512, 0, tarantool.All, 10, 0), data(list{int64(1), "a"}))
-	// And a position means nothing to it.
+	// And it does not know positions.
 	after := func(b []byte) []byte {
 		return any1((&box.Select{Target: box.Target{Space: 512}, Limit: 10, Iterator: uint32(tarantool.All), FetchPosition: true, AfterTuple: any1(nil, list{int64(5)})}).AppendHead(b), list{})
 	}
@@ -201,7 +201,7 @@ func TestPagination(t *testing.T) {
 					break
 				}
 				pages = append(pages, page...)
-				// By turns the position and the tuple itself.
+				// Alternately the position and the tuple itself.
 				sel.AfterPosition, sel.AfterTuple = bytes.Clone(r.Position), nil
 				if len(pages)%2 == 0 {
 					sel.AfterPosition, sel.AfterTuple = nil, any1(nil, page[len(page)-1])
@@ -422,7 +422,7 @@ func TestGarbageEndsAConnection(t *testing.T) {
 		t.Errorf("%+v, %+v, %v", m, r, err)
 	}
 	if _, _, err := p.receive(); err == nil {
-		t.Error("the connection goes on")
+		t.Error("the connection continues")
 	}
 }
 

@@ -65,7 +65,7 @@ type index struct {
 	name   string
 	number uint32
 	unique bool
-	parts  []part // what was asked for
+	parts  []part // what was requested
 	order  []part // those, followed by the primary key
 
 	tuples []*tuple
@@ -85,7 +85,7 @@ type space struct {
 	changed map[string]uint64
 }
 
-// newSpace checks what a space is to be.
+// newSpace checks the definition of a space.
 func newSpace(def Space, id uint32) (*space, error) {
 	sp := &space{def: def, id: id, changed: make(map[string]uint64)}
 	if def.Name == "" || len(def.Indexes) == 0 {
@@ -140,7 +140,7 @@ func compare(parts []part, a, b *tuple) int {
 	return 0
 }
 
-// compareKey orders a tuple and the beginning of a key.
+// compareKey orders a tuple and a partial key.
 func compareKey(parts []part, t *tuple, key []any) int {
 	for i, v := range key {
 		if c := compareValues(t.field(parts[i].field), v); c != 0 {

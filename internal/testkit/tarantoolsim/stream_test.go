@@ -137,8 +137,8 @@ func TestTransactionTimeout(t *testing.T) {
 	want(t, "tuples", s.Tuples("users"), [][]any{{int64(2), "x"}, {int64(3), "y"}})
 }
 
-// The requests of a stream are answered one after another, whatever stands in their way, and
-// nobody else waits for them.
+// The requests of a stream are answered one after another, whatever delays them, and no other
+// requests wait for them.
 func TestStreamOrder(t *testing.T) {
 	s, p := start(t, tarantoolsim.Config{})
 	free := make(chan struct{})
@@ -195,7 +195,7 @@ func TestWatch(t *testing.T) {
 	event("at once", "three")
 	watch(box.CodeWatch, "k")
 	s.Broadcast("k", nil)
-	event("no value any more", "")
+	event("no value anymore", "")
 	watch(box.CodeUnwatch, "k")
 	want(t, "ping", p.ping(), "ok")
 	s.Broadcast("k", "four")
@@ -221,7 +221,7 @@ func TestWatchOfOldServers(t *testing.T) {
 	want(t, "unknown", p.do(box.CodeWatchOnce, func(b []byte) []byte { return box.AppendWatch(b, "k") }), "error UNKNOWN_REQUEST_TYPE")
 }
 
-// A server that shuts down waits for those who want to know of it.
+// A server that shuts down waits for clients that watch for it.
 func TestShutdown(t *testing.T) {
 	s, p := start(t, tarantoolsim.Config{})
 	p.send(box.CodeWatch, func(b []byte) []byte { return box.AppendWatch(b, "box.shutdown") })

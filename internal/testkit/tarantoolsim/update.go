@@ -122,7 +122,7 @@ func (o op) argument(expected string) error {
 	return fail(iproto.CodeUpdateArgumentType, fmt.Sprintf("Argument type in operation '%c' on field %d does not match field type: expected %s", o.name, o.field+1, expected))
 }
 
-// checkArg looks at what can be judged without a tuple.
+// checkArg checks what can be checked without a tuple.
 func (o op) checkArg() error {
 	switch o.name {
 	case '+', '-':
@@ -144,15 +144,14 @@ func (o op) checkArg() error {
 	return nil
 }
 
-// slot is a field under way.
+// slot is a field during an update.
 type slot struct {
 	raw   []byte
 	value any
 	done  bool // an operation was here: only the whole field may be set again
 }
 
-// apply returns what becomes of a tuple. With lenient, as for an upsert, an operation that fails
-// is left out.
+// apply returns the updated tuple. With lenient, as for an upsert, failing operations are skipped.
 func (list ops) apply(t *tuple, lenient bool) (*tuple, error) {
 	d := iproto.NewDecoder(t.raw)
 	slots := make([]slot, d.Array())

@@ -65,13 +65,13 @@ var classNames = map[byte]string{
 
 func typeOf(v any) string { return classNames[class(v)] }
 
-// fits says whether a field of a type takes a value, which is not nil.
+// fits reports whether a field of a type accepts a value, which is not nil.
 func fits(kind string, v any) bool {
 	accepted := kinds[kind]
 	return accepted == "*" || strings.IndexByte(accepted, class(v)) >= 0
 }
 
-// rank is the place of a class in the order of values: numbers share one.
+// rank is the position of a class in the order of values: numbers share one.
 func rank(c byte) int {
 	if c == 'u' || c == 'f' || c == 'd' {
 		c = 'i'
@@ -125,7 +125,8 @@ func compareNumbers(a, b any) int {
 	return cmp.Compare(float(a), float(b))
 }
 
-// finite returns a number as a fraction; false: it is infinite or not a number.
+// finite returns a number as a fraction. It returns false if the number is
+// infinite or NaN.
 func finite(v any) (*big.Rat, bool) {
 	switch v := v.(type) {
 	case int64:

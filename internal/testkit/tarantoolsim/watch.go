@@ -7,7 +7,7 @@ import (
 
 // event is a key that can be watched.
 type event struct {
-	value   []byte // encoded; empty: none was broadcast
+	value   []byte // encoded; if empty, none was broadcast
 	version uint64
 }
 
@@ -15,11 +15,11 @@ type event struct {
 type watch struct {
 	sync    uint64 // of the request that asked last
 	told    uint64 // version
-	waiting bool   // for the client, which asks again when it has seen what it was told
+	waiting bool   // for the client, which watches again when it has seen the event
 }
 
-// Broadcast gives a key a value and tells it to the clients that watch the key. If value is
-// nil, the key has no value afterwards. The error says that the value cannot be sent.
+// Broadcast sets the value of a key and sends it to the clients that watch the key. If value
+// is nil, the key has no value afterwards. The error says that the value cannot be sent.
 func (s *Server) Broadcast(key string, value any) error {
 	var b []byte
 	if value != nil {
@@ -45,7 +45,7 @@ func (s *Server) broadcast(key string, value []byte) {
 	}
 }
 
-// event returns what is known of a key. It is called with mu held.
+// event returns the state of a key. The caller holds mu.
 func (s *Server) event(key string) *event {
 	e := s.events[key]
 	if e == nil {
@@ -55,7 +55,7 @@ func (s *Server) event(key string) *event {
 	return e
 }
 
-// tell sends the value of a key. It is called with server.mu held.
+// tell sends the value of a key. The caller holds server.mu.
 func (c *conn) tell(key string, w *watch, e *event) {
 	w.told, w.waiting = e.version, true
 	c.send(appendEvent(w.sync, c.server.config.Protocol >= since[box.FeatureWatchOnce], key, e.value))
@@ -81,7 +81,7 @@ func appendEvent(sync uint64, syncs bool, key string, value []byte) []byte {
 	return box.EndReply(b, 0)
 }
 
-// watched says whether a connection watches a key.
+// watched reports whether a connection watches a key.
 func (s *Server) watched(key string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -93,8 +93,8 @@ func (s *Server) watched(key string) bool {
 	return false
 }
 
-// watch starts to tell a client the values of a key, goes on after the client has seen an
-// event, or stops. A watch and an unwatch have no reply.
+// watch starts sending the values of a key to a client, continues after the client has seen
+// an event, or stops. A watch and an unwatch have no reply.
 func (r *Request) watch() {
 	s, c, key := r.conn.server, r.conn, r.body.event
 	if r.stream != nil {

@@ -27,7 +27,8 @@ const (
 // allocating would help with it, in the turn that allocates.
 const memory = 2 << 30
 
-// A Watch hears of each turn of the loops that are made during an attempt.
+// A Watch is notified of each turn of the loops that are created during an
+// attempt.
 type Watch struct {
 	// Hold runs once, at the end of the turn that follows.
 	Hold atomic.Pointer[func()]

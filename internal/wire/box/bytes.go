@@ -74,8 +74,8 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// quoted returns the beginning of p as a Go string literal, so that a log does not get all
-// of what a peer sends.
+// quoted returns the beginning of p as a Go string literal, so that a peer's data does not
+// get into a log at full length.
 func quoted(p []byte) string {
 	const enough = 40
 	if len(p) > enough {

@@ -33,7 +33,7 @@ const (
 	CodeEvent     Code = 76 // a message of the server: the value of a watched key
 	CodeWatchOnce Code = 77 // 3.0
 
-	CodeChunk Code = 128     // a reply: pushed by a call that goes on
+	CodeChunk Code = 128     // a reply: pushed by a call that continues
 	CodeError Code = 1 << 15 // a reply: this bit and an [iproto.ErrorCode]
 )
 

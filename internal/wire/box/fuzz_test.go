@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// FuzzScan: the quick way and the general one agree; a message cut off is More
+// FuzzScan: the fast path and the general one agree; a message cut off is More
 // with a hint that holds; its garbage gives typed errors.
 func FuzzScan(f *testing.F) {
 	for _, name := range slices.Sorted(maps.Keys(captured)) {
@@ -81,7 +81,7 @@ func checkBody(t *testing.T, code uint32, body []byte) {
 	d := iproto.NewDecoder(body)
 	m, _ := d.Any().(map[any]any)
 	if d.Err() != nil || d.Len() > 0 {
-		return // not looked at in full, or beyond Any
+		return // not fully checked, or beyond Any
 	}
 	_, has := m[int64(KeyData)]
 	if has != (r.Data != nil) {
@@ -125,7 +125,7 @@ func FuzzRequest(f *testing.F) {
 		r, err := ScanRequest(append(bytes.Clone(frame), behind...), 0)
 		want := Request{Len: len(frame), Code: Code(code), Sync: uint64(sync), Stream: stream, BodyAt: r.BodyAt}
 		if err != nil || r != want || Sync(frame) != uint64(sync) || !bytes.Equal(b[:len(before)], before) {
-			// A code of two bytes has no place in a header of fixed size.
+			// A code of two bytes does not fit into a header of fixed size.
 			if code < fixMap {
 				t.Fatalf("%x: %+v, %v, want %+v", frame, r, err, want)
 			}

@@ -12,7 +12,7 @@ const SaltLen = 20
 type Greeting struct {
 	// Version is that of the server, such as 2.6.0.
 	Version string
-	// Protocol is the protocol of what follows: Binary.
+	// Protocol is the protocol of the connection: Binary.
 	Protocol string
 	// Instance is the UUID of the server, as text, or empty if it sends none.
 	Instance string

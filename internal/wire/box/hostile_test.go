@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// hostile are values that no reader may believe.
+// hostile are values that no reader may trust.
 var hostile = map[string][]byte{
 	"string of 4 GiB":             {0xdb, 0xff, 0xff, 0xff, 0xff, 'x'},
 	"binary of 4 GiB":             {0xc6, 0xff, 0xff, 0xff, 0xff, 'x'},

@@ -79,7 +79,7 @@ type Select struct {
 	Target
 	Limit, Offset uint32
 	Iterator      uint32
-	// FetchPosition asks for the position of the last tuple. This and the
+	// FetchPosition requests the position of the last tuple. This and the
 	// following fields need [FeaturePagination]. Other servers ignore them.
 	FetchPosition bool
 	// AfterPosition is a position from an earlier reply, after which the select starts.
@@ -195,7 +195,7 @@ func AppendPrepare(b []byte, sql string) []byte {
 	return iproto.AppendString(append(b, fixMap|1, byte(KeySQLText)), sql)
 }
 
-// AppendUnprepare appends the body of a prepare that forgets a statement.
+// AppendUnprepare appends the body of a prepare that releases a statement.
 func AppendUnprepare(b []byte, statement uint32) []byte {
 	return appendPair(append(b, fixMap|1), KeyStatementID, statement)
 }
@@ -206,8 +206,8 @@ func AppendPing(b []byte) []byte {
 	return EndRequest(append(BeginRequest(b, CodePing), fixMap), from)
 }
 
-// AppendID appends the body of the request that lists the features of the client and asks for
-// those of the server. If authType is empty, it is left out.
+// AppendID appends the body of the request that lists the features of the client and requests
+// those of the server. If authType is empty, it is omitted.
 func AppendID(b []byte, version uint32, features []Feature, authType string) []byte {
 	n := byte(2)
 	if authType != "" {
@@ -228,7 +228,7 @@ func AppendID(b []byte, version uint32, features []Feature, authType string) []b
 type Begin struct {
 	// Timeout is in seconds; after it the server rolls back.
 	Timeout float64
-	// Isolation is a level of Tarantool, 0 for what box.cfg says.
+	// Isolation is a level of Tarantool, or 0 for the one in box.cfg.
 	Isolation uint8
 	// IsSync makes the commit wait for the quorum. It needs [FeatureIsSync].
 	IsSync bool

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// keyed is the body of a request: what each key has.
+// keyed is the body of a request: the value of each key.
 type keyed map[any]any
 
 func TestBodies(t *testing.T) {
@@ -71,7 +71,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// The functions append, and leave what is there alone.
+// The functions append, and leave existing bytes unchanged.
 func TestBodiesAreAppended(t *testing.T) {
 	before := []byte("before")
 	for name, f := range map[string]func(b []byte) []byte{

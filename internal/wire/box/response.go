@@ -3,7 +3,7 @@ package box
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
 // Response is the body of a reply, a push or an event. Slices are views of the body, and nil
-// for what the body does not have.
+// for parts that the body does not have.
 type Response struct {
 	// Data is an encoded array: tuples, or what a call returned. If the body has
 	// nothing else, Data is the rest of the body and was not checked.
@@ -132,8 +132,8 @@ type Columns struct {
 	d iproto.Decoder
 }
 
-// ParseColumns begins to read descriptions of columns. The caller asks for them by
-// [Columns.Next], and for an error after the last.
+// ParseColumns starts reading descriptions of columns. The caller gets them by
+// [Columns.Next], and checks for an error after the last.
 func ParseColumns(raw []byte) (c Columns) {
 	if raw == nil {
 		return c
@@ -218,7 +218,7 @@ func ParseSQLInfo(raw []byte) (rows uint64, generated []int64, err error) {
 }
 
 // ParseFeatures reads [Response.Features] as a set of bits: 1<<[Feature].
-// Features from 64 on are left out. The error is a [*iproto.DecodeError].
+// Features from 64 on are omitted. The error is a [*iproto.DecodeError].
 func ParseFeatures(raw []byte) (set uint64, err error) {
 	if raw == nil {
 		return 0, nil

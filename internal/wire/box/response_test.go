@@ -236,7 +236,7 @@ func TestReplies(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", c.name, r, err, c.body)
 		}
 	}
-	// What a server of 2.6.0 wrote is what these write.
+	// These write the same bytes as a server of version 2.6.0.
 	want := testkit.Unhex(t, captured["ping"])
 	if got := AppendReply(nil, 7, 80); string(got) != string(want) {
 		t.Errorf("ping: %x, want %x", got, want)

@@ -2,7 +2,7 @@ package box
 
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
-// MessageKind says what a message is.
+// MessageKind is the kind of a message.
 type MessageKind uint8
 
 // The kinds of messages.
@@ -70,12 +70,11 @@ const (
 	replySchemaAt = 24
 )
 
-// Scan looks at b, which begins with a message. After [More], the caller calls it again with
-// the same bytes and further ones. The error is a
-// [*ProtocolError].
+// Scan scans b, which begins with a message. After [More], the caller calls it again with the
+// same bytes and further ones. The error is a [*ProtocolError].
 func (s *Scanner) Scan(b []byte) (m Message, err error) {
-	// What servers write. The fields are set one by one: a copy of a new Message would wait
-	// until all earlier writes have reached the cache, 60 ns per reply.
+	// The usual case. The fields are set one by one: a copy of a new Message would wait until
+	// all earlier writes have reached the cache, 60 ns per reply.
 	if isReplyHead(b) {
 		n, code := uint64(be32(b[1:]))+5, be32(b[replyCodeAt:])
 		if n <= uint64(len(b)) && n >= replyHead && n <= uint64(s.maxMessage()) {
@@ -149,8 +148,8 @@ func (s *Scanner) scan(b []byte) (Message, error) {
 	return Message{Len: end, Kind: kind, Code: h.code, Sync: h.sync, Schema: h.schema, BodyAt: h.end}, nil
 }
 
-// cut reads the length before a message, and returns where its header begins and where the
-// message ends. If the length is incomplete, begin is 0 and end is a lower bound.
+// cut reads the length that precedes a message, and returns where its header begins and where
+// the message ends. If the length is incomplete, begin is 0 and end is a lower bound.
 func cut(b []byte, most int) (begin, end int, err error) {
 	if len(b) == 0 {
 		// A length and the shortest header: one pair.

@@ -185,7 +185,7 @@ func TestRequestFrame(t *testing.T) {
 	}
 }
 
-// What looks at a reply quickly says the same as Scan, of any bytes, or says nothing.
+// The fast path for replies agrees with Scan for any bytes, or leaves them to it.
 func TestOKBody(t *testing.T) {
 	r := testkit.Rand(t)
 	seen := 0

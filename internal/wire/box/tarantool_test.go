@@ -168,8 +168,8 @@ func TestRealServerAuthentication(t *testing.T) {
 	}
 }
 
-// What Lua returns arrives as the types of this package, and what these write
-// Lua understands.
+// Values returned by Lua arrive as the types of this package, and Lua understands
+// what these write.
 func TestRealServerValues(t *testing.T) {
 	p := dial(t, testkit.StartTarantool(t, luaSetup).Addr)
 	for _, c := range []struct {
@@ -232,8 +232,8 @@ func randomDecimal(t *testing.T, r *rand.Rand) iproto.Decimal {
 	return v
 }
 
-// randomValue returns a value that Lua gives back as it got it: no binary data, which becomes
-// a string, no table that is empty or holds nil, and no type that is newer than the server.
+// randomValue returns a value that Lua returns unchanged: no binary data, which becomes a
+// string, no table that is empty or holds nil, and no type that is newer than the server.
 func randomValue(r *rand.Rand, depth int) any {
 	n := 7
 	if depth <= 0 {
@@ -290,7 +290,7 @@ func TestRealServerErrors(t *testing.T) {
 	}
 }
 
-// What the server says of errors by name and number is what is said here.
+// The names and numbers of errors are those of the server.
 func TestRealServerErrorCodes(t *testing.T) {
 	p := dial(t, testkit.StartTarantool(t, luaSetup).Addr)
 	got := p.eval("local t = {} for name, code in pairs(box.error) do if type(code) == 'number' then t[name] = code end end return t")

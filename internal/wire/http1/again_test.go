@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// checkAgain looks at the head that in begins with, and then at a head with another target and the
-// same or other lines: if Again recognizes it, Scan makes the same of it.
+// checkAgain scans the head that in begins with, and then a head with another target and the same or
+// other lines: if Again recognizes it, Scan returns the same for it.
 func checkAgain(t *testing.T, in, next []byte, limit int) (recognized bool) {
 	t.Helper()
 	h := dirtyHead()
@@ -34,7 +34,7 @@ func checkAgain(t *testing.T, in, next []byte, limit int) (recognized bool) {
 	return true
 }
 
-// targets are what may stand in a request line in place of another target.
+// targets are possible replacements for the target of a request line.
 var targets = []string{"/", "/2", "/depts/10002", "/%41?x=%zz", "/a?b", "/%zz", "/a b", "/a#b", "*", "", "//", "/\x7f", "/\x80",
 	"/a HTTP/1.0\r\nHost: b\r\n\r\nGET /b", "http://a/", "/" + strings.Repeat("x", 300)}
 

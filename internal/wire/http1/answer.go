@@ -2,7 +2,8 @@ package http1
 
 // AppendStatus appends the status line of an answer to a request of HTTP/1.minor
 // (RFC 9112, section 4). Statuses without a registered phrase get an empty one. A
-// status that is no number of three digits is a mistake of the caller, and 500.
+// status that is not a number of three digits is a mistake of the caller, and
+// becomes 500.
 func AppendStatus(b []byte, minor int, status int) []byte {
 	if minor == 0 {
 		b = append(b, "HTTP/1.0 "...)
@@ -27,7 +28,7 @@ func AppendStatus(b []byte, minor int, status int) []byte {
 	return append(b, '\r', '\n')
 }
 
-// AppendField appends a field line. The name is a token of the program's own. CR,
+// AppendField appends a field line. The name is a token chosen by the program. CR,
 // LF and NUL in the value become spaces (RFC 9110, section 5.5), so that no value
 // can end its line.
 func AppendField(b []byte, name, value string) []byte {
@@ -43,8 +44,8 @@ func AppendField(b []byte, name, value string) []byte {
 	return append(b, '\r', '\n')
 }
 
-// phrases are the reason phrases of the IANA registry of status codes, and those
-// that net/http has besides.
+// phrases are the reason phrases of the IANA registry of status codes, and
+// additional ones of net/http.
 var phrases = [...]string{
 	100: "Continue",
 	101: "Switching Protocols",

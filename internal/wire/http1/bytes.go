@@ -63,9 +63,9 @@ const (
 	highs = 0x8080808080808080
 )
 
-// valueEnd returns the index of the first byte from i on that may not stand in a
+// valueEnd returns the index of the first byte from i on that is not allowed in a
 // field value: a control byte other than HTAB (RFC 9110, section 5.5). Bytes from
-// 0x80 on may, as they may for net/http. It looks at eight bytes at a time.
+// 0x80 on may, as they may for net/http. It checks eight bytes at a time.
 func valueEnd(b []byte, i int) int {
 	for len(b)-i >= 8 {
 		w := load8(b[i:])
@@ -89,8 +89,8 @@ func valueEnd(b []byte, i int) int {
 	return i
 }
 
-// pathEnd returns the index of the first byte from i on that may not stand in a path as
-// it is, or is a percent sign. It looks at eight bytes at a time.
+// pathEnd returns the index of the first byte from i on that is not allowed in a path
+// unescaped, or is a percent sign. It checks eight bytes at a time.
 func pathEnd(b []byte, i int) int {
 	for ; len(b)-i >= 8; i += 8 {
 		w := load8(b[i:])
@@ -134,7 +134,7 @@ func load4(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
-// What the words of a request line are to load4 and load8.
+// The words of a request line as load4 and load8 return them.
 const (
 	get4   = 'G' | 'E'<<8 | 'T'<<16 | ' '<<24
 	head4  = 'H' | 'E'<<8 | 'A'<<16 | 'D'<<24

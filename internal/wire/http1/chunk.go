@@ -30,9 +30,9 @@ const (
 	maxSkipped    = 64 << 10 // of extensions and trailers of a body
 )
 
-// Scan looks at b, which follows the bytes that were looked at before. It returns
-// how many bytes of b belong to the body in its coding, and how many of these are
-// data. All of b does, unless Done is set.
+// Scan scans b, which follows the bytes that were scanned before. It returns how
+// many bytes of b belong to the body in its coding, and how many of these are data.
+// All of b does, unless Done is set.
 func (s *ChunkScanner) Scan(b []byte) (n int, data int64, err error) {
 	for n < len(b) && !s.Done {
 		if s.at == inData {
@@ -51,7 +51,7 @@ func (s *ChunkScanner) Scan(b []byte) (n int, data int64, err error) {
 	return n, data, nil
 }
 
-// step looks at a byte that is not data.
+// step handles a byte that is not data.
 func (s *ChunkScanner) step(c byte) error {
 	switch s.at {
 	case inSize:
@@ -107,7 +107,7 @@ func (s *ChunkScanner) step(c byte) error {
 	return nil
 }
 
-// size looks at a byte of the line with the size of a chunk.
+// size handles a byte of the line with the size of a chunk.
 func (s *ChunkScanner) size(c byte) error {
 	switch {
 	case class[c]&classHex != 0:
@@ -127,7 +127,7 @@ func (s *ChunkScanner) size(c byte) error {
 	return nil
 }
 
-// skip passes over a byte of an extension or a trailer.
+// skip skips a byte of an extension or a trailer.
 func (s *ChunkScanner) skip(c byte) error {
 	if c == '\n' {
 		return errChunk

@@ -3,9 +3,9 @@ package http1
 import "testing"
 
 // clients are the heads that programs send for a plain GET or HEAD, with default
-// settings where the name says nothing else. Most were recorded, those of Firefox,
-// Safari, Envoy, hey and the kubelet written after their documentation. Rows
-// with a reason are handed over on purpose.
+// settings unless the name says otherwise. Most were recorded, those of Firefox,
+// Safari, Envoy, hey and the kubelet written after their documentation. Rows with a
+// reason are handed over on purpose.
 var clients = []struct {
 	name, in string
 	want     string

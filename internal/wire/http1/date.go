@@ -36,11 +36,11 @@ func AppendDate(b []byte, unixSeconds int64) []byte {
 func civil(days int64) (year, month, day int64) {
 	// Counted from 1 March of the year 0 the leap day is the last of its year, and
 	// the months have lengths that a straight line gives, rounded down: 153 days
-	// in 5 months. 719468 days lie between that day and 1970.
+	// in 5 months. There are 719468 days between that day and 1970.
 	days += 719468
 	const fourCenturies = 146097
 	era, of := days/fourCenturies, days%fourCenturies
-	// 1460 days are 4 years but for the leap day, 36524 a century, and the last
+	// 1460 days are 4 years without the leap day, 36524 a century, and the last
 	// day of the era is the leap day of its 400th year.
 	inEra := (of - of/1460 + of/36524 - of/(fourCenturies-1)) / 365
 	inYear := of - (365*inEra + inEra/4 - inEra/100)

@@ -60,10 +60,10 @@ const (
 )
 
 // known is the pattern of a name: its first and last bytes, overlapping, in words of
-// 8 bytes, or of 4 if the name is shorter than 8. Where a letter stands, the bit that
-// tells capitals from small ones is set in the mask, and does not count.
+// 8 bytes, or of 4 if the name is shorter than 8. For letters, the bit that
+// distinguishes upper from lower case is set in the mask, and is ignored.
 //
-// Names of up to 16 bytes are told apart by that and their length. The longest has
+// Names of up to 16 bytes are distinguished by that and their length. The longest has
 // one byte more, a hyphen that lookUp compares itself.
 type known struct {
 	first, last         uint64

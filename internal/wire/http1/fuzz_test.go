@@ -35,8 +35,8 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 	})
 }
 
-// FuzzParts: as FuzzAgainstNetHTTP, of heads that are right but for what the fuzzer
-// puts in one place of each kind. which chooses fields that have a meaning.
+// FuzzParts: as FuzzAgainstNetHTTP, for heads that are correct except for one fuzzed
+// position of each kind. which selects fields that have a meaning.
 func FuzzParts(f *testing.F) {
 	f.Add("depts/1?x=%zz", true, "a:80", "x", uint16(0x1111), "\t192.0.2.1, x ", "connection", " close")
 	f.Add("/b/%41", false, "[::1]", "", uint16(0x2c2c), "W/\"\xff\"", "uSER-aGENT", "")

@@ -10,19 +10,19 @@ const (
 	MethodOptions
 )
 
-// String returns the method as it stands in a request line.
+// String returns the method as written in a request line.
 func (m Method) String() string {
 	return [...]string{"GET", "HEAD", "OPTIONS"}[m]
 }
 
 // maxForwarded is how many lines of X-Forwarded-For a Head holds. One proxy adds
-// one line or a part of one; more than a few are no chain of proxies.
+// one line or a part of one; more than a few are not a chain of proxies.
 const maxForwarded = 8
 
 // Head is the head of a request. Its slices point into the buffer that was given
-// to [Scanner.Scan], and are good as long as that is. A nil slice is a field that
-// is not there, an empty one a field without a value. White space around values is
-// not part of them (RFC 9110, section 5.5).
+// to [Scanner.Scan], and are valid as long as that is. A nil slice is a missing
+// field, an empty one a field without a value. White space around values is not part
+// of them (RFC 9110, section 5.5).
 //
 // A Head must not be copied: Forwarded points into it.
 type Head struct {
@@ -67,8 +67,8 @@ type Head struct {
 	rest []byte
 }
 
-// clear forgets an earlier head. The lines behind Forwarded are left: Forwarded
-// alone says how many of them count.
+// clear removes an earlier head. The lines of Forwarded are left: only the length
+// of Forwarded says how many of them count.
 func (h *Head) clear() {
 	h.Method, h.Minor, h.KeepAlive, h.Ranged, h.RepeatedCredentials = 0, 0, false, false, false
 	h.Target, h.Host = nil, nil

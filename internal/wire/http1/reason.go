@@ -26,11 +26,11 @@ const (
 	ReasonVersion
 	// ReasonHost: missing in HTTP/1.1, repeated, or not a plain host.
 	ReasonHost
-	// ReasonLineEnd: a CR or LF alone, or an empty line before the request.
+	// ReasonLineEnd: a lone CR or LF, or an empty line before the request.
 	ReasonLineEnd
 	// ReasonFolding: a field line that begins with white space.
 	ReasonFolding
-	// ReasonFieldName: no colon, or a name that is no token.
+	// ReasonFieldName: no colon, or a name that is not a token.
 	ReasonFieldName
 	// ReasonFieldValue: a control byte in a value.
 	ReasonFieldValue

@@ -15,8 +15,7 @@ import (
 	"time"
 )
 
-// describe writes all that a head says in one line; a field that is not there is
-// left out.
+// describe writes the contents of a head on one line; missing fields are omitted.
 func describe(h *Head) string {
 	var text strings.Builder
 	connection := "close"
@@ -48,8 +47,8 @@ func describe(h *Head) string {
 	return text.String()
 }
 
-// heard is what a handler of net/http was told of a request, in the words of
-// describe, and what describe has no word for.
+// heard is the request that a handler of net/http received, in the format of
+// describe, and what that format lacks.
 type heard struct {
 	text    string
 	trouble []string

@@ -12,11 +12,11 @@ type ResponseHead struct {
 	Chunked bool
 	Close   bool // the server closes the connection after the response
 
-	ContentEncoding []byte // nil: none
-	CacheStatus     []byte // nil: none
+	ContentEncoding []byte // nil if missing
+	CacheStatus     []byte // nil if missing
 }
 
-// A ResponseError says in which way bytes are no response of HTTP/1.1.
+// A ResponseError is the reason why bytes are not a response of HTTP/1.1.
 type ResponseError string
 
 // Error returns what is wrong.
@@ -28,7 +28,7 @@ const (
 	errStatusLine ResponseError = "a status line without a status of three digits"
 	errResponseLF ResponseError = "a line that does not end with CR LF, or has a control byte"
 	errFieldLine  ResponseError = "a header line without a name"
-	errLength     ResponseError = "Content-Length is no number of bytes"
+	errLength     ResponseError = "Content-Length is not a number of bytes"
 	errLengths    ResponseError = "two fields Content-Length"
 	errCoding     ResponseError = "a Transfer-Encoding whose last coding is not chunked"
 	errBoth       ResponseError = "both Content-Length and Transfer-Encoding"
@@ -44,8 +44,8 @@ func (h *ResponseHead) HasBody() bool {
 }
 
 // ParseResponseHead reads the head that b begins with, strictly by RFC 9112. If
-// the head is not complete yet, Size is 0. What is wrong in the lines that are
-// there is found at once.
+// the head is not complete yet, Size is 0. Errors in the lines received so far are
+// detected immediately.
 func ParseResponseHead(b []byte) (ResponseHead, error) {
 	h := ResponseHead{Length: -1}
 	i, err := h.statusLine(b)
@@ -118,7 +118,8 @@ func (h *ResponseHead) statusLine(b []byte) (int, error) {
 	return i + 2, nil
 }
 
-// responseFields is what the fields of a head have said, beside the head itself.
+// responseFields has the information of the fields of a head that is not in the
+// head itself.
 type responseFields struct {
 	coding, keepAlive, close bool
 }
@@ -181,7 +182,7 @@ func (h *ResponseHead) takeLength(value []byte) error {
 	return nil
 }
 
-// finish looks at a head as a whole.
+// finish checks a head as a whole.
 func (h *ResponseHead) finish(seen *responseFields) error {
 	if h.Chunked && h.Length >= 0 {
 		return errBoth

@@ -1,6 +1,6 @@
 package http1
 
-// Verdict says what the bytes given to [Scanner.Scan] are.
+// Verdict classifies the bytes given to [Scanner.Scan].
 type Verdict uint8
 
 // Verdicts.
@@ -16,8 +16,8 @@ const (
 // maxFields is how many field lines a head may have. Browsers send about 15.
 const maxFields = 100
 
-// Scanner finds the heads in what a client sends. Between calls it knows how far an
-// incomplete head was looked at. The zero value is ready. There is one for each
+// Scanner finds the heads in the data of a client. Between calls it remembers how far
+// an incomplete head was scanned. The zero value is ready. There is one for each
 // connection.
 type Scanner struct {
 	line   int    // where the first line begins that has not been accepted
@@ -27,7 +27,7 @@ type Scanner struct {
 	hops   uint8  // those of X-Forwarded-For
 }
 
-// Bits of Scanner.met besides those of the fields.
+// Bits of Scanner.met in addition to those of the fields.
 const (
 	metMinor     uint32 = 1 << (31 - iota) // HTTP/1.1
 	metClose                               // Connection: close
@@ -40,7 +40,7 @@ func (s *Scanner) Reset() { *s = Scanner{} }
 // Scan looks at b, which begins with the first byte of a head. The verdict is
 //
 //   - Done: the head has n bytes and is in h. The next head begins at b[n].
-//   - More: come again with the same bytes and at least one more; they may have
+//   - More: call again with the same bytes and at least one more; they may have
 //     moved. Heads longer than limit bytes, the empty line included, are not
 //     accepted, so b never needs to have more than limit bytes.
 //   - Other: hand over all of b. why tells the reason. It is found in the line
@@ -57,7 +57,7 @@ func (s *Scanner) Scan(b []byte, limit int, h *Head) (n int, v Verdict, why Reas
 		s.Reset() // a mistake of the caller; these bytes are taken as new ones
 	}
 	again := s.line > 0
-	// The method is looked at again as long as it is incomplete.
+	// The method is scanned again as long as it is incomplete.
 	if s.seen > s.line && s.seen >= len("OPTIONS ") && index(head[s.seen:], '\n') < 0 {
 		return s.suspend(len(head), limit)
 	}
@@ -149,7 +149,7 @@ func (s *Scanner) scan(b []byte, h *Head) (int, Reason) {
 	}
 }
 
-// finish looks at a head as a whole.
+// finish checks a head as a whole.
 func (s *Scanner) finish(h *Head) Reason {
 	if s.met&metMinor == 0 {
 		h.KeepAlive = s.met&metKeepAlive != 0
@@ -186,9 +186,9 @@ func (s *Scanner) requestLine(b []byte, h *Head) (int, Reason) {
 	return i + rest, NotHandedOver
 }
 
-// scanMethod returns the method and where the target begins. It says at the first
-// byte that is none of GET, HEAD and OPTIONS that this is something else: a client
-// that speaks another protocol may never send an LF.
+// scanMethod returns the method and where the target begins. It reports something
+// else at the first byte that does not match GET, HEAD or OPTIONS: a client that
+// speaks another protocol may never send an LF.
 func scanMethod(b []byte) (Method, int, Reason) {
 	if len(b) >= len("HEAD ") {
 		switch load4(b) {

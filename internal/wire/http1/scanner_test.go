@@ -43,7 +43,7 @@ func TestPipelinedHeads(t *testing.T) {
 	}
 }
 
-// What is certain is said at once: the peer may wait for an answer.
+// Certain results are reported immediately: the peer may wait for an answer.
 func TestEarliestVerdict(t *testing.T) {
 	for _, c := range []struct {
 		in  string

@@ -72,9 +72,9 @@ func takeFirst(to *[]byte, value []byte, again bool) Reason {
 }
 
 // takeConnection knows the two options that are not about other fields, and the list
-// with which the clients of Java and "curl --http2" offer HTTP/2 in every request: who
-// answers in HTTP/1.1 has declined (RFC 9110, section 7.8). Other lists are left to
-// net/http: nobody sends one without an option of another kind.
+// with which the clients of Java and "curl --http2" offer HTTP/2 in every request: an
+// answer in HTTP/1.1 declines it (RFC 9110, section 7.8). Other lists are left to
+// net/http: no client sends one without an option of another kind.
 func (s *Scanner) takeConnection(value []byte, again bool) Reason {
 	switch {
 	case again:

@@ -286,7 +286,7 @@ func TestTricksInPieces(t *testing.T) {
 	}
 }
 
-// checkSplit fails unless the heads in data are the same read at once and with
+// checkSplit fails unless the heads in data are the same read in one go and with
 // growing parts of it in view, by as much as grow says.
 func checkSplit(t *testing.T, data []byte, limit int, grow func() int) {
 	t.Helper()

@@ -145,7 +145,7 @@ func TestParseAllocatesElementsOnly(t *testing.T) {
 	}
 }
 
-// What docs and limits say about sizes.
+// The sizes that docs and limits state.
 func TestSizes(t *testing.T) {
 	if n := unsafe.Sizeof(Value{}); n > 96 {
 		t.Errorf("a Value has %d bytes, Parse promises at most 96", n)

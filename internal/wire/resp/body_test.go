@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// A bulk string can be scanned without its body, wherever it was cut apart, and what follows it is scanned
+// A bulk string can be scanned without its body, wherever it was split, and what follows it is scanned
 // as before.
 func TestBodyIsSkipped(t *testing.T) {
 	const body = 100

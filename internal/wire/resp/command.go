@@ -12,8 +12,8 @@ func AppendCommand(b []byte, args ...string) []byte {
 	return b
 }
 
-// AppendArrayHeader appends the begin of an array of n elements. A command of n
-// words is one of n bulk strings.
+// AppendArrayHeader appends the start of an array of n elements. A command of n
+// words is an array of n bulk strings.
 func AppendArrayHeader(b []byte, n int) []byte { return appendHeader(b, Array, n) }
 
 // appendHeader appends a kind and a count of at least 0.

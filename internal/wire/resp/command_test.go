@@ -63,7 +63,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// commands are what a client sends, and the words of it.
+// commands are commands as sent by a client, and their words.
 var commands = []struct {
 	in   string
 	want []string
@@ -79,7 +79,7 @@ var commands = []struct {
 	{"\n", nil},
 	{"  \t \r\n", nil},
 	{"  set  k\tv \r\n", []string{"set", "k", "v"}},
-	{"a\rb\r\n", []string{"a", "b"}}, // CR is a blank
+	{"a\rb\r\n", []string{"a", "b"}}, // CR is white space
 	{`echo "a b"` + "\r\n", []string{"echo", "a b"}},
 	{`echo ""` + "\r\n", []string{"echo", ""}},
 	{`echo ''` + "\r\n", []string{"echo", ""}},
@@ -180,7 +180,7 @@ func TestInvalidCommands(t *testing.T) {
 	}
 }
 
-// What was remembered of a line that was not whole is forgotten with it.
+// The state of an incomplete line is discarded with it.
 func TestCommandScannerInFourPieces(t *testing.T) {
 	words := []string{"0123456789", "x", "0123456789"}
 	in := AppendCommand(nil, words...)
@@ -201,7 +201,7 @@ func TestCommandScannerInFourPieces(t *testing.T) {
 	}
 }
 
-// A command with many arguments does not leave its tables behind for ever.
+// The tables of a command with many arguments are not kept forever.
 func TestCommandScannerForgetsLargeTables(t *testing.T) {
 	var s CommandScanner
 	huge := AppendCommand(nil, slices.Repeat([]string{"x"}, 100_000)...)

@@ -2,7 +2,7 @@ package resp
 
 // CommandScanner cuts the commands that a client sends off a growing buffer:
 // arrays of bulk strings, and inline commands, which are lines of words that a
-// person types. Like [Scanner] it looks at each byte once.
+// person types. Like [Scanner] it scans each byte once.
 //
 // The zero value is ready for use. Of its [Limits] it heeds Bulk, the length of
 // an argument; Line, that of an inline command; Elements, the number of
@@ -10,14 +10,14 @@ package resp
 type CommandScanner struct {
 	limits Limits // resolved, or all zero; immutable after the first Scan
 
-	// The command under way, whose first byte is the first of the buffer.
+	// The current command, whose first byte is the first of the buffer.
 	busy bool
 	at   int    // where the next line begins
 	seen int    // bytes of that line that hold no line end
-	body int    // where the argument under way ends, its CR LF included; 0 if none
+	body int    // where the current argument ends, including its CR LF; 0 if none
 	left int    // arguments to come
 	ends []span // of the arguments so far
-	err  error  // returned for ever
+	err  error  // returned from then on
 
 	args  [][]byte // what Scan returned last
 	words []byte   // inline arguments without their quotes
@@ -30,17 +30,17 @@ type span struct{ from, to int }
 // take 160 KiB.
 const keptArgs = 4096
 
-// NewCommandScanner returns a scanner with limits of its own.
+// NewCommandScanner returns a scanner with its own limits.
 func NewCommandScanner(l Limits) *CommandScanner {
 	return &CommandScanner{limits: l.resolved()}
 }
 
-// Scan looks at b, whose first byte is the first of a command. With [Done], n is
-// the length of the command and args are its words; they are valid until the
-// next call, and as long as b is not changed. There are none in an empty line
-// and in an empty or null array, which servers pass over without an answer.
-// With [More] the caller calls again with the same bytes and further ones; n is
-// the least length that the command will have, more than len(b).
+// Scan scans b, whose first byte is the first of a command. With [Done], n is the
+// length of the command and args are its words; they are valid until the next call,
+// and as long as b is not changed. There are none in an empty line and in an empty
+// or null array, which servers ignore without an answer. With [More] the caller
+// calls again with the same bytes and further ones; n is the least length that the
+// command will have, more than len(b).
 //
 // The error is a [*ProtocolError]. It is final: each later call returns it again.
 func (s *CommandScanner) Scan(b []byte) (n int, args [][]byte, v Verdict, err error) {
@@ -122,7 +122,7 @@ func (s *CommandScanner) step(b []byte) (bool, *ProtocolError) {
 	return true, nil
 }
 
-// quickArgument passes over an argument that is small and whole.
+// quickArgument skips an argument that is small and whole.
 func (s *CommandScanner) quickArgument(b []byte) bool {
 	if s.at >= len(b) || b[s.at] != byte(BulkString) {
 		return false

@@ -1,7 +1,7 @@
 package resp
 
-// Token is a value of a message, or the begin of one: the elements of an
-// aggregate are the tokens that follow.
+// Token is a value of a message, or the start of one: the elements of an aggregate
+// are the tokens that follow.
 type Token struct {
 	// Kind is the type. [End] follows the elements of an aggregate whose Len is -1.
 	Kind Kind
@@ -12,9 +12,9 @@ type Token struct {
 	Bool bool
 	// Format is what a verbatim string is, such as txt or mkd.
 	Format [3]byte
-	// Len is how many values an aggregate has, -1 if [End] tells. A map of n
-	// pairs has 2n: keys and values in turns. It is never more than what the
-	// bytes behind can hold.
+	// Len is how many values an aggregate has, or -1 if [End] ends it. A map of n
+	// pairs has 2n: alternating keys and values. It is never more than the bytes
+	// that follow can hold.
 	Len int
 	// Int is the value of an integer.
 	Int int64
@@ -29,13 +29,13 @@ type Token struct {
 // Decoder reads the values of one message in order, without building a tree and
 // without allocating, streamed strings of several parts aside.
 //
-// What [Scanner] cut decodes without an error. Any other bytes are safe: they
-// give a [*ProtocolError] at the latest where the grammar of a single value is
-// broken. Whether ends stand where they may is for the reader to see.
+// Messages cut by [Scanner] decode without an error. Any other bytes are safe:
+// they give a [*ProtocolError] at the latest where the grammar of a single value
+// is broken. It is up to the reader to check whether ends are at valid positions.
 type Decoder struct {
 	frame []byte
 	at    int
-	first int // where the value begins, behind its attributes: all other pushes stand inside something
+	first int // where the value begins, after its attributes: all other pushes are inside something
 	// Aside makes Next return also what is not part of the value: attributes,
 	// with their Len values, and then the value they describe; and invalidation
 	// pushes between the elements of an aggregate (see [Scanner.Scan]).
@@ -77,8 +77,7 @@ func (d *Decoder) Next() (Token, error) {
 	}
 }
 
-// Skip passes over the next value, with all its elements and what stands in
-// front of it.
+// Skip skips the next value, with all its elements and its attributes.
 func (d *Decoder) Skip() error {
 	if d.at >= len(d.frame) {
 		return ErrEndOfFrame
@@ -89,7 +88,7 @@ func (d *Decoder) Skip() error {
 	return nil
 }
 
-// skip passes over count values. The depth is that of values without a count;
+// skip skips count values. The depth is that of values without a count;
 // the others need no recursion.
 func (d *Decoder) skip(count, depth int) *ProtocolError {
 	for count > 0 {
@@ -118,8 +117,8 @@ func (d *Decoder) skip(count, depth int) *ProtocolError {
 	return nil
 }
 
-// skipStreamed passes over what follows the begin of an aggregate without a
-// count, its end included.
+// skipStreamed skips what follows the start of an aggregate without a count,
+// including its end.
 func (d *Decoder) skipStreamed(start, depth int) *ProtocolError {
 	if depth > greatestDepth {
 		return errDepth(start, greatestDepth)
@@ -136,8 +135,8 @@ func (d *Decoder) skipStreamed(start, depth int) *ProtocolError {
 }
 
 // token returns what comes next; aside says that it is an attribute, or a push
-// that is no element of the aggregate around it. After an error the decoder
-// stands where it stood.
+// that is not an element of the aggregate around it. After an error the position
+// of the decoder is unchanged.
 func (d *Decoder) token() (t Token, aside bool, err *ProtocolError) {
 	start := d.at
 	if start >= len(d.frame) {

@@ -4,9 +4,9 @@
 // protocol specification at
 // redis.io/docs/latest/develop/reference/protocol-spec, and the RESP3
 // specification by antirez (github.com/antirez/RESP3) for what the former
-// leaves out.
+// omits.
 //
-// The package knows bytes alone: no network, goroutine, clock or lock. It
+// The package works only on bytes: no network, goroutine, clock or lock. It
 // consists of
 //
 //   - [Scanner], which cuts the messages of a server off a growing buffer;

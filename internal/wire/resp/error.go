@@ -5,20 +5,20 @@ import (
 	"strconv"
 )
 
-// ErrTruncated is what an error of [Parse] or [Decoder] is (errors.Is) if the
-// input ends inside a value, and could be the begin of a valid message.
+// ErrTruncated matches (errors.Is) an error of [Parse] or [Decoder] if the input
+// ends inside a value, and could be the start of a valid message.
 var ErrTruncated = errors.New("resp: the input ends inside a value")
 
 // ErrEndOfFrame is returned by [Decoder.Next] after the last value.
 var ErrEndOfFrame = errors.New("resp: no further value in the message")
 
-// ProtocolError says that bytes are not RESP, or break a limit. After it the
-// connection is of no use: nobody knows where the next message begins.
+// ProtocolError means that bytes are not RESP, or exceed a limit. After it the
+// connection is unusable: it is unknown where the next message begins.
 type ProtocolError struct {
 	// Offset counts from the first byte of the message, or from the first one
 	// given to the function.
 	Offset int
-	// Wrong is what stands there, Expected what could have.
+	// Wrong is what was found, Expected what was expected.
 	Wrong, Expected string
 
 	truncated bool
@@ -36,7 +36,7 @@ func truncated(offset int, expected string) *ProtocolError {
 	return &ProtocolError{Offset: offset, Wrong: "the input ends", Expected: expected, truncated: true}
 }
 
-// quoted returns the begin of p as a Go string literal. A peer's garbage does
+// quoted returns the beginning of p as a Go string literal. A peer's garbage does
 // not get into a log at full length.
 func quoted(p []byte) string {
 	const enough = 40

@@ -84,8 +84,8 @@ func FuzzScannerSplit(f *testing.F) {
 	})
 }
 
-// FuzzScanParseAgree: what is a message, what the begin of one and what none is
-// the same for all readers.
+// FuzzScanParseAgree: all readers agree on what is a message, what is the start of
+// one, and what is neither.
 func FuzzScanParseAgree(f *testing.F) {
 	addVectors(f)
 	f.Fuzz(func(t *testing.T, data []byte, _ uint64, small bool) {
@@ -128,7 +128,7 @@ func nextValue(t *testing.T, d *Decoder, depth int) (v Value) {
 		if err != nil {
 			t.Fatalf("%q: %v", d.frame, err)
 		}
-		// Only an invalidation inside something is no value.
+		// Only an invalidation inside something is not a value.
 		aside := false
 		if tok.Kind == Push && depth > 0 {
 			is, _ := isInvalidation(d.Rest())

@@ -19,7 +19,7 @@ func allocated(f func()) uint64 {
 }
 
 // TestHostileBytes gives each reader what a hostile server could send. None may
-// take more memory than a small multiple of what was really sent, nor long.
+// use more memory than a small multiple of what was actually sent, nor take long.
 func TestHostileBytes(t *testing.T) {
 	const many = 1 << 16
 	inputs := map[string]string{
@@ -130,8 +130,8 @@ func TestEndlessMessages(t *testing.T) {
 	}
 }
 
-// TestScanningByByteIsLinear is about time: a scanner that began again with each
-// piece would look at 10^10 bytes here, and take minutes.
+// TestScanningByByteIsLinear is about time: a scanner that started over with each
+// piece would scan 10^10 bytes here, and take minutes.
 func TestScanningByByteIsLinear(t *testing.T) {
 	array := bytes.Repeat([]byte(":1\r\n"), 100_000)
 	streamed := bytes.Repeat([]byte(";1\r\nx\r\n"), 40_000)
@@ -173,7 +173,7 @@ func TestScanningByByteIsLinear(t *testing.T) {
 	}
 }
 
-// The decoder has no limits but those of its stack and of what can be there.
+// The decoder has no limits except those of its stack and of the input.
 func TestSkipIsBounded(t *testing.T) {
 	for in, want := range map[string]string{
 		strings.Repeat("*?\r\n", greatestDepth+1): "nesting depth 1025",

@@ -1,9 +1,9 @@
 package resp
 
 // split cuts an inline command into words by the rules of the server:
-// blanks separate; in double quotes \n, \r, \t, \b, \a, \xHH and a
-// backslash before any other byte have their usual meaning; in single quotes
-// only \' has one; a closing quote ends the word.
+// white space separates; in double quotes \n, \r, \t, \b, \a, \xHH and a backslash
+// before any other byte have their usual meaning; in single quotes only \' has
+// one; a closing quote ends the word.
 func (s *CommandScanner) split(line []byte) *ProtocolError {
 	// Words only shrink: with the room made at once, those cut before stay valid.
 	if cap(s.words) < len(line) {
@@ -57,8 +57,7 @@ func (s *CommandScanner) word(line []byte, i int) (end int, ok bool) {
 	return i, true
 }
 
-// quoted appends what stands between quotes and returns where the closing one
-// ends.
+// quoted appends the text between quotes and returns where the closing one ends.
 func (s *CommandScanner) quoted(line []byte, i int, quote byte) (end int, ok bool) {
 	for i < len(line) {
 		c := line[i]
@@ -81,7 +80,7 @@ func (s *CommandScanner) quoted(line []byte, i int, quote byte) (end int, ok boo
 	return i, false
 }
 
-// unescape returns the byte that the n bytes behind a backslash stand for.
+// unescape returns the byte that the n bytes after a backslash represent.
 func unescape(p []byte) (c byte, n int) {
 	switch p[0] {
 	case 'n':

@@ -22,7 +22,7 @@ const (
 	Set            Kind = '~' // "~?" has no count and ends with End
 	Attribute      Kind = '|' // pairs in front of the value that they describe
 
-	// End closes an aggregate without a count. It is no value.
+	// End closes an aggregate without a count. It is not a value.
 	End Kind = '.'
 
 	part Kind = ';' // of a streamed string
@@ -32,13 +32,13 @@ const (
 // of that kind. It is untyped because both types have it.
 const Push = '>'
 
-// Verdict is what a scanner says about the bytes it looked at.
+// Verdict is the result of a scanner for the bytes it scanned.
 type Verdict uint8
 
 // The verdicts. The third is [Push].
 const (
 	Done Verdict = iota // a whole message
-	More                // the begin of a message
+	More                // the start of a message
 )
 
 // String returns the name of the verdict.
@@ -95,7 +95,7 @@ func (k Kind) String() string {
 	return "unknown kind"
 }
 
-// What a count can be besides a number.
+// What a count can be other than a number.
 const (
 	null     = -1 // "-1"
 	streamed = -2 // "?"
@@ -116,7 +116,7 @@ const longestNumber = 32
 
 // lineLimit returns how many bytes the first line of a value may have, without
 // the kind and the CR LF; text is the limit for those that hold text. It is -1
-// if k is no kind.
+// if k is not a kind.
 func (k Kind) lineLimit(text int) int {
 	switch k {
 	case SimpleString, SimpleError, Double, BigNumber:

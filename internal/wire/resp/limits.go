@@ -17,7 +17,7 @@ type Limits struct {
 	// Depth is the most aggregates around a value, attributes included. Default
 	// 64, at most 1024.
 	Depth int
-	// Frame is the most bytes of a message. Default 1 GiB.
+	// Frame is the maximum number of bytes of a message. Default 1 GiB.
 	Frame int
 	// Streamed is the most bytes of a value that is sent without a count, as
 	// they are on the wire. Default 16 MiB.
@@ -27,7 +27,7 @@ type Limits struct {
 // greatestDepth bounds the recursion of the readers.
 const greatestDepth = 1024
 
-// resolved returns the limits that l stands for. Their greatest values are such
+// resolved returns the limits with their defaults. Their greatest values are such
 // that no sum of theirs exceeds an int: see [Scanner.need].
 func (l Limits) resolved() Limits {
 	choose := func(v, otherwise, most int) int {
@@ -46,5 +46,5 @@ func (l Limits) resolved() Limits {
 	}
 }
 
-// least is the fewest bytes of any value, and of an end: "_\r\n".
+// least is the minimum number of bytes of any value, and of an end: "_\r\n".
 const least = 3

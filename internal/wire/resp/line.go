@@ -2,7 +2,7 @@ package resp
 
 import "math/bits"
 
-// lineState is what came out of looking for the end of a line.
+// lineState is the result of looking for the end of a line.
 type lineState uint8
 
 const (
@@ -13,7 +13,7 @@ const (
 )
 
 // lineEnd looks for CR LF in b[from:]; the CR may be at limit at the latest. It
-// returns where the CR is, or the offset to go on from with more bytes, or where
+// returns where the CR is, or the offset to continue from with more bytes, or where
 // the line is broken.
 func lineEnd(b []byte, from, limit int) (int, lineState) {
 	window := b[:min(len(b), limit+1)]
@@ -34,8 +34,8 @@ func lineEnd(b []byte, from, limit int) (int, lineState) {
 	return i, lineWhole
 }
 
-// indexLineEnd returns the index of the first CR or LF of b, or -1. It looks at
-// eight bytes at a time: a line of 64 KiB is the longest that is let through.
+// indexLineEnd returns the index of the first CR or LF of b, or -1. It checks
+// eight bytes at a time: lines may have up to 64 KiB.
 func indexLineEnd(b []byte) int {
 	const ones, highs = 0x0101010101010101, 0x8080808080808080
 	i := 0

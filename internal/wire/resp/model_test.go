@@ -228,8 +228,8 @@ func cutStream(t *testing.T, stream []byte, r *rand.Rand) (found []cut) {
 	return found
 }
 
-// The hint for a string whose length is known is exact, wherever it stands, so
-// that a buffer grows once.
+// The hint for a string whose length is known is exact, wherever it is, so that a
+// buffer grows once.
 func TestHints(t *testing.T) {
 	for _, c := range []struct {
 		in   string

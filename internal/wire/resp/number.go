@@ -65,9 +65,9 @@ func parseLongInt(digits []byte, negative bool) (int64, bool) {
 	return int64(v), true
 }
 
-// parseCount reads the number behind the kind of a string or an aggregate: a
-// number without sign and needless zeros, [null], [streamed], or [noCount].
-// What exceeds an int is the greatest int, so that the limits refuse it.
+// parseCount reads the number after the kind of a string or an aggregate: a number
+// without sign and needless zeros, [null], [streamed], or [noCount]. What exceeds
+// an int is the greatest int, so that the limits refuse it.
 func parseCount(line []byte) int {
 	switch {
 	case len(line) == 0:
@@ -95,8 +95,8 @@ func parseCount(line []byte) int {
 }
 
 // ParseFloat reads a decimal number with optional sign, fraction and exponent,
-// and inf, infinity and nan with an optional sign in any case. What is too large for a
-// float64 is an infinity. The error is a [*ProtocolError].
+// and inf, infinity and nan with an optional sign in any case. A number that is too large
+// for a float64 becomes an infinity. The error is a [*ProtocolError].
 func ParseFloat(b []byte) (float64, error) {
 	v, ok := parseFloat(b)
 	if !ok {
@@ -112,8 +112,8 @@ func parseFloat(b []byte) (float64, bool) {
 	if b[len(b)-1]|0x20 == 'n' { // strconv wants it without a sign
 		return math.NaN(), true
 	}
-	// The string does not outlive the call, and nobody writes to b meanwhile.
-	// An error can only be about the range, and then v is right.
+	// The string does not outlive the call, and b does not change meanwhile. An
+	// error can only be about the range, and then v is right.
 	v, _ := strconv.ParseFloat(unsafe.String(unsafe.SliceData(b), len(b)), 64)
 	return v, true
 }

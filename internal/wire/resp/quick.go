@@ -1,12 +1,12 @@
 package resp
 
-// The small messages that nearly all traffic consists of are recognised by one
-// look from front to back. What is not whole, not valid or not small is left to
-// the general way, which also words the errors.
+// The small messages that nearly all traffic consists of are recognized in one
+// pass from front to back. Messages that are incomplete, invalid or not small are
+// left to the general path, which also produces the errors.
 
 // quickBulk returns where the body of the bulk string that b begins with begins,
-// and where the string ends; or 0 if it has to be looked at with more care: one
-// that is not whole, not valid, or not below the limit.
+// and where the string ends; or 0 if it has to be examined more carefully: if it is
+// incomplete, invalid, or not below the limit.
 func quickBulk(b []byte, limit int) (body, end int) {
 	i, n := 1, 0
 	// Seven digits cannot overflow.
@@ -28,8 +28,8 @@ func quickBulk(b []byte, limit int) (body, end int) {
 	return i + 2, end
 }
 
-// quickElements passes over bulk strings that come next in an aggregate with a
-// count, but for its last element: such as the values of MGET.
+// quickElements skips bulk strings that come next in an aggregate with a count,
+// except its last element: such as the values of MGET.
 func (s *Scanner) quickElements(b []byte) {
 	if len(s.open) == 0 || s.stream > 0 {
 		return

@@ -50,7 +50,7 @@ func (s *session) do(args ...string) Value {
 	return s.reply()
 }
 
-// reply returns the next message that is no push.
+// reply returns the next message that is not a push.
 func (s *session) reply() Value {
 	s.t.Helper()
 	for {
@@ -111,10 +111,10 @@ func (s *session) message() (Value, Verdict) {
 }
 
 // exchange is a command and its replies in both protocols. No second one means
-// the same.
+// that both are the same.
 type exchange struct {
-	command string // cut at blanks
-	// want2 of "any" is not looked at: versions of the server differ.
+	command string // split at spaces
+	// want2 of "any" is not checked: versions of the server differ.
 	want2, want3 string
 }
 
@@ -251,7 +251,7 @@ func checkHello(t *testing.T, v Value) {
 	t.Fatalf("HELLO 3: %s, want proto 3", render(v))
 }
 
-// checkPipeline sends many commands at once. Each value says whose it is.
+// checkPipeline sends many commands together. Each value says whose it is.
 func checkPipeline(t *testing.T, s *session) {
 	t.Helper()
 	var b []byte
@@ -329,11 +329,11 @@ func checkLargeReplies(t *testing.T, s *session, version int) {
 	}
 }
 
-// checkPushes looks at where a server puts out-of-band data.
+// checkPushes checks where a server puts out-of-band data.
 func checkPushes(t *testing.T, server *testkit.Redis, seed uint64) {
 	s, other := dial(t, server, testkit.Fork(seed, 10)), dial(t, server, testkit.Fork(seed, 11))
 	checkHello(t, s.do("HELLO", "3"))
-	// Subscribing is answered by a push alone.
+	// Subscribing is answered only by a push.
 	s.send(AppendCommand(nil, "SUBSCRIBE", "c", "d"))
 	for _, want := range []string{`>["subscribe" "c" :1]`, `>["subscribe" "d" :2]`} {
 		if got := render(s.push()); got != want {
@@ -397,7 +397,7 @@ func checkPublished(t *testing.T, server *testkit.Redis, seed uint64) {
 }
 
 // TestInlineCommandsLikeTheServer sends random lines of words and quotes to a
-// server that says what it understood.
+// server that reports what it understood.
 func TestInlineCommandsLikeTheServer(t *testing.T) {
 	server := testkit.StartRedis(t)
 	seed := testkit.Seed(t)

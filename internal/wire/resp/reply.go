@@ -68,22 +68,22 @@ func AppendVerbatim(b []byte, format [3]byte, p []byte) []byte {
 	return append(b, '\r', '\n')
 }
 
-// AppendMapHeader appends the begin of a map of n pairs: keys and values follow
-// in turns.
+// AppendMapHeader appends the start of a map of n pairs: alternating keys and
+// values follow.
 func AppendMapHeader(b []byte, n int) []byte { return appendHeader(b, Map, n) }
 
-// AppendSetHeader appends the begin of a set of n elements.
+// AppendSetHeader appends the start of a set of n elements.
 func AppendSetHeader(b []byte, n int) []byte { return appendHeader(b, Set, n) }
 
-// AppendPushHeader appends the begin of out-of-band data of n elements, of which
-// the first is a string that says what it is.
+// AppendPushHeader appends the start of out-of-band data of n elements, of which
+// the first is a string that names its type.
 func AppendPushHeader(b []byte, n int) []byte { return appendHeader(b, Push, n) }
 
-// AppendAttributeHeader appends the begin of n pairs that describe the value
-// behind them.
+// AppendAttributeHeader appends the start of n pairs that describe the value after
+// them.
 func AppendAttributeHeader(b []byte, n int) []byte { return appendHeader(b, Attribute, n) }
 
-// AppendStreamedString appends the begin of a string in parts; parts of
+// AppendStreamedString appends the start of a string in parts; parts of
 // [AppendStreamedPart] follow, and [AppendStreamedStringEnd].
 func AppendStreamedString(b []byte) []byte { return append(b, "$?\r\n"...) }
 
@@ -99,14 +99,14 @@ func AppendStreamedPart(b []byte, p []byte) []byte {
 // AppendStreamedStringEnd appends the end of a streamed string.
 func AppendStreamedStringEnd(b []byte) []byte { return append(b, ";0\r\n"...) }
 
-// AppendStreamedArray appends the begin of an array without a count; its
-// elements follow, and [AppendStreamedEnd].
+// AppendStreamedArray appends the start of an array without a count; its elements
+// follow, and [AppendStreamedEnd].
 func AppendStreamedArray(b []byte) []byte { return append(b, "*?\r\n"...) }
 
-// AppendStreamedMap appends the begin of a map without a count.
+// AppendStreamedMap appends the start of a map without a count.
 func AppendStreamedMap(b []byte) []byte { return append(b, "%?\r\n"...) }
 
-// AppendStreamedSet appends the begin of a set without a count.
+// AppendStreamedSet appends the start of a set without a count.
 func AppendStreamedSet(b []byte) []byte { return append(b, "~?\r\n"...) }
 
 // AppendStreamedEnd appends the end of an aggregate without a count.

@@ -1,9 +1,9 @@
 package resp
 
 // Scanner cuts the messages that a server sends off a growing buffer. It checks
-// their grammar in full, so that what it cut can be decoded without an error,
-// and their size against [Limits]. It remembers how far it looked: a message
-// that arrives in many pieces is read once, whatever the pieces.
+// their grammar in full, so that the cut messages can be decoded without an error,
+// and their size against [Limits]. It remembers how far it scanned: a message that
+// arrives in many pieces is read once, whatever the pieces.
 //
 // The zero value is ready for use and has the default limits.
 type Scanner struct {
@@ -11,7 +11,7 @@ type Scanner struct {
 	limits Limits // resolved, or all zero
 	quick  int    // messages below this size are within all limits
 
-	// The message under way, whose first byte is the first of the buffer.
+	// The current message, whose first byte is the first of the buffer.
 	busy     bool   // there is one
 	done     bool   // its last value is complete
 	push     bool   // it is a push
@@ -21,13 +21,13 @@ type Scanner struct {
 	bulkBody bool   // the body is that of a bulk string
 	at       int    // where the next first line begins
 	seen     int    // bytes of that line, without the kind, that hold no line end
-	body     int    // where the body under way ends, its CR LF included; 0 if none
-	left     int    // values and ends that must follow at least
+	body     int    // where the current body ends, including its CR LF; 0 if none
+	left     int    // minimum number of values and ends that must follow
 	elements int    // counted so far
 	stream   int    // one more than where the outermost value without a count begins; 0 if none
 	outside  int    // left, when that value began
 	open     []open // aggregates that are not complete, outermost first
-	err      error  // returned for ever
+	err      error  // returned from then on
 
 	asides bool // there was an invalidation within a message since TookAside
 }
@@ -41,7 +41,7 @@ type open struct {
 	aside bool
 }
 
-// NewScanner returns a scanner with limits of its own.
+// NewScanner returns a scanner with its own limits.
 func NewScanner(l Limits) *Scanner {
 	s := &Scanner{}
 	s.setLimits(l)
@@ -53,20 +53,20 @@ func (s *Scanner) setLimits(l Limits) {
 	s.quick = min(s.limits.Bulk, s.limits.Line, s.limits.Frame)
 }
 
-// Scan looks at b, whose first byte is the first of a message. With [Done], or
-// [Push] if the message is out-of-band data, n is its length, attributes in
-// front of it included; the next call gets what follows it. With [More] the
-// caller calls again with the same bytes and further ones; n is then the
-// least length that the message will have, so that room is made once: more than
-// len(b), and exact if only the body of one string is missing.
+// Scan scans b, whose first byte is the first of a message. With [Done], or [Push]
+// if the message is out-of-band data, n is its length, attributes in front of it
+// included; the next call gets what follows it. With [More] the caller calls again
+// with the same bytes and further ones; n is then the least length that the
+// message will have, so that room is made once: more than len(b), and exact if
+// only the body of one string is missing.
 //
 // The error is a [*ProtocolError]. It is final: each later call returns it
 // again. RESP2 has no pushes: its published messages are arrays, which are Done.
 //
 // Redis 6 may send an invalidation push between the elements of an array
-// (redis/redis#8935). It belongs to the message around it, and is no element.
+// (redis/redis#8935). It belongs to the message around it, and is not an element.
 func (s *Scanner) Scan(b []byte) (n int, v Verdict, err error) {
-	// What nearly all messages are.
+	// The form of nearly all messages.
 	if !s.busy && len(b) >= least {
 		switch b[0] {
 		case '$':
@@ -195,8 +195,8 @@ func (s *Scanner) step(b []byte) (bool, *ProtocolError) {
 	return true, s.line(k, b[start+1:end], start)
 }
 
-// TookAside reports whether an invalidation stood within what was scanned since the last call.
-// Who acts on invalidations gets no message of its own for it.
+// TookAside reports whether there was an invalidation within a message since the last call. There
+// is no separate message for it.
 func (s *Scanner) TookAside() bool {
 	took := s.asides
 	s.asides = false
@@ -221,7 +221,7 @@ func (s *Scanner) quickElement(n int) *ProtocolError {
 // have changed.
 const invalidation = "$10\r\ninvalidate\r\n"
 
-// isInvalidation says whether b begins like an invalidation; known is false if
+// isInvalidation reports whether b begins like an invalidation; known is false if
 // that takes more bytes.
 func isInvalidation(b []byte) (is, known bool) {
 	n := min(len(b), len(invalidation))
@@ -317,7 +317,7 @@ func (s *Scanner) settle() {
 	s.done = true
 }
 
-// checkSize compares what the message will have at least with the limits.
+// checkSize compares the minimum size of the message with the limits.
 func (s *Scanner) checkSize(start int) *ProtocolError {
 	need := s.need()
 	if need > s.limits.Frame {
@@ -411,7 +411,7 @@ func (s *Scanner) beginStream(start int) {
 }
 
 // endStream is called while the aggregates around the value without a count are
-// still open, and itself not any more.
+// still open, and itself no longer is.
 func (s *Scanner) endStream() {
 	for i := range s.open {
 		if s.open[i].left == streamed {
@@ -421,8 +421,8 @@ func (s *Scanner) endStream() {
 	s.stream = 0
 }
 
-// aggregate reads the count of an aggregate. One that is aside is no element of
-// the aggregate around it.
+// aggregate reads the count of an aggregate. An aggregate that is aside is not an
+// element of the aggregate around it.
 func (s *Scanner) aggregate(k Kind, line []byte, start int, aside bool) *ProtocolError {
 	if k != Attribute && !aside {
 		if err := s.enter(k, start); err != nil {
@@ -492,7 +492,7 @@ func (s *Scanner) end(line []byte, start int) *ProtocolError {
 	if s.open[last].kind == Map && s.open[last].odd {
 		return &ProtocolError{Offset: start, Wrong: "end of a map after a key", Expected: "its value"}
 	}
-	// No look at the size: the end was counted when the aggregate began.
+	// No check of the size: the end was counted when the aggregate began.
 	s.left--
 	s.open = s.open[:last]
 	s.endStream()

@@ -29,7 +29,7 @@ type Value struct {
 // Parse reads the value that b begins with, and returns what follows it.
 // Strings alias b; the elements of aggregates are all that is allocated, about
 // 32 bytes at most for each byte of b. The error is a [*ProtocolError], which is
-// [ErrTruncated] if b may be the begin of a valid message.
+// [ErrTruncated] if b may be the start of a valid message.
 func Parse(b []byte, l Limits) (Value, []byte, error) {
 	p := parser{d: Decoder{frame: b}, limits: l.resolved(), left: 1}
 	var v Value
@@ -47,7 +47,7 @@ type parser struct {
 	d        Decoder
 	limits   Limits
 	elements int // counted so far
-	left     int // values and ends that must follow at least
+	left     int // minimum number of values and ends that must follow
 }
 
 // value reads a value inside depth aggregates into v, which is zero.

@@ -99,7 +99,7 @@ func TestValidMessages(t *testing.T) {
 		if err != nil || len(rest) != 0 || render(v) != c.want {
 			t.Errorf("Parse(%s) = %s, %d left, %v; want %s", short(c.in), render(v), len(rest), err, c.want)
 		}
-		// What follows a message has no influence on it.
+		// Bytes after a message have no influence on it.
 		for _, behind := range []string{"", "+OK\r\n", "*2\r\n:1\r\n", "\x00garbage", ".\r\n"} {
 			b := append([]byte(c.in), behind...)
 			if n, v, err := NewScanner(c.limits).Scan(b); n != len(in) || v != verdict || err != nil {
@@ -114,7 +114,7 @@ func TestValidMessages(t *testing.T) {
 	}
 }
 
-// What was remembered of a line that was not whole is forgotten with it.
+// The state of an incomplete line is discarded with it.
 func TestThreePieces(t *testing.T) {
 	for _, c := range valid {
 		in := []byte(c.in)

@@ -14,8 +14,8 @@ type vector struct {
 	limits Limits
 }
 
-// valid are messages that end where in ends. Of each, every proper prefix is
-// the begin of a message.
+// valid are messages that end where in ends. Every proper prefix of each is the
+// start of a message.
 var valid = []vector{
 	// RESP2.
 	{in: "+OK\r\n", want: "+OK"},
@@ -109,7 +109,7 @@ var valid = []vector{
 	{in: "$4\r\nabcd\r\n", want: `"abcd"`, limits: Limits{Bulk: 4}},
 	{in: "=8\r\ntxt:abcd\r\n", want: `=txt"abcd"`, limits: Limits{Bulk: 8}},
 	{in: "+abcd\r\n", want: "+abcd", limits: Limits{Line: 4}},
-	{in: ":12345\r\n", want: ":12345", limits: Limits{Line: 4}}, // integers have a limit of their own
+	{in: ":12345\r\n", want: ":12345", limits: Limits{Line: 4}}, // integers have their own limit
 	{in: "-" + strings.Repeat("x", 65536) + "\r\n", want: "-" + strings.Repeat("x", 65536)},
 	{in: "*2\r\n*0\r\n%1\r\n:1\r\n:2\r\n", want: "[[] {:1 :2}]", limits: Limits{Elements: 4}},
 	{in: "*?\r\n:1\r\n:2\r\n.\r\n", want: "[:1 :2]", limits: Limits{Elements: 2}},
@@ -123,8 +123,7 @@ var valid = []vector{
 	{in: ":" + strings.Repeat("0", 31) + "1\r\n", want: ":1"},
 }
 
-// invalid are bytes that no message begins with. What stands behind does not
-// matter.
+// invalid are bytes that no message begins with. What follows does not matter.
 var invalid = []vector{
 	{in: "hello\r\n", wrong: `byte "h"`},
 	{in: "\r\n", wrong: `byte "\r"`},

@@ -1,6 +1,6 @@
 package cluster
 
-// When says when a command is sent again.
+// When is the time at which a command is sent again.
 type When uint8
 
 // The times.

@@ -10,7 +10,7 @@ const resetRounds = 3
 
 // A ballot selects one of the views of the nodes in a refresh. See the package comment for the rules.
 type ballot struct {
-	inForce *Topology // nil: none yet
+	inForce *Topology // nil if there is none yet
 	olds    int       // consecutive previous refreshes with only older views
 	answers []*Topology
 }

@@ -68,7 +68,7 @@ func Choose(policy Policy, candidates []Candidate, zone string, seed uint64) int
 	if policy == MasterOnly || best >= unfit && master >= 0 {
 		return master
 	}
-	limit := time.Duration(0) // of a round trip; 0: none
+	limit := time.Duration(0) // of a round trip; 0 if there is none
 	if policy == Nearest {
 		limit = nearestLimit(policy, candidates, zone, best)
 	}

@@ -22,7 +22,7 @@ const (
 // information is what a reply to CLUSTER INFO says.
 type information struct {
 	state State
-	epoch uint64 // 0: not known
+	epoch uint64 // 0 if unknown
 }
 
 // parseInfo reads a reply to CLUSTER INFO, which is a line key:value for each figure.

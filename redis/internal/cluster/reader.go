@@ -39,7 +39,7 @@ type reader struct {
 }
 
 type place struct {
-	what string // empty: none
+	what string // if empty, none
 	n    int
 }
 
@@ -206,7 +206,7 @@ func (r *reader) port() (int, error) {
 	return int(n), err
 }
 
-// skip passes over a value.
+// skip skips a value.
 func (r *reader) skip() error {
 	if err := r.d.Skip(); err != nil {
 		return r.wrong("a value that is cut off", "a whole value")

@@ -61,7 +61,7 @@ const (
 // leads to one refresh, and refreshes begin at most once per [Config.Least]. While requested refreshes
 // change nothing, the pause doubles up to 4 times Least; after failures it grows from a quarter of
 // Least to 8 times Least. A request after a quiet time takes effect after a random delay of up to 50 ms
-// and 1 ms more for each node, at most 1 s, so that the clients of a cluster do not all ask at once.
+// and 1 ms more for each node, at most 1 s, so that the clients of a cluster do not all ask at the same time.
 //
 // A refresh asks one node, selected at random, preferably a healthy one. It asks the next one if the
 // answer does not suffice (see the package comment), is an error, or takes longer than
@@ -84,9 +84,9 @@ type Refresher struct {
 
 	// Atomics.
 	topology atomic.Pointer[Topology] // written by run
-	awaited  atomic.Bool              // somebody waits for the next refresh; written by Await
+	awaited  atomic.Bool              // a caller waits for the next refresh; written by Await
 	last     atomic.Pointer[error]    // of the latest refresh; written by run
-	begun    atomic.Uint64            // refreshes; written by run
+	begun    atomic.Uint64            // number of refreshes; written by run
 	asked    atomic.Uint64            // nodes; written by run
 }
 
@@ -219,7 +219,7 @@ func (r *Refresher) rest(ctx context.Context, began time.Time) {
 	switch {
 	case r.config.Urgent != nil && inForce != nil && r.config.Urgent(inForce):
 		least = min(least, r.config.Least/urgency)
-	case r.awaited.Swap(false): // somebody waits, so the pause does not grow
+	case r.awaited.Swap(false): // a caller waits, so the pause does not grow
 	case r.failed == 0 && r.useless > 1:
 		least = min(least<<min(r.useless-1, 16), mostUseless*least)
 	}

@@ -15,7 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// fakeCluster answers what a test says, and notes who was asked what and when.
+// fakeCluster gives the replies of a test, and records the requests of each node
+// with their times.
 type fakeCluster struct {
 	mu     sync.Mutex
 	answer func(ctx context.Context, addr string, c Command) ([]byte, error) // immutable
@@ -127,12 +128,12 @@ func TestPeriodicRefreshes(t *testing.T) {
 	inBubble(t, f, Config{Interval: -1}, func(t *testing.T, r *Refresher) {
 		time.Sleep(time.Hour)
 		if n := len(f.asks()); n != 1 {
-			t.Errorf("%d refreshes that nobody asked for", n)
+			t.Errorf("%d unsolicited refreshes", n)
 		}
 	})
 }
 
-// While slots migrate, redirects come by the thousand and every refresh finds something new.
+// While slots migrate, redirects arrive by the thousand and every refresh finds something new.
 func TestRedirectsByTheThousandAreOneRefreshASecond(t *testing.T) {
 	f := &fakeCluster{}
 	n := 0
@@ -187,7 +188,7 @@ func TestRefreshesThatChangeNothingSlowDown(t *testing.T) {
 	})
 }
 
-// A refresh that was under way when a caller asked may have read an older state.
+// A refresh that was in progress when a caller asked may have read an older state.
 func TestAwaitWaitsForARefreshThatBeginsAfterTheCall(t *testing.T) {
 	release := make(chan struct{})
 	f := &fakeCluster{}
@@ -306,7 +307,7 @@ func TestAllNodesRefuse(t *testing.T) {
 		synctest.Wait()
 		begun, asked := r.Refreshes()
 		if begun < 8 || begun > 20 || asked != 2*begun {
-			t.Errorf("%d refreshes of %d nodes in a minute in which nobody answers", begun, asked)
+			t.Errorf("%d refreshes of %d nodes in a minute without answers", begun, asked)
 		}
 		if err := r.Await(t.Context()); !errors.Is(err, errRefused) {
 			t.Error(err)
@@ -354,7 +355,7 @@ func TestNodesThatHangAreNotWaitedFor(t *testing.T) {
 		if err := r.Await(t.Context()); err != nil {
 			t.Error(err)
 		}
-		// Four at once, then one by one as the first run into their time-out.
+		// Four at a time, then one by one as the first reach their timeout.
 		if took := time.Since(began); took > 6*time.Second {
 			t.Errorf("found the node that answers after %v", took)
 		}
@@ -371,7 +372,7 @@ func TestFormsOfTheTopology(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		replies map[Command]any // []byte or what encode takes
-		want    string          // what a node is asked, in turns
+		want    string          // the requests of a node, alternating
 		owner   string          // of the last slot; or the error
 	}{
 		{"CLUSTER SHARDS", map[Command]any{Shards: shardsAt(1, 2)}, "[CLUSTER SHARDS CLUSTER INFO]", "10.0.0.1:2"},
@@ -379,7 +380,7 @@ func TestFormsOfTheTopology(t *testing.T) {
 		{"not permitted", map[Command]any{Shards: forbidden, Nodes: forbidden, SlotRanges: []any{[]any{0, 16383, slotNodeOf("n", 9)}}},
 			"[CLUSTER SHARDS CLUSTER INFO][CLUSTER NODES][CLUSTER SLOTS]", "10.0.0.1:9"},
 		{"in doubt", map[Command]any{Shards: doubtful, Nodes: nodes}, "[CLUSTER SHARDS CLUSTER INFO][CLUSTER NODES]", "10.0.0.1:2"},
-		{"in doubt for ever", map[Command]any{Shards: doubtful, Nodes: forbidden, SlotRanges: forbidden}, "[CLUSTER SHARDS CLUSTER INFO][CLUSTER NODES][CLUSTER SLOTS]", ""},
+		{"in doubt forever", map[Command]any{Shards: doubtful, Nodes: forbidden, SlotRanges: forbidden}, "[CLUSTER SHARDS CLUSTER INFO][CLUSTER NODES][CLUSTER SLOTS]", ""},
 		{"not understood", map[Command]any{Shards: []any{1}, Nodes: nodes}, "[CLUSTER SHARDS CLUSTER INFO][CLUSTER NODES]", "10.0.0.1:2"},
 		{"a node that loads its data", map[Command]any{Shards: loading}, "[CLUSTER SHARDS CLUSTER INFO]", "CLUSTER SHARDS: LOADING Redis is loading the dataset in memory"},
 	} {
@@ -433,8 +434,8 @@ func TestUnknownCommandsAreNotRepeated(t *testing.T) {
 	})
 }
 
-// One of four nodes is cut off and has not heard of a failover: it still says that node 2 is the
-// master of its shard.
+// One of four nodes is cut off and has not learned of a failover: it still reports that node 2 is
+// the master of its shard.
 func TestSplitViews(t *testing.T) {
 	f := &fakeCluster{}
 	var failedOver atomic.Bool // a replica has taken over
@@ -467,7 +468,7 @@ func TestSplitViews(t *testing.T) {
 	})
 }
 
-// A cluster that was made anew begins with small epochs.
+// A newly created cluster starts with small epochs.
 func TestClustersAreReset(t *testing.T) {
 	f := &fakeCluster{}
 	epoch := 9

@@ -172,7 +172,7 @@ func (v *view) shardNode(r *reader) error {
 	return err
 }
 
-// endpointOf returns the host at which a server says it can be reached; empty: the host that was
+// endpointOf returns the host at which a server says it can be reached; if empty, the host that was
 // asked. A server says "?" if it should announce a host name and has none.
 func endpointOf(endpoint string, unknown bool, ip string) string {
 	if endpoint == "?" && !unknown {

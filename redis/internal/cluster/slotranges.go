@@ -95,7 +95,7 @@ func (s *slotsReader) member(r *reader, m member) (int, error) {
 }
 
 // readSlotNode reads a node: the preferred endpoint, the port, since Redis 4 the ID, and since Redis
-// 7 what else is known about its addresses.
+// 7 further information about its addresses.
 func readSlotNode(r *reader) (m member, err error) {
 	m.offset = -1
 	n, err := r.list(2, maxFields, "a node")

@@ -24,8 +24,8 @@ type Map[P any] struct {
 	rounds atomic.Uint32            // its low 16 bits are the latest round, never zero
 }
 
-// NewMap returns a map without nodes. Open is called with each node that the map gets, before
-// anybody can find it. It must not wait and not call the map.
+// NewMap returns a map without nodes. Open is called with each node added to the map, before it
+// can be found. It must not wait and must not call the map.
 func NewMap[P any](open func(*Node) P) *Map[P] {
 	m := &Map[P]{open: open, spare: spareIndexes}
 	m.rounds.Store(1)
@@ -33,8 +33,8 @@ func NewMap[P any](open func(*Node) P) *Map[P] {
 	return m
 }
 
-// Table returns the table in force. It is to be loaded anew for each call or batch of calls: an old
-// one keeps working, but learns nothing.
+// Table returns the table in force. It must be loaded again for each call or batch of calls: an old
+// table keeps working, but is not updated.
 func (m *Map[P]) Table() *Table[P] { return m.table.Load() }
 
 // Begin returns the round of a refresh that begins now.
@@ -49,12 +49,12 @@ func (m *Map[P]) Begin() Round {
 // A Table is the owner of each slot. All methods are safe for concurrent use and allocate nothing;
 // those that look something up take no lock.
 //
-// A slot has the index of its owner plus one, or zero, in the two bytes of its own of a word: all
-// slots together fit into a first-level cache. A node keeps its index while it is in the table, and
-// an index is never given to another node: a caller that has loaded an index and then loads the
-// list finds that node there, or finds that it has left. So a list grows, until Apply replaces the
-// whole table. Indexes are in the list before they are in a slot, and out of all slots before they
-// are out of the list.
+// A slot has the index of its owner plus one, or zero, in its own two bytes of a word: all slots
+// together fit into a first-level cache. A node keeps its index while it is in the table, and an index
+// is never given to another node: a caller that has loaded an index and then loads the list finds that
+// node there, or finds that it has left. So a list grows, until Apply replaces the whole table.
+// Indexes are in the list before they are in a slot, and out of all slots before they are out of the
+// list.
 type Table[P any] struct {
 	// Immutable.
 	rounds *atomic.Uint32 // of the map
@@ -76,7 +76,7 @@ const (
 
 // list is the nodes of a table. It is immutable.
 type list[P any] struct {
-	members []*Member[P] // by index; nil: left
+	members []*Member[P] // by index; nil if it has left
 	live    []*Member[P] // those that have not left, sorted by address
 	byAddr  map[string]*Member[P]
 }
@@ -159,9 +159,9 @@ func (t *Table[P]) Move(s uint16, to *Member[P]) bool {
 const spareIndexes = 1024
 
 // Apply puts a topology in force that was asked for in the round asked. It returns the members of
-// nodes that have left; the client closes their peers. Nodes of a handshake are left out. A slot
-// that has no owner in t keeps the one that it had, if that is still listed: a node that owns it no
-// more says so. So does a slot that was moved since asked.
+// nodes that have left; the client closes their peers. Nodes in a handshake are omitted. A slot that
+// has no owner in t keeps its previous owner, if that is still listed: a node that no longer owns it
+// reports so. So does a slot that was moved since asked.
 func (m *Map[P]) Apply(t *Topology, asked Round) (left []*Member[P]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -254,8 +254,8 @@ func (m *Map[P]) listOf(table *Table[P], before *list[P], t *Topology) *list[P] 
 	return l
 }
 
-// compact returns a table that has no indexes of nodes that have left. What the old one learns from
-// now on is lost: another MOVED will tell it.
+// compact returns a table that has no indexes of nodes that have left. What the old table learns from
+// now on is lost: another MOVED will repeat it.
 func (m *Map[P]) compact(old *Table[P]) *Table[P] {
 	before := old.list.Load()
 	l := &list[P]{byAddr: make(map[string]*Member[P], len(before.byAddr))}

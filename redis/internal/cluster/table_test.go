@@ -13,7 +13,7 @@ import (
 )
 
 // topologyOf returns a topology of masters whose slots are cut into equal parts, in the order given;
-// owner, if set, says who owns a slot instead: an index in addrs, or -1.
+// owner, if set, returns the owner of a slot instead: an index in addrs, or -1.
 func topologyOf(addrs []string, owner func(slot int) int) *Topology {
 	t := &Topology{byAddr: make(map[string]int)}
 	for i, addr := range addrs {
@@ -209,7 +209,7 @@ func TestModel(t *testing.T) {
 		owner string
 		moved int // the refresh during which it moved, -1: not by MOVED
 	}
-	const every = 64 // of the slots one in 64 is looked at
+	const every = 64 // one slot in 64 is checked
 	for seed := range uint64(20) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		m := newTestMap()

@@ -42,7 +42,7 @@ type Topology struct {
 
 // A Node is a node of a cluster.
 type Node struct {
-	// ID is the name that the node gave itself. Redis 3 does not tell it in CLUSTER SLOTS.
+	// ID is the name that the node gave itself. Redis 3 omits it in CLUSTER SLOTS.
 	ID string
 	// Addr is the address to dial, host:port.
 	Addr string
@@ -110,8 +110,8 @@ func (t *Topology) same(other *Topology) bool { return t.whole == other.whole }
 // Parse reads the replies of the node at asked, which is the address that was dialed. The owners of
 // slots are those of CLUSTER NODES if that was asked, else those of CLUSTER SHARDS unless they are in
 // doubt, else those of CLUSTER SLOTS; the endpoints are those of CLUSTER SHARDS if that was asked. Commands that were
-// refused are passed over as long as one of the three was answered. The error is a [*ReplyError] or
-// a [*RefusedError].
+// refused are ignored as long as one of the three was answered. The error is a [*ReplyError] or a
+// [*RefusedError].
 func Parse(asked string, a *Addresses, replies Replies) (*Topology, error) {
 	var views [3]*view
 	var failure error
@@ -164,7 +164,7 @@ type builder struct {
 	endpoints *view // if not nil, where the nodes with the same IDs are
 	nodes     []Node
 	byAddr    map[string]int
-	nodeOf    []int // by member of owners; -1: left out
+	nodeOf    []int // by member of owners; -1 if omitted
 }
 
 func (b *builder) build() (*Topology, error) {
@@ -195,8 +195,8 @@ func (b *builder) build() (*Topology, error) {
 	return t, nil
 }
 
-// collect makes the nodes. Two members may have the same address: the process at it has a new ID,
-// and the cluster has not forgotten the old one.
+// collect builds the nodes. Two members may have the same address if its process has a new ID and
+// the cluster has not forgotten the old one.
 func (b *builder) collect() error {
 	b.byAddr = make(map[string]int, len(b.owners.members))
 	b.nodeOf = make([]int, len(b.owners.members))

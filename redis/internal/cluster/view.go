@@ -6,7 +6,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// Flags is what a node, or the node that was asked, says about the state of a node.
+// Flags is the state of a node as reported by itself or by the node that was asked.
 type Flags uint16
 
 // The flags of a node.
@@ -29,14 +29,14 @@ const (
 // member is a node as one reply has it.
 type member struct {
 	id       string // empty in replies of Redis 3
-	endpoint string // the preferred one; empty: the host that was asked
-	ip       string // empty: not known
-	hostname string // empty: none
+	endpoint string // the preferred one; if empty, the host that was asked
+	ip       string // if empty, not known
+	hostname string // if empty, none
 	zone     string
-	port     int // 0: none
+	port     int // 0 if there is none
 	tlsPort  int
 	replica  bool
-	masterID string // of the master of a replica; empty: see master
+	masterID string // of the master of a replica; if empty, see master
 	master   int    // index of the master of a replica; -1: see masterID
 	flags    Flags
 	offset   int64 // -1: not known
@@ -48,17 +48,17 @@ type view struct {
 	command Command
 	members []member
 	byID    map[string]int     // members with an ID
-	owners  [slot.Count]uint16 // index of a member + 1; 0: none
+	owners  [slot.Count]uint16 // index of a member + 1; 0 if there is none
 	ranges  int                // seen so far
 	moving  []move             // in CLUSTER NODES only
-	doubt   string             // why owners may be missing; empty: none is
+	doubt   string             // why owners may be missing; if empty, none is
 }
 
 // move is a slot that is being migrated.
 type move struct {
 	slot      uint16
 	importing bool
-	self      int    // index of the member that says so
+	self      int    // index of the member that reports it
 	peer      string // ID
 }
 

@@ -1,6 +1,6 @@
-// Package sentinel has the knowledge of a client about a master that Redis Sentinel monitors: where the
-// master is, and when to ask again. It uses neither sockets nor the client. It supports Redis from 2.8
-// on and Valkey.
+// Package sentinel keeps what a client knows about a master that Redis Sentinel monitors: where the
+// master is, and when to query again. It uses neither sockets nor the client. It supports Redis from
+// 2.8 on and Valkey.
 //
 //   - [ParseView] turns the replies of one Sentinel into a [View]: the address of the master, the
 //     config epoch, the replicas that can be read, and the other Sentinels.

@@ -36,7 +36,7 @@ var (
 // says is what a Sentinel answers.
 type says struct {
 	master string // its port at 10.0.0.1
-	epoch  int    // 0: the Sentinel does not know epochs
+	epoch  int    // 0 if the Sentinel does not know epochs
 	others []string
 	// replicas are ports of replicas, with the flags of each; "no link": it has no connection to its master.
 	replicas map[string]string
@@ -74,7 +74,7 @@ type fake struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	sentinels map[string]says   // by port
-	roles     map[string]string // by port; empty: refuses connections; "hangs"
+	roles     map[string]string // by port; if empty, refuses connections; "hangs"
 	listening map[string]chan [2]string
 	asked     []time.Time // Sentinels
 	heard     []string    // ports of Sentinels that were listened to

@@ -13,7 +13,7 @@ import (
 )
 
 // A world is a Sentinel setup as it really is, for the model test: three servers and three
-// Sentinels, some of which learn late of what has happened.
+// Sentinels, some of which learn late what has happened.
 type world struct {
 	*fake
 	rand   *rand.Rand
@@ -99,7 +99,7 @@ func (w *world) trouble() {
 	}
 }
 
-// heal lets everybody learn the truth.
+// heal brings all views up to date.
 func (w *world) heal() {
 	for _, port := range ports {
 		w.set(func() {
@@ -113,8 +113,8 @@ func (w *world) heal() {
 	}
 }
 
-// Whatever goes wrong, the client never goes back to a lower epoch, and finds the master once all is
-// well, at once as long as it listens to a Sentinel.
+// Whatever goes wrong, the client never goes back to a lower epoch, and finds the master once
+// everything works, immediately as long as it listens to a Sentinel.
 func TestModel(t *testing.T) {
 	for seed := range 300 {
 		synctest.Test(t, func(t *testing.T) {

@@ -83,7 +83,7 @@ const (
 type Refresher struct {
 	// Immutable.
 	config    Config
-	probe     *fleet.Probe // only for those who wait for a refresh
+	probe     *fleet.Probe // only for callers that wait for a refresh
 	ctx       context.Context
 	cancel    context.CancelFunc
 	requested chan struct{} // capacity 1
@@ -102,13 +102,13 @@ type Refresher struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	learned     []string  // addresses of Sentinels that Sentinels have named
-	interrupt   func()    // ends the refresh under way; nil: there is none
+	interrupt   func()    // ends the refresh in progress; nil if there is none
 	interrupted time.Time // the last time
 
 	// Atomics, written by run.
 	inForce atomic.Pointer[View]
 	last    atomic.Pointer[error] // of the latest refresh
-	begun   atomic.Uint64         // refreshes
+	begun   atomic.Uint64         // number of refreshes
 }
 
 // doubt is a view older than the current one that the majority of the Sentinels had in consecutive
@@ -224,7 +224,7 @@ func (r *Refresher) run() {
 		if r.ctx.Err() != nil {
 			return
 		}
-		if err != errInterrupted { // else the next one begins at once
+		if err != errInterrupted { // else the next one begins immediately
 			r.note(err)
 			if first {
 				close(r.known)

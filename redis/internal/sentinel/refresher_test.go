@@ -244,7 +244,7 @@ func TestSentinelsThatWereLearnedAreAsked(t *testing.T) {
 		f.publish("1", "", "")
 		time.Sleep(2 * time.Second)
 		f.wants(t, "1", "2")
-		// One that is left alone names only those that are gone.
+		// The last remaining one names only those that are gone.
 		f.set(func() { delete(f.sentinels, "3") })
 		for range 100 {
 			r.Request()
@@ -352,7 +352,7 @@ func TestPeriodicRefreshes(t *testing.T) {
 	inBubble(t, f, Config{Interval: -1}, func(t *testing.T, r *Refresher) {
 		time.Sleep(time.Hour)
 		if n := r.Refreshes(); n > 3 {
-			t.Errorf("%d refreshes that nobody asked for", n)
+			t.Errorf("%d unsolicited refreshes", n)
 		}
 	})
 }

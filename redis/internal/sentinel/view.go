@@ -200,7 +200,7 @@ func parseEpoch(reply []byte) (date, error) {
 }
 
 // checkRole parses the reply to ROLE. If the user may not send the command, or the server is too old to
-// know it, the Sentinels are believed.
+// know it, the Sentinels are trusted.
 func checkRole(reply []byte) error {
 	const command = "ROLE"
 	v, err := parse(command, reply)
@@ -266,7 +266,7 @@ func parse(command string, reply []byte) (resp.Value, error) {
 }
 
 // fieldsOf returns a map, which is an array of names and values in version 2 of the protocol, or nil
-// if v is none.
+// if v is not a map.
 func fieldsOf(v resp.Value) map[string]string {
 	if v.Kind != resp.Map && v.Kind != resp.Array || v.Null || len(v.Elems)%2 != 0 {
 		return nil

@@ -117,7 +117,7 @@ func TestViewsThatAreWrongAreRefused(t *testing.T) {
 		{"an epoch that is none", 0, string(list("config-epoch", "-1")), `"-1"`},
 		{"fields that are none", 2, "+OK\r\n", "fields and values"},
 		{"another epoch", 2, string(list("config-epoch", "8")), errMoving.Error()},
-		{"no epoch any more", 2, "-NOPERM no\r\n", errMoving.Error()},
+		{"no epoch anymore", 2, "-NOPERM no\r\n", errMoving.Error()},
 		{"a reply that is cut off", 0, "*2\r\n$3\r\nabc", "expected"},
 		{"no reply", 0, "", "expected"},
 		{"two replies", 0, "+OK\r\n+OK\r\n", "5 bytes after the reply"},

@@ -18,11 +18,11 @@ func Of(key string) int { return of(unsafe.Slice(unsafe.StringData(key), len(key
 // OfBytes is [Of] for bytes.
 func OfBytes(key []byte) int { return of(key) }
 
-// of computes the CRC16-XMODEM, eight bytes a step: their tables are looked up in any order, where one
-// byte after the other waits for the one before it.
+// of computes the CRC16-XMODEM, eight bytes per step: the table lookups of a step are independent,
+// while bytewise each one waits for the one before it.
 func of(key []byte) int {
 	var crc uint16
-	var braces uint64 // not 0: there is a {
+	var braces uint64 // not 0 if there is a {
 	t, rest := &tables, key
 	for len(rest) >= 8 {
 		b := (*[8]byte)(rest)
@@ -51,8 +51,8 @@ func of(key []byte) int {
 	return int(crc % Count)
 }
 
-// hashed returns what counts of a key: what lies between the first { and the first } after it,
-// unless that is nothing.
+// hashed returns the part of a key that is hashed: the text between the first { and the first }
+// after it, or the whole key if that text is empty.
 func hashed(key []byte) []byte {
 	if from := bytes.IndexByte(key, '{') + 1; from > 0 {
 		if n := bytes.IndexByte(key[from:], '}'); n > 0 {

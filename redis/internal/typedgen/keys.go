@@ -74,7 +74,7 @@ func parseKeySpec(text string) (s keySpec, err error) {
 	return s, nil
 }
 
-// parseKeys parses a list of keys. Those of the list that are inexact are left out.
+// parseKeys parses a list of keys. Inexact ones are omitted.
 func parseKeys(text string) (exact []keySpec, inexact bool, err error) {
 	end := 0 // what is after it may be a key
 	for element := range strings.SplitSeq(text, ",") {

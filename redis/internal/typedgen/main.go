@@ -1,6 +1,6 @@
-// Command typedgen writes what package redis knows of commands, and the methods of redis.Client
-// that are one command each, from commands.txt, which says what its columns mean. It is run by
-// go generate in package redis.
+// Command typedgen generates the command table of package redis, and the methods of redis.Client
+// that send a single command, from commands.txt, which describes its columns. It is run by go
+// generate in package redis.
 package main
 
 import (
@@ -112,7 +112,7 @@ var goTypes = map[kind]string{
 // reply says what a method returns, and which method of the package decodes it.
 type reply struct {
 	results, decoder string
-	// appended and appender are those of the twin that appends, "" if there can be none.
+	// appended and appender are those of the twin that appends, or "" if there can be none.
 	appended, appender string
 }
 
@@ -302,7 +302,7 @@ func (m method) results() string {
 	return m.reply.results
 }
 
-// parameters adds those of the command; neighbours of one type share it.
+// parameters adds those of the command; adjacent ones of the same type share it.
 func (m method) parameters(list []string) string {
 	var names []string
 	last := ""
@@ -326,7 +326,7 @@ func (m method) parameters(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// router returns which argument begins with the key that chooses the server, -1 if none does.
+// router returns which argument begins with the key that chooses the server, or -1 if none does.
 func (m method) router() int {
 	return slices.IndexFunc(m.args, func(a argument) bool {
 		switch a.kind {

@@ -134,8 +134,8 @@ func TestOtherVersionsAreCompared(t *testing.T) {
 // fact is what a server states of a command.
 type fact struct {
 	readOnly          bool
-	keys              string // the property key, keys or channels; empty: there are none
-	request, response string // the properties; empty: there are none
+	keys              string // the property key, keys or channels; empty if there are none
+	request, response string // the properties; empty if there are none
 }
 
 // stated returns the version of a new server, and what it states of its commands and subcommands.

@@ -9,17 +9,17 @@ import (
 	"time"
 )
 
-// tableFile is the file of what is known of commands.
+// tableFile is the name of the command table's file.
 const tableFile = "table_commands.go"
 
 // row is a command and what is known of it, as the fields of a literal of Go.
 type row struct {
 	command, fields string
-	key             int // position of the first key; 0: there is none, or it is not fixed
+	key             int // position of the first key; 0 if there is none or it is not fixed
 }
 
-// add notes a command of a line. A command that has several lines has its properties in the
-// first of them.
+// add records the command of a line. A command that has several lines has its properties in
+// the first of them.
 func (s *specification) add(command, properties string) error {
 	if command == "" || strings.ToUpper(command) != command {
 		return fmt.Errorf("command %q, expected one in upper case", command)
@@ -36,7 +36,7 @@ func (s *specification) add(command, properties string) error {
 	return nil
 }
 
-// row returns the row of a command, nil if there is none yet.
+// row returns the row of a command, or nil if there is none yet.
 func (s *specification) row(command string) *row {
 	for i := range s.rows {
 		if s.rows[i].command == command {

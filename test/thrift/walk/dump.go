@@ -29,7 +29,7 @@ func (w View) Dump(v reflect.Value, s *idl.Struct) string {
 	return b.String()
 }
 
-// Fields returns the fields of a struct in the order of their IDs, each with its place in the Go
+// Fields returns the fields of a struct in the order of their IDs, each with its index in the Go
 // type.
 func Fields(t reflect.Type, s *idl.Struct) []Field {
 	var fields []Field

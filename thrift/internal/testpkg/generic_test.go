@@ -136,7 +136,7 @@ func TestGenericCodecHasTheDefaultsOfGeneratedCode(t *testing.T) {
 	}
 }
 
-// What one refuses, the other refuses.
+// Both refuse the same input.
 func TestGenericCodecRefusesWhatGeneratedCodeRefuses(t *testing.T) {
 	for _, d := range allDeclared(t) {
 		for seed := range uint64(4) {
@@ -206,7 +206,8 @@ func hasUnion(s *idl.Struct, seen map[*idl.Struct]bool) bool {
 	return false
 }
 
-// Decoding never panics, accepts what generated code accepts, and what was written is read as the same.
+// Decoding never panics, accepts what generated code accepts, and what was written reads back as the
+// same.
 func FuzzGenericCodec(f *testing.F) {
 	all := allDeclared(f)
 	fill := &filler{Rand: rand.New(rand.NewPCG(1, 2))}

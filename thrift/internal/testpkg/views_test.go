@@ -264,8 +264,7 @@ func TestViewsOfUnionsWithUnknownFields(t *testing.T) {
 	}
 }
 
-// What setters set is what getters return, and what is encoded. Fields that the struct does not declare
-// stay.
+// Getters return and encoding writes what setters set. Fields that the struct does not declare stay.
 func TestSettersOfViews(t *testing.T) {
 	unknown := []byte{thrift.TypeString, 0x7a, 0x7b, 0, 0, 0, 2, 'o', 'k'}
 	forAll(t, func(t *testing.T, fresh func() thrift.CompactStruct, f *filler) {

@@ -3,11 +3,11 @@
 // stored as ready JSON are looked up by key in a bbolt file; net/http, gorilla/mux.
 //
 // With -fill it first writes the file as the article does: documents in the order
-// in which they were asked for, here a random one, and one transaction for each
-// 10,000. What the article's measurements do not touch is left out: its database,
-// its invalidation, and its cache in memory, which is off in this mode.
+// in which they were requested, here a random one, and one transaction for each
+// 10,000. Parts that the article's measurements do not touch are omitted: its
+// database, its invalidation, and its cache in memory, which is off in this mode.
 //
-// What the article does not name is chosen in its favour: keys are 8 bytes in the
+// What the article does not specify is chosen in its favor: keys are 8 bytes in the
 // order of the numbers, reading transactions keep no statistics (which the bbolt of
 // its time could not switch off), and a document goes from the mapped file into
 // net/http's buffer without a copy between.
@@ -31,7 +31,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/sidecar"
 )
 
-// batch is how many documents the article saves at once.
+// batch is how many documents the article saves at a time.
 const batch = 10_000
 
 var bucket = []byte("dept")
@@ -87,7 +87,7 @@ func fill(db *bbolt.DB, count int) error {
 				n := int64(i) + 1
 				d := depts.Make(n)
 				key := keyOf(n)
-				// Put keeps the value until the commit, so each has memory of its own.
+				// Put keeps the value until the commit, so each has its own memory.
 				if err := b.Put(key[:], d.AppendJSON(nil)); err != nil {
 					return err
 				}

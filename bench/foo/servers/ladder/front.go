@@ -21,7 +21,7 @@ type front struct {
 	hashers sync.Pool // of *ladder.Hasher
 }
 
-// newFront begins to serve at a port of its own. It ends with the process.
+// newFront starts serving at a separate port. It ends with the process.
 func newFront() (*front, error) {
 	listeners, err := loop.Listen("tcp", "127.0.0.1:0", runtime.GOMAXPROCS(0))
 	if err != nil {
@@ -130,7 +130,7 @@ func (h *handedOver) take(nc net.Conn, unread []byte) {
 	select {
 	case h.conns <- &replayed{nc, unread}:
 	default:
-		_ = nc.Close() // more than a benchmark has; the client may ask again
+		_ = nc.Close() // more than a benchmark has; the client may retry
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 // maxHead is the most bytes of a head that is read here.
 const maxHead = 8 << 10
 
-// A verdict says what the bytes of a client are.
+// A verdict classifies the bytes of a client.
 type verdict uint8
 
 const (
@@ -28,8 +28,8 @@ var requestLines = []string{"GET /foo HTTP/1.1", "POST /foo HTTP/1.1"}
 // harmless are fields that change nothing about the answer.
 var harmless = []string{"user-agent", "accept", "accept-encoding", "content-type"}
 
-// readHead reads the head of a request. It knows few fields and refuses all others, so that it reads no request in
-// another way than net/http.
+// readHead reads the head of a request. It knows few fields and refuses all others, so that it never
+// interprets a request differently than net/http.
 func readHead(b []byte) (h head, v verdict) {
 	line, at, v := nextLine(b, 0)
 	if v != headComplete {
@@ -86,7 +86,8 @@ func equalFold(name []byte, want string) bool {
 	return len(name) == len(want) && bytes.EqualFold(name, []byte(want))
 }
 
-// isControl reports whether a rune may not stand in a value here. Bytes that are not ASCII are left to net/http.
+// isControl reports whether a rune is not allowed in a value here. Bytes that are not ASCII are left
+// to net/http.
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r > '~' }
 
 // isHost reports whether value is a name or an IPv4 address, perhaps with a port.

@@ -2,7 +2,7 @@
 // rebuilt from its description: structs in a map behind a RWMutex, routed by
 // gorilla/mux, turned into JSON on each request by gojay.
 //
-// What the article's measurements of this mode do not touch is left out: its disk
+// Parts that the article's measurements of this mode do not touch are omitted: its disk
 // tier, its database and its invalidation. As there, a GET looks up the struct under the
 // read lock, checks that it is still valid and encodes it into a pooled buffer.
 package main

@@ -23,7 +23,7 @@ type document struct {
 }
 
 func main() {
-	buffers := flag.Int("buffers", 0, "`bytes` of the read and of the write buffer of a connection; 0: the library's 4 KiB")
+	buffers := flag.Int("buffers", 0, "`bytes` of the read and of the write buffer of a connection; if 0, the library's 4 KiB")
 	flag.Parse()
 	documents := map[string]*document{}
 	for n := int64(1); n <= depts.Count; n++ {

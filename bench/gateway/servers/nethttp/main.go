@@ -1,11 +1,11 @@
-// Command nethttp serves ready bytes with net/http: the least that a Go service
+// Command nethttp serves ready bytes with net/http: the minimum that a Go service
 // on the standard library does for a document it already has.
 //
 // ServeMux with the pattern "GET /depts/{id}", a map that is never written, and
 // header values made beforehand. It sends Content-Type, Content-Length,
 // Cache-Control and a strong ETag and answers a matching If-None-Match with 304,
 // by comparing strings: lists, weak tags and "*" are not understood. With -cert and -key
-// it speaks TLS, and HTTP/2 with those who want it.
+// it speaks TLS, and HTTP/2 with clients that support it.
 package main
 
 import (

@@ -1,4 +1,4 @@
-// Command floor serves the departments with package floor: the least that a Go
+// Command floor serves the departments with package floor: the minimum that a Go
 // server can do for a document it already has.
 package main
 

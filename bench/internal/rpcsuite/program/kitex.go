@@ -69,7 +69,8 @@ func serve(newServer func(...server.Option) server.Server, options ...server.Opt
 		if err != nil {
 			return nil, err
 		}
-		// Signals end the process at once, as they do without a server: nothing is drained.
+		// Signals end the process immediately, as they do without a server: nothing is
+		// drained.
 		never := make(chan error)
 		run := newServer(append(options, server.WithListener(l), server.WithExitSignal(func() <-chan error { return never }))...)
 		addr := l.Addr()
@@ -84,7 +85,7 @@ func serve(newServer func(...server.Option) server.Server, options ...server.Opt
 }
 
 // pool is the default, a pool of connections that each have one call at a time, framed; the pool keeps as
-// many idle connections as there are callers, in place of 10.
+// many idle connections as there are callers, instead of 10.
 func pool(s rpcload.Setting) client.Option {
 	return client.WithLongConnection(connpool.IdleConfig{MaxIdlePerAddress: s.Callers, MaxIdleGlobal: s.Callers, MaxIdleTimeout: time.Minute})
 }

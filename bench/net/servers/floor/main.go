@@ -11,7 +11,7 @@ import (
 
 func main() {
 	var options floor.Options
-	flag.IntVar(&options.Loops, "loops", 0, "`number` of loops; 0: one a processor")
+	flag.IntVar(&options.Loops, "loops", 0, "`number` of loops; if 0, one per processor")
 	flag.BoolVar(&options.Block, "block", false, "do not ask epoll without waiting before waiting")
 	flag.BoolVar(&options.Yield, "yield", false, "yield before sleeping")
 	flag.BoolVar(&options.Park, "park", false, "sleep in the runtime's poller")

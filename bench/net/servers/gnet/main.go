@@ -1,4 +1,4 @@
-// Command gnet echoes with panjf2000/gnet, an event loop a processor.
+// Command gnet echoes with panjf2000/gnet, one event loop per processor.
 package main
 
 import (
@@ -43,7 +43,8 @@ func (s *server) OnTraffic(c gnet.Conn) gnet.Action {
 }
 
 // quiet keeps what the library logs off standard output, which the harness reads,
-// and leaves out all but what ends it: each reset of a connection is a warning.
+// and drops everything except fatal messages: each reset of a connection is a
+// warning.
 type quiet struct{}
 
 func (quiet) Debugf(string, ...any) {}

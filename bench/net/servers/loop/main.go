@@ -20,7 +20,7 @@ func (session) Data(c *loop.Conn, in []byte) int {
 	return len(in)
 }
 
-// Closed has nothing to give back.
+// Closed has nothing to release.
 func (session) Closed(*loop.Conn, error) {}
 
 func main() {

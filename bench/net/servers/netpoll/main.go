@@ -30,8 +30,8 @@ func main() {
 	sidecar.Fatal(loop.Serve(listener))
 }
 
-// echo answers what has come. The bytes are linked, not copied: they are given
-// back after they are sent.
+// echo sends back what it received. The bytes are linked, not copied: they are
+// released after they are sent.
 func echo(conn netpoll.Connection) error {
 	reader, writer := conn.Reader(), conn.Writer()
 	in, err := reader.Next(reader.Len())

@@ -21,7 +21,7 @@ func main() {
 		if err != nil {
 			sidecar.Fatal(err)
 		}
-		// Ends with the connection; nobody waits for it.
+		// Ends with the connection; nothing waits for it.
 		go echo(conn)
 	}
 }

@@ -1,10 +1,10 @@
 // Command article is the direct mode of the service of the article on a
-// read-through cache in Go, rebuilt from its description: each GET asks the
-// database for the department and then for its employees, fills structs, and
-// turns them into JSON with gojay; net/http, gorilla/mux.
+// read-through cache in Go, rebuilt from its description: each GET queries the
+// database for the department and then for its employees, fills structs, and turns
+// them into JSON with gojay; net/http, gorilla/mux.
 //
-// What the article does not name is what pgx does by itself: prepared statements
-// in the binary protocol over a pool of connections.
+// What the article does not specify follows the defaults of pgx: prepared
+// statements in the binary protocol over a pool of connections.
 package main
 
 import (

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 )
 
-// admit applies the limit of the client's address, before anything is read that
-// costs more. False completes rsp.
+// admit applies the limit of the client's address, before anything more expensive.
+// If it returns false, it has completed rsp.
 func (s *Service) admit(req *Request, rsp *Response) bool {
 	if s.config.ClientLimit == nil || req.question.admitted {
 		return true
@@ -26,8 +26,8 @@ func (s *Service) admit(req *Request, rsp *Response) bool {
 	return ok
 }
 
-// admitKeys counts a batch for the requests that it stands for; the first was
-// counted by admit and authorize.
+// admitKeys counts a batch as several requests; the first was counted by admit and
+// authorize.
 func (s *Service) admitKeys(req *Request, rsp *Response, keys int) bool {
 	more := (keys+keysPerRequest-1)/keysPerRequest - 1
 	if more <= 0 {
@@ -48,16 +48,17 @@ func (s *Service) admitKeys(req *Request, rsp *Response, keys int) bool {
 	return true
 }
 
-// Costs for the limit of the client's address, in requests, beside the request itself.
+// Costs charged to the limit of the client's address, in requests, in addition to the
+// request itself.
 const (
-	costOfCheck = 10 // of a signature that was wrong: about what it takes
+	costOfCheck = 10 // of a wrong signature: about the CPU time of the check
 	costOfLoad  = 1  // of a document that was loaded, or of ten in a batch
 )
 
-// Wrong tokens of an address that are looked at: a client that renews its token in time
-// sends none.
+// Limits of the wrong tokens of an address that are checked: a client that renews its
+// token in time sends none.
 const (
-	wrongRate  = 10 // a second
+	wrongRate  = 10 // per second
 	wrongBurst = 200
 )
 
@@ -65,7 +66,7 @@ func newWrong() *limit.Limiter {
 	return limit.New(limit.Config{Rate: wrongRate, Burst: wrongBurst, MaxEntries: 16 << 10})
 }
 
-// EachThrottled calls visit with every rule that refuses requests of a client who makes too
+// EachThrottled calls visit with every rule that refuses requests of a client that sends too
 // many, or has the wrong Host, and how many it has refused.
 func (s *Service) EachThrottled(visit func(rule string, n int64)) {
 	visit("client", s.config.ClientLimit.Refused())
@@ -77,8 +78,8 @@ func (s *Service) EachThrottled(visit func(rule string, n int64)) {
 	}
 }
 
-// chargeLoads counts the documents that were loaded for the request. They have been, so the
-// client is not refused because of them, but sooner the next time.
+// chargeLoads counts the documents that were loaded for the request. They are loaded already,
+// so this request is not refused, but the client reaches its limit sooner.
 func (s *Service) chargeLoads(req *Request, answers ...cache.Answer) {
 	if s.config.ClientLimit == nil && s.config.CallerLimit == nil {
 		return
@@ -96,16 +97,16 @@ func (s *Service) chargeLoads(req *Request, answers ...cache.Answer) {
 	}
 }
 
-// mayGuess reports whether a token of the client is looked at, and if not, when one will be.
+// mayGuess reports whether a token of the client is checked, and if not, when one will be.
 func (s *Service) mayGuess(req *Request, client uint64) (wait time.Duration, ok bool) {
 	if !req.Client.IsValid() || req.Client.IsPrivate() || req.Client.IsLoopback() {
-		return 0, true // it may be a proxy that was not named, and stand for many clients; so may a unix socket
+		return 0, true // it may be an unlisted proxy, and act for many clients; so may a unix socket
 	}
 	return s.wrong.Within(client, req.Start)
 }
 
-// identify finds out who asks, with the gate that there is. False: it completes rsp, or that
-// takes too long for Peek.
+// identify identifies the caller with the current gate. If it returns false, it has completed
+// rsp, or the check takes too long for Peek.
 func (s *Service) identify(ctx context.Context, req *Request, rsp *Response) (caller *access.Caller, refusal *access.Refusal, proceed bool) {
 	client := limit.ClientKey(req.Client)
 	credentials := access.Credentials{APIKey: req.APIKey, Authorization: req.Authorization, Duplicate: req.Repeated, Client: client}
@@ -128,7 +129,7 @@ func (s *Service) identify(ctx context.Context, req *Request, rsp *Response) (ca
 	return caller, refusal, true
 }
 
-// certificate returns the certificate of the connection, nil if there is none or it has expired
+// certificate returns the certificate of the connection, or nil if there is none or it has expired
 // since the handshake.
 func (req *Request) certificate() *access.Certificate {
 	if c := req.Certificate; c != nil && c.Left(req.began) > 0 {
@@ -137,8 +138,8 @@ func (req *Request) certificate() *access.Certificate {
 	return nil
 }
 
-// authorize finds out who asks, whether they may read the resource, and whether they
-// ask too often. False completes rsp.
+// authorize identifies the caller, and checks whether it may read the resource and
+// keeps to its rate limit. If it returns false, it has completed rsp.
 func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v *served) bool {
 	if v.Access == nil && s.config.CallerLimit == nil {
 		return true
@@ -151,7 +152,7 @@ func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v 
 		if caller, refusal, proceed = s.identify(ctx, req, rsp); !proceed {
 			return false
 		}
-		// Credentials that are no good are none where none are needed.
+		// Invalid credentials count as none where none are required.
 		if refusal != nil && v.Access != nil {
 			s.loginFailed(req, refusal)
 			s.refuse(rsp, refusal)
@@ -176,7 +177,7 @@ func (s *Service) authorize(ctx context.Context, req *Request, rsp *Response, v 
 	return true
 }
 
-// loginFailed tells of credentials that are no good, not of those that could not be looked at.
+// loginFailed reports invalid credentials, but not those that could not be checked.
 func (s *Service) loginFailed(req *Request, refusal *access.Refusal) {
 	if s.config.LoginFailed == nil || refusal.Status != http.StatusUnauthorized && refusal.Status != http.StatusBadRequest {
 		return
@@ -201,7 +202,7 @@ func (s *Service) refuse(rsp *Response, refusal *access.Refusal) {
 func (s *Service) tooMany(req *Request, rsp *Response, wait time.Duration, what string) {
 	s.warnThrottled(req, rsp, what)
 	if wait == limit.Never {
-		s.problem(rsp, http.StatusBadRequest, "these are more "+what+" than are ever let through at once: ask for fewer")
+		s.problem(rsp, http.StatusBadRequest, "these are more "+what+" than are ever admitted together: request fewer")
 		return
 	}
 	s.problem(rsp, http.StatusTooManyRequests, "too many "+what)

@@ -107,7 +107,7 @@ func testAccess(t *testing.T, by way) {
 		{"another scheme", "/depts/1", []string{"Authorization", "Basic d2ViOndlYg=="}, 401, "Bearer"},
 		{"a good key and a bad token", "/depts/1", []string{"X-Api-Key", webKey, "Authorization", "Bearer " + forged}, 401, "invalid_token"},
 	} {
-		for range 2 { // met, and remembered
+		for range 2 { // checked, and remembered
 			r := f.do("GET", test.target, test.fields...)
 			text := body(t, r)
 			challenge := r.Header.Get("Www-Authenticate")
@@ -121,14 +121,14 @@ func testAccess(t *testing.T, by way) {
 				}
 			}
 			if r.StatusCode == 200 && strings.HasPrefix(test.target, "/depts") && r.Header.Get("Cache-Control") != "private, no-cache" {
-				t.Errorf("%s: Cache-Control %q of what not everybody may read", test.name, r.Header.Get("Cache-Control"))
+				t.Errorf("%s: Cache-Control %q for a document that requires credentials", test.name, r.Header.Get("Cache-Control"))
 			}
 		}
 	}
 }
 
 // A document that was loaded counts once more for the limits of address and caller, and
-// so do ten of a batch. What has been loaded is not refused: the next request is.
+// so do ten of a batch. The request that loaded is not refused, but the next one is.
 func TestLoadsCountForLimits(t *testing.T) {
 	for _, by := range []string{"client", "caller"} {
 		config := ServiceConfig{RequestConfig: frontend.RequestConfig{Gate: newGate(t)}}
@@ -153,8 +153,8 @@ func TestLoadsCountForLimits(t *testing.T) {
 	}
 }
 
-// Wrong signatures of an address are not checked without end, and count for its limit. Who is
-// known, and another address, goes on.
+// Wrong signatures of an address are not checked without limit, and are charged to it. Known
+// callers and other addresses are not affected.
 func TestForgedTokensOfAnAddress(t *testing.T) {
 	f := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{Gate: newGate(t), ClientLimit: limit.New(limit.Config{Rate: 1e6, Burst: 1e6})}},
 		func(r []frontend.Resource) { r[0].Access = &access.Rule{JWT: true} })
@@ -197,7 +197,7 @@ func TestForgedTokensOfAnAddress(t *testing.T) {
 			t.Errorf("%s: %d, want %d", row.name, got, row.status)
 		}
 	}
-	for _, address := range []string{"10.0.0.1:1", "@"} { // they may stand for many clients; the second is a unix socket
+	for _, address := range []string{"10.0.0.1:1", "@"} { // they may act for many clients; the second is a unix socket
 		for i := range wrong {
 			if got := from(address, forged+base64.RawURLEncoding.EncodeToString(fmt.Appendf(nil, "%s%032d", address, i))); got != 401 {
 				t.Fatalf("forged token %d of %s: %d, want 401", i, address, got)
@@ -267,7 +267,7 @@ func (r *recorder) all() []trace.Span {
 	return slices.Clone(r.spans)
 }
 
-// forget drops what was recorded.
+// forget drops the recorded spans.
 func (r *recorder) forget() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -382,12 +382,12 @@ func testDescription(t *testing.T, by way) {
 	}
 }
 
-// A description is of what the client may read, and no shared cache may keep it; a token that
+// A description is of what the client may read, and no shared cache may store it; a token that
 // was not seen before is checked off the event loop.
 func TestDescriptionOfCallers(t *testing.T) { eachWay(t, testDescriptionOfCallers) }
 
 func testDescriptionOfCallers(t *testing.T, by way) {
-	texts := make(map[string][]byte) // the same bytes for the same rights, as the real one
+	texts := make(map[string][]byte) // the same bytes for the same rights, like the real one
 	var mu sync.Mutex
 	names := []string{"depts", "orders", "blobs", "late"}
 	f := newConfigured(t, echo, ServiceConfig{
@@ -427,7 +427,7 @@ func testDescriptionOfCallers(t *testing.T, by way) {
 		{"a token", "depts orders blobs late", []string{"Authorization", "Bearer " + reader}},
 		{"a token without the scope", "orders blobs late", []string{"Authorization", "Bearer " + writer}},
 	} {
-		for range 2 { // met, and remembered
+		for range 2 { // checked, and remembered
 			r := f.do("GET", "/openapi.json", test.fields...)
 			if got := body(t, r); r.StatusCode != 200 || got != test.want || r.Header.Get("Cache-Control") != "private, no-cache" {
 				t.Errorf("%s: status %d, %q, Cache-Control %q; want %q", test.name, r.StatusCode, got, r.Header.Get("Cache-Control"), test.want)
@@ -447,7 +447,7 @@ func testDescriptionOfCallers(t *testing.T, by way) {
 	}
 	open := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{Gate: newGate(t)}, OpenAPI: func(func(int) bool) []byte { return []byte("{}") }}, nil).over(t, by)
 	if r := open.do("GET", "/openapi.json", "Authorization", "Bearer "+reader); r.Header.Get("Cache-Control") != "no-cache" {
-		t.Errorf("where everybody may read everything: Cache-Control %q", r.Header.Get("Cache-Control"))
+		t.Errorf("where all clients may read everything: Cache-Control %q", r.Header.Get("Cache-Control"))
 	}
 }
 

@@ -17,8 +17,8 @@ import (
 )
 
 // A batch is GET /{resource}?key=1&key=2: an array with the document of each key, in
-// the order asked, null for a missing one. It asks for at most Config.MaxBatch keys.
-// The key of one column is its text, encoded as any value of a query is; that of
+// the order of the keys, null for a missing one. It may have at most Config.MaxBatch
+// keys. The key of one column is its text, encoded as any value of a query is; that of
 // several columns is written as in a path, k1/k2 with percent-encoded segments, and
 // then encoded as a value of a query.
 
@@ -26,12 +26,12 @@ import (
 // 50 characters.
 const maxBatchTarget = 56 << 10
 
-// maxBatchSize bounds the array, in bytes as identity: a client that does not read
-// keeps documents alive that the cache has dropped.
+// maxBatchSize bounds the array, in bytes without encoding: a client that does not
+// read keeps documents alive that the cache has dropped.
 const maxBatchSize = 64 << 20
 
 // keysPerRequest is how many keys of a batch count as one request for rate limits:
-// about what they cost.
+// about their cost.
 const keysPerRequest = 10
 
 // parseBatch reads the keys in a query.
@@ -73,7 +73,8 @@ func parseQueryKey(columns []resource.KeyColumn, value string) (string, error) {
 	return resource.ID(columns, []string{value})
 }
 
-// peekBatch fills rsp if every document is in a tier that need not be waited for.
+// peekBatch fills rsp if every document is in a tier that can answer without
+// waiting.
 func (s *Service) peekBatch(req *Request, rsp *Response) bool {
 	q := &req.question
 	if !s.cache.PeekMany(q.keys, req.Start, q.answers) {
@@ -83,7 +84,8 @@ func (s *Service) peekBatch(req *Request, rsp *Response) bool {
 	return s.batch(atOnce, req, rsp)
 }
 
-// dropKeys drops what can be read again from the target, 70 bytes a key.
+// dropKeys drops the keys, which can be parsed again from the target: 70 bytes per
+// key.
 func (q *question) dropKeys() {
 	if q.keys = nil; q.many > 0 && !q.found {
 		q.answers = nil
@@ -106,7 +108,7 @@ func (s *Service) answerBatch(ctx context.Context, req *Request, rsp *Response) 
 	if q.keys == nil {
 		_, _, query, _ := splitTarget(req.Target)
 		keys, err := parseBatch(*q.columns, q.of.ID, query, q.many)
-		if err != nil { // it was read before
+		if err != nil { // which was parsed before
 			s.problem(rsp, http.StatusBadRequest, err.Error())
 			return
 		}
@@ -121,13 +123,13 @@ func (s *Service) answerBatch(ctx context.Context, req *Request, rsp *Response) 
 	s.batch(ctx, req, rsp)
 }
 
-// A batch that loads holds what has come until the last of it is there, and nobody
-// knows how large that will be. So batches that load at once share maxLoading bytes
-// by an estimate, and others wait for their turn: one batch at a time until
-// something is known, as many as the loader can use where documents are small.
+// A batch that loads holds the loaded documents until the last of them has arrived,
+// and their size is not known before. So concurrently loading batches share maxLoading
+// bytes by an estimate, and others wait for their turn: one batch at a time until a
+// size is known, and as many as the loader can use if documents are small.
 const (
 	maxLoading = 64 << 20
-	firstSize  = 1 << 20 // what a document is taken for before one was seen
+	firstSize  = 1 << 20 // the estimated size of a document before one was seen
 )
 
 // batchRoom divides maxLoading among batches that load.
@@ -138,7 +140,7 @@ type batchRoom struct {
 
 func newBatchRoom() *batchRoom { return &batchRoom{Weighted: semaphore.NewWeighted(maxLoading)} }
 
-// Acquire takes n bytes, or waits for them until ctx ends.
+// Acquire acquires n bytes, or waits for them until ctx ends.
 func (r *batchRoom) Acquire(ctx context.Context, n int64) error {
 	err := r.Weighted.Acquire(ctx, n)
 	if err == nil {
@@ -147,7 +149,7 @@ func (r *batchRoom) Acquire(ctx context.Context, n int64) error {
 	return err
 }
 
-// TryAcquire takes n bytes if nobody has to be waited for.
+// TryAcquire acquires n bytes if it need not wait.
 func (r *batchRoom) TryAcquire(n int64) bool {
 	ok := r.Weighted.TryAcquire(n)
 	if ok {
@@ -156,13 +158,13 @@ func (r *batchRoom) TryAcquire(n int64) bool {
 	return ok
 }
 
-// Release gives n bytes back.
+// Release releases n bytes.
 func (r *batchRoom) Release(n int64) {
 	r.taken.Add(-n)
 	r.Weighted.Release(n)
 }
 
-// roomFor estimates what n documents take.
+// roomFor estimates the size of n documents.
 func (v *served) roomFor(n int) int64 {
 	size := v.size.Load()
 	if size == 0 {
@@ -171,8 +173,8 @@ func (v *served) roomFor(n int) int64 {
 	return min(int64(n)*size, maxLoading)
 }
 
-// learnSize follows the mean size of documents: upwards at once, downwards by an
-// eighth a batch.
+// learnSize follows the mean size of documents: upward immediately, downward by an
+// eighth per batch.
 func (v *served) learnSize(answers []cache.Answer) {
 	mean, last := int64(sizeOf(answers)/len(answers))+1, v.size.Load()
 	if last != 0 && mean < last {
@@ -181,13 +183,13 @@ func (v *served) learnSize(answers []cache.Answer) {
 	v.size.Store(mean) // another batch may have stored its own: both are estimates
 }
 
-// batch fills rsp with the array. A nil ctx means that the caller may not wait; then false
-// means that it takes longer.
+// batch fills rsp with the array. A nil ctx means that the caller must not block; then false
+// means that it would have to wait.
 func (s *Service) batch(ctx context.Context, req *Request, rsp *Response) bool {
 	q := &req.question
 	plain := sizeOf(q.answers)
 	if plain > maxBatchSize {
-		s.problem(rsp, http.StatusBadRequest, fmt.Sprintf("these documents are %d bytes together; expected at most %d: ask for fewer keys", plain, maxBatchSize))
+		s.problem(rsp, http.StatusBadRequest, fmt.Sprintf("these documents are %d bytes together; expected at most %d: request fewer keys", plain, maxBatchSize))
 		return true
 	}
 	c, _, ok := s.weigh(req, s.compressor.spliced)
@@ -242,7 +244,7 @@ func (s *Service) setParts(req *Request, rsp *Response, c coding, forms []*encod
 	}
 }
 
-// batchSource is the dearest source of the documents.
+// batchSource is the most expensive source of the documents.
 func batchSource(answers []cache.Answer) (most frontend.Source) {
 	for _, a := range answers {
 		most = max(most, frontend.SourceOf(a))
@@ -250,7 +252,7 @@ func batchSource(answers []cache.Answer) (most frontend.Source) {
 	return most
 }
 
-// batchStatus says how the array was come by (RFC 9211): "partial" if a part of it
+// batchStatus says where the array came from (RFC 9211): "partial" if a part of it
 // was loaded.
 func batchStatus(answers []cache.Answer) []string {
 	hits, behind := 0, int64(0)

@@ -147,7 +147,7 @@ func testBatchTooLarge(t *testing.T, by way) {
 	f := newFixture(t, func(ctx, cache.ResourceID, string) ([]byte, error) { return large, nil }).over(t, by)
 	r := f.do("GET", "/depts?key=1&key=2&key=3&key=4&key=5&key=6&key=7&key=8")
 	text := body(t, r)
-	if r.StatusCode != 400 || !strings.Contains(text, "ask for fewer keys") {
+	if r.StatusCode != 400 || !strings.Contains(text, "request fewer keys") {
 		t.Errorf("64 MiB and a few commas: status %d, %s", r.StatusCode, text)
 	}
 	if r := f.do("GET", "/depts?key=1&key=2&key=3&key=4&key=5&key=6&key=7"); r.StatusCode != 200 {
@@ -166,7 +166,7 @@ func TestPendingIsBounded(t *testing.T) {
 		return large, nil
 	})
 	h := f.handler().(*handler)
-	h.large = loop.NewLargeBudget(2<<20 + 200<<10) // half of it more is let pass
+	h.large = loop.NewLargeBudget(2<<20 + 200<<10) // half of it more is allowed
 	reading := make(chan struct{})
 	done := make(chan int, 4)
 	for range 3 {
@@ -199,7 +199,7 @@ func TestPendingIsBounded(t *testing.T) {
 
 var closedChannel = func() chan struct{} { c := make(chan struct{}); close(c); return c }()
 
-// heldWriter is a client that reads when it is let.
+// heldWriter is a client that reads when the test lets it.
 type heldWriter struct {
 	discard
 	read    chan struct{}
@@ -239,8 +239,8 @@ func TestBatchWaitsForRoom(t *testing.T) {
 	}
 }
 
-// TestLoadingBatchesShareABound: what batches are expected to load counts until they are answered, as
-// a MiB for each document before the size of one is known. A batch that does not fit waits.
+// TestLoadingBatchesShareABound: what batches are expected to load counts until they are answered, at
+// one MiB per document while no size is known. A batch that does not fit waits.
 //
 // mutant: http-batches-load-without-bound
 func TestLoadingBatchesShareABound(t *testing.T) {
@@ -285,14 +285,14 @@ func TestBatchCountsForLimits(t *testing.T) { eachWay(t, testBatchCountsForLimit
 
 func testBatchCountsForLimits(t *testing.T, by way) {
 	f := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{ClientLimit: limit.New(limit.Config{Rate: 0.001, Burst: 12})}}, nil).over(t, by)
-	keys := "key=1" + strings.Repeat("&key=1", 99) // stands for ten requests
+	keys := "key=1" + strings.Repeat("&key=1", 99) // counts as ten requests
 	if r := f.do("GET", "/depts?"+keys); r.StatusCode != 200 {
 		t.Errorf("the first batch: status %d", r.StatusCode)
 	}
 	if r := f.do("GET", "/depts?"+keys); r.StatusCode != 429 || r.Header.Get("Retry-After") == "" {
 		t.Errorf("the second batch: status %d, fields %v; want 429", r.StatusCode, r.Header)
 	}
-	// One that no waiting makes small enough is not worth another attempt.
+	// A batch that no waiting makes small enough is not retried.
 	if r := f.do("GET", "/depts?"+keys+"&"+keys); r.StatusCode != 429 && r.StatusCode != 400 {
 		t.Errorf("a batch above the burst: status %d", r.StatusCode)
 	}
@@ -329,7 +329,7 @@ func FuzzBatch(f *testing.F) {
 	})
 }
 
-// What a batch of cached documents costs beside single GETs.
+// The cost of a batch of cached documents compared with single GETs.
 func BenchmarkBatch(b *testing.B) {
 	for _, accept := range []string{"identity", "gzip"} {
 		b.Run(accept, func(b *testing.B) {
@@ -349,7 +349,7 @@ func BenchmarkBatch(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed())/float64(b.N)/100, "ns/key")
 		})
 	}
-	// The other way: see docs/decisions/0007.
+	// The alternative: see docs/decisions/0007.
 	for _, level := range []int{1, gzipLevel} {
 		b.Run(fmt.Sprintf("compressed-each-time/level-%d", level), func(b *testing.B) {
 			var text []byte
@@ -389,7 +389,7 @@ func testWaitingBatchesHoldNoKeys(t *testing.T, by way) {
 		t.Errorf("it holds %d bytes of texts, %d keys and %d answers, want its target alone", texts, len(req.question.keys), len(req.question.answers))
 	}
 	done := make(chan string)
-	go func() { // ends with the answer, which the release below brings about
+	go func() { // ends with the answer, which follows the release below
 		r := f.do("GET", "/depts?key=7&key=0&key=8")
 		text, _ := io.ReadAll(r.Body)
 		done <- fmt.Sprint(r.StatusCode, " ", string(text))

@@ -13,10 +13,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// TestUnreadAnswersAreBounded: 2,000 connections that pipeline small documents and read none
-// of them, or as many as SLIPSTREAM_HOSTILE says. The memory of the process stays below the
-// limit that it is given, slow readers and pools of others are not closed, and new clients
-// are served.
+// TestUnreadAnswersAreBounded: 2,000 connections that pipeline requests for small documents and
+// read none of them, or as many connections as SLIPSTREAM_HOSTILE says. The memory of the
+// process stays below its limit, slow readers and pools of others are not closed, and new
+// clients are served.
 func TestUnreadAnswersAreBounded(t *testing.T) {
 	if isChild(t) {
 		return
@@ -28,7 +28,7 @@ func testUnreadAnswersAreBounded(t *testing.T, by way) {
 	const slow, pools, each = 100, 200, 4
 	hostile := hostileClients(t, 2000)
 	connections := hostile + slow + pools*each + 10
-	// What LimitMemory allows for: the documents, 48 MiB, 20 KiB a connection, and the budget.
+	// What LimitMemory allows for: the documents, 48 MiB, 20 KiB per connection, and the budget.
 	limit := int64(16<<20/5*6 + 48<<20 + connections*20<<10 + loop.DefaultBudget)
 	server := startChild(t, fmt.Sprintf("server %s %d %d", by.name, connections, limit))
 	address := server.Line()
@@ -38,7 +38,7 @@ func testUnreadAnswersAreBounded(t *testing.T, by way) {
 	startChild(t, fmt.Sprintf("hostile %s %d", address, hostile)).Expect("hostile")
 	testkit.Eventually(t, 2*time.Minute, func() error {
 		if is := server.budget(t); is.Closed == 0 {
-			return fmt.Errorf("nobody was closed: %+v", is)
+			return fmt.Errorf("no connection was closed: %+v", is)
 		}
 		return nil
 	})
@@ -59,14 +59,14 @@ func testUnreadAnswersAreBounded(t *testing.T, by way) {
 		mustServe(t, c)
 	}
 	most := server.maxMemory(t)
-	if most > limit && !raceEnabled { // the detector's own is not small
+	if most > limit && !raceEnabled { // the detector itself needs a lot
 		t.Errorf("the process had %d MiB of memory, want at most %d", most>>20, limit>>20)
 	}
 	t.Logf("%d hostile connections: %d MiB of memory at most, limit %d; %+v", hostile, most>>20, limit>>20, server.budget(t))
 }
 
 // connectPools opens pools of connections that are idle once each has been answered: every
-// fifth beside a slow reader at its address, the others in pairs at one address.
+// fifth at the address of a slow reader, the others in pairs at one address.
 func connectPools(t *testing.T, address string, pools, each int) (idle []net.Conn) {
 	for pool := range pools {
 		from := fmt.Sprintf("127.0.2.%d", pool/2+1)
@@ -83,8 +83,7 @@ func connectPools(t *testing.T, address string, pools, each int) (idle []net.Con
 	return idle
 }
 
-// slowReaders read the answers to a pipeline each, slowly, and a little faster once they are
-// told to go on.
+// slowReaders read the answers to one pipeline each, slowly, and a little faster after goOn.
 type slowReaders struct {
 	all    sync.WaitGroup
 	faster chan struct{}
@@ -127,8 +126,8 @@ func (r *slowReaders) read(t *testing.T, c net.Conn, left *atomic.Int64, pause t
 	}
 }
 
-// goOn has all read on, none of which may have read half by now: otherwise those that are
-// closed were not chosen among them.
+// goOn makes all of them read faster. None may have read half by now: otherwise those that
+// are closed were not chosen among them.
 func (r *slowReaders) goOn(t *testing.T) {
 	t.Helper()
 	for i := range r.left {
@@ -139,7 +138,8 @@ func (r *slowReaders) goOn(t *testing.T) {
 	close(r.faster)
 }
 
-// answerLength asks for what is in a pipeline, once.
+// answerLength sends the requests of a pipeline once and returns the length of the
+// answers.
 func answerLength(t *testing.T, address string) int {
 	t.Helper()
 	c := dialFrom(t, "127.0.0.4", address)

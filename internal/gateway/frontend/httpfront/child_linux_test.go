@@ -25,8 +25,8 @@ const childTest = "TestUnreadAnswersAreBounded"
 
 // isChild is the whole life of a process that a test starts: a server ("server epoll 3000
 // 188743680": the maximum of connections and of bytes of memory), clients that send requests and
-// never read ("hostile 127.0.0.1:80 2000"), or a crowd that sends requests when it is told to
-// ("crowd 127.0.0.1:80 3000"). It returns false in other processes.
+// never read ("hostile 127.0.0.1:80 2000"), or a crowd that sends requests on command ("crowd
+// 127.0.0.1:80 3000"). It returns false in other processes.
 func isChild(t *testing.T) bool {
 	words := testkit.ChildWords()
 	if len(words) == 0 {
@@ -67,7 +67,7 @@ func beServer(t *testing.T, words []string) {
 }
 
 // smallListeners listens with sockets that send little ahead, so that the kernel does not
-// hold what the server is to bound.
+// hold the bytes that the server has to bound.
 func smallListeners(t *testing.T) []net.Listener {
 	t.Helper()
 	all, err := loop.Listen("tcp", "127.0.0.1:0", runtime.GOMAXPROCS(0))
@@ -107,12 +107,13 @@ func dialFrom(t *testing.T, ip, to string) net.Conn {
 	return c
 }
 
-// pipeline is what each hostile and each slow client asks for.
+// pipeline is the requests of each hostile and each slow client.
 func pipeline() string { return strings.Repeat(requestText("GET", "/depts/1500"), pipelined) }
 
 const pipelined = 250
 
-// beHostile asks on many connections and reads nothing, until its input ends.
+// beHostile sends requests on many connections and reads nothing, until its input
+// ends.
 func beHostile(t *testing.T, words []string) {
 	text := []byte(pipeline())
 	for range number(t, words[1]) {
@@ -126,8 +127,9 @@ func beHostile(t *testing.T, words []string) {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 }
 
-// beCrowd asks once on each of many connections and waits for the answer. For a line of its
-// input it sends a pipeline on each, of which it reads nothing, until its input ends.
+// beCrowd sends one request on each of many connections and waits for the answer. For each
+// line of its input it sends a pipeline on each connection, and reads none of the answers,
+// until its input ends.
 func beCrowd(t *testing.T, words []string) {
 	var conns []net.Conn
 	for range number(t, words[1]) {
@@ -152,7 +154,7 @@ func beCrowd(t *testing.T, words []string) {
 	_, _ = io.Copy(io.Discard, in)
 }
 
-// mustServe asks on a connection that is open.
+// mustServe sends a request on an open connection.
 func mustServe(t *testing.T, c net.Conn) {
 	t.Helper()
 	c.SetDeadline(time.Now().Add(patience))
@@ -164,7 +166,7 @@ func mustServe(t *testing.T, c net.Conn) {
 	}
 }
 
-// child is such a process as its test sees it.
+// child is the test's handle of such a process.
 type child struct{ *testkit.Child }
 
 func startChild(t *testing.T, words string) child {
@@ -182,8 +184,8 @@ func (c child) budget(t *testing.T) (is loop.BudgetStats) {
 	return is
 }
 
-// maxMemory returns the maximum of memory that the process has had, in bytes: its own and that
-// of its program, of which the system keeps only what was used.
+// maxMemory returns the peak memory of the process in bytes, including the used part of its
+// program file.
 func (c child) maxMemory(t *testing.T) int64 {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.PID()))
@@ -198,7 +200,7 @@ func (c child) maxMemory(t *testing.T) int64 {
 	return kib << 10
 }
 
-// startCrowd starts that many clients, which are connected when it returns.
+// startCrowd starts n clients, which are connected when it returns.
 func startCrowd(t *testing.T, s *Server, n int) child {
 	t.Helper()
 	c := startChild(t, fmt.Sprintf("crowd %s %d", s.Addr(), n))
@@ -206,7 +208,7 @@ func startCrowd(t *testing.T, s *Server, n int) child {
 	return c
 }
 
-// hostileClients is how many hostile clients there are: usual, or what SLIPSTREAM_HOSTILE says.
+// hostileClients returns the number of hostile clients: usual, or SLIPSTREAM_HOSTILE.
 func hostileClients(t *testing.T, usual int) int {
 	t.Helper()
 	if text := os.Getenv("SLIPSTREAM_HOSTILE"); text != "" {

@@ -19,36 +19,36 @@ import (
 type encoded struct {
 	etag   [1]string
 	length [1]string
-	body   []byte // nil: identity is as good
+	body   []byte // nil if compressing does not pay
 }
 
-// encodedSize is what an encoded form is charged beside its body: itself, the texts
-// of its fields and the Form around it.
+// encodedSize is what an encoded form is charged in addition to its body: itself, the
+// texts of its fields and the Form around it.
 const encodedSize = 144
 
-// Bounds of what is compressed.
+// Bounds of compression.
 const (
-	// minCompressed is the size below which a body is sent as it is: with its
-	// fields it fits into one packet either way.
+	// minCompressed is the size below which a body is sent uncompressed: with its
+	// header it fits into one packet either way.
 	minCompressed = 256
-	// zstdWindow is far below what RFC 9659 allows (8 MiB): a client keeps that
-	// much, and documents are smaller.
+	// zstdWindow is far below what RFC 9659 allows (8 MiB): a client has to buffer
+	// that much, and documents are smaller.
 	zstdWindow = 1 << 20
 )
 
-// compressor makes encoded forms. No more bodies are compressed at once than
-// there are processors; who finds none free sends the body as it is, so that a
-// cold start is slow for nobody.
+// compressor makes encoded forms. The number of bodies compressed concurrently is
+// at most that of processors; if all are busy, a body is sent uncompressed, so
+// that a cold start slows down no request.
 type compressor struct {
 	// Immutable after newCompressor.
-	offered []coding // in order of preference; empty: nothing is compressed
-	// spliced are those of them that arrays are offered in. A zstd body of many
-	// frames is legal, but not every decoder reads on after the first.
+	offered []coding // in order of preference; if empty, nothing is compressed
+	// spliced are those of them that are offered for arrays. A zstd body of
+	// several frames is legal, but not every decoder continues after the first.
 	spliced []coding
 	zstd    *kzstd.Encoder
 
-	// free has a place for each body that may be compressed; its writer of
-	// deflate is made on first use and kept.
+	// free has a slot for each body that may be compressed; its deflate writer is
+	// made on first use and kept.
 	free chan *flate.Writer
 
 	forced forcedForms
@@ -70,14 +70,14 @@ func newCompressor(offered []coding) *compressor {
 // slots of the forms of a document.
 var formSlots = [codings]cache.FormSlot{gzipped: cache.FormGzip, zstd: cache.FormZstd}
 
-// suffixes make the entity tag of a coding out of that of the document: strong tags
-// of two representations must differ (RFC 9110, section 8.8.3.3).
+// suffixes turn the entity tag of a document into that of a coding: strong tags of two
+// representations must differ (RFC 9110, section 8.8.3.3).
 var suffixes = [codings]string{gzipped: "-gzip", zstd: "-zstd"}
 
-// encodedOf returns the document in the coding, nil if it is to be sent as it is.
-// Forms are made of documents that are kept, or if must says that nothing else will
-// do; then it waits for a processor until ctx ends. With a nil ctx it does not wait
-// (errLater).
+// encodedOf returns the document in the coding, or nil if it is to be sent
+// uncompressed. Forms are made for documents that are kept, or if must says that
+// nothing else is acceptable; then it waits for a processor until ctx ends. With a nil
+// ctx it does not wait (errLater).
 func (s *Service) encodedOf(ctx context.Context, d *cache.Document, c coding, must bool) (*encoded, error) {
 	if f := d.Form(formSlots[c]); f != nil {
 		if e := f.Value.(*encoded); e.body != nil || !must {
@@ -108,7 +108,7 @@ func (s *Service) keepEncoded(d *cache.Document, c coding, e *encoded) *encoded 
 	return f.Value.(*encoded)
 }
 
-// orNil returns nil for the knowledge that compressing does not pay.
+// orNil returns nil for a form that records that compressing does not pay.
 func (e *encoded) orNil() *encoded {
 	if e.body == nil {
 		return nil
@@ -119,7 +119,7 @@ func (e *encoded) orNil() *encoded {
 // codedTag returns the entity tag of a document in a coding.
 func codedTag(etag string, c coding) string { return etag[:len(etag)-1] + suffixes[c] + `"` }
 
-// take waits for a place to compress in.
+// take waits for a slot for compressing.
 func (c *compressor) take(ctx context.Context) (*flate.Writer, error) {
 	select {
 	case w := <-c.free:
@@ -129,7 +129,7 @@ func (c *compressor) take(ctx context.Context) (*flate.Writer, error) {
 	}
 }
 
-// encode compresses a body; the writer of deflate comes back for the next one.
+// encode compresses a body; the deflate writer is returned for the next one.
 func (c *compressor) encode(body []byte, etag string, to coding, w *flate.Writer, must bool) (*encoded, *flate.Writer) {
 	var out []byte
 	if to == zstd {
@@ -140,7 +140,7 @@ func (c *compressor) encode(body []byte, etag string, to coding, w *flate.Writer
 	if !must && len(out) > len(body)-len(body)/10 {
 		return &encoded{}, w
 	}
-	e := &encoded{body: bytes.Clone(out)} // as large as it must be, because it is charged
+	e := &encoded{body: bytes.Clone(out)} // no larger than necessary, because it is charged
 	e.etag[0] = codedTag(etag, to)
 	e.length[0] = strconv.Itoa(len(out))
 	return e, w
@@ -148,7 +148,7 @@ func (c *compressor) encode(body []byte, etag string, to coding, w *flate.Writer
 
 // A body in gzip (RFC 1952) is one member: gzipHead, blocks of deflate that end at
 // a byte and refer to nothing before them, gzipEnd, and checksum and length. So the
-// blocks of many documents can be put into one member as they are: see splice.go.
+// blocks of many documents can be put into one member unchanged: see splice.go.
 var (
 	gzipHead = []byte{0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff}
 	gzipEnd  = []byte{3, 0} // an empty last block
@@ -159,7 +159,8 @@ const gzipTail = 2 + 8 // gzipEnd, CRC-32, length
 // blocks returns the part of a gzip member that can be put into another one.
 func (e *encoded) blocks() []byte { return e.body[len(gzipHead) : len(e.body)-gzipTail] }
 
-// gzipLevel is where klauspost's deflate stops gaining size for time on JSON of 2 KB.
+// gzipLevel is the level above which klauspost's deflate takes more time without smaller
+// results on JSON of 2 KB.
 const gzipLevel = 6
 
 // appendGzip appends body as one gzip member. w is used if it is not nil; the
@@ -167,11 +168,11 @@ const gzipLevel = 6
 func appendGzip(out, body []byte, w *flate.Writer) ([]byte, *flate.Writer) {
 	b := bytes.NewBuffer(append(out, gzipHead...))
 	if w == nil {
-		w, _ = flate.NewWriter(b, gzipLevel) // fails for levels that do not exist
+		w, _ = flate.NewWriter(b, gzipLevel) // fails only for levels that do not exist
 	} else {
 		w.Reset(b)
 	}
-	// A buffer takes everything.
+	// Writing to a buffer does not fail.
 	_, _ = w.Write(body)
 	_ = w.Flush() // ends at a byte
 	return appendGzipEnd(b.Bytes(), crc32.ChecksumIEEE(body), len(body)), w

@@ -14,26 +14,26 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// sweepInterval is how often the time limits are looked at, and their precision.
+// sweepInterval is how often the time limits are checked, and their precision.
 const sweepInterval = 250 * time.Millisecond
 
-// reviewPause is the least time between two reviews of large answers.
+// reviewPause is the minimum time between two reviews of large answers.
 const reviewPause = 5 * time.Millisecond
 
-// drainPoll is how often Shutdown looks whether all connections have ended.
+// drainPoll is how often Shutdown checks whether all connections have ended.
 const drainPoll = 5 * time.Millisecond
 
 // conns are the open connections of a server and their time limits.
 //
-// The limits of net/http set a timer two to four times a request, 2 of 28.9 us of
-// CPU with 16,384 connections (memory-hit/16384). Here a connection only notes the
-// time of what it waits for, and one goroutine looks at all of them four times a
+// The limits of net/http set a timer two to four times per request, 2 of 28.9 us of
+// CPU with 16,384 connections (memory-hit/16384). Here a connection only records
+// since when it has been waiting, and one goroutine checks all of them four times a
 // second.
 type conns struct {
 	// Immutable after newConns.
 	head, idle, stall time.Duration
-	unread            int64         // bytes of HTTP/2 that net/http keeps of a connection at most, besides requests that are answered
-	places            chan struct{} // one a connection that may be open
+	unread            int64         // the maximum of unread HTTP/2 bytes that net/http keeps for a connection, apart from requests in flight
+	places            chan struct{} // one for each connection that may be open
 	budget, large     *loop.Budget
 	leave             func()        // takes the connections out of the budgets' reviews
 	over              chan struct{} // large is exceeded
@@ -43,7 +43,7 @@ type conns struct {
 	swept             chan struct{} // closed when sweep has ended
 	started           time.Time
 
-	// Guarded by mu. held is what the budget knows of.
+	// Guarded by mu. held is what is accounted for in the budget.
 	mu   sync.Mutex
 	all  map[*conn]struct{}
 	held int64
@@ -99,7 +99,7 @@ func (c *conns) sweep() {
 		}
 		c.mu.Unlock()
 		for _, one := range late {
-			_ = one.Close() // whoever waits on it gets the error
+			_ = one.Close() // the goroutine that waits on it gets the error
 		}
 		clear(late)
 		late = late[:0]
@@ -109,7 +109,7 @@ func (c *conns) sweep() {
 	}
 }
 
-// wakeReview makes the sweep look at large answers.
+// wakeReview makes the sweep review large answers.
 func (c *conns) wakeReview() {
 	select {
 	case c.over <- struct{}{}:
@@ -139,7 +139,7 @@ func (c *conns) awaitNone(ctx context.Context, until time.Time) {
 
 // awaitFirst waits until a request of each connection of HTTP/1 is being answered, or the connection
 // has ended, but no longer than ctx: net/http drops requests that it reads after its Shutdown has
-// begun. A request that does not come ends with the limits of [conn.late].
+// begun. The wait for a missing request ends with the limits of [conn.late].
 func (c *conns) awaitFirst(ctx context.Context) {
 	ticker := time.NewTicker(drainPoll)
 	defer ticker.Stop()
@@ -160,48 +160,49 @@ func (c *conns) someUnread() bool {
 	return false
 }
 
-// conn is a connection that notes since when it has been waiting for what.
+// conn is a connection that records what it has been waiting for, and since when.
 type conn struct {
 	// Immutable after add.
 	net.Conn
 	of     *conns
-	placed bool   // it has one of the places
+	placed bool   // it has one of the slots
 	alone  bool   // it is not counted with others of its address
 	local  bool   // its listener is bound to a loopback address
-	limit  func() // takes it out of the count of its address; nil: it is not counted
+	limit  func() // takes it out of the count of its address; nil if it is not counted
 
 	// Written by the first call of identify with a handshake, before any other reads it.
 	identified  sync.Once
 	certificate *access.Certificate
 
-	// Atomics, on the clock of conns, 0: not. Written by the goroutine that
-	// serves the connection, read by sweep.
-	idleSince  atomic.Int64 // no request is under way
-	headSince  atomic.Int64 // a part of a request's head has come
+	// Atomics, on the clock of conns, 0 if not waiting. Written by the goroutine
+	// that serves the connection, read by sweep.
+	idleSince  atomic.Int64 // no request is in flight
+	headSince  atomic.Int64 // part of a request's head has arrived
 	writeSince atomic.Int64 // an answer is being written
-	opened     atomic.Int64 // when it came
-	proven     atomic.Bool  // a request has come
-	shaking    atomic.Int32 // how far the handshake of TLS is
-	several    atomic.Bool  // requests of HTTP/2 share it: what comes between them is no head
+	opened     atomic.Int64 // when it was accepted
+	proven     atomic.Bool  // a request has arrived
+	shaking    atomic.Int32 // the progress of the TLS handshake
+	several    atomic.Bool  // requests of HTTP/2 share it: bytes between them are not a head
 	requests   atomic.Int64 // requests of HTTP/2 that are being answered
-	streams    atomic.Int64 // bytes that these hold, which the budget knows of
+	streams    atomic.Int64 // bytes that these hold, which are accounted for in the budget
 
 	// Atomics. Written by the goroutine that serves the connection, read by account.
 	came    atomic.Int64 // bytes read since the last answer; of HTTP/2 since the last request
 	writing atomic.Int64 // bytes of the write in flight
 	large   atomic.Int64 // bytes of large answers that are being written
 
-	closed atomic.Bool // written by whoever closes first
+	closed atomic.Bool // written by the first to close it
 }
 
-// How far a handshake of TLS is: net/http does not say when it is over.
+// Progress of a TLS handshake: net/http does not report its end.
 const (
 	shakingNot      = iota
-	shakingBegins   // the client is to say hello
-	shakingAnswered // and to answer what it was sent
+	shakingBegins   // waiting for the client hello
+	shakingAnswered // waiting for the client's answer
 )
 
-// late returns why the connection has waited for too long, ReasonEnd if it has not.
+// late returns which wait of the connection has taken too long, or ReasonEnd if none
+// has.
 func (c *conn) late(now time.Duration) loop.CloseReason {
 	past := func(since *atomic.Int64, limit time.Duration) bool {
 		s := since.Load()
@@ -220,8 +221,8 @@ func (c *conn) late(now time.Duration) loop.CloseReason {
 	return loop.ReasonIdle
 }
 
-// identify returns the client's certificate, which the first call with what a handshake has agreed
-// on reads out of that. A certificate that is not taken is none: the handshake should have failed.
+// identify returns the client's certificate, which the first call with the state of a handshake reads
+// from it. A refused certificate counts as none: the handshake should have failed.
 func (c *conn) identify(state *tls.ConnectionState) *access.Certificate {
 	if state != nil {
 		c.identified.Do(func() { c.certificate, _ = access.NewCertificate(state) })
@@ -229,7 +230,7 @@ func (c *conn) identify(state *tls.ConnectionState) *access.Certificate {
 	return c.certificate
 }
 
-// connOf returns the connection below what net/http serves, nil if it is not one of ours.
+// connOf returns the conn below a connection of net/http, or nil if there is none.
 func connOf(nc net.Conn) *conn {
 	if t, ok := nc.(*tls.Conn); ok {
 		nc = t.NetConn()
@@ -240,19 +241,20 @@ func connOf(nc net.Conn) *conn {
 
 type connKey struct{}
 
-// withConn is the hook of net/http that lets requests know their connection.
+// withConn is called by net/http to add the connection to the context of its
+// requests.
 func withConn(ctx context.Context, nc net.Conn) context.Context {
 	return context.WithValue(ctx, connKey{}, connOf(nc))
 }
 
-// trackState is the hook of net/http for the states of a connection.
+// trackState is called by net/http when the state of a connection changes.
 func trackState(nc net.Conn, state http.ConnState) {
 	c := connOf(nc)
 	if c == nil {
 		return
 	}
 	switch state {
-	case http.StateNew: // until the first request it is idle, but for what it begins to send
+	case http.StateNew: // until the first request it is idle, except for what it begins to send
 		c.idleSince.Store(c.of.now.Load())
 		if _, secure := nc.(*tls.Conn); secure {
 			c.shaking.Store(shakingBegins)
@@ -273,13 +275,13 @@ func trackState(nc net.Conn, state http.ConnState) {
 	}
 }
 
-// Read notes when the head of a request begins to come.
+// Read records when the head of a request begins to arrive.
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	c.came.Add(int64(n))
 	if n > 0 && c.shaking.Load() == shakingAnswered {
 		c.shaking.Store(shakingNot)
-		c.headSince.Store(0) // the handshake is over, or as good as that
+		c.headSince.Store(0) // the handshake is over, or almost
 		return n, err
 	}
 	if n > 0 && !c.several.Load() && c.idleSince.Load() != 0 && c.headSince.Load() == 0 {
@@ -288,12 +290,12 @@ func (c *conn) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// Write notes how long a write takes.
+// Write records the start of a write while it lasts.
 func (c *conn) Write(b []byte) (int, error) {
 	if c.shaking.Load() == shakingBegins {
 		c.shaking.Store(shakingAnswered)
 	} else if !c.proven.Load() {
-		c.headSince.Store(0) // what may follow the handshake: what comes next is a request
+		c.headSince.Store(0) // the handshake may be over: a request comes next
 	}
 	c.writing.Store(int64(len(b)))
 	c.writeSince.Store(c.of.now.Load())
@@ -303,7 +305,7 @@ func (c *conn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// Close gives the connection's place back, if it has one of these.
+// Close releases the connection's slot, if it has one.
 func (c *conn) Close() error {
 	if !c.closed.Swap(true) {
 		c.of.mu.Lock()
@@ -320,7 +322,7 @@ func (c *conn) Close() error {
 	return c.Conn.Close()
 }
 
-// add begins to look after a connection.
+// add registers a connection.
 func (c *conns) add(nc net.Conn, placed, local bool) *conn {
 	c.open.Add(1)
 	one := &conn{Conn: nc, of: c, placed: placed, local: local, alone: loop.Alone(addrOf(nc), c.proxies)}
@@ -331,7 +333,7 @@ func (c *conns) add(nc net.Conn, placed, local bool) *conn {
 	return one
 }
 
-// limitedListener accepts no more connections than there are places.
+// limitedListener accepts no more connections than there are slots.
 type limitedListener struct {
 	net.Listener
 	conns  *conns
@@ -340,7 +342,7 @@ type limitedListener struct {
 	room   loop.Room // owned by Accept
 }
 
-// Accept accepts one connection and waits for a place for it; the kernel's queue holds the
+// Accept accepts one connection and waits for a slot for it; the kernel's queue holds the
 // others.
 func (l *limitedListener) Accept() (net.Conn, error) {
 	for {
@@ -356,7 +358,7 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 		if !ok {
 			l.conns.cuts[loop.ReasonAddress].Add(1)
 			<-l.conns.places
-			_ = nc.Close() // nothing was said
+			_ = nc.Close() // nothing was sent
 			continue
 		}
 		c := l.conns.add(nc, true, loop.AtLoopback(l.Addr()))
@@ -367,7 +369,8 @@ func (l *limitedListener) Accept() (net.Conn, error) {
 	}
 }
 
-// awaitPlace takes a place, for which others may have to go. False: the listener is closed.
+// awaitPlace acquires a slot, for which another connection may be closed. It returns false if
+// the listener is closed.
 func (l *limitedListener) awaitPlace() bool {
 	for {
 		select {
@@ -389,7 +392,8 @@ func (l *limitedListener) awaitPlace() bool {
 	}
 }
 
-// placePause is how long a connection waits for a place until others are closed again.
+// placePause is how long a connection waits for a slot before more connections are
+// closed.
 const placePause = 50 * time.Millisecond
 
 // Close stops accepting.

@@ -10,20 +10,21 @@ import (
 )
 
 // CORS says which web pages of other origins may read answers (Fetch standard,
-// CORS protocol). The zero value lets none. Without it a browser keeps the answer
-// from the page; it does not keep the request from the server.
+// CORS protocol). The zero value permits none. Then a browser withholds the answer
+// from the page, but still sends the request to the server.
 type CORS struct {
-	// Origins are "*", every page, or scheme://host[:port] as browsers send it,
-	// without the scheme's own port. Upper and lower case are the same.
+	// Origins are "*", which matches every page, or scheme://host[:port] as
+	// browsers send it, without the scheme's own port. They are compared without
+	// regard to case.
 	Origins []string
-	// Headers are request fields that pages may send besides those that the
+	// Headers are request fields that pages may send in addition to those that the
 	// frontend itself reads.
 	Headers []string
-	// Credentials lets pages send cookies and the like. It does not count for
-	// pages that only "*" lets in: browsers refuse that.
+	// Credentials lets pages send cookies and the like. It does not apply to pages
+	// that only "*" matches: browsers refuse that.
 	Credentials bool
-	// MaxAge is how long a browser may remember the answer to a preflight.
-	// 0 means 10 min; negative: not at all.
+	// MaxAge is how long a browser may cache the answer to a preflight. If zero,
+	// it defaults to 10 min; if negative, not at all.
 	MaxAge time.Duration
 }
 
@@ -35,7 +36,7 @@ const (
 )
 
 // Fields of the requests that pages may send, and of the answers that they may read
-// besides those that the standard lets them.
+// in addition to those that the standard permits.
 var (
 	corsRequestFields = []string{
 		"Authorization", "X-API-Key", "X-Request-Id", "traceparent", "tracestate", "If-None-Match", "If-Match",
@@ -59,14 +60,14 @@ type corsFields struct {
 // noCORS are the fields for a page that may not read.
 var noCORS corsFields
 
-// corsGrant is what a page of one origin gets, made once.
+// corsGrant has the fields for a page of one origin, made once.
 type corsGrant struct {
 	answer, preflight corsFields
 }
 
-// corsPolicy answers who may read. It is immutable; nil lets nobody read.
+// corsPolicy decides which pages may read. It is immutable; if nil, none may.
 type corsPolicy struct {
-	everybody *corsGrant // for "*"; nil: only those in byOrigin
+	everybody *corsGrant // for "*"; nil if only those in byOrigin may read
 	byOrigin  map[string]*corsGrant
 }
 
@@ -104,13 +105,13 @@ func newCORSPolicy(c CORS, resources []frontend.Resource) *corsPolicy {
 		switch origin {
 		case "*":
 			p.everybody = grant("*", nil)
-		case "", "null": // sandboxed pages and files, whoever wrote them: no one to name
+		case "", "null": // sandboxed pages and files, from any author: there is no origin to name
 		default:
 			p.byOrigin[origin] = grant(origin, credentials)
 		}
 	}
 	if p.everybody != nil && !c.Credentials {
-		clear(p.byOrigin) // "*" says all that there is to say
+		clear(p.byOrigin) // "*" covers all others
 	}
 	if p.everybody == nil && len(p.byOrigin) == 0 {
 		return nil
@@ -132,13 +133,13 @@ func exposedOf(resources []frontend.Resource) []string {
 	return []string{strings.Join(names, ", ")}
 }
 
-// varies reports whether answers depend on the field Origin: then all of them say
-// so in Vary, those without CORS fields too, or a cache would give them to
-// everybody. "*" alone is sent to everybody, who need not be told apart.
+// varies reports whether answers depend on the field Origin: then all of them list
+// it in Vary, also those without CORS fields, or a cache would serve them to every
+// page. If only "*" is configured, all pages get the same answer.
 func (p *corsPolicy) varies() bool { return p != nil && len(p.byOrigin) > 0 }
 
 // answer returns the fields of an answer that is not one to a preflight, for the
-// value of the field Origin, "" if there is none. It does not allocate.
+// value of the field Origin, or "" if there is none. It does not allocate.
 func (p *corsPolicy) answer(origin string) *corsFields {
 	if g := p.find(origin); g != nil {
 		return &g.answer
@@ -153,16 +154,16 @@ func isPreflight(origin, requestMethod string) bool { return origin != "" && req
 // preflight returns the fields of an answer to a preflight, which has status 204
 // in any case. It does not allocate.
 //
-// Allowed methods and fields are the same for every page that may read, and it is
-// the browser that compares them with what the page wants (Fetch standard,
-// CORS-preflight fetch): there is nothing to judge here, and the list in
+// Allowed methods and fields are the same for every page that may read, and the
+// browser compares them with what the page wants (Fetch standard, CORS-preflight
+// fetch): nothing needs to be decided here, and the list in
 // Access-Control-Request-Headers is not read. A page that may not read gets no
-// fields, and that alone makes the browser refuse, whatever the status: it takes a
-// preflight as passed only if the origin is allowed and the status is 200 to 299.
-// So the status is 204, as OPTIONS is answered to anybody else; 403 would make the
-// browser complain of the status, and not of the field that is missing.
-// Access-Control-Request-Private-Network gets no answer: pages of public sites do
-// not reach servers in private networks through a visitor's browser.
+// fields, which is enough to make the browser refuse, whatever the status: a
+// preflight only passes if the origin is allowed and the status is 200 to 299. So the
+// status is 204, as for any other OPTIONS; with 403 the browser would complain about
+// the status, and not about the missing field. Access-Control-Request-Private-Network
+// gets no answer: pages of public sites do not reach servers in private networks
+// through a visitor's browser.
 func (p *corsPolicy) preflight(origin string) *corsFields {
 	if g := p.find(origin); g != nil {
 		return &g.preflight
@@ -180,7 +181,8 @@ func (p *corsPolicy) find(origin string) *corsGrant {
 	if g := p.byOrigin[origin]; g != nil {
 		return g
 	}
-	// Browsers send lower case; others may not, and mean the same (RFC 6454, section 4).
+	// Browsers send lower case; others may not, and it means the same (RFC 6454, section
+	// 4).
 	var buf [maxOrigin]byte
 	lower := buf[:copy(buf[:], origin)]
 	for i, c := range lower {

@@ -115,7 +115,7 @@ func TestIsPreflight(t *testing.T) {
 	}{
 		{"https://app.example", "GET", true},
 		{"null", "DELETE", true},
-		{"https://app.example", "", false}, // OPTIONS of a page's own
+		{"https://app.example", "", false}, // OPTIONS from a page itself
 		{"", "GET", false},
 		{"", "", false},
 	} {

@@ -1,16 +1,17 @@
-// Package httpfront answers HTTP requests for documents out of a cache.
+// Package httpfront answers HTTP requests for documents from a cache.
 //
-// A request goes through three rooms: [Service.Peek] and [Service.Answer] turn a
-// [Request] into a [Response] and know no connection (request.go, service.go);
-// two adapters fill the one and write the other: that of the event loop (session.go,
-// later.go for what must be loaded, response.go) and that of net/http (nethttp.go),
-// which gets what the loop does not answer (handed.go). Both write the fields that
-// lines.go lists. [Server] owns listeners, limits and drain (server.go, conns.go).
+// A request passes through three parts: [Service.Peek] and [Service.Answer] turn a
+// [Request] into a [Response] and do not depend on a connection (request.go,
+// service.go); two adapters fill in the request and write the response: that of the
+// event loop (session.go, later.go for documents that must be loaded, response.go) and
+// that of net/http (nethttp.go), which serves the requests that the loop does not
+// (handed.go). Both write the fields that lines.go lists. [Server] owns listeners,
+// limits and drain (server.go, conns.go).
 //
-// Inside Peek: admit.go lets in, path.go reads the key, document.go and batch.go
-// answer, with encoding.go, compress.go and splice.go for their codings,
-// conditional.go and form.go for their tags; fields.go, cors.go and problem.go
-// dress the answer. figures.go and logging.go tell of it.
+// Inside Peek: admit.go admits the request, path.go reads the key, document.go and
+// batch.go answer, with encoding.go, compress.go and splice.go for their codings,
+// conditional.go and form.go for their tags; fields.go, cors.go and problem.go add
+// header fields. figures.go and logging.go report it.
 //
 // Sources: RFC 9110 (semantics, conditional requests), RFC 9111 (caching),
 // RFC 9211 (Cache-Status), RFC 9457 (problem details).
@@ -33,7 +34,7 @@
 //     never has two entries. The ID of a key of one column is a part of the request
 //     line; only a miss copies it. What Peek has found out stays in the request for
 //     Answer, so nothing is counted twice.
-//  3. Answer checks a signature that was not seen lately. Slots for that are given to
+//  3. Answer checks a signature that was not seen recently. Slots for that are given to
 //     each client in turn, and the wait ends with the request (504); if 1,024
 //     requests wait, one of the client with the most is refused (503). A wrong
 //     signature is charged to its address as ten requests. After 200 of them, and 10

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend/recent"
 )
 
-// document fills rsp with the answer that the cache gave. A nil ctx means that the caller may
-// not wait; then false means that it takes longer.
+// document fills rsp with the answer of the cache. A nil ctx means that the caller must not
+// block; then false means that it would have to wait.
 func (s *Service) document(ctx context.Context, req *Request, a cache.Answer, rsp *Response) bool {
 	v := req.question.of
 	if a.Doc.Missing() {
@@ -74,8 +74,8 @@ func (s *Service) document(ctx context.Context, req *Request, a cache.Answer, rs
 	return true
 }
 
-// repeat fills rsp with what the same target was answered with a moment ago. False: what
-// else the request says matters too.
+// repeat fills rsp with the recent answer for the same target. It returns false if other
+// fields of the request matter, too.
 func (s *Service) repeat(req *Request, e *recent.Entry[*served], rsp *Response) bool {
 	if req.AcceptEncoding != "" || req.IfNoneMatch != "" || req.IfMatch != "" {
 		return false
@@ -88,12 +88,12 @@ func (s *Service) repeat(req *Request, e *recent.Entry[*served], rsp *Response) 
 	return true
 }
 
-// conditions judges the preconditions (RFC 9110, section 13.2.2) against the tag of
-// the representation that was chosen, and sets status, tag and the resource's own fields. True
-// means that rsp is complete: If-Match failed.
+// conditions evaluates the preconditions (RFC 9110, section 13.2.2) against the tag of the chosen
+// representation, and sets status, tag and the resource's own fields. If it returns true, rsp is
+// complete: If-Match failed.
 func (s *Service) conditions(req *Request, rsp *Response, v *served, tag []string) bool {
 	if req.IfMatch != "" && !tagListed(req.IfMatch, tag[0], false) {
-		s.problem(rsp, http.StatusPreconditionFailed, "the document has another entity tag than If-Match asks for")
+		s.problem(rsp, http.StatusPreconditionFailed, "the entity tag of the document does not match If-Match")
 		return true
 	}
 	rsp.Status = http.StatusOK
@@ -115,10 +115,10 @@ func (s *Service) weigh(req *Request, offered []coding) (c coding, must, ok bool
 }
 
 func (s *Service) notAcceptable(rsp *Response) {
-	s.problem(rsp, http.StatusNotAcceptable, "Accept-Encoding excludes identity and every coding that this is offered in")
+	s.problem(rsp, http.StatusNotAcceptable, "Accept-Encoding excludes identity and every coding that is offered")
 }
 
-// cacheStatus says how the answer was come by (RFC 9211).
+// cacheStatus says where the answer came from (RFC 9211).
 func cacheStatus(a cache.Answer) []string {
 	switch {
 	case a.FromStore && a.Tier == "disk":
@@ -142,8 +142,8 @@ func cacheStatus(a cache.Answer) []string {
 // secondsBehind is how much older than promised the document may be, rounded up.
 func secondsBehind(a cache.Answer) int64 { return 1 + int64(a.Behind/time.Second) }
 
-// failure turns an error of the cache into an answer. The client learns what to
-// do, the log what went wrong.
+// failure turns an error of the cache into an answer. The client is told what to
+// do, the log has the cause.
 func (s *Service) failure(err error, req *Request, rsp *Response) {
 	unavailable := func(detail string) {
 		s.problem(rsp, http.StatusServiceUnavailable, detail)
@@ -151,11 +151,11 @@ func (s *Service) failure(err error, req *Request, rsp *Response) {
 	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		unavailable("the request was given up") // the client has gone and will not read it
+		unavailable("the request was given up") // the client has left and will not read it
 	case errors.Is(err, context.DeadlineExceeded):
 		s.problem(rsp, http.StatusGatewayTimeout, "the document could not be loaded in time")
 	case errors.Is(err, cache.ErrStale):
-		unavailable("the document's freshness cannot be promised just now")
+		unavailable("the document's freshness cannot be promised at present")
 	case errors.Is(err, cache.ErrOverloaded):
 		unavailable("too many documents are being loaded")
 	case errors.Is(err, cache.ErrClosed):
@@ -168,6 +168,6 @@ func (s *Service) failure(err error, req *Request, rsp *Response) {
 		s.problem(rsp, http.StatusBadGateway, "the document is larger than the configured limit")
 	default:
 		s.warn("load failed", req, err)
-		s.problem(rsp, http.StatusBadGateway, "the database could not give this document")
+		s.problem(rsp, http.StatusBadGateway, "the document could not be loaded")
 	}
 }

@@ -17,23 +17,23 @@ const (
 var codingNames = [codings][]string{nil, {"gzip"}, {"zstd"}}
 
 // Bounds of an Accept-Encoding that is read: browsers send five codings in 30
-// bytes. One that is longer is answered as if it were not there.
+// bytes. A longer one is ignored.
 const (
 	maxAcceptEncoding = 1 << 10
 	maxCodings        = 32
 )
 
-// accepted are the weights that a client gives the codings we have, in
-// thousandths; 0: refused.
+// accepted are the weights that a client gives to the supported codings, in
+// thousandths; 0 means refused.
 type accepted struct {
 	weights [codings]int
 	// listed says that the client named identity, or excluded it with "*;q=0":
-	// then it is no fallback any more.
+	// then it is no longer a fallback.
 	listed bool
 }
 
-// parseAccept reads a field Accept-Encoding (RFC 9110, section 12.5.3). Elements
-// that cannot be read are passed over.
+// parseAccept reads a field Accept-Encoding (RFC 9110, section 12.5.3). Malformed
+// elements are ignored.
 func parseAccept(field string) accepted {
 	var a accepted
 	a.weights[identity] = 1
@@ -80,7 +80,7 @@ func parseAccept(field string) accepted {
 	return a
 }
 
-// parseCoding reads one element: a coding with a weight or without.
+// parseCoding parses one element: a coding with or without a weight.
 func parseCoding(element string) (name string, weight int, ok bool) {
 	name, parameters, more := strings.Cut(element, ";")
 	name = strings.Trim(name, " \t")
@@ -116,9 +116,9 @@ func parseWeight(s string) (int, bool) {
 }
 
 // choose returns the coding with the greatest weight of those offered, which are in
-// the order of our preference. Identity is chosen if the client prefers it by name,
-// or takes none of the others. must says that identity will not do; ok is false if
-// nothing will.
+// the server's order of preference. Identity is chosen if the client prefers it by
+// name, or accepts none of the others. must says that identity is not acceptable; ok
+// is false if nothing is.
 func (a *accepted) choose(offered []coding) (c coding, must, ok bool) {
 	best := 0
 	for _, o := range offered {

@@ -86,8 +86,8 @@ func FuzzAccept(f *testing.F) {
 	})
 }
 
-// jsonOrigin makes documents of the size that the ID asks for: compressible JSON, or
-// noise for an ID that is negative.
+// jsonOrigin makes documents of the size in the ID: compressible JSON, or noise for a
+// negative ID.
 func jsonOrigin(_ context.Context, _ cache.ResourceID, id string) ([]byte, error) {
 	n, err := strconv.Atoi(id)
 	if err != nil || n == 0 {
@@ -126,7 +126,7 @@ func decode(t *testing.T, r *http.Response) []byte {
 		if err != nil {
 			t.Fatal(err)
 		}
-		z.Multistream(false) // one member: not every client reads on
+		z.Multistream(false) // one member: not every client continues after the first
 		plain, err := io.ReadAll(z)
 		if err != nil {
 			t.Fatal(err)
@@ -156,7 +156,7 @@ func testCodingsOfDocuments(t *testing.T, by way) {
 	for _, size := range []int{100, 300, 2000, 70_000, 3_000_000, -2000} {
 		target := "/depts/" + strconv.Itoa(size)
 		plain, _ := jsonOrigin(t.Context(), 0, strconv.Itoa(size))
-		for range 2 { // loaded, and from the tier
+		for range 2 { // loaded, and then from the tier
 			for _, accept := range []string{"", "gzip", "zstd", "gzip, zstd", "identity"} {
 				r := f.do("GET", target, "Accept-Encoding", accept)
 				got := decode(t, r)
@@ -187,7 +187,7 @@ func testCodingsOfDocuments(t *testing.T, by way) {
 			}
 		}
 	}
-	// The tag of another coding is not that of this one.
+	// Each coding has its own tag.
 	r := f.do("GET", "/depts/2000")
 	if again := f.do("GET", "/depts/2000", "Accept-Encoding", "gzip", "If-None-Match", r.Header.Get("Etag")); again.StatusCode != 200 {
 		t.Errorf("the tag of identity against gzip: status %d, want 200", again.StatusCode)
@@ -213,7 +213,7 @@ func testIdentityRefused(t *testing.T, by way) {
 	}
 }
 
-// What the operator left out is not offered, in arrays either.
+// A coding that is not configured is not offered, nor for arrays.
 func TestCompressionWithoutGzip(t *testing.T) { eachWay(t, testCompressionWithoutGzip) }
 
 func testCompressionWithoutGzip(t *testing.T, by way) {

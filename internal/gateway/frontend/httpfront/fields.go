@@ -21,8 +21,8 @@ func (s *Service) dress(req *Request, rsp *Response) {
 	}
 }
 
-// options answers OPTIONS: what may be done, and, asked by a browser on behalf of a
-// page of another origin, whether that may do it.
+// options answers OPTIONS: the allowed methods, and, for a browser that asks on behalf
+// of a page of another origin, whether the page may use them.
 func (s *Service) options(req *Request, rsp *Response) {
 	rsp.Status = http.StatusNoContent
 	rsp.Allow = allowed
@@ -31,22 +31,22 @@ func (s *Service) options(req *Request, rsp *Response) {
 	}
 }
 
-// Busy replaces an answer that there is no memory for just now.
+// Busy replaces an answer for which there is no memory at present.
 func (s *Service) Busy(req *Request, rsp *Response) {
 	s.problem(rsp, http.StatusServiceUnavailable, "too many large answers wait for clients to read them")
 	rsp.RetryAfter = retrySoon
 	s.dress(req, rsp)
 }
 
-// Crowded answers a request that there is no room for among those that wait for loads.
+// Crowded answers a request for which there is no slot among those that wait for loads.
 func (s *Service) Crowded(req *Request, rsp *Response) {
 	s.problem(rsp, http.StatusServiceUnavailable, "too many requests wait for documents to be loaded")
 	rsp.RetryAfter = retrySoon
 	s.dress(req, rsp)
 }
 
-// describe answers with the description of what the client may read. Credentials that are no
-// good are none here.
+// describe answers with the description of what the client may read. Invalid credentials count
+// as none here.
 func (s *Service) describe(ctx context.Context, req *Request, rsp *Response) {
 	var caller *access.Caller
 	certificate := req.certificate()
@@ -96,8 +96,8 @@ func (s *Service) describe(ctx context.Context, req *Request, rsp *Response) {
 // maxDescribed is how many descriptions have their head remembered.
 const maxDescribed = 8
 
-// descriptionHead returns the head of a description, made once for each text but for those of
-// many callers with different rights.
+// descriptionHead returns the head of a description, made once for each text, except for those
+// of many callers with different rights.
 func (s *Service) descriptionHead(text []byte) *head {
 	var last []describedText
 	if p := s.described.Load(); p != nil {
@@ -120,7 +120,7 @@ type describedText struct {
 }
 
 // varyOf lists the fields of a request that choose among answers (RFC 9110, section
-// 12.5.5). Credentials are not among them: what they let somebody read is private.
+// 12.5.5). Credentials are not among them: answers that depend on them are private.
 func varyOf(encodings, origins bool) []string {
 	var names []string
 	if encodings {

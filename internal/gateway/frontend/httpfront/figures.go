@@ -14,12 +14,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/striped"
 )
 
-// figures are what a service knows of its answers.
+// figures are the counters of a service's answers.
 type figures struct {
-	*frontend.Answers // immutable; the services that follow one another share figures
+	*frontend.Answers // immutable; successive services share figures
 
-	// Atomics. Written with every answer, read by whoever asks. answered has one
-	// a status from 200 to 599.
+	// Atomics. Written with every answer, read by any goroutine. answered has one
+	// counter for each status from 200 to 599.
 	answered [400]striped.Counter
 	// misdirected counts requests that were refused for their Host.
 	misdirected striped.Counter
@@ -34,27 +34,27 @@ func (s *Service) EachStatus(visit func(status string, n int64)) {
 	}
 }
 
-// Answers returns the figures of answers.
+// Answers returns the counters of answers.
 func (s *Service) Answers() *frontend.Answers { return s.figures.Answers }
 
-// Spans hears of answered requests.
+// Spans receives the spans of answered requests.
 type Spans interface {
-	// Sample decides whether a request is traced. sent says that ctx is the
-	// client's, whose own decision it holds.
+	// Sample decides whether a request is traced. sent says that ctx came from the
+	// client and holds its decision.
 	Sample(ctx trace.Context, sent bool) bool
-	// Request is told of an answer to a request that is. It must not wait.
+	// Request receives the span of a traced request. It must not block.
 	Request(trace.Span)
 }
 
-// Note tells figures and logs of an answer. Adapters call it once a request, when
-// the answer is complete and before it is written: a client that reads slowly is not
-// the service's slowness.
+// Note counts and logs an answer. Adapters call it once per request, when the answer is
+// complete and before it is written: the time of a client that reads slowly does not
+// count.
 func (s *Service) Note(req *Request, rsp *Response) {
 	// Not the cache's clock: reading that one costs a system call.
 	s.note(req, rsp, time.Since(req.began))
 }
 
-// note is Note of an answer that took so long.
+// note is Note for an answer with a given latency.
 func (s *Service) note(req *Request, rsp *Response, took time.Duration) {
 	if i := rsp.Status - 200; i >= 0 && i < len(s.figures.answered) {
 		s.figures.answered[i].Add(1)
@@ -76,8 +76,8 @@ func (s *Service) note(req *Request, rsp *Response, took time.Duration) {
 	}
 }
 
-// noteHits is note of n plain hits that were read together, of which req is the last, or
-// nil. All are said to have taken as long as they did together.
+// noteHits is note for n plain hits that were read together, of which req is the last, or
+// nil. Each counts with the time of all of them together.
 func (s *Service) noteHits(n, bytes int, req *Request, rsp *Response, took time.Duration) {
 	s.figures.answered[http.StatusOK-200].Add(int64(n))
 	s.figures.AddBytes(int64(bytes))
@@ -91,16 +91,16 @@ func (s *Service) noteHits(n, bytes int, req *Request, rsp *Response, took time.
 	}
 }
 
-// WantsClient reports whether Request.Client is read: by a limit, the log of requests or who
-// hears of wrong credentials. Finding it out takes 50 ns.
+// WantsClient reports whether Request.Client is needed: by a limit, the log of requests or the
+// report of wrong credentials. Determining it takes 50 ns.
 func (s *Service) WantsClient() bool {
 	return s.config.ClientLimit != nil || s.config.Requests != nil || s.config.LoginFailed != nil && s.config.Gate != nil
 }
 
-// WantsNames reports whether Request.Referer and Request.UserAgent are read.
+// WantsNames reports whether Request.Referer and Request.UserAgent are needed.
 func (s *Service) WantsNames() bool { return s.config.Requests != nil }
 
-// sent is how many bytes of the body leave.
+// sent returns how many bytes of the body are sent.
 func (rsp *Response) sent() int {
 	if rsp.Body == nil && rsp.Parts == nil {
 		return 0
@@ -108,7 +108,7 @@ func (rsp *Response) sent() int {
 	return rsp.Size
 }
 
-// keyText writes what was asked for as clients do, shortened.
+// keyText formats the key of the request as clients do, shortened.
 func (s *Service) keyText(req *Request) string {
 	q := &req.question
 	if q.many > 0 {
@@ -141,10 +141,10 @@ func (s *Service) tellSpan(req *Request, rsp *Response, took time.Duration) {
 	})
 }
 
-// Identify makes the request's own ids out of those that the client sent: a request
-// id that is fit for logs, and a span of its own in the client's trace or in a new
-// one. Adapters call it before Peek. A new id stands in text, which must live and not
-// change as long as the request does.
+// Identify derives the request's ids from those that the client sent: a request id that
+// is safe to log, and a new span in the client's trace or in a new one. Adapters call it
+// before Peek. A new id is in text, which must stay valid and unchanged as long as the
+// request.
 func (s *Service) Identify(req *Request, traceparent string, text *[trace.RequestIDLength]byte) {
 	if req.began.IsZero() {
 		req.began = time.Now()
@@ -159,7 +159,7 @@ func (s *Service) Identify(req *Request, traceparent string, text *[trace.Reques
 		req.traced = true
 	}
 	if !ok && s.config.Spans == nil {
-		return // nobody would ever see it
+		return // it would never be seen
 	}
 	req.Trace = sent.Child()
 	if s.config.Spans != nil {

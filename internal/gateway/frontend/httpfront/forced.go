@@ -8,22 +8,22 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// A client that refuses identity gets a compressed body even where compressing does not pay,
-// and of documents that are not kept. What was made for it is remembered, or it could have
-// the same document compressed by each request.
+// A client that refuses identity gets a compressed body even if compressing does not pay or the
+// document is not kept. The result is remembered; otherwise such a client could make the server
+// compress the same document for each request.
 
 // Bounds of forms that clients insist on.
 const (
 	// maxForced is the largest document that is compressed although its form may not be
 	// kept with it: 4 ms for each request.
 	maxForced = 256 << 10
-	// forcedKept is how many such forms are remembered: 8 MiB at most.
+	// forcedKept is how many such forms are remembered: at most 8 MiB.
 	forcedKept = 32
 )
 
 // Errors of encodedOf.
 var (
-	errLater  = errors.New("http: compressing takes too long for a caller that may not wait")
+	errLater  = errors.New("http: compressing takes too long for a caller that must not block")
 	errForced = errors.New("http: the document is too large to be compressed for a request")
 )
 
@@ -31,7 +31,7 @@ var (
 type forcedForms struct {
 	mu sync.Mutex
 	// Guarded by mu. by has forms by their entity tag; one without a body belongs to a
-	// document that is too large. next is the place in tags of the next one.
+	// document that is too large. next is the index in tags of the next one.
 	by   map[string]*encoded
 	tags [forcedKept]string
 	next int
@@ -43,7 +43,7 @@ func (f *forcedForms) find(tag string) *encoded {
 	return f.by[tag]
 }
 
-// keep remembers a form in the place of the oldest.
+// keep remembers a form in place of the oldest.
 func (f *forcedForms) keep(tag string, e *encoded) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -77,7 +77,7 @@ func (s *Service) forcedOf(ctx context.Context, d *cache.Document, c coding) (*e
 		return nil, err
 	}
 	defer func() { s.compressor.free <- w }()
-	if e := s.compressor.forced.find(tag); e != nil { // somebody else has made it meanwhile
+	if e := s.compressor.forced.find(tag); e != nil { // another goroutine has made it meanwhile
 		return e.forced()
 	}
 	if f := d.Form(formSlots[c]); f != nil && f.Value.(*encoded).body != nil {
@@ -93,13 +93,13 @@ func (s *Service) forcedOf(ctx context.Context, d *cache.Document, c coding) (*e
 	}
 	kept := e
 	if large {
-		kept = &encoded{} // there was no room for it: not again
+		kept = &encoded{} // there was no room for it: do not retry
 	}
 	s.compressor.forced.keep(tag, kept)
 	return e, nil
 }
 
-// forced returns the form, or the error of a document that is too large.
+// forced returns the form, or the error for a document that is too large.
 func (e *encoded) forced() (*encoded, error) {
 	if e.body == nil {
 		return nil, errForced

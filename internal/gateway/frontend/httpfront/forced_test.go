@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
 )
 
-// forced asks as a client that refuses identity.
+// forced sends a request of a client that refuses identity.
 func forced(t *testing.T, f *fixture, ctx ctx, key string) *Response {
 	t.Helper()
 	req := &Request{Method: http.MethodGet, Target: "/depts/" + key, AcceptEncoding: "gzip, identity;q=0", Start: f.cache.Now()}
@@ -23,8 +23,8 @@ func forced(t *testing.T, f *fixture, ctx ctx, key string) *Response {
 	return rsp
 }
 
-// TestForcedForms: a client that refuses identity cannot have the same document compressed
-// by each request.
+// TestForcedForms: a client that refuses identity cannot make the server compress the same
+// document for each request.
 func TestForcedForms(t *testing.T) {
 	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"gzip"}}, nil)
 
@@ -41,7 +41,7 @@ func TestForcedForms(t *testing.T) {
 			t.Fatal("the document was compressed again")
 		}
 	}
-	// What is remembered is bounded, and the oldest goes.
+	// The number of remembered forms is bounded, and the oldest is dropped.
 	for i := range forcedKept {
 		f.service.compressor.forced.keep(string(rune('a'+i)), new(encoded))
 	}
@@ -59,20 +59,20 @@ func TestForcedForms(t *testing.T) {
 	if r := forced(t, f, t.Context(), "-300000"); r.Status != http.StatusNotAcceptable {
 		t.Errorf("%d for a large document that compressing does not pay for, want 406", r.Status)
 	}
-	// Nobody knows yet that there is no room for its form.
+	// It is not known yet that there is no room for its form.
 	for i, want := range []int{http.StatusOK, http.StatusNotAcceptable, http.StatusNotAcceptable} {
 		if r := forced(t, f, t.Context(), "-5000000"); r.Status != want {
 			t.Errorf("request %d for a form that there is no room for: %d, want %d", i, r.Status, want)
 		}
 	}
-	// One that there is room for is kept with its document.
+	// A form for which there is room is kept with its document.
 	one, two := forced(t, f, t.Context(), "300000"), forced(t, f, t.Context(), "300000")
 	if one.Status != http.StatusOK || &one.Body[0] != &two.Body[0] {
 		t.Errorf("%d: a large form that fits was compressed again", one.Status)
 	}
 }
 
-// TestForcedFormsWaitWithTheRequest: a request that waits for a place to compress in ends at
+// TestForcedFormsWaitWithTheRequest: a request that waits for a slot for compressing ends at
 // its deadline.
 func TestForcedFormsWaitWithTheRequest(t *testing.T) {
 	f := newConfigured(t, jsonOrigin, ServiceConfig{Compression: []string{"gzip"}}, nil)

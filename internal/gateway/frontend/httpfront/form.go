@@ -9,14 +9,14 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// tagBytes is how much of the hash makes the entity tag: 120 bits are 20
-// characters without padding, and no two versions of a document will ever share them.
+// tagBytes is how much of the hash is in the entity tag: 120 bits are 20 characters
+// without padding, and in practice no two versions of a document share them.
 const tagBytes = 15
 
 const tagLength = 20 + len(`""`)
 
 // head is the HTTP form of a document: the field values that depend on its body,
-// as net/http wants them, made once. Then a hit sets them without allocating.
+// in the form of net/http, made once. Then a hit sets them without allocating.
 type head struct {
 	etag   [1]string
 	length [1]string
@@ -29,7 +29,7 @@ type head struct {
 // The lines of head.fields.
 const (
 	lengthName = "Content-Length: "
-	maxLength  = 10 // digits; bodies of more are not served
+	maxLength  = 10 // digits; bodies with more are not served
 	tagName    = "\r\nETag: "
 )
 
@@ -37,7 +37,8 @@ const (
 // around it.
 const headSize = int(unsafe.Sizeof(head{})) + int(unsafe.Sizeof(cache.Form{}))
 
-// newHead makes the form of a body. The beginning of its SHA-256 may be known.
+// newHead makes the form of a body. sum is the beginning of its SHA-256, or nil if
+// unknown.
 func newHead(body, sum []byte) *head {
 	h := new(head)
 	if sum == nil {
@@ -51,7 +52,7 @@ func newHead(body, sum []byte) *head {
 	b = append(b, '"')
 	b = base64.RawURLEncoding.AppendEncode(b, sum[:tagBytes])
 	b = append(b, '"')
-	// The text is not written again, and lives as long as the strings do.
+	// The text is not modified anymore, and lives as long as the strings do.
 	h.length[0] = unsafe.String(&b[len(lengthName)], length-len(lengthName))
 	h.etag[0] = unsafe.String(&b[len(b)-tagLength], tagLength)
 	b = append(b, '\r', '\n')
@@ -59,7 +60,7 @@ func newHead(body, sum []byte) *head {
 	return h
 }
 
-// EntityTag returns the entity tag that documents with this body are sent with.
+// EntityTag returns the entity tag of documents with this body.
 func EntityTag(body []byte) string { return newHead(body, nil).etag[0] }
 
 // headOf returns the form of the document, made on first use.

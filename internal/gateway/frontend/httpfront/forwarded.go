@@ -8,19 +8,18 @@ import (
 // maxHops bounds how far a chain of proxies is followed.
 const maxHops = 64
 
-// clientAddr returns the address of the client: remote, who has connected, or what
-// the proxies in trusted say of whom they serve. Each proxy adds the address that
-// it sees to the right end of X-Forwarded-For (whose lines forwardedFor are, in
-// order), so the list is read from there, and the first address that is not a
-// trusted proxy is the client: what stands left of it, the client may have
-// written. If all are proxies, it is the leftmost. Where the list stops making
-// sense, or after 64 hops, it is the last address that did: the proxy that passed
-// nonsense on answers for it.
+// clientAddr returns the address of the client: remote, the peer of the connection,
+// or the client named by the proxies in trusted. Each proxy adds the address that it
+// sees to the right end of X-Forwarded-For (whose lines forwardedFor are, in order),
+// so the list is read from there, and the first address that is not a trusted proxy
+// is the client: anything left of it may come from the client. If all are proxies, it
+// is the leftmost. If the list becomes invalid, or after 64 hops, it is the last
+// valid address: the proxy that passed on invalid text is responsible for it.
 //
-// Who connects over a unix socket has no address; it is a proxy if trusted says so.
+// A peer of a unix socket has no address; it is a proxy if trusted says so.
 //
 // The address is without zone, and IPv4 if it is an IPv4 address in an IPv6 one.
-// Nothing is allocated unless remote is trusted and passed nonsense on.
+// Nothing is allocated unless remote is trusted and passed on invalid text.
 func clientAddr(remote netip.Addr, forwardedFor []string, trusted proxies) netip.Addr {
 	client := plain(remote)
 	hops := 0
@@ -55,7 +54,7 @@ func lastElement(list string) (rest, last string, more bool) {
 	return list[:i], last, true
 }
 
-// parseHop reads an address with or without port: 192.0.2.1, 192.0.2.1:80,
+// parseHop parses an address with or without port: 192.0.2.1, 192.0.2.1:80,
 // 2001:db8::1, [2001:db8::1], [2001:db8::1]:80. The field has no standard, and
 // proxies write all of these.
 func parseHop(s string) (netip.Addr, bool) {
@@ -94,10 +93,10 @@ func isPort(s string) bool {
 
 func plain(addr netip.Addr) netip.Addr { return addr.Unmap().WithZone("") }
 
-// proxies are those whose X-Forwarded-For is believed.
+// proxies are those whose X-Forwarded-For is trusted.
 type proxies struct {
 	networks []netip.Prefix
-	unix     bool // whoever connects over a unix socket
+	unix     bool // all peers of unix sockets
 }
 
 // include reports whether the plain address is in one of the networks.

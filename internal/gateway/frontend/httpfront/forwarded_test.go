@@ -93,8 +93,7 @@ func TestClientAddr(t *testing.T) {
 	}
 }
 
-// TestClientAddrOfUnix: who connects over a unix socket is believed if the configuration says so,
-// and only then.
+// TestClientAddrOfUnix: a peer of a unix socket is trusted only if the configuration says so.
 func TestClientAddrOfUnix(t *testing.T) {
 	trusted := networks("10.0.0.0/8")
 	trusted.unix = true
@@ -141,7 +140,8 @@ func FuzzClientAddr(f *testing.F) {
 		if !got.IsValid() || got.Zone() != "" || got.Is4In6() {
 			t.Errorf("%q, %q: got %v, want a plain address", a, b, got)
 		}
-		// Whatever a client writes, what the proxy adds on the right decides.
+		// Whatever a client sends, the address that the proxy adds on the right
+		// decides.
 		for _, fields := range [][]string{{a, b, "198.51.100.1"}, {a, b + ", 198.51.100.1"}, {a + "," + b + ",198.51.100.1:80, fd00::1"}} {
 			if got := clientAddr(proxy, fields, trusted); got != netip.MustParseAddr("198.51.100.1") {
 				t.Errorf("%q: got %v, want 198.51.100.1", fields, got)

@@ -9,10 +9,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// handOvers are where net/http gets the connections that the event loop hands over.
+// handOvers are the listeners through which net/http gets the connections that the
+// event loop hands over.
 type handOvers struct{ http1, http2 *handedListener }
 
-// take takes over a connection. unread is read before anything else that comes.
+// take takes over a connection. unread is read before any further bytes.
 func (h handOvers) take(nc net.Conn, unread []byte) {
 	state := agreed(nc)
 	to := h.http1
@@ -22,7 +23,7 @@ func (h handOvers) take(nc net.Conn, unread []byte) {
 	to.take(nc, state, unread)
 }
 
-// agreed returns what a handshake has agreed on, nil if there was none.
+// agreed returns the state of the TLS handshake, or nil if there was none.
 func agreed(nc net.Conn) *tls.ConnectionState {
 	below, ok := nc.(interface{ NetConn() net.Conn })
 	if !ok {
@@ -36,7 +37,7 @@ func agreed(nc net.Conn) *tls.ConnectionState {
 	return &state
 }
 
-// handedListener gives one protocol's connections to net/http.
+// handedListener passes one protocol's connections to net/http.
 type handedListener struct {
 	// Immutable after Server.Serve.
 	addr  net.Addr
@@ -69,7 +70,7 @@ func (l *handedListener) take(nc net.Conn, state *tls.ConnectionState, unread []
 	}
 	l.mu.Unlock()
 	if closed {
-		_ = c.Close() // the client may ask again: nothing was answered
+		_ = c.Close() // the client may retry: nothing was answered
 	}
 }
 
@@ -89,8 +90,8 @@ func (l *handedListener) Accept() (net.Conn, error) {
 	return c, nil
 }
 
-// Close implements [net.Listener]. What has been taken is accepted still: it has a request
-// that nobody has answered.
+// Close implements [net.Listener]. Connections that were taken over are still accepted: they
+// have a request without an answer.
 func (l *handedListener) Close() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,10 +103,10 @@ func (l *handedListener) Close() error {
 // Addr implements [net.Listener].
 func (l *handedListener) Addr() net.Addr { return l.addr }
 
-// replayConn is a connection of which some bytes have been read already.
+// replayConn is a connection of which some bytes have already been read.
 type replayConn struct {
 	net.Conn
-	// Owned by who reads.
+	// Owned by the reader.
 	unread []byte
 }
 
@@ -121,8 +122,8 @@ func (r *replayConn) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// logClose tells of connections that ended because of what their clients did or did not
-// do, at most one a second.
+// logClose logs connections that ended because of what their clients did or did not do, at
+// most one per second.
 func (f *front) logClose(c *loop.Conn, err error) {
 	var why *loop.CloseError
 	if !errors.As(err, &why) {

@@ -10,7 +10,7 @@ import (
 )
 
 // Requests that no client would send get a clear answer, the same each time, and
-// leave the next client alone.
+// do not affect the next client.
 func TestHostileFields(t *testing.T) { eachServer(t, testHostileFields) }
 
 func testHostileFields(t *testing.T, by way) {

@@ -8,13 +8,13 @@ import (
 )
 
 // Hosts says where the Host of requests is compared with names, and which names are accepted
-// there besides localhost, what ends in .localhost, and IP addresses. The zero value compares
-// nothing.
+// there in addition to localhost, names that end in .localhost, and IP addresses. The zero value
+// compares nothing.
 //
-// A web page can make its own name lead to the address of a gateway that its visitor reaches
-// (DNS rebinding). For the browser the gateway's documents are then the page's own; what gives
-// the page away is its name in Host. Addresses and localhost cannot lead elsewhere, so they are
-// accepted at every listener. So is a request without Host, which no browser sends.
+// A web page can make its own name resolve to the address of a gateway that its visitor can reach
+// (DNS rebinding). Then the browser treats the gateway's documents as the page's own; only the
+// page's name in Host reveals it. Addresses and localhost cannot resolve to another machine, so
+// they are accepted at every listener. So is a request without Host, which no browser sends.
 type Hosts struct {
 	// Names are compared without the port, in upper or lower case.
 	Names []string
@@ -23,8 +23,8 @@ type Hosts struct {
 	Loopback, Elsewhere bool
 }
 
-// maxRememberedHost bounds the Host that a connection keeps, in bytes. Longer ones are looked at
-// with each request.
+// maxRememberedHost bounds the Host that a connection keeps, in bytes. Longer ones are checked with
+// each request.
 const maxRememberedHost = 64
 
 // maxHost is the longest name of DNS.
@@ -35,8 +35,8 @@ type hostRule struct {
 	// Immutable after newHostRule.
 	names map[string]struct{}
 
-	// last was accepted a moment ago, so that most connections share it. Atomic: written
-	// and read by sessions; nil: none was.
+	// last was accepted most recently, so that most connections share it. Atomic: written
+	// and read by sessions; nil if none was.
 	last atomic.Pointer[knownHost]
 }
 
@@ -54,7 +54,7 @@ func newHostRule(names []string) *hostRule {
 	return r
 }
 
-// hostRules returns the rules of listeners at loopback addresses and of the others, nil for
+// hostRules returns the rules of listeners at loopback addresses and of the others, or nil for
 // none.
 func hostRules(h Hosts) (loopback, elsewhere *hostRule) {
 	rule := newHostRule(h.Names)
@@ -67,7 +67,8 @@ func hostRules(h Hosts) (loopback, elsewhere *hostRule) {
 	return loopback, elsewhere
 }
 
-// hostRule returns what compares the Host of requests to a listener; nil: nothing does.
+// hostRule returns the rule for the Host of requests at a listener, or nil if there is
+// none.
 func (s *Service) hostRule(atLoopback bool) *hostRule {
 	if atLoopback {
 		return s.hostsAtLoopback
@@ -75,7 +76,7 @@ func (s *Service) hostRule(atLoopback bool) *hostRule {
 	return s.hostsElsewhere
 }
 
-// remember returns what a connection may keep of a Host that was accepted, nil if it is too long.
+// remember returns what a connection may keep of a Host that was accepted, or nil if it is too long.
 func (r *hostRule) remember(host string) *knownHost {
 	if len(host) > maxRememberedHost {
 		return nil
@@ -88,8 +89,8 @@ func (r *hostRule) remember(host string) *knownHost {
 	return known
 }
 
-// accepts reports whether a Host, with or without port, is none that a foreign page could have.
-// It does not allocate.
+// accepts reports whether a Host, with or without port, cannot be that of a foreign page. It does
+// not allocate.
 func (r *hostRule) accepts(host string) bool {
 	if host == "" {
 		return true
@@ -140,8 +141,8 @@ func isHostPort(s string) bool {
 	return s[0] == ':' && strings.Trim(s[1:], "0123456789") == ""
 }
 
-// misdirected answers a request whose Host the listener does not go by. It comes before the limit
-// of the client's address: otherwise a page could use up that of its visitor.
+// misdirected answers a request whose Host the listener does not accept. This comes before the limit
+// of the client's address: otherwise a page could use up the limit of its visitor.
 func (s *Service) misdirected(req *Request, rsp *Response) {
 	s.figures.misdirected.Add(1)
 	if leftOut, ok := s.strangers.Take(req.Start); ok {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// hostsOfListeners are values of Host, with whether a listener accepts them that goes by the name
-// docs.example.
+// hostsOfListeners are values of Host, and whether a listener for the name docs.example accepts
+// them.
 var hostsOfListeners = []struct {
 	host string
 	ok   bool
@@ -31,7 +31,7 @@ var hostsOfListeners = []struct {
 	{strings.Repeat("a.", 200) + "localhost", false},
 }
 
-// TestHostRule judges values one by one.
+// TestHostRule checks values one by one.
 func TestHostRule(t *testing.T) {
 	rule := newHostRule([]string{"Docs.Example"})
 	for _, test := range append(hostsOfListeners, []struct {
@@ -53,7 +53,7 @@ func TestHostRule(t *testing.T) {
 	}
 }
 
-// ask1 asks on an open connection and returns the status and the body.
+// ask1 sends a request on an open connection and returns the status and the body.
 func ask1(t *testing.T, c net.Conn, r *bufio.Reader, method, text string) (status int, body string) {
 	t.Helper()
 	io.WriteString(c, text)
@@ -65,8 +65,9 @@ func ask1(t *testing.T, c net.Conn, r *bufio.Reader, method, text string) (statu
 	return a.StatusCode, string(b)
 }
 
-// TestHosts: what a listener compares with names is refused with 421 whatever is asked for, and
-// other listeners answer. One connection asks for all, so that what it remembers of a Host shows.
+// TestHosts: a listener that compares names refuses others with 421 for every target, and other
+// listeners answer. One connection sends all requests, so that the effect of its remembered Host
+// shows.
 func TestHosts(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		for _, test := range []struct {
@@ -127,7 +128,7 @@ func TestHosts(t *testing.T) {
 }
 
 // TestHostsOfOtherForms: the authority of an absolute target counts, HTTP/1.0 may go without Host,
-// and what net/http answers is judged alike.
+// and requests that net/http answers follow the same rules.
 func TestHostsOfOtherForms(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		f := newConfigured(t, jsonOrigin, ServiceConfig{Hosts: Hosts{Names: []string{"docs.example"}, Loopback: true}}, nil)
@@ -184,7 +185,7 @@ func TestHostsOverHTTP2(t *testing.T) {
 	})
 }
 
-// TestHostsAgainstNetHTTP: the loop judges Host as net/http alone does, byte for byte.
+// TestHostsAgainstNetHTTP: the loop treats Host exactly as net/http does.
 func TestHostsAgainstNetHTTP(t *testing.T) {
 	config := ServiceConfig{Hosts: Hosts{Names: []string{"docs.example"}, Loopback: true}, CORS: CORS{Origins: []string{"https://app.example"}}}
 	var all []string
@@ -215,7 +216,7 @@ func TestHostsAgainstNetHTTP(t *testing.T) {
 	})
 }
 
-// TestHostsAfterReload: a name that is taken off the list is refused on connections that have used
+// TestHostsAfterReload: a name that is removed from the list is refused on connections that have used
 // it, and one that is added is accepted.
 func TestHostsAfterReload(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {

@@ -35,7 +35,7 @@ func echo(_ context.Context, _ cache.ResourceID, id string) ([]byte, error) {
 type fixture struct {
 	cache   *cache.Cache
 	service *Service
-	ask     func(method, target string, fields ...string) *http.Response // nil: the handler itself
+	ask     func(method, target string, fields ...string) *http.Response // if nil, the handler itself
 }
 
 // newFixture serves depts/{integer}, orders/{text}/{integer}, blobs/{bytes}, and
@@ -46,7 +46,7 @@ func newFixture(t testing.TB, load originFunc) *fixture {
 }
 
 // newConfigured is newFixture with a configuration; change, if not nil, may change
-// what is served.
+// the resources.
 func newConfigured(t testing.TB, load originFunc, config ServiceConfig, change func([]frontend.Resource)) *fixture {
 	t.Helper()
 	tier, err := memory.New(16 << 20)
@@ -261,8 +261,8 @@ func testConditional(t *testing.T, by way) {
 	}
 }
 
-// TestMissingIsCacheable: who may not use "not found" again without asking has
-// nothing to ask with, and need not keep it.
+// TestMissingIsCacheable: a cache that may not reuse "not found" without
+// revalidation has nothing to revalidate with, and need not store it.
 func TestMissingIsCacheable(t *testing.T) { eachWay(t, testMissingIsCacheable) }
 
 func testMissingIsCacheable(t *testing.T, by way) {
@@ -280,7 +280,7 @@ func testMissingIsCacheable(t *testing.T, by way) {
 }
 
 // TestOwnFields: a field that the configuration sets for a resource is sent with each of its
-// documents, wherever that comes from, and with nothing else.
+// documents, whatever its source, and with nothing else.
 func TestOwnFields(t *testing.T) { eachWay(t, testOwnFields) }
 
 func testOwnFields(t *testing.T, by way) {
@@ -324,7 +324,7 @@ func testOwnFields(t *testing.T, by way) {
 	}
 }
 
-// A part of a document is not to be had, and who asks for one is told.
+// Ranges are not supported, and a client that requests one is told so.
 func TestRange(t *testing.T) { eachWay(t, testRange) }
 
 func testRange(t *testing.T, by way) {
@@ -424,7 +424,7 @@ func testStaleIsMarked(t *testing.T, by way) {
 	}
 }
 
-// discard is a ResponseWriter that allocates nothing by itself.
+// discard is a ResponseWriter that allocates nothing itself.
 type discard struct{ fields http.Header }
 
 func (d *discard) Header() http.Header         { return d.fields }

@@ -18,9 +18,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A hundred clients of one address ask for large answers and never read one. Memory stays
-// within its bound, they are closed, and a client of another address gets its documents, the
-// large ones too.
+// A hundred clients of one address request large answers and never read one. Memory stays
+// within its bound, they are closed, and a client of another address gets its documents,
+// including large ones.
 func TestClientsThatNeverRead(t *testing.T) { eachServer(t, testClientsThatNeverRead) }
 
 func testClientsThatNeverRead(t *testing.T, by way) {
@@ -79,7 +79,7 @@ func testClientsThatNeverRead(t *testing.T, by way) {
 		return nil
 	})
 	for i := range 20 {
-		// It may be refused in the moment until those who owe most are closed.
+		// It may be refused until the clients that owe most are closed.
 		testkit.Eventually(t, 30*time.Second, func() error { return ask(fmt.Sprint("/depts/", 100+i)) })
 		worst = max(worst, heap()-before)
 	}

@@ -10,14 +10,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// maxWaiting bounds the requests that wait for loads. Past it a connection may have one, and
-// the rest are refused.
+// maxWaiting bounds the requests that wait for loads. Beyond it a connection may have one, and
+// the others are refused.
 const maxWaiting = 20_000
 
-// What a request that waits holds besides its texts, in bytes. The stack of the first one of a
-// connection is a part of the 20 KiB that the memory limit allows for each connection: a
-// crowd whose connections wait for one answer each is what those are for. Measured: 7.8 KB
-// for both together, by TestWaitingRequestsAreWeighed.
+// What a waiting request holds in addition to its texts, in bytes. The stack of the first one of
+// a connection is included in the 20 KiB that the memory limit allows for each connection: those
+// are for a crowd whose connections wait for one answer each. Measured: 7.8 KB for both together,
+// by TestWaitingRequestsAreWeighed.
 const (
 	weightOfLater = 1 << 10
 	weightOfStack = 8 << 10
@@ -44,8 +44,8 @@ type later struct {
 	deferred loop.Deferred // owned by the connection
 }
 
-// later lets a goroutine answer the request in t. What it needs of the connection's bytes
-// is copied.
+// later makes a goroutine answer the request in t. It copies what it needs of the
+// connection's bytes.
 func (f *front) later(c *loop.Conn, t *turn, how manner) {
 	if f.waiting.Add(1) > maxWaiting && c.Owed() > 0 {
 		f.waiting.Add(-1)
@@ -61,7 +61,7 @@ func (f *front) later(c *loop.Conn, t *turn, how manner) {
 		l.request.Client = f.client(c.RemoteAddr().Addr(), t)
 	}
 	texts := l.request.own()
-	l.request.recent = nil // it is the lane's
+	l.request.recent = nil // it belongs to the lane
 	weight := weightOfLater + texts + len(l.request.question.answers)*weightOfAnswer
 	if c.Owed() > 0 {
 		weight += weightOfStack
@@ -73,8 +73,8 @@ func (f *front) later(c *loop.Conn, t *turn, how manner) {
 	f.workers.Start(l) // ends when the answer is there, at its time limit or with its connection
 }
 
-// Work implements [loop.Job]. It loads the documents. A panic, which would be a fault of this program, becomes an
-// error of this request alone.
+// Work implements [loop.Job]. It loads the documents. A panic, which would be a bug, becomes an error
+// of only this request.
 func (l *later) Work() {
 	f := l.front
 	defer func() {
@@ -103,7 +103,7 @@ func (l *later) Work() {
 	l.view.Note(&l.request, &l.response)
 }
 
-// hold counts bytes of a large answer that waits for its turn.
+// hold counts bytes of a large answer that waits for its turn to be sent.
 func (l *later) hold(n int64) {
 	if n != 0 {
 		l.session.complete.Add(n)
@@ -115,9 +115,9 @@ func (l *later) hold(n int64) {
 func (l *later) Write(c *loop.Conn) {
 	l.hold(-l.large) // at the end of the turn its connection counts it
 	how := l.how
-	// The server may have begun to drain while this was loaded. If nothing is behind it,
-	// the client has to learn it here: it may ask again at the moment at which an idle
-	// connection is closed.
+	// The server may have begun to drain while this was loaded. If no request follows it,
+	// the client has to be told here: it may send another request at the moment at which an
+	// idle connection is closed.
 	if s := l.session; c.Draining() && s.taken == l.number && !s.rest && !how.last {
 		how.last = true
 		c.End()
@@ -129,11 +129,11 @@ func (l *later) Write(c *loop.Conn) {
 // Drop implements [loop.Reply].
 func (l *later) Drop() { l.hold(-l.large) }
 
-// weightOfAnswer is what an answer of a batch takes that waits to be compressed, in bytes.
+// weightOfAnswer is the size of an answer of a batch that waits to be compressed, in bytes.
 const weightOfAnswer = 64
 
-// own copies what the request has of the connection's bytes and returns how many those are.
-// Keys of a batch are read again from the target: see [Service.answerBatch].
+// own copies the parts of the request that are the connection's bytes and returns their size.
+// Keys of a batch are parsed again from the target: see [Service.answerBatch].
 func (req *Request) own() (n int) {
 	for _, s := range []*string{
 		&req.Target, &req.IfMatch, &req.IfNoneMatch, &req.AcceptEncoding, &req.Authorization,

@@ -2,12 +2,12 @@ package httpfront
 
 import "net/http"
 
-// headerName is the name of a field, as the loop sends it and as net/http wants it.
+// headerName is the name of a field, as the loop sends it and as net/http needs it.
 type headerName struct{ sent, key string }
 
 func named(name string) *headerName { return &headerName{name, http.CanonicalHeaderKey(name)} }
 
-// Names of the fields of answers, but for those that an adapter makes for each one.
+// Names of the fields of answers, except those that an adapter makes for each one.
 var (
 	fieldContentType     = named("Content-Type")
 	fieldContentLength   = named("Content-Length")
@@ -35,14 +35,15 @@ type line struct {
 	values []string
 }
 
-// ownFields are those that the configuration sets for the documents of a resource.
+// ownFields are the fields that the configuration sets for the documents of a
+// resource.
 type ownFields struct {
 	// Immutable.
 	lines []line
 	text  string // of lines, for the loop
 }
 
-// lines returns the fields that most answers have, besides rsp.own.
+// lines returns the fields that most answers have, without rsp.own.
 func (rsp *Response) lines() [7]line {
 	return [...]line{
 		{fieldContentType, rsp.ContentType},

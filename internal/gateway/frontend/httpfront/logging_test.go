@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// TestFailuresAreLoggedSeldom: failed requests get one line a second, and the next line says how
-// many were left out.
+// TestFailuresAreLoggedSeldom: failed requests get one line per second, and the next line says how
+// many were omitted.
 func TestFailuresAreLoggedSeldom(t *testing.T) {
 	var log logBuffer
 	f := newConfigured(t, func(context.Context, cache.ResourceID, string) ([]byte, error) {

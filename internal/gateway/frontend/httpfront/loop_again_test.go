@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// headsOfPipelines are the lines of a request besides the first.
+// headsOfPipelines are the lines of a request after the first.
 var headsOfPipelines = [][]string{
 	nil, nil, nil, // most clients send nothing more
 	{"X-Request-Id", "plain"},
@@ -99,8 +99,8 @@ func TestPipelinesOfEqualHeads(t *testing.T) {
 	})
 }
 
-// TestPipelineIsJudgedByEachRequest: a plain hit does not decide what the next request gets that has
-// the same head.
+// TestPipelineIsJudgedByEachRequest: a plain hit does not determine the answer to the next request
+// with the same head.
 func TestPipelineIsJudgedByEachRequest(t *testing.T) {
 	eachLoop(t, func(t *testing.T, by way) {
 		f := newFixture(t, jsonOrigin)

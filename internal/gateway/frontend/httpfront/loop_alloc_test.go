@@ -1,4 +1,4 @@
-// Under the race detector sync.Pool forgets on purpose.
+// Under the race detector sync.Pool drops objects on purpose.
 
 //go:build !race
 
@@ -22,7 +22,7 @@ import (
 )
 
 // TestLoopHitAllocations: a hit makes no garbage between read(2) and writev(2), with
-// whatever looks at each request switched on.
+// everything that examines each request switched on.
 func TestLoopHitAllocations(t *testing.T) {
 	plain := requestText("GET", "/depts/300", "User-Agent", "a client/1.0", "Accept", "*/*")
 	for _, test := range []struct {
@@ -64,8 +64,7 @@ func TestLoopHitAllocations(t *testing.T) {
 	}
 }
 
-// allocationsOf returns how many allocations an answer to the request costs, of what the
-// whole process does meanwhile.
+// allocationsOf returns the allocations of the whole process per answer to the request.
 func allocationsOf(t *testing.T, s *Server, request string) float64 {
 	t.Helper()
 	const batch, batches = 10, 1000

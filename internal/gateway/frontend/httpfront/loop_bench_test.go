@@ -11,9 +11,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// BenchmarkPipelinedHits asks for 16 of 1,000 documents of 1.7 KB at a time, as the scenario
-// pipelined-16 of the suite http does. An operation is one document; the system calls are
-// shared by 16 of them, so that the profile shows what the frontend itself takes.
+// BenchmarkPipelinedHits requests 16 of 1,000 documents of 1.7 KB at a time, as the scenario
+// pipelined-16 of the suite http does. An operation is one document; 16 of them share the
+// system calls, so that the profile shows the cost of the frontend itself.
 func BenchmarkPipelinedHits(b *testing.B) {
 	const documents, at = 1000, 16
 	f := newFixture(b, jsonOrigin)
@@ -27,7 +27,7 @@ func BenchmarkPipelinedHits(b *testing.B) {
 		for j := range at {
 			questions[i] = append(questions[i], requestText("GET", "/depts/"+strconv.Itoa(1200+i*at+j))...)
 		}
-		for range 2 { // loads them, and then is as long as all that follow
+		for range 2 { // loads them, and then sizes the answers like all later ones
 			c.Write(questions[i])
 			var answers bytes.Buffer
 			r := bufio.NewReader(io.TeeReader(c, &answers))

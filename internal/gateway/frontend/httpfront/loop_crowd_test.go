@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// When the places of requests that wait for loads are taken, a connection may still have
+// When all slots of requests that wait for loads are taken, a connection may still have
 // one, and its further misses are refused, in their order.
 func TestCrowdOfLoads(t *testing.T) {
 	eachLoop(t, func(t *testing.T, by way) {

@@ -21,11 +21,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// lastRequest ends a connection, if it is understood as a request.
+// lastRequest ends a connection if it is parsed as a request.
 const lastRequest = "GET /depts/300 HTTP/1.1\r\nHost: h\r\nX-Request-Id: last\r\nConnection: close\r\n\r\n"
 
-// hear sends bytes and returns all that comes back. A server that waits for more is told
-// after a moment that nothing follows.
+// hear sends bytes and returns everything that comes back. If the server waits for more,
+// the connection is closed for writing after a moment.
 func hear(t testing.TB, s *Server, text []byte, silence time.Duration) []byte {
 	t.Helper()
 	c := dial(t, s).(*net.TCPConn)
@@ -65,8 +65,9 @@ var (
 	sentID     = regexp.MustCompile(`(?m)^X-Request-Id: (plain|odd|last)\r$`)
 )
 
-// meaning is what answers say, without what differs each time and in the order of
-// fields: the statuses and the ids that were sent in their order, and all lines.
+// meaning is the content of answers, without parts that differ each time and without
+// the order of fields: the statuses and the ids that were sent in their order, and
+// all lines.
 func meaning(answers []byte) string {
 	var all strings.Builder
 	for _, s := range statusLine.FindAll(answers, -1) {
@@ -82,7 +83,7 @@ func meaning(answers []byte) string {
 	return all.String() + strings.Join(lines, "\n")
 }
 
-// ends says what follows the plain requests at the front of text: nothing, the beginning
+// ends returns what follows the plain requests at the start of text: nothing, the beginning
 // of another, or something to be handed over.
 func ends(text []byte) (rest int, verdict http1.Verdict) {
 	var scanner http1.Scanner
@@ -99,18 +100,18 @@ func ends(text []byte) (rest int, verdict http1.Verdict) {
 	return 0, http1.Done
 }
 
-// checkMeaning sends the bytes to a server of each kind and compares what they say.
+// checkMeaning sends the bytes to a server of each kind and compares the answers.
 func checkMeaning(t testing.TB, subject, reference *Server, text []byte) {
 	t.Helper()
 	var got, want []byte
-	// The end of the client cuts an answer short that is not ready by then, so on a busy machine
-	// it may have to wait longer for silence.
+	// The end of the client cuts off an answer that is not ready by then, so on a busy machine it
+	// may have to wait longer for silence.
 	for _, silence := range []time.Duration{50 * time.Millisecond, time.Second, 5 * time.Second} {
 		got, want = hear(t, subject, text, silence), hear(t, reference, text, silence)
 		if meaning(got) == meaning(want) {
 			return
 		}
-		// A beginning of a request whose client ends: net/http complains to nobody.
+		// An incomplete request whose client closes: net/http sends no error.
 		if rest, verdict := ends(text); verdict == http1.More && rest > 0 {
 			if at := bytes.LastIndex(want, []byte("HTTP/1.1 400 Bad Request\r\n")); at >= 0 && meaning(got) == meaning(want[:at]) {
 				return
@@ -120,7 +121,7 @@ func checkMeaning(t testing.TB, subject, reference *Server, text []byte) {
 	t.Errorf("%.300q:\n the loop says %.600q\nnet/http says %.600q", text, got, want)
 }
 
-// oddTexts are requests of which some are right, some odd and some wrong.
+// oddTexts are requests, some of them valid, some odd and some invalid.
 func oddTexts() (all []string) {
 	const host, id = "Host: h\r\n", "X-Request-Id: odd\r\n"
 	add := func(text string) { all = append(all, text) }
@@ -171,7 +172,7 @@ func upTo5Digits(ctx context.Context, r cache.ResourceID, id string) ([]byte, er
 }
 
 // differential returns a server with a loop and one without, which have answered the
-// same. What is not configured is refused by both.
+// same requests. Both refuse names that are not configured.
 func differential(t testing.TB, by way) (subject, reference *Server) {
 	config := ServiceConfig{Compression: []string{"gzip"}, CORS: CORS{Origins: []string{"https://app.example"}}}
 	limits := Config{ConnConfig: frontend.ConnConfig{MaxConnections: 1000}, HeaderTimeout: patience}
@@ -185,8 +186,8 @@ func differential(t testing.TB, by way) (subject, reference *Server) {
 	return subject, reference
 }
 
-// TestLoopAgainstNetHTTP: whatever a client sends, it is told the same as by net/http
-// alone, and so is who comes behind it on the connection.
+// TestLoopAgainstNetHTTP: whatever a client sends, the answer is the same as that of
+// net/http, and so are the answers to later requests on the connection.
 func TestLoopAgainstNetHTTP(t *testing.T) {
 	plain := requestText("GET", "/depts/2000", "X-Request-Id", "plain")
 	texts := oddTexts()

@@ -23,8 +23,8 @@ func slowly(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) 
 	return jsonOrigin(ctx, r, id)
 }
 
-// TestDrainUnderLoad: clients that keep their connections busy are told once each that
-// theirs ends, and lose no request; those that are idle are closed in order.
+// TestDrainUnderLoad: clients that keep their connections busy are each told once that it
+// ends, and lose no request; idle connections are closed in order.
 func TestDrainUnderLoad(t *testing.T) { eachLoop(t, testDrainUnderLoad) }
 
 func testDrainUnderLoad(t *testing.T, by way) {
@@ -53,7 +53,7 @@ func testDrainUnderLoad(t *testing.T, by way) {
 	for i := range 4 {
 		c := dial(t, s)
 		defer c.Close()
-		if i > 0 { // else it has never asked
+		if i > 0 { // else it has sent no request
 			method := []string{"", "GET", "GET", "OPTIONS"}[i] // the last is net/http's
 			io.WriteString(c, requestText(method, "/depts/300"))
 			if _, err := readAnswer(bufio.NewReader(c), method); err != nil {
@@ -96,8 +96,8 @@ func testDrainUnderLoad(t *testing.T, by way) {
 	checkNothingWaits(t, s)
 }
 
-// drainClient asks with the client of package net/http until it is told to stop. A call
-// that fails, for whatever reason, cannot be made again: nobody listens any more.
+// drainClient sends requests with the client of package net/http until it is told to stop.
+// A call that fails, for any reason, cannot be retried: the server no longer listens.
 func drainClient(t *testing.T, s *Server, next func(int) string, i int, drained *atomic.Int64) {
 	transport := &http.Transport{MaxConnsPerHost: 1}
 	defer transport.CloseIdleConnections()
@@ -129,7 +129,7 @@ func drainClient(t *testing.T, s *Server, next func(int) string, i int, drained 
 	}
 }
 
-// drainRaw asks byte for byte, and looks at how the connection ends.
+// drainRaw sends raw requests, and checks how the connection ends.
 func drainRaw(t *testing.T, s *Server, next func(int) string, i int, drained *atomic.Int64) {
 	c, err := net.Dial("tcp", s.Addr().String())
 	if err != nil {
@@ -163,8 +163,8 @@ func drainRaw(t *testing.T, s *Server, next func(int) string, i int, drained *at
 	}
 }
 
-// TestDrainAnswersMisses: what was asked before Shutdown is answered, also behind others
-// and by net/http; what is asked in the grace too.
+// TestDrainAnswersMisses: requests that were sent before Shutdown are answered, also after
+// others and by net/http; so are those sent during the grace.
 func TestDrainAnswersMisses(t *testing.T) {
 	eachLoop(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -220,7 +220,7 @@ func TestDrainAnswersMisses(t *testing.T) {
 	})
 }
 
-// TestDrainIsCut: at the end of its context Shutdown ends what is left.
+// TestDrainIsCut: at the end of its context Shutdown cuts off the rest.
 func TestDrainIsCut(t *testing.T) {
 	eachLoop(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -251,8 +251,8 @@ func TestDrainIsCut(t *testing.T) {
 	})
 }
 
-// TestHandedOverBeforeTheDrainIsAnswered: a connection that was handed over is waited for until its
-// request has been read, also after the grace: net/http would drop the request.
+// TestHandedOverBeforeTheDrainIsAnswered: Shutdown waits for a connection that was handed over until
+// its request has been read, even after the grace: net/http would drop the request.
 //
 // mutant: http-handed-over-request-dropped
 func TestHandedOverBeforeTheDrainIsAnswered(t *testing.T) {
@@ -298,8 +298,8 @@ func TestHandedOverBeforeTheDrainIsAnswered(t *testing.T) {
 	})
 }
 
-// TestHandedOverPartHoldsNoDrain: a client whose request never comes whole does not hold the drain for
-// longer than a head may take.
+// TestHandedOverPartHoldsNoDrain: a client whose request never becomes complete does not delay the
+// drain for longer than a head may take.
 func TestHandedOverPartHoldsNoDrain(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := listen(t, newFixture(t, jsonOrigin), Config{DrainGrace: time.Millisecond, HeaderTimeout: 200 * time.Millisecond})

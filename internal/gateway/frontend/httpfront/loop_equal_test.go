@@ -21,7 +21,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// everything is a service with all that can be configured.
+// everything is a service with every setting configured.
 func everything(t testing.TB, by way) *Server {
 	t.Helper()
 	failures := map[string]error{
@@ -49,7 +49,7 @@ func everything(t testing.TB, by way) *Server {
 	return listen(t, f, by.config(Config{ConnConfig: frontend.ConnConfig{TrustedProxies: prefixes("127.0.0.0/8")}}))
 }
 
-// equalRequests are what the ways are compared by, in this order.
+// equalRequests are the requests by which the ways are compared, in this order.
 func equalRequests() (all []string) {
 	add := func(method, target string, fields ...string) {
 		all = append(all, requestText(method, target, fields...))
@@ -99,7 +99,7 @@ func equalRequests() (all []string) {
 		add("GET", "/blobs/00ff", fields...)
 		add("GET", "/blobs?key=00ff", fields...)
 	}
-	for range 14 { // more than the caller may
+	for range 14 { // more than the caller's limit
 		add("GET", "/depts/300", "X-API-Key", webKey)
 	}
 	for range 3 { // batches count for 20 requests each
@@ -126,7 +126,7 @@ func equalRequests() (all []string) {
 	)
 }
 
-// told is what a client makes of an answer.
+// told is what a client reads from an answer.
 type told struct {
 	status string
 	close  bool
@@ -139,8 +139,8 @@ var (
 	newSpan = regexp.MustCompile(`^00-[0-9a-f]{32}-[0-9a-f]{16}-0[01]$`)
 )
 
-// tell reduces an answer to what must be equal. What is different each time is checked
-// for its form.
+// tell reduces an answer to what must be equal. The form of parts that differ each time
+// is checked.
 func tell(t *testing.T, request string, answer *http.Response) told {
 	t.Helper()
 	got := told{status: answer.Proto + " " + answer.Status, close: answer.Close, fields: make(map[string]string), body: body(t, answer)}
@@ -166,15 +166,15 @@ func tell(t *testing.T, request string, answer *http.Response) told {
 			if n, err := strconv.Atoi(value); err != nil || n < 1 {
 				t.Errorf("%.80q: Retry-After %q", request, value)
 			}
-			value = "(later)" // it depends on the microseconds that went by
+			value = "(later)" // it depends on the elapsed microseconds
 		}
 		got.fields[name] = value
 	}
 	return got
 }
 
-// TestEqualAnswers: whatever serves a request, the answer is the same: to one that has
-// to load, to one that does not, and to one behind others on a connection.
+// TestEqualAnswers: whatever serves a request, the answer is the same: for a load, for a
+// hit, and after other requests on a connection.
 func TestEqualAnswers(t *testing.T) {
 	requests := equalRequests()
 	var plain []string // those that keep the connection and are not handed over
@@ -216,7 +216,7 @@ func TestEqualAnswers(t *testing.T) {
 	}
 }
 
-// exchange sends requests at once and reads an answer to each.
+// exchange sends requests together and reads an answer to each.
 func exchange(t *testing.T, s *Server, requests ...string) (all []told) {
 	t.Helper()
 	c := dial(t, s)

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
 
-// TestEveryHitIsCounted: by the cache too, whether or not it was asked, each request is logged, or
-// a coding was chosen.
+// TestEveryHitIsCounted: also by the cache, whether or not the cache was queried, requests are
+// logged, or a coding was chosen.
 func TestEveryHitIsCounted(t *testing.T) {
 	for name, logged := range map[string]bool{"in sum": false, "logged": true} {
 		t.Run(name, func(t *testing.T) {

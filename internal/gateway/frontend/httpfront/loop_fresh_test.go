@@ -24,8 +24,8 @@ func (w *stopwatch) set(to time.Duration) { w.now.Store(int64(to)) }
 
 func (w *stopwatch) read() time.Duration { return time.Duration(w.now.Load()) }
 
-// newStale serves depts with the clock. The horizon stands at 0: whatever is asked later
-// than the promise allows is answered as stale, and says how old it may be.
+// newStale serves depts with the clock. The horizon stays at 0: requests later than the
+// promise allows are answered as stale, with the possible age.
 func newStale(t *testing.T, clock *stopwatch, config ServiceConfig) *fixture {
 	t.Helper()
 	tier, err := memory.New(memory.MinBudget)
@@ -52,9 +52,9 @@ func newStale(t *testing.T, clock *stopwatch, config ServiceConfig) *fixture {
 	return &fixture{cache: c, service: service}
 }
 
-// TestQueuedRequestsAreJudgedLate: a request that sat in the kernel's queue is judged by
-// the time at which it was read, which is after it began. By the time before the read(2)
-// it could get a document older than promised.
+// TestQueuedRequestsAreJudgedLate: the start of a request that waited in the kernel's queue
+// is the time at which it was read, which is after it began. With the time before the
+// read(2) it could get a document older than promised.
 func TestQueuedRequestsAreJudgedLate(t *testing.T) {
 	t.Run("its connection was blocked", func(t *testing.T) {
 		eachLoop(t, func(t *testing.T, by way) { testQueuedRequest(t, by, false) })
@@ -134,8 +134,8 @@ func testQueuedRequest(t *testing.T, by way, other bool) {
 	}
 }
 
-// TestHeadInPieces: a request begins to come long before it can be answered. What counts
-// is when its last byte was read.
+// TestHeadInPieces: a request can begin to arrive long before it can be answered. The time
+// at which its last byte was read counts.
 func TestHeadInPieces(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)

@@ -17,12 +17,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// attack is something that clients do which nobody should.
+// attack is a kind of hostile behavior of clients.
 type attack struct {
 	name  string
 	conns int
-	// act talks to the server. When it returns the client reads, a byte a second if it is
-	// slow, until the server ends the connection, which it must.
+	// act talks to the server. When it returns, the client reads, one byte per second if it
+	// is slow, until the server closes the connection, which it must.
 	act  func(c *net.TCPConn, i int)
 	slow bool
 }
@@ -82,8 +82,8 @@ func attacks() []attack {
 	}
 }
 
-// TestHostileConnections: all of them at once. Each connection ends, within its limit, and
-// what the loop ended is logged; memory is bounded; a client beside them is served.
+// TestHostileConnections: all of them together. Each connection ends, within its limit, and
+// what the loop ended is logged; memory is bounded; another client is served.
 func TestHostileConnections(t *testing.T) { eachLoop(t, testHostileConnections) }
 
 func testHostileConnections(t *testing.T, by way) {
@@ -124,8 +124,8 @@ func testHostileConnections(t *testing.T, by way) {
 	during := beside.stop()
 	close(over)
 	clients.Wait()
-	// A partial head has up to 64 KiB, an answer that waits 256 KiB and one more; the
-	// rest is the clients' own memory, 25 MiB of it for 10,000 requests, and the cache's.
+	// A partial head has up to 64 KiB, a waiting answer 256 KiB and one more; the rest is
+	// the clients' own memory, 25 MiB of it for 10,000 requests, and the cache's.
 	if most > 100<<20 {
 		t.Errorf("the heap grew by %d MiB, want at most 100", most>>20)
 	}
@@ -160,8 +160,8 @@ func testHostileConnections(t *testing.T, by way) {
 	checkNothingWaits(t, s)
 }
 
-// endures reads until the server ends the connection, or slowly until over is closed: what
-// the kernel has of an answer would take minutes.
+// endures reads until the server ends the connection, or slowly until over is closed: reading
+// the part of an answer in the kernel would take minutes.
 func endures(c net.Conn, slow bool, over <-chan struct{}) {
 	for slow {
 		select {
@@ -187,7 +187,8 @@ func heapNow() int64 {
 	return int64(m.HeapInuse)
 }
 
-// besideClient is a client that asks all the time and notes how long it takes.
+// besideClient is a client that sends requests all the time and records the
+// latencies.
 type besideClient struct {
 	quit, done chan struct{}
 
@@ -223,7 +224,7 @@ func startBeside(t *testing.T, s *Server) *besideClient {
 	return b
 }
 
-// p99 returns the time that 99 of 100 answers took at most, and forgets them.
+// p99 returns the 99th percentile of the latencies, and resets them.
 func (b *besideClient) p99() time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()

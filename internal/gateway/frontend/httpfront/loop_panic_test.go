@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// logBuffer keeps what is logged.
+// logBuffer collects the log.
 type logBuffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -45,8 +45,8 @@ func (f *faulty) Request(s trace.Span) {
 	f.recorder.Request(s)
 }
 
-// TestPanicsOfHooks: a hook that panics costs the request that it was called for, and at
-// most its connection: not the others, not the server.
+// TestPanicsOfHooks: a hook that panics fails the request for which it was called, and at
+// most its connection, but not others and not the server.
 func TestPanicsOfHooks(t *testing.T) { eachServer(t, testPanicsOfHooks) }
 
 func testPanicsOfHooks(t *testing.T, by way) {
@@ -66,7 +66,7 @@ func testPanicsOfHooks(t *testing.T, by way) {
 	good(0)
 	for i, test := range []struct {
 		name, text string
-		loop       string // what the loop answers, "": the connection ends
+		loop       string // the answer of the loop; "" if the connection ends
 	}{
 		{"a hit", requestText("GET", "/depts/300", "X-Request-Id", "bad"), ""},
 		{"a hit in a pipeline", requestText("GET", "/depts/300", "X-Request-Id", "bad") + requestText("GET", "/depts/300"), ""},
@@ -101,7 +101,7 @@ func testPanicsOfHooks(t *testing.T, by way) {
 		})
 	}
 	if text := log.String(); by.engine == EngineLoop && (!strings.Contains(text, "a fault in a hook") || !strings.Contains(text, "a fault in another hook") || !strings.Contains(text, "stack")) {
-		t.Errorf("the log does not tell of the panics: %s", text)
+		t.Errorf("the log does not report the panics: %s", text)
 	}
 	if by.engine == EngineLoop {
 		checkNothingWaits(t, s)

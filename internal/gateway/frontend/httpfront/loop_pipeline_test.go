@@ -40,7 +40,7 @@ func gated(open <-chan struct{}) originFunc {
 	}
 }
 
-// ask is a request of a pipeline and what its answer should say.
+// ask is a request of a pipeline and its expected answer.
 type ask struct {
 	text   string
 	method string
@@ -49,7 +49,7 @@ type ask struct {
 	doc    string // id in the document
 }
 
-// asking returns a request for a document that there is.
+// asking returns a request for a document that exists.
 func asking(method, key, id string, fields ...string) ask {
 	return ask{requestText(method, "/depts/"+key, append(fields, "X-Request-Id", id)...), method, id, 200, key}
 }
@@ -111,7 +111,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &e) && e.Timeout()
 }
 
-// oddRequests are one for each reason to be handed over, with the id "odd".
+// oddRequests has one for each reason for a handover, with the id "odd".
 var oddRequests = map[http1.Reason]string{
 	http1.ReasonMethod:     "DELETE /depts/300 HTTP/1.1\r\nHost: h\r\nX-Request-Id: odd\r\n\r\n",
 	http1.ReasonBody:       "GET /depts/300 HTTP/1.1\r\nHost: h\r\nX-Request-Id: odd\r\nContent-Length: 40\r\n\r\nGET /depts/400 HTTP/1.1\r\nHost: h\r\n\r\n    ",
@@ -147,8 +147,8 @@ func oddAnswers(t *testing.T, r *bufio.Reader) (all []string) {
 	}
 }
 
-// TestHandedOverBehindMisses: what is handed over waits for the answers before it, is
-// answered as net/http does, and what follows it too.
+// TestHandedOverBehindMisses: a request that is handed over waits for the answers before
+// it and is answered by net/http, like all that follow it.
 func TestHandedOverBehindMisses(t *testing.T) {
 	behind := texts([]ask{asking("GET", "2000", "behind-1"), asking("GET", "300", "behind-2"), asking("GET", "100", "behind-3", "Connection", "close")})
 	want := make(map[http1.Reason][]string)
@@ -202,7 +202,7 @@ func TestHandedOverBehindMisses(t *testing.T) {
 	})
 }
 
-// checkNothingWaits: whatever has become of requests, none is counted for ever.
+// checkNothingWaits: however requests ended, none is counted forever.
 func checkNothingWaits(t *testing.T, s *Server) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() error {
@@ -246,7 +246,7 @@ func testLongPipelines(t *testing.T, by way) {
 		sent := make(chan error, 1)
 		go func() { // ends when all is sent, or c closed
 			_, err := io.WriteString(c, texts(list))
-			if round == 1 && by.engine == EngineLoop { // net/http would take it for a client that has gone
+			if round == 1 && by.engine == EngineLoop { // net/http would take it for a client that has left
 				err = errors.Join(err, c.(*net.TCPConn).CloseWrite())
 			}
 			sent <- err
@@ -265,7 +265,7 @@ func testLongPipelines(t *testing.T, by way) {
 	}
 }
 
-// TestPipelineEnds: nothing behind the last request of a connection is answered.
+// TestPipelineEnds: nothing after the last request of a connection is answered.
 func TestPipelineEnds(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -295,8 +295,8 @@ func TestPipelineEnds(t *testing.T) {
 	})
 }
 
-// TestResetWhileLoading: a client that goes leaves nothing behind, whatever it had asked
-// for and whatever of it was complete.
+// TestResetWhileLoading: a client that disconnects leaves nothing behind, whatever it had
+// requested and however much of it was complete.
 func TestResetWhileLoading(t *testing.T) {
 	eachLoop(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -344,7 +344,7 @@ func TestResetWhileLoading(t *testing.T) {
 }
 
 // TestBatchKeysAreOwned: while a batch loads, its connection reads the next request into
-// the memory where the keys stood.
+// the memory that held the keys.
 func TestBatchKeysAreOwned(t *testing.T) {
 	eachLoop(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)

@@ -74,12 +74,13 @@ func TestTurnsOfBatches(t *testing.T) {
 	}
 }
 
-// A crowd that pipelines without reading, as in the case that was measured from outside: 3,000
+// A crowd that pipelines without reading, as in a case that was measured externally: 3,000
 // connections with 250 requests each for 1.5 KB.
 const crowd = 3000
 
 // TestPipelinesOfACrowd: a new connection is answered within a second and after a small part
-// of the crowd's work, and one that is established waits less than ten times as long as alone.
+// of the crowd's work, and an established one waits less than ten times as long as without the
+// crowd.
 func TestPipelinesOfACrowd(t *testing.T) {
 	var seen []crowdFigures
 	attempt := func(t *testing.T, w *turnwatch.Watch) {
@@ -88,7 +89,7 @@ func TestPipelinesOfACrowd(t *testing.T) {
 		seen = append(seen, figures)
 	}
 	turnwatch.Within(t, attempt)
-	// While the machine is busy with other things it is them that are waited for.
+	// While the machine is busy, the test waits for other programs.
 	for len(seen) < 5 && !slices.ContainsFunc(seen, crowdFigures.good) && !t.Failed() {
 		turnwatch.Within(t, attempt)
 	}
@@ -97,14 +98,14 @@ func TestPipelinesOfACrowd(t *testing.T) {
 	}
 }
 
-// crowdFigures is how long others wait beside a crowd.
+// crowdFigures is how long others wait next to a crowd.
 type crowdFigures struct {
 	first         time.Duration // of a new connection
 	alone, beside time.Duration // p99 of one that is established
 	samples       int           // while the crowd was busy
 }
 
-// good compares with 400 us at least: below that it is the scheduler that is measured.
+// good compares with at least 400 us: below that the scheduler dominates.
 func (f crowdFigures) good() bool {
 	return f.first < time.Second && f.samples >= 100 && f.beside < 10*max(f.alone, 400*time.Microsecond)
 }
@@ -196,7 +197,7 @@ func clockOf(t *testing.T, w *turnwatch.Watch, c net.Conn) loopClock {
 	return loopClock{t, <-thread}
 }
 
-// since returns how much time has passed for the loop since start, and since it has its thread.
+// since returns how much time has passed for the loop since start, or since it has had its thread.
 func (c loopClock) since(start time.Time) time.Duration {
 	c.t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/task/%d/schedstat", c.thread))
@@ -210,9 +211,9 @@ func (c loopClock) since(start time.Time) time.Duration {
 	return time.Since(start) - waited
 }
 
-// sampled asks a thousand times, once every millisecond, and returns how long each answer took
-// from the moment at which it was to be asked for, and how many answers others had got by then.
-// While one takes long the next ones wait too, as those of independent clients would.
+// sampled sends a thousand requests, one every millisecond, and returns how long each answer took
+// from its planned time, and how many answers others had received by then. While one takes long,
+// the next ones wait, too, as those of independent clients would.
 func sampled(t *testing.T, f *fixture, clock loopClock, c net.Conn) (waits []time.Duration, others []int64) {
 	t.Helper()
 	start := time.Now()
@@ -229,7 +230,7 @@ func sampled(t *testing.T, f *fixture, clock loopClock, c net.Conn) (waits []tim
 	return waits, others
 }
 
-// p99 sorts waits. Of less than a hundred it is the longest.
+// p99 sorts waits. For less than a hundred it is the longest.
 func p99(waits []time.Duration) time.Duration {
 	if len(waits) == 0 {
 		return 0
@@ -249,7 +250,7 @@ func answers(f *fixture) (n int64) {
 }
 
 // TestTurnsOfUnreadAnswers: the turns of loops beside 2,000 connections that pipeline and read
-// nothing, those that accept, survey and close them included.
+// nothing, including those that accept, survey and close them.
 func TestTurnsOfUnreadAnswers(t *testing.T) {
 	const hostile = 2000
 	turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {

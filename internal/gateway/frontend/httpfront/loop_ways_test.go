@@ -34,10 +34,10 @@ var ways = []way{
 // eachWay runs a test once for each way.
 func eachWay(t *testing.T, test func(*testing.T, way)) { runWays(t, ways, test) }
 
-// eachServer leaves out the way without a server.
+// eachServer skips the way without a server.
 func eachServer(t *testing.T, test func(*testing.T, way)) { runWays(t, ways[1:], test) }
 
-// eachLoop is for what only servers with an event loop do.
+// eachLoop is for behavior of servers with an event loop.
 func eachLoop(t *testing.T, test func(*testing.T, way)) { runWays(t, ways[2:], test) }
 
 func runWays(t *testing.T, list []way, test func(*testing.T, way)) {
@@ -53,7 +53,7 @@ func (by way) config(config Config) Config {
 	return config
 }
 
-// over makes do ask a server of this way.
+// over makes do send its requests to a server of this way.
 func (f *fixture) over(t testing.TB, by way) *fixture {
 	t.Helper()
 	if !by.handler {
@@ -65,7 +65,7 @@ func (f *fixture) over(t testing.TB, by way) *fixture {
 	return f
 }
 
-// askOnce sends one request, byte for byte as it is given, on a connection of its own.
+// askOnce sends one request, unchanged, on a new connection.
 func askOnce(t testing.TB, s *Server, method, target string, fields ...string) *http.Response {
 	t.Helper()
 	c := dial(t, s)
@@ -91,7 +91,7 @@ func askText(t *testing.T, s *Server, method, target string) string {
 	return strings.Replace(string(all), "Connection: close\r\n", "", 1)
 }
 
-// requestText is a request in HTTP/1.1; fields are names and values by turns.
+// requestText is a request in HTTP/1.1; fields are alternating names and values.
 func requestText(method, target string, fields ...string) string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%s %s HTTP/1.1\r\nHost: h\r\n", method, target)
@@ -102,7 +102,7 @@ func requestText(method, target string, fields ...string) string {
 	return text.String()
 }
 
-// readAnswer reads one answer to its end. The body is in memory then.
+// readAnswer reads one answer to its end. The body is then in memory.
 func readAnswer(r *bufio.Reader, method string) (*http.Response, error) {
 	answer, err := http.ReadResponse(r, &http.Request{Method: method})
 	if err != nil {
@@ -116,7 +116,7 @@ func readAnswer(r *bufio.Reader, method string) (*http.Response, error) {
 	return answer, nil
 }
 
-// patience is how long a test waits for what should come at once.
+// patience is how long a test waits for what should happen immediately.
 const patience = time.Minute
 
 func dial(t testing.TB, s *Server) net.Conn {

@@ -12,18 +12,18 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// This file is for programs that serve documents by other means than a listener of ours: over a
-// server of net/http of their own, or without HTTP.
+// This file is for programs that serve documents without a listener of the gateway: with their own
+// net/http server, or without HTTP.
 
-// mounted counts the requests that came over servers of somebody else's.
+// mounted counts the requests that came through other servers.
 type mounted struct {
 	// Guarded by mu.
 	mu     sync.Mutex
 	inside int           // requests that are being answered
-	ended  chan struct{} // closed with the last of them; nil: Shutdown was not called
+	ended  chan struct{} // closed with the last of them; nil before Shutdown
 }
 
-// begin counts a request. False: Shutdown was called.
+// begin counts a request. It returns false after Shutdown.
 func (m *mounted) begin() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -43,7 +43,7 @@ func (m *mounted) end() {
 	}
 }
 
-// shutdown lets no further request begin, and waits for the others until ctx ends.
+// shutdown refuses new requests, and waits for the others until ctx ends.
 func (m *mounted) shutdown(ctx context.Context) error {
 	m.mu.Lock()
 	if m.ended == nil {
@@ -67,8 +67,8 @@ func (m *mounted) shutdown(ctx context.Context) error {
 	}
 }
 
-// ServeHTTP implements [http.Handler] for servers of somebody else's. The path is that of r.URL,
-// so that [http.StripPrefix] works. A nil Server, and one that was shut down, answers 503.
+// ServeHTTP implements [http.Handler] for other servers. The path is that of r.URL, so that
+// [http.StripPrefix] works. A nil Server, and one that was shut down, answers 503.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s == nil || !s.mounted.begin() {
 		w.Header()["Retry-After"] = retrySoon
@@ -81,7 +81,7 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.handler.answer(w, r, mountedTarget(r.URL))
 }
 
-// mountedTarget returns the request target as the handlers in front have left it.
+// mountedTarget returns the request target as left by outer handlers.
 func mountedTarget(u *url.URL) string {
 	path := u.EscapedPath()
 	if !strings.HasPrefix(path, "/") {
@@ -106,5 +106,5 @@ func (s *Service) Find(name string) (id cache.ResourceID, columns []resource.Key
 	return v.ID, columns, true
 }
 
-// EntityTag returns the entity tag that the document is sent with in identity.
+// EntityTag returns the entity tag of the document without content coding.
 func (s *Service) EntityTag(d *cache.Document) string { return s.headOf(d).etag[0] }

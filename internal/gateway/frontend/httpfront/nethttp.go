@@ -16,17 +16,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// handler is the adapter of net/http: it fills a Request and writes a Response.
+// handler is the adapter of net/http: it fills in a Request and writes a Response.
 type handler struct {
 	// Immutable after NewServer.
 	timeout     time.Duration
 	bodyTimeout time.Duration
 	stall       time.Duration // a stream of HTTP/2 that is not read
-	trusted     proxies       // proxies whose X-Forwarded-For is believed
+	trusted     proxies       // proxies whose X-Forwarded-For is trusted
 	large       *loop.Budget  // of large bodies that are being written
 
-	// live answers requests that come. Atomic: written by Server.Swap, read with every
-	// request.
+	// live answers new requests. Atomic: written by Server.Swap, read with every request.
 	live atomic.Pointer[Service]
 
 	// Atomics. draining is set by Shutdown: an answer is its connection's last from then
@@ -36,13 +35,12 @@ type handler struct {
 	draining atomic.Bool
 }
 
-// maxStreams bounds the requests of HTTP/2 that are answered at once, which have a goroutine
-// each, over all connections.
+// maxStreams bounds the HTTP/2 requests of all connections that are answered concurrently, each
+// with its own goroutine.
 const maxStreams = 20_000
 
-// largeBody is the size from which a body counts as pending while it is written: it
-// may be one that the cache has dropped, which a client that does not read keeps
-// in memory.
+// largeBody is the size from which a body counts as pending while it is written: the
+// cache may have dropped it, while a client that does not read keeps it in memory.
 const largeBody = 64 << 10
 
 var (
@@ -74,9 +72,9 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, target string) 
 	service := h.live.Load()
 	h.fill(service, &req, r, target, ids)
 	if r.ContentLength != 0 {
-		// net/http reads a body to its end before the answer leaves, even one
-		// that nobody looked at; without a deadline it would wait for ever.
-		// An error means that the connection is broken, which writing will find.
+		// net/http reads a body to its end before it sends the answer, even one
+		// that the handler did not read; without a deadline it would wait forever.
+		// An error means that the connection is broken, which writing will detect.
 		_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(h.bodyTimeout))
 	}
 	var rsp Response
@@ -95,7 +93,7 @@ func (h *handler) answer(w http.ResponseWriter, r *http.Request, target string) 
 		} else {
 			service.Busy(&req, &rsp)
 		}
-	} else if weight > 0 && c != nil { // the document may be one that the cache has dropped
+	} else if weight > 0 && c != nil { // the cache may have dropped the document
 		weight += n
 		c.streams.Add(n)
 		c.of.budget.Add(n)
@@ -118,12 +116,12 @@ func (h *handler) hold(c *conn, n int64) {
 	}
 }
 
-// beginStream counts a request of HTTP/2 that holds so many bytes. False: there are too many, and
-// it was answered. The shorter memory is, the fewer may a connection have, so that requests are
-// refused before a connection with many is closed.
+// beginStream counts an HTTP/2 request that holds weight bytes. If it returns false, there were too
+// many, and the request was answered. The less memory is left, the fewer a connection may have, so
+// that requests are refused before a connection with many is closed.
 func (h *handler) beginStream(w http.ResponseWriter, c *conn, weight int64) bool {
 	if c != nil {
-		c.came.Store(0) // it is this request, or was one before; weight counts it from here on
+		c.came.Store(0) // the bytes are of this request or an earlier one; weight counts them from here on
 	}
 	if h.streams.Add(1) > maxStreams || c != nil && c.requests.Load() >= int64(c.of.budget.Parallel(streamsAtOnce)) {
 		h.streams.Add(-1)
@@ -138,13 +136,13 @@ func (h *handler) beginStream(w http.ResponseWriter, c *conn, weight int64) bool
 		c.streams.Add(weight)
 		c.of.budget.Add(weight)
 	}
-	// An error means that the stream is broken, which writing will find.
+	// An error means that the stream is broken, which writing will detect.
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(h.timeout + h.stall))
 	return true
 }
 
-// endStream ends what beginStream began once the answer has left. A client that leaves no
-// room for it would otherwise keep it after the handler, where nothing counts it.
+// endStream undoes beginStream once the answer has been sent. Otherwise a client without a
+// window would keep the answer after the handler returns, where nothing counts it.
 func (h *handler) endStream(w http.ResponseWriter, c *conn, weight int64) {
 	_ = http.NewResponseController(w).Flush() // fails if the stream is broken
 	if c != nil {
@@ -155,14 +153,14 @@ func (h *handler) endStream(w http.ResponseWriter, c *conn, weight int64) {
 	h.streams.Add(-1)
 }
 
-// fill reads what the answer depends on.
+// fill reads the fields that the answer depends on.
 func (h *handler) fill(service *Service, req *Request, r *http.Request, target string, ids *idFields) {
 	req.Method = r.Method
 	req.Target = target
 	if rule := service.hostRule(atLoopback(r)); rule != nil && !rule.accepts(r.Host) {
 		req.WrongHost, req.Client = r.Host, h.client(r)
 	}
-	// The keys are in canonical form; Get would make it anew for each.
+	// The keys are in canonical form; Get would canonicalize each again.
 	fields := r.Header
 	req.IfMatch = field(fields["If-Match"])
 	req.IfNoneMatch = field(fields["If-None-Match"])
@@ -181,7 +179,7 @@ func (h *handler) fill(service *Service, req *Request, r *http.Request, target s
 	req.Ranged = fields["Range"] != nil
 	if c, _ := r.Context().Value(connKey{}).(*conn); c != nil {
 		req.Certificate = c.identify(r.TLS)
-	} else if r.TLS != nil { // a server of somebody else's
+	} else if r.TLS != nil { // another server
 		req.Certificate, _ = access.NewCertificate(r.TLS)
 	}
 	if service.WantsClient() {
@@ -204,7 +202,7 @@ func (h *handler) fill(service *Service, req *Request, r *http.Request, target s
 }
 
 // atLoopback reports whether the request came to a listener that is bound to a loopback address.
-// Of a server of somebody else the address of the connection counts.
+// For other servers the address of the connection counts.
 func atLoopback(r *http.Request) bool {
 	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
 		return c.local
@@ -219,7 +217,7 @@ func (h *handler) client(r *http.Request) netip.Addr {
 	return clientAddr(peer.Addr(), r.Header["X-Forwarded-For"], h.trusted)
 }
 
-// single returns the value of a field that there may be one of.
+// single returns the value of a field that may appear once.
 func single(lines []string) (value string, twice bool) {
 	if len(lines) == 0 {
 		return "", false
@@ -227,9 +225,8 @@ func single(lines []string) (value string, twice bool) {
 	return lines[0], len(lines) > 1
 }
 
-// target returns the request target in origin form. A client that speaks to a
-// proxy sends the absolute form (RFC 9112, section 3.2.2), of which path and query
-// count.
+// target returns the request target in origin form. A client of a proxy sends the
+// absolute form (RFC 9112, section 3.2.2), of which path and query are used.
 func target(r *http.Request) string {
 	if strings.HasPrefix(r.RequestURI, "/") {
 		return r.RequestURI
@@ -252,7 +249,7 @@ func field(lines []string) string {
 }
 
 func write(w http.ResponseWriter, req *Request, rsp *Response, ids *idFields) {
-	// The keys are in canonical form already; Set would check that each time.
+	// The keys are already in canonical form; Set would check that each time.
 	fields := w.Header()
 	common, rare := rsp.lines(), rsp.rareLines()
 	var own []line
@@ -274,14 +271,14 @@ func write(w http.ResponseWriter, req *Request, rsp *Response, ids *idFields) {
 		fields["Traceresponse"] = ids.trace[:]
 	}
 	w.WriteHeader(rsp.Status)
-	// A client that has gone cannot be told: what a Write returns is of no use.
+	// A client that has left cannot be told: the result of Write is of no use.
 	if len(rsp.Body) > 0 {
 		_, _ = w.Write(rsp.Body)
 	}
 	writeParts(w, rsp.Parts)
 }
 
-// idFields are the values of fields that each answer has its own of, with their
+// idFields are the values of the fields that differ for each answer, with their
 // texts, in one allocation.
 type idFields struct {
 	request, trace [1]string

@@ -51,7 +51,7 @@ func testPagesOfOtherOrigins(t *testing.T, by way) {
 	}
 }
 
-// Behind a proxy that is trusted, limits count the client that it names.
+// Behind a trusted proxy, limits apply to the client that it names.
 func TestLimitsBehindProxies(t *testing.T) {
 	f := newConfigured(t, echo, ServiceConfig{RequestConfig: frontend.RequestConfig{ClientLimit: limit.New(limit.Config{Rate: 0.01, Burst: 1})}}, nil)
 	h := f.handler().(*handler)
@@ -63,9 +63,9 @@ func TestLimitsBehindProxies(t *testing.T) {
 		{"192.0.2.1:1", "203.0.113.1", 200},
 		{"192.0.2.1:1", "203.0.113.1", 429},
 		{"192.0.2.1:1", "203.0.113.2", 200},
-		{"192.0.2.2:1", "10.0.0.1, 203.0.113.2", 429}, // what the client itself says does not count
+		{"192.0.2.2:1", "10.0.0.1, 203.0.113.2", 429}, // the client's own claim does not count
 		{"198.51.100.1:1", "203.0.113.3", 200},
-		{"198.51.100.1:1", "203.0.113.4", 429}, // not a proxy of ours: it speaks for itself
+		{"198.51.100.1:1", "203.0.113.4", 429}, // not a trusted proxy: it counts as the client
 	} {
 		r := f.request("GET", "/depts/1", "X-Forwarded-For", test.forwarded)
 		r.RemoteAddr = test.peer

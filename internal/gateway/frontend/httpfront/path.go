@@ -8,12 +8,12 @@ import (
 )
 
 // maxTarget bounds the request target of one document, in bytes: eight text columns of the
-// longest allowed value, percent-encoded, do not fit on purpose.
+// longest allowed value, percent-encoded, deliberately do not fit.
 const maxTarget = 8 << 10
 
-// splitTarget cuts a request target in origin form into the name of the resource,
+// splitTarget splits a request target in origin form into the name of the resource,
 // the rest of the path, and the query. single says that there is a rest, so one
-// document is asked for; its query is not part of the key and is ignored.
+// document is requested; its query is not part of the key and is ignored.
 func splitTarget(target string) (name, path, query string, single bool) {
 	target, query, _ = strings.Cut(target, "?")
 	if target == "" || target[0] != '/' {
@@ -28,8 +28,8 @@ func splitTarget(target string) (name, path, query string, single bool) {
 	return name, path, query, single
 }
 
-// parseKey returns the ID of the key that the path after the resource's name
-// spells. Without percent signs it allocates only for keys of several columns.
+// parseKey returns the ID of the key in the path after the resource's name.
+// Without percent signs it allocates only for keys of several columns.
 func parseKey(columns []resource.KeyColumn, path string) (string, error) {
 	return resource.ParseID(columns, path, '/')
 }

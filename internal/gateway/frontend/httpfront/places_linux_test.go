@@ -18,7 +18,7 @@ import (
 )
 
 // A connection may be silent for IdleTimeout before its first request, which is more than the
-// time to send a head. The same holds after a handshake of TLS.
+// time to send a head. The same holds after a TLS handshake.
 func TestFirstRequestMayBeLate(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		f := newFixture(t, jsonOrigin)
@@ -66,7 +66,7 @@ func TestFirstRequestMayBeLate(t *testing.T) {
 	})
 }
 
-// A connection that never asks for anything is closed after IdleTimeout.
+// A connection that never sends a request is closed after IdleTimeout.
 func TestNoRequestAtAll(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		s := listen(t, newFixture(t, jsonOrigin), by.config(Config{ConnConfig: frontend.ConnConfig{IdleTimeout: 200 * time.Millisecond}}))
@@ -89,8 +89,8 @@ func TestNoRequestAtAll(t *testing.T) {
 	})
 }
 
-// With net/http alone the limit of connections of an address holds as well. The one of event
-// loops is tested where the address of a socket can be made up.
+// With only net/http the limit on connections of an address also holds. That of event loops is
+// tested where the address of a socket can be faked.
 func TestConnectionsPerAddressOverNetHTTP(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -122,8 +122,8 @@ func TestConnectionsPerAddressOverNetHTTP(t *testing.T) {
 	mustServe(t, second)
 }
 
-// Connections of a trusted proxy are counted one by one when room is made, so those of an
-// address with many go before them.
+// Connections of a trusted proxy are counted one by one when slots are freed, so those of an
+// address with many are closed before them.
 func TestRoomIsNotMadeByProxies(t *testing.T) {
 	const places, proxied, crowd = 24, 12, 12
 	eachServer(t, func(t *testing.T, by way) {
@@ -159,8 +159,8 @@ func TestRoomIsNotMadeByProxies(t *testing.T) {
 	})
 }
 
-// One address has all places, and each of its connections leaves an answer unread. New clients
-// are served, and those that are idle stay.
+// One address has all slots, and each of its connections leaves an answer unread. New clients are
+// served, and idle ones stay.
 func TestRoomIsMadeByThoseThatLeaveBytes(t *testing.T) {
 	const places, idle = 40, 5
 	eachServer(t, func(t *testing.T, by way) {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// problem is the body of an error answer (RFC 9457). The type is left out, which
-// means about:blank: the status says what kind it is.
+// problem is the body of an error answer (RFC 9457). The type is omitted, which
+// means about:blank: the status determines the kind.
 type problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
@@ -17,7 +17,7 @@ type problem struct {
 var problemType = []string{"application/problem+json"}
 
 // problem fills rsp with an error answer. The detail reaches the client: it
-// must not tell of statements, files or addresses. What figures and logs tell stays.
+// must not reveal statements, files or addresses. The fields for metrics and logs stay.
 func (s *Service) problem(rsp *Response, status int, detail string) {
 	body, err := json.Marshal(problem{Title: http.StatusText(status), Status: status, Detail: detail})
 	if err != nil { // a struct of strings and an int cannot fail

@@ -10,9 +10,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
 )
 
-// Request is what the answer depends on; nothing else of a request may change it.
-// Field values are as they were sent, several lines of a list field joined by
-// commas (RFC 9110, section 5.3); "" is a field that is not there.
+// Request has everything that the answer may depend on. Field values are as they
+// were sent, several lines of a list field joined by commas (RFC 9110, section 5.3);
+// "" for a missing field.
 type Request struct {
 	Method string
 	// Target is the request target in origin form, as it was sent.
@@ -25,32 +25,31 @@ type Request struct {
 
 	Authorization string
 	APIKey        string // X-API-Key
-	// Repeated says that Authorization or X-API-Key came more than once: which
-	// of them a proxy in front has looked at is anybody's guess.
+	// Repeated says that Authorization or X-API-Key came more than once: it is
+	// unknown which of them a proxy in front has checked.
 	Repeated bool
-	// Certificate is that of the client at the other end of the connection; nil: it has none.
+	// Certificate is that of the peer of the connection, or nil if it has none.
 	Certificate *access.Certificate
 
 	Origin        string
 	RequestMethod string // Access-Control-Request-Method, of a preflight
 
-	// Client is the address that rate limits count and the log of requests names;
-	// behind proxies that are trusted, the one that they name. It, Referer and
-	// UserAgent are filled only where somebody asks: see Service.WantsClient and
-	// Service.WantsNames.
+	// Client is the address for rate limits and the log of requests; behind trusted
+	// proxies, the one that they name. It, Referer and UserAgent are only filled in
+	// if they are needed: see Service.WantsClient and Service.WantsNames.
 	Client             netip.Addr
 	Referer, UserAgent string
 	// ID names the request in logs and in the answer.
 	ID string
-	// Trace is the span of this request, not valid if nobody would see it.
+	// Trace is the span of this request, not valid if it would not be recorded.
 	Trace trace.Context
 
 	// Start is when the request had been read, on the cache's clock.
 	Start time.Duration
-	// AtOnce says that Peek may not check signatures either, which takes 50 to 240
-	// us: Answer does.
+	// AtOnce says that Peek must not check signatures, which takes 50 to 240 us:
+	// Answer does.
 	AtOnce bool
-	// Ranged says that a part was asked for, which is not to be had.
+	// Ranged says that a Range was requested; ranges are not supported.
 	Ranged bool
 
 	// Set by Identify.
@@ -58,13 +57,13 @@ type Request struct {
 	parent [8]byte // the client's span
 	traced bool    // the client sent one
 
-	// recent are the lane's documents, nil if there is none.
+	// recent are the lane's documents, or nil if there are none.
 	recent *recent.Table[*served]
 
 	// Set by Peek, read by Answer.
 	question question
-	// work is what Peek has done besides a plain hit, in units of 1 us: the turn is
-	// charged for it. Set by Peek.
+	// work is the work of Peek beyond a plain hit, in units of 1 us: it is charged to
+	// the turn. Set by Peek.
 	work int
 }
 
@@ -90,19 +89,19 @@ type Response struct {
 
 	// Body is the representation; a HEAD answer has the length but not the body.
 	Body []byte
-	// Parts are the representation, one after the other, if Body is nil.
+	// Parts are the consecutive parts of the representation if Body is nil.
 	Parts [][]byte
-	// Size is how long the representation is in bytes, sent or not.
+	// Size is the length of the representation in bytes, sent or not.
 	Size int
 
-	// What figures and logs tell of the answer.
+	// Fields for metrics and logs.
 	Source   frontend.Source
 	Resource string
 	Caller   string
 	Keys     int
 
-	// fields are the lines of the head of a document that was hit and is sent in
-	// identity, "" otherwise: what is said above of it in one piece. The fields above
-	// need not be filled then.
+	// fields are the header lines of a hit that is sent without content coding,
+	// otherwise "": all of the fields above in one piece, which then need not be filled
+	// in.
 	fields string
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
 
-// TestRequestLog: each request has its line, refusals too, and the line says who
-// asked for what.
+// TestRequestLog: each request has its line, refusals too, and the line has the
+// caller and the target.
 func TestRequestLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")
 	log, err := requestlog.Open(requestlog.Config{Path: path})

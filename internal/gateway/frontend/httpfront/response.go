@@ -10,15 +10,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// manner is how the answer is to be written, besides what it says.
+// manner is how the answer is written, apart from its content.
 type manner struct {
 	minor int  // of the request's version
 	head  bool // it was a HEAD: no body follows
-	last  bool // the connection ends behind it
+	last  bool // the connection ends after it
 }
 
 // write appends an answer. The fields are those that the adapter of net/http sends, and
-// those that net/http adds by itself.
+// those that net/http adds itself.
 func (f *front) write(out *loop.Output, req *Request, rsp *Response, how manner) {
 	b, date := out.B, f.date.at(req.began)
 	if rsp.Status == http.StatusOK && how.minor == 1 {
@@ -40,9 +40,9 @@ func (f *front) write(out *loop.Output, req *Request, rsp *Response, how manner)
 	switch last := how.last; {
 	case last && how.minor == 1:
 		b = append(b, "Connection: close\r\n\r\n"...)
-	case !last && how.minor == 0: // who keeps a connection of HTTP/1.0 has asked for it
+	case !last && how.minor == 0: // a client of HTTP/1.0 that keeps its connection has requested it
 		b = append(b, "Connection: keep-alive\r\n\r\n"...)
-	default: // what goes without saying in either version
+	default: // the default of either version
 		b = append(b, "\r\n"...)
 	}
 	out.B = b
@@ -107,14 +107,14 @@ func appendLines(b []byte, all []line) []byte {
 	return b
 }
 
-// dateField is the line with the time of an answer (RFC 9110, section 6.6.1), made once a
+// dateField is the line with the time of an answer (RFC 9110, section 6.6.1), made once per
 // second.
 type dateField struct {
-	// Atomic: written and read by whoever answers.
+	// Atomic: written and read by all goroutines that answer.
 	last atomic.Pointer[dateLine]
 }
 
-// dateLine is the line of a second. It is immutable.
+// dateLine is the line for one second. It is immutable.
 type dateLine struct {
 	second int64
 	line   []byte

@@ -63,9 +63,9 @@ func (c Config) withDefaults() Config {
 
 func (c Config) trusted() proxies { return proxies{c.TrustedProxies, c.TrustUnix} }
 
-// Handler returns what a [Server] hands its requests to, for programs with a server of
-// net/http of their own. Of config it uses RequestTimeout, HeaderTimeout for bodies, Large,
-// TrustedProxies and TrustUnix; the other limits are those of the connections.
+// Handler returns the handler of a [Server], for programs with their own net/http server. It
+// uses these fields of config: RequestTimeout, HeaderTimeout for bodies, Large, TrustedProxies
+// and TrustUnix; the other limits are those of the connections.
 func Handler(service *Service, config Config) http.Handler {
 	return newHandler(service, config.withDefaults())
 }
@@ -78,30 +78,30 @@ func newHandler(service *Service, config Config) *handler {
 }
 
 // Server serves a [Service]: on an event loop, which hands connections over to net/http
-// when they ask for anything but plain documents, or over net/http alone.
+// when they send anything but plain requests for documents, or only with net/http.
 type Server struct {
 	// Immutable after New.
 	config  Config
-	http    *http.Server // HTTP/1 and, over TLS of its own, HTTP/2
+	http    *http.Server // HTTP/1 and, with its own TLS, HTTP/2
 	http2   *http.Server // HTTP/2 of connections that the loop hands over
 	handler *handler
 	grace   time.Duration
 	conns   *conns       // those that net/http serves
-	front   *front       // nil: net/http alone
-	loop    *loop.Server // nil: net/http alone
+	front   *front       // nil with only net/http
+	loop    *loop.Server // nil with only net/http
 	handed  handOvers    // of the loop
 
 	// Immutable after Serve.
 	addr      net.Addr
-	accepting []*limitedListener // of net/http alone; nil: the loop accepts
+	accepting []*limitedListener // with only net/http; nil if the loop accepts
 
 	mounted mounted               // requests of other servers
 	serving sync.WaitGroup        // goroutines of net/http that accept
 	failed  atomic.Pointer[error] // why one of them ended before Shutdown
 }
 
-// New returns a server that listens to nothing yet. Shutdown ends it, and must be called even
-// if it never serves.
+// New returns a server without listeners. Shutdown ends it, and must be called even if it never
+// serves.
 func New(service *Service, config Config) (*Server, error) {
 	config = config.withDefaults()
 	h := newHandler(service, config)
@@ -113,7 +113,7 @@ func New(service *Service, config Config) (*Server, error) {
 		http2:   newHTTPServer(h, config),
 		conns:   newConns(config),
 	}
-	s.http2.Protocols = new(http.Protocols) // TLS has been taken off
+	s.http2.Protocols = new(http.Protocols) // the loop has done TLS
 	s.http2.Protocols.SetUnencryptedHTTP2(true)
 	if config.Engine == EngineNetHTTP {
 		return s, nil
@@ -129,9 +129,9 @@ func New(service *Service, config Config) (*Server, error) {
 	return s, nil
 }
 
-// Serve begins to serve connections to listeners, and returns. It owns them from now on, also
-// if it fails. It may be called once. Without it, or without listeners, the server serves only
-// as an [http.Handler].
+// Serve begins to serve connections to listeners, and returns. It owns them from now on, even if
+// it fails. It may be called once. Without it, or without listeners, the server serves only as an
+// [http.Handler].
 func (s *Server) Serve(listeners ...net.Listener) error {
 	if len(listeners) == 0 {
 		return nil
@@ -204,8 +204,7 @@ func (s *Server) serveHTTP(server *http.Server, l net.Listener) {
 	}()
 }
 
-// SetColumns says what the key of a resource looks like. Until then its documents are answered
-// with 503.
+// SetColumns sets the key columns of a resource. Until then its documents are answered with 503.
 func (s *Server) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
 	return s.handler.live.Load().SetColumns(id, columns)
 }
@@ -215,8 +214,8 @@ func (s *Server) Next(resources []frontend.Resource, config ServiceConfig) (*Ser
 	return s.handler.live.Load().Next(resources, config)
 }
 
-// Swap lets another service answer the requests that come from now on, of the same cache:
-// [Service.Next]. Those that have come are answered by the one of before.
+// Swap makes another service, with the same cache, answer new requests: see [Service.Next].
+// Requests in flight are answered by the previous one.
 func (s *Server) Swap(service *Service) {
 	s.handler.live.Store(service)
 	if s.front != nil {
@@ -232,11 +231,12 @@ func (s *Server) Connections() int64 {
 	return s.conns.open.Load()
 }
 
-// LargePending returns how many bytes of large answers wait for clients, or for their turn.
+// LargePending returns how many bytes of large answers wait for clients, or for their turn to
+// be sent.
 func (s *Server) LargePending() int64 { return s.handler.large.Stats().Used }
 
-// EngineStats returns the figures of what serves the connections. If that is net/http alone,
-// looped is false, and there are only the connections and those that were closed by rule.
+// EngineStats returns the stats of the engine. With only net/http, looped is false, and there
+// are only the connections and those that were closed by rule.
 func (s *Server) EngineStats() (stats loop.Stats, looped bool) {
 	e := loop.Stats{Backend: "net/http", Connections: s.Connections(), Closes: make(map[string]uint64)}
 	if s.loop != nil {
@@ -246,7 +246,7 @@ func (s *Server) EngineStats() (stats loop.Stats, looped bool) {
 	return e, s.loop != nil
 }
 
-// Figures returns a moment's figures.
+// Figures returns the current figures.
 func (s *Server) Figures() frontend.Figures {
 	service := s.handler.live.Load()
 	f := frontend.Figures{
@@ -259,8 +259,8 @@ func (s *Server) Figures() frontend.Figures {
 	return f
 }
 
-// EachBudget calls visit with each bound of what clients may take together besides connections
-// and memory: how much of it is taken, in requests, or in bytes for "loading".
+// EachBudget calls visit with each bound that clients share, apart from connections and memory,
+// and its usage in requests, or in bytes for "loading".
 func (s *Server) EachBudget(visit func(name string, used, limit int64)) {
 	service := s.handler.live.Load()
 	if s.front != nil {
@@ -274,8 +274,8 @@ func (s *Server) EachBudget(visit func(name string, used, limit int64)) {
 	}
 }
 
-// EachThrottled calls visit with every rule that refuses requests because clients take too
-// much, or delays them, and how often it was used.
+// EachThrottled calls visit with every rule that refuses requests because clients do too
+// much, or delays them, and how often it was applied.
 func (s *Server) EachThrottled(visit func(rule string, n int64)) {
 	s.handler.live.Load().EachThrottled(visit)
 	large := s.handler.large.Stats()
@@ -299,9 +299,9 @@ func (s *Server) EachHandover(visit func(reason string, n int64)) {
 	}
 }
 
-// Shutdown stops accepting, answers what is under way with "Connection: close", lets idle
-// connections ask once more for Config.DrainGrace, and closes them in order. When ctx
-// ends first, the rest is cut and its error returned. It may be called again.
+// Shutdown stops accepting, answers requests in flight with "Connection: close", lets idle
+// connections send one more request during Config.DrainGrace, and closes them in order. If
+// ctx ends first, the rest is cut off and its error is returned. It may be called again.
 func (s *Server) Shutdown(ctx context.Context) error {
 	var err error
 	graceEnds := time.Now().Add(s.grace)

@@ -21,7 +21,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// listen serves a fixture at the listeners, or at a port of its own if there are none.
+// listen serves a fixture at the listeners, or at a free port if there are none.
 func listen(t testing.TB, f *fixture, config Config, listeners ...net.Listener) *Server {
 	t.Helper()
 	if listeners == nil {
@@ -53,7 +53,7 @@ func listen(t testing.TB, f *fixture, config Config, listeners ...net.Listener) 
 func (s *Server) Addr() net.Addr { return s.addr }
 
 // raw sends bytes and returns the status line of each answer until the server
-// closes or says nothing for a while.
+// closes or is silent for a while.
 func raw(t *testing.T, s *Server, text string) (statuses []string) {
 	t.Helper()
 	c, err := net.Dial("tcp", s.Addr().String())
@@ -102,7 +102,7 @@ func testRawRequests(t *testing.T, by way) {
 }
 
 // Clients that send half a request, or never read, are cut off; others are not
-// disturbed, and the connections are bounded.
+// affected, and the connections are bounded.
 func TestSlowClients(t *testing.T) { eachServer(t, testSlowClients) }
 
 func testSlowClients(t *testing.T, by way) {
@@ -138,7 +138,7 @@ func testSlowClients(t *testing.T, by way) {
 		t.Fatalf("a healthy client among slow ones: %v %v", r, err)
 	}
 	r.Body.Close()
-	if took := time.Since(began); took > 800*time.Millisecond { // the slow ones are waited for longer
+	if took := time.Since(began); took > 800*time.Millisecond { // the slow ones may take longer
 		t.Errorf("a healthy client waited %v", took)
 	}
 	testkit.Eventually(t, patience, func() error {
@@ -165,7 +165,7 @@ func testConnectionsAreBounded(t *testing.T, by way) {
 			t.Fatalf("%d connections", n)
 		}
 	}
-	// Idle ones make room for those that wait.
+	// Idle connections are closed for waiting ones.
 	r, err := http.Get("http://" + s.Addr().String() + "/depts/2")
 	if err != nil || r.StatusCode != 200 {
 		t.Fatalf("%v %v", r, err)
@@ -186,7 +186,7 @@ func testShutdownDrains(t *testing.T, by way) {
 	client.Go(func() {
 		r, err := http.Get("http://" + s.Addr().String() + "/depts/2")
 		if err != nil || r.StatusCode != 200 {
-			t.Errorf("a request under way at Shutdown: %v %v", r, err)
+			t.Errorf("a request in flight at Shutdown: %v %v", r, err)
 			return
 		}
 		r.Body.Close()
@@ -196,7 +196,7 @@ func testShutdownDrains(t *testing.T, by way) {
 	}
 	done := make(chan error)
 	go func() { done <- s.Shutdown(context.Background()) }()
-	// What waits in the kernel's queue is accepted still.
+	// Connections in the kernel's queue are still accepted.
 	testkit.Eventually(t, 5*time.Second, func() error {
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
@@ -215,7 +215,7 @@ func testShutdownDrains(t *testing.T, by way) {
 	}
 }
 
-// A program that has a server of net/http gets the same answers without ours.
+// A program with its own net/http server gets the same answers.
 func TestHandlerServes(t *testing.T) {
 	f := newFixture(t, echo)
 	server := httptest.NewServer(Handler(f.service, Config{}))

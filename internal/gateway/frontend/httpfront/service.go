@@ -21,21 +21,22 @@ import (
 )
 
 // ServiceConfig configures a [Service]. The zero value serves documents to
-// everybody, in identity, without limits.
+// anyone, uncompressed, without limits.
 type ServiceConfig struct {
 	frontend.RequestConfig
 
 	// Compression are the content codings offered, "zstd" and "gzip", in order
 	// of preference.
 	Compression []string
-	// MaxBatch is how many keys one request may ask for. If zero, it defaults to 1,000.
+	// MaxBatch is the maximum number of keys in one request. If zero, it defaults to
+	// 1,000.
 	MaxBatch int
 	CORS     CORS
 	// Hosts says where Host is compared with names. The zero value compares nothing.
 	Hosts Hosts
 	// OpenAPI returns the description served at /openapi.json, of the resources that may
 	// reports true for, by their index in the list, or nil while there is none. It is called
-	// once a request and must be quick. If nil, no description is served.
+	// once per request and must be fast. If nil, no description is served.
 	OpenAPI func(may func(i int) bool) []byte
 	// Spans receives answered requests that are to be traced. If nil, none are.
 	Spans Spans
@@ -50,18 +51,18 @@ type Service struct {
 	resources frontend.Resources[*served]
 	protected bool // some resource has an access rule
 	certified bool // and some rule names certificates
-	// What Host is compared with, by where the listener is bound; nil: nothing.
+	// The rules for Host, by the address of the listener; nil if there is none.
 	hostsAtLoopback, hostsElsewhere *hostRule
 	config                          ServiceConfig
 	log                             *slog.Logger
 	compressor                      *compressor
-	cors                            *corsPolicy // nil: no page of another origin may read
+	cors                            *corsPolicy // if nil, no page of another origin may read
 	vary                            []string
 	loading                         *batchRoom     // bytes of batches that load
-	wrong                           *limit.Limiter // wrong tokens of an address; shared by the services that follow one another
+	wrong                           *limit.Limiter // wrong tokens of an address; shared by successive services
 
 	// described are the descriptions that were sent last. Atomic: written and read
-	// by whoever sends one.
+	// by all goroutines that send one.
 	described atomic.Pointer[[]describedText]
 
 	figures   *figures
@@ -81,28 +82,28 @@ type served struct {
 	own ownFields
 	// hitFields are the lines of a hit in identity that do not depend on its document.
 	hitFields string
-	// missing is Cache-Control for keys without a row.
+	// missing is the Cache-Control for keys without a row.
 	missing []string
 
-	// size is the mean length of documents as batches found it, 0 before the
-	// first. Atomic: written and read by batches that load.
+	// size is the mean length of documents in batches, 0 before the first. Atomic:
+	// written and read by batches that load.
 	size atomic.Int64
 }
 
-// question is what a request asks for, once it has been read and let in.
+// question is what a request asks for, once it has been parsed and admitted.
 type question struct {
-	answered bool // rsp is complete: there is nothing to ask
-	admitted bool // the client's limit has let it in
-	unasked  bool // who asks is not known yet: finding out takes too long for Peek
+	answered bool // rsp is complete: the cache is not needed
+	admitted bool // admitted by the client's limit
+	unasked  bool // the caller is not identified yet: that takes too long for Peek
 	of       *served
-	columns  *[]resource.KeyColumn // that the key was read by
-	caller   *access.Caller        // nil: anybody
+	columns  *[]resource.KeyColumn // with which the key was parsed
+	caller   *access.Caller        // nil if unknown
 	key      cache.Key
-	many     int                    // how many keys a batch has; 0: it is none
-	keys     []cache.Key            // of a batch; nil: they are to be read again
+	many     int                    // the number of keys of a batch; 0 if it is not one
+	keys     []cache.Key            // of a batch; nil if they must be parsed again
 	answers  []cache.Answer         // of a batch, as many as keys
 	found    bool                   // Peek has all answers, but compressing them takes too long for it
-	again    *recent.Entry[*served] // the answer to the same target a moment ago, and still
+	again    *recent.Entry[*served] // the recent answer for the same target, which is still valid
 }
 
 // NewService returns a service for resources in the order of the cache's.
@@ -115,13 +116,13 @@ func NewService(c *cache.Cache, resources []frontend.Resource, config ServiceCon
 	return s, nil
 }
 
-// Next returns a service for other resources, or for the same by other rules, that counts on
-// where this one is. Both may answer at once: whoever has begun a request with the one ends it
-// with that.
+// Next returns a service for other resources, or for the same ones with other rules, that
+// continues the counters of this one. Both may answer concurrently: a request is answered by the
+// service with which it began.
 func (s *Service) Next(resources []frontend.Resource, config ServiceConfig) (*Service, error) {
 	next := &Service{cache: s.cache, loading: s.loading, wrong: s.wrong, figures: s.figures, logged: s.logged, slow: s.slow, throttled: s.throttled, strangers: s.strangers}
 	if slices.Equal(config.Compression, s.config.Compression) {
-		next.compressor = s.compressor // it holds a processor's work and memory
+		next.compressor = s.compressor // it has the slots of the processors and memory
 	}
 	if err := next.configure(resources, config); err != nil {
 		return nil, err
@@ -168,7 +169,7 @@ func (s *Service) configure(resources []frontend.Resource, config ServiceConfig)
 	return nil
 }
 
-// dress makes the fields of the documents of a resource.
+// dress makes the header fields of the documents of a resource.
 func (v *served) dress(r frontend.Resource) {
 	cacheControl := noCache
 	if r.Access != nil {
@@ -183,16 +184,16 @@ func (v *served) dress(r frontend.Resource) {
 		}
 	}
 	v.own = ownFields{own, string(appendLines(nil, own))}
-	// A problem has no entity tag to be validated by: a client that may not use it again
-	// without asking has no use for it.
+	// A problem has no entity tag for revalidation: a client that may not reuse it without
+	// that has no use for it.
 	v.missing = own[0].values
 	if strings.Contains(v.missing[0], "no-cache") {
 		v.missing = noStore
 	}
 }
 
-// SetColumns says what the key of a resource looks like. Until then its
-// documents are answered with 503.
+// SetColumns sets the key columns of a resource. Until then its documents are
+// answered with 503.
 func (s *Service) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
 	return s.resources.SetColumns(id, columns)
 }
@@ -217,8 +218,8 @@ var (
 	statusStale   = []string{"slipstream; fwd=stale"}
 )
 
-// Peek fills rsp if that takes no waiting: a hit, a bad request. False means that
-// Answer must be called with the same req. It is the function that event loops call.
+// Peek fills rsp if it can do so without waiting: for a hit or a bad request. If it
+// returns false, Answer must be called with the same req. Event loops call Peek.
 func (s *Service) Peek(req *Request, rsp *Response) bool {
 	q := &req.question
 	s.ask(atOnce, req, rsp)
@@ -284,8 +285,9 @@ func (s *Service) Answer(ctx context.Context, req *Request, rsp *Response) {
 	s.dress(req, rsp)
 }
 
-// ask reads the request and lets it in. What is wrong with it, or needs no document,
-// completes rsp. A signature is checked until ctx ends; it is not used if req.AtOnce.
+// ask parses the request and admits it. It completes rsp for a bad request, and for one
+// that needs no document. ctx bounds the check of a signature; it is not used if
+// req.AtOnce.
 func (s *Service) ask(ctx context.Context, req *Request, rsp *Response) {
 	q := &req.question
 	q.answered = true

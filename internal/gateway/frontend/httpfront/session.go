@@ -17,27 +17,26 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// front is the adapter of the event loop: what its sessions share.
+// front is the adapter of the event loop, with the state that its sessions share.
 type front struct {
 	// Immutable after newFront.
 	config Config
 	cache  *cache.Cache
-	// workers are the goroutines that answer. Those of Config.Workers if it is not nil; otherwise
-	// own, and Shutdown ends them.
+	// workers are the goroutines that answer: those of Config.Workers if it is not nil, otherwise
+	// its own, which Shutdown ends.
 	workers *loop.Workers
 	own     *loop.Workers
 
-	// live is what answers requests that come. Atomic: written by swap, read with every
-	// call of Data.
+	// live answers new requests. Atomic: written by swap, read with every call of Data.
 	live atomic.Pointer[view]
 
 	date      dateField
 	answering sync.WaitGroup                  // requests that workers answer; Shutdown waits for them
-	waiting   atomic.Int64                    // requests that those answer, written by sessions and them
+	waiting   atomic.Int64                    // requests that workers answer, written by sessions and workers
 	crowded   atomic.Int64                    // requests that were refused because too many wait
 	engine    *loop.Server                    // set before it serves
 	handed    [http1.ReasonCount]atomic.Int64 // requests handed over, by reason
-	closed    measure.Ration                  // warnings of connections that ended
+	closed    measure.Ration                  // warnings about connections that ended
 	panics    measure.Ration                  // lines about requests that panicked
 
 	recent recent.Lanes[*served]
@@ -53,7 +52,8 @@ func newFront(service *Service, config Config) *front {
 	return f
 }
 
-// finish waits until all answers are there. The engine has shut down, so none begins.
+// finish waits until all requests are answered. The engine has shut down, so none
+// begins.
 func (f *front) finish() {
 	f.answering.Wait()
 	if f.own != nil {
@@ -61,16 +61,16 @@ func (f *front) finish() {
 	}
 }
 
-// view is a service and what it wants to know.
+// view is a service and the fields that it needs.
 type view struct {
 	// Immutable.
 	*Service
-	wantClient bool // somebody asks who the client is
-	wantNames  bool // somebody asks for User-Agent and Referer
-	inSum      bool // nobody asks for each hit by itself
+	wantClient bool // the client's address is needed
+	wantNames  bool // User-Agent and Referer are needed
+	inSum      bool // hits need not be reported one by one
 }
 
-// swap lets another service answer the requests that come from now on.
+// swap makes another service answer new requests.
 func (f *front) swap(s *Service) {
 	f.live.Store(&view{Service: s, wantClient: s.WantsClient(), wantNames: s.WantsNames(), inSum: s.config.Requests == nil})
 }
@@ -80,19 +80,18 @@ func (f *front) swap(s *Service) {
 type session struct {
 	// Immutable after New.
 	front *front
-	// Owned by the connection's turn. certificate is set once, by Secured; nil: the client has
-	// none. taken counts requests; rest says that more has
-	// been read than they were.
+	// Owned by the connection's turn. certificate is set once, by Secured; nil if the client has
+	// none. taken counts requests; rest says that more bytes were read than those requests.
 	certificate *access.Certificate
 	scanner     http1.Scanner
 	taken       uint64
 	rest        bool
-	// host was accepted with the last request; nil: none was, or none is looked at. Owned by
-	// the connection's turn.
+	// host was accepted with the last request; nil if none was, or if Host is not checked.
+	// Owned by the connection's turn.
 	host *knownHost
 
-	// Atomic: bytes of large answers that wait for their turn behind others. Written by
-	// goroutines that answer and by the connection's turn, read by surveys.
+	// Atomic: bytes of large answers that wait for earlier ones. Written by goroutines
+	// that answer and by the connection's turn, read by surveys.
 	complete atomic.Int64
 }
 
@@ -122,9 +121,9 @@ func (s *session) Data(c *loop.Conn, in []byte) (consumed int) {
 	return consumed
 }
 
-// head reads the head of the next request into t.head and returns its length, 0 if the request is
-// incomplete or not for the session. again says that the last request was a plain hit, and that
-// its head was the same except for the target.
+// head reads the head of the next request into t.head and returns its length, or 0 if the request is
+// incomplete or not for the session. again says that the last request was a plain hit, and that its
+// head was the same except for the target.
 func (s *session) head(c *loop.Conn, t *turn, in []byte) (n int, again bool) {
 	limit := s.front.config.MaxHeader
 	if t.counted {
@@ -140,7 +139,7 @@ func (s *session) head(c *loop.Conn, t *turn, in []byte) (n int, again bool) {
 	return n, false
 }
 
-// Secured implements [loop.SecureSession]: HTTP/2 is net/http's.
+// Secured implements [loop.SecureSession]: net/http serves HTTP/2.
 func (s *session) Secured(c *loop.Conn, state tls.ConnectionState) {
 	certificate, err := access.NewCertificate(&state)
 	if err != nil {
@@ -186,7 +185,7 @@ func (f *front) answer(c *loop.Conn, s *session, t *turn, again bool) {
 		} else {
 			took := time.Since(t.now)
 			v.note(&t.request, &t.response, took)
-			t.now = t.now.Add(took) // the next request of this read begins here
+			t.now = t.now.Add(took) // the next request of this read begins at this time
 			t.counted = false
 		}
 		f.write(c.Output(), &t.request, &t.response, how)
@@ -200,8 +199,8 @@ func (f *front) answer(c *loop.Conn, s *session, t *turn, again bool) {
 	}
 }
 
-// knows reports whether the rule accepts the Host of the request in t.head. Of a connection that
-// goes on it is the one of before.
+// knows reports whether the rule accepts the Host of the request in t.head. On a connection in use
+// it is usually that of the previous request.
 func (s *session) knows(rule *hostRule, t *turn) bool {
 	host := text(t.head.Host)
 	if k := s.host; k != nil && k.rule == rule && k.text == host {
@@ -214,8 +213,8 @@ func (s *session) knows(rule *hostRule, t *turn) bool {
 	return true
 }
 
-// fill reads what the answer depends on. The strings are the connection's bytes: they
-// are good as long as the call of Data.
+// fill reads the fields that the answer depends on. The strings are the connection's
+// bytes: they are valid during the call of Data.
 func (f *front) fill(c *loop.Conn, t *turn) {
 	h, req := &t.head, &t.request
 	*req = Request{

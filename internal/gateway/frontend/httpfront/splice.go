@@ -10,10 +10,10 @@ import (
 )
 
 // The answer to a batch is a JSON array that is spliced from the bytes that the
-// cache holds: nothing is decoded, encoded or copied but commas. In gzip it is one
-// member, spliced from the deflate blocks of the documents' own gzip forms
-// (RFC 1951, section 3.2.3: a block may follow any other); commas travel in stored
-// blocks, and only the checksum reads the documents once more.
+// cache holds: nothing is decoded, encoded or copied except commas. In gzip it is one
+// member, spliced from the deflate blocks of the documents' own gzip forms (RFC 1951,
+// section 3.2.3: a block may follow any other); commas travel in stored blocks, and
+// only the checksum reads the documents once more.
 
 var (
 	openBracket  = []byte("[")
@@ -27,7 +27,7 @@ var (
 	storedNull  = storedBlock(null)
 )
 
-// maxStored is the greatest length of a stored block.
+// maxStored is the maximum length of a stored block.
 const maxStored = 1<<16 - 1
 
 // storedHeader begins a stored block that is not the last (RFC 1951, section 3.2.4).
@@ -41,7 +41,7 @@ func storedBlock(text []byte) []byte { return append(storedHeader(len(text)), te
 type splicer struct {
 	parts [][]byte
 	size  int
-	sum   uint32 // of what gzip holds
+	sum   uint32 // of the text in gzip
 	plain int    // its length
 }
 
@@ -50,7 +50,7 @@ func (p *splicer) add(part []byte) {
 	p.size += len(part)
 }
 
-// spliceIdentity returns the array as it is.
+// spliceIdentity returns the array uncompressed.
 func spliceIdentity(answers []cache.Answer) splicer {
 	p := splicer{parts: make([][]byte, 0, 2*len(answers)+1)}
 	p.add(openBracket)
@@ -92,7 +92,7 @@ func spliceGzip(answers []cache.Answer, forms []*encoded) splicer {
 	return p
 }
 
-// glue adds a part that stands for text.
+// glue adds a part that represents text.
 func (p *splicer) glue(part, text []byte) {
 	p.add(part)
 	p.sum = crc32.Update(p.sum, crc32.IEEETable, text)
@@ -110,7 +110,7 @@ func (p *splicer) stored(text []byte) {
 }
 
 // batchTag is the entity tag of an array: it changes with the tag of any document in
-// it, with a row that comes or goes, and with the order.
+// it, with a row that appears or disappears, and with the order.
 func (s *Service) batchTag(answers []cache.Answer, c coding) string {
 	text := make([]byte, 0, tagLength*len(answers))
 	for _, a := range answers {
@@ -128,7 +128,7 @@ func (s *Service) batchTag(answers []cache.Answer, c coding) string {
 	return string(append(tag, '"'))
 }
 
-// sizeOf is the length of the array as it is.
+// sizeOf is the length of the uncompressed array.
 func sizeOf(answers []cache.Answer) int {
 	size := 2 + len(answers) - 1
 	for _, a := range answers {

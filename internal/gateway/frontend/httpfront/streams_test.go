@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// waiting is an origin of which documents with keys of five digits wait until goOn is closed.
+// waiting is an origin whose documents with keys of five digits wait until goOn is closed.
 func waiting(goOn <-chan struct{}) originFunc {
 	return func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
 		if len(id) > 4 {
@@ -26,11 +26,11 @@ func waiting(goOn <-chan struct{}) originFunc {
 	}
 }
 
-// openWindow lets answers of 2 GiB come.
+// openWindow opens the window for answers of 2 GiB.
 func (c *http2Conn) openWindow() { c.frame(8, 0, 0, []byte{0x7f, 0, 0, 0}) }
 
-// TestBusyHTTP2HoldsLittle: a connection that is never without a request does not count as if it
-// held all requests that it has ever sent.
+// TestBusyHTTP2HoldsLittle: a connection that is never without a request is not charged for all
+// requests that it has ever sent.
 func TestBusyHTTP2HoldsLittle(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -40,7 +40,7 @@ func TestBusyHTTP2HoldsLittle(t *testing.T) {
 		s, secure, trust := listenTLS(t, newFixture(t, waiting(goOn)), by.config(Config{ConnConfig: frontend.ConnConfig{Budget: budget}}))
 		c := dialHTTP2(t, secure, trust)
 		c.openWindow()
-		c.get(1, "/depts/10000") // is under way to the end
+		c.get(1, "/depts/10000") // is in flight to the end
 		// 32 fields of 103 bytes, which no table shortens, of requests that load nothing: a load could
 		// wait for the one that waits.
 		field := append([]byte{0, 1, 'x', 100}, strings.Repeat("y", 100)...)
@@ -62,7 +62,8 @@ func TestBusyHTTP2HoldsLittle(t *testing.T) {
 	})
 }
 
-// TestPingsHoldLittle: what comes beside requests counts as what net/http keeps of it at most.
+// TestPingsHoldLittle: frames other than requests are charged with the maximum that net/http
+// keeps of them.
 func TestPingsHoldLittle(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -89,8 +90,8 @@ func TestPingsHoldLittle(t *testing.T) {
 	})
 }
 
-// TestStreamsAreRefusedBeforeCuts: a connection that has many requests under way while memory is
-// short hears that of more of them, and is not closed.
+// TestStreamsAreRefusedBeforeCuts: a connection with many requests in flight while memory is short
+// has further ones refused, and is not closed.
 func TestStreamsAreRefusedBeforeCuts(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -116,13 +117,13 @@ func TestStreamsAreRefusedBeforeCuts(t *testing.T) {
 			}()
 			testkit.Eventually(t, patience, func() error {
 				if under, done := s.handler.streams.Load(), ended.Load(); under+done != asked.Load() {
-					return fmt.Errorf("%d requests are under way and %d ended, want %d together", under, done, asked.Load())
+					return fmt.Errorf("%d requests are in flight and %d ended, want %d together", under, done, asked.Load())
 				}
 				return nil
 			})
 		}
 		if n := s.handler.streams.Load(); n < 64 || n > 128 {
-			t.Errorf("%d requests are under way, want 64 to 128", n)
+			t.Errorf("%d requests are in flight, want 64 to 128", n)
 		}
 		s.conns.account()
 		budget.Review()
@@ -149,9 +150,9 @@ func TestStreamsAreRefusedBeforeCuts(t *testing.T) {
 	})
 }
 
-// TestUnreadHTTP2IsBounded: answers that a client of HTTP/2 leaves no window for count with what
-// waits for clients: because of large ones, past the bound of their own, the connection is closed, and because of
-// small ones requests are refused, or the connection is closed.
+// TestUnreadHTTP2IsBounded: answers for which an HTTP/2 client leaves no window count as waiting for
+// clients: because of large ones, beyond their own bound, the connection is closed; because of small
+// ones, requests are refused or the connection is closed.
 func TestUnreadHTTP2IsBounded(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		for _, test := range []struct {
@@ -188,7 +189,7 @@ func TestUnreadHTTP2IsBounded(t *testing.T) {
 					switch large := test.name == "large"; {
 					case waits > bound:
 						return fmt.Errorf("%d requests with %d bytes wait, want at most %d bytes", streams, waits, bound)
-					case large && s.handler.large.Stats().Closed == 0: // nobody else owes anything
+					case large && s.handler.large.Stats().Closed == 0: // no other client has unread answers
 						return fmt.Errorf("%d bytes of %d requests wait, and the connection is not closed", waits, streams)
 					case !large && budget.Stats().Closed == 0 && (ended.Load()+streams != asked || streams*test.size > bound):
 						return fmt.Errorf("%d requests of %d bytes wait, want at most %d bytes or the connection closed", streams, test.size, bound)
@@ -212,8 +213,7 @@ func TestUnreadHTTP2IsBounded(t *testing.T) {
 	})
 }
 
-// TestLimitsOfAddressesOverHTTP2: the limits of an address count requests and connections of HTTP/2
-// with the others.
+// TestLimitsOfAddressesOverHTTP2: the limits of an address include requests and connections of HTTP/2.
 func TestLimitsOfAddressesOverHTTP2(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		t.Run("rate", func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestLimitsOfAddressesOverHTTP2(t *testing.T) {
 			}
 			s, secure, trust := listenTLS(t, f, by.config(Config{}))
 			for i := range 10 {
-				client := clientOf(t, trust, i != 4) // HTTP/1 in between; a connection each
+				client := clientOf(t, trust, i != 4) // HTTP/1 in between; one connection each
 				want := 200
 				if i >= 6 {
 					want = 429

@@ -9,13 +9,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// Connections that net/http serves, as the budget and the rules for places see them.
+// Connections that net/http serves, as seen by the budget and the rules for slots.
 
-// holds returns how much memory the connection holds besides its goroutine: what has come
-// of its request, and the answer that is being written, unless that is a large one, which
-// [Config.MaxPending] bounds.
+// holds returns how much memory the connection holds in addition to its goroutine: the
+// received part of its request, and the answer that is being written, unless that is a large
+// one, which [Config.MaxPending] bounds.
 //
-// What requests of HTTP/2 hold is not in it but in c.streams.
+// What HTTP/2 requests hold is not included; it is in c.streams.
 func (c *conn) holds() int64 {
 	n := c.came.Load()
 	if c.several.Load() {
@@ -27,9 +27,9 @@ func (c *conn) holds() int64 {
 	return n
 }
 
-// Of a connection of HTTP/2: streamsAtOnce bounds the requests that are answered at once, as
-// many as a connection of HTTP/1 may wait for; the others are what net/http keeps of bodies and
-// of a frame.
+// Bounds of an HTTP/2 connection: streamsAtOnce bounds the requests that are answered
+// concurrently, as many as an HTTP/1 connection may wait for; the others are what net/http keeps
+// of bodies and of a frame.
 const (
 	streamsAtOnce  = 128
 	bodyOfStream   = 16 << 10
@@ -37,9 +37,9 @@ const (
 	frameOfStream  = 16 << 10
 )
 
-// weightOfStream is what a request of HTTP/2 holds that is being answered, its fields and body
-// not counted: a goroutine, what net/http knows of the stream, and a buffer for the answer. 15 to
-// 16 KiB were measured while requests wait for a load.
+// weightOfStream is what an HTTP/2 request in flight holds in addition to its fields and body: a
+// goroutine, the state of the stream in net/http, and a buffer for the answer. Measured: 15 to 16
+// KiB while requests wait for a load.
 const weightOfStream = 16 << 10
 
 // weigh returns how many bytes a request of HTTP/2 holds while it is answered.
@@ -79,8 +79,9 @@ func (c *conns) Survey(dst []loop.Peer) []loop.Peer {
 	return dst
 }
 
-// account tells the budget what the connections hold besides requests of HTTP/2. It is called by the sweep: what they
-// hold is a request and an answer each, which a sum a few times a second bounds well enough.
+// account updates the budget with what the connections hold, except HTTP/2 requests. The sweep calls
+// it: each connection holds a request and an answer, for which a sum a few times per second is
+// accurate enough.
 func (c *conns) account() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -109,11 +110,11 @@ func (c *conn) Cut(why loop.CloseReason) {
 		}
 	default:
 		if c.idleSince.Load() == 0 || c.headSince.Load() != 0 {
-			return // a request has come meanwhile
+			return // a request has arrived meanwhile
 		}
 	}
 	c.of.cuts[why].Add(1)
-	_ = c.Close() // whoever waits on it gets the error
+	_ = c.Close() // the goroutine that waits on it gets the error
 }
 
 // addCuts adds the connections that were closed by rule to a count by reason.

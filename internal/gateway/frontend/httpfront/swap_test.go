@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 )
 
-// Requests that come after Swap are answered by the other service, also those that the lane
-// remembers the answer to, and also on connections that are open; those that have come before by theirs.
+// Requests after Swap are answered by the other service, also those whose answer the lane remembers,
+// and also on open connections; earlier requests by the previous service.
 func TestSwap(t *testing.T) { eachServer(t, testSwap) }
 
 func testSwap(t *testing.T, by way) {
@@ -42,7 +42,7 @@ func testSwap(t *testing.T, by way) {
 			t.Errorf("%s: %d with %q, want %d with %q", path, a, b, status, cacheControl)
 		}
 	}
-	for range 40 { // as often as the lane needs to remember it
+	for range 40 { // often enough for the lane to remember it
 		want("/depts/10", 200, "no-cache")
 	}
 	slow := make(chan int)

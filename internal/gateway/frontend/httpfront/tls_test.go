@@ -23,8 +23,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// listenTLS serves clear text at the first of the server's addresses and TLS at the one that is
-// returned. Change, if there is one, gets the listener below TLS.
+// listenTLS serves clear text at the first of the server's addresses and TLS at the returned one.
+// change, if not nil, gets the listener below TLS.
 func listenTLS(t testing.TB, f *fixture, config Config, change ...func(net.Listener) net.Listener) (s *Server, secure string, trust *tls.Config) {
 	t.Helper()
 	server, trust := testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{"example.com"}}).Configs()
@@ -56,7 +56,8 @@ func clientOf(t testing.TB, trust *tls.Config, http2 bool) *http.Client {
 	return &http.Client{Transport: transport, Timeout: patience}
 }
 
-// TestTLS: HTTP/1 and HTTP/2 over TLS, and clear text beside them, are answered alike.
+// TestTLS: HTTP/1 and HTTP/2 over TLS, and clear text at another listener, get the same
+// answers.
 func TestTLS(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -101,8 +102,8 @@ func TestTLS(t *testing.T) {
 	})
 }
 
-// TestHTTP2Idles: what comes on a connection of HTTP/2 between requests is no head that has
-// begun, and the connection ends after the time for idle ones.
+// TestHTTP2Idles: bytes on an HTTP/2 connection between requests do not count as the start of
+// a head, and the connection ends after the idle timeout.
 func TestHTTP2Idles(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		f := newFixture(t, jsonOrigin)
@@ -127,7 +128,7 @@ func TestHTTP2Idles(t *testing.T) {
 }
 
 // TestHTTP2Drains: a request that loads is answered while the server shuts down, and the
-// client is told to go elsewhere.
+// client is told that the connection ends.
 func TestHTTP2Drains(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -158,7 +159,7 @@ func TestHTTP2Drains(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 		close(goOn)
 		if err := <-done; err != nil {
-			t.Errorf("the request under way: %v, want an answer", err)
+			t.Errorf("the request in flight: %v, want an answer", err)
 		}
 		if err := <-down; err != nil {
 			t.Errorf("Shutdown: %v", err)
@@ -166,8 +167,8 @@ func TestHTTP2Drains(t *testing.T) {
 	})
 }
 
-// TestTLSLimits: connections over TLS count with the others for the number of connections, and
-// those that never finish a handshake make room and end in time.
+// TestTLSLimits: connections over TLS count toward the number of connections, and those that
+// never finish a handshake are closed for others and end in time.
 func TestTLSLimits(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -195,8 +196,8 @@ func TestTLSLimits(t *testing.T) {
 	})
 }
 
-// TestRapidReset: a client that opens streams and resets them at once makes the gateway do no
-// more than it is allowed to have under way (CVE-2023-44487).
+// TestRapidReset: a client that opens streams and resets them immediately cannot make the
+// gateway do more than it may have in flight (CVE-2023-44487).
 func TestRapidReset(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -254,7 +255,7 @@ func TestEndlessContinuation(t *testing.T) {
 	})
 }
 
-// TestStalledStreams: streams without a window for their answers are given up.
+// TestStalledStreams: streams without a window for their answers are aborted.
 func TestStalledStreams(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -281,8 +282,8 @@ func TestStalledStreams(t *testing.T) {
 	})
 }
 
-// TestStreamsAreBounded: past the bound of all connections together a request of HTTP/2 is
-// refused, and the one after it is answered.
+// TestStreamsAreBounded: beyond the bound of all connections an HTTP/2 request is refused,
+// and a later one is answered.
 func TestStreamsAreBounded(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
@@ -309,7 +310,7 @@ func TestStreamsAreBounded(t *testing.T) {
 	})
 }
 
-// http2Conn speaks HTTP/2 frame by frame (RFC 9113).
+// http2Conn sends HTTP/2 frame by frame (RFC 9113).
 type http2Conn struct {
 	net.Conn
 	r *bufio.Reader
@@ -345,19 +346,21 @@ func headOf(path string) []byte {
 	return append(append(b, 0x01, 11), "example.com"...)
 }
 
-// get asks for a path in a stream.
+// get requests a path in a stream.
 func (c *http2Conn) get(stream uint32, path string) error {
 	return c.frame(1, 0x5, stream, headOf(path)) // END_STREAM, END_HEADERS
 }
 
-// awaitEnd reads until a stream has ended, for 0 any; false if the connection did.
+// awaitEnd reads until a stream, or any if it is 0, has ended. It returns false if
+// the connection ended.
 func (c *http2Conn) awaitEnd(stream uint32) bool {
 	return c.await(func(kind, flags byte, id uint32) bool {
 		return kind <= 1 && flags&1 != 0 && (stream == 0 || id == stream)
 	})
 }
 
-// awaitFrame reads until a frame of that kind has come; false if the connection has ended.
+// awaitFrame reads until a frame of that kind arrives. It returns false if the connection
+// ended.
 func (c *http2Conn) awaitFrame(kind byte) bool {
 	return c.await(func(came, _ byte, _ uint32) bool { return came == kind })
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// turn is the memory of one request under way. A session borrows one for each call of
+// turn is the memory of one request in progress. A session borrows one for each call of
 // Data, so that an idle connection has none.
 type turn struct {
 	view      *view // that answers
@@ -19,20 +19,21 @@ type turn struct {
 	response  Response
 	requestID [trace.RequestIDLength]byte
 	forwarded [8]string
-	// now is when the bytes were looked at, or the last answer that was noted by itself was
+	// now is when the bytes were read, or when the last answer that was noted separately was
 	// complete.
 	now         time.Time
 	certificate *access.Certificate // of the connection
 
-	// Plain hits that have been answered and not told to the figures: a counter each
-	// and a reading of the clock are as much work as a tenth of a pipelined hit.
+	// Plain hits that were answered and not counted yet: incrementing counters and
+	// reading the clock for each would cost a tenth of a pipelined hit.
 	hits    int
 	bytes   int
 	counted bool // the last request is one of them
-	again   int  // answers that asked no tier, and of which the cache has to be told
+	again   int  // answers without a look-up, which the cache has to count
 	of      *served
 
-	// recent is the lane's, nil if another connection of the lane has it.
+	// recent is the table of the lane, or nil if another connection of the lane
+	// has it.
 	recent *recent.Table[*served]
 }
 
@@ -48,18 +49,18 @@ func (f *front) borrow(lane int) *turn {
 // giveBack ends a turn.
 func (f *front) giveBack(lane int, t *turn) {
 	f.recent.GiveBack(lane, t.recent)
-	t.view, t.request, t.response, t.of, t.recent, t.certificate = nil, Request{}, Response{}, nil, nil, nil // or they keep documents alive
+	t.view, t.request, t.response, t.of, t.recent, t.certificate = nil, Request{}, Response{}, nil, nil, nil // otherwise they would keep documents alive
 	turns.Put(t)
 }
 
-// count notes a plain hit for tell.
+// count records a plain hit for tell.
 func (t *turn) count() {
 	t.hits++
 	t.bytes += t.response.sent()
 	t.counted = true
 }
 
-// countHit counts an answer that asked no tier for the cache, which does not know of it.
+// countHit counts a hit for the cache, which was not queried.
 func (t *turn) countHit(s *Service) {
 	if of := t.request.question.of; t.of != of {
 		t.countAgain(s, of)
@@ -75,7 +76,7 @@ func (t *turn) countAgain(s *Service, of *served) {
 	t.of, t.again = of, 0
 }
 
-// tell tells the figures of the hits that were counted.
+// tell passes the counted hits to the metrics.
 func (t *turn) tell(s *Service) {
 	t.countAgain(s, nil)
 	if t.hits == 0 {

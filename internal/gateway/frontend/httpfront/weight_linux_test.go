@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector has memory of its own, and makes stacks larger.
+// The race detector needs additional memory, and makes stacks larger.
 
 package httpfront
 
@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// What requests that wait hold, their stacks included, is what the budget counts for them: all
-// but the first of a connection, whose stack is a part of what a connection takes.
+// The memory of waiting requests, including their stacks, is what the budget counts for them,
+// except for the first of a connection, whose stack is included in the memory of a connection.
 func TestWaitingRequestsAreWeighed(t *testing.T) {
 	for _, target := range []string{"/depts/%d", "/depts?key=%d&key=7"} {
 		testWaitingRequestsAreWeighed(t, target)

@@ -7,12 +7,12 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// atOnce is the context of a caller that may not wait: none.
+// atOnce is the context of a caller that must not block: none.
 var atOnce context.Context
 
-// work is what an answer costs besides looking its documents up. Who may not wait does not
-// begin more than the bounds below, 0.3 ms each: a goroutine does, and the other connections
-// of the loop go on.
+// work is the cost of an answer beyond the look-up of its documents. A caller that must not
+// block does not begin more than the bounds below, 0.3 ms each: a goroutine does, while the
+// other connections of the loop continue.
 type work struct {
 	keys     int // of a batch
 	hashed   int // bytes of documents whose entity tag is not known
@@ -21,8 +21,8 @@ type work struct {
 	copied   int // bytes of parts that are too small to be sent by reference
 }
 
-// Bounds of what is done on a loop. On the slowest machine that was measured a KiB takes
-// 2 us to hash and 16 us to compress.
+// Bounds of the work on a loop. On the slowest measured machine a KiB takes 2 us to hash
+// and 16 us to compress.
 const (
 	maxHashed   = 128 << 10
 	maxDeflated = 16 << 10
@@ -31,7 +31,7 @@ const (
 
 	// linked is the size from which the engine sends a part by reference.
 	linked = 8 << 10
-	// workOfLater is what handing a request to a goroutine costs, in units.
+	// workOfLater is the cost of passing a request to a goroutine, in units.
 	workOfLater = 4
 )
 
@@ -45,13 +45,13 @@ func (w work) units() int {
 	return w.keys + w.hashed>>9 + w.deflated>>6 + w.summed>>12 + w.copied>>12
 }
 
-// workOf returns what the answer with the document in the coding costs.
+// workOf returns the cost of an answer with the document in the coding.
 func workOf(d *cache.Document, c coding, must bool) (w work) {
 	w.add(d, c, must)
 	return w
 }
 
-// add adds what a document costs.
+// add adds the cost of a document.
 func (w *work) add(d *cache.Document, c coding, must bool) {
 	size := len(d.Body())
 	if d.Form(cache.FormHTTP) == nil && d.Sum() == nil {
@@ -70,7 +70,7 @@ func wouldEncode(d *cache.Document, c coding, must bool) bool {
 	return must || len(d.Body()) >= minCompressed && d.Held()
 }
 
-// workOfBatch returns what the array of the answers costs.
+// workOfBatch returns the cost of an array of the answers.
 func workOfBatch(answers []cache.Answer, c coding) (w work) {
 	w.keys = len(answers)
 	for _, a := range answers {
@@ -97,8 +97,8 @@ func (rsp *Response) copied() int {
 	return len(rsp.Body)
 }
 
-// gather puts the small parts of an answer together, so that whoever appends it to an output
-// copies next to nothing.
+// gather joins the small parts of an answer, so that appending it to an output copies next to
+// nothing.
 func (rsp *Response) gather() {
 	if len(rsp.Parts) == 0 {
 		return

@@ -2,23 +2,23 @@ package recent
 
 import "sync/atomic"
 
-// maxLanes is how many tables there are at most.
+// maxLanes is the maximum number of tables.
 const maxLanes = 64
 
-// Lanes keeps a table for each lane of connections that are served one after the other, as
-// the event loop numbers them. The zero value is ready.
+// Lanes keeps a table for each lane, as numbered by the event loop: the connections of a lane
+// are served one after the other. The zero value is ready to use.
 type Lanes[R any] struct {
 	lanes [maxLanes]struct {
-		// Atomics. table is taken and put back by whoever serves a connection of the
-		// lane; made is set by the first.
+		// Atomics. table is borrowed and returned by the goroutine that serves a
+		// connection of the lane; made is set by the first.
 		table atomic.Pointer[Table[R]]
 		made  atomic.Bool
 		_     [48]byte // the rest of the cache line
 	}
 }
 
-// Borrow returns the lane's table, or nil if somebody else has it: goroutines may serve
-// several connections of a lane at once.
+// Borrow returns the lane's table, or nil if it is borrowed: goroutines may serve several
+// connections of a lane concurrently.
 func (l *Lanes[R]) Borrow(lane int) *Table[R] {
 	place := &l.lanes[lane%maxLanes]
 	t := place.table.Swap(nil)
@@ -28,7 +28,7 @@ func (l *Lanes[R]) Borrow(lane int) *Table[R] {
 	return t
 }
 
-// GiveBack ends a Borrow; nil is nothing.
+// GiveBack ends a Borrow. It ignores a nil table.
 func (l *Lanes[R]) GiveBack(lane int, t *Table[R]) {
 	if t != nil {
 		l.lanes[lane%maxLanes].table.Store(t)

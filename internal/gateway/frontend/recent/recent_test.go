@@ -34,7 +34,8 @@ func newCache(t *testing.T, budget int64, size int) *cache.Cache {
 
 var columns = &[]resource.KeyColumn{{Name: "n", Kind: resource.Integer}}
 
-// ask answers a question as a frontend does. known says that the table did.
+// ask answers a request as a frontend does. known says that the table had the
+// answer.
 func ask(t *testing.T, c *cache.Cache, table *Table[string], id string) (doc *cache.Document, known bool) {
 	t.Helper()
 	if e := table.Find(c, "/a/"+id, c.Now()); e != nil {
@@ -55,7 +56,7 @@ func ask(t *testing.T, c *cache.Cache, table *Table[string], id string) (doc *ca
 	return a.Doc, false
 }
 
-// settled asks until the table knows the answer.
+// settled repeats a request until the table has the answer.
 func settled(t *testing.T, c *cache.Cache, table *Table[string], id string) *cache.Document {
 	t.Helper()
 	var doc *cache.Document
@@ -72,8 +73,8 @@ func settled(t *testing.T, c *cache.Cache, table *Table[string], id string) *cac
 	return doc
 }
 
-// TestForgetsWhatTheTierDropped: whatever makes the cache give up a document, the next
-// question does not get it.
+// TestForgetsWhatTheTierDropped: whatever makes the cache drop a document, the next
+// request does not get it.
 func TestForgetsWhatTheTierDropped(t *testing.T) {
 	for name, drop := range map[string]func(c *cache.Cache){
 		"invalidated": func(c *cache.Cache) { c.Apply([]cache.Event{{Key: cache.Key{ID: "7"}, Tx: 5}}) },
@@ -104,7 +105,7 @@ func TestReplacedDocument(t *testing.T) {
 	old := settled(t, c, table, "7")
 	c.Apply([]cache.Event{{Key: cache.Key{ID: "7"}, Tx: 5}})
 	c.Advance(time.Hour, cache.UpTo(9))
-	c.Advance(time.Hour, cache.UpTo(9)) // no load of before is left: the change need not be remembered
+	c.Advance(time.Hour, cache.UpTo(9)) // no earlier load is left: the change need not be remembered
 	next, err := c.Get(t.Context(), cache.Key{ID: "7"}, c.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +133,7 @@ func TestNotRemembered(t *testing.T) {
 	}
 }
 
-// TestManyTexts: texts that share places never get each other's documents.
+// TestManyTexts: texts that share slots never get each other's documents.
 func TestManyTexts(t *testing.T) {
 	c, table := newCache(t, 64<<20, 10), New[string]()
 	zipf := rand.NewZipf(testkit.Rand(t), 1.1, 4, 3*sets*ways)
@@ -152,7 +153,7 @@ func TestManyTexts(t *testing.T) {
 	}
 }
 
-// TestLetsGo: documents that the tier has dropped do not stay for ever.
+// TestLetsGo: documents that the tier has dropped do not stay forever.
 func TestLetsGo(t *testing.T) {
 	c, table := newCache(t, 64<<20, 10), New[string]()
 	for i := range 1000 {
@@ -178,8 +179,8 @@ func TestLetsGo(t *testing.T) {
 	})
 }
 
-// TestHitRate: the tier keeps what is asked for often, although it hears of one in eight of
-// those questions only.
+// TestHitRate: the tier keeps popular documents, although it sees only one in eight of those
+// requests.
 func TestHitRate(t *testing.T) {
 	const keys, questions = 20_000, 400_000
 	rate := func(table *Table[string]) float64 {
@@ -223,11 +224,11 @@ func TestLanes(t *testing.T) {
 	l.GiveBack(3, nil)
 	l.GiveBack(3, a)
 	if l.Borrow(3) != a {
-		t.Error("the table that was given back is lost")
+		t.Error("the returned table is lost")
 	}
 }
 
-// TestFindAllocatesNothing: it is on the way of every hit.
+// TestFindAllocatesNothing: it is on the path of every hit.
 func TestFindAllocatesNothing(t *testing.T) {
 	c, table := newCache(t, 1<<20, 100), New[string]()
 	doc := settled(t, c, table, "7")

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// A hit allocates nothing, whatever is asked.
+// A hit allocates nothing, whatever the command.
 func TestHitsAllocateNothing(t *testing.T) {
 	f := newFixture(t, echo, Config{Users: users()})
 	x := f.session()
@@ -17,7 +17,7 @@ func TestHitsAllocateNothing(t *testing.T) {
 		command1("GET", "depts:1") + command1("GET", "depts:2") + command1("GET", "depts:3"), command1("ECHO", "x"), command1("SELECT", "0"),
 		command1("AUTH", "web", webPassword), command1("GET", "blobs:00"),
 	} {
-		for range 2 { // the first time loads, the second makes the pools
+		for range 2 { // the first loads, the second fills the pools
 			x.data(c, []byte(in))
 			c.take()
 		}
@@ -42,7 +42,7 @@ func TestHitsAllocateNothing(t *testing.T) {
 
 // An idle connection costs no more than its session.
 func TestSessionIsSmall(t *testing.T) {
-	if n := unsafe.Sizeof(session{}); n > 208 { // what is allocated for anything from 193 bytes on
+	if n := unsafe.Sizeof(session{}); n > 208 { // the size class of objects from 193 bytes
 		t.Errorf("a session takes %d bytes, want at most 208", n)
 	}
 	f := newFixture(t, echo, Config{})
@@ -51,7 +51,7 @@ func TestSessionIsSmall(t *testing.T) {
 	x.data(c, []byte("GET depts:1\r\nGET dep"))
 	c.take()
 	if x.scanner == nil {
-		t.Error("the begin of a command is forgotten")
+		t.Error("the beginning of a command is lost")
 	}
 	x.data(c, []byte("GET depts:1\r\n"))
 	c.take()

@@ -17,14 +17,14 @@ const (
 	// maxFailures is how many logins of a connection may fail; then it is closed.
 	maxFailures = 10
 	// checkKeyEvery is how often an API key, and the key that a token was signed with, are
-	// looked up again: what was removed ends connections that are open as well. What expires is
-	// looked up at that time.
+	// looked up again: removing a key also ends open connections. Expiry is checked when it is
+	// due.
 	checkKeyEvery = 5 * time.Second
-	// maxPassword is the longest password that is hashed, in bytes: what a command may have
+	// maxPassword is the longest password that is hashed, in bytes: the limit of a command
 	// before a login.
 	maxPassword = 16 << 10
-	// loginRate is how many logins of an address may fail a second in the long run, and
-	// loginBurst how many may fail at once; beyond that, no login is tried. Reconnecting
+	// loginRate is how many logins of an address may fail per second in the long run, and
+	// loginBurst how many may fail together; beyond that, no login is tried. Reconnecting
 	// does not help, because the address is the same.
 	loginRate  = 1
 	loginBurst = 60
@@ -32,7 +32,7 @@ const (
 	defaultUser = "default"
 )
 
-// What Redis says about logins.
+// The messages of Redis about logins.
 const (
 	textWrongPass = "invalid username-password pair or user is disabled."
 	textNoUsers   = "AUTH <password> called without any password configured for the default user. Are you sure your configuration is correct?"
@@ -40,11 +40,11 @@ const (
 	textSyntax    = "syntax error"
 )
 
-// nobody is what a password of an unknown user is compared with. No password has this
-// hash: it is no output of SHA-256 that anybody knows an input of.
+// nobody is compared with the password of an unknown user. No known password has this
+// hash.
 var nobody = &user{hashes: []*[32]byte{{}}}
 
-// credential is what a client has logged in with.
+// credential is the kind of a client's login.
 type credential uint8
 
 const (
@@ -54,8 +54,8 @@ const (
 	byCertificate // of the connection, whose end checkCertificate sees
 )
 
-// login finds the caller of a name and password; hash is that of the password. The caller is nil
-// if the two do not belong together.
+// login returns the caller with a name and password; hash is that of the password. The caller is
+// nil if the two do not match.
 func (v *View) login(name, password []byte) (caller *access.Caller, hash [32]byte, by credential) {
 	hash = sha256.Sum256(password)
 	u := v.users[string(name)]
@@ -72,17 +72,17 @@ func (v *View) login(name, password []byte) (caller *access.Caller, hash [32]byt
 	if v.gate == nil || len(password) == 0 {
 		return nil, hash, byPassword
 	}
-	caller, refusal := v.gate.Identify(context.Background(), access.Credentials{APIKey: string(password)}) // does not wait for a key
+	caller, refusal := v.gate.Identify(context.Background(), access.Credentials{APIKey: string(password)}) // does not block for a key
 	if refusal != nil || caller == nil {
 		return nil, hash, byPassword
 	}
 	if string(name) != defaultUser && "key:"+string(name) != caller.Name() {
-		return nil, hash, byPassword // the key of somebody else
+		return nil, hash, byPassword // the key of another caller
 	}
 	return caller, hash, byAPIKey
 }
 
-// checkLogin ends the login with an API key or a token that has expired or is not valid any more.
+// checkLogin ends the login with an API key or a token that has expired or is no longer valid.
 func (x *session) checkLogin(now time.Duration) {
 	if x.by == byPassword || x.by == byCertificate || now < x.recheck {
 		return
@@ -97,7 +97,8 @@ func (x *session) checkLogin(now time.Duration) {
 			known = caller
 		}
 	}
-	// On the cache's clock, so that a command costs no reading of another one.
+	// The times are on the cache's clock, so that a command does not read another
+	// one.
 	x.recheck = now + min(left, checkKeyEvery)
 	switch {
 	case known == nil:
@@ -107,12 +108,12 @@ func (x *session) checkLogin(now time.Duration) {
 	}
 }
 
-// authenticate logs in and lets the command go on with then; or it answers. A token that was not
-// seen lately takes until later: nothing more of the connection is read before.
+// authenticate logs in and continues the command with then, or answers. A token that was not seen
+// recently is checked later: until then, nothing more is read from the connection.
 func (t *turn) authenticate(name, password []byte, then func(*turn)) {
 	s, x := t.server, t.session
 	if len(x.view.users) == 0 && x.view.gate == nil && string(name) == defaultUser {
-		then(t) // anybody may do everything, whatever the password
+		then(t) // anyone may do everything, whatever the password
 		return
 	}
 	if wait, ok := s.logins.Within(x.guesser, t.start); !ok {
@@ -138,7 +139,7 @@ func (t *turn) loggedIn(caller *access.Caller, hash [32]byte, by credential) {
 	x := t.session
 	x.setCaller(caller)
 	x.by, x.hash, x.failures = by, hash, 0
-	x.recheck = t.start // the next command asks when it expires
+	x.recheck = t.start // the next command looks up when it expires
 }
 
 // wrongLogin answers a login that has failed.
@@ -210,11 +211,11 @@ func (t *turn) hello(args [][]byte) {
 		t.helloAs(three, name)
 		return
 	}
-	name = bytes.Clone(name) // the login may take until the bytes are others
+	name = bytes.Clone(name) // the login may outlast these bytes
 	t.authenticate(user, password, func(t *turn) { t.helloAs(three, name) })
 }
 
-// helloAs ends HELLO, once the client has logged in if it wants to.
+// helloAs completes HELLO, after the login if there is one.
 func (t *turn) helloAs(three bool, name []byte) {
 	if !t.session.known() {
 		t.fail(FailNoAuth, textHelloAuth)

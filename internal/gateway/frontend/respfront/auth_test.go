@@ -54,7 +54,7 @@ func TestLogin(t *testing.T) {
 			{"GET blobs:00", "-NOPERM this user may not read documents of blobs"},
 			{"MGET depts:1 blobs:00", "-NOPERM *"},
 			{"AUTH web nope", textBadPass},
-			{"GET depts:0", "$-1"}, // a login that fails ends none
+			{"GET depts:0", "$-1"}, // a failed login does not end the present one
 			{"AUTH web " + webPassword, "+OK"},
 			{"GET blobs:00", bulk(`{"id":"00"}`)},
 			{"AUTH web old", "+OK"},
@@ -83,8 +83,8 @@ func TestLogin(t *testing.T) {
 	})
 }
 
-// The tenth failed login of a connection is its last command; a good one starts the
-// count anew.
+// The tenth failed login of a connection is its last command; a successful one resets
+// the count.
 func TestFailedLogins(t *testing.T) {
 	bothBackends(t, echo, Config{Users: users()}, func(t *testing.T, f *fixture) {
 		c := f.dial(t)
@@ -102,7 +102,7 @@ func TestFailedLogins(t *testing.T) {
 		if got := c.reply(); got != "EOF" {
 			t.Errorf("after ten failures: %q, want the end", got)
 		}
-		// All in one packet: what follows the tenth is not answered.
+		// All in one packet: commands after the tenth are not answered.
 		c = f.dial(t)
 		c.send(strings.Repeat("AUTH nope\r\n", 20))
 		for i := range 10 {
@@ -117,7 +117,7 @@ func TestFailedLogins(t *testing.T) {
 }
 
 // Failed logins of an address are bounded, over all its connections; logins that succeed
-// are not counted, and another address may go on.
+// are not counted, and another address is not affected.
 func TestFailedLoginsOfAnAddress(t *testing.T) {
 	f := newFixture(t, echo, Config{Users: users(), RequireAuth: true})
 	now := f.cache.Now()
@@ -162,7 +162,7 @@ func TestFailedLoginsOfAnAddress(t *testing.T) {
 }
 
 // Clients of a unix socket have no address, so failed logins count for each connection, and logins
-// that succeed in between do not start the count again.
+// that succeed in between do not reset the count.
 func TestFailedLoginsOverUnix(t *testing.T) {
 	f := newFixture(t, echo, Config{Users: users(), RequireAuth: true})
 	now := f.cache.Now()
@@ -196,7 +196,7 @@ func TestFailedLoginsOverUnix(t *testing.T) {
 	}
 }
 
-// A session keeps no API key: its memory holds the hash.
+// A session keeps no API key, only its hash.
 func TestSessionsKeepNoKey(t *testing.T) {
 	gate, _, key := keysGate(t, -1)
 	f := newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, RequireAuth: true})
@@ -218,7 +218,7 @@ func TestSessionsKeepNoKey(t *testing.T) {
 }
 
 // A key that expires ends the connections that have logged in with it at that time, and not
-// with the next look at the file.
+// at the next check of the file.
 func TestExpiredKeys(t *testing.T) {
 	key := access.NewKey()
 	line, err := access.KeyLine("web", key)
@@ -250,7 +250,7 @@ func TestExpiredKeys(t *testing.T) {
 	say(0, "AUTH "+key, "+OK")
 	say(time.Second, "GET blobs:00", blob)
 	say(58*time.Second, "GET blobs:00", blob) // is looked up, and again in 1 s, not in 5 s
-	say(time.Second-1, "GET blobs:00", blob)  // out of the remembered answers
+	say(time.Second-1, "GET blobs:00", blob)  // from the remembered answers
 	say(1, "GET blobs:00", "-NOAUTH")
 	say(0, "AUTH "+key, "-WRONGPASS")
 	say(0, "GET blobs:00", "-NOAUTH")
@@ -302,7 +302,7 @@ func TestAPIKeys(t *testing.T) {
 	}
 }
 
-// A key that is taken out of the file ends the connections that have logged in with it.
+// Removing a key from the file ends the connections that have logged in with it.
 func TestRemovedKey(t *testing.T) {
 	testkit.NoLeaks(t)
 	gate, file, key := keysGate(t, 10*time.Millisecond)
@@ -332,7 +332,7 @@ func TestRemovedKey(t *testing.T) {
 		return nil
 	})
 	say("PING", "+PONG") // looked up less than 5 s ago
-	// A command that is always under way is no way round it.
+	// Having a command in flight all the time does not avoid it.
 	c := &fakeConn{at: f.cache.Now()}
 	x.data(c, []byte("PING\r\nPI"))
 	x.recheck -= checkKeyEvery
@@ -347,7 +347,7 @@ func TestRemovedKey(t *testing.T) {
 	}
 }
 
-// A login that is required needs somebody who can log in.
+// A required login needs at least one user that can log in.
 func TestConfiguration(t *testing.T) {
 	for _, c := range []struct {
 		config Config
@@ -363,7 +363,7 @@ func TestConfiguration(t *testing.T) {
 	}
 }
 
-// Commands of an address and of a user are limited, keys of an MGET count.
+// Commands of an address and of a user are limited, and the keys of an MGET count.
 func TestLimits(t *testing.T) {
 	slow := func(burst int) *limit.Limiter { return limit.New(limit.Config{Rate: 0.01, Burst: burst}) }
 	for _, b := range []struct {
@@ -384,7 +384,7 @@ func TestLimits(t *testing.T) {
 			{"PING", "-ERR too many commands*"},
 		}},
 		{"more keys than ever", Config{RequestConfig: frontend.RequestConfig{ClientLimit: slow(3)}}, [][2]string{
-			{"EXISTS" + strings.Repeat(" depts:1", 100), "-ERR these are more keys from this address than are ever let through at once: ask for fewer"},
+			{"EXISTS" + strings.Repeat(" depts:1", 100), "-ERR these are more keys from this address than are ever admitted together: request fewer"},
 		}},
 		{"loads", Config{RequestConfig: frontend.RequestConfig{ClientLimit: slow(6)}}, [][2]string{
 			{"GET depts:1", dept(1)},

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Small answers that nobody reads do not make large ones fail.
+// Unread small answers do not make large ones fail.
 func TestSmallAnswersLeaveRoomForLargeOnes(t *testing.T) {
 	bothBackends(t, echo, Config{ConnConfig: frontend.ConnConfig{Large: loop.NewLargeBudget(1 << 20), Budget: loop.NewBudget(512 << 20)}}, func(t *testing.T, f *fixture) {
 		text := []byte(strings.Repeat(command1("ECHO", strings.Repeat("y", 60_000)), 500))
@@ -41,7 +41,7 @@ func TestSmallAnswersLeaveRoomForLargeOnes(t *testing.T) {
 	})
 }
 
-// Where clients must log in they have LoginTimeout for it, whatever else they say.
+// Where clients must log in they have LoginTimeout for it, whatever else they send.
 func TestLoginTimeout(t *testing.T) {
 	for _, required := range []bool{true, false} {
 		bothBackends(t, echo, Config{Users: users(), RequireAuth: required, LoginTimeout: 300 * time.Millisecond}, func(t *testing.T, f *fixture) {
@@ -74,7 +74,7 @@ func TestLoginTimeout(t *testing.T) {
 	}
 }
 
-// What a command holds while it waits for a load counts in the budget.
+// The memory of a command that waits for a load counts in the budget.
 func TestWaitingCommandsAreWeighed(t *testing.T) {
 	var release chan struct{}
 	slow := originFunc(func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {

@@ -11,10 +11,10 @@ import (
 // secured is the certificate of a connection's client.
 type secured struct {
 	*access.Certificate               // immutable
-	recheck             time.Duration // when to ask whether it has expired, on the cache's clock; owned by the turn
+	recheck             time.Duration // when to check whether it has expired, on the cache's clock; owned by the turn
 }
 
-// certificate returns the certificate of the client, nil if there is none.
+// certificate returns the certificate of the client, or nil if there is none.
 func (x *session) certificate() *access.Certificate {
 	if x.secured == nil {
 		return nil
@@ -22,8 +22,8 @@ func (x *session) certificate() *access.Certificate {
 	return x.secured.Certificate
 }
 
-// Secured implements [loop.SecureSession]: the certificate of a client that some rule names is a
-// login, which lasts as long as the certificate and steps back for any other.
+// Secured implements [loop.SecureSession]: a client certificate that some rule names is a login,
+// which lasts as long as the certificate and is replaced by any other.
 func (x *session) Secured(c *loop.Conn, state tls.ConnectionState) {
 	certificate, err := access.NewCertificate(&state)
 	if err != nil {
@@ -41,8 +41,8 @@ func (x *session) Secured(c *loop.Conn, state tls.ConnectionState) {
 	}
 }
 
-// fallBack ends a login. What is left is the certificate of the client: a caller if a rule names
-// it, or if no login is needed.
+// fallBack ends a login. Then the client is identified by its certificate, if a rule names it or if
+// no login is needed.
 func (x *session) fallBack() {
 	x.by, x.hash = byPassword, [32]byte{}
 	var caller *access.Caller
@@ -55,8 +55,8 @@ func (x *session) fallBack() {
 	x.setCaller(caller)
 }
 
-// certified returns the caller that a client with a certificate is before a login, nil if that
-// is nobody.
+// certified returns the caller of a client with a certificate before a login, or nil if there is
+// none.
 func (v *View) certified(c *access.Certificate) *access.Caller {
 	for _, r := range v.resources.List {
 		if r.Access == nil {

@@ -12,11 +12,11 @@ import (
 // maxName bounds the names that clients give themselves, in bytes.
 const maxName = 64
 
-// maxListed is how many connections CLIENT LIST tells of.
+// maxListed is the maximum of connections in CLIENT LIST.
 const maxListed = 1000
 
 // clients are the sessions of open connections, in a list for each caller, so that CLIENT LIST
-// does not look at those of others. The lists are of the sessions' own pointers.
+// does not visit those of others. The lists are linked by pointers in the sessions.
 type clients struct{ shards [16]clientShard }
 
 // clientShard has the lists of some of the sessions.
@@ -41,7 +41,7 @@ func (c *clients) remove(x *session) {
 	s.unlink(x)
 }
 
-// move puts the session into the list of a caller, 0: nobody.
+// move puts the session into the list of a caller; 0 means none.
 func (c *clients) move(x *session, caller uint64) {
 	s := c.shard(x)
 	s.mu.Lock()
@@ -78,8 +78,8 @@ func (s *clientShard) unlink(x *session) {
 	x.previous, x.next = nil, nil
 }
 
-// each calls visit with the sessions of a caller, 0: of nobody, until it returns false. visit
-// must not wait.
+// each calls visit with the sessions of a caller, or of those without one if it is 0, until it
+// returns false. visit must not block.
 func (c *clients) each(caller uint64, visit func(*session) bool) {
 	for i := range c.shards {
 		if !c.shards[i].each(caller, visit) {
@@ -108,7 +108,7 @@ func (x *session) setCaller(c *access.Caller) {
 	}
 }
 
-// callerID returns the ID of a caller, 0 for nobody.
+// callerID returns the ID of a caller, or 0 for nil.
 func callerID(c *access.Caller) uint64 {
 	if c == nil {
 		return 0
@@ -133,7 +133,7 @@ func (t *turn) ping(args [][]byte) {
 	}
 }
 
-// echo answers with the argument, which is weighed as a document of that size is.
+// echo answers with the argument, which counts like a document of that size.
 func (t *turn) echo(args [][]byte) {
 	if kind, problem := t.server.weigh(t.conn, len(args[1])); problem != "" {
 		t.fail(kind, problem)
@@ -200,7 +200,7 @@ func (t *turn) clientSetInfo(args [][]byte) {
 	}
 }
 
-// clientSwitch takes ON and OFF: documents are neither evicted nor touched for clients.
+// clientSwitch accepts ON and OFF, which have no effect on documents.
 func (t *turn) clientSwitch(args [][]byte) {
 	if equalFold(args[2], "on") || equalFold(args[2], "off") {
 		t.ok()
@@ -209,7 +209,7 @@ func (t *turn) clientSwitch(args [][]byte) {
 	}
 }
 
-// validName answers what cannot be a name.
+// validName answers with an error if name is not valid.
 func (t *turn) validName(name []byte, what string) bool {
 	switch {
 	case len(name) > maxName:
@@ -231,7 +231,7 @@ func printableName[T string | []byte](name T) bool {
 	return true
 }
 
-// describe changes what the client said of itself.
+// describe changes what the client reported about itself.
 func (x *session) describe(change func(*about)) {
 	var a about
 	if old := x.about.Load(); old != nil {
@@ -246,8 +246,8 @@ func (t *turn) clientInfo([][]byte) {
 	t.verbatim(t.text)
 }
 
-// clientList tells of connections of the same user alone: what others call themselves
-// and where they come from is none of its business.
+// clientList only lists connections of the same user: names and addresses of others are
+// private.
 func (t *turn) clientList([][]byte) {
 	t.text = t.text[:0]
 	listed := 0

@@ -2,7 +2,7 @@ package respfront
 
 import "strings"
 
-// Group is a family of commands in figures.
+// Group is a family of commands in metrics.
 type Group uint8
 
 // Groups of commands.
@@ -12,12 +12,12 @@ const (
 	GroupRead                    // other commands about documents
 	GroupConnection              // about the connection: AUTH, PING, CLIENT
 	GroupServer                  // about the server: INFO, COMMAND, CONFIG
-	GroupRefused                 // commands that are not there, not allowed or wrong
+	GroupRefused                 // commands that do not exist, are not allowed or are wrong
 
 	groups
 )
 
-// String returns the word for the group in metrics.
+// String returns the name of the group in metrics.
 func (g Group) String() string {
 	return [...]string{"get", "mget", "read", "connection", "server", "refused"}[g]
 }
@@ -26,14 +26,14 @@ func (g Group) String() string {
 type command struct {
 	name  string // in lower case; of a subcommand "client|id"
 	group Group
-	// arity is the number of words, the name included; if negative, the least number.
+	// arity is the number of words, the name included; if negative, the minimum.
 	arity int
 	// early commands are allowed before a login.
 	early bool
-	// keys says that words are keys: the second one, or if there is no limit to the
-	// words, all from the second on.
+	// keys says which words are keys: the second one, or, if the number of words has
+	// no limit, all from the second on.
 	keys bool
-	// units is what it costs besides a plain command, in units of 1 us.
+	// units is its cost beyond a plain command, in units of 1 us.
 	units int
 	// run answers. It is nil for a command that has only subcommands.
 	run func(t *turn, args [][]byte)
@@ -49,14 +49,14 @@ type table struct {
 	get    *command
 }
 
-// longestName is more than any name of a command of ours, in bytes.
+// longestName is more than the length of any name in the table, in bytes.
 const longestName = 16
 
-// find returns the command of a name in any case, nil if there is none. It does not
-// allocate.
+// find returns the command with a name in any case, or nil if there is none. It does
+// not allocate.
 func (t *table) find(name []byte) *command {
 	if len(name) == len("get") && name[0]|0x20 == 'g' && name[1]|0x20 == 'e' && name[2]|0x20 == 't' {
-		return t.get // nearly all are: a twentieth of what a hit in a pipeline costs
+		return t.get // nearly all are; this saves a twentieth of a pipelined hit
 	}
 	var lower [longestName]byte
 	if len(name) > len(lower) {
@@ -80,7 +80,7 @@ func (c *command) accepts(n int) bool {
 	return n == c.arity || c.arity < 0 && n >= -c.arity
 }
 
-// appendLower appends name with A to Z as a to z.
+// appendLower appends name with ASCII letters in lower case.
 func appendLower(b, name []byte) []byte {
 	for _, c := range name {
 		if 'A' <= c && c <= 'Z' {
@@ -91,7 +91,8 @@ func appendLower(b, name []byte) []byte {
 	return b
 }
 
-// equalFold compares with a word in lower case, whatever the case of ASCII letters in b.
+// equalFold compares b with a word in lower case, regardless of the case of ASCII letters
+// in b.
 func equalFold(b []byte, word string) bool {
 	if len(b) != len(word) {
 		return false
@@ -124,9 +125,9 @@ func newTable() *table {
 		{name: "hello", group: GroupConnection, arity: -1, early: true, run: (*turn).hello, summary: "Chooses the version of the protocol, and logs in."},
 		{name: "ping", group: GroupConnection, arity: -1, run: (*turn).ping, summary: "Returns PONG or the given message."},
 		{name: "echo", group: GroupConnection, arity: 2, run: (*turn).echo, summary: "Returns the given message."},
-		{name: "select", group: GroupConnection, arity: 2, run: (*turn).selectDatabase, summary: "Takes database 0, the only one."},
+		{name: "select", group: GroupConnection, arity: 2, run: (*turn).selectDatabase, summary: "Accepts database 0, the only one."},
 		{name: "quit", group: GroupConnection, arity: -1, early: true, run: (*turn).quit, summary: "Closes the connection."},
-		{name: "reset", group: GroupConnection, arity: 1, early: true, run: (*turn).reset, summary: "Makes the connection as it was when new."},
+		{name: "reset", group: GroupConnection, arity: 1, early: true, run: (*turn).reset, summary: "Resets the connection to its initial state."},
 		{name: "client", group: GroupConnection, arity: -2, summary: "A container for commands about the connection.", sub: []*command{
 			{name: "client|id", arity: 2, run: (*turn).clientID, summary: "Returns the number of the connection."},
 			{name: "client|getname", arity: 2, run: (*turn).clientGetName, summary: "Returns the name of the connection."},
@@ -134,18 +135,18 @@ func newTable() *table {
 			{name: "client|setinfo", arity: 4, run: (*turn).clientSetInfo, summary: "Names the client library or its version."},
 			{name: "client|info", arity: 2, run: (*turn).clientInfo, summary: "Describes the connection."},
 			{name: "client|list", arity: 2, units: 16, run: (*turn).clientList, summary: "Describes the connections of the same user."},
-			{name: "client|no-evict", arity: 3, run: (*turn).clientSwitch, summary: "Takes ON or OFF, without effect."},
-			{name: "client|no-touch", arity: 3, run: (*turn).clientSwitch, summary: "Takes ON or OFF, without effect."},
+			{name: "client|no-evict", arity: 3, run: (*turn).clientSwitch, summary: "Accepts ON or OFF, without effect."},
+			{name: "client|no-touch", arity: 3, run: (*turn).clientSwitch, summary: "Accepts ON or OFF, without effect."},
 		}},
 
-		{name: "info", group: GroupServer, arity: -1, units: 64, run: (*turn).info, summary: "Returns figures of the server."},
+		{name: "info", group: GroupServer, arity: -1, units: 64, run: (*turn).info, summary: "Returns statistics of the server."},
 		{name: "command", group: GroupServer, arity: -1, units: 16, run: (*turn).commandList, summary: "Describes commands.", sub: []*command{
 			{name: "command|count", arity: 2, run: (*turn).commandCount, summary: "Returns the number of commands."},
 			{name: "command|docs", arity: -2, units: 64, run: (*turn).commandDocs, summary: "Returns the documentation of commands."},
 			{name: "command|info", arity: -2, units: 64, run: (*turn).commandInfo, summary: "Describes commands for programs."},
 		}},
 		{name: "config", group: GroupServer, arity: -2, summary: "A container for commands about the configuration.", sub: []*command{
-			{name: "config|get", arity: -3, units: 64, run: (*turn).configGet, summary: "Returns settings that tools ask for."},
+			{name: "config|get", arity: -3, units: 64, run: (*turn).configGet, summary: "Returns settings that tools request."},
 		}},
 	}}
 	for _, c := range t.list {
@@ -159,8 +160,8 @@ func newTable() *table {
 }
 
 // writes are the commands of Redis that change what is stored, and those that would
-// change this server. Each is answered with -READONLY instead of as unknown, so that
-// whoever configured a client for the wrong server reads why.
+// change this server. They are answered with -READONLY instead of as unknown, which
+// explains the mistake if a client is configured for the wrong server.
 var writes = nameSet(`
 	append bitfield bitop blmove blmpop blpop brpop brpoplpush bzmpop bzpopmax bzpopmin copy decr decrby del
 	expire expireat flushall flushdb geoadd georadius georadiusbymember geosearchstore getdel getex getset

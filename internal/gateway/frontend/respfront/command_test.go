@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Every command answers as a Redis server would that holds the documents as strings.
+// Every command answers like a Redis server that holds the documents as strings.
 func TestCommands(t *testing.T) {
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
 		c := f.dial(t)
@@ -89,7 +89,7 @@ func TestCommands(t *testing.T) {
 	})
 }
 
-// What is refused is refused in the words of Redis, or says what would be accepted.
+// Refusals use the messages of Redis, or say what would be accepted.
 func TestRefusals(t *testing.T) {
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
 		c := f.dial(t)
@@ -111,7 +111,7 @@ func TestRefusals(t *testing.T) {
 			{"CONFIG FOO", "-ERR unknown subcommand 'FOO'. Try CONFIG HELP."},
 			{"CONFIG SET save x", "-READONLY the configuration is a file, which cannot be changed from here."},
 			{"COMMAND FOO", "-ERR unknown subcommand 'FOO'. Try COMMAND HELP."},
-			{"SET depts:1 x", "-READONLY this server only reads; write to the database behind it."},
+			{"SET depts:1 x", "-READONLY this server is read-only; write to the database behind it."},
 			{"set", "-READONLY *"},
 			{"DEL depts:1", "-READONLY *"},
 			{"ZREMRANGEBYSCORE a 1 2", "-READONLY *"},
@@ -164,7 +164,7 @@ func TestRefusals(t *testing.T) {
 	})
 }
 
-// RESP3 has a null of its own, maps, sets and verbatim text.
+// RESP3 has its own null, maps, sets and verbatim text.
 func TestShapes(t *testing.T) {
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
 		c := f.dial(t)
@@ -197,7 +197,7 @@ func TestShapes(t *testing.T) {
 	})
 }
 
-// Tools read INFO by names that Redis has.
+// Tools read INFO by the names of Redis.
 func TestInfo(t *testing.T) {
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
 		c := f.dial(t)
@@ -220,7 +220,7 @@ func TestInfo(t *testing.T) {
 	})
 }
 
-// CLIENT LIST tells of the connections of the same user, and forgets those that ended.
+// CLIENT LIST lists the open connections of the same user.
 func TestClientList(t *testing.T) {
 	bothBackends(t, echo, Config{Users: users()}, func(t *testing.T, f *fixture) {
 		nobody, web, again := f.dial(t), f.dial(t), f.dial(t)
@@ -236,7 +236,7 @@ func TestClientList(t *testing.T) {
 			return all
 		}
 		if got := names(nobody.line("CLIENT LIST")); len(got) != 1 || got[0] != "anonymous" {
-			t.Errorf("nobody sees %q, want its own connection alone", got)
+			t.Errorf("a client without a login sees %q, want only its own connection", got)
 		}
 		list := web.line("CLIENT LIST")
 		if got := names(list); len(got) != 2 || got[0]+got[1] != "onetwo" && got[0]+got[1] != "twoone" {

@@ -12,17 +12,17 @@ import (
 
 // User is a user that may log in with AUTH.
 type User struct {
-	// Name is the user's name in AUTH; "default" is the user of AUTH without a name. To the
-	// rules of resources it is an API key of that name. A name may be listed twice, so that a
-	// new password can be handed out before the old one is removed.
+	// Name is the user's name in AUTH; "default" is the user of AUTH without a name. The rules
+	// of resources treat it as an API key of that name. A name may be listed twice, so that a
+	// new password can be issued before the old one is removed.
 	Name string
-	// PasswordHash is the SHA-256 of the password. A hash reveals nothing of a password with
-	// 128 random bits or more, such as access.NewKey makes; one that a person chose can be
-	// found by trying, as in the file of API keys.
+	// PasswordHash is the SHA-256 of the password. A hash reveals nothing about a password with
+	// 128 random bits or more, such as those made by access.NewKey; a password that a person
+	// chose can be guessed, as in the file of API keys.
 	PasswordHash [32]byte
 }
 
-// Config configures a [Server]. The zero value serves documents to everybody.
+// Config configures a [Server]. The zero value serves documents to anyone.
 type Config struct {
 	frontend.ConnConfig
 	// RequestConfig takes effect with a [View]. The API keys and tokens of its Gate are passwords
@@ -55,7 +55,7 @@ func (c *Config) check() error {
 	}
 	for i, u := range c.Users {
 		if u.Name == "" || len(u.Name) > maxName || !printableName(u.Name) {
-			return errors.New("resp: the name of user " + strconv.Itoa(i+1) + " is not 1 to " + strconv.Itoa(maxName) + " printable ASCII characters without blanks")
+			return errors.New("resp: the name of user " + strconv.Itoa(i+1) + " is not 1 to " + strconv.Itoa(maxName) + " printable ASCII characters without spaces")
 		}
 	}
 	return nil

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Many clients send pipelines of everything while documents are dropped behind their
-// backs: each reply is the one to its command.
+// Many clients send pipelines of all commands while documents are dropped: each reply
+// belongs to its command.
 func TestCrowd(t *testing.T) {
 	const clients, rounds, documents = 24, 12, 300
 	seed := testkit.Seed(t)
@@ -53,7 +53,8 @@ func TestCrowd(t *testing.T) {
 			all.Go(func() {
 				c := &client{t: t, conn: conn}
 				rnd := rand.New(rand.NewPCG(seed, uint64(i)))
-				// On until enough was loaded again, however late the changes come.
+				// Continues until enough was loaded again, however late the changes
+				// come.
 				for n := 0; n < rounds || f.server.Answers().Latency(frontend.SourceLoad).Snapshot().Count() < 2*documents; n++ {
 					if !c.pipeline(rnd, documents) {
 						return
@@ -70,7 +71,7 @@ func TestCrowd(t *testing.T) {
 	})
 }
 
-// pipeline sends some commands at once and compares the replies.
+// pipeline sends some commands together and checks the replies.
 func (c *client) pipeline(rnd *rand.Rand, documents int) bool {
 	var in strings.Builder
 	var wanted []string

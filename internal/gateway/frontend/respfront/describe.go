@@ -6,8 +6,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// What COMMAND tells of commands. Clients that send commands to the shards of a cluster
-// learn from it where keys stand, redis-cli learns names to complete.
+// The answers of COMMAND. Cluster clients learn from them where the keys of a command are,
+// redis-cli learns names to complete.
 
 func upper(name string) string { return strings.ToUpper(name) }
 
@@ -24,7 +24,7 @@ func (t *turn) commandList([][]byte) {
 	}
 }
 
-// maxDescribed is how many names COMMAND INFO and COMMAND DOCS take: answers are a
+// maxDescribed is how many names COMMAND INFO and COMMAND DOCS accept: answers are a
 // hundred times as long as names.
 const maxDescribed = 256
 
@@ -55,7 +55,7 @@ func (t *turn) commandInfo(args [][]byte) {
 	}
 }
 
-// named is find for names of subcommands too: client|id.
+// named is find that also supports names of subcommands: client|id.
 func (t *table) named(name []byte) *command {
 	c := t.find(name)
 	if c != nil {
@@ -168,7 +168,7 @@ func (t *turn) commandDocs(args [][]byte) {
 	}
 }
 
-// appendDocs appends the name of a command and what is to be read about it.
+// appendDocs appends the name of a command and its documentation.
 func (t *turn) appendDocs(b []byte, c *command) []byte {
 	facts := 2
 	if len(c.sub) > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// form is what a command wants to know of documents.
+// form is what a command returns about documents.
 type form uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	formRange              // a part of it
 )
 
-// question is what a command asks of its documents.
+// question is what a command asks about its documents.
 type question struct {
 	form     form
 	from, to int64 // of formRange
@@ -34,7 +34,7 @@ type question struct {
 
 // slot is one key of a command, and its document once there is one.
 type slot struct {
-	key cache.Key // empty if the document was there at once
+	key cache.Key // empty if the document was found immediately
 	doc *cache.Document
 }
 
@@ -48,10 +48,10 @@ const (
 	// linked is the size from which the engine sends a document by reference.
 	linked = 8 << 10
 	// maxPeeked is how many keys are parsed and looked up on the loop, about 100 us; a
-	// command with more is left to a goroutine.
+	// command with more is passed to a goroutine.
 	maxPeeked = 256
 	// keysPerCommand is how many keys of a command count as one for rate limits: about
-	// what they cost, as in a batch over HTTP.
+	// their cost, as in a batch over HTTP.
 	keysPerCommand = 10
 )
 
@@ -59,7 +59,7 @@ const (
 const (
 	textPending  = "too many bytes of documents wait for clients to read them"
 	textLoads    = "too many documents are being loaded"
-	textTogether = "these documents are more than 67108864 bytes together: ask for fewer keys"
+	textTogether = "these documents are more than 67108864 bytes together: request fewer keys"
 )
 
 func (t *turn) mget(args [][]byte)   { t.documents(question{form: formBodies}, args[1:]) }
@@ -74,7 +74,7 @@ func (t *turn) get(args [][]byte) {
 	}
 }
 
-// again answers a GET with what the same key was answered with a moment ago. False: it did
+// again answers a GET with the recent answer for the same key. It returns false if it did
 // not.
 func (t *turn) again(b []byte) bool {
 	e := t.recent.Find(t.server.cache, text(b), t.start)
@@ -100,7 +100,7 @@ func (t *turn) again(b []byte) bool {
 	return true
 }
 
-// countAgain tells the cache of the hits that again has counted, and begins with another
+// countAgain passes the hits that again has counted to the cache, and begins with another
 // resource.
 func (t *turn) countAgain(of *served) {
 	if t.hitsAgain > 0 {
@@ -157,7 +157,7 @@ func (t *turn) documents(q question, keys [][]byte) {
 	}
 	size := q.size(t.slots)
 	if size >= largeAnswer && t.conn.Owed() > 0 {
-		// Behind an answer that is awaited nothing would count it.
+		// After a pending answer nothing would count it.
 		t.postpone(q, keys, 0)
 		return
 	}
@@ -181,7 +181,7 @@ func (t *turn) documents(q question, keys [][]byte) {
 	t.record(keys, "", size)
 }
 
-// record tells the request log of a command that was answered at once.
+// record writes a command that was answered immediately to the request log.
 func (t *turn) record(keys [][]byte, code string, size int) {
 	v := t.session.view
 	if v.requests == nil {
@@ -201,11 +201,11 @@ func (t *turn) record(keys [][]byte, code string, size int) {
 	v.requests.Record(&e)
 }
 
-// protocolName is the word for this frontend in the request log.
+// protocolName is the name of this frontend in the request log.
 const protocolName = "redis"
 
 // admitKeys counts the keys of a command for rate limits; the command itself was
-// counted for its address. False: it was answered.
+// counted for its address. If it returns false, the command was answered.
 func (t *turn) admitKeys(n int) bool {
 	more := (n+keysPerCommand-1)/keysPerCommand - 1
 	if wait, ok := t.session.view.clientLimit.Allow(t.session.client, t.start, more); !ok {
@@ -226,7 +226,7 @@ func (t *turn) admitKeys(n int) bool {
 // text returns b as a string, which must not be used once b has changed.
 func text(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
-// weigh judges an answer with that many bytes of documents.
+// weigh decides whether an answer with that many bytes of documents is allowed.
 func (s *Server) weigh(c conn, size int) (kind Failure, problem string) {
 	switch {
 	case size > maxAnswer:
@@ -237,7 +237,7 @@ func (s *Server) weigh(c conn, size int) (kind Failure, problem string) {
 	return 0, ""
 }
 
-// markLarge notes an answer of that many bytes that weigh has let pass.
+// markLarge records an answer of that many bytes that weigh has allowed.
 func markLarge(o *loop.Output, size int) {
 	if size >= largeAnswer {
 		o.Large(size)
@@ -345,10 +345,10 @@ func (q question) part(body []byte) []byte {
 	return body[from : to+1]
 }
 
-// textInteger is what Redis says of an argument that is no number.
+// textInteger is the message of Redis about an argument that is not a number.
 const textInteger = "value is not an integer or out of range"
 
-// parseInteger reads a number as Redis does: decimal, 64 bits, no plus sign, no leading
+// parseInteger parses a number as Redis does: decimal, 64 bits, no plus sign, no leading
 // zeros.
 func parseInteger(b []byte) (int64, error) {
 	n, err := strconv.ParseInt(string(b), 10, 64)

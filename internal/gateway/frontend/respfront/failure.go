@@ -7,32 +7,32 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// Failure is a kind of error answer in figures.
+// Failure is a kind of error answer in metrics.
 type Failure uint8
 
 // Kinds of error answers.
 const (
 	FailUsage       Failure = iota // wrong arguments
-	FailKey                        // a key that cannot be one
+	FailKey                        // a malformed key
 	FailUnknown                    // a command that does not exist
 	FailReadOnly                   // a command that writes
-	FailNoAuth                     // nobody has logged in
+	FailNoAuth                     // a login is required
 	FailWrongPass                  // a login that failed
 	FailNoPerm                     // the user may not read this
 	FailLimited                    // too many commands
-	FailProtocol                   // bytes that are no command
+	FailProtocol                   // bytes that are not a command
 	FailVersion                    // a version of the protocol that does not exist
 	FailLoading                    // the database has not been reached yet
-	FailUnverified                 // the promise cannot be kept just now
-	FailOverloaded                 // too much is under way
+	FailUnverified                 // the promise cannot be kept at present
+	FailOverloaded                 // too much is in flight
 	FailTimeout                    // the document could not be loaded in time
-	FailUnavailable                // the database cannot be reached, or the server ends
-	FailOrigin                     // the database could not give the document
+	FailUnavailable                // the database cannot be reached, or the server shuts down
+	FailOrigin                     // the document could not be loaded
 
 	failures
 )
 
-// failureWords are the words for metrics, and the first words of answers.
+// failureWords are the names for metrics, and the first words of answers.
 var failureWords = [failures]struct{ word, code string }{
 	FailUsage:       {"usage", "ERR"},
 	FailKey:         {"key", "ERR"},
@@ -52,14 +52,14 @@ var failureWords = [failures]struct{ word, code string }{
 	FailOrigin:      {"origin", "ERR"},
 }
 
-// String returns the word for the kind in metrics.
+// String returns the name of the kind in metrics.
 func (f Failure) String() string { return failureWords[f].word }
 
 // Code returns the first word of such an answer.
 func (f Failure) Code() string { return failureWords[f].code }
 
-// loadFailure turns an error of the cache into an answer. The client learns what to
-// do, the log what went wrong: told says that the log should hear of it.
+// loadFailure turns an error of the cache into an answer. The client is told what to
+// do, the log has the cause: told says that it should be logged.
 func loadFailure(err error) (kind Failure, text string, told bool) {
 	if e, ok := errors.AsType[*keyError](err); ok {
 		return e.kind, e.problem, false
@@ -70,11 +70,11 @@ func loadFailure(err error) (kind Failure, text string, told bool) {
 	case errors.Is(err, errPending):
 		return FailOverloaded, textPending, false
 	case errors.Is(err, context.Canceled):
-		return FailUnavailable, "the command was given up", false // the client has gone and will not read it
+		return FailUnavailable, "the command was given up", false // the client has left and will not read it
 	case errors.Is(err, context.DeadlineExceeded):
 		return FailTimeout, "the document could not be loaded in time", false
 	case errors.Is(err, cache.ErrStale):
-		return FailUnverified, "the document's freshness cannot be promised just now", false
+		return FailUnverified, "the document's freshness cannot be promised at present", false
 	case errors.Is(err, cache.ErrOverloaded):
 		return FailOverloaded, textLoads, false
 	case errors.Is(err, cache.ErrClosed):
@@ -84,11 +84,11 @@ func loadFailure(err error) (kind Failure, text string, told bool) {
 	case errors.Is(err, cache.ErrTooLarge):
 		return FailOrigin, "the document is larger than the configured limit", true
 	}
-	return FailOrigin, "the database could not give this document", true
+	return FailOrigin, "the document could not be loaded", true
 }
 
-// ofOneKey reports whether an error of many keys may be the fault of one of them, so
-// that the others are worth another try.
+// ofOneKey reports whether an error of many keys may be caused by one of them, so that
+// the others are worth a retry.
 func ofOneKey(err error) bool {
 	kind, _, _ := loadFailure(err)
 	return kind == FailOrigin

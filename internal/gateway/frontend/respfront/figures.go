@@ -8,11 +8,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/striped"
 )
 
-// figures are what a server knows of its answers.
+// figures are the counters of a server's answers.
 type figures struct {
 	*frontend.Answers // immutable
 
-	// Atomics. Written with the answers of a read, read by whoever asks.
+	// Atomics. Written with the answers of a read, read by any goroutine.
 	commands [groups]striped.Counter
 	failed   [failures]striped.Counter
 	stale    atomic.Int64
@@ -27,18 +27,18 @@ func (s *Server) EachGroup(visit func(group string, n int64)) {
 }
 
 // EachFailure calls visit with every kind of error answers and how many there were.
-// "wrongpass" counts the logins that failed.
+// "wrongpass" counts failed logins.
 func (s *Server) EachFailure(visit func(kind string, n int64)) {
 	for i := range failures {
 		visit(i.String(), s.figures.failed[i].Sum())
 	}
 }
 
-// Answers returns the figures of answers. A hit counts with the time that all commands of
-// its read took.
+// Answers returns the counters of answers. A hit counts with the time of all commands of its
+// read.
 func (s *Server) Answers() *frontend.Answers { return s.figures.Answers }
 
-// Figures returns a moment's figures.
+// Figures returns the current figures.
 func (s *Server) Figures() frontend.Figures {
 	return frontend.Figures{
 		Answers: s.Answers(), Requests: s.commandsAnswered(),
@@ -47,11 +47,11 @@ func (s *Server) Figures() frontend.Figures {
 	}
 }
 
-// StaleAnswers returns how many answers held a document that may have been older than
-// promised, as the policy of its resource wants it. Redis has no way to mark them.
+// StaleAnswers returns how many answers contained a document that may have been older
+// than promised, as the policy of its resource permits. Redis has no way to mark them.
 func (s *Server) StaleAnswers() int64 { return s.figures.stale.Load() }
 
-// SpokeHTTP returns how many connections were closed because they spoke HTTP.
+// SpokeHTTP returns how many connections were closed because the client sent HTTP.
 func (s *Server) SpokeHTTP() int64 { return s.figures.http.Load() }
 
 // Waiting returns how many documents commands wait for.
@@ -61,10 +61,11 @@ func (s *Server) Waiting() int64 { return s.waiting.Load() }
 // answer.
 func (s *Server) Held() int64 { return s.held.Load() }
 
-// LargePending returns how many bytes of large answers wait for clients, or for their turn.
+// LargePending returns how many bytes of large answers wait for clients, or for their turn to
+// be sent.
 func (s *Server) LargePending() int64 { return s.config.Large.Stats().Used }
 
-// EngineStats returns the figures of the engine below.
+// EngineStats returns the stats of the engine.
 func (s *Server) EngineStats() loop.Stats { return s.engine.Stats() }
 
 func (s *Server) commandsAnswered() (n int64) {
@@ -75,7 +76,7 @@ func (s *Server) commandsAnswered() (n int64) {
 }
 
 // tally counts the answers of one turn, so that a pipeline of a hundred commands is
-// told of with a few atomic additions.
+// counted with a few atomic additions.
 type tally struct {
 	commands [groups]int32
 	failed   [failures]int32
@@ -84,7 +85,7 @@ type tally struct {
 	bytes    int64
 }
 
-// addTo adds the counts to the figures and clears them.
+// addTo adds the counts to f and clears them.
 func (y *tally) addTo(f *figures) {
 	for i, n := range y.commands {
 		if n != 0 {

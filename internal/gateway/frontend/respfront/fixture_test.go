@@ -107,7 +107,7 @@ func newFixtureOf(t testing.TB, origin cache.Origin, config Config, change ...fu
 	return &fixture{cache: c, server: s}
 }
 
-// listen begins to serve at a port of its own, over TLS if there is a configuration of it.
+// listen starts serving at a separate port, over TLS if there is a configuration of it.
 func (f *fixture) listen(t testing.TB, secure ...*tls.Config) {
 	t.Helper()
 	listeners, err := loop.Listen("tcp", "127.0.0.1:0", runtime.GOMAXPROCS(0))

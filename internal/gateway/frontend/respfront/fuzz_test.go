@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// FuzzSession: whatever bytes come, in whatever pieces, the session neither panics nor
-// stops, and all that it answers is RESP.
+// FuzzSession: for any bytes, in any pieces, the session neither panics nor hangs, and
+// all of its answers are RESP.
 func FuzzSession(f *testing.F) {
 	for _, seed := range []string{
 		"GET depts:1\r\nMGET depts:1 depts:0 orders:a:1\r\nHELLO 3\r\nGET depts:0\r\nRESET\r\n",
@@ -37,10 +37,10 @@ func FuzzSession(f *testing.F) {
 			to = len(data)
 			if piece > 0 {
 				to = min(from+int(piece), len(data))
-				piece *= 2 // if it did not suffice, the next one may
+				piece *= 2 // a larger piece may suffice
 			}
 			for full := true; full && from < to; {
-				// A copy, so that nothing can look behind what has come.
+				// A copy, so that reading beyond the received bytes is detected.
 				n := x.data(c, bytes.Clone(data[from:to]))
 				full = c.Full() && !c.ended && c.aborted == nil
 				if n < 0 || n > to-from || full && n == 0 {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// wholeAnswer sends data on a connection of its own and returns all that comes until its
-// end, or, if the server goes on waiting, "waits".
+// wholeAnswer sends data on a new connection and returns everything that comes until its
+// end, or "waits" if the server keeps waiting.
 func wholeAnswer(t *testing.T, f *fixture, data string) string {
 	t.Helper()
 	c, err := net.Dial("tcp", f.server.Addr().String())
@@ -35,7 +35,8 @@ func wholeAnswer(t *testing.T, f *fixture, data string) string {
 	return string(all)
 }
 
-// What is no command gets an answer in the words of Redis, and the end.
+// Malformed commands are answered with the messages of Redis, and the connection
+// is closed.
 func TestProtocolErrors(t *testing.T) {
 	const big = "\r\n$1048577\r\n"
 	for _, login := range []bool{false, true} {
@@ -66,7 +67,7 @@ func TestProtocolErrors(t *testing.T) {
 				{"huge length", "*1\r\n$99999999999\r\n", unauthenticated("-ERR Protocol error: invalid bulk length\r\n", "-ERR Protocol error: unauthenticated bulk length\r\n")},
 				{"more than a command may be", "*2" + big, unauthenticated("-ERR Protocol error: invalid bulk length\r\n", "-ERR Protocol error: unauthenticated bulk length\r\n")},
 				{"16 KiB", "*2\r\n$4\r\nECHO\r\n$16384\r\n", unauthenticated("waits", "-ERR Protocol error: unauthenticated bulk length\r\n")},
-				{"argument without its end", "*1\r\n$4\r\nPINGxx", "-ERR Protocol error: expected CR LF behind an argument or its length\r\n"},
+				{"argument without its end", "*1\r\n$4\r\nPINGxx", "-ERR Protocol error: expected CR LF after an argument or its length\r\n"},
 				{"quotes without an end", "GET \"abc\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"},
 				{"quotes before a letter", "GET \"abc\"d\r\n", "-ERR Protocol error: unbalanced quotes in request\r\n"},
 				{"zero byte in a line", "GET a\x00b\r\n", "-ERR Protocol error: zero byte in an inline request\r\n"},
@@ -100,7 +101,7 @@ func TestProtocolErrors(t *testing.T) {
 	}
 }
 
-// After a login the bounds are those of who is known, in the same packet too.
+// After a login the bounds are those of known clients, even in the same packet.
 func TestBoundsAfterLogin(t *testing.T) {
 	bothBackends(t, echo, Config{Users: users(), RequireAuth: true}, func(t *testing.T, f *fixture) {
 		c := f.dial(t)
@@ -131,8 +132,8 @@ func TestByteByByte(t *testing.T) {
 	})
 }
 
-// A pipeline that nobody reads at first is answered whole and in order, and so is one
-// whose sender has closed its side.
+// A pipeline whose answers are not read at first is answered completely and in order,
+// and so is one whose sender has closed its side.
 func TestPipelines(t *testing.T) {
 	const n = 10_000
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
@@ -164,7 +165,7 @@ func TestPipelines(t *testing.T) {
 	})
 }
 
-// Clients that never read are cut, and others do not notice.
+// Clients that never read are cut off, and others are not affected.
 func TestClientsThatNeverRead(t *testing.T) {
 	bothBackends(t, echo, Config{ConnConfig: frontend.ConnConfig{StallTimeout: 500 * time.Millisecond}}, func(t *testing.T, f *fixture) {
 		var wait sync.WaitGroup
@@ -186,7 +187,7 @@ func TestClientsThatNeverRead(t *testing.T) {
 						return
 					}
 				}
-				t.Error("a client that never reads sends for ever")
+				t.Error("a client that never reads sends forever")
 			})
 		}
 		other := f.dial(t)
@@ -217,7 +218,7 @@ func TestHTTPIsLogged(t *testing.T) {
 		}
 		mu.Lock()
 		defer mu.Unlock()
-		if n := strings.Count(text.String(), "spoke HTTP"); n != 1 {
+		if n := strings.Count(text.String(), "sent HTTP"); n != 1 {
 			t.Errorf("%d lines about HTTP, want 1:\n%s", n, text.String())
 		}
 		if !strings.Contains(text.String(), "client=127.0.0.1") {

@@ -13,12 +13,13 @@ import (
 
 const (
 	serverName = "slipstream"
-	// redisVersion is the version of Redis whose commands and words are followed.
-	// Clients choose by it what they send.
+	// redisVersion is the version of Redis whose commands and messages are used.
+	// Clients choose their commands by it.
 	redisVersion = "7.2.0"
 )
 
-// settings are what tools ask CONFIG GET for: redis-benchmark for appendonly and save.
+// settings are those that tools request with CONFIG GET: redis-benchmark requests
+// appendonly and save.
 var settings = []struct{ name, value string }{
 	{"appendonly", "no"},
 	{"databases", "1"},
@@ -75,7 +76,7 @@ func (t *turn) verbatim(text []byte) {
 	}
 }
 
-// sections of INFO. What tools read stands there under the names that Redis has for it.
+// sections of INFO. Values that tools read have the names that Redis uses.
 var sections = []struct {
 	name string
 	add  func(s *Server, b *strings.Builder)

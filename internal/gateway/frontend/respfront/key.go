@@ -15,7 +15,7 @@ import (
 type keyParser struct {
 	view        *View
 	caller      *access.Caller
-	certificate *access.Certificate // of the connection, beside the caller
+	certificate *access.Certificate // of the connection, in addition to the caller
 
 	ids     []byte                // of keys of several columns
 	columns *[]resource.KeyColumn // of the key that was parsed last
@@ -35,7 +35,7 @@ func (p *keyParser) end() {
 	}
 }
 
-// A keyError is the answer to a command with a key that cannot be read.
+// A keyError is the answer to a command with a malformed key.
 type keyError struct {
 	kind    Failure
 	problem string
@@ -43,7 +43,7 @@ type keyError struct {
 
 func (e *keyError) Error() string { return e.problem }
 
-// parse reads a key that the caller may read. The key's ID may be a part of b or of the
+// parse parses a key that the caller may read. The key's ID may be a part of b or of the
 // parser's buffer.
 func (p *keyParser) parse(b []byte) (key cache.Key, _ *keyError) {
 	if len(b) > maxKey {
@@ -74,8 +74,7 @@ func (p *keyParser) parse(b []byte) (key cache.Key, _ *keyError) {
 		id, err = resource.ParseID(*columns, text(rest), ':')
 	} else {
 		from := len(p.ids)
-		// What was appended for the keys before stays where it is if this one needs
-		// a larger buffer.
+		// IDs of earlier keys stay valid if this one needs a larger buffer.
 		p.ids, err = resource.AppendID(p.ids, *columns, text(rest), ':')
 		id = text(p.ids[from:])
 	}
@@ -87,7 +86,7 @@ func (p *keyParser) parse(b []byte) (key cache.Key, _ *keyError) {
 
 var colon = []byte{':'}
 
-// keyForm says what keys of a resource look like.
+// keyForm describes the form of the keys of a resource.
 func keyForm(name string, columns []resource.KeyColumn) string {
 	var b strings.Builder
 	b.WriteString(name)

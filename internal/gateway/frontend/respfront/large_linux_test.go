@@ -26,7 +26,8 @@ func (f *fixture) dialFrom(t testing.TB, ip string) *client {
 	return &client{t: t, conn: c}
 }
 
-// eventuallyLarge asks until the answer is a document, and not that there is no room.
+// eventuallyLarge repeats the command until the answer is a document, and not that there
+// is no room.
 func (c *client) eventuallyLarge(command, want string) {
 	c.t.Helper()
 	testkit.Eventually(c.t, 20*time.Second, func() error {
@@ -38,8 +39,8 @@ func (c *client) eventuallyLarge(command, want string) {
 	})
 }
 
-// Echoes of 64 KiB and more are weighed like documents: one address cannot shut out others
-// by not reading them.
+// Echoes of 64 KiB and more count like documents: one address cannot shut out others by not
+// reading them.
 func TestLargeEchoesAreWeighed(t *testing.T) {
 	const limit = 2 << 20
 	bothBackends(t, echo, Config{ConnConfig: frontend.ConnConfig{Large: loop.NewLargeBudget(limit)}}, func(t *testing.T, f *fixture) {
@@ -67,8 +68,8 @@ func TestLargeEchoesAreWeighed(t *testing.T) {
 	})
 }
 
-// One address has documents loaded that wait behind one that does not come: another is given
-// its own all the same.
+// One address has loaded documents that wait for an earlier one that does not arrive: another
+// address is still served.
 func TestHeldDocumentsOfOneAddress(t *testing.T) {
 	block := make(chan struct{})
 	defer close(block)
@@ -99,13 +100,13 @@ func TestHeldDocumentsOfOneAddress(t *testing.T) {
 	})
 }
 
-// Documents that are loaded past one and a half of the bound are not held: the command fails, and
-// nothing of it is counted afterwards.
+// Documents that are loaded beyond one and a half times the bound are not held: the command fails,
+// and nothing remains counted for it.
 func TestDocumentsAreNotHeldPastTheBound(t *testing.T) {
 	const limit = 1 << 20
 	bothBackends(t, echo, Config{ConnConfig: frontend.ConnConfig{Large: loop.NewLargeBudget(limit)}}, func(t *testing.T, f *fixture) {
 		c := f.dial(t)
-		f.server.config.Large.Add(limit * 3 / 2) // of others, who cannot be closed
+		f.server.config.Large.Add(limit * 3 / 2) // of other clients, which cannot be closed
 		c.send("MGET depts:1 depts:1000001\r\n")
 		if got := c.reply(); got != "-OVERLOADED too many bytes of documents wait for clients to read them" {
 			t.Errorf("got %.100q", got)

@@ -15,18 +15,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// waiting is the answer to a command that some document is loaded for.
+// waiting is the answer to a command that waits for documents.
 type waiting struct {
-	// Immutable after postpone, slots of other keys than those being loaded too.
+	// Immutable after postpone, including slots of keys that are not being loaded.
 	server   *Server
 	view     *View
 	session  *session
 	question question
 	command  *command
 	three    bool
-	text     string // the first key, as the client wrote it, cut at maxText bytes
+	text     string // the first key, as sent by the client, cut at maxText bytes
 	keys     int    // how many there are
-	missing  int    // how many documents were not there
+	missing  int    // how many documents were missing
 	began    time.Time
 	place    completer
 
@@ -34,8 +34,8 @@ type waiting struct {
 	// goroutine that loads it, read once left is 0.
 	slots []slot
 	one   [1]slot // slots of a command with one key
-	// parts are the answer of a command with several documents once all are there, in place
-	// of slots. Written by the goroutine that brings the last one.
+	// parts replace slots in the answer of a command with several documents once all of them
+	// are loaded. Written by the goroutine that delivers the last one.
 	parts [][]byte
 
 	// Atomics. Written by the goroutines that load.
@@ -47,20 +47,21 @@ type waiting struct {
 	failed atomic.Pointer[error]
 }
 
-// What an answer that waits holds besides its texts, and for each key if it has several; and
-// the goroutine that loads what one read of a connection asks of a resource. The first one of
-// a connection is a part of the 20 KiB that the memory limit allows for each connection.
-// Measured: 7.1 KB for all, by TestWaitingLoadsAreWeighed.
+// What a waiting answer holds in addition to its texts, and per key if it has several; and what
+// the goroutine holds that loads documents of a resource for one read of a connection. The first
+// such goroutine of a connection is included in the 20 KiB that the memory limit allows for each
+// connection. Measured: 7.1 KB for all, by TestWaitingLoadsAreWeighed.
 const (
 	weightOfWaiting = 512
 	weightOfSlot    = 48
 	weightOfStack   = 8 << 10
 )
 
-// maxText bounds what an answer that waits remembers of its key for logs, in bytes.
+// maxText bounds the text of the key that a waiting answer remembers for logs, in
+// bytes.
 const maxText = 1 << 10
 
-// pending is a document that is to be loaded for an answer.
+// pending is a document to be loaded for an answer.
 type pending struct {
 	w  *waiting
 	at int // in its slots
@@ -68,18 +69,18 @@ type pending struct {
 
 var (
 	errTogether = errors.New("resp: the documents of one answer are too large together")
-	errPending  = errors.New("resp: the documents of all answers that wait are too large together")
+	errPending  = errors.New("resp: the documents of all waiting answers are too large together")
 )
 
-// fewMissing is how many documents a connection may wait for past Config.MaxWaiting.
+// fewMissing is how many documents a connection may wait for beyond Config.MaxWaiting.
 const fewMissing = 16
 
-// maxTogether is how many keys are handed to the loader at once: what its four
-// statements carry.
+// maxTogether is how many keys are passed to the loader together: as many as fit
+// its four statements.
 const maxTogether = 1024
 
-// postpone gives the command under way a place for its answer, which comes when the
-// documents that its slots lack are loaded.
+// postpone reserves a place for the answer of the current command, which is complete
+// when the documents that its slots lack are loaded.
 func (t *turn) postpone(q question, keys [][]byte, missing int) {
 	if !t.admitLoads(keys, missing) {
 		return
@@ -96,7 +97,7 @@ func (t *turn) postpone(q question, keys [][]byte, missing int) {
 	}
 	for i := range w.slots {
 		if x := &w.slots[i]; x.doc == nil {
-			x.key.ID = strings.Clone(x.key.ID) // the buffer that it is a part of is used again
+			x.key.ID = strings.Clone(x.key.ID) // the buffer that it is a part of is reused
 			weight += len(x.key.ID)
 			t.loads = append(t.loads, pending{w, i})
 		} else {
@@ -113,8 +114,8 @@ func (t *turn) postpone(q question, keys [][]byte, missing int) {
 	}
 }
 
-// weightOfLoad returns what the goroutine holds that the command under way makes necessary:
-// nothing if others of the same read do.
+// weightOfLoad returns what the goroutine holds that is started for the current command, or 0
+// if an earlier command of the same read has started it.
 func (t *turn) weightOfLoad() int {
 	if t.conn.Owed() == 0 || len(t.loads)+len(t.ready) > 0 {
 		return 0
@@ -122,9 +123,9 @@ func (t *turn) weightOfLoad() int {
 	return weightOfStack
 }
 
-// admitLoads counts the documents that a command lacks. False: there are too many, and it
-// was answered. Past the bound a connection that waits for nothing may have a small command,
-// so that those who have filled it do not shut out everybody.
+// admitLoads counts the documents that a command lacks. If it returns false, there are too
+// many, and the command was answered. Beyond the bound a connection that waits for nothing may
+// have a small command, so that the clients that use up the bound do not shut out all others.
 func (t *turn) admitLoads(keys [][]byte, missing int) bool {
 	s := t.server
 	if s.waiting.Add(int64(missing)) <= int64(s.config.MaxWaiting) || missing <= fewMissing && t.conn.Owed() == 0 {
@@ -137,7 +138,7 @@ func (t *turn) admitLoads(keys [][]byte, missing int) bool {
 	return false
 }
 
-// newWaiting returns the answer to the command under way, without its slots.
+// newWaiting returns the answer to the current command, without its slots.
 func (t *turn) newWaiting(q question, keys [][]byte, missing int) *waiting {
 	w := &waiting{server: t.server, view: t.session.view, session: t.session, question: q, command: t.command, three: t.three,
 		text: string(keys[0][:min(len(keys[0]), maxText)]), keys: len(keys), missing: missing, began: t.began}
@@ -146,14 +147,14 @@ func (t *turn) newWaiting(q question, keys [][]byte, missing int) *waiting {
 	return w
 }
 
-// depart hands what the turn has gathered to workers, one a resource, so that all
-// misses of a pipeline travel together.
+// depart passes the collected loads of the turn to workers, one per resource, so
+// that all misses of a pipeline are loaded together.
 func (t *turn) depart() {
 	s := t.server
 	if len(t.ready) > 0 {
 		ready := slices.Clone(t.ready)
 		s.work.Add(1)
-		// Ends at once. Shutdown waits for it.
+		// Ends immediately. Shutdown waits for it.
 		s.workers.Start(loop.JobFunc(func() {
 			defer s.work.Done()
 			for _, w := range ready {
@@ -172,8 +173,8 @@ func (t *turn) depart() {
 	}
 }
 
-// loadAll loads documents for commands that began at start, each resource in a worker. The
-// slice is used up.
+// loadAll loads documents for commands that began at start, each resource in a worker. It
+// consumes the slice.
 func (s *Server) loadAll(ctx context.Context, start time.Duration, rest []pending) {
 	for len(rest) > 0 {
 		var batch []pending
@@ -210,7 +211,7 @@ func (s *Server) load(ctx context.Context, start time.Duration, batch []pending)
 	wanted := batch[:0]
 	for _, p := range batch {
 		if p.w.failed.Load() != nil {
-			p.w.arrived() // nobody needs it any more
+			p.w.arrived() // it is no longer needed
 		} else {
 			wanted = append(wanted, p)
 		}
@@ -236,8 +237,8 @@ func (s *Server) load(ctx context.Context, start time.Duration, batch []pending)
 		case len(batch) == 1 || !ofOneKey(err):
 			p.w.fail(err)
 		case p.w.failed.Load() == nil:
-			// One of the keys cannot be loaded. The others have been by now or are
-			// on their way, so that this costs a look-up.
+			// One of the keys cannot be loaded. The others have been loaded or are in
+			// flight, so this costs a look-up.
 			if a, err := s.cache.Get(ctx, keys[i], start); err == nil {
 				p.give(a)
 			} else {
@@ -245,9 +246,9 @@ func (s *Server) load(ctx context.Context, start time.Duration, batch []pending)
 			}
 		}
 	}
-	// The last first: answers leave in the order of their commands, so that all leave
-	// at once, and a pipeline of misses goes on with room for as many. The other way
-	// round, its next misses would come one by one (10,000 in 576 statements, not 95).
+	// The last first: answers are sent in the order of their commands, so all of them are
+	// sent together, and a pipeline of misses continues with room for as many. Otherwise
+	// its next misses would come one by one (10,000 in 576 statements, not 95).
 	for _, p := range slices.Backward(batch) {
 		p.w.arrived()
 	}
@@ -269,8 +270,8 @@ func (p pending) give(a cache.Answer) {
 	}
 }
 
-// hold counts a document of the answer; false: the command has failed, because it is
-// too large.
+// hold counts a document of the answer; it returns false if the command has failed
+// because it is too large.
 func (w *waiting) hold(n int) bool {
 	if w.question.form == formBodies && w.size.Add(int64(n)) > maxAnswer {
 		w.fail(errTogether)
@@ -284,7 +285,7 @@ func (w *waiting) hold(n int) bool {
 	return true
 }
 
-// count counts bytes of documents that wait for their turn.
+// count counts bytes of documents that wait for their place in an answer.
 func (w *waiting) count(n int64) {
 	w.held.Add(n)
 	w.session.held.Add(n)
@@ -302,15 +303,15 @@ func (w *waiting) fail(err error) {
 	}
 }
 
-// arrived says that one document of the answer has come or failed.
+// arrived records that one document of the answer was loaded or failed.
 func (w *waiting) arrived() {
 	if w.left.Add(-1) == 0 {
 		w.complete()
 	}
 }
 
-// complete hands the answer to its connection. One of several documents is put together
-// before, because that may take longer than an event loop has time for.
+// complete passes the answer to its connection. An answer of several documents is
+// assembled before, because that may take longer than an event loop can afford.
 func (w *waiting) complete() {
 	if w.question.form == formBodies && w.failed.Load() == nil {
 		w.parts = render(w.three, w.slots)
@@ -351,7 +352,7 @@ func render(three bool, slots []slot) (parts [][]byte) {
 	return append(parts, b[from:])
 }
 
-// perDocument is how many bytes of an answer a document takes besides its body, at most.
+// perDocument is the maximum overhead of a document in an answer, in bytes.
 const perDocument = 32
 
 // Write implements [loop.Reply].
@@ -360,7 +361,7 @@ func (w *waiting) Write(c *loop.Conn) { w.write(engineConn{c}) }
 // Drop implements [loop.Reply].
 func (w *waiting) Drop() { w.release() }
 
-// release gives back what the answer takes of the server's bounds.
+// release releases what the answer holds of the server's bounds.
 func (w *waiting) release() {
 	w.server.waiting.Add(-int64(w.missing))
 	if n := w.held.Load(); n > 0 {
@@ -368,8 +369,8 @@ func (w *waiting) release() {
 	}
 }
 
-// charge counts the documents that were loaded for the limits of the address and of the user,
-// ten as a command. They have been, so it is the next command that may be refused.
+// charge charges loaded documents to the limits of the address and of the user, ten as one
+// command. They are loaded already, so only the next command may be refused.
 func (w *waiting) charge() {
 	if w.view.clientLimit == nil && w.view.callerLimit == nil {
 		return
@@ -395,7 +396,7 @@ func (w *waiting) write(c conn) {
 		if size = int(w.size.Load()); w.parts == nil {
 			size = w.question.size(w.slots)
 		}
-		if size > maxAnswer { // what is held has been admitted
+		if size > maxAnswer { // held documents have been admitted
 			kind, problem = FailUsage, textTogether
 		}
 	}
@@ -422,7 +423,7 @@ func (w *waiting) append(o *loop.Output) {
 	}
 }
 
-// tell tells figures and logs of the answer.
+// tell counts and logs the answer.
 func (w *waiting) tell(kind Failure, failed bool, size int, source frontend.Source) {
 	s := w.server
 	took := time.Since(w.began)

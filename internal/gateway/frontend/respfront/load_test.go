@@ -47,7 +47,8 @@ func TestOrder(t *testing.T) {
 	})
 }
 
-// All misses of one read are one statement of the origin, and each ends as it would alone.
+// All misses of one read are one statement of the origin, and each ends as it would by
+// itself.
 func TestMissesTravelTogether(t *testing.T) {
 	testkit.NoLeaks(t)
 	var mu sync.Mutex
@@ -80,7 +81,7 @@ func TestMissesTravelTogether(t *testing.T) {
 		if n := x.data(c, in); n != len(in) {
 			t.Errorf("%d bytes consumed, want %d", n, len(in))
 		}
-		// The bytes are somebody else's from here on.
+		// The bytes are reused from here on.
 		for i := range in {
 			in[i] = '#'
 		}
@@ -99,10 +100,10 @@ func TestMissesTravelTogether(t *testing.T) {
 		t.Errorf("%d statements, want 1 with 100 keys", n)
 	}
 	mu.Unlock()
-	// One that cannot be loaded fails alone.
+	// Only the one that cannot be loaded fails.
 	out, _ = run(11, 15)
 	got := strings.Split(strings.TrimSuffix(out, "\r\n"), "\r\n")
-	if len(got) != 9 || got[4] != "-ERR the database could not give this document" || got[1] != `{"id":"11"}` || got[8] != `{"id":"15"}` {
+	if len(got) != 9 || got[4] != "-ERR the document could not be loaded" || got[1] != `{"id":"11"}` || got[8] != `{"id":"15"}` {
 		t.Errorf("with a poisoned key: %q, want the others", got)
 	}
 	if f.server.Waiting() != 0 || f.server.Held() != 0 {
@@ -110,7 +111,8 @@ func TestMissesTravelTogether(t *testing.T) {
 	}
 }
 
-// A pipeline of misses that is longer than what may wait goes on in large pieces.
+// A pipeline of misses beyond the bound of waiting documents continues in large
+// pieces.
 func TestColdPipeline(t *testing.T) {
 	const n = 5000
 	var statements atomic.Int64
@@ -160,9 +162,9 @@ func (f originManyFunc) Load(_ context.Context, r cache.ResourceID, ids []string
 	return f(r, ids)
 }
 
-// What goes wrong with a load is told as over HTTP.
+// Failures of loads are reported as over HTTP.
 func TestLoadFailures(t *testing.T) {
-	const together = "-ERR these documents are more than 67108864 bytes together: ask for fewer keys"
+	const together = "-ERR these documents are more than 67108864 bytes together: request fewer keys"
 	large := bytes.Repeat([]byte("x"), 1<<20)
 	for _, row := range []struct {
 		name   string
@@ -184,8 +186,8 @@ func TestLoadFailures(t *testing.T) {
 			}
 			return nil, errors.New(`syntax error at or near "secret"`)
 		}, Config{}, nil, [][2]string{
-			{"GET depts:2", "-ERR the database could not give this document"},
-			{"MGET depts:1 depts:2 depts:3", "-ERR the database could not give this document"},
+			{"GET depts:2", "-ERR the document could not be loaded"},
+			{"MGET depts:1 depts:2 depts:3", "-ERR the document could not be loaded"},
 			{"MGET depts:1 depts:3", "*2\n$1\n1\n$1\n1"},
 		}},
 		{"too large", func(context.Context, cache.ResourceID, string) ([]byte, error) { return nil, cache.ErrTooLarge }, Config{}, nil,
@@ -247,7 +249,7 @@ func TestPolicies(t *testing.T) {
 		want   string
 		stale  int64
 	}{
-		{cache.Unavailable, "-UNVERIFIED the document's freshness cannot be promised just now", 0},
+		{cache.Unavailable, "-UNVERIFIED the document's freshness cannot be promised at present", 0},
 		{cache.ServeStale, "$1\n1", 1},
 		{cache.Reload, "$1\n2", 0},
 	} {
@@ -272,8 +274,8 @@ func TestPolicies(t *testing.T) {
 	}
 }
 
-// A connection that breaks takes its commands along, long before they would time out.
-// One that is closed in order cannot be told from one whose client still reads.
+// The commands of a broken connection end long before they would time out. A connection
+// that is closed in order cannot be distinguished from one whose client still reads.
 func TestClientsThatLeave(t *testing.T) {
 	load := func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
 		<-ctx.Done() // the cache is closed
@@ -299,7 +301,7 @@ func TestClientsThatLeave(t *testing.T) {
 	})
 }
 
-// Shutdown lets what is under way end, and cuts it at its deadline.
+// Shutdown waits for commands in flight, and cuts them off at its deadline.
 func TestShutdown(t *testing.T) {
 	var slow atomic.Int64
 	load := func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {
@@ -323,7 +325,7 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("Shutdown: %v", err)
 		}
 		if got := c.reply(); got != dept(1) {
-			t.Errorf("the command under way: %q, want its document", got)
+			t.Errorf("the command in flight: %q, want its document", got)
 		}
 		if got := c.reply(); got != "EOF" {
 			t.Errorf("after it: %q, want the end", got)
@@ -352,12 +354,12 @@ func TestShutdown(t *testing.T) {
 			t.Errorf("Shutdown took %v, want it to end with its context", took)
 		}
 		if got := c.reply(); got != "EOF" {
-			t.Errorf("the command under way: %q, want the end", got)
+			t.Errorf("the command in flight: %q, want the end", got)
 		}
 	})
 }
 
-// Only so many connections may be in the middle of a large command.
+// The number of connections in the middle of a large command is bounded.
 func TestLargeCommands(t *testing.T) {
 	testkit.NoLeaks(t)
 	f := newFixture(t, echo, Config{})
@@ -375,7 +377,7 @@ func TestLargeCommands(t *testing.T) {
 			t.Error("the last one does not hear why")
 		}
 	}
-	// One comes to its end, one leaves: two others may begin.
+	// One command completes, one connection closes: two others may begin.
 	c := &fakeConn{}
 	whole := append(bytes.Clone(begin[:len(begin)-3]), strings.Repeat("x", 500_000)+"\r\n"...)
 	if n := sessions[0].data(c, whole); n != len(whole) || len(c.take()) == 0 {
@@ -391,7 +393,7 @@ func TestLargeCommands(t *testing.T) {
 	}
 }
 
-// A large answer that lies behind one that is awaited counts as memory.
+// A large answer that waits for an earlier one counts as memory.
 func TestLargeAnswersBehindOthers(t *testing.T) {
 	var blocked atomic.Pointer[chan struct{}]
 	load := func(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) {

@@ -7,11 +7,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// weightOfText is what a key that is not parsed yet holds besides its bytes.
+// weightOfText is the overhead of an unparsed key.
 const weightOfText = 4
 
-// postponeMany gives a command with many keys a place for its answer. The loop only copies
-// the keys; a goroutine parses them and asks the cache for all of the documents.
+// postponeMany reserves a place for the answer of a command with many keys. The loop only
+// copies the keys; a goroutine parses them and gets all of the documents from the cache.
 func (t *turn) postponeMany(q question, keys [][]byte) {
 	if !t.admitLoads(keys, len(keys)) {
 		return
@@ -34,7 +34,7 @@ func (t *turn) postponeMany(q question, keys [][]byte) {
 	p.begin(t.session)
 	start, ctx := t.start, cache.WithClient(t.conn.Context(), t.session.client)
 	s.work.Add(1)
-	// Ends when the keys are parsed; loads are jobs of their own. Shutdown waits for it.
+	// Ends when the keys are parsed; loads are separate jobs. Shutdown waits for it.
 	s.workers.Start(loop.JobFunc(func() {
 		defer s.work.Done()
 		loads := make([]pending, len(ends))
@@ -47,7 +47,7 @@ func (t *turn) postponeMany(q question, keys [][]byte) {
 				w.complete()
 				return
 			}
-			key.ID = strings.Clone(key.ID) // the cache keeps it, and texts would stay with it
+			key.ID = strings.Clone(key.ID) // the cache keeps it, and it would retain texts
 			w.slots[i].key, loads[i] = key, pending{w, i}
 			from = end
 		}

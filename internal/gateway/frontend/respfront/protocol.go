@@ -8,13 +8,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// Bounds of a command. Who has not logged in gets those that Redis has had since
-// CVE-2021-32675.
+// Bounds of a command. Before a login they are those of Redis since CVE-2021-32675.
 const (
 	// maxKeys is how many keys a command may have.
 	maxKeys = 16_384
-	// maxRequest bounds a command in bytes. This server only reads: keys are all that
-	// comes.
+	// maxRequest bounds a command in bytes. This server is read-only: commands contain
+	// only keys.
 	maxRequest = 1 << 20
 	// maxKey bounds a key in bytes, as the target of a request over HTTP.
 	maxKey = 8 << 10
@@ -25,8 +24,7 @@ const (
 	strangerRequest = 16 << 10
 )
 
-// limitsOf returns the bounds of commands of who has logged in, or need not, and of
-// others.
+// limitsOf returns the bounds of commands for known clients and for others.
 func limitsOf(known bool) resp.Limits {
 	if known {
 		return resp.Limits{Bulk: maxRequest, Line: maxInline, Elements: 1 + maxKeys, Frame: maxRequest}
@@ -34,8 +32,8 @@ func limitsOf(known bool) resp.Limits {
 	return resp.Limits{Bulk: strangerRequest, Line: strangerRequest, Elements: strangerArgs, Frame: strangerRequest}
 }
 
-// protocolError says in the words of Redis what is wrong with a command that begins
-// with b.
+// protocolError returns the message of Redis for a malformed command that begins with
+// b.
 func protocolError(b []byte, err error, known bool) string {
 	const prefix = "Protocol error: "
 	var e *resp.ProtocolError
@@ -54,7 +52,7 @@ func protocolError(b []byte, err error, known bool) string {
 	case tooLong && !known:
 		return prefix + "unauthenticated " + what
 	case e.Expected == "CR LF" && e.Offset > 0:
-		return prefix + "expected CR LF behind an argument or its length"
+		return prefix + "expected CR LF after an argument or its length"
 	case e.Offset > 0 && e.Offset < len(b) && b[e.Offset] != byte(resp.BulkString):
 		return prefix + "expected '$', got '" + printable(b[e.Offset:e.Offset+1], 1) + "'"
 	}
@@ -74,8 +72,8 @@ func inlineError(b []byte, e *resp.ProtocolError) string {
 
 // speaksHTTP reports whether a command is a line of an HTTP request. A web page can
 // make a browser send such a request with a body of its choice to any port, and the
-// lines of the body would be commands: Redis too gives up connections on which it finds
-// POST or Host. inline says that the command came as a line.
+// lines of the body would be commands: Redis, too, closes connections on which it finds
+// POST or Host. inline says that the command was sent as a line.
 func speaksHTTP(args [][]byte, inline bool) bool {
 	if equalFold(args[0], "post") || equalFold(args[0], "host:") {
 		return true
@@ -87,10 +85,11 @@ func speaksHTTP(args [][]byte, inline bool) bool {
 	return len(args[1]) > 0 && args[1][0] == '/' || len(args) == 3 && bytes.HasPrefix(last, []byte("HTTP/"))
 }
 
-// errHTTP is why a connection was given up.
-var errHTTP = errors.New("resp: the client speaks HTTP")
+// errHTTP is why a connection was closed.
+var errHTTP = errors.New("resp: the client sent HTTP")
 
-// unknownCommand says that there is no such command, with its first arguments.
+// unknownCommand returns the message for an unknown command, with its first
+// arguments.
 func unknownCommand(args [][]byte) string {
 	const most = 128
 	var b strings.Builder
@@ -103,8 +102,8 @@ func unknownCommand(args [][]byte) string {
 	return "unknown command '" + printable(args[0], most) + "', with args beginning with: " + b.String()
 }
 
-// printable returns at most that many bytes of p, with question marks for what is not
-// printable ASCII: errors land in logs and on terminals.
+// printable returns at most most bytes of p, with question marks for bytes that are not
+// printable ASCII: errors end up in logs and on terminals.
 func printable(p []byte, most int) string {
 	p = p[:min(len(p), most)]
 	b := make([]byte, len(p))

@@ -2,5 +2,5 @@
 
 package respfront
 
-// poolsKeep says that what is given to a sync.Pool comes back.
+// poolsKeep says that a sync.Pool returns all of its objects.
 const poolsKeep = true

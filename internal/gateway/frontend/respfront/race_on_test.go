@@ -2,6 +2,6 @@
 
 package respfront
 
-// poolsKeep says that what is given to a sync.Pool comes back: the race detector makes
-// them drop a part at random, so that allocations cannot be counted.
+// poolsKeep says that a sync.Pool returns all of its objects: the race detector makes
+// pools drop some at random, so that allocations cannot be counted.
 const poolsKeep = false

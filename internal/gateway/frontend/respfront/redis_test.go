@@ -18,7 +18,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// What both servers refuse, they refuse in the same words.
+// Commands that both servers refuse are refused with the same messages.
 func TestWordsAreThoseOfRedis(t *testing.T) {
 	r := testkit.StartRedis(t)
 	lines := []string{
@@ -42,12 +42,13 @@ func TestWordsAreThoseOfRedis(t *testing.T) {
 	for _, sub := range []string{"client id", "client getname", "client setname", "client info", "client no-evict", "command count", "config get"} {
 		lines = append(lines, sub+strings.Repeat(" a", 20))
 	}
-	last := []string{ // each on a connection of its own, which ends
+	last := []string{ // each on a new connection, which ends
 		"*a", "*99999999999", "*1\r\n:3", "*1\r\n$a", "*1\r\n$99999999999", "*1\r\n$-1", "GET \"abc", "GET 'a'b", "QUIT", "*1\r\n$4\r\nQUIT",
 		"POST / HTTP/1.1", "Host: x", "GET / HTTP/1.1\r\nHost: x",
 	}
-	// What both would answer otherwise: documents, lists, what Redis 7.0 does not have,
-	// and AUTH without users, which this server does not let pass with 20 words.
+	// Commands with different answers: those for documents, lists, those that Redis 7.0
+	// does not have, and AUTH without users, which this server does not accept with 20
+	// words.
 	differs := func(line string) bool {
 		first, _, _ := strings.Cut(line, " ")
 		switch first {
@@ -83,7 +84,7 @@ func TestWordsAreThoseOfRedis(t *testing.T) {
 	}
 }
 
-// The table of writes has every command of Redis that is flagged so.
+// The table of writes has every command that Redis flags as a write.
 func TestWritesAreKnown(t *testing.T) {
 	c := dialAddr(t, testkit.StartRedis(t).Addr)
 	for _, part := range strings.Split(c.line("COMMAND LIST"), "\n") {
@@ -139,7 +140,7 @@ func TestOwnClient(t *testing.T) {
 	})
 }
 
-// With TLS the same is said in secret.
+// The same holds over TLS.
 func TestTLS(t *testing.T) {
 	testkit.NoLeaks(t)
 	server, trust := testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{"localhost"}}).Configs()
@@ -202,7 +203,7 @@ func TestRequestLog(t *testing.T) {
 	}
 }
 
-// Figures tell groups of commands, kinds of errors, sources and bytes.
+// The metrics have groups of commands, kinds of errors, sources and bytes.
 func TestFigures(t *testing.T) {
 	bothBackends(t, echo, Config{}, func(t *testing.T, f *fixture) {
 		f.dial(t).expect([][2]string{

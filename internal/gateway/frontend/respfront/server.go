@@ -17,9 +17,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// Server serves documents to Redis clients. Make it with [New], tell it the columns of
-// keys with SetColumns, then call Serve and Shutdown. Methods that return figures are safe for
-// concurrent use with all others.
+// Server serves documents to Redis clients. Create it with [New], set the columns of keys with
+// SetColumns, then call Serve and Shutdown. Methods that return counters are safe for concurrent
+// use with all others.
 type Server struct {
 	// Immutable after New.
 	cache    *cache.Cache
@@ -38,17 +38,17 @@ type Server struct {
 	work     sync.WaitGroup // jobs of workers; Shutdown waits for them
 	turns    sync.Pool      // of *turn
 	recent   recent.Lanes[*served]
-	scanners [2]sync.Pool   // of *resp.CommandScanner: for strangers, for others
+	scanners [2]sync.Pool   // of *resp.CommandScanner: for unknown clients, for known ones
 	logins   *limit.Limiter // failed logins of an address
 
 	// Atomics. Written by connections and loads, read by all.
 	waiting atomic.Int64 // documents that commands wait for
 	crowded atomic.Int64 // commands that were refused because too many wait
 	held    atomic.Int64 // bytes of documents that were loaded and not yet appended
-	large   atomic.Int64 // connections with a large command under way
+	large   atomic.Int64 // connections with a large command in flight
 
-	// live is what the commands that come see. Atomic: written by Swap, read with every
-	// read of a connection.
+	// live is the view of new commands. Atomic: written by Swap, read with every read of a
+	// connection.
 	live atomic.Pointer[View]
 
 	// Atomic. Written by Serve, read by all.
@@ -60,8 +60,8 @@ type log interface {
 	Warn(msg string, args ...any)
 }
 
-// New returns a server for resources in the order of the cache's. It listens to
-// nothing yet.
+// New returns a server for resources in the order of the cache's. It has no
+// listeners yet.
 func New(c *cache.Cache, resources []frontend.Resource, config Config) (*Server, error) {
 	config = config.withDefaults()
 	s := &Server{cache: c, config: config, log: config.Log, commands: newTable(), started: time.Now()}
@@ -92,8 +92,8 @@ func New(c *cache.Cache, resources []frontend.Resource, config Config) (*Server,
 	return s, nil
 }
 
-// loginTimeout is how long after it was accepted a connection must have logged in; 0: there
-// is no limit.
+// loginTimeout is how long after it was accepted a connection must have logged in; 0 means no
+// limit.
 func (s *Server) loginTimeout() time.Duration {
 	if s.live.Load().requireAuth {
 		return s.config.LoginTimeout
@@ -104,14 +104,14 @@ func (s *Server) loginTimeout() time.Duration {
 // maxDeferred is how many answers of one connection may wait for loads.
 const maxDeferred = 128
 
-// SetColumns says what the key of a resource looks like. Until then its documents are
-// answered with -LOADING.
+// SetColumns sets the key columns of a resource. Until then its documents are answered
+// with -LOADING.
 func (s *Server) SetColumns(id cache.ResourceID, columns []resource.KeyColumn) error {
 	return s.live.Load().resources.SetColumns(id, columns)
 }
 
-// Serve begins to serve connections to listeners, and returns. It owns them from now on, also
-// if it fails. It may be called once; Shutdown must be called even if Serve failed.
+// Serve begins to serve connections to listeners, and returns. It owns them from now on, even if
+// it fails. It may be called once; Shutdown must be called even if Serve failed.
 func (s *Server) Serve(listeners ...net.Listener) error {
 	if len(listeners) > 0 {
 		addr := listeners[0].Addr()
@@ -131,7 +131,7 @@ func (s *Server) Addr() net.Addr {
 	return nil
 }
 
-// EachThrottled calls visit with every rule that refuses commands of a client who sends too
+// EachThrottled calls visit with every rule that refuses commands of a client that sends too
 // many, and how many it has refused.
 func (s *Server) EachThrottled(visit func(rule string, n int64)) {
 	v := s.live.Load()
@@ -143,8 +143,8 @@ func (s *Server) EachThrottled(visit func(rule string, n int64)) {
 	visit("waiting", s.crowded.Load())
 }
 
-// EachBudget calls visit with each bound of what clients may take together besides connections
-// and memory: how much of it is taken.
+// EachBudget calls visit with each bound that clients share, apart from connections and memory,
+// and its usage.
 func (s *Server) EachBudget(visit func(name string, used, limit int64)) {
 	visit("waiting", s.waiting.Load(), int64(s.config.MaxWaiting))
 	visit("large_commands", s.large.Load(), maxLarge)
@@ -153,8 +153,8 @@ func (s *Server) EachBudget(visit func(name string, used, limit int64)) {
 // Connections returns how many connections are open.
 func (s *Server) Connections() int64 { return s.engine.Stats().Connections }
 
-// Shutdown stops accepting, lets commands under way end, and closes idle connections.
-// When ctx ends first, the rest is cut and its error returned. It may be called again.
+// Shutdown stops accepting, waits for commands in flight, and closes idle connections. If
+// ctx ends first, the rest is cut off and its error is returned. It may be called again.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.engine.Shutdown(ctx)
 	s.work.Wait() // no connection is left, so each load has lost its context

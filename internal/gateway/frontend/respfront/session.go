@@ -12,37 +12,37 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// session is a client's connection. An idle one holds nothing but these 208 bytes: what
-// a turn needs comes out of a pool and goes back.
+// session is a client's connection. An idle one holds only these 208 bytes: the state of a
+// turn is borrowed from a pool.
 type session struct {
 	// Immutable after newSession.
 	server  *Server
 	id      uint64
 	addr    netip.AddrPort
 	client  uint64        // the address for rate limits
-	guesser uint64        // whose logins that fail are counted together
+	guesser uint64        // the key under which failed logins are counted
 	created time.Duration // on the cache's clock
 
 	// Owned by the connection's turn.
 	view     *View                // of the last turn
-	hash     [32]byte             // of the password or API key that the client has logged in with
+	hash     [32]byte             // of the password or API key of the client's login
 	scanner  *resp.CommandScanner // holds the start of a command; nil if there is none
-	secured  *secured             // the certificate of the client; nil: it has none, or it has expired
-	recheck  time.Duration        // when to ask whether the login is valid still, on the cache's clock
-	bounds   bool                 // the scanner has those of who is known
-	by       credential           // what the client has logged in with
-	failures uint8                // logins that failed
-	large    bool                 // a large command is under way
+	secured  *secured             // the certificate of the client; nil if it has none, or it has expired
+	recheck  time.Duration        // when to check whether the login is still valid, on the cache's clock
+	bounds   bool                 // the scanner has those of known clients
+	by       credential           // the kind of the client's login
+	failures uint8                // failed logins
+	large    bool                 // a large command is in flight
 
 	// Atomics. Written by the connection's turn, read by CLIENT LIST of others.
 	three  atomic.Bool                   // RESP3
-	caller atomic.Pointer[access.Caller] // nil: nobody has logged in
-	about  atomic.Pointer[about]         // nil: nothing was said
+	caller atomic.Pointer[access.Caller] // nil before a login
+	about  atomic.Pointer[about]         // nil if the client reported nothing
 	last   atomic.Pointer[command]
 	active atomic.Int64 // when the last command came, on the cache's clock
 
-	// Atomic: bytes of documents that were loaded and wait for their turn. Written by
-	// goroutines that load and by the connection's turn, read by surveys.
+	// Atomic: bytes of documents that were loaded and wait for their place in an answer.
+	// Written by goroutines that load and by the connection's turn, read by surveys.
 	held atomic.Int64
 
 	// Guarded by the lock of a shard of clients.
@@ -50,7 +50,7 @@ type session struct {
 	list           uint64 // the caller in whose list it is
 }
 
-// about is what a client said of itself. It is not changed once made.
+// about is what a client reported about itself. It is immutable.
 type about struct{ name, library, version string }
 
 // conn is what a session needs of its connection.
@@ -70,13 +70,14 @@ type conn interface {
 	Abort(err error)
 }
 
-// completer says that a deferred answer is there, and what it holds until then.
+// completer reports that a deferred answer is complete, and what it holds until
+// then.
 type completer interface {
 	Complete()
 	Weigh(bytes int)
 }
 
-// engineConn is the engine's connection as sessions see it.
+// engineConn adapts the engine's connection for sessions.
 type engineConn struct{ *loop.Conn }
 
 // Defer implements conn.
@@ -86,11 +87,11 @@ func (s *Server) newSession(c *loop.Conn) loop.Session {
 	return s.open(c.ID(), c.RemoteAddr())
 }
 
-// open returns a session and puts it among the clients.
+// open returns a session and registers it as a client.
 func (s *Server) open(id uint64, addr netip.AddrPort) *session {
 	x := &session{server: s, id: id, addr: addr, client: limit.ClientKey(addr.Addr()), created: s.cache.Now(), view: s.live.Load()}
 	if x.guesser = x.client; !addr.IsValid() {
-		x.guesser = id // all that connect over a unix socket have one address
+		x.guesser = id // all peers of unix sockets have the same address
 	}
 	x.active.Store(int64(x.created))
 	s.clients.add(x)
@@ -115,7 +116,7 @@ func (x *session) close() {
 // known reports whether the client has logged in, or need not.
 func (x *session) known() bool { return !x.view.requireAuth || x.caller.Load() != nil }
 
-// data answers all whole commands in in.
+// data answers all complete commands in in.
 func (x *session) data(c conn, in []byte) (consumed int) {
 	t := x.server.turns.Get().(*turn)
 	t.begin(x, c)
@@ -128,7 +129,7 @@ func (x *session) data(c conn, in []byte) (consumed int) {
 		size, args, verdict, err := x.scanner.Scan(in[n:])
 		if err != nil {
 			t.fail(FailProtocol, protocolError(in[n:], err, x.bounds))
-			x.scanner = nil // it would say so for ever
+			x.scanner = nil // it would report it forever
 			n = len(in)
 			c.End()
 			break
@@ -157,7 +158,7 @@ func (x *session) data(c conn, in []byte) (consumed int) {
 	return n
 }
 
-// scanner returns a scanner with the bounds for who is known or not.
+// scanner returns a scanner with the bounds for known or unknown clients.
 func (s *Server) scanner(known bool) *resp.CommandScanner {
 	return s.scanners[index(known)].Get().(*resp.CommandScanner)
 }
@@ -169,14 +170,14 @@ func index(known bool) int {
 	return 0
 }
 
-// Large commands: many connections at once could each send most of one and fill the
-// memory within the time that the engine gives to a command.
+// Large commands: many connections could each send most of one and fill the memory
+// within the time that the engine gives to a command.
 const (
 	largeCommand = 64 << 10
 	maxLarge     = 256 // connections, of up to 1 MiB each
 )
 
-// await judges a command of which size bytes at least are expected.
+// await decides about a command of at least size bytes.
 func (t *turn) await(size int) {
 	if size <= largeCommand || t.session.large {
 		return
@@ -188,7 +189,8 @@ func (t *turn) await(size int) {
 	}
 }
 
-// setLarge takes or gives back a place for a large command; false: there is none.
+// setLarge acquires or releases a slot for a large command; it returns false if
+// there is none.
 func (x *session) setLarge(large bool) bool {
 	if x.large == large {
 		return true

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
 )
 
-// After Swap connections that are open see other resources and rules, and stay logged in
-// if their password is still one.
+// After Swap open connections see other resources and rules, and stay logged in if their
+// password is still valid.
 func TestSwap(t *testing.T) {
 	bothBackends(t, echo, Config{Users: users(), RequireAuth: true}, func(t *testing.T, f *fixture) {
 		swap := func(config Config, resources ...frontend.Resource) {
@@ -26,7 +26,7 @@ func TestSwap(t *testing.T) {
 		web, other := f.dial(t), f.dial(t)
 		web.expect([][2]string{{"AUTH web " + webPassword, "+OK"}})
 		other.expect([][2]string{{"AUTH " + otherPassword, "+OK"}})
-		for range 40 { // as often as the lane needs to remember it
+		for range 40 { // often enough for the lane to remember it
 			web.expect([][2]string{{"GET depts:1", dept(1)}})
 			other.expect([][2]string{{"GET depts:1", dept(1)}})
 		}
@@ -51,7 +51,7 @@ func TestSwap(t *testing.T) {
 		web.expect([][2]string{{"GET depts:1", dept(1)}})
 		other.expect([][2]string{{"GET depts:1", dept(1)}})
 		if _, err := f.server.Next(nil, Config{RequireAuth: true}); err == nil {
-			t.Error("a login that nobody can make was accepted")
+			t.Error("a login that must not be possible was accepted")
 		}
 	})
 }

@@ -11,7 +11,7 @@ import (
 const (
 	// costOfCheck is what a wrong signature costs in commands, for the limit of the address.
 	costOfCheck = 10
-	// weightOfLogin is what a login that waits holds besides its token.
+	// weightOfLogin is what a waiting login holds in addition to its token.
 	weightOfLogin = 1 << 10
 )
 
@@ -21,7 +21,7 @@ type tokenLogin struct {
 	session     *session
 	gate        *access.Gate
 	credentials access.Credentials
-	name        string // that the client gave
+	name        string // from the client
 	command     *command
 	then        func(*turn)
 	place       completer
@@ -33,7 +33,7 @@ type tokenLogin struct {
 }
 
 // authenticateToken logs in with a token. Its signature is checked as over HTTP: by a goroutine,
-// clients in turn, until the time of a command is up.
+// for clients in turn, until the timeout of a command.
 func (t *turn) authenticateToken(name, token string, then func(*turn)) {
 	s, x := t.server, t.session
 	l := &tokenLogin{session: x, gate: x.view.gate, name: name, command: t.command, then: then,
@@ -45,7 +45,7 @@ func (t *turn) authenticateToken(name, token string, then func(*turn)) {
 	}
 	l.place = t.conn.Defer(l)
 	l.place.Weigh(weightOfLogin + len(token))
-	t.conn.Pause(true) // what follows may need the login
+	t.conn.Pause(true) // later commands may need the login
 	ctx := t.conn.Context()
 	s.work.Add(1)
 	// Ends with RequestTimeout or with the connection, whose context it has. Shutdown waits
@@ -59,8 +59,8 @@ func (t *turn) authenticateToken(name, token string, then func(*turn)) {
 	}))
 }
 
-// judge ends a login with a token. A name is needed by clients that cannot do without: it must
-// be the subject of the token, or the default user.
+// judge completes a login with a token. A name is for clients that require one: it must be the
+// subject of the token, or the default user.
 func (t *turn) judge(l *tokenLogin, caller *access.Caller, refusal *access.Refusal) {
 	switch {
 	case refusal == nil && l.name != defaultUser && l.name != caller.Subject():

@@ -44,7 +44,7 @@ func token(key []byte, expires time.Time, claims string) string {
 
 const mayReadBlobs = `,"scope":"blobs:read"`
 
-// tokenGate returns a gate of the secret, and the file of its set.
+// tokenGate returns a gate with the secret, and the file of its set.
 func tokenGate(t *testing.T, change func(*access.Config)) (*access.Gate, string) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "jwks.json")
@@ -63,8 +63,8 @@ func tokenGate(t *testing.T, change func(*access.Config)) (*access.Gate, string)
 	return g, file
 }
 
-// TestTokens: a token is a password, its claims decide as over HTTP, and what a pipeline holds
-// behind a login that takes time is answered after it and with it.
+// TestTokens: a token is a password, its claims decide as over HTTP, and commands after a slow
+// login in a pipeline are answered after it and with its rights.
 func TestTokens(t *testing.T) {
 	testkit.NoLeaks(t)
 	hour := time.Now().Add(time.Hour)
@@ -89,7 +89,7 @@ func TestTokens(t *testing.T) {
 			{"AUTH " + good, "+OK"},
 			{"GET blobs:00", bulk(`{"id":"00"}`)},
 			{"AUTH " + token(otherSecret, hour, ""), "-WRONGPASS *"},
-			{"GET blobs:00", bulk(`{"id":"00"}`)}, // a login that fails ends none
+			{"GET blobs:00", bulk(`{"id":"00"}`)}, // a failed login does not end the present one
 			{"RESET", "+RESET"},
 			{"GET blobs:00", textNotLoggedIn},
 			{"AUTH alice " + fresh(), "+OK"},
@@ -137,7 +137,7 @@ func (w *walled) say(after time.Duration, text, want string) {
 	}
 }
 
-// TestTokensExpireOnOpenConnections: at their time, not with the next look at the keys.
+// TestTokensExpireOnOpenConnections: when they expire, not at the next check of the keys.
 func TestTokensExpireOnOpenConnections(t *testing.T) {
 	w := &walled{t: t, wall: time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)}
 	gate, _ := tokenGate(t, func(c *access.Config) { c.Now = func() time.Time { return w.wall }; c.Leeway = 10 * time.Second })
@@ -153,8 +153,8 @@ func TestTokensExpireOnOpenConnections(t *testing.T) {
 	w.say(0, "AUTH "+minute, "-WRONGPASS the token has expired*")
 }
 
-// TestTokensOfRemovedKeys: a key that leaves the set ends the connections of its tokens, as
-// another gate does that asks for another audience; a set that keeps the key does not.
+// TestTokensOfRemovedKeys: removing a key from the set ends the connections of its tokens, and
+// so does another gate that requires another audience; a set that keeps the key does not.
 func TestTokensOfRemovedKeys(t *testing.T) {
 	w := &walled{t: t, wall: time.Now()}
 	gate, file := tokenGate(t, func(c *access.Config) { c.Reload = 5 * time.Millisecond })
@@ -202,14 +202,14 @@ func TestTokensOfRemovedKeys(t *testing.T) {
 		w.f.server.Swap(v)
 		want := next.want
 		if want == "$-1" {
-			want = "-ERR *" // there are no resources any more, but the client is known
+			want = "-ERR *" // there are no resources anymore, but the client is known
 		}
 		w.say(0, "GET depts:0", want)
 	}
 }
 
-// TestTokensAreBoundedAsOverHTTP: wrong ones count as failed logins of the address and for its
-// rate; what cannot be checked is no wrong password.
+// TestTokensAreBoundedAsOverHTTP: wrong ones count as failed logins of the address and toward its
+// rate; a token that cannot be checked does not count as a wrong password.
 func TestTokensAreBoundedAsOverHTTP(t *testing.T) {
 	gate, _ := tokenGate(t, nil)
 	rate := limit.New(limit.Config{Rate: 0.001, Burst: 200})
@@ -222,7 +222,7 @@ func TestTokensAreBoundedAsOverHTTP(t *testing.T) {
 		return string(c.take())
 	}
 	hour := time.Now().Add(time.Hour)
-	for i := range 18 { // each a command, and ten for the wrong signature
+	for i := range 18 { // each counts as a command, and ten for the wrong signature
 		if got := say("AUTH " + token(otherSecret, hour, fmt.Sprintf(`,"n":%d`, i))); !strings.HasPrefix(got, "-WRONGPASS the signature") {
 			t.Fatalf("wrong token %d: %q", i, got)
 		}
@@ -263,7 +263,7 @@ func TestTokensAreBoundedAsOverHTTP(t *testing.T) {
 	}
 }
 
-// A session keeps no token: of it there are only the claims and a print of the key.
+// A session keeps no token, only its claims and a fingerprint of the key.
 func TestSessionsKeepNoToken(t *testing.T) {
 	gate, _ := tokenGate(t, nil)
 	f := newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, RequireAuth: true})

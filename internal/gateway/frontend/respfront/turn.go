@@ -10,35 +10,35 @@ import (
 )
 
 // turn is one call of a session's Data: the commands that it answers share a clock
-// reading, a buffer, and the way to the loader. It comes out of a pool.
+// reading, a buffer, and the batch for the loader. It is pooled.
 type turn struct {
 	server  *Server // immutable
 	session *session
 	conn    conn
 	start   time.Duration // when the bytes had been read, on the cache's clock
-	began   time.Time     // the same for how long things take
-	command *command      // the one that is answered
+	began   time.Time     // the same for latencies
+	command *command      // the current one
 	three   bool          // its answer is in RESP3
 
 	parser keyParser
-	slots  []slot // of the command under way
+	slots  []slot // of the current command
 	loads  []pending
-	ready  []*waiting // answers without a load that wait behind others
+	ready  []*waiting // answers without a load that wait for earlier ones
 	tally  tally
 	text   []byte
-	units  int // work of the command under way, for the engine
+	units  int // work of the current command, for the engine
 
-	// recent is the lane's, nil if another connection of the lane has it or each command is
-	// logged. hitsAgain of the tally's are its, of hitsOf.
+	// recent is the table of the lane, or nil if another connection of the lane has it or each
+	// command is logged. hitsAgain of the tally are its hits, of the resource hitsOf.
 	recent    *recent.Table[*served]
 	hitsOf    *served
 	hitsAgain int
 }
 
-// keptSlots is how many slots a turn keeps room for: 64 bytes each.
+// keptSlots is the number of slots for which a turn keeps memory: 64 bytes each.
 const keptSlots = 1024
 
-// begin takes the turn for a session's connection.
+// begin prepares the turn for a session's connection.
 func (t *turn) begin(x *session, c conn) {
 	t.session, t.conn = x, c
 	t.start, t.began = c.ReadAt(), time.Now()
@@ -54,7 +54,7 @@ func (t *turn) begin(x *session, c conn) {
 	}
 }
 
-// end sends off what must be loaded, tells the figures, and gives the turn back.
+// end starts the loads, updates the counters, and returns the turn to the pool.
 func (t *turn) end() {
 	if len(t.loads) > 0 || len(t.ready) > 0 {
 		t.depart()
@@ -143,7 +143,7 @@ func (t *turn) unknown(args [][]byte, inline bool) {
 	case speaksHTTP(args, inline):
 		t.http()
 	case named(writes, args[0]):
-		t.fail(FailReadOnly, "this server only reads; write to the database behind it.")
+		t.fail(FailReadOnly, "this server is read-only; write to the database behind it.")
 	default:
 		t.fail(FailUnknown, unknownCommand(args))
 	}
@@ -158,7 +158,7 @@ func (t *turn) unknownSubcommand(c *command, args [][]byte) {
 	t.fail(FailUnknown, "unknown subcommand '"+printable(args[1], 128)+"'. Try "+upper(c.name)+" HELP.")
 }
 
-// http gives up a connection that speaks HTTP.
+// http closes a connection whose client sends HTTP.
 func (t *turn) http() {
 	t.server.figures.http.Add(1)
 	t.server.warnHTTP(t.start, t.session.addr.Addr())
@@ -180,7 +180,7 @@ func appendFailure(b []byte, kind Failure, text string) []byte {
 func (t *turn) tooMany(wait time.Duration, what string) {
 	t.server.warnThrottled(t, what)
 	if wait == limit.Never {
-		t.fail(FailLimited, "these are more "+what+" than are ever let through at once: ask for fewer")
+		t.fail(FailLimited, "these are more "+what+" than are ever admitted together: request fewer")
 		return
 	}
 	seconds := max(int64((wait+time.Second-1)/time.Second), 1)

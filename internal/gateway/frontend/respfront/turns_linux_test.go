@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/turnwatch"
 )
 
-// TestTurnsOfExpensiveCommands: a client that pipelines commands that look at thousands of
-// connections does not keep the loop: other connections are answered in between.
+// TestTurnsOfExpensiveCommands: a client that pipelines commands which visit thousands of
+// connections does not block the loop: other connections are answered in between.
 func TestTurnsOfExpensiveCommands(t *testing.T) {
 	const others, own = 12_000, 2000
 	for _, test := range []struct {
@@ -46,7 +46,7 @@ func TestTurnsOfExpensiveCommands(t *testing.T) {
 				c := f.dial(t)
 				c.send("AUTH " + otherPassword + "\r\n")
 				c.reply()
-				go func() { // ends when all is sent, which the replies below bring about
+				go func() { // ends when all is sent, which follows the replies below
 					_, _ = c.conn.Write([]byte(strings.Repeat(test.command+"\r\n", test.times)))
 				}()
 				lines := 0
@@ -61,8 +61,8 @@ func TestTurnsOfExpensiveCommands(t *testing.T) {
 	}
 }
 
-// TestTurnsOfManyKeys: commands with as many keys as there may be are parsed, and answers
-// of many documents are put together, outside of the loop.
+// TestTurnsOfManyKeys: commands with the maximum of keys are parsed, and answers of many
+// documents are assembled, outside of the loop.
 func TestTurnsOfManyKeys(t *testing.T) {
 	body := []byte(`"` + strings.Repeat("x", 1500) + `"`)
 	mget := func(n int) string {
@@ -100,7 +100,7 @@ func TestTurnsOfManyKeys(t *testing.T) {
 				}
 				c.send(mget(test.keys))
 				documents(1) // from the origin; those that follow are in memory
-				go func() {  // ends when all is sent, which the replies below bring about
+				go func() {  // ends when all is sent, which follows the replies below
 					_, _ = io.WriteString(c.conn, command1("GET", "depts:1")+strings.Repeat(mget(test.keys), test.commands))
 				}()
 				for f.server.EngineStats().Owed <= int64(test.commands) {

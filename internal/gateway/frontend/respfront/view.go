@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
 
-// View is what a server serves, and to whom. The commands that are read together have one
-// view, and those of them that wait for loads keep it. Make it with [Server.Next].
+// View is what a server serves, and to whom. Commands that are read together have the same
+// view, and those of them that wait for loads keep it. Create it with [Server.Next].
 type View struct {
 	// Immutable.
 	resources                frontend.Resources[*served]
@@ -30,21 +30,21 @@ type served struct {
 	view *View // immutable
 }
 
-// user is who may log in.
+// user is a user that may log in.
 type user struct {
 	hashes []*[32]byte
 	caller *access.Caller
 }
 
-// Next returns a view of other resources, or of the same by other rules. Of the configuration
-// it uses RequestConfig, Users and RequireAuth.
+// Next returns a view of other resources, or of the same ones with other rules. Of the
+// configuration it uses RequestConfig, Users and RequireAuth.
 func (s *Server) Next(resources []frontend.Resource, config Config) (*View, error) {
 	config.RequestConfig = config.RequestConfig.WithDefaults()
 	return newView(resources, config)
 }
 
-// Swap makes the view that of commands that come from now on. Clients stay logged in
-// whose password or API key it still knows.
+// Swap makes the view that of new commands. Clients stay logged in if the view still
+// has their password or API key.
 func (s *Server) Swap(v *View) { s.live.Store(v) }
 
 func newView(resources []frontend.Resource, config Config) (*View, error) {
@@ -67,18 +67,18 @@ func newView(resources []frontend.Resource, config Config) (*View, error) {
 	return v, nil
 }
 
-// meet looks at the login of a session again, which was made under another view.
+// meet rechecks the login of a session, which was made under another view.
 func (x *session) meet(v *View) {
 	x.view = v
 	caller := x.caller.Load()
 	if caller == nil || x.by == byCertificate {
 		if x.secured != nil {
-			x.fallBack() // rules may name others now
+			x.fallBack() // rules may name other certificates now
 		}
 		return
 	}
 	if x.by != byPassword {
-		x.recheck = 0 // by the keys of now
+		x.recheck = 0 // with the present keys
 		return
 	}
 	for _, u := range v.users {

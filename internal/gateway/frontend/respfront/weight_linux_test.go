@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector has memory of its own, and makes stacks larger.
+// The race detector needs additional memory, and makes stacks larger.
 
 package respfront
 
@@ -17,9 +17,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// What commands that wait hold, the goroutines that load for them included, is what the budget
-// counts for them: all but the first goroutine of a connection, which is a part of what a
-// connection takes.
+// The memory of waiting commands, including the goroutines that load for them, is what the budget
+// counts for them, except for the first goroutine of a connection, which is included in the
+// memory of a connection.
 func TestWaitingLoadsAreWeighed(t *testing.T) {
 	const connections, each = 16, 100
 	open := make(chan struct{})

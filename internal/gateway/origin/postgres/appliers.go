@@ -10,17 +10,17 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// Extensions that replicate apply rows below statement-level triggers, as
-// PostgreSQL's own logical replication does: what they write is not recorded. Only
-// some of them keep a list of tables that a gateway can read.
+// Extensions that replicate apply rows without firing statement-level triggers, as
+// PostgreSQL's own logical replication does: their writes are not recorded. Only some
+// of them keep a list of tables that a gateway can read.
 
 // applierNames are the extensions, as an array of text.
 const applierNames = "{pglogical,spock,bdr,pgactive}"
 
-// readAppliers finds the extensions that are installed, and the tables that they
-// are known to replicate into. A list is read only if it is a plain table of the
-// extension itself: anybody could make another of the same name, with a policy
-// whose function would run as the connected role.
+// readAppliers finds the installed extensions, and the tables that they are known
+// to replicate into. A list is read only if it is a plain table of the extension
+// itself: anyone could create another of the same name, with a policy whose
+// function would run as the connected role.
 func (c *catalog) readAppliers(ctx context.Context) error {
 	rows, err := c.tx.Query(ctx, `SELECT e.extname::pg_catalog.text, COALESCE((
 			SELECT pg_catalog.format('%I.%I', n.nspname, r.relname) FROM pg_catalog.pg_depend AS d
@@ -64,14 +64,14 @@ func (c *catalog) readAppliers(ctx context.Context) error {
 			return statementError(err)
 		})
 		if wrong := (*statementProblem)(nil); err != nil && !errors.As(err, &wrong) {
-			return err // a list of another form is as good as none
+			return err // a list of another form is ignored
 		}
 	}
 	return nil
 }
 
-// applied returns why changes of a table are certain not to be recorded, and what
-// makes that possible if it is not certain. Both are "" without such an extension.
+// applied returns why changes of a table are certainly not recorded, or, if that is
+// uncertain, why they might not be. Both are "" without such an extension.
 func (c *catalog) applied(t *table) (certain, possible string) {
 	for _, r := range t.tree {
 		if name, found := c.replicated[relation{schema: r.schema, name: r.name}]; found {

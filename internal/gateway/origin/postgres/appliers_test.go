@@ -19,8 +19,8 @@ func fakeApplier(name string) string {
 		ALTER EXTENSION ` + name + ` ADD TABLE ` + name + `.local_sync_status;`
 }
 
-// What replicates below triggers into a table of a resource breaks its promise where that
-// is certain; where it is only possible, a warning says so.
+// Replication into a table of a resource without firing triggers breaks its promise if it is
+// certain; if it is only possible, there is a warning.
 func TestAppliersBelowTriggersAreFound(t *testing.T) {
 	const replicated = `INSERT INTO %s.local_sync_status VALUES ('f', 1, NULL, NULL, 'r'), ('d', 1, 'public', 'emp', 'r');`
 	pg := startServer(t)
@@ -38,7 +38,7 @@ func TestAppliersBelowTriggersAreFound(t *testing.T) {
 		{"bdr, whose list is not known", fakeApplier("bdr") + "DROP EXTENSION bdr CASCADE; " +
 			"CREATE EXTENSION postgres_fdw; UPDATE pg_extension SET extname = 'bdr' WHERE extname = 'postgres_fdw'", false, "", "the extension bdr is installed"},
 		{"a list of another form", fakeApplier("pglogical") + "ALTER TABLE pglogical.local_sync_status RENAME sync_relname TO other", false, "", "the extension pglogical is installed"},
-		// The list could run code of whoever made it.
+		// The list could run code of its owner.
 		{"a schema of the same name", "CREATE SCHEMA pglogical; CREATE VIEW pglogical.local_sync_status AS SELECT 1 / 0 AS sync_nspname, 1 / 0 AS sync_relname", false, "", ""},
 		{"a list that is not the extension's", fakeApplier("pglogical") + "ALTER EXTENSION pglogical DROP TABLE pglogical.local_sync_status;" +
 			strings.ReplaceAll(replicated, "%s", "pglogical"), false, "", "the extension pglogical is installed"},

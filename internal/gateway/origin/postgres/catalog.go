@@ -15,28 +15,28 @@ import (
 )
 
 // catalog reads descriptions of tables from the system catalogs, each at most
-// once. All that it returns is of one state if tx is REPEATABLE READ.
+// once. Its results are consistent if tx is REPEATABLE READ.
 type catalog struct {
 	tx         pgx.Tx
 	path       *path
-	tables     map[string]*table // by the name that was asked for
-	wrong      map[string]error  // *tree.NoTable by the name that was asked for
+	tables     map[string]*table // by the requested name
+	wrong      map[string]error  // *tree.NoTable by the requested name
 	byOID      map[uint32]*table
 	types      map[uint32]valueType
 	appliers   []string            // extensions that apply rows below triggers
 	replicated map[relation]string // by schema and name: which of them applies rows to the table
 	names      []string            // of tables and views, for messages; read when first needed
 
-	unchanged map[int]*compiled // resources that need not be compiled, by place
-	// leavesLocked says that a resource whose tables are locked is given up for now.
+	unchanged map[int]*compiled // resources that need not be compiled, by index
+	// leavesLocked says that a resource whose tables are locked is skipped for now.
 	leavesLocked bool
 
 	// tracked says that the tables of the schema slipstream can be read.
 	tracked bool
 	role    string
 	// administers says that the catalog is read for Plan, Check or Apply, by a role
-	// that has more privileges than the gateway's: nothing is planned but what the
-	// database wrote back, under the pinned path.
+	// that has more privileges than the gateway's: only text that the database wrote
+	// back is planned, under the pinned path.
 	administers bool
 }
 
@@ -60,8 +60,8 @@ func newCatalog(ctx context.Context, tx pgx.Tx) (*catalog, error) {
 
 // table returns the table of a name in the configuration: a plain name is
 // looked for along the search path, "a.b" is table b of schema a, and quotes
-// keep a dot in a name. The error is a *tree.NoTable if documents cannot be read
-// from what the name stands for.
+// protect a dot in a name. The error is a *tree.NoTable if documents cannot be read
+// from the named relation.
 func (c *catalog) table(ctx context.Context, name string) (*table, error) {
 	if err := c.read(ctx, []string{name}); err != nil {
 		return nil, err
@@ -69,8 +69,8 @@ func (c *catalog) table(ctx context.Context, name string) (*table, error) {
 	return c.tables[name], c.wrong[name]
 }
 
-// read makes sure that the tables of names, or what is wrong with them, are
-// known. Whatever their number, it takes the same few statements.
+// read reads the tables of names, or what is wrong with them. The number of
+// statements does not depend on the number of names.
 func (c *catalog) read(ctx context.Context, names []string) error {
 	var schemas, plain, asked []string
 	for _, name := range names {
@@ -110,7 +110,7 @@ func (c *catalog) read(ctx context.Context, names []string) error {
 	return c.describe(ctx, fresh)
 }
 
-// splitName takes the schema off a name, "" if there is none.
+// splitName splits a name into its schema, or "" if there is none, and the rest.
 func splitName(name string) (schemaName, tableName string, err error) {
 	var parts []string
 	for rest := name; ; {
@@ -152,7 +152,7 @@ func splitName(name string) (schemaName, tableName string, err error) {
 	return parts[0], parts[1], nil
 }
 
-// foundRelation is what a name stands for; oid is 0 if nothing.
+// foundRelation is the relation that a name refers to; oid is 0 if there is none.
 type foundRelation struct {
 	oid          uint32
 	schema, name string
@@ -188,7 +188,8 @@ func (c *catalog) readRelations(ctx context.Context, schemas, names []string) ([
 	})
 }
 
-// refuse says why documents cannot be read from what was found, "" if they can.
+// refuse returns why documents cannot be read from the relation, or "" if they
+// can.
 func (c *catalog) refuse(ctx context.Context, f foundRelation, asked string) (problem string, err error) {
 	name := f.schema + "." + f.name
 	switch {
@@ -200,14 +201,14 @@ func (c *catalog) refuse(ctx context.Context, f foundRelation, asked string) (pr
 	case slices.Contains([]string{"pg_catalog", "information_schema", "slipstream"}, f.schema):
 		return fmt.Sprintf("%s is a system table, which can have no trigger", name), nil
 	case f.kind == 'v':
-		return fmt.Sprintf("%s is a view; name the table behind it, or declare the resource with sql and the tables that it depends on", name), nil
+		return fmt.Sprintf("%s is a view; name the underlying table, or declare the resource with sql and the tables that it depends on", name), nil
 	case f.kind == 'm':
-		return fmt.Sprintf("%s is a materialized view, whose refresh fires no trigger; name the table behind it, or declare the resource with sql", name), nil
+		return fmt.Sprintf("%s is a materialized view, whose refresh fires no trigger; name the underlying table, or declare the resource with sql", name), nil
 	}
 	return refuseRelation(relation{f.oid, f.schema, f.name}, f.kind, f.persistence, f.subscribed), nil
 }
 
-// refuseRelation judges a table or a partition.
+// refuseRelation is refuse for a table or a partition.
 func refuseRelation(r relation, kind, persistence byte, subscribed bool) (problem string) {
 	name := r.schema + "." + r.name
 	switch {
@@ -223,7 +224,7 @@ func refuseRelation(r relation, kind, persistence byte, subscribed bool) (proble
 	return ""
 }
 
-// unknown words the message for a name that no table has.
+// unknown returns the message for a name that no table has.
 func (c *catalog) unknown(ctx context.Context, asked string) (string, error) {
 	if c.names == nil {
 		rows, err := c.tx.Query(ctx, `SELECT CASE WHEN n.nspname::pg_catalog.text OPERATOR(pg_catalog.=) ANY ($1::pg_catalog.text[])
@@ -295,16 +296,16 @@ func keyTypeOf(c *column) (t keyType, problem string) {
 	case strings.HasSuffix(c.typeName, "citext"):
 		why = "whose case does not count, so several spellings name one row"
 	case c.typ == 1186:
-		why = "of which 24:00:00 and 1 day are equal and written differently"
+		why = "of which 24:00:00 and 1 day are equal but have different texts"
 	case c.typ == 700, c.typ == 701:
-		why = "of which one number has several spellings, and others are not what was written"
+		why = "of which some numbers have several spellings, and others are not exact"
 	case c.typ == 790:
 		why = "whose text depends on lc_monetary"
 	}
 	return t, fmt.Sprintf("has type %s, %s; expected an integer type, numeric, text, varchar, uuid, bytea, date, timestamp, timestamptz, boolean or an enum", c.typeName, why)
 }
 
-// oidList writes an array of oids as text, for $1::pg_catalog.text::pg_catalog.oid[]:
+// oidList formats an array of oids as text, for $1::pg_catalog.text::pg_catalog.oid[]:
 // no query mode of pgx has to know the type.
 func oidList(tables []*table) string {
 	var b strings.Builder

@@ -18,8 +18,8 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// trackedSettings are the pinned settings that PgBouncer follows for each client and
-// therefore takes at the start of a session.
+// trackedSettings are the pinned settings that PgBouncer tracks for each client and
+// therefore accepts at the start of a session.
 func trackedSettings() map[string]string {
 	return map[string]string{
 		"client_encoding":             "UTF8",
@@ -33,11 +33,11 @@ func trackedSettings() map[string]string {
 // directSettings are the other pinned settings, which a pooler may refuse.
 func directSettings(statementTimeout time.Duration) map[string]string {
 	return map[string]string{
-		// Polls are the only readers that come forty times a second for ever. As
-		// SERIALIZABLE ones they would make writers fail, and every statement
-		// is to have a snapshot of its own.
+		// Polls read forty times per second, forever. As SERIALIZABLE transactions
+		// they would make writers fail, and every statement must have its own
+		// snapshot.
 		"default_transaction_isolation": "read committed",
-		// What decides how values look in documents.
+		// Settings that determine the form of values in documents.
 		"IntervalStyle":      "iso_8601",
 		"extra_float_digits": "1",
 		"bytea_output":       "hex",
@@ -45,9 +45,9 @@ func directSettings(statementTimeout time.Duration) map[string]string {
 		"jit":                             "off",
 		"max_parallel_workers_per_gather": "0",
 		// The plan of a load depends on no parameter (see loadStatement), so it
-		// is made once a connection. Left alone, PostgreSQL plans a load of one
-		// key again each time, because the generic plan is costed for ten:
-		// 150 us of CPU instead of 48 for a document with ten children.
+		// is made once per connection. By default PostgreSQL plans a load of one
+		// key again each time, because the generic plan is costed for ten: 150 us
+		// of CPU instead of 48 for a document with ten children.
 		"plan_cache_mode":   "force_generic_plan",
 		"statement_timeout": strconv.FormatInt(statementTimeout.Milliseconds(), 10),
 	}
@@ -66,7 +66,7 @@ type connector struct {
 	several bool
 	// warnings are about files with secrets that the URL names, in sentences.
 	warnings []string
-	// readOnlyWillDo: the URL asks for something else than a server that accepts writes.
+	// readOnlyWillDo says that the URL does not require a server that accepts writes.
 	readOnlyWillDo bool
 
 	// Atomic: set when a pooler has refused the direct settings, read by
@@ -128,8 +128,9 @@ func newConnector(url string, statementTimeout time.Duration) (*connector, error
 			cfg.ConnConfig.ConnectTimeout = hostTimeout
 		}
 	}
-	// A load whose caller has gone is ended on the server too, and the
-	// connection kept. A server that does not answer that loses the connection.
+	// If the context of a load ends, the load is also canceled on the server, and
+	// the connection is kept. If the server does not answer, the connection is
+	// closed.
 	cfg.ConnConfig.BuildContextWatcherHandler = func(conn *pgconn.PgConn) ctxwatch.Handler {
 		return &pgconn.CancelRequestContextWatcherHandler{Conn: conn, DeadlineDelay: time.Second}
 	}
@@ -150,7 +151,7 @@ func newConnector(url string, statementTimeout time.Duration) (*connector, error
 	return c, nil
 }
 
-// reduce takes what a pooler refuses out of a configuration.
+// reduce removes from a configuration what a pooler refuses.
 func (c *connector) reduce(conn *pgx.ConnConfig) {
 	conn.RuntimeParams = maps.Clone(conn.RuntimeParams)
 	for name := range c.direct {
@@ -158,7 +159,7 @@ func (c *connector) reduce(conn *pgx.ConnConfig) {
 	}
 	if !c.mode {
 		// The next statement may run on another server connection, which
-		// does not know what was prepared on this one.
+		// does not have the statements that were prepared on this one.
 		conn.DefaultQueryExecMode = pgx.QueryExecModeExec
 	}
 }
@@ -214,7 +215,7 @@ func (c *connector) where() string {
 }
 
 // unpinned returns a sentence for each setting that a pooler did not let the
-// connection pin and that the server has otherwise.
+// connection pin and whose value on the server differs.
 func (c *connector) unpinned(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	if !c.pooled.Load() {
 		return nil, nil
@@ -229,7 +230,7 @@ func (c *connector) unpinned(ctx context.Context, tx pgx.Tx) ([]string, error) {
 	var name, setting, role string
 	_, err = pgx.ForEachRow(rows, []any{&name, &setting, &role}, func() error {
 		if want := c.direct[name]; want != setting {
-			warnings = append(warnings, fmt.Sprintf("the pooler at %s takes no startup parameter %s, which is %s and should be %s: ALTER ROLE %s SET %s = %s",
+			warnings = append(warnings, fmt.Sprintf("the pooler at %s does not accept the startup parameter %s, which is %s and should be %s: ALTER ROLE %s SET %s = %s",
 				c.where(), name, setting, want, role, name, quoteText(want)))
 		}
 		return nil

@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// strictPooler stands before a server and refuses what PgBouncer refuses: startup
-// parameters other than those that it tracks. It returns its address.
+// strictPooler is a proxy that refuses what PgBouncer refuses: startup parameters
+// other than those that it tracks. It returns its address.
 func strictPooler(t *testing.T, pg *testkit.Postgres) string {
 	t.Helper()
 	server := strings.Split(strings.TrimPrefix(pg.URL, "postgres://postgres@"), "/")[0]
@@ -60,8 +60,8 @@ func relay(client net.Conn, server string) {
 	_, _ = io.Copy(client, up)
 }
 
-// A pooler that takes few startup parameters is served with those, and what the
-// server has otherwise is said.
+// A pooler that accepts few startup parameters gets only those, and settings that
+// differ on the server are reported.
 func TestPoolerThatRefusesSettings(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	runScript(t, pg.URL, "film.sql")
@@ -88,7 +88,7 @@ func TestPoolerThatRefusesSettings(t *testing.T) {
 	if zone := scan[string](t, conn, "SHOW timezone"); zone != "UTC" {
 		t.Errorf("time zone %s", zone)
 	}
-	// What the warnings say makes them go away.
+	// Following the warnings makes them disappear.
 	for line := range strings.Lines(warnings) {
 		if _, statement, ok := strings.Cut(strings.TrimSpace(line), ": ALTER "); ok {
 			runScript(t, pg.URL, "ALTER "+statement)
@@ -110,7 +110,7 @@ func TestSettingsArePinned(t *testing.T) {
 	for name, want := range map[string]string{
 		"timezone": "UTC", "datestyle": "ISO, MDY", "bytea_output": "hex", "extra_float_digits": "1", "intervalstyle": "iso_8601", "client_encoding": "UTF8",
 		"statement_timeout": "3s", "plan_cache_mode": "force_generic_plan",
-		"application_name": "mine", "jit": "on", // what the URL may say
+		"application_name": "mine", "jit": "on", // what the URL may set
 	} {
 		if got := scan[string](t, conn, "SHOW "+name); got != want {
 			t.Errorf("%s is %s, want %s", name, got, want)
@@ -118,7 +118,7 @@ func TestSettingsArePinned(t *testing.T) {
 	}
 }
 
-// Of several hosts the one that accepts writes is taken.
+// Of several hosts the one that accepts writes is used.
 func TestSeveralHosts(t *testing.T) {
 	first, second := testkit.StartPostgres(t, "default_transaction_read_only=on"), testkit.StartPostgres(t)
 	hosts := strings.Split(strings.TrimPrefix(first.URL, "postgres://postgres@"), "/")[0] + "," + strings.Split(strings.TrimPrefix(second.URL, "postgres://postgres@"), "/")[0]

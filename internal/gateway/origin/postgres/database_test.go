@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// server is one PostgreSQL for many tests, each in a database of its own.
+// server is one PostgreSQL for many tests, each with its own database.
 type server struct {
 	*testkit.Postgres
 	databases atomic.Int64
@@ -75,8 +75,8 @@ func (d *database) text(t *testing.T, sql string) string {
 	return textOn(t, d.conn, sql)
 }
 
-// origin opens an origin of the resources as a role, "" for the superuser.
-// Without Open: what is tested here needs nothing but the pool.
+// origin opens an origin of the resources as a role, or as the superuser if it is
+// "". It does not call Open: these tests only need the pool.
 func (d *database) origin(t *testing.T, cfg Config, role string, resources ...resource.Resource) *Origin {
 	t.Helper()
 	cfg.URL = d.urlOf(role)
@@ -97,7 +97,7 @@ func (d *database) origin(t *testing.T, cfg Config, role string, resources ...re
 	return o
 }
 
-// apply applies and returns what was run.
+// apply calls Apply and returns the statements.
 func (d *database) apply(t *testing.T, cfg Config, resources ...resource.Resource) []origin.Statement {
 	t.Helper()
 	done, err := d.origin(t, cfg, "", resources...).Apply(t.Context())
@@ -110,8 +110,8 @@ func (d *database) apply(t *testing.T, cfg Config, resources ...resource.Resourc
 const recordedSQL = `SELECT regexp_replace(source, '@[0-9a-f]{12}$', '') || '=' || COALESCE(key, '*')
 	FROM slipstream.change WHERE source <> '` + witnessSource + `' ORDER BY 1`
 
-// recorded returns what the change table holds, a word a row and without the hashes
-// of sources, and empties it.
+// recorded returns the content of the change table, one word per row and without the
+// hashes of sources, and empties it.
 func (d *database) recorded(t *testing.T) string {
 	t.Helper()
 	got := d.text(t, recordedSQL)

@@ -28,8 +28,8 @@ func (o *Origin) Check(ctx context.Context) ([]origin.Finding, error) {
 }
 
 // checkOwnGrants adds a finding if the connected role may not do what a gateway
-// does. A role that may apply owns all of that; the gateway's role would be told
-// that all is well, and then that nothing can be promised.
+// does. A role that may apply owns all of that; without this check, everything
+// would look right, although the gateway's role can promise nothing.
 func (o *Origin) checkOwnGrants(ctx context.Context, tx pgx.Tx, i *inspection) error {
 	if o.cfg.GrantTo != "" || slices.ContainsFunc(i.findings, func(f finding) bool { return f.object.resource == "" && f.state == origin.Missing }) {
 		return nil // it is among the findings, or there is nothing to read yet
@@ -41,8 +41,9 @@ func (o *Origin) checkOwnGrants(ctx context.Context, tx pgx.Tx, i *inspection) e
 	return err
 }
 
-// Plan returns the statements that Apply would run now; none if all is well.
-// Statements for an administrator come first: Apply refuses while there are any.
+// Plan returns the statements that Apply would run now, or none if everything is in
+// place. Statements for an administrator come first: Apply refuses while there are
+// any.
 func (o *Origin) Plan(ctx context.Context) ([]origin.Statement, error) {
 	var plan []origin.Statement
 	err := o.inspect(ctx, "plan triggers", func(_ pgx.Tx, i *inspection) (err error) {
@@ -106,8 +107,8 @@ func (o *Origin) Apply(ctx context.Context) ([]origin.Statement, error) {
 	return done, nil
 }
 
-// Drop removes the schema slipstream and every trigger of ours, those of other
-// configurations too, and returns what it ran.
+// Drop removes the schema slipstream and every trigger of Slipstream, including
+// those of other configurations, and returns the statements that it ran.
 func (o *Origin) Drop(ctx context.Context) ([]origin.Statement, error) {
 	var done []origin.Statement
 	err := o.change(ctx, "drop triggers", func(tx pgx.Tx) error {
@@ -157,8 +158,8 @@ func run(ctx context.Context, tx pgx.Tx, statements []origin.Statement) error {
 	return nil
 }
 
-// wrapDDL says what was being done where. What is wrong with a statement of ours
-// is not what [Origin.wrapError] says about those of loads.
+// wrapDDL adds what was being done and where. The messages of [Origin.wrapError],
+// which are about loads, do not fit here.
 func (o *Origin) wrapDDL(ctx context.Context, doing string, err error) error {
 	var failed *ddlFault
 	if errors.As(err, &failed) && ctx.Err() == nil {
@@ -190,16 +191,16 @@ func (e *ddlFault) Error() string {
 	}
 	switch pgErr.Code {
 	case "55P03": // lock_not_available
-		return "a table was locked for 5 s, and its later writers would have waited behind this statement; try again when no long transaction uses it: " + text
+		return "a table was locked for 5 s, and its later writers would have waited for this statement; try again when no long transaction uses it: " + text
 	case "40P01": // deadlock_detected
-		return "a writer and we waited on one another; try again: " + text
+		return "deadlock between a writer and this statement; try again: " + text
 	case "42501": // insufficient_privilege
 		return e.needed() + ": " + text
 	}
 	return text
 }
 
-// needed says what the role must have to run the statement.
+// needed returns the privileges that the role needs to run the statement.
 func (e *ddlFault) needed() string {
 	switch {
 	case strings.HasPrefix(e.sql, "CREATE SCHEMA"):
@@ -207,7 +208,7 @@ func (e *ddlFault) needed() string {
 	case strings.Contains(e.sql, " TRIGGER "):
 		return "the role that applies must own the table and its partitions, or be a superuser"
 	default:
-		return "the role that applies must own the schema slipstream and all in it, or be a superuser"
+		return "the role that applies must own the schema slipstream and everything in it, or be a superuser"
 	}
 }
 
@@ -216,7 +217,7 @@ type inspection struct {
 	findings   []finding
 	found      *found
 	roles      *roles
-	privileges []privilege // of the role to grant to, nil if there is none
+	privileges []privilege // of the role to grant to, or nil if there is none
 }
 
 // finding is an object and its state.
@@ -226,7 +227,7 @@ type finding struct {
 	found  foundObject // unless missing
 }
 
-// inspection compares what the resources of a schema need with what there is.
+// inspection compares what the resources of a schema need with what exists.
 func (o *Origin) inspection(ctx context.Context, tx pgx.Tx, s *schema) (*inspection, error) {
 	f, err := readObjects(ctx, tx)
 	if err != nil {
@@ -346,13 +347,13 @@ func (f *found) metaFinding() finding {
 		m.state = origin.Missing
 	case f.recorded != f.system:
 		m.state = origin.Differs
-		m.object.comment = fmt.Sprintf("the record was made in the cluster %d and restored into this, %d", f.recorded, f.system)
+		m.object.comment = fmt.Sprintf("the record was created in the cluster %d and restored into this one, %d", f.recorded, f.system)
 	}
 	return m
 }
 
-// judge says for each resource why its freshness cannot be promised. Whether
-// functions notify does not matter, and what only costs time does not either.
+// judge returns for each resource why its freshness cannot be promised. Whether
+// functions notify does not matter, nor do objects that only cost time.
 func (s *schema) judge(f *found, cfg Config) {
 	const remedy = "; run slipstream db apply"
 	shared := ""

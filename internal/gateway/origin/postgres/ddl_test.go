@@ -149,7 +149,7 @@ func testPlanApplyCheckDrop(t *testing.T, pg *server) {
 	if done := mustApply(t, o); len(done) != 0 {
 		t.Errorf("second apply ran %v", done)
 	}
-	// The statements of a plan are complete as they stand.
+	// The statements of a plan are complete.
 	other := pg.database(t, deptSchema)
 	other.exec(t, "BEGIN")
 	for _, s := range plan {
@@ -183,7 +183,7 @@ func testDamage(t *testing.T, pg *server) {
 		object string
 		state  origin.State
 		holds  bool // the promise, all the same
-		begun  bool // the record begins anew
+		begun  bool // the record starts over
 	}{
 		{`ALTER TABLE emp DISABLE TRIGGER "slipstream/depts@EMP/update"`, `trigger "slipstream/depts@EMP/update" on "public"."emp"`, origin.Differs, false, false},
 		{`ALTER TABLE emp ENABLE TRIGGER "slipstream/depts@EMP/update"`, `trigger "slipstream/depts@EMP/update" on "public"."emp"`, origin.Differs, false, false},
@@ -229,14 +229,14 @@ func testDamage(t *testing.T, pg *server) {
 			t.Errorf("%s: promise after repair: %q", test.damage, why)
 		}
 		if begun := d.text(t, `SELECT complete_from > '3' FROM slipstream.meta`); begun != map[bool]string{true: "t", false: "f"}[test.begun] {
-			t.Errorf("%s: the record begins anew: %s, want %t", test.damage, begun, test.begun)
+			t.Errorf("%s: the record starts over: %s, want %t", test.damage, begun, test.begun)
 		}
 		if got := d.recorded(t); strings.Contains(got, "=*") != (test.state != origin.LeftOver && !strings.Contains(test.damage, "slipstream.incarnation") &&
 			!strings.HasPrefix(test.damage, "DROP INDEX") && !strings.HasPrefix(test.damage, "DROP FUNCTION")) {
 			t.Errorf("%s: repair recorded %q", test.damage, got)
 		}
 	}
-	// What belongs to another gateway's resource stays.
+	// Objects of another gateway's resource stay.
 	emps := resource.Resource{Name: "emps", Key: []string{"empno"}, Root: resource.Node{Table: "emp"}}
 	mustApply(t, d.origin(t, Config{}, "", emps))
 	if plan := mustPlan(t, o); len(plan) != 0 {
@@ -268,7 +268,7 @@ func definitions(t *testing.T, d *database, table string) string {
 }
 
 func testApplyIsOneTransaction(t *testing.T, pg *server) {
-	// The last step but two fails: somebody's check refuses the row.
+	// The last step but two fails: a check constraint refuses the row.
 	d := pg.database(t, deptSchema, `CREATE TABLE log (n int);
 		CREATE FUNCTION refuse() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN
 			IF (SELECT count(*) FROM pg_trigger WHERE tgname LIKE 'slipstream/%') = 8 THEN RAISE 'no'; END IF; END $$;
@@ -441,7 +441,7 @@ func testGrants(t *testing.T, pg *server) {
 			t.Errorf("a role without grants may %s", forbidden)
 		}
 	}
-	// A dropped and remade table is granted anew.
+	// Privileges are granted again on a table that was dropped and recreated.
 	d.exec(t, `ALTER TABLE slipstream.change ALTER xid DROP DEFAULT`)
 	mustApply(t, o)
 	execOn(t, gateway, `SELECT * FROM slipstream.change`)

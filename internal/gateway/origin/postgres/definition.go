@@ -12,9 +12,9 @@ import (
 )
 
 // bodyFormat is the version of the bodies of trigger functions and of what they
-// record: the texts of [keyText], NULL for every document. It does not change with the
-// release, so that a new release reads what the triggers of the previous one write.
-// 2: no body names a column that it cannot do without.
+// record: the texts of [keyText], NULL for every document. It does not change with each
+// release, so that a new release can read what the triggers of the previous one write. 2:
+// no body requires a column to exist.
 const bodyFormat = 2
 
 // hashDigits is the length of the hash in names, 48 bits.
@@ -25,14 +25,14 @@ func hashOf(text string) string {
 	return hex.EncodeToString(sum[:])[:hashDigits]
 }
 
-// define gives each source the name under which its rows are recorded: its own
-// name, and a hash of everything that decides what a row means. Gateways whose
+// define sets the name under which the rows of each source are recorded: its name,
+// and a hash of everything that decides what a row means. Gateways whose
 // configurations differ in that therefore never read each other's rows, and both
 // keep their promises while a deployment is rolling.
 //
-// The hash covers what the configuration and the catalogs say, and no text of
-// SQL: the role that applies and the gateway's role would be shown different
-// ones, and so would two releases.
+// The hash covers the contents of the configuration and the catalogs, and no text
+// of SQL: that differs between the role that applies and the gateway's role, and
+// between releases.
 func (c *compiled) define() {
 	for i := range c.sources {
 		s := &c.sources[i]
@@ -83,10 +83,9 @@ func (g *group) hash() string {
 // documents. Another definition of the resource does not know it.
 func (g *group) flushSource() string { return g.sources[0].recorded }
 
-// nameless reports whether text is a value of the key that no path can name, so
-// that no document has it: an empty text, an infinity, a date before Christ. Any
-// other text that [decodeKey] refuses is none that a trigger of this definition
-// writes.
+// nameless reports whether text is a value of the key that no path can express, so
+// that no document has it: an empty text, an infinity, a date BC. A trigger of this
+// definition writes no other text that [decodeKey] refuses.
 func nameless(columns []resource.KeyColumn, text string) bool {
 	segments := []*string{&text}
 	if len(columns) > 1 {
@@ -103,7 +102,7 @@ func nameless(columns []resource.KeyColumn, text string) bool {
 	return true
 }
 
-// namelessForm matches the texts of values of a kind beyond what a path can name.
+// namelessForm matches the texts of values of a kind beyond what a path can express.
 func namelessForm(kind resource.Kind) *regexp.Regexp {
 	switch kind {
 	case resource.Text:

@@ -35,7 +35,7 @@ func applying(t *testing.T, d *database, o *Origin, table string) (result chan e
 }
 
 // A definition whose key has changed is recorded under other names, so apply waits
-// for writers that the triggers of before have recorded, and their texts are never
+// for writers that the previous triggers have recorded, and their texts are never
 // read as keys of the new definition.
 func TestApplyWaitsForWritersOfTheDefinitionBefore(t *testing.T) {
 	s := startStreamed(t)
@@ -66,7 +66,7 @@ func TestApplyWaitsForWritersOfTheDefinitionBefore(t *testing.T) {
 		}
 		return nil
 	})
-	s.expect("*") // what was loaded before the commit
+	s.expect("*") // documents loaded before the commit
 	s.exec(`UPDATE store SET name = 'newer'`)
 	s.expect(resource.JoinID([]string{"eu", "42"}))
 	if got := d.recorded(t); !strings.Contains(got, "stores=42") || !strings.Contains(got, `stores=["eu", "42"]`) {
@@ -77,8 +77,8 @@ func TestApplyWaitsForWritersOfTheDefinitionBefore(t *testing.T) {
 	}
 }
 
-// A function that was tampered with may have let changes of open transactions
-// pass; recreating its triggers waits for them.
+// A function that was tampered with may have missed changes of open transactions;
+// recreating its triggers waits for them.
 func TestApplyWaitsForWritersOfATamperedFunction(t *testing.T) {
 	d := freshDatabase(t, deptSchema)
 	o := d.origin(t, Config{}, "", deptResource())
@@ -96,7 +96,7 @@ func TestApplyWaitsForWritersOfATamperedFunction(t *testing.T) {
 	}
 }
 
-// A gateway goes on without a flush and without a survey while another definition
+// A gateway continues without a flush and without a survey while another definition
 // of its resource, and other resources on its tables, are applied and pruned.
 func TestAnotherDefinitionFlushesNothing(t *testing.T) {
 	s := startStreamed(t)
@@ -168,8 +168,8 @@ func TestTriggersOfANewResourceFlushNoOther(t *testing.T) {
 	}
 }
 
-// An installation without hashes goes on recording beside the new one, for gateways
-// of the release that made it, until a prune.
+// An installation without hashes continues to record next to the new one, for gateways
+// of its release, until a prune.
 func TestUnhashedInstallationIsMigrated(t *testing.T) {
 	d := freshDatabase(t, deptSchema)
 	runScript(t, d.url, "unhashed.sql")
@@ -191,7 +191,7 @@ func TestUnhashedInstallationIsMigrated(t *testing.T) {
 	}
 	d.exec(t, `SELECT slipstream.trim('1 hour', 10)`) // as the gateways of that release call it
 
-	// Adoption gives the old functions to the definer as well.
+	// Adoption also gives the old functions to the definer.
 	mustApply(t, d.origin(t, Config{Adopt: true, Definer: testkit.Definer}, "", deptResource()))
 	if got := states(t, o); len(got) != 8+8+1 { // triggers, functions, trim
 		t.Errorf("findings %v, want what is left over", got)

@@ -47,7 +47,7 @@ func (q *queryResolver) resolveColumns(d *resource.Depend, s *source) ([]keyType
 	case d.Via == "":
 		return nil, q.Fail(d.Line, "the dependency on table %s has neither key nor via; expected its columns that are the key (%s), or a statement that finds the keys", s.table.name, q.keyNames())
 	default:
-		return nil, q.Fail(d.Line, "the dependency on table %s has a via and no key; expected the columns that lead onwards, because a deleted or moved row is no longer there for via to read: add key: %s",
+		return nil, q.Fail(d.Line, "the dependency on table %s has a via and no key; expected the columns that via starts from, because it cannot read a deleted or moved row: add key: %s",
 			s.table.name, s.table.onwards(nil))
 	}
 	for _, name := range d.Columns {
@@ -74,7 +74,7 @@ func (q *queryResolver) resolveColumns(d *resource.Depend, s *source) ([]keyType
 // checkDirect checks a dependency whose columns are the key itself.
 func (q *queryResolver) checkDirect(d *resource.Depend, t *table, types []keyType) error {
 	if len(types) != len(q.Key) {
-		return q.Fail(d.Line, "the dependency on table %s names the columns (%s), and the key is (%s); if rows of the table find documents in another way, say via",
+		return q.Fail(d.Line, "the dependency on table %s names the columns (%s), and the key is (%s); if rows of the table find documents in another way, add via",
 			t.name, strings.Join(d.Columns, ", "), q.keyNames())
 	}
 	var problems []string
@@ -87,14 +87,14 @@ func (q *queryResolver) checkDirect(d *resource.Depend, t *table, types []keyTyp
 	return q.failAll(d.Line, problems)
 }
 
-// resolveVia checks a via and writes the derivation that it means.
+// resolveVia checks a via and writes its derivation.
 //
 // The derivation is executed in the snapshot of the poll, for the values that
 // the columns had before the change as well as for those after it, whether or not
 // the row still exists: via must find the documents from these values and from
-// tables other than the changed one; see [queryResolver.checkOnwards]. A row of a
-// table in between that is gone or points elsewhere in that snapshot has left a
-// change of its own, which is why every table that via reads must be a dependency too.
+// tables other than the changed one; see [queryResolver.checkOnwards]. If a row of a
+// table in between is gone or points elsewhere in that snapshot, its change was recorded
+// as well, which is why every table that via reads must also be a dependency.
 func (q *queryResolver) resolveVia(ctx context.Context, at int, s *source, types []keyType) error {
 	d := &q.query.Depends[at]
 	what := fmt.Sprintf("via of the dependency on table %s", s.table.name)
@@ -129,7 +129,7 @@ func (q *queryResolver) resolveVia(ctx context.Context, at int, s *source, types
 	return nil
 }
 
-// derivation writes the SELECT that gives the keys of documents for one recorded
+// derivation writes the SELECT that returns the keys of documents for one recorded
 // text. The arrays have a name that no table in via has: "c" could be one.
 func (q *queryResolver) derivation(text func([]string) (string, error), types []keyType) (string, error) {
 	values, arrays := make([]string, len(types)), make([]string, len(types))
@@ -148,7 +148,7 @@ func (q *queryResolver) derivation(text func([]string) (string, error), types []
 }
 
 // checkReads compares what the statement and every via read with the
-// dependencies, and judges what they call.
+// dependencies, and checks the functions that they call.
 func (q *queryResolver) checkReads(context.Context) error {
 	var problems []string
 	line := 0
@@ -179,31 +179,31 @@ func (q *queryResolver) checkReads(context.Context) error {
 		}
 	}
 	if len(problems) > 0 {
-		problems = append(problems, "or say promise: none")
+		problems = append(problems, "or add promise: none")
 	}
 	return q.failAll(line, problems)
 }
 
-// checkRelations says which relations that a statement reads cannot be followed,
-// or are not. It marks what is read as used.
+// checkRelations reports relations read by a statement that cannot be followed, or
+// are not. It marks those that are read as used.
 func (q *queryResolver) checkRelations(d *declaredReading, used map[uint32]bool) (problems []string) {
 	for _, r := range d.reading.relations {
 		used[r.oid] = true
 		problem, shown := "", r.shown+through(r.view)
 		switch {
 		case r.system():
-			problem = fmt.Sprintf("system table %s, which can have no trigger: leave it out", shown)
+			problem = fmt.Sprintf("system table %s, which cannot have a trigger: remove it", shown)
 		case r.kind == 'v':
 			q.compiled.relations = appendNew(q.compiled.relations, r.oid)
 			continue
 		case r.kind == 'm':
-			problem = fmt.Sprintf("materialized view %s, whose refresh fires no trigger: read the tables behind it", shown)
+			problem = fmt.Sprintf("materialized view %s, whose refresh fires no trigger: read the underlying tables", shown)
 		case r.kind == 'f':
-			problem = fmt.Sprintf("foreign table %s, whose changes on the other server fire no trigger: leave it out", shown)
+			problem = fmt.Sprintf("foreign table %s, whose changes on the other server fire no trigger: remove it", shown)
 		case r.kind == 'S':
-			problem = fmt.Sprintf("sequence %s, which can have no trigger: leave it out", shown)
+			problem = fmt.Sprintf("sequence %s, which cannot have a trigger: remove it", shown)
 		case r.kind != 'r' && r.kind != 'p':
-			problem = fmt.Sprintf("%s, which is no table: leave it out", shown)
+			problem = fmt.Sprintf("%s, which is not a table: remove it", shown)
 		case !slices.ContainsFunc(q.depends, func(t *table) bool {
 			return slices.ContainsFunc(t.tree, func(part relation) bool { return part.oid == r.oid })
 		}):
@@ -216,7 +216,7 @@ func (q *queryResolver) checkRelations(d *declaredReading, used map[uint32]bool)
 	return problems
 }
 
-// missingDepend words the message for a table that no dependency names.
+// missingDepend returns the message for a table that no dependency names.
 func (q *queryResolver) missingDepend(d *declaredReading, r *readRelation) string {
 	name, partition := r.shown, ""
 	if r.root != "" {
@@ -224,7 +224,7 @@ func (q *queryResolver) missingDepend(d *declaredReading, r *readRelation) strin
 	}
 	problem := fmt.Sprintf("table %s%s%s, which is not in depends: add { table: %s, key: … }", r.shown, through(r.view), partition, name)
 	if d.via {
-		problem += fmt.Sprintf("; when a row of %s alone changes, other documents than before depend on the rows that %s starts from", name, d.what)
+		problem += fmt.Sprintf("; when only a row of %s changes, other documents than before depend on the rows that %s starts from", name, d.what)
 	}
 	return problem
 }

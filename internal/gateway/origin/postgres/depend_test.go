@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// invoices is a document over four tables, two of which name it by its key, one
-// through one table and one through two.
+// invoices is a document over four tables: two have its key, one leads to it
+// through one other table and one through two.
 func invoices() resource.Resource {
 	r := query(`select o.id, json_build_object('customer', (select name from customer c where c.id = o.customer), 'lines', (
 			select json_agg(json_build_object('no', l.no, 'price', p.price, 'tags', (
@@ -62,7 +62,7 @@ func randomChange(n func(int) int) string {
 			return fmt.Sprintf("INSERT INTO orders SELECT %d, '2026-02-02', 2 WHERE NOT EXISTS (SELECT FROM orders WHERE id = %[1]d)", 1+n(30))
 		},
 		func() string { return fmt.Sprintf("UPDATE orders SET placed = '2025-06-06' WHERE id = %d", 1+n(30)) }, // to another partition
-		// What each via starts from goes, comes, and moves.
+		// The rows that each via starts from are deleted, inserted, and moved.
 		func() string { return fmt.Sprintf("DELETE FROM customer WHERE id = %d", 1+n(3)) },
 		func() string {
 			return fmt.Sprintf("INSERT INTO customer (id, name) VALUES (%d, 'new') ON CONFLICT DO NOTHING", 1+n(3))
@@ -90,7 +90,7 @@ func randomChange(n func(int) int) string {
 }
 
 // Whatever random transactions change, every document that differs afterwards is
-// named by what the triggers recorded and the derivations made of it.
+// found by the derivations from what the triggers recorded.
 func TestChangesNameEveryDocument(t *testing.T) {
 	server := freshDatabase(t)
 	conn, err := pgx.Connect(t.Context(), server.url)
@@ -145,9 +145,9 @@ func TestChangesNameEveryDocument(t *testing.T) {
 	t.Logf("%d documents changed, %d keys were named", differed, named)
 }
 
-// What via must not do, it is refused for: a via that reads its own table finds
-// neither the document of a row that was deleted nor the one that a row was moved
-// away from. The same changes are heard of if key leads onwards.
+// A forbidden via is refused: one that reads its own table finds neither the
+// document of a deleted row nor the one that a row was moved away from. The same
+// changes are observed if via starts from key.
 func TestViaNeedsKeysThatLeadOnwards(t *testing.T) {
 	for name, tt := range map[string]struct {
 		depend resource.Depend

@@ -17,27 +17,27 @@ import (
 
 // Derivations lead from recorded rows to the documents that contain them. They
 // read tables of users and run their code, so they may wait for a lock, take long, or
-// fail. Each resource has its derivations executed on their own, after the changes were
-// read and in the same snapshot. One that fails costs its own resource the promise and
-// nobody else anything but its share of the time.
+// fail. The derivations of each resource are executed separately, after the changes were
+// read and in the same snapshot. A derivation that fails breaks the promise of its own
+// resource, and costs the others only its share of the time.
 
 const (
 	// firstRetry and lastRetry bound the pause before a resource that lost its promise
 	// has its changes followed again.
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 30 * time.Second
-	// defaultLockPatience is how long the derivations of a poll wait for locks, once all
-	// that need not wait are done.
+	// defaultLockPatience is how long the derivations of a poll wait for locks, after all
+	// that need not wait.
 	defaultLockPatience = 100 * time.Millisecond
 )
 
-// links are the rows of one resource that derivations have to be executed for.
+// links are the rows for which derivations of one resource have to be executed.
 type links struct {
 	statements []string
 	rows       []map[string][]cache.Tx // per statement: recorded texts, and by which transactions
 }
 
-// link notes a row that documents have to be derived from.
+// link records a row from which documents have to be derived.
 func (r *eventReader) link(l listener, key string, tx cache.Tx) {
 	if r.mute[l.resource] {
 		return
@@ -57,19 +57,20 @@ func (r *eventReader) link(l listener, key string, tx cache.Tx) {
 }
 
 // derivationStatement returns the statement that executes a derivation for the recorded
-// texts in $1. The first column of a row is the place of the text, from 1.
+// texts in $1. The first column of a row is the position of the text, from 1.
 //
 // LATERAL and OFFSET 0 keep the derivation a nested loop over the changed rows: the
-// planner, which cannot know that there are a few, would otherwise hash whole tables.
+// planner, which cannot know that there are only a few, would otherwise hash whole
+// tables.
 func derivationStatement(derive string) string {
 	return fmt.Sprintf(`SELECT c.n::pg_catalog.text, d.key FROM pg_catalog.unnest($1::pg_catalog.text[]) WITH ORDINALITY AS c(key, n)
 CROSS JOIN LATERAL (SELECT q.key FROM (%s) AS q(key) OFFSET 0) AS d LIMIT %d`, derive, maxChanges+1)
 }
 
-// queuePatience queues how long a derivation may wait for a lock and take in all, and the
-// savepoint to which one that fails is rolled back. These are statements before
-// those of the derivations, because the driver prepares statements, which takes
-// locks, before it sends the batch that they are in.
+// queuePatience queues the statements that limit how long a derivation may wait for a lock
+// and run in total, and the savepoint to which a failed one is rolled back. They run before
+// the derivations, because the driver prepares statements, which takes locks, before it
+// sends their batch.
 func (s *Stream) queuePatience(batch *pgx.Batch, lockWait, limit time.Duration) {
 	batch.Queue("SELECT pg_catalog.set_config('search_path', $1::pg_catalog.text, true), pg_catalog.set_config('lock_timeout', $2::pg_catalog.text, true), pg_catalog.set_config('statement_timeout', $3::pg_catalog.text, true)",
 		s.origin.schema.Load().path.role, milliseconds(lockWait), milliseconds(limit))
@@ -79,12 +80,12 @@ func (s *Stream) queuePatience(batch *pgx.Batch, lockWait, limit time.Duration) 
 // derivationLimit is the time that the derivations of one resource may take.
 func (s *Stream) derivationLimit() time.Duration { return s.origin.cfg.Freshness / 8 }
 
-// noLockWait is how long a derivation waits for a lock at first: what is not locked must
-// not pay for what is.
+// noLockWait is how long a derivation waits for a lock at first: unlocked tables must not
+// be delayed by locked ones.
 const noLockWait = time.Millisecond
 
-// derive applies what follows from the links of the reader, in the transaction of
-// the poll, whose snapshot showed them. It spends a quarter of the promise at most,
+// derive applies the derivations from the links of the reader, in the transaction of
+// the poll, whose snapshot showed them. It spends at most a quarter of the promise,
 // and an eighth on one resource. The error is one of the connection.
 //
 // queuePatience with noLockWait and the limit has been executed.
@@ -129,7 +130,7 @@ func (s *Stream) setPatience(ctx context.Context, lockWait, limit time.Duration)
 }
 
 // linked returns the resources with links, those without a promise last. Otherwise each is
-// the first in turn, so that slow ones do not use up the time of the same others again and again.
+// first in turn, so that slow ones do not use up the time of the same others repeatedly.
 func (s *Stream) linked() (resources []int) {
 	var broken []int
 	for i, l := range s.reader.links {
@@ -229,7 +230,7 @@ func (s *Stream) readDerived(rows pgx.Rows, resource int, keys []string, transac
 		values := rows.RawValues()
 		place, err := strconv.Atoi(string(values[0]))
 		if err != nil || place < 1 || place > len(keys) {
-			return fmt.Errorf("a derivation gave row %q of %d", values[0], len(keys))
+			return fmt.Errorf("a derivation returned row %q of %d", values[0], len(keys))
 		}
 		for _, tx := range transactions[keys[place-1]] {
 			if *received++; *received > maxChanges {
@@ -261,8 +262,8 @@ type trouble struct {
 // broken reports whether the resource has no promise because of the trouble.
 func (t *trouble) broken() bool { return t != nil && !t.until.IsZero() }
 
-// breakPromise takes the promise of a resource away, whose documents are dropped with
-// it, for a pause that grows each time.
+// breakPromise withdraws the promise of a resource, which drops its documents, for a
+// pause that grows each time.
 func (s *Stream) breakPromise(i int, err error) {
 	now := time.Now()
 	t := s.troubles[i]
@@ -294,8 +295,8 @@ func (s *Stream) muteTroubled(now time.Time) {
 	}
 }
 
-// regain gives resources their promise back whose changes were followed by this poll, as
-// far as there were any. Documents that are loaded from now on see all that happened so far.
+// regain restores the promise of resources whose changes, if any, were followed by this poll.
+// Documents that are loaded from now on include everything that happened so far.
 func (s *Stream) regain(schema *schema) {
 	for _, i := range slices.Sorted(maps.Keys(s.troubles)) {
 		t := s.troubles[i]

@@ -13,9 +13,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// A resource whose derivations fail is tried again after pauses that double up to 30 s.
-// Until then its changes are passed by. One that fails soon after it was mended goes on
-// where it stopped, and one that held for longer than it was away starts again.
+// A resource whose derivations fail is retried after pauses that double up to 30 s. Until
+// then its changes are skipped. If it fails soon after it recovered, the pauses continue
+// where they stopped; if it held for longer than it was away, they start over.
 func TestPausesOfAFailingDerivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &Origin{cfg: Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}}

@@ -64,8 +64,8 @@ func (c *catalog) readColumns(ctx context.Context, oids string) error {
 	return err
 }
 
-// readIndexes reads what is unique, and where a search need not read all. The
-// columns that an index only includes do not count.
+// readIndexes reads which columns are unique, and which searches can use an index.
+// The columns that an index only includes do not count.
 func (c *catalog) readIndexes(ctx context.Context, oids string) error {
 	rows, err := c.tx.Query(ctx, `SELECT i.indrelid, i.indisprimary,
 			i.indisunique AND i.indimmediate AND i.indexprs IS NULL, m.amname OPERATOR(pg_catalog.=) ANY ('{btree,hash}'),
@@ -124,10 +124,10 @@ func (c *catalog) readForeignKeys(ctx context.Context, oids string) error {
 	return err
 }
 
-// readTrees reads partitions and inheriting tables, also such as are being
+// readTrees reads partitions and inheriting tables, including those that are being
 // detached: until that is done, writes through the parent may reach them. A table
 // with a parent outside of its tree is refused: a statement that names the parent
-// changes its rows and fires the triggers of the parent alone.
+// changes its rows and fires only the triggers of the parent.
 func (c *catalog) readTrees(ctx context.Context, oids string) error {
 	rows, err := c.tx.Query(ctx, `WITH RECURSIVE tree AS (
 			SELECT o AS root, o AS oid, 0 AS depth FROM pg_catalog.unnest($1::pg_catalog.text::pg_catalog.oid[]) AS o
@@ -175,9 +175,9 @@ func (c *catalog) readTrees(ctx context.Context, oids string) error {
 	return err
 }
 
-// reachedFromOutside says which part of the table has a parent that is none.
-// parentsOf has, by oid, the oid and the name of each parent; of tables that were
-// described before it has nothing.
+// reachedFromOutside returns which part of the table has a parent outside of the
+// tree. parentsOf has, by oid, the oid and the name of each parent; it does not have
+// tables that were described before.
 func (t *table) reachedFromOutside(parentsOf map[uint32][]string) (problem string) {
 	parts := make(map[string]bool, len(t.tree))
 	for _, r := range t.tree {
@@ -187,19 +187,20 @@ func (t *table) reachedFromOutside(parentsOf map[uint32][]string) (problem strin
 		for _, parent := range parentsOf[r.oid] {
 			oid, name, _ := strings.Cut(parent, " ")
 			if !parts[oid] {
-				return fmt.Sprintf("%s.%s belongs to %s as well, and statements that name %[3]s would go unheard; name %[3]s instead", r.schema, r.name, name)
+				return fmt.Sprintf("%s.%s belongs to %s as well, and changes by statements that name %[3]s would be missed; name %[3]s instead", r.schema, r.name, name)
 			}
 		}
 	}
 	return ""
 }
 
-// columnNumber returns the place of the column with an attnum, -1 if it is none.
+// columnNumber returns the index of the column with an attnum, or -1 if there is
+// none.
 func (t *table) columnNumber(number int32) int {
 	return slices.IndexFunc(t.columns, func(c column) bool { return int32(c.number) == number })
 }
 
-// column returns the place of a column, -1 if there is none.
+// column returns the index of a column, or -1 if there is none.
 func (t *table) Column(name string) int {
 	return slices.IndexFunc(t.columns, func(c column) bool { return c.name == name })
 }

@@ -45,7 +45,7 @@ import (
 //
 // Columns and policies are those of the table that statements name: partitions
 // inherit the columns, and only follow the policies of the table they are read
-// through. That is most of the cost of a table with many partitions.
+// through. That would be most of the cost of a table with many partitions.
 //
 // The catalogs' xmin is never frozen away: since 9.4 freezing keeps it.
 const digestSQL = `
@@ -142,9 +142,9 @@ type watch struct {
 	parts     [][]string // per resource, the names of its rows
 }
 
-// newWatch returns what the compiled resources depend on. Nothing is known of a
+// newWatch returns what the compiled resources depend on. Nothing is known about a
 // resource that could not be compiled: see [Stream.overdue]. shapes has, per
-// resource, what the survey found beyond that.
+// resource, what the survey found in addition.
 func newWatch(s *schema, shapes []shaping, roles []string) *watch {
 	w := &watch{tables: slices.Clone(ownTables), roles: roles}
 	for i, c := range s.resources {
@@ -165,7 +165,7 @@ func newWatch(s *schema, shapes []shaping, roles []string) *watch {
 		}
 		for _, oid := range c.relations {
 			if c.inTree(oid) {
-				continue // by name, which finds new partitions as well
+				continue // by name, which also finds new partitions
 			}
 			text := strconv.FormatUint(uint64(oid), 10)
 			parts = append(parts, text)
@@ -195,7 +195,7 @@ func newWatch(s *schema, shapes []shaping, roles []string) *watch {
 		slices.Sort(*list)
 		*list = slices.Compact(*list)
 		if *list == nil {
-			*list = []string{} // NULL would unnest to nothing, too, but say so
+			*list = []string{} // NULL would also unnest to nothing, but differ
 		}
 	}
 	return w
@@ -212,7 +212,7 @@ func (c *compiled) inTree(oid uint32) bool {
 }
 
 // tableNames are the names of the tables of a resource, as to_regclass reads them,
-// and those that would hide them if there were such tables.
+// and names of tables that would hide them if they existed.
 func (c *compiled) tableNames() []string {
 	names := slices.Clone(c.hiding)
 	for _, n := range c.Nodes {
@@ -228,7 +228,7 @@ func (w *watch) arguments() []any {
 	return []any{w.tables, w.oids, w.functions, w.triggers, w.types, w.roles}
 }
 
-// read reads the answer of the digest statement: one digest a resource.
+// read reads the result of the digest statement: one digest per resource.
 func (w *watch) read(rows pgx.Rows) ([]string, error) {
 	defer rows.Close()
 	found := make(map[string]string)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// shapesSchema has one type for each way in which a type of a user may be below the
-// type of a column, and a policy that depends on who reads.
+// shapesSchema has one type for each way in which the type of a column may contain a
+// user-defined type, and a policy that depends on the role that reads.
 const shapesSchema = `
 CREATE TYPE in_composite AS ENUM ('a', 'b');
 CREATE TYPE below_domains AS ENUM ('a', 'b');
@@ -66,7 +66,8 @@ func shapesResources() []resource.Resource {
 }
 
 // Whatever changes documents without a change of a row flushes them before the
-// horizon passes it, and what is loaded afterwards is what a new session gives.
+// horizon passes it, and documents loaded afterwards are those that a new session
+// would return.
 func TestDigestCoversWhatShapesDocuments(t *testing.T) {
 	testkit.NoLeaks(t)
 	pg := startServer(t)
@@ -87,8 +88,9 @@ func TestDigestCoversWhatShapesDocuments(t *testing.T) {
 	const things, rows, guarded, literal, views, functions = 0, 1, 2, 3, 4, 5
 	for _, tt := range []struct {
 		name, sql string
-		// The resources whose documents differ afterwards. nil: those with money
-		// would if the machine had other locales than C, so they must be flushed.
+		// The resources whose documents differ afterwards. If nil, those with money
+		// would differ if the machine had other locales than C, so they must be
+		// flushed.
 		want []int
 	}{
 		{"enum of a column", "ALTER TYPE plain RENAME VALUE 'a' TO 'z'", []int{things, rows}},
@@ -163,7 +165,8 @@ func (s *streamed) documents(t *testing.T) (all []string) {
 	return all
 }
 
-// flushed returns the resources that events have dropped since the last forget.
+// flushed returns the resources that events have flushed since the last call of
+// forget.
 func (r *recorder) flushed() (resources []int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

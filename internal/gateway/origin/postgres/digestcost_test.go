@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// wideSchema is a schema of ten tables with ten columns each, some of types of the
-// user, and wideResource a document over all of them.
+// wideSchema is a schema of ten tables with ten columns each, some of user-defined
+// types, and wideResource is a document over all of them.
 func wideSchema(partitions int) (sql string, r resource.Resource) {
 	var b strings.Builder
 	b.WriteString(`CREATE TYPE mood AS ENUM ('sad', 'ok', 'happy'); CREATE TYPE point3 AS (x int, y int, m mood); CREATE DOMAIN email AS text CHECK (VALUE LIKE '%@%');`)

@@ -21,13 +21,12 @@
 // the sources, the way to the document's key, and the version of the body's format. The hash is in
 // the names of functions and triggers, and a hash for each source is in the names in the change
 // table (depts/emps@3f2a…). It covers no text of SQL, which differs between roles and releases. So
-// a row is never read under the meaning of another definition, Apply only adds, and the triggers of
-// a new definition are new triggers, for which CREATE TRIGGER waits for open writers. If the body
-// of a function differs under the same name, it was tampered with: its triggers are recreated,
-// which waits as well. The digest has a row for each trigger by name, and a resource depends only
-// on its own: what another definition applies or prunes flushes nothing. Rows that flush (key NULL)
-// carry a hashed source, too. A recorded text that no trigger of the definition writes flushes the
-// resource.
+// a row is never read with the meaning of another definition, Apply only adds, and the triggers of a
+// new definition are new triggers, for which CREATE TRIGGER waits for open writers. If the body of a
+// function differs under the same name, it was tampered with: its triggers are recreated, which waits
+// as well. The digest has a row for each trigger by name, and a resource depends only on its own: what
+// another definition applies or prunes flushes nothing. Rows that flush (key NULL) carry a hashed
+// source, too. A recorded text that no trigger of the definition writes flushes the resource.
 //
 // No migration may fail the writers of a table (docs/decisions/0015-trigger-bodies.md). A body
 // names its columns unqualified, inside of a row that has a text in place of each: SQL takes the
@@ -38,8 +37,8 @@
 //
 // A body converts columns to text, and ::text obeys CREATE CAST, so the owner of a table can run
 // code as the owner of the function. Trigger functions therefore belong to the definer, which may
-// insert into the change table and nothing else; the schema's owner has the tables, renew and trim.
-// The promise does not depend on owners: Check, a metric and the log report a wrong one.
+// only insert into the change table; the schema's owner has the tables, renew and trim. The promise
+// does not depend on owners: Check, a metric and the log report a wrong one.
 //
 // # The life of a change
 //
@@ -70,7 +69,7 @@
 //     what a new session would start with. If all digests are those of the schema in use,
 //     Cache.Advance moves the horizon to the time before the first of the two statements was sent.
 //     The survey finds the types and functions (shaping.go): from the columns, expressions and
-//     results of a resource it goes on to what domains, arrays, composite types and ranges are made
+//     results of a resource it continues to what domains, arrays, composite types and ranges are made
 //     of. A type that is new among them arrives with a change of a row that is watched already.
 //     Sessions keep the settings, casts and policies that they were started with, so a digest that
 //     differs also replaces the connections of the stream and of loads, before the flush.
@@ -147,7 +146,7 @@
 //     missing below the floor means a gap (flush), one missing at or above it another history
 //     (void). The origin knows the highest timeline of its system (lineage), from the stream or
 //     from the position of a store. A lower one is refused before anything is written there. With
-//     several hosts, one goroutine for each asks over an open connection whether the host accepts
+//     several hosts, one goroutine for each checks over an open connection whether the host accepts
 //     writes and on which timeline (hostWatcher). The stream follows the highest, and the horizon
 //     never passes the last moment at which every other host that answers was asked and did not
 //     accept writes on a higher one: a connection can survive when its server stops being the
@@ -163,15 +162,15 @@
 //
 // # Names
 //
-// No statement of ours looks a name up along the search path: words.go and path.go have the rules,
-// and the exceptions, in which users chose names. The database executes not the text of the user
-// but what it wrote back, qualified, with the names of pg_catalog restored that pg_get_viewdef
-// leaves out (qualify.go); a second temporary view shows that it is still the same query. NULLIF,
-// IS DISTINCT FROM, CASE x WHEN and JOIN ... USING have no qualified spelling: a load looks their
-// operators up along the path of the role. Plan, Check and Apply run with more privileges than the
-// gateway, so they plan (which executes immutable functions) only what the database wrote back,
-// under the pinned path. Plan and Check are read-only except for the transaction of the temporary
-// views, which is always rolled back.
+// No statement of Slipstream looks up a name along the search path: words.go and path.go have the
+// rules, and the exceptions, in which users chose names. The database does not execute the text of
+// the user but the text that it wrote back, qualified, with the names of pg_catalog restored that
+// pg_get_viewdef omits (qualify.go); a second temporary view shows that it is still the same query.
+// NULLIF, IS DISTINCT FROM, CASE x WHEN and JOIN ... USING have no qualified spelling: a load looks
+// their operators up along the path of the role. Plan, Check and Apply run with more privileges than
+// the gateway, so they only plan (which executes immutable functions) text that the database wrote
+// back, under the pinned path. Plan and Check are read-only except for the transaction of the
+// temporary views, which is always rolled back.
 //
 // # Files
 //

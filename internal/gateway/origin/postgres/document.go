@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// The oids of types whose JSON the document does not leave to row_to_json.
+// The oids of types whose JSON is not made by row_to_json.
 const (
 	typeBytea       = 17
 	typeInt8        = 20
@@ -26,8 +26,8 @@ func selectRows(c *compiled, n *node) string {
 	return "SELECT " + strings.Join(members, ", ") + " FROM " + n.Table.sql() + " AS " + alias(n)
 }
 
-// wholeRow is a name for the rows of selectRows as a whole. No column in sight may
-// have it, nor one of the levels around: a name means a column first.
+// wholeRow is a name for the whole rows of selectRows. No visible column may have it,
+// including those of outer levels: a name refers to a column first.
 func (c *compiled) wholeRow() string {
 	name := "r"
 	for slices.ContainsFunc(c.Nodes, func(n *node) bool {
@@ -38,14 +38,13 @@ func (c *compiled) wholeRow() string {
 	return name
 }
 
-// list writes the JSON array of the rows of a child, "[]" if there are none.
+// list writes the JSON array of the rows of a child, or "[]" if there are none.
 //
-// An array of records is the one form that is compact and needs no second pass
-// over the text. Server CPU for a document of 1.6 KB with 10 children, of 20 a
-// statement, PostgreSQL 15, medians of three: array of records 23 us; array of
-// row_to_json 26; json_agg of row_to_json 24, with a space between rows;
-// string_agg and a cast to json, which parses the text again, 28; text put
-// together by hand 23.
+// Only an array of records is compact and needs no second pass over the text.
+// Server CPU for a document of 1.6 KB with 10 children, 20 per statement,
+// PostgreSQL 15, medians of three: array of records 23 us; array of row_to_json
+// 26; json_agg of row_to_json 24, with a space between rows; string_agg and a cast
+// to json, which parses the text again, 28; text put together by hand 23.
 func list(c *compiled, n *node) string {
 	var where, order []string
 	for _, j := range n.On {
@@ -67,9 +66,9 @@ func list(c *compiled, n *node) string {
 	return "pg_catalog.array_to_json(ARRAY(SELECT " + row + " FROM (" + rows + ") AS " + row + "))"
 }
 
-// memberValue writes the value of a column in a document. What row_to_json makes
-// of most types depends on no setting, or on one that the connection pins: see
-// pinned.
+// memberValue writes the value of a column in a document. For most types, the
+// result of row_to_json depends on no setting, or on one that the connection pins:
+// see pinned.
 func memberValue(expression string, col *column, bigintAsString bool) string {
 	switch {
 	case col.typ == typeInt8 && bigintAsString:
@@ -83,8 +82,8 @@ func memberValue(expression string, col *column, bigintAsString bool) string {
 	return expression
 }
 
-// timestampTZ writes a moment as RFC 3339 with a Z, which row_to_json would write
-// as +00:00. That takes 0.6 us of CPU a value.
+// timestampTZ formats a timestamp as RFC 3339 with a Z, where row_to_json would use
+// +00:00. That takes 0.6 us of CPU per value.
 func timestampTZ(expression string) string {
 	utc := "pg_catalog.timezone('UTC', " + expression + ")"
 	return "CASE WHEN pg_catalog.isfinite(" + expression + ") THEN pg_catalog.btrim(pg_catalog.to_json(" + utc +

@@ -37,7 +37,7 @@ func TestDrift(t *testing.T) {
 	}
 }
 
-// pausedClock is a clock that stands still while the machine is paused.
+// pausedClock is a clock that stops while the machine is paused.
 type pausedClock struct {
 	// Guarded by mu.
 	mu     sync.Mutex
@@ -70,7 +70,7 @@ func (c *pausedClock) resume() {
 }
 
 // A gateway whose clock did not count a pause of its machine has no horizon until it
-// has polled; an answer that takes as long proves nothing.
+// has polled; an answer that takes just as long proves nothing.
 func TestHorizonIsRetractedWhenClocksRunApart(t *testing.T) {
 	for _, paused := range []bool{true, false} {
 		t.Run(fmt.Sprintf("paused=%t", paused), func(t *testing.T) {

@@ -13,9 +13,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A pg_dump that takes hours, here because nobody reads what it writes, keeps its snapshot
-// and its locks on all tables. Writers, the stream, trimming and db check go on beside it;
-// what it writes of the record in the end is what there was when it began, floor and rows.
+// A pg_dump that takes hours, here because its output is not read, keeps its snapshot and its
+// locks on all tables. Writers, the stream, trimming and db check continue meanwhile; in the
+// end it writes the record, floor and rows, as of its beginning.
 func TestTrimBesidePgDump(t *testing.T) {
 	t.Setenv("SLIPSTREAM_POSTGRES", "") // a pg_dump refuses a server that is newer; the system's fits the system's
 	server := startServer(t, "autovacuum=off")
@@ -27,7 +27,7 @@ func TestTrimBesidePgDump(t *testing.T) {
 	s.exec("CREATE TABLE bulk AS SELECT repeat('x', 1000) AS filler FROM generate_series(1, 20000)") // sorts before slipstream
 	record(t, s.db, 200, 10, "2 hours")
 	s.run()
-	s.retained() // its own trim keeps a day
+	s.retained() // its own trim keeps one day
 	s.advance()
 	s.sink.forget()
 	const kept = "SELECT (SELECT complete_from FROM slipstream.meta), (SELECT count(*) FROM slipstream.change WHERE source LIKE 'another@%')"
@@ -71,7 +71,7 @@ func TestTrimBesidePgDump(t *testing.T) {
 		t.Errorf("held by %v, want pid %s among them, from vacuum alone", holders, pid) // a poll may be another
 	}
 	if d.text(t, stuck) != pid {
-		t.Error("the dump does not wait any more, so this tests nothing")
+		t.Error("the dump does not wait anymore, so this tests nothing")
 	}
 
 	floor, rows := dumped(t, output)
@@ -101,8 +101,8 @@ func TestTrimBesidePgDump(t *testing.T) {
 	}
 }
 
-// dumped reads what pg_dump writes and returns the floor in it, and how many of the rows that
-// record made.
+// dumped reads the output of pg_dump and returns the floor in it, and the number of rows made by
+// record.
 func dumped(t *testing.T, output io.Reader) (floor string, rows int) {
 	t.Helper()
 	lines := bufio.NewScanner(output)

@@ -13,12 +13,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// TestDurability reproduces what outlives what: a server goes through all the
+// TestDurability reproduces which data survives: a server goes through all the
 // ways in which it may end.
 func TestDurability(t *testing.T) {
 	pg := startServer(t, "autovacuum=off", "full_page_writes=on")
 	d := pg.database(t, `CREATE UNLOGGED TABLE incarnation (id int); INSERT INTO incarnation VALUES (7); CREATE TABLE t (id int)`)
-	// again waits until the server takes connections. The server belongs to this
+	// again waits until the server accepts connections. The server belongs to this
 	// test, not to the one that restarts it.
 	again := func(restart bool) {
 		t.Helper()
@@ -45,7 +45,7 @@ func TestDurability(t *testing.T) {
 		{"an unlogged table is empty after kill -9 of a backend", factBackendKilled},
 		{"an acknowledged commit with synchronous_commit off is lost in a crash", factAsyncCommitLost},
 	} {
-		// In this order, one after the other: it is one server's life.
+		// In this order: it is the life of one server.
 		t.Run(fact.claim, func(t *testing.T) { fact.run(t, pg, d, again) })
 	}
 }
@@ -71,7 +71,7 @@ func factNotifySerialises(t *testing.T, pg *server, d *database, _ func(bool)) {
 	execOn(t, quiet, `SET synchronous_commit = local`)
 	commit := func(conn *pgx.Conn, script string) chan error {
 		done := make(chan error, 1)
-		// Ends when the commits are let go on below; waited for at the channel.
+		// Ends when the commits continue below; waited for at the channel.
 		go func() {
 			_, err := conn.PgConn().Exec(t.Context(), script).ReadAll()
 			done <- err
@@ -95,7 +95,7 @@ func factNotifySerialises(t *testing.T, pg *server, d *database, _ func(bool)) {
 	await(true)
 	two := commit(second, `BEGIN; INSERT INTO n VALUES (2); NOTIFY slipstream; COMMIT`)
 	await(false)
-	execOn(t, quiet, `INSERT INTO n VALUES (3)`) // without NOTIFY nobody waits
+	execOn(t, quiet, `INSERT INTO n VALUES (3)`) // without NOTIFY no session waits
 	if got := d.text(t, `SELECT string_agg(id::text, '+') FROM n`); got != "3" {
 		t.Errorf("committed while a notifying commit is held up: %s", got)
 	}
@@ -193,15 +193,15 @@ func factBackendKilled(t *testing.T, pg *server, d *database, again func(restart
 	if got := d.text(t, `SELECT count(*), (SELECT count(*) FROM t) FROM incarnation`); got != "0 1" {
 		t.Errorf("rows in the unlogged and in the logged table after a backend was killed: %s, want 0 1", got)
 	}
-	// The timeline does not notice, which is what the unlogged table is for.
+	// The timeline does not change, which is why there is the unlogged table.
 	if got := d.text(t, timelineSQL); got != before {
 		t.Errorf("timeline and system identifier went from %s to %s", before, got)
 	}
 }
 
 func factAsyncCommitLost(t *testing.T, pg *server, d *database, again func(restart bool)) {
-	// The WAL writer is put to sleep, so that what is committed with
-	// synchronous_commit off stays in memory for longer than 0.2 s.
+	// The WAL writer is stopped, so that commits with synchronous_commit off stay
+	// in memory for longer than 0.2 s.
 	d.exec(t, `ALTER SYSTEM SET wal_writer_delay = '10s'`, `SELECT pg_reload_conf()`)
 	time.Sleep(300 * time.Millisecond) // it is in the old delay
 	d.exec(t, `INSERT INTO incarnation VALUES (8)`, `INSERT INTO t VALUES (2)`)

@@ -12,20 +12,20 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// errOldPrimary is the error of a load from a server on a timeline that was left.
-var errOldPrimary = errors.New("this server is on an older timeline than the one that changes are read from: it was the primary once")
+// errOldPrimary is the error of a load from a server on an abandoned timeline.
+var errOldPrimary = errors.New("this server is on an older timeline than the one that changes are read from: it is a former primary")
 
-// fault is what an SQLSTATE says about the database.
+// fault is what an SQLSTATE reveals about the database.
 type fault struct {
 	prefix  string // of the SQLSTATE
-	changed bool   // the schema is not the one that was compiled
-	hint    string // what to do about it, "" if the message says it
+	changed bool   // the schema differs from the compiled one
+	hint    string // what to do about it, "" if the message suffices
 }
 
 // unavailable lists the states that say something about the database or about
-// the statement, and nothing about its keys: whoever asks next would get the same
-// answer. The first prefix that fits counts. All other states may be the fault
-// of one key's data, and the cache then loads the keys in halves.
+// the statement, and nothing about its keys: any other request would fail in the
+// same way. The first matching prefix counts. All other states may be caused by the
+// data of one key, and the cache then loads the keys in halves.
 var unavailable = []fault{
 	{prefix: "08P01", hint: "if this is a pooler, see its ignore_startup_parameters"},
 	{prefix: "08"},
@@ -43,14 +43,14 @@ var unavailable = []fault{
 	{prefix: "53300", hint: "the server has no connection left: raise max_connections or lower connections of the gateways"},
 	{prefix: "53"},
 	{prefix: "55000", hint: "a standby cannot be the origin: name the primary, or all hosts with target_session_attrs=read-write"},
-	{prefix: "55P03", hint: "a lock on the table was not given up in time: look for ALTER TABLE, VACUUM FULL or LOCK"},
+	{prefix: "55P03", hint: "a lock on the table was not released in time: look for ALTER TABLE, VACUUM FULL or LOCK"},
 	{prefix: "57P"},
 	{prefix: "58", hint: "the server's disk or files have a fault: see its log"},
 	{prefix: "XX", hint: "the server's data or program has a fault: see its log"},
 }
 
-// faultOf returns what an error of the server says, nil if it may be about the
-// data of a key.
+// faultOf returns the fault of an error of the server, or nil if it may be about
+// the data of a key.
 func faultOf(err *pgconn.PgError) *fault {
 	for i := range unavailable {
 		if strings.HasPrefix(err.Code, unavailable[i].prefix) {
@@ -60,10 +60,10 @@ func faultOf(err *pgconn.PgError) *fault {
 	return nil
 }
 
-// wrapError says what was being done where, what to do about it, and decides
-// whether the error means that the origin is unavailable. Errors of the driver
-// leave the package through here; none shows a password. A sign of a changed
-// schema wakes the stream, which looks at it.
+// wrapError adds what was being done, where, and what to do about it, and decides
+// whether the error means that the origin is unavailable. All errors of the driver
+// leave the package through it; none reveals a password. An error that indicates a
+// changed schema wakes the stream, which checks the schema.
 func (o *Origin) wrapError(ctx context.Context, doing string, to *connector, err error) error {
 	if err == nil || errors.Is(err, cache.ErrUnavailable) || errors.Is(err, cache.ErrClosed) {
 		return err
@@ -74,7 +74,7 @@ func (o *Origin) wrapError(ctx context.Context, doing string, to *connector, err
 	if cause := context.Cause(ctx); cause != nil && (!isServer || pgErr.Code == "57014") {
 		return fmt.Errorf("postgres: %s (%s): %w", doing, where, cause)
 	}
-	to.refused(err) // the next connection of the pool goes without
+	to.refused(err) // the next connection of the pool omits it
 	err = oneLine{err}
 	if !isServer {
 		return fmt.Errorf("postgres: %s (%s): %w: %w", doing, where, cache.ErrUnavailable, err)
@@ -92,8 +92,8 @@ func (o *Origin) wrapError(ctx context.Context, doing string, to *connector, err
 	return fmt.Errorf("postgres: %s (%s): %w: %w", doing, where, cache.ErrUnavailable, err)
 }
 
-// unknownParameter reports whether the server refused to let us in because of a
-// parameter in the URL that it does not know, or whose value it does not.
+// unknownParameter reports whether the server refused the connection because of an
+// unknown parameter, or value, in the URL.
 func unknownParameter(err error) bool {
 	connect, isConnect := errors.AsType[*pgconn.ConnectError](err)
 	if !isConnect {

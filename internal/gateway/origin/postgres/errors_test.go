@@ -27,8 +27,9 @@ func TestFaultOf(t *testing.T) {
 	}
 }
 
-// What happens to the database under a running origin is said, is unavailable,
-// wakes the stream if the schema changed, and is over when it is over.
+// Failures of the database under a running origin are described, count as
+// unavailable, wake the stream if the schema changed, and end when their cause
+// ends.
 func TestFaultsAndRecovery(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	runScript(t, pg.URL, `CREATE TABLE dept (deptno int PRIMARY KEY, name text); INSERT INTO dept VALUES (1, 'a');
@@ -75,7 +76,8 @@ func TestFaultsAndRecovery(t *testing.T) {
 	}
 }
 
-// A load that takes too long ends on the server; so does one whose caller left.
+// A load that takes too long ends on the server; so does one whose caller has
+// left.
 func TestTimeLimits(t *testing.T) {
 	pg := freshDatabase(t)
 	runScript(t, pg.url, "CREATE TABLE dept (deptno int PRIMARY KEY); INSERT INTO dept VALUES (1)")
@@ -104,7 +106,7 @@ func TestTimeLimits(t *testing.T) {
 	for !waiting() {
 		time.Sleep(5 * time.Millisecond)
 	}
-	// All connections are in use: that is not the fault of a key.
+	// All connections are in use: that is not caused by a key.
 	second, cancelSecond := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancelSecond()
 	if _, err := long.Load(second, 0, []string{"1"}); !errors.Is(err, cache.ErrUnavailable) || !strings.Contains(fmt.Sprint(err), "none of 1 connections became free") {

@@ -35,7 +35,8 @@ func (s *streamed) awaitFollowing() {
 	})
 }
 
-// heard waits until the events since the last forget are these, by place and ID.
+// heard waits until the events since the last call of forget are these, by index
+// and ID.
 func (s *streamed) heard(want ...string) {
 	s.Helper()
 	testkit.Eventually(s, 10*time.Second, func() error {
@@ -64,8 +65,8 @@ func (s *streamed) promised(id cache.ResourceID) string {
 	return s.sink.promises[id]
 }
 
-// Resources that join are flushed and reported of, the others go on; two of one name both
-// hear of changes; one that was retired does not.
+// Added resources are flushed and reported on, the others continue; two of the same name
+// both get changes; a retired one does not.
 func TestStreamExtends(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()
@@ -82,7 +83,8 @@ func TestStreamExtends(t *testing.T) {
 	s.exec("UPDATE task SET what = 'x' WHERE taskno = 1")
 	s.heard("0 1", "1 1")
 
-	// One whose triggers are missing has no promise and takes nobody else's.
+	// A resource whose triggers are missing has no promise, and does not affect
+	// others.
 	emps := resource.Resource{Name: "emps", Key: []string{"empno"}, Root: resource.Node{Table: "emp"}}
 	s.extend(emps)
 	s.heard("2 *")
@@ -107,7 +109,7 @@ func TestStreamExtends(t *testing.T) {
 	}
 }
 
-// What does not fit is refused before anything changes.
+// A resource that does not match the database is refused before anything changes.
 func TestPrepareRefuses(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()

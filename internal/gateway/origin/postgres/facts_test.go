@@ -15,9 +15,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// TestFacts reproduces what the design takes PostgreSQL to do, one test a claim:
-// here what a snapshot is. See firing_test.go for triggers, durability_test.go
-// for what outlives what.
+// TestFacts reproduces the behavior of PostgreSQL that the design relies on, one
+// test per claim: here that of snapshots. See firing_test.go for triggers and
+// durability_test.go for durability.
 func TestFacts(t *testing.T) {
 	pg := startServer(t, "max_prepared_transactions=10")
 	for _, fact := range []struct {
@@ -29,7 +29,7 @@ func TestFacts(t *testing.T) {
 		{"a poll reads exactly what became visible since the last one", factPollReads},
 		{"a trigger's own look at the parent misses a concurrent move", factTriggerSeesOldParent},
 		{"PREPARE TRANSACTION fails after NOTIFY", factPrepareAfterNotify},
-		{"a statement-level trigger hears of its own table alone, with the rows of all partitions", factPartitions},
+		{"a statement-level trigger fires only for its own table, with the rows of all partitions", factPartitions},
 		{"an UPDATE of an inheritance parent fires the parent's triggers, with the children's rows", factInheritance},
 		{"COPY, MERGE, upsert, writable CTE: what fires, with which rows", factStatements},
 		{"cascades fire the triggers of the tables that they reach", factCascades},
@@ -68,7 +68,7 @@ func factStatementSnapshot(t *testing.T, pg *server) {
 	type read struct{ seen, snapshot string }
 	var reads []read
 	for range 300 {
-		// The snapshot is asked for long before and after the row is read.
+		// The snapshot is queried long before and after the row is read.
 		got := strings.Fields(d.text(t, `SELECT x, s, pg_current_snapshot() FROM (SELECT pg_current_snapshot() AS s, pg_sleep(0.002)) AS s, counter`))
 		if got[1] != got[2] {
 			t.Fatalf("one statement has the snapshots %s and %s", got[1], got[2])
@@ -138,7 +138,8 @@ func factBecameVisible(t *testing.T, pg *server) {
 }
 
 // randomTransactions has six sessions insert rows in transactions that overlap, with savepoints,
-// rollbacks and prepared transactions, beside one that stays open to the end, and calls poll in between.
+// rollbacks and prepared transactions, next to one that stays open to the end, and calls poll in
+// between.
 func randomTransactions(t *testing.T, d *database, insert string, poll func()) {
 	random := rand.New(rand.NewPCG(testkit.Seed(t), 0))
 	long := d.connect(t, "")

@@ -7,8 +7,8 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// One rule of a region concerns every town in it: more documents than a poll goes
-// through are flushed together.
+// One rule of a region concerns every town in it: more documents than a poll handles
+// one by one are flushed together.
 func TestStreamFlushesWhenOneLinkLeadsToTooMany(t *testing.T) {
 	s := startStreamed(t)
 	s.origin.cfg.Freshness = 10 * time.Minute // of which a derivation may take an eighth

@@ -15,18 +15,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// maxSecret is far more than a private key or a file of passwords takes.
+// maxSecret is far more than the size of a private key or a file of passwords.
 const maxSecret = 1 << 20
 
 // judgeFiles refuses files with a password or a private key that others could have written, and
-// returns a warning for each that others can read. The driver has read them just before, by the
-// same names.
+// returns a warning for each that others can read. The driver has just read them, by the same
+// names.
 func judgeFiles(raw string, cfg *pgxpool.Config) (warnings []string, err error) {
 	var paths []string
 	_, query, _ := strings.Cut(raw, "?")
 	given, err := url.ParseQuery(query)
 	if err != nil {
-		given = nil // the driver has understood it
+		given = nil // the driver has parsed it
 	}
 	home, _ := os.UserHomeDir() // without one there are no defaults
 	conn := cfg.ConnConfig
@@ -42,7 +42,7 @@ func judgeFiles(raw string, cfg *pgxpool.Config) (warnings []string, err error) 
 	for _, path := range paths {
 		secret, err := safefile.ReadSecret(path, maxSecret)
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // the driver goes on without it
+			continue // the driver continues without it
 		}
 		if err != nil {
 			return nil, fmt.Errorf("postgres: %w", err)

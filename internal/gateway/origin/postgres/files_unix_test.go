@@ -17,7 +17,7 @@ import (
 )
 
 // TestModeOfPasswordFiles: files of passwords and private keys that others could have written are
-// refused, those that others can read are told of; those that are not used are not looked at.
+// refused, those that others can read are reported; unused ones are not checked.
 func TestModeOfPasswordFiles(t *testing.T) {
 	home := t.TempDir()
 	for name, value := range map[string]string{"HOME": home, "PGPASSWORD": "", "PGPASSFILE": "", "PGSSLKEY": "", "PGSERVICE": "", "PGSERVICEFILE": ""} {

@@ -159,7 +159,8 @@ func factRewrite(t *testing.T, pg *server) {
 	if d.text(t, file) == before {
 		t.Error("relfilenode is the same after a rewrite")
 	}
-	// What rewrites nothing but changes what a query shows is seen in pg_attribute.
+	// A change that rewrites nothing but affects the result of a query is visible in
+	// pg_attribute.
 	const attribute = `SELECT xmin FROM pg_attribute WHERE attrelid = 'a'::regclass AND attnum = 1`
 	before = d.text(t, attribute)
 	d.fires(t, step{`ALTER TABLE a RENAME id TO other; ALTER TABLE a RENAME other TO id`, ""})
@@ -180,7 +181,7 @@ func factAttach(t *testing.T, pg *server) {
 	if attached == before {
 		t.Error("pg_inherits does not show ATTACH")
 	}
-	// There and back in one transaction leaves another xmin.
+	// A change and its reversal in one transaction leave another xmin.
 	d.fires(t, step{`BEGIN; ALTER TABLE m DETACH PARTITION m1; ALTER TABLE m ATTACH PARTITION m1 FOR VALUES FROM (0) TO (10); COMMIT`, ""})
 	if d.text(t, link) == attached {
 		t.Error("pg_inherits does not show DETACH and ATTACH in one transaction")

@@ -67,7 +67,7 @@ func loadOne(t testing.TB, o *Origin, id string) []byte {
 	return batch.Docs[0].Body
 }
 
-// follow makes o believe that a stream follows the present history.
+// follow makes o behave as if a stream followed the present history.
 func follow(t testing.TB, o *Origin) {
 	t.Helper()
 	var text string

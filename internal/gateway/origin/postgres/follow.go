@@ -6,7 +6,7 @@ import (
 )
 
 // connect makes sure that there is a connection, and with several hosts that it
-// leads to the one that is to be followed.
+// leads to the one to follow.
 func (s *Stream) connect(ctx context.Context) error {
 	alive := s.conn != nil && !s.conn.IsClosed()
 	if s.hosts == nil {
@@ -40,9 +40,9 @@ func (s *Stream) connect(ctx context.Context) error {
 	return nil
 }
 
-// stays reports whether the present connection is kept: unless its server was left, or
-// does not accept writes, or another one is on a higher timeline. Of two that are equal
-// the stream prefers neither.
+// stays reports whether the present connection is kept: unless its server was abandoned,
+// or does not accept writes, or another one is on a higher timeline. Among equal servers
+// the stream has no preference.
 func (s *Stream) stays(best *watchedHost) bool {
 	if s.origin.lineage.Load().left(s.followed.system, s.followed.timeline) {
 		return false
@@ -52,7 +52,7 @@ func (s *Stream) stays(best *watchedHost) bool {
 	}
 	mine, other := s.host.view.Load(), best.view.Load()
 	if mine.err != nil {
-		return true // the poll will tell
+		return true // the poll will show it
 	}
 	return mine.timeline != "" && (mine.system != other.system || mine.timeline >= other.timeline)
 }
@@ -66,7 +66,7 @@ func (s *Stream) vouched(sent time.Duration) (moment time.Duration, ok bool) {
 	return s.hosts.vouched(sent, s.host, s.followed)
 }
 
-// met notes that the server of this poll was the primary up to the moment that the
+// met records that the server of this poll was the primary up to the moment that the
 // poll, which was sent then, can vouch for.
 func (s *Stream) met(began time.Time, sent time.Duration) {
 	if moment, ok := s.vouched(sent); ok {

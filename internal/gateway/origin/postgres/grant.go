@@ -9,8 +9,8 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// privilege is something that a gateway's role needs, besides SELECT on the tables
-// of the resources.
+// privilege is a privilege that a gateway's role needs, in addition to SELECT on the
+// tables of the resources.
 type privilege struct {
 	sql    string // between GRANT and TO
 	object string // the name of the object that it is granted on
@@ -59,8 +59,8 @@ func grantObjectFor(role string) object {
 }
 
 // grantSQL grants to the role what it lacks, and everything on the objects that
-// are created or recreated before. It returns "" if that is nothing: a GRANT of what
-// is held already would change the catalogs all the same.
+// are created or recreated before. It returns "" if that is nothing: a GRANT of an
+// existing privilege would still change the catalogs.
 func grantSQL(role string, list []privilege, created map[string]bool) string {
 	var sql []string
 	for _, p := range list {

@@ -112,7 +112,7 @@ func TestTokenBelongsToTheHistory(t *testing.T) {
 			t.Errorf("a server that is %s: %+v, %v", want, batch, err)
 		}
 	}
-	// Someone who forges another row cannot make a load succeed in part.
+	// A forged second row cannot make a load succeed partially.
 	runScript(t, pg.url, "INSERT INTO slipstream.incarnation VALUES (gen_random_uuid())")
 	o.history.Store(&h)
 	if _, err := o.Load(t.Context(), 0, []string{"1"}); err == nil {
@@ -134,13 +134,13 @@ func TestDocumentsAboveTheLimit(t *testing.T) {
 		len(d[3].Body) != 100 || string(d[4].Body) != string(d[0].Body) || !errors.As(d[5].Err, &keyErr) || !errors.Is(d[6].Err, cache.ErrTooLarge) {
 		t.Errorf("%+v", d)
 	}
-	for i, id := range []string{"small", "big", "none", "exact"} { // alone, by another statement
+	for i, id := range []string{"small", "big", "none", "exact"} { // one by one, with another statement
 		batch, err := o.Load(t.Context(), 0, []string{id})
 		if err != nil || string(batch.Docs[0].Body) != string(d[i].Body) || errors.Is(batch.Docs[0].Err, cache.ErrTooLarge) != errors.Is(d[i].Err, cache.ErrTooLarge) {
 			t.Errorf("%s alone: %+v, %v; among others %+v", id, batch, err, d[i])
 		}
 	}
-	// The key loses its index after Open: two rows are an error of that key alone.
+	// The key loses its index after Open: two rows are an error of only that key.
 	runScript(t, pg.url, "ALTER TABLE doc DROP CONSTRAINT doc_pkey; INSERT INTO doc VALUES ('small', 'y')")
 	for _, ids := range [][]string{{"small", "none"}, {"small"}} {
 		batch, err = o.Load(t.Context(), 0, ids)
@@ -159,7 +159,7 @@ func TestRefuseNewKeys(t *testing.T) {
 	for _, tt := range []struct {
 		alter string
 		want  string
-	}{{"bigint", ""}, {"text", "was of kind integer when the gateway started and now is of kind text"}} {
+	}{{"bigint", ""}, {"text", "was of kind integer when the gateway started and is now of kind text"}} {
 		runScript(t, pg.url, "ALTER TABLE dept ALTER deptno TYPE "+tt.alter)
 		s := &schema{set: o.set.Load(), resources: []*compiled{readOne(t, conn, depts)}}
 		tree.RefuseNewKinds(s.set, s.resources)

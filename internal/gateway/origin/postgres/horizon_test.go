@@ -48,14 +48,15 @@ func (l *ledgerOfCommits) Advance(horizon time.Duration, seen cache.Snapshot) {
 			due++
 		}
 		if l.heard[id] < due && l.broken == "" {
-			l.broken = fmt.Sprintf("horizon %v covers %d commits of key %s, the last acknowledged at %v; %d were heard of",
+			l.broken = fmt.Sprintf("horizon %v covers %d commits of key %s, the last acknowledged at %v; %d were seen",
 				horizon, due, id, acked[due-1], l.heard[id])
 		}
 	}
 }
 
-// Each commit makes one event, so counting is enough to tell that a horizon was
-// moved before what it covers had been applied, or further than the poll looked.
+// Each commit makes one event, so counting is enough to detect that a horizon was
+// moved before the changes it covers were applied, or further than the poll had
+// read.
 func TestHorizonCoversOnlyWhatWasApplied(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()

@@ -23,15 +23,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// wiretap is a listener in front of a server that keeps what clients send and whether
-// anything in schema evil answered.
+// wiretap is a listener in front of a server that records what clients send and whether
+// anything in schema evil was used.
 type wiretap struct {
 	address string
 
 	// Guarded by mu.
 	mu         sync.Mutex
 	statements []string
-	evil       []string // what the server said about it
+	evil       []string // messages of the server about it
 }
 
 func tap(t *testing.T, databaseURL string) *wiretap {
@@ -89,8 +89,8 @@ func (w *wiretap) said() []string {
 	return slices.Clone(w.evil)
 }
 
-// messages calls each for the messages of the protocol. What a client sends first has no
-// kind.
+// messages calls each for the messages of the protocol. The first message of a client has
+// no kind.
 func messages(r io.Reader, fromServer bool, each func(kind byte, body []byte)) error {
 	for first := !fromServer; ; first = false {
 		head := make([]byte, 5)
@@ -146,7 +146,7 @@ INSERT INTO item VALUES (1, 1, 'a', 4.5), (1, 2, 'b', 6), (2, 1, 'a', 20);
 GRANT USAGE ON SCHEMA app TO gateway; GRANT SELECT ON ALL TABLES IN SCHEMA app TO gateway;
 RESET ROLE; RESET search_path`
 
-// hostileResources name everything of their own by schema.
+// hostileResources qualify all of their names.
 func hostileResources() []resource.Resource {
 	same := func(columns ...string) (on []resource.Join) {
 		for _, c := range columns {
@@ -188,7 +188,7 @@ func (w *wiretap) play(t *testing.T, d *database) string {
 		}
 		fmt.Fprintf(&b, "%s: %v\n", what, value)
 	}
-	// The superuser may have to be refused; what it is told does not matter here.
+	// The superuser may be refused; the message does not matter here.
 	root, err := Open(t.Context(), Config{URL: w.urlOf(d, ""), Administer: true, GrantTo: "gateway"}, hostileResources())
 	if err != nil {
 		t.Fatal(err)
@@ -213,8 +213,8 @@ func (w *wiretap) play(t *testing.T, d *database) string {
 	findings, err := owner.Check(t.Context())
 	say("check", findings, err)
 
-	// A derivation may take an eighth of the promise, and the first ones of a slow machine need more
-	// than that of a second.
+	// A derivation may take an eighth of the promise, and the first ones on a slow machine need more
+	// than that of one second.
 	polls := newPollLog(t)
 	o, err := Open(t.Context(), Config{URL: w.urlOf(d, "gateway"), Freshness: 10 * time.Minute, Logger: slog.New(polls)}, hostileResources())
 	if err != nil {
@@ -262,14 +262,14 @@ func (w *wiretap) play(t *testing.T, d *database) string {
 	polls.check(t, s.stream)
 	_, err = owner.Drop(t.Context())
 	say("drop", nil, err)
-	_, err = owner.Apply(t.Context()) // what refers to the record is looked at once more
+	_, err = owner.Apply(t.Context()) // references to the record are checked once more
 	say("apply", nil, err)
 	return b.String()
 }
 
-// Nothing that a statement of ours names is looked up along the search path, whatever
-// schema is in front of pg_catalog. The texts of resources are qualified here: names in
-// them mean what they mean to the role.
+// No name in a statement of Slipstream is looked up along the search path, whatever schema
+// is before pg_catalog. The texts of resources are qualified here: unqualified names in
+// them have the meaning that they have for the role.
 func TestHostileSchemas(t *testing.T) {
 	var clean *played
 	t.Run("none", func(t *testing.T) { clean = playOn(t, func(*database) {}) })
@@ -286,7 +286,7 @@ func TestHostileSchemas(t *testing.T) {
 		hostile.compare(t, clean)
 		hostile.findEvil(t)
 	})
-	// What everybody could do before PostgreSQL 15.
+	// What every role could do before PostgreSQL 15.
 	t.Run("in public", func(t *testing.T) {
 		hostile := playOn(t, func(d *database) { runScript(t, d.url, "planted.sql") })
 		hostile.compare(t, clean)
@@ -301,7 +301,7 @@ func TestHostileSchemas(t *testing.T) {
 	})
 }
 
-// played is a database and what was seen when everything was run on it.
+// played is a database and what was observed when everything was run on it.
 type played struct {
 	*database
 	*wiretap
@@ -353,8 +353,8 @@ func (p *played) findEvil(t *testing.T) {
 
 var parameter = regexp.MustCompile(`\$[0-9]+`)
 
-// resolvedIn says what a query refers to in schema evil under the path of the connection, or
-// why the database does not accept the query there.
+// resolvedIn returns what a query refers to in schema evil with the path of the connection, or
+// why the database does not accept the query.
 func resolvedIn(t *testing.T, conn *pgx.Conn, statement string) (found string, isQuery bool) {
 	t.Helper()
 	text := strings.TrimPrefix(statement, "EXPLAIN (COSTS OFF) ")

@@ -13,17 +13,17 @@ import (
 )
 
 // This file is about connection URLs with several hosts. The driver tries them
-// one after the other. A host that is off answers nothing at all, and it is the
-// first one as often as not: the poll would have run out of time each time
-// before it came to the second.
+// one after the other. A host that is down does not answer at all, and it may well
+// be the first one: then each poll would run out of time before it reached the
+// second.
 
 const (
 	// headStart is how long a host of the URL may take before the next one is
-	// tried beside it. A server near by answers within 10 ms, and the stream
+	// tried in parallel. A server nearby answers within 10 ms, and the stream
 	// dials every 200 ms.
 	headStart = 50 * time.Millisecond
 	// hostTimeout is how long connections of loads try one of several hosts, if
-	// the URL does not say so: below the limit of a load.
+	// the URL does not set it: below the limit of a load.
 	hostTimeout = 2 * time.Second
 )
 
@@ -44,8 +44,8 @@ func hostConfigs(cfg *pgx.ConnConfig) []*pgx.ConnConfig {
 	return all
 }
 
-// dial connects to the first host that is what the configuration asks for. It
-// returns when no attempt is left under way.
+// dial connects to the first host that satisfies the configuration. It returns
+// when no attempt is in progress.
 func (c *connector) dial(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, error) {
 	if !c.several {
 		return pgx.ConnectConfig(ctx, cfg)
@@ -93,7 +93,7 @@ func (c *connector) dial(ctx context.Context, cfg *pgx.ConnConfig) (*pgx.Conn, e
 					start()
 				}
 			case found != nil:
-				_ = a.conn.Close(ctx) // ctx is done: it is closed without a word
+				_ = a.conn.Close(ctx) // ctx is done: it is closed without a message
 			default:
 				found = a.conn
 				c.reached.Store(a.cfg)
@@ -126,16 +126,16 @@ func (c *connector) prefer(cfg, last *pgx.ConnConfig) {
 	}
 }
 
-// Loads refuse a timeline that was left as soon as the watcher of the hosts has seen a
-// higher one, but on a machine that is short of processor time it sees that too late.
-// So a load trusts its connection only while the stream has vouched lately that no
-// other host accepts writes, or if the connection itself is young.
+// Loads refuse an abandoned timeline as soon as the watcher of the hosts has seen a
+// higher one, but on a machine that is short of CPU time it sees that too late. So a load
+// trusts its connection only if the stream has vouched recently that no other host
+// accepts writes, or if the connection itself is young.
 
-// trustChecks is for how many CheckIntervals the stream, or a dial, vouches for loads:
-// at most half of the tightest promise.
+// trustChecks is the number of CheckIntervals for which the stream, or a dial, vouches
+// for loads: at most half of the shortest promise.
 const trustChecks = 4
 
-// LoadLag returns how old what a load reads may be when the load begins, for
+// LoadLag returns how old the data that a load reads may be when the load begins, for
 // [cache.Config]: zero unless the URL has several hosts. Of these, the one that the
 // load reads may have stopped being the primary that long ago without the stream
 // having noticed.
@@ -147,7 +147,8 @@ func (cfg Config) LoadLag() time.Duration {
 	return trustChecks * cfg.withDefaults().CheckInterval
 }
 
-// dialledKey is where a connection keeps the [time.Time] before its dial.
+// dialledKey is the key under which a connection keeps the [time.Time] before its
+// dial.
 const dialledKey = "slipstream.dialled"
 
 // noteDial makes a connection remember when its host was dialled.
@@ -169,16 +170,16 @@ func noteDial(conn *pgx.ConnConfig) {
 	}
 }
 
-// acquire returns a connection of the pool that leads to the primary as far as one
-// can know, closing those that may not.
+// acquire returns a connection of the pool that leads to the primary as far as is
+// known, closing those that may not.
 func (o *Origin) acquire(ctx context.Context) (*pgxpool.Conn, error) {
 	for {
 		conn, err := o.pool.Acquire(ctx)
 		if err != nil || !o.loadFrom.several || o.trusts(conn.Conn()) {
 			return conn, err
 		}
-		// Closed without a word to a server that may not read it. The pool
-		// drops it, so each round leaves one less.
+		// It is closed without a message, because the server may not read it. The
+		// pool drops it, so each round leaves one less.
 		_ = conn.Conn().PgConn().Conn().Close()
 		_ = conn.Hijack().Close(ctx)
 	}

@@ -26,13 +26,13 @@ func TestLoadLag(t *testing.T) {
 	}
 }
 
-// silent is a host that takes connections and never says a word.
+// silent is a host that accepts connections and never sends anything.
 func silent(t *testing.T) string {
 	t.Helper()
 	return testkit.Serve(t, func(conn net.Conn, _ int) { _, _ = io.Copy(io.Discard, conn) }).Addr
 }
 
-// A host that is silent, not dead, must not use up the time for the others.
+// A host that is silent, not down, must not use up the time for the others.
 func TestSilentHost(t *testing.T) {
 	const soon = hostTimeout * 9 / 10
 	pg := testkit.StartPostgres(t)
@@ -61,8 +61,8 @@ func TestSilentHost(t *testing.T) {
 	}
 }
 
-// With two servers that would both do, the first of the URL is taken, unless it needs
-// more than its head start, as it may on a busy machine.
+// If two servers are suitable, the first of the URL is used, unless it needs more than
+// its head start, as it may on a busy machine.
 func TestOrderOfHosts(t *testing.T) {
 	first, second := testkit.StartPostgres(t), testkit.StartPostgres(t)
 	o := openOrigin(t, Config{URL: fmt.Sprintf("postgres://postgres@127.0.0.1:%d,127.0.0.1:%d/postgres?sslmode=prefer", first.Port, second.Port)})
@@ -92,7 +92,7 @@ func TestOrderOfHosts(t *testing.T) {
 	}
 }
 
-// A connection of loads is kept while the stream meets the primary, and closed when
+// A connection of loads is kept while the stream reaches the primary, and closed when
 // neither that nor its own dial is recent.
 func TestTrustInConnections(t *testing.T) {
 	server := testkit.StartPostgres(t)
@@ -110,7 +110,7 @@ func TestTrustInConnections(t *testing.T) {
 		defer conn.Release()
 		return conn.Conn().PgConn().PID()
 	}
-	// An attempt counts if the machine did not stand still while it mattered.
+	// An attempt counts if the machine did not stall while it mattered.
 	kept := func() error {
 		first := backend()
 		time.Sleep(2 * limit)

@@ -16,33 +16,34 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// A connection outlives its server's being the primary: a primary that was left for
-// another goes on answering, with what nobody commits to any more. So each host of
-// the URL is asked, over a connection that stays open, whether it accepts writes and
-// on which timeline. The stream follows the highest timeline, and its horizon covers
-// no moment at which another host might have become the primary.
+// A connection outlives the role of its server as the primary: after a failover, the
+// former primary continues to answer, with data that no longer changes. So each host of
+// the URL is queried, over a connection that stays open, whether it accepts writes and
+// on which timeline. The stream follows the highest timeline, and its horizon covers no
+// moment at which another host might have become the primary.
 
 const (
 	// settleTime is how long the stream waits at its start for all hosts to answer,
 	// unless it knows a timeline from an earlier run.
 	settleTime = 5 * time.Second
-	// silence is the shortest time after which a host that takes a question and gives
-	// no answer stops counting. While it counts, the horizon waits for it.
+	// silence is the minimum time after which a host that accepts a query and does not
+	// answer stops counting. While it counts, the horizon waits for it.
 	silence = time.Second
-	// deadChecks is after how many CheckIntervals a host stops counting that closes
-	// or refuses connections: at most half of the tightest promise.
+	// deadChecks is the number of CheckIntervals after which a host that closes or
+	// refuses connections stops counting: at most half of the shortest promise.
 	deadChecks = 4
 	// never is before every moment of the clock.
 	never = time.Duration(math.MinInt64)
 )
 
-// hostSQL asks a server whether it accepts writes, and on which timeline.
+// hostSQL queries whether a server accepts writes, and its timeline.
 const hostSQL = `SELECT s.system_identifier::pg_catalog.text,
 	CASE WHEN pg_catalog.pg_is_in_recovery() THEN '' ELSE pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8) END,
 	pg_catalog.current_setting('transaction_read_only')
 FROM pg_catalog.pg_control_system() AS s`
 
-// hostWatcher asks every host of a URL in turn. Its methods are safe for concurrent use.
+// hostWatcher queries every host of a URL repeatedly. All methods are safe for concurrent
+// use.
 type hostWatcher struct {
 	// Immutable.
 	origin   *Origin
@@ -59,17 +60,17 @@ type hostWatcher struct {
 type watchedHost struct {
 	cfg  *pgx.ConnConfig // immutable
 	name string          // immutable
-	// Atomic: written by the goroutine that asks; nil before the first attempt ends.
+	// Atomic: written by the goroutine that queries; nil before the first attempt ends.
 	view atomic.Pointer[hostView]
 }
 
-// hostView is what a host answered last. Immutable.
+// hostView is the last answer of a host. Immutable.
 type hostView struct {
 	err      error         // of the last attempt, nil if the host answered
-	asked    time.Duration // when the last question that was answered was sent; never
+	asked    time.Duration // when the last answered query was sent; never
 	system   string
 	timeline string        // "" if it accepts no writes
-	idle     time.Duration // when it was last asked and accepted no writes; never
+	idle     time.Duration // when it was last queried and accepted no writes; never
 }
 
 func newHostWatcher(o *Origin, clock cache.Clock) *hostWatcher {
@@ -80,7 +81,7 @@ func newHostWatcher(o *Origin, clock cache.Clock) *hostWatcher {
 	return w
 }
 
-// start asks the hosts until ctx is done; the caller waits for helpers.
+// start queries the hosts until ctx is done; the caller waits for helpers.
 func (w *hostWatcher) start(ctx context.Context, helpers *sync.WaitGroup) {
 	for _, h := range w.hosts {
 		// Ends with ctx; the caller waits for helpers.
@@ -100,7 +101,7 @@ func (w *hostWatcher) start(ctx context.Context, helpers *sync.WaitGroup) {
 	}
 }
 
-// watch asks a host over one connection until that fails.
+// watch queries a host over one connection until that fails.
 func (w *hostWatcher) watch(ctx context.Context, h *watchedHost) (answered bool, err error) {
 	cfg := h.cfg.Copy()
 	cfg.ValidateConnect = nil // a standby is to answer, too
@@ -136,7 +137,7 @@ func (w *hostWatcher) watch(ctx context.Context, h *watchedHost) (answered bool,
 // patience is how long an answer may take.
 func (w *hostWatcher) patience() time.Duration { return max(silence, 10*w.interval) }
 
-// note keeps what a host answered, or that it did not.
+// note records the answer of a host, or that there was none.
 func (w *hostWatcher) note(h *watchedHost, view hostView) {
 	before := h.view.Load()
 	if before == nil {
@@ -150,7 +151,7 @@ func (w *hostWatcher) note(h *watchedHost, view hostView) {
 		view.idle = view.asked
 	default:
 		if known := w.origin.lineage.Load(); known != nil && known.system == view.system && known.timeline < view.timeline {
-			// Loads refuse the server that was left from this moment on.
+			// From this moment on, loads refuse the former primary.
 			w.origin.learn(view.system, view.timeline)
 			w.origin.wakeStream()
 		}
@@ -162,8 +163,8 @@ func (w *hostWatcher) note(h *watchedHost, view hostView) {
 	}
 }
 
-// counts reports whether a host must be taken for one that may accept writes at any
-// moment since it was asked.
+// counts reports whether a host must be assumed to accept writes at any moment since
+// it was queried.
 func (w *hostWatcher) counts(v *hostView, now time.Duration) bool {
 	switch {
 	case v == nil || v.asked == never:
@@ -174,9 +175,9 @@ func (w *hostWatcher) counts(v *hostView, now time.Duration) bool {
 	return now-v.asked < w.patience()
 }
 
-// settle waits until all hosts have answered, at most for settleTime. Otherwise, a
-// server that was the primary once would be followed because it answers first. If the
-// timeline is known, the first host that can be followed is enough.
+// settle waits until all hosts have answered, for at most settleTime. Otherwise, a
+// former primary would be followed because it answers first. If the timeline is known,
+// the first host that can be followed is enough.
 func (w *hostWatcher) settle(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, settleTime)
 	defer cancel()
@@ -204,9 +205,9 @@ func (w *hostWatcher) missing() bool {
 	return false
 }
 
-// best returns the host to follow: of those that accept writes the one on the highest
-// timeline, and of several the first in the URL. Those of the known system come first.
-// The error says what each host answered.
+// best returns the host to follow: among those that accept writes the one on the highest
+// timeline, and among several the first in the URL. Those of the known system come first.
+// The error has the answer of each host.
 func (w *hostWatcher) best() (*watchedHost, error) {
 	known, now := w.origin.lineage.Load(), w.clock()
 	var found *watchedHost

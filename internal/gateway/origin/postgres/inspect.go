@@ -10,11 +10,11 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// found is what the database has of ours.
+// found is what exists in the database.
 type found struct {
 	objects map[string]foundObject // by title
 	// system is the identifier of the cluster, recorded that of the cluster in
-	// which the record of changes was made, 0 if it cannot be read.
+	// which the record of changes was created, or 0 if it cannot be read.
 	system, recorded int64
 	schemaOwner      string // "" if there is no schema
 	// unwitnessed says that the change table can be read and has no row.
@@ -75,8 +75,8 @@ func (f *found) readSchemaItself(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// Tables that others have put rules, triggers or row-level security on do not
-// record what they are given.
+// Tables with rules, triggers or row-level security of others may not record all
+// rows.
 func (f *found) readRelations(ctx context.Context, tx pgx.Tx) error {
 	rows, err := tx.Query(ctx, `
 		SELECT c.relname::pg_catalog.text, c.relkind::pg_catalog.text, c.relpersistence::pg_catalog.text,
@@ -108,7 +108,8 @@ func (f *found) readRelations(ctx context.Context, tx pgx.Tx) error {
 			}
 		default:
 			o.owner = owner
-			// The search path decides whether expressions come with schemas.
+			// The search path determines whether names in expressions are
+			// qualified.
 			o.definition = kind + " " + persistence + " " + strings.ReplaceAll(columns, "pg_catalog.", "")
 			if tampered {
 				o.definition += " with triggers, rules or row-level security"
@@ -222,8 +223,8 @@ func (f *found) readMeta(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if !readable {
-		// Nothing speaks against it; the stream, which could not read the
-		// record either, says so itself.
+		// Nothing is wrong with it; the stream, which cannot read the record
+		// either, reports that itself.
 		f.recorded = f.system
 		return nil
 	}
@@ -235,7 +236,7 @@ func (f *found) readMeta(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// readWitness looks whether the change table has a row.
+// readWitness checks whether the change table has a row.
 func (f *found) readWitness(ctx context.Context, tx pgx.Tx) error {
 	if _, readable, err := f.readable(ctx, tx, changeName); err != nil || !readable {
 		return err

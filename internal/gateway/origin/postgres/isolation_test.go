@@ -22,7 +22,7 @@ func (s *streamed) serve(resources ...resource.Resource) {
 	s.sink.forget()
 }
 
-// open opens other resources in place of the one of startStreamed, and makes their triggers.
+// open opens other resources in place of that of startStreamed, and installs their triggers.
 func (s *streamed) open(resources ...resource.Resource) {
 	s.Helper()
 	o, err := Open(s.Context(), s.origin.cfg, resources)
@@ -34,7 +34,8 @@ func (s *streamed) open(resources ...resource.Resource) {
 	s.apply()
 }
 
-// promiseOf returns why the promise of a resource does not hold, and why it was taken away each time.
+// promiseOf returns why the promise of a resource does not hold, and the reasons for all of its
+// losses.
 func (s *streamed) promiseOf(i cache.ResourceID) (why string, lost []string) {
 	s.sink.mu.Lock()
 	defer s.sink.mu.Unlock()
@@ -57,8 +58,8 @@ func (s *streamed) loses(i cache.ResourceID, before int, because ...string) {
 	})
 }
 
-// begin runs a script on a connection of its own and returns what tells how it ended. It ends with
-// the test at the latest.
+// begin runs a script on a new connection and returns a channel with its result. It ends with the
+// test at the latest.
 func (s *streamed) begin(script string) (ended <-chan error) {
 	s.Helper()
 	conn, result, over := s.dial(s.Context()), make(chan error, 1), make(chan struct{})
@@ -118,8 +119,8 @@ func calmResource() resource.Resource {
 
 const calmSchema = "CREATE TABLE calm (id int PRIMARY KEY, v int); INSERT INTO calm SELECT i, 0 FROM generate_series(1, 20) AS i"
 
-// An ALTER TABLE that waits behind a long SELECT makes everybody wait who reads the
-// table. That costs the resources whose changes lead through the table, and no other.
+// An ALTER TABLE that waits for a long SELECT blocks all later readers of the table.
+// That affects only the resources whose changes lead through the table.
 func TestLockedTableCostsItsResourceOnly(t *testing.T) {
 	s := startStreamed(t)
 	s.exec(calmSchema)
@@ -169,7 +170,8 @@ func startTotals(t *testing.T, via string, setup ...string) *streamed {
 	return s
 }
 
-// keepsCalm changes documents of calm, resource 1, which are heard of, and whose promise holds.
+// keepsCalm changes documents of calm, resource 1, whose changes are observed and whose promise
+// holds.
 func (s *streamed) keepsCalm(ids ...int) {
 	s.Helper()
 	for _, id := range ids {
@@ -206,8 +208,8 @@ const (
 
 const totalsSchema = "CREATE TABLE doc (id bigint PRIMARY KEY); INSERT INTO doc SELECT generate_series(1, 20); CREATE TABLE ev (id int PRIMARY KEY, doc text)"
 
-// A via that fails for one row costs its own resource the promise, and not for as long
-// as the row is there.
+// A via that fails for one row breaks the promise of its own resource, but not for as
+// long as the row exists.
 func TestViaThatFailsCostsItsResourceOnly(t *testing.T) {
 	s := startTotals(t, plainVia)
 	s.exec("INSERT INTO ev VALUES (1, '7')")
@@ -218,7 +220,7 @@ func TestViaThatFailsCostsItsResourceOnly(t *testing.T) {
 	s.regains(0)
 	s.exec("INSERT INTO ev VALUES (3, '8')")
 	s.hears(0, "8")
-	// What fails again and again is given longer pauses.
+	// Repeated failures lead to longer pauses.
 	id := 3
 	testkit.Eventually(t, 20*time.Second, func() error {
 		id++
@@ -318,7 +320,7 @@ func TestManyLockedTablesCostNoOtherResource(t *testing.T) {
 }
 
 // A statement whose tables are locked cannot be parsed. When the catalogs have to be read,
-// that costs its resource the promise, and no other.
+// that breaks only the promise of its resource.
 func TestLockedTableDoesNotStopTheSurvey(t *testing.T) {
 	s := startTotals(t, plainVia)
 	commit := s.locker("LOCK TABLE doc")
@@ -331,8 +333,8 @@ func TestLockedTableDoesNotStopTheSurvey(t *testing.T) {
 	s.hears(0, "7")
 }
 
-// In a database whose encoding is SQL_ASCII a key may be bytes that no client can be
-// sent. Which document is meant is unknown, so those of its resource are dropped.
+// In a database whose encoding is SQL_ASCII a key may have bytes that cannot be sent to
+// a client. Which document is meant is unknown, so those of its resource are dropped.
 func TestUnreadableKeyFlushesItsResourceOnly(t *testing.T) {
 	server := startShared(t)
 	s := startStreamed(t)
@@ -369,9 +371,9 @@ func (s *streamed) pollBuffers(last cache.Snapshot, witness cache.Witness) (bloc
 	return blocks
 }
 
-// A transaction that changes row after row for hours writes millions of rows that nobody can
-// see yet. A poll visits none of them, whether the transaction began before the last
-// poll or after it, and whether or not others have ended since.
+// A transaction that changes row after row for hours writes millions of rows that no other
+// session can see yet. A poll visits none of them, whether the transaction began before the
+// last poll or after it, and whether or not others have ended since.
 func TestPollsDoNotVisitRowsOfOpenTransactions(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()

@@ -20,7 +20,7 @@ func equals(target *column, targetSQL string, source *column, sourceSQL string) 
 		sourceSQL += "::pg_catalog.numeric"
 	case target.collation != source.collation && from == resource.Text:
 		// Two collations of columns conflict. Equality is the same under all
-		// deterministic ones; the target's is the one its index is sorted by.
+		// deterministic ones; the target's is that of its index.
 		collation := target.collation
 		if collation == "" {
 			collation = `pg_catalog."default"`
@@ -30,8 +30,8 @@ func equals(target *column, targetSQL string, source *column, sourceSQL string) 
 	return equal(targetSQL, sourceSQL)
 }
 
-// resolveSources says for each node what its triggers record, and how documents
-// are found from it.
+// resolveSources determines what the triggers of each node record, and how
+// documents are found from that.
 func (c *compiled) resolveSources() error {
 	for _, n := range c.Nodes {
 		s := source{name: strings.TrimSuffix(c.Resource.Name+"/"+n.Path, "/"), table: n.Table}
@@ -73,12 +73,12 @@ func (c *compiled) keyOf(n *node) (places []int, ok bool) {
 }
 
 // derivation writes the SELECT that climbs from a recorded link of n, c.key, to
-// the keys of documents: from the parent's rows that the link means up to the
+// the keys of documents: from the parent's rows that the link refers to up to the
 // root's. The table of n is not read; the row that recorded the link may be gone.
 //
-// Each level is a subquery of its own, kept so by OFFSET 0: a look-up for each row
-// of the level below is the only plan. A planner that may join as it likes hashes
-// a whole table for each change if it thinks that a link means many rows.
+// Each level is a separate subquery, because of OFFSET 0: the only possible plan is a
+// look-up for each row of the level below. With free choice the planner hashes a
+// whole table for each change if it estimates that a link refers to many rows.
 func (c *compiled) derivation(n *node) string {
 	texts := []string{"c.key"}
 	var levels []string

@@ -38,11 +38,11 @@ var builtinKeyTypes = map[uint32]keyType{
 	2950: {kind: resource.UUID, sql: "pg_catalog.uuid"},
 }
 
-// text writes the canonical text of an expression of the type, using functions
-// and operators of pg_catalog alone, by qualified names, whose results depend on
-// no setting: triggers run it with the search path, DateStyle and TimeZone of
-// the writer. It never fails, or it would fail the writer. Values that no path
-// can name (infinities, years before Christ) have a text too: they may join.
+// text writes the canonical text of an expression of the type, using only functions
+// and operators of pg_catalog, with qualified names, whose results depend on no
+// setting: triggers run it with the search path, DateStyle and TimeZone of the
+// writer. It never fails, because that would fail the writer. Values that no path
+// can express (infinities, years BC) also have a text: they may join.
 func (t keyType) text(expression string) string {
 	const pattern = `YYYY-MM-DD"T"HH24:MI:SS.US`
 	switch t.kind {
@@ -63,18 +63,18 @@ func (t keyType) text(expression string) string {
 	}
 }
 
-// timestampText formats a timestamp. to_char writes years before Christ without
-// a sign, hence the second pattern, and gives NULL for infinities.
+// timestampText formats a timestamp. to_char formats years BC without a sign,
+// hence the second pattern, and returns NULL for infinities.
 func timestampText(expression, pattern string) string {
 	return "coalesce(pg_catalog.to_char(" + expression + ", CASE WHEN " + expression +
 		" OPERATOR(pg_catalog.<) '0001-01-01'::pg_catalog.timestamp THEN '" + pattern + " BC' ELSE '" + pattern + "' END), (" +
 		expression + ")::pg_catalog.text)"
 }
 
-// anyText writes the same text, in a form that PostgreSQL accepts whatever type the
-// expression gets: a trigger must not fail its writers when a column was retyped. It
-// uses nothing but conversions to text and functions of any type. Of a value of
-// another type it gives some text.
+// anyText writes the same text, in a form that PostgreSQL accepts for any type of the
+// expression: a trigger must not fail its writers after the type of a column has
+// changed. It only uses conversions to text and functions of any type. For a value of
+// another type the result is some text.
 func (t keyType) anyText(expression string) string {
 	text := "(" + expression + ")::pg_catalog.text"
 	// ISO 8601 under every DateStyle, with the offset of any TimeZone.
@@ -99,11 +99,11 @@ func (t keyType) anyText(expression string) string {
 	}
 }
 
-// value writes the value of the type that a recorded text stands for, NULL if it
-// stands for none: for a number that is out of range, and for a text that was
-// recorded when the column had another type, or that somebody made up. Nothing
-// in the change table may be able to fail the stream. The conditions are nested
-// because SQL does not promise an order inside an AND.
+// value writes the value of the type that a recorded text represents, or NULL if it
+// represents none: for a number that is out of range, and for a text that was
+// recorded when the column had another type, or that was forged. Nothing in the
+// change table may fail the stream. The conditions are nested because SQL does not
+// guarantee an order inside an AND.
 func (t keyType) value(text string) string {
 	const day = "-(0[1-9]|1[0-2])-(0[1-9]|[12][0-9]|3[01])"
 	const clock = `T([01][0-9]|2[0-3])(:[0-5][0-9]){2}\.[0-9]{6}`
@@ -162,7 +162,7 @@ func whenMatches(text, pattern, value string) string {
 }
 
 // parameter writes the value of a text that [resource.KeyColumn.Check] has
-// accepted. A label that an enum does not have gives NULL, so a missing row.
+// accepted. A label that an enum does not have becomes NULL, and so a missing row.
 func (t keyType) parameter(text string) string {
 	switch {
 	case t.kind == resource.Bytes:
@@ -174,7 +174,7 @@ func (t keyType) parameter(text string) string {
 	}
 }
 
-// keyText writes what a trigger records for columns, and a derivation gives for
+// keyText writes what a trigger records for columns, and a derivation returns for
 // a key: the canonical text of a single column, a JSON array of the texts of
 // several. Decoded by [decodeKey].
 func keyText(types []keyType, expressions []string) string {
@@ -188,7 +188,7 @@ func keyText(types []keyType, expressions []string) string {
 	return joinTexts(parts)
 }
 
-// joinTexts writes the key of the canonical texts of its columns.
+// joinTexts writes the key from the canonical texts of its columns.
 func joinTexts(texts []string) string {
 	if len(texts) == 1 {
 		return texts[0]
@@ -203,14 +203,14 @@ const (
 	recordedArray   = `\[` + recordedElement + `(, ` + recordedElement + `)*\]`
 )
 
-// elementText writes the i-th text of several that keyText recorded, NULL if
+// elementText writes the i-th of several texts that keyText recorded, or NULL if
 // there is none.
 func elementText(expression string, i int) string {
 	return whenMatches(expression, recordedArray, "("+expression+")::pg_catalog.json OPERATOR(pg_catalog.->>) "+strconv.Itoa(i))
 }
 
 // keyValue writes the i-th of the typed values that the recorded text in
-// expression stands for, NULL if it stands for none: the inverse of keyText.
+// expression represents, or NULL if there is none: the inverse of keyText.
 func keyValue(types []keyType, expression string, i int) string {
 	if len(types) == 1 {
 		return types[0].value("(" + expression + ")")

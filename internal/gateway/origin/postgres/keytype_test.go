@@ -11,7 +11,7 @@ import (
 )
 
 // keySamples are values of every key type and their canonical texts; "" after a
-// value says that no path names it, though it may join.
+// value says that no path expresses it, though it may join.
 var keySamples = []struct {
 	sql    string // of the column
 	values map[string]string
@@ -43,8 +43,8 @@ var keySamples = []struct {
 const keySettings = `SET DateStyle = 'German'; SET TimeZone = 'Asia/Kathmandu'; SET IntervalStyle = 'sql_standard'; SET bytea_output = 'escape';
 	SET extra_float_digits = -15; SET lc_time = 'C'; SET standard_conforming_strings = off; SET search_path = evil, pg_catalog`
 
-// The text of a key is the same in every session, is what a path has, and leads
-// back to the value.
+// The text of a key is the same in every session, is the text in a path, and
+// converts back to the value.
 func TestKeyTextsAreCanonical(t *testing.T) {
 	pg := freshDatabase(t)
 	runScript(t, pg.url, `CREATE TYPE mood AS ENUM ('sad', E'it''s \\'); CREATE DOMAIN posint AS int CHECK (VALUE > 0);
@@ -64,8 +64,8 @@ func TestKeyTextsAreCanonical(t *testing.T) {
 			typed := quoteText(value) + "::" + sample.sql
 			column := "(SELECT x FROM (VALUES (" + typed + ")) AS v (x))"
 			text := scan[string](t, plain, "SELECT "+types.text(column))
-			// The odd session reads the value in another style, so it is handed
-			// over in a table.
+			// The odd session parses values in another style, so the value is
+			// passed in a table.
 			if _, err := plain.Exec(t.Context(), "DROP TABLE IF EXISTS public.handed; CREATE TABLE public.handed AS SELECT "+typed+" AS x"); err != nil {
 				t.Fatal(err)
 			}

@@ -10,9 +10,9 @@ import (
 // channel is what the triggers notify and the stream listens on.
 const channel = "slipstream"
 
-// listen wakes the stream whenever somebody notifies. What the notification says
-// does not matter: a forged one costs a poll, a lost one the rest of the poll
-// interval. It runs in a goroutine of its own until ctx ends.
+// listen wakes the stream with each notification. The payload does not matter: a
+// forged notification costs a poll, a lost one the rest of the poll interval. It
+// runs in its own goroutine until ctx ends.
 func (s *Stream) listen(ctx context.Context) {
 	for pause := time.Second; ctx.Err() == nil; {
 		conn, err := s.origin.streamTo.connect(ctx)
@@ -25,7 +25,7 @@ func (s *Stream) listen(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		s.origin.cfg.Logger.Warn("not listening for notifications; changes are polled for", "error", s.origin.wrapError(ctx, "listen", s.origin.streamTo, err))
+		s.origin.cfg.Logger.Warn("not listening for notifications; changes are found by polling", "error", s.origin.wrapError(ctx, "listen", s.origin.streamTo, err))
 		if !sleep(ctx, pause) {
 			return
 		}
@@ -49,7 +49,7 @@ func (s *Stream) hear(ctx context.Context, conn *pgx.Conn) error {
 		}
 		select {
 		case s.notified <- struct{}{}:
-		default: // one is asked for already
+		default: // one is already requested
 		}
 	}
 }

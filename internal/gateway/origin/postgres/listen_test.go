@@ -9,7 +9,7 @@ import (
 )
 
 // Any role may notify, at any rate and with any payload. That makes the stream poll
-// sooner, though never more often than it may, and has no other effect.
+// sooner, though never more often than its limit, and has no other effect.
 func TestForgedNotificationsOnlyHastenPolls(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()

@@ -35,8 +35,8 @@ func (o *Origin) Load(ctx context.Context, id cache.ResourceID, ids []string) (c
 	}
 	conn, err := o.acquire(ctx)
 	if err != nil && ctx.Err() != nil {
-		// Not the fault of what was asked for: unavailable, or the cache would
-		// ask again in halves and make the shortage worse.
+		// This is not caused by the keys: it is unavailable, because otherwise the
+		// cache would retry in halves and make the shortage worse.
 		return cache.Batch{}, fmt.Errorf("postgres: %s (%s): none of %d connections became free: %w: %w",
 			doing, o.loadFrom.where(), o.cfg.Connections, cache.ErrUnavailable, context.Cause(ctx))
 	}
@@ -53,19 +53,19 @@ func (o *Origin) Load(ctx context.Context, id cache.ResourceID, ids []string) (c
 	return l.batch, nil
 }
 
-// load is one load under way.
+// load is one load in progress.
 type load struct {
 	origin *Origin
 	c      *compiled
 	batch  cache.Batch
-	asked  []int  // the place in ids of each key that is asked for
+	asked  []int  // the index in ids of each key that is loaded
 	text   string // of the load statement
 	args   []any  // of it
 	header string
 }
 
-// newLoad splits the ids into the statement's parameters. An id that is none gets its error
-// and is not asked for.
+// newLoad splits the ids into the statement's parameters. A malformed id gets its error and is
+// not loaded.
 func newLoad(o *Origin, c *compiled, ids []string) *load {
 	l := &load{origin: o, c: c, text: c.load, batch: cache.Batch{Docs: make([]cache.Loaded, len(ids))}}
 	arrays := make([][]string, len(c.Key))
@@ -97,7 +97,7 @@ func newLoad(o *Origin, c *compiled, ids []string) *load {
 }
 
 func (l *load) run(ctx context.Context, conn *pgx.Conn) error {
-	// Documents are read as they lie in the buffer of the driver.
+	// Documents are read directly from the buffer of the driver.
 	rows, err := conn.Query(ctx, l.text, l.args...)
 	if err != nil {
 		return err
@@ -126,8 +126,8 @@ func (l *load) run(ctx context.Context, conn *pgx.Conn) error {
 	return l.judge()
 }
 
-// placeOf reads the first column of a row, which is binary or text as the query
-// mode has it.
+// placeOf reads the first column of a row, which is binary or text depending on
+// the query mode.
 func placeOf(rows pgx.Rows) (int, error) {
 	raw := rows.RawValues()[0]
 	if rows.FieldDescriptions()[0].Format == pgtype.BinaryFormatCode && len(raw) == 4 {
@@ -136,24 +136,24 @@ func placeOf(rows pgx.Rows) (int, error) {
 	return strconv.Atoi(string(raw))
 }
 
-// add takes the document of the i-th id; body is of the driver's.
+// add adds the document of the i-th id; body belongs to the driver.
 func (l *load) add(i int, body []byte, again bool) {
 	doc := &l.batch.Docs[i]
 	switch {
 	case again:
-		*doc = cache.Loaded{Err: fmt.Errorf("postgres: load %s: two rows have one key; expected a unique index over the key", l.c.Resource.Name)}
+		*doc = cache.Loaded{Err: fmt.Errorf("postgres: load %s: two rows have the same key; expected a unique index over the key", l.c.Resource.Name)}
 	case body == nil:
 		doc.Err = fmt.Errorf("postgres: a document of %s has more than %d bytes: %w", l.c.Resource.Name, l.origin.cfg.MaxDocument, cache.ErrTooLarge)
 	default:
-		// append takes the whole size class, so that the capacity, which the
-		// memory tier charges, is what the allocation really takes.
+		// append uses the whole size class, so that the capacity, which the memory
+		// tier charges, is the actual size of the allocation.
 		doc.Body = append([]byte(nil), body...)
 	}
 }
 
 // judge sets the token if the documents are of the history that the stream
-// follows. A load from a server that was left behind is an error: what it holds
-// was never committed in the history that goes on.
+// follows. A load from a former primary is an error: it may hold what was never
+// committed in the surviving history.
 func (l *load) judge() error {
 	snapshot, from, err := parseHeader(l.header)
 	if err != nil {
@@ -165,7 +165,7 @@ func (l *load) judge() error {
 	}
 	switch {
 	case known == nil && from.incarnation == "":
-		// Nobody follows the changes, and nobody could.
+		// The changes are not followed, and cannot be.
 	case known == nil:
 		l.origin.wakeStream()
 	case from.timeline < known.timeline:
@@ -229,7 +229,7 @@ func parseSnapshot(text string) (s cache.Snapshot, err error) {
 	return s, nil
 }
 
-// wakeStream makes the stream poll and check at once. It never waits.
+// wakeStream makes the stream poll and check immediately. It never blocks.
 func (o *Origin) wakeStream() {
 	select {
 	case o.wake <- struct{}{}:

@@ -48,8 +48,8 @@ func orderResources() []resource.Resource {
 	}
 }
 
-// reader assembles documents in Go from one plain SELECT a node and row: what a
-// load must give, by other means.
+// reader assembles documents in Go from one plain SELECT per node and row: the
+// expected result of a load, by other means.
 type reader struct {
 	conn *pgx.Conn
 	c    *compiled
@@ -223,7 +223,7 @@ func compareAll(t *testing.T, o *Origin, i int, r *reader) {
 		}
 		rest = rest[n:]
 	}
-	for j, id := range ids[:20] { // alone, by another statement
+	for j, id := range ids[:20] { // one by one, with another statement
 		batch, err := o.Load(t.Context(), cache.ResourceID(i), []string{id})
 		if err != nil || batch.Docs[0].Err != nil || !bytes.Equal(batch.Docs[0].Body, bodies[j]) {
 			t.Fatalf("%s %q alone: %v\n got %s\nwant %s", r.c.Resource.Name, id, errors.Join(err, batch.Docs[0].Err), batch.Docs[0].Body, bodies[j])
@@ -250,7 +250,7 @@ func compareAll(t *testing.T, o *Origin, i int, r *reader) {
 	}
 }
 
-// missingID is an id that no row has, and that the widest types alone can hold.
+// missingID is an id that no row has, and that only the widest types can hold.
 func missingID(key []resource.KeyColumn) string {
 	var segments []string
 	for _, k := range key {
@@ -262,7 +262,7 @@ func missingID(key []resource.KeyColumn) string {
 	return resource.JoinID(segments)
 }
 
-// Documents do not depend on what the role, the database or the server is set to.
+// Documents do not depend on settings of the role, the database or the server.
 func TestDocumentsDoNotDependOnSettings(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	runScript(t, pg.URL, "film.sql")
@@ -344,7 +344,7 @@ func TestDocumentsAreNotTorn(t *testing.T) {
 	<-ended
 }
 
-// Names that could be taken for something else in the statement, more columns
+// Names that could be confused with something else in the statement, more columns
 // than a function has arguments, and rows of nothing but NULL.
 func TestOddTables(t *testing.T) {
 	pg := freshDatabase(t)

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// follower is what a gateway knows between two polls.
+// follower is the state of a gateway between two polls.
 type follower struct {
 	conn    *pgx.Conn
 	last    cache.Snapshot
@@ -58,11 +58,10 @@ func (f *follower) polls(t *testing.T) (buffers int) {
 }
 
 // A transaction updates row after row, a million of them under make soak, while ten gateways
-// poll. A poll touches at most 1.2 of the buffers that it touches without the transaction, in
-// the mean of those while it writes and of those after, whether or not other transactions
-// end between two polls. A million rows make the index of a table that was empty one level
-// higher, whether or not their transaction is open: one page more for each of the two
-// descents of a poll.
+// poll. A poll touches at most 1.2 of the buffers that it touches without the transaction, on
+// average while it writes and after that, whether or not other transactions end between two
+// polls. A million rows make the index of a table that was empty one level higher, whether or
+// not their transaction is open: one page more for each of the two descents of a poll.
 func TestPollsBesideALongWriterSoak(t *testing.T) {
 	t.Run("table with as many rows", func(t *testing.T) {
 		pollBesideALongWriter(t, true, func(without float64) float64 { return 1.2 * without })
@@ -80,7 +79,8 @@ func pollBesideALongWriter(t *testing.T, filled bool, bound func(without float64
 	}
 	s := startStreamed(t)
 	s.apply()
-	// A vacuum makes each connection read the catalogs again, which is some buffers once.
+	// A vacuum makes each connection read the catalogs again, which touches some buffers
+	// once.
 	s.exec("ALTER TABLE slipstream.change SET (autovacuum_enabled = off)")
 	s.exec("INSERT INTO dept SELECT i, '' FROM generate_series(1001, 1000 + $1::int) AS i", updates)
 	if filled {
@@ -109,7 +109,7 @@ func pollBesideALongWriter(t *testing.T, filled bool, bound func(without float64
 
 	writer := s.dial(t.Context())
 	execOn(t, writer, "BEGIN")
-	// Each chunk of updates is a statement of its own, and each update in it as well.
+	// Each chunk of updates is a separate statement, and so is each update in it.
 	write := func(chunk, chunks int) {
 		t.Helper()
 		n := updates / chunks

@@ -9,9 +9,8 @@ import (
 )
 
 // lookedUp is a function or an operator outside of pg_catalog that the text of a user
-// names. If the text does not say which schema it means, a role that may create
-// another one earlier in the path, or one that matches better, decides what
-// runs.
+// names. If the text does not qualify it, a role that may create another one earlier in
+// the path, or one that matches better, decides what runs.
 type lookedUp struct {
 	operator     bool
 	schema, name string
@@ -40,7 +39,8 @@ func (r *reading) readLookedUp(ctx context.Context, tx pgx.Tx, functions, operat
 	return err
 }
 
-// warnOfPath warns of what the text of a user calls through the search path.
+// warnOfPath warns about functions that the text of a user calls through the
+// search path.
 func (q *queryResolver) warnOfPath(d *declaredReading, text string) {
 	for _, l := range d.lookedUp {
 		if l.qualifiedIn(text) {
@@ -55,8 +55,8 @@ func (q *queryResolver) warnOfPath(d *declaredReading, text string) {
 }
 
 // qualifiedIn reports whether a statement names the object with its schema, and never
-// without one. What a statement calls without naming it at all, such as the
-// operator of IN, is not qualified.
+// without one. Objects that a statement calls without naming them, such as the operator
+// of IN, are not qualified.
 func (l *lookedUp) qualifiedIn(text string) bool {
 	var tokens []string
 	for scan := (scanner{text: text}); ; {

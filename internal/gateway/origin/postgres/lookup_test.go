@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A name in the text of a user that leads to something outside of pg_catalog only through
-// the search path is said.
+// A name in the text of a user that leads to an object outside of pg_catalog only through
+// the search path is reported.
 func TestNamesFoundThroughThePathAreSaid(t *testing.T) {
 	conn := connectOrders(t)
 	mustExec(t, conn, `

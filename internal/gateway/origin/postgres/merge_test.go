@@ -8,7 +8,7 @@ import (
 )
 
 // From PostgreSQL 15 to 18, the transition tables of a MERGE into a partitioned table
-// are wrong once it has inserted a row. Whatever a server does, the new parents of
+// are wrong once it has inserted a row. Whatever the server does, the new parents of
 // moved rows must be recorded: by their keys, or as a change of all documents.
 func TestMergeIntoPartitions(t *testing.T) {
 	d := freshDatabase(t, `
@@ -23,7 +23,7 @@ func TestMergeIntoPartitions(t *testing.T) {
 	d.recorded(t)
 	steps := []struct {
 		sql  string
-		want []string // "*" in their place would be right as well
+		want []string // "*" instead would also be right
 	}{
 		{`MERGE INTO emp USING (VALUES (150, 30), (1, 70), (2, 80), (151, 30)) AS v(k, d) ON emp.empno = k
 			WHEN MATCHED THEN UPDATE SET deptno = d WHEN NOT MATCHED THEN INSERT VALUES (k, d, 'merged')`,
@@ -56,7 +56,8 @@ func TestMergeIntoPartitions(t *testing.T) {
 	}
 }
 
-// Without a primary key nothing tells right transition tables from wrong ones.
+// Without a primary key nothing distinguishes right transition tables from wrong
+// ones.
 func TestPartitionsWithoutPrimaryKeyFlush(t *testing.T) {
 	d := freshDatabase(t, `
 		CREATE TABLE dept (deptno int PRIMARY KEY, dname text);

@@ -41,9 +41,9 @@ func migratedResources() []resource.Resource {
 	return list
 }
 
-// A migration of a recorded column fails no writer, in whatever session: the one that
-// migrates, one that has used the triggers before, and one that has not. What changes while
-// the column is gone is recorded as a change of all documents.
+// A migration of a recorded column fails no writer, in any session: the one that migrates, one
+// that has used the triggers before, and one that has not. A change while the column is
+// missing is recorded as a change of all documents.
 func testMigrations(t *testing.T, pg *server) {
 	d := pg.database(t, migratedSchema)
 	d.apply(t, Config{}, migratedResources()...)
@@ -129,8 +129,8 @@ func (d *database) expectRecorded(t *testing.T, conn *pgx.Conn, what, statement,
 	}
 }
 
-// A statement takes no transaction number but the transaction's own: more than 64 of them
-// in one transaction would cost every reader of the server.
+// A statement uses no transaction ID except the transaction's own: more than 64 of them in
+// one transaction would cost every reader of the server.
 func testNoSubtransactions(t *testing.T, pg *server) {
 	d := pg.database(t, deptSchema)
 	d.apply(t, Config{}, deptResource())

@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// objectKind is the word of SQL for what an object is.
+// objectKind is the SQL keyword for the kind of an object.
 type objectKind string
 
 const (
@@ -28,12 +28,12 @@ type object struct {
 	resource string // "" for what all resources share
 	table    string // of an index or a trigger
 	function string // that a trigger executes, as in its name
-	flush    string // the source that flushes what the object records, "" if it records nothing
+	flush    string // the source that flushes what the object records, or "" if it records nothing
 	comment  string
 	sql      string // the statements that create or replace it
-	// definition is what the catalogs say about it if it is as it should be.
+	// definition is its expected description from the catalogs.
 	definition string
-	// tolerated is another definition that hears of all changes as well.
+	// tolerated is another definition that also observes all changes.
 	tolerated string
 }
 
@@ -68,7 +68,7 @@ const (
 	metaRowName     = "of slipstream.meta"
 )
 
-// witnessSource is the source of rows that no gateway acts on, written so that the
+// witnessSource is the source of rows that gateways ignore, written so that the
 // change table has a row.
 const witnessSource = "slipstream"
 
@@ -104,9 +104,9 @@ func sharedObjects() []object {
 }
 
 // changeSQL creates the record of changes. Rows are appended and deleted, never
-// updated: two writers can neither wait on one another nor deadlock. Deleted rows
-// are the oldest, so a vacuum after every 50,000 keeps the start of the index
-// short; by default it would wait for a fifth of the table.
+// updated: two writers can neither wait for each other nor deadlock. Deleted rows
+// are the oldest, so a vacuum after every 50,000 keeps the start of the index short;
+// by default it would wait for a fifth of the table.
 const changeSQL = `CREATE TABLE slipstream.change (
   xid pg_catalog.xid8 NOT NULL DEFAULT pg_catalog.pg_current_xact_id(), -- the writer's transaction
   at pg_catalog.timestamptz NOT NULL DEFAULT pg_catalog.clock_timestamp(), -- for trimming and statistics
@@ -130,8 +130,8 @@ const (
 	ownPathConfig = "search_path=pg_catalog, pg_temp"
 )
 
-// renewBody lets the unique index decide between callers: those who come second
-// wait for the first and then read its id.
+// renewBody lets the unique index decide between callers: later ones wait for the
+// first and then read its id.
 const renewBody = `
 BEGIN
   IF NOT EXISTS (SELECT FROM slipstream.incarnation) THEN
@@ -141,17 +141,18 @@ BEGIN
 END
 `
 
-// metaRowSQL begins the record anew: it is complete from the first transaction on
-// that has not begun yet. Run last, when the locks that CREATE TRIGGER takes have
-// seen all earlier writers of the tables off; in READ COMMITTED, so that its
-// snapshot is that late.
+// metaRowSQL starts the record over: it is complete from the first transaction on
+// that has not begun yet. It runs last, when the locks of CREATE TRIGGER have waited
+// for all earlier writers of the tables; in READ COMMITTED, so that its snapshot is
+// that late.
 const metaRowSQL = `INSERT INTO slipstream.meta (format, system_identifier, complete_from)
 SELECT 1, s.system_identifier, pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) FROM pg_catalog.pg_control_system() AS s
 ON CONFLICT (format) DO UPDATE SET system_identifier = excluded.system_identifier, complete_from = excluded.complete_from`
 
 // resourceMark is the start of the bodies of trigger functions; the resource
 // follows. Bodies of earlier releases start with oldResourceMark. Their db apply
-// drops what it does not need and recognizes it by that mark, so ours is another.
+// drops objects that it does not need and recognizes them by that mark, so this one
+// is different.
 const (
 	resourceMark    = "-- slipstream: a definition of resource "
 	oldResourceMark = "-- slipstream: resource "

@@ -8,11 +8,11 @@ import (
 
 // checkOnwards reports a via that needs rows which the change itself may have
 // removed. A via runs in the snapshot that shows the change: there a deleted row is
-// gone, and a moved one has only its new parent. So a via must lead onwards, away
-// from its table: it must not read the table itself, nor a table whose own via leads
-// back, because one transaction may remove rows of both. The traversal of a
-// recursive tree reads its table and is right nevertheless, since each row in
-// between has left a change; reads_itself declares that.
+// gone, and a moved one has only its new parent. So a via must lead away from its
+// table: it must not read the table itself, nor a table whose own via leads back,
+// because one transaction may remove rows of both. The traversal of a recursive tree
+// reads its table and is still correct, because a change was recorded for each row in
+// between; reads_itself declares that.
 func (q *queryResolver) checkOnwards(d *declaredReading) (problems []string) {
 	if !d.via || q.query.Depends[d.at].ReadsItself {
 		return nil
@@ -25,7 +25,7 @@ func (q *queryResolver) checkOnwards(d *declaredReading) (problems []string) {
 		if r.oid == t.oid {
 			name = "its own table"
 		}
-		return []string{fmt.Sprintf("%s reads %s%s, where a deleted or moved row is no longer there; expected the columns that lead onwards in key, such as key: %s, "+
+		return []string{fmt.Sprintf("%s reads %s%s, where a deleted or moved row is missing; expected the columns that via starts from in key, such as key: %s, "+
 			"and a via that finds the documents from them; or, if via has to read the table, as for a recursive tree, add reads_itself: true to the dependency",
 			d.what, name, through(r.view), t.onwards(q.sources[d.at].columns))}
 	}
@@ -37,8 +37,8 @@ func (q *queryResolver) checkOnwards(d *declaredReading) (problems []string) {
 	for _, at := range circle {
 		names = append(names, q.depends[at].name)
 	}
-	return []string{fmt.Sprintf("%s leads back to its own table: %s reads %s; where one transaction deletes or moves rows of all of these, none of them leads to the document; "+
-		"expected the columns that lead onwards in key, such as key: %s; or, if this is meant, add reads_itself: true to the dependency",
+	return []string{fmt.Sprintf("%s leads back to its own table: %s reads %s; if one transaction deletes or moves rows of all of these, none of them leads to the document; "+
+		"expected the columns that via starts from in key, such as key: %s; or, if this is intended, add reads_itself: true to the dependency",
 		d.what, strings.Join(names, " reads "), t.name, t.onwards(q.sources[d.at].columns))}
 }
 
@@ -75,7 +75,7 @@ func (t *table) holds(oid uint32) bool {
 	return slices.ContainsFunc(t.tree, func(r relation) bool { return r.oid == oid })
 }
 
-// onwards writes a value of key to propose: the columns of a foreign key other than
+// onwards returns a value of key to propose: the columns of a foreign key other than
 // the columns that are named already, else the primary key if none are, else a
 // template.
 func (t *table) onwards(named []int) string {

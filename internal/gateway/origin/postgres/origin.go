@@ -16,11 +16,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
-// Config says how to reach the database. Only URL must be set.
+// Config configures an [Origin]. Only URL must be set.
 type Config struct {
 	// URL is a PostgreSQL connection URI, with several hosts if there are
-	// standbys: the gateway keeps to the one that accepts writes. It may lead
-	// through a pooler.
+	// standbys: the gateway uses the one that accepts writes. It may lead through
+	// a pooler.
 	URL string
 	// StreamURL, if set, is where the stream connects: directly to the server,
 	// when URL leads through a pooler. It is needed for Notify. Default: URL.
@@ -28,18 +28,19 @@ type Config struct {
 	// Notify makes Plan and Apply write triggers that send NOTIFY. Commits
 	// that notify wait for one another; see docs/operations/postgresql.md.
 	Notify bool
-	// GrantTo, if set, is a role that Plan and Apply let read the change table
-	// and call what a gateway calls: the role of URL when another one, the
-	// owner of the tables, applies. SELECT on the tables of the resources is
-	// granted by their owner.
+	// GrantTo, if set, is a role to which Plan and Apply grant reading the change
+	// table and calling the functions of a gateway: the role of the gateway's URL
+	// if another one, the owner of the tables, applies. SELECT on the tables of
+	// the resources is granted by their owner.
 	GrantTo string
 	// Definer is the role that Plan and Apply give the trigger functions to. It needs
-	// no rights; Plan says how it is created. Default: the role that they belong to,
-	// and on a first installation the role that applies, if it is no superuser and
+	// no privileges; Plan shows how to create it. Default: the role that they belong to,
+	// and on a first installation the role that applies, if it is not a superuser and
 	// owns every table concerned.
 	Definer string
 	// Adopt lets Plan and Apply give the schema slipstream and all in it to the role
-	// that applies, and the trigger functions to Definer, whoever they belong to.
+	// that applies, and the trigger functions to Definer, regardless of their present
+	// owners.
 	Adopt bool
 	// Administer says that the origin is opened for Plan, Apply, Check and Drop, by a
 	// role that may have more privileges than the gateway's. Then Open executes
@@ -49,12 +50,13 @@ type Config struct {
 	// MaxDocument is the size in bytes above which a JSON body is refused;
 	// 0 means 8 MiB.
 	MaxDocument int
-	// Connections is how many loads may run at once; 0 means 4. The stream has
-	// a connection of its own on top.
+	// Connections is the maximum of concurrent loads. If zero, it defaults to 4.
+	// The stream has an additional connection.
 	Connections int
 	// StatementTimeout ends loads on the server too; 0 means 10 s.
 	StatementTimeout time.Duration
-	// PollInterval is how often the stream asks for changes; 0 means 25 ms.
+	// PollInterval is how often the stream polls for changes. If zero, it defaults
+	// to 25 ms.
 	PollInterval time.Duration
 	// CheckInterval is how often the stream verifies triggers and tables, and
 	// so how often the horizon moves; 0 means 100 ms.
@@ -62,12 +64,14 @@ type Config struct {
 	// Freshness is the smallest bound of the resources, in proportion to which the
 	// clocks of gateway and server may run apart between two polls; 0 means 1 s.
 	Freshness time.Duration
-	// KeepChanges is how long rows of the change table are kept; 0 means 24 h.
+	// KeepChanges is how long rows of the change table are kept. If zero, it
+	// defaults to 24 h.
 	KeepChanges time.Duration
-	// KeepBytes is how much rows of the change table may take, with their index
-	// entries, before the oldest are deleted however young they are; 0 means 1 GiB.
+	// KeepBytes is the size of the rows of the change table, with their index entries,
+	// above which the oldest are deleted, regardless of their age. If zero, it
+	// defaults to 1 GiB.
 	KeepBytes int64
-	// Logger hears of what an operator should know; nil discards it.
+	// Logger receives what operators should know. If nil, it is discarded.
 	Logger *slog.Logger
 }
 
@@ -101,7 +105,7 @@ type Origin struct {
 	streamTo *connector // loadFrom without a StreamURL
 	pool     *pgxpool.Pool
 	database string    // its name, as the server at URL knows it
-	began    time.Time // the zero of met
+	began    time.Time // the zero time of met
 
 	// The resources. Atomic: written by Open, Extend and Retire, one at a time; read by
 	// the stream.
@@ -111,20 +115,21 @@ type Origin struct {
 	// stream stores a new schema before it flushes the resources, so that a
 	// load which began after the flush has used it.
 	schema atomic.Pointer[schema]
-	// history is the one that the stream follows, nil before its first poll. A
-	// load that was read from another is answered with, but never stored.
+	// history is the one that the stream follows, or nil before its first poll. A
+	// load from another one is served, but never stored.
 	history atomic.Pointer[history]
 
-	// lineage is the highest timeline known of the system that the stream follows, nil
-	// before its first survey without a store. Nothing below it is loaded or followed.
+	// lineage is the highest known timeline of the system that the stream follows, or nil
+	// before its first survey without a store. Lower timelines are neither loaded from
+	// nor followed.
 	lineage atomic.Pointer[lineage]
 
 	// met is the time since began up to which the stream last vouched that the server
 	// which it follows is the primary.
 	met atomic.Int64
 
-	// wake makes the stream poll at once; of capacity one. Loads that met an
-	// unexpected history or schema send without waiting.
+	// wake makes the stream poll immediately; its capacity is one. Loads that find
+	// an unexpected history or schema send without blocking.
 	wake chan struct{}
 }
 
@@ -136,8 +141,8 @@ const minVersion = 14
 
 // Open connects to the database and resolves the resources against it. The error
 // wraps [cache.ErrUnavailable] if the database cannot be read now but may be
-// later, is an *[origin.SettingError] if no waiting mends a URL, and holds an
-// *[origin.SchemaError] for every resource that does not fit the database.
+// later, is an *[origin.SettingError] if waiting does not fix the URL, and holds an
+// *[origin.SchemaError] for every resource that does not match the database.
 // Triggers need not exist yet: see [Origin.Check].
 func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Origin, error) {
 	o := &Origin{cfg: cfg.withDefaults(), began: time.Now(), wake: make(chan struct{}, 1)}
@@ -168,7 +173,7 @@ func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Orig
 		o.warnings = append(o.warnings, o.streamTo.warnings...)
 	}
 	o.warnings = append(o.warnings, first.Warnings...)
-	s.set.Keys = first.Keys // nobody else has the set yet
+	s.set.Keys = first.Keys // the set is not shared yet
 	o.schema.Store(s)
 	pool := o.loadFrom.pool
 	pool.MaxConns = int32(min(o.cfg.Connections, 10_000))
@@ -180,7 +185,7 @@ func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Orig
 	return o, nil
 }
 
-// readFirst looks at the server and reads the schema through a connection of its own.
+// readFirst checks the server and reads the schema through a separate connection.
 func (o *Origin) readFirst(ctx context.Context) (*schema, error) {
 	conn, err := o.loadFrom.connect(ctx)
 	if err != nil {
@@ -223,15 +228,15 @@ func (o *Origin) readFirst(ctx context.Context) (*schema, error) {
 // KeyColumns returns the key columns of the i-th resource, in path order.
 func (o *Origin) KeyColumns(i int) []resource.KeyColumn { return o.set.Load().Keys[i] }
 
-// Warnings returns what works but not as well as it could, in sentences.
+// Warnings returns, in sentences, what works but could work better.
 func (o *Origin) Warnings() []string { return o.warnings }
 
 // closePatience is how long Close waits. A server that hangs keeps the driver
 // waiting for 15 s for each connection to be closed from the other side.
 const closePatience = 2 * time.Second
 
-// Close closes the connections of loads, and waits for those that are under way,
-// but not long for a server that does not answer.
+// Close closes the connections of loads, and waits for those in flight, but not
+// long for a server that does not answer.
 func (o *Origin) Close() error {
 	closed := make(chan struct{})
 	// Ends within the 15 s of the driver; Close waits for the first two.
@@ -250,7 +255,7 @@ func (o *Origin) Close() error {
 // history identifies a line of commits that nothing was lost from.
 type history struct {
 	timeline    string // eight hexadecimal digits, as in names of WAL files
-	incarnation string // the id in slipstream.incarnation, "" if there is none
+	incarnation string // the id in slipstream.incarnation, or "" if there is none
 	database    string // the oid of the database, which a copy of it does not share
 }
 
@@ -262,7 +267,7 @@ func header(tracked bool) string {
 	if tracked {
 		incarnation = "COALESCE((SELECT id::pg_catalog.text FROM slipstream.incarnation), '')"
 	}
-	// pg_current_wal_lsn fails on a standby: what is read there is of no use.
+	// pg_current_wal_lsn fails on a standby: data that is read there is of no use.
 	return "pg_catalog.concat_ws('/', pg_catalog.pg_current_snapshot(), " +
 		"pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8), " + incarnation + ", " +
 		"(SELECT d.oid FROM pg_catalog.pg_database AS d WHERE d.datname OPERATOR(pg_catalog.=) pg_catalog.current_database()))"

@@ -17,13 +17,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// slowSources makes the question which sources have changed take a minute: from the first large
-// piece of events until the flush that follows, the stream asks for thousands of other sources
-// too, with which the server compares each row.
+// slowSources makes the query for changed sources take a minute: from the first large piece of
+// events until the following flush, the stream also asks for thousands of other sources, with
+// which the server compares each row.
 type slowSources struct {
 	*recorder
 	stream atomic.Pointer[Stream] // on whose goroutine Apply runs
-	names  []string               // what its reader asks for; owned by the stream
+	names  []string               // the sources of its reader; owned by the stream
 }
 
 func (s *slowSources) Apply(events []cache.Event) {
@@ -42,8 +42,8 @@ func (s *slowSources) Apply(events []cache.Event) {
 	s.recorder.Apply(events)
 }
 
-// If there is no time to tell which sources have changed, all resources are flushed, also if
-// the statement that ran out of time was one of a transaction. The poll is not in vain.
+// If there is no time to find out which sources have changed, all resources are flushed, even
+// if the statement that ran out of time was part of a transaction. The poll still counts.
 func TestNoTimeToTellWhatHasChanged(t *testing.T) {
 	for _, derives := range []bool{false, true} {
 		t.Run(fmt.Sprintf("derives %t", derives), func(t *testing.T) {
@@ -92,14 +92,14 @@ func TestNoTimeToTellWhatHasChanged(t *testing.T) {
 	}
 }
 
-// Derivations that use up the time of a poll cost also those their promise that are not
-// reached, for a moment, and no resource that needs none.
+// Derivations that use up the time of a poll also break, for a moment, the promise of
+// resources whose derivations are not reached, but not of resources without derivations.
 func TestDerivationsThatAreNotReached(t *testing.T) {
 	s := startStreamed(t)
 	s.exec(calmSchema)
 	s.exec(totalsSchema)
 	s.exec(slowSQL)
-	// Each may take half of the time for all, and takes it, so the third is not reached.
+	// Each may use half of the total time, and does, so the third is not reached.
 	const slow = 3
 	resources := slices.Repeat([]resource.Resource{eventTotals(slowVia)}, slow)
 	for i := range resources {
@@ -149,8 +149,8 @@ func (c *cutter) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// A connection that ends while a failed derivation is rolled back costs no resource its
-// promise: the poll is repeated, and the derivation with it.
+// A connection that ends while a failed derivation is rolled back breaks no promise: the
+// poll is repeated, and the derivation with it.
 func TestRollbackOfADerivationFails(t *testing.T) {
 	s := startStreamed(t)
 	s.exec(calmSchema)

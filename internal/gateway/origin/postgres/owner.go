@@ -14,10 +14,10 @@ import (
 
 // The bodies of trigger functions convert columns to text, and conversions obey
 // CREATE CAST, which the owner of a column's type may run. So code of the owner of
-// a table runs with the rights of the owner of the functions. There are therefore
+// a table runs with the privileges of the owner of the functions. Therefore there are
 // two owners. The schema, its tables, renew and trim belong to the schema's owner;
-// trigger functions belong to the definer, a role that may insert into
-// slipstream.change and do nothing else.
+// trigger functions belong to the definer, a role that may only insert into
+// slipstream.change.
 
 // roles are the roles that apply has to do with.
 type roles struct {
@@ -29,14 +29,14 @@ type roles struct {
 	trusted bool
 	owns    bool // the connected role owns every table that has triggers of ours, or is to have them
 
-	schema  string // the owner of the schema, the connected role if there is none yet
+	schema  string // the owner of the schema, or the connected role if there is none yet
 	definer string // "" if the functions are the first and no role may own them
-	// exists, usable and granted say whether the definer exists, whether the
+	// exists, usable and granted report whether the definer exists, whether the
 	// connected role may create functions as it, and whether it may insert.
 	exists, usable, granted bool
 	definerSuper            bool
-	// excess says what else in the schema the definer was granted, such as "SELECT ON
-	// change", "" if nothing.
+	// excess lists what else in the schema the definer was granted, such as "SELECT ON
+	// change", or "".
 	excess string
 }
 
@@ -69,9 +69,9 @@ func readRoles(ctx context.Context, tx pgx.Tx, f *found, cfg Config, tables []st
 }
 
 // definer returns the role that the trigger functions belong to: the configured
-// one, else that which they belong to now, else, on a first installation, the role
-// that applies if nothing of another role can run with its rights. It returns ""
-// if there is none.
+// one, or else their present owner, or else, on a first installation, the role that
+// applies if no code of another role can run with its privileges. It returns "" if
+// there is none.
 func (f *found) definer(cfg Config, r *roles) string {
 	if cfg.Definer != "" {
 		return cfg.Definer
@@ -133,7 +133,7 @@ func (r *roles) readDefiner(ctx context.Context, tx pgx.Tx) error {
 // separate reports whether the definer is another role than the schema's owner.
 func (r *roles) separate() bool { return r.definer != "" && r.definer != r.schema }
 
-// finding says whether a separate definer may do what the functions do.
+// finding reports whether a separate definer may do what the functions do.
 func (r *roles) finding() finding {
 	f := finding{object: object{kind: definerObject, name: "of definer " + quoteName(r.definer), comment: "lets the trigger functions insert into the record, and nothing else",
 		sql: "GRANT USAGE ON SCHEMA slipstream TO " + quoteName(r.definer) + ";\nGRANT INSERT ON " + changeName + " TO " + quoteName(r.definer)}}
@@ -162,8 +162,8 @@ func (r *roles) administration() []origin.Statement {
 	if !r.super {
 		grant := "GRANT " + name + " TO " + quoteName(r.current)
 		if r.version >= 16 {
-			// Membership alone no longer includes SET ROLE, and a role that creates
-			// another gets neither.
+			// Membership no longer includes SET ROLE, and a role that creates another
+			// gets neither.
 			grant += " WITH SET TRUE, INHERIT FALSE"
 		}
 		sql = append(sql, grant)
@@ -190,7 +190,7 @@ func refuseAdministration(plan []origin.Statement) error {
 	return refusef("the definer is not ready; expected that an administrator with CREATEROLE runs once: %s", strings.Join(sql, " "))
 }
 
-// refusal says why apply does nothing, and what makes it work.
+// refusal returns why apply does nothing, and what would make it work.
 type refusal struct{ text string }
 
 func (e *refusal) Error() string { return e.text }
@@ -207,7 +207,7 @@ func (i *inspection) refuseOwners(cfg Config) error {
 		return nil
 	}
 	if !i.roles.trusted {
-		return refusef("schema slipstream belongs to %s, and the role that applies, %s, is not a member of that role; apply as %[1]s, or make the schema and all in it %[2]s's with --adopt",
+		return refusef("schema slipstream belongs to %s, and the role that applies, %s, is not a member of that role; apply as %[1]s, or give the schema and everything in it to %[2]s with --adopt",
 			quoteName(i.found.schemaOwner), quoteName(i.roles.current))
 	}
 	var foreign []string
@@ -223,7 +223,7 @@ func (i *inspection) refuseOwners(cfg Config) error {
 	if more := len(foreign) - shown; more > 0 {
 		foreign = append(foreign[:shown], strconv.Itoa(more)+" more")
 	}
-	return refusef("objects in schema slipstream belong to a role other than its owner %s and the definer: %s; look at them, then give them to their owners with --adopt (and --definer ROLE)",
+	return refusef("objects in schema slipstream belong to a role other than its owner %s and the definer: %s; check them, then give them to their owners with --adopt (and --definer ROLE)",
 		quoteName(i.found.schemaOwner), strings.Join(foreign, ", "))
 }
 
@@ -248,7 +248,7 @@ type ownerFault struct {
 }
 
 // ownerFaults returns the objects with a wrong owner, sorted by title. definer is
-// the role that trigger functions belong to, "" for the only one other than the
+// the role that trigger functions belong to, or "" for the only one other than the
 // schema's owner that they belong to now.
 func (f *found) ownerFaults(definer string) []ownerFault {
 	if definer == "" {
@@ -268,7 +268,7 @@ func (f *found) ownerFaults(definer string) []ownerFault {
 	return faults
 }
 
-// note says what is wrong with the owner, for people.
+// note returns what is wrong with the owner, for humans.
 func (f ownerFault) note() string {
 	if f.state == origin.SuperuserOwned {
 		return "belongs to superuser " + quoteName(f.owner) + ", with whose rights it runs code of the tables' owners; give it to a role without rights: db apply --definer ROLE --adopt"
@@ -276,9 +276,8 @@ func (f ownerFault) note() string {
 	return "belongs to " + quoteName(f.owner) + ", which is neither the owner of schema slipstream nor the definer; give it to its owner: db apply --adopt"
 }
 
-// warnOfOwners logs objects that belong to the wrong role, unless the schema of
-// before had the same ones. What they record is right all the same, so the promise
-// holds.
+// warnOfOwners logs objects that belong to the wrong role, unless the previous schema
+// had the same ones. What they record is still right, so the promise holds.
 func (o *Origin) warnOfOwners(before, now *schema) {
 	if before != nil && slices.Equal(before.ownerFaults, now.ownerFaults) {
 		return

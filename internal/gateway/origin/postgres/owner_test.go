@@ -9,9 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// The owner of a table decides what its columns are converted to text by, with a
-// cast, and so runs code in the trigger functions. It runs with rights that are
-// worth nothing.
+// The owner of a table decides, with a cast, how its columns are converted to text,
+// and so runs code in the trigger functions. It runs with worthless privileges.
 func TestCastsOfTableOwnersRunWithoutRights(t *testing.T) {
 	d := freshDatabase(t, `CREATE ROLE mallory LOGIN; GRANT ALL ON SCHEMA public TO mallory`)
 	mallory := d.connect(t, "mallory")
@@ -36,14 +35,14 @@ func TestCastsOfTableOwnersRunWithoutRights(t *testing.T) {
 			RETURN 'x';
 		END $$;
 		CREATE CAST (kind AS text) WITH FUNCTION grab(kind)`)
-	d.exec(t, `INSERT INTO thing VALUES ('x')`) // by the superuser, who has every right
+	d.exec(t, `INSERT INTO thing VALUES ('x')`) // by the superuser, which has every privilege
 	if got := d.text(t, `SELECT string_agg(DISTINCT what, '; ') FROM loot`); got != "as "+testkit.Definer {
 		t.Errorf("a cast of the table's owner got: %s; want only that it ran as the definer", got)
 	}
 }
 
-// Code of the owners of tables runs as the definer, so anything that it is granted
-// in the schema beyond INSERT is found, and taken back by the next apply.
+// Code of the owners of tables runs as the definer, so any privilege in the schema
+// beyond INSERT is found, and revoked by the next apply.
 func TestDefinerMayOnlyInsert(t *testing.T) {
 	d := freshDatabase(t, deptSchema)
 	o := d.origin(t, Config{Definer: testkit.Definer}, "", deptResource())
@@ -111,7 +110,7 @@ func TestAdministratorWithCreateRolePreparesTheDefiner(t *testing.T) {
 	}
 }
 
-// Without a definer only a role applies whose functions can run no code of others.
+// Without a definer only a role may apply whose functions cannot run code of others.
 func TestFirstInstallationNeedsADefiner(t *testing.T) {
 	d := freshDatabase(t, deptSchema, `CREATE ROLE owner LOGIN; CREATE ROLE second LOGIN; GRANT CREATE ON SCHEMA public TO owner;
 		ALTER TABLE dept OWNER TO owner; ALTER TABLE emp OWNER TO second; GRANT second TO owner; GRANT SELECT ON dept, emp TO owner`)
@@ -140,7 +139,8 @@ func TestFirstInstallationNeedsADefiner(t *testing.T) {
 	}
 }
 
-// A role that was there first could change the record and what the triggers do.
+// A role that created the objects first could change the record and what the
+// triggers do.
 func TestApplyRefusesForeignOwners(t *testing.T) {
 	d := freshDatabase(t, deptSchema, `CREATE ROLE mallory; CREATE SCHEMA slipstream AUTHORIZATION mallory`)
 	o := d.origin(t, Config{}, "", deptResource())
@@ -170,7 +170,7 @@ func TestApplyRefusesForeignOwners(t *testing.T) {
 	}
 }
 
-// A wrong owner is reported and takes no promise away: what is recorded is right.
+// A wrong owner is reported and breaks no promise: what is recorded is right.
 func TestWrongOwnerKeepsThePromise(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()

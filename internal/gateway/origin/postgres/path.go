@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// Every name in a statement of ours is qualified (see words.go). In addition our own
-// statements run with a search path that leads nowhere else, set for one
+// Every name in a statement of Slipstream is qualified (see words.go). In addition
+// these statements run with a search path that leads nowhere else, set for one
 // transaction: a pooler may give the session to another client after it.
 //
 // Four things need the path of the role, because they contain names that users
@@ -76,7 +76,7 @@ func (p *path) hiding(name string, t *table) (names []string) {
 		if s == t.schema {
 			break
 		}
-		if !strings.HasPrefix(s, "pg_") { // where nobody can make tables, or only this session
+		if !strings.HasPrefix(s, "pg_") { // where no one can create tables, or only this session
 			names = append(names, quoteName(s)+"."+quoteName(tableName))
 		}
 	}
@@ -84,8 +84,8 @@ func (p *path) hiding(name string, t *table) (names []string) {
 }
 
 // schemasOf splits the setting search_path of a role as PostgreSQL does. temporary is
-// the session's schema of temporary tables. What the setting does not name,
-// that schema and pg_catalog, is searched first.
+// the session's schema of temporary tables. That schema and pg_catalog are searched
+// first if the setting does not name them.
 func schemasOf(setting, role, temporary string) (schemas []string) {
 	for rest := setting; rest != ""; {
 		rest = strings.TrimLeft(rest, " \t\n\r\f\v,")
@@ -123,7 +123,7 @@ func schemasOf(setting, role, temporary string) (schemas []string) {
 }
 
 // readCatalog calls do in a transaction that changes nothing: read only or, for the
-// temporary view that tells what a statement reads, rolled back.
+// temporary view that reveals what a statement reads, rolled back.
 func readCatalog(ctx context.Context, db interface {
 	BeginTx(context.Context, pgx.TxOptions) (pgx.Tx, error)
 }, set *origin.Set, do func(pgx.Tx) error) error {

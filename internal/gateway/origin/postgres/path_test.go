@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A configuration whose names only the path of the role leads to, and a policy whose function
-// has such a name in its body, which a via reads.
+// A configuration whose names are only found along the path of the role, and a policy, read by a
+// via, whose function has such a name in its body.
 func TestNamesThatOnlyThePathOfTheRoleLeadsTo(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -87,7 +87,7 @@ func TestNamesThatOnlyThePathOfTheRoleLeadsTo(t *testing.T) {
 				t.Errorf("events %q, want the document whose link the role sees", got)
 			}
 			polls.check(t, s.stream)
-			// A table that appears earlier in the path is what the name means from then on.
+			// From then on the name refers to a table that appears earlier in the path.
 			s.exec("SET ROLE owner; CREATE TABLE front.dept (deptno int PRIMARY KEY, dname varchar(20)); RESET ROLE")
 			testkit.Eventually(t, 10*time.Second, func() error {
 				if why := s.sink.promise(); why == "" {

@@ -8,12 +8,12 @@ import (
 	"unicode/utf8"
 )
 
-// statementText is a statement of the configuration, cut at its parameters
-// $1, $2, ... so that expressions can be written in their places.
+// statementText is a statement of the configuration, split at its parameters $1,
+// $2, ... so that expressions can replace them.
 type statementText struct {
 	source     string   // as the user wrote it
 	pieces     []string // one more than parameters
-	parameters []int    // parameters[i], from 0, stands between pieces[i] and pieces[i+1]
+	parameters []int    // parameters[i], from 0, is between pieces[i] and pieces[i+1]
 }
 
 // parseStatement finds the parameters of one SELECT, VALUES or WITH statement,
@@ -21,9 +21,9 @@ type statementText struct {
 // strings, quoted identifiers, dollar quotes or comments. Each of the given number
 // of parameters must be used, and no other.
 //
-// Parentheses are balanced in what it returns, no comment runs past its end if a
-// line break follows, and there is no semicolon: the text can stand between
-// parentheses and cannot get out of them.
+// In the result, parentheses are balanced, no comment extends beyond the end if a
+// line break follows, and there is no semicolon: the text can be put between
+// parentheses and cannot escape them.
 func parseStatement(text string, parameters int) (*statementText, error) {
 	if !utf8.ValidString(text) || strings.IndexByte(text, 0) >= 0 {
 		return nil, fmt.Errorf("the statement is not UTF-8 text without NUL")
@@ -60,13 +60,13 @@ func parseStatement(text string, parameters int) (*statementText, error) {
 			s.parameters = append(s.parameters, number-1)
 			begin = t.end
 		case t.kind == tokenWord && depth == 0 && limits(text[t.start:t.end]):
-			return nil, fmt.Errorf("there is a top-level %s in line %d of the statement, which would count the rows of all keys that are asked for together; count for each key, in a LATERAL subquery or with row_number() OVER (PARTITION BY ...)",
+			return nil, fmt.Errorf("there is a top-level %s in line %d of the statement, which would apply to the rows of all keys of a load together; limit the rows of each key, in a LATERAL subquery or with row_number() OVER (PARTITION BY ...)",
 				strings.ToUpper(text[t.start:t.end]), scan.line(t.start))
 		case t.is(text, "("):
 			depth++
 		case t.is(text, ")"):
 			if depth--; depth < 0 {
-				return nil, fmt.Errorf("there is a ) too many in line %d of the statement", scan.line(t.start))
+				return nil, fmt.Errorf("there is an unmatched ) in line %d of the statement", scan.line(t.start))
 			}
 		case t.is(text, ";"):
 			if !scan.atEnd() || depth > 0 {
@@ -91,13 +91,14 @@ func parseStatement(text string, parameters int) (*statementText, error) {
 	return s, nil
 }
 
-// limits reports whether a word, all of these reserved, limits the rows of a query.
+// limits reports whether a word, all of which are reserved, limits the rows of a
+// query.
 func limits(word string) bool {
 	return strings.EqualFold(word, "limit") || strings.EqualFold(word, "offset") || strings.EqualFold(word, "fetch")
 }
 
-// checkVerb refuses everything but a query. What a query could still write, in
-// a WITH or through functions, is for the database to refuse.
+// checkVerb refuses everything but a query. Writes that a query could still
+// contain, in a WITH or through functions, are refused by the database.
 func checkVerb(word string, kind tokenKind) error {
 	switch {
 	case kind != tokenWord:
@@ -117,7 +118,7 @@ func countParameters(n int) string {
 	return fmt.Sprintf("%d parameters, $1 to $%d", n, n)
 }
 
-// with returns the statement with expressions[i] in the places of parameter i.
+// with returns the statement with expressions[i] in place of parameter i.
 func (s *statementText) with(expressions []string) string {
 	var b strings.Builder
 	for i, number := range s.parameters {
@@ -174,17 +175,17 @@ func (t token) is(text, symbol string) bool {
 	return t.kind == tokenSymbol && text[t.start:t.end] == symbol
 }
 
-// scanner cuts a statement as src/backend/parser/scan.l does, as far as is
-// needed to tell code from quotes.
+// scanner splits a statement as src/backend/parser/scan.l does, as far as needed
+// to distinguish code from quotes.
 type scanner struct {
 	text string
 	at   int
 }
 
-// line returns the line, from 1, that a place is in.
+// line returns the line, from 1, of an offset.
 func (s *scanner) line(at int) int { return 1 + strings.Count(s.text[:at], "\n") }
 
-// atEnd reports whether only blanks and semicolons follow.
+// atEnd reports whether only white space and semicolons follow.
 func (s *scanner) atEnd() bool {
 	rest := *s
 	for {
@@ -210,7 +211,7 @@ func (s *scanner) next() (token, error) {
 	return token{kind, start, s.at}, err
 }
 
-// skip moves behind the token that begins here.
+// skip moves past the token that begins here.
 func (s *scanner) skip() (tokenKind, error) {
 	rest := s.text[s.at:]
 	switch c := rest[0]; {
@@ -236,7 +237,7 @@ func (s *scanner) skip() (tokenKind, error) {
 
 // skipWord skips an identifier, which may contain $, and the string that it is
 // the prefix of: E'...', U&'...', U&"...". The other prefixes, N, B and X,
-// change nothing about the string behind them.
+// do not affect the string after them.
 func (s *scanner) skipWord() (tokenKind, error) {
 	start := s.at
 	for s.at < len(s.text) && isWordPart(s.text[s.at]) {
@@ -253,8 +254,8 @@ func (s *scanner) skipWord() (tokenKind, error) {
 	return tokenWord, nil
 }
 
-// skipQuoted skips from one quote to the one that ends it. A quote twice is a
-// quote, and so is one behind a backslash if escapes is set.
+// skipQuoted skips from one quote to the one that ends it. A doubled quote is part
+// of the text, and so is one after a backslash if escapes is set.
 func (s *scanner) skipQuoted(quote byte, escapes bool) error {
 	start := s.at
 	for s.at++; s.at < len(s.text); s.at++ {
@@ -266,8 +267,8 @@ func (s *scanner) skipQuoted(quote byte, escapes bool) error {
 			s.at++
 		default:
 			s.at++
-			// A string goes on behind a line break, in the same kind of
-			// quotes, which matters to escapes.
+			// A string continues after a line break, with the same kind of quotes,
+			// which matters for escapes.
 			next, more := s.continued()
 			if !escapes || !more {
 				return nil
@@ -283,8 +284,8 @@ func (s *scanner) skipQuoted(quote byte, escapes bool) error {
 	return fmt.Errorf("the %s that begins in line %d of the statement is not closed", what, s.line(start))
 }
 
-// continued returns the place of the quote with which a string goes on: blanks
-// and -- comments with a line break among them are between.
+// continued returns the offset of the quote with which a string continues: between
+// the two are white space and -- comments with at least one line break.
 func (s *scanner) continued() (quote int, ok bool) {
 	ahead := scanner{text: s.text, at: s.at}
 	broken := false

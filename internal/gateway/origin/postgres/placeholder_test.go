@@ -73,7 +73,7 @@ func TestReplaceParameter(t *testing.T) {
 }
 
 // FuzzParseStatement checks that no text makes the scanner fail in another way
-// than with an error, and what is promised of a text that is accepted.
+// than with an error, and checks the guarantees for accepted text.
 func FuzzParseStatement(f *testing.F) {
 	for _, q := range goodQueries {
 		f.Add(q.resource.Query.SQL)
@@ -105,7 +105,7 @@ func FuzzParseStatement(f *testing.F) {
 			}
 			rest = rest[at+len(piece):]
 		}
-		// It can stand between parentheses, and is one piece of code there.
+		// It can be put between parentheses, and is one piece of code there.
 		again := "select (\n" + s.with([]string{"$1"}) + "\n)"
 		if _, err := parseStatement(again, 1); err != nil {
 			t.Fatalf("%q between parentheses: %v", text, err)
@@ -113,8 +113,8 @@ func FuzzParseStatement(f *testing.F) {
 	})
 }
 
-// statementPieces are what random statements are made of: one of each list in
-// turn, so that most are nearly right.
+// statementPieces are the pieces of random statements: one of each list in turn,
+// so that most are nearly right.
 var statementPieces = [][]string{
 	{"$1", "$2", "$1::text", "'$1'", "'a''b'", `'a\'`, `E'a\'b'`, `e'\\'`, `E'\x41$1'`, `U&'\0041'`, "$$a$1$$", "$a$$$ $1 $b$ $a$", "$é$'$é$", "1", "1.5", "N'x'", "B'01'", "X'1f'",
 		"(select $2)", `("x$1")`, "x$1", `"x""$1"`, "E'a'\n'b\\''", "'a'\n'b\\'", "E'a' -- '\n  '\\'$1'", "E'a' /* */ 'b\\'", "length('$2')", "array[$1, $2]", "-$1::int", "$1$2", "1$1", "$01", "null"},
@@ -124,10 +124,12 @@ var statementPieces = [][]string{
 }
 
 // TestReplacedStatementsMeanTheSame executes random statements with bound
-// parameters, and with expressions in the places that parseStatement found.
+// parameters, and with expressions in place of the parameters that parseStatement
+// found.
 func TestReplacedStatementsMeanTheSame(t *testing.T) {
 	pg := testkit.StartPostgres(t, "log_min_messages=fatal")
-	// PostgreSQL 14 reads $2from as two words. Later versions refuse it, and so do we.
+	// PostgreSQL 14 reads $2from as two words. Later versions refuse it, and so does the
+	// scanner.
 	lenient := pg.Major(t) < 15
 	conn, err := pgx.Connect(t.Context(), pg.URL)
 	if err != nil {
@@ -185,8 +187,8 @@ type executed struct {
 }
 
 // execute prepares a statement, binds texts to its parameters and returns its
-// rows. PostgreSQL refuses statements that leave a number out, because it cannot
-// know the type of such a parameter.
+// rows. PostgreSQL refuses statements that skip a number, because it cannot know
+// the type of such a parameter.
 func execute(t *testing.T, conn *pgx.Conn, text string, arguments ...string) (executed, error) {
 	t.Helper()
 	described, err := conn.PgConn().Prepare(t.Context(), "", text, nil)

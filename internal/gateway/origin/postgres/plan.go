@@ -7,8 +7,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// What triggers cost, for the comment on the first function of a plan. The
-// figures are those of docs/PERFORMANCE.md, NOTIFY those of decision 0005.
+// The cost of triggers, for the comment on the first function of a plan. The
+// figures are those of docs/PERFORMANCE.md, and for NOTIFY those of decision 0005.
 const (
 	costComment = "every statement that writes to these tables now also inserts one row into slipstream.change for each document it changes, " +
 		"up to 10,000 a statement: single-row updates took 18 % fewer a second with one writer, 29 % fewer with 16"
@@ -16,9 +16,9 @@ const (
 		"16 writers went from 23,000 to 5,000 updates a second; PREPARE TRANSACTION fails after such a write"
 )
 
-// plan orders the statements: what differs and cannot be replaced is dropped first,
-// then come tables, functions and triggers, and the record begins last. Objects of
-// other definitions stay as they are.
+// plan orders the statements: objects that differ and cannot be replaced are dropped
+// first, then come tables, functions and triggers, and the record begins last. Objects
+// of other definitions are not touched.
 func (i *inspection) plan(cfg Config) ([]origin.Statement, error) {
 	if err := i.refuseOwners(cfg); err != nil {
 		return nil, err
@@ -51,18 +51,18 @@ type planner struct {
 
 	administration, adopted, drops, shared, triggers []origin.Statement
 
-	// Of trigger functions: what gives them to the definer, and what then runs as
-	// the definer.
+	// For trigger functions: the statements that give them to the definer, and those
+	// that then run as the definer.
 	owners, functions []origin.Statement
 	rights            *finding // the definer's
 
 	created   map[string]bool // objects that are created or recreated, by name
-	replaced  map[string]bool // functions whose body was another one
+	replaced  map[string]bool // functions whose body was different
 	flushes   []string        // sources that flush everything that this plan touches
 	all       []string        // sources that flush everything
 	costsSaid bool
 
-	restart *finding // the row of slipstream.meta, if the record begins again
+	restart *finding // the row of slipstream.meta, if the record starts over
 }
 
 func (p *planner) add(f finding) {
@@ -147,7 +147,7 @@ func (p *planner) executeSQL(function string) string {
 	return ";\nGRANT EXECUTE ON FUNCTION " + function + " TO " + quoteName(p.i.roles.current)
 }
 
-// give plans that a trigger function becomes the definer's.
+// give plans to make the definer the owner of a trigger function.
 func (p *planner) give(f foundObject) {
 	p.created["owner of "+f.name] = true
 	p.owners = append(p.owners, origin.Statement{SQL: "ALTER FUNCTION " + f.name + " OWNER TO " + quoteName(p.i.roles.definer),
@@ -247,7 +247,7 @@ func (p *planner) handOver() ([]origin.Statement, error) {
 	return append(slices.Concat(list, p.functions), origin.Statement{SQL: back, Comment: "what follows is again done by " + quoteName(r.current)}), nil
 }
 
-// grant plans what the gateway's role lacks.
+// grant plans the privileges that the gateway's role lacks.
 func (p *planner) grant(cfg Config) []origin.Statement {
 	if cfg.GrantTo == "" {
 		return nil
@@ -259,7 +259,7 @@ func (p *planner) grant(cfg Config) []origin.Statement {
 	return []origin.Statement{{SQL: sql, Comment: grantObjectFor(cfg.GrantTo).comment}}
 }
 
-// begin plans the rows of our own tables.
+// begin plans the rows of the schema's own tables.
 func (p *planner) begin() (list []origin.Statement) {
 	flushes := p.flushes
 	if p.restart != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// What a trigger records and a derivation finds from it is what a walk up the
+// What a trigger records and a derivation finds from it is what walking up the
 // tree in Go finds.
 func TestSourcesLeadToTheDocuments(t *testing.T) {
 	pg := testkit.StartPostgres(t)
@@ -97,8 +97,8 @@ func compareSource(t *testing.T, conn *pgx.Conn, c *compiled, n *node, s source)
 	}
 }
 
-// climb finds the ids of the documents that a row of n stands in, one plain
-// SELECT a level, all values compared as texts of numbers without trailing zeros.
+// climb finds the ids of the documents that contain a row of n, with one plain
+// SELECT per level, all values compared as texts of numbers without trailing zeros.
 func climb(t *testing.T, conn *pgx.Conn, c *compiled, n *node, values []*string) map[string]bool {
 	t.Helper()
 	ids := make(map[string]bool)
@@ -222,7 +222,7 @@ func TestPlansUseIndexes(t *testing.T) {
 func checkPlan(t *testing.T, url, name, mode, sql, args string) {
 	t.Helper()
 	conn := connect(t, url+"&plan_cache_mode="+mode+"&default_query_exec_mode=simple_protocol")
-	if strings.Contains(args, "SELECT") { // EXECUTE takes no subquery
+	if strings.Contains(args, "SELECT") { // EXECUTE accepts no subquery
 		n := scan[string](t, conn, "SELECT "+strings.TrimSuffix(strings.Split(args, ", 1000000")[0], ""))
 		args = quoteText(n) + ", 1000000"
 	}

@@ -14,9 +14,9 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// maxChanges is how many rows one poll goes through. More, such as after a long stop,
-// are quicker to load again than to go through: the resources are flushed. Rows
-// are handed on as they arrive, so the number bounds time and not memory.
+// maxChanges is how many rows one poll applies. If there are more, such as after a long
+// stop, it is faster to flush the resources and load again. Rows are passed on as they
+// arrive, so the number bounds time and not memory.
 const maxChanges = 200_000
 
 // Columns of the changes statement. All are text, which is the same in every
@@ -42,8 +42,8 @@ const (
 // transactions in progress then it reads those that have ended, and it reads the range
 // from the last xmax to the present one in the gaps between those in progress now, unless
 // no number lies between them.
-// ORDER BY and LIMIT keep each scan one of the index on xid, also while the table
-// has no statistics or the plan knows no parameters.
+// ORDER BY and LIMIT make each scan one of the index on xid, even while the table has no
+// statistics or the plan is generic.
 //
 // It reads no table of users, so nothing that they lock or declare can hold it up.
 func changesStatement(raw bool) string {
@@ -76,7 +76,7 @@ UNION ALL SELECT c.source, %[6]s, c.xid::pg_catalog.text, c.age FROM c WHERE c.s
 		maxChanges+1, header(true), micros("pg_catalog.clock_timestamp()"), witnessExists, witnessText("n"), key)
 }
 
-// sourcesSQL gives the names of the sources that have changed since a snapshot: $1 and
+// sourcesSQL returns the names of the sources that have changed since a snapshot: $1 and
 // $2 are as in the changes statement, $3 names the sources that matter.
 const sourcesSQL = `SELECT DISTINCT r.source FROM slipstream.change AS r
 	WHERE (r.xid OPERATOR(pg_catalog.>) $1::pg_catalog.text::pg_catalog.xid8 OR r.xid OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.text[]::pg_catalog.xid8[]))
@@ -92,17 +92,17 @@ func changesArguments(last cache.Snapshot, witness cache.Witness) []any {
 	return append([]any{strconv.FormatUint(uint64(before), 10), running}, witnessArguments(witness)...)
 }
 
-// pollHead is what the first row of a poll says.
+// pollHead is the first row of a poll.
 type pollHead struct {
 	snapshot cache.Snapshot
 	history  history
 	// floor: changes of transactions at or above it are all in the table. 0 if
-	// there is no row that says so.
+	// there is no such row.
 	floor cache.Tx
 	rows  int // of the change table
 	// clock is the time of the server's clock, since 1970.
 	clock time.Duration
-	// witnessed says that the change table has the witness that was asked for.
+	// witnessed says that the change table has the requested witness.
 	witnessed bool
 	newest    cache.Witness // of the rows read, the zero value if there are none
 }
@@ -141,7 +141,7 @@ type listener struct {
 }
 
 // eventReader turns rows of the changes statement into events of the cache.
-// Owned by the stream; its memory is used again by the next poll.
+// Owned by the stream; its memory is reused by the next poll.
 type eventReader struct {
 	// Immutable after newEventReader.
 	// listeners are by the names of sources in the change table: several while one
@@ -181,11 +181,11 @@ func newEventReader(s *schema) *eventReader {
 	return r
 }
 
-// eventsAtOnce is how many events are handed to the cache in one call, and so how
-// many are in memory at once.
+// eventsAtOnce is how many events are passed to the cache in one call, and so how
+// many are in memory at a time.
 const eventsAtOnce = 10_000
 
-// add takes one row. The row's memory is the driver's.
+// add processes one row, whose memory belongs to the driver.
 func (r *eventReader) add(values [][]byte) (age time.Duration, err error) {
 	micros, err := strconv.ParseInt(string(values[columnAge]), 10, 64)
 	if err != nil {
@@ -223,13 +223,13 @@ func (r *eventReader) document(c *compiled, resource int, text string, tx cache.
 	if id, ok := decodeKey(c.Key, text); ok {
 		r.events = append(r.events, cache.Event{Key: cache.Key{Resource: cache.ResourceID(resource), ID: id}, Tx: tx})
 	} else if !nameless(c.Key, text) {
-		// No trigger writes such a text, so which document is meant is unknown.
+		// No trigger writes such a text, so the document is unknown.
 		r.flush(resource, tx)
 	}
 }
 
-// keyOf returns what is recorded; readable is false if it is bytes that mean something
-// else in UTF-8 than in the encoding of the database, or nothing.
+// keyOf returns the recorded text; readable is false if its bytes are invalid in UTF-8,
+// or mean something else than in the encoding of the database.
 func (r *eventReader) keyOf(text []byte) (key string, readable bool, err error) {
 	if !r.raw {
 		return string(text), true, nil
@@ -252,7 +252,7 @@ func (r *eventReader) flush(resource int, tx cache.Tx) {
 	r.flushAt[resource] = len(r.events)
 }
 
-// take returns the events and forgets them once done with.
+// take returns the events and removes them.
 func (r *eventReader) take(apply func([]cache.Event)) {
 	if len(r.events) == 0 {
 		return
@@ -263,7 +263,7 @@ func (r *eventReader) take(apply func([]cache.Event)) {
 	clear(r.flushAt)
 }
 
-// forgetEvents drops events that are not to be applied.
+// forgetEvents drops events that must not be applied.
 func (r *eventReader) forgetEvents() { r.take(func([]cache.Event) {}) }
 
 // forget drops what an earlier poll has left.
@@ -273,7 +273,7 @@ func (r *eventReader) forget() {
 	r.linked, r.ages = 0, r.ages[:0]
 }
 
-// readChanges reads the answer of the changes statement. judge sees the header
+// readChanges reads the result of the changes statement. judge sees the header
 // before any event is applied and may refuse it; apply gets the events in pieces.
 func readChanges(rows pgx.Rows, reader *eventReader, judge func(pollHead) error, apply func([]cache.Event)) (pollHead, error) {
 	defer rows.Close()
@@ -309,7 +309,7 @@ func readChanges(rows pgx.Rows, reader *eventReader, judge func(pollHead) error,
 		return head, err
 	}
 	if head.snapshot.XMax == 0 {
-		return head, fmt.Errorf("the statement gave no row")
+		return head, fmt.Errorf("the statement returned no row")
 	}
 	reader.take(apply)
 	return head, nil

@@ -12,9 +12,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// What holds on direct connections holds through PgBouncer in each of its modes:
-// triggers are created, documents load, and every change arrives, also after the
-// server connections have been closed.
+// Everything works through PgBouncer, in each of its modes, as on direct
+// connections: triggers are created, documents load, and every change arrives, also
+// after the server connections have been closed.
 func TestEverythingWorksThroughPgBouncer(t *testing.T) {
 	for _, mode := range testkit.PoolModes(t) {
 		t.Run(mode.Name, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestEverythingWorksThroughPgBouncer(t *testing.T) {
 				s.loadsTogether(fmt.Sprint(4+round), `"emps":6`)
 				s.exec("UPDATE task SET what = 'x' WHERE taskno = 200")
 				s.expect("20")
-				// The pooler opens others, which know nothing of what was prepared.
+				// The pooler opens others, which do not have the prepared statements.
 				s.exec(`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`)
 				s.advance()
 			}

@@ -25,9 +25,9 @@ const (
 // earlier releases that neither the resources of the origin nor those of others
 // need. Each element of others is the resources of one configuration.
 //
-// The triggers of one table are one transaction, which needs an ACCESS EXCLUSIVE
-// lock: it waits at most 5 s at a time, so that writers do not wait longer, and is
-// retried. report is called with each statement after its transaction was
+// The triggers of one table are dropped in one transaction, which needs an ACCESS
+// EXCLUSIVE lock: it waits at most 5 s at a time, so that writers do not wait longer,
+// and is retried. report is called with each statement after its transaction was
 // committed, so that the work of a Prune that fails is known; running it again
 // continues it.
 func (o *Origin) Prune(ctx context.Context, others [][]resource.Resource, report func(origin.Statement)) error {
@@ -55,7 +55,7 @@ func (o *Origin) Prune(ctx context.Context, others [][]resource.Resource, report
 	return nil
 }
 
-// pruneStep runs statements in one transaction, and again while a table is locked.
+// pruneStep runs statements in one transaction, and retries while a table is locked.
 func (o *Origin) pruneStep(ctx context.Context, doing string, step []origin.Statement) error {
 	for attempt := 1; ; attempt++ {
 		err := o.change(ctx, doing, func(tx pgx.Tx) error {
@@ -100,7 +100,8 @@ func (o *Origin) leftovers(ctx context.Context, tx pgx.Tx, others [][]resource.R
 	needed := make(map[string]bool)
 	for _, resources := range append([][]resource.Resource{o.set.Load().Resources}, others...) {
 		var s *schema
-		// Undone, so that the next one finds the search path of the role again.
+		// This is rolled back, so that the next one has the search path of the
+		// role again.
 		err := undone(ctx, tx, func(tx pgx.Tx) (err error) {
 			s, err = readFitting(ctx, tx, origin.NewSet(resources))
 			return err
@@ -134,8 +135,8 @@ func (o *Origin) leftovers(ctx context.Context, tx pgx.Tx, others [][]resource.R
 	return left, nil
 }
 
-// dropIfExists writes the statement that removes an object that another session may
-// have removed already.
+// dropIfExists writes the statement that drops an object that another session may have
+// dropped already.
 func (f foundObject) dropIfExists() string {
 	return fmt.Sprintf("DROP %s IF EXISTS %s", f.kind, f.name)
 }

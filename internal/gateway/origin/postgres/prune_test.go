@@ -27,7 +27,7 @@ func (r retries) Handle(_ context.Context, record slog.Record) error {
 	return nil
 }
 
-// A table that is locked delays its own triggers only, and is tried again.
+// A locked table only delays its own triggers, and is retried.
 func TestPruneGoesTableByTableAndTriesAgain(t *testing.T) {
 	d := freshDatabase(t, deptSchema)
 	mustApply(t, d.origin(t, Config{}, "", deptResource()))

@@ -10,24 +10,24 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pg_get_viewdef qualifies what the search path does not lead to, and pg_catalog is
-// always in the path: it writes lower(x) and a = b for what the user wrote as
-// pg_catalog.lower(x) and a OPERATOR(pg_catalog.=) b. Loads and derivations run
-// with the path of the role, where another function may match better. So the
+// pg_get_viewdef qualifies names that are not found along the search path, and
+// pg_catalog is always in the path: it writes lower(x) and a = b for what the user
+// wrote as pg_catalog.lower(x) and a OPERATOR(pg_catalog.=) b. Loads and derivations
+// run with the path of the role, where another function may match better. So the
 // missing names are put back.
 
 // qualifier rewrites a statement as pg_get_viewdef writes it under the pinned path:
-// whatever has no schema is of pg_catalog, keywords that are followed by a
+// unqualified names are those of pg_catalog, keywords that are followed by a
 // parenthesis are in capitals, and operations are in parentheses.
 type qualifier struct {
-	tokens  []string // without blanks
-	blank   []bool   // blanks precede the token
+	tokens  []string // without white space
+	blank   []bool   // white space precedes the token
 	aliasOf []bool   // the token is in the column list of an alias
 }
 
 // qualified returns the statement with every function, operator, type and
 // collation qualified. NULLIF, IS DISTINCT FROM, CASE with an operand and JOIN USING have
-// no such spelling and stay as they are.
+// no such spelling and stay unchanged.
 func qualified(statement string) (string, error) {
 	q := &qualifier{}
 	scan := scanner{text: statement}
@@ -157,7 +157,7 @@ func (q *qualifier) typeName(i int) (text string, used int) {
 	return text, end - i
 }
 
-// closing returns the place of the parenthesis that closes the one at i.
+// closing returns the index of the parenthesis that closes the one at i.
 func (q *qualifier) closing(i int) int {
 	depth := 0
 	for j := i; j < len(q.tokens); j++ {
@@ -212,5 +212,5 @@ func sameQuery(ctx context.Context, tx pgx.Tx, columns int, statements ...string
 	return true, nil
 }
 
-// spelling is what a stored query says about how it was written.
+// spelling is what a stored query reveals about how it was written.
 var spelling = regexp.MustCompile(`:(location|stmt_location|stmt_len) -?[0-9]+|:operName \([^)]*\)`)

@@ -16,13 +16,12 @@ import (
 
 // resolveQuery resolves a resource that is declared by a statement.
 //
-// What is promised must be checked: every table that the statement reads has to
-// be in depends, and nothing that it calls may give another result without a
-// change of these tables. The statement that is then loaded from is the one that
-// was checked, as the database writes it back, so that nobody can put another
-// table or function in its way by a schema earlier in the search path. Without a
-// promise the declared text is used as it is, and it is enough that it can be
-// planned and has the right columns.
+// A promise requires checks: every table that the statement reads must be in
+// depends, and no function that it calls may return another result without a change
+// of these tables. The statement for loads is the checked one, as the database
+// writes it back, so that no other table or function can replace one through a
+// schema earlier in the search path. Without a promise the declared text is used
+// unchanged, and it is enough that it can be planned and has the right columns.
 //
 // Nothing is executed here.
 func (c *compiled) resolveQuery(ctx context.Context, tx pgx.Tx, cat *catalog) error {
@@ -39,7 +38,7 @@ func (c *compiled) resolveQuery(ctx context.Context, tx pgx.Tx, cat *catalog) er
 	return nil
 }
 
-// queryResolver holds what the steps of resolveQuery hand on.
+// queryResolver holds the intermediate results of resolveQuery.
 type queryResolver struct {
 	*compiled
 	tx    pgx.Tx
@@ -59,7 +58,7 @@ type declaredReading struct {
 	what string // the subject of a message
 	line int
 	via  bool
-	at   int // of a via: the place of its dependency
+	at   int // of a via: the index of its dependency
 }
 
 // resolveKey looks up the types of the key columns.
@@ -114,12 +113,12 @@ func (q *queryResolver) resolveStatement(ctx context.Context) error {
 	}
 	want := len(q.keyTypes) + 1
 	if len(got) != want {
-		return q.Fail(q.query.Line, "sql gives columns of types (%s); expected the key (%s), then the document",
+		return q.Fail(q.query.Line, "sql returns columns of types (%s); expected the key (%s), then the document",
 			strings.Join(got, ", "), q.keyNames())
 	}
 	var problems []string
 	if doc := got[want-1]; doc != "json" && doc != "jsonb" {
-		problems = append(problems, fmt.Sprintf("sql gives a document of type %s; expected json or jsonb, such as json_build_object(...) or row_to_json(t)", doc))
+		problems = append(problems, fmt.Sprintf("sql returns a document of type %s; expected json or jsonb, such as json_build_object(...) or row_to_json(t)", doc))
 	}
 	more, err := q.checkKeyColumns(ctx, "sql", got[:want-1])
 	if err != nil {
@@ -132,7 +131,7 @@ func (q *queryResolver) resolveStatement(ctx context.Context) error {
 	return err
 }
 
-// resultColumns returns the names of the types that a statement gives.
+// resultColumns returns the names of the types that a statement returns.
 func (q *queryResolver) resultColumns(ctx context.Context, s *statementText, types []keyType, what string, line int) (names []string, err error) {
 	nulls := make([]string, len(types))
 	for i, t := range types {
@@ -164,7 +163,7 @@ func (q *queryResolver) checkKeyColumns(ctx context.Context, what string, got []
 			return nil, err
 		}
 		if problem != "" || !servesAs(t, q.keyTypes[i]) {
-			problems = append(problems, fmt.Sprintf("%s gives column %d, %s, as %s; the key declares it as %s", what, i+1, q.Key[i].Name, name, q.query.Key[i].Type))
+			problems = append(problems, fmt.Sprintf("%s returns column %d, %s, as %s; the key declares it as %s", what, i+1, q.Key[i].Name, name, q.query.Key[i].Type))
 		}
 	}
 	return problems, nil
@@ -184,8 +183,8 @@ func (q *queryResolver) keyNames() string {
 	return strings.Join(names, ", ")
 }
 
-// read finds out what a statement reads if that has to be known, and returns a
-// function that writes the statement to be executed.
+// read determines what a statement reads, if required, and returns a function that
+// writes the statement to execute.
 func (q *queryResolver) read(ctx context.Context, s *statementText, types []keyType, columns int, d declaredReading) (text func([]string) (string, error), err error) {
 	if q.Resource.NoPromise {
 		return func(arrays []string) (string, error) { return s.with(arrays), nil }, nil
@@ -221,11 +220,11 @@ func (q *queryResolver) columnNames(alias string) (names, values []string) {
 
 // writeLoad writes the load statement; see [loadStatement] for its parameters and
 // rows. The declared statement is executed once, for all keys. Its rows are
-// matched with the keys by their canonical texts: a row of a key that nobody asked
-// for is dropped, two of one key give the place twice, and a NULL document is no
-// row.
+// matched with the keys by their canonical texts: a row with a key that was not
+// requested is dropped, two rows of one key return its place twice, and a NULL
+// document counts as a missing row.
 //
-// The planner guesses ten keys and would match them in nested loops, a million
+// The planner assumes ten keys and would match them in nested loops, a million
 // comparisons for a thousand keys. A FULL JOIN it can only hash or merge, and the
 // CASE keeps it from seeing that it could be an inner one.
 func (q *queryResolver) writeLoad(ctx context.Context) error {
@@ -255,7 +254,7 @@ func (q *queryResolver) writeLoad(ctx context.Context) error {
 		arguments = append(arguments, []string{})
 	}
 	if q.cat.administers && q.Resource.NoPromise {
-		return nil // the text is the user's, not what the database wrote back
+		return nil // the text is that of the user, not what the database wrote back
 	}
 	if err := q.cat.plan(ctx, q.load, append(arguments, 0)...); err != nil {
 		return q.failStatement(q.query.Line, "sql", err)
@@ -263,7 +262,7 @@ func (q *queryResolver) writeLoad(ctx context.Context) error {
 	return nil
 }
 
-// arrayParameter writes the array of values that stands for an array of texts
+// arrayParameter writes the array of values that corresponds to an array of texts
 // which [resource.KeyColumn.Check] has accepted.
 func arrayParameter(t keyType, texts string) string {
 	switch {
@@ -276,8 +275,8 @@ func arrayParameter(t keyType, texts string) string {
 	}
 }
 
-// failStatement turns what the database refuses into an error of the
-// declaration, and leaves other errors alone.
+// failStatement turns a refusal of the database into an error of the declaration,
+// and returns other errors unchanged.
 func (c *compiled) failStatement(line int, what string, err error) error {
 	if wrong := (*statementProblem)(nil); errors.As(err, &wrong) {
 		return c.Fail(line, "%s: %s", what, wrong.problem)
@@ -285,7 +284,7 @@ func (c *compiled) failStatement(line int, what string, err error) error {
 	return err
 }
 
-// failAll returns one error for all problems, nil if there are none.
+// failAll returns one error for all problems, or nil if there are none.
 func (c *compiled) failAll(line int, problems []string) error {
 	if len(problems) == 0 {
 		return nil

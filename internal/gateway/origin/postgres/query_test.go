@@ -139,8 +139,8 @@ func loadKeys(t *testing.T, conn *pgx.Conn, c *compiled, limit int, keys ...[]st
 	return docs
 }
 
-// Statements that are accepted, and for some keys the documents that the
-// statement in want gives for them, one text a key.
+// Statements that are accepted, and for some keys the expected documents, which
+// the statement in want returns, one text per key.
 type goodQuery struct {
 	name     string
 	resource resource.Resource
@@ -261,7 +261,7 @@ func sameJSON(t *testing.T, a, b string) bool {
 		if err := json.Unmarshal([]byte(text), &value); err != nil {
 			t.Fatalf("%s: %v", text, err)
 		}
-		out, _ := json.Marshal(value) // what was just read can be written
+		out, _ := json.Marshal(value) // a parsed value can be encoded
 		return string(out)
 	}
 	return compact(a) == compact(b)
@@ -340,7 +340,7 @@ func TestDerivations(t *testing.T) {
 				r := tt.resource
 				r.NoPromise = noPromise
 				if !noPromise {
-					// Whatever via reads beside the customer.
+					// Other tables that via reads next to the customer.
 					r.Query = &resource.Query{SQL: r.Query.SQL, Key: r.Query.Key, Depends: slices.Clone(r.Query.Depends)}
 				}
 				c := resolveOne(t, conn, r)

@@ -69,7 +69,7 @@ var refusedQueries = []struct {
 	{"document of text", query("select id, '{}' from customer where id = any($1)", idKey, on("customer", "id"))},
 	{"document of a row", query("select id, c from customer c where id = any($1)", idKey, on("customer", "id"))},
 
-	// What it reads.
+	// Tables that it reads.
 	{"no depends", query("select id, '{}'::json from customer where id = any($1)", idKey)},
 	{"two tables of a join are missing", query("select order_id, json_agg(price) from line join product p on p.id = product_id join customer c on c.id = no where order_id = any($1) group by 1", orderKey, on("line", "order_id"))},
 	{"a table in a subquery in a with", query("with x as (select order_id from line where exists (select from category)) select order_id, '{}'::json from x where order_id = any($1)", orderKey, on("line", "order_id"))},
@@ -84,7 +84,7 @@ var refusedQueries = []struct {
 	{"a view as a dependency", query("select order_id, json_build_array(total) from order_total where order_id = any($1)", orderKey, on("order_total", "order_id"))},
 	{"an unknown dependency", query("select id, '{}'::json from customer where id = any($1)", idKey, on("customers", "id"))},
 
-	// What it calls.
+	// Functions that it calls.
 	{"the time", query("select id, json_build_object('at', now(), 'on', current_date, 'by', current_user, 'clock', localtime(0)) from customer where id = any($1)", idKey, on("customer", "id"))},
 	{"the time behind a view", query("select id, '{}'::json from recent where id = any($1)", queryKey("id", "bigint"), on("orders", "id"))},
 	{"the time in a text", query("select id, json_build_array(('now'::text)::timestamptz) from customer where id = any($1)", idKey, on("customer", "id"))},

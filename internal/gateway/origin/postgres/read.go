@@ -12,20 +12,21 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// errSurvey asks for a look at the catalogs.
-var errSurvey = errors.New("the schema or the history may be another one")
+// errSurvey requests a survey of the catalogs.
+var errSurvey = errors.New("the schema or the history may have changed")
 
-// readOn applies what became visible since the last poll, and with check also
-// verifies that the schema is the one that the resources were compiled against;
-// only then does the horizon move. intact is false if the catalogs must be read.
+// readOn applies the changes that became visible since the last poll, and with
+// check also verifies that the schema is still the one for which the resources were
+// compiled; the horizon only moves if it is. intact is false if the catalogs must
+// be read.
 //
-// One round trip does where nothing has to be derived. Derivations need the snapshot
+// One round trip is enough if nothing has to be derived. Derivations need the snapshot
 // that showed the changes, and so a transaction. A stream that had some in its last
-// poll begins with the transaction, another one reads the changes again in it.
+// poll begins with the transaction, otherwise it reads the changes again in one.
 func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (intact bool, err error) {
 	if s.statement == "" {
-		// No change table: there is nothing to hear, but one may be made. The horizon
-		// moves, and means nothing to resources whose promise is lost.
+		// There is no change table: there are no changes to read, but it may be created.
+		// The horizon moves, which does not matter to resources whose promise is lost.
 		if !check {
 			return true, nil
 		}
@@ -37,7 +38,7 @@ func (s *Stream) readOn(ctx context.Context, sent time.Duration, check bool) (in
 	defer s.reader.forget()
 	intact, err = s.readMode(ctx, sent, check)
 	if unreadable(err) && !s.reader.raw {
-		// A writer has recorded bytes that are no text in the client's encoding.
+		// A writer has recorded bytes that are not text in the client's encoding.
 		s.reader.raw = true
 		s.reader.forget()
 		intact, err = s.readMode(ctx, sent, check)
@@ -78,15 +79,15 @@ func (s *Stream) queueChanges(batch *pgx.Batch) (before int) {
 	return 1
 }
 
-// queueCheck queues the statements that verify the schema. They come after the
+// queueCheck queues the statements that verify the schema. They follow the
 // changes: if nothing differs now, nothing differed then.
 func (s *Stream) queueCheck(batch *pgx.Batch) {
 	batch.Queue(pinSQL)
 	batch.Queue(digestSQL, s.watch.arguments()...)
 }
 
-// readPlain is a poll that derives nothing: if reader.linked says that there is something
-// to derive, nothing was accepted.
+// readPlain is a poll without derivations: if reader.linked says that there is something to
+// derive, nothing was accepted.
 func (s *Stream) readPlain(ctx context.Context, sent time.Duration, check bool) (intact bool, err error) {
 	batch := &pgx.Batch{}
 	before := s.queueChanges(batch)
@@ -123,9 +124,9 @@ func (s *Stream) readPlain(ctx context.Context, sent time.Duration, check bool) 
 
 // readDeriving is a poll in a transaction.
 //
-// Its snapshot takes a table that is rewritten or truncated after it for an empty one.
-// The check takes a snapshot of its own, after the transaction, and finds that such a table
-// has changed, before the horizon moves.
+// To its snapshot, a table that is rewritten or truncated later looks empty. The check takes
+// its own snapshot, after the transaction, and finds that such a table has changed, before the
+// horizon moves.
 func (s *Stream) readDeriving(ctx context.Context, sent time.Duration, check bool) (intact bool, err error) {
 	conn := s.conn
 	defer func() {
@@ -170,8 +171,8 @@ func (s *Stream) readDeriving(ctx context.Context, sent time.Duration, check boo
 }
 
 // readHead reads the answers up to the changes, and applies those that need no derivation.
-// Unless the poll derives, it stops applying once there is one that does: the changes
-// are read again then.
+// Unless the poll derives, it stops applying at the first one that needs a derivation: then
+// the changes are read again.
 func (s *Stream) readHead(results pgx.BatchResults, before int, derives bool) (head pollHead, err error) {
 	for range before {
 		if _, err := results.Exec(); err != nil {
@@ -199,7 +200,7 @@ func (s *Stream) accept(head pollHead, sent time.Duration) {
 	if head.newest.Tx > s.witness.Tx {
 		s.witness = head.newest
 	}
-	if !s.resumed { // what happened before this process is no delay of its
+	if !s.resumed { // earlier changes are not a delay of this process
 		for _, age := range s.reader.ages {
 			s.toFresh.Add(age)
 		}
@@ -209,9 +210,9 @@ func (s *Stream) accept(head pollHead, sent time.Duration) {
 	s.compareClocks(sent, head.clock)
 }
 
-// flushChanged drops the documents of the resources that have changed, where that is
-// more than a poll goes through. If it takes too long to say which those are, it
-// drops all.
+// flushChanged drops the documents of the resources that have changed, if there are
+// more changes than a poll applies. If it takes too long to determine them, it drops
+// all documents.
 func (s *Stream) flushChanged(ctx context.Context, head pollHead) {
 	log := s.origin.cfg.Logger
 	names, err := s.changedSources(ctx)
@@ -294,9 +295,9 @@ func (s *Stream) judged(digests []string, sent time.Duration) (intact bool) {
 }
 
 // trimmedUnread reports whether rows that were not visible in the last poll may have
-// been deleted since. Whoever deletes rows raises the floor above them, so one that
-// stands where it stood has hidden nothing, even if a transaction that is older
-// than it has been running all the time.
+// been deleted since. A trim raises the floor above the rows that it deletes, so an
+// unchanged floor means that nothing was lost, even if a transaction that is older than
+// the floor has been running all the time.
 func (s *Stream) trimmedUnread(head pollHead) bool {
 	return head.floor != s.floor && head.floor > s.last.XMin
 }
@@ -304,7 +305,7 @@ func (s *Stream) trimmedUnread(head pollHead) bool {
 // advance moves the horizon to the moment at which a complete poll was sent.
 func (s *Stream) advance(sent time.Duration, seen cache.Snapshot) {
 	if s.drift.jumped {
-		return // what our clock says of that moment is uncertain
+		return // the local clock is uncertain at that moment
 	}
 	if horizon, ok := s.vouched(sent); ok {
 		s.sink.Advance(horizon, seen)
@@ -313,8 +314,8 @@ func (s *Stream) advance(sent time.Duration, seen cache.Snapshot) {
 }
 
 // sameDigests compares the digests with those of the last survey. If they differ,
-// the connection is given up, so that the next survey starts with the settings,
-// casts and policies of now; see [Stream.adopt] for the connections of loads.
+// the connection is closed, so that the next survey starts with the present
+// settings, casts and policies; see [Stream.adopt] for the connections of loads.
 func (s *Stream) sameDigests(digests []string) bool {
 	known := s.origin.schema.Load().digests
 	for i := range digests {
@@ -328,7 +329,8 @@ func (s *Stream) sameDigests(digests []string) bool {
 	return len(s.changed) == 0
 }
 
-// readError tells errors that a look at the catalogs explains from others.
+// readError distinguishes errors that a survey of the catalogs would explain from
+// others.
 func (s *Stream) readError(err error) (intact bool, _ error) {
 	pgErr, isServer := errors.AsType[*pgconn.PgError](err)
 	if errors.Is(err, errSurvey) {
@@ -362,8 +364,8 @@ func (s *Stream) apply(events []cache.Event) {
 }
 
 // flushAll drops every document of every resource. Loads that began before are not
-// stored, those that begin after see all that was visible to the last statement;
-// so the transaction of the event may be 0, which everybody sees.
+// stored; those that begin later see everything that was visible to the last
+// statement, so the transaction of the event may be 0, which every snapshot sees.
 func (s *Stream) flushAll() {
 	for i := range s.origin.schema.Load().resources {
 		s.flush(i)

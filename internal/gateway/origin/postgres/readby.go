@@ -12,13 +12,13 @@ import (
 	"github.com/jackc/pgx/v5/pgconn"
 )
 
-// reading is what a statement reads and calls, itself and through views, by the
-// database's own account.
+// reading is what a statement reads and calls, itself and through views, as
+// reported by the database.
 type reading struct {
 	// text is the statement as the database writes it back, with every name
 	// qualified, so that a search path changes nothing, and literals such as
-	// 'today'::date have become the values that they had. parameterCall stands
-	// in it for parameters.
+	// 'today'::date have become the values that they had. parameterCall represents
+	// parameters in it.
 	text      string
 	schemas   []string // in the path of the role
 	relations []readRelation
@@ -34,26 +34,26 @@ type reading struct {
 type readRelation struct {
 	relation
 	kind  byte   // pg_class.relkind
-	shown string // the name as the search path allows to write it
+	shown string // the name in the form that the search path permits
 	// root is the name of the partitioned table that the relation is a
-	// partition of, "" if it is none.
+	// partition of, or "" if it is not one.
 	root string
 	view string // through which it is read, "" for the statement itself
 }
 
-// system reports whether no trigger can be on the relation, and none hears of it.
+// system reports whether the relation cannot have triggers.
 func (r *readRelation) system() bool {
 	return r.schema == "pg_catalog" || r.schema == "information_schema" || r.schema == "slipstream"
 }
 
-// statementProblem is what the database refuses about a statement: the fault of
-// the declaration, not of the connection.
+// statementProblem is why the database refuses a statement: a mistake in the
+// declaration, not a failure of the connection.
 type statementProblem struct{ problem string }
 
 func (e *statementProblem) Error() string { return e.problem }
 
-// statementError tells what is wrong with a statement from what is wrong with
-// the database or the connection to it.
+// statementError distinguishes mistakes in a statement from failures of the
+// database or the connection.
 func statementError(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || len(pg.Code) != 5 {
@@ -64,7 +64,7 @@ func statementError(err error) error {
 		return err
 	}
 	problem := pg.Message
-	if pg.Code == "0A000" { // feature_not_supported: what stands in a query and is none
+	if pg.Code == "0A000" { // feature_not_supported: something in a query that is not one
 		problem = "expected a statement that only reads: " + problem
 	}
 	if pg.Detail != "" {
@@ -76,11 +76,11 @@ func statementError(err error) error {
 	return &statementProblem{strings.TrimSuffix(problem, ".")}
 }
 
-// resultColumns returns the types of the columns that a query gives. The text is
-// analysed and not executed.
+// resultColumns returns the types of the columns that a query returns. The text is
+// analyzed and not executed.
 //
-// It must stand between parentheses after FROM. So the database refuses what
-// could write, such as WITH d AS (DELETE ...), wherever it hides.
+// It must be between parentheses after FROM. Then the database refuses anything
+// that could write, such as WITH d AS (DELETE ...), at any depth.
 func resultColumns(ctx context.Context, tx pgx.Tx, text string) (oids []uint32, err error) {
 	err = undone(ctx, tx, func(tx pgx.Tx) error {
 		described, err := tx.Conn().PgConn().Prepare(ctx, "", "SELECT * FROM (\n"+text+"\n) AS statement", nil)
@@ -95,11 +95,11 @@ func resultColumns(ctx context.Context, tx pgx.Tx, text string) (oids []uint32, 
 	return oids, err
 }
 
-// plan has the database plan a statement as if to execute it: it checks
-// privileges as well, those on views and functions too. Planning executes immutable
-// functions. For the gateway it happens as a load does, with the path of the role.
-// For an administrator the path is pinned; a function whose body needs another
-// one cannot be planned then, which says nothing about the statement.
+// plan makes the database plan a statement as if to execute it: this also checks
+// privileges, including those on views and functions. Planning executes immutable
+// functions. For the gateway this happens as in a load, with the path of the role. For
+// an administrator the path is pinned; a function whose body needs another one cannot
+// be planned then, which says nothing about the statement.
 func (c *catalog) plan(ctx context.Context, text string, arguments ...any) error {
 	if !c.administers {
 		return c.path.asRole(ctx, func() error { return plan(ctx, c.tx, text, arguments...) })
@@ -129,15 +129,15 @@ func undone(ctx context.Context, tx pgx.Tx, f func(pgx.Tx) error) error {
 	return errors.Join(err, savepoint.Rollback(ctx))
 }
 
-// parameterName is the name of the function that stands for parameter i while
-// a statement is a view; no view can have parameters.
+// parameterName is the name of the function that represents parameter i while a
+// statement is a view, because views cannot have parameters.
 func parameterName(i int) string { return "slipstream_parameter_" + strconv.Itoa(i+1) }
 
 // parameterCall calls it; see replaceParameter for how the database writes that back.
 func parameterCall(i int) string { return "pg_temp." + parameterName(i) + "()" }
 
 // readStatement finds what a statement of the given number of columns reads, by
-// making it a temporary view and looking at what the database stored for it. types
+// creating it as a temporary view and reading what the database stored for it. types
 // are those of the elements of its parameters. Everything is rolled back.
 //
 // The connected role needs the privilege TEMPORARY on the database, which PUBLIC
@@ -195,7 +195,7 @@ func viewColumns(n int) []string {
 	return names
 }
 
-// makeView makes the functions that stand for the parameters, and the view. Only the
+// makeView creates the functions that represent the parameters, and the view. Only the
 // statement is parsed with the path of the role.
 func makeView(ctx context.Context, tx pgx.Tx, path *path, statement *statementText, types []keyType, columns int) (oid uint32, err error) {
 	calls := make([]string, len(types))
@@ -219,7 +219,7 @@ func makeView(ctx context.Context, tx pgx.Tx, path *path, statement *statementTe
 	return oid, err
 }
 
-// explainPrivilege says what to grant if that is what was missing.
+// explainPrivilege adds what to grant if a privilege was missing.
 func explainPrivilege(ctx context.Context, tx pgx.Tx, role string, err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) {
@@ -323,7 +323,7 @@ func (r *reading) readRelations(ctx context.Context, tx pgx.Tx, found map[uint32
 }
 
 // readFunctions describes the functions that are called by oid, the functions of
-// operators, and what the aggregates of users consist of.
+// operators, and the parts of user-defined aggregates.
 func (r *reading) readFunctions(ctx context.Context, tx pgx.Tx, functions, operators []uint32) error {
 	rows, err := tx.Query(ctx, `WITH called AS (
 			SELECT o AS oid, '' AS part FROM pg_catalog.unnest($1::pg_catalog.text::pg_catalog.oid[]) AS o
@@ -345,7 +345,8 @@ func (r *reading) readFunctions(ctx context.Context, tx pgx.Tx, functions, opera
 	return err
 }
 
-// through tells in a message by which view something is reached.
+// through is the part of a message that says through which view something is
+// reached.
 func through(view string) string {
 	if view == "" {
 		return ""

@@ -64,7 +64,8 @@ func TestRelationsAndFunctionsOfAQuery(t *testing.T) {
 	}
 }
 
-// What is loaded is what was checked, whatever is put in its way later.
+// Loads use the objects that were checked, whatever is created before them in the
+// path later.
 func TestCheckedNamesAreLoaded(t *testing.T) {
 	conn := connectOrders(t)
 	mustExec(t, conn, `CREATE SCHEMA early; SET search_path = early, public`)
@@ -191,7 +192,7 @@ func TestFailingDatabaseIsNoSchemaError(t *testing.T) {
 		end()
 		c, err := compile(t.Context(), tx, cat, &r)
 		if i == 0 && err == nil && c.Err == nil {
-			continue // quicker than a millisecond each
+			continue // faster than a millisecond each
 		}
 		if err == nil {
 			t.Errorf("%d: error is of the declaration: %v", i, c.Err)
@@ -199,7 +200,7 @@ func TestFailingDatabaseIsNoSchemaError(t *testing.T) {
 	}
 }
 
-// Many statements of one transaction do not get in each other's way.
+// Many statements of one transaction do not conflict with each other.
 func TestSeveralQueriesInOneTransaction(t *testing.T) {
 	conn := connectOrders(t)
 	for i := range 3 {

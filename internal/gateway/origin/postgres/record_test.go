@@ -45,7 +45,7 @@ func testTrimOld(t *testing.T, pg *server) {
 		`INSERT INTO slipstream.change(xid, at, source) VALUES ('12', now() - interval '2 hours', 'b'), ('11', now() - interval '2 hours', 'b'), ('13', now() - interval '2 hours', 'c')`)
 	for _, s := range []struct{ call, want string }{
 		{trimCall + `('3 hours', 1073741824, 100)`, "0 3 6"},
-		// More rows than fit one call: the floor is above them all at once.
+		// More rows than fit one call: the floor is above all of them immediately.
 		{trimCall + `('1 hour', 1073741824, 2)`, "2 11 4"},
 		{trimCall + `('1 hour', 1073741824, 2)`, "2 12 2"},
 		{trimCall + `('1h0m0s', 1073741824, 2)`, "1 13 1"}, // as Go writes durations
@@ -56,7 +56,7 @@ func testTrimOld(t *testing.T, pg *server) {
 			t.Errorf("%s: deleted, complete_from, left: %s, want %s", s.call, got, s.want)
 		}
 	}
-	// A transaction that is rolled back takes both with it.
+	// Rolling back a transaction undoes both.
 	d.exec(t, `INSERT INTO slipstream.change(xid, at, source) VALUES ('20', now() - interval '2 hours', 'a')`,
 		`BEGIN; SELECT `+trimCall+`('1 hour', 1073741824, 10); ROLLBACK`)
 	if got := d.text(t, `SELECT complete_from, (SELECT count(*) FROM slipstream.change) FROM slipstream.meta`); got != "13 2" {
@@ -79,8 +79,8 @@ func testTrimStopsAtYoung(t *testing.T, pg *server) {
 	}
 }
 
-// testTrimKeepsNewest trims an idle record again and again. Its newest row is the
-// witness of the history, and the floor must not pass it.
+// testTrimKeepsNewest trims an idle record repeatedly. Its newest row is the witness
+// of the history, and the floor must not pass it.
 func testTrimKeepsNewest(t *testing.T, pg *server) {
 	d := recordDatabase(t, pg)
 	d.exec(t, `INSERT INTO slipstream.change(xid, at, source) VALUES ('10', now() - interval '3 hours', 'a'),

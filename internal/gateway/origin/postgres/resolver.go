@@ -32,7 +32,7 @@ func (r *resolver) ForeignKeys(from, to *table) (found []tree.ForeignKey, proble
 			continue
 		}
 		if fk.period {
-			problem = fmt.Sprintf("foreign key %s of table %s has a PERIOD, which does not compare by equality; say which columns tie the table to %s with on",
+			problem = fmt.Sprintf("foreign key %s of table %s has a PERIOD, which does not compare by equality; say with on which columns join the table to %s",
 				fk.name, from.name, to.name)
 			continue
 		}

@@ -5,16 +5,16 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// A store of the cache brings documents of an earlier run, and the position up to which they
-// are right. The stream goes back there: the next survey reads what changed since then, as it
-// would after a pause of its own. A position of another history is worth nothing; a resource
-// whose tables or triggers are not those of the position is flushed.
+// A store of the cache has documents of an earlier run, and the position up to which they are
+// right. The stream goes back to it: the next survey reads what changed since then, as after a
+// pause of the stream itself. A position of another history is useless; a resource whose tables
+// or triggers differ from those of the position is flushed.
 
 // goneBack is how a survey went back to the position of a store. The zero value: it did not.
 type goneBack struct {
 	position cache.Position
 	store    uint64
-	fresh    bool // the stream had no position of its own
+	fresh    bool // the stream had no position itself
 
 	// The stream's own position before.
 	last      cache.Snapshot
@@ -33,7 +33,7 @@ func (s *Stream) goBack() goneBack {
 	if !waits {
 		return goneBack{}
 	}
-	s.learnFromStore() // it may have come while the stream runs
+	s.learnFromStore() // it may have been attached while the stream runs
 	back := goneBack{store: store, last: s.last, floor: s.floor, following: s.following}
 	if p.History == "" {
 		return back // there is nothing in the store
@@ -48,14 +48,14 @@ func (s *Stream) goBack() goneBack {
 	return back
 }
 
-// undo is for a survey that failed: the next one goes back itself.
+// undo is called after a failed survey: the next one goes back again.
 func (b goneBack) undo(s *Stream) {
 	if b.position.History != "" && s.following {
 		s.last, s.floor, s.following = b.last, b.floor, b.following
 	}
 }
 
-// judge gives the documents of the store up if they are of another history.
+// judge discards the documents of the store if they are of another history.
 func (b *goneBack) judge(s *Stream, found *survey) {
 	if b.position.History == "" {
 		return
@@ -84,8 +84,8 @@ func (b *goneBack) knows(resource, digest string) bool {
 
 func (found *survey) name() string { return found.history.name(found.system) }
 
-// learnFromStore makes the timeline of a store's position one that the origin knows,
-// so that a server which was left by then is not followed after a restart either.
+// learnFromStore makes the timeline of a store's position known to the origin, so that
+// a former primary is not followed after a restart either.
 func (s *Stream) learnFromStore() {
 	if p, _, waits := s.sink.Waiting(); waits {
 		if system, timeline, ok := lineageOf(p.History); ok {
@@ -94,7 +94,7 @@ func (s *Stream) learnFromStore() {
 	}
 }
 
-// checkpoint tells the cache how far the stream has come.
+// checkpoint reports the position of the stream to the cache.
 func (s *Stream) checkpoint() {
 	if h := s.origin.history.Load(); h != nil {
 		s.sink.Checkpoint(cache.Position{History: h.name(s.followed.system), Seen: s.last, Floor: s.floor, Witness: s.witness, Digests: s.digests}, s.store)

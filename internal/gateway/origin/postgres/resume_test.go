@@ -13,13 +13,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// storing is a recorder with a store that an earlier run has left.
+// storing is a recorder with a store of an earlier run.
 type storing struct {
 	*recorder
 
 	// Guarded by mu of the recorder.
 	position  cache.Position // of the store
-	waits     bool           // it has not been vouched for
+	waits     bool           // it was not vouched for yet
 	discarded bool
 	told      cache.Position // by the last checkpoint
 }
@@ -47,15 +47,15 @@ func (s *storing) Discard(uint64) {
 	s.discarded, s.position = true, cache.Position{}
 }
 
-// wait gives the stream a store with this position.
+// wait attaches a store with this position.
 func (s *storing) wait(p cache.Position) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.position, s.waits, s.discarded = p, true, false
 }
 
-// vouched waits until the store is vouched for, and returns how far the stream has come and
-// whether the store was given up.
+// vouched waits until the store is vouched for, and returns the position of the stream and
+// whether the store was discarded.
 func (s *storing) vouched(t *testing.T) (told cache.Position, discarded bool) {
 	t.Helper()
 	testkit.Eventually(t, 10*time.Second, func() error {
@@ -89,7 +89,7 @@ func (d *database) live(t *testing.T, p cache.Position) *life {
 	return l
 }
 
-// end stops the stream and returns how far it has come.
+// end stops the stream and returns its position.
 func (l *life) end() cache.Position {
 	l.Helper()
 	l.stop()
@@ -118,8 +118,8 @@ func (d *database) madeAgain(t *testing.T, table, sql string) {
 	d.exec(t, drop, sql, again)
 }
 
-// A stream goes back to the position of a store, and hears there what happened since: which
-// documents changed, that all may have, or that they are of another history.
+// A stream goes back to the position of a store, and finds what happened since: which
+// documents changed, that all may have changed, or that they are of another history.
 func TestResume(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := startServer(t)
@@ -134,7 +134,7 @@ func TestResume(t *testing.T) {
 		{name: "changes", want: "20 3", happens: func(t *testing.T, d *database, _ *cache.Position) {
 			d.exec(t, "UPDATE emp SET ename = 'x' WHERE empno = 11", "INSERT INTO task VALUES (1000, 100, 'new')")
 		}},
-		{name: "a change that was under way", want: "3", happens: func(t *testing.T, d *database, p *cache.Position) {
+		{name: "a change that was in flight", want: "3", happens: func(t *testing.T, d *database, p *cache.Position) {
 			d.exec(t, "UPDATE emp SET ename = 'x' WHERE empno = 11", "UPDATE dept SET dname = 'x' WHERE deptno = 4")
 			// The later change was seen, the earlier one was not.
 			last := d.text(t, "SELECT string_agg(xid::text, ' ' ORDER BY xid) FROM (SELECT xid FROM slipstream.change ORDER BY xid DESC LIMIT 2) AS c")
@@ -144,7 +144,7 @@ func TestResume(t *testing.T) {
 			p.Seen.InProgress = []cache.Tx{p.Seen.XMin}
 			p.Seen.XMax++
 		}},
-		{name: "changes that nobody has read were trimmed", want: "*", happens: func(t *testing.T, d *database, _ *cache.Position) {
+		{name: "unread changes were trimmed", want: "*", happens: func(t *testing.T, d *database, _ *cache.Position) {
 			d.exec(t, unheard, "UPDATE slipstream.change SET at = at - interval '1 day'", "INSERT INTO slipstream.change (source) VALUES ('another')", "SELECT "+trimCall+"('1 hour', 1073741824, 1000)")
 		}},
 		{name: "triggers were off, in one transaction", want: "*", happens: func(t *testing.T, d *database, _ *cache.Position) {
@@ -167,7 +167,7 @@ func TestResume(t *testing.T) {
 		{name: "a table of another resource", happens: func(t *testing.T, d *database, _ *cache.Position) {
 			d.exec(t, "CREATE TABLE other (id int)")
 		}},
-		{name: "a resource that the store has never heard of", want: "*", happens: func(_ *testing.T, _ *database, p *cache.Position) {
+		{name: "a resource that the store has never seen", want: "*", happens: func(_ *testing.T, _ *database, p *cache.Position) {
 			p.Digests = nil
 		}},
 		{name: "a recovery", want: "*", discard: true, happens: func(t *testing.T, d *database, _ *cache.Position) {
@@ -204,7 +204,7 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// dropped returns the IDs of the events in order, each once; a flush stands for all.
+// dropped returns the IDs of the events in order, each once; a flush represents all.
 func (l *life) dropped() string {
 	ids := strings.Fields(l.sink.ids())
 	slices.Sort(ids)
@@ -214,7 +214,7 @@ func (l *life) dropped() string {
 	return strings.Join(slices.Compact(ids), " ")
 }
 
-// A store may come while the stream runs, with a position that is behind.
+// A store may be attached while the stream runs, with an older position.
 func TestResumeOfAStoreThatComesLater(t *testing.T) {
 	testkit.NoLeaks(t)
 	d := startServer(t).database(t, streamedSchema)
@@ -234,11 +234,11 @@ func TestResumeOfAStoreThatComesLater(t *testing.T) {
 		discard bool
 	}{
 		{"behind", func(*cache.Position) {}, "3", false},
-		{"behind by one that was under way", func(p *cache.Position) {
+		{"behind by one that was in flight", func(p *cache.Position) {
 			p.Seen = cache.Snapshot{XMin: missed, XMax: missed + 1, InProgress: []cache.Tx{missed}}
 		}, "3", false},
 		{"of other triggers", func(p *cache.Position) { p.Digests = map[string]string{"depts": "others"} }, "*", false},
-		{"of another history", func(p *cache.Position) { p.History = "another" }, "3", true}, // the same change twice is no harm
+		{"of another history", func(p *cache.Position) { p.History = "another" }, "3", true}, // the same change twice does no harm
 	} {
 		l.sink.forget()
 		at := p
@@ -258,8 +258,8 @@ func TestResumeOfAStoreThatComesLater(t *testing.T) {
 	l.end()
 }
 
-// A survey that fails on its way back leaves the stream where it was: without a position of its
-// own it does not take the store's for one.
+// A survey that fails while going back leaves the stream where it was: without its own position it
+// does not adopt the store's.
 func TestResumeAfterASurveyThatFailed(t *testing.T) {
 	testkit.NoLeaks(t)
 	d := startServer(t).database(t, streamedSchema)
@@ -270,12 +270,12 @@ func TestResumeAfterASurveyThatFailed(t *testing.T) {
 	locked := d.connect(t, "")
 	execOn(t, locked, "BEGIN; LOCK TABLE slipstream.meta")
 	released := make(chan struct{})
-	// Ends by itself; the test waits for it.
+	// Ends with the stream; the test waits for it.
 	go func() {
 		defer close(released)
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if d.text(t, "SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'") == "0" {
-				return fmt.Errorf("nobody waits for the lock")
+				return fmt.Errorf("no session waits for the lock")
 			}
 			return nil
 		})

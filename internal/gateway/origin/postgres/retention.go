@@ -14,20 +14,20 @@ import (
 
 // retentionSQL reads what the change table keeps: its size, the rows and bytes of a
 // sample of it with the sample's percentage, and the age of its oldest row in
-// seconds. $1 is KeepBytes. The oldest row is looked for where trimming begins; see
-// trimBody.
+// seconds. $1 is KeepBytes. The search for the oldest row begins where trimming
+// begins; see trimBody.
 var retentionSQL = `SELECT pg_catalog.pg_total_relation_size('slipstream.change'::pg_catalog.regclass), s.bytes, ` + shareSQL("$1::pg_catalog.text::pg_catalog.int8") + `::pg_catalog.float8,
 	COALESCE((SELECT pg_catalog.date_part('epoch', pg_catalog.clock_timestamp() OPERATOR(pg_catalog.-) c.at) FROM slipstream.change AS c
 		WHERE c.xid OPERATOR(pg_catalog.>=) (SELECT (m.complete_from::pg_catalog.text::pg_catalog.int8 OPERATOR(pg_catalog.-) 1::pg_catalog.int8)::pg_catalog.text::pg_catalog.xid8 FROM slipstream.meta AS m)
 		ORDER BY c.xid LIMIT 1), 0)
 	FROM (SELECT ` + keptSQL(shareSQL("$1::pg_catalog.text::pg_catalog.int8")) + `) AS s`
 
-// holdersSQL lists who keeps rows in place: of those with a transaction number, whose
-// rows and all later ones are not deleted, the oldest; and of those with a snapshot,
-// whether of a session of this database, of a standby or of a replication slot, the
-// oldest if it is older still. Only a member of pg_read_all_stats sees the snapshots
-// of other roles and the beginning of their transactions; pg_locks shows everybody
-// who has a transaction number.
+// holdersSQL lists what keeps rows from being deleted: the oldest transaction with a
+// transaction ID, whose rows and all later ones are not deleted; and the oldest
+// snapshot, if it is older still, whether of a session of this database, of a standby or
+// of a replication slot. Only a member of pg_read_all_stats sees the snapshots of other
+// roles and the beginning of their transactions; pg_locks shows to every role which
+// sessions have a transaction ID.
 const holdersSQL = `WITH h AS (
 	SELECT true AS deletes, 'transaction' AS kind, a.pid, l.transactionid AS xid, a.application_name AS name, a.xact_start AS since
 	FROM pg_catalog.pg_locks AS l JOIN pg_catalog.pg_stat_activity AS a ON a.pid OPERATOR(pg_catalog.=) l.pid
@@ -51,7 +51,7 @@ FROM oldest AS o
 WHERE o.place OPERATOR(pg_catalog.=) 1 AND (o.deletes OR NOT EXISTS (SELECT FROM oldest AS d WHERE d.deletes AND d.behind OPERATOR(pg_catalog.>=) o.behind))
 ORDER BY o.deletes DESC`
 
-// patience is how old the transaction of a holder is at least.
+// patience is the minimum age of the transaction of a holder.
 const patience = time.Minute
 
 // Retention reads what the change table keeps. The second result is false if
@@ -94,13 +94,14 @@ func readRetention(ctx context.Context, q querier, cfg Config) (r origin.Retenti
 	if err := q.QueryRow(ctx, retentionSQL, strconv.FormatInt(cfg.KeepBytes, 10)).Scan(&r.Bytes, &sampled, &share, &age); err != nil {
 		return r, nil, err
 	}
-	// The sample may err; the rows take no more than there is.
+	// The sample may be inaccurate; the rows cannot be larger than the table.
 	r.Kept, r.Reach = min(int64(sampled*100/share), r.Bytes), seconds(age)
 	holders, err = readHolders(ctx, q)
 	return r, holders, err
 }
 
-// readHolders lists who keeps rows in place, the one that keeps them from deletion first.
+// readHolders lists what keeps rows, beginning with the holder that keeps them from
+// deletion.
 func readHolders(ctx context.Context, q querier) (holders []origin.Holder, err error) {
 	rows, err := q.Query(ctx, holdersSQL)
 	if err != nil {
@@ -120,8 +121,8 @@ func seconds(s float64) time.Duration {
 	return time.Duration(max(s, 0) * float64(time.Second))
 }
 
-// boundOf says what ends the reach of a change table that was trimmed lately. What
-// is a tenth past a bound is held: trimming has left it.
+// boundOf returns what limits the reach of a change table that was trimmed recently.
+// Rows a tenth beyond a bound are held: trimming could not delete them.
 func boundOf(r origin.Retention) origin.Bound {
 	held := slices.ContainsFunc(r.Holders, func(h origin.Holder) bool { return h.Deletes })
 	switch {
@@ -133,7 +134,7 @@ func boundOf(r origin.Retention) origin.Bound {
 	return origin.BoundTime
 }
 
-// retain reads what is kept for [Stream.Stats]. The trimmer calls it.
+// retain reads the retention for [Stream.Stats]. The trimmer calls it.
 func (s *Stream) retain(ctx context.Context) error {
 	r, holders, err := readRetention(ctx, s.origin.pool, s.origin.cfg)
 	if err != nil {
@@ -149,8 +150,9 @@ func (s *Stream) retain(ctx context.Context) error {
 	return nil
 }
 
-// sightings are the holders that were seen last, and since when. It knows the age of a
-// slot, and of a transaction whose beginning the gateway's role may not see.
+// sightings are the holders that were seen last, with the times of their first sighting.
+// They give the age of a slot, and of a transaction whose start the gateway's role may
+// not see.
 type sightings map[origin.Holder]time.Duration
 
 // watch returns the holders that have been there for long enough, with their ages.

@@ -20,8 +20,8 @@ type oneCommit struct {
 
 	// Guarded by mu.
 	mu     sync.Mutex
-	acked  time.Duration // 0: nothing is committed yet
-	heard  bool          // the event or a flush came after that
+	acked  time.Duration // if 0, nothing is committed yet
+	heard  bool          // the event or a flush arrived after that
 	passed time.Duration // the first horizon that covered the commit too early
 }
 
@@ -49,9 +49,9 @@ func (c *oneCommit) Advance(horizon time.Duration, seen cache.Snapshot) {
 	}
 }
 
-// A table that is rewritten or truncated after a poll took its snapshot looks empty to
-// it, so a change that reaches its document through that table leads nowhere. The
-// horizon must not cover that change.
+// A table that is rewritten or truncated after the snapshot of a poll looks empty to it,
+// so a change that reaches its document through that table leads nowhere. The horizon
+// must not cover that change.
 func TestPollDoesNotMoveTheHorizonPastARewrite(t *testing.T) {
 	for name, rewrite := range map[string]string{
 		"rewrite":  "ALTER TABLE emp ALTER COLUMN ename TYPE text USING ename || '!'",
@@ -61,7 +61,7 @@ func TestPollDoesNotMoveTheHorizonPastARewrite(t *testing.T) {
 			s := startStreamed(t)
 			s.origin.cfg.Freshness, s.origin.cfg.CheckInterval = 10*time.Minute, time.Nanosecond // each poll moves the horizon
 			s.lockPatience = time.Minute
-			s.exec("ALTER TABLE task DROP CONSTRAINT task_empno_fkey") // TRUNCATE emp would want task, too
+			s.exec("ALTER TABLE task DROP CONSTRAINT task_empno_fkey") // TRUNCATE emp would require task, too
 			s.apply()
 			began := time.Now()
 			clock := func() time.Duration { return time.Since(began) }
@@ -113,7 +113,7 @@ func (c *oneCommit) judge(t *testing.T) {
 }
 
 // An employee moves to another department after a poll has read the change of a task of
-// hers. That task was shown by the department that she has left.
+// hers. That task was in the document of the department that she has left.
 func TestDocumentsAreDerivedInTheSnapshotOfTheChange(t *testing.T) {
 	s := startStreamed(t)
 	s.origin.cfg.Freshness, s.origin.cfg.CheckInterval = 10*time.Minute, time.Nanosecond // each poll moves the horizon

@@ -13,10 +13,11 @@ import (
 type schema struct {
 	set       *origin.Set
 	resources []*compiled
-	// promises says per resource why freshness cannot be promised, "" if it can.
+	// promises has, per resource, why freshness cannot be promised, or "" if it
+	// can.
 	promises []string
-	// digests are what the digest statement gave, per resource, in the snapshot
-	// in which all this was read.
+	// digests are the results of the digest statement, per resource, in the
+	// snapshot in which all this was read.
 	digests []string
 	// ownerFaults are the objects of ours that belong to a role that they should not.
 	ownerFaults []ownerFault
@@ -33,7 +34,7 @@ type compiled struct {
 	shape    *resource.Shape // nil for a resource with a Query
 	// load is the text of the load statement; see loadStatement for its shape.
 	load string
-	// loadOne is the same for a single key; see loadOneStatement. Empty: load does that too.
+	// loadOne is the same for a single key; see loadOneStatement. If empty, load does that too.
 	loadOne string
 	sources []source
 
@@ -58,11 +59,12 @@ type source struct {
 	// recorded is the name in the change table, with a hash: see define.
 	recorded string
 	table    *table
-	// columns are the places in table.columns of what a trigger records.
+	// columns are the indexes in table.columns of the columns that a trigger
+	// records.
 	columns []int
-	// derive is "" if what is recorded is the key of the document. Otherwise
-	// it is a SELECT of one column, the key of each document concerned in the
-	// form of keyText, that may use c.key, the recorded text of one row.
+	// derive is "" if the recorded text is the key of the document. Otherwise it
+	// is a SELECT of one column, the key of each document concerned in the form of
+	// keyText, that may use c.key, the recorded text of one row.
 	derive string
 }
 
@@ -73,7 +75,7 @@ type table struct {
 	name        string
 	kind        byte // pg_class.relkind: r, p
 	columns     []column
-	primaryKey  []int   // places in columns
+	primaryKey  []int   // indexes in columns
 	unique      [][]int // of full, valid, immediate unique indexes without expressions, the primary key's first
 	leading     []int   // first columns of the indexes
 	foreignKeys []foreignKey
@@ -103,11 +105,11 @@ type column struct {
 	typmod   int32
 	notNull  bool
 	virtual  bool // generated when it is read; PostgreSQL 18 has such columns
-	// dimensions an array was declared with, 0 if it is none.
+	// dimensions an array was declared with, or 0 if it is not one.
 	dimensions int
 	enum       string // qualified name of the type if it is an enum, "" otherwise
 	// collation is the qualified name of a collation other than the database's
-	// own, "" for that and for types without.
+	// own, or "" for that and for types without.
 	collation string
 	// deterministic is false for a collation under which different texts are equal.
 	deterministic bool
@@ -131,11 +133,11 @@ type (
 // Name implements [tree.Table].
 func (t *table) Name() string { return t.name }
 
-// quoteName writes an identifier.
+// quoteName quotes an identifier.
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// quoteText writes a string literal that means the same whatever
-// standard_conforming_strings says.
+// quoteText writes a string literal whose meaning does not depend on
+// standard_conforming_strings.
 func quoteText(text string) string {
 	quoted := `'` + strings.ReplaceAll(text, `'`, `''`) + `'`
 	if strings.Contains(text, `\`) {

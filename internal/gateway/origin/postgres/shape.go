@@ -9,10 +9,10 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// Shape returns what the documents of the i-th resource look like, by the last
-// survey of the stream; before that, by what Open found. It is nil for a resource
-// declared by a statement, and while the resource does not fit the database. The
-// same survey gives the same pointer.
+// Shape returns the shape of the documents of the i-th resource, as of the last
+// survey of the stream, or before that as found by Open. It is nil for a resource
+// declared by a statement, and while the resource does not match the database. The
+// same survey returns the same pointer.
 func (o *Origin) Shape(i int) *resource.Shape {
 	all := o.schema.Load().resources
 	if i >= len(all) || all[i].Err != nil {
@@ -30,9 +30,9 @@ type valueType struct {
 	labels  []string
 }
 
-// readTypes reads the types of the columns, of what domains are over and of what
-// arrays are of. Which types are arrays is asked as row_to_json asks: by the
-// function of their subscripts.
+// readTypes reads the types of the columns, the base types of domains and the
+// element types of arrays. Which types are arrays is determined as in row_to_json:
+// by their subscript function.
 func (c *catalog) readTypes(ctx context.Context, oids string) error {
 	rows, err := c.tx.Query(ctx, `WITH RECURSIVE part AS (
 			SELECT a.atttypid AS oid FROM pg_catalog.pg_attribute AS a
@@ -82,7 +82,7 @@ func (c *compiled) describeRows(cat *catalog, n *node) *resource.Shape {
 	return s
 }
 
-// columnField says what memberValue shows of a column.
+// columnField returns the shape of the result of memberValue for a column.
 func (c *catalog) columnField(col *column, bigintAsString bool) resource.Field {
 	switch {
 	case col.typ == typeInt8 && bigintAsString:
@@ -97,7 +97,7 @@ func (c *catalog) columnField(col *column, bigintAsString bool) resource.Field {
 			break
 		}
 		inner := f
-		inner.Nullable = false // a row of a matrix is none
+		inner.Nullable = false // a row of a matrix is never null
 		f = resource.Field{Type: resource.JSONArray, Items: &inner}
 	}
 	return f
@@ -106,8 +106,8 @@ func (c *catalog) columnField(col *column, bigintAsString bool) resource.Field {
 // maxDimensions is how many an array of PostgreSQL may have (MAXDIM).
 const maxDimensions = 6
 
-// builtinFields are what row_to_json makes of the types that are no string. Moments
-// without an offset, and intervals with a sign inside, are not RFC 3339.
+// builtinFields are the results of row_to_json for types that are not strings.
+// Timestamps without an offset, and intervals with a sign inside, are not RFC 3339.
 var builtinFields = map[uint32]resource.Field{
 	16:              {Type: resource.JSONBoolean},
 	typeInt8:        {Type: resource.JSONInteger, Format: "int64"},
@@ -123,8 +123,9 @@ var builtinFields = map[uint32]resource.Field{
 	2950:            {Type: resource.JSONString, Format: "uuid"},
 }
 
-// field says what row_to_json makes of a type. Types made by users are followed to
-// what they are made of; the kinds of PostgreSQL itself are few and never nested.
+// field returns the shape of the result of row_to_json for a type. User-defined types
+// are followed to their components; the kinds of PostgreSQL itself are few and never
+// nested.
 func (c *catalog) field(oid uint32) resource.Field {
 	t := c.types[oid]
 	for t.kind == 'd' && t.base != oid {

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// describeField writes a field in a line: "string date?" is a date or null.
+// describeField formats a field in one line: "string date?" is a date or null.
 func describeField(f resource.Field) string {
 	text := f.Type.String()
 	for _, t := range f.Also {
@@ -47,8 +47,8 @@ func describeShape(s *resource.Shape) string {
 
 const number = ` ["NaN" "Infinity" "-Infinity"]`
 
-// shapeSamples are types of columns, what is said of them, and values. Of each a
-// document is loaded, and must be what its shape says: see TestShapesHold.
+// shapeSamples are types of columns, their expected shapes, and values. A document
+// is loaded for each and must match its shape: see TestShapesHold.
 var shapeSamples = []struct {
 	sql, shape string
 	values     []string
@@ -179,7 +179,7 @@ func TestShapeFollowsTheSchema(t *testing.T) {
 	before := s.origin.Shape(0)
 	s.exec("ALTER TABLE dept ADD COLUMN budget numeric NOT NULL DEFAULT 1")
 	if s.origin.Shape(0) != before {
-		t.Fatal("the shape changed before anybody looked at the database")
+		t.Fatal("the shape changed before the database was checked")
 	}
 	s.run()
 	const want = "budget: number/string double"

@@ -20,8 +20,8 @@ func holds(t *testing.T, o *Origin, i int, ids []string) {
 	shapes.Hold(t, o.set.Load().Resources[i].Name, o.KeyColumns(i), o.Shape(i), batch.Docs)
 }
 
-// Documents with values of every type, and every document of two schemas, are what
-// the OpenAPI document says of them.
+// Documents with values of every type, and every document of two schemas, match the
+// OpenAPI document.
 func TestShapesHold(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	t.Run("types", func(t *testing.T) {

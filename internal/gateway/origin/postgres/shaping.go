@@ -7,16 +7,16 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// shaping is what shapes the documents of a resource besides its tables, views and
-// the functions that a statement calls itself.
+// shaping is what affects the documents of a resource in addition to its tables,
+// views and the functions that a statement calls itself.
 type shaping struct {
 	types     []uint32 // types of users
 	functions []uint32 // functions of users that policies call
 }
 
-// readWatch finds out what the resources of a schema depend on, so that the digest
-// statement need not search. A new dependency cannot arise without a change of a
-// row that is watched already: of a table, a type, a view, a policy or a function.
+// readWatch determines what the resources of a schema depend on, so that the digest
+// statement need not search. A new dependency cannot arise without a change of a row
+// that is already watched: of a table, a type, a view, a policy or a function.
 func readWatch(ctx context.Context, tx pgx.Tx, s *schema, roles ...string) (*watch, error) {
 	shapes := make([]shaping, len(s.resources))
 	var relations, functions, types places
@@ -63,7 +63,7 @@ func readWatch(ctx context.Context, tx pgx.Tx, s *schema, roles ...string) (*wat
 	return newWatch(s, shapes, roles), nil
 }
 
-// roles are those that documents are read as, besides the stream's own.
+// roles are the roles that read documents, apart from that of the stream.
 func (o *Origin) roles() []string { return []string{o.loadFrom.pool.ConnConfig.User} }
 
 // places are oids with the resource that each belongs to, as arguments: texts, so
@@ -75,12 +75,12 @@ func (p *places) add(resource int, oid uint32) {
 	p.oids = append(p.oids, formatOID(oid))
 }
 
-// shapingSQL returns, for each resource, the types of users that its documents are
-// made of, and the functions of users that policies of its tables call. $1 and $2
-// are its tables and views, $3 and $4 functions, $5 and $6 types. From each type it
-// goes on to what a domain is over, to elements of arrays, to attributes of
-// composite types, and to subtypes of ranges. Types below 16384 are PostgreSQL's
-// own and never change, nor does what they are made of.
+// shapingSQL returns, for each resource, the user-defined types in its documents, and
+// the user-defined functions that policies of its tables call. $1 and $2 are its
+// tables and views, $3 and $4 functions, $5 and $6 types. From each type it continues
+// to the base type of a domain, to elements of arrays, to attributes of composite
+// types, and to subtypes of ranges. Types below 16384 are built in and never change,
+// nor do their components.
 const shapingSQL = `
 WITH RECURSIVE relation AS (
 	SELECT u.place::pg_catalog.int4 AS place, u.oid::pg_catalog.oid AS oid

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// This file keeps one server for all tests that need a database and nothing of the server
-// itself: making a cluster takes longer than most of them.
+// This file keeps one server for all tests that only need a database: creating a cluster
+// takes longer than most of them.
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -22,12 +22,13 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// everyTest stands for all tests together: what is started with it ends after the last one.
+// everyTest represents all tests together: processes that are started with it end after the
+// last one.
 var everyTest wholeRun
 
 // wholeRun is a testing.TB whose cleanups run at the end of the test binary.
 type wholeRun struct {
-	testing.TB // the test that was the first to ask
+	testing.TB // the first test that needs it
 
 	cleanups []func()
 	failures int
@@ -62,7 +63,7 @@ func (w *wholeRun) end() int {
 	return w.failures
 }
 
-// sharedServer is started by the first test that asks for it.
+// sharedServer is started by the first test that needs it.
 var sharedServer struct {
 	once sync.Once
 	*server
@@ -81,7 +82,8 @@ func startShared(t *testing.T) *server {
 }
 
 // freshDatabase makes a database on the shared server and runs scripts in it. It ends with the
-// test, and so do the roles that the test made: one test after the other has it, none in parallel.
+// test, and so do the roles that the test created: tests use the server one after the other, never in
+// parallel.
 func freshDatabase(t *testing.T, scripts ...string) *database {
 	t.Helper()
 	s := startShared(t)
@@ -104,7 +106,7 @@ func freshDatabase(t *testing.T, scripts ...string) *database {
 	return d
 }
 
-// outliving is a test that has ended, in whose cleanups something is still to be done.
+// outliving is a test that has ended, for work in its cleanups.
 type outliving struct{ testing.TB }
 
 func (outliving) Context() context.Context { return context.Background() }

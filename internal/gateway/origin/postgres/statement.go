@@ -8,15 +8,15 @@ import (
 
 // loadStatement writes the one statement of a load. Its parameters are an array
 // of texts for each of keyColumns key columns, all as long as the number of keys
-// (parameter $1 the first column's), and then the size above which a body is left
-// out. Its rows are (place int4, doc text): place 0 is the header, see
-// [header]; place n, from 1, is the document of the n-th key, NULL if it is too
-// large. A key without a row is missing.
+// (parameter $1 for the first column), and then the size above which a body is
+// omitted. Its rows are (place int4, doc text): place 0 is the header, see [header];
+// place n, from 1, is the document of the n-th key, NULL if it is too large. A key
+// without a row is missing.
 //
 // document is a SELECT of one text column that finds the document of one key,
 // whose texts are k.k1, k.k2, ... OFFSET 0 keeps it a subquery for each key: the
-// planner has no other choice than to look the key up, whatever it believes about
-// the number of keys, so that the generic plan is as good as any.
+// planner can only look up the key, whatever it estimates for the number of keys, so
+// that the generic plan is as good as any.
 //
 // Arrays of texts are what every query mode of pgx can send without knowing the
 // types of the columns.
@@ -34,8 +34,8 @@ func loadStatement(tracked bool, keyColumns int, document string) string {
 
 // loadOneStatement writes the statement that loads a single key: its parameters are texts in
 // place of arrays, and its rows are those of [loadStatement]. document has the texts of the
-// key as [keyParameters] writes them. Without unnest and the join PostgreSQL 15 takes 65 us
-// in place of 72 for a document with ten children.
+// key in the form of [keyParameters]. Without unnest and the join PostgreSQL 15 takes 65 us
+// instead of 72 for a document with ten children.
 func loadOneStatement(tracked bool, keyColumns int, document string) string {
 	return "SELECT 0::pg_catalog.int4 AS place, " + header(tracked) + " AS doc UNION ALL " +
 		"SELECT 1::pg_catalog.int4, CASE WHEN pg_catalog.octet_length(d.doc) OPERATOR(pg_catalog.<=) $" + strconv.Itoa(keyColumns+1) +
@@ -61,7 +61,7 @@ func loadTree(c *compiled, tracked bool) (many, one string) {
 	return loadStatement(tracked, columns, documentOf(c, texts)), loadOneStatement(tracked, columns, documentOf(c, keyParameters(columns)))
 }
 
-// documentOf writes the SELECT of the document of the key whose texts are given.
+// documentOf writes the SELECT of the document of the key with the given texts.
 func documentOf(c *compiled, texts []string) string {
 	key := make([]string, len(c.KeyAt))
 	for i, at := range c.KeyAt {

@@ -18,27 +18,28 @@ import (
 // of the smallest freshness (200 ms) or of what an operator waits for.
 const (
 	// pollTimeout ends a poll that hangs, such as on a connection that a
-	// firewall forgot.
+	// firewall has dropped.
 	pollTimeout = 2 * time.Second
-	// firstSurveyTimeout ends the reading of the catalogs. It doubles, up to the
-	// longest, while that runs out of time.
+	// firstSurveyTimeout ends the reading of the catalogs. It doubles, up to a
+	// maximum, while surveys run out of time.
 	firstSurveyTimeout = 5 * time.Second
 	lastSurveyTimeout  = time.Minute
-	// shortestPause lies between two polls, however often the stream is woken:
-	// at most 200 polls a second, some 0.3 ms of the server's CPU each.
+	// shortestPause is the minimum time between two polls, however often the
+	// stream is woken: at most 200 polls a second, some 0.3 ms of the server's CPU
+	// each.
 	shortestPause = 5 * time.Millisecond
-	// longestBackoff is the pause after polls that fail again and again.
+	// longestBackoff is the pause after polls that fail repeatedly.
 	longestBackoff = time.Second
 	// repairInterval is how often the catalogs are read again while a resource
-	// has no promise: what would mend it may be in no digest, such as a function
-	// that db apply makes anew. repairShare keeps that to a twentieth of the
-	// time if many resources make it slow.
+	// has no promise: what would restore it may be in no digest, such as a function
+	// that db apply recreates. repairShare limits that to a twentieth of the time
+	// if many resources make it slow.
 	repairInterval = 2 * time.Second
 	repairShare    = 20
 	// trimInterval is how often old rows of the change table are deleted.
 	trimInterval = time.Minute
-	// slowPolls is how many polls in a row may run out of time before what
-	// changed is given up, and the resources are flushed instead.
+	// slowPolls is how many consecutive polls may run out of time before the
+	// changes are skipped, and the resources are flushed instead.
 	slowPolls = 2
 )
 
@@ -64,35 +65,35 @@ type Stream struct {
 	statement string           // of changes; "" while there is no change table
 	expects   bool             // the last poll had something to derive
 	resumed   bool             // the next poll reads what changed before this process began
-	turn      int              // of the resources, to be the first whose documents are derived
-	troubles  map[int]*trouble // resources whose changes could not be followed lately
+	turn      int              // of the resources, to be derived first
+	troubles  map[int]*trouble // resources whose changes could not be followed recently
 	watch     *watch
 	reader    *eventReader
 	surveyed  time.Time         // when the catalogs were read last
-	surveyFor time.Duration     // how long that took
+	surveyFor time.Duration     // how long the survey took
 	dubious   bool              // the catalogs must be read before the horizon moves
 	changed   []int             // resources whose digests the last check found different
 	timeouts  int               // polls in a row that ran out of time
 	digests   map[string]string // of the present schema, by the names of resources
-	store     uint64            // the last store whose changes were gone through
+	store     uint64            // the last store whose changes were applied
 	nextCheck time.Time
 	lastCheck time.Time
 	nextTrim  time.Time
 	lastLog   time.Time
-	helpers   sync.WaitGroup // the listener, the trimmer, and those who watch hosts; Run waits
+	helpers   sync.WaitGroup // the listener, the trimmer, and the watchers of hosts; Run waits
 
-	// hosts watches the hosts of the URL, nil if there is one. Written by Run before
+	// hosts watches the hosts of the URL, or nil if there is one. Written by Run before
 	// its first poll.
 	hosts *hostWatcher
 
 	// follows is the set of resources that was reported of. Atomic: written by Run.
 	follows atomic.Pointer[origin.Set]
 
-	// notified asks for a poll that need not move the horizon; of capacity one.
-	// The listener sends without waiting.
+	// notified requests a poll that need not move the horizon; its capacity is
+	// one. The listener sends without blocking.
 	notified chan struct{}
-	// verify asks for a poll that moves the horizon; of capacity one. Wake sends
-	// without waiting.
+	// verify requests a poll that moves the horizon; its capacity is one. Wake
+	// sends without blocking.
 	verify chan struct{}
 
 	// Atomics: Run and its helpers write, Stats reads.
@@ -101,7 +102,7 @@ type Stream struct {
 	trimming sync.Mutex // held by a trimmer while it runs
 	holders  sightings  // guarded by trimming
 
-	// retention is what the trimmer found last, nil before. Atomic.
+	// retention is what the trimmer found last, nil before that. Atomic.
 	retention atomic.Pointer[origin.Retention]
 
 	toFresh *origin.Counter
@@ -120,8 +121,8 @@ var _ origin.Stream = (*Stream)(nil)
 
 // Stats implements [origin.Stream]. ToFresh is how old changes were, by the server's clock,
 // when the poll that applied them read them: from the writing of the row, so that the rest of
-// the writer's transaction counts too. How long the longest one took is not given: one
-// transaction that was left open would hide all others.
+// the writer's transaction counts too. There is no maximum: one transaction that was left open
+// would hide all others.
 func (s *Stream) Stats() origin.Stats {
 	trouble := ""
 	if t := s.trouble.Load(); t != nil {
@@ -141,17 +142,17 @@ func (s *Stream) Stats() origin.Stats {
 	}
 }
 
-// Wake makes the stream poll at once and move the horizon if it can. It may be
+// Wake makes the stream poll immediately and move the horizon if it can. It may be
 // called at any rate.
 func (s *Stream) Wake() {
 	select {
 	case s.verify <- struct{}{}:
-	default: // one is asked for already
+	default: // one is already requested
 	}
 }
 
-// Run polls until ctx is done and returns its cause. A poll that fails is tried
-// again with growing pauses, while the horizon stands still.
+// Run polls until ctx is done and returns its cause. A poll that fails is retried
+// with growing pauses, while the horizon does not move.
 func (s *Stream) Run(ctx context.Context, sink origin.Sink) error {
 	s.sink = sink
 	defer s.helpers.Wait()
@@ -187,7 +188,7 @@ func (s *Stream) Run(ctx context.Context, sink origin.Sink) error {
 			return context.Cause(ctx)
 		case <-timer.C:
 		case <-wake:
-			// Loads that fail ask for a verification, too, at whatever rate.
+			// Loads that fail also request a verification, at any rate.
 			woken = time.Since(s.lastCheck) >= s.origin.cfg.CheckInterval/2
 			s.wakes.Add(1)
 		case <-verify:
@@ -226,8 +227,8 @@ func sleep(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// failed notes an error of a poll. The connection is given up: what is left
-// unread on it belongs to no poll any more.
+// failed records an error of a poll. The connection is closed: unread data on it
+// belongs to no later poll.
 func (s *Stream) failed(err error) {
 	s.pollErrors.Add(1)
 	why := err.Error()
@@ -239,7 +240,7 @@ func (s *Stream) failed(err error) {
 	}
 	if now := time.Now(); now.Sub(s.lastLog) >= 10*time.Second {
 		s.lastLog = now
-		s.origin.cfg.Logger.Warn("no poll of the change table; the freshness horizon stands still", "error", err)
+		s.origin.cfg.Logger.Warn("polling the change table failed; the freshness horizon does not move", "error", err)
 	}
 }
 
@@ -302,10 +303,10 @@ func (s *Stream) poll(ctx context.Context, woken bool) error {
 }
 
 // advanceTo moves the horizon to the start of the survey if the check after it found
-// that a resource has changed since. Tables that are truncated or altered all the
-// time would hold the horizon of every resource otherwise. What the survey missed in
-// a table that was rewritten meanwhile is a document of a resource that has changed,
-// so flushing these is enough.
+// that a resource has changed since. Otherwise, tables that are truncated or altered
+// all the time would hold the horizon of every resource. Changes that the survey missed
+// in a table that was rewritten meanwhile concern documents of resources that have
+// changed, so flushing these is enough.
 func (s *Stream) advanceTo(surveyed time.Duration) {
 	if len(s.changed) == 0 {
 		return
@@ -328,8 +329,8 @@ func (s *Stream) read(ctx context.Context, sent time.Duration, check bool) error
 }
 
 // checkPause is the time between verifications: the configured one, and up to two
-// and a half of it where a verification took so long, because of thousands of
-// partitions, that it would keep a tenth of a core busy.
+// and a half of it if verifications take so long, because of thousands of
+// partitions, that they would keep a tenth of a core busy.
 func (s *Stream) checkPause(took time.Duration) time.Duration {
 	interval := s.origin.cfg.CheckInterval
 	return max(interval, min(10*took, interval*5/2))
@@ -347,8 +348,8 @@ func (s *Stream) mustSurvey(now time.Time) bool {
 	return !s.following || s.dubious || s.overdue(now) || s.storeWaits() || !s.Follows()
 }
 
-// overdue reports whether it is time to look again at resources without a
-// promise that should have one, or that did not fit.
+// overdue reports whether it is time to recheck resources without a promise that
+// should have one, or that did not match the database.
 func (s *Stream) overdue(now time.Time) bool {
 	known := s.origin.schema.Load()
 	if known == nil || now.Sub(s.surveyed) < max(repairInterval, repairShare*s.surveyFor) {

@@ -26,7 +26,7 @@ func (noStore) Checkpoint(cache.Position, uint64)                     {}
 func (noStore) HasStore() bool                                        { return false }
 func (noStore) Discard(uint64)                                        {}
 
-// recorder is an Invalidations that remembers what it was told.
+// recorder is an Invalidations that records its calls.
 type recorder struct {
 	noStore
 	// Immutable.
@@ -42,7 +42,7 @@ type recorder struct {
 	voids     []string
 	retracted int
 	promises  map[cache.ResourceID]string   // why not; "" if it holds
-	lost      map[cache.ResourceID][]string // why the promise was taken away, each time
+	lost      map[cache.ResourceID][]string // the reasons for each loss of the promise
 	wrong     []string                      // what no stream may do
 }
 
@@ -134,7 +134,7 @@ type streamed struct {
 	stream *Stream
 	sink   *recorder
 	stop   func()
-	// lockPatience is the stream's, 0 for the default.
+	// lockPatience is that of the stream; 0 means the default.
 	lockPatience time.Duration
 }
 
@@ -333,8 +333,8 @@ func TestStreamHearsTransactionsThatCommitOutOfOrder(t *testing.T) {
 	s.expect() // and nothing twice
 }
 
-// What changes while there is no connection is found when there is one again, and
-// the documents that did not change are kept.
+// Changes during a lost connection are found after reconnecting, and the documents
+// that did not change are kept.
 func TestStreamCatchesUpAfterDisconnect(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()
@@ -367,7 +367,7 @@ func TestStreamFlushesWhatWasTrimmedUnread(t *testing.T) {
 	s.apply()
 	s.run()
 	s.expect("*")
-	// As if rows had been trimmed that this stream has not read: the floor is
+	// This simulates trimming of rows that this stream has not read: the floor is
 	// above its last snapshot.
 	s.exec("UPDATE slipstream.meta SET complete_from = (pg_snapshot_xmax(pg_current_snapshot())::text::bigint + 1)::text::xid8")
 	s.expect("*")
@@ -493,7 +493,7 @@ func TestStreamBeforeAndAfterApply(t *testing.T) {
 	}
 }
 
-// An unlogged table is empty after a recovery; emptying it stands for one here.
+// An unlogged table is empty after a recovery; emptying it simulates one here.
 func TestStreamVoidsAnotherHistory(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()
@@ -513,8 +513,7 @@ func TestStreamVoidsAnotherHistory(t *testing.T) {
 	}
 }
 
-// More changes than a poll goes through cost only those resources their documents that
-// have changed.
+// More changes than a poll applies only flush the resources that have changed.
 func TestStreamFlushesAfterTooManyChanges(t *testing.T) {
 	s := startStreamed(t)
 	s.origin.cfg.Freshness = 10 * time.Minute // slow machines need more than a second to name the sources
@@ -552,7 +551,7 @@ func TestStreamFlushesAfterTooManyChanges(t *testing.T) {
 	}
 }
 
-// While one transaction moves an employee, another adds a task to him: its
+// While one transaction moves an employee, another adds a task to that employee: its
 // trigger would still see the old department.
 func TestStreamFindsTheRootOfAMovedParent(t *testing.T) {
 	for _, level := range []pgx.TxIsoLevel{pgx.ReadCommitted, pgx.RepeatableRead} {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// What mends a promise may be in no digest.
+// A change that restores a promise may be in no digest.
 func TestStreamRegainsThePromiseWhateverWasMissing(t *testing.T) {
 	for name, sql := range map[string][2]string{
 		"index":    {"DROP INDEX slipstream.change_xid", "CREATE INDEX change_xid ON slipstream.change (xid)"},
@@ -40,8 +40,8 @@ func TestStreamRegainsThePromiseWhateverWasMissing(t *testing.T) {
 	}
 }
 
-// A trigger of somebody else on the change table could swallow what is recorded.
-// PostgreSQL notes only the first trigger in pg_class.
+// A foreign trigger on the change table could suppress recorded rows. PostgreSQL
+// records only the first trigger in pg_class.
 func TestStreamNoticesTriggersOnTheChangeTable(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()
@@ -59,7 +59,7 @@ func TestStreamNoticesTriggersOnTheChangeTable(t *testing.T) {
 }
 
 // The server's statement_timeout ends a poll before the stream's own patience, and
-// that must count too: else what takes too long is tried again for ever.
+// that must count, too: otherwise a poll that takes too long is retried forever.
 func TestStreamGivesUpWhatTheServerTimesOut(t *testing.T) {
 	s := startStreamed(t)
 	s.stream = s.origin.Stream(func() time.Duration { return 0 })
@@ -71,14 +71,14 @@ func TestStreamGivesUpWhatTheServerTimesOut(t *testing.T) {
 	}
 }
 
-// The survey waits for no lock for long: an ALTER TABLE that has locked one table
-// and wants another must not be the victim of a deadlock with it.
+// The survey does not wait long for locks: an ALTER TABLE that has locked one table
+// and needs another must not become the victim of a deadlock with it.
 func TestSurveyDoesNotHoldUpMigrations(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()
 	s.run()
 	s.expect("*")
-	// Something to derive by way of emp and dept: whoever does locks emp first.
+	// A change to derive through emp and dept: the derivation locks emp first.
 	migration := s.dial(t.Context())
 	exec := func(sql string) {
 		t.Helper()
@@ -88,7 +88,7 @@ func TestSurveyDoesNotHoldUpMigrations(t *testing.T) {
 	}
 	exec("BEGIN; ALTER TABLE dept ADD COLUMN extra int")
 	s.exec("INSERT INTO task VALUES (1000, 6, 'x')")
-	time.Sleep(pollTimeout + 1500*time.Millisecond) // past the deadlock check of whoever waits
+	time.Sleep(pollTimeout + 1500*time.Millisecond) // past the deadlock check of any waiter
 	began := time.Now()
 	exec("ALTER TABLE emp ADD COLUMN extra int")
 	if took := time.Since(began); took > time.Second {

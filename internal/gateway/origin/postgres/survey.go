@@ -14,11 +14,12 @@ import (
 
 // survey reads the catalogs and the history in one snapshot. It costs about 10
 // statements, and runs when the stream starts and when a digest, the history or the
-// connection changed. It moves no horizon: the poll that follows reads what changed
-// since the last one, if that is still known, and verifies what the survey saw.
+// connection has changed. It does not move the horizon: the poll that follows reads
+// what changed since the last one, if that is still known, and verifies what the
+// survey saw.
 //
-// Transactions that wrote to a table before its triggers existed are no gap:
-// CREATE TRIGGER waits for them, so a snapshot that sees the triggers sees them too.
+// Transactions that wrote to a table before its triggers existed leave no gap: CREATE
+// TRIGGER waits for them, so a snapshot that sees the triggers sees them too.
 func (s *Stream) survey(ctx context.Context) (err error) {
 	began := time.Now()
 	back := s.goBack()
@@ -35,7 +36,7 @@ func (s *Stream) survey(ctx context.Context) (err error) {
 		return err
 	}
 	if found.schema.tracked && found.history.incarnation == "" {
-		// The server recovered: whoever comes first gives the history its id.
+		// The server recovered: the first gateway gives the history its id.
 		if _, err := s.conn.Exec(ctx, "SELECT slipstream.renew()"); err != nil {
 			return fmt.Errorf("give the new history an id: %w", err)
 		}
@@ -49,8 +50,8 @@ func (s *Stream) survey(ctx context.Context) (err error) {
 	back.judge(s, found)
 	before := s.adopt(found, back)
 	if !s.following || s.lostTrack(found) {
-		// What was loaded meanwhile was read before this snapshot, and what
-		// changed in between goes unheard.
+		// Documents loaded meanwhile were read before this snapshot, and changes
+		// in between are missed.
 		s.flushAll()
 		s.last, s.floor, s.resumed = found.snapshot, found.floor, false
 	}
@@ -72,9 +73,9 @@ func (s *Stream) survey(ctx context.Context) (err error) {
 	return nil
 }
 
-// refuse returns an error for a server on a timeline that its system has left.
-// Nothing may have been changed before it is called: renew would give such a server
-// the looks of a new history.
+// refuse returns an error for a server on a timeline that its system has abandoned. It
+// must be called before anything is changed: renew would make such a server look like
+// a new history.
 func (s *Stream) refuse(found *survey) error {
 	known := s.origin.lineage.Load()
 	if !known.left(found.system, found.history.timeline) {
@@ -97,15 +98,15 @@ func (s *Stream) breakWith(found *survey, back goneBack) {
 	case known.timeline != found.history.timeline:
 		reason = fmt.Sprintf("the server went from timeline %s to %s", known.timeline, found.history.timeline)
 	case known.incarnation != found.history.incarnation && found.history.incarnation == "":
-		reason = "the record of changes was dropped, or may not be read any more"
+		reason = "the record of changes was dropped, or may no longer be read"
 	case known.incarnation == "" && found.history.incarnation != "":
 		reason = "there is a record of changes now"
 	case known.incarnation != found.history.incarnation:
-		reason = "the server recovered from a crash, or is another one"
+		reason = "the server recovered from a crash, or is a different one"
 	case known.database != found.history.database:
 		reason = "another database has its name now"
 	case s.followed.system != found.system:
-		reason = "it is another server"
+		reason = "it is a different server"
 	case s.following && !back.fresh && found.own == denied:
 		reason = "the newest change that was applied is not in the record of changes: it is a copy, or rows were deleted"
 	case s.following && found.snapshot.XMax < s.last.XMax:
@@ -121,8 +122,8 @@ func (s *Stream) breakWith(found *survey, back goneBack) {
 	s.sink.Void(reason)
 }
 
-// adopt makes the schema the one that loads and polls use, and returns the one
-// before.
+// adopt makes the schema the one that loads and polls use, and returns the
+// previous one.
 func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 	s.watch = found.watch
 	s.reader = newEventReader(found.schema)
@@ -131,8 +132,8 @@ func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 		s.statement = changesStatement(false)
 	}
 	if before = s.origin.schema.Load(); before == nil || !slices.Equal(before.digests, found.schema.digests) {
-		// Sessions keep what they began with: settings of the role and the
-		// database, and in prepared statements casts and policies.
+		// Sessions keep the settings of the role and the database with which they
+		// began, and prepared statements keep casts and policies.
 		s.origin.pool.Reset()
 	}
 	before = s.origin.schema.Swap(found.schema)
@@ -163,20 +164,20 @@ func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 	return before
 }
 
-// lostTrack reports whether changes since the last poll may be gone, or are not worth
-// going through.
+// lostTrack reports whether changes since the last poll may be lost, or are too many to
+// apply.
 func (s *Stream) lostTrack(found *survey) bool {
 	return !found.schema.tracked || found.own == trimmedAway || found.stored == trimmedAway || s.trimmedUnread(found.pollHead) || s.timeouts >= slowPolls
 }
 
-// survey is what one look at the database shows.
+// survey is the result of reading the catalogs once.
 type survey struct {
 	pollHead
 	system string // pg_control_system().system_identifier
 	schema *schema
 	watch  *watch
-	// own and stored are what the change table says of the position of the stream
-	// and of that of a store.
+	// own and stored are the testimonies of the change table about the positions of
+	// the stream and of a store.
 	own, stored testimony
 }
 
@@ -185,8 +186,8 @@ func (s *Stream) look(ctx context.Context, back goneBack) (*survey, error) {
 	found := &survey{}
 	err := pgx.BeginTxFunc(ctx, s.conn, pgx.TxOptions{IsoLevel: pgx.RepeatableRead}, func(tx pgx.Tx) error {
 		// A survey that waits for one table keeps its locks on others, and an
-		// ALTER TABLE that waits for these makes writers wait. So it gives up
-		// before deadlock_timeout (1 s) can choose the ALTER TABLE as the victim.
+		// ALTER TABLE that waits for those blocks writers. So it gives up before
+		// deadlock_timeout (1 s) can choose the ALTER TABLE as the victim.
 		if _, err := tx.Exec(ctx, "SET LOCAL lock_timeout = '200ms'"); err != nil {
 			return err
 		}
@@ -226,8 +227,8 @@ func (s *Stream) look(ctx context.Context, back goneBack) (*survey, error) {
 }
 
 // sameDatabase refuses a StreamURL that leads to another database of the server
-// than URL. Nothing else tells a database from one that was made with it as the
-// template: they share the incarnation and the transaction numbers.
+// than URL. Nothing else distinguishes a database from one that was created with
+// it as the template: they share the incarnation and the transaction IDs.
 func (s *Stream) sameDatabase(ctx context.Context, tx pgx.Tx) error {
 	if s.origin.streamTo == s.origin.loadFrom {
 		return nil
@@ -242,8 +243,8 @@ func (s *Stream) sameDatabase(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// testimonies asks the change table about the positions that the survey goes on from,
-// and reads the witness of the next one.
+// testimonies queries the change table about the positions from which the survey
+// continues, and reads the witness of the next one.
 func (s *Stream) testimonies(ctx context.Context, tx pgx.Tx, found *survey, back goneBack) (err error) {
 	if s.following && !back.fresh {
 		own := position{s.last, s.floor, s.witness}
@@ -272,9 +273,9 @@ func readHeader(ctx context.Context, tx pgx.Tx, tracked bool) (snapshot cache.Sn
 }
 
 // unchanged returns the resources whose digests are those of the present schema, by
-// their places. What they were compiled to is still right, as it is after a check that
-// finds nothing different. A statement takes 20 ms to compile, and while a table is
-// truncated again and again only the resources that depend on it need that.
+// index. Their compiled form is still right, as after a check that finds no difference. A
+// statement takes 20 ms to compile, and while a table is truncated again and again only
+// the resources that depend on it need that.
 func (s *Stream) unchanged(ctx context.Context, tx pgx.Tx) (map[int]*compiled, error) {
 	known := s.origin.schema.Load()
 	if s.watch == nil || known == nil || known.set != s.origin.set.Load() || len(known.digests) != len(known.resources) {
@@ -297,7 +298,7 @@ func (s *Stream) unchanged(ctx context.Context, tx pgx.Tx) (map[int]*compiled, e
 	return list, nil
 }
 
-// readJudged resolves the resources and says which of them may be promised.
+// readJudged resolves the resources and determines which of them can be promised.
 func (o *Origin) readJudged(ctx context.Context, tx pgx.Tx, unchanged map[int]*compiled) (*schema, error) {
 	s, err := readSchemaAgain(ctx, tx, o.set.Load(), unchanged)
 	if err != nil {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// lineage is the highest timeline that is known of one system: every promotion and
-// every point-in-time recovery begins a higher one. Immutable.
+// lineage is the highest known timeline of one system: every promotion and every
+// point-in-time recovery begins a higher one. Immutable.
 type lineage struct {
 	system   string // pg_control_system().system_identifier
 	timeline string // eight hexadecimal digits
 }
 
-// left reports whether a server is on a timeline that the system has left.
+// left reports whether a server is on a timeline that the system has abandoned.
 func (l *lineage) left(system, timeline string) bool {
 	return l != nil && l.system == system && timeline < l.timeline
 }
@@ -39,8 +39,8 @@ type lowerTimelineError struct {
 }
 
 func (e *lowerTimelineError) Error() string {
-	return fmt.Sprintf("%s is on timeline %s, and its system %s has reached timeline %s: it was the primary once, and what is committed there is lost. "+
-		"Stop it or make it a standby; if the database was rolled back on purpose, stop the gateway and run slipstream disk forget DIR, or without a disk tier restart the gateway",
+	return fmt.Sprintf("%s is on timeline %s, and its system %s has reached timeline %s: it is a former primary, and what is committed there is lost. "+
+		"Stop it or make it a standby; if the database was rolled back deliberately, stop the gateway and run slipstream disk forget DIR, or without a disk tier restart the gateway",
 		e.host, short(e.timeline), e.system, short(e.beyond))
 }
 
@@ -52,9 +52,9 @@ func short(timeline string) string {
 	return "0"
 }
 
-// name is the history in one word. The database is a part of it: a copy within the
-// server, which may be put in its place, has the same record of changes and the same
-// transaction numbers. Empty if nothing records changes.
+// name identifies the history. It includes the database: a copy within the server,
+// which may replace it, has the same record of changes and the same transaction IDs. It
+// is empty if nothing records changes.
 func (h history) name(system string) string {
 	if h.incarnation == "" {
 		return ""
@@ -62,8 +62,8 @@ func (h history) name(system string) string {
 	return system + "/" + h.timeline + "/" + h.incarnation + "/" + h.database
 }
 
-// lineageOf returns what the name of a history says; ok is false for a name that an
-// earlier release made.
+// lineageOf returns the lineage in the name of a history; ok is false for a name of an
+// earlier release.
 func lineageOf(name string) (system, timeline string, ok bool) {
 	parts := strings.Split(name, "/")
 	if len(parts) != 4 || len(parts[1]) != 8 {

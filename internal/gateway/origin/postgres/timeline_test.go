@@ -12,9 +12,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A primary that was left for another, and comes back as one that accepts writes, is
-// never followed: not while the gateway runs, and not after a restart that knows the
-// higher timeline from a store. Without that knowledge it is.
+// A former primary that comes back and accepts writes is never followed: not while the
+// gateway runs, and not after a restart if a store has the higher timeline. Without a
+// store it is.
 func TestLowerTimelineIsNeverFollowed(t *testing.T) {
 	testkit.NoLeaks(t)
 	old := startServer(t)
@@ -73,7 +73,7 @@ func TestLowerTimelineIsNeverFollowed(t *testing.T) {
 		refusesLowerTimeline(t, live(url, p), old.Port)
 	}
 
-	// A store that was made to forget the higher timeline accepts the lower one.
+	// A store whose higher timeline was removed accepts the lower one.
 	l = live(both, cache.Position{})
 	l.runInto(l.sink.clock, l.storing)
 	d.exec(t, "UPDATE dept SET dname = 'old' WHERE deptno = 4")
@@ -138,7 +138,7 @@ func TestHostsAreWatchedOverOneConnectionEach(t *testing.T) {
 	s.advance()
 }
 
-// What hosts answered decides which is followed and what its answers vouch for.
+// The answers of hosts decide which is followed and what its answers vouch for.
 func TestChoiceOfHosts(t *testing.T) {
 	const now = 10 * time.Second
 	view := func(asked time.Duration, timeline string) *hostView {

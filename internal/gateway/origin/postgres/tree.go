@@ -15,8 +15,8 @@ import (
 )
 
 // readSchema resolves the resources in tx, which must be REPEATABLE READ. The
-// error is about the database; what is wrong with a resource is in its
-// compiled.err. Promises and digests are left empty.
+// error is about the database; errors of a resource are in its compiled.err.
+// Promises and digests are left empty.
 //
 // From here on the transaction has the pinned search path.
 func readSchema(ctx context.Context, tx pgx.Tx, set *origin.Set) (*schema, error) {
@@ -37,8 +37,8 @@ func administeredSchema(ctx context.Context, tx pgx.Tx, set *origin.Set) (*schem
 	return cat.schema(ctx, set)
 }
 
-// readSchemaAgain is readSchema for a set of which some resources, by their places,
-// are known to have changed nothing that they depend on.
+// readSchemaAgain is readSchema for a set in which nothing has changed that the given
+// resources, by index, depend on.
 func readSchemaAgain(ctx context.Context, tx pgx.Tx, set *origin.Set, unchanged map[int]*compiled) (*schema, error) {
 	cat, err := newCatalog(ctx, tx)
 	if err != nil {
@@ -89,8 +89,8 @@ func isLocked(err error) bool {
 	return isServer && pgErr.Code == "55P03" // lock_not_available
 }
 
-// leaveLocked gives a resource up whose statements cannot be parsed, because somebody
-// has locked a table that they read. The resources after it do not wait for locks.
+// leaveLocked skips a resource whose statements cannot be parsed because a table that
+// they read is locked. The resources after it do not wait for locks.
 func (c *catalog) leaveLocked(ctx context.Context, r *resource.Resource) (*compiled, error) {
 	_, err := c.tx.Exec(ctx, "SET LOCAL lock_timeout = '1ms'")
 	return outcomeOnly(tree.Outcome{Resource: r, Err: &origin.SchemaError{Resource: r.Name, Line: r.Line,
@@ -124,7 +124,7 @@ func tableNames(r *resource.Resource) []string {
 	return names
 }
 
-// compile resolves one resource. The error is about the database alone.
+// compile resolves one resource. The error is only about the database.
 func compile(ctx context.Context, tx pgx.Tx, cat *catalog, r *resource.Resource) (*compiled, error) {
 	c := outcomeOnly(tree.Outcome{Resource: r})
 	var err error
@@ -169,7 +169,7 @@ func (c *compiled) resolveTree(ctx context.Context, cat *catalog) error {
 	return nil
 }
 
-// resolveTable looks a table up, and warns of what is special about it.
+// resolveTable looks up a table, and warns about its peculiarities.
 func (c *compiled) resolveTable(ctx context.Context, cat *catalog, name string, line int) (*table, error) {
 	t, err := cat.table(ctx, name)
 	if wrong, ok := errors.AsType[*tree.NoTable](err); ok {
@@ -194,7 +194,7 @@ func (c *compiled) resolveTable(ctx context.Context, cat *catalog, name string, 
 	return t, nil
 }
 
-// mayRead says which GRANT is missing on some columns of a table.
+// mayRead reports which GRANT is missing on some columns of a table.
 func (c *compiled) mayRead(cat *catalog, t *table, columns []int, line int) error {
 	var missing []string
 	for _, i := range columns {

@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// refusalsSQL is a zoo of what cannot be a document, or only half.
+// refusalsSQL has tables that cannot be documents, or only partly.
 const refusalsSQL = `
 	CREATE TABLE dept (deptno int PRIMARY KEY, name text, boss int, code text UNIQUE, motto text UNIQUE NOT NULL);
 	CREATE TABLE emp (empno int PRIMARY KEY, deptno int REFERENCES dept, second int REFERENCES dept, name text, f float8);
@@ -73,13 +73,13 @@ func TestRefusals(t *testing.T) {
 		"text after a quote":        {table(`"a"b`, "id"), "continues after a quoted name"},
 		"empty name":                {table("", "id"), "expected table or schema.table"},
 		"injection":                 {table(`dept; DROP TABLE dept`, "id"), "no table dept; DROP TABLE dept"},
-		"view":                      {table("v", "deptno"), "is a view; name the table behind it, or declare the resource with sql"},
+		"view":                      {table("v", "deptno"), "is a view; name the underlying table, or declare the resource with sql"},
 		"materialized view":         {table("mv", "deptno"), "is a materialized view"},
 		"foreign table":             {table("foreigner", "id"), "is a foreign table"},
 		"unlogged":                  {table("unlogged", "id"), "SET LOGGED"},
 		"unlogged partition":        {table("parted", "id"), "parted_1 is an unlogged table"},
 		"foreign partition":         {table("outside", "id"), "outside_1 is a foreign table"},
-		"partition":                 {table("part", "id"), "part belongs to public.whole as well, and statements that name public.whole would go unheard"},
+		"partition":                 {table("part", "id"), "part belongs to public.whole as well, and changes by statements that name public.whole would be missed"},
 		"heir":                      {table("down", "id"), "name public.up instead"},
 		"heir of another too":       {table("first", "id"), "heir belongs to public.second as well"},
 		"catalog":                   {table("pg_class", "oid"), "system table"},
@@ -94,8 +94,8 @@ func TestRefusals(t *testing.T) {
 		"deferrable":                {table("keys", "d"), "does not name one row"},
 		"partial index":             {table("keys", "e"), "does not name one row"},
 		"index over an expression":  {table("keys", "f"), "does not name one row"},
-		"float4":                    {table("types", "f4"), "one number has several spellings"},
-		"float8":                    {table("types", "f8"), "one number has several spellings"},
+		"float4":                    {table("types", "f4"), "some numbers have several spellings"},
+		"float8":                    {table("types", "f8"), "some numbers have several spellings"},
 		"money":                     {table("types", "m"), "lc_monetary"},
 		"char(n)":                   {table("types", "c"), "trailing spaces"},
 		"interval":                  {table("types", "iv"), "24:00:00 and 1 day"},

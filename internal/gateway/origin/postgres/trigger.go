@@ -11,12 +11,12 @@ import (
 )
 
 // maxKeys is how many keys the trigger of one statement records. A statement that
-// changes more documents is recorded as a change of all of them: to go through
-// a hundred thousand keys costs writer and gateways more than to load again what
-// is asked for.
+// changes more documents is recorded as a change of all of them: processing a
+// hundred thousand keys costs writers and gateways more than loading again the
+// documents that are requested.
 const maxKeys = 10_000
 
-// events are what statement-level triggers are made for. A TRUNCATE tells nothing
+// events are the events of statement-level triggers. A TRUNCATE reveals nothing
 // about the rows.
 var events = []struct {
 	name        string // as in CREATE TRIGGER, and in names in lower case
@@ -30,8 +30,8 @@ var events = []struct {
 	{"TRUNCATE", 1 << 5, "", nil},
 }
 
-// group is everything that one resource wants to hear of one table: one function
-// an event records all of it.
+// group is everything that one resource observes of one table: one function per
+// event records all of it.
 type group struct {
 	resource string
 	root     bool // the table is the resource's root
@@ -62,9 +62,9 @@ func (c *compiled) recording() []*group {
 	return groups(c)
 }
 
-// triggerObjects returns the functions and triggers of a resource. Their text is
-// a function of the declaration and of the catalogs alone: [Origin.Check] compares
-// it byte by byte.
+// triggerObjects returns the functions and triggers of a resource. Their text only
+// depends on the declaration and the catalogs: [Origin.Check] compares it byte by
+// byte.
 func triggerObjects(c *compiled, notify bool) []object {
 	var objects []object
 	all := c.recording()
@@ -85,8 +85,8 @@ func triggerObjects(c *compiled, notify bool) []object {
 }
 
 // eventName writes a name that ends in the hash of a definition and an event. The
-// part before them is shortened if need be and then ends in a hash of its own, so
-// that different names stay different.
+// part before them is shortened if necessary and then ends in its own hash, so that
+// different names stay different.
 func eventName(name, hash string, event int) string {
 	suffix := "@" + hash + "/" + strings.ToLower(events[event].name)
 	if len(name)+len(suffix) > maxName {
@@ -116,9 +116,9 @@ func (g *group) triggerName(event int) string {
 // function writes the trigger function of an event.
 //
 // It runs with the rights of its owner, because writers have none on the change
-// table, but in the search path of whoever writes: a SET clause would cost every
-// statement 2 microseconds. So nothing in a body may be looked up in a search
-// path. The invariant, which TestHostileSearchPath holds:
+// table, but with the search path of the writer: a SET clause would cost every
+// statement 2 microseconds. So nothing in a body may be looked up in a search path.
+// The invariant, which TestHostileSearchPath holds:
 //
 //   - tables, functions, types, collations are qualified, operators are written
 //     OPERATOR(pg_catalog.=); IS NULL, CASE, COALESCE, UNION and DISTINCT look nothing up
@@ -129,12 +129,13 @@ func (g *group) triggerName(event int) string {
 //
 // No migration of a table may fail its writers, so a body must not contain what
 // PostgreSQL can refuse after a column was renamed, dropped or retyped: a column is
-// named only where [absent] has one of the same name, and is only given to what
-// takes every type, see [keyType.anyText]. An EXCEPTION clause would not do: it starts a
-// subtransaction for each statement, and with the INSERT inside of it one that has
-// a transaction number of its own.
+// named only where [absent] has one of the same name, and is only passed to functions that
+// accept every type, see [keyType.anyText]. An EXCEPTION clause would not help: it starts a
+// subtransaction for each statement, and with the INSERT inside of it one that has a
+// transaction number of its own.
 //
-// docs/decisions/0015-trigger-bodies.md has what a body costs and what was tried.
+// docs/decisions/0015-trigger-bodies.md has the cost of a body and the alternatives
+// that were tried.
 func (g *group) function(event int, notify bool) object {
 	name := g.functionName(event)
 	body := g.body(event, notify)
@@ -177,8 +178,8 @@ func (g *group) body(event int, notify bool) string {
 // such a table that has inserted a row puts that row into NEW TABLE in place of each
 // row it updates from then on: the new parents of moved rows would never be recorded.
 // Then primary keys are in the old rows and not in the new. An UPDATE of primary keys
-// looks the same, and is flushed in vain. Without a primary key nothing tells the two
-// apart: each UPDATE flushes.
+// looks the same, and is flushed needlessly. Without a primary key nothing distinguishes
+// the two: each UPDATE flushes.
 func (g *group) distrust(event int, all string) string {
 	if g.table.kind != 'p' || events[event].name != "UPDATE" {
 		return ""
@@ -199,8 +200,8 @@ func (g *group) distrust(event int, all string) string {
 	return "  IF " + condition + " THEN\n    " + all + "\n  END IF;\n"
 }
 
-// gone is what a body reads in place of a column that is not there any more. A row
-// whose key has this very text is recorded as a change of all documents as well.
+// gone is what a body reads in place of a column that no longer exists. A row whose
+// key has this very text is also recorded as a change of all documents.
 const gone = "slipstream: there is no such column"
 
 // absent writes a row that has a text in place of each of the columns, for a FROM
@@ -230,9 +231,9 @@ func (g *group) keys(event int) string {
 	return "SELECT s.source, s.key FROM (\n  " + strings.Join(parts, "\n  UNION ALL ") + "\n  ) AS s(source, key)\n  " + limit
 }
 
-// keysOf writes the SELECT of what is recorded for one source. Rows are told
-// apart by the texts of their columns, because not every type that a column may get has
-// an equality. The collation keeps the comparison one of bytes.
+// keysOf writes the SELECT of what is recorded for one source. Rows are distinguished by
+// the texts of their columns, because not every type that a column may get has an equality
+// operator. The collation makes the comparison bytewise.
 func (g *group) keysOf(s source, event int, limit string) string {
 	var names, texts, present, keys, missing []string
 	for i, at := range s.columns {
@@ -241,7 +242,7 @@ func (g *group) keysOf(s source, event int, limit string) string {
 		name, key := quoteName(column.name), "k.c"+strconv.Itoa(i+1)
 		names, keys = append(names, name), append(keys, key)
 		texts = append(texts, kt.anyText(name)+` COLLATE pg_catalog."C"`)
-		// What is joined or found by a NULL is in no document.
+		// A row that is joined or found by a NULL is in no document.
 		present = append(present, name+" IS NOT NULL")
 		missing = append(missing, key+" OPERATOR(pg_catalog.=) "+quoteText(gone))
 	}
@@ -250,7 +251,7 @@ func (g *group) keysOf(s source, event int, limit string) string {
 	for i, t := range tables {
 		rows[i] = "SELECT " + strings.Join(texts, ", ") + " FROM " + t + " WHERE " + strings.Join(present, " AND ")
 	}
-	// The key of the root names one row: there is nothing to tell apart in one table.
+	// The key of the root identifies one row: there are no duplicates in one table.
 	if unique := g.root && s.derive == "" && s.name == g.resource; len(tables) == 1 && !unique {
 		rows[0] = "SELECT DISTINCT" + strings.TrimPrefix(rows[0], "SELECT")
 	}
@@ -263,8 +264,8 @@ func (g *group) keysOf(s source, event int, limit string) string {
 }
 
 // trigger writes the trigger of an event on the table or on a partition of it. A
-// statement fires the triggers of the table that it names and no other, so each
-// needs its own.
+// statement only fires the triggers of the table that it names, so each table needs
+// its own.
 func (g *group) trigger(on relation, event int) object {
 	name := quoteName(g.triggerName(event))
 	t := trigger{name: name, on: on, function: g.functionName(event), typ: events[event].typ, enabled: "A"}
@@ -286,7 +287,7 @@ func (g *group) trigger(on relation, event int) object {
 	}
 }
 
-// trigger is what the catalogs say about a trigger.
+// trigger is the description of a trigger in the catalogs.
 type trigger struct {
 	name     string // quoted
 	on       relation

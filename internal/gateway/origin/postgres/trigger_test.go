@@ -34,7 +34,7 @@ func TestTriggers(t *testing.T) {
 	}
 }
 
-// step is a script and what the triggers record of it.
+// step is a script and what the triggers record.
 type step struct{ script, want string }
 
 func (d *database) steps(t *testing.T, steps ...step) {
@@ -83,8 +83,8 @@ func testStatements(t *testing.T, pg *server) {
 		step{`BEGIN; UPDATE dept SET dname = 'rolled back'; ROLLBACK`, ""},
 		step{`BEGIN; SAVEPOINT s; UPDATE dept SET dname = 'rolled back'; ROLLBACK TO s; UPDATE dept SET dname = 'c' WHERE deptno = 20; COMMIT`, "depts=20"},
 		step{`SET session_replication_role = replica; UPDATE dept SET dname = 'applied' WHERE deptno = 20; RESET session_replication_role`, "depts=20"},
-		// From the cascade each table's own trigger tells its part. The child's
-		// old parent is gone by then, which is why its own row names it.
+		// In a cascade the trigger of each table records its part. The child's old
+		// parent is gone by then, which is why the child's own row names it.
 		step{`DELETE FROM dept WHERE deptno = 10`, "depts/emps/tasks=1,depts/emps/tasks=2,depts/emps=10,depts=10"},
 		step{`UPDATE dept SET deptno = 21 WHERE deptno = 20`, "depts/emps=20,depts/emps=21,depts=20,depts=21"},
 		step{`UPDATE emp SET empno = 33 WHERE empno = 3; UPDATE task SET empno = 33`, "depts/emps/tasks=33,depts/emps=21"},
@@ -206,8 +206,8 @@ func testQueryDependencies(t *testing.T, pg *server) {
 	)
 }
 
-// testHostileSearchPath puts in the way of the triggers everything that a writer
-// can: what the owner's rights run must not be the writer's code.
+// testHostileSearchPath puts everything that a writer can before the names that
+// triggers use: the writer's code must not run with the owner's privileges.
 func testHostileSearchPath(t *testing.T, pg *server) {
 	d := pg.database(t, `
 		CREATE TABLE shop (country text, no numeric, opened date, at timestamptz, id uuid, raw bytea, PRIMARY KEY (country, no, opened, at, id, raw));

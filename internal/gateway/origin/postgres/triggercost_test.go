@@ -88,8 +88,8 @@ func benchmarkTriggerBody(b *testing.B, rows int) {
 
 type costBody struct{ name, text string }
 
-// costBodies are no trigger, what any trigger costs, the body of this release, and
-// others that were tried.
+// costBodies are no trigger, an empty trigger, the body of this release, and others
+// that were tried.
 func costBodies(shipped string) []costBody {
 	const insert = "INSERT INTO slipstream.change (source, key) SELECT 'depts/emps'::pg_catalog.text, "
 	const flush = `GET DIAGNOSTICS recorded = ROW_COUNT;

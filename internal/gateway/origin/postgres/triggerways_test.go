@@ -11,9 +11,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// BenchmarkTriggerWays is BenchmarkTriggerBody for other ways than other bodies: one
-// function for the resources over a table, fewer columns, plain SQL, and triggers that skip rows.
-// The documents of all resources show empno, deptno and ename, and not sal.
+// BenchmarkTriggerWays is BenchmarkTriggerBody for alternatives other than the body: one function
+// for the resources over a table, fewer columns, plain SQL, and triggers that skip rows. The
+// documents of all resources show empno, deptno and ename, and not sal.
 // docs/decisions/0015-trigger-bodies.md has the results.
 func BenchmarkTriggerWays(b *testing.B) {
 	for column, value := range map[string]string{"sal": "sal + 1", "ename": "ename || 'x'"} {
@@ -99,7 +99,7 @@ type costWay struct {
 
 type wayTrigger struct{ columns, on, body string }
 
-// perStatement is a trigger as they are shipped.
+// perStatement is a trigger as it is shipped.
 func perStatement(body string) wayTrigger {
 	return wayTrigger{"", events[1].referencing + " FOR EACH STATEMENT", body}
 }
@@ -155,7 +155,7 @@ func costWays(s *schema) []costWay {
 		{name: "shipped-4", triggers: shipped(all...)},
 		{name: "one-function-2", triggers: one(all[:2]...)},
 		{name: "one-function-4", triggers: one(all...)},
-		{name: "shared-rows-4", triggers: shipped(all[:2]...)}, // resources that record the same columns hear the same row
+		{name: "shared-rows-4", triggers: shipped(all[:2]...)}, // resources that record the same columns share a row
 		{name: "shared-rows-one-function-4", triggers: one(all[:2]...)},
 		{name: "narrow", before: `CREATE TABLE slipstream.narrow (xid xid8 NOT NULL DEFAULT pg_current_xact_id(), source int NOT NULL, key text);
 			CREATE INDEX ON slipstream.narrow (xid); GRANT INSERT ON slipstream.narrow TO ` + testkit.Definer + ";", triggers: []wayTrigger{perStatement(narrow)}},

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// trimRows is how many rows one statement deletes at most: some 40 ms of work.
+// trimRows is the maximum of rows that one statement deletes: some 40 ms of work.
 const trimRows = 20_000
 
-// The name of the trimming function carries a hash of what it does: gateways of
-// another release go on with theirs until db prune.
+// The name of the trimming function carries a hash of its definition: gateways of
+// another release continue to use theirs until db prune.
 var (
 	trimBare = "trim@" + hashOf(trimParameters+trimSet+trimBody)
 	trimCall = "slipstream." + quoteName(trimBare)
@@ -33,15 +33,15 @@ const (
 	trimSetConfig = ownPathConfig + "; enable_sort=off"
 )
 
-// What a row of the change table takes, with its entry in the index, besides the
-// lengths of its two texts: 44 bytes of header, line pointer, xid and at, 20 in the
-// index, and alignment and unused room in pages.
+// The size of a row of the change table, with its entry in the index, in addition to
+// the lengths of its two texts: 44 bytes of header, line pointer, xid and at, 20 in
+// the index, and alignment and unused room in pages.
 const rowOverhead = 72
 
 // keptSQL selects how many rows a sample of the change table has, and the bytes that
 // they take. share is the percentage of its pages in the sample. The pages are the
-// same each time: new ones would err on another side with each call, and what is
-// deleted by mistake does not come back.
+// same each time: random ones would err in another direction with each call, and rows
+// that are deleted by mistake do not come back.
 func keptSQL(share string) string {
 	return fmt.Sprintf(`pg_catalog.count(*)::pg_catalog.int8 AS live,
 	COALESCE(pg_catalog.sum(%d OPERATOR(pg_catalog.+) pg_catalog.pg_column_size(c.source) OPERATOR(pg_catalog.+) COALESCE(pg_catalog.pg_column_size(c.key), 0)), 0)::pg_catalog.float8 AS bytes
@@ -59,26 +59,26 @@ func shareSQL(bound string) string {
 
 // trimBody deletes the oldest rows: those older than keep, and the younger ones that
 // are more than keep_bytes. It raises complete_from above all of them in the same
-// transaction: who has not read them by then sees that something is gone.
+// transaction: a stream that has not read them by then sees that something is gone.
 //
-// Only transactions below the snapshot's xmin are looked at: they have ended, so all
-// rows they will ever have are there. The newest of them stays, and so does what is
-// above it: complete_from never passes the newest row of the table, which is the
-// witness of the history. A row that is not older than keep ends the page with all
-// of its transaction; beyond it, rows that only look old (a clock set back) stay. A
-// transaction with more rows than one page is deleted in several calls, and
-// complete_from is above it from the first.
+// Only transactions below the snapshot's xmin are considered: they have ended, so all
+// of their rows are there. The newest of them stays, and so does everything above it:
+// complete_from never passes the newest row of the table, which is the witness of the
+// history. A row that is not older than keep ends the page with all of its transaction;
+// beyond it, rows that only look old (a clock set back) stay. A transaction with more
+// rows than one page is deleted in several calls, and complete_from is above it from
+// the first.
 //
-// A page begins just below complete_from, at the transaction that the call before may
-// have left in part. What was deleted earlier lies to the left of it in the index.
-// While a snapshot that is older than the deletion exists, those entries can be
-// neither removed nor skipped, and there may be millions. Two trimmers never wait on
-// one another: the second returns at once.
+// A page begins just below complete_from, at the transaction that the previous call may
+// have deleted partly. Rows that were deleted earlier are to the left of it in the
+// index. While a snapshot that is older than the deletion exists, those entries can be
+// neither removed nor skipped, and there may be millions. Two trimmers never wait for
+// each other: the second returns immediately.
 //
 // A transaction that was open when the record began may have written below
-// complete_from later. Its rows are swept: each call looks at 64 pages anywhere in the
-// table, but only if it raises complete_from, which tells readers that have not read
-// them.
+// complete_from later. Its rows are swept: each call examines 64 random pages of the
+// table, but only if it raises complete_from, which shows readers that have not read the
+// rows that they are gone.
 var trimBody = fmt.Sprintf(`
 DECLARE
   cutoff timestamptz := now() - keep;
@@ -144,15 +144,15 @@ END
 `, lockClass, trimLock, shareSQL("keep_bytes"), keptSQL("share"))
 
 // trimNow deletes old rows of the change table in the background if it is time to.
-// Every gateway does; the function lets one at a time work. A failure is no
-// failure of the stream: the next attempt comes a minute later.
+// Every gateway does; the function lets only one work at a time. A failure does not
+// fail the stream: the next attempt is a minute later.
 func (s *Stream) trimNow(ctx context.Context, now time.Time) {
 	if now.Before(s.nextTrim) || s.statement == "" || ctx.Err() != nil {
 		return
 	}
 	s.nextTrim = now.Add(trimInterval)
 	s.helpers.Add(1)
-	// Ends by itself or with ctx; Run waits.
+	// Ends after the trim or with ctx; Run waits.
 	go func() {
 		defer s.helpers.Done()
 		s.trimming.Lock()
@@ -170,7 +170,7 @@ func (s *Stream) trimNow(ctx context.Context, now time.Time) {
 }
 
 // trim calls the function until nothing is left to delete, or another gateway is
-// at it.
+// trimming.
 func (s *Stream) trim(ctx context.Context) error {
 	for {
 		var n int64

@@ -75,7 +75,7 @@ func measureTrim(t testing.TB, conn *pgx.Conn, call string) (buffers int, took t
 	return explained(t, text)
 }
 
-// explained returns what EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) says in all.
+// explained returns the totals of EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON).
 func explained(t testing.TB, text string) (buffers int, took time.Duration) {
 	t.Helper()
 	var plans []struct {
@@ -100,7 +100,7 @@ func countChanges(t testing.TB, conn *pgx.Conn) (n int) {
 }
 
 // While pg_dump or another old snapshot runs, rows that were deleted since stay in
-// the index. A trim that walks over them takes longer with each one before it.
+// the index. A trim that scanned them would take longer with each earlier one.
 func TestTrimIsNotSlowedDownByRowsDeletedBefore(t *testing.T) {
 	d := freshDatabase(t, deptSchema)
 	d.apply(t, Config{}, deptResource())
@@ -136,10 +136,10 @@ func TestTrimIsNotSlowedDownByRowsDeletedBefore(t *testing.T) {
 	}
 }
 
-// keep_bytes is what the rows that are kept take, measured as the table without any
-// dead rows, and not much less. Vacuumed in between, the table stays as small.
+// The retained rows take keep_bytes, measured as the table without any dead rows, and
+// not much less. If it is vacuumed in between, the table stays that small.
 func TestKeepBytesBoundsTheTable(t *testing.T) {
-	for _, keepBytes := range []int{1 << 20, 4 << 20} { // read as a whole, and sampled
+	for _, keepBytes := range []int{1 << 20, 4 << 20} { // read completely, and sampled
 		t.Run(fmt.Sprint(keepBytes>>20, " MiB"), func(t *testing.T) {
 			d := freshDatabase(t, deptSchema)
 			d.apply(t, Config{}, deptResource())
@@ -268,7 +268,7 @@ func TestTrimBetweenASurveysSnapshotAndItsRead(t *testing.T) {
 					t.Fatalf("%s rows of the gap are left, so this tests nothing", left)
 				}
 			}
-			// A poll that finds its witness gone asks for another survey.
+			// A poll whose witness is gone requests another survey.
 			for range 2 {
 				intact, err := s.stream.readOn(t.Context(), s.stream.clock(), true)
 				if err != nil {
@@ -291,7 +291,7 @@ func TestTrimBetweenASurveysSnapshotAndItsRead(t *testing.T) {
 	}
 }
 
-// retained waits until the stream has trimmed and read what is kept.
+// retained waits until the stream has trimmed and read the retention.
 func (s *streamed) retained() {
 	s.Helper()
 	testkit.Eventually(s.T, 20*time.Second, func() error {
@@ -317,9 +317,8 @@ func TestStreamTrimsToItsBounds(t *testing.T) {
 	}
 }
 
-// A gateway of another release trims beside ours, from the left end of the index.
-// Whoever comes second goes on where the other stopped, in the middle of a
-// transaction, too.
+// A gateway of another release trims as well, from the left end of the index. Each
+// continues where the other stopped, even in the middle of a transaction.
 func TestTrimBesideAnotherRelease(t *testing.T) {
 	d := freshDatabase(t, deptSchema)
 	d.apply(t, Config{}, deptResource())
@@ -352,8 +351,8 @@ func TestTrimBesideAnotherRelease(t *testing.T) {
 }
 
 // A transaction that was open when the record began writes below its beginning, where
-// trimming does not look: its rows are found by and by, and only when the floor moves,
-// so that who has not read them hears of it.
+// trimming does not look: its rows are found gradually, and only when the floor moves, so
+// that streams that have not read them notice it.
 func TestTrimSweepsBelowTheBeginning(t *testing.T) {
 	d := freshDatabase(t, deptSchema)
 	d.apply(t, Config{}, deptResource())
@@ -377,9 +376,9 @@ func TestTrimSweepsBelowTheBeginning(t *testing.T) {
 	}
 }
 
-// A slot has no beginning that the database tells, and the gateway's role may not see
-// that of other roles' transactions: their age is counted from when they were first
-// seen with the same transaction number.
+// The database does not report the start of a slot, and the gateway's role may not see
+// that of other roles' transactions: their age counts from when they were first seen
+// with the same transaction ID.
 func TestAgesOfHolders(t *testing.T) {
 	var s sightings
 	slot := func(xid string) []origin.Holder {

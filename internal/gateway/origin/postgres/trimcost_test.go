@@ -10,7 +10,7 @@ import (
 )
 
 // A row is as cheap to trim at a high rate of changes as at a twentieth of it, also
-// behind the rows of the minute before, which a dump protects.
+// after the rows of the previous minute, which a dump protects.
 func TestTrimCostsAsMuchARowAtEachRate(t *testing.T) {
 	perRow := func(transactions int) float64 {
 		t.Helper()
@@ -45,9 +45,9 @@ func TestTrimCostsAsMuchARowAtEachRate(t *testing.T) {
 }
 
 // BenchmarkTrim deletes the changes of the third minute at a rate, after those of the
-// minutes before it, and says how many pages a row touches. With a snapshot that is
-// older than all of them, such as that of pg_dump, nothing that was deleted can be
-// cleaned up. Run it with -benchtime=1x.
+// minutes before it, and reports how many pages a row touches. With a snapshot that is
+// older than all of them, such as that of pg_dump, no deleted row can be cleaned up. Run
+// it with -benchtime=1x.
 func BenchmarkTrim(b *testing.B) {
 	unhashed, err := os.ReadFile("testdata/unhashed.sql")
 	if err != nil {

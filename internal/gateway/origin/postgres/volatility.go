@@ -6,26 +6,26 @@ import (
 	"strings"
 )
 
-// ruleFacts is what the stored form of a view's query (pg_rewrite.ev_action)
-// says about what the query reads and calls.
+// ruleFacts are facts in the stored form of a view's query (pg_rewrite.ev_action)
+// about what the query reads and calls.
 type ruleFacts struct {
 	relations []uint32
 	functions []uint32
 	operators []uint32
-	// namedFunctions and namedOperators are those of them that the text names, and
-	// PostgreSQL therefore looked up: not the function of a cast, or what an
-	// ORDER BY compares with.
+	// namedFunctions and namedOperators are those of them that the text names, so
+	// that PostgreSQL looked them up: not the function of a cast, or the operator of
+	// an ORDER BY.
 	namedFunctions, namedOperators []uint32
 	// unsteady are parts of the query, other than functions, that must not be
 	// in a statement whose freshness is promised.
 	unsteady []unsteadyPart
 }
 
-// unsteadyPart is named by a noun; why goes on after "which".
+// unsteadyPart is named by a noun; why continues the message after "which".
 type unsteadyPart struct{ name, why string }
 
 // Fields of the nodes of a query that hold the oid of a function, and of an
-// operator. pg_depend would not do: it leaves out whatever is built in.
+// operator. pg_depend is not enough: it omits built-in objects.
 var (
 	functionFields = []string{":funcid", ":opfuncid", ":aggfnoid", ":winfnoid"}
 	operatorFields = []string{":opno", ":eqop", ":sortop"}
@@ -38,16 +38,16 @@ var sqlValues = []string{
 	"current_role", "current_user", "user", "session_user", "current_catalog", "current_schema",
 }
 
-// parseRule reads the facts from the text of a rule. It looks at every pair of
-// neighbouring tokens, whatever node they are in. Names that users chose cannot
-// hide one: blanks, parentheses and braces in them are written with a backslash.
+// parseRule reads the facts from the text of a rule. It examines every pair of
+// adjacent tokens, whatever node they are in. Names that users chose cannot hide
+// one: spaces, parentheses and braces in them are escaped with a backslash.
 func parseRule(text string) *ruleFacts {
 	facts := &ruleFacts{}
 	tokens := strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" \t\n()", r) })
 	for i, t := range tokens {
 		switch t {
 		case "{TABLESAMPLECLAUSE":
-			facts.add("TABLESAMPLE", "gives other rows each time")
+			facts.add("TABLESAMPLE", "returns different rows each time")
 		case "{ROWMARKCLAUSE":
 			facts.add("FOR UPDATE or FOR SHARE", "would make writers wait for readers")
 		case ":opnos": // of a comparison of rows: "(o 97 97)"
@@ -60,7 +60,7 @@ func parseRule(text string) *ruleFacts {
 				facts.namedOperators = appendNew(facts.namedOperators, uint32(oid))
 			}
 		case "{NEXTVALUEEXPR":
-			facts.add("the next value of a sequence", "is another one each time")
+			facts.add("the next value of a sequence", "is different each time")
 		case "{COERCEVIAIO":
 			if name := dateFromConstant(tokens[i:]); name != "" {
 				facts.add("a text made a "+name, "would be another moment each time if it were 'now' or 'today': write "+name+" '...'")
@@ -92,7 +92,7 @@ func parseRule(text string) *ruleFacts {
 			if int(number) < len(sqlValues) {
 				name = sqlValues[number]
 			}
-			facts.add(name, "changes without a change of any table: leave it out")
+			facts.add(name, "changes without a change of any table: remove it")
 		}
 	}
 	return facts
@@ -113,9 +113,9 @@ func (f *ruleFacts) add(name, why string) {
 }
 
 // dateFromConstant returns the type of date that a conversion, which begins with
-// the tokens, makes of a constant text: ('now'::text)::timestamptz. A literal
-// 'now'::timestamptz is no such thing: it became a value when the statement was
-// analysed, and stays that value. A column with the text 'now' is not found.
+// the tokens, makes from a constant text: ('now'::text)::timestamptz. A literal
+// 'now'::timestamptz does not count: it became a value when the statement was
+// analyzed, and stays that value. A column with the text 'now' is not found.
 func dateFromConstant(tokens []string) string {
 	dates := map[string]string{"1082": "date", "1083": "time", "1114": "timestamp", "1184": "timestamptz", "1266": "timetz"}
 	if len(tokens) < 3 || tokens[1] != ":arg" || tokens[2] != "{CONST" {
@@ -145,7 +145,7 @@ type function struct {
 	oid        uint32
 	schema     string
 	name       string
-	arguments  string // types, as oidvectortypes writes them
+	arguments  string // types, in the form of oidvectortypes
 	volatility string // pg_proc.provolatile: i, s, v
 	// part is the aggregate that the function is a step of, else "".
 	part string
@@ -167,8 +167,8 @@ func (f *function) String() string {
 	return signature
 }
 
-// unsteady says why the result of the function may change without a change of
-// its arguments, "" if it cannot.
+// unsteady returns why the result of the function may change without a change of
+// its arguments, or "" if it cannot.
 func (f *function) unsteady() string {
 	switch {
 	case f.volatility == "i":
@@ -176,11 +176,11 @@ func (f *function) unsteady() string {
 	case f.volatility == "s" && f.builtin() && harmless[f.name+"("+f.arguments+")"] != "":
 		return ""
 	case f.builtin() && f.volatility == "v":
-		return "gives another result each time, or has effects: leave it out"
+		return "returns different results each time, or has side effects: remove it"
 	case f.builtin():
-		return "depends on the time, the session or the settings of the server: leave it out"
+		return "depends on the time, the session or the settings of the server: remove it"
 	case f.volatility == "s":
-		return "is declared STABLE, and what it reads cannot be seen: write into the statement what it does, or declare it IMMUTABLE if its result depends on its arguments alone"
+		return "is declared STABLE, and what it reads is unknown: put its query into the statement, or declare it IMMUTABLE if its result depends on its arguments alone"
 	default:
 		return "is declared VOLATILE: declare it IMMUTABLE if its result depends on its arguments alone"
 	}
@@ -192,7 +192,7 @@ const (
 	// They call the output functions of their arguments' types, which depend on
 	// TimeZone, DateStyle, extra_float_digits and the like.
 	writesValues = "output of values, under settings that are the same on every connection"
-	// They look at TimeZone, which is UTC on every connection.
+	// They depend on TimeZone, which is UTC on every connection.
 	readsTimeZone = "TimeZone is UTC on every connection"
 	// They call input functions for the members of a document.
 	readsValues = "input of values, under settings that are the same on every connection"
@@ -203,7 +203,7 @@ const (
 )
 
 // harmless are the stable functions of pg_catalog that a statement may call, by
-// name and types of arguments as oidvectortypes writes them.
+// name and argument types in the form of oidvectortypes.
 //
 // Not here, among others: age(timestamptz), which counts from today;
 // timezone(text, timetz), which uses today's offset; to_tsvector(text), which

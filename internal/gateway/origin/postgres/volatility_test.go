@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Every function of the list must exist as it is written there, or the entry is
-// dead; some are of later versions, and some are immutable in others.
+// Every function of the list must exist in the listed form, or the entry is dead;
+// some exist only in later versions, and some are immutable in others.
 func TestHarmlessFunctionsExist(t *testing.T) {
 	conn := connectOrders(t)
 	for signature, reason := range harmless {

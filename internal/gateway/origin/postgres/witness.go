@@ -11,24 +11,24 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// Timeline and incarnation survive a clean stop, so they cannot tell a cluster from
-// a copy that was made of it while it was stopped, and transaction numbers do not go
-// backwards for long after such a copy is started. What a copy cannot have is the
-// newest change that the stream applied, at the microsecond at which it was
-// recorded: the witness. Trimming never deletes the rows of the newest transaction.
+// Timeline and incarnation survive a clean stop, so they cannot distinguish a cluster
+// from a copy that was made while it was stopped, and transaction IDs go backward only
+// for a short time after such a copy is started. What a copy cannot have is the newest
+// change that the stream applied, at the microsecond at which it was recorded: the
+// witness. Trimming never deletes the rows of the newest transaction.
 //
 // Of these the witness is the one that the index of the change table has first. Every
-// poll looks for it, and would otherwise pass all rows of a transaction that changed
-// a hundred thousand.
+// poll looks it up, and would otherwise scan all rows of a transaction that changed a
+// hundred thousand.
 
-// micros is the time that a timestamptz expression gives, in microseconds since 1970.
+// micros is the value of a timestamptz expression, in microseconds since 1970.
 func micros(expression string) string {
 	return "(pg_catalog.extract('epoch', " + expression + ") OPERATOR(pg_catalog.*) 1000000::pg_catalog.numeric)::pg_catalog.int8"
 }
 
-// witnessExists says whether the row of $3 and $4 exists. It is the first row from its
-// transaction on, unless the table was rewritten since: LIMIT makes that look one at the
-// index, whatever the statistics say, and nothing else is read then.
+// witnessExists tests whether the row of $3 and $4 exists. It is the first row from its
+// transaction on, unless the table was rewritten since: LIMIT makes this an index look-up,
+// regardless of the statistics, and then nothing else is read.
 var witnessExists = "(EXISTS (SELECT FROM (SELECT w.xid, w.at FROM slipstream.change AS w" +
 	" WHERE w.xid OPERATOR(pg_catalog.>=) $3::pg_catalog.text::pg_catalog.xid8 ORDER BY w.xid LIMIT 1) AS w WHERE " + isWitness +
 	") OR EXISTS (SELECT FROM slipstream.change AS w WHERE " + isWitness + "))"
@@ -61,19 +61,19 @@ func parseWitness(text string) (w cache.Witness, err error) {
 	return w, nil
 }
 
-// testimony is what the change table says about a position.
+// testimony is the evidence of the change table about a position.
 type testimony int
 
 const (
 	// confirmed: the witness of the position is there.
 	confirmed testimony = iota
-	// trimmedAway: the witness is gone, and so may be rows that nobody has read.
+	// trimmedAway: the witness is gone, and so may be rows that were not read.
 	trimmedAway
 	// denied: the change table is not the one that the position was read from.
 	denied
 )
 
-// position is how far the stream has come: every change visible in seen was applied.
+// position is the position of the stream: every change visible in seen was applied.
 type position struct {
 	seen    cache.Snapshot
 	floor   cache.Tx
@@ -81,7 +81,7 @@ type position struct {
 }
 
 // testimonySQL compares the change table with a position: $1 to $4 are those of the
-// changes statement. The second column says whether a row exists that the position
+// changes statement. The second column tells whether a row exists that the position
 // has seen.
 var testimonySQL = "SELECT " + witnessExists + `, EXISTS (SELECT FROM slipstream.change AS s
 	WHERE s.xid OPERATOR(pg_catalog.<=) $1::pg_catalog.text::pg_catalog.xid8 AND NOT s.xid OPERATOR(pg_catalog.=) ANY ($2::pg_catalog.text[]::pg_catalog.xid8[])),
@@ -120,7 +120,7 @@ func testify(ctx context.Context, tx pgx.Tx, p position) (testimony, error) {
 	return confirmed, nil
 }
 
-// newestSQL gives the newest row of the change table and the floor.
+// newestSQL returns the newest row of the change table and the floor.
 var newestSQL = "SELECT COALESCE((SELECT " + witnessText("n") + ` FROM slipstream.change AS n ORDER BY n.xid DESC, n.ctid LIMIT 1), ''),
 	COALESCE((SELECT m.complete_from::pg_catalog.text FROM slipstream.meta AS m), '0')`
 

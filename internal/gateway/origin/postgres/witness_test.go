@@ -62,8 +62,8 @@ func TestIdleDatabaseKeepsItsDocumentsOverTrimming(t *testing.T) {
 	}
 }
 
-// Rows that someone deletes from the change table by hand may be ones that were not
-// read yet, and nothing else says so.
+// Rows that someone deletes from the change table by hand may not have been read yet,
+// and nothing else reveals that.
 func TestDeletedChangesAreAnotherHistory(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()
@@ -76,9 +76,8 @@ func TestDeletedChangesAreAnotherHistory(t *testing.T) {
 	s.expect("*")
 }
 
-// A cluster that was stopped in good order and then replaced by an earlier copy of
-// itself has timeline and incarnation of before, and gives the same transaction
-// numbers out again.
+// A cluster that was shut down cleanly and then replaced by an earlier copy of itself
+// has the same timeline and incarnation, and assigns the same transaction IDs again.
 func TestRollbackOfAStoppedClusterIsNoticed(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := startServer(t)

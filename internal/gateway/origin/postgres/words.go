@@ -3,18 +3,18 @@ package postgres
 import "strings"
 
 // This file writes the parts of SQL whose usual spelling is looked up along the
-// search path. No statement of ours may depend on the path: whoever may create
-// an operator in one of its schemas, which was everybody in public up to
-// PostgreSQL 14, would run code as the role that plans, applies or serves. A
-// schema ahead of pg_catalog hides it, and so does one after it where the
-// arguments match exactly, as varchar = text does in no schema of PostgreSQL's own.
+// search path. No statement of Slipstream may depend on the path: a role that may
+// create an operator in one of its schemas, which was every role in public up to
+// PostgreSQL 14, could run code as the role that plans, applies or serves. A schema
+// before pg_catalog hides it, and so does one after it if the arguments match exactly,
+// as for varchar = text, for which PostgreSQL itself has no operator.
 //
 // So functions, types, casts and collations are qualified, operators are written
 // OPERATOR(pg_catalog.=), and what resolves an operator without naming its schema
 // is avoided: IN, BETWEEN, LIKE, IS DISTINCT FROM, NULLIF, CASE with an
 // operand, JOIN USING, row comparisons, and unnest of several arguments.
 // IS NULL, AND, OR, NOT, COALESCE, CASE WHEN, DISTINCT, UNION, GROUP BY and
-// ORDER BY take no operator from the path.
+// ORDER BY use no operator from the path.
 //
 // OPERATOR(...) binds less tightly than + and *, and more tightly than IS, NOT
 // and AND. An operand that contains an operator needs parentheses.
@@ -28,7 +28,7 @@ func fitsInt8(numeric string) string {
 		numeric + " OPERATOR(pg_catalog.<=) '9223372036854775807'::pg_catalog.numeric"
 }
 
-// unnest writes an item of FROM that has a column for each array.
+// unnest writes an item of FROM with a column for each array.
 func unnest(arrays []string) string {
 	return "ROWS FROM (pg_catalog.unnest(" + strings.Join(arrays, "), pg_catalog.unnest(") + "))"
 }

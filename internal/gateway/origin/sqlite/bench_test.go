@@ -75,8 +75,8 @@ func BenchmarkPoll(b *testing.B) {
 	}
 }
 
-// BenchmarkWriter is what the triggers cost the application: one row changed in
-// a transaction of many.
+// BenchmarkWriter measures the cost of the triggers for the application: one row
+// changed in a transaction of many.
 func BenchmarkWriter(b *testing.B) {
 	for _, watched := range []bool{false, true} {
 		for name, sql := range map[string]string{

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// verdict is what a row of the change table says about a resource.
+// verdict is what a row of the change table means for a resource.
 type verdict uint8
 
 const (
@@ -28,8 +28,8 @@ const (
 	literalBlob
 )
 
-// changedKey turns the SQL literals of a key, as quote() wrote them, into the
-// ID of the document. scratch is used for the segments.
+// changedKey turns the SQL literals of a key, as written by quote(), into the ID
+// of the document. scratch is used for the segments.
 func changedKey(columns []resource.KeyColumn, literals string, scratch []string) (string, verdict) {
 	segments := scratch[:0]
 	result := oneKey
@@ -62,7 +62,7 @@ func changedKey(columns []resource.KeyColumn, literals string, scratch []string)
 	return resource.JoinID(segments), oneKey
 }
 
-// cutLiteral takes the first literal off. kind is 0 if there is none.
+// cutLiteral splits off the first literal. kind is 0 if there is none.
 func cutLiteral(s string) (kind literalKind, value, rest string) {
 	switch {
 	case s == "":
@@ -93,7 +93,7 @@ func cutLiteral(s string) (kind literalKind, value, rest string) {
 	return literalNumber, word, s[end:]
 }
 
-// cutText reads a text literal whose opening quote has been read.
+// cutText reads a text literal after its opening quote.
 func cutText(s string) (kind literalKind, value, rest string) {
 	end := 0
 	doubled := false
@@ -120,9 +120,9 @@ func cutText(s string) (kind literalKind, value, rest string) {
 //
 // noKey is right only for values that no bound parameter of the column's kind
 // compares equal to: NULL equals nothing; a blob equals only blobs, text and
-// numbers only themselves, and the column's affinity has already turned what
-// looks like a number into one (Integer) or every number into text (Text).
-// Where that last step would have to be relied upon, everything is the answer.
+// numbers only themselves, and the column's affinity has already turned text that
+// looks like a number into one (Integer), or every number into text (Text). Where
+// it would have to rely on that last step, the answer is everything.
 func canonical(column resource.KeyColumn, kind literalKind, value string) (string, verdict) {
 	switch kind {
 	case literalNull:
@@ -147,8 +147,8 @@ func canonical(column resource.KeyColumn, kind literalKind, value string) (strin
 			}
 			return "", noKey
 		}
-		// Older libraries end quote() at a NUL. A text with a NUL is no key,
-		// and the shorter one is dropped in vain.
+		// Older libraries end quote() at a NUL. A text with a NUL is not a key, so
+		// the shorter one is dropped needlessly.
 		if value == "" || len(value) > resource.MaxTextKey || !utf8.ValidString(value) || strings.IndexByte(value, 0) >= 0 {
 			return "", noKey
 		}

@@ -60,8 +60,8 @@ func TestChangedKey(t *testing.T) {
 	}
 }
 
-// FuzzChangedKey lets SQLite write the literals: what a path can name must come
-// back as the ID of that path.
+// FuzzChangedKey lets SQLite write the literals: a value that a path can express
+// must become the ID of that path.
 func FuzzChangedKey(f *testing.F) {
 	f.Add("it's, X'41', NULL", int64(-7), []byte{0, 255})
 	f.Add("\x00", int64(0), []byte{})

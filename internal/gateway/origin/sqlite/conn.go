@@ -32,13 +32,13 @@ type conn struct {
 
 	body []byte // scratch of the document under construction
 
-	crashed bool // the library panicked: nothing can be said of its state
+	crashed bool // the library panicked: its state is unknown
 }
 
 // maxIdleBody is how much scratch an idle connection keeps.
 const maxIdleBody = 1 << 20
 
-// open connects. The error wraps cache.ErrUnavailable where a later attempt may
+// open connects. The error wraps cache.ErrUnavailable if a later attempt may
 // succeed, and says what the operator can do.
 func (o *Origin) open(ctx context.Context) (*conn, error) {
 	path := o.cfg.Path
@@ -52,7 +52,7 @@ func (o *Origin) open(ctx context.Context) (*conn, error) {
 	case errors.Is(err, fs.ErrPermission):
 		return nil, unusable("may not be read by this user; grant read and write access to it and its directory", err)
 	case err != nil:
-		return nil, unusable("cannot be looked at", err)
+		return nil, unusable("cannot be examined", err)
 	case !info.Mode().IsRegular():
 		return nil, unusable("is not a regular file", fs.ErrInvalid)
 	}
@@ -103,9 +103,9 @@ func (c *conn) prepare(cfg Config) error {
 	return nil
 }
 
-// statOpenFile looks at the file behind the driver's handle. The handle's own
-// HasMoved is not enough: it remembers the path after symbolic links were
-// followed, and so misses a link that is pointed elsewhere.
+// statOpenFile returns the state of the file of the driver's handle. The handle's
+// own HasMoved is not enough: it remembers the path after symbolic links were
+// followed, and so misses a link that was changed to another target.
 func statOpenFile(handle any) (fs.FileInfo, error) {
 	for {
 		if file, ok := handle.(interface{ Stat() (fs.FileInfo, error) }); ok {
@@ -113,18 +113,18 @@ func statOpenFile(handle any) (fs.FileInfo, error) {
 		}
 		wrapped, ok := handle.(vfs.FileUnwrap)
 		if !ok {
-			return nil, fmt.Errorf("the driver does not say which file it has open (%T)", handle)
+			return nil, fmt.Errorf("the driver does not reveal which file it has open (%T)", handle)
 		}
 		handle = wrapped.Unwrap()
 	}
 }
 
-// errCrashed says that the library gave up in the middle of a statement, as it
+// errCrashed says that the library panicked in the middle of a statement, as it
 // does when a value does not fit into its memory (seen with 200 MB).
 var errCrashed = errors.New("the SQLite library panicked")
 
 // contain turns a panic of the library into an error, so that one document
-// cannot end the process. Deferred by whoever runs statements.
+// cannot end the process. Deferred by functions that run statements.
 func (c *conn) contain(err *error) {
 	if p := recover(); p != nil {
 		c.crashed = true
@@ -134,7 +134,7 @@ func (c *conn) contain(err *error) {
 
 // close frees the connection and everything prepared on it.
 func (c *conn) close() {
-	var crash error // of a library that has crashed before; there is nothing left to do
+	var crash error // of a library that has crashed before; nothing is left to do
 	defer c.contain(&crash)
 	c.SetInterrupt(context.Background())
 	var all []*sqlite3.Stmt
@@ -160,22 +160,22 @@ func (c *conn) moved() (bool, error) {
 	return !os.SameFile(c.file, now), nil
 }
 
-// read runs do in one read transaction: everything do reads is one snapshot,
-// taken by its first statement.
+// read runs do in one read transaction: everything that do reads is from one
+// snapshot, taken by its first statement.
 func (c *conn) read(do func() error) (err error) {
 	defer c.contain(&err)
 	if err := c.begin.Exec(); err != nil {
 		return err
 	}
 	err = do()
-	// The end must come even when the caller's context is over.
+	// The transaction must end even if the caller's context has.
 	outer := c.SetInterrupt(context.Background())
 	defer c.SetInterrupt(outer)
 	if err == nil {
 		return c.commit.Exec()
 	}
 	if !c.GetAutocommit() {
-		_ = c.rollback.Exec() // err is the one to tell
+		_ = c.rollback.Exec() // err is the one to report
 	}
 	return err
 }
@@ -191,7 +191,7 @@ func schemaVersion(conn *sqlite3.Conn) (version int64, err error) {
 	return version, err
 }
 
-// firstInt runs a prepared statement that gives one integer.
+// firstInt runs a prepared statement that returns one integer.
 func firstInt(stmt *sqlite3.Stmt) (n int64, err error) {
 	if stmt.Step() {
 		n = stmt.ColumnInt64(0)
@@ -200,7 +200,7 @@ func firstInt(stmt *sqlite3.Stmt) (n int64, err error) {
 	return n, errors.Join(err, stmt.Reset())
 }
 
-// setSchema forgets what was prepared for the former schema.
+// setSchema drops the statements that were prepared for the previous schema.
 func (c *conn) setSchema(s *schema) {
 	for _, l := range c.loaders {
 		l.close()

@@ -15,7 +15,7 @@ import (
 
 // world is a database with an origin over it and a writer, and the oracle of
 // this package: whatever a statement did to the documents, the change table
-// must have heard of every document that is another one afterwards.
+// must have recorded every document that is different afterwards.
 type world struct {
 	t      testing.TB
 	origin *Origin
@@ -80,8 +80,8 @@ func (w *world) dump() map[string]string {
 	return docs
 }
 
-// changes returns the IDs recorded since the last call, and whether all
-// documents were meant.
+// changes returns the IDs recorded since the last call, and whether a change of
+// all documents was recorded.
 func (w *world) changes() (ids map[string]bool, all bool, rows int) {
 	w.t.Helper()
 	ids = make(map[string]bool)
@@ -137,8 +137,8 @@ func (w *world) do(sql string) (changed []string, rows int) {
 	return w.verify(sql)
 }
 
-// wantChanged runs a statement and says which documents it must change: without
-// that a test of the oracle could pass by changing nothing.
+// wantChanged runs a statement and checks which documents it changes: otherwise a
+// test of the oracle could pass by changing nothing.
 func (w *world) wantChanged(sql string, want ...string) {
 	w.t.Helper()
 	if changed, _ := w.do(sql); !slices.Equal(changed, want) {

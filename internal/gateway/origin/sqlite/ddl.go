@@ -27,7 +27,8 @@ func (o *Origin) Check(ctx context.Context) ([]origin.Finding, error) {
 	return findings, err
 }
 
-// Plan returns the statements that Apply would run now; none if all is well.
+// Plan returns the statements that Apply would run now, or none if everything is
+// in place.
 func (o *Origin) Plan(ctx context.Context) ([]origin.Statement, error) {
 	findings, err := o.Check(ctx)
 	if err != nil {
@@ -61,7 +62,7 @@ func (o *Origin) Apply(ctx context.Context) ([]origin.Statement, error) {
 }
 
 // Drop removes every trigger and the change table, of this configuration and of
-// earlier ones, and returns what it ran.
+// earlier ones, and returns the statements that it ran.
 func (o *Origin) Drop(ctx context.Context) ([]origin.Statement, error) {
 	var done []origin.Statement
 	err := o.withWriter(ctx, "drop triggers", func(conn *sqlite3.Conn) error {
@@ -106,7 +107,7 @@ func (o *Origin) Prune(context.Context, [][]resource.Resource, func(origin.State
 	return errors.New("sqlite: there is nothing to prune: apply drops what it does not need")
 }
 
-// Retention implements [origin.Administration]: an SQLite file has no such figures.
+// Retention implements [origin.Administration]: an SQLite file has no such statistics.
 func (o *Origin) Retention(context.Context) (r origin.Retention, ok bool, err error) {
 	return r, false, nil
 }
@@ -156,8 +157,8 @@ func stateOf(object origin.Object, texts map[string]string) origin.State {
 	}
 }
 
-// missing says, for people, why the promise of the resource cannot be given;
-// empty if it can.
+// missing returns, for humans, why the promise of the resource cannot be given, or
+// "" if it can.
 func (c *compiled) missing(texts map[string]string) string {
 	if c.Err != nil {
 		return c.Err.Error()
@@ -222,7 +223,7 @@ func (o *Origin) plan(findings []origin.Finding) []origin.Statement {
 	return append(drops, creates...)
 }
 
-// withWriter runs do in a write transaction of a connection of its own.
+// withWriter runs do in a write transaction on a new connection.
 func (o *Origin) withWriter(ctx context.Context, doing string, do func(*sqlite3.Conn) error) error {
 	c, err := o.open(ctx)
 	if err != nil {
@@ -237,14 +238,14 @@ func (o *Origin) withWriter(ctx context.Context, doing string, do func(*sqlite3.
 		}
 		if !c.GetAutocommit() {
 			c.SetInterrupt(context.Background())
-			_ = c.Exec("ROLLBACK") // the error that led here is the one to tell
+			_ = c.Exec("ROLLBACK") // the error that led here is the one to report
 		}
 	}
 	return o.wrapError(ctx, doing, err)
 }
 
-// trimRows is how many rows of the change table one trimming deletes at most:
-// 10,000 take about 20 ms (BenchmarkTrim), less than a busy timeout of any writer.
+// trimRows is the maximum of rows of the change table that one trim deletes: 10,000
+// take about 20 ms (BenchmarkTrim), less than the busy timeout of any writer.
 const trimRows = 10_000
 
 // trim deletes rows older than keep, never the newest one and none after limit,

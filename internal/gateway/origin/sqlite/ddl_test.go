@@ -123,8 +123,8 @@ func TestSecondResourceOverTheSameTables(t *testing.T) {
 	}
 }
 
-// TestNoTriggersWithoutPromise: writers pay nothing for a resource that promises
-// nothing, and one that has stopped promising gives its triggers back.
+// TestNoTriggersWithoutPromise: writers pay nothing for a resource without a
+// promise, and the triggers of a resource that no longer has one are dropped.
 func TestNoTriggersWithoutPromise(t *testing.T) {
 	path := newFile(t, deptSchema...)
 	apply := func(noPromise bool) int {

@@ -1,50 +1,50 @@
 // Package sqlite is the origin over one SQLite file: it loads documents, and it
-// hears of every change that other programs make to the file.
+// observes every change that other programs make to the file.
 //
 // # How a change becomes known
 //
-// SQLite tells nobody what it changed. So [Origin.Apply] puts triggers on every
-// table of a resource's tree, which append the keys of the documents concerned
-// to a table, slipstream_change, in the writer's own transaction. SQLite has one
-// writer at a time, and ids of that table are never used twice: the order of ids
-// is the order of commits, and the highest id that a read transaction sees says
-// exactly which changes it sees. That id is the token of a load, read in the
-// load's own transaction.
+// SQLite does not report its changes to other processes. So [Origin.Apply] creates
+// triggers on every table of a resource's tree, which append the keys of the
+// documents concerned to a table, slipstream_change, in the writer's own
+// transaction. SQLite has one writer at a time, and ids of that table are never
+// reused: the order of ids is the order of commits, and the highest id that a read
+// transaction sees determines exactly which changes it sees. That id is the token
+// of a load, read in the load's own transaction.
 //
 // A document is a root row and the rows below it. A statement changes one row of
 // one table at a time. The AFTER trigger of that row looks up the root of its old
 // and of its new form along the declared path, which consists of other tables and
-// therefore is the same before and after; no table may stand twice on a path.
-// When the path is cut because a row above went in the same statement, that row's
-// own trigger has recorded the root. Rows that REPLACE deletes fire no DELETE
-// trigger; BEFORE triggers record their roots from what the unique indexes say.
-// Look-ups compare column with column as the load does; where NEW.x would lose
-// the affinity that x has in the join, the condition is widened (trigger.go).
+// therefore is the same before and after; no table may be on a path twice. If the
+// path is interrupted because a row above was deleted in the same statement, that
+// row's own trigger has recorded the root. Rows that REPLACE deletes fire no DELETE
+// trigger; BEFORE triggers find and record their roots through the unique indexes.
+// Look-ups compare column with column as the load does; where NEW.x would lose the
+// affinity that x has in the join, the condition is widened (trigger.go).
 //
 // # Why nothing older than X is served
 //
-// [Stream.Run] polls. A poll takes the time first, then looks whether the path
-// still leads to the open file, then reads changes in transactions of its own,
-// applies them, and only when none is left moves the horizon to the time it took
-// first. A commit that was acknowledged before that time was visible to those
-// transactions, so it has been applied. An idle poll stops at PRAGMA
-// data_version: the same number in a transaction that began after the time was
-// taken means that nobody else has committed.
+// [Stream.Run] polls. A poll reads the clock first, then checks whether the path
+// still leads to the open file, then reads changes in its own transactions, applies
+// them, and when none is left moves the horizon to the time that it read first. A
+// commit that was acknowledged before that time was visible to those transactions,
+// so it has been applied. An idle poll stops at PRAGMA data_version: the same
+// number in a transaction that began after the clock was read means that no other
+// connection has committed.
 //
 // History can break. The stream remembers the last row it has read with the
 // random nonce in it; another nonce there, or no such row, means a restored
 // backup or rows trimmed unread, and voids everything, as does another file at
 // the path. A load repeats the check of the file and not that of the history.
-// What it read from a history that is gone is dropped by the void, which the
-// stream declares before its next horizon. But a file can be moved away and back
-// between two polls, and then there is no void: so a load takes only the file
-// that the stream has open, else it waits for two polls at most and then fails
-// as unavailable (loadAll argues why one look, at any time in the load, is enough).
-// Every change of the schema, also a restore through SQLite's backup interface,
-// changes PRAGMA schema_version: the stream then looks at tables and triggers
-// again, flushes, and withdraws the promise of a resource whose triggers are not
-// what they should be, byte by byte. A load compares the same number in its own
-// transaction, so documents always have the shape of their snapshot.
+// What it read from a lost history is dropped by the void, which the stream declares
+// before its next horizon. But a file can be moved away and back between two polls,
+// and then there is no void: so a load only uses the file that the stream has open,
+// otherwise it waits for at most two polls and then fails as unavailable (loadAll
+// explains why one check, at any time in the load, is enough). Every change of the
+// schema, including a restore through SQLite's backup interface, changes PRAGMA
+// schema_version: then the stream checks tables and triggers again, flushes, and
+// withdraws the promise of a resource whose triggers are not exactly the expected
+// ones. A load compares the same number in its own transaction, so documents always
+// have the shape of their snapshot.
 //
 // # Polls
 //

@@ -16,16 +16,16 @@ import (
 var errMoved = errors.New("the database file was replaced, and the stream of changes has not followed yet")
 
 // unavailable lists the result codes that say something about the database and
-// nothing about the statement: whoever asks next would get the same answer.
+// nothing about the statement: any other request would fail in the same way.
 var unavailable = []sqlite3.ErrorCode{
 	sqlite3.BUSY, sqlite3.LOCKED, sqlite3.IOERR, sqlite3.CANTOPEN, sqlite3.NOTADB,
 	sqlite3.CORRUPT, sqlite3.PERM, sqlite3.READONLY, sqlite3.FULL, sqlite3.PROTOCOL,
 	sqlite3.AUTH, sqlite3.SCHEMA, sqlite3.NOLFS,
 }
 
-// wrapError says what was being done with which file, and decides whether the
-// error means that the origin is unavailable. Errors of SQLite leave the package
-// through here; errors of the file system that open meets say all this already.
+// wrapError adds what was being done and the file, and decides whether the error
+// means that the origin is unavailable. All errors of SQLite leave the package
+// through it; file system errors of open already have these details.
 func (o *Origin) wrapError(ctx context.Context, doing string, err error) error {
 	if err == nil {
 		return nil

@@ -28,12 +28,12 @@ func (o *Origin) Prepare(ctx context.Context, more []resource.Resource) (*origin
 	return tree.Addition(found.set, found.resources)
 }
 
-// Extend makes the resources ones that are loaded, and of which the stream reports after its
-// next poll: see [Stream.Follows]. Their places follow those of the others.
+// Extend adds resources that can be loaded from then on, and on which the stream reports after
+// its next poll: see [Stream.Follows]. Their indexes follow those of the others.
 func (o *Origin) Extend(a *origin.Addition) { o.set.Store(o.set.Load().Extend(a)) }
 
-// Retire makes the origin forget the resources at the places. Loads of them fail from now on,
-// and the stream takes their promise away.
+// Retire removes the resources at the indexes. Loads of them fail from now on, and the stream
+// withdraws their promise.
 func (o *Origin) Retire(places []int) { o.set.Store(o.set.Load().Retire(places)) }
 
 // Follows reports whether the stream has reported of all resources that there are.

@@ -25,8 +25,8 @@ func (st *streamTest) extend(more ...resource.Resource) {
 	}
 }
 
-// Resources that join are reported of and flushed at the next poll; the others go on, and so
-// do those that stay when one is retired.
+// Added resources are reported on and flushed at the next poll; the others continue, and so do
+// those that stay when one is retired.
 func TestStreamExtends(t *testing.T) {
 	journalModes(t, func(t *testing.T, schema []string) {
 		st := newStreamTest(t, Config{}, schema...)
@@ -45,7 +45,7 @@ func TestStreamExtends(t *testing.T) {
 		}
 		st.wantPoll("advance")
 
-		// Its triggers come with a schema that is another one: everything is flushed.
+		// Its triggers change the schema: everything is flushed.
 		if _, err := st.origin.Apply(t.Context()); err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestStreamExtends(t *testing.T) {
 		exec("UPDATE emp SET ename = 'X' WHERE empno = 3")
 		st.wantPoll("1 3", "0 20", "advance")
 
-		// A third, with the definition of the second, hears what that hears.
+		// A third, with the definition of the second, gets the same changes.
 		st.extend(empResource())
 		exec("UPDATE emp SET ename = 'Y' WHERE empno = 3")
 		st.wantPoll("promise true", "promise true", "promise true", "1 3", "2 3", "0 20", "all 2", "advance")
@@ -71,7 +71,7 @@ func TestStreamExtends(t *testing.T) {
 	})
 }
 
-// What does not fit is refused before anything changes.
+// A resource that does not match the database is refused before anything changes.
 func TestPrepareRefuses(t *testing.T) {
 	st := newStreamTest(t, Config{}, deptSchema...)
 	wrong := empResource()

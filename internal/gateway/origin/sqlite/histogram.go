@@ -2,8 +2,8 @@ package sqlite
 
 import "time"
 
-// bounds are those of the time from a change to fresh answers. With a poll each 100 ms
-// most values lie between 100 and 110 ms, so that the buckets are narrow there.
+// bounds are those of the time from a change to fresh answers. With a poll every 100 ms
+// most values are between 100 and 110 ms, so the buckets are narrow there.
 var bounds = []time.Duration{
 	10 * time.Millisecond, 25 * time.Millisecond, 50 * time.Millisecond, 75 * time.Millisecond, 100 * time.Millisecond,
 	105 * time.Millisecond, 110 * time.Millisecond, 125 * time.Millisecond, 150 * time.Millisecond, 200 * time.Millisecond,

@@ -17,13 +17,13 @@ func TestStreamMeasuresFreshness(t *testing.T) {
 		for _, c := range got.Counts {
 			n += c
 		}
-		// The clock of the test goes on by a nanosecond a look, of which a
-		// poll takes a few.
+		// The clock of the test advances by a nanosecond per reading, of which a
+		// poll does a few.
 		if n != polls || got.Sum.Round(time.Millisecond) != sum || got.Max.Round(time.Millisecond) != top || got.Max < top {
 			t.Errorf("%d values, sum %v, max %v; want %d, %v, %v or a little more", n, got.Sum, got.Max, polls, sum, top)
 		}
 	}
-	expect(0, 0, 0) // the first poll knows of no change
+	expect(0, 0, 0) // the first poll finds no change
 	st.now += 100 * time.Millisecond
 	st.wantPoll("advance")
 	expect(0, 0, 0) // nothing changed

@@ -23,7 +23,7 @@ func TestReplacedFileVoidsEverything(t *testing.T) {
 	})
 }
 
-// moveDatabase puts one database in the place of another, as a restore does.
+// moveDatabase replaces one database by another, as a restore does.
 func moveDatabase(t *testing.T, from, to string) {
 	t.Helper()
 	for _, suffix := range []string{"-wal", "-shm", "-journal"} {
@@ -76,7 +76,7 @@ func TestRestoreIntoTheSameFileVoidsEverything(t *testing.T) {
 		if after := scalar(t, w, `PRAGMA schema_version`); after == before {
 			t.Errorf("a restore left schema_version at %s", after)
 		}
-		// As many changes again: the same ids, another history.
+		// The same number of changes: the same ids, another history.
 		mustExec(t, w, `UPDATE dept SET dname = 'OTHER' WHERE deptno = 20`)
 		st.wantPoll("void", "promise true", "all 0", "advance")
 		wantDoc(t, st.origin, "20", `{"deptno":20,"dname":"OTHER","emps":[{"empno":3,"ename":"SMITH"}]}`)

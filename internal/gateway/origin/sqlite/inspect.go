@@ -61,31 +61,32 @@ type indexColumn struct {
 	collation string // upper case
 }
 
-// uniqueIndex is whatever makes SQLite refuse, or with REPLACE delete, a row.
+// uniqueIndex is a constraint that makes SQLite refuse, or with REPLACE delete, a
+// row.
 type uniqueIndex struct {
 	columns []indexColumn
 	partial bool
 	// opaque is set for an index whose conflicts cannot be written as a
 	// comparison of columns: it has an expression, or a collation of the
-	// application's own.
+	// application.
 	opaque bool
 }
 
-// foreignKey is one REFERENCES clause. to is empty where it leaves the columns
-// of the parent out and so means its primary key.
+// foreignKey is one REFERENCES clause. to is empty if it omits the columns of the
+// parent and so means its primary key.
 type foreignKey struct {
 	table    string
 	from, to []string
 }
 
-// table is what the database says about one table.
+// table is the description of one table.
 type table struct {
 	name         string
 	columns      []column
 	primaryKey   []indexColumn
 	withoutRowid bool
 	strict       bool   // columns hold nothing but their declared types
-	rowidAlias   int    // the INTEGER PRIMARY KEY, -1 if there is none
+	rowidAlias   int    // the INTEGER PRIMARY KEY, or -1 if there is none
 	rowid        string // a name under which the rowid can be reached, "" if none
 	unique       []uniqueIndex
 	leading      []int // first column of every full index: where a search need not scan
@@ -181,11 +182,11 @@ func (c *catalog) table(name string) (*table, error) {
 	case kind == "":
 		return nil, &tree.NoTable{Problem: fmt.Sprintf("there is no table %q; %s", name, origin.Choices(name, c.names))}
 	case kind == "view":
-		return nil, &tree.NoTable{Problem: fmt.Sprintf("%q is a view; triggers on a view do not hear of changes to its tables, so name the tables", name)}
+		return nil, &tree.NoTable{Problem: fmt.Sprintf("%q is a view; triggers on a view do not fire for changes to its tables, so name the tables", name)}
 	case kind != "table":
 		return nil, &tree.NoTable{Problem: fmt.Sprintf("%q is a %s table; only ordinary tables have triggers", name, kind)}
 	case strings.HasPrefix(strings.ToLower(t.name), "sqlite_"), strings.EqualFold(t.name, changeTable):
-		return nil, &tree.NoTable{Problem: fmt.Sprintf("%q is a table of the system; name a table of your own", name)}
+		return nil, &tree.NoTable{Problem: fmt.Sprintf("%q is a table of the system; expected a user table", name)}
 	}
 	if err := c.readColumns(t); err != nil {
 		return nil, err
@@ -288,7 +289,7 @@ func (c *catalog) readIndexes(t *table) error {
 	if t.withoutRowid {
 		return nil
 	}
-	// A primary key without an index of its own is the rowid itself.
+	// A primary key without its own index is the rowid itself.
 	if !hasPrimaryIndex {
 		t.rowidAlias = slices.IndexFunc(t.columns, func(c column) bool { return c.primary > 0 })
 	}

@@ -20,7 +20,7 @@ type builder struct {
 }
 
 // check fails if the document, with more bytes still to come, is too large. It
-// is asked before a value is copied, so memory stays within twice the limit.
+// is called before a value is copied, so memory stays within twice the limit.
 func (b *builder) check(more int) error {
 	if len(b.buf)+more > b.max {
 		return cache.ErrTooLarge
@@ -28,11 +28,11 @@ func (b *builder) check(more int) error {
 	return nil
 }
 
-// shape is what the declared type of a column makes of its values.
+// shape is how the declared type of a column affects its values.
 type shape uint8
 
 const (
-	shapePlain       shape = iota // by storage class alone
+	shapePlain       shape = iota // only by storage class
 	shapeBool                     // 0 and 1 are false and true
 	shapeJSON                     // text that is JSON is not quoted
 	shapeTimestamp                // without offset
@@ -80,7 +80,7 @@ func shapeOf(declared string) shape {
 	}
 }
 
-// appendTo appends the member for column i of the row stmt stands on.
+// appendTo appends the member for column i of the current row of stmt.
 func (f *field) appendTo(b *builder, stmt *sqlite3.Stmt, i int) error {
 	b.buf = append(b.buf, f.prefix...)
 	switch stmt.ColumnType(i) {
@@ -119,8 +119,8 @@ func (f *field) appendTo(b *builder, stmt *sqlite3.Stmt, i int) error {
 }
 
 // appendFloat writes the shortest digits that read back as f. A whole number
-// keeps ".0", as SQLite itself prints it, so that readers see a float. What JSON
-// has no number for is a string.
+// keeps ".0", as SQLite itself prints it, so that readers see a float. A value for
+// which JSON has no number becomes a string.
 func appendFloat(dst []byte, f float64) []byte {
 	switch {
 	case math.IsInf(f, 1):
@@ -144,8 +144,8 @@ func appendFloat(dst []byte, f float64) []byte {
 func (f *field) appendText(dst, text []byte) []byte {
 	switch f.shape {
 	case shapeJSON:
-		// json.Valid refuses more than 10,000 levels, and does not look at
-		// the encoding inside strings.
+		// json.Valid refuses more than 10,000 levels, and does not check the
+		// encoding inside strings.
 		if json.Valid(text) && utf8.Valid(text) {
 			return append(dst, text...)
 		}
@@ -167,7 +167,7 @@ func (f *field) appendText(dst, text []byte) []byte {
 
 const hexDigits = "0123456789abcdef"
 
-// appendString writes a JSON string. Bytes that are not UTF-8 become U+FFFD.
+// appendString writes a JSON string. Invalid UTF-8 becomes U+FFFD.
 func appendString(dst, s []byte) []byte {
 	dst = append(dst, '"')
 	start := 0

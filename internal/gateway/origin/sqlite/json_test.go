@@ -100,8 +100,8 @@ func TestNotANumber(t *testing.T) {
 	}
 }
 
-// FuzzAppendString holds that every text is one valid JSON string that reads
-// back as the text, with what is not UTF-8 replaced.
+// FuzzAppendString checks that every text becomes one valid JSON string that
+// decodes to the text, with invalid UTF-8 replaced.
 func FuzzAppendString(f *testing.F) {
 	f.Add("plain")
 	f.Add("q\"\\\x00\x1f\x7f\xff\xc0\xaf\u2028\U0001F600")
@@ -117,7 +117,7 @@ func FuzzAppendString(f *testing.F) {
 	})
 }
 
-// FuzzTimestamp holds that whatever is taken for a moment is one in RFC 3339.
+// FuzzTimestamp checks that every accepted timestamp is valid in RFC 3339.
 func FuzzTimestamp(f *testing.F) {
 	f.Add("2024-02-29 12:00:00.5+02:00")
 	f.Add("0000-01-01T00:00:00Z")

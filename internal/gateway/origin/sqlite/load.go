@@ -48,16 +48,17 @@ func (o *Origin) Load(ctx context.Context, id cache.ResourceID, ids []string) (c
 
 // loadAll reads the documents in the transaction that is open on c.
 //
-// It refuses a file that the stream does not follow: a file that stood at the
-// path between two polls, and is gone again, leaves nothing that the stream
-// could notice, so its documents must neither be stored nor be shared with
-// callers who trust the horizon. One look is enough, because a connection keeps
-// its file and the look comes after the load began. A stream that turns to
-// another file later flushes before its horizon moves (see page), and that
-// refuses and detaches every load that began before.
+// It refuses a file that the stream does not follow: a file that was at the path
+// between two polls, and is gone again, leaves nothing that the stream could
+// notice, so its documents must neither be stored nor be shared with callers that
+// trust the horizon. One check is enough, because a connection keeps its file and
+// the check comes after the load began. A stream that switches to another file
+// later flushes before its horizon moves (see page), and that refuses and detaches
+// every load that began before.
 //
-// For the same reason a load that finds no file followed began before the first
-// flush: nobody who trusts a horizon will join it. It answers, without a token.
+// For the same reason, a load that finds that the stream follows no file yet began
+// before the first flush: no caller that trusts a horizon will join it. It answers
+// without a token.
 func (o *Origin) loadAll(c *conn, id int, ids []string, batch *cache.Batch) error {
 	followed := o.followed.Load()
 	if followed != nil && !os.SameFile(*followed, c.file) {
@@ -96,8 +97,8 @@ func (o *Origin) loadAll(c *conn, id int, ids []string, batch *cache.Batch) erro
 		case err != nil:
 			return err
 		case found:
-			// append takes the whole size class, so that the capacity, which
-			// the memory tier charges, is what the allocation really takes.
+			// append uses the whole size class, so that the capacity, which the
+			// memory tier charges, is the actual size of the allocation.
 			batch.Docs[i].Body = append([]byte(nil), b.buf...)
 		}
 	}
@@ -122,10 +123,10 @@ type loader struct {
 // rows is the statement of one node: the root row of a key, or the rows of a
 // child that belong to one row of its parent.
 //
-// A statement a node and parent row, not one a level for the whole batch: SQLite
-// is in the process, a run of a prepared statement costs about 2 us, and in
-// return rows arrive in the order of the document, need no sorting or matching
-// in Go, and stop arriving when the document is too large.
+// There is one statement per node and parent row, not one per level for the whole
+// batch: SQLite is in the process, a run of a prepared statement costs about 2 us,
+// and in return rows arrive in the order of the document, need no sorting or
+// matching in Go, and can stop when the document is too large.
 type rows struct {
 	stmt     *sqlite3.Stmt
 	fields   []field
@@ -134,7 +135,7 @@ type rows struct {
 }
 
 type nested struct {
-	prefix string // what stands before the list: `,"emps":`
+	prefix string // the text before the list: `,"emps":`
 	rows   *rows
 }
 
@@ -200,9 +201,9 @@ func columnName(t *table, column int) string {
 	return quoteName(t.columns[column].name)
 }
 
-// selectRows writes the statement of a node. A child is reached from the row of
-// its parent by the very comparison that the declaration states, column to
-// column: a value that went through Go would have lost its column's affinity.
+// selectRows writes the statement of a node. A child is found from the row of its
+// parent by the declared comparison, column with column: a value that went through
+// Go would have lost its column's affinity.
 func selectRows(c *compiled, n *node) string {
 	var b strings.Builder
 	row := alias(n)
@@ -324,7 +325,7 @@ func bindSegment(stmt *sqlite3.Stmt, at int, kind resource.Kind, segment string)
 	}
 }
 
-// row appends the row that the statement stands on, with its children.
+// row appends the current row of the statement, with its children.
 func (r *rows) row(b *builder) error {
 	b.buf = append(b.buf, '{')
 	for i := range r.fields {
@@ -342,7 +343,7 @@ func (r *rows) row(b *builder) error {
 	return b.check(0)
 }
 
-// list appends the rows that belong to the row on which parent stands.
+// list appends the rows that belong to the current row of parent.
 func (r *rows) list(b *builder, parent *rows) (err error) {
 	for i := range parent.identity {
 		if err := r.stmt.BindValue(i+1, parent.stmt.ColumnValue(len(parent.fields)+i)); err != nil {

@@ -34,8 +34,8 @@ func TestLoadAnswersInTheOrderOfItsKeys(t *testing.T) {
 		if (doc.Err != nil) != (i == 4) {
 			t.Errorf("document %d: error %v", i, doc.Err)
 		}
-		// The memory tier charges the capacity: it must be what was allocated,
-		// which is what append makes of it, and nothing of the scratch buffer.
+		// The memory tier charges the capacity: it must be the size of the
+		// allocation, as chosen by append, and not part of the scratch buffer.
 		if want := cap(append([]byte(nil), doc.Body...)); cap(doc.Body) != want {
 			t.Errorf("document %d has %d bytes in %d, want %d", i, len(doc.Body), cap(doc.Body), want)
 		}
@@ -204,7 +204,7 @@ func TestLoadEndsWithItsContext(t *testing.T) {
 	}
 	wantDoc(t, o, "30", `{"deptno":30,"dname":"SALES","emps":[]}`)
 
-	// Waiting for a connection ends as well, and is no fault of the keys.
+	// Waiting for a connection ends, too, and is not caused by the keys.
 	o.slots <- struct{}{}
 	ctx, cancel = context.WithTimeout(t.Context(), 5*time.Millisecond)
 	defer cancel()

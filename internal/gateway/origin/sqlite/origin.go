@@ -19,27 +19,28 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
-// Config says how to reach the database. Only Path must be set.
+// Config configures an [Origin]. Only Path must be set.
 type Config struct {
 	// Path of the database file. It is never created.
 	Path string
 	// MaxDocument is the size in bytes above which a JSON body is refused;
 	// 0 means 8 MiB.
 	MaxDocument int
-	// Connections is how many loads may read at once; more wait for one, at the
-	// cost of their timeout. It should be the sum of the statements that the
-	// cache may send at once (Resource.MaxLoads), up to a few times the cores:
-	// each connection has a page cache of 2 MiB. 0 means 4, the cache's default
-	// for one resource. The stream has a connection of its own on top.
+	// Connections is the maximum of concurrent loads; further ones wait, at the
+	// cost of their timeout. It should be the sum of the concurrent statements of
+	// the cache (Resource.MaxLoads), up to a few times the number of cores: each
+	// connection has a page cache of 2 MiB. If zero, it defaults to 4, the cache's
+	// default for one resource. The stream has an additional connection.
 	Connections int
 	// BusyTimeout is how long a statement waits for a writer's lock; 0 means 1 s.
 	BusyTimeout time.Duration
-	// PollInterval is how often the stream asks for changes; 0 means 100 ms.
-	// The horizon is never older than this plus one poll.
+	// PollInterval is how often the stream polls for changes. If zero, it defaults
+	// to 100 ms. The horizon is never older than this plus one poll.
 	PollInterval time.Duration
-	// KeepChanges is how long rows of the change table are kept; 0 means 24 h.
+	// KeepChanges is how long rows of the change table are kept. If zero, it
+	// defaults to 24 h.
 	KeepChanges time.Duration
-	// Logger hears of what an operator should know; nil discards it.
+	// Logger receives what operators should know. If nil, it is discarded.
 	Logger *slog.Logger
 }
 
@@ -78,8 +79,8 @@ type Origin struct {
 	// Atomics: the stream writes, loads read. The file that the stream has open
 	// or had open last; nil before it first opened one. See loadAll.
 	followed atomic.Pointer[fs.FileInfo]
-	// The schema that the stream saw last; that of Open before it saw one. Loads
-	// go by that of their own snapshot.
+	// The schema that the stream saw last, or that of Open before that. Loads use
+	// that of their own snapshot.
 	current atomic.Pointer[schema]
 
 	// Guarded by mu.
@@ -90,9 +91,9 @@ type Origin struct {
 
 var _ origin.Origin = (*Origin)(nil)
 
-// Open looks at the database and resolves the resources against it. The error
-// wraps [cache.ErrUnavailable] if the database cannot be read now but may be
-// later, and holds a *[SchemaError] for every resource that does not fit it.
+// Open reads the schema of the database and resolves the resources against it. The
+// error wraps [cache.ErrUnavailable] if the database cannot be read now but may be
+// later, and holds a *[SchemaError] for every resource that does not match it.
 // Triggers need not exist yet: see [Origin.Check] and [Stream].
 func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Origin, error) {
 	path, err := filepath.Abs(cfg.Path)
@@ -123,7 +124,7 @@ func Open(ctx context.Context, cfg Config, resources []resource.Resource) (*Orig
 		return nil, err
 	}
 	o.warnings = first.Warnings
-	found.set.Keys = first.Keys // nobody else has the set yet
+	found.set.Keys = first.Keys // the set is not shared yet
 	o.current.Store(found)
 	return o, nil
 }
@@ -134,8 +135,8 @@ func (o *Origin) KeyColumns(i int) []resource.KeyColumn { return o.set.Load().Ke
 // Warnings returns what works but will be slow, in sentences.
 func (o *Origin) Warnings() []string { return o.warnings }
 
-// Close closes the connections. Loads that are under way end first on their own
-// connections, which are closed as they come back.
+// Close closes the connections. Loads in flight finish on their own connections,
+// which are closed when they are returned.
 func (o *Origin) Close() error {
 	o.mu.Lock()
 	idle := o.idle
@@ -152,8 +153,8 @@ func (o *Origin) withConn(ctx context.Context, doing string, do func(*conn) erro
 	select {
 	case o.slots <- struct{}{}:
 	case <-ctx.Done():
-		// Not the fault of what was asked for: unavailable, or the cache would
-		// ask again in halves and make the shortage worse.
+		// This is not caused by the keys: it is unavailable, because otherwise the
+		// cache would retry in halves and make the shortage worse.
 		return fmt.Errorf("sqlite: %s: none of %d connections became free: %w: %w",
 			doing, cap(o.slots), cache.ErrUnavailable, context.Cause(ctx))
 	}
@@ -172,8 +173,8 @@ func (o *Origin) withConn(ctx context.Context, doing string, do func(*conn) erro
 }
 
 // acquire returns an idle connection or opens one. A connection whose file was
-// replaced is closed instead: the look comes before the caller's snapshot, so a
-// load never reads a file that had been replaced when it began.
+// replaced is closed instead: the check comes before the caller's snapshot, so a
+// load never reads a file that was replaced before the load began.
 func (o *Origin) acquire(ctx context.Context) (*conn, error) {
 	for {
 		o.mu.Lock()
@@ -196,7 +197,7 @@ func (o *Origin) acquire(ctx context.Context) (*conn, error) {
 	}
 }
 
-// release keeps the connection unless something went wrong on it.
+// release keeps the connection unless it has failed.
 func (o *Origin) release(c *conn, err error) {
 	var sqliteErr *sqlite3.Error
 	broken := errors.As(err, &sqliteErr) && sqliteErr.Code() != sqlite3.BUSY && sqliteErr.Code() != sqlite3.INTERRUPT
@@ -211,8 +212,8 @@ func (o *Origin) release(c *conn, err error) {
 	}
 }
 
-// adopt makes c use the schema of the snapshot it is reading, which it looks at
-// only if the schema's version is not the one it knows, or the resources are not.
+// adopt makes c use the schema of its current snapshot, which it only reads if the
+// schema's version or the resources have changed.
 func (o *Origin) adopt(c *conn) error {
 	version, err := c.schemaVersion()
 	if err != nil {

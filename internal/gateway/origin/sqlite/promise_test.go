@@ -68,7 +68,8 @@ func (m *mapTier) Stats() cache.TierStats { return cache.TierStats{} }
 
 func (m *mapTier) Close() error { return nil }
 
-// history is what a writer knows: which version of a key was acknowledged when.
+// history is the knowledge of a writer: when each version of a key was
+// acknowledged.
 type history struct {
 	mu   sync.Mutex
 	acks map[int][]ack
@@ -85,8 +86,8 @@ func (h *history) add(key, version int, at time.Duration) {
 	h.acks[key] = append(h.acks[key], ack{at, version})
 }
 
-// oldest returns the version that a reader may see at least, if everything that
-// was acknowledged up to a moment counts.
+// oldest returns the oldest version that a reader may see if everything counts
+// that was acknowledged up to a moment.
 func (h *history) oldest(key int, upTo time.Duration) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,7 +113,7 @@ func versionOf(body []byte) int {
 }
 
 // TestNothingOlderThanPromisedIsServed runs the cache over the origin and its
-// stream while a foreign process writes in every way it knows, and checks each
+// stream while a foreign process writes in every possible way, and checks each
 // answer against the promise.
 func TestNothingOlderThanPromisedIsServed(t *testing.T) {
 	const keys, freshness = 20, 150 * time.Millisecond
@@ -133,7 +134,7 @@ func TestNothingOlderThanPromisedIsServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			// A slow or busy machine takes longer to prove as much, up to a minute.
+			// A slow or busy machine takes longer to prove the same, up to a minute.
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			var running sync.WaitGroup

@@ -160,7 +160,7 @@ func (g *generator) schema() []string {
 	return sql
 }
 
-// child makes a table whose fk may be of another type than the column it means.
+// child creates a table whose fk may have another type than the referenced column.
 func (g *generator) child(name, parent, parentColumn string) ([]resource.Join, []string) {
 	t := &genTable{name: name, columns: []string{"id", "fk", "u", "w"}}
 	var parts []string

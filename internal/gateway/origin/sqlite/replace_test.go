@@ -25,7 +25,7 @@ func newCacheTest(t *testing.T, path string) *cacheTest {
 	t.Helper()
 	ct := &cacheTest{T: t}
 	ct.now.Store(int64(time.Hour))
-	// Nobody polls while a load waits, so a long wait would be in vain.
+	// There is no poll while a load waits, so a long wait would be useless.
 	ct.origin = openOrigin(t, Config{Path: path, PollInterval: 4 * time.Millisecond}, deptResource())
 	clock := func() time.Duration { return time.Duration(ct.now.Load()) }
 	var err error
@@ -91,14 +91,14 @@ func wantUnavailable(t *testing.T, o *Origin) {
 	}
 }
 
-// testThereAndBack has a backup stand at the path between two polls: the stream
-// cannot notice, so nothing of it may be stored or given to anybody.
+// testThereAndBack puts a backup at the path between two polls: the stream cannot
+// notice, so none of it may be stored or served.
 func testThereAndBack(t *testing.T, path string, away, back func(backup string)) {
 	ct := newCacheTest(t, path)
 	ct.poll(1)
 	backup := copyDatabase(t, path)
 	openWriter(t, path, `UPDATE dept SET dname = 'LATER' WHERE deptno = 20`).Close()
-	ct.poll(5) // until the cache has forgotten the change
+	ct.poll(5) // until the cache has dropped the tombstone of the change
 	away(backup)
 	if a, err := ct.get("20"); err == nil {
 		t.Errorf("from a backup that stood at the path for a moment: %s", a.Doc.Body())
@@ -141,8 +141,8 @@ func TestLinkPointedElsewhereAndBackBetweenPolls(t *testing.T) {
 	testThereAndBack(t, link, point, func(string) { point(file) })
 }
 
-// TestLoadWaitsForTheStreamToFollow replaces the file for good: a load that
-// comes before the poll gets the new file's document once that was made.
+// TestLoadWaitsForTheStreamToFollow replaces the file for good: a load before the
+// poll gets the new file's document after the poll.
 func TestLoadWaitsForTheStreamToFollow(t *testing.T) {
 	path := newFile(t, deptSchema...)
 	o := openOrigin(t, Config{Path: path, PollInterval: 2 * time.Second}, deptResource())
@@ -151,7 +151,7 @@ func TestLoadWaitsForTheStreamToFollow(t *testing.T) {
 	st.wantPoll("promise true", "all 0", "advance")
 	moveDatabase(t, copyDatabase(t, path), path)
 	loaded := make(chan error, 1)
-	// Ends with its load, after 4 s at most; the receive below waits for it.
+	// Ends with its load, after at most 4 s; the receive below waits for it.
 	go func() {
 		_, err := o.Load(t.Context(), 0, []string{"30"})
 		loaded <- err
@@ -182,9 +182,9 @@ func TestNothingIsStoredBeforeTheFirstPoll(t *testing.T) {
 	}
 }
 
-// TestReconnectFlushes: only the flush that follows a reconnect drops what was
-// read from a file that was replaced by its own copy meanwhile, row of the
-// anchor and all.
+// TestReconnectFlushes: only the flush that follows a reconnect drops documents of
+// a file that was replaced by its own copy meanwhile, including the row of the
+// anchor.
 func TestReconnectFlushes(t *testing.T) {
 	file, link := newFile(t, deptSchema...), filepath.Join(t.TempDir(), "current.db")
 	point := func(to string) {
@@ -202,7 +202,7 @@ func TestReconnectFlushes(t *testing.T) {
 	if a := ct.wantName("10", "LOST"); !a.Stored {
 		t.Error("the document was not stored")
 	}
-	point(link) // leads nowhere and is not absent either: the look at it fails
+	point(link) // leads nowhere but is not absent either: checking it fails
 	err := ct.stream.poll(t.Context())
 	if err == nil {
 		t.Fatal("a poll of a link to itself succeeded")

@@ -10,20 +10,20 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// A store of the cache brings documents of an earlier run, and the position up to which they
-// are right: the newest change that was applied, with its nonce. The stream goes back there and
-// reads on, as it would after a pause of its own; a nonce that is another one is another
-// history. Resources are flushed if the schema is not the one of the position.
+// A store of the cache has documents of an earlier run, and the position up to which they are
+// right: the newest change that was applied, with its nonce. The stream goes back to it and
+// continues reading, as after a pause of the stream itself; a different nonce means another
+// history. Resources are flushed if the schema differs from that of the position.
 
 // resumed is how the stream went back.
 type resumed struct {
 	digests map[string]string
-	fresh   bool // the stream had no position of its own
-	judged  bool // resources that do not fit have been flushed
+	fresh   bool // the stream had no position itself
+	judged  bool // resources that do not match have been flushed
 }
 
 // keeps reports whether the documents of a resource are those of the present schema; changed
-// says that the stream knew no schema before this page, or another one.
+// says that the stream had no schema before this page, or a different one.
 func (r *resumed) keeps(resource string, now *schema, changed bool) bool {
 	if r.judged {
 		return !changed
@@ -32,7 +32,7 @@ func (r *resumed) keeps(resource string, now *schema, changed bool) bool {
 	return found && known == digest(now) && (r.fresh || !changed)
 }
 
-// digest is what documents depend on besides rows.
+// digest covers what documents depend on in addition to rows.
 func digest(s *schema) string { return strconv.FormatInt(int64(s.version), 10) }
 
 // goBack begins the poll at the position of a store that waits, if that is earlier.
@@ -56,7 +56,7 @@ func (s *Stream) goBack() {
 	s.store = store
 }
 
-// checkpoint tells the cache how far the stream has come.
+// checkpoint reports the position of the stream to the cache.
 func (s *Stream) checkpoint() {
 	s.resumed = nil
 	if s.conn.schema == nil {
@@ -77,16 +77,16 @@ func (s *Stream) checkpoint() {
 	}, s.store)
 }
 
-// plant writes the first row of a change table that has none, in the name of no resource: its
-// nonce tells this database from any other that looks alike, such as yesterday's copy. Without
-// it nothing that was stored could be trusted after a restart. A failure is no failure of the
-// stream: the next poll tries again.
+// plant writes the first row of an empty change table, for no resource: its nonce distinguishes
+// this database from any other that looks alike, such as yesterday's copy. Without it stored
+// documents could not be trusted after a restart. A failure does not fail the stream: the next
+// poll retries.
 func (s *Stream) plant() {
 	c := s.conn
 	if c.readOnly || !c.schema.tracked {
 		return
 	}
-	err := c.BusyTimeout(0) // never wait for a writer: the horizon would wait as well
+	err := c.BusyTimeout(0) // never wait for a writer: the horizon would wait, too
 	if err == nil {
 		err = c.Exec(`INSERT INTO "slipstream_change" (at, resource, key, nonce) SELECT CAST(strftime('%s', 'now') AS INTEGER), '', NULL, randomblob(8) WHERE NOT EXISTS (SELECT FROM "slipstream_change")`)
 	}

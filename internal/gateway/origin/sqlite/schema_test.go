@@ -109,7 +109,7 @@ func TestSchemaErrors(t *testing.T) {
 		{"no name for a row", pk(node("shadowed", nil)), []string{"rowid, _rowid_ and oid"}},
 	}
 	path := newFile(t, schema...)
-	// A module that the driver does not even have.
+	// A module that the driver does not have.
 	if err := newForeignWriter(t, path).exec(`CREATE VIRTUAL TABLE fts USING fts5(x)`); err != nil {
 		t.Fatal(err)
 	}

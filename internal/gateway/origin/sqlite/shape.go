@@ -7,9 +7,9 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// Shape returns what the documents of the i-th resource look like, by the schema
-// that the stream saw last; before that, by what Open found. It is nil while the
-// resource does not fit the database. The same schema gives the same pointer.
+// Shape returns the shape of the documents of the i-th resource, as of the schema
+// that the stream saw last, or before that as found by Open. It is nil while the
+// resource does not match the database. The same schema returns the same pointer.
 func (o *Origin) Shape(i int) *resource.Shape {
 	all := o.current.Load().resources
 	if i >= len(all) || all[i].Err != nil {
@@ -37,8 +37,8 @@ func (c *compiled) describe(n *node) *resource.Shape {
 	return s
 }
 
-// narrowKey says of a key column what every row has that a key can name: a value
-// of the key's own storage class.
+// narrowKey restricts the shape of a key column to that of rows that a key can
+// address: values of the key's own storage class.
 func (c *compiled) narrowKey(f *resource.Field, at int) {
 	i := slices.Index(c.KeyAt, at)
 	if i < 0 {
@@ -55,9 +55,10 @@ func (c *compiled) narrowKey(f *resource.Field, at int) {
 	}
 }
 
-// fieldOf says what a column shows. Only what SQLite itself enforces is certain:
-// the affinity TEXT, which turns numbers into text, the types of STRICT tables and
-// the rowid. Any other column may hold every storage class, whatever it declares.
+// fieldOf returns the shape of a column. Only rules that SQLite itself enforces are
+// certain: the affinity TEXT, which turns numbers into text, the types of STRICT
+// tables and the rowid. Any other column may hold every storage class, whatever it
+// declares.
 func fieldOf(col *column, t *table, at int, quoteBigint bool) resource.Field {
 	f := resource.Field{Name: col.name, SQL: col.declared, Nullable: !col.notNull}
 	if col.primary > 0 && (t.withoutRowid || t.strict) {
@@ -85,7 +86,7 @@ func fieldOf(col *column, t *table, at int, quoteBigint bool) resource.Field {
 		f.Type, f.Format = integer(quoteBigint)
 		switch {
 		case t.strict:
-		case quoteBigint: // numbers that are not whole, and text
+		case quoteBigint: // fractional numbers, and text
 			f.Also = []resource.JSONType{resource.JSONNumber}
 		default:
 			f.Also = []resource.JSONType{resource.JSONNumber, resource.JSONString}

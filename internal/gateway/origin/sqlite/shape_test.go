@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// describeShape writes a shape in a line: "a: string date?" is a date or null.
+// describeShape formats a shape in one line: "a: string date?" is a date or null.
 func describeShape(s *resource.Shape) string {
 	if s == nil {
 		return "unknown"
@@ -36,7 +36,8 @@ func describeShape(s *resource.Shape) string {
 	return "{" + strings.Join(fields, ", ") + "}"
 }
 
-// shapedTables are tables, the key of documents, and what the documents look like.
+// shapedTables are tables, the key of documents, and the expected shape of the
+// documents.
 var shapedTables = []struct{ sql, key, plain, quoted string }{
 	{"CREATE TABLE t (a INTEGER PRIMARY KEY, b INT, c TEXT NOT NULL, d REAL, e NUMERIC(10,2), f BLOB, g, h BOOLEAN, i JSON, j TIMESTAMP, k TIMESTAMPTZ, l DATE, m VARCHAR(9))", "a",
 		"{a: integer int64, b: integer/number/string int64?, c: string, d: number/string double?, e: number/string double?, f: string/number?, g: string/number?, " +

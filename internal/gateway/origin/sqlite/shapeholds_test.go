@@ -20,7 +20,7 @@ func holds(t *testing.T, o *Origin, i int, ids []string) {
 	shapes.Hold(t, o.set.Load().Resources[i].Name, o.KeyColumns(i), o.Shape(i), batch.Docs)
 }
 
-// Every declared type, holding values of every storage class that SQLite lets in.
+// Every declared type, holding values of every storage class that SQLite accepts.
 func TestShapesHold(t *testing.T) {
 	declared := []string{"INTEGER", "BIGINT", "INT NOT NULL", "BOOLEAN", "BOOL NOT NULL", "REAL", "DOUBLE PRECISION", "NUMERIC(10,2)", "DECIMAL", "TEXT", "VARCHAR(9) NOT NULL",
 		"BLOB", "BLOB NOT NULL", "JSON", "JSONB NOT NULL", "TIMESTAMP", "DATETIME NOT NULL", "TIMESTAMPTZ", "timestamp with time zone (3)", "DATE", "UUID", "", "NOT NULL", "STRING", "ANY"}
@@ -40,7 +40,7 @@ func TestShapesHold(t *testing.T) {
 		all := strings.Repeat(", "+v, len(declared))
 		script = append(script, fmt.Sprintf("INSERT INTO loose VALUES (%d%s)", row, all),
 			fmt.Sprintf("INSERT INTO part (loose, v) VALUES (%d, %s), (%d, NULL)", row, v, row),
-			// What a STRICT table refuses it refuses.
+			// Values that a STRICT table refuses are skipped.
 			fmt.Sprintf("INSERT OR IGNORE INTO exact VALUES ('r%d', %d, %d, CAST(%s AS TEXT), CAST(%s AS BLOB), %s)", row, row, row, v, v, v),
 			fmt.Sprintf("INSERT INTO pair VALUES (x'%02x', %d, %s)", row, row, v))
 		ids = append(ids, fmt.Sprint(row))

@@ -28,7 +28,7 @@ func TestShapeFollowsTheSchema(t *testing.T) {
 	before := o.Shape(0)
 	db := openWriter(t, path, "PRAGMA busy_timeout = 5000", "ALTER TABLE dept ADD COLUMN budget TEXT")
 	if o.Shape(0) != before {
-		t.Fatal("the shape changed before anybody looked at the database")
+		t.Fatal("the shape changed before the database was checked")
 	}
 	ctx, stop := context.WithCancel(t.Context())
 	var running sync.WaitGroup

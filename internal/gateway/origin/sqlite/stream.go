@@ -13,9 +13,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// A page, which is how many changes are in memory at once, ends at the first of
+// A page, which is how many changes are in memory at a time, ends at the first of
 // these bounds: 10,000 events of 40 bytes are 400 kB, and their keys, which may
-// have 64 KiB each (changesAfter), are 1 MiB and one key at most.
+// have 64 KiB each (changesAfter), are at most 1 MiB and one key.
 const (
 	pageEvents   = 10_000
 	pageKeyBytes = 1 << 20
@@ -29,8 +29,8 @@ const maxBackoff = 2 * time.Second
 
 // Stream polls the change table and drives a cache's invalidations with what it
 // finds. Run it in one goroutine. From its first poll on, the origin loads from
-// the file that the stream follows and from no other, also after Run has ended;
-// so an origin has one stream at a time.
+// the file that the stream follows and from no other, even after Run has ended; so
+// an origin has one stream at a time.
 type Stream struct {
 	// Immutable after Origin.Stream.
 	origin *Origin
@@ -41,10 +41,10 @@ type Stream struct {
 	sink        origin.Sink
 	started     bool          // a first poll has succeeded
 	anchor      changeMark    // the newest change that was applied
-	dataVersion int64         // of the last complete poll on conn, 0 if there was none
+	dataVersion int64         // of the last complete poll on conn, or 0 if there was none
 	complete    time.Duration // when the last complete poll of this history began
 	changed     bool          // the poll in hand has read changes
-	store       uint64        // the last store of the cache whose changes are being gone through
+	store       uint64        // the last store of the cache whose changes are being applied
 	resumed     *resumed      // until a complete poll: how the stream went back for it
 	nextTrim    time.Time
 	events      []cache.Event // of the page in hand, empty between pages
@@ -78,8 +78,8 @@ func (o *Origin) Changes(clock cache.Clock) origin.Stream { return o.Stream(cloc
 
 var _ origin.Stream = (*Stream)(nil)
 
-// Wake implements [origin.Stream]. The stream looks every 100 ms anyway, which costs as much
-// as being asked.
+// Wake implements [origin.Stream]. The stream polls every 100 ms anyway, which costs as much as
+// a request.
 func (s *Stream) Wake() {}
 
 // Stats implements [origin.Stream]. ToFresh has a value for each poll that read changes: the
@@ -100,8 +100,8 @@ func (s *Stream) Stats() origin.Stats {
 	}
 }
 
-// Run polls until ctx is done and returns its cause. A poll that fails is tried
-// again with growing waits, while the horizon stands still.
+// Run polls until ctx is done and returns its cause. A poll that fails is retried
+// with growing pauses, while the horizon does not move.
 func (s *Stream) Run(ctx context.Context, sink origin.Sink) error {
 	s.sink = sink
 	defer s.disconnect()
@@ -134,13 +134,13 @@ func (s *Stream) Run(ctx context.Context, sink origin.Sink) error {
 
 func (s *Stream) failed(err error) {
 	s.pollErrors.Add(1)
-	// BUSY says that a writer holds the lock; the connection is sound.
+	// BUSY says that a writer holds the lock; the connection is intact.
 	if !errors.Is(err, sqlite3.BUSY) {
 		s.disconnect()
 	}
 	if now := time.Now(); now.Sub(s.lastLog) >= 10*time.Second {
 		s.lastLog = now
-		s.origin.cfg.Logger.Warn("no poll of the change table; the freshness horizon stands still", "error", err)
+		s.origin.cfg.Logger.Warn("polling the change table failed; the freshness horizon does not move", "error", err)
 	}
 }
 
@@ -154,8 +154,8 @@ func (s *Stream) disconnect() {
 // void drops all that was cached; the next poll starts on the present history.
 func (s *Stream) void(reason string) {
 	s.started = false
-	s.resumed = nil   // what a store brought is dropped as well
-	s.changed = false // of what was read, some may be another history's
+	s.resumed = nil   // documents of a store are dropped, too
+	s.changed = false // some of the changes read may be of another history
 	s.voids.Add(1)
 	s.origin.cfg.Logger.Warn("history broke, everything cached is dropped", "reason", reason)
 	s.sink.Void(reason)
@@ -182,7 +182,7 @@ func (s *Stream) poll(ctx context.Context) error {
 	}
 	s.sink.Advance(sent, cache.UpTo(cache.Tx(s.anchor.id)))
 	s.checkpoint()
-	if s.changed && s.complete != 0 { // else what an earlier process left was read
+	if s.changed && s.complete != 0 { // otherwise changes from before this process were read
 		s.toFresh.Add(s.clock() - s.complete)
 	}
 	s.changed, s.complete = false, sent
@@ -216,9 +216,9 @@ func (s *Stream) connect(ctx context.Context) error {
 	}
 	s.conn, s.dataVersion = c, 0
 	// Before the first page flushes: a load that begins after the flush sees it.
-	// It is never taken back. The horizon holds for a while after a disconnect,
-	// and a load of another file in that time could be shared by callers who
-	// trust it; they are refused until the stream has opened that file itself.
+	// It is never reset. The horizon holds for a while after a disconnect, and a
+	// load from another file in that time could be shared by callers that trust it;
+	// such loads are refused until the stream has opened that file itself.
 	s.origin.followed.Store(&c.file)
 	if c.readOnly {
 		s.origin.cfg.Logger.Warn("the database can only be read: the change table is not trimmed", "path", c.path)
@@ -227,8 +227,8 @@ func (s *Stream) connect(ctx context.Context) error {
 }
 
 // page reads one page of changes in one short transaction, ends it, and then
-// applies them: a reader in rollback mode holds writers up for the reading
-// only. more says that another page may follow.
+// applies them: so a reader in rollback mode blocks writers only while it reads.
+// more says that another page may follow.
 func (s *Stream) page() (more bool, err error) {
 	c := s.conn
 	var p pageRead
@@ -240,7 +240,7 @@ func (s *Stream) page() (more bool, err error) {
 	}
 	if p.broken != "" {
 		s.void(p.broken)
-		// The very same page again, now as a first one.
+		// The same page again, now as the first one.
 		return true, nil
 	}
 	unheard := 0 // from this resource on, changes went unheard so far
@@ -253,12 +253,11 @@ func (s *Stream) page() (more bool, err error) {
 		s.promise(p.schema)
 	}
 	if !s.started || p.schema != nil || s.resumed != nil {
-		// What was read before this stream listened, or before the schema
-		// changed, is unknown to the change table. A new connection knows no
-		// schema, so this also flushes after every reconnect, and must: a file
-		// that was replaced while there was no connection is not noticed by
-		// connect, and may have the anchor's row if it is a copy. Loads rely
-		// on it too, see loadAll.
+		// Changes before this stream started, or before the schema changed, may
+		// not be in the change table. A new connection has no schema, so this also
+		// flushes after every reconnect, and must: connect does not notice a file
+		// that was replaced while there was no connection, and a copy may have the
+		// anchor's row. Loads rely on this, too; see loadAll.
 		for i, r := range c.schema.resources {
 			changed := !s.started || p.schema != nil && i >= unheard
 			if s.resumed == nil && changed || s.resumed != nil && !s.resumed.keeps(r.Resource.Name, c.schema, changed) {
@@ -297,7 +296,7 @@ func (s *Stream) promise(found *schema) {
 
 // pageRead is what one transaction showed.
 type pageRead struct {
-	unchanged   bool       // nobody committed since the last complete poll
+	unchanged   bool       // no commit since the last complete poll
 	broken      string     // why the history is another one
 	schema      *schema    // set if it changed
 	newest      changeMark // the last row that was read
@@ -305,7 +304,7 @@ type pageRead struct {
 	dataVersion int64
 }
 
-// readPage reads inside a transaction; the events are left in s.events.
+// readPage reads inside a transaction and leaves the events in s.events.
 func (s *Stream) readPage(c *conn, p *pageRead) (err error) {
 	s.forgetPage() // of an attempt that failed
 	// data_version differs if and only if another connection has committed
@@ -353,7 +352,7 @@ func (s *Stream) readPage(c *conn, p *pageRead) (err error) {
 			return nil
 		}
 		if nonce != s.anchor.nonce {
-			p.broken = fmt.Sprintf("change %d is another one: the database was restored", s.anchor.id)
+			p.broken = fmt.Sprintf("change %d has another nonce: the database was restored", s.anchor.id)
 			return nil
 		}
 	}
@@ -361,9 +360,10 @@ func (s *Stream) readPage(c *conn, p *pageRead) (err error) {
 	return s.readChanges(c, known, p)
 }
 
-// flush adds the event that drops a whole resource, once a page: a statement
-// that flushes for each of its rows would have the cache sweep for each. The
-// greatest transaction stands for all, since a snapshot that sees it sees them.
+// flush adds the event that drops a whole resource, once per page: otherwise a
+// statement that flushes for each of its rows would make the cache sweep for each.
+// The greatest transaction represents all of them, because a snapshot that sees it
+// sees them all.
 func (s *Stream) flush(resource int, tx int64) {
 	if n := resource + 1 - len(s.flushAt); n > 0 {
 		s.flushAt = append(s.flushAt, make([]int, n)...)
@@ -377,7 +377,7 @@ func (s *Stream) flush(resource int, tx int64) {
 	s.flushAt[resource] = len(s.events)
 }
 
-// forgetPage lets go of the events and of the memory of their keys.
+// forgetPage releases the events and the memory of their keys.
 func (s *Stream) forgetPage() {
 	clear(s.events)
 	s.events = s.events[:0]
@@ -419,14 +419,14 @@ func (s *Stream) readChanges(c *conn, known *schema, p *pageRead) error {
 	return errors.Join(stmt.Err(), stmt.Reset())
 }
 
-// trim deletes old rows. A failure is no failure of the stream: the next
-// attempt comes a minute later.
+// trim deletes old rows. A failure does not fail the stream: the next attempt is a
+// minute later.
 func (s *Stream) trim(now time.Time) {
 	c := s.conn
 	if c.readOnly || c.schema == nil || !c.schema.tracked {
 		return
 	}
-	// Never wait for a writer here: the horizon would wait as well.
+	// Never wait for a writer here: the horizon would wait, too.
 	err := c.BusyTimeout(0)
 	var n int64
 	if err == nil {

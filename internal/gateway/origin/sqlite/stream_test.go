@@ -23,7 +23,7 @@ func (noStore) Checkpoint(cache.Position, uint64)                     {}
 func (noStore) HasStore() bool                                        { return false }
 func (noStore) Discard(uint64)                                        {}
 
-// recorder is a sink that writes down what a stream does, one word a call.
+// recorder is a sink that records what a stream does, one word per call.
 type recorder struct {
 	noStore
 	calls    []string
@@ -145,9 +145,9 @@ func TestStreamHearsOfCommits(t *testing.T) {
 	})
 }
 
-// TestHorizonIsTakenBeforeAnythingIsRead commits, and replaces the file, in the
-// very moment at which the stream looks at the clock: what happened by then must
-// be known before that moment becomes the horizon.
+// TestHorizonIsTakenBeforeAnythingIsRead commits, and replaces the file, at the
+// very moment when the stream reads the clock: everything that happened by then
+// must be known before that moment becomes the horizon.
 func TestHorizonIsTakenBeforeAnythingIsRead(t *testing.T) {
 	st := newStreamTest(t, Config{}, deptSchema...)
 	w := openWriter(t, st.path)
@@ -156,7 +156,7 @@ func TestHorizonIsTakenBeforeAnythingIsRead(t *testing.T) {
 	var meanwhile func()
 	st.stream.clock = func() time.Duration {
 		meanwhile()
-		meanwhile = func() {} // the first look of a poll is the one that counts
+		meanwhile = func() {} // the first reading of a poll is the one that counts
 		st.now++
 		return st.now
 	}
@@ -269,8 +269,8 @@ func TestTrimKeepsTheNewestRow(t *testing.T) {
 	}
 }
 
-// TestTrimLeavesNoGap has old rows behind a young one, as after a clock that was
-// set back: were they deleted, a second gateway would skip them unnoticed.
+// TestTrimLeavesNoGap has old rows after a young one, as if the clock had been set
+// back: if they were deleted, a second gateway would skip them unnoticed.
 func TestTrimLeavesNoGap(t *testing.T) {
 	st := newStreamTest(t, Config{KeepChanges: time.Hour}, deptSchema...)
 	w := openWriter(t, st.path, `UPDATE dept SET dname = 'X'`, `UPDATE dept SET dname = 'Y'`)
@@ -355,7 +355,7 @@ func TestFlushesOfAPageAreOne(t *testing.T) {
 	if got := fmt.Sprint(sink.flushedBy); got != newest {
 		t.Errorf("the flush is of transaction %s, want the newest, %s", got, newest)
 	}
-	// A page does not remember the flush of the one before.
+	// A page does not remember the flush of the previous one.
 	mustExec(t, w, `INSERT INTO slipstream_change(at, resource, key, nonce) VALUES (0, 'depts', NULL, x'00')`)
 	st.wantPoll("all 0", "advance")
 	for _, e := range st.stream.events[:cap(st.stream.events)] {

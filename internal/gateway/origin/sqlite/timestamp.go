@@ -56,8 +56,8 @@ func digits(text []byte) int {
 	return n
 }
 
-// appendUTC writes a date and time with an offset as RFC 3339 in UTC. The
-// fraction is kept as it is written: it does not depend on the offset.
+// appendUTC formats a date and time with an offset as RFC 3339 in UTC. The
+// fraction is copied unchanged: it does not depend on the offset.
 func appendUTC(dst, text []byte) ([]byte, bool) {
 	n, ok := dateTime(text)
 	if !ok {

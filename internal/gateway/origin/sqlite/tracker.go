@@ -6,8 +6,8 @@ import (
 	"github.com/ncruces/go-sqlite3"
 )
 
-// tracker is the statements over the change table on one connection, prepared
-// when first used. The zero value is ready.
+// tracker holds the statements over the change table on one connection, prepared
+// when first used. The zero value is ready to use.
 type tracker struct {
 	newest, nonce, after, mark *sqlite3.Stmt
 }
@@ -31,7 +31,7 @@ func (c *conn) lazily(stmt **sqlite3.Stmt, sql string) (*sqlite3.Stmt, error) {
 	return prepared, nil
 }
 
-// newestChange is the token: the id of the newest row of the change table, 0 if
+// newestChange is the token: the id of the newest row of the change table, or 0 if
 // there is no table or no row.
 func (c *conn) newestChange() (int64, error) {
 	if !c.schema.tracked {
@@ -44,7 +44,7 @@ func (c *conn) newestChange() (int64, error) {
 	return firstInt(stmt)
 }
 
-// newestMark returns the newest row of the change table, the zero mark if there is none.
+// newestMark returns the newest row of the change table, or the zero mark if there is none.
 func (c *conn) newestMark() (mark changeMark, err error) {
 	stmt, err := c.lazily(&c.tracker.mark, `SELECT id, nonce FROM "slipstream_change" ORDER BY id DESC LIMIT 1`)
 	if err != nil {
@@ -71,9 +71,9 @@ func (c *conn) nonceOf(id int64) (nonce [8]byte, ok bool, err error) {
 	return nonce, ok, errors.Join(stmt.Err(), stmt.Reset())
 }
 
-// changesAfter returns a statement that gives id, nonce, resource and key of at
-// most limit rows after id, oldest first. The caller resets it. A key longer
-// than any that can be addressed is given as NULL, which stands for all keys.
+// changesAfter returns a statement that returns id, nonce, resource and key of at
+// most limit rows after id, oldest first. The caller resets it. A key longer than
+// any that can be addressed is returned as NULL, which means all keys.
 func (c *conn) changesAfter(id int64, limit int) (*sqlite3.Stmt, error) {
 	stmt, err := c.lazily(&c.tracker.after,
 		`SELECT id, nonce, resource, CASE WHEN octet_length(key) <= 65536 THEN key END

@@ -36,9 +36,8 @@ type schema struct {
 	tracked   bool     // the change table exists
 }
 
-// readSchema resolves the resources inside the transaction that conn is in.
-// The error is about the database; what is wrong with a resource is in its
-// compiled.err.
+// readSchema resolves the resources in the current transaction of conn. The error
+// is about the database; errors of a resource are in its compiled.err.
 func readSchema(conn *sqlite3.Conn, version int64, set *origin.Set) (*schema, error) {
 	catalog, err := newCatalog(conn)
 	if err != nil {
@@ -67,11 +66,11 @@ func readSchema(conn *sqlite3.Conn, version int64, set *origin.Set) (*schema, er
 	return s, nil
 }
 
-// compile resolves one resource. The error is about the database alone.
+// compile resolves one resource. The error is only about the database.
 func compile(catalog *catalog, r *resource.Resource) (*compiled, error) {
 	c := &compiled{}
 	c.Resource = r
-	// Reading the schema takes no context: see [Origin.withConn].
+	// Reading the schema does not use a context: see [Origin.withConn].
 	err := c.Resolve(context.Background(), &resolver{catalog, c})
 	if errors.As(err, &c.Err) {
 		return c, nil
@@ -100,7 +99,7 @@ func (s *schema) refuseNewKinds() {
 	}
 }
 
-// retired is what a resource that is not served any more is compiled to.
+// retired is the compiled form of a resource that is no longer served.
 func retired(r *resource.Resource) *compiled {
 	c := &compiled{}
 	c.Outcome = tree.Retired(r)
@@ -208,8 +207,8 @@ func (r *resolver) Check(n *node, declared *resource.Node) error {
 	return nil
 }
 
-// quoteName writes an identifier.
+// quoteName quotes an identifier.
 func quoteName(name string) string { return `"` + strings.ReplaceAll(name, `"`, `""`) + `"` }
 
-// quoteText writes a string literal.
+// quoteText quotes a string literal.
 func quoteText(text string) string { return `'` + strings.ReplaceAll(text, `'`, `''`) + `'` }

@@ -20,8 +20,8 @@ const changeTableSQL = `CREATE TABLE "slipstream_change" (
   nonce BLOB NOT NULL                   -- tells this history from a restored one
 )`
 
-// triggers writes every trigger of the resource. The text is a function of the
-// declaration and the schema alone: [Origin.Check] compares it byte by byte.
+// triggers writes every trigger of the resource. The text only depends on the
+// declaration and the schema: [Origin.Check] compares it byte by byte.
 func triggers(c *compiled) []origin.Object {
 	var tables []*table
 	for _, n := range c.Nodes {
@@ -44,7 +44,7 @@ func triggers(c *compiled) []origin.Object {
 }
 
 // triggerWriter writes the triggers of one table for one resource. A table may
-// stand at several nodes of a tree; its triggers then serve all of them.
+// be at several nodes of a tree; its triggers then serve all of them.
 type triggerWriter struct {
 	c     *compiled
 	table *table
@@ -99,7 +99,7 @@ func dedupe(statements []string) []string {
 }
 
 // record writes the statement that appends to the change table. key is an SQL
-// expression; rest is what follows the SELECT list. Functions are those that
+// expression; rest is what follows the SELECT list. It only uses functions that
 // every SQLite since 3.8 has: the trigger runs in the writer's library.
 func (w *triggerWriter) record(key, rest string) string {
 	return fmt.Sprintf("  INSERT INTO %s(at, resource, key, nonce) SELECT CAST(strftime('%%s','now') AS INTEGER), %s, %s, randomblob(8)%s;",
@@ -120,10 +120,10 @@ func alias(n *node) string { return fmt.Sprintf("p%d", n.Depth) }
 
 // roots writes the statement that records the root of a row, NEW or OLD.
 //
-// It looks the path up in the state after the change. That is the same path as
-// before: a statement changes one row of one table at a time, and no other
-// table on the path is this one. When the row above is gone already (a cascade
-// from it), the trigger of that row has recorded the root.
+// It looks up the path in the state after the change. That is the same path as
+// before: a statement changes one row of one table at a time, and no other table
+// on the path is this one. If the row above is already gone (a cascade from it),
+// the trigger of that row has recorded the root.
 func (w *triggerWriter) roots(n *node, row, condition string) string {
 	if n.Parent == nil {
 		if condition != "" {
@@ -140,7 +140,7 @@ func (w *triggerWriter) roots(n *node, row, condition string) string {
 }
 
 // from lists the tables from n up to the root. CROSS JOIN keeps SQLite from
-// reordering them: the row at hand always selects one parent after the other.
+// reordering them: the current row always selects one parent after the other.
 func from(n *node) string {
 	var b strings.Builder
 	for up := n; up != nil; up = up.Parent {
@@ -168,14 +168,14 @@ func pathConditions(n *node) []string {
 	return conditions
 }
 
-// matchUp writes the condition that ties NEW or OLD, a row of n, to the row
-// that contains it, so that it holds wherever the load's join would.
+// matchUp writes the condition that joins NEW or OLD, a row of n, to the row that
+// contains it, so that it holds wherever the load's join would.
 //
 // NEW.x and OLD.x carry the value but not the affinity of x. Between two columns
 // SQLite converts only if one of them is numeric, and then the other side. So
-// the one case in which the affinity of x is missed is a numeric x against a
-// column that is not (7 joins '007'): there a CAST, which leaves numbers as they
-// are, gives it back, and the plain term stays for values that a CAST changes.
+// the affinity of x only matters if x is numeric and the other column is not (7
+// joins '007'): there a CAST, which does not change numbers, restores it, and the
+// plain term stays for values that a CAST changes.
 func matchUp(n *node, row string) string {
 	conditions := make([]string, len(n.On))
 	for i, j := range n.On {
@@ -190,9 +190,9 @@ func matchUp(n *node, row string) string {
 	return strings.Join(conditions, " AND ")
 }
 
-// movedClause is true when the roots of NEW may be others than those of OLD.
-// Values that are equal here always join the same rows: 1 and 1.0 differ only as
-// text, and no join turns a number into text.
+// movedClause is true if the roots of NEW may differ from those of OLD. Values that
+// are equal here always join the same rows: 1 and 1.0 differ only as text, and no
+// join turns a number into text.
 func (w *triggerWriter) movedClause(n *node) string {
 	columns := w.c.KeyAt
 	if n.Parent != nil {
@@ -246,13 +246,14 @@ func (w *triggerWriter) replaced(n *node, update bool) []string {
 			}
 			conditions = append(conditions, changed(w.table, columns))
 		}
-		// A partial index is taken for a full one: too many rows at worst.
+		// A partial index counts as a full one: at worst too many rows are
+		// recorded.
 		for _, ic := range u.columns {
 			conditions = append(conditions, sameValue(w.table, alias(n), ic))
 		}
 		conditions = append(conditions, pathConditions(n)...)
 		statements = append(statements, w.record(w.keyOf("p0"), from(n)+" WHERE "+strings.Join(conditions, " AND ")))
-		// REPLACE puts the default in place of a NULL after this trigger ran.
+		// REPLACE replaces a NULL by the default after this trigger has run.
 		for _, name := range filledLater(w.table, u) {
 			statements = append(statements, w.record("NULL", " WHERE NEW."+quoteName(name)+" IS NULL"))
 		}

@@ -35,7 +35,7 @@ func (r *Resolved[T]) node(ctx context.Context, c Catalog[T], n *resource.Node, 
 		resolved.Depth = parent.Depth + 1
 	}
 	if resolved.Depth > resource.MaxDepth {
-		return nil, r.Fail(n.Line, "table %s is nested %d levels deep, at most %d are possible", t.Name(), resolved.Depth, resource.MaxDepth)
+		return nil, r.Fail(n.Line, "table %s is nested %d levels deep, at most %d are allowed", t.Name(), resolved.Depth, resource.MaxDepth)
 	}
 	for up := parent; up != nil; up = up.Parent {
 		if up.Table == t {
@@ -82,7 +82,7 @@ func (r *Resolved[T]) children(ctx context.Context, c Catalog[T], resolved *Node
 	return nil
 }
 
-// LookUp returns the place of a column of a table.
+// LookUp returns the index of a column of a table.
 func (r *Resolved[T]) LookUp(t T, line int, name string) (int, error) {
 	if i := t.Column(name); i >= 0 {
 		return i, nil
@@ -143,7 +143,7 @@ func (r *Resolved[T]) join(c Catalog[T], resolved *Node[T], n *resource.Node) er
 	return nil
 }
 
-// joinOfForeignKey returns the join of the one foreign key to the parent.
+// joinOfForeignKey returns the join of the only foreign key to the parent.
 func (r *Resolved[T]) joinOfForeignKey(c Catalog[T], t, parent T, line int) ([]resource.Join, error) {
 	found, problem := c.ForeignKeys(t, parent)
 	switch {
@@ -152,13 +152,13 @@ func (r *Resolved[T]) joinOfForeignKey(c Catalog[T], t, parent T, line int) ([]r
 	case len(found) == 0 && problem != "":
 		return nil, r.Fail(line, "%s", problem)
 	case len(found) == 0:
-		return nil, r.Fail(line, "no foreign key leads from table %s to %s; say which columns tie them with on", t.Name(), parent.Name())
+		return nil, r.Fail(line, "no foreign key leads from table %s to %s; say with on which columns join them", t.Name(), parent.Name())
 	}
 	texts := make([]string, len(found))
 	for i, fk := range found {
 		texts[i] = fk.Text
 	}
-	return nil, r.Fail(line, "%d foreign keys lead from table %s to %s: %s; say which one is meant with on",
+	return nil, r.Fail(line, "%d foreign keys lead from table %s to %s: %s; say with on which one to use",
 		len(found), t.Name(), parent.Name(), strings.Join(texts, "; "))
 }
 
@@ -166,7 +166,7 @@ func (r *Resolved[T]) joinOfForeignKey(c Catalog[T], t, parent T, line int) ([]r
 func (r *Resolved[T]) key(c Catalog[T]) error {
 	t := r.Root.Table
 	if len(r.Resource.Key) == 0 {
-		return r.Fail(0, "no key; name the columns of table %s that make it", t.Name())
+		return r.Fail(0, "no key; name the columns of table %s that form it", t.Name())
 	}
 	names := t.ColumnNames()
 	for _, name := range r.Resource.Key {

@@ -13,10 +13,10 @@ type resolved interface{ outcome() *Outcome }
 
 // Retired is the outcome of a resource that was retired.
 func Retired(r *resource.Resource) Outcome {
-	return Outcome{Resource: r, Err: &origin.SchemaError{Resource: r.Name, Problem: "it is not served any more"}}
+	return Outcome{Resource: r, Err: &origin.SchemaError{Resource: r.Name, Problem: "it is no longer served"}}
 }
 
-// Addition returns what was found of the resources of a set, or what is wrong with them.
+// Addition returns the resolved resources of a set, or their errors.
 func Addition[R resolved](set *origin.Set, all []R) (*origin.Addition, error) {
 	a := &origin.Addition{}
 	var errs []error
@@ -36,8 +36,7 @@ func Addition[R resolved](set *origin.Set, all []R) (*origin.Addition, error) {
 }
 
 // RefuseNewKinds breaks the resources of a set whose key columns have changed their kind since
-// the gateway started, and returns their places: every ID that was handed out would mean
-// something else.
+// the gateway started, and returns their indexes: every existing ID would mean something else.
 func RefuseNewKinds[R resolved](set *origin.Set, all []R) (refused []int) {
 	for i, one := range all {
 		o := one.outcome()
@@ -47,7 +46,7 @@ func RefuseNewKinds[R resolved](set *origin.Set, all []R) (refused []int) {
 		for k, now := range o.Key {
 			if before := set.Keys[i][k]; now.Kind != before.Kind {
 				o.Err = &origin.SchemaError{Resource: o.Resource.Name, Line: o.Resource.Line, Problem: fmt.Sprintf(
-					"key column %s was of kind %s when the gateway started and now is of kind %s; restart it", now.Name, before.Kind, now.Kind)}
+					"key column %s was of kind %s when the gateway started and is now of kind %s; restart the gateway", now.Name, before.Kind, now.Kind)}
 				refused = append(refused, i)
 				break
 			}

@@ -1,6 +1,6 @@
-// Package tree resolves the tables that a resource declares against what a database says of
-// them: columns, joins, foreign keys, the order of rows and the key. It knows no database;
-// each says what differs through a [Catalog].
+// Package tree resolves the tables that a resource declares against the catalog of a database:
+// columns, joins, foreign keys, the order of rows and the key. It does not depend on a
+// database; each provides its specifics through a [Catalog].
 package tree
 
 import (
@@ -15,33 +15,34 @@ import (
 type Table interface {
 	comparable
 	Name() string // for people
-	// Column returns the place of a column, -1 if there is none of that name.
+	// Column returns the index of a column, or -1 if there is none of that name.
 	Column(name string) int
 	ColumnNames() []string
 }
 
-// Catalog is what the resolver asks of a database about the tables of one resource. What it
-// returns as a problem is a sentence for the author of the declaration, "" if there is none.
+// Catalog is what the resolver needs to know from a database about the tables of one resource.
+// A problem that it returns is a sentence for the author of the declaration, or "" if there is
+// none.
 type Catalog[T Table] interface {
 	// Table looks up the table that a node at a line of the configuration names. The error is
 	// a [NoTable] or an [origin.SchemaError] if documents cannot be read from it.
 	Table(ctx context.Context, name string, line int) (T, error)
-	// ForeignKeys returns those that lead from one table to another. If there is none,
-	// problem may say why one that looks like it is none.
+	// ForeignKeys returns the foreign keys from one table to another. If there is none,
+	// problem may say why one that looks like it does not count.
 	ForeignKeys(from, to T) (found []ForeignKey, problem string)
-	// Joins returns why two columns that are to be equal do not compare alike.
+	// Joins returns why two columns of a join cannot be compared.
 	Joins(child T, column int, parent T, up int) (problem string)
 	// KeyKind returns the kind of a key column. The problem continues its name.
 	KeyKind(t T, column int) (kind resource.Kind, problem string)
-	// Unique returns "" if the columns name one row. Otherwise it returns what kind of index
-	// besides a primary key would do.
+	// Unique returns "" if the columns identify one row. Otherwise it returns which kind of
+	// index, other than a primary key, would be sufficient.
 	Unique(t T, columns []int) (expected string)
-	// Check looks at a node when its columns, its join and its declared order are known, before
-	// its children are. It may warn, and complete the order.
+	// Check checks a node once its columns, its join and its declared order are known, before its
+	// children are. It may warn, and complete the order.
 	Check(n *Node[T], declared *resource.Node) error
 }
 
-// NoTable says that a name is not that of a table which documents can be read from.
+// NoTable says that a name is not that of a table from which documents can be read.
 type NoTable struct{ Problem string }
 
 // Error implements error.
@@ -74,12 +75,12 @@ type Child[T Table] struct {
 // Join says that a column of the table equals one of the parent's.
 type Join struct{ Column, Parent int }
 
-// Outcome is what came of a resource.
+// Outcome is the result of resolving a resource.
 type Outcome struct {
 	Resource *resource.Resource
 	Err      *origin.SchemaError // set: nothing else is valid
 	Key      []resource.KeyColumn
-	Warnings []string // what works but not as well as it could, in sentences
+	Warnings []string // what works but could work better, in sentences
 }
 
 // Fail returns an error about a line of the declaration; 0 is that of the resource.
@@ -100,7 +101,7 @@ func (o *Outcome) outcome() *Outcome { return o }
 // Resolved is a resource resolved against the database.
 type Resolved[T Table] struct {
 	Outcome
-	KeyAt []int    // the places of the key columns in Root.Table
+	KeyAt []int    // the indexes of the key columns in Root.Table
 	Root  *Node[T] // nil for a resource without a tree
 	Nodes []*Node[T]
 }

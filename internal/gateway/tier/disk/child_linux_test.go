@@ -11,7 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// childEnv makes the test binary another program: what it is for, and the directory.
+// childEnv makes the test binary another program: its value is the role and the
+// directory.
 const (
 	childEnv    = "SLIPSTREAM_DISK_CHILD"
 	childDirEnv = "SLIPSTREAM_DISK_CHILD_DIR"
@@ -56,7 +57,7 @@ func hold(dir string, _ uint64) error {
 	return err
 }
 
-// blocked is read for ever.
+// blocked is received from forever.
 type blocked struct{}
 
 func (blocked) Read([]byte) (int, error) { select {} }

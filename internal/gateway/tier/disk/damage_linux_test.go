@@ -105,15 +105,15 @@ func TestDamagedFreelist(t *testing.T) {
 	}
 }
 
-// A file that another process has open is not looked at: that process may be writing the very
-// page, and what looks damaged would be removed under it.
+// A file that another process has open is not checked: that process may be writing the very
+// page, and a file that looks damaged would be removed while it is in use.
 func TestCheckedUnderLock(t *testing.T) {
 	text, _ := damagedFile(t, testkit.Seed(t))
 	meta, err := newestMeta(bytes.NewReader(text))
 	if err != nil {
 		t.Fatal(err)
 	}
-	text[int(meta.freelist*meta.pageSize)+8] = 0 // no list of free pages any more
+	text[int(meta.freelist*meta.pageSize)+8] = 0 // no longer a list of free pages
 	dir := t.TempDir()
 	path := filepath.Join(dir, FileName)
 	if err := os.WriteFile(path, text, 0o600); err != nil {
@@ -138,8 +138,8 @@ func TestCheckedUnderLock(t *testing.T) {
 	}
 }
 
-// survives opens what is left of a file: at once, or it is recreated; never with a document
-// that is not right; and it works afterwards.
+// survives opens what is left of a file: it opens immediately, or is recreated; it never
+// returns a wrong document; and it works afterward.
 func survives(t *testing.T, l *ledger, text []byte, what string) (found int, anew bool) {
 	t.Helper()
 	dir := t.TempDir()
@@ -160,7 +160,7 @@ func survives(t *testing.T, l *ledger, text []byte, what string) (found int, ane
 	}
 	defer tier.Close()
 	if p := tier.Position(); p.History != "" && p.Seen.XMax != l.count+1 && p.Seen.XMax != l.count {
-		t.Errorf("%s: position %+v, want %d", what, p, l.count+1) // the meta page of before is one behind
+		t.Errorf("%s: position %+v, want %d", what, p, l.count+1) // the previous meta page is one behind
 	}
 	look := func() {
 		for n := range ledgerKeys {
@@ -220,8 +220,7 @@ func TestTruncatedFiles(t *testing.T) {
 	t.Logf("%d cuts, %d documents found", len(cuts), all)
 }
 
-// Single bytes that are others, pages of zeroes, pages in each other's place, and both meta
-// pages gone.
+// Changed bytes, pages of zeros, swapped pages, and both meta pages lost.
 func TestDamagedFilesSoak(t *testing.T) {
 	seed := testkit.Seed(t)
 	files := 300
@@ -271,7 +270,7 @@ func TestDamagedFilesSoak(t *testing.T) {
 }
 
 // The open file is cut off, emptied, overwritten or replaced while readers and batches run:
-// nobody gets anything wrong, the process lives, and the tier works again.
+// no reader gets a wrong document, the process survives, and the tier works again.
 func TestFileDamagedWhileItIsOpen(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -392,7 +391,7 @@ func damagedWhileOpen(t *testing.T, seed uint64, damage func(string) error) {
 	}
 	t.Logf("written again after %v, %d found; %+v", took.Round(time.Microsecond), hits.Load(), tier.Figures())
 	closed := make(chan error, 1)
-	go func() { closed <- tier.Close() }() // ends at once, awaited below
+	go func() { closed <- tier.Close() }() // ends immediately, awaited below
 	select {
 	case <-closed:
 	case <-time.After(10 * time.Second):

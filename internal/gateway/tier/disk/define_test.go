@@ -6,8 +6,8 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// A resource that comes back under another place has none of its former documents, whatever
-// epochs it had, and the former place neither finds nor writes anything.
+// A resource that comes back under another index has none of its former documents, whatever
+// epochs it had, and the former index neither finds nor writes anything.
 func TestResourceThatComesBack(t *testing.T) {
 	dir := t.TempDir()
 	tier := openTier(t, dir, nil)

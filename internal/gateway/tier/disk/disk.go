@@ -17,30 +17,30 @@ const (
 	// FileName is the file in the directory of the tier.
 	FileName = "documents.bbolt"
 
-	// MinBudget is the least size that Open accepts, in bytes: below, a batch would not
-	// find the pages that it needs beside those it replaces.
+	// MinBudget is the minimum size that Open accepts, in bytes: below it, a batch could
+	// not find the pages that it needs in addition to those it replaces.
 	MinBudget = 32 << 20
 
 	// batchDocuments and batchInterval end a batch, whichever comes first.
 	batchDocuments = 10_000
 	batchInterval  = time.Second
 
-	// largestShare of the budget is what one document may take.
+	// largestShare is the fraction of the budget that one document may take.
 	largestShare = 64
 )
 
-// Options say where the file is and how large it may become. Zero values mean defaults.
+// Options configure a [Tier]. Zero values mean defaults.
 type Options struct {
-	// Dir is the directory of the file; it is made if it does not exist, for this user alone.
-	// If it belongs to another user, or others can write to it, the file is in PrivateDir there.
+	// Dir is the directory of the file; it is created if it does not exist, only for this user. If
+	// it belongs to another user, or others can write to it, the file is in PrivateDir there.
 	Dir string
-	// Budget is how large the file may become, in bytes: at least MinBudget.
+	// Budget is the maximum size of the file, in bytes: at least MinBudget.
 	Budget int64
-	// MaxQueue bounds the memory of what is to be written, in bytes (default 64 MiB, at
+	// MaxQueue bounds the memory of documents to be written, in bytes (default 64 MiB, at
 	// most an eighth of the budget). Documents that find no room are not written.
 	MaxQueue int64
-	// Readers bounds how many calls of Get may wait for the disk at once (default 64):
-	// each of them takes a thread meanwhile.
+	// Readers bounds how many calls of Get may wait for the disk concurrently (default
+	// 64): each of them uses a thread meanwhile.
 	Readers int
 	// Boot names the present run of the machine, so that times of the cache's clock can
 	// be compared; "" : they cannot.
@@ -48,15 +48,16 @@ type Options struct {
 	// Logger gets what an operator should know (default: nothing).
 	Logger *slog.Logger
 
-	// BeforeRead is called before each read of the file, by whoever reads: tests make the
-	// disk slow with it. While it is set, every read may wait.
+	// BeforeRead is called before each read of the file, by the goroutine that reads: tests
+	// use it to make the disk slow. While it is set, every read may wait.
 	BeforeRead func()
 
 	// beforeWrite is faults for tests.
 	beforeWrite func(step string) error
 }
 
-// Tier is a [cache.Store] in a bbolt file. All methods may be called at once.
+// Tier is a [cache.Store] in a bbolt file. All methods are safe for concurrent
+// use.
 type Tier struct {
 	// Immutable.
 	opts    Options
@@ -64,7 +65,7 @@ type Tier struct {
 	path    string // of the file
 	overlay *overlay
 	clock   *clock
-	readers chan struct{} // capacity: reads at once
+	readers chan struct{} // capacity: concurrent reads
 	largest int           // bytes of a document
 	stop    chan struct{} // closed by Close
 	stopped chan struct{} // closed when the writer has ended
@@ -81,10 +82,10 @@ type Tier struct {
 	// Atomics. Written by the writer, read by all.
 	position atomic.Pointer[cache.Position] // the durable one
 	figures  figures
-	trouble  atomic.Pointer[string] // why the file cannot be used or written; nil: it can
+	trouble  atomic.Pointer[string] // why the file cannot be used or written; nil if it can
 
 	// Atomics. Written by readers, read by the writer.
-	damaged atomic.Pointer[error] // the file is to be begun anew
+	damaged atomic.Pointer[error] // the file must be recreated
 
 	closing sync.Once
 }
@@ -94,8 +95,8 @@ var (
 	_ cache.Trier = (*Tier)(nil)
 )
 
-// Open opens or makes the file. The error says what is wrong with the directory or the file;
-// a file that another process has open is a [*HeldError]. A file that is damaged is begun anew.
+// Open opens or creates the file. The error says what is wrong with the directory or the file; a
+// file that another process has open is a [*HeldError]. A damaged file is recreated.
 func Open(o Options) (*Tier, error) {
 	if o.Budget < MinBudget {
 		return nil, fmt.Errorf("disk tier: size is %d bytes, at least %d are needed", o.Budget, MinBudget)
@@ -135,12 +136,12 @@ func Open(o Options) (*Tier, error) {
 	return t, nil
 }
 
-// Dir returns the directory of the file, to which nobody else can write.
+// Dir returns the directory of the file, to which no other user can write.
 func (t *Tier) Dir() string { return t.place.path() }
 
-// Define says which resource has a place in the cache. It is called before documents of the
-// resource are put or asked for, and before the stream of the cache runs; later for places
-// that are new.
+// Define defines the resource at an index of the cache. It is called before documents of the
+// resource are put or requested, and before the stream of the cache runs; later only for new
+// indexes.
 func (t *Tier) Define(at cache.ResourceID, r Resource) {
 	o := t.overlay
 	o.mu.Lock()
@@ -208,8 +209,8 @@ func (t *Tier) beginRead(ctx context.Context) error {
 	}
 }
 
-// read reads from the file. A page that is not there, because the file was cut off under us,
-// is a fault of memory: it becomes an error. After any error the file is begun anew.
+// read reads from the file. Reading a page that is missing, because the file was truncated
+// while mapped, is a memory fault: it becomes an error. After any error the file is recreated.
 func (t *Tier) read(number, epoch uint32, id string) (s cache.Stored, err error) {
 	if t.opts.BeforeRead != nil {
 		t.opts.BeforeRead()
@@ -225,7 +226,7 @@ func (t *Tier) read(number, epoch uint32, id string) (s cache.Stored, err error)
 		if r := recover(); r != nil {
 			err = fmt.Errorf("read of the file: %v", r)
 		}
-		if err != nil && t.snapshot.Load() == snap { // else the writer has begun anew already
+		if err != nil && t.snapshot.Load() == snap { // otherwise the writer has already recreated it
 			t.distrust(err)
 		}
 		snap.release()
@@ -283,7 +284,7 @@ func (t *Tier) Try(key cache.Key) (s cache.Stored) {
 	at := appendKey(memory[:0], number, key.ID)
 	record, err := snap.tree.find(at)
 	if err != nil || record == nil {
-		return s // Get says why
+		return s // Get reports why
 	}
 	s, found, err := storedOf(at, record, epoch)
 	if err == nil && found {
@@ -293,7 +294,7 @@ func (t *Tier) Try(key cache.Key) (s cache.Stored) {
 	return s
 }
 
-// distrust asks the writer to begin the file anew, and ends its use.
+// distrust makes the writer recreate the file, and ends its use.
 func (t *Tier) distrust(err error) {
 	if t.damaged.CompareAndSwap(nil, &err) {
 		t.retire(nil)
@@ -301,8 +302,8 @@ func (t *Tier) distrust(err error) {
 	}
 }
 
-// retire puts another snapshot in the place of the one that readers begin with. The old one
-// ends with its last reader.
+// retire replaces the snapshot with which readers begin. The old one ends with its last
+// reader.
 func (t *Tier) retire(next *snapshot) {
 	if old := t.snapshot.Swap(next); old != nil {
 		old.release()

@@ -39,7 +39,7 @@ func openTier(t *testing.T, dir string, change func(*Options)) *Tier {
 
 func key(id string) cache.Key { return cache.Key{ID: id} }
 
-// ask asks as the cache does: first for what can be told without waiting.
+// ask queries as the cache does: first for what can be returned without waiting.
 func ask(tier *Tier, key cache.Key) (cache.Stored, error) {
 	if s := tier.Try(key); s.Body != nil {
 		return s, nil
@@ -47,14 +47,14 @@ func ask(tier *Tier, key cache.Key) (cache.Stored, error) {
 	return getOne(context.Background(), tier, key)
 }
 
-// getOne asks for one document.
+// getOne gets one document.
 func getOne(ctx context.Context, tier *Tier, key cache.Key) (cache.Stored, error) {
 	var found [1]cache.Stored
 	err := tier.Get(ctx, []cache.Key{key}, found[:])
 	return found[0], err
 }
 
-// holds checks what the tier says of a key: "" for nothing.
+// holds checks what the tier has for a key: "" means nothing.
 func holds(t *testing.T, tier *Tier, id, want string) {
 	t.Helper()
 	s, err := ask(tier, key(id))
@@ -70,8 +70,8 @@ func syncTier(t *testing.T, tier *Tier) {
 	}
 }
 
-// What was put is there at once, after the batch, and after a restart; what was dropped is
-// not, at any of these moments.
+// A document is there immediately after Put, after the batch, and after a restart; a dropped
+// one is not, at any of these times.
 func TestDocumentsOutliveTheProcess(t *testing.T) {
 	testkit.NoLeaks(t)
 	dir := t.TempDir()
@@ -145,7 +145,8 @@ func TestDocumentsAreNotAheadOfThePosition(t *testing.T) {
 	holds(t, tier, "late", "")
 }
 
-// What finds no room in one batch goes with the next, also if the stream says no more.
+// Documents that do not fit into one batch are in the next, even if the stream reports
+// nothing more.
 func TestCloseWritesTheWholeQueue(t *testing.T) {
 	dir := t.TempDir()
 	tier := openTier(t, dir, nil)
@@ -165,9 +166,8 @@ func TestCloseWritesTheWholeQueue(t *testing.T) {
 	}
 }
 
-// A document that has to wait does not keep in the file what a change has dropped: neither one
-// that was put after the change was heard, nor one that had seen it before, nor while batches
-// fail.
+// A waiting document does not keep in the file what a change has dropped: neither one that was
+// put after the change was applied, nor one that had seen it before, nor while batches fail.
 func TestDropDoesNotWaitForADocument(t *testing.T) {
 	for name, between := range map[string]func(*Tier){
 		"dropped, then put": func(tier *Tier) {
@@ -223,8 +223,8 @@ func TestDropDoesNotWaitForADocument(t *testing.T) {
 	}
 }
 
-// A batch for which there is no room does not leave in the file what its documents were to
-// replace.
+// A batch for which there is no room does not leave in the file the records that its
+// documents would have replaced.
 func TestDropDoesNotWaitForRoom(t *testing.T) {
 	dir := t.TempDir()
 	full := false

@@ -8,10 +8,10 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// clock decides what goes when the file is full: its hand goes round the keys and takes what
-// was not read since it came by last (second chance). What was read is a bit, found by a
-// hash of the key, so it takes an eighth of a byte a document and nothing is moved by a read.
-// Keys that are neighbours go together, so whole pages become free.
+// clock decides what is evicted when the file is full: its hand moves around the keys and evicts
+// those that were not read since it last passed (second chance). A bit, found by a hash of the
+// key, records a read, so it takes an eighth of a byte per document and a read moves nothing.
+// Adjacent keys are evicted together, so whole pages become free.
 type clock struct {
 	// Immutable.
 	seed maphash.Seed
@@ -20,7 +20,7 @@ type clock struct {
 	read []atomic.Uint32
 
 	// Owned by the writer.
-	hand []byte // the last key that was looked at
+	hand []byte // the last key that was visited
 }
 
 // newClock makes a clock for about as many documents as fit into budget bytes.
@@ -44,18 +44,17 @@ func (c *clock) touch(key []byte) {
 	}
 }
 
-// spared reports whether the key was read, and forgets it.
+// spared reports whether the key was read, and clears its bit.
 func (c *clock) spared(key []byte) bool {
 	word, bit := c.place(key)
 	return word.And(^bit)&bit != 0
 }
 
-// evictedInOne bounds how many keys one transaction looks at.
+// evictedInOne bounds how many keys one transaction visits.
 const evictedInOne = 200_000
 
-// evict removes documents until size bytes are free, and what nobody can find any more while
-// it comes by it. Returns how many documents that could be found went, and how many bytes and
-// records in all.
+// evict removes documents until size bytes are free, and unreachable records that it passes. It
+// returns how many reachable documents were removed, and how many bytes and records in total.
 func (c *clock) evict(docs *bolt.Bucket, size int64, garbage func(key, record []byte) bool) (evicted, records, freed int64, err error) {
 	cursor := docs.Cursor()
 	key, record := cursor.Seek(c.hand)
@@ -88,7 +87,7 @@ func (c *clock) evict(docs *bolt.Bucket, size int64, garbage func(key, record []
 		if !dead {
 			evicted++
 		}
-		// Behind a deletion the cursor's place is not defined.
+		// After a deletion the position of the cursor is undefined.
 		key, record = cursor.Seek(c.hand)
 	}
 	return evicted, records, freed, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A batch that fails for want of room takes nothing from readers and gives nothing back to
-// them; one that fails because the disk does makes the file worthless: it is begun anew.
+// A batch that fails for lack of room neither hides nor reveals anything to readers; if it
+// fails because the disk fails, the file is useless and is recreated.
 func TestBatchesThatFail(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, c := range []struct {
@@ -60,7 +60,7 @@ func TestBatchesThatFail(t *testing.T) {
 			tier.Checkpoint(at(31))
 			syncTier(t, tier)
 			holds(t, tier, "a", "")
-			holds(t, tier, "b", "") // it may miss what the event that came with the fault dropped
+			holds(t, tier, "b", "") // it may lack the drop by the event that came with the fault
 			tier.Put(key("d"), document("d", 25))
 			tier.Checkpoint(at(32))
 			syncTier(t, tier)
@@ -77,8 +77,8 @@ func TestBatchesThatFail(t *testing.T) {
 	}
 }
 
-// What the file says of itself has a checksum too: a position that is ahead would hide changes,
-// an epoch that is another would bring back what was flushed.
+// The metadata of the file has a checksum, too: a position that is ahead would hide changes, and a
+// wrong epoch would bring back flushed documents.
 func TestStateAndPositionHaveChecksums(t *testing.T) {
 	for _, c := range []struct{ from, to string }{
 		{`"XMin":10,"XMax":10`, `"XMin":90,"XMax":90`},

@@ -19,14 +19,14 @@ import (
 type file struct {
 	db *bolt.DB
 	os *os.File // what db has opened
-	// mapped is for walks that must not wait; nil: there are none.
+	// mapped is for walks that must not wait; nil if there are none.
 	mapped *mapping
-	// stuck says that bbolt went down with its locks held, so that Close would wait for
-	// ever: a page of the file that it must read is not there any more.
+	// stuck says that bbolt panicked with its locks held, so that Close would wait
+	// forever: a page of the file that it must read no longer exists.
 	stuck bool
 }
 
-// VersionError says that the file has a format that this program does not know.
+// VersionError says that the file has a format that this program does not support.
 type VersionError struct {
 	Path   string
 	Format int
@@ -34,13 +34,13 @@ type VersionError struct {
 
 // Error names both versions and what to do.
 func (e *VersionError) Error() string {
-	return fmt.Sprintf("disk tier: %s has format %d, this program knows %d; use the program that wrote it, or remove the file: it is a cache", e.Path, e.Format, Format)
+	return fmt.Sprintf("disk tier: %s has format %d, this program supports %d; use the program that wrote it, or remove the file: it is a cache", e.Path, e.Format, Format)
 }
 
 // HeldError says that another process has the file open.
 type HeldError struct {
 	Path string
-	PID  int // 0: unknown
+	PID  int // 0 if unknown
 }
 
 // Error names the process.
@@ -56,7 +56,7 @@ func (e *HeldError) Error() string {
 const lockPatience = 100 * time.Millisecond
 
 // boltOptions are those of every opening. The map is as large as the file may become, so that
-// it is never made anew under readers.
+// it is never remapped while there are readers.
 func (t *Tier) boltOptions(f *file, dir *os.Root) *bolt.Options {
 	return &bolt.Options{
 		OpenFile: func(_ string, flag int, mode os.FileMode) (_ *os.File, err error) {
@@ -70,8 +70,8 @@ func (t *Tier) boltOptions(f *file, dir *os.Root) *bolt.Options {
 	}
 }
 
-// open opens the file, or begins it anew if it is damaged. Empty says that what the file may
-// hold is not wanted.
+// open opens the file, or recreates it if it is damaged. empty says that existing content must
+// be discarded.
 func (t *Tier) open(empty bool) error {
 	err := t.openOnce(empty)
 	if !errors.Is(err, errUnusable) {
@@ -85,9 +85,9 @@ func (t *Tier) open(empty bool) error {
 	return t.openOnce(empty)
 }
 
-// openChecked opens and locks the file, and checks what bbolt relies on without checking it,
-// before bbolt maps and reads it: a page after the end of the file would be a fault at any later
-// moment, and of a list of free pages that claims to be long bbolt makes a copy of that length.
+// openChecked opens and locks the file, and checks what bbolt relies on unchecked, before bbolt
+// maps and reads it: a page after the end of the file would be a fault at any later moment, and
+// bbolt copies a list of free pages in its claimed length.
 func openChecked(dir *os.Root, flag int, mode os.FileMode, exclusive bool) (_ *os.File, err error) {
 	f, err := dir.OpenFile(FileName, flag, mode)
 	if err != nil {
@@ -124,10 +124,10 @@ func (t *Tier) remove() error {
 	return errors.Join(dir.Remove(FileName), dir.Close())
 }
 
-// errUnusable is in the chain of errors of a file that must be begun anew.
+// errUnusable is wrapped by errors of a file that must be recreated.
 var errUnusable = errors.New("the file is damaged")
 
-// openOnce opens the file and reads what it says of itself.
+// openOnce opens the file and reads its metadata.
 func (t *Tier) openOnce(empty bool) error {
 	dir, err := t.place.open()
 	if err != nil {
@@ -151,7 +151,7 @@ func (t *Tier) openOnce(empty bool) error {
 	case errors.Is(err, berrors.ErrTimeout):
 		return &HeldError{Path: t.path, PID: holder(dir)}
 	case errors.Is(err, os.ErrPermission):
-		return fmt.Errorf("disk tier: %w; the directory and the file must be ones that this user can write to", err)
+		return fmt.Errorf("disk tier: %w; this user must be able to write to the directory and the file", err)
 	case errors.As(err, new(*os.PathError)), errors.As(err, new(*os.SyscallError)):
 		return fmt.Errorf("disk tier: %w", err)
 	case err != nil:
@@ -184,7 +184,7 @@ func (t *Tier) begin(f *file, empty bool) error {
 		if s, p, err = readState(tx); err != nil || !empty || len(s.Resources) == 0 {
 			return err
 		}
-		// Somebody else has begun a file here: its numbers of resources are not ours.
+		// Another process has created this file: its numbers of resources differ.
 		s, p = state{Resources: make(map[string]stored)}, cache.Position{}
 		if err := errors.Join(tx.DeleteBucket(bucketDocs), tx.DeleteBucket(bucketMeta)); err != nil {
 			return err
@@ -205,7 +205,7 @@ func (t *Tier) begin(f *file, empty bool) error {
 	t.file = f
 	t.overlay.mu.Lock()
 	t.overlay.reached = 0
-	if empty { // what is known of resources stays, and is written again
+	if empty { // the known resources stay, and are written again
 		t.overlay.dirty = true
 	} else {
 		t.table.state = s
@@ -219,12 +219,12 @@ func (t *Tier) begin(f *file, empty bool) error {
 	return nil
 }
 
-// prepare makes the buckets of a new file, and judges the format of an old one.
+// prepare creates the buckets of a new file, and checks the format of an old one.
 func prepare(tx *bolt.Tx, path string) error {
 	meta := tx.Bucket(bucketMeta)
 	if meta == nil {
 		if k, _ := tx.Cursor().First(); k != nil {
-			return &VersionError{Path: path} // a bbolt file of somebody else
+			return &VersionError{Path: path} // a bbolt file of another program
 		}
 		var err error
 		if meta, err = tx.CreateBucket(bucketMeta); err != nil {
@@ -304,8 +304,8 @@ func (f *file) begin(writable bool) (tx *bolt.Tx, err error) {
 	return tx, err
 }
 
-// update does something in a transaction. It takes what bbolt makes of a damaged file, panics
-// and faults of memory, as errors.
+// update runs do in a transaction. It turns the effects of a damaged file in bbolt, panics and
+// memory faults, into errors.
 func (f *file) update(do func(*bolt.Tx) error) error {
 	tx, err := f.begin(true)
 	if err != nil {
@@ -327,8 +327,8 @@ func (f *file) update(do func(*bolt.Tx) error) error {
 	return err
 }
 
-// close closes the file. The caller has taken the snapshot away, so it waits for those who
-// read at this moment.
+// close closes the file. The caller has removed the snapshot, so it only waits for current
+// readers.
 func (f *file) close() {
 	if !f.stuck {
 		if f.db != nil {
@@ -340,7 +340,7 @@ func (f *file) close() {
 		return
 	}
 	// bbolt keeps its map of the file for as long as the process lives: address space, but
-	// no room on the disk once the file, which nobody can use any more, is empty.
+	// no room on the disk once the file, which can no longer be used, is empty.
 	if f.os != nil {
 		_ = f.os.Truncate(0)
 		_ = f.os.Close()

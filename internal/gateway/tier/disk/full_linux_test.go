@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// fullDisk is what a tier must do while there is no room on the disk and after. Exhaust takes
-// the room away, relieve gives it back.
+// fullDisk is what a tier must do while there is no room on the disk and after. exhaust uses up
+// the room, relieve frees it.
 func fullDisk(dir string, exhaust, relieve func() error) error {
 	tier, err := ledgerTier(dir, nil)
 	if err != nil {
@@ -89,7 +89,7 @@ func fullDisk(dir string, exhaust, relieve func() error) error {
 }
 
 // fillUp is a child whose files may not grow: the kernel refuses what a full disk would, with
-// another number.
+// another error number.
 func fillUp(dir string, _ uint64) error {
 	signal.Ignore(syscall.SIGXFSZ)
 	var before syscall.Rlimit
@@ -108,8 +108,8 @@ func fillUp(dir string, _ uint64) error {
 }
 
 // A file that cannot grow, and on a machine where that is allowed a file system that is really
-// full: what is there is served, what must go goes, trouble is told, and all is well again as
-// soon as there is room.
+// full: existing documents are served, drops take effect, the trouble is reported, and everything
+// works again as soon as there is room.
 func TestDiskIsFull(t *testing.T) {
 	p := testkit.Start(t, child("fill", t.TempDir(), 0))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

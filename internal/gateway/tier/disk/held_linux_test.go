@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A file that is open elsewhere is an error that names the process, and is left alone; once
-// that has ended, however it did, the file is free.
+// A file that is open elsewhere is an error that names the process, and is not touched; once
+// that process has ended in any way, the file is free.
 func TestFileHeldByAnotherProcess(t *testing.T) {
 	dir := t.TempDir()
 	tier := openTier(t, dir, nil)
@@ -54,7 +54,8 @@ func TestFileHeldByAnotherProcess(t *testing.T) {
 	holds(t, tier, "a", "a")
 }
 
-// Who may not write to the directory or the file is told so, and the file stays as it is.
+// A user that may not write to the directory or the file gets that error, and the file is
+// not changed.
 func TestDirectoryThatCannotBeWritten(t *testing.T) {
 	parent, err := os.MkdirTemp("", "slipstream-disk-") // which every user can enter
 	if err != nil {

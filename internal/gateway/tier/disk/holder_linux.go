@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// holder returns the process that holds a lock of the file in dir, 0 if none is found: the kernel
+// holder returns the process that holds a lock of the file in dir, or 0 if none is found: the kernel
 // lists locks by inode (proc(5), /proc/locks).
 func holder(dir *os.Root) int {
 	info, err := dir.Stat(FileName)

@@ -17,8 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// ledger is a database that parent and child have in common: which key a transaction changes
-// follows from the seed, and how many there were stands in a file, which outlives a kill.
+// ledger is a database that parent and child share: the key that a transaction changes follows
+// from the seed, and their number is in a file, which survives a kill.
 type ledger struct {
 	seed  uint64
 	file  *os.File
@@ -40,7 +40,7 @@ func openLedger(dir string, seed uint64) (*ledger, error) {
 	return l, nil
 }
 
-// changes tells what a transaction changed: one of the keys, or all of a resource.
+// changes returns what a transaction changed: one of the keys, or all of a resource.
 func (l *ledger) changes(tx cache.Tx) (key int, all bool) {
 	random := testkit.Fork(l.seed, uint64(tx)+1000)
 	return random.IntN(ledgerKeys), random.IntN(60) == 0
@@ -73,7 +73,7 @@ func (l *ledger) load(key int, padding int) *cache.Document {
 	return cache.NewDocument([]byte(text), cache.UpTo(l.count), time.Minute)
 }
 
-// parse takes a body apart; an error if it is damaged or of another key.
+// parse parses a body; it is an error if it is damaged or of another key.
 func parseLedgerBody(key int, body []byte) (version cache.Tx, err error) {
 	if len(body) < 8 || fmt.Sprintf("%08x", crc32.ChecksumIEEE(body[:len(body)-8])) != string(body[len(body)-8:]) {
 		return 0, fmt.Errorf("damaged: %.80q", body)
@@ -85,7 +85,7 @@ func parseLedgerBody(key int, body []byte) (version cache.Tx, err error) {
 	return version, nil
 }
 
-// apply tells the tier of a transaction.
+// apply applies a transaction to the tier.
 func (l *ledger) apply(tier *Tier, tx cache.Tx) {
 	if key, all := l.changes(tx); all {
 		tier.Flush(ledgerKey(key).Resource)
@@ -104,8 +104,8 @@ func ledgerTier(dir string, hook func(string) error) (*Tier, error) {
 	return tier, nil
 }
 
-// work is a child: a stream, loads and batches until a step that the seed chose kills the
-// process, or somebody else does.
+// work is a child: a stream, loads and batches until a step chosen by the seed kills the
+// process, or its parent does.
 func work(dir string, seed uint64) error {
 	l, err := openLedger(dir, seed)
 	if err != nil {
@@ -162,7 +162,7 @@ func (l *ledger) run(tier *Tier, random *rand.Rand) error {
 	}
 }
 
-// judge opens what a process left, and looks at every document in it.
+// judge opens the file that a process left, and checks every document in it.
 func (l *ledger) judge(t *testing.T, dir string) (found int) {
 	t.Helper()
 	began := time.Now()
@@ -216,8 +216,9 @@ func (l *ledger) judge(t *testing.T, dir string) (found int) {
 	return found
 }
 
-// A process is killed at every step of a batch, and at any moment from outside. What it left
-// opens at once, holds nothing that the position does not vouch for, and no damage.
+// A process is killed at every step of a batch, and at any moment from outside. The file that
+// it left opens immediately, holds only documents that the position vouches for, and is not
+// damaged.
 func TestKilledSoak(t *testing.T) {
 	seed := testkit.Seed(t)
 	seeds := uint64(200)
@@ -246,7 +247,7 @@ func TestKilledSoak(t *testing.T) {
 	}
 }
 
-// killed has a process killed twice and looks at what is left each time.
+// killed kills a process twice and checks what is left each time.
 func killed(t *testing.T, seed uint64, outside bool) (found int) {
 	dir := t.TempDir()
 	random := testkit.Fork(seed, 3)

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A full queue is written in good time when the gateway ends, and all of it is found again.
+// A full queue is written quickly when the gateway ends, and all of it is found again.
 func TestCloseOfAFullQueue(t *testing.T) {
 	dir := t.TempDir()
 	large := func(o *Options) { o.Budget = 1 << 30 }
@@ -40,8 +40,8 @@ func TestCloseOfAFullQueue(t *testing.T) {
 	}
 }
 
-// How long it takes to open a large file, in good order and after a kill. Under make soak it has
-// 1 GB.
+// How long it takes to open a large file, after a clean shutdown and after a kill. Under make soak
+// it has 1 GB.
 func TestOpenLargeFileSoak(t *testing.T) {
 	dir := t.TempDir()
 	size := int64(64 << 20)

@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// checked closes the tier and counts what the file holds; the figures must say the same.
+// checked closes the tier and counts what the file holds; the stats must agree.
 func checked(t *testing.T, tier *Tier, dir string) Checked {
 	t.Helper()
 	if err := tier.Close(); err != nil {
@@ -44,8 +44,8 @@ func fileSize(t *testing.T, dir string) int64 {
 	return info.Size()
 }
 
-// A file that is filled to three times its budget never grows past it, uses nearly all that it
-// may, and keeps what is read: reads of a Zipf distribution find more than even ones.
+// A file that is filled to three times its budget never grows past it, uses nearly all of it, and
+// keeps what is read: reads with a Zipf distribution find more than uniform ones.
 func TestEvictionKeepsToTheBudget(t *testing.T) {
 	seed := testkit.Seed(t)
 	ratio := func(zipf bool) float64 {
@@ -65,7 +65,7 @@ func TestEvictionKeepsToTheBudget(t *testing.T) {
 		largest := int64(0)
 		body := make([]byte, size)
 		for round := range 40 {
-			for range 2500 { // as a gateway does: what is not found is loaded
+			for range 2500 { // as a gateway does: missing documents are loaded
 				id := draw()
 				s, err := getOne(t.Context(), tier, key(id))
 				if err != nil {
@@ -98,7 +98,7 @@ func TestEvictionKeepsToTheBudget(t *testing.T) {
 		if largest > f.Budget {
 			t.Errorf("the file had %d bytes, budget %d", largest, f.Budget)
 		}
-		// Of the least budget a transaction needs a third: documents of a page each, anywhere.
+		// A transaction needs a third of the minimum budget: documents of a page each, anywhere.
 		if used := f.Used * 100 / f.Budget; used < usedShare-30 || used > usedShare+10 {
 			t.Errorf("%d %% of the budget are used, want about %d", used, usedShare)
 		}
@@ -115,7 +115,7 @@ func TestEvictionKeepsToTheBudget(t *testing.T) {
 	}
 }
 
-// What is read stays, what is not goes.
+// Documents that are read stay, others are evicted.
 func TestEvictionSparesWhatIsRead(t *testing.T) {
 	dir := t.TempDir()
 	tier := openTier(t, dir, nil)
@@ -154,8 +154,8 @@ func TestEvictionSparesWhatIsRead(t *testing.T) {
 	checked(t, tier, dir)
 }
 
-// What waits to be written has a bound, also while nothing can be written; so have the keys
-// that go, whose resource goes as a whole past it.
+// The documents that wait to be written are bounded, even while nothing can be written; so are
+// the dropped keys, beyond which their whole resource is flushed.
 func TestQueueIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	tier := openTier(t, dir, func(o *Options) { o.MaxQueue = 1 << 20 })
@@ -218,8 +218,8 @@ func TestLimitsOfDocuments(t *testing.T) {
 	}
 }
 
-// Times of the cache's clock are not compared over a start of the machine: documents that are
-// bounded by their age go, also those of a resource that was away for a run.
+// Times of the cache's clock are not compared across a reboot: documents that are bounded by
+// their age are dropped, including those of a resource that was absent for a run.
 func TestAgedDocumentsEndWithTheBoot(t *testing.T) {
 	dir := t.TempDir()
 	run := func(boot string, both bool, do func(*Tier)) {
@@ -294,7 +294,7 @@ func TestWhatCannotBeOpened(t *testing.T) {
 	}
 }
 
-// A file of another format, or of somebody else, is refused and left as it is.
+// A file of another format, or of another program, is refused and not changed.
 func TestFilesOfOthersAreLeftAlone(t *testing.T) {
 	for name, fill := range map[string]func(*bolt.Tx) error{
 		"format 99": func(tx *bolt.Tx) error { return tx.Bucket(bucketMeta).Put(metaFormat, []byte("99")) },
@@ -338,7 +338,7 @@ func TestFilesOfOthersAreLeftAlone(t *testing.T) {
 }
 
 // A file of an older format is upgraded in the transaction that opens it; if that fails the
-// file is begun anew.
+// file is recreated.
 func TestUpgrade(t *testing.T) {
 	path, dir := "", ""
 	old := func() {
@@ -382,7 +382,7 @@ func TestUpgrade(t *testing.T) {
 	}
 }
 
-// The file is for its owner alone, also one that was copied here.
+// The file is only accessible to its owner, even if it was copied here.
 func TestModeOfTheFile(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	openTier(t, dir, nil).Close()

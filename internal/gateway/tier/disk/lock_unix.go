@@ -11,8 +11,9 @@ import (
 	berrors "go.etcd.io/bbolt/errors"
 )
 
-// lock takes the lock that bbolt takes (flock(2)), which bbolt then has: it belongs to the open
-// file. It waits for lockPatience, and returns bbolt's error if another process keeps the lock.
+// lock acquires the lock that bbolt uses (flock(2)), which bbolt then holds: it belongs to the
+// open file. It waits for lockPatience, and returns bbolt's error if another process keeps the
+// lock.
 func lock(f *os.File, exclusive bool) error {
 	how := syscall.LOCK_SH
 	if exclusive {

@@ -28,12 +28,12 @@ type modelChange struct {
 type modelLoad struct {
 	key     cache.Key
 	seen    cache.Snapshot
-	version int // of the key in what was read
+	version int // of the key in the data read
 	drops   int // of the key when the load began
 }
 
-// model is the database, the stream and the part of the cache before a tier; it knows what
-// the tier may answer with.
+// model is the database, the stream and the part of the cache before a tier; it knows which
+// answers of the tier are right.
 type model struct {
 	t      *testing.T
 	random *rand.Rand
@@ -42,7 +42,7 @@ type model struct {
 
 	// Atomics: the model and the tier's writer write them.
 	fail atomic.Pointer[modelFault] // of the next batch
-	dead atomic.Bool                // every batch fails: the process was killed, but for its memory
+	dead atomic.Bool                // every batch fails: the process was killed, except that its memory remains
 
 	keys []cache.Key
 
@@ -57,7 +57,7 @@ type model struct {
 	told    cache.Snapshot
 	ready   bool // told is of this history
 
-	// What is in force: the last applied change of each key (one past its place in log),
+	// The state in force: the last applied change of each key (one past its index in log),
 	// and how often it was purged, flushed or voided, now and at the last complete batch.
 	applied        map[cache.Key]int
 	drops, durable map[cache.Key]int
@@ -123,7 +123,7 @@ func (m *model) commit() {
 	m.log = append(m.log, modelChange{tx: tx, key: m.key(), all: m.random.IntN(40) == 0})
 }
 
-// version is one past the place in the log of the newest change of the key.
+// version is one past the index in the log of the newest change of the key.
 func (m *model) version(key cache.Key) int {
 	for i := len(m.log) - 1; i >= 0; i-- {
 		if c := m.log[i]; c.key == key || c.all && c.key.Resource == key.Resource {
@@ -246,7 +246,7 @@ func (m *model) reopen(crash bool) {
 		m.dead.Store(true)
 		m.tier.Close()
 		m.dead.Store(false)
-		// A purge that was not made durable is forgotten; all others are heard again.
+		// A purge that was not made durable is lost; all others are applied again.
 		for k := range m.drops {
 			m.drops[k] = m.durable[k]
 		}
@@ -286,7 +286,7 @@ func (m *model) reopen(crash bool) {
 	}
 }
 
-// get asks the tier and judges.
+// get queries the tier and checks the answer.
 func (m *model) get(key cache.Key) {
 	m.gets++
 	s, err := ask(m.tier, key)
@@ -348,8 +348,8 @@ func (m *model) step() {
 	}
 }
 
-// Random schedules against the model. No answer is older than what was applied, nor of before
-// a drop, nor of another key; what is found again is not ahead of the position.
+// Random schedules against the model. No answer is older than the applied changes, from before a
+// drop, or of another key; documents found after a restart are not ahead of the position.
 func TestModelSoak(t *testing.T) {
 	seed := testkit.Seed(t)
 	var gets, hits, crashed, afterReopen int

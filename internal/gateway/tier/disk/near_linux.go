@@ -8,9 +8,9 @@ import (
 	"unsafe"
 )
 
-// mapping is the file in memory, for walks that must not wait: the kernel says by mincore(2)
-// which of its pages are there. What it said holds for warmFor: a page that was read a moment
-// ago is the last that it would give away, and asking takes 0.3 us.
+// mapping is the file in memory, for walks that must not wait: mincore(2) says which of its
+// pages are there. The answer is used for warmFor: the kernel evicts a recently read page last,
+// and the call takes 0.3 us.
 type mapping struct {
 	// Immutable.
 	data     []byte // of the budget, beyond the end of the file
@@ -27,7 +27,7 @@ type mapping struct {
 // warmPages is how many pages share a word of mapping.warm.
 const warmPages = 16
 
-// warmFor is how long a page that was in memory is taken to be still there.
+// warmFor is how long a page that was in memory is assumed to be still there.
 const warmFor = 100 * time.Millisecond
 
 // newMapping maps an open file of at most size bytes. The mapping stays when the file is closed.
@@ -40,7 +40,7 @@ func newMapping(f *os.File, size int64) (*mapping, error) {
 	return &mapping{data: data, pageSize: page, warm: make([]atomic.Uint32, len(data)/page/warmPages+1), began: time.Now()}, nil
 }
 
-// close unmaps the file. Nobody may walk over it any more.
+// close unmaps the file. No walk may use it anymore.
 func (m *mapping) close() { _ = syscall.Munmap(m.data) }
 
 // near reports whether the bytes from..to are in memory.
@@ -55,7 +55,7 @@ func (m *mapping) near(from, to int) bool {
 	}
 	var there [16]byte
 	if last-first >= len(there) {
-		return false // a large document: somebody who may wait reads it
+		return false // a large document: a caller that may wait reads it
 	}
 	_, _, failed := syscall.RawSyscall(syscall.SYS_MINCORE, uintptr(unsafe.Pointer(&m.data[first*m.pageSize])),
 		uintptr((last-first+1)*m.pageSize), uintptr(unsafe.Pointer(&there)))

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// mapping is for walks that must not wait. Which pages are in memory is not known here, so
-// there are none.
+// mapping is for walks that must not wait. Which pages are in memory is unknown here, so
+// there are no such walks.
 type mapping struct{ data []byte }
 
 func newMapping(*os.File, int64) (*mapping, error) { return nil, errors.ErrUnsupported }

@@ -7,17 +7,17 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// entry is what will become of a key: a document, or nothing.
+// entry is the pending state of a key: a document, or nothing.
 type entry struct {
-	doc   *cache.Document // nil: the key goes
+	doc   *cache.Document // nil if the key is dropped
 	epoch uint32          // of the resource when doc was put
-	// gone says that what the file has of the key goes in any case: if the document has to
-	// wait for a position, the drop that it took the place of does not wait with it.
+	// gone says that the record in the file is dropped in any case: if the document has to
+	// wait for a position, the drop that it replaced does not wait with it.
 	gone bool
 }
 
-// entryCost is what an entry takes beside its key and document: a slot of a map, twice while
-// it grows.
+// entryCost is the size of an entry in addition to its key and document: a slot of a map, twice
+// while it grows.
 const entryCost = 96
 
 func (e entry) cost(key cache.Key) int64 {
@@ -28,7 +28,7 @@ func (e entry) cost(key cache.Key) int64 {
 	return n
 }
 
-// overlay is what was told and is not in the file yet.
+// overlay holds the changes that are not in the file yet.
 type overlay struct {
 	// Immutable.
 	most     int64         // bytes of documents
@@ -38,20 +38,20 @@ type overlay struct {
 	mu sync.RWMutex
 	// Guarded by mu.
 	pending   map[cache.Key]entry
-	writing   map[cache.Key]entry // of the transaction under way; not changed, only replaced
+	writing   map[cache.Key]entry // of the transaction in progress; not changed, only replaced
 	docs      int                 // in pending
 	bytes     int64               // of documents in pending
 	goneBytes int64               // of the other entries in pending
-	position  *cache.Position     // the last one told, nil: none since the last batch
-	reached   cache.Tx            // the end of the snapshot of the position in the file, 0: none
-	void      bool                // everything goes, before what is pending
+	position  *cache.Position     // the last one reported; nil if none since the last batch
+	reached   cache.Tx            // the end of the snapshot of the position in the file, or 0
+	void      bool                // everything is dropped, before what is pending
 	epochs    []uint32            // of the resources
 	dirty     bool                // epochs have changed
 
 	// Atomics. Written with mu held; read by Get, which spares itself the lock.
 	entries atomic.Int64 // in pending and writing
 
-	// Atomics, written by whoever puts.
+	// Atomics, written by callers of put.
 	declined atomic.Int64
 }
 
@@ -69,8 +69,8 @@ func (o *overlay) signal() {
 	}
 }
 
-// find returns what will become of a key; known is false if the file tells. Epoch is that of
-// the resource, read in the same moment.
+// find returns the pending state of a key; known is false if the file has to be read. epoch is
+// that of the resource, read at the same moment.
 func (o *overlay) find(key cache.Key) (e entry, epoch uint32, known bool) {
 	o.mu.RLock()
 	defer o.mu.RUnlock()
@@ -99,8 +99,8 @@ func (o *overlay) put(key cache.Key, d *cache.Document) {
 	e := entry{doc: d, epoch: o.epochs[key.Resource]}
 	if o.bytes+e.cost(key) > o.most {
 		o.declined.Add(1)
-		// What is there of the key is no older than what a load before would have been,
-		// but no newer either: it stays as it is.
+		// The present entry of the key is neither older nor newer than an earlier load: it
+		// stays unchanged.
 		o.signal()
 		return
 	}
@@ -137,7 +137,7 @@ func (o *overlay) uncount(key cache.Key, e entry) {
 	}
 }
 
-// drop makes a key go, unless what will be there is a document that keep wants.
+// drop drops a key, unless its pending document satisfies keep.
 func (o *overlay) drop(key cache.Key, keep func(*cache.Document) bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -165,8 +165,8 @@ func (o *overlay) drop(key cache.Key, keep func(*cache.Document) bool) {
 	}
 }
 
-// flushGone bounds the memory of keys that go: their resources go as a whole, which takes
-// none. Under mu.
+// flushGone bounds the memory of dropped keys: beyond it their whole resources are flushed,
+// which takes none. Under mu.
 func (o *overlay) flushGone() {
 	hit := make(map[cache.ResourceID]bool)
 	for key, e := range o.pending {
@@ -213,7 +213,8 @@ func (o *overlay) clear() {
 	o.signal()
 }
 
-// checkpoint notes the position that everything told so far is complete up to.
+// checkpoint records the position up to which everything reported so far is
+// complete.
 func (o *overlay) checkpoint(p cache.Position) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -224,14 +225,14 @@ func (o *overlay) checkpoint(p cache.Position) {
 type batch struct {
 	void     bool
 	position *cache.Position
-	epochs   []uint32 // nil: as they were
+	epochs   []uint32 // nil if unchanged
 	entries  map[cache.Key]entry
 	docs     int
 	bytes    int64
 }
 
-// take moves what is pending to the batch that is written now: all keys that go, and the
-// documents that neither the position, nor without one that in the file, is behind of.
+// take moves pending entries to the batch that is written now: all dropped keys, and the
+// documents that are not ahead of the position, or without one, of that in the file.
 func (o *overlay) take() batch {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -250,7 +251,7 @@ func (o *overlay) take() batch {
 		switch {
 		case e.doc == nil:
 		case e.epoch != o.epochs[key.Resource]:
-			delete(b.entries, key) // flushed since: as good as never put
+			delete(b.entries, key) // flushed since: as if it was never put
 			o.entries.Add(-1)
 		case e.doc.XMin() > reached || b.docs >= batchDocuments || b.bytes >= o.most/4:
 			if delete(b.entries, key); e.gone {
@@ -268,17 +269,17 @@ func (o *overlay) take() batch {
 	return b
 }
 
-// keepPosition takes back a position that was not worth a transaction, unless there is a
+// keepPosition restores a position that was not worth a transaction, unless there is a
 // newer one.
 func (o *overlay) keepPosition(p *cache.Position) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.position == nil && !o.void { // one of before a Void is none any more
+	if o.position == nil && !o.void { // one from before a Void is no longer valid
 		o.position = p
 	}
 }
 
-// written forgets the batch, which is in the file.
+// written drops the batch, which is in the file.
 func (o *overlay) written() {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -286,8 +287,8 @@ func (o *overlay) written() {
 	o.writing = nil
 }
 
-// failed takes back a batch that could not be written: what was to go is pending again, the
-// documents are lost, which is no harm.
+// failed restores a batch that could not be written: its drops are pending again; the
+// documents are lost, which does no harm.
 func (o *overlay) failed(b batch) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -298,8 +299,8 @@ func (o *overlay) failed(b batch) {
 		if e.doc != nil {
 			o.declined.Add(1)
 		}
-		// An entry of a document goes too: what it was to replace may be what an event
-		// has dropped since.
+		// An entry of a document becomes a drop, too: an event may have dropped since
+		// what it would have replaced.
 		if int(key.Resource) >= len(o.epochs) {
 			continue
 		}

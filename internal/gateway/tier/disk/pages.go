@@ -9,13 +9,13 @@ import (
 	"io"
 )
 
-// What is known of bbolt's file format (its internal/common/meta.go and page.go, version 2):
-// two meta pages, at 0 and at one page size, in the byte order of the machine. A page header
-// has 16 bytes: the page's number (8), flags and a count (2 each), and how many pages follow
-// that belong to it (4). After it, a meta page has magic, version, page size and flags (4 bytes
-// each), root and sequence, freelist, first page that does not exist, transaction, and FNV-1a
-// of all that (8 each); a freelist has the ascending numbers of the free pages (8 each), of
-// which the first is their count if the header's is 0xFFFF.
+// The relevant parts of bbolt's file format (its internal/common/meta.go and page.go, version 2):
+// two meta pages, at 0 and at one page size, in the byte order of the machine. A page header has
+// 16 bytes: the page's number (8), flags and a count (2 each), and how many pages follow that
+// belong to it (4). After it, a meta page has magic, version, page size and flags (4 bytes each),
+// root and sequence, freelist, first page that does not exist, transaction, and FNV-1a of all that
+// (8 each); a freelist has the ascending numbers of the free pages (8 each), of which the first is
+// their count if the header's is 0xFFFF.
 const (
 	pageHeader   = 16
 	metaSize     = 64
@@ -28,7 +28,7 @@ type metaPage struct {
 	pageSize, freelist, pages, transaction uint64
 }
 
-// parseMeta reads a meta page; false if it is none.
+// parseMeta parses a meta page; ok is false if it is not one.
 func parseMeta(b []byte) (metaPage, bool) {
 	if len(b) < pageHeader+metaSize {
 		return metaPage{}, false
@@ -46,10 +46,10 @@ func parseMeta(b []byte) (metaPage, bool) {
 // size returns how large a file must be for all its pages.
 func (m metaPage) size() int64 { return int64(m.pages * m.pageSize) }
 
-// newestMeta returns the newest meta page that is whole, and the zero value if there is none.
+// newestMeta returns the newest intact meta page, or the zero value if there is none.
 func newestMeta(f io.ReaderAt) (newest metaPage, err error) {
-	// The second page's place follows from the page size, which a damaged first page does
-	// not tell.
+	// The offset of the second page follows from the page size, which is unknown if the
+	// first page is damaged.
 	for _, at := range []int64{0, 1 << 10, 2 << 10, 4 << 10, 8 << 10, 16 << 10, 32 << 10, 64 << 10} {
 		b := make([]byte, pageHeader+metaSize)
 		if _, err := f.ReadAt(b, at); err != nil {

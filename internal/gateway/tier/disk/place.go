@@ -11,17 +11,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// PrivateDir is the directory that the tier makes for its file, with mode 0700, in one that
-// belongs to another user or that others can write to. Whoever can write to the directory could
-// put a file of documents there, which would be served to everybody.
+// PrivateDir is the directory that the tier creates for its file, with mode 0700, inside one that
+// belongs to another user or that others can write to. Otherwise a user that can write to the
+// directory could put a file of documents there, which would be served to everyone.
 const PrivateDir = safefile.PrivateDir
 
 // place is where the file is.
 type place struct {
 	dir     string // that the configuration names
 	private bool   // the file is in PrivateDir there
-	// anyOwner accepts directories and files of all users: for root, who looks into the file
-	// of a gateway that runs as another user.
+	// anyOwner accepts directories and files of all users: for root, which inspects the file of
+	// a gateway that runs as another user.
 	anyOwner bool
 }
 
@@ -36,16 +36,16 @@ func (p place) path() string {
 // file returns the path of the file.
 func (p place) file() string { return filepath.Join(p.path(), FileName) }
 
-// alone reports whether nobody else can write to the directory.
+// alone reports whether no other user can write to the directory.
 func (p place) alone(info fs.FileInfo) bool {
 	about := safefile.Of(info)
 	return (about.Mine() || p.anyOwner) && !about.OthersWrite()
 }
 
-// makePlace returns where the file is to be, and makes the directories that do not exist.
+// makePlace returns the place for the file, and creates missing directories.
 func makePlace(dir string, log *slog.Logger) (p place, err error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return p, fmt.Errorf("disk tier: %w; the directory must be one that this user can write to", err)
+		return p, fmt.Errorf("disk tier: %w; this user must be able to write to the directory", err)
 	}
 	p, root, err := findPlace(dir, false)
 	if err != nil {
@@ -89,8 +89,8 @@ func findPlace(dir string, anyOwner bool) (p place, root *os.Root, err error) {
 	return p, root, nil
 }
 
-// open opens the directory of the file, if it is safe. What is done by means of the result
-// happens in that directory, whatever its name leads to by then.
+// open opens the directory of the file, if it is safe. Operations on the result happen in
+// that directory, whatever its name leads to by then.
 func (p place) open() (*os.Root, error) {
 	root, err := os.OpenRoot(p.dir)
 	if err != nil {
@@ -113,18 +113,17 @@ func (p place) open() (*os.Root, error) {
 	return root, nil
 }
 
-// report tells where the file is if that is not where the configuration says, and what lies there
-// unused.
+// report logs the place of the file if it is not the configured one, and unused files there.
 func (p place) report(log *slog.Logger) {
 	if p.private {
-		log.Warn("the directory of the disk tier belongs to another user, or others can write to it: the file is in a directory of its own there", "directory", p.dir, "file", p.file())
+		log.Warn("the directory of the disk tier belongs to another user, or others can write to it: the file is in a private directory there", "directory", p.dir, "file", p.file())
 		if unused := filepath.Join(p.dir, FileName); exists(unused) {
 			log.Warn("a file of documents that others could write to is not used; it can be removed", "file", unused)
 		}
 		return
 	}
 	if unused := filepath.Join(p.dir, PrivateDir, FileName); exists(unused) {
-		log.Info("only this user can write to the directory of the disk tier now; the file in the directory of its own is not used and can be removed", "file", unused)
+		log.Info("only this user can write to the directory of the disk tier now; the file in the private directory is not used and can be removed", "file", unused)
 	}
 }
 

@@ -27,7 +27,7 @@ func filled(t *testing.T, dir, id string) {
 	}
 }
 
-// opened opens the tier of dir and returns what it logs too.
+// opened opens the tier of dir and also returns its log.
 func opened(t *testing.T, dir string) (*Tier, *bytes.Buffer) {
 	t.Helper()
 	var log bytes.Buffer
@@ -61,8 +61,8 @@ func must(t *testing.T, errs ...error) {
 	}
 }
 
-// TestDirectoryThatOthersCanWriteTo: a file in it is not served, whoever made it; the tier makes
-// a directory of its own there. Once the directory is safe, the file in it is used again.
+// TestDirectoryThatOthersCanWriteTo: a file in it is not served, regardless of its creator; the tier
+// creates a private directory there. Once the directory is safe, the file in it is used again.
 func TestDirectoryThatOthersCanWriteTo(t *testing.T) {
 	for name, change := range map[string]func(dir string) error{
 		"everybody writes":        func(dir string) error { return os.Chmod(dir, 0o777) },
@@ -86,7 +86,7 @@ func TestDirectoryThatOthersCanWriteTo(t *testing.T) {
 			if tier.Dir() != private || mode(t, private) != 0o700 {
 				t.Errorf("the tier is in %s, mode %v; want %s, 0700", tier.Dir(), mode(t, private), private)
 			}
-			for _, want := range []string{"directory of its own", private, "not used", filepath.Join(dir, FileName)} {
+			for _, want := range []string{"private directory", private, "not used", filepath.Join(dir, FileName)} {
 				if !strings.Contains(log.String(), want) {
 					t.Errorf("log %s; want %q", log, want)
 				}
@@ -113,8 +113,8 @@ func TestDirectoryThatOthersCanWriteTo(t *testing.T) {
 	}
 }
 
-// TestHostilePrivateDirectory: what somebody else put in the place of the tier's own directory is
-// refused and left alone.
+// TestHostilePrivateDirectory: what another user has put in place of the tier's private directory is
+// refused and not touched.
 func TestHostilePrivateDirectory(t *testing.T) {
 	elsewhere := t.TempDir()
 	must(t, os.Chmod(elsewhere, 0o700))
@@ -222,8 +222,8 @@ func TestHostileFile(t *testing.T) {
 	holds(t, tier, "other", "other")
 }
 
-// TestDirectoryReplacedWhileOpened: the directory is judged again, as it was opened. Its parent
-// belongs to a group, whose members can put another in its place at any time.
+// TestDirectoryReplacedWhileOpened: the directory is checked again after it was opened. Its parent
+// belongs to a group whose members can replace it at any time.
 func TestDirectoryReplacedWhileOpened(t *testing.T) {
 	parent := t.TempDir()
 	must(t, os.Chmod(parent, 0o775))
@@ -256,8 +256,8 @@ func TestDirectoryReplacedWhileOpened(t *testing.T) {
 }
 
 // TestVolumesOfKubernetes: a volume with fsGroup belongs to root and its group may write. At the
-// next mount Kubernetes opens everything in it to the group again, unless fsGroupChangePolicy is
-// OnRootMismatch: then the file cannot be trusted, and is recreated.
+// next mount Kubernetes makes everything in it writable for the group again, unless
+// fsGroupChangePolicy is OnRootMismatch: then the file cannot be trusted, and is recreated.
 func TestVolumesOfKubernetes(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Log("only root can make a volume of root's and be another user")
@@ -292,12 +292,12 @@ func TestVolumesOfKubernetes(t *testing.T) {
 	if again := start(); again != first {
 		t.Errorf("inode %s, then %s; want that the file stays", first, again)
 	}
-	// Root looks into the file of the other user's gateway.
+	// Root inspects the file of the other user's gateway.
 	if _, err := Inspect(volume); err != nil {
 		t.Error(err)
 	}
-	// What the kubelet does at each mount. The directory alone, and the file alone, are enough.
-	keep := filepath.Join(parent, "kept") // so that its inode is not used again
+	// What the kubelet does at each mount. Only the directory, or only the file, is enough.
+	keep := filepath.Join(parent, "kept") // so that its inode is not reused
 	for i, change := range []func() error{
 		func() error {
 			return errors.Join(os.Chmod(private, 0o770|fs.ModeSetgid), os.Chmod(filepath.Join(private, FileName), 0o660))

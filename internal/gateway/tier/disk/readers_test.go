@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// TestReadersAreBounded: as many reads wait for the disk as Options.Readers says; one more waits
-// for its turn, or for its caller to give up.
+// TestReadersAreBounded: at most Options.Readers reads wait for the disk; one more waits for its
+// turn, or until its caller gives up.
 func TestReadersAreBounded(t *testing.T) {
 	const most = 3
 	entered, release := make(chan struct{}), make(chan struct{})
@@ -47,8 +47,8 @@ func TestReadersAreBounded(t *testing.T) {
 	reads.Wait()
 }
 
-// One call of Get for many keys is one reader, sets what is held, whether it is written or waits,
-// and nothing else, and ends with its caller.
+// One call of Get for many keys is one reader, sets only the documents that are held, whether
+// written or waiting, and ends with its caller.
 func TestGetOfManyKeys(t *testing.T) {
 	reads := 0
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,7 +83,7 @@ func TestGetOfManyKeys(t *testing.T) {
 	if err := tier.Get(ctx, keys, make([]cache.Stored, len(keys))); !errors.Is(err, context.Canceled) || reads != 1 {
 		t.Errorf("a call whose caller has gone: %v after %d reads, want %v after 1", err, reads, context.Canceled)
 	}
-	if _, err := getOne(t.Context(), tier, key("absent")); err != nil { // its place is free again
+	if _, err := getOne(t.Context(), tier, key("absent")); err != nil { // its slot is free again
 		t.Error(err)
 	}
 }

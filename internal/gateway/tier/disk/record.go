@@ -17,13 +17,13 @@ const Format = 1
 
 // A record is, all big endian: epoch of its resource (4 bytes), XMin (8), when its load began
 // on the cache's clock (8), CRC-32C of the key and of the record without the checksum (4),
-// the JSON, and the beginning of its SHA-256 (16): entity tags are made of that, and to
-// compute it for each answer was 7 % of the CPU time of a hit. It follows the JSON so that
-// one copy takes both.
+// the JSON, and the beginning of its SHA-256 (16): entity tags are made from it, and computing
+// it for each answer took 7 % of the CPU time of a hit. It follows the JSON so that one copy
+// includes both.
 const (
 	atEpoch, atXMin, atLoaded, atSum, atBody = 0, 4, 12, 20, 24
 
-	// recordExtra is what a record takes beside the JSON.
+	// recordExtra is the size of a record in addition to the JSON.
 	recordExtra = atBody + cache.SumSize
 )
 
@@ -60,7 +60,7 @@ func appendRecord(b, key []byte, epoch uint32, d *cache.Document) []byte {
 	return b
 }
 
-// sum is the checksum of a record, whose own place in the head is left out.
+// sum is the checksum of a record, without its own field in the head.
 func sum(key, head, rest []byte) uint32 {
 	s := crc32.Update(0, castagnoli, key)
 	s = crc32.Update(s, castagnoli, head[:atSum])
@@ -77,9 +77,9 @@ func check(key, record []byte) error {
 
 func epochOf(record []byte) uint32 { return binary.BigEndian.Uint32(record[atEpoch:]) }
 
-// storedOf copies a document of the epoch out of its record; found is false if it is of another.
-// The copy is what is checked: the record may be changing at this moment, if somebody else
-// writes to the file.
+// storedOf copies a document of the epoch from its record; found is false if it is of another. The
+// copy is checked: the record may be changing at this moment, if another process writes to the
+// file.
 func storedOf(key, record []byte, epoch uint32) (s cache.Stored, found bool, err error) {
 	if len(record) < recordExtra {
 		return s, false, check(key, record)

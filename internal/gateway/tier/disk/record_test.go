@@ -8,9 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// A record brings the beginning of the digest of its body, and a document that comes from a
-// record hands it on to the next: what frontends tell clients about a body is the same
-// wherever it comes from.
+// A record has the beginning of the digest of its body, and a document from a record passes it
+// on to the next record: frontends send the same tag for a body, wherever it comes from.
 func TestRecordBringsTheDigest(t *testing.T) {
 	for _, body := range []string{"1", `{"id":1}`, string(bytes.Repeat([]byte("x"), 100_000))} {
 		digest := sha256.Sum256([]byte(body))

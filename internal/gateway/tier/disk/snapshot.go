@@ -8,25 +8,25 @@ import (
 )
 
 // snapshot is a read transaction that all readers share until the next commit: beginning one
-// takes two locks and 0.5 us, a fourth of what a read costs. bbolt says that a transaction
-// is not for several goroutines at once; what it means are writes. A read-only one keeps
-// nothing but counters, which are atomic (v1.5.0, Bucket.Get, Cursor.seek); the tests run
-// this under the race detector.
+// takes two locks and 0.5 us, a quarter of the cost of a read. bbolt documents that a
+// transaction is not safe for concurrent use, which concerns writes. A read-only one only
+// modifies counters, which are atomic (v1.5.0, Bucket.Get, Cursor.seek); the tests run this
+// under the race detector.
 //
 // The map of the file is as large as its budget from the start, so a writer never waits for
-// snapshots in order to map it anew.
+// snapshots to remap it.
 type snapshot struct {
 	// Immutable.
 	tx      *bolt.Tx
 	docs    *bolt.Bucket
-	tree    *tree // for walks that must not wait; nil: there are none
+	tree    *tree // for walks that must not wait; nil if there are none
 	cursors sync.Pool
 
-	// Atomics. One of the owner and one of each reader; whoever takes the last ends tx.
+	// Atomics. One for the owner and one for each reader; the last to release ends tx.
 	references atomic.Int64
 }
 
-// snapshot begins the snapshot of what was committed last.
+// snapshot begins a snapshot of the last commit.
 func (f *file) snapshot() (*snapshot, error) {
 	tx, err := f.begin(false)
 	if err != nil {
@@ -43,7 +43,7 @@ func (f *file) snapshot() (*snapshot, error) {
 		_ = tx.Rollback() // a read-only transaction has nothing to lose
 		return nil, err
 	}
-	// A bucket without a page of its own, which a small one is, lies within another.
+	// A small bucket has no page of its own but is inside another one.
 	if root := uint64(s.docs.Root()); f.mapped != nil && root != 0 && tx.Size() <= int64(len(f.mapped.data)) {
 		s.tree = &tree{data: f.mapped.data[:tx.Size()], pageSize: f.db.Info().PageSize, root: root, near: f.mapped.near}
 	}
@@ -71,7 +71,7 @@ func (s *snapshot) release() {
 	}
 }
 
-// get returns the record of the key, valid until release; nil if there is none.
+// get returns the record of the key, valid until release; or nil if there is none.
 func (s *snapshot) get(key []byte) []byte {
 	c := s.cursors.Get().(*bolt.Cursor)
 	found, record := c.Seek(key)

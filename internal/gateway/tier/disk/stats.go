@@ -7,7 +7,8 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// figures are what the tier has done. Readers write hits and misses, the writer the rest.
+// figures count what the tier has done. Readers write hits and misses, the writer the
+// others.
 type figures struct {
 	hits, misses                               atomic.Int64
 	batches, written, removed, evicted         atomic.Int64
@@ -17,26 +18,26 @@ type figures struct {
 
 // Stats is what the tier holds and has done since it was opened.
 type Stats struct {
-	Documents int64 // records in the file, those included that wait to be swept
+	Documents int64 // records in the file, including those that wait to be swept
 	Bytes     int64 // of their keys and records
 	Used      int64 // bytes of pages in use
-	FileSize  int64 // bytes of the file, which never shrinks by itself
+	FileSize  int64 // bytes of the file, which never shrinks automatically
 	Budget    int64
 
 	Hits, Misses     int64 // reads of the file
 	Batches          int64 // transactions
 	Written, Removed int64 // documents written, keys removed
 	BytesWritten     int64 // of pages, by the transactions
-	Evicted          int64 // documents dropped for want of room
+	Evicted          int64 // documents dropped for lack of room
 	Declined         int64 // documents that found no room in the queue or were too large
 	Failures         int64 // transactions that failed
-	Rebuilds         int64 // times the file was begun anew
+	Rebuilds         int64 // times the file was recreated
 	LastBatch        time.Duration
 
 	Queued      int64 // documents that wait to be written
 	QueuedBytes int64
 
-	// Trouble is why the file cannot be used or written, "" if it can.
+	// Trouble is why the file cannot be used or written, or "" if it can.
 	Trouble string
 }
 

@@ -25,8 +25,8 @@ type stressKey struct {
 	applied atomic.Uint64 // version that Invalidate has returned for
 }
 
-// Readers, writers, invalidations, flushes and batches at once: no Get returns what an
-// invalidation that had returned before it began has dropped, nor another key's document.
+// Readers, writers, invalidations, flushes and batches run concurrently: no Get returns what
+// an invalidation that had returned before it began has dropped, nor another key's document.
 func TestStressSoak(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -64,7 +64,7 @@ func TestStressSoak(t *testing.T) {
 			})
 		}
 	}
-	const streams = 1 // one goroutine drives invalidations, says cache.Store
+	const streams = 1 // one goroutine drives invalidations, as cache.Store requires
 	run(streams, func(_ int, draw func(int) int) {
 		for range 50 {
 			k := keys[draw(len(keys))]

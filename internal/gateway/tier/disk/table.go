@@ -22,10 +22,10 @@ var (
 	metaPosition = []byte("position") // JSON of cache.Position; missing: there is none
 )
 
-// state is what the file says of itself, written with every transaction that changes it.
+// state is the metadata of the file, written with every transaction that changes it.
 type state struct {
 	Next      uint32 // number of the next resource
-	Documents int64  // in the bucket docs, those that nobody can find included
+	Documents int64  // in the bucket docs, including unreachable ones
 	Bytes     int64  // of their keys and records
 	Resources map[string]stored
 }
@@ -35,24 +35,24 @@ type stored struct {
 	Number      uint32
 	Epoch       uint32
 	Fingerprint string
-	// Boot names the run of the machine in which its documents were written: the cache's
-	// clock says nothing about another.
+	// Boot identifies the boot of the machine during which its documents were written: the
+	// cache's clock is not valid in another.
 	Boot string
 }
 
-// Resource is what the tier must know of a resource of the cache.
+// Resource is what the tier must know about a resource of the cache.
 type Resource struct {
 	// Name finds its documents again after a restart.
 	Name string
 	// Fingerprint names how documents are made of rows: with another one those of before
 	// are dropped.
 	Fingerprint string
-	// Aged says that documents are bounded by their age alone. It cannot be told after the
-	// machine has been started anew, so they are dropped then.
+	// Aged says that documents are bounded only by their age. It is unknown after a reboot,
+	// so they are dropped then.
 	Aged bool
 }
 
-// numbers are the numbers of resources in the file, by their place in the cache. Immutable.
+// numbers are the numbers of resources in the file, by their index in the cache. Immutable.
 type numbers []uint32
 
 // table knows the resources.
@@ -65,7 +65,7 @@ type table struct {
 	numbers atomic.Pointer[numbers]
 }
 
-// readState reads what the file says of itself; a new file says nothing.
+// readState reads the metadata of the file; a new file has none.
 func readState(tx *bolt.Tx) (s state, p cache.Position, err error) {
 	meta := tx.Bucket(bucketMeta)
 	if err := readJSON(meta, metaState, &s); err != nil {
@@ -80,9 +80,8 @@ func readState(tx *bolt.Tx) (s state, p cache.Position, err error) {
 	return s, p, nil
 }
 
-// The values of the bucket meta are CRC-32C of key and text, big endian, and the text. What
-// they say decides whether documents are right, and bbolt has no checksums but of its own meta
-// pages.
+// The values of the bucket meta are CRC-32C of key and text, big endian, and the text. They
+// decide whether documents are right, and bbolt only has checksums for its own meta pages.
 func writeJSON(b *bolt.Bucket, key []byte, value any) error {
 	text, err := json.Marshal(value)
 	if err != nil {
@@ -91,7 +90,7 @@ func writeJSON(b *bolt.Bucket, key []byte, value any) error {
 	return b.Put(key, append(binary.BigEndian.AppendUint32(nil, sumText(key, text)), text...))
 }
 
-// readJSON leaves value as it is if there is none in the file.
+// readJSON does not change value if the file has none.
 func readJSON(b *bolt.Bucket, key []byte, value any) error {
 	text := b.Get(key)
 	if text == nil {
@@ -110,7 +109,7 @@ func sumText(key, text []byte) uint32 {
 	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, text)
 }
 
-// define gives the resource its place. Known documents stay if they are made in the same way.
+// define sets the resource at an index. Known documents stay if they are made in the same way.
 // Under overlay.mu.
 func (t *table) define(at cache.ResourceID, r Resource, boot string, epochs []uint32) (epoch uint32) {
 	known, found := t.state.Resources[r.Name]
@@ -127,11 +126,11 @@ func (t *table) define(at cache.ResourceID, r Resource, boot string, epochs []ui
 			continue
 		}
 		if now[i] == known.Number {
-			// It was retired by a reload, and its changes went unheard since: none of
-			// the epochs that it had may be used again.
+			// It was retired by a reload, and its changes were missed since: none of its
+			// former epochs may be reused.
 			known.Epoch = max(known.Epoch, epochs[i]) + 1
 		}
-		t.names[i], now[i] = "", retired // it neither finds nor writes anything any more
+		t.names[i], now[i] = "", retired // it no longer finds or writes anything
 	}
 	t.state.Resources[r.Name] = known
 	for len(now) <= int(at) {
@@ -142,7 +141,7 @@ func (t *table) define(at cache.ResourceID, r Resource, boot string, epochs []ui
 	return known.Epoch
 }
 
-// retired is the number of places without a resource.
+// retired is the number of indexes without a resource.
 const retired = ^uint32(0)
 
 // number returns the number of a resource.

@@ -14,17 +14,16 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// Progress is told how far a long work has come: done of total, which may be 0 if it is not
-// known.
+// Progress receives the progress of a long operation: done of total, which is 0 if unknown.
 type Progress func(done, total int64)
 
-// Inspection is what a file says of itself.
+// Inspection is the metadata of a file.
 type Inspection struct {
 	Path      string
 	Format    int
 	FileSize  int64 // bytes
 	Used      int64 // bytes of pages in use
-	Documents int64 // records, those included that no resource finds any more
+	Documents int64 // records, including those that no resource finds anymore
 	Bytes     int64 // of their keys and records
 	Position  cache.Position
 	Resources []InspectedResource // by name
@@ -92,7 +91,7 @@ func (f *idle) close() {
 	_ = f.dir.Close()
 }
 
-// Inspect reads what the file in dir says of itself. The gateway must not have it open.
+// Inspect reads the metadata of the file in dir. The gateway must not have it open.
 func Inspect(dir string) (i Inspection, err error) {
 	f, err := openIdle(dir, true)
 	if err != nil {
@@ -137,11 +136,11 @@ func (i *Inspection) read(f *idle, tx *bolt.Tx) error {
 
 // Checked is the result of [Check].
 type Checked struct {
-	Documents int64 // records that are whole and that a resource finds
+	Documents int64 // intact records that a resource finds
 	Garbage   int64 // records that wait to be swept
 	Damaged   int64 // records that do not match their checksum
 	Bytes     int64 // of all records and their keys
-	// Faults are what is wrong with the file besides: pages, counts. At most 20.
+	// Faults are other faults of the file: pages, counts. At most 20.
 	Faults []string
 }
 
@@ -219,9 +218,9 @@ func (c *Checked) read(ctx context.Context, tx *bolt.Tx, progress Progress) erro
 // compactStep is how many bytes Compact copies in one transaction.
 const compactStep = 16 << 20
 
-// Compact writes the file in dir anew without free pages and without what nobody finds, and
-// puts it in the place of the old one at the end; before that nothing is changed. The gateway
-// must not have it open. It returns the sizes before and after.
+// Compact rewrites the file in dir without free pages and unreachable records, and replaces the
+// old one at the end; before that nothing is changed. The gateway must not have it open. It
+// returns the sizes before and after.
 func Compact(ctx context.Context, dir string, progress Progress) (before, after int64, err error) {
 	f, err := openIdle(dir, false)
 	if err != nil {
@@ -263,7 +262,8 @@ func Compact(ctx context.Context, dir string, progress Progress) (before, after 
 	return info.Size(), after, nil
 }
 
-// copyLive copies what is found, in the order of the keys, so that pages become full.
+// copyLive copies reachable records, in the order of the keys, so that pages become
+// full.
 func copyLive(ctx context.Context, from *bolt.Tx, to *bolt.DB, progress Progress) error {
 	s, p, err := readState(from)
 	if err != nil {
@@ -287,7 +287,7 @@ func copyLive(ctx context.Context, from *bolt.Tx, to *bolt.DB, progress Progress
 			if err != nil {
 				return err
 			}
-			docs.FillPercent = 0.95 // keys come in order, and what comes later splits pages as it needs
+			docs.FillPercent = 0.95 // keys come in order, and later insertions split pages as needed
 			for size := 0; key != nil && size < compactStep; key, record = cursor.Next() {
 				done++
 				epoch, known := epochs[numberOf(key)]
@@ -327,7 +327,7 @@ func copyLive(ctx context.Context, from *bolt.Tx, to *bolt.DB, progress Progress
 
 // Erase removes the document with the ID from the file in dir, of every definition that the
 // resource ever had there, and reports whether there was one. Its bytes stay in a free page
-// until that is used again, or Compact writes the file anew. The gateway must not have it open.
+// until that is reused, or Compact rewrites the file. The gateway must not have it open.
 func Erase(dir, resource, id string) (found bool, err error) {
 	f, err := openIdle(dir, false)
 	if err != nil {
@@ -367,9 +367,9 @@ func Erase(dir, resource, id string) (found bool, err error) {
 }
 
 // Forget removes every document from the file in dir, and the position of the stream
-// with what it says about the history of the database: the next gateway accepts the
-// database as it finds it. The gateway must not have the file open. It returns the name
-// of the history that was forgotten, "" if there was none.
+// with its history of the database: the next gateway accepts the database as it is. The
+// gateway must not have the file open. It returns the name of the removed history, or ""
+// if there was none.
 func Forget(dir string) (history string, err error) {
 	f, err := openIdle(dir, false)
 	if err != nil {

@@ -6,31 +6,31 @@ import (
 	"errors"
 )
 
-// What is known of bbolt's pages (its internal/common/page.go, version 2), in the byte order
-// of the machine. A page begins with its number (8 bytes), flags (2), the number of its
-// elements (2) and how many pages it takes besides (4). An element of a branch has the
-// distance of its key from itself (4), the key's length (4) and the page below (8); one of a
-// leaf has flags (4), the distance (4), and the lengths of key and value (4 each), which
-// follow one another.
+// The relevant parts of bbolt's pages (its internal/common/page.go, version 2), in the byte
+// order of the machine. A page begins with its number (8 bytes), flags (2), the number of its
+// elements (2) and how many further pages it takes (4). An element of a branch has the distance
+// of its key from itself (4), the key's length (4) and the page below (8); one of a leaf has
+// flags (4), the distance (4), and the lengths of key and value (4 each), which follow one
+// another.
 const (
 	branchPage, leafPage = 0x01, 0x02
 	elementSize          = 16
 	bucketElement        = 0x01
 
-	// deepestTree bounds a walk over pages that are damaged: with two elements a page, a
+	// deepestTree bounds a walk over pages that are damaged: with two elements per page, a
 	// tree of this depth is larger than any file.
 	deepestTree = 48
 )
 
-// errTree is what a walk finds that is no tree. Whoever gets it asks bbolt, which knows
-// better, or the checksum of the whole file.
-var errTree = errors.New("pages that are no tree")
+// errTree is returned by a walk over pages that are not a tree. The caller then uses
+// bbolt, which knows better, or the checksum of the whole file.
+var errTree = errors.New("pages that are not a tree")
 
 // errElsewhere says that a page is not in memory, or that this walk cannot tell.
 var errElsewhere = errors.New("a page that is not in memory")
 
-// tree walks over the pages of a bucket as a snapshot sees them. It reads nothing but pages
-// that near says are in memory.
+// tree walks over the pages of a bucket as a snapshot sees them. It only reads pages that are
+// in memory according to near.
 type tree struct {
 	// Immutable.
 	data     []byte // the file, as far as pages go
@@ -40,7 +40,7 @@ type tree struct {
 	near func(from, to int) bool
 }
 
-// find returns the value of the key, nil if there is none. The error is errElsewhere or errTree.
+// find returns the value of the key, or nil if there is none. The error is errElsewhere or errTree.
 func (t *tree) find(key []byte) ([]byte, error) {
 	id := t.root
 	for range deepestTree {
@@ -91,7 +91,7 @@ func (t *tree) find(key []byte) ([]byte, error) {
 // page returns a page with those that belong to it, if all are in memory.
 func (t *tree) page(id uint64) ([]byte, error) {
 	if id < 2 || id >= uint64(len(t.data)/t.pageSize) {
-		return nil, errTree // the first two are no pages of a tree
+		return nil, errTree // the first two are not pages of a tree
 	}
 	from := int(id) * t.pageSize
 	if !t.near(from, from+t.pageSize) {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// randomTree makes a file of documents of all sizes, some gone again, and returns its bytes,
-// the tree over them and what bbolt says of each key.
+// randomTree makes a file of documents of all sizes, some deleted again, and returns its bytes,
+// the tree over them and what bbolt has for each key.
 func randomTree(t testing.TB, rng *rand.Rand, n int) (data []byte, walk *tree, want map[string][]byte) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "random")
@@ -139,14 +139,15 @@ func TestTreeStopsAtPagesThatAreElsewhere(t *testing.T) {
 	t.Error("no key lies deep enough")
 }
 
-// Try gives what Get gives, without waiting: after the first Get at the latest.
+// Try returns what Get returns, without waiting, at the latest after the first
+// Get.
 func TestTryIsGetWithoutWaiting(t *testing.T) {
 	dir := t.TempDir()
 	tier := openTier(t, dir, nil)
 	for i := range 2000 {
 		tier.Put(key(fmt.Sprint(i)), document(fmt.Sprint("document ", i, strings.Repeat("x", i%300)), 5))
 	}
-	tier.Put(key("large"), document(strings.Repeat("large", 60_000), 5)) // more pages than are asked about
+	tier.Put(key("large"), document(strings.Repeat("large", 60_000), 5)) // more pages than are checked
 	tier.Put(key("waits"), document("waits", 50))
 	tier.Checkpoint(at(9))
 	syncTier(t, tier)
@@ -164,7 +165,7 @@ func TestTryIsGetWithoutWaiting(t *testing.T) {
 			tried++
 		}
 	}
-	// Those that share a leaf with the large one are left to Get.
+	// Documents that share a leaf with the large one need Get.
 	if linux := newMappingWorks(t); linux && tried < 1900 {
 		t.Errorf("%d of 2000 documents were given without waiting", tried)
 	}
@@ -184,7 +185,7 @@ func TestTryIsGetWithoutWaiting(t *testing.T) {
 	}
 }
 
-// newMappingWorks reports whether this system can tell which pages are in memory.
+// newMappingWorks reports whether this system reports which pages are in memory.
 func newMappingWorks(t *testing.T) bool {
 	t.Helper()
 	f, err := os.Create(filepath.Join(t.TempDir(), "page"))

@@ -16,13 +16,14 @@ import (
 )
 
 const (
-	// usedShare of the budget may be pages in use, in percent: a transaction needs pages
-	// beside those it replaces.
+	// usedShare is the percentage of the budget that pages in use may take: a transaction
+	// needs pages in addition to those it replaces.
 	usedShare = 80
-	// retryEvery is how often a file that could not be written or begun is tried again.
+	// retryEvery is how often the tier retries a file that could not be written or
+	// created.
 	retryEvery = 5 * time.Second
-	// positionInterval is how often a position is written for its own sake, for it costs
-	// a sync of the disk. What it is behind by is read again at the next start.
+	// positionInterval is how often a position is written without documents, which costs a
+	// sync of the disk. Changes after it are read again at the next start.
 	positionInterval = 5 * time.Second
 	// quietLog is how often the same trouble is logged.
 	quietLog = 30 * time.Second
@@ -35,7 +36,7 @@ type writer struct {
 	// positioned is when the position was written last.
 	positioned time.Time
 	evicting   bool   // the file is too full
-	needs      int64  // bytes of pages that a transaction has needed lately, at most
+	needs      int64  // maximum bytes of pages that a recent transaction needed
 	full       bool   // the last transaction found no page
 	values     []byte // memory of the batch's records
 }
@@ -58,9 +59,9 @@ func (t *Tier) write() {
 			done <- err
 			last = time.Now()
 		case <-t.overlay.wake:
-			// What ends a batch before its time: 10,000 documents or much memory. Two
-			// batches are a tenth of the interval apart: documents that are ahead of
-			// the position cannot be written yet, however many they are.
+			// A batch ends early after 10,000 documents or much memory. Two batches are
+			// at least a tenth of the interval apart: documents that are ahead of the
+			// position cannot be written yet, however many they are.
 			docs, _, bytes := t.overlay.backlog()
 			due := t.damaged.Load() != nil || docs >= batchDocuments || bytes >= t.overlay.most/4
 			if due && time.Since(last) >= batchInterval/10 {
@@ -102,10 +103,10 @@ func (w *writer) batches() error {
 	}
 }
 
-// try writes a batch and tells how it went.
+// try writes a batch and reports the result.
 func (w *writer) try() { w.tell(w.batch(false)) }
 
-// tell notes how a batch went.
+// tell records the result of a batch.
 func (w *writer) tell(err error) {
 	if err != nil {
 		w.report(err)
@@ -117,7 +118,7 @@ func (w *writer) tell(err error) {
 	}
 }
 
-// report tells of trouble, once in a while.
+// report logs trouble, once in a while.
 func (w *writer) report(err error) {
 	why := err.Error()
 	w.t.trouble.Store(&why)
@@ -127,8 +128,8 @@ func (w *writer) report(err error) {
 	}
 }
 
-// batch writes what the overlay has, in one transaction; all says that a new position is
-// reason enough.
+// batch writes the content of the overlay in one transaction; all says that a new position
+// is a sufficient reason.
 func (w *writer) batch(all bool) error {
 	t := w.t
 	if bad := t.damaged.Load(); bad != nil {
@@ -149,7 +150,7 @@ func (w *writer) batch(all bool) error {
 	}
 	began := time.Now()
 	var err error
-	if b.void { // to free every page of a large file takes longer than to begin another
+	if b.void { // freeing every page of a large file takes longer than creating another
 		err = w.startOver()
 	}
 	if err == nil {
@@ -175,8 +176,8 @@ func (w *writer) batch(all bool) error {
 	return nil
 }
 
-// moved reports whether the position should be written although nothing else is: the longer
-// it is behind, the more there is to read at the next start.
+// moved reports whether the position should be written although nothing else is: the older it
+// is, the more must be read at the next start.
 func (w *writer) moved(b batch, all bool) bool {
 	if b.position == nil || !all && time.Since(w.positioned) < positionInterval {
 		return false
@@ -186,7 +187,7 @@ func (w *writer) moved(b batch, all bool) bool {
 		b.position.Seen.XMax > known.Seen.XMax
 }
 
-// errFault is in the chain of errors of transactions that met a damaged file.
+// errFault is wrapped by errors of transactions that found a damaged file.
 var errFault = errors.New("fault in the file")
 
 // commit writes a batch and shows it to readers.
@@ -209,7 +210,7 @@ func (w *writer) commit(b batch) error {
 	if err != nil {
 		return classify(err)
 	}
-	t.retire(snap) // first the file, then the overlay forgets: a read finds one of the two
+	t.retire(snap) // first the file, then the overlay is cleared: a read finds one of the two
 	t.overlay.written()
 	if b.position != nil {
 		w.positioned = began
@@ -231,13 +232,14 @@ func (w *writer) commit(b batch) error {
 	return nil
 }
 
-// classify tells a damaged file from a disk that is full or fails.
+// classify distinguishes a damaged file from a disk that is full or fails.
 func classify(err error) error {
-	ofSystem := errors.As(err, new(syscall.Errno)) && !errors.Is(err, syscall.EIO) // after EIO of a sync nobody knows what is on the disk
+	ofSystem := errors.As(err, new(syscall.Errno)) && !errors.Is(err, syscall.EIO) // after EIO from a sync the content of the disk is unknown
 	if ofSystem || errors.Is(err, berrors.ErrMaxSizeReached) || errors.Is(err, errInjected) {
 		return err
 	}
-	// bbolt (v1.5.0, DB.grow) says in words alone why the file could not grow.
+	// bbolt (v1.5.0, DB.grow) only says in its message why the file could not
+	// grow.
 	for _, full := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
 		if strings.Contains(err.Error(), full.Error()) {
 			return err
@@ -256,13 +258,13 @@ func (t *Tier) hook(step string) error {
 	return t.opts.beforeWrite(step)
 }
 
-// counted is what a transaction did.
+// counted is what a transaction has done.
 type counted struct {
 	state                     state
 	written, removed, evicted int64
 }
 
-// fill does what the batch says within a transaction.
+// fill applies the batch within a transaction.
 func (w *writer) fill(tx *bolt.Tx, b batch, done *counted) error {
 	t := w.t
 	s, _, err := readState(tx)
@@ -315,7 +317,7 @@ func (w *writer) name(s *state, b batch) map[uint32]uint32 {
 	return current
 }
 
-// records writes and removes what the batch says, in the order of the keys.
+// records writes and removes the records of the batch, in the order of the keys.
 func (w *writer) records(docs *bolt.Bucket, b batch, s *state, done *counted) error {
 	t := w.t
 	type change struct {
@@ -334,7 +336,7 @@ func (w *writer) records(docs *bolt.Bucket, b batch, s *state, done *counted) er
 		changes = append(changes, change{memory[from:len(memory):len(memory)], e})
 	}
 	slices.SortFunc(changes, func(a, b change) int { return bytes.Compare(a.key, b.key) })
-	// bbolt keeps what it is given until the commit, so the memory must not move.
+	// bbolt keeps its arguments until the commit, so the memory must not move.
 	if need := int(b.bytes) + len(changes)*recordExtra; cap(w.values) < need {
 		w.values = make([]byte, 0, need)
 	}
@@ -368,15 +370,15 @@ func (w *writer) records(docs *bolt.Bucket, b batch, s *state, done *counted) er
 	return nil
 }
 
-// limit is how many bytes of pages may be in use after a transaction. What one frees can be
-// used by the next but one, because readers have the snapshot between them: so there must be
-// room for all that two of them write.
+// limit is how many bytes of pages may be in use after a transaction. Pages that one frees can
+// be used by the next but one, because readers have the snapshot between them: so there must be
+// room for everything that two of them write.
 func (w *writer) limit() int64 {
 	budget := w.t.opts.Budget
 	return max(budget/2, min(budget*usedShare/100, budget-2*w.needs))
 }
 
-// evict makes room for the batch and for what is above the limit already.
+// evict makes room for the batch and for the present excess over the limit.
 func (w *writer) evict(docs *bolt.Bucket, b batch, s *state, current map[uint32]uint32, done *counted) error {
 	t := w.t
 	excess := t.figures.used.Load() + b.bytes + b.bytes/4 - w.limit() // pages are never full
@@ -408,7 +410,7 @@ func (t *Tier) measure(now *snapshot) {
 	t.figures.used.Store(now.tx.Size() - int64(st.FreePageN+st.PendingPageN)*int64(t.file.db.Info().PageSize))
 }
 
-// rebuild begins the file anew because a reader or the writer found it damaged.
+// rebuild recreates the file because a reader or the writer found it damaged.
 func (w *writer) rebuild(cause error) error {
 	t := w.t
 	t.opts.Logger.Error("the file of the disk tier is damaged and is recreated", "path", t.path, "error", cause)
@@ -420,7 +422,7 @@ func (w *writer) rebuild(cause error) error {
 	return nil
 }
 
-// startOver puts an empty file in the place of the present one.
+// startOver replaces the present file by an empty one.
 func (w *writer) startOver() error {
 	t := w.t
 	t.retire(nil)

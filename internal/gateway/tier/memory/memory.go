@@ -1,16 +1,16 @@
 // Package memory is the tier that holds documents on the heap, on top of the
-// otter cache (adaptive W-TinyLFU). It adds what a gateway needs: a budget in
-// bytes that is hard, missing rows that cannot push out documents, and forms
-// that go before documents do.
+// otter cache (adaptive W-TinyLFU). It adds what a gateway needs: a hard budget in
+// bytes, missing rows that cannot evict documents, and forms that are dropped
+// before documents.
 //
 // The budget is charged the allocation of the body, the key, and 184 bytes for
 // each document (measured: TestOverheadPerDocument). Missing rows are in a
 // dedicated otter cache with a tenth of the budget, so that a scan of keys that
 // do not exist cannot evict documents. Forms are charged as they are made, at
 // most a quarter of the budget, and are dropped from the coldest documents while
-// the documents stay. The process keeps itself near the budget by the memory
-// limit of the Go runtime (gateway.LimitMemory), which grows by what connections
-// hold and shrinks with it.
+// the documents stay. The memory limit of the Go runtime keeps the process near the
+// budget (gateway.LimitMemory); it grows and shrinks with the memory that
+// connections hold.
 package memory
 
 import (
@@ -32,29 +32,30 @@ const (
 	stepShare    = 64 // the documents' part follows the other two in steps of 1/64
 )
 
-// MinBudget is the least budget that New accepts, in bytes.
+// MinBudget is the minimum budget that New accepts, in bytes.
 const MinBudget = 1 << 20
 
 // stripBatch is how many documents one call of strip relieves of their forms.
 const stripBatch = 256
 
-// Tier is a [cache.Tier] and [cache.FormKeeper]. All methods may be called at once.
+// Tier is a [cache.Tier] and [cache.FormKeeper]. All methods are safe for concurrent
+// use.
 //
 // Documents and missing rows live in two otter caches, because a scan of keys
-// that do not exist would otherwise win over documents by sheer number.
+// that do not exist would otherwise displace documents by sheer number.
 type Tier struct {
 	// Immutable after New.
 	budget    int64
 	documents *otter.Cache[cache.Key, *cache.Document]
 	missing   *otter.Cache[cache.Key, *cache.Document]
 
-	// Atomics. Written by whoever makes or drops a form, evicts, or adjusts.
+	// Atomics. Written by goroutines that make or drop a form, evict, or adjust.
 	formBytes atomic.Int64
 	evicted   atomic.Int64
-	shared    atomic.Int64 // what missing rows and forms took when documents were given the rest
+	shared    atomic.Int64 // what missing rows and forms took when the documents' maximum was set
 	stripping atomic.Bool
 
-	adjusting sync.Mutex // held by the one that changes shared and the documents' maximum
+	adjusting sync.Mutex // held by the goroutine that changes shared and the documents' maximum
 }
 
 var (
@@ -84,8 +85,8 @@ func (t *Tier) newCache(budget int64) (*otter.Cache[cache.Key, *cache.Document],
 		Weigher: func(key cache.Key, d *cache.Document) uint32 {
 			return uint32(min(d.Cost(key), math.MaxUint32))
 		},
-		// Runs inside the removal, so that no form is charged to a document
-		// that is gone.
+		// Runs inside the removal, so that no form is charged to a removed
+		// document.
 		OnAtomicDeletion: func(e otter.DeletionEvent[cache.Key, *cache.Document]) {
 			t.ReleaseForm(e.Value.Unhold())
 			if e.WasEvicted() {
@@ -110,7 +111,7 @@ func (t *Tier) Peek(key cache.Key) *cache.Document {
 }
 
 // Get implements [cache.Tier]; it never waits and finds no more than Peek, which
-// the cache has asked already.
+// the cache has called already.
 func (t *Tier) Get(context.Context, cache.Key) (*cache.Document, error) { return nil, nil }
 
 // Put implements [cache.Tier].
@@ -126,9 +127,9 @@ func (t *Tier) Put(key cache.Key, d *cache.Document) {
 	t.adjust()
 }
 
-// adjust gives the documents what missing rows and forms leave over. One caller
-// does it at a time, so that the last maximum set is the last one computed;
-// others go on, and the next to come finds the step that was missed.
+// adjust sets the documents' maximum to what missing rows and forms do not use.
+// One caller does it at a time, so that the last maximum set is the last one
+// computed; others continue, and the next caller finds the step that was missed.
 func (t *Tier) adjust() {
 	step := t.budget / stepShare
 	took := int64(t.missing.WeightedSize()) + t.formBytes.Load()
@@ -138,7 +139,7 @@ func (t *Tier) adjust() {
 	}
 	defer t.adjusting.Unlock()
 	took = int64(t.missing.WeightedSize()) + t.formBytes.Load()
-	// One step more than was taken, so that this is done once a step.
+	// One step more than was taken, so that this happens once per step.
 	next := (took/step + 1) * step
 	t.shared.Store(next)
 	t.documents.SetMaximum(uint64(t.budget - next))
@@ -223,7 +224,7 @@ func (t *Tier) ReleaseForm(n int) {
 }
 
 // strip drops the forms of the coldest documents that have any. One caller does
-// it, others go on without.
+// it, others continue without it.
 func (t *Tier) strip() {
 	if !t.stripping.CompareAndSwap(false, true) {
 		return

@@ -52,7 +52,7 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// What a document costs beside its body is what Cost says: the budget is the
+// The overhead of a document is what Cost returns: the budget covers all of the
 // memory, not a part of it.
 func TestOverheadPerDocument(t *testing.T) {
 	const n, size = 50_000, 1792 // a size class, so that nothing is lost to rounding
@@ -100,7 +100,7 @@ func TestBudgetIsHard(t *testing.T) {
 	}
 }
 
-// A scan of keys that do not exist must not push out documents.
+// A scan of keys that do not exist must not evict documents.
 func TestMissingRowsTakeATenthAtMost(t *testing.T) {
 	const budget = 4 << 20
 	c, tier := newCache(t, budget, 1000)
@@ -125,7 +125,7 @@ func TestMissingRowsTakeATenthAtMost(t *testing.T) {
 	}
 }
 
-// Forms are dropped for want of room while the documents stay.
+// Forms are dropped for lack of room while the documents stay.
 func TestFormsGoBeforeDocuments(t *testing.T) {
 	const budget = 4 << 20
 	c, tier := newCache(t, budget, 500)
@@ -160,7 +160,8 @@ func TestFormsGoBeforeDocuments(t *testing.T) {
 	}
 }
 
-// Whatever happens at once, no byte of forms stays charged when all is gone.
+// Whatever happens concurrently, no byte of forms stays charged when everything is
+// gone.
 func TestFormAccountUnderRaces(t *testing.T) {
 	c, tier := newCache(t, MinBudget, 200)
 	var all sync.WaitGroup
@@ -208,8 +209,8 @@ func TestSweepAndRemove(t *testing.T) {
 	}
 }
 
-// TestNothingDroppedIsHeld: [cache.Cache.Again] takes a document that is held for one that the
-// tier would still find.
+// TestNothingDroppedIsHeld: [cache.Cache.Again] assumes that the tier would still find a held
+// document.
 func TestNothingDroppedIsHeld(t *testing.T) {
 	for name, drop := range map[string]func(c *cache.Cache, tier *Tier, key cache.Key){
 		"Remove": func(_ *cache.Cache, tier *Tier, key cache.Key) { tier.Remove(key) },
@@ -227,7 +228,7 @@ func TestNothingDroppedIsHeld(t *testing.T) {
 			tier.Put(key, get(t, c, 1, "-other").Doc)
 		},
 		"eviction": func(c *cache.Cache, tier *Tier, key cache.Key) {
-			for i := range 5000 { // each twice: a document that is asked for once does not push others out
+			for i := range 5000 { // each twice: a document that is requested once does not evict others
 				get(t, c, 1, strconv.Itoa(i))
 				get(t, c, 1, strconv.Itoa(i))
 				settle(tier)

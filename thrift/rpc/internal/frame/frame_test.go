@@ -160,7 +160,7 @@ func TestBlocksOfHeaders(t *testing.T) {
 	}
 }
 
-// Bytes that are no message are refused, with a reason that says what they are.
+// Bytes that are not a message are refused, with a reason that says what they are.
 func TestRefusals(t *testing.T) {
 	deep := strings.Repeat("\x0c\x00\x01", 70)
 	for _, row := range []struct {

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
-// However the bytes of a message arrive, it has the same length, or is refused. What is said of its
-// length before that is true.
+// However the bytes of a message arrive, it has the same length, or is refused. Lower bounds of its
+// length before that are correct.
 func FuzzScanner(f *testing.F) {
 	for _, compact := range []bool{false, true} {
 		body := binaryBody

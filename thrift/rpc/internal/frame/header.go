@@ -57,7 +57,8 @@ const (
 	blockToken   = 0x11
 )
 
-// Info is what a header says besides the message. It refers to the bytes of the header.
+// Info is the information in a header in addition to the message. It refers to the bytes
+// of the header.
 type Info struct {
 	Flags uint16
 	Seq   int32

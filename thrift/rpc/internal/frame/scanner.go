@@ -56,7 +56,7 @@ func (s *Scanner) Size(b []byte) (n int, whole bool, err error) {
 	return n, n <= len(b), nil
 }
 
-// HasLength reports whether the message that Size has looked at last says how long it is.
+// HasLength reports whether the last message seen by Size contains its length.
 func (s *Scanner) HasLength() bool { return s.format.Transport != Buffered }
 
 // leastMessage is the size of the smallest message: one of the Compact protocol without arguments and
