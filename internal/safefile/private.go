@@ -19,7 +19,7 @@ const PrivateDir = "slipstream-private"
 func MakePrivate(parent *os.Root, dir string) (sub *os.Root, info fs.FileInfo, err error) {
 	path := filepath.Join(dir, PrivateDir)
 	if err := parent.Mkdir(PrivateDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, nil, fmt.Errorf("make %s: %w; the directory must be one that this user can write to", path, err)
+		return nil, nil, fmt.Errorf("make %s: %w; this user must be able to write to the directory", path, err)
 	}
 	if sub, info, err = OpenPrivate(parent, dir, false); err != nil {
 		return nil, nil, err

@@ -100,7 +100,7 @@ func TestDirectoryThatCannotBeWritten(t *testing.T) {
 		cmd.Env = command.Env
 		cmd.SysProcAttr = asNobody()
 		out, err := cmd.CombinedOutput()
-		if err == nil || !strings.Contains(string(out), "permission denied") || !strings.Contains(string(out), "that this user can write to") {
+		if err == nil || !strings.Contains(string(out), "permission denied") || !strings.Contains(string(out), "this user must be able to write to") {
 			t.Errorf("%s: %v, %s", c.name, err, out)
 		}
 	}
