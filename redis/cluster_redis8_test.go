@@ -3,25 +3,30 @@
 package redis_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
 // TestRedis8ClusterAndSentinel runs again, with servers of another generation, the tests of what depends on the nodes of a
-// cluster and on Sentinels.
+// cluster and on Sentinels. Those that take long run in make matrix only.
 func TestRedis8ClusterAndSentinel(t *testing.T) {
 	testkit.UseRedis8(t)
-	for _, test := range []struct {
+	type test struct {
 		name string
 		run  func(t *testing.T)
-	}{
-		{"Migration", TestClusterMigration}, {"Failover", TestClusterFailover}, {"SpreadsCommands", TestClusterSpreadsCommands},
-		{"ReadsFromReplicas", TestClusterReadsFromReplicas}, {"Cache", TestClusterCache}, {"Grows", TestClusterGrows},
-		{"WhatWaits", TestWhatWaitsInASlotThatMoves}, {"MasterThatIsCutOff", TestMasterThatIsCutOff},
-		{"ShardChannels", TestShardChannelsOfARealFailover}, {"TLS", TestNamesThatNodesLearn},
-		{"SentinelFailover", TestSentinelFailoverUnderLoad}, {"SentinelReplicas", TestSentinelReadsFromReplicas},
-	} {
+	}
+	tests := []test{{"Migration", TestClusterMigration}, {"Failover", TestClusterFailover}, {"SpreadsCommands", TestClusterSpreadsCommands}}
+	if os.Getenv("SLIPSTREAM_MATRIX") != "" {
+		tests = append(tests, []test{
+			{"ReadsFromReplicas", TestClusterReadsFromReplicas}, {"Cache", TestClusterCache}, {"Grows", TestClusterGrows},
+			{"WhatWaits", TestWhatWaitsInASlotThatMoves}, {"MasterThatIsCutOff", TestMasterThatIsCutOff},
+			{"ShardChannels", TestShardChannelsOfARealFailover}, {"TLS", TestNamesThatNodesLearn},
+			{"SentinelFailover", TestSentinelFailoverUnderLoad}, {"SentinelReplicas", TestSentinelReadsFromReplicas},
+		}...)
+	}
+	for _, test := range tests {
 		t.Run(test.name, test.run)
 	}
 }

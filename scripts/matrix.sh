@@ -17,6 +17,13 @@ log=$(mktemp)
 trap 'rm -f "$log"' EXIT
 summary=()
 failed=0
+echo "== Redis 8"
+if SLIPSTREAM_MATRIX=1 "${GO:-go}" test -count=1 -timeout 30m -run '^TestRedis8' ./redis; then
+	summary+=("ok     Redis 8")
+else
+	summary+=("FAILED Redis 8")
+	failed=1
+fi
 for version in "${versions[@]}"; do
 	echo "== PostgreSQL $version"
 	began=$SECONDS
