@@ -51,7 +51,7 @@ func TestCallAtANodeThatHasLeftGoesOn(t *testing.T) {
 func TestMasterThatSentinelsNameDoesNotRedirect(t *testing.T) {
 	k := routerOfOne(Options{})
 	for _, code := range []string{"MOVED", "ASK"} {
-		failure := &slipstream.Error{Outcome: slipstream.Refused, Err: &ServerError{Code: code, Message: "1 10.0.0.1:1"}}
+		failure := &slipstream.Error{Outcome: slipstream.Refused, Err: &ServerError{Code: code, Message: "0 10.0.0.1:1"}}
 		if d := k.judge(&request{node: &node{}}, failure); d.how != goEnd {
 			t.Errorf("%s: %+v", code, d)
 		}
