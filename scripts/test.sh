@@ -12,21 +12,29 @@ fi
 
 folder=$(mktemp -d)
 beside=
-trap '[ -z "$beside" ] || kill "$beside" 2>/dev/null || true; rm -rf "$folder"' EXIT
+trap '[ -z "$beside" ] || kill -- "-$beside" 2>/dev/null || true; rm -rf "$folder"' EXIT
 "$go" build "$@" -o "$folder/slipstream" ./cmd/slipstream
 
-# Tests of the command wait most of the time, so they run beside the others.
-echo "$go test $* -timeout $limit ./...; beside it: $go test -C test $* -p 1 -timeout $limit ./..."
-SLIPSTREAM_PROGRAM=$folder/slipstream "$go" test -C test "$@" -p 1 -timeout "$limit" ./... >"$folder/log" 2>&1 &
+# The tests of the command wait most of the time, so they and the other modules run beside this module's tests.
+others() {
+	local status=0
+	SLIPSTREAM_PROGRAM=$folder/slipstream "$go" test -C test "$@" -p 1 -timeout "$limit" ./... || status=$?
+	for module in slipstreamotel thrift/apache examples/foo; do
+		"$go" test -C "$module" "$@" -p 1 -timeout "$limit" ./... || status=$?
+	done
+	if [ $# -eq 0 ]; then
+		(cd bench && "$go" vet ./... && "$go" build ./... && "$go" test -run '^TestPeer' ./tarantool) || status=$?
+	fi
+	return "$status"
+}
+
+echo "$go test $* -timeout $limit ./...; beside it, one package at a time, the modules test, slipstreamotel, thrift/apache and examples/foo"
+set -m # a process group of its own, so that what it starts ends with this script
+others "$@" >"$folder/log" 2>&1 &
 beside=$!
+set +m
 status=0
 "$go" test "$@" -timeout "$limit" ./... || status=$?
-"$go" test -C slipstreamotel "$@" -timeout "$limit" ./... || status=$?
-"$go" test -C thrift/apache "$@" -timeout "$limit" ./... || status=$?
-"$go" test -C examples/foo "$@" -timeout "$limit" ./... || status=$?
-if [ $# -eq 0 ]; then
-	(cd bench && "$go" vet ./... && "$go" build ./... && "$go" test -run '^TestPeer' ./tarantool) || status=$?
-fi
 wait "$beside" || status=$?
 beside=
 cat "$folder/log"
