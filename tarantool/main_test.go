@@ -3,6 +3,7 @@ package tarantool_test
 import (
 	"context"
 	"testing"
+	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/tarantool"
@@ -60,6 +61,16 @@ func started(t testing.TB) (*tarantool.Client, *testkit.Tarantool) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, setup)
 	return connect(t, tarantool.Options{Addr: s.Addr}), s
+}
+
+func newPool(t testing.TB, o tarantool.PoolOptions) *tarantool.Pool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	defer cancel()
+	p, err := tarantool.NewPool(ctx, o)
+	must(t, err)
+	t.Cleanup(func() { p.Close() })
+	return p
 }
 
 func must(t testing.TB, err error) {

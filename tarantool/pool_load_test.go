@@ -189,16 +189,6 @@ func pair(t testing.TB, o tarantool.PoolOptions) (p *tarantool.Pool, master, rep
 	return newPool(t, o), master, replica
 }
 
-func newPool(t testing.TB, o tarantool.PoolOptions) *tarantool.Pool {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	p, err := tarantool.NewPool(ctx, o)
-	must(t, err)
-	t.Cleanup(func() { p.Close() })
-	return p
-}
-
 func awaitMode(t testing.TB, p *tarantool.Pool, mode tarantool.Mode) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
