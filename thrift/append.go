@@ -91,12 +91,12 @@ func PutUUID(b []byte, n int, id uint16, v UUID) int {
 	return n + 19
 }
 
-// PutString stores a field of type string or binary.
-func PutString[T ~string | ~[]byte](b []byte, n int, id uint16, v T) int {
+// PutText stores the head of a field of type string or binary, and its length.
+func PutText(b []byte, n int, id uint16, length int) int {
 	q := (*[7]byte)(b[n:])
 	q[0], q[1], q[2] = TypeString, byte(id>>8), byte(id)
-	binary.BigEndian.PutUint32(q[3:], uint32(len(v)))
-	return n + 7 + copy(b[n+7:], v)
+	binary.BigEndian.PutUint32(q[3:], uint32(length))
+	return n + 7
 }
 
 // PutList stores the head of a list or set: the type of the field is t.
@@ -113,40 +113,6 @@ func PutMap(b []byte, n int, id uint16, key, value byte, count int) int {
 	q[0], q[1], q[2], q[3], q[4] = TypeMap, byte(id>>8), byte(id), key, value
 	binary.BigEndian.PutUint32(q[5:], uint32(count))
 	return n + 9
-}
-
-// PutStrings makes room for the elements of a list between n and the room that b has after n, and
-// stores them. It returns b and the offset after them.
-func PutStrings[T ~string | ~[]byte](b []byte, n int, v []T) ([]byte, int) {
-	b = Extend(b, SizeStrings(v))
-	for _, s := range v {
-		n = putText(b, n, s)
-	}
-	return b, n
-}
-
-// PutStringMap is PutStrings for the entries of a map.
-func PutStringMap(b []byte, n int, v map[string]string) ([]byte, int) {
-	for k, s := range v {
-		b = Extend(b, 8+len(k)+len(s))
-		n = putText(b, putText(b, n, k), s)
-	}
-	return b, n
-}
-
-// PutSortedStringMap is PutStringMap in the order of the keys.
-func PutSortedStringMap(b []byte, n int, v map[string]string) ([]byte, int) {
-	for _, k := range SortedKeys(v) {
-		s := v[k]
-		b = Extend(b, 8+len(k)+len(s))
-		n = putText(b, putText(b, n, k), s)
-	}
-	return b, n
-}
-
-func putText[T ~string | ~[]byte](b []byte, n int, s T) int {
-	binary.BigEndian.PutUint32(b[n:], uint32(len(s)))
-	return n + 4 + copy(b[n+4:], s)
 }
 
 // SizeStrings returns the size of the elements of a list.
@@ -194,6 +160,37 @@ func AppendUUID(b []byte, v UUID) []byte { return append(b, v[:]...) }
 // AppendString appends a string or a binary.
 func AppendString[T ~string | ~[]byte](b []byte, v T) []byte {
 	return append(binary.BigEndian.AppendUint32(b, uint32(len(v))), v...)
+}
+
+// AppendStrings appends the elements of a list.
+func AppendStrings[T ~string | ~[]byte](b []byte, v []T) []byte {
+	for _, s := range v {
+		b = AppendString(b, s)
+	}
+	return b
+}
+
+// AppendStringMap appends the entries of a map.
+func AppendStringMap(b []byte, v map[string]string) []byte {
+	if len(v) == 0 { // A loop over a map begins with making an iterator.
+		return b
+	}
+	return appendStringMap(b, v)
+}
+
+func appendStringMap(b []byte, v map[string]string) []byte {
+	for k, s := range v {
+		b = AppendString(AppendString(b, k), s)
+	}
+	return b
+}
+
+// AppendSortedStringMap is AppendStringMap in the order of the keys.
+func AppendSortedStringMap(b []byte, v map[string]string) []byte {
+	for _, k := range SortedKeys(v) {
+		b = AppendString(AppendString(b, k), v[k])
+	}
+	return b
 }
 
 // AppendList appends the head of a list or set that is an element.

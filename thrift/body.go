@@ -9,8 +9,7 @@ import (
 
 // BodyThrift, an option of the generator, is AppendThrift into the body of a request: strings and
 // binaries of 8 KiB and more are linked instead of copied, because the body links from there on. A
-// struct that is smaller is appended as usual. The room that is made for the fields of a struct does
-// not include what is linked.
+// struct that is smaller is appended as usual.
 
 // LinkFrom is the size from which strings and binaries are linked into a body rather than copied:
 // that of [slipstream.Body.Link].
@@ -32,31 +31,6 @@ func AppendBody(body *slipstream.Body, v Struct) {
 		return
 	}
 	body.B = v.AppendThrift(body.B)
-}
-
-// Linked returns n if that many bytes are linked, and otherwise 0: how much less room the buffer of
-// a body needs.
-func Linked(n int) int {
-	if n < LinkFrom {
-		return 0
-	}
-	return n
-}
-
-// PutLink is [PutString] for a value that is linked. The buffer of the body is b[:n]. PutLink returns
-// a buffer that has as much room after the offset as it had after the field.
-func PutLink[T ~string | ~[]byte](body *slipstream.Body, b []byte, n int, id uint16, v T) ([]byte, int) {
-	room := len(b) - n - 7
-	n = putLength(b, PutHead(b, n, TypeString, id), len(v))
-	body.B = b[:n]
-	body.Link(bytesOf(v), nil)
-	return Extend(body.B, room), n
-}
-
-// putLength stores a length or count.
-func putLength(b []byte, n, length int) int {
-	binary.BigEndian.PutUint32(b[n:], uint32(length))
-	return n + 4
 }
 
 // bytesOf returns the memory of v, which must not be written to if it is a string.
@@ -111,7 +85,3 @@ func LinkBinary(body *slipstream.Body, id uint16, v []byte, owner slipstream.Own
 	body.B = binary.BigEndian.AppendUint32(body.B, uint32(len(v)))
 	body.Link(v, owner)
 }
-
-// Copied returns n if that many bytes are copied into the buffer of a body, and 0 if they are
-// linked: how much room the buffer needs for them.
-func Copied(n int) int { return n - Linked(n) }

@@ -80,8 +80,8 @@ func TestLinkFromIsThatOfTheBody(t *testing.T) {
 	for _, n := range []int{thrift.LinkFrom - 1, thrift.LinkFrom} {
 		var body slipstream.Body
 		body.Link(make([]byte, n), nil)
-		if linked := len(body.Links) == 1; linked != (thrift.Linked(n) == n) || linked != (n >= thrift.LinkFrom) {
-			t.Errorf("%d bytes: linked %v, Linked returns %d", n, linked, thrift.Linked(n))
+		if linked := len(body.Links) == 1; linked != (n >= thrift.LinkFrom) {
+			t.Errorf("%d bytes: linked %v", n, linked)
 		}
 	}
 }

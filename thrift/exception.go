@@ -73,12 +73,9 @@ func (e *ApplicationException) SizeThrift() int { return 15 + len(e.Message) }
 
 // AppendThrift implements Struct.
 func (e *ApplicationException) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = Extend(b, e.SizeThrift())
-	n = PutString(b, n, 1, e.Message)
-	n = PutI32(b, n, 2, e.Kind)
-	b[n] = TypeStop
-	return b
+	b = AppendString(append(b, TypeString, 0, 1), e.Message)
+	b = AppendI32(append(b, TypeI32, 0, 2), e.Kind)
+	return append(b, TypeStop)
 }
 
 // ReadThrift implements Struct.

@@ -23,7 +23,7 @@ func TestHotFunctionsAreInlined(t *testing.T) {
 	}
 	for _, name := range []string{
 		"Extend", "Bit", "One", "PutHead", "PutBool", "PutI8", "PutI16", "PutI32", "PutI64", "PutDouble", "PutUUID",
-		"PutString[go.shape.string]", "PutString[go.shape.[]uint8]",
+		"PutText", "AppendString[go.shape.string]", "AppendString[go.shape.[]uint8]", "AppendStrings[go.shape.string]", "AppendStringMap",
 		"PutList", "PutMap", "AppendBool", "AppendI8", "AppendI16", "AppendI32", "AppendI64", "AppendDouble",
 		"PutBools", "PutI8s", "PutFewI16s", "PutFewI32s[go.shape.int32]", "PutFewI64s", "PutFewDoubles", "PutUUIDs",
 		"ReadBool", "ReadI8", "ReadI16", "ReadI64", "ReadDouble", "ReadUUID", "AppendCompactBool",

@@ -131,12 +131,12 @@ func TestLargeStringsAreLinked(t *testing.T) {
 	thrift.LinkString(&body, 2, string(large))
 	thrift.LinkBinary(&body, 3, large, nil)
 	body.B = append(body.B, thrift.TypeStop)
-	want := make([]byte, 7+5+2*(7+len(large))+1)
-	n := thrift.PutString(want, 0, 1, "small")
-	n = thrift.PutString(want, n, 2, large)
-	thrift.PutString(want, n, 3, large)
+	want := thrift.AppendString([]byte{thrift.TypeString, 0, 1}, "small")
+	want = thrift.AppendString(append(want, thrift.TypeString, 0, 2), large)
+	want = thrift.AppendString(append(want, thrift.TypeString, 0, 3), large)
+	want = append(want, thrift.TypeStop)
 	if got := body.AppendTo(nil); !bytes.Equal(got, want) {
-		t.Error("the bytes are not those of PutString")
+		t.Error("the bytes are not those of AppendString")
 	}
 	if len(body.Links) != 2 || &body.Links[1].P[0] != &large[0] {
 		t.Error("large values are copied")

@@ -67,7 +67,13 @@ func (p *Order) Reset() {
 }
 
 func (p *Order) SizeThrift() int {
-	n := p.flat() + thrift.SizeStrings(p.Tags) + thrift.SizeStringMap(p.Attrs) + len(p.unknown)
+	n := 86 + 8*len(p.Codes) + 7*thrift.One(p.Quantity.Set) + 11*thrift.One(p.Price.Set) + 7*thrift.One(p.Status.Set) + thrift.SizeStrings(p.Tags) + thrift.SizeStringMap(p.Attrs) + len(p.unknown)
+	if p.Name.Set {
+		n += 7 + len(p.Name.V)
+	}
+	if p.Payload != nil {
+		n += 7 + len(p.Payload)
+	}
 	if p.Parent != nil {
 		n += 3 + p.Parent.SizeThrift()
 	}
@@ -80,155 +86,135 @@ func (p *Order) SizeThrift() int {
 	return n
 }
 
-// flat returns the size without the contents of maps, structs, and lists of other than numbers.
-func (p *Order) flat() int {
-	n := 86 + 8*len(p.Codes) + 7*thrift.One(p.Quantity.Set) + 11*thrift.One(p.Price.Set) + 7*thrift.One(p.Status.Set)
-	if p.Name.Set {
-		n += 7 + len(p.Name.V)
-	}
-	if p.Payload != nil {
-		n += 7 + len(p.Payload)
-	}
-	return n
-}
-
 func (p *Order) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI64(b, n, 1, p.ID)
-	n = thrift.PutBool(b, n, 2, p.Paid)
-	n = thrift.PutI8(b, n, 3, p.Small)
-	n = thrift.PutI16(b, n, 4, p.Medium)
+	b = thrift.Extend(b, 24)
+	q := (*[24]byte)(b[len(b)-24:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutBool(q, 11, 2, p.Paid)
+	thrift.PutI8(q, 15, 3, p.Small)
+	thrift.PutI16(q, 19, 4, p.Medium)
 	if p.Quantity.Set {
-		n = thrift.PutI32(b, n, 5, p.Quantity.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 5), p.Quantity.V)
 	}
 	if p.Price.Set {
-		n = thrift.PutDouble(b, n, 6, p.Price.V)
+		b = thrift.AppendDouble(append(b, thrift.TypeDouble, 0, 6), p.Price.V)
 	}
-	n = thrift.PutUUID(b, n, 7, p.Key)
+	b = thrift.Extend(b, 19)
+	q = (*[19]byte)(b[len(b)-19:])[:]
+	thrift.PutUUID(q, 0, 7, p.Key)
 	if p.Name.Set {
-		n = thrift.PutString(b, n, 8, p.Name.V)
+		b = append(b, thrift.TypeString, 0, 8)
+		b = thrift.AppendString(b, p.Name.V)
 	}
 	if p.Payload != nil {
-		n = thrift.PutString(b, n, 9, p.Payload)
+		b = append(b, thrift.TypeString, 0, 9)
+		b = thrift.AppendString(b, p.Payload)
 	}
 	if p.Status.Set {
-		n = thrift.PutI32(b, n, 10, int32(p.Status.V))
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 10), int32(p.Status.V))
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 11, thrift.TypeI64, len(p.Codes))
-	if !thrift.PutFewI64s(b, n, p.Codes) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 11, thrift.TypeI64, len(p.Codes))
+	b = thrift.Extend(b, 8*len(p.Codes))
+	if n := len(b) - 8*len(p.Codes); !thrift.PutFewI64s(b, n, p.Codes) {
 		thrift.PutI64s(b, n, p.Codes)
 	}
-	n += 8 * len(p.Codes)
-	n = thrift.PutList(b, n, thrift.TypeSet, 12, thrift.TypeString, len(p.Tags))
-	b, n = thrift.PutStrings(b, n, p.Tags)
-	n = thrift.PutMap(b, n, 13, thrift.TypeString, thrift.TypeString, len(p.Attrs))
-	b, n = thrift.PutSortedStringMap(b, n, p.Attrs)
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 12, thrift.TypeString, len(p.Tags))
+	b = thrift.AppendStrings(b, p.Tags)
+	b = thrift.Extend(b, 9)
+	q = (*[9]byte)(b[len(b)-9:])[:]
+	thrift.PutMap(q, 0, 13, thrift.TypeString, thrift.TypeString, len(p.Attrs))
+	b = thrift.AppendSortedStringMap(b, p.Attrs)
 	if p.Parent != nil {
-		b = thrift.Extend(b, 3)
-		n = thrift.PutHead(b, n, thrift.TypeStruct, 14)
-		b = p.Parent.AppendThrift(b[:n])
-		n = len(b)
-		b = thrift.Extend(b, 18)
+		b = append(b, thrift.TypeStruct, 0, 14)
+		b = p.Parent.AppendThrift(b)
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 15, thrift.TypeStruct, len(p.Lines))
-	b = b[:n]
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 15, thrift.TypeStruct, len(p.Lines))
 	for i := range p.Lines {
 		b = p.Lines[i].AppendThrift(b)
 	}
-	n = len(b)
-	b = thrift.Extend(b, 10)
-	n = thrift.PutMap(b, n, 40, thrift.TypeI32, thrift.TypeList, len(p.States))
-	b = b[:n]
-	for _, k := range thrift.SortedKeys(p.States) {
-		v := p.States[k]
-		b = thrift.AppendI32(b, k)
-		b = thrift.AppendList(b, thrift.TypeI32, len(v))
-		n = len(b)
-		b = thrift.Extend(b, 4*len(v))
-		if !thrift.PutFewI32s(b, n, v) {
-			thrift.PutI32s(b, n, v)
-		}
-	}
+	b = append(b, thrift.TypeMap, 0, 40)
+	b = appendStates(b, p.States)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
 
-// BodyThrift implements thrift.BodyStruct. Where nothing can be large, it is AppendThrift.
+func appendStates(b []byte, v map[int32][]Status) []byte {
+	b = thrift.AppendMap(b, thrift.TypeI32, thrift.TypeList, len(v))
+	for _, k := range thrift.SortedKeys(v) {
+		e := v[k]
+		b = thrift.AppendI32(b, k)
+		b = thrift.AppendList(b, thrift.TypeI32, len(e))
+		b = thrift.Extend(b, 4*len(e))
+		thrift.PutI32s(b, len(b)-4*len(e), e)
+	}
+	return b
+}
+
+// BodyThrift implements thrift.BodyStruct.
 func (p *Order) BodyThrift(body *slipstream.Body) {
 	if p.SizeThrift() < thrift.LinkFrom {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	b, n := body.B, len(body.B)
-	b = thrift.Extend(b, p.flat()-thrift.Linked(len(p.Name.V))-thrift.Linked(len(p.Payload)))
-	n = thrift.PutI64(b, n, 1, p.ID)
-	n = thrift.PutBool(b, n, 2, p.Paid)
-	n = thrift.PutI8(b, n, 3, p.Small)
-	n = thrift.PutI16(b, n, 4, p.Medium)
+	body.B = thrift.Extend(body.B, 24)
+	q := (*[24]byte)(body.B[len(body.B)-24:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutBool(q, 11, 2, p.Paid)
+	thrift.PutI8(q, 15, 3, p.Small)
+	thrift.PutI16(q, 19, 4, p.Medium)
 	if p.Quantity.Set {
-		n = thrift.PutI32(b, n, 5, p.Quantity.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 5), p.Quantity.V)
 	}
 	if p.Price.Set {
-		n = thrift.PutDouble(b, n, 6, p.Price.V)
+		body.B = thrift.AppendDouble(append(body.B, thrift.TypeDouble, 0, 6), p.Price.V)
 	}
-	n = thrift.PutUUID(b, n, 7, p.Key)
+	body.B = thrift.Extend(body.B, 19)
+	q = (*[19]byte)(body.B[len(body.B)-19:])[:]
+	thrift.PutUUID(q, 0, 7, p.Key)
 	if p.Name.Set {
-		if len(p.Name.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 8, p.Name.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 8, p.Name.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 8)
+		thrift.LinkText(body, p.Name.V)
 	}
 	if p.Payload != nil {
-		if len(p.Payload) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 9, p.Payload)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 9, p.Payload)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 9)
+		thrift.LinkText(body, p.Payload)
 	}
 	if p.Status.Set {
-		n = thrift.PutI32(b, n, 10, int32(p.Status.V))
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 10), int32(p.Status.V))
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 11, thrift.TypeI64, len(p.Codes))
-	if !thrift.PutFewI64s(b, n, p.Codes) {
-		thrift.PutI64s(b, n, p.Codes)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 11, thrift.TypeI64, len(p.Codes))
+	body.B = thrift.Extend(body.B, 8*len(p.Codes))
+	if n := len(body.B) - 8*len(p.Codes); !thrift.PutFewI64s(body.B, n, p.Codes) {
+		thrift.PutI64s(body.B, n, p.Codes)
 	}
-	n += 8 * len(p.Codes)
-	n = thrift.PutList(b, n, thrift.TypeSet, 12, thrift.TypeString, len(p.Tags))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 12, thrift.TypeString, len(p.Tags))
 	thrift.LinkTexts(body, p.Tags)
-	n = len(body.B)
-	b = thrift.Extend(body.B, 9)
-	n = thrift.PutMap(b, n, 13, thrift.TypeString, thrift.TypeString, len(p.Attrs))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 9)
+	q = (*[9]byte)(body.B[len(body.B)-9:])[:]
+	thrift.PutMap(q, 0, 13, thrift.TypeString, thrift.TypeString, len(p.Attrs))
 	thrift.LinkSortedStringMap(body, p.Attrs)
 	if p.Parent != nil {
 		body.B = append(body.B, thrift.TypeStruct, 0, 14)
 		p.Parent.BodyThrift(body)
 	}
-	n = len(body.B)
-	b = thrift.Extend(body.B, 8)
-	n = thrift.PutList(b, n, thrift.TypeList, 15, thrift.TypeStruct, len(p.Lines))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 15, thrift.TypeStruct, len(p.Lines))
 	for i := range p.Lines {
 		p.Lines[i].BodyThrift(body)
 	}
-	n = len(body.B)
-	b = thrift.Extend(body.B, 9)
-	n = thrift.PutMap(b, n, 40, thrift.TypeI32, thrift.TypeList, len(p.States))
-	body.B = b[:n]
-	for _, k := range thrift.SortedKeys(p.States) {
-		v := p.States[k]
-		b = thrift.AppendI32(body.B, k)
-		b = thrift.AppendList(b, thrift.TypeI32, len(v))
-		n = len(b)
-		b = thrift.Extend(b, 4*len(v))
-		if !thrift.PutFewI32s(b, n, v) {
-			thrift.PutI32s(b, n, v)
-		}
-		body.B = b
-	}
+	body.B = append(body.B, thrift.TypeMap, 0, 40)
+	body.B = appendStates(body.B, p.States)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
 }

@@ -128,7 +128,7 @@ func (p *Parcel) AppendThrift(b []byte) []byte {
 	b = appendNumbers(b, thrift.TypeList, 5, thrift.TypeDouble, p.Weights, thrift.PutDoubles, 8)
 	b = appendNumbers(b, thrift.TypeList, 6, thrift.TypeUUID, p.Keys, thrift.PutUUIDs, 16)
 	b = thrift.AppendList(append(b, thrift.TypeList, 0, 7), thrift.TypeString, len(p.Blobs))
-	b, _ = thrift.PutStrings(b, len(b), p.Blobs)
+	b = thrift.AppendStrings(b, p.Blobs)
 	b = appendGrid(append(b, thrift.TypeList, 0, 8), p.Grid)
 	b = appendOrders(append(b, thrift.TypeMap, 0, 9), p.Orders)
 	b = appendRates(append(b, thrift.TypeMap, 0, 10), p.Rates)
@@ -153,7 +153,7 @@ func appendGrid(b []byte, x [][]string) []byte {
 	b = thrift.AppendList(b, thrift.TypeList, len(x))
 	for _, row := range x {
 		b = thrift.AppendList(b, thrift.TypeString, len(row))
-		b, _ = thrift.PutStrings(b, len(b), row)
+		b = thrift.AppendStrings(b, row)
 	}
 	return b
 }

@@ -119,15 +119,13 @@ func SetNumbers[T Number](v *View, at []uint32, i int, key uint32, elem byte, x 
 
 // SetStrings sets a list or set of strings or binaries.
 func SetStrings[T ~string | ~[]byte](v *View, at []uint32, i int, key uint32, x []T, set bool) {
-	b := AppendList(v.begin(at, key), TypeString, len(x))
-	b, _ = PutStrings(b, len(b), x)
+	b := AppendStrings(AppendList(v.begin(at, key), TypeString, len(x)), x)
 	v.commit(at, i, b, set)
 }
 
 // SetStringMap sets a map of strings. Its entries are encoded in the order of the keys.
 func SetStringMap(v *View, at []uint32, i int, key uint32, x map[string]string, set bool) {
-	b := AppendMap(v.begin(at, key), TypeString, TypeString, len(x))
-	b, _ = PutSortedStringMap(b, len(b), x)
+	b := AppendSortedStringMap(AppendMap(v.begin(at, key), TypeString, TypeString, len(x)), x)
 	v.commit(at, i, b, set)
 }
 

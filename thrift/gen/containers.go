@@ -124,24 +124,28 @@ func (f *GoFile) appendElem(t *idl.Type, v, buffer string) {
 		f.p("b = append%s(b, %s)", f.container(t), v)
 	case k == kMap:
 		append("thrift.AppendMap(b, thrift.TypeString, thrift.TypeString, len(%s))", v)
-		f.p("b, _ = thrift.%s(b, len(b), %s)", f.sorted("Put%sStringMap"), v)
+		f.p("b = thrift.%s(b, %s)", f.sorted("Append%sStringMap"), v)
 	case k == kList:
 		elem := t.True().Elem
 		append("thrift.AppendList(b, %s, len(%s))", wire(elem), v)
-		size := fixedSize(elem)
-		if size == 0 {
-			f.p("b, _ = thrift.PutStrings(b, len(b), %s)", v)
+		if fixedSize(elem) == 0 {
+			f.p("b = thrift.AppendStrings(b, %s)", v)
 			return
 		}
-		total := "len(" + v + ")"
-		if size > 1 {
-			total = strconv.Itoa(size) + "*" + total
-		}
-		append("thrift.Extend(b, %s)", total)
-		f.p(strings.Replace(f.shape(kindOf(elem)).putList, "(b, n, ", "("+buffer+", len("+buffer+")-"+total+", ", 1), v)
+		f.extendList(elem, v, buffer)
 	default:
 		append(shapes[k].append, v)
 	}
+}
+
+// extendList writes the statements that append the elements of a list, which have a fixed size.
+func (f *GoFile) extendList(elem *idl.Type, v, buffer string) {
+	total := "len(" + v + ")"
+	if size := fixedSize(elem); size > 1 {
+		total = strconv.Itoa(size) + "*" + total
+	}
+	f.p("%s = thrift.Extend(%[1]s, %s)", buffer, total)
+	f.p(strings.Replace(f.shape(kindOf(elem)).putList, "(b, n, ", "("+buffer+", len("+buffer+")-"+total+", ", 1), v)
 }
 
 func (f *GoFile) appendFunction(name string, t *idl.Type) {

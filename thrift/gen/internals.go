@@ -14,12 +14,9 @@ package gen
 //     of go/format, which takes ten times as long as the generator: 0.15 s for 10,000 lines of IDL
 //     (BenchmarkGenerate). Comments of IDL are brought into the form that gofmt gives to doc
 //     comments; without that, gofmt would make lists and headings of them.
-//   - AppendThrift makes room for consecutive fields in one step if their sizes follow from the struct
-//     itself. That is a run; flat returns its size. Lists of strings and maps of strings make room
-//     for their contents in the middle of a run. Structs and other containers end it. The room is
-//     exact, so that Write fits into a buffer of SizeThrift bytes.
-//   - The runs of BodyThrift also end at lists and maps of strings, because links are made between
-//     them; room is their size without what is linked.
+//   - AppendThrift makes room for heads and values with a fixed size that follow each other in one
+//     step, and appends what has no fixed size after them (append.go). The room is exact, so that Write
+//     fits into a buffer of SizeThrift bytes. BodyThrift has the same statements, but links.
 //   - Lists of structs are loops in the methods. Other containers that the runtime has no functions
 //     for get functions, one set for a type in a package.
 //   - Each IDL file has one table, for Equal, Copy, String and JSON. It refers to the tables of

@@ -47,7 +47,7 @@ func TestKitexNames(t *testing.T) {
 func TestKitexCountsIDs(t *testing.T) {
 	p := source(t, "a.thrift", "struct A { i32 a, 7: i32 b, i32 c } service S { i32 f(i32 x, i32 y) throws (E e) } exception E {}")
 	text := string(generate(t, Config{Kitex: true}, p)[0].Content)
-	for _, want := range []string{"n, 1, p.A)", "n, 7, p.B)", "n, 8, p.C)", "n, 1, p.X)", "n, 2, p.Y)", "thrift.TypeStruct, 0, 1)"} {
+	for _, want := range []string{"(q, 0, 1, p.A)", "(q, 7, 7, p.B)", "(q, 14, 8, p.C)", "(q, 0, 1, p.X)", "(q, 7, 2, p.Y)", "thrift.TypeStruct, 0, 1)"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s is missing in\n%s", want, text)
 		}

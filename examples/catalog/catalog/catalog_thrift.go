@@ -26,22 +26,20 @@ func (p *Item) Reset() {
 }
 
 func (p *Item) SizeThrift() int {
-	return p.flat() + thrift.SizeStrings(p.Tags)
-}
-
-func (p *Item) flat() int {
-	return 38 + len(p.Name)
+	return 38 + len(p.Name) + thrift.SizeStrings(p.Tags)
 }
 
 func (p *Item) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI64(b, n, 1, p.ID)
-	n = thrift.PutString(b, n, 2, p.Name)
-	n = thrift.PutDouble(b, n, 3, p.Price)
-	n = thrift.PutList(b, n, thrift.TypeList, 4, thrift.TypeString, len(p.Tags))
-	b, n = thrift.PutStrings(b, n, p.Tags)
-	b = b[:n]
+	b = thrift.Extend(b, 18)
+	q := (*[18]byte)(b[len(b)-18:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutText(q, 11, 2, len(p.Name))
+	b = append(b, p.Name...)
+	b = thrift.Extend(b, 19)
+	q = (*[19]byte)(b[len(b)-19:])[:]
+	thrift.PutDouble(q, 0, 3, p.Price)
+	thrift.PutList(q, 11, thrift.TypeList, 4, thrift.TypeString, len(p.Tags))
+	b = thrift.AppendStrings(b, p.Tags)
 	return append(b, thrift.TypeStop)
 }
 
@@ -141,11 +139,11 @@ func (p *NotFound) SizeThrift() int {
 }
 
 func (p *NotFound) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 12)
-	n = thrift.PutI64(b, n, 1, p.ID)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	q := (*[12]byte)(b[len(b)-12:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	q[11] = thrift.TypeStop
+	return b
 }
 
 func (p *NotFound) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -362,11 +360,11 @@ func (p *CatalogFindArgs) SizeThrift() int {
 }
 
 func (p *CatalogFindArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 12)
-	n = thrift.PutI64(b, n, 1, p.ID)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	q := (*[12]byte)(b[len(b)-12:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	q[11] = thrift.TypeStop
+	return b
 }
 
 func (p *CatalogFindArgs) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -622,12 +620,9 @@ func (p *CatalogStoreResult) SizeThrift() int {
 }
 
 func (p *CatalogStoreResult) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
 	if p.Success.Set {
-		n = thrift.PutI64(b, n, 0, p.Success.V)
+		b = thrift.AppendI64(append(b, thrift.TypeI64, 0, 0), p.Success.V)
 	}
-	b = b[:n]
 	return append(b, thrift.TypeStop)
 }
 
@@ -705,11 +700,11 @@ func (p *CatalogViewedArgs) SizeThrift() int {
 }
 
 func (p *CatalogViewedArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 12)
-	n = thrift.PutI64(b, n, 1, p.ID)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	q := (*[12]byte)(b[len(b)-12:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	q[11] = thrift.TypeStop
+	return b
 }
 
 func (p *CatalogViewedArgs) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {

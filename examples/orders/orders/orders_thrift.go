@@ -79,12 +79,15 @@ func (p *Line) SizeThrift() int {
 }
 
 func (p *Line) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
-	n = thrift.PutString(b, n, 1, p.Product)
-	n = thrift.PutI32(b, n, 2, p.Quantity)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	b = thrift.Extend(b, 7)
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 1, len(p.Product))
+	b = append(b, p.Product...)
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutI32(q, 0, 2, p.Quantity)
+	q[7] = thrift.TypeStop
+	return b
 }
 
 func (p *Line) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -168,15 +171,10 @@ func (p *Order) Reset() {
 }
 
 func (p *Order) SizeThrift() int {
-	n := 26 + p.flat()
+	n := 27
 	for i := range p.Lines {
 		n += p.Lines[i].SizeThrift()
 	}
-	return n
-}
-
-func (p *Order) flat() int {
-	n := 1
 	if p.Note.Set {
 		n += 7 + len(p.Note.V)
 	}
@@ -184,21 +182,18 @@ func (p *Order) flat() int {
 }
 
 func (p *Order) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 26)
-	n = thrift.PutI64(b, n, 1, p.ID)
-	n = thrift.PutI32(b, n, 2, int32(p.Status))
-	n = thrift.PutList(b, n, thrift.TypeList, 3, thrift.TypeStruct, len(p.Lines))
-	b = b[:n]
+	q := (*[26]byte)(b[len(b)-26:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutI32(q, 11, 2, int32(p.Status))
+	thrift.PutList(q, 18, thrift.TypeList, 3, thrift.TypeStruct, len(p.Lines))
 	for i := range p.Lines {
 		b = p.Lines[i].AppendThrift(b)
 	}
-	n = len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.Note.Set {
-		n = thrift.PutString(b, n, 4, p.Note.V)
+		b = append(b, thrift.TypeString, 0, 4)
+		b = thrift.AppendString(b, p.Note.V)
 	}
-	b = b[:n]
 	return append(b, thrift.TypeStop)
 }
 
@@ -316,11 +311,11 @@ func (p *NotFound) SizeThrift() int {
 }
 
 func (p *NotFound) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 12)
-	n = thrift.PutI64(b, n, 1, p.ID)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	q := (*[12]byte)(b[len(b)-12:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	q[11] = thrift.TypeStop
+	return b
 }
 
 func (p *NotFound) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -539,11 +534,11 @@ func (p *OrdersGetArgs) SizeThrift() int {
 }
 
 func (p *OrdersGetArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 12)
-	n = thrift.PutI64(b, n, 1, p.ID)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	q := (*[12]byte)(b[len(b)-12:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	q[11] = thrift.TypeStop
+	return b
 }
 
 func (p *OrdersGetArgs) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -799,12 +794,9 @@ func (p *OrdersPlaceResult) SizeThrift() int {
 }
 
 func (p *OrdersPlaceResult) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
 	if p.Success.Set {
-		n = thrift.PutI64(b, n, 0, p.Success.V)
+		b = thrift.AppendI64(append(b, thrift.TypeI64, 0, 0), p.Success.V)
 	}
-	b = b[:n]
 	return append(b, thrift.TypeStop)
 }
 
@@ -882,11 +874,11 @@ func (p *OrdersShipArgs) SizeThrift() int {
 }
 
 func (p *OrdersShipArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 12)
-	n = thrift.PutI64(b, n, 1, p.ID)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	q := (*[12]byte)(b[len(b)-12:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	q[11] = thrift.TypeStop
+	return b
 }
 
 func (p *OrdersShipArgs) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {

@@ -40,15 +40,18 @@ func (p *Point) SizeThrift() int {
 }
 
 func (p *Point) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
-	n = thrift.PutI32(b, n, 1, p.X)
-	n = thrift.PutI32(b, n, 2, p.Y)
+	b = thrift.Extend(b, 14)
+	q := (*[14]byte)(b[len(b)-14:])[:]
+	thrift.PutI32(q, 0, 1, p.X)
+	thrift.PutI32(q, 7, 2, p.Y)
 	if p.Note.Set {
-		n = thrift.PutString(b, n, 3, p.Note.V)
+		b = append(b, thrift.TypeString, 0, 3)
+		b = thrift.AppendString(b, p.Note.V)
 	}
-	n = thrift.PutString(b, n, 4, p.Blob)
-	b = b[:n]
+	b = thrift.Extend(b, 7)
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 4, len(p.Blob))
+	b = append(b, p.Blob...)
 	return append(b, thrift.TypeStop)
 }
 
@@ -156,10 +159,10 @@ func (p *Overflow) SizeThrift() int {
 }
 
 func (p *Overflow) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
-	n = thrift.PutString(b, n, 1, p.What)
-	b = b[:n]
+	b = thrift.Extend(b, 7)
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 1, len(p.What))
+	b = append(b, p.What...)
 	return append(b, thrift.TypeStop)
 }
 
@@ -231,11 +234,11 @@ func (p *Division) SizeThrift() int {
 }
 
 func (p *Division) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 8)
-	n = thrift.PutI32(b, n, 1, p.By)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	q := (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutI32(q, 0, 1, p.By)
+	q[7] = thrift.TypeStop
+	return b
 }
 
 func (p *Division) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -893,12 +896,12 @@ func (p *CalculatorAddArgs) SizeThrift() int {
 }
 
 func (p *CalculatorAddArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 15)
-	n = thrift.PutI32(b, n, 1, p.A)
-	n = thrift.PutI32(b, n, 2, p.B)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	q := (*[15]byte)(b[len(b)-15:])[:]
+	thrift.PutI32(q, 0, 1, p.A)
+	thrift.PutI32(q, 7, 2, p.B)
+	q[14] = thrift.TypeStop
+	return b
 }
 
 func (p *CalculatorAddArgs) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -981,7 +984,7 @@ type CalculatorAddResult struct {
 func (p *CalculatorAddResult) Reset() { *p = CalculatorAddResult{} }
 
 func (p *CalculatorAddResult) SizeThrift() int {
-	n := 1 + p.flat()
+	n := 1 + 7*thrift.One(p.Success.Set)
 	if p.Overflow != nil {
 		n += 3 + p.Overflow.SizeThrift()
 	}
@@ -991,17 +994,10 @@ func (p *CalculatorAddResult) SizeThrift() int {
 	return n
 }
 
-func (p *CalculatorAddResult) flat() int {
-	return 7 * thrift.One(p.Success.Set)
-}
-
 func (p *CalculatorAddResult) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.Success.Set {
-		n = thrift.PutI32(b, n, 0, p.Success.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 0), p.Success.V)
 	}
-	b = b[:n]
 	if p.Overflow != nil {
 		b = append(b, thrift.TypeStruct, 0, 1)
 		b = p.Overflow.AppendThrift(b)
@@ -1124,8 +1120,9 @@ func (p *CalculatorMoveArgs) AppendThrift(b []byte) []byte {
 		b = append(b, thrift.TypeStruct, 0, 1)
 		b = p.Point.AppendThrift(b)
 	}
-	b = append(b, thrift.TypeList, 0, 2)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.By))
+	b = thrift.Extend(b, 8)
+	q := (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 2, thrift.TypeStruct, len(p.By))
 	for i := range p.By {
 		b = p.By[i].AppendThrift(b)
 	}
@@ -1312,10 +1309,10 @@ func (p *CalculatorEchoArgs) SizeThrift() int {
 }
 
 func (p *CalculatorEchoArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
-	n = thrift.PutString(b, n, 1, p.Text)
-	b = b[:n]
+	b = thrift.Extend(b, 7)
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 1, len(p.Text))
+	b = append(b, p.Text...)
 	return append(b, thrift.TypeStop)
 }
 
@@ -1389,12 +1386,10 @@ func (p *CalculatorEchoResult) SizeThrift() int {
 }
 
 func (p *CalculatorEchoResult) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
 	if p.Success.Set {
-		n = thrift.PutString(b, n, 0, p.Success.V)
+		b = append(b, thrift.TypeString, 0, 0)
+		b = thrift.AppendString(b, p.Success.V)
 	}
-	b = b[:n]
 	return append(b, thrift.TypeStop)
 }
 
@@ -1466,11 +1461,11 @@ func (p *CalculatorNumbersArgs) SizeThrift() int {
 }
 
 func (p *CalculatorNumbersArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 8)
-	n = thrift.PutI32(b, n, 1, p.Count)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	q := (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutI32(q, 0, 1, p.Count)
+	q[7] = thrift.TypeStop
+	return b
 }
 
 func (p *CalculatorNumbersArgs) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -1548,16 +1543,14 @@ func (p *CalculatorNumbersResult) SizeThrift() int {
 }
 
 func (p *CalculatorNumbersResult) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
 	if p.Success != nil {
-		n = thrift.PutList(b, n, thrift.TypeList, 0, thrift.TypeI64, len(p.Success))
-		if !thrift.PutFewI64s(b, n, p.Success) {
+		b = append(b, thrift.TypeList, 0, 0)
+		b = thrift.AppendList(b, thrift.TypeI64, len(p.Success))
+		b = thrift.Extend(b, 8*len(p.Success))
+		if n := len(b) - 8*len(p.Success); !thrift.PutFewI64s(b, n, p.Success) {
 			thrift.PutI64s(b, n, p.Success)
 		}
-		n += 8 * len(p.Success)
 	}
-	b = b[:n]
 	return append(b, thrift.TypeStop)
 }
 
@@ -1631,11 +1624,10 @@ func (p *CalculatorCountsArgs) SizeThrift() int {
 }
 
 func (p *CalculatorCountsArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, 9)
-	n = thrift.PutList(b, n, thrift.TypeList, 1, thrift.TypeString, len(p.Words))
-	b, n = thrift.PutStrings(b, n, p.Words)
-	b = b[:n]
+	b = thrift.Extend(b, 8)
+	q := (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 1, thrift.TypeString, len(p.Words))
+	b = thrift.AppendStrings(b, p.Words)
 	return append(b, thrift.TypeStop)
 }
 
@@ -1786,11 +1778,11 @@ func (p *CalculatorForgetArgs) SizeThrift() int {
 }
 
 func (p *CalculatorForgetArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 12)
-	n = thrift.PutI64(b, n, 1, p.ID)
-	b = b[:n]
-	return append(b, thrift.TypeStop)
+	q := (*[12]byte)(b[len(b)-12:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	q[11] = thrift.TypeStop
+	return b
 }
 
 func (p *CalculatorForgetArgs) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -1864,10 +1856,10 @@ func (p *CalculatorFailArgs) SizeThrift() int {
 }
 
 func (p *CalculatorFailArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
-	n = thrift.PutString(b, n, 1, p.How)
-	b = b[:n]
+	b = thrift.Extend(b, 7)
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 1, len(p.How))
+	b = append(b, p.How...)
 	return append(b, thrift.TypeStop)
 }
 
@@ -2047,12 +2039,9 @@ func (p *ClockNowResult) SizeThrift() int {
 }
 
 func (p *ClockNowResult) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
 	if p.Success.Set {
-		n = thrift.PutI64(b, n, 0, p.Success.V)
+		b = thrift.AppendI64(append(b, thrift.TypeI64, 0, 0), p.Success.V)
 	}
-	b = b[:n]
 	return append(b, thrift.TypeStop)
 }
 
@@ -2130,10 +2119,10 @@ func (p *ClockEchoArgs) SizeThrift() int {
 }
 
 func (p *ClockEchoArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
-	n = thrift.PutString(b, n, 1, p.Text)
-	b = b[:n]
+	b = thrift.Extend(b, 7)
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 1, len(p.Text))
+	b = append(b, p.Text...)
 	return append(b, thrift.TypeStop)
 }
 
@@ -2207,12 +2196,10 @@ func (p *ClockEchoResult) SizeThrift() int {
 }
 
 func (p *ClockEchoResult) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
 	if p.Success.Set {
-		n = thrift.PutString(b, n, 0, p.Success.V)
+		b = append(b, thrift.TypeString, 0, 0)
+		b = thrift.AppendString(b, p.Success.V)
 	}
-	b = b[:n]
 	return append(b, thrift.TypeStop)
 }
 

@@ -26,10 +26,9 @@ func (p *Thing) SizeThrift() int {
 }
 
 func (p *Thing) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 7)
-	n = thrift.PutI32(b, n, 1, int32(p.Kind))
-	b = b[:n]
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 1, int32(p.Kind))
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }

@@ -37,12 +37,11 @@ func (p *Inner) SizeThrift() int {
 }
 
 func (p *Inner) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 15)
-	n = thrift.PutI32(b, n, 1, p.A)
-	n = thrift.PutList(b, n, thrift.TypeList, 2, thrift.TypeString, len(p.Words))
-	b, n = thrift.PutStrings(b, n, p.Words)
-	b = b[:n]
+	q := (*[15]byte)(b[len(b)-15:])[:]
+	thrift.PutI32(q, 0, 1, p.A)
+	thrift.PutList(q, 7, thrift.TypeList, 2, thrift.TypeString, len(p.Words))
+	b = thrift.AppendStrings(b, p.Words)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -53,11 +52,10 @@ func (p *Inner) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, 15)
-	n = thrift.PutI32(b, n, 1, p.A)
-	n = thrift.PutList(b, n, thrift.TypeList, 2, thrift.TypeString, len(p.Words))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 15)
+	q := (*[15]byte)(body.B[len(body.B)-15:])[:]
+	thrift.PutI32(q, 0, 1, p.A)
+	thrift.PutList(q, 7, thrift.TypeList, 2, thrift.TypeString, len(p.Words))
 	thrift.LinkTexts(body, p.Words)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
@@ -394,32 +392,30 @@ func (p *Zeros) Reset() {
 }
 
 func (p *Zeros) SizeThrift() int {
-	return 12 + p.flat() + sizeMapStringDouble(p.ByName) + len(p.unknown)
-}
-
-func (p *Zeros) flat() int {
-	return 22 + 11*thrift.One(p.Maybe.Set) + 8*len(p.All)
+	n := 34 + 11*thrift.One(p.Maybe.Set) + 8*len(p.All) + sizeMapStringDouble(p.ByName)
+	n += len(p.unknown)
+	return n
 }
 
 func (p *Zeros) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutDouble(b, n, 1, p.Plain)
+	b = thrift.Extend(b, 11)
+	q := (*[11]byte)(b[len(b)-11:])[:]
+	thrift.PutDouble(q, 0, 1, p.Plain)
 	if p.Maybe.Set {
-		n = thrift.PutDouble(b, n, 2, p.Maybe.V)
+		b = thrift.AppendDouble(append(b, thrift.TypeDouble, 0, 2), p.Maybe.V)
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 3, thrift.TypeDouble, len(p.All))
-	if !thrift.PutFewDoubles(b, n, p.All) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 3, thrift.TypeDouble, len(p.All))
+	b = thrift.Extend(b, 8*len(p.All))
+	if n := len(b) - 8*len(p.All); !thrift.PutFewDoubles(b, n, p.All) {
 		thrift.PutDoubles(b, n, p.All)
 	}
-	n += 8 * len(p.All)
-	n = thrift.PutHead(b, n, thrift.TypeMap, 4)
-	b = b[:n]
+	b = append(b, thrift.TypeMap, 0, 4)
 	b = appendMapStringDouble(b, p.ByName)
-	n = len(b)
 	b = thrift.Extend(b, 11)
-	n = thrift.PutDouble(b, n, 5, p.Same)
-	b = b[:n]
+	q = (*[11]byte)(b[len(b)-11:])[:]
+	thrift.PutDouble(q, 0, 5, p.Same)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -430,30 +426,26 @@ func (p *Zeros) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutDouble(b, n, 1, p.Plain)
+	body.B = thrift.Extend(body.B, 11)
+	q := (*[11]byte)(body.B[len(body.B)-11:])[:]
+	thrift.PutDouble(q, 0, 1, p.Plain)
 	if p.Maybe.Set {
-		n = thrift.PutDouble(b, n, 2, p.Maybe.V)
+		body.B = thrift.AppendDouble(append(body.B, thrift.TypeDouble, 0, 2), p.Maybe.V)
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 3, thrift.TypeDouble, len(p.All))
-	if !thrift.PutFewDoubles(b, n, p.All) {
-		thrift.PutDoubles(b, n, p.All)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 3, thrift.TypeDouble, len(p.All))
+	body.B = thrift.Extend(body.B, 8*len(p.All))
+	if n := len(body.B) - 8*len(p.All); !thrift.PutFewDoubles(body.B, n, p.All) {
+		thrift.PutDoubles(body.B, n, p.All)
 	}
-	n += 8 * len(p.All)
-	n = thrift.PutHead(b, n, thrift.TypeMap, 4)
-	body.B = b[:n]
+	body.B = append(body.B, thrift.TypeMap, 0, 4)
 	linkMapStringDouble(body, p.ByName)
-	n = len(body.B)
-	b = thrift.Extend(body.B, 11)
-	n = thrift.PutDouble(b, n, 5, p.Same)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 11)
+	q = (*[11]byte)(body.B[len(body.B)-11:])[:]
+	thrift.PutDouble(q, 0, 5, p.Same)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Zeros) room() int {
-	return 22 + 11*thrift.One(p.Maybe.Set) + 8*len(p.All)
 }
 
 func (p *Zeros) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {

@@ -55,24 +55,22 @@ type A struct {
 func (p *A) Reset() { *p = A{} }
 
 func (p *A) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *A) flat() int {
-	return 49 + len(p.WithTag)
+	return 50 + len(p.WithTag) + len(p.unknown)
 }
 
 func (p *A) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI32(b, n, 1, p.A)
-	n = thrift.PutI32(b, n, 2, p.MuchLonger)
-	n = thrift.PutI32(b, n, 3, p.B)
-	n = thrift.PutI32(b, n, 4, p.C)
-	n = thrift.PutI32(b, n, 5, p.AlsoLonger)
-	n = thrift.PutString(b, n, 6, p.WithTag)
-	n = thrift.PutI32(b, n, 7, p.NoTag)
-	b = b[:n]
+	b = thrift.Extend(b, 42)
+	q := (*[42]byte)(b[len(b)-42:])[:]
+	thrift.PutI32(q, 0, 1, p.A)
+	thrift.PutI32(q, 7, 2, p.MuchLonger)
+	thrift.PutI32(q, 14, 3, p.B)
+	thrift.PutI32(q, 21, 4, p.C)
+	thrift.PutI32(q, 28, 5, p.AlsoLonger)
+	thrift.PutText(q, 35, 6, len(p.WithTag))
+	b = append(b, p.WithTag...)
+	b = thrift.Extend(b, 7)
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 7, p.NoTag)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -83,26 +81,20 @@ func (p *A) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutI32(b, n, 1, p.A)
-	n = thrift.PutI32(b, n, 2, p.MuchLonger)
-	n = thrift.PutI32(b, n, 3, p.B)
-	n = thrift.PutI32(b, n, 4, p.C)
-	n = thrift.PutI32(b, n, 5, p.AlsoLonger)
-	if len(p.WithTag) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 6, p.WithTag)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 6, p.WithTag)
-	}
-	n = thrift.PutI32(b, n, 7, p.NoTag)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 38)
+	q := (*[38]byte)(body.B[len(body.B)-38:])[:]
+	thrift.PutI32(q, 0, 1, p.A)
+	thrift.PutI32(q, 7, 2, p.MuchLonger)
+	thrift.PutI32(q, 14, 3, p.B)
+	thrift.PutI32(q, 21, 4, p.C)
+	thrift.PutI32(q, 28, 5, p.AlsoLonger)
+	thrift.PutHead(q, 35, thrift.TypeString, 6)
+	thrift.LinkText(body, p.WithTag)
+	body.B = thrift.Extend(body.B, 7)
+	q = (*[7]byte)(body.B[len(body.B)-7:])[:]
+	thrift.PutI32(q, 0, 7, p.NoTag)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *A) room() int {
-	return 49 + thrift.Copied(len(p.WithTag))
 }
 
 func (p *A) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {

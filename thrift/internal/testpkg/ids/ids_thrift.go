@@ -34,11 +34,7 @@ func (p *Implicit) Reset() {
 }
 
 func (p *Implicit) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *Implicit) flat() int {
-	n := 25 + len(p.A)
+	n := 26 + len(p.A) + len(p.unknown)
 	if p.D.Set {
 		n += 7 + len(p.D.V)
 	}
@@ -46,16 +42,21 @@ func (p *Implicit) flat() int {
 }
 
 func (p *Implicit) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutBool(b, n, 65532, p.E)
+	b = thrift.Extend(b, 4)
+	q := (*[4]byte)(b[len(b)-4:])[:]
+	thrift.PutBool(q, 0, 65532, p.E)
 	if p.D.Set {
-		n = thrift.PutString(b, n, 65533, p.D.V)
+		b = append(b, thrift.TypeString, 255, 253)
+		b = thrift.AppendString(b, p.D.V)
 	}
-	n = thrift.PutI32(b, n, 65534, p.B)
-	n = thrift.PutString(b, n, 65535, p.A)
-	n = thrift.PutI32(b, n, 5, p.C)
-	b = b[:n]
+	b = thrift.Extend(b, 14)
+	q = (*[14]byte)(b[len(b)-14:])[:]
+	thrift.PutI32(q, 0, 65534, p.B)
+	thrift.PutText(q, 7, 65535, len(p.A))
+	b = append(b, p.A...)
+	b = thrift.Extend(b, 7)
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 5, p.C)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -66,34 +67,23 @@ func (p *Implicit) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutBool(b, n, 65532, p.E)
+	body.B = thrift.Extend(body.B, 4)
+	q := (*[4]byte)(body.B[len(body.B)-4:])[:]
+	thrift.PutBool(q, 0, 65532, p.E)
 	if p.D.Set {
-		if len(p.D.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 65533, p.D.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 65533, p.D.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 255, 253)
+		thrift.LinkText(body, p.D.V)
 	}
-	n = thrift.PutI32(b, n, 65534, p.B)
-	if len(p.A) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 65535, p.A)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 65535, p.A)
-	}
-	n = thrift.PutI32(b, n, 5, p.C)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 10)
+	q = (*[10]byte)(body.B[len(body.B)-10:])[:]
+	thrift.PutI32(q, 0, 65534, p.B)
+	thrift.PutHead(q, 7, thrift.TypeString, 65535)
+	thrift.LinkText(body, p.A)
+	body.B = thrift.Extend(body.B, 7)
+	q = (*[7]byte)(body.B[len(body.B)-7:])[:]
+	thrift.PutI32(q, 0, 5, p.C)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Implicit) room() int {
-	n := 25 + thrift.Copied(len(p.A))
-	if p.D.Set {
-		n += 7 + thrift.Copied(len(p.D.V))
-	}
-	return n
 }
 
 func (p *Implicit) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -254,26 +244,27 @@ func (p *Spread) Reset() {
 }
 
 func (p *Spread) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *Spread) flat() int {
-	return 37 + len(p.D) + len(p.F) + 7*thrift.One(p.B.Set)
+	return 38 + len(p.D) + len(p.F) + 7*thrift.One(p.B.Set) + len(p.unknown)
 }
 
 func (p *Spread) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI32(b, n, 1, p.A)
-	n = thrift.PutString(b, n, 3, p.D)
-	n = thrift.PutBool(b, n, 16, p.E)
-	n = thrift.PutList(b, n, thrift.TypeList, 17, thrift.TypeBool, len(p.F))
-	n = thrift.PutBools(b, n, p.F)
+	b = thrift.Extend(b, 14)
+	q := (*[14]byte)(b[len(b)-14:])[:]
+	thrift.PutI32(q, 0, 1, p.A)
+	thrift.PutText(q, 7, 3, len(p.D))
+	b = append(b, p.D...)
+	b = thrift.Extend(b, 12)
+	q = (*[12]byte)(b[len(b)-12:])[:]
+	thrift.PutBool(q, 0, 16, p.E)
+	thrift.PutList(q, 4, thrift.TypeList, 17, thrift.TypeBool, len(p.F))
+	b = thrift.Extend(b, len(p.F))
+	thrift.PutBools(b, len(b)-len(p.F), p.F)
 	if p.B.Set {
-		n = thrift.PutI32(b, n, 100, p.B.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 100), p.B.V)
 	}
-	n = thrift.PutI64(b, n, 32767, p.C)
-	b = b[:n]
+	b = thrift.Extend(b, 11)
+	q = (*[11]byte)(b[len(b)-11:])[:]
+	thrift.PutI64(q, 0, 32767, p.C)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -284,28 +275,25 @@ func (p *Spread) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutI32(b, n, 1, p.A)
-	if len(p.D) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 3, p.D)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 3, p.D)
-	}
-	n = thrift.PutBool(b, n, 16, p.E)
-	n = thrift.PutList(b, n, thrift.TypeList, 17, thrift.TypeBool, len(p.F))
-	n = thrift.PutBools(b, n, p.F)
+	body.B = thrift.Extend(body.B, 10)
+	q := (*[10]byte)(body.B[len(body.B)-10:])[:]
+	thrift.PutI32(q, 0, 1, p.A)
+	thrift.PutHead(q, 7, thrift.TypeString, 3)
+	thrift.LinkText(body, p.D)
+	body.B = thrift.Extend(body.B, 12)
+	q = (*[12]byte)(body.B[len(body.B)-12:])[:]
+	thrift.PutBool(q, 0, 16, p.E)
+	thrift.PutList(q, 4, thrift.TypeList, 17, thrift.TypeBool, len(p.F))
+	body.B = thrift.Extend(body.B, len(p.F))
+	thrift.PutBools(body.B, len(body.B)-len(p.F), p.F)
 	if p.B.Set {
-		n = thrift.PutI32(b, n, 100, p.B.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 100), p.B.V)
 	}
-	n = thrift.PutI64(b, n, 32767, p.C)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 11)
+	q = (*[11]byte)(body.B[len(body.B)-11:])[:]
+	thrift.PutI64(q, 0, 32767, p.C)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Spread) room() int {
-	return 37 + thrift.Copied(len(p.D)) + len(p.F) + 7*thrift.One(p.B.Set)
 }
 
 func (p *Spread) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -472,11 +460,7 @@ type OfImplicit struct {
 func (p *OfImplicit) Reset() { *p = OfImplicit{} }
 
 func (p *OfImplicit) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *OfImplicit) flat() int {
-	n := 7 * thrift.One(p.B.Set)
+	n := 1 + 7*thrift.One(p.B.Set) + len(p.unknown)
 	if p.A.Set {
 		n += 7 + len(p.A.V)
 	}
@@ -484,15 +468,13 @@ func (p *OfImplicit) flat() int {
 }
 
 func (p *OfImplicit) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.B.Set {
-		n = thrift.PutI32(b, n, 65534, p.B.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 255, 254), p.B.V)
 	}
 	if p.A.Set {
-		n = thrift.PutString(b, n, 65535, p.A.V)
+		b = append(b, thrift.TypeString, 255, 255)
+		b = thrift.AppendString(b, p.A.V)
 	}
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -503,29 +485,15 @@ func (p *OfImplicit) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
 	if p.B.Set {
-		n = thrift.PutI32(b, n, 65534, p.B.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 255, 254), p.B.V)
 	}
 	if p.A.Set {
-		if len(p.A.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 65535, p.A.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 65535, p.A.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 255, 255)
+		thrift.LinkText(body, p.A.V)
 	}
-	body.B = b[:n]
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *OfImplicit) room() int {
-	n := 7 * thrift.One(p.B.Set)
-	if p.A.Set {
-		n += 7 + thrift.Copied(len(p.A.V))
-	}
-	return n
 }
 
 func (p *OfImplicit) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -664,11 +632,10 @@ func (p *CallsAddArgs) SizeThrift() int {
 }
 
 func (p *CallsAddArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 14)
-	n = thrift.PutI32(b, n, 65534, p.B)
-	n = thrift.PutI32(b, n, 65535, p.A)
-	b = b[:n]
+	q := (*[14]byte)(b[len(b)-14:])[:]
+	thrift.PutI32(q, 0, 65534, p.B)
+	thrift.PutI32(q, 7, 65535, p.A)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -802,20 +769,13 @@ type CallsAddResult struct {
 func (p *CallsAddResult) Reset() { *p = CallsAddResult{} }
 
 func (p *CallsAddResult) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *CallsAddResult) flat() int {
-	return 7 * thrift.One(p.Success.Set)
+	return 1 + 7*thrift.One(p.Success.Set) + len(p.unknown)
 }
 
 func (p *CallsAddResult) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.Success.Set {
-		n = thrift.PutI32(b, n, 0, p.Success.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 0), p.Success.V)
 	}
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }

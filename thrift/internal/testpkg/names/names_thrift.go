@@ -49,46 +49,44 @@ func (p *User) Reset() {
 }
 
 func (p *User) SizeThrift() int {
-	n := 4 + p.flat() + sizeMapI32BThing(p.Things) + len(p.unknown)
+	n := 152 + len(p.Error) + 4*len(p.Kinds) + sizeMapI32BThing(p.Things) + len(p.unknown)
 	if p.Thing != nil {
 		n += 3 + p.Thing.SizeThrift()
 	}
 	return n
 }
 
-func (p *User) flat() int {
-	return 148 + len(p.Error) + 4*len(p.Kinds)
-}
-
 func (p *User) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI32(b, n, 1, p.ID)
-	n = thrift.PutI32(b, n, 2, p.ID_)
-	n = thrift.PutI32(b, n, 3, p.UserID)
-	n = thrift.PutI32(b, n, 4, p.UserID_)
-	n = thrift.PutI32(b, n, 5, p.Type)
-	n = thrift.PutI32(b, n, 6, p.Func)
-	n = thrift.PutI32(b, n, 7, p.Reset_)
-	n = thrift.PutString(b, n, 8, p.Error)
-	n = thrift.PutI32(b, n, 9, p.SizeThrift_)
-	n = thrift.PutI32(b, n, 10, p.HTMLURL)
-	n = thrift.PutI32(b, n, 11, p.Private)
-	n = thrift.PutI32(b, n, 12, p.MaxSize)
-	n = thrift.PutI32(b, n, 13, p.A1_2)
-	n = thrift.PutI32(b, n, 14, p.A12)
-	n = thrift.PutI32(b, n, 15, p.P)
-	n = thrift.PutI32(b, n, 16, p.B)
-	n = thrift.PutI32(b, n, 17, p.String_)
-	n = thrift.PutI32(b, n, 18, p.Unknown)
-	n = thrift.PutI32(b, n, 19, p.Last)
-	n = thrift.PutI32(b, n, 20, int32(p.Kind))
-	n = thrift.PutList(b, n, thrift.TypeList, 21, thrift.TypeI32, len(p.Kinds))
-	if !thrift.PutFewI32s(b, n, p.Kinds) {
+	b = thrift.Extend(b, 56)
+	q := (*[56]byte)(b[len(b)-56:])[:]
+	thrift.PutI32(q, 0, 1, p.ID)
+	thrift.PutI32(q, 7, 2, p.ID_)
+	thrift.PutI32(q, 14, 3, p.UserID)
+	thrift.PutI32(q, 21, 4, p.UserID_)
+	thrift.PutI32(q, 28, 5, p.Type)
+	thrift.PutI32(q, 35, 6, p.Func)
+	thrift.PutI32(q, 42, 7, p.Reset_)
+	thrift.PutText(q, 49, 8, len(p.Error))
+	b = append(b, p.Error...)
+	b = thrift.Extend(b, 92)
+	q = (*[92]byte)(b[len(b)-92:])[:]
+	thrift.PutI32(q, 0, 9, p.SizeThrift_)
+	thrift.PutI32(q, 7, 10, p.HTMLURL)
+	thrift.PutI32(q, 14, 11, p.Private)
+	thrift.PutI32(q, 21, 12, p.MaxSize)
+	thrift.PutI32(q, 28, 13, p.A1_2)
+	thrift.PutI32(q, 35, 14, p.A12)
+	thrift.PutI32(q, 42, 15, p.P)
+	thrift.PutI32(q, 49, 16, p.B)
+	thrift.PutI32(q, 56, 17, p.String_)
+	thrift.PutI32(q, 63, 18, p.Unknown)
+	thrift.PutI32(q, 70, 19, p.Last)
+	thrift.PutI32(q, 77, 20, int32(p.Kind))
+	thrift.PutList(q, 84, thrift.TypeList, 21, thrift.TypeI32, len(p.Kinds))
+	b = thrift.Extend(b, 4*len(p.Kinds))
+	if n := len(b) - 4*len(p.Kinds); !thrift.PutFewI32s(b, n, p.Kinds) {
 		thrift.PutI32s(b, n, p.Kinds)
 	}
-	n += 4 * len(p.Kinds)
-	b = b[:n]
 	if p.Thing != nil {
 		b = append(b, thrift.TypeStruct, 0, 22)
 		b = p.Thing.AppendThrift(b)
@@ -105,38 +103,36 @@ func (p *User) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutI32(b, n, 1, p.ID)
-	n = thrift.PutI32(b, n, 2, p.ID_)
-	n = thrift.PutI32(b, n, 3, p.UserID)
-	n = thrift.PutI32(b, n, 4, p.UserID_)
-	n = thrift.PutI32(b, n, 5, p.Type)
-	n = thrift.PutI32(b, n, 6, p.Func)
-	n = thrift.PutI32(b, n, 7, p.Reset_)
-	if len(p.Error) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 8, p.Error)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 8, p.Error)
+	body.B = thrift.Extend(body.B, 52)
+	q := (*[52]byte)(body.B[len(body.B)-52:])[:]
+	thrift.PutI32(q, 0, 1, p.ID)
+	thrift.PutI32(q, 7, 2, p.ID_)
+	thrift.PutI32(q, 14, 3, p.UserID)
+	thrift.PutI32(q, 21, 4, p.UserID_)
+	thrift.PutI32(q, 28, 5, p.Type)
+	thrift.PutI32(q, 35, 6, p.Func)
+	thrift.PutI32(q, 42, 7, p.Reset_)
+	thrift.PutHead(q, 49, thrift.TypeString, 8)
+	thrift.LinkText(body, p.Error)
+	body.B = thrift.Extend(body.B, 92)
+	q = (*[92]byte)(body.B[len(body.B)-92:])[:]
+	thrift.PutI32(q, 0, 9, p.SizeThrift_)
+	thrift.PutI32(q, 7, 10, p.HTMLURL)
+	thrift.PutI32(q, 14, 11, p.Private)
+	thrift.PutI32(q, 21, 12, p.MaxSize)
+	thrift.PutI32(q, 28, 13, p.A1_2)
+	thrift.PutI32(q, 35, 14, p.A12)
+	thrift.PutI32(q, 42, 15, p.P)
+	thrift.PutI32(q, 49, 16, p.B)
+	thrift.PutI32(q, 56, 17, p.String_)
+	thrift.PutI32(q, 63, 18, p.Unknown)
+	thrift.PutI32(q, 70, 19, p.Last)
+	thrift.PutI32(q, 77, 20, int32(p.Kind))
+	thrift.PutList(q, 84, thrift.TypeList, 21, thrift.TypeI32, len(p.Kinds))
+	body.B = thrift.Extend(body.B, 4*len(p.Kinds))
+	if n := len(body.B) - 4*len(p.Kinds); !thrift.PutFewI32s(body.B, n, p.Kinds) {
+		thrift.PutI32s(body.B, n, p.Kinds)
 	}
-	n = thrift.PutI32(b, n, 9, p.SizeThrift_)
-	n = thrift.PutI32(b, n, 10, p.HTMLURL)
-	n = thrift.PutI32(b, n, 11, p.Private)
-	n = thrift.PutI32(b, n, 12, p.MaxSize)
-	n = thrift.PutI32(b, n, 13, p.A1_2)
-	n = thrift.PutI32(b, n, 14, p.A12)
-	n = thrift.PutI32(b, n, 15, p.P)
-	n = thrift.PutI32(b, n, 16, p.B)
-	n = thrift.PutI32(b, n, 17, p.String_)
-	n = thrift.PutI32(b, n, 18, p.Unknown)
-	n = thrift.PutI32(b, n, 19, p.Last)
-	n = thrift.PutI32(b, n, 20, int32(p.Kind))
-	n = thrift.PutList(b, n, thrift.TypeList, 21, thrift.TypeI32, len(p.Kinds))
-	if !thrift.PutFewI32s(b, n, p.Kinds) {
-		thrift.PutI32s(b, n, p.Kinds)
-	}
-	n += 4 * len(p.Kinds)
-	body.B = b[:n]
 	if p.Thing != nil {
 		body.B = append(body.B, thrift.TypeStruct, 0, 22)
 		p.Thing.BodyThrift(body)
@@ -145,10 +141,6 @@ func (p *User) BodyThrift(body *slipstream.Body) {
 	linkMapI32BThing(body, p.Things)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *User) room() int {
-	return 148 + thrift.Copied(len(p.Error)) + 4*len(p.Kinds)
 }
 
 func (p *User) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -490,10 +482,9 @@ func (p *User_) SizeThrift() int {
 }
 
 func (p *User_) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 7)
-	n = thrift.PutI32(b, n, 1, p.X)
-	b = b[:n]
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 1, p.X)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -638,11 +629,10 @@ func (p *NewUser) AppendThrift(b []byte) []byte {
 		b = append(b, thrift.TypeStruct, 0, 1)
 		b = p.Of.AppendThrift(b)
 	}
-	n := len(b)
 	b = thrift.Extend(b, 14)
-	n = thrift.PutI32(b, n, 2, p.Plain)
-	n = thrift.PutI32(b, n, 3, p.Default)
-	b = b[:n]
+	q := (*[14]byte)(b[len(b)-14:])[:]
+	thrift.PutI32(q, 0, 2, p.Plain)
+	thrift.PutI32(q, 7, 3, p.Default)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -657,11 +647,10 @@ func (p *NewUser) BodyThrift(body *slipstream.Body) {
 		body.B = append(body.B, thrift.TypeStruct, 0, 1)
 		p.Of.BodyThrift(body)
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, 14)
-	n = thrift.PutI32(b, n, 2, p.Plain)
-	n = thrift.PutI32(b, n, 3, p.Default)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 14)
+	q := (*[14]byte)(body.B[len(body.B)-14:])[:]
+	thrift.PutI32(q, 0, 2, p.Plain)
+	thrift.PutI32(q, 7, 3, p.Default)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
 }
@@ -1066,10 +1055,9 @@ func (p *ColorRed) SizeThrift() int {
 }
 
 func (p *ColorRed) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 7)
-	n = thrift.PutI32(b, n, 1, int32(p.Color))
-	b = b[:n]
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 1, int32(p.Color))
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -1191,11 +1179,7 @@ func (p *Oops) Error() string { return "Oops: " + p.Message }
 func (p *Oops) Reset() { *p = Oops{} }
 
 func (p *Oops) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *Oops) flat() int {
-	n := 14 + len(p.Message)
+	n := 15 + len(p.Message) + len(p.unknown)
 	if p.Why.Set {
 		n += 7 + len(p.Why.V)
 	}
@@ -1203,14 +1187,15 @@ func (p *Oops) flat() int {
 }
 
 func (p *Oops) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI32(b, n, 1, p.Error_)
-	n = thrift.PutString(b, n, 2, p.Message)
+	b = thrift.Extend(b, 14)
+	q := (*[14]byte)(b[len(b)-14:])[:]
+	thrift.PutI32(q, 0, 1, p.Error_)
+	thrift.PutText(q, 7, 2, len(p.Message))
+	b = append(b, p.Message...)
 	if p.Why.Set {
-		n = thrift.PutString(b, n, 3, p.Why.V)
+		b = append(b, thrift.TypeString, 0, 3)
+		b = thrift.AppendString(b, p.Why.V)
 	}
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -1221,32 +1206,17 @@ func (p *Oops) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutI32(b, n, 1, p.Error_)
-	if len(p.Message) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 2, p.Message)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 2, p.Message)
-	}
+	body.B = thrift.Extend(body.B, 10)
+	q := (*[10]byte)(body.B[len(body.B)-10:])[:]
+	thrift.PutI32(q, 0, 1, p.Error_)
+	thrift.PutHead(q, 7, thrift.TypeString, 2)
+	thrift.LinkText(body, p.Message)
 	if p.Why.Set {
-		if len(p.Why.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 3, p.Why.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 3, p.Why.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 3)
+		thrift.LinkText(body, p.Why.V)
 	}
-	body.B = b[:n]
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Oops) room() int {
-	n := 14 + thrift.Copied(len(p.Message))
-	if p.Why.Set {
-		n += 7 + thrift.Copied(len(p.Why.V))
-	}
-	return n
 }
 
 func (p *Oops) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -1380,11 +1350,7 @@ func (p *Failed) Error() string { return "Failed: " + p.Why.V }
 func (p *Failed) Reset() { *p = Failed{} }
 
 func (p *Failed) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *Failed) flat() int {
-	n := 0
+	n := 1 + len(p.unknown)
 	if p.Why.Set {
 		n += 7 + len(p.Why.V)
 	}
@@ -1392,12 +1358,10 @@ func (p *Failed) flat() int {
 }
 
 func (p *Failed) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.Why.Set {
-		n = thrift.PutString(b, n, 1, p.Why.V)
+		b = append(b, thrift.TypeString, 0, 1)
+		b = thrift.AppendString(b, p.Why.V)
 	}
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -1408,26 +1372,12 @@ func (p *Failed) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
 	if p.Why.Set {
-		if len(p.Why.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 1, p.Why.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 1, p.Why.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 1)
+		thrift.LinkText(body, p.Why.V)
 	}
-	body.B = b[:n]
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Failed) room() int {
-	n := 0
-	if p.Why.Set {
-		n += 7 + thrift.Copied(len(p.Why.V))
-	}
-	return n
 }
 
 func (p *Failed) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -1548,10 +1498,9 @@ func (p *Message) SizeThrift() int {
 }
 
 func (p *Message) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 7)
-	n = thrift.PutI32(b, n, 1, p.Code)
-	b = b[:n]
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 1, p.Code)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -2118,8 +2067,11 @@ func (p *Getters) Reset() {
 }
 
 func (p *Getters) SizeThrift() int {
-	n := 33 + p.flat() + sizeListListString(p.Ok) + sizeMapStringListSetString(p.W)
+	n := 72 + len(p.Error) + sizeListListString(p.Ok) + sizeMapStringListSetString(p.W)
 	n += sizeListSetString(p.V) + len(p.unknown)
+	if p.As.Set {
+		n += 7 + len(p.As.V)
+	}
 	if p.At != nil {
 		n += 3 + p.At.SizeThrift()
 	}
@@ -2132,46 +2084,44 @@ func (p *Getters) SizeThrift() int {
 	return n
 }
 
-func (p *Getters) flat() int {
-	n := 39 + len(p.Error)
-	if p.As.Set {
-		n += 7 + len(p.As.V)
-	}
-	return n
-}
-
 func (p *Getters) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI32(b, n, 1, p.OpenThrift)
-	n = thrift.PutString(b, n, 2, p.Error)
-	n = thrift.PutBool(b, n, 3, p.Is)
+	b = thrift.Extend(b, 14)
+	q := (*[14]byte)(b[len(b)-14:])[:]
+	thrift.PutI32(q, 0, 1, p.OpenThrift)
+	thrift.PutText(q, 7, 2, len(p.Error))
+	b = append(b, p.Error...)
+	b = thrift.Extend(b, 4)
+	q = (*[4]byte)(b[len(b)-4:])[:]
+	thrift.PutBool(q, 0, 3, p.Is)
 	if p.As.Set {
-		n = thrift.PutString(b, n, 4, p.As.V)
+		b = append(b, thrift.TypeString, 0, 4)
+		b = thrift.AppendString(b, p.As.V)
 	}
-	n = thrift.PutI32(b, n, 5, p.ReadByte)
-	n = thrift.PutI32(b, n, 6, p.X)
-	n = thrift.PutI32(b, n, 7, p.SetX)
-	b = b[:n]
+	b = thrift.Extend(b, 21)
+	q = (*[21]byte)(b[len(b)-21:])[:]
+	thrift.PutI32(q, 0, 5, p.ReadByte)
+	thrift.PutI32(q, 7, 6, p.X)
+	thrift.PutI32(q, 14, 7, p.SetX)
 	if p.At != nil {
 		b = append(b, thrift.TypeStruct, 0, 8)
 		b = p.At.AppendThrift(b)
 	}
-	b = append(b, thrift.TypeList, 0, 9)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.View))
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 9, thrift.TypeStruct, len(p.View))
 	for i := range p.View {
 		b = p.View[i].AppendThrift(b)
 	}
-	b = append(b, thrift.TypeList, 0, 10)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.SetView))
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 10, thrift.TypeStruct, len(p.SetView))
 	for i := range p.SetView {
 		b = p.SetView[i].AppendThrift(b)
 	}
-	n = len(b)
 	b = thrift.Extend(b, 10)
-	n = thrift.PutI32(b, n, 11, p.SetViewView)
-	n = thrift.PutHead(b, n, thrift.TypeList, 12)
-	b = b[:n]
+	q = (*[10]byte)(b[len(b)-10:])[:]
+	thrift.PutI32(q, 0, 11, p.SetViewView)
+	thrift.PutHead(q, 7, thrift.TypeList, 12)
 	b = appendListListString(b, p.Ok)
 	b = append(b, thrift.TypeMap, 0, 13)
 	b = appendMapStringListSetString(b, p.W)
@@ -2187,45 +2137,43 @@ func (p *Getters) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutI32(b, n, 1, p.OpenThrift)
-	if len(p.Error) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 2, p.Error)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 2, p.Error)
-	}
-	n = thrift.PutBool(b, n, 3, p.Is)
+	body.B = thrift.Extend(body.B, 10)
+	q := (*[10]byte)(body.B[len(body.B)-10:])[:]
+	thrift.PutI32(q, 0, 1, p.OpenThrift)
+	thrift.PutHead(q, 7, thrift.TypeString, 2)
+	thrift.LinkText(body, p.Error)
+	body.B = thrift.Extend(body.B, 4)
+	q = (*[4]byte)(body.B[len(body.B)-4:])[:]
+	thrift.PutBool(q, 0, 3, p.Is)
 	if p.As.Set {
-		if len(p.As.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 4, p.As.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 4, p.As.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 4)
+		thrift.LinkText(body, p.As.V)
 	}
-	n = thrift.PutI32(b, n, 5, p.ReadByte)
-	n = thrift.PutI32(b, n, 6, p.X)
-	n = thrift.PutI32(b, n, 7, p.SetX)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 21)
+	q = (*[21]byte)(body.B[len(body.B)-21:])[:]
+	thrift.PutI32(q, 0, 5, p.ReadByte)
+	thrift.PutI32(q, 7, 6, p.X)
+	thrift.PutI32(q, 14, 7, p.SetX)
 	if p.At != nil {
 		body.B = append(body.B, thrift.TypeStruct, 0, 8)
 		p.At.BodyThrift(body)
 	}
-	body.B = append(body.B, thrift.TypeList, 0, 9)
-	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.View))
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 9, thrift.TypeStruct, len(p.View))
 	for i := range p.View {
 		p.View[i].BodyThrift(body)
 	}
-	body.B = append(body.B, thrift.TypeList, 0, 10)
-	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.SetView))
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 10, thrift.TypeStruct, len(p.SetView))
 	for i := range p.SetView {
 		p.SetView[i].BodyThrift(body)
 	}
-	n = len(body.B)
-	b = thrift.Extend(body.B, 10)
-	n = thrift.PutI32(b, n, 11, p.SetViewView)
-	n = thrift.PutHead(b, n, thrift.TypeList, 12)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 10)
+	q = (*[10]byte)(body.B[len(body.B)-10:])[:]
+	thrift.PutI32(q, 0, 11, p.SetViewView)
+	thrift.PutHead(q, 7, thrift.TypeList, 12)
 	linkListListString(body, p.Ok)
 	body.B = append(body.B, thrift.TypeMap, 0, 13)
 	linkMapStringListSetString(body, p.W)
@@ -2233,14 +2181,6 @@ func (p *Getters) BodyThrift(body *slipstream.Body) {
 	linkListSetString(body, p.V)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Getters) room() int {
-	n := 39 + thrift.Copied(len(p.Error))
-	if p.As.Set {
-		n += 7 + thrift.Copied(len(p.As.V))
-	}
-	return n
 }
 
 func (p *Getters) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -2765,24 +2705,17 @@ type UnionOf struct {
 func (p *UnionOf) Reset() { *p = UnionOf{} }
 
 func (p *UnionOf) SizeThrift() int {
-	n := 1 + p.flat() + len(p.unknown)
+	n := 1 + 7*thrift.One(p.A.Set) + len(p.unknown)
 	if p.V != nil {
 		n += 3 + p.V.SizeThrift()
 	}
 	return n
 }
 
-func (p *UnionOf) flat() int {
-	return 7 * thrift.One(p.A.Set)
-}
-
 func (p *UnionOf) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.A.Set {
-		n = thrift.PutI32(b, n, 1, p.A.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 1), p.A.V)
 	}
-	b = b[:n]
 	if p.V != nil {
 		b = append(b, thrift.TypeStruct, 0, 2)
 		b = p.V.AppendThrift(b)
@@ -2797,22 +2730,15 @@ func (p *UnionOf) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
 	if p.A.Set {
-		n = thrift.PutI32(b, n, 1, p.A.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 1), p.A.V)
 	}
-	body.B = b[:n]
 	if p.V != nil {
 		body.B = append(body.B, thrift.TypeStruct, 0, 2)
 		p.V.BodyThrift(body)
 	}
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *UnionOf) room() int {
-	return 7 * thrift.One(p.A.Set)
 }
 
 func (p *UnionOf) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -2962,8 +2888,9 @@ func (p *Clash) SizeThrift() int {
 func (p *Clash) AppendThrift(b []byte) []byte {
 	b = append(b, thrift.TypeList, 0, 1)
 	b = appendListListI64(b, p.A)
-	b = append(b, thrift.TypeList, 0, 2)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.B))
+	b = thrift.Extend(b, 8)
+	q := (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 2, thrift.TypeStruct, len(p.B))
 	for i := range p.B {
 		b = p.B[i].AppendThrift(b)
 	}
@@ -2981,8 +2908,9 @@ func (p *Clash) BodyThrift(body *slipstream.Body) {
 	}
 	body.B = append(body.B, thrift.TypeList, 0, 1)
 	body.B = appendListListI64(body.B, p.A)
-	body.B = append(body.B, thrift.TypeList, 0, 2)
-	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.B))
+	body.B = thrift.Extend(body.B, 8)
+	q := (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 2, thrift.TypeStruct, len(p.B))
 	for i := range p.B {
 		p.B[i].BodyThrift(body)
 	}
@@ -3140,11 +3068,10 @@ func (p *SSArgs_) SizeThrift() int {
 }
 
 func (p *SSArgs_) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 14)
-	n = thrift.PutI32(b, n, 1, p.B)
-	n = thrift.PutI32(b, n, 2, p.P)
-	b = b[:n]
+	q := (*[14]byte)(b[len(b)-14:])[:]
+	thrift.PutI32(q, 0, 1, p.B)
+	thrift.PutI32(q, 7, 2, p.P)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -3675,7 +3602,7 @@ func appendListListString(b []byte, v [][]string) []byte {
 	b = thrift.AppendList(b, thrift.TypeList, len(v))
 	for _, e := range v {
 		b = thrift.AppendList(b, thrift.TypeString, len(e))
-		b, _ = thrift.PutStrings(b, len(b), e)
+		b = thrift.AppendStrings(b, e)
 	}
 	return b
 }
@@ -3790,7 +3717,7 @@ func appendListSetString(b []byte, v [][]string) []byte {
 	b = thrift.AppendList(b, thrift.TypeSet, len(v))
 	for _, e := range v {
 		b = thrift.AppendList(b, thrift.TypeString, len(e))
-		b, _ = thrift.PutStrings(b, len(b), e)
+		b = thrift.AppendStrings(b, e)
 	}
 	return b
 }

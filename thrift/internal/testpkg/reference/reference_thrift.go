@@ -64,22 +64,20 @@ type Leaf struct {
 func (p *Leaf) Reset() { *p = Leaf{} }
 
 func (p *Leaf) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *Leaf) flat() int {
-	return 11 + 7*thrift.One(p.Number.Set) + len(p.Text)
+	return 12 + 7*thrift.One(p.Number.Set) + len(p.Text) + len(p.unknown)
 }
 
 func (p *Leaf) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.Number.Set {
-		n = thrift.PutI32(b, n, 1, p.Number.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 1), p.Number.V)
 	}
-	n = thrift.PutString(b, n, 2, p.Text)
-	n = thrift.PutBool(b, n, 3, p.Flag)
-	b = b[:n]
+	b = thrift.Extend(b, 7)
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 2, len(p.Text))
+	b = append(b, p.Text...)
+	b = thrift.Extend(b, 4)
+	q = (*[4]byte)(b[len(b)-4:])[:]
+	thrift.PutBool(q, 0, 3, p.Flag)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -90,24 +88,18 @@ func (p *Leaf) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
 	if p.Number.Set {
-		n = thrift.PutI32(b, n, 1, p.Number.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 1), p.Number.V)
 	}
-	if len(p.Text) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 2, p.Text)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 2, p.Text)
-	}
-	n = thrift.PutBool(b, n, 3, p.Flag)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 3)
+	q := (*[3]byte)(body.B[len(body.B)-3:])[:]
+	thrift.PutHead(q, 0, thrift.TypeString, 2)
+	thrift.LinkText(body, p.Text)
+	body.B = thrift.Extend(body.B, 4)
+	q = (*[4]byte)(body.B[len(body.B)-4:])[:]
+	thrift.PutBool(q, 0, 3, p.Flag)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Leaf) room() int {
-	return 11 + 7*thrift.One(p.Number.Set) + thrift.Copied(len(p.Text))
 }
 
 func (p *Leaf) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -246,24 +238,22 @@ type Pick struct {
 func (p *Pick) Reset() { *p = Pick{} }
 
 func (p *Pick) SizeThrift() int {
-	return 1 + p.flat() + thrift.SizeStrings(p.B) + len(p.unknown)
-}
-
-func (p *Pick) flat() int {
-	return 7*thrift.One(p.A.Set) + 8*thrift.One(p.B != nil)
+	n := 1 + 7*thrift.One(p.A.Set) + len(p.unknown)
+	if p.B != nil {
+		n += 8 + thrift.SizeStrings(p.B)
+	}
+	return n
 }
 
 func (p *Pick) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.A.Set {
-		n = thrift.PutI32(b, n, 1, p.A.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 1), p.A.V)
 	}
 	if p.B != nil {
-		n = thrift.PutList(b, n, thrift.TypeList, 2, thrift.TypeString, len(p.B))
-		b, n = thrift.PutStrings(b, n, p.B)
+		b = append(b, thrift.TypeList, 0, 2)
+		b = thrift.AppendList(b, thrift.TypeString, len(p.B))
+		b = thrift.AppendStrings(b, p.B)
 	}
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -274,12 +264,9 @@ func (p *Pick) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
 	if p.A.Set {
-		n = thrift.PutI32(b, n, 1, p.A.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 1), p.A.V)
 	}
-	body.B = b[:n]
 	if p.B != nil {
 		body.B = append(body.B, thrift.TypeList, 0, 2)
 		body.B = thrift.AppendList(body.B, thrift.TypeString, len(p.B))
@@ -287,10 +274,6 @@ func (p *Pick) BodyThrift(body *slipstream.Body) {
 	}
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Pick) room() int {
-	return 7 * thrift.One(p.A.Set)
 }
 
 func (p *Pick) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -468,9 +451,10 @@ func (p *All) Reset() {
 }
 
 func (p *All) SizeThrift() int {
-	n := 21 + p.flat() + thrift.SizeStrings(p.Tags) + sizeMapStringI32(p.Counts)
-	n += sizeMapI32ListStatus(p.States) + sizeListListBool(p.Bools) + p.flat2()
-	n += sizeMapStringLeaf(p.ByName) + sizeListMapStringString(p.Maps) + p.flat3()
+	n := 133 + 7*thrift.One(p.E.Set) + len(p.G) + len(p.H) + 8*len(p.Longs)
+	n += thrift.SizeStrings(p.Tags) + sizeMapStringI32(p.Counts) + sizeMapI32ListStatus(p.States)
+	n += sizeListListBool(p.Bools) + 4*thrift.One(p.Flag.Set) + sizeMapStringLeaf(p.ByName)
+	n += sizeListMapStringString(p.Maps) + 8*len(p.Doubles) + 2*len(p.Shorts) + len(p.Bytes)
 	n += sizeListSetI32(p.Sets) + sizeMapBoolBool(p.Flags) + len(p.unknown)
 	if p.Leaf != nil {
 		n += 3 + p.Leaf.SizeThrift()
@@ -484,48 +468,46 @@ func (p *All) SizeThrift() int {
 	return n
 }
 
-func (p *All) flat() int {
-	return 75 + 7*thrift.One(p.E.Set) + len(p.G) + len(p.H) + 8*len(p.Longs)
-}
-
-func (p *All) flat2() int {
-	return 10 + 4*thrift.One(p.Flag.Set)
-}
-
-func (p *All) flat3() int {
-	return 27 + 8*len(p.Doubles) + 2*len(p.Shorts) + len(p.Bytes)
-}
-
 func (p *All) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI64(b, n, 1, p.ID)
-	n = thrift.PutBool(b, n, 2, p.B)
-	n = thrift.PutI8(b, n, 3, p.C)
-	n = thrift.PutI16(b, n, 4, p.D)
+	b = thrift.Extend(b, 24)
+	q := (*[24]byte)(b[len(b)-24:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutBool(q, 11, 2, p.B)
+	thrift.PutI8(q, 15, 3, p.C)
+	thrift.PutI16(q, 19, 4, p.D)
 	if p.E.Set {
-		n = thrift.PutI32(b, n, 5, p.E.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 5), p.E.V)
 	}
-	n = thrift.PutDouble(b, n, 6, p.F)
-	n = thrift.PutString(b, n, 7, p.G)
-	n = thrift.PutString(b, n, 8, p.H)
-	n = thrift.PutI32(b, n, 9, int32(p.S))
-	n = thrift.PutList(b, n, thrift.TypeList, 10, thrift.TypeI64, len(p.Longs))
-	if !thrift.PutFewI64s(b, n, p.Longs) {
+	b = thrift.Extend(b, 18)
+	q = (*[18]byte)(b[len(b)-18:])[:]
+	thrift.PutDouble(q, 0, 6, p.F)
+	thrift.PutText(q, 11, 7, len(p.G))
+	b = append(b, p.G...)
+	b = thrift.Extend(b, 7)
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 8, len(p.H))
+	b = append(b, p.H...)
+	b = thrift.Extend(b, 15)
+	q = (*[15]byte)(b[len(b)-15:])[:]
+	thrift.PutI32(q, 0, 9, int32(p.S))
+	thrift.PutList(q, 7, thrift.TypeList, 10, thrift.TypeI64, len(p.Longs))
+	b = thrift.Extend(b, 8*len(p.Longs))
+	if n := len(b) - 8*len(p.Longs); !thrift.PutFewI64s(b, n, p.Longs) {
 		thrift.PutI64s(b, n, p.Longs)
 	}
-	n += 8 * len(p.Longs)
-	n = thrift.PutList(b, n, thrift.TypeSet, 11, thrift.TypeString, len(p.Tags))
-	b, n = thrift.PutStrings(b, n, p.Tags)
-	n = thrift.PutHead(b, n, thrift.TypeMap, 12)
-	b = b[:n]
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 11, thrift.TypeString, len(p.Tags))
+	b = thrift.AppendStrings(b, p.Tags)
+	b = append(b, thrift.TypeMap, 0, 12)
 	b = appendMapStringI32(b, p.Counts)
 	if p.Leaf != nil {
 		b = append(b, thrift.TypeStruct, 0, 13)
 		b = p.Leaf.AppendThrift(b)
 	}
-	b = append(b, thrift.TypeList, 0, 14)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.Leaves))
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 14, thrift.TypeStruct, len(p.Leaves))
 	for i := range p.Leaves {
 		b = p.Leaves[i].AppendThrift(b)
 	}
@@ -533,14 +515,13 @@ func (p *All) AppendThrift(b []byte) []byte {
 	b = appendMapI32ListStatus(b, p.States)
 	b = append(b, thrift.TypeList, 0, 16)
 	b = appendListListBool(b, p.Bools)
-	n = len(b)
-	b = thrift.Extend(b, p.flat2())
-	n = thrift.PutI32(b, n, 20, p.Late)
+	b = thrift.Extend(b, 7)
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 20, p.Late)
 	if p.Flag.Set {
-		n = thrift.PutBool(b, n, 40, p.Flag.V)
+		b = thrift.AppendBool(append(b, thrift.TypeBool, 0, 40), p.Flag.V)
 	}
-	n = thrift.PutHead(b, n, thrift.TypeMap, 41)
-	b = b[:n]
+	b = append(b, thrift.TypeMap, 0, 41)
 	b = appendMapStringLeaf(b, p.ByName)
 	b = append(b, thrift.TypeList, 0, 100)
 	b = appendListMapStringString(b, p.Maps)
@@ -548,22 +529,26 @@ func (p *All) AppendThrift(b []byte) []byte {
 		b = append(b, thrift.TypeStruct, 0, 101)
 		b = p.Pick.AppendThrift(b)
 	}
-	n = len(b)
-	b = thrift.Extend(b, p.flat3())
-	n = thrift.PutList(b, n, thrift.TypeList, 102, thrift.TypeDouble, len(p.Doubles))
-	if !thrift.PutFewDoubles(b, n, p.Doubles) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 102, thrift.TypeDouble, len(p.Doubles))
+	b = thrift.Extend(b, 8*len(p.Doubles))
+	if n := len(b) - 8*len(p.Doubles); !thrift.PutFewDoubles(b, n, p.Doubles) {
 		thrift.PutDoubles(b, n, p.Doubles)
 	}
-	n += 8 * len(p.Doubles)
-	n = thrift.PutList(b, n, thrift.TypeList, 103, thrift.TypeI16, len(p.Shorts))
-	if !thrift.PutFewI16s(b, n, p.Shorts) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 103, thrift.TypeI16, len(p.Shorts))
+	b = thrift.Extend(b, 2*len(p.Shorts))
+	if n := len(b) - 2*len(p.Shorts); !thrift.PutFewI16s(b, n, p.Shorts) {
 		thrift.PutI16s(b, n, p.Shorts)
 	}
-	n += 2 * len(p.Shorts)
-	n = thrift.PutList(b, n, thrift.TypeList, 104, thrift.TypeI8, len(p.Bytes))
-	n = thrift.PutI8s(b, n, p.Bytes)
-	n = thrift.PutHead(b, n, thrift.TypeList, 105)
-	b = b[:n]
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 104, thrift.TypeI8, len(p.Bytes))
+	b = thrift.Extend(b, len(p.Bytes))
+	thrift.PutI8s(b, len(b)-len(p.Bytes), p.Bytes)
+	b = append(b, thrift.TypeList, 0, 105)
 	b = appendListSetI32(b, p.Sets)
 	b = append(b, thrift.TypeMap, 0, 106)
 	b = appendMapBoolBool(b, p.Flags)
@@ -577,34 +562,35 @@ func (p *All) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutI64(b, n, 1, p.ID)
-	n = thrift.PutBool(b, n, 2, p.B)
-	n = thrift.PutI8(b, n, 3, p.C)
-	n = thrift.PutI16(b, n, 4, p.D)
+	body.B = thrift.Extend(body.B, 24)
+	q := (*[24]byte)(body.B[len(body.B)-24:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutBool(q, 11, 2, p.B)
+	thrift.PutI8(q, 15, 3, p.C)
+	thrift.PutI16(q, 19, 4, p.D)
 	if p.E.Set {
-		n = thrift.PutI32(b, n, 5, p.E.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 5), p.E.V)
 	}
-	n = thrift.PutDouble(b, n, 6, p.F)
-	if len(p.G) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 7, p.G)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 7, p.G)
+	body.B = thrift.Extend(body.B, 14)
+	q = (*[14]byte)(body.B[len(body.B)-14:])[:]
+	thrift.PutDouble(q, 0, 6, p.F)
+	thrift.PutHead(q, 11, thrift.TypeString, 7)
+	thrift.LinkText(body, p.G)
+	body.B = thrift.Extend(body.B, 3)
+	q = (*[3]byte)(body.B[len(body.B)-3:])[:]
+	thrift.PutHead(q, 0, thrift.TypeString, 8)
+	thrift.LinkText(body, p.H)
+	body.B = thrift.Extend(body.B, 15)
+	q = (*[15]byte)(body.B[len(body.B)-15:])[:]
+	thrift.PutI32(q, 0, 9, int32(p.S))
+	thrift.PutList(q, 7, thrift.TypeList, 10, thrift.TypeI64, len(p.Longs))
+	body.B = thrift.Extend(body.B, 8*len(p.Longs))
+	if n := len(body.B) - 8*len(p.Longs); !thrift.PutFewI64s(body.B, n, p.Longs) {
+		thrift.PutI64s(body.B, n, p.Longs)
 	}
-	if len(p.H) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 8, p.H)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 8, p.H)
-	}
-	n = thrift.PutI32(b, n, 9, int32(p.S))
-	n = thrift.PutList(b, n, thrift.TypeList, 10, thrift.TypeI64, len(p.Longs))
-	if !thrift.PutFewI64s(b, n, p.Longs) {
-		thrift.PutI64s(b, n, p.Longs)
-	}
-	n += 8 * len(p.Longs)
-	n = thrift.PutList(b, n, thrift.TypeSet, 11, thrift.TypeString, len(p.Tags))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 11, thrift.TypeString, len(p.Tags))
 	thrift.LinkTexts(body, p.Tags)
 	body.B = append(body.B, thrift.TypeMap, 0, 12)
 	linkMapStringI32(body, p.Counts)
@@ -612,8 +598,9 @@ func (p *All) BodyThrift(body *slipstream.Body) {
 		body.B = append(body.B, thrift.TypeStruct, 0, 13)
 		p.Leaf.BodyThrift(body)
 	}
-	body.B = append(body.B, thrift.TypeList, 0, 14)
-	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.Leaves))
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 14, thrift.TypeStruct, len(p.Leaves))
 	for i := range p.Leaves {
 		p.Leaves[i].BodyThrift(body)
 	}
@@ -621,14 +608,13 @@ func (p *All) BodyThrift(body *slipstream.Body) {
 	body.B = appendMapI32ListStatus(body.B, p.States)
 	body.B = append(body.B, thrift.TypeList, 0, 16)
 	body.B = appendListListBool(body.B, p.Bools)
-	n = len(body.B)
-	b = thrift.Extend(body.B, p.room2())
-	n = thrift.PutI32(b, n, 20, p.Late)
+	body.B = thrift.Extend(body.B, 7)
+	q = (*[7]byte)(body.B[len(body.B)-7:])[:]
+	thrift.PutI32(q, 0, 20, p.Late)
 	if p.Flag.Set {
-		n = thrift.PutBool(b, n, 40, p.Flag.V)
+		body.B = thrift.AppendBool(append(body.B, thrift.TypeBool, 0, 40), p.Flag.V)
 	}
-	n = thrift.PutHead(b, n, thrift.TypeMap, 41)
-	body.B = b[:n]
+	body.B = append(body.B, thrift.TypeMap, 0, 41)
 	linkMapStringLeaf(body, p.ByName)
 	body.B = append(body.B, thrift.TypeList, 0, 100)
 	linkListMapStringString(body, p.Maps)
@@ -636,41 +622,31 @@ func (p *All) BodyThrift(body *slipstream.Body) {
 		body.B = append(body.B, thrift.TypeStruct, 0, 101)
 		p.Pick.BodyThrift(body)
 	}
-	n = len(body.B)
-	b = thrift.Extend(body.B, p.room3())
-	n = thrift.PutList(b, n, thrift.TypeList, 102, thrift.TypeDouble, len(p.Doubles))
-	if !thrift.PutFewDoubles(b, n, p.Doubles) {
-		thrift.PutDoubles(b, n, p.Doubles)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 102, thrift.TypeDouble, len(p.Doubles))
+	body.B = thrift.Extend(body.B, 8*len(p.Doubles))
+	if n := len(body.B) - 8*len(p.Doubles); !thrift.PutFewDoubles(body.B, n, p.Doubles) {
+		thrift.PutDoubles(body.B, n, p.Doubles)
 	}
-	n += 8 * len(p.Doubles)
-	n = thrift.PutList(b, n, thrift.TypeList, 103, thrift.TypeI16, len(p.Shorts))
-	if !thrift.PutFewI16s(b, n, p.Shorts) {
-		thrift.PutI16s(b, n, p.Shorts)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 103, thrift.TypeI16, len(p.Shorts))
+	body.B = thrift.Extend(body.B, 2*len(p.Shorts))
+	if n := len(body.B) - 2*len(p.Shorts); !thrift.PutFewI16s(body.B, n, p.Shorts) {
+		thrift.PutI16s(body.B, n, p.Shorts)
 	}
-	n += 2 * len(p.Shorts)
-	n = thrift.PutList(b, n, thrift.TypeList, 104, thrift.TypeI8, len(p.Bytes))
-	n = thrift.PutI8s(b, n, p.Bytes)
-	n = thrift.PutHead(b, n, thrift.TypeList, 105)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 104, thrift.TypeI8, len(p.Bytes))
+	body.B = thrift.Extend(body.B, len(p.Bytes))
+	thrift.PutI8s(body.B, len(body.B)-len(p.Bytes), p.Bytes)
+	body.B = append(body.B, thrift.TypeList, 0, 105)
 	body.B = appendListSetI32(body.B, p.Sets)
 	body.B = append(body.B, thrift.TypeMap, 0, 106)
 	body.B = appendMapBoolBool(body.B, p.Flags)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *All) room() int {
-	n := 72 + 7*thrift.One(p.E.Set) + thrift.Copied(len(p.G)) + thrift.Copied(len(p.H))
-	n += 8 * len(p.Longs)
-	return n
-}
-
-func (p *All) room2() int {
-	return 10 + 4*thrift.One(p.Flag.Set)
-}
-
-func (p *All) room3() int {
-	return 27 + 8*len(p.Doubles) + 2*len(p.Shorts) + len(p.Bytes)
 }
 
 func (p *All) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -1262,7 +1238,7 @@ func appendListMapStringString(b []byte, v []map[string]string) []byte {
 	b = thrift.AppendList(b, thrift.TypeMap, len(v))
 	for _, e := range v {
 		b = thrift.AppendMap(b, thrift.TypeString, thrift.TypeString, len(e))
-		b, _ = thrift.PutSortedStringMap(b, len(b), e)
+		b = thrift.AppendSortedStringMap(b, e)
 	}
 	return b
 }

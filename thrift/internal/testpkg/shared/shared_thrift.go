@@ -95,11 +95,10 @@ func (p *Point) SizeThrift() int {
 }
 
 func (p *Point) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 22)
-	n = thrift.PutDouble(b, n, 1, p.X)
-	n = thrift.PutDouble(b, n, 2, p.Y)
-	b = b[:n]
+	q := (*[22]byte)(b[len(b)-22:])[:]
+	thrift.PutDouble(q, 0, 1, p.X)
+	thrift.PutDouble(q, 11, 2, p.Y)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }

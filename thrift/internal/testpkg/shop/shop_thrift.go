@@ -89,22 +89,20 @@ func (p *Line) Reset() {
 }
 
 func (p *Line) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *Line) flat() int {
-	return 14 + len(p.Sku) + 11*thrift.One(p.Price.Set)
+	return 15 + len(p.Sku) + 11*thrift.One(p.Price.Set) + len(p.unknown)
 }
 
 func (p *Line) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutString(b, n, 1, p.Sku)
-	n = thrift.PutI32(b, n, 2, p.Quantity)
+	b = thrift.Extend(b, 7)
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 1, len(p.Sku))
+	b = append(b, p.Sku...)
+	b = thrift.Extend(b, 7)
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 2, p.Quantity)
 	if p.Price.Set {
-		n = thrift.PutDouble(b, n, 3, p.Price.V)
+		b = thrift.AppendDouble(append(b, thrift.TypeDouble, 0, 3), p.Price.V)
 	}
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -115,24 +113,18 @@ func (p *Line) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	if len(p.Sku) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 1, p.Sku)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 1, p.Sku)
-	}
-	n = thrift.PutI32(b, n, 2, p.Quantity)
+	body.B = thrift.Extend(body.B, 3)
+	q := (*[3]byte)(body.B[len(body.B)-3:])[:]
+	thrift.PutHead(q, 0, thrift.TypeString, 1)
+	thrift.LinkText(body, p.Sku)
+	body.B = thrift.Extend(body.B, 7)
+	q = (*[7]byte)(body.B[len(body.B)-7:])[:]
+	thrift.PutI32(q, 0, 2, p.Quantity)
 	if p.Price.Set {
-		n = thrift.PutDouble(b, n, 3, p.Price.V)
+		body.B = thrift.AppendDouble(append(body.B, thrift.TypeDouble, 0, 3), p.Price.V)
 	}
-	body.B = b[:n]
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Line) room() int {
-	return 14 + thrift.Copied(len(p.Sku)) + 11*thrift.One(p.Price.Set)
 }
 
 func (p *Line) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -295,8 +287,15 @@ func (p *Order) Reset() {
 }
 
 func (p *Order) SizeThrift() int {
-	n := 12 + p.flat() + thrift.SizeStrings(p.Tags) + thrift.SizeStringMap(p.Attrs)
+	n := 80 + 7*thrift.One(p.Quantity.Set) + 11*thrift.One(p.Price.Set) + 7*thrift.One(p.Status.Set)
+	n += 8*len(p.Codes) + thrift.SizeStrings(p.Tags) + thrift.SizeStringMap(p.Attrs)
 	n += sizeMapI32ListStatus(p.States) + len(p.unknown)
+	if p.Name.Set {
+		n += 7 + len(p.Name.V)
+	}
+	if p.Payload != nil {
+		n += 7 + len(p.Payload)
+	}
 	if p.Parent != nil {
 		n += 3 + p.Parent.SizeThrift()
 	}
@@ -309,57 +308,55 @@ func (p *Order) SizeThrift() int {
 	return n
 }
 
-func (p *Order) flat() int {
-	n := 68 + 7*thrift.One(p.Quantity.Set) + 11*thrift.One(p.Price.Set) + 7*thrift.One(p.Status.Set)
-	n += 8 * len(p.Codes)
-	if p.Name.Set {
-		n += 7 + len(p.Name.V)
-	}
-	if p.Payload != nil {
-		n += 7 + len(p.Payload)
-	}
-	return n
-}
-
 func (p *Order) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI64(b, n, 1, p.ID)
-	n = thrift.PutBool(b, n, 2, p.Paid)
-	n = thrift.PutI8(b, n, 3, p.Small)
-	n = thrift.PutI16(b, n, 4, p.Medium)
+	b = thrift.Extend(b, 24)
+	q := (*[24]byte)(b[len(b)-24:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutBool(q, 11, 2, p.Paid)
+	thrift.PutI8(q, 15, 3, p.Small)
+	thrift.PutI16(q, 19, 4, p.Medium)
 	if p.Quantity.Set {
-		n = thrift.PutI32(b, n, 5, p.Quantity.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 5), p.Quantity.V)
 	}
 	if p.Price.Set {
-		n = thrift.PutDouble(b, n, 6, p.Price.V)
+		b = thrift.AppendDouble(append(b, thrift.TypeDouble, 0, 6), p.Price.V)
 	}
-	n = thrift.PutUUID(b, n, 7, p.Key)
+	b = thrift.Extend(b, 19)
+	q = (*[19]byte)(b[len(b)-19:])[:]
+	thrift.PutUUID(q, 0, 7, p.Key)
 	if p.Name.Set {
-		n = thrift.PutString(b, n, 8, p.Name.V)
+		b = append(b, thrift.TypeString, 0, 8)
+		b = thrift.AppendString(b, p.Name.V)
 	}
 	if p.Payload != nil {
-		n = thrift.PutString(b, n, 9, p.Payload)
+		b = append(b, thrift.TypeString, 0, 9)
+		b = thrift.AppendString(b, p.Payload)
 	}
 	if p.Status.Set {
-		n = thrift.PutI32(b, n, 10, int32(p.Status.V))
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 10), int32(p.Status.V))
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 11, thrift.TypeI64, len(p.Codes))
-	if !thrift.PutFewI64s(b, n, p.Codes) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 11, thrift.TypeI64, len(p.Codes))
+	b = thrift.Extend(b, 8*len(p.Codes))
+	if n := len(b) - 8*len(p.Codes); !thrift.PutFewI64s(b, n, p.Codes) {
 		thrift.PutI64s(b, n, p.Codes)
 	}
-	n += 8 * len(p.Codes)
-	n = thrift.PutList(b, n, thrift.TypeSet, 12, thrift.TypeString, len(p.Tags))
-	b, n = thrift.PutStrings(b, n, p.Tags)
-	n = thrift.PutMap(b, n, 13, thrift.TypeString, thrift.TypeString, len(p.Attrs))
-	b, n = thrift.PutSortedStringMap(b, n, p.Attrs)
-	b = b[:n]
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 12, thrift.TypeString, len(p.Tags))
+	b = thrift.AppendStrings(b, p.Tags)
+	b = thrift.Extend(b, 9)
+	q = (*[9]byte)(b[len(b)-9:])[:]
+	thrift.PutMap(q, 0, 13, thrift.TypeString, thrift.TypeString, len(p.Attrs))
+	b = thrift.AppendSortedStringMap(b, p.Attrs)
 	if p.Parent != nil {
 		b = append(b, thrift.TypeStruct, 0, 14)
 		b = p.Parent.AppendThrift(b)
 	}
-	b = append(b, thrift.TypeList, 0, 15)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.Lines))
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 15, thrift.TypeStruct, len(p.Lines))
 	for i := range p.Lines {
 		b = p.Lines[i].AppendThrift(b)
 	}
@@ -379,53 +376,54 @@ func (p *Order) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutI64(b, n, 1, p.ID)
-	n = thrift.PutBool(b, n, 2, p.Paid)
-	n = thrift.PutI8(b, n, 3, p.Small)
-	n = thrift.PutI16(b, n, 4, p.Medium)
+	body.B = thrift.Extend(body.B, 24)
+	q := (*[24]byte)(body.B[len(body.B)-24:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutBool(q, 11, 2, p.Paid)
+	thrift.PutI8(q, 15, 3, p.Small)
+	thrift.PutI16(q, 19, 4, p.Medium)
 	if p.Quantity.Set {
-		n = thrift.PutI32(b, n, 5, p.Quantity.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 5), p.Quantity.V)
 	}
 	if p.Price.Set {
-		n = thrift.PutDouble(b, n, 6, p.Price.V)
+		body.B = thrift.AppendDouble(append(body.B, thrift.TypeDouble, 0, 6), p.Price.V)
 	}
-	n = thrift.PutUUID(b, n, 7, p.Key)
+	body.B = thrift.Extend(body.B, 19)
+	q = (*[19]byte)(body.B[len(body.B)-19:])[:]
+	thrift.PutUUID(q, 0, 7, p.Key)
 	if p.Name.Set {
-		if len(p.Name.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 8, p.Name.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 8, p.Name.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 8)
+		thrift.LinkText(body, p.Name.V)
 	}
 	if p.Payload != nil {
-		if len(p.Payload) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 9, p.Payload)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 9, p.Payload)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 9)
+		thrift.LinkText(body, p.Payload)
 	}
 	if p.Status.Set {
-		n = thrift.PutI32(b, n, 10, int32(p.Status.V))
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 10), int32(p.Status.V))
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 11, thrift.TypeI64, len(p.Codes))
-	if !thrift.PutFewI64s(b, n, p.Codes) {
-		thrift.PutI64s(b, n, p.Codes)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 11, thrift.TypeI64, len(p.Codes))
+	body.B = thrift.Extend(body.B, 8*len(p.Codes))
+	if n := len(body.B) - 8*len(p.Codes); !thrift.PutFewI64s(body.B, n, p.Codes) {
+		thrift.PutI64s(body.B, n, p.Codes)
 	}
-	n += 8 * len(p.Codes)
-	n = thrift.PutList(b, n, thrift.TypeSet, 12, thrift.TypeString, len(p.Tags))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 12, thrift.TypeString, len(p.Tags))
 	thrift.LinkTexts(body, p.Tags)
-	body.B = append(body.B, thrift.TypeMap, 0, 13)
-	body.B = thrift.AppendMap(body.B, thrift.TypeString, thrift.TypeString, len(p.Attrs))
+	body.B = thrift.Extend(body.B, 9)
+	q = (*[9]byte)(body.B[len(body.B)-9:])[:]
+	thrift.PutMap(q, 0, 13, thrift.TypeString, thrift.TypeString, len(p.Attrs))
 	thrift.LinkSortedStringMap(body, p.Attrs)
 	if p.Parent != nil {
 		body.B = append(body.B, thrift.TypeStruct, 0, 14)
 		p.Parent.BodyThrift(body)
 	}
-	body.B = append(body.B, thrift.TypeList, 0, 15)
-	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.Lines))
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 15, thrift.TypeStruct, len(p.Lines))
 	for i := range p.Lines {
 		p.Lines[i].BodyThrift(body)
 	}
@@ -437,18 +435,6 @@ func (p *Order) BodyThrift(body *slipstream.Body) {
 	body.B = appendMapI32ListStatus(body.B, p.States)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Order) room() int {
-	n := 59 + 7*thrift.One(p.Quantity.Set) + 11*thrift.One(p.Price.Set) + 7*thrift.One(p.Status.Set)
-	n += 8 * len(p.Codes)
-	if p.Name.Set {
-		n += 7 + thrift.Copied(len(p.Name.V))
-	}
-	if p.Payload != nil {
-		n += 7 + thrift.Copied(len(p.Payload))
-	}
-	return n
 }
 
 func (p *Order) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -735,7 +721,13 @@ type Query struct {
 func (p *Query) Reset() { *p = Query{} }
 
 func (p *Query) SizeThrift() int {
-	n := 1 + p.flat() + p.flat2() + len(p.unknown)
+	n := 1 + 11*thrift.One(p.ID.Set) + 4*thrift.One(p.Everything.Set) + len(p.unknown)
+	if p.Text.Set {
+		n += 7 + len(p.Text.V)
+	}
+	if p.AnyOf != nil {
+		n += 8 + 4*len(p.AnyOf)
+	}
 	if p.Near != nil {
 		n += 3 + p.Near.SizeThrift()
 	}
@@ -745,38 +737,22 @@ func (p *Query) SizeThrift() int {
 	return n
 }
 
-func (p *Query) flat() int {
-	n := 11 * thrift.One(p.ID.Set)
-	if p.Text.Set {
-		n += 7 + len(p.Text.V)
-	}
-	if p.AnyOf != nil {
-		n += 8 + 4*len(p.AnyOf)
-	}
-	return n
-}
-
-func (p *Query) flat2() int {
-	return 4 * thrift.One(p.Everything.Set)
-}
-
 func (p *Query) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.ID.Set {
-		n = thrift.PutI64(b, n, 1, p.ID.V)
+		b = thrift.AppendI64(append(b, thrift.TypeI64, 0, 1), p.ID.V)
 	}
 	if p.Text.Set {
-		n = thrift.PutString(b, n, 2, p.Text.V)
+		b = append(b, thrift.TypeString, 0, 2)
+		b = thrift.AppendString(b, p.Text.V)
 	}
 	if p.AnyOf != nil {
-		n = thrift.PutList(b, n, thrift.TypeList, 3, thrift.TypeI32, len(p.AnyOf))
-		if !thrift.PutFewI32s(b, n, p.AnyOf) {
+		b = append(b, thrift.TypeList, 0, 3)
+		b = thrift.AppendList(b, thrift.TypeI32, len(p.AnyOf))
+		b = thrift.Extend(b, 4*len(p.AnyOf))
+		if n := len(b) - 4*len(p.AnyOf); !thrift.PutFewI32s(b, n, p.AnyOf) {
 			thrift.PutI32s(b, n, p.AnyOf)
 		}
-		n += 4 * len(p.AnyOf)
 	}
-	b = b[:n]
 	if p.Near != nil {
 		b = append(b, thrift.TypeStruct, 0, 4)
 		b = p.Near.AppendThrift(b)
@@ -785,12 +761,9 @@ func (p *Query) AppendThrift(b []byte) []byte {
 		b = append(b, thrift.TypeMap, 0, 5)
 		b = appendMapStringI32(b, p.Weights)
 	}
-	n = len(b)
-	b = thrift.Extend(b, p.flat2())
 	if p.Everything.Set {
-		n = thrift.PutBool(b, n, 6, p.Everything.V)
+		b = thrift.AppendBool(append(b, thrift.TypeBool, 0, 6), p.Everything.V)
 	}
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -801,26 +774,19 @@ func (p *Query) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
 	if p.ID.Set {
-		n = thrift.PutI64(b, n, 1, p.ID.V)
+		body.B = thrift.AppendI64(append(body.B, thrift.TypeI64, 0, 1), p.ID.V)
 	}
 	if p.Text.Set {
-		if len(p.Text.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 2, p.Text.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 2, p.Text.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 2)
+		thrift.LinkText(body, p.Text.V)
 	}
 	if p.AnyOf != nil {
-		n = thrift.PutList(b, n, thrift.TypeList, 3, thrift.TypeI32, len(p.AnyOf))
-		if !thrift.PutFewI32s(b, n, p.AnyOf) {
-			thrift.PutI32s(b, n, p.AnyOf)
-		}
-		n += 4 * len(p.AnyOf)
+		body.B = append(body.B, thrift.TypeList, 0, 3)
+		body.B = thrift.AppendList(body.B, thrift.TypeI32, len(p.AnyOf))
+		body.B = thrift.Extend(body.B, 4*len(p.AnyOf))
+		thrift.PutI32s(body.B, len(body.B)-4*len(p.AnyOf), p.AnyOf)
 	}
-	body.B = b[:n]
 	if p.Near != nil {
 		body.B = append(body.B, thrift.TypeStruct, 0, 4)
 		p.Near.BodyThrift(body)
@@ -829,29 +795,11 @@ func (p *Query) BodyThrift(body *slipstream.Body) {
 		body.B = append(body.B, thrift.TypeMap, 0, 5)
 		linkMapStringI32(body, p.Weights)
 	}
-	n = len(body.B)
-	b = thrift.Extend(body.B, p.room2())
 	if p.Everything.Set {
-		n = thrift.PutBool(b, n, 6, p.Everything.V)
+		body.B = thrift.AppendBool(append(body.B, thrift.TypeBool, 0, 6), p.Everything.V)
 	}
-	body.B = b[:n]
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Query) room() int {
-	n := 11 * thrift.One(p.ID.Set)
-	if p.Text.Set {
-		n += 7 + thrift.Copied(len(p.Text.V))
-	}
-	if p.AnyOf != nil {
-		n += 8 + 4*len(p.AnyOf)
-	}
-	return n
-}
-
-func (p *Query) room2() int {
-	return 4 * thrift.One(p.Everything.Set)
 }
 
 func (p *Query) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -1034,19 +982,15 @@ func (p *NotFound) Error() string { return "NotFound: " + p.Message }
 func (p *NotFound) Reset() { *p = NotFound{} }
 
 func (p *NotFound) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *NotFound) flat() int {
-	return 18 + len(p.Message)
+	return 19 + len(p.Message) + len(p.unknown)
 }
 
 func (p *NotFound) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI64(b, n, 1, p.ID)
-	n = thrift.PutString(b, n, 2, p.Message)
-	b = b[:n]
+	b = thrift.Extend(b, 18)
+	q := (*[18]byte)(b[len(b)-18:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutText(q, 11, 2, len(p.Message))
+	b = append(b, p.Message...)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -1057,21 +1001,13 @@ func (p *NotFound) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutI64(b, n, 1, p.ID)
-	if len(p.Message) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 2, p.Message)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 2, p.Message)
-	}
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 14)
+	q := (*[14]byte)(body.B[len(body.B)-14:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutHead(q, 11, thrift.TypeString, 2)
+	thrift.LinkText(body, p.Message)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *NotFound) room() int {
-	return 18 + thrift.Copied(len(p.Message))
 }
 
 func (p *NotFound) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -1574,10 +1510,9 @@ func (p *OrdersFindArgs) AppendThrift(b []byte) []byte {
 		b = append(b, thrift.TypeStruct, 0, 1)
 		b = p.Query.AppendThrift(b)
 	}
-	n := len(b)
 	b = thrift.Extend(b, 7)
-	n = thrift.PutI32(b, n, 2, p.Limit)
-	b = b[:n]
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 2, p.Limit)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -1592,10 +1527,9 @@ func (p *OrdersFindArgs) BodyThrift(body *slipstream.Body) {
 		body.B = append(body.B, thrift.TypeStruct, 0, 1)
 		p.Query.BodyThrift(body)
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, 7)
-	n = thrift.PutI32(b, n, 2, p.Limit)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 7)
+	q := (*[7]byte)(body.B[len(body.B)-7:])[:]
+	thrift.PutI32(q, 0, 2, p.Limit)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
 }
@@ -1919,10 +1853,9 @@ func (p *OrdersForgetArgs) SizeThrift() int {
 }
 
 func (p *OrdersForgetArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 11)
-	n = thrift.PutI64(b, n, 1, p.ID)
-	b = b[:n]
+	q := (*[11]byte)(b[len(b)-11:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -2047,22 +1980,17 @@ func (p *OrdersAllArgs) Reset() {
 }
 
 func (p *OrdersAllArgs) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *OrdersAllArgs) flat() int {
-	return 8 + 4*len(p.States)
+	return 9 + 4*len(p.States) + len(p.unknown)
 }
 
 func (p *OrdersAllArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutList(b, n, thrift.TypeSet, 1, thrift.TypeI32, len(p.States))
-	if !thrift.PutFewI32s(b, n, p.States) {
+	b = thrift.Extend(b, 8)
+	q := (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 1, thrift.TypeI32, len(p.States))
+	b = thrift.Extend(b, 4*len(p.States))
+	if n := len(b) - 4*len(p.States); !thrift.PutFewI32s(b, n, p.States) {
 		thrift.PutI32s(b, n, p.States)
 	}
-	n += 4 * len(p.States)
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -2360,10 +2288,9 @@ func (p *OrdersHasArgs) SizeThrift() int {
 }
 
 func (p *OrdersHasArgs) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 11)
-	n = thrift.PutI64(b, n, 1, p.ID)
-	b = b[:n]
+	q := (*[11]byte)(b[len(b)-11:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -2490,20 +2417,13 @@ type OrdersHasResult struct {
 func (p *OrdersHasResult) Reset() { *p = OrdersHasResult{} }
 
 func (p *OrdersHasResult) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *OrdersHasResult) flat() int {
-	return 4 * thrift.One(p.Success.Set)
+	return 1 + 4*thrift.One(p.Success.Set) + len(p.unknown)
 }
 
 func (p *OrdersHasResult) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.Success.Set {
-		n = thrift.PutBool(b, n, 0, p.Success.V)
+		b = thrift.AppendBool(append(b, thrift.TypeBool, 0, 0), p.Success.V)
 	}
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }

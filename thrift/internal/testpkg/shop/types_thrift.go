@@ -37,27 +37,26 @@ type Numbers struct {
 func (p *Numbers) Reset() { *p = Numbers{} }
 
 func (p *Numbers) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *Numbers) flat() int {
-	return 82 + len(p.AString) + len(p.ABinary)
+	return 83 + len(p.AString) + len(p.ABinary) + len(p.unknown)
 }
 
 func (p *Numbers) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutBool(b, n, 1, p.ABool)
-	n = thrift.PutI8(b, n, 2, p.AnI8)
-	n = thrift.PutI16(b, n, 3, p.AnI16)
-	n = thrift.PutI32(b, n, 4, p.AnI32)
-	n = thrift.PutI64(b, n, 5, p.AnI64)
-	n = thrift.PutDouble(b, n, 6, p.ADouble)
-	n = thrift.PutUUID(b, n, 7, p.AUUID)
-	n = thrift.PutI32(b, n, 8, int32(p.Level))
-	n = thrift.PutString(b, n, 9, p.AString)
-	n = thrift.PutString(b, n, 10, p.ABinary)
-	b = b[:n]
+	b = thrift.Extend(b, 75)
+	q := (*[75]byte)(b[len(b)-75:])[:]
+	thrift.PutBool(q, 0, 1, p.ABool)
+	thrift.PutI8(q, 4, 2, p.AnI8)
+	thrift.PutI16(q, 8, 3, p.AnI16)
+	thrift.PutI32(q, 13, 4, p.AnI32)
+	thrift.PutI64(q, 20, 5, p.AnI64)
+	thrift.PutDouble(q, 31, 6, p.ADouble)
+	thrift.PutUUID(q, 42, 7, p.AUUID)
+	thrift.PutI32(q, 61, 8, int32(p.Level))
+	thrift.PutText(q, 68, 9, len(p.AString))
+	b = append(b, p.AString...)
+	b = thrift.Extend(b, 7)
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 10, len(p.ABinary))
+	b = append(b, p.ABinary...)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -68,33 +67,24 @@ func (p *Numbers) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutBool(b, n, 1, p.ABool)
-	n = thrift.PutI8(b, n, 2, p.AnI8)
-	n = thrift.PutI16(b, n, 3, p.AnI16)
-	n = thrift.PutI32(b, n, 4, p.AnI32)
-	n = thrift.PutI64(b, n, 5, p.AnI64)
-	n = thrift.PutDouble(b, n, 6, p.ADouble)
-	n = thrift.PutUUID(b, n, 7, p.AUUID)
-	n = thrift.PutI32(b, n, 8, int32(p.Level))
-	if len(p.AString) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 9, p.AString)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 9, p.AString)
-	}
-	if len(p.ABinary) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 10, p.ABinary)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 10, p.ABinary)
-	}
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 71)
+	q := (*[71]byte)(body.B[len(body.B)-71:])[:]
+	thrift.PutBool(q, 0, 1, p.ABool)
+	thrift.PutI8(q, 4, 2, p.AnI8)
+	thrift.PutI16(q, 8, 3, p.AnI16)
+	thrift.PutI32(q, 13, 4, p.AnI32)
+	thrift.PutI64(q, 20, 5, p.AnI64)
+	thrift.PutDouble(q, 31, 6, p.ADouble)
+	thrift.PutUUID(q, 42, 7, p.AUUID)
+	thrift.PutI32(q, 61, 8, int32(p.Level))
+	thrift.PutHead(q, 68, thrift.TypeString, 9)
+	thrift.LinkText(body, p.AString)
+	body.B = thrift.Extend(body.B, 3)
+	q = (*[3]byte)(body.B[len(body.B)-3:])[:]
+	thrift.PutHead(q, 0, thrift.TypeString, 10)
+	thrift.LinkText(body, p.ABinary)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Numbers) room() int {
-	return 82 + thrift.Copied(len(p.AString)) + thrift.Copied(len(p.ABinary))
 }
 
 func (p *Numbers) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -296,8 +286,24 @@ type Optional struct {
 func (p *Optional) Reset() { *p = Optional{} }
 
 func (p *Optional) SizeThrift() int {
-	n := 1 + p.flat() + thrift.SizeStrings(p.Strings) + thrift.SizeStringMap(p.StringsByName)
-	n += p.flat2() + len(p.unknown)
+	n := 1 + 4*thrift.One(p.ABool.Set) + 4*thrift.One(p.AnI8.Set) + 5*thrift.One(p.AnI16.Set)
+	n += 7*thrift.One(p.AnI32.Set) + 11*thrift.One(p.AnI64.Set) + 11*thrift.One(p.ADouble.Set)
+	n += 19*thrift.One(p.AUUID.Set) + 7*thrift.One(p.Level.Set) + len(p.unknown)
+	if p.AString.Set {
+		n += 7 + len(p.AString.V)
+	}
+	if p.ABinary != nil {
+		n += 7 + len(p.ABinary)
+	}
+	if p.Numbers != nil {
+		n += 8 + 4*len(p.Numbers)
+	}
+	if p.Strings != nil {
+		n += 8 + thrift.SizeStrings(p.Strings)
+	}
+	if p.StringsByName != nil {
+		n += 9 + thrift.SizeStringMap(p.StringsByName)
+	}
 	if p.Flags != nil {
 		n += 3 + sizeMapI32Bool(p.Flags)
 	}
@@ -306,6 +312,9 @@ func (p *Optional) SizeThrift() int {
 		for i := range p.Structs {
 			n += p.Structs[i].SizeThrift()
 		}
+	}
+	if p.Bytes != nil {
+		n += 8 + len(p.Bytes)
 	}
 	if p.ByList != nil {
 		n += 3 + sizeMapListI32String(p.ByList)
@@ -316,80 +325,57 @@ func (p *Optional) SizeThrift() int {
 	return n
 }
 
-func (p *Optional) flat() int {
-	n := 4*thrift.One(p.ABool.Set) + 4*thrift.One(p.AnI8.Set) + 5*thrift.One(p.AnI16.Set)
-	n += 7*thrift.One(p.AnI32.Set) + 11*thrift.One(p.AnI64.Set) + 11*thrift.One(p.ADouble.Set)
-	n += 19*thrift.One(p.AUUID.Set) + 7*thrift.One(p.Level.Set) + 8*thrift.One(p.Strings != nil)
-	n += 9 * thrift.One(p.StringsByName != nil)
-	if p.AString.Set {
-		n += 7 + len(p.AString.V)
-	}
-	if p.ABinary != nil {
-		n += 7 + len(p.ABinary)
-	}
-	if p.Numbers != nil {
-		n += 8 + 4*len(p.Numbers)
-	}
-	return n
-}
-
-func (p *Optional) flat2() int {
-	n := 0
-	if p.Bytes != nil {
-		n += 8 + len(p.Bytes)
-	}
-	return n
-}
-
 func (p *Optional) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.ABool.Set {
-		n = thrift.PutBool(b, n, 1, p.ABool.V)
+		b = thrift.AppendBool(append(b, thrift.TypeBool, 0, 1), p.ABool.V)
 	}
 	if p.AnI8.Set {
-		n = thrift.PutI8(b, n, 2, p.AnI8.V)
+		b = thrift.AppendI8(append(b, thrift.TypeI8, 0, 2), p.AnI8.V)
 	}
 	if p.AnI16.Set {
-		n = thrift.PutI16(b, n, 3, p.AnI16.V)
+		b = thrift.AppendI16(append(b, thrift.TypeI16, 0, 3), p.AnI16.V)
 	}
 	if p.AnI32.Set {
-		n = thrift.PutI32(b, n, 4, p.AnI32.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 4), p.AnI32.V)
 	}
 	if p.AnI64.Set {
-		n = thrift.PutI64(b, n, 5, p.AnI64.V)
+		b = thrift.AppendI64(append(b, thrift.TypeI64, 0, 5), p.AnI64.V)
 	}
 	if p.ADouble.Set {
-		n = thrift.PutDouble(b, n, 6, p.ADouble.V)
+		b = thrift.AppendDouble(append(b, thrift.TypeDouble, 0, 6), p.ADouble.V)
 	}
 	if p.AUUID.Set {
-		n = thrift.PutUUID(b, n, 7, p.AUUID.V)
+		b = thrift.AppendUUID(append(b, thrift.TypeUUID, 0, 7), p.AUUID.V)
 	}
 	if p.Level.Set {
-		n = thrift.PutI32(b, n, 8, int32(p.Level.V))
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 8), int32(p.Level.V))
 	}
 	if p.AString.Set {
-		n = thrift.PutString(b, n, 9, p.AString.V)
+		b = append(b, thrift.TypeString, 0, 9)
+		b = thrift.AppendString(b, p.AString.V)
 	}
 	if p.ABinary != nil {
-		n = thrift.PutString(b, n, 10, p.ABinary)
+		b = append(b, thrift.TypeString, 0, 10)
+		b = thrift.AppendString(b, p.ABinary)
 	}
 	if p.Numbers != nil {
-		n = thrift.PutList(b, n, thrift.TypeList, 11, thrift.TypeI32, len(p.Numbers))
-		if !thrift.PutFewI32s(b, n, p.Numbers) {
+		b = append(b, thrift.TypeList, 0, 11)
+		b = thrift.AppendList(b, thrift.TypeI32, len(p.Numbers))
+		b = thrift.Extend(b, 4*len(p.Numbers))
+		if n := len(b) - 4*len(p.Numbers); !thrift.PutFewI32s(b, n, p.Numbers) {
 			thrift.PutI32s(b, n, p.Numbers)
 		}
-		n += 4 * len(p.Numbers)
 	}
 	if p.Strings != nil {
-		n = thrift.PutList(b, n, thrift.TypeList, 12, thrift.TypeString, len(p.Strings))
-		b, n = thrift.PutStrings(b, n, p.Strings)
+		b = append(b, thrift.TypeList, 0, 12)
+		b = thrift.AppendList(b, thrift.TypeString, len(p.Strings))
+		b = thrift.AppendStrings(b, p.Strings)
 	}
 	if p.StringsByName != nil {
-		n = thrift.PutMap(b, n, 13, thrift.TypeString, thrift.TypeString, len(p.StringsByName))
-		b, n = thrift.PutSortedStringMap(b, n, p.StringsByName)
+		b = append(b, thrift.TypeMap, 0, 13)
+		b = thrift.AppendMap(b, thrift.TypeString, thrift.TypeString, len(p.StringsByName))
+		b = thrift.AppendSortedStringMap(b, p.StringsByName)
 	}
-	b = b[:n]
 	if p.Flags != nil {
 		b = append(b, thrift.TypeMap, 0, 14)
 		b = appendMapI32Bool(b, p.Flags)
@@ -401,13 +387,12 @@ func (p *Optional) AppendThrift(b []byte) []byte {
 			b = p.Structs[i].AppendThrift(b)
 		}
 	}
-	n = len(b)
-	b = thrift.Extend(b, p.flat2())
 	if p.Bytes != nil {
-		n = thrift.PutList(b, n, thrift.TypeSet, 16, thrift.TypeI8, len(p.Bytes))
-		n = thrift.PutI8s(b, n, p.Bytes)
+		b = append(b, thrift.TypeSet, 0, 16)
+		b = thrift.AppendList(b, thrift.TypeI8, len(p.Bytes))
+		b = thrift.Extend(b, len(p.Bytes))
+		thrift.PutI8s(b, len(b)-len(p.Bytes), p.Bytes)
 	}
-	b = b[:n]
 	if p.ByList != nil {
 		b = append(b, thrift.TypeMap, 0, 17)
 		b = appendMapListI32String(b, p.ByList)
@@ -426,54 +411,44 @@ func (p *Optional) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
 	if p.ABool.Set {
-		n = thrift.PutBool(b, n, 1, p.ABool.V)
+		body.B = thrift.AppendBool(append(body.B, thrift.TypeBool, 0, 1), p.ABool.V)
 	}
 	if p.AnI8.Set {
-		n = thrift.PutI8(b, n, 2, p.AnI8.V)
+		body.B = thrift.AppendI8(append(body.B, thrift.TypeI8, 0, 2), p.AnI8.V)
 	}
 	if p.AnI16.Set {
-		n = thrift.PutI16(b, n, 3, p.AnI16.V)
+		body.B = thrift.AppendI16(append(body.B, thrift.TypeI16, 0, 3), p.AnI16.V)
 	}
 	if p.AnI32.Set {
-		n = thrift.PutI32(b, n, 4, p.AnI32.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 4), p.AnI32.V)
 	}
 	if p.AnI64.Set {
-		n = thrift.PutI64(b, n, 5, p.AnI64.V)
+		body.B = thrift.AppendI64(append(body.B, thrift.TypeI64, 0, 5), p.AnI64.V)
 	}
 	if p.ADouble.Set {
-		n = thrift.PutDouble(b, n, 6, p.ADouble.V)
+		body.B = thrift.AppendDouble(append(body.B, thrift.TypeDouble, 0, 6), p.ADouble.V)
 	}
 	if p.AUUID.Set {
-		n = thrift.PutUUID(b, n, 7, p.AUUID.V)
+		body.B = thrift.AppendUUID(append(body.B, thrift.TypeUUID, 0, 7), p.AUUID.V)
 	}
 	if p.Level.Set {
-		n = thrift.PutI32(b, n, 8, int32(p.Level.V))
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 8), int32(p.Level.V))
 	}
 	if p.AString.Set {
-		if len(p.AString.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 9, p.AString.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 9, p.AString.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 9)
+		thrift.LinkText(body, p.AString.V)
 	}
 	if p.ABinary != nil {
-		if len(p.ABinary) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 10, p.ABinary)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 10, p.ABinary)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 10)
+		thrift.LinkText(body, p.ABinary)
 	}
 	if p.Numbers != nil {
-		n = thrift.PutList(b, n, thrift.TypeList, 11, thrift.TypeI32, len(p.Numbers))
-		if !thrift.PutFewI32s(b, n, p.Numbers) {
-			thrift.PutI32s(b, n, p.Numbers)
-		}
-		n += 4 * len(p.Numbers)
+		body.B = append(body.B, thrift.TypeList, 0, 11)
+		body.B = thrift.AppendList(body.B, thrift.TypeI32, len(p.Numbers))
+		body.B = thrift.Extend(body.B, 4*len(p.Numbers))
+		thrift.PutI32s(body.B, len(body.B)-4*len(p.Numbers), p.Numbers)
 	}
-	body.B = b[:n]
 	if p.Strings != nil {
 		body.B = append(body.B, thrift.TypeList, 0, 12)
 		body.B = thrift.AppendList(body.B, thrift.TypeString, len(p.Strings))
@@ -495,13 +470,12 @@ func (p *Optional) BodyThrift(body *slipstream.Body) {
 			p.Structs[i].BodyThrift(body)
 		}
 	}
-	n = len(body.B)
-	b = thrift.Extend(body.B, p.room2())
 	if p.Bytes != nil {
-		n = thrift.PutList(b, n, thrift.TypeSet, 16, thrift.TypeI8, len(p.Bytes))
-		n = thrift.PutI8s(b, n, p.Bytes)
+		body.B = append(body.B, thrift.TypeSet, 0, 16)
+		body.B = thrift.AppendList(body.B, thrift.TypeI8, len(p.Bytes))
+		body.B = thrift.Extend(body.B, len(p.Bytes))
+		thrift.PutI8s(body.B, len(body.B)-len(p.Bytes), p.Bytes)
 	}
-	body.B = b[:n]
 	if p.ByList != nil {
 		body.B = append(body.B, thrift.TypeMap, 0, 17)
 		linkMapListI32String(body, p.ByList)
@@ -512,30 +486,6 @@ func (p *Optional) BodyThrift(body *slipstream.Body) {
 	}
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Optional) room() int {
-	n := 4*thrift.One(p.ABool.Set) + 4*thrift.One(p.AnI8.Set) + 5*thrift.One(p.AnI16.Set)
-	n += 7*thrift.One(p.AnI32.Set) + 11*thrift.One(p.AnI64.Set) + 11*thrift.One(p.ADouble.Set)
-	n += 19*thrift.One(p.AUUID.Set) + 7*thrift.One(p.Level.Set)
-	if p.AString.Set {
-		n += 7 + thrift.Copied(len(p.AString.V))
-	}
-	if p.ABinary != nil {
-		n += 7 + thrift.Copied(len(p.ABinary))
-	}
-	if p.Numbers != nil {
-		n += 8 + 4*len(p.Numbers)
-	}
-	return n
-}
-
-func (p *Optional) room2() int {
-	n := 0
-	if p.Bytes != nil {
-		n += 8 + len(p.Bytes)
-	}
-	return n
 }
 
 func (p *Optional) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -875,7 +825,8 @@ func (p *Required) Reset() {
 }
 
 func (p *Required) SizeThrift() int {
-	n := 12 + p.flat() + sizeMapStringI64(p.Longs) + len(p.unknown)
+	n := 52 + len(p.AString) + len(p.ABinary) + 4*len(p.Numbers) + sizeMapStringI64(p.Longs)
+	n += len(p.unknown)
 	if p.NumbersStruct != nil {
 		n += p.NumbersStruct.SizeThrift()
 	} else {
@@ -887,25 +838,26 @@ func (p *Required) SizeThrift() int {
 	return n
 }
 
-func (p *Required) flat() int {
-	return 40 + len(p.AString) + len(p.ABinary) + 4*len(p.Numbers)
-}
-
 func (p *Required) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutBool(b, n, 1, p.ABool)
-	n = thrift.PutI8(b, n, 2, p.AnI8)
-	n = thrift.PutI32(b, n, 3, p.AnI32)
-	n = thrift.PutString(b, n, 4, p.AString)
-	n = thrift.PutString(b, n, 5, p.ABinary)
-	n = thrift.PutList(b, n, thrift.TypeList, 6, thrift.TypeI32, len(p.Numbers))
-	if !thrift.PutFewI32s(b, n, p.Numbers) {
+	b = thrift.Extend(b, 22)
+	q := (*[22]byte)(b[len(b)-22:])[:]
+	thrift.PutBool(q, 0, 1, p.ABool)
+	thrift.PutI8(q, 4, 2, p.AnI8)
+	thrift.PutI32(q, 8, 3, p.AnI32)
+	thrift.PutText(q, 15, 4, len(p.AString))
+	b = append(b, p.AString...)
+	b = thrift.Extend(b, 7)
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 5, len(p.ABinary))
+	b = append(b, p.ABinary...)
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 6, thrift.TypeI32, len(p.Numbers))
+	b = thrift.Extend(b, 4*len(p.Numbers))
+	if n := len(b) - 4*len(p.Numbers); !thrift.PutFewI32s(b, n, p.Numbers) {
 		thrift.PutI32s(b, n, p.Numbers)
 	}
-	n += 4 * len(p.Numbers)
-	n = thrift.PutHead(b, n, thrift.TypeMap, 7)
-	b = b[:n]
+	b = append(b, thrift.TypeMap, 0, 7)
 	b = appendMapStringI64(b, p.Longs)
 	b = append(b, thrift.TypeStruct, 0, 8)
 	if p.NumbersStruct != nil {
@@ -913,8 +865,9 @@ func (p *Required) AppendThrift(b []byte) []byte {
 	} else {
 		b = append(b, thrift.TypeStop)
 	}
-	b = append(b, thrift.TypeList, 0, 9)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.Points))
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 9, thrift.TypeStruct, len(p.Points))
 	for i := range p.Points {
 		b = p.Points[i].AppendThrift(b)
 	}
@@ -928,28 +881,25 @@ func (p *Required) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutBool(b, n, 1, p.ABool)
-	n = thrift.PutI8(b, n, 2, p.AnI8)
-	n = thrift.PutI32(b, n, 3, p.AnI32)
-	if len(p.AString) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 4, p.AString)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 4, p.AString)
+	body.B = thrift.Extend(body.B, 18)
+	q := (*[18]byte)(body.B[len(body.B)-18:])[:]
+	thrift.PutBool(q, 0, 1, p.ABool)
+	thrift.PutI8(q, 4, 2, p.AnI8)
+	thrift.PutI32(q, 8, 3, p.AnI32)
+	thrift.PutHead(q, 15, thrift.TypeString, 4)
+	thrift.LinkText(body, p.AString)
+	body.B = thrift.Extend(body.B, 3)
+	q = (*[3]byte)(body.B[len(body.B)-3:])[:]
+	thrift.PutHead(q, 0, thrift.TypeString, 5)
+	thrift.LinkText(body, p.ABinary)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 6, thrift.TypeI32, len(p.Numbers))
+	body.B = thrift.Extend(body.B, 4*len(p.Numbers))
+	if n := len(body.B) - 4*len(p.Numbers); !thrift.PutFewI32s(body.B, n, p.Numbers) {
+		thrift.PutI32s(body.B, n, p.Numbers)
 	}
-	if len(p.ABinary) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 5, p.ABinary)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 5, p.ABinary)
-	}
-	n = thrift.PutList(b, n, thrift.TypeList, 6, thrift.TypeI32, len(p.Numbers))
-	if !thrift.PutFewI32s(b, n, p.Numbers) {
-		thrift.PutI32s(b, n, p.Numbers)
-	}
-	n += 4 * len(p.Numbers)
-	n = thrift.PutHead(b, n, thrift.TypeMap, 7)
-	body.B = b[:n]
+	body.B = append(body.B, thrift.TypeMap, 0, 7)
 	linkMapStringI64(body, p.Longs)
 	body.B = append(body.B, thrift.TypeStruct, 0, 8)
 	if p.NumbersStruct != nil {
@@ -957,17 +907,14 @@ func (p *Required) BodyThrift(body *slipstream.Body) {
 	} else {
 		body.B = append(body.B, thrift.TypeStop)
 	}
-	body.B = append(body.B, thrift.TypeList, 0, 9)
-	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.Points))
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 9, thrift.TypeStruct, len(p.Points))
 	for i := range p.Points {
 		p.Points[i].BodyThrift(body)
 	}
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Required) room() int {
-	return 40 + thrift.Copied(len(p.AString)) + thrift.Copied(len(p.ABinary)) + 4*len(p.Numbers)
 }
 
 func (p *Required) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -1218,8 +1165,9 @@ func (p *Lists) Reset() {
 }
 
 func (p *Lists) SizeThrift() int {
-	n := 9 + p.flat() + thrift.SizeStrings(p.Strings) + thrift.SizeStrings(p.Binaries)
-	n += len(p.unknown)
+	n := 105 + len(p.Bools) + len(p.Bytes) + 2*len(p.Shorts) + 4*len(p.Ints) + 8*len(p.Longs)
+	n += 8*len(p.Doubles) + 16*len(p.UUIDs) + 4*len(p.Levels) + thrift.SizeStrings(p.Strings)
+	n += thrift.SizeStrings(p.Binaries) + 4*len(p.SetOfInts) + len(p.unknown)
 	for i := range p.SetOfStructs {
 		n += p.SetOfStructs[i].SizeThrift()
 	}
@@ -1229,62 +1177,81 @@ func (p *Lists) SizeThrift() int {
 	return n
 }
 
-func (p *Lists) flat() int {
-	n := 96 + len(p.Bools) + len(p.Bytes) + 2*len(p.Shorts) + 4*len(p.Ints) + 8*len(p.Longs)
-	n += 8*len(p.Doubles) + 16*len(p.UUIDs) + 4*len(p.Levels) + 4*len(p.SetOfInts)
-	return n
-}
-
 func (p *Lists) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutList(b, n, thrift.TypeList, 1, thrift.TypeBool, len(p.Bools))
-	n = thrift.PutBools(b, n, p.Bools)
-	n = thrift.PutList(b, n, thrift.TypeList, 2, thrift.TypeI8, len(p.Bytes))
-	n = thrift.PutI8s(b, n, p.Bytes)
-	n = thrift.PutList(b, n, thrift.TypeList, 3, thrift.TypeI16, len(p.Shorts))
-	if !thrift.PutFewI16s(b, n, p.Shorts) {
+	b = thrift.Extend(b, 8)
+	q := (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 1, thrift.TypeBool, len(p.Bools))
+	b = thrift.Extend(b, len(p.Bools))
+	thrift.PutBools(b, len(b)-len(p.Bools), p.Bools)
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 2, thrift.TypeI8, len(p.Bytes))
+	b = thrift.Extend(b, len(p.Bytes))
+	thrift.PutI8s(b, len(b)-len(p.Bytes), p.Bytes)
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 3, thrift.TypeI16, len(p.Shorts))
+	b = thrift.Extend(b, 2*len(p.Shorts))
+	if n := len(b) - 2*len(p.Shorts); !thrift.PutFewI16s(b, n, p.Shorts) {
 		thrift.PutI16s(b, n, p.Shorts)
 	}
-	n += 2 * len(p.Shorts)
-	n = thrift.PutList(b, n, thrift.TypeList, 4, thrift.TypeI32, len(p.Ints))
-	if !thrift.PutFewI32s(b, n, p.Ints) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 4, thrift.TypeI32, len(p.Ints))
+	b = thrift.Extend(b, 4*len(p.Ints))
+	if n := len(b) - 4*len(p.Ints); !thrift.PutFewI32s(b, n, p.Ints) {
 		thrift.PutI32s(b, n, p.Ints)
 	}
-	n += 4 * len(p.Ints)
-	n = thrift.PutList(b, n, thrift.TypeList, 5, thrift.TypeI64, len(p.Longs))
-	if !thrift.PutFewI64s(b, n, p.Longs) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 5, thrift.TypeI64, len(p.Longs))
+	b = thrift.Extend(b, 8*len(p.Longs))
+	if n := len(b) - 8*len(p.Longs); !thrift.PutFewI64s(b, n, p.Longs) {
 		thrift.PutI64s(b, n, p.Longs)
 	}
-	n += 8 * len(p.Longs)
-	n = thrift.PutList(b, n, thrift.TypeList, 6, thrift.TypeDouble, len(p.Doubles))
-	if !thrift.PutFewDoubles(b, n, p.Doubles) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 6, thrift.TypeDouble, len(p.Doubles))
+	b = thrift.Extend(b, 8*len(p.Doubles))
+	if n := len(b) - 8*len(p.Doubles); !thrift.PutFewDoubles(b, n, p.Doubles) {
 		thrift.PutDoubles(b, n, p.Doubles)
 	}
-	n += 8 * len(p.Doubles)
-	n = thrift.PutList(b, n, thrift.TypeList, 7, thrift.TypeUUID, len(p.UUIDs))
-	n = thrift.PutUUIDs(b, n, p.UUIDs)
-	n = thrift.PutList(b, n, thrift.TypeList, 8, thrift.TypeI32, len(p.Levels))
-	if !thrift.PutFewI32s(b, n, p.Levels) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 7, thrift.TypeUUID, len(p.UUIDs))
+	b = thrift.Extend(b, 16*len(p.UUIDs))
+	thrift.PutUUIDs(b, len(b)-16*len(p.UUIDs), p.UUIDs)
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 8, thrift.TypeI32, len(p.Levels))
+	b = thrift.Extend(b, 4*len(p.Levels))
+	if n := len(b) - 4*len(p.Levels); !thrift.PutFewI32s(b, n, p.Levels) {
 		thrift.PutI32s(b, n, p.Levels)
 	}
-	n += 4 * len(p.Levels)
-	n = thrift.PutList(b, n, thrift.TypeList, 9, thrift.TypeString, len(p.Strings))
-	b, n = thrift.PutStrings(b, n, p.Strings)
-	n = thrift.PutList(b, n, thrift.TypeList, 10, thrift.TypeString, len(p.Binaries))
-	b, n = thrift.PutStrings(b, n, p.Binaries)
-	n = thrift.PutList(b, n, thrift.TypeSet, 11, thrift.TypeI32, len(p.SetOfInts))
-	if !thrift.PutFewI32s(b, n, p.SetOfInts) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 9, thrift.TypeString, len(p.Strings))
+	b = thrift.AppendStrings(b, p.Strings)
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 10, thrift.TypeString, len(p.Binaries))
+	b = thrift.AppendStrings(b, p.Binaries)
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 11, thrift.TypeI32, len(p.SetOfInts))
+	b = thrift.Extend(b, 4*len(p.SetOfInts))
+	if n := len(b) - 4*len(p.SetOfInts); !thrift.PutFewI32s(b, n, p.SetOfInts) {
 		thrift.PutI32s(b, n, p.SetOfInts)
 	}
-	n += 4 * len(p.SetOfInts)
-	n = thrift.PutList(b, n, thrift.TypeSet, 12, thrift.TypeStruct, len(p.SetOfStructs))
-	b = b[:n]
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 12, thrift.TypeStruct, len(p.SetOfStructs))
 	for i := range p.SetOfStructs {
 		b = p.SetOfStructs[i].AppendThrift(b)
 	}
-	b = append(b, thrift.TypeList, 0, 13)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.Nested))
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 13, thrift.TypeStruct, len(p.Nested))
 	for i := range p.Nested {
 		b = p.Nested[i].AppendThrift(b)
 	}
@@ -1298,74 +1265,85 @@ func (p *Lists) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutList(b, n, thrift.TypeList, 1, thrift.TypeBool, len(p.Bools))
-	n = thrift.PutBools(b, n, p.Bools)
-	n = thrift.PutList(b, n, thrift.TypeList, 2, thrift.TypeI8, len(p.Bytes))
-	n = thrift.PutI8s(b, n, p.Bytes)
-	n = thrift.PutList(b, n, thrift.TypeList, 3, thrift.TypeI16, len(p.Shorts))
-	if !thrift.PutFewI16s(b, n, p.Shorts) {
-		thrift.PutI16s(b, n, p.Shorts)
+	body.B = thrift.Extend(body.B, 8)
+	q := (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 1, thrift.TypeBool, len(p.Bools))
+	body.B = thrift.Extend(body.B, len(p.Bools))
+	thrift.PutBools(body.B, len(body.B)-len(p.Bools), p.Bools)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 2, thrift.TypeI8, len(p.Bytes))
+	body.B = thrift.Extend(body.B, len(p.Bytes))
+	thrift.PutI8s(body.B, len(body.B)-len(p.Bytes), p.Bytes)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 3, thrift.TypeI16, len(p.Shorts))
+	body.B = thrift.Extend(body.B, 2*len(p.Shorts))
+	if n := len(body.B) - 2*len(p.Shorts); !thrift.PutFewI16s(body.B, n, p.Shorts) {
+		thrift.PutI16s(body.B, n, p.Shorts)
 	}
-	n += 2 * len(p.Shorts)
-	n = thrift.PutList(b, n, thrift.TypeList, 4, thrift.TypeI32, len(p.Ints))
-	if !thrift.PutFewI32s(b, n, p.Ints) {
-		thrift.PutI32s(b, n, p.Ints)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 4, thrift.TypeI32, len(p.Ints))
+	body.B = thrift.Extend(body.B, 4*len(p.Ints))
+	if n := len(body.B) - 4*len(p.Ints); !thrift.PutFewI32s(body.B, n, p.Ints) {
+		thrift.PutI32s(body.B, n, p.Ints)
 	}
-	n += 4 * len(p.Ints)
-	n = thrift.PutList(b, n, thrift.TypeList, 5, thrift.TypeI64, len(p.Longs))
-	if !thrift.PutFewI64s(b, n, p.Longs) {
-		thrift.PutI64s(b, n, p.Longs)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 5, thrift.TypeI64, len(p.Longs))
+	body.B = thrift.Extend(body.B, 8*len(p.Longs))
+	if n := len(body.B) - 8*len(p.Longs); !thrift.PutFewI64s(body.B, n, p.Longs) {
+		thrift.PutI64s(body.B, n, p.Longs)
 	}
-	n += 8 * len(p.Longs)
-	n = thrift.PutList(b, n, thrift.TypeList, 6, thrift.TypeDouble, len(p.Doubles))
-	if !thrift.PutFewDoubles(b, n, p.Doubles) {
-		thrift.PutDoubles(b, n, p.Doubles)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 6, thrift.TypeDouble, len(p.Doubles))
+	body.B = thrift.Extend(body.B, 8*len(p.Doubles))
+	if n := len(body.B) - 8*len(p.Doubles); !thrift.PutFewDoubles(body.B, n, p.Doubles) {
+		thrift.PutDoubles(body.B, n, p.Doubles)
 	}
-	n += 8 * len(p.Doubles)
-	n = thrift.PutList(b, n, thrift.TypeList, 7, thrift.TypeUUID, len(p.UUIDs))
-	n = thrift.PutUUIDs(b, n, p.UUIDs)
-	n = thrift.PutList(b, n, thrift.TypeList, 8, thrift.TypeI32, len(p.Levels))
-	if !thrift.PutFewI32s(b, n, p.Levels) {
-		thrift.PutI32s(b, n, p.Levels)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 7, thrift.TypeUUID, len(p.UUIDs))
+	body.B = thrift.Extend(body.B, 16*len(p.UUIDs))
+	thrift.PutUUIDs(body.B, len(body.B)-16*len(p.UUIDs), p.UUIDs)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 8, thrift.TypeI32, len(p.Levels))
+	body.B = thrift.Extend(body.B, 4*len(p.Levels))
+	if n := len(body.B) - 4*len(p.Levels); !thrift.PutFewI32s(body.B, n, p.Levels) {
+		thrift.PutI32s(body.B, n, p.Levels)
 	}
-	n += 4 * len(p.Levels)
-	n = thrift.PutList(b, n, thrift.TypeList, 9, thrift.TypeString, len(p.Strings))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 9, thrift.TypeString, len(p.Strings))
 	thrift.LinkTexts(body, p.Strings)
-	body.B = append(body.B, thrift.TypeList, 0, 10)
-	body.B = thrift.AppendList(body.B, thrift.TypeString, len(p.Binaries))
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 10, thrift.TypeString, len(p.Binaries))
 	thrift.LinkTexts(body, p.Binaries)
-	n = len(body.B)
-	b = thrift.Extend(body.B, p.room2())
-	n = thrift.PutList(b, n, thrift.TypeSet, 11, thrift.TypeI32, len(p.SetOfInts))
-	if !thrift.PutFewI32s(b, n, p.SetOfInts) {
-		thrift.PutI32s(b, n, p.SetOfInts)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 11, thrift.TypeI32, len(p.SetOfInts))
+	body.B = thrift.Extend(body.B, 4*len(p.SetOfInts))
+	if n := len(body.B) - 4*len(p.SetOfInts); !thrift.PutFewI32s(body.B, n, p.SetOfInts) {
+		thrift.PutI32s(body.B, n, p.SetOfInts)
 	}
-	n += 4 * len(p.SetOfInts)
-	n = thrift.PutList(b, n, thrift.TypeSet, 12, thrift.TypeStruct, len(p.SetOfStructs))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeSet, 12, thrift.TypeStruct, len(p.SetOfStructs))
 	for i := range p.SetOfStructs {
 		p.SetOfStructs[i].BodyThrift(body)
 	}
-	body.B = append(body.B, thrift.TypeList, 0, 13)
-	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.Nested))
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 13, thrift.TypeStruct, len(p.Nested))
 	for i := range p.Nested {
 		p.Nested[i].BodyThrift(body)
 	}
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Lists) room() int {
-	n := 72 + len(p.Bools) + len(p.Bytes) + 2*len(p.Shorts) + 4*len(p.Ints) + 8*len(p.Longs)
-	n += 8*len(p.Doubles) + 16*len(p.UUIDs) + 4*len(p.Levels)
-	return n
-}
-
-func (p *Lists) room2() int {
-	return 16 + 4*len(p.SetOfInts)
 }
 
 func (p *Lists) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -1682,12 +1660,11 @@ func (p *Nested) AppendThrift(b []byte) []byte {
 	b = appendMapSharedLevelMapI64MapI16String(b, p.Deep)
 	b = append(b, thrift.TypeList, 0, 12)
 	b = appendListSetNumbers(b, p.Lists)
-	n := len(b)
-	b = thrift.Extend(b, 12)
-	n = thrift.PutMap(b, n, 13, thrift.TypeString, thrift.TypeString, len(p.Texts))
-	b, n = thrift.PutSortedStringMap(b, n, p.Texts)
-	n = thrift.PutHead(b, n, thrift.TypeList, 14)
-	b = b[:n]
+	b = thrift.Extend(b, 9)
+	q := (*[9]byte)(b[len(b)-9:])[:]
+	thrift.PutMap(q, 0, 13, thrift.TypeString, thrift.TypeString, len(p.Texts))
+	b = thrift.AppendSortedStringMap(b, p.Texts)
+	b = append(b, thrift.TypeList, 0, 14)
 	b = appendListListListI64(b, p.Cube)
 	b = append(b, thrift.TypeMap, 0, 15)
 	b = appendMapI8UUID(b, p.UUIDs)
@@ -1733,8 +1710,9 @@ func (p *Nested) BodyThrift(body *slipstream.Body) {
 	linkMapSharedLevelMapI64MapI16String(body, p.Deep)
 	body.B = append(body.B, thrift.TypeList, 0, 12)
 	linkListSetNumbers(body, p.Lists)
-	body.B = append(body.B, thrift.TypeMap, 0, 13)
-	body.B = thrift.AppendMap(body.B, thrift.TypeString, thrift.TypeString, len(p.Texts))
+	body.B = thrift.Extend(body.B, 9)
+	q := (*[9]byte)(body.B[len(body.B)-9:])[:]
+	thrift.PutMap(q, 0, 13, thrift.TypeString, thrift.TypeString, len(p.Texts))
 	thrift.LinkSortedStringMap(body, p.Texts)
 	body.B = append(body.B, thrift.TypeList, 0, 14)
 	body.B = appendListListListI64(body.B, p.Cube)
@@ -2006,80 +1984,78 @@ func (p *WithDefaults) Reset() {
 }
 
 func (p *WithDefaults) SizeThrift() int {
-	n := 8 + p.flat() + sizeMapStringListI32(p.More) + p.flat2() + p.flat3()
-	n += thrift.SizeStrings(p.Words) + thrift.SizeStrings(p.MaybeWords) + len(p.unknown)
+	n := 90 + len(p.Text) + 11*thrift.One(p.Maybe.Set) + 4*len(p.Numbers)
+	n += sizeMapStringListI32(p.More) + len(p.Bytes) + thrift.SizeStrings(p.Words) + len(p.unknown)
 	if p.Place != nil {
 		n += 3 + p.Place.SizeThrift()
+	}
+	if p.Word.Set {
+		n += 7 + len(p.Word.V)
 	}
 	for i := range p.Places {
 		n += p.Places[i].SizeThrift()
 	}
-	return n
-}
-
-func (p *WithDefaults) flat() int {
-	return 25 + len(p.Text) + 11*thrift.One(p.Maybe.Set) + 4*len(p.Numbers)
-}
-
-func (p *WithDefaults) flat2() int {
-	n := 38 + len(p.Bytes)
-	if p.Word.Set {
-		n += 7 + len(p.Word.V)
+	if p.MaybeWords != nil {
+		n += 8 + thrift.SizeStrings(p.MaybeWords)
 	}
 	return n
-}
-
-func (p *WithDefaults) flat3() int {
-	return 19 + 8*thrift.One(p.MaybeWords != nil)
 }
 
 func (p *WithDefaults) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI32(b, n, 1, p.Number)
-	n = thrift.PutString(b, n, 2, p.Text)
+	b = thrift.Extend(b, 14)
+	q := (*[14]byte)(b[len(b)-14:])[:]
+	thrift.PutI32(q, 0, 1, p.Number)
+	thrift.PutText(q, 7, 2, len(p.Text))
+	b = append(b, p.Text...)
 	if p.Maybe.Set {
-		n = thrift.PutI64(b, n, 3, p.Maybe.V)
+		b = thrift.AppendI64(append(b, thrift.TypeI64, 0, 3), p.Maybe.V)
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 4, thrift.TypeI32, len(p.Numbers))
-	if !thrift.PutFewI32s(b, n, p.Numbers) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 4, thrift.TypeI32, len(p.Numbers))
+	b = thrift.Extend(b, 4*len(p.Numbers))
+	if n := len(b) - 4*len(p.Numbers); !thrift.PutFewI32s(b, n, p.Numbers) {
 		thrift.PutI32s(b, n, p.Numbers)
 	}
-	n += 4 * len(p.Numbers)
-	n = thrift.PutHead(b, n, thrift.TypeMap, 5)
-	b = b[:n]
+	b = append(b, thrift.TypeMap, 0, 5)
 	b = appendMapStringListI32(b, p.More)
-	n = len(b)
 	b = thrift.Extend(b, 7)
-	n = thrift.PutI32(b, n, 6, int32(p.Level))
-	b = b[:n]
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 6, int32(p.Level))
 	if p.Place != nil {
 		b = append(b, thrift.TypeStruct, 0, 7)
 		b = p.Place.AppendThrift(b)
 	}
-	n = len(b)
-	b = thrift.Extend(b, p.flat2())
-	n = thrift.PutString(b, n, 8, p.Bytes)
-	n = thrift.PutUUID(b, n, 9, p.Key)
-	n = thrift.PutBool(b, n, 10, p.Yes)
+	b = thrift.Extend(b, 7)
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 8, len(p.Bytes))
+	b = append(b, p.Bytes...)
+	b = thrift.Extend(b, 23)
+	q = (*[23]byte)(b[len(b)-23:])[:]
+	thrift.PutUUID(q, 0, 9, p.Key)
+	thrift.PutBool(q, 19, 10, p.Yes)
 	if p.Word.Set {
-		n = thrift.PutString(b, n, 11, p.Word.V)
+		b = append(b, thrift.TypeString, 0, 11)
+		b = thrift.AppendString(b, p.Word.V)
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 12, thrift.TypeStruct, len(p.Places))
-	b = b[:n]
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 12, thrift.TypeStruct, len(p.Places))
 	for i := range p.Places {
 		b = p.Places[i].AppendThrift(b)
 	}
-	n = len(b)
-	b = thrift.Extend(b, p.flat3())
-	n = thrift.PutList(b, n, thrift.TypeList, 13, thrift.TypeString, len(p.Words))
-	b, n = thrift.PutStrings(b, n, p.Words)
-	n = thrift.PutDouble(b, n, 14, p.Ratio)
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 13, thrift.TypeString, len(p.Words))
+	b = thrift.AppendStrings(b, p.Words)
+	b = thrift.Extend(b, 11)
+	q = (*[11]byte)(b[len(b)-11:])[:]
+	thrift.PutDouble(q, 0, 14, p.Ratio)
 	if p.MaybeWords != nil {
-		n = thrift.PutList(b, n, thrift.TypeList, 15, thrift.TypeString, len(p.MaybeWords))
-		b, n = thrift.PutStrings(b, n, p.MaybeWords)
+		b = append(b, thrift.TypeList, 0, 15)
+		b = thrift.AppendList(b, thrift.TypeString, len(p.MaybeWords))
+		b = thrift.AppendStrings(b, p.MaybeWords)
 	}
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -2090,61 +2066,55 @@ func (p *WithDefaults) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutI32(b, n, 1, p.Number)
-	if len(p.Text) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 2, p.Text)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 2, p.Text)
-	}
+	body.B = thrift.Extend(body.B, 10)
+	q := (*[10]byte)(body.B[len(body.B)-10:])[:]
+	thrift.PutI32(q, 0, 1, p.Number)
+	thrift.PutHead(q, 7, thrift.TypeString, 2)
+	thrift.LinkText(body, p.Text)
 	if p.Maybe.Set {
-		n = thrift.PutI64(b, n, 3, p.Maybe.V)
+		body.B = thrift.AppendI64(append(body.B, thrift.TypeI64, 0, 3), p.Maybe.V)
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 4, thrift.TypeI32, len(p.Numbers))
-	if !thrift.PutFewI32s(b, n, p.Numbers) {
-		thrift.PutI32s(b, n, p.Numbers)
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 4, thrift.TypeI32, len(p.Numbers))
+	body.B = thrift.Extend(body.B, 4*len(p.Numbers))
+	if n := len(body.B) - 4*len(p.Numbers); !thrift.PutFewI32s(body.B, n, p.Numbers) {
+		thrift.PutI32s(body.B, n, p.Numbers)
 	}
-	n += 4 * len(p.Numbers)
-	n = thrift.PutHead(b, n, thrift.TypeMap, 5)
-	body.B = b[:n]
+	body.B = append(body.B, thrift.TypeMap, 0, 5)
 	linkMapStringListI32(body, p.More)
-	n = len(body.B)
-	b = thrift.Extend(body.B, 7)
-	n = thrift.PutI32(b, n, 6, int32(p.Level))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 7)
+	q = (*[7]byte)(body.B[len(body.B)-7:])[:]
+	thrift.PutI32(q, 0, 6, int32(p.Level))
 	if p.Place != nil {
 		body.B = append(body.B, thrift.TypeStruct, 0, 7)
 		p.Place.BodyThrift(body)
 	}
-	n = len(body.B)
-	b = thrift.Extend(body.B, p.room2())
-	if len(p.Bytes) < thrift.LinkFrom {
-		n = thrift.PutString(b, n, 8, p.Bytes)
-	} else {
-		b, n = thrift.PutLink(body, b, n, 8, p.Bytes)
-	}
-	n = thrift.PutUUID(b, n, 9, p.Key)
-	n = thrift.PutBool(b, n, 10, p.Yes)
+	body.B = thrift.Extend(body.B, 3)
+	q = (*[3]byte)(body.B[len(body.B)-3:])[:]
+	thrift.PutHead(q, 0, thrift.TypeString, 8)
+	thrift.LinkText(body, p.Bytes)
+	body.B = thrift.Extend(body.B, 23)
+	q = (*[23]byte)(body.B[len(body.B)-23:])[:]
+	thrift.PutUUID(q, 0, 9, p.Key)
+	thrift.PutBool(q, 19, 10, p.Yes)
 	if p.Word.Set {
-		if len(p.Word.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 11, p.Word.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 11, p.Word.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 11)
+		thrift.LinkText(body, p.Word.V)
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 12, thrift.TypeStruct, len(p.Places))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 12, thrift.TypeStruct, len(p.Places))
 	for i := range p.Places {
 		p.Places[i].BodyThrift(body)
 	}
-	body.B = append(body.B, thrift.TypeList, 0, 13)
-	body.B = thrift.AppendList(body.B, thrift.TypeString, len(p.Words))
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 13, thrift.TypeString, len(p.Words))
 	thrift.LinkTexts(body, p.Words)
-	n = len(body.B)
-	b = thrift.Extend(body.B, 11)
-	n = thrift.PutDouble(b, n, 14, p.Ratio)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 11)
+	q = (*[11]byte)(body.B[len(body.B)-11:])[:]
+	thrift.PutDouble(q, 0, 14, p.Ratio)
 	if p.MaybeWords != nil {
 		body.B = append(body.B, thrift.TypeList, 0, 15)
 		body.B = thrift.AppendList(body.B, thrift.TypeString, len(p.MaybeWords))
@@ -2152,18 +2122,6 @@ func (p *WithDefaults) BodyThrift(body *slipstream.Body) {
 	}
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *WithDefaults) room() int {
-	return 25 + thrift.Copied(len(p.Text)) + 11*thrift.One(p.Maybe.Set) + 4*len(p.Numbers)
-}
-
-func (p *WithDefaults) room2() int {
-	n := 38 + thrift.Copied(len(p.Bytes))
-	if p.Word.Set {
-		n += 7 + thrift.Copied(len(p.Word.V))
-	}
-	return n
 }
 
 func (p *WithDefaults) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -2459,8 +2417,9 @@ func (p *UsesDefaults) AppendThrift(b []byte) []byte {
 		b = append(b, thrift.TypeStruct, 0, 1)
 		b = p.One.AppendThrift(b)
 	}
-	b = append(b, thrift.TypeList, 0, 2)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.Many))
+	b = thrift.Extend(b, 8)
+	q := (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 2, thrift.TypeStruct, len(p.Many))
 	for i := range p.Many {
 		b = p.Many[i].AppendThrift(b)
 	}
@@ -2492,8 +2451,9 @@ func (p *UsesDefaults) BodyThrift(body *slipstream.Body) {
 		body.B = append(body.B, thrift.TypeStruct, 0, 1)
 		p.One.BodyThrift(body)
 	}
-	body.B = append(body.B, thrift.TypeList, 0, 2)
-	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.Many))
+	body.B = thrift.Extend(body.B, 8)
+	q := (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 2, thrift.TypeStruct, len(p.Many))
 	for i := range p.Many {
 		p.Many[i].BodyThrift(body)
 	}
@@ -3024,10 +2984,13 @@ func (p *Mixed) Reset() {
 }
 
 func (p *Mixed) SizeThrift() int {
-	n := 12 + p.flat() + p.flat2() + thrift.SizeStrings(p.Sixth) + sizeMapI32I32(p.Seventh)
+	n := 30 + 7*thrift.One(p.Fifth.Set) + thrift.SizeStrings(p.Sixth) + sizeMapI32I32(p.Seventh)
 	n += len(p.unknown)
 	if p.First != nil {
 		n += 3 + p.First.SizeThrift()
+	}
+	if p.Third.Set {
+		n += 7 + len(p.Third.V)
 	}
 	if p.Fourth != nil {
 		n += 3 + p.Fourth.SizeThrift()
@@ -3035,48 +2998,34 @@ func (p *Mixed) SizeThrift() int {
 	return n
 }
 
-func (p *Mixed) flat() int {
-	n := 7
-	if p.Third.Set {
-		n += 7 + len(p.Third.V)
-	}
-	return n
-}
-
-func (p *Mixed) flat2() int {
-	return 11 + 7*thrift.One(p.Fifth.Set)
-}
-
 func (p *Mixed) AppendThrift(b []byte) []byte {
 	if p.First != nil {
 		b = append(b, thrift.TypeStruct, 0, 1)
 		b = p.First.AppendThrift(b)
 	}
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI32(b, n, 2, p.Second)
+	b = thrift.Extend(b, 7)
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 2, p.Second)
 	if p.Third.Set {
-		n = thrift.PutString(b, n, 3, p.Third.V)
+		b = append(b, thrift.TypeString, 0, 3)
+		b = thrift.AppendString(b, p.Third.V)
 	}
-	b = b[:n]
 	if p.Fourth != nil {
 		b = append(b, thrift.TypeStruct, 0, 4)
 		b = p.Fourth.AppendThrift(b)
 	}
-	n = len(b)
-	b = thrift.Extend(b, p.flat2())
 	if p.Fifth.Set {
-		n = thrift.PutI32(b, n, 5, p.Fifth.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 5), p.Fifth.V)
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 6, thrift.TypeString, len(p.Sixth))
-	b, n = thrift.PutStrings(b, n, p.Sixth)
-	n = thrift.PutHead(b, n, thrift.TypeMap, 7)
-	b = b[:n]
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 6, thrift.TypeString, len(p.Sixth))
+	b = thrift.AppendStrings(b, p.Sixth)
+	b = append(b, thrift.TypeMap, 0, 7)
 	b = appendMapI32I32(b, p.Seventh)
-	n = len(b)
 	b = thrift.Extend(b, 11)
-	n = thrift.PutI64(b, n, 8, p.Eighth)
-	b = b[:n]
+	q = (*[11]byte)(b[len(b)-11:])[:]
+	thrift.PutI64(q, 0, 8, p.Eighth)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -3091,49 +3040,31 @@ func (p *Mixed) BodyThrift(body *slipstream.Body) {
 		body.B = append(body.B, thrift.TypeStruct, 0, 1)
 		p.First.BodyThrift(body)
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
-	n = thrift.PutI32(b, n, 2, p.Second)
+	body.B = thrift.Extend(body.B, 7)
+	q := (*[7]byte)(body.B[len(body.B)-7:])[:]
+	thrift.PutI32(q, 0, 2, p.Second)
 	if p.Third.Set {
-		if len(p.Third.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 3, p.Third.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 3, p.Third.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 3)
+		thrift.LinkText(body, p.Third.V)
 	}
-	body.B = b[:n]
 	if p.Fourth != nil {
 		body.B = append(body.B, thrift.TypeStruct, 0, 4)
 		p.Fourth.BodyThrift(body)
 	}
-	n = len(body.B)
-	b = thrift.Extend(body.B, p.room2())
 	if p.Fifth.Set {
-		n = thrift.PutI32(b, n, 5, p.Fifth.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 5), p.Fifth.V)
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 6, thrift.TypeString, len(p.Sixth))
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 6, thrift.TypeString, len(p.Sixth))
 	thrift.LinkTexts(body, p.Sixth)
 	body.B = append(body.B, thrift.TypeMap, 0, 7)
 	body.B = appendMapI32I32(body.B, p.Seventh)
-	n = len(body.B)
-	b = thrift.Extend(body.B, 11)
-	n = thrift.PutI64(b, n, 8, p.Eighth)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 11)
+	q = (*[11]byte)(body.B[len(body.B)-11:])[:]
+	thrift.PutI64(q, 0, 8, p.Eighth)
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Mixed) room() int {
-	n := 7
-	if p.Third.Set {
-		n += 7 + thrift.Copied(len(p.Third.V))
-	}
-	return n
-}
-
-func (p *Mixed) room2() int {
-	return 8 + 7*thrift.One(p.Fifth.Set)
 }
 
 func (p *Mixed) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -3324,9 +3255,18 @@ type Either struct {
 func (p *Either) Reset() { *p = Either{} }
 
 func (p *Either) SizeThrift() int {
-	n := 1 + p.flat() + p.flat2() + len(p.unknown)
+	n := 1 + 7*thrift.One(p.Number.Set) + len(p.unknown)
+	if p.Text.Set {
+		n += 7 + len(p.Text.V)
+	}
 	if p.Either != nil {
 		n += 3 + p.Either.SizeThrift()
+	}
+	if p.Numbers != nil {
+		n += 8 + 4*len(p.Numbers)
+	}
+	if p.Bytes != nil {
+		n += 7 + len(p.Bytes)
 	}
 	if p.NumbersStruct != nil {
 		n += 3 + p.NumbersStruct.SizeThrift()
@@ -3334,52 +3274,30 @@ func (p *Either) SizeThrift() int {
 	return n
 }
 
-func (p *Either) flat() int {
-	n := 7 * thrift.One(p.Number.Set)
-	if p.Text.Set {
-		n += 7 + len(p.Text.V)
-	}
-	return n
-}
-
-func (p *Either) flat2() int {
-	n := 0
-	if p.Numbers != nil {
-		n += 8 + 4*len(p.Numbers)
-	}
-	if p.Bytes != nil {
-		n += 7 + len(p.Bytes)
-	}
-	return n
-}
-
 func (p *Either) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
 	if p.Number.Set {
-		n = thrift.PutI32(b, n, 1, p.Number.V)
+		b = thrift.AppendI32(append(b, thrift.TypeI32, 0, 1), p.Number.V)
 	}
 	if p.Text.Set {
-		n = thrift.PutString(b, n, 2, p.Text.V)
+		b = append(b, thrift.TypeString, 0, 2)
+		b = thrift.AppendString(b, p.Text.V)
 	}
-	b = b[:n]
 	if p.Either != nil {
 		b = append(b, thrift.TypeStruct, 0, 3)
 		b = p.Either.AppendThrift(b)
 	}
-	n = len(b)
-	b = thrift.Extend(b, p.flat2())
 	if p.Numbers != nil {
-		n = thrift.PutList(b, n, thrift.TypeList, 4, thrift.TypeI32, len(p.Numbers))
-		if !thrift.PutFewI32s(b, n, p.Numbers) {
+		b = append(b, thrift.TypeList, 0, 4)
+		b = thrift.AppendList(b, thrift.TypeI32, len(p.Numbers))
+		b = thrift.Extend(b, 4*len(p.Numbers))
+		if n := len(b) - 4*len(p.Numbers); !thrift.PutFewI32s(b, n, p.Numbers) {
 			thrift.PutI32s(b, n, p.Numbers)
 		}
-		n += 4 * len(p.Numbers)
 	}
 	if p.Bytes != nil {
-		n = thrift.PutString(b, n, 5, p.Bytes)
+		b = append(b, thrift.TypeString, 0, 5)
+		b = thrift.AppendString(b, p.Bytes)
 	}
-	b = b[:n]
 	if p.NumbersStruct != nil {
 		b = append(b, thrift.TypeStruct, 0, 6)
 		b = p.NumbersStruct.AppendThrift(b)
@@ -3394,65 +3312,33 @@ func (p *Either) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, p.room())
 	if p.Number.Set {
-		n = thrift.PutI32(b, n, 1, p.Number.V)
+		body.B = thrift.AppendI32(append(body.B, thrift.TypeI32, 0, 1), p.Number.V)
 	}
 	if p.Text.Set {
-		if len(p.Text.V) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 2, p.Text.V)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 2, p.Text.V)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 2)
+		thrift.LinkText(body, p.Text.V)
 	}
-	body.B = b[:n]
 	if p.Either != nil {
 		body.B = append(body.B, thrift.TypeStruct, 0, 3)
 		p.Either.BodyThrift(body)
 	}
-	n = len(body.B)
-	b = thrift.Extend(body.B, p.room2())
 	if p.Numbers != nil {
-		n = thrift.PutList(b, n, thrift.TypeList, 4, thrift.TypeI32, len(p.Numbers))
-		if !thrift.PutFewI32s(b, n, p.Numbers) {
-			thrift.PutI32s(b, n, p.Numbers)
-		}
-		n += 4 * len(p.Numbers)
+		body.B = append(body.B, thrift.TypeList, 0, 4)
+		body.B = thrift.AppendList(body.B, thrift.TypeI32, len(p.Numbers))
+		body.B = thrift.Extend(body.B, 4*len(p.Numbers))
+		thrift.PutI32s(body.B, len(body.B)-4*len(p.Numbers), p.Numbers)
 	}
 	if p.Bytes != nil {
-		if len(p.Bytes) < thrift.LinkFrom {
-			n = thrift.PutString(b, n, 5, p.Bytes)
-		} else {
-			b, n = thrift.PutLink(body, b, n, 5, p.Bytes)
-		}
+		body.B = append(body.B, thrift.TypeString, 0, 5)
+		thrift.LinkText(body, p.Bytes)
 	}
-	body.B = b[:n]
 	if p.NumbersStruct != nil {
 		body.B = append(body.B, thrift.TypeStruct, 0, 6)
 		p.NumbersStruct.BodyThrift(body)
 	}
 	body.B = append(body.B, p.unknown...)
 	body.B = append(body.B, thrift.TypeStop)
-}
-
-func (p *Either) room() int {
-	n := 7 * thrift.One(p.Number.Set)
-	if p.Text.Set {
-		n += 7 + thrift.Copied(len(p.Text.V))
-	}
-	return n
-}
-
-func (p *Either) room2() int {
-	n := 0
-	if p.Numbers != nil {
-		n += 8 + 4*len(p.Numbers)
-	}
-	if p.Bytes != nil {
-		n += 7 + thrift.Copied(len(p.Bytes))
-	}
-	return n
 }
 
 func (p *Either) ReadThrift(r *thrift.Reader, b []byte, off, depth int) int {
@@ -3698,79 +3584,78 @@ func (p *ManyRequired) SizeThrift() int {
 }
 
 func (p *ManyRequired) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 280)
-	n = thrift.PutI8(b, n, 1, p.F1)
-	n = thrift.PutI8(b, n, 2, p.F2)
-	n = thrift.PutI8(b, n, 3, p.F3)
-	n = thrift.PutI8(b, n, 4, p.F4)
-	n = thrift.PutI8(b, n, 5, p.F5)
-	n = thrift.PutI8(b, n, 6, p.F6)
-	n = thrift.PutI8(b, n, 7, p.F7)
-	n = thrift.PutI8(b, n, 8, p.F8)
-	n = thrift.PutI8(b, n, 9, p.F9)
-	n = thrift.PutI8(b, n, 10, p.F10)
-	n = thrift.PutI8(b, n, 11, p.F11)
-	n = thrift.PutI8(b, n, 12, p.F12)
-	n = thrift.PutI8(b, n, 13, p.F13)
-	n = thrift.PutI8(b, n, 14, p.F14)
-	n = thrift.PutI8(b, n, 15, p.F15)
-	n = thrift.PutI8(b, n, 16, p.F16)
-	n = thrift.PutI8(b, n, 17, p.F17)
-	n = thrift.PutI8(b, n, 18, p.F18)
-	n = thrift.PutI8(b, n, 19, p.F19)
-	n = thrift.PutI8(b, n, 20, p.F20)
-	n = thrift.PutI8(b, n, 21, p.F21)
-	n = thrift.PutI8(b, n, 22, p.F22)
-	n = thrift.PutI8(b, n, 23, p.F23)
-	n = thrift.PutI8(b, n, 24, p.F24)
-	n = thrift.PutI8(b, n, 25, p.F25)
-	n = thrift.PutI8(b, n, 26, p.F26)
-	n = thrift.PutI8(b, n, 27, p.F27)
-	n = thrift.PutI8(b, n, 28, p.F28)
-	n = thrift.PutI8(b, n, 29, p.F29)
-	n = thrift.PutI8(b, n, 30, p.F30)
-	n = thrift.PutI8(b, n, 31, p.F31)
-	n = thrift.PutI8(b, n, 32, p.F32)
-	n = thrift.PutI8(b, n, 33, p.F33)
-	n = thrift.PutI8(b, n, 34, p.F34)
-	n = thrift.PutI8(b, n, 35, p.F35)
-	n = thrift.PutI8(b, n, 36, p.F36)
-	n = thrift.PutI8(b, n, 37, p.F37)
-	n = thrift.PutI8(b, n, 38, p.F38)
-	n = thrift.PutI8(b, n, 39, p.F39)
-	n = thrift.PutI8(b, n, 40, p.F40)
-	n = thrift.PutI8(b, n, 41, p.F41)
-	n = thrift.PutI8(b, n, 42, p.F42)
-	n = thrift.PutI8(b, n, 43, p.F43)
-	n = thrift.PutI8(b, n, 44, p.F44)
-	n = thrift.PutI8(b, n, 45, p.F45)
-	n = thrift.PutI8(b, n, 46, p.F46)
-	n = thrift.PutI8(b, n, 47, p.F47)
-	n = thrift.PutI8(b, n, 48, p.F48)
-	n = thrift.PutI8(b, n, 49, p.F49)
-	n = thrift.PutI8(b, n, 50, p.F50)
-	n = thrift.PutI8(b, n, 51, p.F51)
-	n = thrift.PutI8(b, n, 52, p.F52)
-	n = thrift.PutI8(b, n, 53, p.F53)
-	n = thrift.PutI8(b, n, 54, p.F54)
-	n = thrift.PutI8(b, n, 55, p.F55)
-	n = thrift.PutI8(b, n, 56, p.F56)
-	n = thrift.PutI8(b, n, 57, p.F57)
-	n = thrift.PutI8(b, n, 58, p.F58)
-	n = thrift.PutI8(b, n, 59, p.F59)
-	n = thrift.PutI8(b, n, 60, p.F60)
-	n = thrift.PutI8(b, n, 61, p.F61)
-	n = thrift.PutI8(b, n, 62, p.F62)
-	n = thrift.PutI8(b, n, 63, p.F63)
-	n = thrift.PutI8(b, n, 64, p.F64)
-	n = thrift.PutI8(b, n, 65, p.F65)
-	n = thrift.PutI8(b, n, 66, p.F66)
-	n = thrift.PutI8(b, n, 67, p.F67)
-	n = thrift.PutI8(b, n, 68, p.F68)
-	n = thrift.PutI8(b, n, 69, p.F69)
-	n = thrift.PutI8(b, n, 70, p.F70)
-	b = b[:n]
+	q := (*[280]byte)(b[len(b)-280:])[:]
+	thrift.PutI8(q, 0, 1, p.F1)
+	thrift.PutI8(q, 4, 2, p.F2)
+	thrift.PutI8(q, 8, 3, p.F3)
+	thrift.PutI8(q, 12, 4, p.F4)
+	thrift.PutI8(q, 16, 5, p.F5)
+	thrift.PutI8(q, 20, 6, p.F6)
+	thrift.PutI8(q, 24, 7, p.F7)
+	thrift.PutI8(q, 28, 8, p.F8)
+	thrift.PutI8(q, 32, 9, p.F9)
+	thrift.PutI8(q, 36, 10, p.F10)
+	thrift.PutI8(q, 40, 11, p.F11)
+	thrift.PutI8(q, 44, 12, p.F12)
+	thrift.PutI8(q, 48, 13, p.F13)
+	thrift.PutI8(q, 52, 14, p.F14)
+	thrift.PutI8(q, 56, 15, p.F15)
+	thrift.PutI8(q, 60, 16, p.F16)
+	thrift.PutI8(q, 64, 17, p.F17)
+	thrift.PutI8(q, 68, 18, p.F18)
+	thrift.PutI8(q, 72, 19, p.F19)
+	thrift.PutI8(q, 76, 20, p.F20)
+	thrift.PutI8(q, 80, 21, p.F21)
+	thrift.PutI8(q, 84, 22, p.F22)
+	thrift.PutI8(q, 88, 23, p.F23)
+	thrift.PutI8(q, 92, 24, p.F24)
+	thrift.PutI8(q, 96, 25, p.F25)
+	thrift.PutI8(q, 100, 26, p.F26)
+	thrift.PutI8(q, 104, 27, p.F27)
+	thrift.PutI8(q, 108, 28, p.F28)
+	thrift.PutI8(q, 112, 29, p.F29)
+	thrift.PutI8(q, 116, 30, p.F30)
+	thrift.PutI8(q, 120, 31, p.F31)
+	thrift.PutI8(q, 124, 32, p.F32)
+	thrift.PutI8(q, 128, 33, p.F33)
+	thrift.PutI8(q, 132, 34, p.F34)
+	thrift.PutI8(q, 136, 35, p.F35)
+	thrift.PutI8(q, 140, 36, p.F36)
+	thrift.PutI8(q, 144, 37, p.F37)
+	thrift.PutI8(q, 148, 38, p.F38)
+	thrift.PutI8(q, 152, 39, p.F39)
+	thrift.PutI8(q, 156, 40, p.F40)
+	thrift.PutI8(q, 160, 41, p.F41)
+	thrift.PutI8(q, 164, 42, p.F42)
+	thrift.PutI8(q, 168, 43, p.F43)
+	thrift.PutI8(q, 172, 44, p.F44)
+	thrift.PutI8(q, 176, 45, p.F45)
+	thrift.PutI8(q, 180, 46, p.F46)
+	thrift.PutI8(q, 184, 47, p.F47)
+	thrift.PutI8(q, 188, 48, p.F48)
+	thrift.PutI8(q, 192, 49, p.F49)
+	thrift.PutI8(q, 196, 50, p.F50)
+	thrift.PutI8(q, 200, 51, p.F51)
+	thrift.PutI8(q, 204, 52, p.F52)
+	thrift.PutI8(q, 208, 53, p.F53)
+	thrift.PutI8(q, 212, 54, p.F54)
+	thrift.PutI8(q, 216, 55, p.F55)
+	thrift.PutI8(q, 220, 56, p.F56)
+	thrift.PutI8(q, 224, 57, p.F57)
+	thrift.PutI8(q, 228, 58, p.F58)
+	thrift.PutI8(q, 232, 59, p.F59)
+	thrift.PutI8(q, 236, 60, p.F60)
+	thrift.PutI8(q, 240, 61, p.F61)
+	thrift.PutI8(q, 244, 62, p.F62)
+	thrift.PutI8(q, 248, 63, p.F63)
+	thrift.PutI8(q, 252, 64, p.F64)
+	thrift.PutI8(q, 256, 65, p.F65)
+	thrift.PutI8(q, 260, 66, p.F66)
+	thrift.PutI8(q, 264, 67, p.F67)
+	thrift.PutI8(q, 268, 68, p.F68)
+	thrift.PutI8(q, 272, 69, p.F69)
+	thrift.PutI8(q, 276, 70, p.F70)
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -4477,13 +4362,15 @@ func (p *Chained) AppendThrift(b []byte) []byte {
 	} else {
 		b = append(b, thrift.TypeStop)
 	}
-	b = append(b, thrift.TypeList, 0, 2)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.Links))
+	b = thrift.Extend(b, 8)
+	q := (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 2, thrift.TypeStruct, len(p.Links))
 	for i := range p.Links {
 		b = p.Links[i].AppendThrift(b)
 	}
-	b = append(b, thrift.TypeList, 0, 3)
-	b = thrift.AppendList(b, thrift.TypeStruct, len(p.Each))
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 3, thrift.TypeStruct, len(p.Each))
 	for i := range p.Each {
 		b = p.Each[i].AppendThrift(b)
 	}
@@ -4507,13 +4394,15 @@ func (p *Chained) BodyThrift(body *slipstream.Body) {
 	} else {
 		body.B = append(body.B, thrift.TypeStop)
 	}
-	body.B = append(body.B, thrift.TypeList, 0, 2)
-	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.Links))
+	body.B = thrift.Extend(body.B, 8)
+	q := (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 2, thrift.TypeStruct, len(p.Links))
 	for i := range p.Links {
 		p.Links[i].BodyThrift(body)
 	}
-	body.B = append(body.B, thrift.TypeList, 0, 3)
-	body.B = thrift.AppendList(body.B, thrift.TypeStruct, len(p.Each))
+	body.B = thrift.Extend(body.B, 8)
+	q = (*[8]byte)(body.B[len(body.B)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 3, thrift.TypeStruct, len(p.Each))
 	for i := range p.Each {
 		p.Each[i].BodyThrift(body)
 	}
@@ -4743,11 +4632,10 @@ func (p *Link) SizeThrift() int {
 }
 
 func (p *Link) AppendThrift(b []byte) []byte {
-	n := len(b)
 	b = thrift.Extend(b, 10)
-	n = thrift.PutI32(b, n, 1, p.Order)
-	n = thrift.PutHead(b, n, thrift.TypeStruct, 2)
-	b = b[:n]
+	q := (*[10]byte)(b[len(b)-10:])[:]
+	thrift.PutI32(q, 0, 1, p.Order)
+	thrift.PutHead(q, 7, thrift.TypeStruct, 2)
 	if p.Bounds != nil {
 		b = p.Bounds.AppendThrift(b)
 	} else {
@@ -4763,11 +4651,10 @@ func (p *Link) BodyThrift(body *slipstream.Body) {
 		body.B = p.AppendThrift(body.B)
 		return
 	}
-	n := len(body.B)
-	b := thrift.Extend(body.B, 10)
-	n = thrift.PutI32(b, n, 1, p.Order)
-	n = thrift.PutHead(b, n, thrift.TypeStruct, 2)
-	body.B = b[:n]
+	body.B = thrift.Extend(body.B, 10)
+	q := (*[10]byte)(body.B[len(body.B)-10:])[:]
+	thrift.PutI32(q, 0, 1, p.Order)
+	thrift.PutHead(q, 7, thrift.TypeStruct, 2)
 	if p.Bounds != nil {
 		p.Bounds.BodyThrift(body)
 	} else {
@@ -4921,23 +4808,18 @@ func (p *Bounds) Reset() {
 }
 
 func (p *Bounds) SizeThrift() int {
-	return 1 + p.flat() + len(p.unknown)
-}
-
-func (p *Bounds) flat() int {
-	return 15 + 4*len(p.Numbers)
+	return 16 + 4*len(p.Numbers) + len(p.unknown)
 }
 
 func (p *Bounds) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI32(b, n, 1, p.Low)
-	n = thrift.PutList(b, n, thrift.TypeList, 2, thrift.TypeI32, len(p.Numbers))
-	if !thrift.PutFewI32s(b, n, p.Numbers) {
+	b = thrift.Extend(b, 15)
+	q := (*[15]byte)(b[len(b)-15:])[:]
+	thrift.PutI32(q, 0, 1, p.Low)
+	thrift.PutList(q, 7, thrift.TypeList, 2, thrift.TypeI32, len(p.Numbers))
+	b = thrift.Extend(b, 4*len(p.Numbers))
+	if n := len(b) - 4*len(p.Numbers); !thrift.PutFewI32s(b, n, p.Numbers) {
 		thrift.PutI32s(b, n, p.Numbers)
 	}
-	n += 4 * len(p.Numbers)
-	b = b[:n]
 	b = append(b, p.unknown...)
 	return append(b, thrift.TypeStop)
 }
@@ -5359,7 +5241,7 @@ func appendListListString(b []byte, v [][]string) []byte {
 	b = thrift.AppendList(b, thrift.TypeList, len(v))
 	for _, e := range v {
 		b = thrift.AppendList(b, thrift.TypeString, len(e))
-		b, _ = thrift.PutStrings(b, len(b), e)
+		b = thrift.AppendStrings(b, e)
 	}
 	return b
 }
@@ -5551,7 +5433,7 @@ func appendListMapStringString(b []byte, v []map[string]string) []byte {
 	b = thrift.AppendList(b, thrift.TypeMap, len(v))
 	for _, e := range v {
 		b = thrift.AppendMap(b, thrift.TypeString, thrift.TypeString, len(e))
-		b, _ = thrift.PutSortedStringMap(b, len(b), e)
+		b = thrift.AppendSortedStringMap(b, e)
 	}
 	return b
 }
@@ -5792,7 +5674,7 @@ func appendMapSetStringListMapListBoolSharedLevel(b []byte, v []thrift.Entry[[]s
 	b = thrift.AppendMap(b, thrift.TypeSet, thrift.TypeList, len(v))
 	for i := range v {
 		b = thrift.AppendList(b, thrift.TypeString, len(v[i].Key))
-		b, _ = thrift.PutStrings(b, len(b), v[i].Key)
+		b = thrift.AppendStrings(b, v[i].Key)
 		b = appendListMapListBoolSharedLevel(b, v[i].Value)
 	}
 	return b
@@ -5983,7 +5865,7 @@ func appendMapBoolListBinary(b []byte, v map[bool][][]byte) []byte {
 		e := v[k]
 		b = thrift.AppendBool(b, k)
 		b = thrift.AppendList(b, thrift.TypeString, len(e))
-		b, _ = thrift.PutStrings(b, len(b), e)
+		b = thrift.AppendStrings(b, e)
 	}
 	return b
 }
