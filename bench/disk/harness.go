@@ -105,7 +105,7 @@ func (h *harness) printf(format string, args ...any) {
 	fmt.Fprintf(h.progress, suiteName+": "+format+"\n", args...)
 }
 
-// program returns the program of a subject; the control is ours once more.
+// program returns the program of a subject; the control is the same program as ours.
 func (h *harness) program(ctx context.Context, name string) (subject.Program, error) {
 	if name == load.Control {
 		name = load.Ours

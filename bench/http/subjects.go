@@ -128,7 +128,7 @@ func (h *harness) gateway(ctx context.Context, name string, extra subject.Extra)
 	return bare.With(extra)
 }
 
-// start starts a fresh server of a subject; the control is ours once more.
+// start starts a fresh server of a subject; the control is the same program as ours.
 func (h *harness) start(ctx context.Context, name string) (*subject.Server, error) {
 	p, err := h.program(ctx, name)
 	if err != nil {

@@ -35,7 +35,7 @@ func (g Goal) String() string {
 }
 
 const (
-	// The control is ours once more. Its interval must hold 1 and be narrower
+	// The control is a second copy of ours. Its interval must hold 1 and be narrower
 	// than this before any comparison of the same rounds is trusted.
 	controlWidth = 0.10
 	// A target is not met merely by a lucky interval: the median may pass it by no

@@ -36,7 +36,7 @@ func (f *GoFile) descriptor() {
 	}
 }
 
-// rawQuote returns a text as a literal of Go: as it is, if possible.
+// rawQuote returns a text as a Go literal: a raw one, if possible.
 func rawQuote(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsAny(text, "`\r\x00\ufeff") {
 		return "`" + text + "`"

@@ -130,7 +130,7 @@ func (f *GoFile) elements(v *idl.Value, t *idl.Type) []string {
 func (f *GoFile) entries(v *idl.Value, t *idl.Type) []string {
 	var out []string
 	entries := isEntries(t)
-	at := make(map[string]int) // of keys: a literal of Go must not have one twice
+	at := make(map[string]int) // of keys: a Go literal must not have one twice
 	for i := range v.Map {
 		e := &v.Map[i]
 		if entries {

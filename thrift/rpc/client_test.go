@@ -235,7 +235,7 @@ func TestDeadlinesTravel(t *testing.T) {
 	}
 }
 
-// Values travel with calls: persistent ones on to the calls of handlers, others not.
+// Metadata travels with calls. Persistent values are passed on with the calls that a handler makes, others are not.
 func TestMetaTravels(t *testing.T) {
 	seen := make(chan []rpc.Meta, 1)
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(&calculator{seen: func(ctx context.Context) { seen <- rpc.Received(ctx) }}))

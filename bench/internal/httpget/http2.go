@@ -18,7 +18,7 @@ const (
 	wholeWindow = 1<<31 - 1
 	// firstWindow is what a connection has before any update.
 	firstWindow = 1<<16 - 1
-	// topUp is how many bytes of bodies pass for one update of the connection's.
+	// topUp is how many bytes of bodies arrive between two updates of the connection's window.
 	topUp = 1 << 30
 )
 

@@ -100,7 +100,7 @@ var Rivals = slices.Concat(redigoKinds, goRedisKinds, rueidisKinds, redispipeKin
 // Kinds returns the rivals and ours.
 func Kinds() []Kind { return append(slices.Clone(Rivals), ourKinds...) }
 
-// KindOf returns the kind of a subject; the control is ours once more.
+// KindOf returns the kind of a subject; the control is the same program as ours.
 func KindOf(subject string) (Kind, bool) {
 	if subject == load.Control {
 		subject = load.Ours

@@ -27,8 +27,8 @@ type verdict struct {
 	// Exactly one of the two is not nil.
 	caller  *Caller
 	refusal *Refusal
-	// from and until are the time in which it holds, in Unix nanoseconds: from <=
-	// t < until.
+	// from and until bound the time in which it is valid, in Unix nanoseconds:
+	// from <= t < until.
 	from, until int64
 	// bytes is about the memory that caller retains.
 	bytes int

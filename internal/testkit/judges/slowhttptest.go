@@ -30,7 +30,7 @@ const (
 	slowMemory = 128 << 20
 )
 
-// slowhttptest lets 1,000 clients be slow in three ways, and asks beside them.
+// slowhttptest runs 1,000 clients that are slow in three ways, while other requests are sent.
 func (t *tools) slowhttptest(ctx context.Context, g *gateway) (verdict, error) {
 	many := g.url + "/orders?"
 	for i := range 300 {

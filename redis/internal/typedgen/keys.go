@@ -26,7 +26,7 @@ func (s keySpec) key() int {
 	return s.first
 }
 
-// literal returns it as a literal of Go.
+// literal returns it as a Go literal.
 func (s keySpec) literal() string {
 	text := fmt.Sprintf("{first: %d", s.first)
 	switch {

@@ -12,7 +12,7 @@ import (
 // tableFile is the name of the command table's file.
 const tableFile = "table_commands.go"
 
-// row is a command and what is known of it, as the fields of a literal of Go.
+// row is a command and what is known of it, as the fields of a Go literal.
 type row struct {
 	command, fields string
 	key             int // position of the first key; 0 if there is none or it is not fixed
