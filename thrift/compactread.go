@@ -165,8 +165,11 @@ func CompactInts[T ~int16 | ~int32 | ~int64](r *Reader, b []byte, off int, t byt
 		return off
 	}
 	list := *to
-	for i := 0; off >= 0 && i < len(list); i++ {
-		off = CompactInt(r, b, off, &list[i])
+	for i := range list {
+		if off = CompactInt(r, b, off, &list[i]); off < 0 {
+			clear(list[i:]) // they may have any contents
+			break
+		}
 	}
 	return off
 }

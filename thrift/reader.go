@@ -2,6 +2,7 @@ package thrift
 
 import (
 	"math"
+	"strings"
 	"sync"
 	"unsafe"
 )
@@ -248,10 +249,14 @@ func (r *Reader) expect(n, left int) int {
 	return int(uint64(r.taken)*uint64(left)/uint64(read))*17/16 + maxShare
 }
 
-// alignedBytes returns at least n bytes, aligned to 8.
+// alignedBytes returns n bytes with any contents, aligned to 8. Whoever takes them writes to all of them, or clears
+// them, before an error can end the reading. Clearing memory before it is written took an eighth of the time
+// of an RPC of 32 KiB. A strings.Builder is the way to memory that is not cleared.
 func alignedBytes(n int) []byte {
-	words := make([]uint64, (n+7)/8)
-	return unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(words))), 8*len(words))[:n]
+	var b strings.Builder
+	b.Grow(max(n, 1)+7&^7)
+	b.WriteByte(0) // the data of an empty string are not specified
+	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }
 
 // bytes returns the bytes of b between from and to, where r.Memory says.
@@ -312,9 +317,11 @@ func (r *Reader) forLists() *[]byte {
 // more.
 func (r *Reader) flat(n, size, left int) unsafe.Pointer {
 	if r.Memory == MemorySeparate {
-		return unsafe.Pointer(unsafe.SliceData(alignedBytes(n * size)))
+		return unsafe.Pointer(unsafe.SliceData(make([]uint64, (n*size+7)/8)))
 	}
-	return unsafe.Pointer(unsafe.SliceData(r.take(r.forLists(), n*size, left, (size+1)/2, min(size, 8))))
+	p := r.take(r.forLists(), n*size, left, (size+1)/2, min(size, 8))
+	clear(p) // an element that cannot be read ends the list
+	return unsafe.Pointer(unsafe.SliceData(p))
 }
 
 // extraTexts is how many strings an allocation for those of a list of structs has in addition, for
