@@ -249,12 +249,12 @@ func (r *Reader) expect(n, left int) int {
 	return int(uint64(r.taken)*uint64(left)/uint64(read))*17/16 + maxShare
 }
 
-// alignedBytes returns n bytes with any contents, aligned to 8. Whoever takes them writes to all of them, or clears
+// alignedBytes returns n bytes with any contents, aligned to 8. Callers write to all of them, or clear
 // them, before an error can end the reading. Clearing memory before it is written took an eighth of the time
 // of an RPC of 32 KiB. A strings.Builder is the way to memory that is not cleared.
 func alignedBytes(n int) []byte {
 	var b strings.Builder
-	b.Grow(max(n, 1)+7&^7)
+	b.Grow((max(n, 1) + 7) &^ 7)
 	b.WriteByte(0) // the data of an empty string are not specified
 	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }

@@ -80,14 +80,16 @@ func (p *Line) SizeThrift() int {
 }
 
 func (p *Line) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.SizeThrift())
-	n = thrift.PutString(b, n, 1, p.Sku)
-	n = thrift.PutI32(b, n, 2, p.Quantity)
+	b = thrift.Extend(b, 7)
+	q := (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutText(q, 0, 1, len(p.Sku))
+	b = append(b, p.Sku...)
+	b = thrift.Extend(b, 7)
+	q = (*[7]byte)(b[len(b)-7:])[:]
+	thrift.PutI32(q, 0, 2, p.Quantity)
 	if p.Price.Set {
-		n = thrift.PutDouble(b, n, 3, p.Price.V)
+		b = thrift.AppendDouble(append(b, thrift.TypeDouble, 0, 3), p.Price.V)
 	}
-	b = b[:n]
 	return append(b, thrift.TypeStop)
 }
 
@@ -230,48 +232,42 @@ func (p *Order) Reset() {
 }
 
 func (p *Order) SizeThrift() int {
-	n := p.flat() + p.flat2() + thrift.SizeStringMap(p.Labels)
+	n := 44 + 8*len(p.Coupons) + thrift.SizeStringMap(p.Labels)
+	if p.Note.Set {
+		n += 7 + len(p.Note.V)
+	}
 	for i := range p.Lines {
 		n += p.Lines[i].SizeThrift()
 	}
 	return n
 }
 
-func (p *Order) flat() int {
-	n := 26
-	if p.Note.Set {
-		n += 7 + len(p.Note.V)
-	}
-	return n
-}
-
-func (p *Order) flat2() int {
-	return 18 + 8*len(p.Coupons)
-}
-
 func (p *Order) AppendThrift(b []byte) []byte {
-	n := len(b)
-	b = thrift.Extend(b, p.flat())
-	n = thrift.PutI64(b, n, 1, p.ID)
-	n = thrift.PutI32(b, n, 2, int32(p.Status))
+	b = thrift.Extend(b, 18)
+	q := (*[18]byte)(b[len(b)-18:])[:]
+	thrift.PutI64(q, 0, 1, p.ID)
+	thrift.PutI32(q, 11, 2, int32(p.Status))
 	if p.Note.Set {
-		n = thrift.PutString(b, n, 3, p.Note.V)
+		b = append(b, thrift.TypeString, 0, 3)
+		b = thrift.AppendString(b, p.Note.V)
 	}
-	n = thrift.PutList(b, n, thrift.TypeList, 4, thrift.TypeStruct, len(p.Lines))
-	b = b[:n]
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 4, thrift.TypeStruct, len(p.Lines))
 	for i := range p.Lines {
 		b = p.Lines[i].AppendThrift(b)
 	}
-	n = len(b)
-	b = thrift.Extend(b, p.flat2())
-	n = thrift.PutList(b, n, thrift.TypeList, 5, thrift.TypeI64, len(p.Coupons))
-	if !thrift.PutFewI64s(b, n, p.Coupons) {
+	b = thrift.Extend(b, 8)
+	q = (*[8]byte)(b[len(b)-8:])[:]
+	thrift.PutList(q, 0, thrift.TypeList, 5, thrift.TypeI64, len(p.Coupons))
+	b = thrift.Extend(b, 8*len(p.Coupons))
+	if n := len(b) - 8*len(p.Coupons); !thrift.PutFewI64s(b, n, p.Coupons) {
 		thrift.PutI64s(b, n, p.Coupons)
 	}
-	n += 8 * len(p.Coupons)
-	n = thrift.PutMap(b, n, 6, thrift.TypeString, thrift.TypeString, len(p.Labels))
-	b, n = thrift.PutSortedStringMap(b, n, p.Labels)
-	b = b[:n]
+	b = thrift.Extend(b, 9)
+	q = (*[9]byte)(b[len(b)-9:])[:]
+	thrift.PutMap(q, 0, 6, thrift.TypeString, thrift.TypeString, len(p.Labels))
+	b = thrift.AppendSortedStringMap(b, p.Labels)
 	return append(b, thrift.TypeStop)
 }
 
