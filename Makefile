@@ -98,6 +98,10 @@ mutants: ## break the code in each listed way; every one must be caught by a tes
 screenshots: prepare ## make the pictures of the dashboard in docs/images anew (three minutes)
 	cd test && SLIPSTREAM_SCREENSHOTS='$(CURDIR)/docs/images' $(GO) test -count=1 -run 'TestDashboardInABrowser$$' -v ./browser
 
+.PHONY: docs
+docs: ## build the documentation site in site/, and check its links, pages and search in a browser (needs Python 3.11 and Chromium)
+	@GO='$(GO)' scripts/docs.sh
+
 .PHONY: judges
 judges: ## let programs of others judge both surfaces and the alerts: REDbot, schemathesis, sqlmap, promtool and more (installs them; ~4 min)
 	@GO='$(GO)' scripts/judges.sh
@@ -135,4 +139,4 @@ package-test: ## install the packages of make release in clean roots, start them
 
 .PHONY: clean
 clean: ## remove what was built
-	rm -rf bin dist
+	rm -rf bin dist site

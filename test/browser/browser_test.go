@@ -100,7 +100,7 @@ func (b *browser) hear(event any) {
 		b.mu.Lock()
 		b.requests++
 		b.mu.Unlock()
-		if !strings.HasPrefix(e.Request.URL, b.origin+"/") {
+		if !strings.HasPrefix(e.Request.URL, b.origin+"/") && !strings.HasPrefix(e.Request.URL, "data:") {
 			problem = "a request to " + e.Request.URL
 		}
 	case *network.EventResponseReceived:
