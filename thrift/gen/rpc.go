@@ -2,7 +2,6 @@ package gen
 
 import (
 	"go/token"
-	"strconv"
 	"strings"
 
 	"github.com/slipstream-go/slipstream/thrift/idl"
@@ -59,21 +58,11 @@ func (f *GoFile) pickStubs(d *idl.Service) {
 	}
 }
 
-// idempotentKey is the annotation of functions that may be executed twice.
-const idempotentKey = "slipstream.idempotent"
-
 // idempotent reports whether a function is declared to be idempotent.
 func (f *GoFile) idempotent(fn *idl.Function) bool {
-	is := false
-	for _, a := range fn.Annotations {
-		if a.Key != idempotentKey {
-			continue
-		}
-		value, err := strconv.ParseBool(a.Value)
-		if err != nil {
-			f.gen.errorf(f.IDL, a.Pos, "the annotation %s of %s is %q; expected true or false", idempotentKey, fn.Name, a.Value)
-		}
-		is = value
+	is, wrong := fn.Idempotent()
+	if wrong != nil {
+		f.gen.errorf(f.IDL, wrong.Pos, "the annotation %s of %s is %q; expected true or false", wrong.Key, fn.Name, wrong.Value)
 	}
 	return is
 }

@@ -2,6 +2,7 @@ package idl
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -318,6 +319,26 @@ func (f *Function) ResultStruct() *Struct {
 	}
 	s.index()
 	return s
+}
+
+// idempotentKey is the annotation of functions that may be executed twice.
+const idempotentKey = "slipstream.idempotent"
+
+// Idempotent reports whether the annotation slipstream.idempotent says that executing a call of the function
+// twice is the same as executing it once. wrong is an annotation with that key whose value is neither true nor
+// false, or nil if there is none.
+func (f *Function) Idempotent() (is bool, wrong *Annotation) {
+	for i := range f.Annotations {
+		a := &f.Annotations[i]
+		if a.Key != idempotentKey {
+			continue
+		}
+		value, err := strconv.ParseBool(a.Value)
+		if is = value; err != nil {
+			wrong = a
+		}
+	}
+	return is, wrong
 }
 
 // Kind is the kind of a type.

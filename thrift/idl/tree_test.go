@@ -155,3 +155,25 @@ func TestCommentsBelongToWhatTheyStandAt(t *testing.T) {
 		}
 	}
 }
+
+// The last annotation counts, a key without a value is true, and what is neither true nor false is reported.
+//
+// mutant: thrift-idl-idempotent-by-any-annotation
+func TestIdempotentFunctions(t *testing.T) {
+	f, err := Parse("a.thrift", []byte(`service S {
+  void a() (slipstream.idempotent = "true") void b() (slipstream.idempotent) void c() (slipstream.idempotent = "false") void d()
+  void e() (other = "true") void f() (slipstream.idempotent = "false", slipstream.idempotent = "1") void g() (slipstream.idempotent = "maybe", other = "x")
+}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fn := range f.Decls[0].(*Service).Functions {
+		is, wrong := fn.Idempotent()
+		if want := strings.Contains("abf", fn.Name); is != want {
+			t.Errorf("%s: %v, want %v", fn.Name, is, want)
+		}
+		if (wrong != nil) != (fn.Name == "g") || wrong != nil && wrong.Value != "maybe" {
+			t.Errorf("%s: %v is wrong", fn.Name, wrong)
+		}
+	}
+}
