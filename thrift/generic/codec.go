@@ -26,6 +26,9 @@ type Codec struct {
 	// do not count, those of defaults do. A struct needs some hundred bytes, many times what it
 	// needs in generated code, so large messages of tiny structs need a higher limit.
 	MaxMemory int
+	// Strict makes names of members that are not those of fields errors when JSON is read.
+	// Otherwise they are skipped, as by generated types.
+	Strict bool
 	// JSON says how JSON is written. Maps are always in the order of the text of their keys.
 	JSON thrift.JSON
 }

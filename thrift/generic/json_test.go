@@ -94,6 +94,58 @@ struct A { 1: i8 n, 2: E e, 3: map<i16, i8> m, 4: map<list<i8>, i8> pairs, 5: do
 	}
 }
 
+// A strict codec refuses names that no field has, wherever they are, and says which there are.
+//
+// mutant: thrift-generic-strict-skips
+func TestUnknownNamesInStrictJSON(t *testing.T) {
+	s := structOf(t, `struct E {} struct Item { 1: i64 id, 2: double price }
+struct Many { 1: i8 a, 2: i8 b, 3: i8 c, 4: i8 d, 5: i8 e, 6: i8 f, 7: i8 g, 8: i8 h, 9: i8 i, 10: i8 j, 11: i8 k, 12: i8 l }
+struct A { 1: list<Item> items, 2: map<string, Item> by_name, 3: E none, 4: Many many }`)
+	for in, want := range map[string]string{
+		`{"item": 1}`:                             "field item: A has no field with this name; expected items, by_name, none, many",
+		`{"items": [{"id": 1}, {"prize": 1}]}`:    "field items[1].prize: Item has no field with this name; expected id, price, at byte 30",
+		`{"by_name": {"x": {"Id": null}}}`:        `field by_name["x"].Id: Item has no field with this name; expected id, price`,
+		`{"none": {"a": {}}}`:                     "field none.a: E has no field with this name, at byte",
+		`{"many": {"z": 1}}`:                      "field many.z: Many has no field with this name; expected a, b, c, d, e, f, g, h, i, j, ..., at byte",
+		`{"a b\u001b": 1}`:                        `field ["a b\x1b"]: A has no field with this name`,
+		`{"": 1}`:                                 `field [""]: A has no field with this name`,
+		`{"` + strings.Repeat("x", 100) + `": 1}`: `field ["` + strings.Repeat("x", 80) + `"]: A has no field`,
+	} {
+		_, err := generic.Codec{Strict: true}.FromJSON([]byte(in), s)
+		if bad, ok := errors.AsType[*thrift.JSONError](err); !ok || !strings.Contains(bad.Error(), want) || bad.Offset > len(in) {
+			t.Errorf("%.60s: %v, not %s", in, err, want)
+		}
+		if _, err := (generic.Codec{}).FromJSON([]byte(in), s); err != nil {
+			t.Errorf("not strict: %.60s: %v", in, err)
+		}
+	}
+	if _, err := (generic.Codec{Strict: true}).FromJSON([]byte(`{"items": [{"id": 1}], "by_name": {"any": {}}}`), s); err != nil {
+		t.Error(err)
+	}
+}
+
+// A value of any type is written as in a struct.
+func TestJSONOfValues(t *testing.T) {
+	f := file(t, `enum E { X = 1 } struct A { 1: i8 n }
+service S { i64 n(), E e(), list<A> as(), map<i16, string> m(), binary b(), A a() }`).Service("S")
+	c := generic.Codec{JSON: thrift.JSON{I64Strings: true}}
+	for name, test := range map[string]struct {
+		v    any
+		want string
+	}{
+		"n": {int64(5), `"5"`}, "e": {int32(1), `"X"`}, "as": {[]any{map[string]any{"n": int8(1)}}, `[{"n":1}]`},
+		"m": {map[any]any{int16(1): "x"}, `{"1":"x"}`}, "b": {[]byte{1}, `"AQ=="`}, "a": {map[string]any{}, `{"n":0}`},
+	} {
+		if got, err := c.AppendJSONValue([]byte("x"), f.Function(name).Result, test.v); err != nil || string(got) != "x"+test.want {
+			t.Errorf("%s: %s, %v, not %s", name, got, err, test.want)
+		}
+	}
+	got, err := c.AppendJSONValue([]byte("x"), f.Function("as").Result, []any{map[string]any{"n": "1"}})
+	if bad, ok := errors.AsType[*generic.ValueError](err); !ok || bad.Path != "[0].n" || string(got) != "x" {
+		t.Errorf("%s, %v", got, err)
+	}
+}
+
 // Values read from JSON are written as JSON that reads back as the same.
 func FuzzJSON(f *testing.F) {
 	s := structOf(f, `enum E { X = 1 } union U { 1: i8 n, 2: list<U> us }

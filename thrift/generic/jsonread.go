@@ -22,10 +22,11 @@ import (
 // package thrift.
 
 // FromJSON reads a struct from JSON, with the mapping that [thrift.JSON] documents. b has nothing
-// else. Fields that b does not have get their defaults, as those that a message does not have.
+// else. Fields that b does not have get their defaults, as those that a message does not have. If the
+// codec is Strict, members that no field has are errors.
 // Errors are of type *thrift.JSONError.
 func (c Codec) FromJSON(b []byte, s *idl.Struct) (map[string]any, error) {
-	d := &jsonReader{budget: c.budget(len(b)), tokens: json.NewDecoder(bytes.NewReader(b))}
+	d := &jsonReader{strict: c.Strict, budget: c.budget(len(b)), tokens: json.NewDecoder(bytes.NewReader(b))}
 	if d.err = valid(b); d.err != nil {
 		return nil, d.err
 	}
@@ -85,6 +86,7 @@ func hex4(b []byte) (r rune) {
 
 // jsonReader reads one document, which is valid. Functions return false after they have set err.
 type jsonReader struct {
+	strict bool // immutable
 	budget budget
 	tokens *json.Decoder
 	err    *thrift.JSONError
@@ -144,8 +146,11 @@ func (d *jsonReader) structure(s *idl.Struct, tok json.Token, depth int) (map[st
 	fields := 0
 	for d.tokens.More() {
 		name, _ := d.next().(string)
-		tok := d.next()
 		f := s.Field(name)
+		if f == nil && d.strict {
+			return nil, d.unknown(s, name)
+		}
+		tok := d.next()
 		if f == nil {
 			if !d.skip(tok) {
 				return nil, false
@@ -180,6 +185,41 @@ func (d *jsonReader) structure(s *idl.Struct, tok json.Token, depth int) (map[st
 	}
 	problem := d.budget.fill(s, m, depth)
 	return m, problem == "" || d.fail(problem)
+}
+
+// unknown notes a name that no field of a struct has.
+func (d *jsonReader) unknown(s *idl.Struct, name string) bool {
+	problem := s.Name + " has no field with this name"
+	for i, f := range s.Fields {
+		switch {
+		case i == 0:
+			problem += "; expected " + f.Name
+		case i == mostExpected:
+			problem += ", ..."
+		case i < mostExpected:
+			problem += ", " + f.Name
+		}
+	}
+	d.fail(problem)
+	if isPlain(name) {
+		d.in("." + name)
+	} else {
+		d.in(keyed(0, name, ""))
+	}
+	return false
+}
+
+// mostExpected bounds the names of fields in an error.
+const mostExpected = 10
+
+// isPlain reports whether a name can be shown as it is.
+func isPlain(name string) bool {
+	for _, c := range []byte(name) {
+		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != "" && len(name) <= 80
 }
 
 // skip passes the value that begins with tok.

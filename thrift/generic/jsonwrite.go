@@ -22,6 +22,16 @@ func (c Codec) AppendJSON(b []byte, s *idl.Struct, v map[string]any) ([]byte, er
 	return w.b, nil
 }
 
+// AppendJSONValue appends a value of any type to b as JSON, such as the result of a function. Errors are of
+// type *ValueError.
+func (c Codec) AppendJSONValue(b []byte, t *idl.Type, v any) ([]byte, error) {
+	w := &jsonWriter{values: values{limit: c.budget(0)}, JSON: c.JSON, b: b}
+	if err := w.value(t, v, thrift.MaxDepth); err != nil {
+		return b, err.asError()
+	}
+	return w.b, nil
+}
+
 // jsonWriter writes one document.
 type jsonWriter struct {
 	values
