@@ -33,6 +33,7 @@ var public = []string{
 	"thrift",
 	"thrift/gen",
 	"thrift/generic",
+	"thrift/genericrpc",
 	"thrift/idl",
 	"thrift/rpc",
 }
@@ -86,6 +87,9 @@ thrift/internal/calc < thrift thrift/rpc
 thrift/internal/jsontext <
 # Values without generated code: what the IDL says, with the functions of the runtime.
 thrift/generic < thrift thrift/idl thrift/internal/jsontext
+# Calls and handlers without generated code: the codec of thrift/generic, which knows no network, and the
+# client and the server of thrift/rpc.
+thrift/genericrpc < . internal/suggest thrift thrift/generic thrift/idl thrift/rpc
 
 # The core of the gateway knows no driver, no protocol and no library: the queue and the
 # counter are plain structures, which other rooms have too.
@@ -145,7 +149,7 @@ internal/bench/httpload      < internal/bench/clientload internal/bench/mix inte
 internal/bench/redisload     < internal/bench/clientload internal/bench/mix internal/load redis
 internal/bench/tarantoolload < internal/bench/clientload internal/bench/mix internal/load tarantool tarantool/iproto
 # Arguments are made of JSON by the IDL: no code is generated.
-internal/bench/thriftload    < . internal/bench/clientload internal/bench/mix internal/load thrift thrift/generic thrift/idl thrift/rpc
+internal/bench/thriftload    < . internal/bench/clientload internal/bench/mix internal/load thrift thrift/generic thrift/genericrpc thrift/idl thrift/rpc
 internal/bench/promtext      <
 # The format of profiles is that of their library, which go tool pprof is made of.
 internal/bench/profiles      <                                         | github.com/google/pprof
@@ -166,9 +170,9 @@ internal/testkit/shapes     < cache gateway/resource internal/gateway/openapi | 
 internal/testkit            <
 
 # Programs. The command reaches past the gateway only for db plan, apply, check
-# and drop, which work on the origin alone, for disk, which works on a file, and for bench, which
-# loads servers and is no part of a gateway.
-cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/bench internal/bench/clientload internal/bench/httpload internal/bench/mix internal/bench/profiles internal/bench/redisload internal/bench/tarantoolload internal/bench/thriftload internal/load redis tarantool thrift/gen thrift/idl thrift/rpc | github.com/spf13/cobra golang.org/x/sys
+# and drop, which work on the origin alone, for disk, which works on a file, and for bench and
+# call, which load and call servers and are no part of a gateway.
+cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/bench internal/bench/clientload internal/bench/httpload internal/bench/mix internal/bench/profiles internal/bench/redisload internal/bench/tarantoolload internal/bench/thriftload internal/load redis tarantool thrift thrift/gen thrift/generic thrift/genericrpc thrift/idl thrift/rpc | github.com/spf13/cobra golang.org/x/sys
 examples/...   < . cache gateway gateway/config gateway/resource redis slipstreamprom tarantool tarantool/iproto thrift thrift/rpc examples/catalog/... examples/orders/... examples/thrift/... | github.com/prometheus/client_golang
 `
 
@@ -470,8 +474,9 @@ func reportForbidden(t *testing.T, pkg goPackage, forbidden []string) {
 // the generator and the parser of Thrift, for slipstream gen thrift. Eleven are the load generator of
 // slipstream bench: seven of this module, the histogram library, and what that needs of the standard library. Twelve
 // more are its clients of Tarantool and Thrift. Four are its
-// profiles and pages: two of this module, the library of the format of profiles, and html/template.
-const maxPackages = 408
+// profiles and pages: two of this module, the library of the format of profiles, and html/template. One
+// is slipstream call thrift, of which slipstream bench has the rest.
+const maxPackages = 409
 
 func TestCommandStaysSmall(t *testing.T) {
 	all := listPackages(t)

@@ -82,7 +82,7 @@ func TestBenchThriftUsageErrors(t *testing.T) {
 		{[]string{"127.0.0.1", "A.b", "{}"}, "expected --idl FILE"},
 		{[]string{"--idl", idl, "127.0.0.1", "A.f"}, "bad.thrift:2:12: "},
 		{[]string{"--idl", "none.thrift", "127.0.0.1", "A.f"}, "none.thrift"},
-		{[]string{"--idl", catalogIDL(t), "127.0.0.1", "Catalog.find", `{"name": 1}`}, `no argument "name"`},
+		{[]string{"--idl", catalogIDL(t), "127.0.0.1", "Catalog.find", `{"name": 1}`}, "field name: find_args has no field with this name; expected id"},
 		{[]string{"--idl", catalogIDL(t), "--echo", "127.0.0.1", "Catalog.find"}, "none of the others can be"},
 		{[]string{"--transport", "tcp", "127.0.0.1", "A.b"}, "expected ttheader, ttheader-framed, framed or buffered"},
 		{[]string{"--protocol", "json", "127.0.0.1", "A.b"}, "expected binary or compact"},

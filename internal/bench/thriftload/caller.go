@@ -12,6 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/mix"
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/genericrpc"
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
@@ -24,15 +25,15 @@ type caller struct {
 	chooser *clientload.Chooser
 	tally   *clientload.Tally
 	record  *mix.Record
-	args    encoded
-	memory  encoded // that args may be in
+	args    genericrpc.Raw
+	memory  []byte // that args may be in
 	text    []byte
 	want    []byte
 	result  result
 }
 
 func newCaller(t *Target, i int) *caller {
-	return &caller{target: t, chooser: t.options.Keys.Chooser(i, t.options.Callers), tally: t.tallies.New(), record: t.recorder.New()}
+	return &caller{target: t, chooser: t.options.Keys.Chooser(i, t.options.Callers), tally: t.tallies.New(), record: t.recorder.New(), args: genericrpc.Raw{Compact: t.codec.Compact}}
 }
 
 // Close implements [load.Caller]. The client is closed with the target.
@@ -81,13 +82,13 @@ func (c *caller) prepare(f *function, key int64) (err error) {
 	c.result = result{first: noField}
 	switch {
 	case f.constant != nil:
-		c.args = f.constant
+		c.args.Bytes = f.constant
 	case f.declared != nil:
-		c.args, err = f.encode(t.codec, t.options.places(key, t.sequence.Add(1)))
+		c.args.Bytes, err = f.encode(t.codec, t.options.places(key, t.sequence.Add(1)))
 	default:
 		c.text = clientload.AppendValue(c.text[:0], key, t.sequence.Add(1), t.options.Size)
 		c.memory = appendText(c.memory[:0], t.codec.Compact, 1, c.text)
-		c.args = c.memory
+		c.args.Bytes = c.memory
 		if t.options.Echo {
 			c.want = appendText(c.want[:0], t.codec.Compact, 0, c.text)
 			c.result.want = c.want[:len(c.want)-1] // a struct may have further fields

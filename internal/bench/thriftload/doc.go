@@ -6,5 +6,5 @@
 //	target.go    Target: for internal/load
 //	caller.go    one caller
 //	function.go  functions, and their arguments
-//	message.go   structs of arguments and results as bytes
+//	message.go   texts as arguments, and what a reply has
 package thriftload

@@ -7,30 +7,6 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// encoded is a struct that is encoded already, in the protocol of the client.
-type encoded []byte
-
-var _ thrift.CompactStruct = (*encoded)(nil)
-
-// SizeThrift implements [thrift.Struct].
-func (e *encoded) SizeThrift() int { return len(*e) }
-
-// AppendThrift implements [thrift.Struct].
-func (e *encoded) AppendThrift(b []byte) []byte { return append(b, *e...) }
-
-// AppendCompact implements [thrift.CompactStruct].
-func (e *encoded) AppendCompact(b []byte) []byte { return append(b, *e...) }
-
-// ReadThrift implements [thrift.Struct]. Arguments are not read.
-func (e *encoded) ReadThrift(_ *thrift.Reader, b []byte, off, depth int) int {
-	return thrift.Skip(b, off, thrift.TypeStruct, depth)
-}
-
-// ReadCompact implements [thrift.CompactStruct].
-func (e *encoded) ReadCompact(_ *thrift.Reader, b []byte, off, depth int) int {
-	return thrift.SkipCompact(b, off, thrift.CompactTypeStruct, depth)
-}
-
 // appendText appends a struct with one field, a text.
 func appendText(b []byte, compact bool, id uint16, text []byte) []byte {
 	if compact {

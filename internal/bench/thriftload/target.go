@@ -88,7 +88,9 @@ func (o *Options) functions() ([]*function, error) {
 }
 
 // codec returns the codec of arguments.
-func (o *Options) codec() generic.Codec { return generic.Codec{Compact: o.Client.Compact} }
+func (o *Options) codec() generic.Codec {
+	return generic.Codec{Compact: o.Client.Compact, Strict: true}
+}
 
 // places returns what stands in the places of arguments.
 func (o *Options) places(key int64, sequence uint64) *strings.Replacer {

@@ -15,6 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/mix"
 	"github.com/slipstream-go/slipstream/internal/load"
 	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/genericrpc"
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
@@ -162,7 +163,7 @@ func TestWrongEchoes(t *testing.T) {
 		case 1:
 			return &text{0, strings.Replace(s, "bench:", "bench:f", 1)}
 		case 2:
-			return &encoded{thrift.TypeStop} // no field
+			return new(genericrpc.Raw) // no field
 		}
 		return &text{0, s}
 	}))
@@ -256,20 +257,20 @@ func TestWrongOptions(t *testing.T) {
 		return func(o *Options) { o.Operations[0].Command = words }
 	}
 	for problem, change := range map[string]func(*Options){
-		"0 keys":                           func(o *Options) { o.Keys.Count = 0 },
-		"values of 3 bytes":                func(o *Options) { o.Size = 3 },
-		"0 callers":                        func(o *Options) { o.Callers = 0 },
-		"no functions":                     func(o *Options) { o.Operations = nil },
-		"both IDL and an":                  func(o *Options) { o.Echo = true },
-		"none.thrift":                      func(o *Options) { o.IDL = "none.thrift" },
-		"without IDL":                      func(o *Options) { o.IDL, o.Includes = "", []string{"x"} },
-		"expected --idl":                   func(o *Options) { o.IDL, o.Operations[0].Command = "", []string{"A.b", "{}"} },
-		"expected SERVICE.FUNCTION":        command("find"),
-		"has no service Shop":              command("Shop.find"),
-		"has no function buy":              command("Catalog.buy"),
-		"2 arguments; expected one":        command("Catalog.find", "1", "2"),
-		`the function has no argument "n"`: command("Catalog.find", `{"n": 1}`),
-		"arguments of Catalog.find: ":      command("Catalog.find", `{"id": "x"}`),
+		"0 keys":                          func(o *Options) { o.Keys.Count = 0 },
+		"values of 3 bytes":               func(o *Options) { o.Size = 3 },
+		"0 callers":                       func(o *Options) { o.Callers = 0 },
+		"no functions":                    func(o *Options) { o.Operations = nil },
+		"both IDL and an":                 func(o *Options) { o.Echo = true },
+		"none.thrift":                     func(o *Options) { o.IDL = "none.thrift" },
+		"without IDL":                     func(o *Options) { o.IDL, o.Includes = "", []string{"x"} },
+		"expected --idl":                  func(o *Options) { o.IDL, o.Operations[0].Command = "", []string{"A.b", "{}"} },
+		"expected SERVICE.FUNCTION":       command("find"),
+		"has no service Shop":             command("Shop.find"),
+		"has no function buy":             command("Catalog.buy"),
+		"2 arguments; expected one":       command("Catalog.find", "1", "2"),
+		"field n: find_args has no field": command("Catalog.find", `{"n": 1}`),
+		"arguments of Catalog.find: ":     command("Catalog.find", `{"id": "x"}`),
 	} {
 		o := usual("127.0.0.1:1", "Catalog.find")
 		o.IDL = catalogIDL

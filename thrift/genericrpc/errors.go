@@ -1,0 +1,31 @@
+package genericrpc
+
+import (
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/thrift/idl"
+)
+
+// Exception is an exception that a function declares and has thrown, as the error of a call.
+type Exception struct {
+	Function *idl.Function
+	Field    *idl.Field // of Function.Throws
+	JSON     []byte     // the fields of the exception
+}
+
+// Error returns the names of the function and of the exception, and nothing of its fields.
+func (e *Exception) Error() string {
+	return e.Function.Service.Name + "." + e.Function.Name + " has thrown " + e.Field.Type.String()
+}
+
+// DeliveryOutcome returns [slipstream.Executed].
+func (e *Exception) DeliveryOutcome() slipstream.Outcome { return slipstream.Executed }
+
+// notSent returns the error of a call that cannot be sent.
+func notSent(function string, err error) error {
+	return &slipstream.Error{Op: function, Outcome: slipstream.NotSent, Err: err}
+}
+
+// executed returns the error of a call whose reply is not one of the function.
+func executed(function string, err error) error {
+	return &slipstream.Error{Op: function, Outcome: slipstream.Executed, Err: err}
+}
