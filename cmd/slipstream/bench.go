@@ -211,9 +211,9 @@ func (f *benchFlags) permit(name, network, address string, connections int) erro
 	return nil
 }
 
-// untilBenchSignal returns a context that the first signal ends. A second one ends the
+// untilFirstSignal returns a context that the first signal ends. A second one ends the
 // process at once.
-func untilBenchSignal(c *cobra.Command) (context.Context, context.CancelFunc) {
+func untilFirstSignal(c *cobra.Command) (context.Context, context.CancelFunc) {
 	ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 	context.AfterFunc(ctx, stop)
 	return ctx, stop

@@ -34,7 +34,7 @@ func (f *benchFlags) against(c *cobra.Command, addr string, server func(addr str
 		}
 		other = &second
 	}
-	ctx, stop := untilBenchSignal(c)
+	ctx, stop := untilFirstSignal(c)
 	defer stop()
 	return f.run(ctx, c, one, other)
 }

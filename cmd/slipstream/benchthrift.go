@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,24 +12,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench"
 	"github.com/slipstream-go/slipstream/internal/bench/mix"
 	"github.com/slipstream-go/slipstream/internal/bench/thriftload"
-	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
 // benchThriftFlags are the flags of slipstream bench thrift beside those of all.
 type benchThriftFlags struct {
 	benchFlags
-	o                   thriftload.Options
-	keys                keyFlags
-	mix                 mixFlags
-	certificates        certificates
-	secure              bool
-	transport, protocol string
-	sockets             int
-}
-
-// transports are the values of --transport.
-var transports = map[string]rpc.Transport{
-	"ttheader": rpc.TTHeader, "ttheader-framed": rpc.TTHeaderFramed, "framed": rpc.Framed, "buffered": rpc.Buffered,
+	o       thriftload.Options
+	keys    keyFlags
+	mix     mixFlags
+	idl     idlFlags
+	client  thriftClientFlags
+	sockets int
 }
 
 func (p program) benchThrift() *cobra.Command {
@@ -67,24 +58,17 @@ words: {"operations": [{"weight": 9, "command": ["Shop.find", "{\"id\": __key__}
 			return f.against(c, args[0], func(addr string) (benchServer, error) { return f.server(c, addr, args[1:]) })
 		},
 	}
-	f.unreachable = "does a Thrift server listen there, and does it want TLS (--tls)?"
+	f.unreachable = noThriftServer
 	f.register(c, "callers, each of which waits for its reply before the next call")
 	flags := c.Flags()
 	f.mix.register(c, "", "")
-	flags.StringVar(&f.o.IDL, "idl", "", "the `file` that declares the service")
-	flags.StringArrayVarP(&f.o.Includes, "include", "I", nil, "a `directory` in which included files are looked for; may be repeated")
+	f.idl.register(c)
+	f.client.register(c)
 	flags.BoolVar(&f.o.Echo, "echo", false, "the function returns the text that it gets")
 	flags.BoolVar(&f.o.Idempotent, "idempotent", false, "all functions may be executed twice; servers that answer in order get several calls at once then")
-	flags.StringVar(&f.transport, "transport", "ttheader", "`how` messages are delimited: ttheader, ttheader-framed, framed or buffered")
-	flags.StringVar(&f.protocol, "protocol", "binary", "the `protocol`, binary or compact")
-	flags.BoolVar(&f.o.Client.Multiplexed, "multiplexed", false, "write the name of the service before that of the function, for framed and buffered")
 	f.keys.register(c, "", "what `text` keys begin with")
 	f.keys.registerSize(c)
 	flags.IntVar(&f.sockets, "sockets", 1024, "how many `connections` the callers share at most; servers that answer in any order need one")
-	flags.BoolVar(&f.secure, "tls", false, "use TLS")
-	f.certificates.register(c)
-	_ = c.MarkFlagFilename("idl", "thrift") // these fail only if there is no such flag
-	_ = c.MarkFlagDirname("include")
 	c.MarkFlagsMutuallyExclusive("echo", "idl")
 	return c
 }
@@ -108,10 +92,7 @@ func (f *benchThriftFlags) server(c *cobra.Command, addr string, function []stri
 // options returns the options of a target.
 func (f *benchThriftFlags) options(addr string, function []string) (o thriftload.Options, err error) {
 	o = f.o
-	if !strings.Contains(addr, ":") && !strings.HasPrefix(addr, "/") {
-		addr = net.JoinHostPort(addr, "9090")
-	}
-	o.Client.Addr = addr
+	o.IDL, o.Includes = f.idl.file, f.idl.includes
 	if f.mix.file == "" && len(function) == 0 {
 		return o, errors.New("no function; expected one such as Shop.find, or --mix FILE")
 	}
@@ -119,35 +100,22 @@ func (f *benchThriftFlags) options(addr string, function []string) (o thriftload
 	if o.Operations, err = f.mix.operations(function, name, mix.Operation{}, mix.Operation{}); err != nil {
 		return o, err
 	}
-	transport, known := transports[f.transport]
-	switch {
-	case !known:
-		return o, fmt.Errorf("--transport %q; expected ttheader, ttheader-framed, framed or buffered", f.transport)
-	case f.protocol != "binary" && f.protocol != "compact":
-		return o, fmt.Errorf("--protocol %q; expected binary or compact", f.protocol)
-	case o.Client.Multiplexed && transport != rpc.Framed && transport != rpc.Buffered:
-		return o, fmt.Errorf("--multiplexed with --transport %s, which has another place for the name; expected framed or buffered", f.transport)
-	case f.sockets < 1 || f.sockets > 1024:
+	if f.sockets < 1 || f.sockets > 1024 {
 		return o, fmt.Errorf("--sockets %d; expected 1 to 1024", f.sockets)
-	case f.certificates.given() && !f.secure:
-		return o, errors.New("a certificate or server name without TLS; expected --tls")
+	}
+	if o.Client, err = f.client.config(addr); err != nil {
+		return o, err
 	}
 	o.Callers, o.Each = f.plan.Callers, f.mix.file != ""
 	o.Keys, o.Size, o.Keys.Seed = f.keys.keys, f.keys.size, f.plan.Seed
 	client := &o.Client
-	client.Transport, client.Compact, client.MaxConnections = transport, f.protocol == "compact", f.sockets
+	client.MaxConnections = f.sockets
 	if !f.yes {
 		client.Dialer = (&net.Dialer{Control: bench.OnlyLocal}).DialContext
 	}
 	client.Timeout = -1
 	if t := f.plan.Timeout; t > 0 {
 		client.Timeout, client.DialTimeout = t, min(t, 5*time.Second)
-	}
-	if f.secure {
-		client.TLS = new(tls.Config)
-		if err := f.certificates.apply(client.TLS); err != nil {
-			return o, err
-		}
 	}
 	return o, o.Check()
 }

@@ -60,17 +60,22 @@ func (p *page) commands(of *cobra.Command) {
 	for _, c := range of.Commands() {
 		switch {
 		case !c.IsAvailableCommand() || c.Name() == "help":
-		case c.HasAvailableSubCommands():
-			p.commands(c)
-		default:
-			p.macro("SS", c.UseLine())
-			p.prose(c.Long)
-			if flags := c.NonInheritedFlags().FlagUsagesWrapped(manWidth); flags != "" {
-				p.verbatim(flags)
-			}
-			p.verbatim(c.Example)
+			continue
+		case !isGroup(c):
+			p.command(c)
 		}
+		p.commands(c)
 	}
+}
+
+// command writes the subsection of a command.
+func (p *page) command(c *cobra.Command) {
+	p.macro("SS", c.UseLine())
+	p.prose(c.Long)
+	if flags := c.NonInheritedFlags().FlagUsagesWrapped(manWidth); flags != "" {
+		p.verbatim(flags)
+	}
+	p.verbatim(c.Example)
 }
 
 // prose writes paragraphs; an indented one is not changed. Exit codes have a section

@@ -16,19 +16,23 @@ const (
 	exitFailure     = 1   // it could not be done
 	exitUsage       = 2   // the command line or the configuration is wrong
 	exitIncomplete  = 3   // the database lacks what the promise needs, or a Redis Cluster has problems
-	exitUnreachable = 4   // the database, the Redis Cluster or the server to load could not be reached
+	exitThrown      = 3   // a function that was called has thrown an exception that it declares
+	exitUnreachable = 4   // the database, the Redis Cluster or the server to load or call could not be reached
 	exitLimited     = 5   // the load generator was the limit
-	exitInterrupted = 130 // a second signal cut off the drain, or a signal ended bench early
+	exitUnanswered  = 5   // a call has no answer, and may have been executed
+	exitInterrupted = 130 // a second signal cut off the drain, or a signal ended bench or call early
 )
 
 const exitCodes = `Exit codes:
   0    done, or drained after a signal
   1    it could not be done
   2    the command line or the configuration is wrong
-  3    the database lacks triggers that the promise needs; the Redis Cluster has problems
-  4    the database, the Redis Cluster or the server to load could not be reached
-  5    bench: the load generator was the limit, so the figures are its own
-  130  a second signal cut the drain short, or a signal ended bench early`
+  3    the database lacks triggers that the promise needs; the Redis Cluster has problems;
+       call: the function has thrown an exception that it declares
+  4    the database, the Redis Cluster or the server to load or call could not be reached
+  5    bench: the load generator was the limit, so the figures are its own;
+       call: there is no answer, and the server may have executed the call
+  130  a second signal cut the drain short, or a signal ended bench or call early`
 
 // program is one run of the command.
 type program struct {
@@ -96,14 +100,24 @@ commit never returns the older version.
 		SilenceErrors: true,
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
-	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.probeCommand(), p.redisCommand(), p.benchCommand(), p.genCommand(),
+	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.probeCommand(), p.redisCommand(), p.callCommand(), p.benchCommand(), p.genCommand(),
 		p.versionCommand(), p.completionCommand(), p.manCommand())
 	return root
+}
+
+// groupMark is the annotation of commands that do nothing themselves.
+const groupMark = "group"
+
+// isGroup reports whether a command only has subcommands.
+func isGroup(c *cobra.Command) bool {
+	_, is := c.Annotations[groupMark]
+	return is
 }
 
 // group makes a command that only has subcommands: without one, or with an unknown
 // one, it is a mistake (cobra would print the help and succeed).
 func group(c *cobra.Command) *cobra.Command {
+	c.Annotations = map[string]string{groupMark: ""}
 	c.Args = cobra.ArbitraryArgs
 	c.RunE = func(c *cobra.Command, args []string) error {
 		var names []string

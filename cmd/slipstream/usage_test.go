@@ -19,7 +19,7 @@ func TestUsageErrors(t *testing.T) {
 		args   []string
 		stderr string
 	}{
-		{nil, "expected serve, demo, db, disk, config, key, openapi, probe, redis, bench, gen, version, completion, man"},
+		{nil, "expected serve, demo, db, disk, config, key, openapi, probe, redis, call, bench, gen, version, completion, man"},
 		{[]string{"srve"}, `unknown command "srve" (did you mean "serve"?)`},
 		{[]string{"zebra"}, `unknown command "zebra"; expected`},
 		{[]string{"db"}, "expected"},
@@ -67,7 +67,7 @@ func TestHelp(t *testing.T) {
 			if err == nil {
 				err = named.ParseFlags(args)
 			}
-			if err == nil && named.HasSubCommands() {
+			if err == nil && isGroup(named) {
 				err = named.RunE(named, args)
 			}
 			if err != nil {
