@@ -90,13 +90,13 @@ func TestGenThriftOptions(t *testing.T) {
 	}
 	for flag, want := range map[string]string{
 		"--sorted-keys":  "thrift.SortedKeys(v)",
-		"--negative-ids": "thrift.PutString(b, n, 65531, p.S)",
+		"--negative-ids": "thrift.PutText(q, 0, 65531, len(p.S))",
 		"--pointers":     "O *int64",
 		"--json":         "func (p *A) MarshalJSON() (",
 		"--body":         "func (p *A) BodyThrift(body *slipstream.Body) {",
 		"--views":        "func (v *AView) N() int32 {",
 		"--kitex":        "func (p *A) IsSetO() bool {",
-		"--fixed-first":  "}\n\tn = thrift.PutString(b, n, 65535, p.S)",
+		"--fixed-first":  "p.O.V)\n\t}\n\tb = thrift.Extend(b, 7)",
 	} {
 		if !strings.Contains(generated(flag), want) || strings.Contains(generated(), want) {
 			t.Errorf("%s: %q is missing, or there without the flag", flag, want)
