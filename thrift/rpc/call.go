@@ -289,8 +289,16 @@ func (k *call) encode() {
 	}
 }
 
-// encodeAs encodes a message with a struct.
-func (k *call) encodeAs(t thrift.MessageType, v thrift.Struct) error {
+// encodeAs encodes a message with a struct. A panic of the struct, such as a list with an element that is nil, is an
+// error.
+func (k *call) encodeAs(t thrift.MessageType, v thrift.Struct) (err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			k.server.figures.panics.Add(1)
+			k.server.warn("a result cannot be encoded: its code panicked", "function", k.name, "panic", p, "stack", string(debug.Stack()))
+			err = errResultPanicked
+		}
+	}()
 	compact, ok := v.(thrift.CompactStruct)
 	if k.format.Compact && !ok {
 		return errNoCompact
@@ -312,6 +320,9 @@ func (k *call) encodeAs(t thrift.MessageType, v thrift.Struct) error {
 	k.out = b
 	return err
 }
+
+// errResultPanicked says that the code of a result panicked when it was encoded.
+var errResultPanicked = errors.New("its code panicked")
 
 // errNoCompact says that generated code has no methods for the Compact protocol.
 var errNoCompact = errors.New("the code of the service was generated without the Compact protocol")

@@ -32,7 +32,10 @@ type exchange struct {
 // Call implements [Caller]. Errors are of type *slipstream.Error; they wrap a *thrift.ApplicationException if the server
 // has answered with one, and a *StatusError for a status of the application.
 func (c *Client) Call(ctx context.Context, in Invocation) error {
-	size := in.Args.SizeThrift() + len(in.Function.Name)
+	size, err := sizeOf(&in)
+	if err != nil {
+		return c.fail.NotSent(in.Function.Name, err)
+	}
 	if err := c.enter(size); err != nil {
 		return c.named(&in, err)
 	}
@@ -55,6 +58,16 @@ func (c *Client) Call(ctx context.Context, in Invocation) error {
 		return nil
 	}
 	return failure
+}
+
+// sizeOf returns the size of the arguments and of the function's name. A panic of the arguments is an error.
+func sizeOf(in *Invocation) (size int, err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			err = fmt.Errorf("the arguments cannot be encoded: %v", v)
+		}
+	}()
+	return in.Args.SizeThrift() + len(in.Function.Name), nil
 }
 
 // named returns an error with the name of the function.

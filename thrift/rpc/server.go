@@ -169,7 +169,7 @@ type ServerStats struct {
 	Calls       int64  // in progress
 	Done        uint64 // calls whose handlers have returned
 	Failed      uint64 // of those: calls that were answered with an exception that is not declared
-	Panics      uint64 // of those: calls whose handlers panicked
+	Panics      uint64 // calls whose handlers, or the code of their results, panicked
 	Refused     uint64 // calls that were not executed: too many, or too late
 	Unknown     uint64 // calls of functions that no service has
 	Malformed   uint64 // messages that were no valid calls

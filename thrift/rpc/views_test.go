@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/thrift"
 	"github.com/slipstream-go/slipstream/thrift/internal/calc"
@@ -203,5 +204,53 @@ func TestViewsNeedTheBinaryProtocol(t *testing.T) {
 	}
 	if _, err := c.AddView(t.Context(), &calc.CalculatorAddArgs{A: 1}); err == nil || !strings.Contains(err.Error(), "Compact") {
 		t.Errorf("a view of a reply in the Compact protocol: %v", err)
+	}
+}
+
+// brokenResults is a handler whose results cannot be encoded.
+type brokenResults struct{ viewer }
+
+// A broken panics when it is encoded, and, if late, only after it has said how long it is.
+type broken struct {
+	thrift.Struct
+	late bool
+}
+
+func (b broken) SizeThrift() int {
+	if b.late {
+		return 10
+	}
+	panic("secret")
+}
+
+func (broken) AppendThrift([]byte) []byte { panic("secret") }
+
+func (*brokenResults) Move(_ context.Context, args *calc.CalculatorMoveArgsView) (thrift.Struct, error) {
+	p, _ := args.Point()
+	return broken{late: p.X() == 1}, nil
+}
+
+// A result whose code panics is an exception of its call, and the server and the connection go on. Arguments whose code
+// panics are not sent.
+func TestStructsThatPanic(t *testing.T) {
+	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorViewService(new(brokenResults)))
+	c := calc.NewCalculatorClient(connect(t, rpc.ClientConfig{Addr: s.Addr().String()}))
+	for x := range int32(2) {
+		_, err := c.Move(t.Context(), &calc.Point{X: x}, nil)
+		if kindOf(err) != thrift.InternalError || !strings.Contains(err.Error(), "the answer of move cannot be sent: its code panicked") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("x is %d: %v", x, err)
+		}
+		if sum, err := c.Add(t.Context(), 1, 2); sum != 3 || err != nil {
+			t.Errorf("the next call: %d, %v", sum, err)
+		}
+	}
+	if n := s.Stats().Panics; n != 2 {
+		t.Errorf("%d panics were counted", n)
+	}
+	for _, late := range []bool{false, true} { // arguments, too
+		_, err := c.AddView(t.Context(), broken{late: late})
+		if slipstream.OutcomeOf(err) != slipstream.NotSent || !strings.Contains(err.Error(), "the arguments cannot be encoded") {
+			t.Errorf("arguments that panic (late: %v): %v", late, err)
+		}
 	}
 }
