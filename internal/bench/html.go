@@ -93,7 +93,7 @@ func draw(p *plot.Plot, keys ...string) []figure {
 // WriteHTML writes the report as a page with plots.
 func (r *Report) WriteHTML(w io.Writer) error {
 	p := page{Title: r.Target, What: r.summary(), Verdicts: r.verdicts(), About: about(&r.On)}
-	p.Sections = append(p.Sections, r.requestsSection(), r.latencySection())
+	p.Sections = append(p.Sections, r.requestsSection(), r.latencySection(), r.phasesSection())
 	p.Sections = append(p.Sections, r.timelineSections()...)
 	p.Sections = append(p.Sections, r.costsSection(), r.repliesSection(), r.failuresSection())
 	p.Sections = append(p.Sections, r.profileSections()...)

@@ -10,10 +10,10 @@ import (
 // HTTP is the workload of HTTP requests.
 type HTTP struct{ *httpload.Target }
 
-// Describe adds the statuses and sizes of responses.
+// Describe adds the statuses and sizes of responses, and the phases of connections.
 func (w HTTP) Describe(r *Report) {
 	tally := w.Tally()
-	r.HTTP = &HTTPReport{Statuses: tally.Statuses, Bytes: tally.Bytes, Opened: tally.Opened}
+	r.HTTP = &HTTPReport{Statuses: tally.Statuses, Bytes: tally.Bytes, Opened: tally.Opened, Phases: phaseReports(w.Phases())}
 	r.Operations = operationReports(w.Figures())
 }
 

@@ -122,6 +122,10 @@ type HTTPReport struct {
 	Statuses map[int]uint64 `json:"statuses"` // of responses in the window
 	Bytes    uint64         `json:"body_bytes"`
 	Opened   uint64         `json:"connections_opened"` // in the window
+	// Phases are DNS, connect and TLS of all connections, also of those that were opened
+	// before the window, and the first byte of the responses in the window. Those that did not
+	// occur are absent.
+	Phases []PhaseReport `json:"phases,omitempty"`
 }
 
 // generator names the cost of this process.

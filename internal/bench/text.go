@@ -30,6 +30,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	}
 	b.WriteString("\n\n")
 	r.writeLatencies(&b)
+	r.writePhases(&b)
 	r.writeCosts(&b)
 	r.writeResponses(&b)
 	r.writeReplies(&b)

@@ -31,6 +31,8 @@ type Endpoint struct {
 	// Secured, if set, is called after the handshakes of TLS. An error ends the
 	// connection. again says that it is not the first one of the Conn.
 	Secured func(state tls.ConnectionState, again bool) error
+	// Opening, if set, is where the time that opening takes is recorded.
+	Opening *Opening
 }
 
 const (
@@ -53,6 +55,7 @@ type Conn struct {
 	Endpoint *Endpoint
 	Index    int  // chooses the source address
 	Keep     bool // bodies are kept, up to MaxBody
+	Timed    bool // FirstByte is wanted, at the cost of reading the clock for each request
 	// OnHead, if set, is called with the head of each final response before its
 	// body is read. An error ends Read.
 	OnHead func(h *http1.ResponseHead) error
@@ -70,6 +73,7 @@ type Conn struct {
 	have   int        // bytes read
 	used   int        // bytes of them that belong to responses that were read
 	began  bool       // bytes have come since the last Send
+	first  time.Time  // when they came, if the Conn is timed
 	head   http1.ResponseHead
 }
 
@@ -101,7 +105,7 @@ func (c *Conn) Open(ctx context.Context) error {
 		network = "tcp"
 	}
 	began := time.Now()
-	conn, err := dialer.DialContext(ctx, network, e.Address)
+	conn, err := e.connect(ctx, &dialer, network)
 	if err != nil {
 		return err
 	}
@@ -142,7 +146,7 @@ func (c *Conn) keep(conn net.Conn) error {
 
 // handshake makes the connection one of TLS.
 func (c *Conn) handshake(ctx context.Context, until time.Time) error {
-	below := c.conn
+	below, began := c.conn, time.Now()
 	conn := tls.Client(below, c.Endpoint.TLS)
 	if err := c.keep(conn); err != nil {
 		return err
@@ -152,6 +156,9 @@ func (c *Conn) handshake(ctx context.Context, until time.Time) error {
 	}
 	if err := conn.HandshakeContext(ctx); err != nil {
 		return load.WithKind("TLS handshake", err)
+	}
+	if o := c.Endpoint.Opening; o != nil {
+		o.TLS.Record(time.Since(began))
 	}
 	if err := below.SetDeadline(time.Time{}); err != nil {
 		return err
@@ -231,6 +238,10 @@ func (c *Conn) memory() []byte {
 // Began reports whether bytes have come since the last Send.
 func (c *Conn) Began() bool { return c.began }
 
+// FirstByte returns when the first bytes since the last Send came, if the Conn is timed and they
+// have come.
+func (c *Conn) FirstByte() time.Time { return c.first }
+
 // Read reads the response that follows the previous one. bodyless says that the
 // request was HEAD. Interim responses are passed over.
 func (c *Conn) Read(bodyless bool) (r Response, err error) {
@@ -294,7 +305,12 @@ func (c *Conn) readHead() (h http1.ResponseHead, err error) {
 		}
 		n, readErr := c.conn.Read(c.memory()[c.have:])
 		c.have += n
-		c.began = c.began || n > 0
+		if n > 0 && !c.began {
+			c.began = true
+			if c.Timed {
+				c.first = time.Now()
+			}
+		}
 		h, err = http1.ParseResponseHead(c.memory()[c.used:c.have])
 		switch {
 		case err != nil:

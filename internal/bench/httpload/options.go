@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/bench/clientload"
 	"github.com/slipstream-go/slipstream/internal/bench/mix"
+	"github.com/slipstream-go/slipstream/internal/load"
 )
 
 // Options say what to send where. URL must be set; the zero value of every other
@@ -60,7 +62,10 @@ func New(o Options) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{fresh: o.Fresh, timeout: o.Timeout, keys: o.Keys, connections: max(o.Connections, 1)}
+	t := &Target{fresh: o.Fresh, timeout: o.Timeout, keys: o.Keys, connections: max(o.Connections, 1), opening: new(Opening)}
+	for range min(runtime.GOMAXPROCS(0), t.connections) {
+		t.firstByte = append(t.firstByte, new(load.Buckets))
+	}
 	if len(o.Mix) == 0 {
 		one, name, err := o.newRequest(u)
 		if err != nil {
@@ -86,7 +91,7 @@ func New(o Options) (*Target, error) {
 	} else if o.TLS != nil {
 		return nil, errors.New("a certificate or server name for a URL without TLS; expected https://")
 	}
-	t.endpoint.Timeout, t.endpoint.Control = o.Timeout, o.Control
+	t.endpoint.Timeout, t.endpoint.Control, t.endpoint.Opening = o.Timeout, o.Control, t.opening
 	t.endpoint.Sources = o.sources(&t.endpoint)
 	return t, nil
 }

@@ -55,6 +55,9 @@ func (t *Target) Counters() []load.Counter {
 		if t.before == nil {
 			before := t.after
 			t.before = &before
+			for _, part := range t.firstByte {
+				part.Reset()
+			}
 		}
 		return float64(t.after.Opened), nil
 	}})

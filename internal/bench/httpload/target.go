@@ -23,6 +23,8 @@ type Target struct {
 	fresh       bool // a connection for each request
 	timeout     time.Duration
 	connections int
+	opening     *Opening
+	firstByte   []*load.Buckets // the callers are dealt out to them
 
 	// If there are several requests, or places for keys.
 	chooses  bool
@@ -46,10 +48,11 @@ func (t *Target) Address() (network, address string) { return t.endpoint.Network
 // NewCaller opens a connection, unless each request has one of its own.
 func (t *Target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
 	c := &caller{target: t, request: &t.requests[0], message: t.requests[0].bytes, record: t.recorder.New()}
+	c.firstByte = t.firstByte[i%len(t.firstByte)]
 	if t.chooses {
 		c.chooser = t.keys.Chooser(i, t.connections)
 	}
-	c.conn.Endpoint, c.conn.Index = &t.endpoint, i
+	c.conn.Endpoint, c.conn.Index, c.conn.Timed = &t.endpoint, i, true
 	t.mu.Lock()
 	t.callers = append(t.callers, c)
 	t.mu.Unlock()
@@ -65,8 +68,9 @@ func (t *Target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
 
 // A caller is one connection, opened again when it has ended.
 type caller struct {
-	target *Target
-	conn   Conn
+	target    *Target
+	firstByte *load.Buckets
+	conn      Conn
 
 	// Owned by the goroutine that calls Do.
 	chooser *clientload.Chooser // nil: there is one request without places
@@ -77,6 +81,7 @@ type caller struct {
 	key     []byte
 	open    bool
 	served  bool      // a response has come over this connection
+	sent    time.Time // when sending the last request began
 	armed   time.Time // until then the deadline of the connection is late enough
 	counts  counts
 }
@@ -126,6 +131,7 @@ func (c *caller) send(ctx context.Context) error {
 		c.hangUp()
 		return err
 	}
+	c.firstByte.Record(c.conn.FirstByte().Sub(c.sent))
 	c.counts.add(&r)
 	c.served = true
 	if r.Close || c.target.fresh {
@@ -160,7 +166,8 @@ func (c *caller) exchange() (Response, error) {
 	if err := c.conn.Idle(); err != nil {
 		return Response{}, err
 	}
-	if err := c.arm(); err != nil {
+	c.sent = time.Now()
+	if err := c.arm(c.sent); err != nil {
 		return Response{}, err
 	}
 	if err := c.conn.Send(c.message); err != nil {
@@ -172,13 +179,9 @@ func (c *caller) exchange() (Response, error) {
 // arm bounds a request. Setting a deadline takes a good part of a microsecond, so
 // it is set later than asked for, by an eighth of the timeout, and serves all
 // requests that begin within that time.
-func (c *caller) arm() error {
+func (c *caller) arm(now time.Time) error {
 	timeout := c.target.timeout
-	if timeout == 0 {
-		return nil
-	}
-	now := time.Now()
-	if now.Before(c.armed) {
+	if timeout == 0 || now.Before(c.armed) {
 		return nil
 	}
 	slack := timeout / 8
