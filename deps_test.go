@@ -142,10 +142,11 @@ internal/load   <                                                  | github.com/
 
 # slipstream bench: the measuring core, a client for each protocol, and what is reported. The suites
 # of bench/ use the same core and the same HTTP client.
-internal/bench               < internal/bench/clientload internal/bench/httpload internal/bench/mix internal/bench/plot internal/bench/profiles internal/bench/promtext internal/bench/redisload internal/bench/tarantoolload internal/bench/thriftload internal/load
+internal/bench               < internal/bench/clientload internal/bench/httpload internal/bench/mix internal/bench/plot internal/bench/profiles internal/bench/promtext internal/bench/redisload internal/bench/replay internal/bench/tarantoolload internal/bench/thriftload internal/load
 internal/bench/mix           < internal/load
+internal/bench/replay        < internal/bench/mix
 internal/bench/clientload    < . internal/load
-internal/bench/httpload      < internal/bench/clientload internal/bench/mix internal/load internal/wire/http1
+internal/bench/httpload      < internal/bench/clientload internal/bench/mix internal/bench/replay internal/load internal/wire/http1
 internal/bench/redisload     < internal/bench/clientload internal/bench/mix internal/load redis
 internal/bench/tarantoolload < internal/bench/clientload internal/bench/mix internal/load tarantool tarantool/iproto
 # Arguments are made of JSON by the IDL: no code is generated.
@@ -172,7 +173,7 @@ internal/testkit            <
 # Programs. The command reaches past the gateway only for db plan, apply, check
 # and drop, which work on the origin alone, for disk, which works on a file, and for bench and
 # call, which load and call servers and are no part of a gateway.
-cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/bench internal/bench/clientload internal/bench/httpload internal/bench/mix internal/bench/profiles internal/bench/redisload internal/bench/tarantoolload internal/bench/thriftload internal/load redis tarantool thrift thrift/gen thrift/generic thrift/genericrpc thrift/idl thrift/rpc | github.com/spf13/cobra golang.org/x/sys
+cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/bench internal/bench/clientload internal/bench/httpload internal/bench/mix internal/bench/profiles internal/bench/redisload internal/bench/replay internal/bench/tarantoolload internal/bench/thriftload internal/load redis tarantool thrift thrift/gen thrift/generic thrift/genericrpc thrift/idl thrift/rpc | github.com/spf13/cobra golang.org/x/sys
 examples/...   < . cache gateway gateway/config gateway/resource redis slipstreamprom tarantool tarantool/iproto thrift thrift/rpc examples/catalog/... examples/orders/... examples/thrift/... | github.com/prometheus/client_golang
 `
 
@@ -475,8 +476,9 @@ func reportForbidden(t *testing.T, pkg goPackage, forbidden []string) {
 // slipstream bench: seven of this module, the histogram library, and what that needs of the standard library. Twelve
 // more are its clients of Tarantool and Thrift. Four are its
 // profiles and pages: two of this module, the library of the format of profiles, and html/template. One
-// is slipstream call thrift, of which slipstream bench has the rest.
-const maxPackages = 409
+// is slipstream call thrift, of which slipstream bench has the rest. One reads
+// logs of requests to be sent again.
+const maxPackages = 410
 
 func TestCommandStaysSmall(t *testing.T) {
 	all := listPackages(t)

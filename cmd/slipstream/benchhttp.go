@@ -25,9 +25,10 @@ func (p program) benchHTTP() *cobra.Command {
 	var body, bodyFile string
 	var requests mixFlags
 	var keys keyFlags
+	var replayed replayFlags
 	c := &cobra.Command{
 		Use:   "http URL",
-		Short: "Load an HTTP server with one request, over and over",
+		Short: "Load an HTTP server with one request, several, or those of a log",
 		Long: `Http sends one request to an HTTP/1.1 server over and over.
 
 ` + benchText + `
@@ -42,6 +43,8 @@ __key__ stands for one of --keys keys.
 of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST", "path":
 "/orders", "body": "{}", "status": "201", "name": "order"}]}
 
+` + replayText + `
+
 ` + exitCodes,
 		Example: `  slipstream bench http http://127.0.0.1:8080/depts/1
   slipstream bench http -c 100 -n 100000 http://127.0.0.1:8080/depts/1
@@ -50,9 +53,17 @@ of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST",
   slipstream bench http -m POST -D order.json -H "Content-Type: application/json" http://127.0.0.1:8080/orders
   slipstream bench http --keys 100000 --key-dist zipf http://127.0.0.1:8080/depts/__key__
   slipstream bench http --mix shop.json http://127.0.0.1:8080/
+  slipstream bench http --replay access.log --replay-speed 2 http://127.0.0.1:8080/
   slipstream bench http --yes --cacert ca.pem -q 100 https://staging.example.com/`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
+			file, err := replayed.load(c, &f)
+			if err != nil {
+				return fail(exitUsage, err, c.CommandPath()+" --help says more")
+			}
+			if o.Replay = file; file != nil {
+				o.Method = ""
+			}
 			return f.against(c, args[0], func(url string) (benchServer, error) {
 				o := o
 				var err error
@@ -95,9 +106,12 @@ of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST",
 	c.MarkFlagsMutuallyExclusive("data", "data-file")
 	requests.register(c, "", "")
 	keys.register(c, "", "what `text` keys begin with, before their number")
+	replayed.register(c)
 	for _, name := range []string{"method", "data", "data-file"} { // a mix says it for each request
 		c.MarkFlagsMutuallyExclusive("mix", name)
+		c.MarkFlagsMutuallyExclusive("replay", name)
 	}
+	c.MarkFlagsMutuallyExclusive("replay", "mix")
 	return c
 }
 

@@ -83,7 +83,7 @@ func Compare(ctx context.Context, a, b Side, o CompareOptions) (*Comparison, err
 	c := &Comparison{Schema: ComparisonSchema}
 	metrics := []load.Metric{load.P50US, load.P99US, load.ServerUS}
 	primary := load.P50US
-	if a.Plan.Rate == 0 {
+	if a.Plan.Rate == 0 && a.Plan.Trace == nil {
 		primary = load.RPS
 		metrics = slices.Insert(metrics, 0, load.RPS)
 	}

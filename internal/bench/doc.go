@@ -13,6 +13,7 @@
 //	profile.go     profiles of package profiles: which, and their tops
 //	report.go      Report: what a run has shown, in JSON
 //	replies.go     the part of it that is about replies to our clients
+//	replay.go      the part of it that is about requests of a file
 //	phases.go      the part of it that is about phases of connections
 //	operations.go  the part of it that is about the operations of a mix
 //	text.go        the same for people

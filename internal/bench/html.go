@@ -144,12 +144,13 @@ func (r *Report) requestsSection() section {
 	if r.Plan.Rate > 0 {
 		s.Rows = append(s.Rows, []string{"a second, planned", rate(r.Plan.Rate)})
 	}
+	s.Rows = append(s.Rows, r.replayRows()...)
 	return s
 }
 
 // latencies returns the histograms of a report with their names.
 func (r *Report) latencies() (names []string, all []*load.Histogram) {
-	if r.Plan.Rate == 0 {
+	if !r.open() {
 		return []string{"latency"}, []*load.Histogram{r.Service}
 	}
 	return []string{"latency", "service", "pacing"}, []*load.Histogram{r.Latency, r.Service, r.Pacing}
@@ -158,7 +159,7 @@ func (r *Report) latencies() (names []string, all []*load.Histogram) {
 func (r *Report) latencySection() section {
 	s := section{Title: "Latency", Head: []string{"", "p50", "p90", "p99", "p99.9", "max"}}
 	s.Note = "Latency runs from the intended time of a request, service from sending; pacing is the delay of the generator, a part of the latency."
-	if r.Plan.Rate == 0 {
+	if !r.open() {
 		s.Note = "From sending. A closed loop sends nothing while it waits: a server that stalls is asked less."
 	}
 	p := plot.Plot{
@@ -246,7 +247,7 @@ func (r *Report) timelineSections() []section {
 		r.overTime(func(i *IntervalReport) float64 { return float64(i.Failed) / i.Seconds }),
 	}}
 	keys := []string{"completed", "failed"}
-	if r.Plan.Rate > 0 {
+	if r.Plan.Rate > 0 && r.Loop != string(load.Replay) {
 		planned := r.overTime(func(*IntervalReport) float64 { return r.Plan.Rate })
 		planned.Dashed = true
 		rates.Series, keys = append(rates.Series, planned), append(keys, "planned")

@@ -14,6 +14,7 @@ type HTTP struct{ *httpload.Target }
 func (w HTTP) Describe(r *Report) {
 	tally := w.Tally()
 	r.HTTP = &HTTPReport{Statuses: tally.Statuses, Bytes: tally.Bytes, Opened: tally.Opened, Phases: phaseReports(w.Phases())}
+	r.Replay = newReplayReport(w.Replayed())
 	r.Operations = operationReports(w.Figures())
 }
 

@@ -40,7 +40,10 @@ type Plan struct {
 	// Rate is the number of requests a second of all callers; 0: a closed loop.
 	Rate     float64
 	Arrivals load.Process // of an open loop; empty: load.Constant
-	Seed     uint64
+	// Trace is when requests are sent in an open loop, in place of a rate; nil: it is not planned
+	// by times. The window ends with it.
+	Trace load.Trace
+	Seed  uint64
 	// Timeout is how long the last requests may take after the window; 0: 10 s.
 	Timeout time.Duration
 
@@ -77,7 +80,11 @@ func (p *Plan) Check() error {
 		return fmt.Errorf("%d requests; expected a positive number", p.Total)
 	case p.Duration < 0 || p.Duration > maxDuration || p.WarmUp < 0 || p.WarmUp > maxDuration:
 		return fmt.Errorf("a duration of %v and a warm-up of %v; expected at most %v", p.Duration, p.WarmUp, maxDuration)
-	case p.Duration == 0 && p.Total == 0:
+	case p.Trace != nil && p.Rate != 0:
+		return errors.New("both a rate and the times of requests; expected one of them")
+	case p.Trace != nil && p.Duration == 0 && p.Trace.At(p.Trace.Len()-1) > maxDuration:
+		return fmt.Errorf("requests over %v; expected at most %v", p.Trace.At(p.Trace.Len()-1), maxDuration)
+	case p.Duration == 0 && p.Total == 0 && p.Trace == nil:
 		return errors.New("neither a duration nor a number of requests")
 	case math.IsNaN(p.Rate) || p.Rate < 0 || p.Rate > maxRate:
 		return fmt.Errorf("%v requests a second; expected at most %d, or 0 for a closed loop", p.Rate, maxRate)
@@ -101,6 +108,11 @@ func (p *Plan) config() load.Config {
 	}
 	if p.Rate > 0 {
 		c.Arrivals = load.Arrivals{Process: cmp.Or(p.Arrivals, load.Constant), Rate: p.Rate}
+	}
+	if p.Trace != nil {
+		c.Arrivals = load.Arrivals{Process: load.Replay, Trace: p.Trace}
+		end := p.Trace.At(p.Trace.Len()-1) + time.Millisecond
+		c.Duration = min(cmp.Or(c.Duration, end), end)
 	}
 	if c.Duration == 0 {
 		c.Duration = maxDuration

@@ -17,7 +17,7 @@ const Schema = "slipstream-bench/1"
 type Report struct {
 	Schema string       `json:"schema"`
 	Target string       `json:"target"`
-	Loop   string       `json:"loop"` // closed, constant, poisson or bursts
+	Loop   string       `json:"loop"` // closed, constant, poisson, bursts or replay
 	Plan   PlanReport   `json:"plan"`
 	On     load.Machine `json:"machine"`
 
@@ -51,6 +51,7 @@ type Report struct {
 	// most 512 intervals of several seconds.
 	Timeline []IntervalReport `json:"timeline,omitempty"`
 	HTTP     *HTTPReport      `json:"http,omitempty"`
+	Replay   *ReplayReport    `json:"replay,omitempty"`
 	Redis    *RedisReport     `json:"redis,omitempty"`
 
 	// Profiles are those that were taken of servers, each of which costs the server a
@@ -134,15 +135,15 @@ const generator = "generator"
 func newReport(p *Plan, target string, result *load.Result, meters []load.Counter) *Report {
 	r := &Report{
 		Schema: Schema, Target: target, Loop: "closed", On: load.ThisMachine(),
-		Plan:    PlanReport{Callers: p.Callers, Batch: max(p.Batch, 1), Total: p.Total, Seconds: p.Duration.Seconds(), Rate: p.Rate, Seed: p.Seed},
+		Plan:    PlanReport{Callers: p.Callers, Batch: max(p.Batch, 1), Total: p.Total, Seconds: p.Duration.Seconds(), Rate: result.PlannedRate, Seed: p.Seed},
 		WarmUp:  WarmUpReport{Seconds: result.WarmUpElapsed.Seconds(), Completed: result.WarmUpCompleted, Failed: result.WarmUpErrors},
 		Seconds: result.Elapsed.Seconds(), Completed: result.Completed, Failed: result.Errors, Unsent: result.Unsent, Cut: result.Cut,
 		Rate: result.Rate(), Failures: result.ErrorKinds, FirstFailed: result.ErrorSample,
 		Latency: result.Latency(), Service: result.Service, Pacing: result.Pacing, Dispersion: result.Dispersion,
 		Limits: result.Limits(), Partial: result.Partial,
 	}
-	if p.Rate > 0 {
-		r.Loop = string(p.config().Arrivals.Process)
+	if arrivals := p.config().Arrivals; arrivals.Process != "" {
+		r.Loop = string(arrivals.Process)
 	}
 	r.Doubts = result.Doubts()[len(r.Limits):]
 	r.Costs = append(r.Costs, r.cost(generator, result.Cost.Client))

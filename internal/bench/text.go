@@ -32,6 +32,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	r.writeLatencies(&b)
 	r.writePhases(&b)
 	r.writeCosts(&b)
+	r.writeReplay(&b)
 	r.writeResponses(&b)
 	r.writeReplies(&b)
 	r.writeFailures(&b)
@@ -44,9 +45,12 @@ func (r *Report) WriteText(w io.Writer) error {
 // summary says how the requests were made.
 func (r *Report) summary() string {
 	var b strings.Builder
-	if r.Plan.Rate > 0 {
+	switch {
+	case r.Loop == string(load.Replay):
+		b.WriteString("open loop, at the times of the file, ")
+	case r.open():
 		fmt.Fprintf(&b, "open loop, %s arrivals, ", r.Loop)
-	} else {
+	default:
 		b.WriteString("closed loop, ")
 	}
 	b.WriteString(counted(uint64(r.Plan.Callers), "caller"))
@@ -70,7 +74,7 @@ func (r *Report) writeLatencies(b *strings.Builder) {
 		fmt.Fprintf(b, "%-8s %10s %10s %10s %10s %10s   %s\n", name, took(h.Quantile(0.50)), took(h.Quantile(0.90)), took(h.Quantile(0.99)),
 			took(h.Quantile(0.999)), took(h.Max()), what)
 	}
-	if r.Plan.Rate == 0 {
+	if !r.open() {
 		row("latency", r.Service, "from sending; a closed loop sends nothing while it waits")
 	} else {
 		row("latency", r.Latency, "from the intended time")

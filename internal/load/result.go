@@ -47,7 +47,7 @@ type Result struct {
 	Pacing   *Histogram `json:"pacing,omitempty"`
 	Release  *Histogram `json:"release,omitempty"`
 
-	// PlannedRate and Dispersion (variance over mean of the requests sent in
+	// PlannedRate (0: unknown) and Dispersion (variance over mean of the requests sent in
 	// each millisecond) belong to open loops.
 	PlannedRate float64 `json:"planned_rate,omitempty"`
 	Dispersion  float64 `json:"dispersion,omitempty"`

@@ -441,7 +441,7 @@ func (r *runner) readCounters(ctx context.Context, now *reading) (err error) {
 func (r *runner) result(before, after reading) *Result {
 	res := &Result{Callers: r.cfg.Callers, Service: new(Histogram)}
 	if r.cfg.Arrivals.open() {
-		res.PlannedRate = r.cfg.Arrivals.Rate
+		res.PlannedRate = r.cfg.Arrivals.planned(r.cfg.Duration, r.cfg.Total)
 		res.Intended, res.Pacing, res.Release = new(Histogram), new(Histogram), new(Histogram)
 		for _, p := range r.pacers {
 			res.Release.Merge(&p.release)

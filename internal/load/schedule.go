@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sort"
 	"sync/atomic"
 	"time"
 )
@@ -24,7 +25,19 @@ const (
 	// limiter for all, or bursts of a fixed size, synchronize the callers and
 	// flatter clients that gather requests.
 	Bursts Process = "bursts"
+	// Replay plans the instants of a Trace, which are dealt out to the callers in their
+	// order.
+	Replay Process = "replay"
 )
+
+// A Trace is the planned instants of all requests of a phase, in their order.
+type Trace interface {
+	Len() int
+	At(i int) time.Duration // from the start of the phase
+}
+
+// never is later than the end of every phase.
+const never = time.Duration(math.MaxInt64)
 
 const (
 	burstMin = 5
@@ -34,13 +47,22 @@ const (
 // Arrivals plans an open loop. The zero value means a closed loop.
 type Arrivals struct {
 	Process Process // if empty, closed loop
-	Rate    float64 // requests a second of all callers together
+	Rate    float64 // requests a second of all callers together; not of Replay
+	Trace   Trace   // of Replay only
 }
 
 func (a Arrivals) open() bool { return a.Process != "" }
 
 func (a Arrivals) validate() error {
+	switch {
+	case a.Process == Replay && (a.Trace == nil || a.Trace.Len() == 0 || a.Rate != 0):
+		return errors.New("load: a replay needs a trace with at least one instant, and no rate")
+	case a.Process != Replay && a.Trace != nil:
+		return fmt.Errorf("load: a trace with the arrival process %q, want %s", a.Process, Replay)
+	}
 	switch a.Process {
+	case Replay:
+		return nil
 	case "":
 		if a.Rate != 0 {
 			return errors.New("load: a closed loop has no rate; name the arrival process")
@@ -48,12 +70,29 @@ func (a Arrivals) validate() error {
 		return nil
 	case Constant, Poisson, Bursts:
 	default:
-		return fmt.Errorf("load: unknown arrival process %q, want %s, %s or %s", a.Process, Constant, Poisson, Bursts)
+		return fmt.Errorf("load: unknown arrival process %q, want %s, %s, %s or %s", a.Process, Constant, Poisson, Bursts, Replay)
 	}
 	if !(a.Rate > 0) || math.IsInf(a.Rate, 0) {
 		return fmt.Errorf("load: rate %v, want a positive number of requests a second", a.Rate)
 	}
 	return nil
+}
+
+// planned returns the requests a second that are planned in a window of d, in which at most total
+// requests begin, or any number if total is 0. It is 0 for a trace of less than a second, whose rate
+// means little.
+func (a Arrivals) planned(d time.Duration, total int64) float64 {
+	if a.Process != Replay {
+		return a.Rate
+	}
+	n := sort.Search(a.Trace.Len(), func(i int) bool { return a.Trace.At(i) >= d })
+	if total > 0 {
+		n = int(min(int64(n), total))
+	}
+	if n == 0 || a.Trace.At(n-1) < time.Second {
+		return 0
+	}
+	return float64(n) / a.Trace.At(n-1).Seconds()
 }
 
 // A plan yields the planned instants of one caller as offsets from the start
@@ -65,6 +104,9 @@ type plan struct {
 	rng     *rand.Rand
 
 	size int // Bursts: requests in the burst at the next instant
+
+	trace       Trace // Replay; nil: another process
+	index, step int   // Replay: the next instant of the trace, and the distance to that after it
 }
 
 func (a Arrivals) plan(caller, callers int, seed uint64) *plan {
@@ -73,6 +115,7 @@ func (a Arrivals) plan(caller, callers int, seed uint64) *plan {
 		gap:     float64(callers) / a.Rate * float64(time.Second),
 		rng:     rand.New(rand.NewPCG(seed, uint64(caller))),
 		size:    1,
+		trace:   a.Trace, index: caller, step: callers,
 	}
 	switch a.Process {
 	case Constant:
@@ -90,6 +133,14 @@ func (p *plan) burst() int { return burstMin + p.rng.IntN(burstMax-burstMin+1) }
 
 // next returns the next planned instant and how many requests are due at it.
 func (p *plan) next() (at time.Duration, n int) {
+	if p.trace != nil {
+		at = never
+		if p.index < p.trace.Len() {
+			at = p.trace.At(p.index)
+			p.index += p.step
+		}
+		return at, 1
+	}
 	at, n = time.Duration(p.at), p.size
 	switch p.process {
 	case Constant:

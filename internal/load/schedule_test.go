@@ -3,6 +3,7 @@ package load
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,4 +123,77 @@ func TestSleeperIsPrecise(t *testing.T) {
 		}
 		return nil
 	})
+}
+
+// instants is a Trace.
+type instants []time.Duration
+
+func (t instants) Len() int               { return len(t) }
+func (t instants) At(i int) time.Duration { return t[i] }
+
+// Each instant of a trace is planned once, for one of the callers.
+//
+// mutant: load-trace-planned-twice
+func TestTracesAreDealtOut(t *testing.T) {
+	trace := instants{0, 0, 1, 5, 5, 9, 12}
+	var got []time.Duration
+	a := Arrivals{Process: Replay, Trace: trace}
+	for i := range 3 {
+		p := a.plan(i, 3, 1)
+		for at, n := p.next(); at != never; at, n = p.next() {
+			for range n {
+				got = append(got, at)
+			}
+		}
+		if at, _ := p.next(); at != never {
+			t.Errorf("caller %d has the instant %v after the last", i, at)
+		}
+	}
+	slices.Sort(got)
+	if !slices.Equal(got, trace) {
+		t.Errorf("%v, want %v", got, trace)
+	}
+}
+
+func TestRatesOfTraces(t *testing.T) {
+	a := Arrivals{Process: Replay, Trace: instants{0, time.Second, 2 * time.Second, 10 * time.Second}}
+	for _, tc := range []struct {
+		d     time.Duration
+		total int64
+		want  float64
+	}{{time.Minute, 0, 0.4}, {3 * time.Second, 0, 1.5}, {time.Minute, 3, 1.5}, {time.Minute, 1, 0}, {time.Millisecond, 0, 0}} {
+		if got := a.planned(tc.d, tc.total); got != tc.want {
+			t.Errorf("%v a second in %v of at most %d requests, want %v", got, tc.d, tc.total, tc.want)
+		}
+	}
+	if got := Constant.at(7).planned(time.Second, 0); got != 7 {
+		t.Errorf("%v a second, want 7", got)
+	}
+	for _, wrong := range []Arrivals{{Process: Replay}, {Process: Replay, Trace: instants{}}, {Process: Replay, Trace: instants{0}, Rate: 1}, {Process: Constant, Rate: 1, Trace: instants{0}}, {Trace: instants{0}}} {
+		if err := wrong.validate(); err == nil {
+			t.Errorf("%+v is taken", wrong)
+		}
+	}
+	if err := a.validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A run over a trace sends each request once, none before its time, and ends with the trace.
+//
+// mutant: load-trace-too-early
+func TestRunsOverTraces(t *testing.T) {
+	trace := make(instants, 21)
+	for i := range trace {
+		trace[i] = time.Duration(i) * 5 * time.Millisecond
+	}
+	target := new(fakeTarget)
+	began := time.Now()
+	r, err := Run(t.Context(), Config{Callers: 4, Duration: time.Hour, Arrivals: Arrivals{Process: Replay, Trace: trace}}, target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); r.Completed != 21 || target.calls.Load() != 21 || r.Intended.Count() != 21 || r.Elapsed < 100*time.Millisecond || took > time.Minute || r.Unsent != 0 {
+		t.Errorf("%+v after %v", r, took)
+	}
 }

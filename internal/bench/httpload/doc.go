@@ -7,6 +7,7 @@
 //	target.go    Target: one request, over and over, or several, for internal/load
 //	request.go   requests as they are sent, and their right statuses
 //	template.go  requests with places for keys
+//	replay.go    requests of a file
 //	options.go   Options: what the user of the command line says
 //	tally.go     Tally: what the responses were
 //	phases.go    what opening connections takes, and the first byte of responses

@@ -15,6 +15,7 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/bench/clientload"
 	"github.com/slipstream-go/slipstream/internal/bench/mix"
+	"github.com/slipstream-go/slipstream/internal/bench/replay"
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
@@ -50,6 +51,9 @@ type Options struct {
 
 	// Mix are several requests by weight, in place of one. Their paths replace that of the URL.
 	Mix []mix.Operation
+	// Replay is the file whose requests are sent in their order, in place of one; nil: none. The path of
+	// the URL is not used.
+	Replay *replay.File
 	// Keys are what __key__ stands for in the path, the query, the headers and the body of
 	// requests. The order of the requests of Mix follows from its seed, too.
 	Keys clientload.Keys
@@ -66,7 +70,12 @@ func New(o Options) (*Target, error) {
 	for range min(runtime.GOMAXPROCS(0), t.connections) {
 		t.firstByte = append(t.firstByte, new(load.Buckets))
 	}
-	if len(o.Mix) == 0 {
+	if o.Replay != nil {
+		if t.sequel, t.name, err = o.newSequel(u); err != nil {
+			return nil, err
+		}
+		t.requests = []request{t.sequel.get}
+	} else if len(o.Mix) == 0 {
 		one, name, err := o.newRequest(u)
 		if err != nil {
 			return nil, err

@@ -55,6 +55,7 @@ func (t *Target) Counters() []load.Counter {
 		if t.before == nil {
 			before := t.after
 			t.before = &before
+			t.turn.Store(0) // the window begins with the first request of a file
 			for _, part := range t.firstByte {
 				part.Reset()
 			}

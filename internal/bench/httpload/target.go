@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Target sends one request over and over, or several by weight. It is made by [New].
+// A Target sends one request over and over, several by weight, or those of a file. It is made by
+// [New].
 type Target struct {
 	// Immutable after New.
 	name        string
@@ -31,6 +33,9 @@ type Target struct {
 	weights  mix.Weights
 	keys     clientload.Keys
 	recorder *mix.Recorder // nil: there is one request
+
+	sequel *sequel      // nil: no requests of a file are sent
+	turn   atomic.Int64 // of the next request of the file
 
 	mu      sync.Mutex
 	callers []*caller // guarded by mu
@@ -76,7 +81,8 @@ type caller struct {
 	chooser *clientload.Chooser // nil: there is one request without places
 	record  *mix.Record         // nil: there is one request
 	request *request            // to be sent
-	message []byte              // the same, with a key
+	message []byte              // the same, with a key or a target
+	logged  int                 // another right status; 0: none
 	memory  []byte              // that a message may be in
 	key     []byte
 	open    bool
@@ -92,6 +98,9 @@ func (c *caller) Close() error { return c.conn.Close() }
 // Do sends a request and reads the response. After an error the next call
 // opens a new connection.
 func (c *caller) Do(ctx context.Context) error {
+	if c.target.sequel != nil {
+		c.follow()
+	}
 	if c.chooser == nil {
 		return c.send(ctx)
 	}
@@ -137,7 +146,7 @@ func (c *caller) send(ctx context.Context) error {
 	if r.Close || c.target.fresh {
 		c.hangUp()
 	}
-	if !c.request.right.has(r.Status) {
+	if !c.request.right.has(r.Status) && r.Status != c.logged {
 		return StatusError(r.Status)
 	}
 	return nil
