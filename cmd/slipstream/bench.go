@@ -399,7 +399,11 @@ func (f *benchFlags) judge(ctx context.Context, r *bench.Report, err error) erro
 	case err != nil:
 		return f.partial(ctx, err)
 	case r.Wrong() > 0:
-		return fail(exitFailure, fmt.Errorf("%d answers were wrong", r.Wrong()), "the values of keys were mixed up, or another program writes the same keys: try --key-prefix")
+		hint := "the values of keys were mixed up, or another program writes the same keys: try --key-prefix"
+		if r.HTTP != nil {
+			hint = "the server, or a proxy before it, has sent responses that no request asked for"
+		}
+		return fail(exitFailure, fmt.Errorf("%d answers were wrong", r.Wrong()), hint)
 	case r.Completed == 0:
 		return fail(exitFailure, fmt.Errorf("no request got a right answer: %s", r.FirstFailed), "")
 	case r.FailedShare()*100 > f.maxFailed:

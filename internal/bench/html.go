@@ -300,7 +300,7 @@ func (r *Report) repliesSection() section {
 		for _, status := range slices.Sorted(maps.Keys(h.Statuses)) {
 			s.Rows = append(s.Rows, []string{fmt.Sprintf("status %d", status), grouped(h.Statuses[status])})
 		}
-		s.Rows = append(s.Rows, []string{"bodies, in all", size(float64(h.Bytes))}, []string{"connections opened in the window", grouped(h.Opened)})
+		s.Rows = append(s.Rows, []string{"bodies, in all", size(float64(h.Bytes))}, []string{"connections opened in the window", grouped(h.Opened)}, []string{"that no request asked for", grouped(h.Duplicates)})
 	}
 	var others strings.Builder
 	r.writeReplies(&others)

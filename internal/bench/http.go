@@ -13,7 +13,7 @@ type HTTP struct{ *httpload.Target }
 // Describe adds the statuses and sizes of responses, and the phases of connections.
 func (w HTTP) Describe(r *Report) {
 	tally := w.Tally()
-	r.HTTP = &HTTPReport{Statuses: tally.Statuses, Bytes: tally.Bytes, Opened: tally.Opened, Phases: phaseReports(w.Phases())}
+	r.HTTP = &HTTPReport{Statuses: tally.Statuses, Bytes: tally.Bytes, Opened: tally.Opened, Duplicates: tally.Duplicates, Phases: phaseReports(w.Phases())}
 	r.Replay = newReplayReport(w.Replayed())
 	r.Operations = operationReports(w.Figures())
 }

@@ -49,6 +49,7 @@ func TestMixesAreShownByOperation(t *testing.T) {
 }
 
 // mutant: bench-stale-answers-are-right
+// mutant: bench-duplicates-are-right
 func TestRepliesOfClients(t *testing.T) {
 	for want, r := range map[string]*Report{
 		"replies  1 SET, 5 GET (3 hits, 1 of them wrong, 2 stale; 2 misses), 4 replies, 6 values of other programs, not checked\n": {Redis: &RedisReport{Sets: 1, Hits: 3, Misses: 2, Others: 4, Wrong: 1, Stale: 2, Foreign: 6}},
@@ -63,7 +64,7 @@ func TestRepliesOfClients(t *testing.T) {
 		}
 	}
 	for want, r := range map[uint64]*Report{
-		3: {Redis: &RedisReport{Wrong: 1, Stale: 2}}, 5: {Tarantool: &TarantoolReport{Wrong: 1, Stale: 4}}, 2: {Thrift: &ThriftReport{Wrong: 2}}, 0: {},
+		3: {Redis: &RedisReport{Wrong: 1, Stale: 2}}, 5: {Tarantool: &TarantoolReport{Wrong: 1, Stale: 4}}, 2: {Thrift: &ThriftReport{Wrong: 2}}, 6: {HTTP: &HTTPReport{Duplicates: 6}}, 0: {},
 	} {
 		if got := r.Wrong(); got != want {
 			t.Errorf("%d answers are wrong, want %d", got, want)

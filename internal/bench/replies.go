@@ -38,8 +38,11 @@ type ThriftReport struct {
 	Wrong   uint64 `json:"wrong"`   // of --echo: those that did not return what was sent
 }
 
-// Wrong is the number of answers that were found to be wrong or stale.
+// Wrong is the number of answers that were found to be wrong, stale or duplicates.
 func (r *Report) Wrong() (n uint64) {
+	if h := r.HTTP; h != nil {
+		n += h.Duplicates
+	}
 	if t := r.Redis; t != nil {
 		n += t.Wrong + t.Stale
 	}

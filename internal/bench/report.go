@@ -123,6 +123,8 @@ type HTTPReport struct {
 	Statuses map[int]uint64 `json:"statuses"` // of responses in the window
 	Bytes    uint64         `json:"body_bytes"`
 	Opened   uint64         `json:"connections_opened"` // in the window
+	// Duplicates are responses that no request asked for.
+	Duplicates uint64 `json:"duplicates"`
 	// Phases are DNS, connect and TLS of all connections, also of those that were opened
 	// before the window, and the first byte of the responses in the window. Those that did not
 	// occur are absent.

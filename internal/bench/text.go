@@ -117,6 +117,9 @@ func (r *Report) writeResponses(b *strings.Builder) {
 	if h.Opened > 0 {
 		fmt.Fprintf(b, "; %s opened meanwhile", counted(h.Opened, "connection"))
 	}
+	if h.Duplicates > 0 {
+		fmt.Fprintf(b, "; %s that no request asked for", counted(h.Duplicates, "response"))
+	}
 	b.WriteByte('\n')
 }
 

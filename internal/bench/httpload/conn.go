@@ -213,8 +213,8 @@ func (c *Conn) Send(requests []byte) error {
 // Idle returns an error if bytes followed the last response. They belong to no
 // request.
 func (c *Conn) Idle() error {
-	if c.have != c.used {
-		return protocolError("%d bytes that nobody asked for", c.have-c.used)
+	if n := c.Surplus(); n > 0 {
+		return protocolError("%d bytes that nobody asked for", n)
 	}
 	c.have, c.used = 0, 0
 	return nil

@@ -10,6 +10,7 @@
 //	replay.go    requests of a file
 //	options.go   Options: what the user of the command line says
 //	tally.go     Tally: what the responses were
+//	duplicate.go responses that no request asked for
 //	phases.go    what opening connections takes, and the first byte of responses
 //
 // A Conn has one goroutine, which writes a request with one system call and

@@ -13,15 +13,18 @@ type Tally struct {
 	Statuses map[int]uint64 // responses by status
 	Bytes    uint64         // of all bodies, in their content coding
 	Opened   uint64         // connections
+	// Duplicates are responses that no request asked for.
+	Duplicates uint64
 }
 
 // counts are those of one caller.
 type counts struct {
-	bytes    uint64
-	opened   uint64
-	status   int // of the last response
-	run      uint64
-	statuses map[int]uint64 // those before the last change of status
+	bytes      uint64
+	opened     uint64
+	duplicates uint64
+	status     int // of the last response
+	run        uint64
+	statuses   map[int]uint64 // those before the last change of status
 }
 
 func (c *counts) add(r *Response) {
@@ -71,9 +74,11 @@ func (t *Target) Figures() []mix.Figures { return t.recorder.Figures() }
 func (t *Target) count() Tally {
 	sum := Tally{Statuses: map[int]uint64{}}
 	for _, c := range t.callers {
+		c.checkIdle()
 		c.counts.settle()
 		sum.Bytes += c.counts.bytes
 		sum.Opened += c.counts.opened
+		sum.Duplicates += c.counts.duplicates
 		for status, n := range c.counts.statuses {
 			sum.Statuses[status] += n
 		}
@@ -88,7 +93,7 @@ func (t *Target) Tally() Tally {
 	if t.before == nil {
 		return Tally{}
 	}
-	diff := Tally{Statuses: maps.Clone(t.after.Statuses), Bytes: t.after.Bytes - t.before.Bytes, Opened: t.after.Opened - t.before.Opened}
+	diff := Tally{Statuses: maps.Clone(t.after.Statuses), Bytes: t.after.Bytes - t.before.Bytes, Opened: t.after.Opened - t.before.Opened, Duplicates: t.after.Duplicates - t.before.Duplicates}
 	for status, n := range t.before.Statuses {
 		if diff.Statuses[status] -= n; diff.Statuses[status] == 0 {
 			delete(diff.Statuses, status)

@@ -143,8 +143,13 @@ func (c *caller) send(ctx context.Context) error {
 	c.firstByte.Record(c.conn.FirstByte().Sub(c.sent))
 	c.counts.add(&r)
 	c.served = true
-	if r.Close || c.target.fresh {
+	surplus := c.conn.Surplus()
+	if r.Close || c.target.fresh || surplus > 0 {
 		c.hangUp()
+	}
+	if surplus > 0 { // which of them answers the request is unknown
+		c.counts.duplicates++
+		return duplicateAnswer(surplus)
 	}
 	if !c.request.right.has(r.Status) && r.Status != c.logged {
 		return StatusError(r.Status)
@@ -172,9 +177,6 @@ func (c *caller) hangUp() {
 
 // exchange sends the request and reads the response.
 func (c *caller) exchange() (Response, error) {
-	if err := c.conn.Idle(); err != nil {
-		return Response{}, err
-	}
 	c.sent = time.Now()
 	if err := c.arm(c.sent); err != nil {
 		return Response{}, err

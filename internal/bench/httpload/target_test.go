@@ -272,6 +272,8 @@ func serve(t *testing.T, answer func(n int) string) string {
 
 // What a server must not do is an error of the kind that says so, and never
 // counts as a response.
+//
+// mutant: httpload-duplicate-unseen
 func TestServersThatBreakTheProtocol(t *testing.T) {
 	const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 	for name, tc := range map[string]struct{ answer, kind string }{
@@ -281,7 +283,8 @@ func TestServersThatBreakTheProtocol(t *testing.T) {
 		"an endless head":  {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 2*maxHead), "protocol"},
 		"another one":      {"HTTP/1.1 101 Switching Protocols\r\n\r\n", "protocol"},
 		"nothing":          {"", "connection closed"},
-		"two for one":      {ok + ok, "protocol"},
+		"two for one":      {ok + ok, "duplicate answer"},
+		"a longer body":    {ok + "ay", "duplicate answer"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			address := serve(t, func(int) string { return tc.answer })

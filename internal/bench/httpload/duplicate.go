@@ -1,0 +1,76 @@
+package httpload
+
+import (
+	"bytes"
+	"crypto/tls"
+	"fmt"
+	"syscall"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/load"
+)
+
+// HTTP/1.1 matches responses with requests by their order. So a response that no request asked for, a
+// duplicate, is taken for the response to the next request, and every response after it for that
+// to the next but one, unless it is found out. It is found out when it comes together with the
+// response before it, and else at the start and the end of the window, when no request is under
+// way: by then the connection has a response more than requests, whichever that is.
+
+// duplicateAnswer is the error of a request whose response was followed by n bytes.
+func duplicateAnswer(n int) error {
+	return load.WithKind("duplicate answer", fmt.Errorf("%d bytes after a response, of a second one or of nothing that was asked for", n))
+}
+
+// waitingLimit is how long the rest of a TLS record may take of which a part has arrived.
+const waitingLimit = 50 * time.Millisecond
+
+// Surplus returns how many bytes have been read that follow the last response. They belong to no
+// request.
+func (c *Conn) Surplus() int { return c.have - c.used }
+
+// Waiting returns the first bytes that have arrived since the last response was read, up to the length
+// of into. They belong to no request if none is under way. Deadlines are removed from a connection of TLS.
+func (c *Conn) Waiting(into []byte) []byte {
+	below := c.conn
+	secure, _ := below.(*tls.Conn)
+	if secure != nil {
+		below = secure.NetConn()
+	}
+	sys, ok := below.(syscall.Conn)
+	if !ok {
+		return nil
+	}
+	n := peek(sys, into)
+	if n > 0 && secure != nil { // perhaps only the notice that the server closes the connection
+		_ = secure.SetDeadline(time.Now().Add(waitingLimit))
+		n, _ = secure.Read(into)
+		_ = secure.SetDeadline(time.Time{})
+	}
+	return into[:n]
+}
+
+// isNotice reports whether the start of a response has the status 408, with which servers say that
+// they close a connection that was idle (RFC 9110, section 15.5.9). It answers no request, and is no
+// duplicate.
+func isNotice(start []byte) bool {
+	const version = len("HTTP/1.1")
+	return bytes.HasPrefix(start, []byte("HTTP/1.")) && len(start) > version && bytes.HasPrefix(start[version:], []byte(" 408"))
+}
+
+// checkIdle counts a duplicate that waits at the connection, which is closed then. No request may be
+// under way.
+func (c *caller) checkIdle() {
+	if !c.open {
+		return
+	}
+	var first [16]byte
+	waiting := c.conn.Waiting(first[:])
+	c.armed = time.Time{}
+	if len(waiting) == 0 {
+		return
+	}
+	if !isNotice(waiting) {
+		c.counts.duplicates++
+	}
+	c.hangUp()
+}
