@@ -15,8 +15,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/mix"
 )
 
-// maxBody bounds the body of a request.
-const maxBody = 64 << 20
+const (
+	// maxBody bounds the body of a request.
+	maxBody = 64 << 20
+	// maxStreams bounds --http2-streams; package httpload refuses more.
+	maxStreams = 1 << 20
+)
 
 func (p program) benchHTTP() *cobra.Command {
 	var f benchFlags
@@ -29,7 +33,7 @@ func (p program) benchHTTP() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "http URL",
 		Short: "Load an HTTP server with one request, several, or those of a log",
-		Long: `Http sends one request to an HTTP/1.1 server over and over.
+		Long: `Http sends one request to an HTTP server over and over, by HTTP/1.1 or, with --http2, by HTTP/2.
 
 ` + benchText + `
 
@@ -54,6 +58,7 @@ of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST",
   slipstream bench http --keys 100000 --key-dist zipf http://127.0.0.1:8080/depts/__key__
   slipstream bench http --mix shop.json http://127.0.0.1:8080/
   slipstream bench http --replay access.log --replay-speed 2 http://127.0.0.1:8080/
+  slipstream bench http --http2 --http2-streams 10 --insecure https://127.0.0.1:8443/
   slipstream bench http --yes --cacert ca.pem -q 100 https://staging.example.com/`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -63,6 +68,10 @@ of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST",
 			}
 			if o.Replay = file; file != nil {
 				o.Method = ""
+			}
+			connections := f.plan.Callers
+			if o.HTTP2 || o.PriorKnowledge {
+				f.plan.Callers *= max(min(o.Streams, maxStreams), 1)
 			}
 			return f.against(c, args[0], func(url string) (benchServer, error) {
 				o := o
@@ -81,7 +90,7 @@ of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST",
 						return benchServer{}, fail(exitUsage, err, c.CommandPath()+" --help says more")
 					}
 				}
-				o.URL, o.Timeout, o.Connections = url, f.plan.Timeout, f.plan.Callers
+				o.URL, o.Timeout, o.Connections = url, f.plan.Timeout, connections
 				o.Keys, o.Keys.Seed = keys.keys, f.plan.Seed
 				return f.httpServer(o)
 			})
@@ -95,6 +104,10 @@ of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST",
 	flags.StringVarP(&bodyFile, "data-file", "D", "", "the `file` that holds the body")
 	flags.StringVarP(&o.User, "user", "a", "", "`user:password` for basic authentication")
 	flags.StringVar(&o.Statuses, "status", "", "the `list` of right statuses, such as 200,404 or 2xx")
+	flags.BoolVar(&o.HTTP2, "http2", false, "speak HTTP/2, which TLS negotiates")
+	flags.BoolVar(&o.PriorKnowledge, "http2-prior-knowledge", false, "speak HTTP/2 without TLS")
+	flags.IntVar(&o.Streams, "http2-streams", 1, "how many `requests` are under way on each connection of HTTP/2")
+	c.MarkFlagsMutuallyExclusive("http2", "http2-prior-knowledge")
 	flags.BoolVar(&o.Fresh, "disable-keepalive", false, "open a connection for each request")
 	flags.StringVar(&o.UnixSocket, "unix-socket", "", "connect to the `path` of a unix socket")
 	flags.StringVar(&o.ConnectTo, "connect-to", "", "connect to `host:port` in place of that of the URL; HOST:PORT:HOST:PORT, as curl has it, is understood too")
@@ -129,7 +142,7 @@ func (f *benchFlags) httpServer(o httpload.Options) (benchServer, error) {
 		return bench.HTTP{Target: target}, err
 	}}
 	s.network, s.address = target.Address()
-	return s, f.permit(target.Name(), s.network, s.address, f.plan.Callers)
+	return s, f.permit(target.Name(), s.network, s.address, o.Connections)
 }
 
 // readBody returns the body of a request from one of two flags.

@@ -1,6 +1,6 @@
-// Package httpload is the HTTP/1.1 client of the load generator. It exists
+// Package httpload is the HTTP client of the load generator. Its HTTP/1.1 exists
 // because the client of net/http costs more CPU time than many servers under
-// test.
+// test. Its HTTP/2 is that of net/http.
 //
 //	file         holds
 //	conn.go      Conn: a connection, and responses of any framing
@@ -10,6 +10,7 @@
 //	replay.go    requests of a file
 //	options.go   Options: what the user of the command line says
 //	tally.go     Tally: what the responses were
+//	http2.go     connections of HTTP/2, which several callers share
 //	duplicate.go responses that no request asked for
 //	phases.go    what opening connections takes, and the first byte of responses
 //

@@ -44,6 +44,12 @@ type Options struct {
 	// usual one. An empty ServerName is that of the URL.
 	TLS *tls.Config
 
+	// HTTP2 says that connections, which must be of TLS, speak HTTP/2, and PriorKnowledge that those in
+	// clear text do.
+	HTTP2, PriorKnowledge bool
+	// Streams is how many callers share a connection of HTTP/2; 0: one.
+	Streams int
+
 	// Statuses are those of right responses: "200,404" or "2xx". Empty: 2xx and 3xx.
 	Statuses string
 	// Connections is how many there will be: many need several source addresses.
@@ -66,7 +72,7 @@ func New(o Options) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	t := &Target{fresh: o.Fresh, timeout: o.Timeout, keys: o.Keys, connections: max(o.Connections, 1), opening: new(Opening)}
+	t := &Target{streams: 1, fresh: o.Fresh, timeout: o.Timeout, keys: o.Keys, connections: max(o.Connections, 1), opening: new(Opening)}
 	for range min(runtime.GOMAXPROCS(0), t.connections) {
 		t.firstByte = append(t.firstByte, new(load.Buckets))
 	}
@@ -102,6 +108,9 @@ func New(o Options) (*Target, error) {
 	}
 	t.endpoint.Timeout, t.endpoint.Control, t.endpoint.Opening = o.Timeout, o.Control, t.opening
 	t.endpoint.Sources = o.sources(&t.endpoint)
+	if err := t.useHTTP2(&o, u); err != nil {
+		return nil, err
+	}
 	return t, nil
 }
 

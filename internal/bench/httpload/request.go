@@ -22,6 +22,10 @@ type request struct {
 	bodyless   bool      // HEAD
 	repeatable bool      // it may be executed twice (RFC 9110, section 9.2.2)
 	right      statuses
+
+	// The same for HTTP/2; nil: it is not spoken.
+	http2 *http.Request
+	body  []byte
 }
 
 // newRequest returns the request of the options, and its name.

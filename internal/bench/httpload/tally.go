@@ -83,6 +83,9 @@ func (t *Target) count() Tally {
 			sum.Statuses[status] += n
 		}
 	}
+	for _, l := range t.links {
+		sum.Opened += l.opened()
+	}
 	return sum
 }
 

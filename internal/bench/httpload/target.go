@@ -25,6 +25,8 @@ type Target struct {
 	fresh       bool // a connection for each request
 	timeout     time.Duration
 	connections int
+	streams     int     // callers of a connection
+	links       []*link // of HTTP/2; empty: HTTP/1.1
 	opening     *Opening
 	firstByte   []*load.Buckets // the callers are dealt out to them
 
@@ -50,17 +52,24 @@ func (t *Target) Name() string { return t.name }
 // Address returns where connections lead to, in the terms of package net.
 func (t *Target) Address() (network, address string) { return t.endpoint.Network, t.endpoint.Address }
 
-// NewCaller opens a connection, unless each request has one of its own.
+// NewCaller opens a connection, unless each request has one of its own, or callers share it.
 func (t *Target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
 	c := &caller{target: t, request: &t.requests[0], message: t.requests[0].bytes, record: t.recorder.New()}
 	c.firstByte = t.firstByte[i%len(t.firstByte)]
 	if t.chooses {
-		c.chooser = t.keys.Chooser(i, t.connections)
+		c.chooser = t.keys.Chooser(i, t.connections*t.streams)
 	}
 	c.conn.Endpoint, c.conn.Index, c.conn.Timed = &t.endpoint, i, true
 	t.mu.Lock()
 	t.callers = append(t.callers, c)
 	t.mu.Unlock()
+	if len(t.links) > 0 {
+		c.link, c.parser = t.links[i%len(t.links)], newParser(t.links[0].scheme)
+		if _, err := c.link.ready(ctx); err != nil {
+			return nil, err
+		}
+		return c, nil
+	}
 	if t.fresh {
 		return c, nil
 	}
@@ -76,6 +85,7 @@ type caller struct {
 	target    *Target
 	firstByte *load.Buckets
 	conn      Conn
+	link      *link // in place of conn; nil: HTTP/1.1
 
 	// Owned by the goroutine that calls Do.
 	chooser *clientload.Chooser // nil: there is one request without places
@@ -85,6 +95,7 @@ type caller struct {
 	logged  int                 // another right status; 0: none
 	memory  []byte              // that a message may be in
 	key     []byte
+	parser  *parser // HTTP/2
 	open    bool
 	served  bool      // a response has come over this connection
 	sent    time.Time // when sending the last request began
@@ -93,7 +104,12 @@ type caller struct {
 }
 
 // Close implements [load.Caller].
-func (c *caller) Close() error { return c.conn.Close() }
+func (c *caller) Close() error {
+	if c.link != nil {
+		return c.link.close()
+	}
+	return c.conn.Close()
+}
 
 // Do sends a request and reads the response. After an error the next call
 // opens a new connection.
@@ -126,6 +142,9 @@ func (c *caller) next() int {
 }
 
 func (c *caller) send(ctx context.Context) error {
+	if c.link != nil {
+		return c.stream(ctx)
+	}
 	if err := c.ready(ctx); err != nil {
 		return err
 	}
