@@ -55,6 +55,15 @@
 //     clientload. Writes that overlap prove nothing, and neither do those of other processes.
 //   - Many connections to a loopback address have several source addresses,
 //     because one has some 28,000 ports.
+//   - The phases of a connection are measured where it is opened, so that requests do not pay
+//     for them. The first byte of a response is the one that costs: a reading of the clock.
+//   - A replay reads its file into memory before the run: a log must be sorted, and reading it
+//     in the window would be a cost of the generator. One counter deals the requests out, so
+//     that they are sent in the order of the file, whichever caller is late.
+//   - A duplicate response is looked for where that costs no system call for each request: in what was
+//     read with the response before, and at the ends of the window.
+//   - HTTP/2 is that of net/http. One of our own would be another protocol to keep, for a generator
+//     that says when it was the limit.
 //   - Profiles are fetched by a goroutine of the run in the window, and parsed after it.
 //     Their cost is part of the figures of the server.
 //   - Reports hold no secrets: a URL is printed without user, password and query, a

@@ -10,15 +10,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// HTTP/1.1 matches responses with requests by their order. So a response that no request asked for, a
-// duplicate, is taken for the response to the next request, and every response after it for that
-// to the next but one, unless it is found out. It is found out when it comes together with the
-// response before it, and else at the start and the end of the window, when no request is under
-// way: by then the connection has a response more than requests, whichever that is.
+// HTTP/1.1 matches responses with requests by their order, so after a duplicate every request gets
+// the response to the one before it. A duplicate is detected if it arrives together with the
+// response before it. Otherwise it is detected at the start or the end of the window, when no
+// request is in flight: the connection then has one response too many.
 
 // duplicateAnswer is the error of a request whose response was followed by n bytes.
 func duplicateAnswer(n int) error {
-	return load.WithKind("duplicate answer", fmt.Errorf("%d bytes after a response, of a second one or of nothing that was asked for", n))
+	return load.WithKind("duplicate answer", fmt.Errorf("%d surplus bytes after a response", n))
 }
 
 // waitingLimit is how long the rest of a TLS record may take of which a part has arrived.

@@ -86,6 +86,9 @@ func TestDuplicatesThatComeLate(t *testing.T) {
 				if _, err := counter.Read(t.Context()); err != nil {
 					t.Fatal(err)
 				}
+				if tc.late != "" && target.callers[0].open {
+					t.Fatal("the connection is kept")
+				}
 			}
 			window() // the warm-up
 			window()

@@ -4,5 +4,5 @@ package httpload
 
 import "syscall"
 
-// peek does nothing here: what comes between two requests is not found out.
+// peek does nothing here: bytes that arrive between two requests are not detected.
 func peek(syscall.Conn, []byte) int { return 0 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/bench/mix"
+	"github.com/slipstream-go/slipstream/internal/gateway/requestlog"
 )
 
 func mustRead(t *testing.T, text string) *File {
@@ -104,6 +105,42 @@ func TestRequestLogs(t *testing.T) {
 	want := map[string]uint64{OtherProtocol: 1, Truncated: 1, OtherMethod: 2, Lost: 7}
 	if fmt.Sprint(f.Skipped) != fmt.Sprint(want) {
 		t.Errorf("skipped %v, want %v", f.Skipped, want)
+	}
+}
+
+// What the gateway writes can be read.
+func TestTheRequestLogOfTheGateway(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "requests.log")
+	log, err := requestlog.Open(requestlog.Config{Path: path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Date(2026, 11, 22, 7, 8, 9, 0, time.UTC)
+	for i, e := range []requestlog.Entry{
+		{Protocol: "http", Method: "GET", Target: "/depts/1?a=\"\\\x01", Status: 400},
+		{Protocol: "http", Method: "HEAD", Target: "/depts/2?\"\\\u00e9", Status: 404, Keys: 3, UserAgent: "x"},
+		{Protocol: "redis", Method: "GET", Target: "/depts/3"},
+		{Protocol: "http", Method: "GET", Target: "/" + strings.Repeat("x", 2000), Status: 200},
+		{Protocol: "http", Method: "GET", Target: "/depts/4", Status: 200, Took: time.Second},
+	} {
+		e.Time = at.Add(time.Duration(i) * time.Second)
+		log.Record(&e)
+	}
+	if err := log.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Load(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := sent(f), []string{`HEAD /depts/2?"\%C3%A9 404`, "GET /depts/4 200"}; !slices.Equal(got, want) || f.Format != RequestLog {
+		t.Errorf("%q of a %s, want %q", got, f.Format, want)
+	}
+	if at := f.Trace(1).At(1); at != 3*time.Second {
+		t.Errorf("the second request is sent after %v", at)
+	}
+	if f.Skipped[NoPath] != 1 || f.Skipped[OtherProtocol] != 1 || f.Skipped[Truncated] != 1 || len(f.Skipped) != 3 {
+		t.Errorf("skipped %v", f.Skipped)
 	}
 }
 
