@@ -94,8 +94,10 @@ func TestProcessMeterCountsDeadThreads(t *testing.T) {
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
-		var ran unix.Timespec // which is not the time that has passed if others want the cores
-		for ran.Nano() < int64(300*time.Millisecond) {
+		// Not the time that has passed: others may want the cores. The thread may have run other goroutines before.
+		var start, ran unix.Timespec
+		_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &start)
+		for ran.Nano()-start.Nano() < int64(300*time.Millisecond) {
 			_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ran) // every thread has one
 		}
 	}()
