@@ -59,9 +59,10 @@ func (h *harness) loadByWrk(ctx context.Context, wrk string, server *subject.Ser
 	}
 	run := func(d time.Duration) (foreign.Run, error) {
 		seconds := max(int(d.Round(time.Second).Seconds()), 1) // it knows no parts of a second
-		return foreign.Measure(ctx, server.Processes(), foreign.ParseWrk, wrk,
-			"-t"+strconv.Itoa(min(runtime.NumCPU(), connections)), "-c"+strconv.Itoa(connections), fmt.Sprintf("-d%ds", seconds),
-			"--latency", "-s", script, "http://"+server.Address+"/", "--", strconv.Itoa(round))
+		g := foreign.Generator{Program: wrk, Parse: foreign.ParseWrk, Args: []string{
+			"-t" + strconv.Itoa(min(runtime.NumCPU(), connections)), "-c" + strconv.Itoa(connections), fmt.Sprintf("-d%ds", seconds),
+			"--latency", "-s", script, "http://" + server.Address + "/", "--", strconv.Itoa(round)}}
+		return g.Measure(ctx, server.Processes())
 	}
 	if _, err := run(h.warmUp); err != nil {
 		return load.Sample{}, err

@@ -141,9 +141,10 @@ func (h *harness) byRedisBenchmark(ctx context.Context, server *subject.Server, 
 		return load.Sample{}, err
 	}
 	run := func(requests uint64) (foreign.Run, error) {
-		return foreign.Measure(ctx, server.Processes(), foreign.ParseRedisBenchmark(requests), h.benchmark,
+		g := foreign.Generator{Program: h.benchmark, Parse: foreign.ParseRedisBenchmark(requests), Args: []string{
 			"-h", host, "-p", port, "-c", strconv.Itoa(connections), "-P", strconv.Itoa(depth), "-n", strconv.FormatUint(requests, 10),
-			"-r", strconv.Itoa(pages.Count), "--csv", "--precision", "3", "GET", pages.Resource+":__rand_int__")
+			"-r", strconv.Itoa(pages.Count), "--csv", "--precision", "3", "GET", pages.Resource + ":__rand_int__"}}
+		return g.Measure(ctx, server.Processes())
 	}
 	// It takes a number of requests and not a time: the warm-up determines how many
 	// fit into a window.

@@ -1,6 +1,6 @@
-// Package foreign runs load generators of others and reads what they print. They
-// check less of the answers than ours do; their purpose is a second opinion on the
-// figures.
+// Package foreign runs load generators as programs and reads what they print. Those of
+// others check less of the answers than ours do; they are a second opinion on the figures
+// of servers, and what slipstream bench is compared with.
 package foreign
 
 import (
@@ -25,9 +25,19 @@ type Run struct {
 	Server    time.Duration // of the processes metered
 }
 
-// Measure runs a generator and meters it and the processes of a server, which
+// A Generator is a program that loads a server. Program and Parse must be set.
+type Generator struct {
+	Program string
+	Args    []string
+	Parse   func(output string) (Run, error)
+	// Accept is an exit code with which the output is read too. If zero, only success is
+	// accepted.
+	Accept int
+}
+
+// Measure runs the generator and meters it and the processes of a server, which
 // must be quiet before and after.
-func Measure(ctx context.Context, pids []int, parse func(output string) (Run, error), program string, args ...string) (Run, error) {
+func (g Generator) Measure(ctx context.Context, pids []int) (Run, error) {
 	var meters []*load.ProcessMeter
 	for _, pid := range pids {
 		meters = append(meters, load.NewProcessMeter(pid))
@@ -36,19 +46,19 @@ func Measure(ctx context.Context, pids []int, parse func(output string) (Run, er
 	if err != nil {
 		return Run{}, err
 	}
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, g.Program, g.Args...)
 	var out, problems bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &problems
-	if err := cmd.Run(); err != nil {
-		return Run{}, fmt.Errorf("%s: %w: %.400s", program, err, strings.TrimSpace(out.String()+problems.String()))
+	if err := cmd.Run(); err != nil && (g.Accept == 0 || cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != g.Accept) {
+		return Run{}, fmt.Errorf("%s: %w: %.400s", g.Program, err, strings.TrimSpace(out.String()+problems.String()))
 	}
 	after, err := read(meters)
 	if err != nil {
 		return Run{}, err
 	}
-	r, err := parse(out.String())
+	r, err := g.Parse(out.String())
 	if err != nil {
-		return r, fmt.Errorf("%s: %w", program, err)
+		return r, fmt.Errorf("%s: %w", g.Program, err)
 	}
 	r.Client, r.Server = cmd.ProcessState.UserTime()+cmd.ProcessState.SystemTime(), after-before
 	return r, nil

@@ -92,15 +92,51 @@ func TestSample(t *testing.T) {
 
 // The output of a failing program is in the error.
 func TestMeasure(t *testing.T) {
-	parse := func(output string) (Run, error) { return Run{Completed: uint64(len(output))}, nil }
-	r, err := Measure(t.Context(), []int{os.Getpid()}, parse, "sh", "-c", "echo four")
+	g := Generator{Program: "sh", Parse: func(output string) (Run, error) { return Run{Completed: uint64(len(output))}, nil }}
+	g.Args = []string{"-c", "echo four"}
+	r, err := g.Measure(t.Context(), []int{os.Getpid()})
 	if err != nil || r.Completed != 5 {
 		t.Errorf("%+v, %v", r, err)
 	}
-	if _, err := Measure(t.Context(), nil, parse, "sh", "-c", "echo sorry >&2; exit 1"); err == nil || !strings.Contains(err.Error(), "sorry") {
+	if _, err := g.Measure(t.Context(), []int{1 << 30}); err == nil {
+		t.Error("a process that does not exist was metered")
+	}
+	g.Args = []string{"-c", "echo four; echo sorry >&2; exit 3"}
+	if _, err := g.Measure(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "sorry") {
 		t.Errorf("error %v, want the output in it", err)
 	}
-	if _, err := Measure(t.Context(), []int{1 << 30}, parse, "true"); err == nil {
-		t.Error("a process that does not exist was metered")
+	g.Accept = 3
+	if r, err := g.Measure(t.Context(), nil); err != nil || r.Completed != 5 {
+		t.Errorf("%+v, %v with an exit code that is accepted", r, err)
+	}
+	g.Accept = 5
+	if _, err := g.Measure(t.Context(), nil); err == nil {
+		t.Error("another exit code than the one that is accepted was accepted")
+	}
+}
+
+const slipstreamOutput = `{"schema": "slipstream-bench/1", "seconds": 2.5, "completed": 50000, "failed": 0,
+	"service": {"count": 50000, "p50_us": 151.5, "p99_us": 519, "hdr": "x"},
+	"redis": {"sets": 0, "get_hits": 50000, "get_misses": 0, "wrong": 0, "stale": 0}}`
+
+// Every answer that is not the right one is an error of the run.
+func TestParseSlipstream(t *testing.T) {
+	r, err := ParseSlipstream(slipstreamOutput)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Completed != 50_000 || r.Errors != 0 || r.Elapsed != 2500*time.Millisecond || r.P50 != 151500*time.Nanosecond || r.P99 != 519*time.Microsecond {
+		t.Errorf("%+v", r)
+	}
+	for _, field := range []string{`"failed": 0`, `"get_misses": 0`, `"wrong": 0`, `"stale": 0`} {
+		r, err := ParseSlipstream(strings.Replace(slipstreamOutput, field, strings.Replace(field, "0", "3", 1), 1))
+		if err != nil || r.Errors != 3 {
+			t.Errorf("%s is 3: %d errors, %v", field, r.Errors, err)
+		}
+	}
+	for _, bad := range []string{"", "{}", strings.Replace(slipstreamOutput, "bench/1", "bench/2", 1), strings.Replace(slipstreamOutput, `"failed"`, `"partial": "interrupted", "failed"`, 1)} {
+		if r, err := ParseSlipstream(bad); err == nil {
+			t.Errorf("%.80q accepted as %+v", bad, r)
+		}
 	}
 }

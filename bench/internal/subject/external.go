@@ -32,7 +32,7 @@ func Find(name string) (string, error) {
 		return path, nil
 	}
 	return "", fmt.Errorf("the program %s %w: apt-get install %s", name, ErrNotInstalled, map[string]string{
-		"nginx": "nginx", "varnishd": "varnish", "wrk": "wrk", "redis-server": "redis-server", "redis-benchmark": "redis-tools"}[name])
+		"nginx": "nginx", "varnishd": "varnish", "wrk": "wrk", "redis-server": "redis-server", "redis-benchmark": "redis-tools", "strace": "strace"}[name])
 }
 
 // Nginx serves the departments as files that it holds open.
