@@ -43,7 +43,9 @@ the reply to the one before. A slow server is asked less, so that its worst mome
 hardly show. With -q it is an open loop: requests are planned beforehand, and latency
 runs from the intended time of a request, however late it was sent.
 
-A warm-up goes first and does not count. The report is printed at the end, and also when
+A warm-up goes first and is cut. Without --warm-up it ends when rate and latency are steady,
+after two seconds at the earliest, and at the latest when it is as long as the window or took
+30 s. The report is printed at the end, and also when
 Ctrl-C or SIGTERM ends the run: it has what was measured until then, marked as partial.
 The exit code is 5 if the generator was the limit, since the figures are its own then, and
 1 if more requests failed than --max-failed allows.
@@ -96,14 +98,15 @@ type benchFlags struct {
 
 // register adds the flags to a command. Callers is what the command calls them.
 func (f *benchFlags) register(c *cobra.Command, callers string) {
-	f.window, f.warmUp, f.timeout = seconds(10*time.Second), seconds(time.Second), seconds(20*time.Second)
+	f.window, f.timeout = seconds(10*time.Second), seconds(20*time.Second)
 	flags := c.Flags()
 	flags.IntVarP(&f.plan.Callers, "connections", "c", 50, "how many "+callers)
 	flags.Int64VarP(&f.plan.Total, "requests", "n", 0, "end after this many `requests` of all of them; without -z there is no other end then, and no warm-up")
 	flags.VarP(&f.window, "duration", "z", "how long the measured window is")
 	flags.Float64VarP(&f.plan.Rate, "rate", "q", 0, "requests a second of all of them together, in an open loop; 0 is a closed loop")
 	flags.StringVar(&f.arrivals, "arrivals", "", "how requests of an open loop arrive: `process` constant (the default), poisson or bursts (5 to 15 at once)")
-	flags.Var(&f.warmUp, "warm-up", "how long requests are made before the window")
+	flags.Var(&f.warmUp, "warm-up", "how long requests are made before the window; without it, until rate and latency are steady")
+	flags.Lookup("warm-up").DefValue = "" // it has none
 	flags.VarP(&f.timeout, "timeout", "t", "how long a request may take, between this and an eighth more; 0 is no limit")
 	flags.Uint64Var(&f.plan.Seed, "seed", 0, "`number` that the planned times and all that is random follow from")
 	flags.Float64Var(&f.maxFailed, "max-failed", 1, "the exit code is 1 if more than this `percentage` of the requests failed")
@@ -153,11 +156,11 @@ func (f *benchFlags) finish(c *cobra.Command) error {
 	if p.Total > 0 && !given("duration") {
 		p.Duration = 0
 	}
-	if p.Total > 0 && !given("duration") && !given("warm-up") {
-		p.WarmUp = 0
-	}
 	if (f.vs != "" || f.findKnee) && !given("duration") && !given("requests") {
 		p.Duration = defaultRound
+	}
+	if !given("warm-up") {
+		p.UntilSteady()
 	}
 	switch {
 	case f.vs == "" && (f.rounds != 0 || len(f.vsPIDs) > 0 || len(f.vsMetrics) > 0):

@@ -60,7 +60,7 @@ func TestBenchHTTP(t *testing.T) {
 	})
 	expectBench(t, exitOK, "requests  100 completed, 0 failed", "", "http", "-c", "4", "-n", "100", url)
 	expectBench(t, exitOK, "open loop, bursts arrivals, 4 callers", "", "http", "-c", "4", "-q", "500", "--arrivals", "bursts", "-n", "100", "--seed", "7", url)
-	expectBench(t, exitOK, "after a warm-up of 0.", "", "http", "-c", "2", "-z", "100ms", "--warm-up", "50ms", "-t", "5", url)
+	expectBench(t, exitOK, " s cut (its length was given): ", "", "http", "-c", "2", "-z", "100ms", "--warm-up", "50ms", "-t", "5", url)
 	file := blackbox.WriteFile(t, "body", "hello")
 	for _, body := range [][]string{{"-d", "hello"}, {"-D", file}} {
 		posted.Store(0)

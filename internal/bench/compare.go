@@ -229,7 +229,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "A  %s\nB  %s\n", c.A, c.B)
 	if len(c.Rounds) > 0 {
-		fmt.Fprintf(&b, "each run: %s\n", c.Rounds[0].Report.summary())
+		fmt.Fprintf(&b, "each run: %s\n", c.Rounds[0].Report.each())
 	}
 	if len(c.Verdicts) > 0 {
 		fmt.Fprintf(&b, "\n%-10s %12s %12s %8s %15s %15s\n", "", "A", "B", "B/A", "interval", "A/A")

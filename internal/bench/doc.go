@@ -12,6 +12,7 @@
 //	cost.go        CPU time of processes and of Prometheus targets
 //	profile.go     profiles of package profiles: which, and their tops
 //	report.go      Report: what a run has shown, in JSON
+//	warmup.go      the part of it that is about the warm-up
 //	replies.go     the part of it that is about replies to our clients
 //	replay.go      the part of it that is about requests of a file
 //	phases.go      the part of it that is about phases of connections
@@ -44,6 +45,9 @@
 //   - Limits are not doubts. Limits are the generator's own: it waited for a
 //     processor, used nearly all of them, or paced coarsely. Only they make the
 //     exit code 5. An overloaded server is a doubt, which is printed.
+//   - A warm-up ends when its rate and its median latency have been steady for two seconds, by the
+//     change points of their cumulative sums. It is cut as a phase of its own, with readings of all
+//     counters after it, and not out of what was measured, so that costs belong to the window.
 //   - A total is a budget of all callers. The caller that finds it empty ends the
 //     phase, also for the pacers.
 //   - A comparison runs A twice. The words faster and slower need A against itself

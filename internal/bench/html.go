@@ -92,7 +92,7 @@ func draw(p *plot.Plot, keys ...string) []figure {
 
 // WriteHTML writes the report as a page with plots.
 func (r *Report) WriteHTML(w io.Writer) error {
-	p := page{Title: r.Target, What: r.summary(), Verdicts: r.verdicts(), About: about(&r.On)}
+	p := page{Title: r.Target, What: r.each(), Verdicts: r.verdicts(), About: about(&r.On)}
 	p.Sections = append(p.Sections, r.requestsSection(), r.latencySection(), r.phasesSection())
 	p.Sections = append(p.Sections, r.timelineSections()...)
 	p.Sections = append(p.Sections, r.costsSection(), r.repliesSection(), r.failuresSection())
@@ -220,16 +220,6 @@ func tickNumber(v float64) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// overTime returns the series of a figure of each interval.
-func (r *Report) overTime(figure func(i *IntervalReport) float64) (s plot.Series) {
-	for k := range r.Timeline {
-		i := &r.Timeline[k]
-		s.X = append(s.X, i.At+i.Seconds/2)
-		s.Y = append(s.Y, figure(i))
-	}
-	return s
-}
-
 // timelineSections draws what was done each second.
 func (r *Report) timelineSections() []section {
 	if len(r.Timeline) < 2 {
@@ -268,9 +258,12 @@ func (r *Report) timelineSections() []section {
 		}))
 		names = append(names, c.Of)
 	}
-	note := ""
+	note := r.shadeNote()
 	if first := r.Timeline[0].Seconds; first > 1.5 {
-		note = fmt.Sprintf("Each point is %.0f s.", first)
+		note = strings.TrimSpace(fmt.Sprintf("Each point is %.0f s. %s", first, note))
+	}
+	for _, p := range []*plot.Plot{&rates, &latencies, &cpu} {
+		r.shade(p)
 	}
 	return []section{
 		{Title: "Requests a second", Note: note, Figures: draw(&rates, keys...)},

@@ -42,6 +42,7 @@ func pageReport() *Report {
 		})
 	}
 	r.Timeline[1] = IntervalReport{At: 1, Seconds: 1, CPU: map[string]float64{generator: 0.1}} // nothing was completed
+	r.WarmUp = WarmUpReport{Seconds: 1, Completed: 7, End: load.WarmUpSteady, SteadyFrom: 0.4, Timeline: []IntervalReport{{Seconds: 1, Completed: 7, P50: 100, CPU: map[string]float64{generator: 0.1}}}}
 	name := profiles.Printable(hostile, 200)
 	rows := []profiles.Row{{Name: name, Flat: 5e8, Cum: 1e9}}
 	r.Profiles = []*profiles.Set{{Of: hostile, Profiles: []profiles.Profile{
@@ -113,6 +114,7 @@ func TestPagesHoldNothingOfServersButTexts(t *testing.T) {
 		"&lt;script&gt;alert(1)", "THE GENERATOR WAS THE LIMIT", "PARTIAL: ", "In doubt: ", "Wrong answers: 1.", "from the intended time of a request", "p99.9",
 		"Latency by percentile", "Requests each second", "Latency each second", "CPU time each second", "by stacks", "missing: ", "status 200", "5 SET", "planned", "SetMutexProfileFraction",
 		"gone</th><td>50.0%</td><td>0.0%</td><td>-50.0%", `class="up3"`,
+		`<rect class="shade"`, "Shaded: the warm-up of 1.00 s, which was cut; rate and latency were steady after 0.40 s.", "after a warm-up of 1.00 s, which was cut",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the page", want)

@@ -160,7 +160,7 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 	p := page{Title: "A: " + c.A + ", B: " + c.B}
 	if len(c.Rounds) > 0 {
 		first := c.Rounds[0].Report
-		p.What, p.About = "Each run: "+first.summary()+". Runs of A, A again and B are in random order.", about(&first.On)
+		p.What, p.About = "Each run: "+first.each()+". Runs of A, A again and B are in random order.", about(&first.On)
 	}
 	if c.Partial != "" {
 		p.Verdicts = append(p.Verdicts, pageVerdict{"bad", "PARTIAL: " + c.Partial})
@@ -211,7 +211,7 @@ func (c *Comparison) roundsSection(metric load.Metric) section {
 func (k *Knee) WriteHTML(w io.Writer) error {
 	first := k.Points[0]
 	limit := time.Duration(k.P99 * 1e3)
-	p := page{Title: k.Target, What: "The highest rate with a 99th percentile below " + took(limit) + ". Each run: " + first.summary() + ".", About: about(&first.On)}
+	p := page{Title: k.Target, What: "The highest rate with a 99th percentile below " + took(limit) + ". Each run: " + first.each() + ".", About: about(&first.On)}
 	class := "good"
 	switch {
 	case k.Partial != "":

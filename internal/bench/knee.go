@@ -142,7 +142,7 @@ func (k *Knee) WriteJSON(w io.Writer) error {
 func (k *Knee) WriteText(w io.Writer) error {
 	limit := time.Duration(k.P99 * 1e3)
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n\n%10s %10s %10s %10s %10s", k.Target, k.Points[0].summary(), "planned/s", "done/s", "p50", "p99", "CPU")
+	fmt.Fprintf(&b, "%s\n%s\n\n%10s %10s %10s %10s %10s", k.Target, k.Points[0].each(), "planned/s", "done/s", "p50", "p99", "CPU")
 	for _, cost := range k.Points[0].Costs[1:] {
 		fmt.Fprintf(&b, "   CPU of %s", cost.Of)
 	}

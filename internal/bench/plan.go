@@ -37,6 +37,8 @@ type Plan struct {
 	Total    int64         // requests of all callers; 0: as many as Duration has room for
 	Duration time.Duration // 0: until Total requests are done
 	WarmUp   time.Duration
+	// SteadyAfter, if set, lets the warm-up end early, see [load.Config].
+	SteadyAfter time.Duration
 	// Rate is the number of requests a second of all callers; 0: a closed loop.
 	Rate     float64
 	Arrivals load.Process // of an open loop; empty: load.Constant
@@ -103,7 +105,7 @@ func (p *Plan) Check() error {
 // config returns the configuration of the run.
 func (p *Plan) config() load.Config {
 	c := load.Config{
-		Callers: p.Callers, Batch: p.Batch, Total: p.Total, Duration: p.Duration, WarmUp: p.WarmUp, DrainLimit: p.Timeout,
+		Callers: p.Callers, Batch: p.Batch, Total: p.Total, Duration: p.Duration, WarmUp: p.WarmUp, SteadyAfter: p.SteadyAfter, DrainLimit: p.Timeout,
 		Servers: p.PIDs, Seed: p.Seed, Timeline: true, Progress: p.Progress,
 	}
 	if p.Rate > 0 {

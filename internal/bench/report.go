@@ -82,13 +82,6 @@ type PlanReport struct {
 	Seed    uint64  `json:"seed"`
 }
 
-// WarmUpReport is what was done before the measured window.
-type WarmUpReport struct {
-	Seconds   float64 `json:"seconds"`
-	Completed uint64  `json:"completed"`
-	Failed    uint64  `json:"failed"`
-}
-
 // CostReport is the CPU time that one process has used in the window.
 type CostReport struct {
 	Of         string  `json:"of"`
@@ -138,7 +131,7 @@ func newReport(p *Plan, target string, result *load.Result, meters []load.Counte
 	r := &Report{
 		Schema: Schema, Target: target, Loop: "closed", On: load.ThisMachine(),
 		Plan:    PlanReport{Callers: p.Callers, Batch: max(p.Batch, 1), Total: p.Total, Seconds: p.Duration.Seconds(), Rate: result.PlannedRate, Seed: p.Seed},
-		WarmUp:  WarmUpReport{Seconds: result.WarmUpElapsed.Seconds(), Completed: result.WarmUpCompleted, Failed: result.WarmUpErrors},
+		WarmUp:  newWarmUpReport(&result.WarmUp),
 		Seconds: result.Elapsed.Seconds(), Completed: result.Completed, Failed: result.Errors, Unsent: result.Unsent, Cut: result.Cut,
 		Rate: result.Rate(), Failures: result.ErrorKinds, FirstFailed: result.ErrorSample,
 		Latency: result.Latency(), Service: result.Service, Pacing: result.Pacing, Dispersion: result.Dispersion,
@@ -147,7 +140,7 @@ func newReport(p *Plan, target string, result *load.Result, meters []load.Counte
 	if arrivals := p.config().Arrivals; arrivals.Process != "" {
 		r.Loop = string(arrivals.Process)
 	}
-	r.Doubts = result.Doubts()[len(r.Limits):]
+	r.Doubts = append(r.WarmUp.doubts(), result.Doubts()[len(r.Limits):]...)
 	r.Costs = append(r.Costs, r.cost(generator, result.Cost.Client))
 	r.Costs[0].WaitSeconds = result.Cost.Wait.Seconds()
 	for _, m := range meters {

@@ -56,7 +56,7 @@ func TestReportsSayWhatWasDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		w.Name() + "\nclosed loop, 4 callers, ", "after a warm-up of ", "requests  200 completed, 0 failed    ",
+		w.Name() + "\nclosed loop, 4 callers, ", " s\nwarm-up: 0.", " s cut (its length was given): ", " requests, 0 failed\n\nrequests  200 completed, 0 failed    ",
 		"p50        p90        p99      p99.9        max\nlatency ", "a request", "in all: generator",
 		"received     5.00 B of body each: 200 with status 200\n",
 	} {

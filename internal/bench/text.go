@@ -16,7 +16,9 @@ import (
 // took, what it cost, and whether the figures can be believed.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%s\n\n", r.Target, r.summary())
+	fmt.Fprintf(&b, "%s\n%s\n", r.Target, r.summary())
+	r.WarmUp.write(&b)
+	b.WriteByte('\n')
 	fmt.Fprintf(&b, "requests  %s completed, %s failed", grouped(r.Completed), grouped(r.Failed))
 	if r.Unsent > 0 {
 		fmt.Fprintf(&b, ", %s due and never sent", grouped(r.Unsent))
@@ -58,9 +60,6 @@ func (r *Report) summary() string {
 		fmt.Fprintf(&b, " with %d requests at once", r.Plan.Batch)
 	}
 	fmt.Fprintf(&b, ", %s", seconds(r.Seconds))
-	if u := r.WarmUp; u.Seconds > 0 {
-		fmt.Fprintf(&b, " after a warm-up of %s that does not count (%s, %s failed)", seconds(u.Seconds), counted(u.Completed, "request"), grouped(u.Failed))
-	}
 	return b.String()
 }
 

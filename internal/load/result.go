@@ -31,11 +31,10 @@ type Result struct {
 	// completed nor errors, since the end may be the reason.
 	Cut uint64 `json:"cut,omitempty"`
 
-	// WarmUpErrors counts the errors outside of the measured window, and
-	// WarmUpCompleted the right answers of the warm-up, which took WarmUpElapsed.
-	WarmUpErrors    uint64        `json:"warmup_errors,omitempty"`
-	WarmUpCompleted uint64        `json:"warmup_completed,omitempty"`
-	WarmUpElapsed   time.Duration `json:"warmup_elapsed_ns,omitempty"`
+	// WarmUpErrors counts the errors outside of the measured window.
+	WarmUpErrors uint64 `json:"warmup_errors,omitempty"`
+	// WarmUp is what was done before it.
+	WarmUp WarmUp `json:"-"`
 
 	// Service runs from sending to answer. The others belong to open loops.
 	// Intended runs from the planned instant to the answer. Pacing is how late an

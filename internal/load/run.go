@@ -19,6 +19,10 @@ type Config struct {
 	Duration time.Duration // of the measured window, without the drain
 	WarmUp   time.Duration // before it, not measured; none if 0
 
+	// SteadyAfter lets the warm-up end before WarmUp is over: as soon as rate and latency are
+	// steady, but not before SteadyAfter. If zero, it takes all of WarmUp.
+	SteadyAfter time.Duration
+
 	// Requests ends a closed loop when each caller has sent that many, if that
 	// is before Duration. If zero, there is no limit. It does not apply to the
 	// warm-up.
@@ -93,9 +97,10 @@ type runner struct {
 	deaths  *deathWatch
 
 	// Owned by the goroutine of Run, which sets them before a phase begins.
-	pacers  []*pacer  // of the current phase
-	line    *timeline // of the current phase; nil: there is none
-	bounded bool      // Config.Total applies to it
+	pacers  []*pacer    // of the current phase
+	line    *timeline   // of the current phase; nil: there is none
+	bounded bool        // Config.Total applies to it
+	steady  *steadiness // of a warm-up that may end early; nil otherwise
 	// Written by phase when all requests have ended.
 	endedAt time.Time
 
@@ -103,6 +108,9 @@ type runner struct {
 	stopOnce  sync.Once
 	stoppedAt time.Time
 	why       error // nil unless the phase ended early
+
+	// Written by supervise, read after the phase: the end of a server.
+	died error
 
 	// Atomics: read by every worker and pacer.
 	begun     atomic.Int64 // requests of the phase, if it is bounded; may pass Config.Total
@@ -158,7 +166,7 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 		r.line.finish(elapsed, r.used(after))
 		result.Timeline = r.intervals()
 	}
-	result.WarmUpErrors, result.WarmUpCompleted, result.WarmUpElapsed = warmUp.errors, warmUp.completed, warmUp.elapsed
+	result.WarmUpErrors, result.WarmUp = warmUp.Errors, warmUp
 	if err == nil && result.Cut > 0 { // the last requests were in flight
 		err = fmt.Errorf("load: interrupted: %w", context.Cause(ctx))
 	}
@@ -180,37 +188,6 @@ func both(a, b error) error {
 		return errors.Join(a, b)
 	}
 	return fmt.Errorf("%w; %w", a, b)
-}
-
-// warmedUp is what a warm-up has shown.
-type warmedUp struct {
-	completed, errors uint64
-	elapsed           time.Duration
-}
-
-// warmUp runs the phase that is not measured.
-func (r *runner) warmUp(ctx context.Context) (warmedUp, error) {
-	var shown warmedUp
-	if r.cfg.WarmUp > 0 {
-		r.newLine(true, r.usedNow(ctx, true))
-		began := time.Now()
-		r.phase(ctx, r.cfg.WarmUp, 0)
-		shown.elapsed = r.endedAt.Sub(began)
-		for _, w := range r.workers {
-			shown.completed += w.completed
-			shown.errors += w.errors
-			w.reset()
-		}
-	}
-	switch {
-	case ctx.Err() != nil:
-		return shown, ctx.Err()
-	case r.why != nil:
-		return shown, r.why
-	case r.abandoned.Load():
-		return shown, fmt.Errorf("load: requests of the warm-up did not finish within %v", r.cfg.DrainLimit)
-	}
-	return shown, nil
 }
 
 // CallerError says which caller of a run could not be created, and why.
@@ -329,6 +306,7 @@ func (r *runner) supervise(ctx context.Context, d time.Duration, finished <-chan
 			r.interrupted(ctx)
 		case err := <-died:
 			r.stop(err)
+			r.died = err
 		case <-limit.C:
 			r.abandoned.Store(true)
 			r.stop(nil)
@@ -343,7 +321,8 @@ func (r *runner) supervise(ctx context.Context, d time.Duration, finished <-chan
 
 // newLine begins a time line, if one is wanted. used is what the meters tell.
 func (r *runner) newLine(warmUp bool, used []float64) {
-	if r.cfg.Timeline || r.cfg.Progress != nil {
+	r.line = nil
+	if r.cfg.Timeline || r.cfg.Progress != nil || r.steady != nil {
 		r.line = newTimeline(warmUp, r.cfg.Callers, used)
 	}
 }

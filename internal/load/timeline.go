@@ -73,6 +73,7 @@ type timeline struct {
 	used  []float64     // at that time: CPU time of the generator, and the live counters
 	ticks int           // readings that make a cell
 	cells []*cell
+	part  *cell // of a second, if the line is read more often; nil: nothing was read since the last cell
 }
 
 // A lineShard collects what some of the callers do. Reading it leaves zeros.
@@ -166,12 +167,32 @@ func (l *timeline) add(c *cell) {
 // finish adds what was recorded since the last reading. Less than half a second is
 // no cell of its own: its rate would mean little.
 func (l *timeline) finish(at time.Duration, used []float64) {
-	c := l.harvest(at, used)
+	c := l.joined(l.harvest(at, used))
 	if last := len(l.cells) - 1; last >= 0 && c.width < lineTick/2 {
 		l.cells[last].merge(c)
 		return
 	}
 	l.add(c)
+}
+
+// joined returns a reading with the part of a second that was read before it.
+func (l *timeline) joined(c *cell) *cell {
+	if l.part == nil {
+		return c
+	}
+	l.part.merge(c)
+	c, l.part = l.part, nil
+	c.ticks = 1
+	return c
+}
+
+// second returns the readings of about a second as one, or nil if it is not over.
+func (l *timeline) second(c *cell) *cell {
+	if c = l.joined(c); c.width < lineTick-steadyTick/2 {
+		l.part = c
+		return nil
+	}
+	return c
 }
 
 // merge adds what came after the cell.
@@ -281,9 +302,14 @@ func (r *runner) usedNow(ctx context.Context, warmUp bool) []float64 {
 	return used
 }
 
-// follow reads the time line each second until ctx ends.
+// follow reads the time line each second until ctx ends. It reads that of a warm-up whose end depends on it
+// more often, and ends the warm-up.
 func (r *runner) follow(ctx context.Context) {
-	ticker := time.NewTicker(lineTick)
+	tick := lineTick
+	if r.steady != nil {
+		tick = steadyTick
+	}
+	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
 	l, live := r.line, r.live()
 	for {
@@ -297,6 +323,15 @@ func (r *runner) follow(ctx context.Context) {
 			return // what is left belongs to the end of the phase
 		}
 		c := l.harvest(time.Since(l.began), used)
+		if r.steady != nil {
+			r.steady.add(c)
+			if c = l.second(c); l.read >= r.cfg.SteadyAfter && !r.steady.ended {
+				r.endWarmUp()
+			}
+			if c == nil {
+				continue
+			}
+		}
 		if r.cfg.Progress != nil {
 			r.cfg.Progress(c.interval(l.warmUp, live))
 		}
@@ -304,12 +339,12 @@ func (r *runner) follow(ctx context.Context) {
 	}
 }
 
-// intervals returns the time line of the window.
+// intervals returns the time line of the phase.
 func (r *runner) intervals() []Interval {
 	live := r.live()
 	all := make([]Interval, len(r.line.cells))
 	for i, c := range r.line.cells {
-		all[i] = c.interval(false, live)
+		all[i] = c.interval(r.line.warmUp, live)
 	}
 	return all
 }

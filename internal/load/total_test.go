@@ -31,8 +31,8 @@ func TestTotalBoundsTheRequestsOfAllCallers(t *testing.T) {
 			if r.Completed != 100 || r.Unsent != 0 || r.Partial != "" {
 				t.Errorf("completed %d, unsent %d, partial %q, want 100 requests and the end", r.Completed, r.Unsent, r.Partial)
 			}
-			if cfg.WarmUp > 0 && (r.WarmUpCompleted == 0 || r.WarmUpElapsed < cfg.WarmUp) {
-				t.Errorf("warm-up of %d requests in %v", r.WarmUpCompleted, r.WarmUpElapsed)
+			if cfg.WarmUp > 0 && (r.WarmUp.Completed == 0 || r.WarmUp.Elapsed < cfg.WarmUp) {
+				t.Errorf("warm-up of %d requests in %v", r.WarmUp.Completed, r.WarmUp.Elapsed)
 			}
 		})
 	}

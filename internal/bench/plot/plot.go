@@ -27,7 +27,11 @@ type Plot struct {
 	Label  string // what is shown, for people who do not see it
 	X, Y   Axis
 	Series []Series
+	Shade  Range // a part of X that is not like the rest; if empty, there is none
 }
+
+// A Range is a part of an axis.
+type Range struct{ From, To float64 }
 
 // An Axis is one direction of a plot.
 type Axis struct {
@@ -108,6 +112,7 @@ func (p *Plot) SVG() string {
 	}
 	var b strings.Builder
 	fmt.Fprintf(&b, `<svg class="plot" viewBox="0 0 %d %d" role="img" aria-label="%s">`, width, height, escape(p.Label))
+	p.Shade.draw(&b, &x)
 	for _, tick := range y.ticks() {
 		at, _ := y.place(tick.At)
 		fmt.Fprintf(&b, `<path class="grid" d="M%d %sH%d"/><text class="y" x="%d" y="%s">%s</text>`,
@@ -128,6 +133,16 @@ func (p *Plot) SVG() string {
 	}
 	b.WriteString("</svg>")
 	return b.String()
+}
+
+// draw writes a box over the whole height.
+func (r Range) draw(b *strings.Builder, x *scale) {
+	from, okFrom := x.place(r.From)
+	to, okTo := x.place(r.To)
+	from, to = max(from, left), min(to, width-right)
+	if okFrom && okTo && from < to {
+		fmt.Fprintf(b, `<rect class="shade" x="%s" y="%d" width="%s" height="%d"/>`, number(from), top, number(to-from), height-bottom-top)
+	}
 }
 
 // draw writes the line of a series, whose class is c and its number.
