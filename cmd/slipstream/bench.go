@@ -85,10 +85,11 @@ type benchFlags struct {
 	json, benchfmt string // files; "-" is the standard output
 	html           string // a file
 
-	vs        string // another server
-	vsPIDs    []int
-	vsMetrics []string
-	rounds    int
+	vs         string // another server
+	vsPIDs     []int
+	vsMetrics  []string
+	vsProfiles []string
+	rounds     int
 
 	findKnee bool
 	p99      seconds
@@ -118,19 +119,19 @@ func (f *benchFlags) register(c *cobra.Command, callers string) {
 	flags.IntVar(&f.rounds, "rounds", 0, "how many `rounds` of --vs; 0: from 6 to 31, until A is like itself")
 	flags.IntSliceVar(&f.vsPIDs, "vs-pid", nil, "as --pid, of the server of --vs")
 	flags.StringArrayVar(&f.vsMetrics, "vs-metrics", nil, "as --metrics, of the server of --vs")
+	flags.StringArrayVar(&f.vsProfiles, "vs-profile", nil, "as --profile, of the `server` of --vs")
 	flags.BoolVar(&f.findKnee, "find-knee", false, "search for the highest rate with the 99th percentile below --p99, up to -q, or else 100,000 a second, 1,000 with --yes; a window is 3 s then unless -z says otherwise")
 	f.p99 = seconds(10 * time.Millisecond)
 	flags.Var(&f.p99, "p99", "the limit of --find-knee")
 	flags.StringVar(&f.html, "html", "", "write the report with its plots as a page to this `file`; - as with --json")
-	flags.StringArrayVar(&f.plan.Profile, "profile", nil, "take profiles of a Go `server` in the window, from its net/http/pprof: a URL such as http://127.0.0.1:6060, or a process (Linux); may be repeated")
+	flags.StringArrayVar(&f.plan.Profile, "profile", nil, "take profiles of a Go `server` in the window, with --vs or --find-knee in one more run, from its net/http/pprof: a URL such as http://127.0.0.1:6060, or a process (Linux); may be repeated")
 	flags.StringVar(&f.plan.ProfileDir, "profile-dir", "", "the `directory` for the profiles; by default profiles- and the time")
 	flags.StringVar(&f.plan.ProfileBase, "profile-base", "", "compare the profile of the CPU with this `file`, such as the cpu.pprof of an earlier run")
 	for _, name := range []string{"json", "benchfmt", "html", "profile-base"} {
 		_ = c.MarkFlagFilename(name) // fails only if there is no such flag
 	}
-	_ = c.MarkFlagDirname("profile-dir") // as above
-	c.MarkFlagsMutuallyExclusive("vs", "profile")
-	c.MarkFlagsMutuallyExclusive("find-knee", "profile")
+	_ = c.MarkFlagDirname("profile-dir")               // as above
+	c.MarkFlagsMutuallyExclusive("vs", "profile-base") // B is compared with A
 	c.MarkFlagsMutuallyExclusive("vs", "find-knee")
 	c.MarkFlagsMutuallyExclusive("requests", "find-knee")
 	flags.BoolVar(&f.yes, "yes", false, "load a server that is not on this machine")
@@ -163,15 +164,15 @@ func (f *benchFlags) finish(c *cobra.Command) error {
 		p.UntilSteady()
 	}
 	switch {
-	case f.vs == "" && (f.rounds != 0 || len(f.vsPIDs) > 0 || len(f.vsMetrics) > 0):
-		return errors.New("--rounds, --vs-pid and --vs-metrics need --vs")
+	case f.vs == "" && (f.rounds != 0 || len(f.vsPIDs) > 0 || len(f.vsMetrics) > 0 || len(f.vsProfiles) > 0):
+		return errors.New("--rounds, --vs-pid, --vs-metrics and --vs-profile need --vs")
 	case f.rounds < 0 || f.rounds > 1000:
 		return fmt.Errorf("--rounds %d; expected 1 to 1000", f.rounds)
 	case f.standardOutputs() > 1:
 		return errors.New("more than one of --json, --benchfmt and --html on the standard output; expected one of them")
-	case len(p.Profile) == 0 && (p.ProfileDir != "" || p.ProfileBase != ""):
+	case len(p.Profile)+len(f.vsProfiles) == 0 && (p.ProfileDir != "" || p.ProfileBase != ""):
 		return errors.New("--profile-dir and --profile-base need --profile")
-	case len(p.Profile) > 0 && p.ProfileDir == "":
+	case len(p.Profile)+len(f.vsProfiles) > 0 && p.ProfileDir == "":
 		p.ProfileDir = "profiles-" + time.Now().Format("20060102-150405")
 	}
 	if !f.yes {
@@ -181,6 +182,9 @@ func (f *benchFlags) finish(c *cobra.Command) error {
 		return fmt.Errorf("--max-failed %v; expected a percentage", f.maxFailed)
 	}
 	checked := *p
+	if f.vs != "" || f.findKnee { // profiles are taken in a run of its own length
+		checked.Profile = nil
+	}
 	if f.findKnee {
 		if f.p99 <= 0 {
 			return fmt.Errorf("--p99 %v; expected a positive duration", time.Duration(f.p99))
@@ -276,7 +280,7 @@ func onTerminal(w io.Writer) *bench.Live {
 // compare runs rounds of two servers.
 func (f *benchFlags) compare(ctx context.Context, c *cobra.Command, a bench.Side, other benchServer) error {
 	b := bench.Side{Plan: f.plan, Open: other.open}
-	b.Plan.PIDs, b.Plan.Metrics = f.vsPIDs, f.vsMetrics
+	b.Plan.PIDs, b.Plan.Metrics, b.Plan.Profile = f.vsPIDs, f.vsMetrics, f.vsProfiles
 	r, err := bench.Compare(ctx, a, b, bench.CompareOptions{Rounds: f.rounds, Seed: f.plan.Seed, Progress: c.ErrOrStderr()})
 	if len(r.Verdicts) == 0 {
 		return f.noReport(ctx, err)

@@ -12,13 +12,19 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-func TestBenchProfiles(t *testing.T) {
+// profiledServer starts a server that has profiles, and returns its URL.
+func profiledServer(t *testing.T) string {
+	t.Helper()
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
 	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
 	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
 	mux.HandleFunc("/", func(http.ResponseWriter, *http.Request) {})
-	url := server(t, mux.ServeHTTP)
+	return server(t, mux.ServeHTTP)
+}
+
+func TestBenchProfiles(t *testing.T) {
+	url := profiledServer(t)
 	dir := filepath.Join(t.TempDir(), "profiles")
 	report, page := filepath.Join(t.TempDir(), "report.json"), filepath.Join(t.TempDir(), "report.html")
 	expectBench(t, exitOK, "CPU time, by what functions use with all that they call\n", "",
@@ -54,7 +60,7 @@ func TestBenchProfiles(t *testing.T) {
 		t.Errorf("a time line of %d seconds", len(got.Timeline))
 	}
 	again := filepath.Join(t.TempDir(), "again")
-	expectBench(t, exitOK, "share of CPU time, by functions themselves, that has changed most\n", "",
+	expectBench(t, exitOK, "share of CPU time, by functions themselves, that differs most from that of an earlier run\n", "",
 		"http", "-c", "2", "-z", "3s", "--warm-up", "0", "--profile", url, "--profile-dir", again, "--profile-base", filepath.Join(dir, "cpu.pprof"), url)
 	expectBench(t, exitFailure, "", "heap.pprof: a profile of something else than CPU time; expected a cpu.pprof",
 		"http", "--profile", url, "--profile-base", filepath.Join(dir, "heap.pprof"), url)
@@ -80,11 +86,45 @@ func TestBenchWithoutProfiles(t *testing.T) {
 		{[]string{"-n", "10", "--profile", url}, "expected a duration of at least 3s"},
 		{[]string{"-z", "2s", "--profile", url}, "expected a duration of at least 3s"},
 		{[]string{"--profile-dir", "x"}, "--profile-dir and --profile-base need --profile"},
-		{[]string{"--vs", url, "--profile", url}, "none of the others can be"},
-		{[]string{"--find-knee", "--profile", url}, "none of the others can be"},
+		{[]string{"--vs", url, "--profile", url, "--profile-base", "cpu.pprof"}, "none of the others can be"},
+		{[]string{"--vs-profile", url}, "--vs-profile need --vs"},
 		{[]string{"--json", "-", "--html", "-"}, "expected one of them"},
 	} {
 		blackbox.Expect(t, exitUsage, "", test.stderr, append([]string{"bench", "http", url}, test.args...)...)
+	}
+}
+
+// Profiles are taken in runs after those that are compared, of both servers, and the page shows how they differ.
+func TestBenchProfilesOfBothServers(t *testing.T) {
+	a, b := profiledServer(t), profiledServer(t)
+	dir, page := filepath.Join(t.TempDir(), "profiles"), filepath.Join(t.TempDir(), "report.html")
+	r := runBench(t, "http", "-c", "2", "-n", "50", "--warm-up", "0", "--rounds", "1", "--vs", b, "--profile", a, "--vs-profile", b, "--profile-dir", dir, "--html", page, a)
+	if r.Code != exitOK && r.Code != exitLimited || !strings.Contains(r.Stdout, "by functions themselves, that differs most from that of A\n") || !strings.Contains(r.Stderr, "profiles of GET "+b) {
+		t.Errorf("exit %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	for _, name := range []string{"A/cpu.pprof", "B/cpu.pprof", "A/heap.pprof", "B/trace.out"} {
+		if info, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name))); err != nil || info.Size() == 0 {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if text, err := os.ReadFile(page); err != nil || !strings.Contains(string(text), ", compared with that of A") || strings.Count(string(text), `class="flame"`) != 3 {
+		t.Errorf("%v, %d flame graphs", err, strings.Count(string(text), `class="flame"`))
+	}
+}
+
+// Profiles of the highest rate are taken in a last run.
+func TestBenchProfilesOfTheKnee(t *testing.T) {
+	url := profiledServer(t)
+	dir := filepath.Join(t.TempDir(), "profiles")
+	r := runBench(t, "http", "-c", "2", "-z", "200ms", "--warm-up", "0", "--find-knee", "--p99", "10s", "-q", "100", "--profile", url, "--profile-dir", dir, url)
+	if strings.Contains(r.Stdout, "No rate that was tried") {
+		t.Skip("this machine is too busy for 100 requests a second")
+	}
+	if r.Code != exitOK || !strings.Contains(r.Stdout, " requests a second:\nprofiles of "+url) {
+		t.Errorf("exit %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+	if info, err := os.Stat(filepath.Join(dir, "cpu.pprof")); err != nil || info.Size() == 0 {
+		t.Error(err)
 	}
 }
 

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -39,15 +40,20 @@ type CompareOptions struct {
 
 // A Comparison is what the rounds of two servers have shown.
 type Comparison struct {
-	Schema   string           `json:"schema"`
-	A        string           `json:"a"`
-	B        string           `json:"b"`
-	Rounds   []RoundReport    `json:"rounds"`
-	Verdicts []SideVerdict    `json:"verdicts"`
-	Limits   []string         `json:"generator_limits,omitempty"` // of rounds, see Report
-	Limited  int              `json:"rounds_limited"`             // in how many of them
-	Partial  string           `json:"partial,omitempty"`
-	samples  *load.Comparison // nil after reading JSON
+	Schema   string        `json:"schema"`
+	A        string        `json:"a"`
+	B        string        `json:"b"`
+	Rounds   []RoundReport `json:"rounds"`
+	Verdicts []SideVerdict `json:"verdicts"`
+	Limits   []string      `json:"generator_limits,omitempty"` // of rounds, see Report
+	Limited  int           `json:"rounds_limited"`             // in how many of them
+	Partial  string        `json:"partial,omitempty"`
+	// ProfiledA and ProfiledB are runs after the rounds in which profiles were taken; nil: none
+	// were asked for.
+	ProfiledA *Report `json:"profiled_a,omitempty"`
+	ProfiledB *Report `json:"profiled_b,omitempty"`
+
+	samples *load.Comparison // nil after reading JSON
 }
 
 // A RoundReport is one round of a subject: A, A again, or B.
@@ -78,9 +84,13 @@ const cannotTell = "cannot tell"
 
 // Compare runs A, A again and B in every round, in random order, and compares
 // them pair by pair. If it ends early, it returns what the whole rounds have
-// shown, marked as partial, beside the error.
+// shown, marked as partial, beside the error. Profiles are taken in runs after the
+// rounds.
 func Compare(ctx context.Context, a, b Side, o CompareOptions) (*Comparison, error) {
 	c := &Comparison{Schema: ComparisonSchema}
+	if err := errors.Join(a.lookForProfiles(ctx), b.lookForProfiles(ctx)); err != nil {
+		return c, err
+	}
 	metrics := []load.Metric{load.P50US, load.P99US, load.ServerUS}
 	primary := load.P50US
 	if a.Plan.Rate == 0 && a.Plan.Trace == nil {
@@ -88,11 +98,14 @@ func Compare(ctx context.Context, a, b Side, o CompareOptions) (*Comparison, err
 		metrics = slices.Insert(metrics, 0, load.RPS)
 	}
 	scenario := load.Scenario{Name: "A, A again and B", Primary: primary, Subjects: []load.Subject{
-		{Name: load.Ours, Run: c.run(a, sideA, &c.A)},
-		{Name: load.Control, Run: c.run(a, sideAgain, &c.A)},
-		{Name: sideB, Run: c.run(b, sideB, &c.B)},
+		{Name: load.Ours, Run: c.run(a.withoutProfiles(), sideA, &c.A)},
+		{Name: load.Control, Run: c.run(a.withoutProfiles(), sideAgain, &c.A)},
+		{Name: sideB, Run: c.run(b.withoutProfiles(), sideB, &c.B)},
 	}}
 	samples, err := scenario.Compare(ctx, load.Options{Rounds: o.Rounds, MaxRounds: o.Most, Seed: o.Seed, Progress: o.Progress})
+	if err == nil {
+		err = c.takeProfiles(ctx, a, b, o.Progress)
+	}
 	if err != nil {
 		c.Partial = err.Error()
 	}
@@ -246,6 +259,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 	if len(c.Verdicts) > 0 {
 		b.WriteString("\nIntervals of 95 %, paired by round. A/A is A against itself, which is noise.\n")
 	}
+	c.writeProfiles(&b)
 	if share, first, _ := c.Failed(); share > 0 {
 		fmt.Fprintf(&b, "\nfailed: %.3g %% of the requests, for example: %s\n", share*100, first)
 	}

@@ -23,6 +23,7 @@
 //	live.go        a line on a terminal
 //	compare.go     two servers in interleaved rounds
 //	knee.go        the highest rate below a limit of latency
+//	lastrun.go     profiles after the runs of both
 //
 // The command makes a [Plan] and a [Workload] of its flags. [Plan.Run] reads the
 // meters once, so that a wrong process or page is found before any request, and

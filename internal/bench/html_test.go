@@ -53,7 +53,7 @@ func pageReport() *Report {
 		{Name: "heap", Missing: hostile},
 		{Name: "mutex", File: "mutex.pprof", Tables: []profiles.Table{{Type: "delay", Unit: "nanoseconds"}}},
 	}}}
-	r.base = &profiles.Tree{Value: 100, Children: []*profiles.Tree{{Name: hostile, Value: 50}, {Name: "gone", Value: 50}}}
+	r.base = earlier(&profiles.Tree{Value: 100, Children: []*profiles.Tree{{Name: hostile, Value: 50}, {Name: "gone", Value: 50}}})
 	return r
 }
 
@@ -134,8 +134,9 @@ func TestPagesHoldNothingOfServersButTexts(t *testing.T) {
 	for range 6 {
 		c.Rounds = append(c.Rounds, RoundReport{sideA, r}, RoundReport{sideAgain, r}, RoundReport{sideB, r})
 	}
+	c.ProfiledA, c.ProfiledB = &Report{Profiles: r.Profiles}, &Report{Profiles: r.Profiles}
 	text = checkPage(t, c.WriteHTML)
-	if !strings.Contains(text, "p50 by round") || !strings.Contains(text, "p50: B is slower") || strings.Count(text, "<svg") != 1 {
+	if !strings.Contains(text, "p50 by round") || !strings.Contains(text, "p50: B is slower") || !strings.Contains(text, ", compared with that of A") || strings.Count(text, "<svg") != 4 {
 		t.Errorf("%s", text)
 	}
 	checkPage(t, new(Comparison).WriteHTML)
@@ -143,8 +144,9 @@ func TestPagesHoldNothingOfServersButTexts(t *testing.T) {
 	k := &Knee{Target: hostile, P99: 10_000, Rate: 200, Points: []*Report{r, pageReport()}}
 	k.Points[1].Plan.Rate = 400
 	k.Points[1].Costs = k.Points[1].Costs[:1]
+	k.Profiled = &Report{Profiles: r.Profiles}
 	text = checkPage(t, k.WriteHTML)
-	if !strings.Contains(text, "The 99th percentile is below 10.0 ms up to 200 requests a second.") || strings.Count(text, "<svg") != 2 {
+	if !strings.Contains(text, "The 99th percentile is below 10.0 ms up to 200 requests a second.") || strings.Count(text, "<svg") != 3 {
 		t.Errorf("%s", text)
 	}
 }

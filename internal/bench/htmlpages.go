@@ -12,38 +12,43 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// profileSections shows the files of profiles, their tops, and a flame graph.
+// profileSections shows the profiles of all servers.
 func (r *Report) profileSections() (all []section) {
 	for _, set := range r.Profiles {
-		files := section{Title: "Profiles of " + set.Of, Head: []string{"profile", "time", "content", "file"}}
-		for _, p := range set.Profiles {
-			if p.Missing != "" {
-				files.Rows = append(files.Rows, []string{p.Name, "", "missing: " + p.Missing, ""})
-				continue
-			}
-			length := "a moment"
-			if p.Seconds > 0 {
-				length = fmt.Sprintf("%.1f s", p.Seconds)
-			}
-			files.Rows = append(files.Rows, []string{p.Name, length, content(&p), p.File})
+		all = append(all, setSections(set, r.base)...)
+	}
+	return all
+}
+
+// setSections shows the files of profiles, their tops, and a flame graph. base may be nil.
+func setSections(set *profiles.Set, base *baseline) (all []section) {
+	files := section{Title: "Profiles of " + set.Of, Head: []string{"profile", "time", "content", "file"}, Wide: true}
+	for _, p := range set.Profiles {
+		if p.Missing != "" {
+			files.Rows = append(files.Rows, []string{p.Name, "", "missing: " + p.Missing, ""})
+			continue
 		}
-		files.Wide = true
-		all = append(all, files)
-		for _, p := range set.Profiles {
-			if p.Tree != nil {
-				all = append(all, flameSection(set.Of, &p)...)
-			}
+		length := "a moment"
+		if p.Seconds > 0 {
+			length = fmt.Sprintf("%.1f s", p.Seconds)
 		}
-		if now := cpuTree(set); now != nil && r.base != nil {
-			all = append(all, changeSections(set.Of, r.base, now)...)
+		files.Rows = append(files.Rows, []string{p.Name, length, content(&p), p.File})
+	}
+	all = append(all, files)
+	for _, p := range set.Profiles {
+		if p.Tree != nil {
+			all = append(all, flameSection(set.Of, &p)...)
 		}
-		for _, shown := range shownTables {
-			t := set.Table(shown.profile, shown.counts)
-			if t == nil || t.Total <= 0 {
-				continue
-			}
-			all = append(all, tableSection(shown.flat, t, t.Flat, false), tableSection(shown.cum, t, t.Cum, true), tableSection(shown.lines, t, t.Lines, false))
+	}
+	if now := cpuTree(set); now != nil && base != nil {
+		all = append(all, changeSections(set.Of, base, now)...)
+	}
+	for _, shown := range shownTables {
+		t := set.Table(shown.profile, shown.counts)
+		if t == nil || t.Total <= 0 {
+			continue
 		}
+		all = append(all, tableSection(shown.flat, t, t.Flat, false), tableSection(shown.cum, t, t.Cum, true), tableSection(shown.lines, t, t.Lines, false))
 	}
 	return all
 }
@@ -100,18 +105,19 @@ func flameSection(of string, p *profiles.Profile) []section {
 }
 
 // changeSections compares two profiles of the CPU.
-func changeSections(of string, before, now *profiles.Tree) []section {
-	svg := plot.Flame(changedBoxes(before, now, before.Value, now.Value), "Change of the CPU time of "+of+" by stacks", true)
+func changeSections(of string, base *baseline, now *profiles.Tree) []section {
+	before := base.tree
+	svg := plot.Flame(changedBoxes(before, now, base, now.Value), "Change of the CPU time of "+of+" by stacks", true)
 	if svg == "" {
 		return nil
 	}
 	flame := section{
-		Title: "CPU time of " + of + ", compared with the earlier profile", Wide: true,
-		Note: "Boxes are as wide as now. Red ones have a larger share of all CPU time than before, blue ones a smaller one; deep colors are 5 % and more. " +
-			"What is called no more has no box.",
+		Title: "CPU time of " + of + ", compared with that of " + base.of, Wide: true,
+		Note: "Boxes are as wide as in this profile. Red ones have a larger share of all CPU time than in that of " + base.of + ", blue ones a smaller one; deep colors are 5 % and more. " +
+			"What is called only there has no box.",
 		Figures: []figure{{SVG: template.HTML(svg)}}, // escaped by package plot
 	}
-	table := section{Title: "Shares of CPU time that have changed most, by functions themselves", Head: []string{"", "before", "now", "change"}}
+	table := section{Title: "Shares of CPU time that differ most, by functions themselves", Head: []string{"", base.before, base.now, "change"}}
 	changes := profiles.Changes(before, now)
 	for _, c := range changes[:min(len(changes), maxPageRows)] {
 		table.Rows = append(table.Rows, []string{shortName(c.Name), fmt.Sprintf("%.1f%%", 100*c.Before), fmt.Sprintf("%.1f%%", 100*c.Now), fmt.Sprintf("%+.1f%%", 100*(c.Now-c.Before))})
@@ -120,8 +126,8 @@ func changeSections(of string, before, now *profiles.Tree) []section {
 }
 
 // changedBoxes returns the boxes of now with the change of their shares. before is the
-// same stack of the earlier profile, nil if it had none.
-func changedBoxes(before, now *profiles.Tree, totalBefore, totalNow int64) *plot.Box {
+// same stack of the baseline, nil if it had none.
+func changedBoxes(before, now *profiles.Tree, base *baseline, total int64) *plot.Box {
 	was := int64(0)
 	children := map[string]*profiles.Tree{}
 	if before != nil {
@@ -134,10 +140,10 @@ func changedBoxes(before, now *profiles.Tree, totalBefore, totalNow int64) *plot
 	if name == "" {
 		name = "all"
 	}
-	first, second := percent(was, totalBefore), percent(now.Value, totalNow)
-	b := &plot.Box{Name: shortName(name), Title: fmt.Sprintf("%s: %.1f %%, before %.1f %%", name, second, first), Value: float64(now.Value), Change: (second - first) / 100}
+	first, second := percent(was, base.tree.Value), percent(now.Value, total)
+	b := &plot.Box{Name: shortName(name), Title: fmt.Sprintf("%s: %.1f %%, %s %.1f %%", name, second, base.before, first), Value: float64(now.Value), Change: (second - first) / 100}
 	for _, c := range now.Children {
-		b.Children = append(b.Children, changedBoxes(children[c.Name], c, totalBefore, totalNow))
+		b.Children = append(b.Children, changedBoxes(children[c.Name], c, base, total))
 	}
 	return b
 }
@@ -186,6 +192,7 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 	for _, v := range c.Verdicts {
 		p.Sections = append(p.Sections, c.roundsSection(v.Metric))
 	}
+	p.Sections = append(p.Sections, c.profileSections()...)
 	return p.write(w)
 }
 
@@ -256,6 +263,9 @@ func (k *Knee) WriteHTML(w io.Writer) error {
 		{Title: "Latency", Figures: draw(&latency, "p50", "p99", "limit")},
 		{Title: "CPU time of a request", Figures: draw(&cpu, names...)},
 		table,
+	}
+	if k.Profiled != nil {
+		p.Sections = append(p.Sections, k.Profiled.profileSections()...)
 	}
 	return p.write(w)
 }

@@ -34,6 +34,8 @@ type Knee struct {
 	Capped  bool      `json:"capped"`
 	Points  []*Report `json:"points"` // by rate
 	Partial string    `json:"partial,omitempty"`
+	// Profiled is the last run, at Rate, in which profiles were taken; nil: none were asked for.
+	Profiled *Report `json:"profiled,omitempty"`
 }
 
 // kneeStep ends the search: the next rate is closer than that.
@@ -41,7 +43,8 @@ const kneeStep = 1.05
 
 // FindKnee doubles the rate until the server does not keep the limit, and then
 // halves the interval. If it ends early, it returns the curve so far, marked as
-// partial, beside the error.
+// partial, beside the error. Profiles are taken in a last run, at the rate that was
+// found.
 func FindKnee(ctx context.Context, side Side, o KneeOptions) (*Knee, error) {
 	switch {
 	case o.P99 <= 0:
@@ -49,8 +52,14 @@ func FindKnee(ctx context.Context, side Side, o KneeOptions) (*Knee, error) {
 	case !(o.From > 0) || o.To < o.From:
 		return nil, fmt.Errorf("rates from %v to %v; expected positive ones in this order", o.From, o.To)
 	}
+	if err := side.lookForProfiles(ctx); err != nil {
+		return nil, err
+	}
 	k := &Knee{Schema: KneeSchema, P99: float64(o.P99) / 1e3}
-	err := k.search(ctx, side, o)
+	err := k.search(ctx, side.withoutProfiles(), o)
+	if err == nil {
+		err = k.takeProfiles(ctx, side, o.Progress)
+	}
 	if err != nil {
 		k.Partial = err.Error()
 	}
@@ -155,6 +164,11 @@ func (k *Knee) WriteText(w io.Writer) error {
 		fmt.Fprintf(&b, "%s\n", strings.Replace(r.misses(limit), ",", "  ", 1))
 	}
 	b.WriteString("\nCPU is that of the generator and of the server for each request.\n")
+	if k.Profiled != nil {
+		fmt.Fprintf(&b, "\nat %s requests a second:", rate(k.Rate))
+		k.Profiled.writeProfiles(&b)
+		b.WriteByte('\n')
+	}
 	b.WriteString(k.conclusion() + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err

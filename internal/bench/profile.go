@@ -18,7 +18,7 @@ type recorder struct {
 	sources []*profiles.Source
 	dir     string
 	window  time.Duration
-	base    *profiles.Tree // nil: none
+	base    *baseline // nil: none
 
 	// Written by take, read after the run.
 	taken []*profiles.Recording
@@ -36,7 +36,7 @@ func (p *Plan) newRecorder(ctx context.Context) (*recorder, error) {
 		if err != nil {
 			return nil, err
 		}
-		r.base = base
+		r.base = earlier(base)
 	}
 	for _, text := range p.Profile {
 		s, err := profiles.Find(ctx, text, p.Control)
@@ -106,32 +106,37 @@ var shownTables = []struct {
 	{"block", "delay", "", "waiting for channels and locks, by functions", "", 5},
 }
 
-// writeProfiles writes which files there are, and the top of what is in them.
+// writeProfiles writes those of all servers.
 func (r *Report) writeProfiles(b *strings.Builder) {
 	for _, set := range r.Profiles {
-		fmt.Fprintf(b, "\nprofiles of %s\n", set.Of)
-		for _, p := range set.Profiles {
-			if p.Missing != "" {
-				fmt.Fprintf(b, "  %-12s missing: %s\n", p.Name, p.Missing)
-				continue
-			}
-			length := ""
-			if p.Seconds > 0 {
-				length = fmt.Sprintf("%.1f s", p.Seconds)
-			}
-			fmt.Fprintf(b, "  %-12s %6s   %s   %s\n", p.Name, length, p.File, content(&p))
-		}
-		for _, shown := range shownTables {
-			t := set.Table(shown.profile, shown.counts)
-			if t == nil || t.Total <= 0 {
-				continue
-			}
-			writeTable(b, shown.flat, t, t.Flat, shown.rows)
-			writeTable(b, shown.cum, t, t.Cum, shown.rows)
-			writeTable(b, shown.lines, t, t.Lines, shown.rows)
-		}
-		r.writeChanges(b, set)
+		writeSet(b, set, r.base)
 	}
+}
+
+// writeSet writes which files there are, and the top of what is in them.
+func writeSet(b *strings.Builder, set *profiles.Set, base *baseline) {
+	fmt.Fprintf(b, "\nprofiles of %s\n", set.Of)
+	for _, p := range set.Profiles {
+		if p.Missing != "" {
+			fmt.Fprintf(b, "  %-12s missing: %s\n", p.Name, p.Missing)
+			continue
+		}
+		length := ""
+		if p.Seconds > 0 {
+			length = fmt.Sprintf("%.1f s", p.Seconds)
+		}
+		fmt.Fprintf(b, "  %-12s %6s   %s   %s\n", p.Name, length, p.File, content(&p))
+	}
+	for _, shown := range shownTables {
+		t := set.Table(shown.profile, shown.counts)
+		if t == nil || t.Total <= 0 {
+			continue
+		}
+		writeTable(b, shown.flat, t, t.Flat, shown.rows)
+		writeTable(b, shown.cum, t, t.Cum, shown.rows)
+		writeTable(b, shown.lines, t, t.Lines, shown.rows)
+	}
+	writeChanges(b, set, base)
 }
 
 // cpuTree returns the stacks of the profile of the CPU, nil if there is none.
@@ -144,14 +149,14 @@ func cpuTree(set *profiles.Set) *profiles.Tree {
 	return nil
 }
 
-// writeChanges compares the profile of the CPU with the earlier one.
-func (r *Report) writeChanges(b *strings.Builder, set *profiles.Set) {
+// writeChanges compares the profile of the CPU with a baseline, which may be nil.
+func writeChanges(b *strings.Builder, set *profiles.Set, base *baseline) {
 	now := cpuTree(set)
-	if r.base == nil || now == nil {
+	if base == nil || now == nil {
 		return
 	}
-	fmt.Fprintf(b, "\nshare of CPU time, by functions themselves, that has changed most\n%8s %8s %8s\n", "before", "now", "change")
-	changes := profiles.Changes(r.base, now)
+	fmt.Fprintf(b, "\nshare of CPU time, by functions themselves, that differs most from that of %s\n%8s %8s %8s\n", base.of, base.before, base.now, "change")
+	changes := profiles.Changes(base.tree, now)
 	for _, c := range changes[:min(10, len(changes))] {
 		fmt.Fprintf(b, "%7.1f%% %7.1f%% %+7.1f%%  %s\n", 100*c.Before, 100*c.Now, 100*(c.Now-c.Before), c.Name)
 	}

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/pprof"
@@ -67,6 +68,50 @@ func TestProfilesAreLookedForFirst(t *testing.T) {
 	p.Duration = 2 * time.Second
 	if err := p.Check(); err == nil || !strings.Contains(err.Error(), "at least 3s") {
 		t.Errorf("%v", err)
+	}
+}
+
+// Profiles cost the server CPU time: they are not taken in the rounds and in the search, but looked for before them.
+//
+// mutant: bench-profiles-in-the-rounds
+func TestProfilesAreTakenAfterTheRounds(t *testing.T) {
+	one := side(t, hello)
+	one.Plan.Profile = []string{"http://127.0.0.1:1"}
+	other := side(t, hello)
+	if other.withoutProfiles().Plan.Profile != nil || one.withoutProfiles().Plan.Profile != nil || one.Plan.Profile == nil {
+		t.Error("rounds with profiles, or a side that has lost them")
+	}
+	var missing *profiles.Error
+	for _, sides := range [][2]Side{{one, other}, {other, one}} {
+		c, err := Compare(t.Context(), sides[0], sides[1], CompareOptions{Rounds: 1, Progress: io.Discard})
+		if !errors.As(err, &missing) || len(c.Rounds) > 0 {
+			t.Errorf("%v after %d runs", err, len(c.Rounds))
+		}
+	}
+	if k, err := FindKnee(t.Context(), one, KneeOptions{P99: time.Second, From: 10, To: 10}); !errors.As(err, &missing) || k != nil {
+		t.Errorf("%v, %+v", err, k)
+	}
+}
+
+func TestProfilesOfTheKnee(t *testing.T) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	server := httptest.NewServer(mux)
+	defer server.Close()
+	one := side(t, hello)
+	one.Plan.Profile, one.Plan.ProfileDir = []string{server.URL}, t.TempDir()
+	none := &Knee{}
+	if err := none.takeProfiles(t.Context(), one, nil); err != nil || none.Profiled != nil {
+		t.Errorf("%v, %+v without a rate", err, none.Profiled)
+	}
+	k := &Knee{Rate: 50, P99: 1e6, Points: []*Report{pageReport()}}
+	if err := k.takeProfiles(t.Context(), one, nil); err != nil || k.Profiled == nil || k.Profiled.Plan.Rate != 50 || len(k.Profiled.Profiles) != 1 {
+		t.Fatalf("%v, %+v", err, k.Profiled)
+	}
+	var text strings.Builder
+	if err := k.WriteText(&text); err != nil || !strings.Contains(text.String(), "at 50.0 requests a second:\nprofiles of "+server.URL) {
+		t.Errorf("%v in\n%s", err, text.String())
 	}
 }
 

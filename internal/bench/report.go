@@ -57,7 +57,7 @@ type Report struct {
 	// Profiles are those that were taken of servers, each of which costs the server a
 	// little of its CPU time.
 	Profiles []*profiles.Set `json:"profiles,omitempty"`
-	base     *profiles.Tree  // an earlier profile of the CPU; nil: none
+	base     *baseline       // nil: none
 
 	// Limits says in which way the generator was the limit, so that the figures
 	// are its own. Doubts says what else makes them questionable.
