@@ -83,7 +83,7 @@ type benchFlags struct {
 	yes       bool
 
 	json, benchfmt string // files; "-" is the standard output
-	html           string // a file
+	html, hdr      string // files, likewise
 
 	vs         string // another server
 	vsPIDs     []int
@@ -124,15 +124,16 @@ func (f *benchFlags) register(c *cobra.Command, callers string) {
 	f.p99 = seconds(10 * time.Millisecond)
 	flags.Var(&f.p99, "p99", "the limit of --find-knee")
 	flags.StringVar(&f.html, "html", "", "write the report with its plots as a page to this `file`; - as with --json")
+	flags.StringVar(&f.hdr, "hdr", "", "write the latencies of each second to this `file` in the log format of HdrHistogram; - as with --json")
 	flags.StringArrayVar(&f.plan.Profile, "profile", nil, "take profiles of a Go `server` in the window, with --vs or --find-knee in one more run, from its net/http/pprof: a URL such as http://127.0.0.1:6060, or a process (Linux); may be repeated")
 	flags.StringVar(&f.plan.ProfileDir, "profile-dir", "", "the `directory` for the profiles; by default profiles- and the time")
 	flags.StringVar(&f.plan.ProfileBase, "profile-base", "", "compare the profile of the CPU with this `file`, such as the cpu.pprof of an earlier run")
-	for _, name := range []string{"json", "benchfmt", "html", "profile-base"} {
+	for _, name := range []string{"json", "benchfmt", "html", "hdr", "profile-base"} {
 		_ = c.MarkFlagFilename(name) // fails only if there is no such flag
 	}
 	_ = c.MarkFlagDirname("profile-dir")               // as above
 	c.MarkFlagsMutuallyExclusive("vs", "profile-base") // B is compared with A
-	c.MarkFlagsMutuallyExclusive("vs", "find-knee")
+	c.MarkFlagsMutuallyExclusive("vs", "find-knee", "hdr")
 	c.MarkFlagsMutuallyExclusive("requests", "find-knee")
 	flags.BoolVar(&f.yes, "yes", false, "load a server that is not on this machine")
 }
@@ -169,7 +170,7 @@ func (f *benchFlags) finish(c *cobra.Command) error {
 	case f.rounds < 0 || f.rounds > 1000:
 		return fmt.Errorf("--rounds %d; expected 1 to 1000", f.rounds)
 	case f.standardOutputs() > 1:
-		return errors.New("more than one of --json, --benchfmt and --html on the standard output; expected one of them")
+		return errors.New("more than one of --json, --benchfmt, --html and --hdr on the standard output; expected one of them")
 	case len(p.Profile)+len(f.vsProfiles) == 0 && (p.ProfileDir != "" || p.ProfileBase != ""):
 		return errors.New("--profile-dir and --profile-base need --profile")
 	case len(p.Profile)+len(f.vsProfiles) > 0 && p.ProfileDir == "":
@@ -198,7 +199,7 @@ func (f *benchFlags) finish(c *cobra.Command) error {
 
 // standardOutputs returns how many files are the standard output.
 func (f *benchFlags) standardOutputs() (n int) {
-	for _, path := range []string{f.json, f.benchfmt, f.html} {
+	for _, path := range []string{f.json, f.benchfmt, f.html, f.hdr} {
 		if path == "-" {
 			n++
 		}
@@ -334,11 +335,14 @@ func (f *benchFlags) write(c *cobra.Command, r interface {
 	WriteBenchfmt(io.Writer) error
 	WriteHTML(io.Writer) error
 }) error {
-	text := true
+	text, hdr := true, r.WriteJSON
+	if one, ok := r.(*bench.Report); ok { // the flag goes with no other
+		hdr = one.WriteHDR
+	}
 	for _, output := range []struct {
 		path  string
 		write func(io.Writer) error
-	}{{f.json, r.WriteJSON}, {f.benchfmt, r.WriteBenchfmt}, {f.html, r.WriteHTML}} {
+	}{{f.json, r.WriteJSON}, {f.benchfmt, r.WriteBenchfmt}, {f.html, r.WriteHTML}, {f.hdr, hdr}} {
 		var err error
 		switch output.path {
 		case "":

@@ -226,6 +226,10 @@ func TestBenchOutputs(t *testing.T) {
 	if r := blackbox.Run(t, "bench", "http", "-n", "20", "--benchfmt", "-", url); !strings.Contains(r.Stdout, "\nBenchmarkRequests/loop=closed/callers=50/subject=A-") {
 		t.Errorf("%s%s", r.Stdout, r.Stderr)
 	}
+	if r := blackbox.Run(t, "bench", "http", "-n", "20", "--hdr", "-", url); !strings.HasPrefix(r.Stdout, "#[Logged by slipstream bench]\n#[Histogram log format version 1.3]\n#[StartTime: ") || !strings.Contains(r.Stdout, "\nTag=window,0.000,") {
+		t.Errorf("%s%s", r.Stdout, r.Stderr)
+	}
+	expectBench(t, exitUsage, "", "none of the others can be", "http", "--hdr", file, "--find-knee", url)
 	expectBench(t, exitFailure, "", "no such file", "http", "-n", "20", "--json", filepath.Join(t.TempDir(), "none", "x"), url)
 }
 

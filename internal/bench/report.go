@@ -22,6 +22,8 @@ type Report struct {
 	On     load.Machine `json:"machine"`
 
 	WarmUp WarmUpReport `json:"warm_up"`
+	// Started is when the measured window began.
+	Started time.Time `json:"started"`
 	// Seconds is the length of the measured window, the time included in which
 	// the last requests ended.
 	Seconds   float64 `json:"seconds"`
@@ -49,10 +51,11 @@ type Report struct {
 	Costs []CostReport `json:"costs"` // the first is the generator's own
 	// Timeline is what was done each second of the window. Of a long run it has at
 	// most 512 intervals of several seconds.
-	Timeline []IntervalReport `json:"timeline,omitempty"`
-	HTTP     *HTTPReport      `json:"http,omitempty"`
-	Replay   *ReplayReport    `json:"replay,omitempty"`
-	Redis    *RedisReport     `json:"redis,omitempty"`
+	Timeline  []IntervalReport `json:"timeline,omitempty"`
+	intervals []load.Interval  // the same
+	HTTP      *HTTPReport      `json:"http,omitempty"`
+	Replay    *ReplayReport    `json:"replay,omitempty"`
+	Redis     *RedisReport     `json:"redis,omitempty"`
 
 	// Profiles are those that were taken of servers, each of which costs the server a
 	// little of its CPU time.
@@ -132,7 +135,7 @@ func newReport(p *Plan, target string, result *load.Result, meters []load.Counte
 		Schema: Schema, Target: target, Loop: "closed", On: load.ThisMachine(),
 		Plan:    PlanReport{Callers: p.Callers, Batch: max(p.Batch, 1), Total: p.Total, Seconds: p.Duration.Seconds(), Rate: result.PlannedRate, Seed: p.Seed},
 		WarmUp:  newWarmUpReport(&result.WarmUp),
-		Seconds: result.Elapsed.Seconds(), Completed: result.Completed, Failed: result.Errors, Unsent: result.Unsent, Cut: result.Cut,
+		Started: result.Started.UTC(), Seconds: result.Elapsed.Seconds(), Completed: result.Completed, Failed: result.Errors, Unsent: result.Unsent, Cut: result.Cut,
 		Rate: result.Rate(), Failures: result.ErrorKinds, FirstFailed: result.ErrorSample,
 		Latency: result.Latency(), Service: result.Service, Pacing: result.Pacing, Dispersion: result.Dispersion,
 		Limits: result.Limits(), Partial: result.Partial,
@@ -148,6 +151,7 @@ func newReport(p *Plan, target string, result *load.Result, meters []load.Counte
 			r.Costs = append(r.Costs, r.cost(m.Name, time.Duration(used)))
 		}
 	}
+	r.intervals = result.Timeline
 	for _, i := range result.Timeline {
 		r.Timeline = append(r.Timeline, newIntervalReport(i))
 	}
@@ -187,6 +191,11 @@ func (r *Report) FailedShare() float64 {
 // WriteJSON writes the report with indentation.
 func (r *Report) WriteJSON(w io.Writer) error {
 	return writeJSON(w, r)
+}
+
+// WriteHDR writes the latencies in the log format of HdrHistogram, see [load.WriteHDRLog].
+func (r *Report) WriteHDR(w io.Writer) error {
+	return load.WriteHDRLog(w, r.Started, r.intervals, r.Latency)
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -1,8 +1,10 @@
 package load
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
@@ -69,6 +71,12 @@ func (h *Histogram) Reset() {
 	h.clamped = 0
 }
 
+// add adds n values of d, which is from 0 to 60 s.
+func (h *Histogram) add(d time.Duration, n uint64) {
+	h.spill()
+	_ = h.buckets.RecordValues(min(int64(d), histogramHighest), int64(n)) // in range
+}
+
 // Merge adds the values of other, which stays as it is.
 func (h *Histogram) Merge(other *Histogram) {
 	h.spill()
@@ -127,17 +135,26 @@ type histogramJSON struct {
 	P999    float64 `json:"p999_us"`
 	Max     float64 `json:"max_us"`
 	Clamped int64   `json:"clamped,omitempty"`
-	// HDR holds all buckets in the compressed V2 format of HdrHistogram.
-	HDR []byte `json:"hdr"`
+	// HDR holds all buckets in the compressed V2 format of HdrHistogram, in base64.
+	HDR string `json:"hdr"`
+}
+
+// encode returns all buckets in the compressed V2 format of HdrHistogram, in base64.
+func (h *Histogram) encode() (string, error) {
+	h.spill()
+	text, err := h.buckets.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return "", fmt.Errorf("load: encode histogram: %w", err)
+	}
+	return string(text), nil
 }
 
 // MarshalJSON writes the usual quantiles for people and the buckets for
 // programs, so that histograms of several processes can be merged.
 func (h *Histogram) MarshalJSON() ([]byte, error) {
-	h.spill()
-	hdr, err := h.buckets.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	hdr, err := h.encode()
 	if err != nil {
-		return nil, fmt.Errorf("load: encode histogram: %w", err)
+		return nil, err
 	}
 	return json.Marshal(histogramJSON{
 		Count: h.Count(), Mean: micros(h.Mean()),
@@ -146,13 +163,23 @@ func (h *Histogram) MarshalJSON() ([]byte, error) {
 	})
 }
 
+// hdrBegin is how every histogram begins in that format: the text of its first bytes.
+const hdrBegin = "HIST"
+
 // UnmarshalJSON restores a histogram from its buckets.
 func (h *Histogram) UnmarshalJSON(data []byte) error {
 	var in histogramJSON
 	if err := json.Unmarshal(data, &in); err != nil {
 		return err
 	}
-	buckets, err := hdrhistogram.Decode(in.HDR)
+	text := []byte(in.HDR)
+	if !strings.HasPrefix(in.HDR, hdrBegin) { // older programs encoded it in base64 twice
+		var err error
+		if text, err = base64.StdEncoding.DecodeString(in.HDR); err != nil {
+			return fmt.Errorf("load: decode histogram: %w", err)
+		}
+	}
+	buckets, err := hdrhistogram.Decode(text)
 	if err != nil {
 		return fmt.Errorf("load: decode histogram: %w", err)
 	}

@@ -11,6 +11,7 @@ import (
 type Result struct {
 	Callers int           `json:"callers"`
 	Elapsed time.Duration `json:"elapsed_ns"` // of the window, drain included
+	Started time.Time     `json:"-"`          // when the window began
 
 	// Completed counts requests with a right answer, Errors those with a wrong
 	// or no answer; Unsent counts requests of an open loop that were due but not

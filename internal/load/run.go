@@ -161,7 +161,7 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	after, err := r.readAfter(ctx)
 	err = both(r.why, err)
 	result := r.result(before, after)
-	result.Elapsed = elapsed
+	result.Elapsed, result.Started = elapsed, started
 	if r.line != nil {
 		r.line.finish(elapsed, r.used(after))
 		result.Timeline = r.intervals()

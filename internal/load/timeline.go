@@ -26,6 +26,8 @@ type Interval struct {
 	// each live [Counter] in the window; one that could not be read is absent.
 	Client   time.Duration      `json:"client_ns"`
 	Counters map[string]float64 `json:"counters,omitempty"`
+
+	counts []bucketCount // of the latencies
 }
 
 const (
@@ -345,6 +347,7 @@ func (r *runner) intervals() []Interval {
 	all := make([]Interval, len(r.line.cells))
 	for i, c := range r.line.cells {
 		all[i] = c.interval(r.line.warmUp, live)
+		all[i].counts = c.sparse()
 	}
 	return all
 }
