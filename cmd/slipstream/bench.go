@@ -125,15 +125,17 @@ func (f *benchFlags) register(c *cobra.Command, callers string) {
 	flags.Var(&f.p99, "p99", "the limit of --find-knee")
 	flags.StringVar(&f.html, "html", "", "write the report with its plots as a page to this `file`; - as with --json")
 	flags.StringVar(&f.hdr, "hdr", "", "write the latencies of each second to this `file` in the log format of HdrHistogram; - as with --json")
+	flags.StringVar(&f.plan.RawFile, "raw", "", "write a row of CSV for each request of the window to this `file`")
 	flags.StringArrayVar(&f.plan.Profile, "profile", nil, "take profiles of a Go `server` in the window, with --vs or --find-knee in one more run, from its net/http/pprof: a URL such as http://127.0.0.1:6060, or a process (Linux); may be repeated")
 	flags.StringVar(&f.plan.ProfileDir, "profile-dir", "", "the `directory` for the profiles; by default profiles- and the time")
 	flags.StringVar(&f.plan.ProfileBase, "profile-base", "", "compare the profile of the CPU with this `file`, such as the cpu.pprof of an earlier run")
-	for _, name := range []string{"json", "benchfmt", "html", "hdr", "profile-base"} {
+	for _, name := range []string{"json", "benchfmt", "html", "hdr", "raw", "profile-base"} {
 		_ = c.MarkFlagFilename(name) // fails only if there is no such flag
 	}
 	_ = c.MarkFlagDirname("profile-dir")               // as above
 	c.MarkFlagsMutuallyExclusive("vs", "profile-base") // B is compared with A
 	c.MarkFlagsMutuallyExclusive("vs", "find-knee", "hdr")
+	c.MarkFlagsMutuallyExclusive("vs", "find-knee", "raw")
 	c.MarkFlagsMutuallyExclusive("requests", "find-knee")
 	flags.BoolVar(&f.yes, "yes", false, "load a server that is not on this machine")
 }

@@ -229,6 +229,12 @@ func TestBenchOutputs(t *testing.T) {
 	if r := blackbox.Run(t, "bench", "http", "-n", "20", "--hdr", "-", url); !strings.HasPrefix(r.Stdout, "#[Logged by slipstream bench]\n#[Histogram log format version 1.3]\n#[StartTime: ") || !strings.Contains(r.Stdout, "\nTag=window,0.000,") {
 		t.Errorf("%s%s", r.Stdout, r.Stderr)
 	}
+	raw := filepath.Join(t.TempDir(), "raw.csv")
+	expectBench(t, exitOK, "rows     20 in "+raw+"\n", "", "http", "-n", "20", "--raw", raw, url)
+	if text, err := os.ReadFile(raw); err != nil || bytes.Count(text, []byte{'\n'}) != 21 || !bytes.HasPrefix(text, []byte("caller,intended_ns,start_ns,latency_ns,status,error,bytes\n")) {
+		t.Errorf("%v: %s", err, text)
+	}
+	expectBench(t, exitFailure, "", "no such file", "http", "-n", "20", "--raw", filepath.Join(t.TempDir(), "none", "x"), url)
 	expectBench(t, exitUsage, "", "none of the others can be", "http", "--hdr", file, "--find-knee", url)
 	expectBench(t, exitFailure, "", "no such file", "http", "-n", "20", "--json", filepath.Join(t.TempDir(), "none", "x"), url)
 }

@@ -20,6 +20,7 @@
 //	text.go        the same for people
 //	html.go        the same as a page with plots; htmlpages.go: those of profiles, comparisons and knees
 //	benchfmt.go    the same for benchstat
+//	raw.go         a file with a row for each request
 //	live.go        a line on a terminal
 //	compare.go     two servers in interleaved rounds
 //	knee.go        the highest rate below a limit of latency

@@ -60,6 +60,8 @@ type Plan struct {
 	// ProfileBase is the file of an earlier profile of the CPU, with which that of the
 	// run is compared; empty: none.
 	ProfileBase string
+	// RawFile is a file that gets a row for each request; empty: none does.
+	RawFile string
 	// Control, if set, is that of the [net.Dialer] of connections to them.
 	Control func(network, address string, c syscall.RawConn) error
 
@@ -158,16 +160,31 @@ func (p *Plan) Run(ctx context.Context, w Workload) (*Report, error) {
 	if record != nil {
 		c.Window = record.take
 	}
+	raw, err := p.openRaw()
+	if err != nil {
+		return nil, err
+	}
+	if raw != nil {
+		c.Ended = raw.add
+	}
 	result, err := load.Run(ctx, c, w)
 	if result == nil {
+		if raw != nil {
+			_ = raw.finish(nil) // there is nothing in it
+		}
 		return nil, err
 	}
 	r := newReport(p, w.Name(), result, meters)
 	w.Describe(r)
+	var saveErr error
 	if record != nil {
-		if saveErr := record.save(r); saveErr != nil && err == nil {
-			r.Partial, err = saveErr.Error(), saveErr
-		}
+		saveErr = record.save(r)
+	}
+	if raw != nil {
+		saveErr = errors.Join(saveErr, raw.finish(r))
+	}
+	if saveErr != nil && err == nil {
+		r.Partial, err = saveErr.Error(), saveErr
 	}
 	return r, err
 }

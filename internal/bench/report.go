@@ -62,6 +62,9 @@ type Report struct {
 	Profiles []*profiles.Set `json:"profiles,omitempty"`
 	base     *baseline       // nil: none
 
+	// Raw is about the file with all requests; nil: there is none.
+	Raw *RawReport `json:"raw,omitempty"`
+
 	// Limits says in which way the generator was the limit, so that the figures
 	// are its own. Doubts says what else makes them questionable.
 	Limits []string `json:"generator_limits,omitempty"`

@@ -38,6 +38,9 @@ func (r *Report) WriteText(w io.Writer) error {
 	r.writeResponses(&b)
 	r.writeReplies(&b)
 	r.writeFailures(&b)
+	if r.Raw != nil {
+		fmt.Fprintf(&b, "%-8s %s in %s\n", "rows", grouped(r.Raw.Rows), r.Raw.File)
+	}
 	r.writeProfiles(&b)
 	r.writeVerdict(&b)
 	_, err := io.WriteString(w, b.String())

@@ -56,6 +56,9 @@ type Config struct {
 	// Progress, if set, is called each second of the warm-up and of the window with
 	// what was done in it, by a goroutine of Run. It must not block.
 	Progress func(Interval)
+	// Ended, if set, is called with each request of the window when it has ended, by the
+	// goroutines of all callers. It must not block.
+	Ended func(Ended)
 	// Window, if set, is called by a goroutine of Run when the window begins. Its
 	// context ends when all requests of the window have ended; Run waits for it.
 	Window func(ctx context.Context)
@@ -101,8 +104,8 @@ type runner struct {
 	line    *timeline   // of the current phase; nil: there is none
 	bounded bool        // Config.Total applies to it
 	steady  *steadiness // of a warm-up that may end early; nil otherwise
-	// Written by phase when all requests have ended.
-	endedAt time.Time
+	// Written by phase before any request, and when all have ended.
+	beganAt, endedAt time.Time
 
 	// Written before stopped is set, read after it was seen or the phase has ended.
 	stopOnce  sync.Once
@@ -161,7 +164,7 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	after, err := r.readAfter(ctx)
 	err = both(r.why, err)
 	result := r.result(before, after)
-	result.Elapsed, result.Started = elapsed, started
+	result.Elapsed, result.Started = elapsed, r.beganAt
 	if r.line != nil {
 		r.line.finish(elapsed, r.used(after))
 		result.Timeline = r.intervals()
@@ -261,6 +264,7 @@ func (r *runner) phase(ctx context.Context, d time.Duration, limit int) *arrival
 
 	var arrivals *arrivalCounter
 	start := time.Now()
+	r.beganAt = start
 	if r.cfg.Arrivals.open() {
 		arrivals = newArrivalCounter(d)
 		r.pacers = newPacers(r, start, d)

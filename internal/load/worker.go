@@ -165,12 +165,34 @@ func (w *worker) issue(ctx context.Context, n int) {
 	w.outcomes[0] = w.caller.Do(ctx)
 }
 
+// Ended is a request of the window that has ended.
+type Ended struct {
+	// Index is the number of the caller, and Caller is it, which may know more.
+	Index  int
+	Caller Caller
+	// Intended and Sent are from the start of the window; in a closed loop they are the same.
+	// Latency is from Intended.
+	Intended, Sent, Latency time.Duration
+	Err                     error // nil: a right answer
+}
+
+// tell passes a request on to Config.Ended.
+func (r *runner) tell(w *worker, planned, sent, done time.Time, err error) {
+	if r.cfg.Ended != nil && r.measuring.Load() {
+		r.cfg.Ended(Ended{w.index, w.caller, planned.Sub(r.beganAt), sent.Sub(r.beganAt), done.Sub(planned), err})
+	}
+}
+
 // settle records n outcomes and returns how many of them were errors. Only
 // requests that completed count in the latencies. A request that failed after
 // ctx ended counts as cut, since the end may be the reason.
 func (w *worker) settle(ctx context.Context, n int, planned, sent, done time.Time, r *runner) (failed int) {
 	cut := 0
 	for _, err := range w.outcomes[:n] {
+		if err != nil && ctx.Err() == nil && r.abandoned.Load() {
+			err = fmt.Errorf("%w: %w", errAbandoned, err)
+		}
+		r.tell(w, planned, sent, done, err)
 		if err != nil {
 			if ctx.Err() != nil {
 				cut++
@@ -178,9 +200,6 @@ func (w *worker) settle(ctx context.Context, n int, planned, sent, done time.Tim
 				continue
 			}
 			failed++
-			if r.abandoned.Load() {
-				err = fmt.Errorf("%w: %w", errAbandoned, err)
-			}
 			if w.kinds == nil {
 				w.kinds = map[string]uint64{}
 			}

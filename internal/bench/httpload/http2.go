@@ -236,6 +236,7 @@ func (c *caller) stream(ctx context.Context) error {
 		return err
 	}
 	c.counts.add(&r)
+	c.status, c.length = r.Status, r.Length
 	if !c.request.right.has(r.Status) && r.Status != c.logged {
 		return StatusError(r.Status)
 	}

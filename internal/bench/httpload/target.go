@@ -101,7 +101,13 @@ type caller struct {
 	sent    time.Time // when sending the last request began
 	armed   time.Time // until then the deadline of the connection is late enough
 	counts  counts
+	status  int   // of the response to the last request; 0: it got none
+	length  int64 // of its body
 }
+
+// LastResponse returns the status and the length of the body of the response to the last
+// request, or 0 if it got none.
+func (c *caller) LastResponse() (status int, length int64) { return c.status, c.length }
 
 // Close implements [load.Caller].
 func (c *caller) Close() error {
@@ -142,6 +148,7 @@ func (c *caller) next() int {
 }
 
 func (c *caller) send(ctx context.Context) error {
+	c.status, c.length = 0, 0
 	if c.link != nil {
 		return c.stream(ctx)
 	}
@@ -161,7 +168,7 @@ func (c *caller) send(ctx context.Context) error {
 	}
 	c.firstByte.Record(c.conn.FirstByte().Sub(c.sent))
 	c.counts.add(&r)
-	c.served = true
+	c.status, c.length, c.served = r.Status, r.Length, true
 	surplus := c.conn.Surplus()
 	if r.Close || c.target.fresh || surplus > 0 {
 		c.hangUp()
