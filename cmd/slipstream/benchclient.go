@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strconv"
 	"strings"
@@ -39,13 +41,100 @@ func (f *benchFlags) against(c *cobra.Command, addr string, server func(addr str
 	return f.run(ctx, c, one, other)
 }
 
-// clientServer returns the server at an address of a client: host:port, or a path.
-func clientServer(addr string, open func(ctx context.Context) (bench.Workload, error)) benchServer {
-	s := benchServer{network: "tcp", address: addr, open: open}
-	if strings.HasPrefix(addr, "/") {
+// clientFlags are the flags of the commands for Redis and Tarantool, whose callers share the connections of a client.
+type clientFlags struct {
+	certificates certificates
+	secure       bool
+	sockets      int
+	fill         bool
+}
+
+// maxSockets bounds --sockets.
+const maxSockets = 1024
+
+func checkSockets(n int) error {
+	if n < 1 || n > maxSockets {
+		return fmt.Errorf("--sockets %d; expected 1 to %d", n, maxSockets)
+	}
+	return nil
+}
+
+// register adds the flags. scheme is that of URLs that mean TLS.
+func (f *clientFlags) register(c *cobra.Command, scheme string) {
+	flags := c.Flags()
+	flags.BoolVar(&f.fill, "fill", false, "write a value of every key first")
+	flags.IntVar(&f.sockets, "sockets", 1, "how many `connections` the callers share")
+	flags.BoolVar(&f.secure, "tls", false, "use TLS, as "+scheme+" does")
+	f.certificates.register(c)
+}
+
+// apply checks the flags and changes the TLS configuration of a client, nil if it has none.
+func (f *clientFlags) apply(config **tls.Config, scheme string) error {
+	if err := checkSockets(f.sockets); err != nil {
+		return err
+	}
+	if *config == nil && f.secure {
+		*config = new(tls.Config)
+	}
+	switch {
+	case *config != nil:
+		return f.certificates.apply(*config)
+	case f.certificates.given():
+		return fmt.Errorf("a certificate or server name without TLS; expected --tls or %s", scheme)
+	}
+	return nil
+}
+
+// dialer returns what opens connections of a client; nil: package net, to any machine.
+func (f *benchFlags) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if f.yes {
+		return nil
+	}
+	return (&net.Dialer{Control: bench.OnlyLocal}).DialContext
+}
+
+// withPort returns an address with a port, if it is neither a path nor has one.
+func withPort(addr, port string) string {
+	if strings.Contains(addr, ":") || strings.HasPrefix(addr, "/") {
+		return addr
+	}
+	return net.JoinHostPort(addr, port)
+}
+
+// A clientTarget is what a command with one of our clients loads.
+type clientTarget struct {
+	name        string // without secrets
+	addr        string // host:port, or a path
+	connections int
+	fill        bool
+	connect     func(ctx context.Context) (bench.Workload, error)
+}
+
+// clientServer returns what options of a client lead to, if it may be loaded. wrong is what is wrong with the flags.
+func (f *benchFlags) clientServer(c *cobra.Command, t clientTarget, wrong error) (benchServer, error) {
+	if wrong != nil {
+		return benchServer{}, fail(exitUsage, wrong, c.CommandPath()+" --help says more")
+	}
+	s := benchServer{network: "tcp", address: t.addr, open: t.open}
+	if strings.HasPrefix(t.addr, "/") {
 		s.network = "unix"
 	}
-	return s
+	return s, f.permit(t.name, s.network, s.address, t.connections)
+}
+
+// open connects, and writes the values if they are wanted.
+func (t *clientTarget) open(ctx context.Context) (bench.Workload, error) {
+	w, err := t.connect(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if values, ok := w.(interface{ Fill(context.Context) error }); ok && t.fill {
+		if err := values.Fill(ctx); err != nil {
+			_ = w.Close()
+			return nil, err
+		}
+	}
+	return w, nil
 }
 
 // mixText is what all commands of bench say about workload files.

@@ -3,10 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -20,14 +17,12 @@ import (
 // benchRedisFlags are the flags of slipstream bench redis beside those of all.
 type benchRedisFlags struct {
 	benchFlags
-	o                 redisload.Options
-	keys              keyFlags
-	mix               mixFlags
-	login             loginFlags
-	certificates      certificates
-	secure            bool
-	protocol, sockets int
-	fill              bool
+	o        redisload.Options
+	keys     keyFlags
+	mix      mixFlags
+	login    loginFlags
+	client   clientFlags
+	protocol int
 }
 
 func (p program) benchRedis() *cobra.Command {
@@ -74,36 +69,23 @@ words: {"operations": [{"weight": 9, "command": ["GET", "__key__"]}, {"weight": 
 	f.mix.register(c, "SET", "GET")
 	f.keys.register(c, "slipstream-bench:", "what `text` the keys begin with")
 	f.keys.registerSize(c)
-	flags.BoolVar(&f.fill, "fill", false, "write a value of every key first")
 	f.login.register(c, passwordVariable, "the `name` of the ACL user, if the URL has none")
 	flags.BoolVar(&f.o.Cluster, "cluster", false, "ADDR is a node of a Redis Cluster")
-	flags.IntVar(&f.sockets, "sockets", 1, "how many `connections` the callers share")
 	flags.IntVar(&f.protocol, "protocol", 0, "the `version` of the protocol, 2 or 3; 0 chooses")
-	flags.BoolVar(&f.secure, "tls", false, "use TLS, as rediss:// does")
-	f.certificates.register(c)
+	f.client.register(c, "rediss://")
 	return c
 }
 
 // server returns what an address leads to, if it may be loaded.
 func (f *benchRedisFlags) server(c *cobra.Command, addr string, command []string) (benchServer, error) {
 	o, err := f.options(addr, command)
-	if err != nil {
-		return benchServer{}, fail(exitUsage, err, c.CommandPath()+" --help says more")
-	}
-	s := clientServer(o.Client.Addr, func(ctx context.Context) (bench.Workload, error) {
-		target, err := redisload.Connect(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		if f.fill {
-			if err := target.Fill(ctx); err != nil {
-				_ = target.Close()
-				return nil, err
-			}
-		}
-		return bench.Redis{Target: target}, nil
-	})
-	return s, f.permit(o.Client.String(), s.network, s.address, f.sockets)
+	return f.clientServer(c, clientTarget{
+		name: o.Client.String(), addr: o.Client.Addr, connections: f.client.sockets, fill: f.client.fill,
+		connect: func(ctx context.Context) (bench.Workload, error) {
+			target, err := redisload.Connect(ctx, o)
+			return bench.Redis{Target: target}, err
+		},
+	}, err)
 }
 
 // options returns the options of a target.
@@ -116,10 +98,8 @@ func (f *benchRedisFlags) options(addr string, command []string) (o redisload.Op
 			return o, err
 		}
 		o.Client.User = cmp.Or(o.Client.User, user)
-	case !strings.Contains(addr, ":") && !strings.HasPrefix(addr, "/"):
-		o.Client.Addr = net.JoinHostPort(addr, "6379")
 	default:
-		o.Client.Addr = addr
+		o.Client.Addr = withPort(addr, "6379")
 	}
 	name := func(words []string) string { return strings.ToUpper(words[0]) }
 	if o.Operations, err = f.mix.operations(command, name, redisload.Set, redisload.Get); err != nil {
@@ -131,17 +111,12 @@ func (f *benchRedisFlags) options(addr string, command []string) (o redisload.Op
 	if f.protocol != 0 && f.protocol != 2 && f.protocol != 3 {
 		return o, fmt.Errorf("--protocol %d; expected 2 or 3, or 0 to choose", f.protocol)
 	}
-	if f.sockets < 1 || f.sockets > 1024 {
-		return o, fmt.Errorf("--sockets %d; expected 1 to 1024", f.sockets)
-	}
 	o.Callers, o.Batch, o.Each = f.plan.Callers, f.plan.Batch, f.mix.file != ""
 	o.Keys, o.Size, o.Keys.Seed = f.keys.keys, f.keys.size, f.plan.Seed
 	client := &o.Client
 	client.Addr = cmp.Or(client.Addr, redis.DefaultAddr)
-	if !f.yes {
-		client.Dialer = (&net.Dialer{Control: bench.OnlyLocal}).DialContext
-	}
-	client.Sockets, client.Protocol = cmp.Or(client.Sockets, f.sockets), cmp.Or(client.Protocol, f.protocol)
+	client.Dialer = f.dialer()
+	client.Sockets, client.Protocol = cmp.Or(client.Sockets, f.client.sockets), cmp.Or(client.Protocol, f.protocol)
 	if t := f.plan.Timeout; t > 0 {
 		client.StallTimeout = cmp.Or(client.StallTimeout, t)
 		client.DialTimeout = cmp.Or(client.DialTimeout, min(t, 5*time.Second))
@@ -149,25 +124,11 @@ func (f *benchRedisFlags) options(addr string, command []string) (o redisload.Op
 	if err := f.login.apply(&client.User, &client.Password); err != nil {
 		return o, err
 	}
-	if err := f.encrypt(client); err != nil {
+	if f.o.Cluster && client.TLS != nil { // other nodes than that of the URL have other names
+		client.TLS.ServerName = ""
+	}
+	if err := f.client.apply(&client.TLS, "rediss://"); err != nil {
 		return o, err
 	}
 	return o, o.Check()
-}
-
-// encrypt sets TLS.
-func (f *benchRedisFlags) encrypt(o *redis.Options) (err error) {
-	if o.TLS == nil && !f.secure {
-		if f.certificates.given() {
-			return errors.New("a certificate or server name without TLS; expected --tls or rediss://")
-		}
-		return nil
-	}
-	if o.TLS == nil {
-		o.TLS = new(tls.Config)
-	}
-	if f.o.Cluster { // other nodes than that of the URL have other names
-		o.TLS.ServerName = ""
-	}
-	return f.certificates.apply(o.TLS)
 }

@@ -3,10 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"crypto/tls"
-	"errors"
-	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -23,14 +19,11 @@ const tarantoolPasswordVariable = "SLIPSTREAM_TARANTOOL_PASSWORD"
 // benchTarantoolFlags are the flags of slipstream bench tarantool beside those of all.
 type benchTarantoolFlags struct {
 	benchFlags
-	o            tarantoolload.Options
-	keys         keyFlags
-	mix          mixFlags
-	login        loginFlags
-	certificates certificates
-	secure       bool
-	sockets      int
-	fill         bool
+	o      tarantoolload.Options
+	keys   keyFlags
+	mix    mixFlags
+	login  loginFlags
+	client clientFlags
 }
 
 func (p program) benchTarantool() *cobra.Command {
@@ -80,34 +73,21 @@ words: {"operations": [{"weight": 9, "command": ["select"]}, {"weight": 1, "comm
 	flags.BoolVar(&f.o.Create, "create", false, "create the space, if there is none")
 	f.keys.register(c, "", "what `text` the keys begin with, which are strings then")
 	f.keys.registerSize(c)
-	flags.BoolVar(&f.fill, "fill", false, "write a value of every key first")
 	f.login.register(c, tarantoolPasswordVariable, "the `name` of the user, if the URL has none; without it, guest")
-	flags.IntVar(&f.sockets, "sockets", 1, "how many `connections` the callers share")
-	flags.BoolVar(&f.secure, "tls", false, "use TLS, as tarantool+tls:// does")
-	f.certificates.register(c)
+	f.client.register(c, "tarantool+tls://")
 	return c
 }
 
 // server returns what an address leads to, if it may be loaded.
 func (f *benchTarantoolFlags) server(c *cobra.Command, addr string, operation []string) (benchServer, error) {
 	o, err := f.options(addr, operation)
-	if err != nil {
-		return benchServer{}, fail(exitUsage, err, c.CommandPath()+" --help says more")
-	}
-	s := clientServer(o.Client.Addr, func(ctx context.Context) (bench.Workload, error) {
-		target, err := tarantoolload.Connect(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		if f.fill {
-			if err := target.Fill(ctx); err != nil {
-				_ = target.Close()
-				return nil, err
-			}
-		}
-		return bench.Tarantool{Target: target}, nil
-	})
-	return s, f.permit(o.Client.String(), s.network, s.address, f.sockets)
+	return f.clientServer(c, clientTarget{
+		name: o.Client.String(), addr: o.Client.Addr, connections: f.client.sockets, fill: f.client.fill,
+		connect: func(ctx context.Context) (bench.Workload, error) {
+			target, err := tarantoolload.Connect(ctx, o)
+			return bench.Tarantool{Target: target}, err
+		},
+	}, err)
 }
 
 // options returns the options of a target.
@@ -118,25 +98,18 @@ func (f *benchTarantoolFlags) options(addr string, operation []string) (o tarant
 		if o.Client, err = tarantool.ParseURL(addr); err != nil {
 			return o, err
 		}
-	case !strings.Contains(addr, ":") && !strings.HasPrefix(addr, "/"):
-		o.Client.Addr = net.JoinHostPort(addr, "3301")
 	default:
-		o.Client.Addr = addr
+		o.Client.Addr = withPort(addr, "3301")
 	}
 	if o.Operations, err = f.mix.operations(operation, operationName, tarantoolload.Replace, tarantoolload.Select); err != nil {
 		return o, err
-	}
-	if f.sockets < 1 || f.sockets > 1024 {
-		return o, fmt.Errorf("--sockets %d; expected 1 to 1024", f.sockets)
 	}
 	o.Callers, o.Each = f.plan.Callers, f.mix.file != ""
 	o.Keys, o.Size, o.Keys.Seed = f.keys.keys, f.keys.size, f.plan.Seed
 	client := &o.Client
 	client.Addr = cmp.Or(client.Addr, tarantool.DefaultAddr)
-	if !f.yes {
-		client.Dialer = (&net.Dialer{Control: bench.OnlyLocal}).DialContext
-	}
-	client.Sockets = cmp.Or(client.Sockets, f.sockets)
+	client.Dialer = f.dialer()
+	client.Sockets = cmp.Or(client.Sockets, f.client.sockets)
 	if t := f.plan.Timeout; t > 0 {
 		client.Timeout = cmp.Or(client.Timeout, t)
 		client.DialTimeout = cmp.Or(client.DialTimeout, min(t, 5*time.Second))
@@ -144,16 +117,7 @@ func (f *benchTarantoolFlags) options(addr string, operation []string) (o tarant
 	if err := f.login.apply(&client.User, &client.Password); err != nil {
 		return o, err
 	}
-	if client.TLS == nil && f.secure {
-		client.TLS = new(tls.Config)
-	}
-	switch {
-	case client.TLS != nil:
-		err = f.certificates.apply(client.TLS)
-	case f.certificates.given():
-		err = errors.New("a certificate or server name without TLS; expected --tls or tarantool+tls://")
-	}
-	if err != nil {
+	if err := f.client.apply(&client.TLS, "tarantool+tls://"); err != nil {
 		return o, err
 	}
 	return o, o.Check()

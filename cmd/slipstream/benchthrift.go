@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
-	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -68,7 +66,7 @@ words: {"operations": [{"weight": 9, "command": ["Shop.find", "{\"id\": __key__}
 	flags.BoolVar(&f.o.Idempotent, "idempotent", false, "all functions may be executed twice; servers that answer in order get several calls at once then")
 	f.keys.register(c, "", "what `text` keys begin with")
 	f.keys.registerSize(c)
-	flags.IntVar(&f.sockets, "sockets", 1024, "how many `connections` the callers share at most; servers that answer in any order need one")
+	flags.IntVar(&f.sockets, "sockets", maxSockets, "how many `connections` the callers share at most; servers that answer in any order need one")
 	c.MarkFlagsMutuallyExclusive("echo", "idl")
 	return c
 }
@@ -76,17 +74,13 @@ words: {"operations": [{"weight": 9, "command": ["Shop.find", "{\"id\": __key__}
 // server returns what an address leads to, if it may be loaded.
 func (f *benchThriftFlags) server(c *cobra.Command, addr string, function []string) (benchServer, error) {
 	o, err := f.options(addr, function)
-	if err != nil {
-		return benchServer{}, fail(exitUsage, err, c.CommandPath()+" --help says more")
-	}
-	s := clientServer(o.Client.Addr, func(ctx context.Context) (bench.Workload, error) {
-		target, err := thriftload.Connect(ctx, o)
-		if err != nil {
-			return nil, err
-		}
-		return bench.Thrift{Target: target}, nil
-	})
-	return s, f.permit(o.Address(), s.network, s.address, min(f.sockets, f.plan.Callers))
+	return f.clientServer(c, clientTarget{
+		name: o.Address(), addr: o.Client.Addr, connections: min(f.sockets, f.plan.Callers),
+		connect: func(ctx context.Context) (bench.Workload, error) {
+			target, err := thriftload.Connect(ctx, o)
+			return bench.Thrift{Target: target}, err
+		},
+	}, err)
 }
 
 // options returns the options of a target.
@@ -100,8 +94,8 @@ func (f *benchThriftFlags) options(addr string, function []string) (o thriftload
 	if o.Operations, err = f.mix.operations(function, name, mix.Operation{}, mix.Operation{}); err != nil {
 		return o, err
 	}
-	if f.sockets < 1 || f.sockets > 1024 {
-		return o, fmt.Errorf("--sockets %d; expected 1 to 1024", f.sockets)
+	if err := checkSockets(f.sockets); err != nil {
+		return o, err
 	}
 	if o.Client, err = f.client.config(addr); err != nil {
 		return o, err
@@ -110,9 +104,7 @@ func (f *benchThriftFlags) options(addr string, function []string) (o thriftload
 	o.Keys, o.Size, o.Keys.Seed = f.keys.keys, f.keys.size, f.plan.Seed
 	client := &o.Client
 	client.MaxConnections = f.sockets
-	if !f.yes {
-		client.Dialer = (&net.Dialer{Control: bench.OnlyLocal}).DialContext
-	}
+	client.Dialer = f.dialer()
 	client.Timeout = -1
 	if t := f.plan.Timeout; t > 0 {
 		client.Timeout, client.DialTimeout = t, min(t, 5*time.Second)

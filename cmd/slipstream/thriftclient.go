@@ -4,8 +4,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"net"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -62,9 +60,7 @@ const defaultThriftPort = "9090"
 
 // config returns the configuration of a client of the server at an address.
 func (f *thriftClientFlags) config(addr string) (o rpc.ClientConfig, err error) {
-	if !strings.Contains(addr, ":") && !strings.HasPrefix(addr, "/") {
-		addr = net.JoinHostPort(addr, defaultThriftPort)
-	}
+	addr = withPort(addr, defaultThriftPort)
 	transport, known := transports[f.transport]
 	switch {
 	case !known:
