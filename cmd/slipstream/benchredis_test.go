@@ -2,6 +2,9 @@ package main
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -76,6 +79,35 @@ func TestBenchRedisCluster(t *testing.T) {
 	r := runBench(t, args...)
 	if r.Code != exitOK || !strings.Contains(r.Stdout, "requests  1,000 completed, 0 failed") || !strings.Contains(r.Stdout, "0 of them wrong, 0 stale; 0 misses") || !strings.Contains(r.Stdout, "Redis, by INFO") {
 		t.Errorf("exit %d\n%s%s", r.Code, r.Stdout, r.Stderr)
+	}
+}
+
+// Every flag that docs/bench-flags.md names in its column of ours exists.
+func TestFlagsOfOtherProgramsHaveOurs(t *testing.T) {
+	text, err := os.ReadFile(filepath.FromSlash("../../docs/bench-flags.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	flags := program{}.benchRedis().Flags()
+	named := 0
+	for line := range strings.Lines(string(text)) {
+		columns := strings.Split(line, "|")
+		if len(columns) != 4 {
+			continue
+		}
+		for _, code := range regexp.MustCompile("`(-[^`]*)`").FindAllStringSubmatch(columns[2], -1) {
+			flag, _, _ := strings.Cut(code[1], " ")
+			if flag == "--" { // before a command
+				continue
+			}
+			named++
+			if long, ok := strings.CutPrefix(flag, "--"); ok && flags.Lookup(long) == nil || !ok && flags.ShorthandLookup(flag[1:]) == nil {
+				t.Errorf("slipstream bench redis has no flag %s", flag)
+			}
+		}
+	}
+	if named < 50 {
+		t.Errorf("%d flags in the page", named)
 	}
 }
 
