@@ -22,6 +22,9 @@ func setOptions(conn net.Conn, unacknowledged time.Duration) {
 	})
 }
 
+// hangUpEvents is what poll(2) reports when the other side has closed a connection, or its half.
+const hangUpEvents = unix.POLLRDHUP
+
 // rawTCP returns the TCP socket of a connection, also of one with TLS, or nil.
 func rawTCP(conn net.Conn) syscall.RawConn {
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {

@@ -92,6 +92,10 @@ func (p Pin) Retire() {
 // Close ends the connection. Calls in flight fail with cause.
 func (p Pin) Close(cause error) { p.s.fail(cause) }
 
+// HungUp reports whether the server has closed the connection. The keeper may not have noticed it yet. It costs a system
+// call. It is false for TLS, and for systems on which package net does all reads.
+func (p Pin) HungUp() bool { return p.s.hungUp() }
+
 // Listen says whether the connection is to be read while it has no call, so that its end is noticed
 // immediately, and not with the next call or up to half a second later. That costs a lone caller a
 // part of its speed. It must not be called with locks that the scanner needs.

@@ -13,3 +13,5 @@ func (s *socket) setRaw() {}
 func (in *input) readSome() (int, error) { return in.readConn() }
 
 func (s *socket) peek() error { return nil }
+
+func (s *socket) hungUp() bool { return false }

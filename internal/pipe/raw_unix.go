@@ -5,6 +5,7 @@ package pipe
 import (
 	"io"
 	"net"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -163,4 +164,34 @@ func (s *socket) peek() error {
 			return err
 		}
 	}
+}
+
+// A hangUpCheck asks the kernel whether the other side has closed a connection.
+type hangUpCheck struct {
+	fds [1]unix.PollFd
+	do  func(fd uintptr)
+}
+
+// hangUpChecks keeps checks, so that they do not allocate.
+var hangUpChecks = sync.Pool{New: func() any {
+	k := new(hangUpCheck)
+	k.do = func(fd uintptr) {
+		k.fds[0] = unix.PollFd{Fd: int32(fd), Events: hangUpEvents}
+		_, _ = unix.Poll(k.fds[:], 0) // if it fails, the connection counts as open
+	}
+	return k
+}}
+
+// hungUp reports whether the other side has closed the connection, as far as the kernel knows.
+func (s *socket) hungUp() bool {
+	if s.raw == nil {
+		return false
+	}
+	k := hangUpChecks.Get().(*hangUpCheck)
+	defer hangUpChecks.Put(k)
+	k.fds[0].Revents = 0
+	if err := s.raw.Control(k.do); err != nil {
+		return true
+	}
+	return k.fds[0].Revents&(hangUpEvents|unix.POLLHUP|unix.POLLERR) != 0
 }

@@ -150,16 +150,30 @@ type single struct {
 	until time.Time
 }
 
+// other returns the other lane, or nil if there is none.
+func (c *Client) other(l *lane) *lane {
+	if l != c.small {
+		return c.small
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.large
+}
+
 // makeRoom closes a connection of the other lane, because the server does not answer on any connection of l: it may
 // have a thread for each connection, and no more of them. It reports whether there was one.
 func (c *Client) makeRoom(l *lane) bool {
-	other := c.small
-	if l == other {
-		c.mu.Lock()
-		other = c.large
-		c.mu.Unlock()
-	}
+	other := c.other(l)
 	return other != nil && other.yield()
+}
+
+// drainOther makes the connections of the other lane end after their last replies, because their server ends.
+func (c *Client) drainOther(l *lane) {
+	if other := c.other(l); other != nil {
+		other.mu.Lock()
+		other.drain(c.now())
+		other.mu.Unlock()
+	}
 }
 
 // lane returns the lane for calls of size bytes, or of a function that had large replies.

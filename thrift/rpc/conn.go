@@ -22,6 +22,7 @@ type conn struct {
 	// Atomics.
 	anyOrder atomic.Bool  // the server answers in any order; written with lane.mu, read by the reader
 	leaving  atomic.Bool  // the server has said that it will close the connection, or is expected to; written by the reader
+	heard    atomic.Int64 // the last reply, or the start of the connection, in nanoseconds of Unix
 	deadline atomic.Int64 // the last one of its calls, in nanoseconds of Unix; only if calls may have none
 
 	// Guarded by lane.mu. If anyOrder is true, only at and ends matter.
@@ -33,6 +34,7 @@ type conn struct {
 	answered bool
 	helped   int       // connections that were closed because the server did not answer on this one
 	removed  bool      // it will be closed after its last reply
+	gone     bool      // the server has closed it
 	draining bool      // it will be removed, because the server ends
 	old      bool      // it will be replaced, because its server may be one that ends
 	ends     time.Time // when its server was known to end; zero if it is not, or if all calls have deadlines
@@ -43,6 +45,7 @@ type conn struct {
 // Opened implements [pipe.Watcher].
 func (c *conn) Opened(p pipe.Pin) {
 	c.pin, c.batch.apply = p, p.SetLowWater
+	c.heard.Store(c.lane.client.now().UnixNano())
 	c.lane.opened(c)
 }
 
@@ -71,10 +74,13 @@ func (c *conn) announced() {
 // told notes that the server has said that it will close the connection.
 func (c *conn) told() {
 	c.leaving.Store(true)
-	if l := c.lane; l.client.unbounded() {
-		l.mu.Lock()
-		l.ending(c, l.client.now())
-		l.mu.Unlock()
+	l := c.lane
+	now := l.client.now()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.notices.told = now
+	if l.client.unbounded() {
+		l.ending(c, now)
 	}
 }
 
@@ -85,6 +91,16 @@ func (c *conn) expect(until time.Time) {
 			return
 		}
 	}
+}
+
+// quietTime is the time without a reply from which a connection is checked before it gets a call.
+const quietTime = 50 * time.Microsecond
+
+// hungUp reports whether the server has closed the connection, if it has been quiet. A server that ends closes
+// connections that it has no call of; a call that is sent then is lost, and may count as executed. The goroutine that
+// reads the connection may not have come to run since then.
+func (c *conn) hungUp() bool {
+	return !c.anyOrder.Load() && c.lane.client.now().UnixNano()-c.heard.Load() >= int64(quietTime) && c.pin.HungUp()
 }
 
 // Ended implements [pipe.Watcher].

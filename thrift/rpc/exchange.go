@@ -180,7 +180,7 @@ func (x *exchange) putTimeout() bool {
 // attempt sends the call, and reads the reply.
 func (x *exchange) attempt(ctx context.Context) (attempt.Verdict, *slipstream.Error) {
 	c, l := x.client, x.lane
-	to, late, err := l.acquire(ctx, x.until, x.idempotent)
+	to, late, err := l.take(ctx, x.until, x.idempotent)
 	if err != nil {
 		failure := c.named(x.in, err)
 		return c.retry.Verdict(failure, x.idempotent), failure

@@ -112,6 +112,24 @@ func (l *lane) acquire(ctx context.Context, until time.Time, idempotent bool) (c
 	return c, true, err
 }
 
+// take is acquire for a connection that the server has not closed, as far as the kernel knows.
+func (l *lane) take(ctx context.Context, until time.Time, idempotent bool) (c *conn, waited bool, err error) {
+	for {
+		c, late, err := l.acquire(ctx, until, idempotent)
+		if waited = waited || late; err != nil || !c.hungUp() {
+			return c, waited, err
+		}
+		l.mu.Lock()
+		c.gone = true
+		only := c.busy == 1
+		l.unsend(c)
+		l.mu.Unlock()
+		if only { // otherwise replies may have come that were not read
+			c.pin.Close(pipe.ErrHungUp)
+		}
+	}
+}
+
 // shared returns a connection that takes all calls, or nil.
 func (l *lane) shared() *conn {
 	if c := l.open.Load(); c != nil && c.pin.Alive() {
@@ -222,7 +240,7 @@ func (l *lane) room(idempotent bool) *conn {
 }
 
 // takes reports whether a connection accepts calls.
-func (l *lane) takes(c *conn) bool { return !c.leaving.Load() && c.pin.Alive() }
+func (l *lane) takes(c *conn) bool { return !c.gone && !c.leaving.Load() && c.pin.Alive() }
 
 // begin counts a call that is assigned to c. The caller holds mu.
 func (l *lane) begin(c *conn) {
@@ -338,6 +356,7 @@ func (l *lane) replied(c *conn, n int, concurrent bool) (to advice) {
 		l.client.single.Store(&single{l, now.Add(starvedPause)})
 	}
 	c.since, c.answered, c.oneways = now, true, 0
+	c.heard.Store(now.UnixNano())
 	l.replies += uint64(n)
 	l.slow.add(took)
 	if concurrent {
@@ -448,10 +467,11 @@ func (l *lane) close() error {
 func (l *lane) dialed(err error) {
 	l.mu.Lock()
 	l.dialErr = err
-	if err != nil && l.notices.trial {
-		l.failed(err, l.client.now())
-	}
+	ends := err != nil && l.failed(err, l.client.now())
 	l.mu.Unlock()
+	if ends {
+		l.client.drainOther(l)
+	}
 }
 
 // state returns the number of waiting calls, and whether the server answers in any order.

@@ -21,6 +21,9 @@ import (
 // was closed had been idle for as long. Neither happens more than once a second. A call without a deadline
 // is awaited for 10 s after its server has said that it ends, or was found to, and until the last deadline of other
 // calls of its connection.
+//
+// A server with headers says that it ends with an answer, so it has said nothing on connections that are idle. If the
+// next connection is refused, they get no more calls either.
 
 const (
 	// noticePause is how long the ends of connections are not looked into after one was.
@@ -48,6 +51,7 @@ type notices struct {
 	limit   time.Duration // of a server that closes connections that were idle for so long
 	until   time.Time     // no trial until then
 	rotated time.Time     // the last time that an old connection was closed
+	told    time.Time     // the last time that a server has said that it ends
 }
 
 // hungUp reports whether a connection ended because the server has closed it.
@@ -93,12 +97,26 @@ func (l *lane) tried(opened *conn, now time.Time) {
 	l.schedule(time.Millisecond)
 }
 
-// failed notes that the trial failed. The caller holds mu.
-func (l *lane) failed(err error, now time.Time) {
-	l.notices.trial, l.notices.until = false, now.Add(noticePause)
-	if !refused(err) {
-		return
+// failed notes that an attempt to connect has failed. It reports whether that means that the server ends: it was a
+// trial, or the server has said so before. The caller holds mu.
+func (l *lane) failed(err error, now time.Time) (ends bool) {
+	n := &l.notices
+	ends = n.trial || now.Sub(n.told) < noticePause
+	if n.trial {
+		n.trial, n.until = false, now.Add(noticePause)
 	}
+	if !refused(err) {
+		return false
+	}
+	if ends {
+		n.told = time.Time{}
+		l.drain(now)
+	}
+	return ends
+}
+
+// drain makes all connections end after their last replies, because their server ends. The caller holds mu.
+func (l *lane) drain(now time.Time) {
 	for _, c := range l.conns {
 		if l.takes(c) {
 			c.draining = true

@@ -90,18 +90,19 @@ func TestConnectionsAreReplacedAfterTheEndOfOne(t *testing.T) {
 // twoConnections returns a client with two connections that have answered, and no calls. It closes refused when an
 // attempt to connect fails.
 func twoConnections(t *testing.T, s *stock) (client *rpc.Client, clock *movingClock, refused chan struct{}) {
-	return twoConnectionsBy(t, s, nil)
+	return twoConnectionsOf(t, s, rpc.ClientConfig{Transport: rpc.Framed})
 }
 
-func twoConnectionsBy(t *testing.T, s *stock, dial func(context.Context, string, string) (net.Conn, error)) (client *rpc.Client, clock *movingClock, refused chan struct{}) {
+func twoConnectionsOf(t *testing.T, s *stock, config rpc.ClientConfig) (client *rpc.Client, clock *movingClock, refused chan struct{}) {
 	refused = make(chan struct{})
 	var once sync.Once
-	client, clock = connectAt(t, rpc.ClientConfig{Addr: s.addr, Transport: rpc.Framed, Timeout: 5 * time.Minute, MaxConnections: 2, Dialer: dial,
-		OnEvent: func(e slipstream.Event) {
-			if e.Kind == slipstream.DialFailed {
-				once.Do(func() { close(refused) })
-			}
-		}})
+	config.Addr, config.Timeout, config.MaxConnections = s.addr, 5*time.Minute, 2
+	config.OnEvent = func(e slipstream.Event) {
+		if e.Kind == slipstream.DialFailed {
+			once.Do(func() { close(refused) })
+		}
+	}
+	client, clock = connectAt(t, config)
 	stop := make(chan struct{})
 	wait := flood(t, client, 10, stop)
 	testkit.Eventually(t, patience, func() error {
@@ -203,12 +204,12 @@ func TestGivenUpCallsOfServerThatEnds(t *testing.T) {
 func TestOtherFailuresDoNotEndConnections(t *testing.T) {
 	s := startStock(t, &stock{handle: slowly(t)})
 	var broken atomic.Bool
-	client, _, failed := twoConnectionsBy(t, s, func(ctx context.Context, network, addr string) (net.Conn, error) {
+	client, _, failed := twoConnectionsOf(t, s, rpc.ClientConfig{Transport: rpc.Framed, Dialer: func(ctx context.Context, network, addr string) (net.Conn, error) {
 		if broken.Load() {
 			return nil, errors.New("the network is down")
 		}
 		return new(net.Dialer).DialContext(ctx, network, addr)
-	})
+	}})
 	all := s.open()
 	broken.Store(true)
 	all[0].Close()
@@ -309,4 +310,85 @@ func TestServerThatEndsWithoutAnAnswer(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the call has not ended")
 	}
+}
+
+// saysThatItEnds answers a call with a header that says that the server ends.
+func saysThatItEnds(c *stockCall) []byte {
+	return c.message(c.Seq, string(c.Name), thrift.Reply, &calc.BasePingResult{}, "crrst", "1")
+}
+
+// A server with headers says on one connection that it ends, and does not listen anymore. Its other connections get no
+// more calls, and are closed.
+func TestServerSaysThatItEndsOnOneConnection(t *testing.T) {
+	s := startStock(t, &stock{})
+	s.handle = func(c *stockCall) []byte {
+		if string(c.Name) == "ping" {
+			return saysThatItEnds(c)
+		}
+		return slowly(t)(c)
+	}
+	client, _, refused := twoConnectionsOf(t, s, rpc.ClientConfig{Transport: rpc.TTHeader})
+	c := calc.NewCalculatorClient(client)
+	all := s.open()
+	s.listener.Close()
+	if err := c.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-refused
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Add(ctx, 1, 2); slipstream.OutcomeOf(err) != slipstream.NotSent {
+		t.Errorf("a call to a server that ends: %v", err)
+	}
+	gone(t, s, all)
+}
+
+// echo answers a call of echo in the Binary protocol.
+func echo(t *testing.T, c *stockCall) []byte {
+	var args calc.CalculatorEchoArgs
+	var r thrift.Reader
+	if _, err := r.Read(c.args, 0, &args); err != nil {
+		t.Error(err)
+	}
+	return c.answer(thrift.Reply, &calc.CalculatorEchoResult{Success: thrift.Some(args.Text)})
+}
+
+// A server says on the connection of small messages that it ends, and does not listen anymore. The connection of large
+// messages gets no more calls either.
+func TestServerThatEndsGetsNoLargeCalls(t *testing.T) {
+	s := startStock(t, &stock{handle: func(c *stockCall) []byte {
+		if string(c.Name) == "ping" {
+			return saysThatItEnds(c)
+		}
+		return echo(t, c)
+	}})
+	refused := make(chan struct{})
+	var once sync.Once
+	client := connect(t, rpc.ClientConfig{Addr: s.addr, OnEvent: func(e slipstream.Event) {
+		if e.Kind == slipstream.DialFailed {
+			once.Do(func() { close(refused) })
+		}
+	}})
+	c := calc.NewCalculatorClient(client)
+	large := strings.Repeat("x", 100<<10)
+	for _, text := range []string{"", large} {
+		if got, err := c.Echo(t.Context(), text); got != text || err != nil {
+			t.Fatalf("echo of %d bytes: %d, %v", len(text), len(got), err)
+		}
+	}
+	all := s.open()
+	if len(all) != 2 {
+		t.Fatalf("%d connections, want 2", len(all))
+	}
+	s.listener.Close()
+	if err := c.Ping(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-refused
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := c.Echo(ctx, large); slipstream.OutcomeOf(err) != slipstream.NotSent {
+		t.Errorf("a large call to a server that ends: %v", err)
+	}
+	gone(t, s, all)
 }

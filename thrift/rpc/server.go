@@ -177,11 +177,16 @@ type ServerStats struct {
 
 // NewServer returns a server of services, which does not serve yet.
 func NewServer(config ServerConfig, services ...*Service) (*Server, error) {
+	return newServer(config, loop.DefaultLarge, services...)
+}
+
+// newServer returns a server with a limit of the bytes of large answers.
+func newServer(config ServerConfig, large int64, services ...*Service) (*Server, error) {
 	registry, err := newRegistry(services)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{config: config.withDefaults(), registry: registry, large: loop.NewLargeBudget(loop.DefaultLarge)}
+	s := &Server{config: config.withDefaults(), registry: registry, large: loop.NewLargeBudget(large)}
 	s.engine, err = loop.New(loop.Config{
 		New:            s.newSession,
 		MaxConnections: s.config.MaxConnections,

@@ -24,6 +24,7 @@ type session struct {
 	last      frame.Format // of the last call
 	anyOrder  bool         // the last call allowed answers in any order
 	announced bool         // the client was notified that the server uses it
+	told      bool         // the client was notified that the connection will be closed
 	grown     bool         // the limit of messages without a length was raised
 	tls       *tls.ConnectionState
 
@@ -45,10 +46,14 @@ func (x *session) Secured(_ *loop.Conn, state tls.ConnectionState) { x.tls = &st
 // Closed implements [loop.Session].
 func (x *session) Closed(*loop.Conn, error) {}
 
-// Drain implements [loop.Drainer]. A client whose calls are answered in any order is notified that
-// the connection will be closed; others are notified with their next answer, if it has a header.
-func (x *session) Drain(c *loop.Conn) {
-	if x.anyOrder && x.last.HasHeader() {
+// Drain implements [loop.Drainer].
+func (x *session) Drain(c *loop.Conn) { x.tellEnd(c) }
+
+// tellEnd notifies a client whose calls are answered in any order, once, that the connection will be closed: when the
+// server begins to drain, or with its first call if that comes later. Others are notified with their next answer.
+func (x *session) tellEnd(c *loop.Conn) {
+	if x.anyOrder && !x.told && c.Draining() && x.last.HasHeader() {
+		x.told = true
 		x.control(c, frame.KeyReset)
 	}
 }
@@ -147,6 +152,7 @@ func (x *session) message(c *loop.Conn, b []byte, now time.Time) {
 	c.Prove()
 	x.last, x.anyOrder = k.format, k.anyOrder
 	x.announce(c, &m.Info)
+	x.tellEnd(c)
 	if k.failure == nil && k.admitted() {
 		k.read(&x.reader, m.Payload, body)
 	}
@@ -183,6 +189,7 @@ func (x *session) large(c *loop.Conn, k *call, front []byte) {
 	if info, compact, ok := frame.ReadInfo(front); ok {
 		x.last = frame.Format{Transport: frame.Header, Compact: compact}
 		x.announce(c, &info)
+		x.tellEnd(c)
 	}
 	x.later(c, k)
 }
