@@ -2,3 +2,6 @@ package rpc
 
 // NewClientAt is NewClient with a clock for the measurements of servers.
 var NewClientAt = newClient
+
+// NewServerWith is NewServer with a limit of the bytes of large answers.
+var NewServerWith = newServer

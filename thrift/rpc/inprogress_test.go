@@ -216,3 +216,63 @@ func TestBoundsOfCalls(t *testing.T) {
 		}
 	}
 }
+
+// A server makes room for another connection by closing one that is not in use, and closes those that have no call for
+// long.
+func TestBoundsOfConnections(t *testing.T) {
+	s := serve(t, rpc.ServerConfig{MaxConnections: 2}, calc.NewCalculatorService(new(calculator)))
+	for range 3 {
+		p := dial(t, s, frame.Format{Transport: frame.Framed})
+		p.send("ping", 1, &calc.BasePingArgs{})
+		p.reply(1, &calc.BasePingResult{})
+		if n := s.Stats().Connections; n > 2 {
+			t.Errorf("%d connections, want at most 2", n)
+		}
+	}
+	idle := serveToo(t, rpc.ServerConfig{IdleTimeout: 20 * time.Millisecond}, calc.NewCalculatorService(new(calculator)))
+	p := dial(t, idle, frame.Format{Transport: frame.Framed})
+	p.send("ping", 1, &calc.BasePingArgs{})
+	p.reply(1, &calc.BasePingResult{})
+	p.ended()
+}
+
+// Large answers that clients do not read have a bound for all together: connections that owe the most are closed, or
+// calls get an exception in place of the answer. Other clients get theirs.
+func TestUnreadLargeAnswersAreBounded(t *testing.T) {
+	testkit.NoLeaks(t)
+	s, err := rpc.NewServerWith(rpc.ServerConfig{Workers: 2}, 8<<20, calc.NewCalculatorService(new(calculator)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen(t, s)
+	growth := testkit.HeapGrowth(t)
+	const clients, calls = 10, 20 // which get 2 MB each
+	for range clients {
+		p := dial(t, s, frame.Format{Transport: frame.Header})
+		p.anyOrder = true
+		var all []byte
+		for seq := range int32(calls) {
+			all = append(all, p.encode("numbers", thrift.Call, seq+1, &calc.CalculatorNumbersArgs{Count: 250_000})...)
+		}
+		if _, err := p.Write(all); err != nil {
+			t.Fatal(err)
+		}
+	}
+	testkit.Eventually(t, patience, func() error {
+		if st := s.Stats(); st.Done < clients*calls/2 || st.Calls > 0 {
+			return fmt.Errorf("%d calls have ended, %d are in progress", st.Done, st.Calls)
+		}
+		return nil
+	})
+	if n := growth(); n > 150<<20 {
+		t.Errorf("unread answers take %d bytes", n)
+	}
+	p := dial(t, s, frame.Format{Transport: frame.Header})
+	testkit.Eventually(t, patience, func() error {
+		p.send("numbers", 1, &calc.CalculatorNumbersArgs{Count: 50_000})
+		if a, err := p.next(); err != nil || a.Type != thrift.Reply {
+			return fmt.Errorf("%v, %v", a.Type, err)
+		}
+		return nil
+	})
+}

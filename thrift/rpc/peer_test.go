@@ -137,6 +137,12 @@ func serveToo(t *testing.T, config rpc.ServerConfig, services ...*rpc.Service) *
 	if err != nil {
 		t.Fatal(err)
 	}
+	return listen(t, s)
+}
+
+// listen makes a server serve until the end of the test.
+func listen(t *testing.T, s *rpc.Server) *rpc.Server {
+	t.Helper()
 	if err := s.Listen("tcp", "127.0.0.1:0"); err != nil {
 		t.Fatal(err)
 	}
@@ -295,6 +301,14 @@ func (p *peer) reply(seq int32, to thrift.Struct) {
 		p.Fatalf("got %+v in the format %v; want the reply %d in %v", a, a.format, seq, p.format)
 	}
 	p.decode(a, to)
+}
+
+// control waits for a message that answers no call, and has a key.
+func (p *peer) control(key string) {
+	p.Helper()
+	if a, err := p.next(); err != nil || a.Seq != 0 || string(a.info.String(key)) != "1" {
+		p.Fatalf("got %+v, %v; want a message that answers no call, with the key %s", a, err, key)
+	}
 }
 
 // exception returns the exception that answers a call.

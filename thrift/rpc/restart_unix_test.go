@@ -345,8 +345,9 @@ func (w *crowd) goOn(t *testing.T, n int64) {
 }
 
 // finish ends the calls and compares their outcomes with what was executed. If whole is true, none of
-// them may have failed or been repeated.
-func finish(t *testing.T, k *cluster, whole bool, crowds ...*crowd) {
+// them may have failed or been repeated. It returns how many were cut, oneway calls included, and how many connections
+// have ended.
+func finish(t *testing.T, k *cluster, whole bool, crowds ...*crowd) (cut, connections int) {
 	t.Helper()
 	for _, w := range crowds {
 		close(w.stop)
@@ -360,17 +361,20 @@ func finish(t *testing.T, k *cluster, whole bool, crowds ...*crowd) {
 	}
 	executed := k.executed(t)
 	for _, w := range crowds {
-		w.compare(t, executed, whole)
+		cut += w.compare(t, executed, whole)
+		connections += int(w.client.Stats().Reconnects)
 	}
 	for id := range executed {
 		t.Errorf("%s was executed, but not called", id)
 	}
+	return cut, connections
 }
 
-// compare compares what came of the calls with how often each was executed, and removes them from that.
-func (w *crowd) compare(t *testing.T, executed map[string]int, whole bool) {
+// compare compares what came of the calls with how often each was executed, and removes them from that. It returns how
+// many were cut.
+func (w *crowd) compare(t *testing.T, executed map[string]int, whole bool) (cut int) {
 	t.Helper()
-	failed, repeated, lost := 0, 0, 0
+	failed, ran, repeated, lost := 0, 0, 0, 0
 	for id, err := range w.outs {
 		n := executed[id]
 		delete(executed, id)
@@ -380,6 +384,9 @@ func (w *crowd) compare(t *testing.T, executed map[string]int, whole bool) {
 		unsent := outcome == slipstream.NotSent || outcome == slipstream.Refused
 		if n > 1 {
 			repeated++
+		}
+		if err != nil && n > 0 {
+			ran++
 		}
 		switch {
 		case n > 1 && kind != "echo":
@@ -404,7 +411,10 @@ func (w *crowd) compare(t *testing.T, executed map[string]int, whole bool) {
 			}
 		}
 	}
-	t.Logf("%d calls: %d failed, %d executed again, %d oneway calls lost; %d connections ended", len(w.outs), failed, repeated, lost, w.client.Stats().Reconnects)
+	s := w.client.Stats()
+	t.Logf("%d calls: %d failed, %d of them executed; %d sent again, %d of them executed twice; %d oneway calls lost; %d connections ended",
+		len(w.outs), failed, ran, s.Repeated, repeated, lost, s.Reconnects)
+	return failed + lost
 }
 
 // balanced starts three servers behind a balancer, and callers.

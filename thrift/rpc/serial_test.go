@@ -18,10 +18,10 @@ import (
 )
 
 // add answers a call of the function add.
-func add(t *testing.T, c *stockCall) []byte { return c.answer(thrift.Reply, sumOf(t, c)) }
+func add(t testing.TB, c *stockCall) []byte { return c.answer(thrift.Reply, sumOf(t, c)) }
 
 // sumOf returns the result of a call of add.
-func sumOf(t *testing.T, c *stockCall) *calc.CalculatorAddResult {
+func sumOf(t testing.TB, c *stockCall) *calc.CalculatorAddResult {
 	var args calc.CalculatorAddArgs
 	var r thrift.Reader
 	var err error

@@ -43,7 +43,7 @@ import (
 //   - TMultiplexedProtocol writes the service before the name of the function, Kitex writes it into the header.
 //     Without either the function must be that of one service. The answer has the plain name: Apache's clients
 //     compare it.
-//   - At shutdown, clients with any order get a control frame (sequence ID 0, crrst) immediately; other clients with
+//   - At shutdown, clients of this package get a control frame (sequence ID 0, crrst) immediately; other clients with
 //     headers get crrst with their next answer. Framed and Buffered have no place for it, so the struct of an answer
 //     gets a field that results do not have (goodbye.go): our client treats it as the same, others skip it. After
 //     DrainGrace connections in use are closed with an answer, when nothing else was read, and others when they were

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/thrift"
@@ -237,15 +239,17 @@ func TestInlineHandlers(t *testing.T) {
 	calc.NewClockService(clock{}).Inline("later")
 }
 
-// At Shutdown, clients that allow any order are notified by a separate message, other clients by their
+// At Shutdown, clients of this package that allow any order are notified by a separate message, other clients by their
 // next answer: in its header, or in a field of its struct. Calls that have arrived are answered.
 func TestShutdown(t *testing.T) {
 	h := &calculator{gate: make(chan struct{})}
 	s := serve(t, rpc.ServerConfig{}, calc.NewCalculatorService(h))
 	mux, header, framed := dial(t, s, frame.Format{Transport: frame.Header}), dial(t, s, frame.Format{Transport: frame.HeaderFramed}), dial(t, s, frame.Format{Transport: frame.Framed})
-	mux.anyOrder = true
+	mux.anyOrder, mux.keys = true, []string{"slipstream-any-order", "1"}
+	kitex := dial(t, s, frame.Format{Transport: frame.Header})
+	kitex.anyOrder = true
 	compact, buffered := dial(t, s, frame.Format{Transport: frame.Framed, Compact: true}), dial(t, s, frame.Format{})
-	all := []*peer{mux, header, framed, compact, buffered}
+	all := []*peer{mux, kitex, header, framed, compact, buffered}
 	for _, p := range all {
 		p.send("fail", 1, &calc.CalculatorFailArgs{How: "wait"})
 	}
@@ -261,6 +265,7 @@ func TestShutdown(t *testing.T) {
 		defer cancel()
 		ended <- s.Shutdown(ctx)
 	}()
+	mux.control("slipstream-any-order")
 	a, err := mux.next()
 	if err != nil || a.Seq != 0 || a.info.Seq != 0 || string(a.Name) != "none" || string(a.info.String("crrst")) != "1" {
 		t.Errorf("got %+v, %v; want a message that says that the connection will be closed", a, err)
@@ -286,6 +291,48 @@ func TestShutdown(t *testing.T) {
 	}
 	if st := s.Stats(); st.Connections != 0 || st.Calls != 0 || st.Done != uint64(len(all)) {
 		t.Errorf("after Shutdown: %+v", st)
+	}
+}
+
+// A client that makes its first call while the server ends is notified as well, once.
+func TestFirstCallDuringShutdown(t *testing.T) {
+	s := serve(t, rpc.ServerConfig{DrainGrace: time.Hour}, calc.NewCalculatorService(new(calculator)))
+	small, large := dial(t, s, frame.Format{Transport: frame.Header}), dial(t, s, frame.Format{Transport: frame.Header})
+	testkit.Eventually(t, patience, func() error {
+		if n := s.Stats().Connections; n != 2 {
+			return fmt.Errorf("%d connections, want 2", n)
+		}
+		return nil
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- s.Shutdown(ctx) }() // ends with ctx
+	testkit.Eventually(t, patience, func() error {
+		c, err := net.Dial("tcp", s.Addr().String())
+		if err != nil {
+			return nil
+		}
+		c.Close()
+		return errors.New("the server listens")
+	})
+	for p, text := range map[*peer]string{small: "x", large: strings.Repeat("x", 100<<10)} {
+		p.anyOrder, p.keys = true, []string{"slipstream-any-order", "1"}
+		for seq := range int32(2) {
+			p.send("echo", seq+1, &calc.CalculatorEchoArgs{Text: text})
+			if seq == 0 {
+				p.control("slipstream-any-order")
+				p.control("crrst")
+			}
+			var r calc.CalculatorEchoResult
+			if p.reply(seq+1, &r); r.Success.V != text {
+				t.Errorf("%d bytes, want %d", len(r.Success.V), len(text))
+			}
+		}
+		p.Close()
+	}
+	cancel()
+	if err := <-ended; err != nil && !errors.Is(err, context.Canceled) {
+		t.Error(err)
 	}
 }
 

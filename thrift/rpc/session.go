@@ -49,10 +49,12 @@ func (x *session) Closed(*loop.Conn, error) {}
 // Drain implements [loop.Drainer].
 func (x *session) Drain(c *loop.Conn) { x.tellEnd(c) }
 
-// tellEnd notifies a client whose calls are answered in any order, once, that the connection will be closed: when the
-// server begins to drain, or with its first call if that comes later. Others are notified with their next answer.
+// tellEnd notifies a client of this package whose calls are answered in any order, once, that the connection will be
+// closed: when the server begins to drain, or with its first call if that comes later. Others are notified with their
+// next answer. Multiplexing clients of Kitex would understand the message, but that of v0.16 panics and closes the
+// connection (its remote.GetPayloadCodec reads a configuration that is nil).
 func (x *session) tellEnd(c *loop.Conn) {
-	if x.anyOrder && !x.told && c.Draining() && x.last.HasHeader() {
+	if x.announced && !x.told && c.Draining() && x.last.HasHeader() {
 		x.told = true
 		x.control(c, frame.KeyReset)
 	}

@@ -109,7 +109,7 @@ func (c *stockCall) message(seq int32, name string, t thrift.MessageType, v thri
 }
 
 // startStock starts a server.
-func startStock(t *testing.T, s *stock) *stock {
+func startStock(t testing.TB, s *stock) *stock {
 	t.Helper()
 	if s.addr == "" { // otherwise the client of the server that had the address is still open when this one ends
 		testkit.NoLeaks(t)

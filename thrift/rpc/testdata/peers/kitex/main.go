@@ -4,9 +4,11 @@
 //
 //	kitex server PORT TRANSPORT PROTOCOL KIND [LEDGER]
 //	kitex client PORT TRANSPORT PROTOCOL
+//	kitex load PORT TRANSPORT CONNECTIONS OUTCOMES
 //
-// KIND is default, mux for a server that answers in any order, or bare for one without the handler of headers. The
-// test generates the package gen/calc and builds the program.
+// KIND is default, mux for a server that answers in any order, or bare for one without the handler of headers.
+// CONNECTIONS is pool or mux; the file OUTCOMES gets a line for each call. The test generates the package gen/calc and
+// builds the program.
 package main
 
 import (
@@ -16,14 +18,18 @@ import (
 	"math"
 	"net"
 	"os"
+	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/bytedance/gopkg/cloud/metainfo"
 	"github.com/cloudwego/kitex/client"
+	"github.com/cloudwego/kitex/pkg/connpool"
 	"github.com/cloudwego/kitex/pkg/kerrors"
 	"github.com/cloudwego/kitex/pkg/klog"
 	"github.com/cloudwego/kitex/pkg/remote"
@@ -46,6 +52,8 @@ func main() {
 		err = serve(addr, os.Args[5], os.Args[6:])
 	case "client":
 		err = call(addr, os.Args[3])
+	case "load":
+		err = load(addr, os.Args[3], os.Args[4], os.Args[5])
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -56,10 +64,12 @@ func main() {
 type handler struct {
 	forgotten atomic.Int64
 	ledger    *os.File // nil if there is none
+	takes     time.Duration
 }
 
 // note writes a line into the ledger for a call that is executed.
 func (h *handler) note(kind string, id any) error {
+	time.Sleep(h.takes)
 	if h.ledger == nil {
 		return nil
 	}
@@ -135,6 +145,7 @@ func serve(addr, kind string, ledger []string) error {
 		return err
 	}
 	h := new(handler)
+	h.takes, _ = time.ParseDuration(os.Getenv("TAKES"))
 	if len(ledger) > 0 {
 		if h.ledger, err = os.OpenFile(ledger[0], os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600); err != nil {
 			return err
@@ -267,4 +278,52 @@ func kindOf(err error) int32 {
 		return e.TypeID()
 	}
 	return -1
+}
+
+// load makes calls until SIGTERM, by eight callers, and writes what came of each: "add 7" for one that was answered, and
+// the error after that for one that was not.
+func load(addr, format, connections, file string) error {
+	out, err := os.OpenFile(file, os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	options := []client.Option{client.WithHostPorts(addr), client.WithTransportProtocol(transports[format]), client.WithRPCTimeout(10 * time.Second), client.WithConnectTimeout(10 * time.Second)}
+	if strings.HasPrefix(format, "ttheader") {
+		options = append(options, client.WithMetaHandler(transmeta.ClientTTHeaderHandler))
+	}
+	if connections == "mux" {
+		options = append(options, client.WithMuxConnection(1))
+	} else {
+		options = append(options, client.WithLongConnection(connpool.IdleConfig{MaxIdlePerAddress: 8, MaxIdleGlobal: 8, MaxIdleTimeout: time.Minute}))
+	}
+	c, err := calculator.NewClient("calc", options...)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	var all sync.WaitGroup
+	for i := range int32(8) {
+		// It ends with ctx, and load waits for it.
+		all.Go(func() {
+			for id := i << 22; ctx.Err() == nil; id++ {
+				sum, err := c.Add(context.Background(), id, 1)
+				if err == nil && sum != id+1 {
+					err = fmt.Errorf("sum %d", sum)
+				}
+				line := fmt.Sprintln("add", id)
+				if err != nil {
+					line = fmt.Sprintf("add %d %q\n", id, err.Error())
+				}
+				if _, err := out.WriteString(line); err != nil {
+					panic(err)
+				}
+				if err != nil {
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+		})
+	}
+	all.Wait()
+	return out.Close()
 }

@@ -1,0 +1,34 @@
+package pipe
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// The kernel knows that the server has closed a connection, also while no goroutine reads it.
+func TestHungUp(t *testing.T) {
+	systemSockets(t, func(t *testing.T, network string, tickets bool) {
+		s := startToy(t, &toyServer{network: network, tickets: tickets})
+		e := s.engine(func(c *Config) { soloSoon(c); c.StallTimeout = -1 })
+		pin := Pin{freeRole(t, s, e)}
+		if pin.HungUp() {
+			t.Error("the server has not closed the connection")
+		}
+		s.closeConns()
+		testkit.Eventually(t, 5*time.Second, func() error {
+			if !pin.HungUp() {
+				return errors.New("the server has closed the connection")
+			}
+			return nil
+		})
+		pin.Close(ErrHungUp)
+		if !pin.HungUp() {
+			t.Error("the connection has ended")
+		}
+		testkit.Eventually(t, 5*time.Second, func() error { return s.echo(t.Context(), e, "rnext") })
+		checkBalanced(t, e)
+	})
+}
