@@ -345,9 +345,9 @@ func (w *crowd) goOn(t *testing.T, n int64) {
 }
 
 // finish ends the calls and compares their outcomes with what was executed. If whole is true, none of
-// them may have failed or been repeated. It returns how many were cut, oneway calls included, and how many connections
-// have ended.
-func finish(t *testing.T, k *cluster, whole bool, crowds ...*crowd) (cut, connections int) {
+// them may have failed or been repeated. It returns how many have failed, how many oneway calls were lost, and how many
+// connections have ended.
+func finish(t *testing.T, k *cluster, whole bool, crowds ...*crowd) (failed, lost, connections int) {
 	t.Helper()
 	for _, w := range crowds {
 		close(w.stop)
@@ -361,20 +361,21 @@ func finish(t *testing.T, k *cluster, whole bool, crowds ...*crowd) (cut, connec
 	}
 	executed := k.executed(t)
 	for _, w := range crowds {
-		cut += w.compare(t, executed, whole)
+		f, l := w.compare(t, executed, whole)
+		failed, lost = failed+f, lost+l
 		connections += int(w.client.Stats().Reconnects)
 	}
 	for id := range executed {
 		t.Errorf("%s was executed, but not called", id)
 	}
-	return cut, connections
+	return failed, lost, connections
 }
 
 // compare compares what came of the calls with how often each was executed, and removes them from that. It returns how
-// many were cut.
-func (w *crowd) compare(t *testing.T, executed map[string]int, whole bool) (cut int) {
+// many have failed, and how many oneway calls were lost.
+func (w *crowd) compare(t *testing.T, executed map[string]int, whole bool) (failed, lost int) {
 	t.Helper()
-	failed, ran, repeated, lost := 0, 0, 0, 0
+	ran, repeated := 0, 0
 	for id, err := range w.outs {
 		n := executed[id]
 		delete(executed, id)
@@ -414,7 +415,7 @@ func (w *crowd) compare(t *testing.T, executed map[string]int, whole bool) (cut 
 	s := w.client.Stats()
 	t.Logf("%d calls: %d failed, %d of them executed; %d sent again, %d of them executed twice; %d oneway calls lost; %d connections ended",
 		len(w.outs), failed, ran, s.Repeated, repeated, lost, s.Reconnects)
-	return failed + lost
+	return failed, lost
 }
 
 // balanced starts three servers behind a balancer, and callers.
