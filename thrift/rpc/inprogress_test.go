@@ -246,7 +246,7 @@ func TestUnreadLargeAnswersAreBounded(t *testing.T) {
 	}
 	listen(t, s)
 	growth := testkit.HeapGrowth(t)
-	const clients, calls = 10, 20 // which get 2 MB each
+	const clients, calls = 20, 20 // which get 2 MB each
 	for range clients {
 		p := dial(t, s, frame.Format{Transport: frame.Header})
 		p.anyOrder = true
@@ -259,12 +259,12 @@ func TestUnreadLargeAnswersAreBounded(t *testing.T) {
 		}
 	}
 	testkit.Eventually(t, patience, func() error {
-		if st := s.Stats(); st.Calls > 0 || st.Connections == clients && st.Done < clients*calls/2 {
+		if st := s.Stats(); st.Calls > 0 || st.Done < 10 || st.Connections == clients && st.Done < clients*calls/2 {
 			return fmt.Errorf("%d calls have ended, %d are in progress, %d connections", st.Done, st.Calls, st.Connections)
 		}
 		return nil
 	})
-	if n := growth(); n > 150<<20 {
+	if n := growth(); n > 250<<20 {
 		t.Errorf("unread answers take %d bytes", n)
 	}
 	p := dial(t, s, frame.Format{Transport: frame.Header})

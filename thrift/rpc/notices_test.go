@@ -338,7 +338,7 @@ func TestServerSaysThatItEndsOnOneConnection(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Add(ctx, 1, 2); slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("a call to a server that ends: %v", err)
+		t.Fatalf("a call to a server that ends: %v", err)
 	}
 	gone(t, s, all)
 }
@@ -388,7 +388,7 @@ func TestServerThatEndsGetsNoLargeCalls(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	if _, err := c.Echo(ctx, large); slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("a large call to a server that ends: %v", err)
+		t.Fatalf("a large call to a server that ends: %v", err)
 	}
 	gone(t, s, all)
 }
