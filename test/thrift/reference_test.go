@@ -39,6 +39,7 @@ var edits = []edit{
 	{"go", "types.thrift", `maybe_words = .*`, "maybe_words", "only getters return defaults that are pointers"},
 	{"go", "types.thrift", `(?m)^.* place = .*\n`, "", "the same, and a struct that is nil is written without the fields that are required"},
 	{"go", "types.thrift", `(?m)^.*map<(list|set)<.*\n`, "", "containers are refused as keys"},
+	{"python", "names.thrift", `(bool is|string as)\n`, "${1}_\n", "keywords of Python are refused as names"},
 	{"python thriftpy2", "types.thrift", `(?m)^.*(map<(list|set|shared.Point|WithDefaults)\b|set<Numbers>).*\n`, "", "containers and structs cannot be keys in Python"},
 	{"python thriftpy2", "types.thrift", `WithDefaults (changed|same) = .*`, "WithDefaults $1", "a struct as a default is used before it is declared"},
 	{"python thriftpy2", "constants.thrift", `(Inner inner) = \{[^}]*\}|(by_name) = .*?\}\}`, "$1$2", "a struct as a default is used before it is declared"},
