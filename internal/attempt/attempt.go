@@ -33,6 +33,9 @@ type Retrier struct {
 	Timeout  time.Duration   // of a call with all its attempts and pauses; if zero, only its context bounds it
 	FailFast bool            // calls that were not sent are not repeated
 	Closing  <-chan struct{} // closed when the client closes; ends pauses
+	// Afford, if set, reports whether a call that the server may have got, or has refused, may be repeated after a
+	// pause.
+	Afford func() bool
 
 	// Atomics, written by callers.
 	repeated atomic.Uint64
@@ -82,9 +85,13 @@ func (r *Retrier) Verdict(failure *slipstream.Error, idempotent bool) Verdict {
 // Again reports whether the call is repeated after an attempt that failed, and pauses before. In
 // any case it gives failure the outcome of all attempts so far.
 func (r *Retrier) Again(ctx context.Context, l *Loop, failure *slipstream.Error, v Verdict) bool {
+	sent := failure.Outcome != slipstream.NotSent
 	failure.Outcome = l.Over(failure.Outcome)
 	switch v {
 	case AfterPause:
+		if sent && r.Afford != nil && (!r.Left(l) || !r.Afford()) {
+			return false
+		}
 		return r.Next(ctx, l.Made, l.Start)
 	case Immediately:
 		if r.Left(l) {

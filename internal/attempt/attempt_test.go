@@ -102,3 +102,23 @@ func TestNoPauseWithoutTimeForTheAttempt(t *testing.T) {
 		}
 	})
 }
+
+// A repetition of a call that a server may have got must be affordable. One of a call that was not sent is free.
+func TestRepetitionsAreAffordable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		r := Retrier{Retries: 2, Afford: func() bool { asked++; return false }}
+		lost := errors.New("connection lost")
+		l := Loop{Made: 1}
+		if !r.Again(t.Context(), &l, failed(slipstream.NotSent, lost), AfterPause) || asked != 0 {
+			t.Errorf("a call that was not sent is not repeated, or is paid for %d times", asked)
+		}
+		if r.Again(t.Context(), &l, failed(slipstream.MaybeExecuted, lost), AfterPause) || asked != 1 {
+			t.Errorf("a call is repeated that is not affordable; asked %d times", asked)
+		}
+		l.Made = 3
+		if r.Again(t.Context(), &l, failed(slipstream.MaybeExecuted, lost), AfterPause) || asked != 1 {
+			t.Errorf("asked %d times, also for a call that is not repeated anyway", asked)
+		}
+	})
+}

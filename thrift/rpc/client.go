@@ -77,6 +77,9 @@ func newClient(config ClientConfig, now func() time.Time) (*Client, error) {
 	c.hooks.Observer, c.hooks.SlowThreshold, c.hooks.OnSlow = config.Observer, config.SlowThreshold, config.OnSlow
 	c.retry.Retries, c.retry.Backoff = attempt.Retries(config.Retries), pipe.Backoff{First: c.config.Backoff, Most: c.config.MaxBackoff}
 	c.retry.Timeout, c.retry.FailFast, c.retry.Closing = c.config.Timeout, config.FailFast, c.closing
+	if config.Budget != nil {
+		c.retry.Afford = config.Budget.Withdraw
+	}
 	c.small = newLane(c)
 	return c, nil
 }

@@ -45,6 +45,8 @@ type ClientConfig struct {
 	// Retries is how often a call that failed is sent again, if that cannot execute it twice. If zero, it is
 	// 3; if negative, calls are not repeated.
 	Retries int
+	// Budget, if not nil, bounds repetitions of calls that the server may have got. Clients of one service may share it.
+	Budget *Budget
 	// Backoff is the first pause between attempts to connect and between retries of a call; it
 	// doubles and is jittered. If zero, it is 20 ms. MaxBackoff bounds it. If zero, it is 2 s.
 	Backoff, MaxBackoff time.Duration
@@ -107,6 +109,12 @@ func (c *ClientConfig) check() error {
 	if err := check.Addr(c.Addr); err != nil {
 		return err
 	}
+	return c.Validate()
+}
+
+// Validate returns an error if a field other than Addr has a value that it cannot have.
+func (c *ClientConfig) Validate() error {
+	const check driver.Check = "thrift/rpc"
 	if int(c.Transport) >= len(transports) {
 		return fmt.Errorf("%s: %v, expected TTHeader, TTHeaderFramed, Framed or Buffered", check, c.Transport)
 	}

@@ -44,6 +44,16 @@ func statusOf(err error) *StatusError {
 	return &StatusError{Code: s.BizStatusCode(), Message: s.BizMessage(), Details: s.BizExtra()}
 }
 
+// InvalidCallError is the cause of the error of a call that cannot be sent to any server: its arguments cannot be
+// encoded, or its message is larger than ClientConfig.MaxMessage.
+type InvalidCallError struct{ Err error }
+
+// Error returns the text of the cause.
+func (e *InvalidCallError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *InvalidCallError) Unwrap() error { return e.Err }
+
 // KindRefused is the kind of the exception with which a [Server] answers a call that it has not
 // executed, and will not: there were too many, or the deadline had passed. A handler cannot
 // return it: the server replaces it with thrift.InternalError.

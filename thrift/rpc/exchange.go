@@ -40,6 +40,9 @@ func (c *Client) Call(ctx context.Context, in Invocation) error {
 		return c.named(&in, err)
 	}
 	defer c.leave(size)
+	if b := c.config.Budget; b != nil {
+		b.Deposit()
+	}
 	x := exchange{client: c, in: &in, loop: attempt.Loop{Start: time.Now()}, idempotent: c.repeatable(&in)}
 	x.until = x.loop.Start.Add(c.config.Timeout)
 	if at, ok := ctx.Deadline(); ok && at.Before(x.until) {
@@ -79,10 +82,10 @@ func (c *Client) named(in *Invocation, err error) *slipstream.Error {
 func (x *exchange) run(ctx context.Context, size int) *slipstream.Error {
 	c := x.client
 	if err := x.encode(ctx, size); err != nil {
-		return c.fail.NotSent(x.in.Function.Name, err)
+		return x.invalid(err)
 	}
 	if n := len(x.message); n > c.config.MaxMessage {
-		return c.fail.NotSent(x.in.Function.Name, fmt.Errorf("the message has %d bytes; the limit is %d", n, c.config.MaxMessage))
+		return x.invalid(fmt.Errorf("the message has %d bytes; the limit is %d", n, c.config.MaxMessage))
 	}
 	x.lane = c.lane(x.in.Function, len(x.message))
 	for x.loop.Made = 1; ; x.loop.Made++ {
@@ -91,6 +94,11 @@ func (x *exchange) run(ctx context.Context, size int) *slipstream.Error {
 			return failure
 		}
 	}
+}
+
+// invalid returns the error of a call that cannot be sent.
+func (x *exchange) invalid(err error) *slipstream.Error {
+	return x.client.fail.NotSent(x.in.Function.Name, &InvalidCallError{err})
 }
 
 // encode encodes the message. A panic of the arguments, such as a list with an element that is nil, is an error.
