@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -150,10 +151,16 @@ func (l *lane) refuses() error {
 	switch {
 	case l.closed:
 		return l.fail(slipstream.Closed, errClosed)
-	case l.client.config.FailFast && len(l.conns) == 0 && l.dialErr != nil:
+	case l.unreachable():
 		return l.fail(slipstream.NotSent, l.noConnection())
 	}
 	return nil
+}
+
+// unreachable reports whether calls fail because no connection takes them and the server cannot be connected to. The
+// caller holds mu.
+func (l *lane) unreachable() bool {
+	return l.client.config.FailFast && l.dialErr != nil && !slices.ContainsFunc(l.conns, l.takes)
 }
 
 func (l *lane) fail(o slipstream.Outcome, cause error) error {
@@ -198,6 +205,8 @@ func (l *lane) wait(ctx context.Context, q *queue, w *waiter, patience, until ti
 			c = nil
 		case c == nil && l.closed:
 			cause = errClosed
+		case w.unreachable:
+			cause = l.noConnection()
 		case c == nil:
 			q.remove(w)
 			if len(l.conns) == 0 && l.dialErr != nil && !errors.Is(cause, errNoneOpen) {
@@ -210,7 +219,7 @@ func (l *lane) wait(ctx context.Context, q *queue, w *waiter, patience, until ti
 		case <-w.ready: // it was set after the other end of the wait
 		default:
 		}
-		w.conn = nil
+		w.conn, w.unreachable = nil, false
 		waiters.Put(w)
 		switch {
 		case c != nil:
@@ -468,6 +477,15 @@ func (l *lane) dialed(err error) {
 	l.mu.Lock()
 	l.dialErr = err
 	ends := err != nil && l.failed(err, l.client.now())
+	if l.unreachable() {
+		for _, q := range []*queue{&l.idempotent, &l.others} {
+			for q.first != nil {
+				w := q.pop()
+				w.unreachable = true
+				w.ready <- struct{}{}
+			}
+		}
+	}
 	l.mu.Unlock()
 	if ends {
 		l.client.drainOther(l)

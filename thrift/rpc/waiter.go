@@ -7,13 +7,14 @@ import (
 
 // waiter is a call that waits for a connection.
 type waiter struct {
-	ready chan struct{} // capacity 1: conn was set, or the lane was closed
+	ready chan struct{} // capacity 1: conn or unreachable was set, or the lane was closed
 	timer *time.Timer   // stopped unless the call waits
 
 	// Guarded by lane.mu.
-	conn       *conn
-	number     uint64 // greater than those of older calls
-	next, prev *waiter
+	conn        *conn
+	unreachable bool   // the server cannot be connected to, and the call is not to wait
+	number      uint64 // greater than those of older calls
+	next, prev  *waiter
 }
 
 var waiters = sync.Pool{New: func() any {
