@@ -36,6 +36,7 @@ var public = []string{
 	"thrift/genericrpc",
 	"thrift/idl",
 	"thrift/rpc",
+	"thrift/rpc/governance",
 }
 
 // policy says which packages may import which. It is a statement of intent, taken
@@ -81,6 +82,8 @@ thrift < . thrift/internal/bulk thrift/internal/jsontext
 thrift/rpc/internal/frame < thrift
 # The server on its event loops, and the client on the engine of the other clients.
 thrift/rpc < . internal/attempt internal/buf internal/driver internal/loop internal/pipe thrift thrift/rpc/internal/frame
+# What a program with several servers adds to a client: callers around callers.
+thrift/rpc/governance < . internal/attempt internal/driver internal/pipe thrift thrift/rpc
 # What the generator writes for the tests of package rpc.
 thrift/internal/calc < thrift thrift/rpc
 # Scalars of JSON, for generated code and for values without it.

@@ -13,6 +13,10 @@ type Stats struct {
 	// Overloaded were rejected because of Options.MaxCalls or MaxBytes; Repeated is the number of
 	// repetitions of calls that failed.
 	Calls, Replies, Failed, Cancelled, NeverWritten, Overloaded, Repeated uint64
+	// Hedges are second attempts of calls that were slow, HedgesWon those of them that were answered
+	// first. Ejections is how often a member of a pool was ejected because calls to it failed.
+	// They are 0 for clients without them.
+	Hedges, HedgesWon, Ejections uint64
 	// Moved is how often a call left a connection that ended before anything of the call was sent,
 	// for another one. It is not a repetition.
 	Moved uint64
@@ -40,9 +44,10 @@ type Stats struct {
 	// WriteSize does the same by bytes.
 	Batch, WriteSize [StatsBuckets]uint64
 	// Queued and Outstanding are the calls not yet sent and not yet answered, HeldBytes is what they
-	// count for Options.MaxBytes, Connected is the number of connections.
-	Queued, Outstanding, Connected int
-	HeldBytes                      int64
+	// count for Options.MaxBytes, Connected is the number of connections. Ejected are the members of a
+	// pool that get no calls now because calls to them failed.
+	Queued, Outstanding, Connected, Ejected int
+	HeldBytes                               int64
 	// RoundTrip is the shortest time of the last seconds from a request to its reply, or 0 if it is
 	// not known. FlushFactor is how many batches may be in flight because of it.
 	RoundTrip   time.Duration
