@@ -83,7 +83,7 @@ thrift/rpc/internal/frame < thrift
 # The server on its event loops, and the client on the engine of the other clients.
 thrift/rpc < . internal/attempt internal/buf internal/driver internal/loop internal/pipe thrift thrift/rpc/internal/frame
 # What a program with several servers adds to a client: callers around callers.
-thrift/rpc/governance < . internal/attempt internal/driver internal/pipe thrift thrift/rpc
+thrift/rpc/governance < . internal/attempt internal/driver internal/fleet internal/pipe thrift thrift/rpc
 # What the generator writes for the tests of package rpc.
 thrift/internal/calc < thrift thrift/rpc
 # Scalars of JSON, for generated code and for values without it.
