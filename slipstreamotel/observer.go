@@ -1,4 +1,4 @@
-// Package slipstreamotel exports the calls of the Redis and Tarantool clients to OpenTelemetry, as spans
+// Package slipstreamotel exports the calls of the Redis, Tarantool and Thrift clients to OpenTelemetry, as spans
 // and as the metric db.client.operation.duration. It is a separate module: programs that do not import
 // it do not need OpenTelemetry.
 //
@@ -23,17 +23,17 @@
 //
 // Names and values are those of the semantic conventions for database clients, version 1.43.0:
 //
-//	db.system.name           redis or tarantool
+//	db.system.name           redis, tarantool or thrift
 //	db.namespace             redis.Options.DB, also if a session has selected another database
 //	db.operation.name        the command or request; PIPELINE or BATCH if several were sent together
 //	db.operation.batch.size  their number; only of spans
-//	server.address           the host or the path of the Unix socket
+//	server.address           the host or the path of the Unix socket; absent if a call went to several servers
 //	server.port              the port, if there is one
 //	db.response.status_code  StatusCode of the server's error, such as WRONGTYPE or 3
 //	error.type               the same, if the server answered with an error, or else timeout, canceled,
 //	                         not_sent, refused, overloaded, client_closed, executed or maybe_executed
 //
-// Spans of calls that were retried have slipstream.attempts. The status of spans of calls that failed
+// Spans of calls that were retried or hedged have slipstream.attempts. The status of spans of calls that failed
 // has the [slipstream.Outcome] as its description. Keys, values and texts of errors, which may have
 // parts of both, are not exported.
 package slipstreamotel
@@ -217,12 +217,16 @@ func (s series) describe() *described {
 			all = append(all, semconv.ServerPort(number))
 		}
 	}
-	all = append(all, semconv.ServerAddress(address))
+	name := s.op
+	if address != "" {
+		name += " " + s.addr
+		all = append(all, semconv.ServerAddress(address))
+	}
 	if s.status != "" {
 		all = append(all, semconv.DBResponseStatusCode(s.status))
 	}
 	if s.failure != "" {
 		all = append(all, semconv.ErrorTypeKey.String(s.failure))
 	}
-	return &described{name: s.op + " " + s.addr, attributes: all, labels: metric.WithAttributeSet(attribute.NewSet(all...))}
+	return &described{name: name, attributes: all, labels: metric.WithAttributeSet(attribute.NewSet(all...))}
 }

@@ -393,3 +393,20 @@ func BenchmarkObserve(b *testing.B) {
 		})
 	}
 }
+
+// A call that went to several servers has the number of its attempts, and no address.
+func TestCallOfSeveralServers(t *testing.T) {
+	p := newProbe(t)
+	ctx, parent := p.tracer.Start(t.Context(), "request")
+	p.Observe(call(ctx, func(o *slipstream.Observation) {
+		o.System, o.Namespace, o.Op, o.Addr, o.Attempts = "thrift", "", "find", "", 2
+	}))
+	parent.End()
+	calls := p.calls()
+	if len(calls) != 1 || calls[0].Name() != "find" {
+		t.Fatalf("spans %v", calls)
+	}
+	if got, want := text(calls[0].Attributes()), "db.operation.name=find,db.system.name=thrift,slipstream.attempts=2"; got != want {
+		t.Errorf("attributes %s, want %s", got, want)
+	}
+}

@@ -1,5 +1,5 @@
-// Package slipstreamprom exports metrics of the Redis and Tarantool clients to Prometheus: of calls,
-// as an observer, and of connections, from the statistics of clients. Programs that do not import
+// Package slipstreamprom exports metrics of the Redis, Tarantool and Thrift clients to Prometheus: of calls,
+// as an observer, and of connections, hedges and ejections, from the statistics of clients. Programs that do not import
 // it do not need the Prometheus library.
 package slipstreamprom
 
@@ -96,6 +96,10 @@ func statMetrics(o Options) []statMetric {
 		metric("cancelled_total", "Calls that ended with their context or timeout.", total, func(s *slipstream.Stats) float64 { return float64(s.Cancelled) }),
 		metric("failed_total", "Attempts that ended with their connection.", total, func(s *slipstream.Stats) float64 { return float64(s.Failed) }),
 		metric("repeated_total", "Repetitions of calls that failed.", total, func(s *slipstream.Stats) float64 { return float64(s.Repeated) }),
+		metric("hedges_total", "Second attempts of calls that were slow.", total, func(s *slipstream.Stats) float64 { return float64(s.Hedges) }),
+		metric("hedges_won_total", "Second attempts that were answered first.", total, func(s *slipstream.Stats) float64 { return float64(s.HedgesWon) }),
+		metric("ejections_total", "Ejections of members of a pool because calls to them failed.", total, func(s *slipstream.Stats) float64 { return float64(s.Ejections) }),
+		metric("ejected", "Members of a pool that get no calls now because calls to them failed.", now, func(s *slipstream.Stats) float64 { return float64(s.Ejected) }),
 		metric("moved_total", "Calls that left a connection that ended for another one before they were sent.", total, func(s *slipstream.Stats) float64 { return float64(s.Moved) }),
 		metric("disconnects_total", "Connections that ended.", total, func(s *slipstream.Stats) float64 { return float64(s.Reconnects) }),
 		metric("stalls_total", "Connections that were closed because the server was silent.", total, func(s *slipstream.Stats) float64 { return float64(s.Stalls) }),
@@ -131,9 +135,12 @@ func (c *Collector) op(name string) string {
 }
 
 // Add exports the statistics of a client with the label client, which must be new, until the
-// returned function is called. For a tarantool.Pool it is the sum over its instances:
+// returned function is called. For a tarantool.Pool it is the sum over its instances, and for a
+// governance.Pool of Thrift clients that over its members:
 //
 //	collector.Add("users", func() slipstream.Stats { return pool.Stats().Stats.Stats })
+//	collector.Add("catalog", func() slipstream.Stats { return catalog.Stats().Stats })
+//	collector.Add("catalog retry", retry.Stats)
 func (c *Collector) Add(client string, stats func() slipstream.Stats) (remove func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -97,3 +97,20 @@ func TestMadeUpNamesDoNotGrowTheMetrics(t *testing.T) {
 		t.Errorf("%d label values, want 257", len(got))
 	}
 }
+
+// What a pool and the callers around it count is exported as the counters of clients are.
+func TestHedgesAndEjectionsAreExported(t *testing.T) {
+	collector := slipstreamprom.New(slipstreamprom.Options{})
+	registry := prometheus.NewPedanticRegistry()
+	registry.MustRegister(collector)
+	if _, err := collector.Add("catalog", func() slipstream.Stats {
+		return slipstream.Stats{Repeated: 1, Hedges: 2, HedgesWon: 3, Ejections: 4, Ejected: 5}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]float64{"repeated_total": 1, "hedges_total": 2, "hedges_won_total": 3, "ejections_total": 4, "ejected": 5} {
+		if got := gather(t, registry, "slipstream_client_"+name); got["catalog"] != want {
+			t.Errorf("%s is %v, want %v", name, got, want)
+		}
+	}
+}

@@ -22,16 +22,18 @@ type RetryConfig struct {
 	Backoff, MaxBackoff time.Duration
 	// Timeout bounds a call with all its attempts and pauses. If zero, only its context does.
 	Timeout time.Duration
-	// AttemptTimeout bounds an attempt. If an attempt takes longer, the call is repeated if its function is idempotent. If
-	// zero, the bounds of calls are those of attempts, and a call that has reached one is not repeated.
+	// AttemptTimeout bounds an attempt. If an attempt takes longer, the call is repeated if its function is
+	// idempotent. If zero, the bounds of calls are those of attempts, and a call that has reached one is not
+	// repeated.
 	AttemptTimeout time.Duration
-	// Budget bounds repetitions of calls that a server may have got. If nil, the Retry has its own, with the defaults of
-	// [rpc.BudgetConfig]. Everything that has a budget deposits into it: do not share one between a Retry and what it wraps.
+	// Budget bounds repetitions of calls that a server may have got. If nil, the Retry has its own, with the defaults
+	// of [rpc.BudgetConfig]. Everything that has a budget deposits into it: do not share one between a Retry and what
+	// it wraps.
 	Budget *rpc.Budget
 	// Idempotent adds functions to those that are declared to be idempotent: see rpc.ClientConfig.Idempotent.
 	Idempotent []string
-	// Observer, if not nil, is notified of every call, with the number of its attempts. Clients that have an observer
-	// notify it of every attempt.
+	// Observer, if not nil, is notified of every call, with the number of its attempts and without an address.
+	// Clients that have an observer notify it of every attempt.
 	Observer slipstream.Observer
 }
 
