@@ -1,0 +1,5 @@
+//go:build race
+
+package governance
+
+const raceDetector = true
