@@ -54,14 +54,14 @@ func TestPhasesThatOccur(t *testing.T) {
 			}
 			cfg := load.Config{Callers: 3, Duration: time.Minute, WarmUp: 20 * time.Millisecond, Total: int64(tc.sum), Counters: target.Counters()}
 			r, err := load.Run(t.Context(), cfg, target)
-			if err != nil || r.Completed != tc.sum || r.WarmUpCompleted == 0 {
+			if err != nil || r.Completed != tc.sum || r.WarmUp.Completed == 0 {
 				t.Fatalf("%v, %+v", err, r)
 			}
 			if tc.name == "name" && named == plain.URL {
 				t.Skip("localhost cannot be resolved")
 			}
 			if tc.o.Fresh {
-				tc.connect = r.Completed + r.WarmUpCompleted
+				tc.connect = r.Completed + r.WarmUp.Completed
 			}
 			got := phasesOf(target)
 			if got["DNS"] != tc.dns || got["connect"] != tc.connect || got["TLS"] != tc.tls || got[FirstByte] != tc.sum {

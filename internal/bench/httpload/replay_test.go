@@ -59,7 +59,7 @@ func TestRequestsOfAFile(t *testing.T) {
 		if err != nil || r.Completed != 5 {
 			t.Fatalf("%v, %+v", err, r)
 		}
-		warmUp = r.WarmUpCompleted
+		warmUp = r.WarmUp.Completed
 	}
 	mu.Lock()
 	defer mu.Unlock()
