@@ -25,8 +25,10 @@ type exchange struct {
 	idempotent bool
 	loop       attempt.Loop
 	message    []byte
-	timeout    int // offset of the deadline in message, or 0
-	reply      int // size of the last reply
+	arguments  int   // offset of the arguments in message
+	timeout    int   // offset of the deadline in message, or 0
+	lent       *lent // nil if no attempt has sent message from where it is
+	reply      int   // size of the last reply
 }
 
 // Call implements [Caller]. Errors are of type *slipstream.Error; they wrap a *thrift.ApplicationException if the server
@@ -56,7 +58,7 @@ func (c *Client) Call(ctx context.Context, in Invocation) error {
 		}
 		c.hooks.Observe(ctx, o)
 	}
-	buf.Put(x.message)
+	x.free()
 	if failure == nil {
 		return nil
 	}
@@ -135,9 +137,13 @@ func (x *exchange) encode(ctx context.Context, size int) (err error) {
 		t = thrift.Oneway
 	}
 	if f.Compact {
-		b = compact.AppendCompact(frame.AppendCompactHead(b, name, byte(t)))
+		b = frame.AppendCompactHead(b, name, byte(t))
+		x.arguments = len(b)
+		b = compact.AppendCompact(b)
 	} else {
-		b = in.Args.AppendThrift(thrift.AppendMessage(b, name, t, 0))
+		b = thrift.AppendMessage(b, name, t, 0)
+		x.arguments = len(b)
+		b = in.Args.AppendThrift(b)
 	}
 	x.message = b
 	return endMessage(b, f, 0, inner)
@@ -204,9 +210,14 @@ func (x *exchange) attempt(ctx context.Context) (attempt.Verdict, *slipstream.Er
 			ctx = &bounded{ctx, x.until}
 		}
 		inline := k.Frame
-		k.Frame, k.Pin, k.OneWay = x.message, to.pin, x.in.Function.Oneway
+		k.Pin, k.OneWay = to.pin, x.in.Function.Oneway
+		if len(x.message) < largeMessage {
+			k.Frame = x.message
+		} else {
+			k.SetBody(x.lend())
+		}
 		err = l.engine.Do(ctx, k)
-		k.Frame = inline // the engine has a copy of the message
+		k.Frame = inline // the engine has a copy of it, or of what precedes the arguments
 	}
 	l.release(to, x.in.Function.Oneway, err)
 	defer k.Release()

@@ -185,9 +185,10 @@ func (b *balancer) serve(client net.Conn) {
 	}
 }
 
-// forward copies what one side sends. It passes its end on, and ends both if one of them was cut.
+// forward copies what one side sends. It passes its end on, and ends both if one of them was cut. It hides the type of
+// the connection from io.Copy, which would splice through pipes that package net keeps until a garbage collection.
 func forward(to, from net.Conn) {
-	if _, err := io.Copy(to, from); err != nil {
+	if _, err := io.Copy(struct{ io.Writer }{to}, from); err != nil {
 		to.Close()
 		from.Close()
 		return
