@@ -23,6 +23,32 @@ func TestGetHasTheCapacity(t *testing.T) {
 	}
 }
 
+func TestSizesWasteLittle(t *testing.T) {
+	check := func(n int) {
+		t.Helper()
+		size := buf.Size(n)
+		if size < n {
+			t.Errorf("Size(%d) = %d", n, size)
+		}
+		if n > 512 && n <= 1<<20 && size >= 2*n || n > 1<<20 && size > n+n/4 {
+			t.Errorf("Size(%d) = %d, which wastes more than the class may", n, size)
+		}
+		if n <= buf.MaxPooled && buf.Size(size) != size {
+			t.Errorf("Size(%d) = %d, and Size of that is %d: Put would not keep it", n, size, buf.Size(size))
+		}
+	}
+	for n := 1; n <= 2*buf.MaxPooled; n += n/64 + 1 {
+		check(n)
+	}
+	for k := 9; k <= 25; k++ {
+		for quarter := 4; quarter < 8; quarter++ {
+			for d := -1; d <= 1; d++ {
+				check(quarter<<(k-2) + d)
+			}
+		}
+	}
+}
+
 func TestGetAndPutAllocateNothing(t *testing.T) {
 	unchecked(t)
 	buf.Put(buf.Get(4096))

@@ -15,7 +15,7 @@ const poison = 0xDB
 // quarantined is how many slices of a class wait before the oldest is given out
 // again: a stale slice shows poison for that long, not the bytes of another owner.
 // At most twice as many are kept.
-func quarantined(class int) int { return min(max(256<<10>>(class+minBits), 2), 32) }
+func quarantined(class int) int { return min(max(256<<10/sizeOf(class), 2), 32) }
 
 // checked says that pools are checked. It is read once in Get and Put.
 var checked atomic.Bool
@@ -61,7 +61,7 @@ func takeOldest(class int) []byte {
 	p := queue[0]
 	checker.queues[class] = slices.Delete(queue, 0, 1)
 	delete(checker.held, p)
-	b := unsafe.Slice((*byte)(p), 1<<(class+minBits))
+	b := unsafe.Slice((*byte)(p), sizeOf(class))
 	for i, c := range b {
 		if c != poison {
 			panic(fmt.Sprintf("buf: memory of %d bytes was written to at %d after its Put", len(b), i))

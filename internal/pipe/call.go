@@ -2,7 +2,6 @@ package pipe
 
 import (
 	"context"
-	"math/bits"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -303,8 +302,8 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	// The frame is retained, in a buffer that may be larger, in addition to its copy in the
 	// socket's buffer. Memory is bounded only if both count.
 	copied := len(c.Frame)
-	if copied >= e.cfg.choices.LinkedFrame && copied <= buf.MaxPooled {
-		copied = 1 << bits.Len(uint(copied-1)) // a linked copy has a size class
+	if copied >= e.cfg.choices.LinkedFrame {
+		copied = buf.Size(copied) // a linked copy has a size class
 	}
 	// More than any socket accepts is represented by the maximum that the bits hold.
 	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(linked+copied+cap(c.Frame)+callCost)
