@@ -24,7 +24,7 @@ test: prepare ## run all tests, build the benchmarks, and let a rival use the se
 	@GO='$(GO)' scripts/test.sh
 
 .PHONY: matrix
-matrix: prepare ## run the tests of clusters on Redis 8, and the PostgreSQL tests on 14, 15, 16, 17 and 18, one after the other; PG=18 for one (needs npm)
+matrix: prepare ## run all tests of the Redis client, with Redis 8, and the PostgreSQL tests on 14, 15, 16, 17 and 18, one after the other; PG=18 for one (needs npm)
 	@GO='$(GO)' scripts/matrix.sh $(PG)
 
 .PHONY: reference

@@ -103,6 +103,7 @@ func TestClusterMasterDies(t *testing.T) {
 // TestClusterGrows migrates slots under load to a master that joins, with every form of the
 // topology.
 func TestClusterGrows(t *testing.T) {
+	testkit.OnlyInMatrix(t)
 	for name, refused := range map[string][]string{"SHARDS": nil, "NODES": {"-cluster|shards"}, "SLOTS": {"-cluster|shards", "-cluster|nodes"}} {
 		t.Run(name, func(t *testing.T) {
 			cluster := rediscluster.Start(t, rediscluster.Options{})

@@ -94,6 +94,7 @@ func TestClusterRollsAndMoves(t *testing.T) {
 // TestClusterShardIsDown: nobody serves the slots of a shard. Calls to it end after DialTimeout with an error that says
 // that they were not executed, those to other shards have none, and all is well when its master comes back.
 func TestClusterShardIsDown(t *testing.T) {
+	testkit.OnlyInMatrix(t)
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1, Args: []string{"--cluster-require-full-coverage", "no"}})
 	c := connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.DialTimeout = 2 * time.Second })
 	master, replica := cluster.Nodes()[0], cluster.Nodes()[3]
@@ -142,6 +143,7 @@ func TestClusterShardIsDown(t *testing.T) {
 // cluster is well. Calls under way end after StallTimeout, and none is executed twice; those to other shards go
 // on. When packets pass again, calls succeed.
 func TestClusterMasterAndClientsDoNotHearEachOther(t *testing.T) {
+	testkit.OnlyInMatrix(t)
 	for name, stall := range map[string]func(*faultproxy.Proxy){"silent": (*faultproxy.Proxy).Stall, "one way": (*faultproxy.Proxy).StallReplies} {
 		t.Run(name, func(t *testing.T) {
 			cluster := rediscluster.Start(t, rediscluster.Options{})

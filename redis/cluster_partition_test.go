@@ -118,6 +118,7 @@ func awaitRefusal(t *testing.T, n *rediscluster.Node, key string) time.Time {
 // and go on at the new master; none is executed twice, and nothing is lost that was acknowledged after the old
 // master had stopped. Other shards have no error. When the partition ends, calls go on.
 func TestMasterThatIsCutOff(t *testing.T) {
+	testkit.OnlyInMatrix(t)
 	for name, part := range map[string]func(*rediscluster.Cluster, testing.TB, ...*rediscluster.Node){
 		"both ways": (*rediscluster.Cluster).Partition, "one way": (*rediscluster.Cluster).Mute,
 	} {

@@ -3,7 +3,6 @@
 package redis_test
 
 import (
-	"os"
 	"testing"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
@@ -18,7 +17,7 @@ func TestRedis8ClusterAndSentinel(t *testing.T) {
 		run  func(t *testing.T)
 	}
 	tests := []test{{"Migration", TestClusterMigration}, {"Failover", TestClusterFailover}, {"SpreadsCommands", TestClusterSpreadsCommands}}
-	if os.Getenv("SLIPSTREAM_MATRIX") != "" {
+	if testkit.InMatrix() {
 		tests = append(tests, []test{
 			{"ReadsFromReplicas", TestClusterReadsFromReplicas}, {"Cache", TestClusterCache}, {"Grows", TestClusterGrows},
 			{"WhatWaits", TestWhatWaitsInASlotThatMoves}, {"MasterThatIsCutOff", TestMasterThatIsCutOff},
