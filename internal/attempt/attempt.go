@@ -1,6 +1,6 @@
-// Package attempt repeats calls that failed: how often, after which pause, until when, and what
-// the outcome of all attempts together is. The drivers share it; what an answer of a server means
-// is theirs.
+// Package attempt implements the retries of failed calls: how many, after which pauses, until when,
+// and the overall outcome of all attempts. The drivers share it. Each driver decides what the
+// answers of its server mean.
 package attempt
 
 import (
@@ -33,8 +33,8 @@ type Retrier struct {
 	Timeout  time.Duration   // of a call with all its attempts and pauses; if zero, only its context bounds it
 	FailFast bool            // calls that were not sent are not repeated
 	Closing  <-chan struct{} // closed when the client closes; ends pauses
-	// Afford, if set, reports whether a call that the server may have got, or has refused, may be repeated after a
-	// pause.
+	// Afford, if set, reports whether a retry after a pause is affordable. It is not called for a
+	// call that was not sent.
 	Afford func() bool
 
 	// Atomics, written by callers.
@@ -44,7 +44,7 @@ type Retrier struct {
 // Repeated returns the number of repetitions so far.
 func (r *Retrier) Repeated() uint64 { return r.repeated.Load() }
 
-// A Verdict says whether an attempt that failed may be followed by another one.
+// A Verdict says whether a failed attempt may be followed by another one.
 type Verdict uint8
 
 const (
@@ -65,9 +65,9 @@ type Loop struct {
 	doubt Doubt
 }
 
-// Verdict judges an attempt that got no answer: it is retried if that cannot execute the call twice
-// and could succeed. A call that was rejected for lack of room is not retried: the caller decides
-// what can wait.
+// Verdict decides what follows an attempt that got no answer: another attempt, if it cannot execute
+// the call twice and could succeed. A call that was rejected because a bound was reached is not
+// retried: the caller decides whether it can wait.
 func (r *Retrier) Verdict(failure *slipstream.Error, idempotent bool) Verdict {
 	may := false
 	switch failure.Outcome {
@@ -82,8 +82,8 @@ func (r *Retrier) Verdict(failure *slipstream.Error, idempotent bool) Verdict {
 	return Final
 }
 
-// Again reports whether the call is repeated after an attempt that failed, and pauses before. In
-// any case it gives failure the outcome of all attempts so far.
+// Again reports whether the call is to be repeated after a failed attempt, and pauses before that.
+// In any case it sets the outcome in failure to that of all attempts so far.
 func (r *Retrier) Again(ctx context.Context, l *Loop, failure *slipstream.Error, v Verdict) bool {
 	sent := failure.Outcome != slipstream.NotSent
 	failure.Outcome = l.Over(failure.Outcome)
@@ -102,11 +102,11 @@ func (r *Retrier) Again(ctx context.Context, l *Loop, failure *slipstream.Error,
 	return false
 }
 
-// Over returns the outcome of all attempts so far, of which latest is that of the last one.
+// Over returns the outcome of all attempts so far, given the outcome of the latest one.
 func (l *Loop) Over(latest slipstream.Outcome) slipstream.Outcome { return l.doubt.Over(latest) }
 
-// Next reports whether one more attempt is left after made ones, and pauses before it. A zero
-// start means that no timeout bounds the call.
+// Next reports whether another attempt may follow the given number of attempts, and pauses before
+// it. If start is zero, no timeout bounds the call.
 func (r *Retrier) Next(ctx context.Context, made int, start time.Time) bool {
 	if made > r.Retries || !r.Pause(ctx, made, start) {
 		return false
@@ -115,14 +115,15 @@ func (r *Retrier) Next(ctx context.Context, made int, start time.Time) bool {
 	return true
 }
 
-// Left reports whether one more attempt of a call is left.
+// Left reports whether the call may be attempted once more.
 func (r *Retrier) Left(l *Loop) bool { return l.Made <= r.Retries }
 
-// Count counts a repetition that the caller of Left makes.
+// Count counts a repetition. It is for callers of Left.
 func (r *Retrier) Count() { r.repeated.Add(1) }
 
-// Pause waits before the attempt that follows made ones. It returns false, without waiting, if
-// the call would have no time left after the pause, and if the context or the client ends.
+// Pause waits before the next attempt, after the given number of attempts. It returns false without
+// waiting if no time would be left after the pause. It also returns false if the context or the
+// client ends.
 func (r *Retrier) Pause(ctx context.Context, made int, start time.Time) bool {
 	d := r.Backoff.After(made)
 	if r.Timeout > 0 && !start.IsZero() && time.Since(start)+d >= r.Timeout {
@@ -142,7 +143,7 @@ func (r *Retrier) Pause(ctx context.Context, made int, start time.Time) bool {
 	return false
 }
 
-// Within returns a context that also ends with the time of a call that began at start.
+// Within returns a context that also ends when Timeout has passed since start.
 func (r *Retrier) Within(ctx context.Context, start time.Time) (context.Context, context.CancelFunc) {
 	if r.Timeout <= 0 {
 		return ctx, func() {}
@@ -150,13 +151,13 @@ func (r *Retrier) Within(ctx context.Context, start time.Time) (context.Context,
 	return context.WithDeadline(ctx, start.Add(r.Timeout))
 }
 
-// Doubt is whether an attempt of a call may have been executed without an answer. The zero value
-// is no doubt.
+// A Doubt records whether an attempt of a call may have been executed without an answer. The zero
+// value means that none was.
 type Doubt bool
 
-// Over returns the outcome of all attempts so far, of which latest is that of the last one. What
-// the last attempt says of itself does not hold for an earlier one: a doubt from an earlier
-// attempt wins over everything but an answer that the call was executed.
+// Over returns the outcome of all attempts so far, given the outcome of the latest one. The latest
+// outcome says nothing about earlier attempts: a doubt that an earlier one left outweighs
+// everything except an answer that the call was executed.
 func (d *Doubt) Over(latest slipstream.Outcome) slipstream.Outcome {
 	switch {
 	case latest == slipstream.MaybeExecuted:
@@ -173,7 +174,7 @@ func TimeIsUp(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
-// Sleep waits for d. It returns false if ctx ended before.
+// Sleep waits for d. It returns false if ctx ends first.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	t := time.NewTimer(d)
 	defer t.Stop()

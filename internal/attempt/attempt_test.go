@@ -71,7 +71,7 @@ func TestBudgetBoundsTheAttempts(t *testing.T) {
 			t.Errorf("%d attempts and %d repetitions, want 3 and 2", l.Made, r.Repeated())
 		}
 		if Retries(0) != defaultRetries || Retries(-1) != 0 {
-			t.Errorf("the default is %d and never %d", Retries(0), Retries(-1))
+			t.Errorf("Retries(0) is %d, and Retries(-1) is %d", Retries(0), Retries(-1))
 		}
 	})
 }
@@ -81,13 +81,13 @@ func TestNoPauseWithoutTimeForTheAttempt(t *testing.T) {
 		r := Retrier{Retries: 3, Timeout: time.Second, Backoff: pipe.Backoff{First: 2 * time.Second, Most: 2 * time.Second}}
 		start := time.Now()
 		if r.Pause(t.Context(), 1, start) || time.Since(start) != 0 {
-			t.Errorf("paused for %v, and the timeout is over then", time.Since(start))
+			t.Errorf("paused for %v, beyond the timeout", time.Since(start))
 		}
 		r.Timeout = 0
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if r.Pause(ctx, 1, start) || time.Since(start) != 0 {
-			t.Errorf("paused for %v, and the context is over then", time.Since(start))
+			t.Errorf("paused for %v, beyond the deadline of the context", time.Since(start))
 		}
 		closing := make(chan struct{})
 		close(closing)
@@ -103,7 +103,8 @@ func TestNoPauseWithoutTimeForTheAttempt(t *testing.T) {
 	})
 }
 
-// A repetition of a call that a server may have got must be affordable. One of a call that was not sent is free.
+// A repetition of a call that a server may have received must be affordable. A repetition of a call
+// that was not sent is free.
 func TestRepetitionsAreAffordable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		asked := 0
@@ -111,14 +112,14 @@ func TestRepetitionsAreAffordable(t *testing.T) {
 		lost := errors.New("connection lost")
 		l := Loop{Made: 1}
 		if !r.Again(t.Context(), &l, failed(slipstream.NotSent, lost), AfterPause) || asked != 0 {
-			t.Errorf("a call that was not sent is not repeated, or is paid for %d times", asked)
+			t.Errorf("a call that was not sent: not repeated, or Afford called %d times", asked)
 		}
 		if r.Again(t.Context(), &l, failed(slipstream.MaybeExecuted, lost), AfterPause) || asked != 1 {
-			t.Errorf("a call is repeated that is not affordable; asked %d times", asked)
+			t.Errorf("a call was repeated that is not affordable; Afford was called %d times", asked)
 		}
 		l.Made = 3
 		if r.Again(t.Context(), &l, failed(slipstream.MaybeExecuted, lost), AfterPause) || asked != 1 {
-			t.Errorf("asked %d times, also for a call that is not repeated anyway", asked)
+			t.Errorf("Afford was called %d times, also for a call that has no attempts left", asked)
 		}
 	})
 }

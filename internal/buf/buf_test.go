@@ -17,7 +17,7 @@ func TestGetHasTheCapacity(t *testing.T) {
 		buf.Put(b)
 	}
 	buf.Put(nil)
-	buf.Put(make([]byte, 700)) // of no class
+	buf.Put(make([]byte, 700)) // not the size of a class
 	if b := buf.Get(600); cap(b) != 1024 {
 		t.Errorf("Get(600) has cap %d, want the class 1024", cap(b))
 	}
@@ -57,10 +57,10 @@ func TestGetAndPutAllocateNothing(t *testing.T) {
 	}
 }
 
-// lender is memory that is lent to a chain, or to several as it moves.
+// lender is memory that is lent to a chain, or to several chains as it moves.
 type lender struct {
 	b    []byte
-	lent int // how often it was lent and not returned
+	lent int // number of times it was lent and not yet returned
 }
 
 func (l *lender) Release() {
@@ -70,8 +70,8 @@ func (l *lender) Release() {
 	}
 }
 
-// The chain against a plain slice, under random operations. Memory that was lent is overwritten
-// as soon as its owner has it back.
+// A chain behaves like a plain slice under random operations. Lent memory is overwritten as soon as
+// its owner has it back.
 func TestChainEqualsASlice(t *testing.T) {
 	r := testkit.Rand(t)
 	var c, moved buf.Chain

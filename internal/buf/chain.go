@@ -2,8 +2,8 @@ package buf
 
 import "slices"
 
-// Segments of a chain double from firstSegment to lastSegment, so that an idle
-// socket holds little and a burst few segments: one writev takes them all.
+// The segments of a chain double in size from firstSegment to lastSegment, so that an idle socket
+// holds little memory, and a burst takes few segments, which one writev can write.
 const (
 	firstSegment = 4 << 10
 	lastSegment  = 64 << 10
@@ -15,22 +15,22 @@ const (
 type Chain struct {
 	segments [][]byte
 	size     int
-	// first is the first segment as it was before its front was consumed, or nil if it is
-	// whole: the pool takes it back only in this form.
+	// first is the first segment as it was before its front was consumed, or nil if nothing of it
+	// was consumed. The pool accepts it back only in this form.
 	first []byte
-	// open says that the last segment is ours to append to; a linked one is not.
+	// open says that the last segment may be appended to; a linked one may not.
 	open bool
-	// owners are those of the segments that were lent, or nil for those that the pool takes back.
-	// It is as long as segments, or nil if nothing was lent.
+	// owners are the owners of lent segments, with nil for segments that return to the pool. It is
+	// as long as segments, or nil if nothing was lent.
 	owners []Owner
-	// freed are owners of segments that have left, until TakeFreed.
+	// freed are the owners of segments that have left the chain, until TakeFreed returns them.
 	freed []Owner
 }
 
 // An Owner has memory that it has lent to a chain.
 type Owner interface{ Release() }
 
-// moved is the owner of a segment that another chain has.
+// moved replaces the owner of a segment that has moved to another chain.
 var moved Owner = movedOwner{}
 
 type movedOwner struct{}
@@ -89,16 +89,16 @@ func (c *Chain) Link(p []byte) {
 	c.open = false
 }
 
-// Lend appends p, which must not be empty, without copying it. Its owner, which must not be nil,
-// is among those that TakeFreed returns when p has left the chain.
+// Lend appends p, which must not be empty, without copying it. TakeFreed returns its owner, which
+// must not be nil, after p has left the chain.
 func (c *Chain) Lend(p []byte, owner Owner) {
 	c.add(p, owner)
 	c.size += len(p)
 	c.open = false
 }
 
-// TakeFreed appends the owners of what was lent and has left to dst, once for each Lend. The caller
-// releases them, where it holds no lock.
+// TakeFreed appends the owners of lent segments that have left the chain to dst, once for each
+// Lend. The caller releases them when it holds no lock.
 func (c *Chain) TakeFreed(dst []Owner) []Owner {
 	if len(c.freed) == 0 {
 		return dst
@@ -109,7 +109,7 @@ func (c *Chain) TakeFreed(dst []Owner) []Owner {
 	return dst
 }
 
-// Prepend puts p at the front without copying it, and owns it as Link does.
+// Prepend inserts p at the front without copying it, and owns it as Link does.
 func (c *Chain) Prepend(p []byte) {
 	if len(p) == 0 || len(c.segments) == 0 {
 		c.Link(p)
@@ -120,14 +120,14 @@ func (c *Chain) Prepend(p []byte) {
 		c.owners = slices.Insert(c.owners, 0, nil)
 	}
 	c.size += len(p)
-	c.first = nil // the collector gets what it was of
+	c.first = nil // its segment is left to the garbage collector
 }
 
 // Segments returns the bytes in order. The slice and what it holds are valid
 // until the next call of another method.
 func (c *Chain) Segments() [][]byte { return c.segments }
 
-// Consume drops the first n bytes, at most Len.
+// Consume drops the first n bytes; n must not exceed Len.
 func (c *Chain) Consume(n int) {
 	c.size -= n
 	i := 0
@@ -144,7 +144,7 @@ func (c *Chain) Consume(n int) {
 	}
 }
 
-// giveBack returns segment i, which is to leave the chain, to the pool or to its owner.
+// giveBack returns segment i, which is about to leave the chain, to the pool or to its owner.
 func (c *Chain) giveBack(i int) {
 	p := c.segments[i]
 	if i == 0 && c.first != nil {
@@ -168,8 +168,8 @@ func (c *Chain) deleteFront(n int) {
 	}
 }
 
-// MoveTo moves the first n bytes, at most Len, to the end of dst: large segments as they are,
-// others by copying.
+// MoveTo moves the first n bytes, where n must not exceed Len, to the end of dst: large segments as
+// they are, others by copying.
 func (c *Chain) MoveTo(dst *Chain, n int) {
 	i := 0
 	for ; i < len(c.segments) && n >= len(c.segments[i]) && len(c.segments[i]) >= firstSegment && (i > 0 || c.first == nil); i++ {
@@ -215,8 +215,8 @@ func (c *Chain) Cut(spans []Span) {
 	*c = kept
 }
 
-// takeFrom appends bytes of src: copied, except segments that were lent and are taken whole, whose
-// owner is moved then.
+// takeFrom appends bytes of src. It copies them, except for lent segments that are taken whole:
+// their owner moves along, and src keeps moved in its place.
 func (c *Chain) takeFrom(src *Chain, from, to int) {
 	for i, s := range src.segments {
 		switch {
@@ -231,7 +231,7 @@ func (c *Chain) takeFrom(src *Chain, from, to int) {
 	}
 }
 
-// Reset drops everything and gives all segments back.
+// Reset drops the contents and releases all segments.
 func (c *Chain) Reset() {
 	for i := range c.segments {
 		c.giveBack(i)

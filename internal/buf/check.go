@@ -8,35 +8,35 @@ import (
 	"unsafe"
 )
 
-// poison fills returned memory in checked mode. It is not a digit, a letter or
-// valid UTF-8, so a stale slice does not parse.
+// poison fills returned memory in checked mode. It is neither a digit nor a letter nor valid UTF-8,
+// so a stale slice does not parse.
 const poison = 0xDB
 
-// quarantined is how many slices of a class wait before the oldest is given out
-// again: a stale slice shows poison for that long, not the bytes of another owner.
-// At most twice as many are kept.
+// quarantined is the number of returned slices of a class that are held before the oldest is
+// reused: until then, a stale slice shows poison and not the bytes of another owner. At most twice
+// as many are held.
 func quarantined(class int) int { return min(max(256<<10/sizeOf(class), 2), 32) }
 
-// checked says that pools are checked. It is read once in Get and Put.
+// checked says that checked mode is on. Get and Put each read it once.
 var checked atomic.Bool
 
-// checker replaces the pools in checked mode. Its memory is not collected, so a
-// known address has no other owner.
+// checker replaces the pools in checked mode. Its memory is not garbage-collected, so a known
+// address has no other owner.
 var checker struct {
 	// Guarded by mu.
 	mu     sync.Mutex
 	queues [len(pools)][]unsafe.Pointer // of returned memory, oldest first
-	held   map[unsafe.Pointer]bool      // all that the queues hold
+	held   map[unsafe.Pointer]bool      // everything in queues
 }
 
-// Check switches checked mode on for the whole process and for good. It is for
-// tests: what Put gets is filled with 0xDB, a second Put of the same memory
-// before a Get panics, and so does a Get or Put that comes across memory that was
-// written to after its Put. Pools then cost a lock and a pass over the memory.
+// Check switches checked mode on for the whole process, permanently. It is for tests: Put fills the
+// memory that it gets with 0xDB, a second Put of the same memory without a Get in between panics,
+// and so does a Get or Put that finds memory that was written to after its Put. In this mode, the
+// pools cost a lock and a pass over the memory.
 func Check() { checked.Store(true) }
 
-// Forget lets the garbage collector free the contents of the pools in checked mode,
-// as it does otherwise. It is for tests that measure memory.
+// Forget lets the garbage collector free the contents of the pools, as it does outside checked
+// mode. It is for tests that measure memory.
 func Forget() {
 	checker.mu.Lock()
 	defer checker.mu.Unlock()
@@ -70,8 +70,8 @@ func takeOldest(class int) []byte {
 	return b[:0]
 }
 
-// checkedPut poisons b, whose length is its capacity, and keeps it if it is of
-// the class.
+// checkedPut poisons b, whose length is its capacity, and keeps it if its capacity is that of the
+// class.
 func checkedPut(class int, ofClass bool, b []byte) {
 	if len(b) == 0 {
 		return
@@ -80,7 +80,7 @@ func checkedPut(class int, ofClass bool, b []byte) {
 	checker.mu.Lock()
 	defer checker.mu.Unlock()
 	if checker.held[p] {
-		panic(fmt.Sprintf("buf: second Put of the same memory of %d bytes without a Get between", len(b)))
+		panic(fmt.Sprintf("buf: second Put of the same memory of %d bytes without a Get in between", len(b)))
 	}
 	for i := range b {
 		b[i] = poison
@@ -94,6 +94,6 @@ func checkedPut(class int, ofClass bool, b []byte) {
 	checker.held[p] = true
 	checker.queues[class] = append(checker.queues[class], p)
 	if len(checker.queues[class]) > 2*quarantined(class) {
-		takeOldest(class) // for the collector
+		takeOldest(class) // left to the garbage collector
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// All tests run in checked mode, so that each is one of releasing once.
+// All tests run in checked mode, so that each of them also tests that memory is released once.
 func TestMain(m *testing.M) {
 	buf.Check()
 	os.Exit(m.Run())
@@ -21,7 +21,7 @@ func unchecked(t testing.TB) {
 	t.Cleanup(buf.Check)
 }
 
-// panicOf returns what f panicked with, or "" if it did not.
+// panicOf returns the value that f panicked with, or "" if it did not panic.
 func panicOf(f func()) (text string) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -71,7 +71,7 @@ func TestCheckFindsAWriteAfterPut(t *testing.T) {
 	}
 }
 
-// Memory is given out again, whichever mode it was put in.
+// Memory is reused in either mode, whichever mode was on when it was put back.
 func TestCheckReuses(t *testing.T) {
 	seen := make(map[*byte]bool)
 	for range 1000 {

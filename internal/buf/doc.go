@@ -2,6 +2,5 @@
 // class, the chain that a socket's writer side collects requests in, and the
 // input that its reader side collects bytes in.
 //
-// It knows no network, goroutine or lock; only the pools may be used by several
-// goroutines concurrently.
+// It uses no network, goroutines or locks. Only the pools are safe for concurrent use.
 package buf

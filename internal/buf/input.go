@@ -2,15 +2,15 @@ package buf
 
 import "slices"
 
-// Links of an input double from firstLink to lastLink: a trickle costs half a
-// KiB, a flood few links.
+// The links of an input double in size from firstLink to lastLink: a trickle takes half a KiB, and
+// a flood takes few links.
 const (
 	firstLink = 1 << minBits
 	lastLink  = 64 << 10
 )
 
-// keptLinks is how long a list of links an empty input keeps; what a burst made
-// longer goes to the collector.
+// keptLinks is the capacity of the list of links that an empty input keeps. A list that a burst
+// made longer is left to the garbage collector.
 const keptLinks = 8
 
 // An Input is a queue of bytes that were read and not yet consumed, in links of
@@ -21,15 +21,14 @@ const keptLinks = 8
 // Reserve and Commit do not affect them. Until then the memory of consumed bytes
 // is kept, so Release is called whenever no such slice is in use.
 type Input struct {
-	// head is the first link and more are those after it. The length of a link is
-	// its contents, its capacity beyond that is free. head is nil only if more is
-	// empty.
+	// head is the first link, and more are the links after it. The length of a link is its
+	// contents; its capacity beyond that is free. head is nil only if more is empty.
 	head []byte
 	more [][]byte
-	// from is how much of head is consumed.
+	// from is the number of consumed bytes of head.
 	from int
 	size int
-	// want is what Reserve was last asked for: a joined link has room for it.
+	// want is the last argument of Reserve: a joined link has room for that many bytes.
 	want int
 	// used are links that have left the queue and may be read until Release.
 	used [][]byte
@@ -52,8 +51,8 @@ func (in *Input) Append(p []byte) {
 	}
 }
 
-// Reserve returns free room of at least n bytes, and of one, after the contents. Data
-// written to its beginning is added by Commit; before that, no other method may be called.
+// Reserve returns free room for at least n bytes, and at least one, after the contents. Commit adds
+// data that was written to the start of that room; no other method may be called before Commit.
 func (in *Input) Reserve(n int) []byte {
 	in.want = n
 	last := in.last()
@@ -70,10 +69,10 @@ func (in *Input) Commit(n int) {
 	in.size += n
 }
 
-// Peek returns the first n bytes, or all if fewer are held, without consuming
-// them. If they span several links, all links are joined into one. The joined link
-// has free room for half of its contents, so that each byte of a message that
-// comes byte by byte is copied a bounded number of times on average.
+// Peek returns the first n bytes, or all if fewer are held, without consuming them. If they span
+// several links, all links are joined into one. The joined link has free room for half of its
+// contents, so that each byte of a message that arrives byte by byte is copied a bounded number of
+// times on average.
 func (in *Input) Peek(n int) []byte {
 	n = min(n, in.size)
 	if n > len(in.head)-in.from {
@@ -105,24 +104,23 @@ func (in *Input) Discard(n int) {
 	in.more = slices.Delete(in.more, 0, done)
 }
 
-// Release returns the memory of consumed bytes. An empty input holds no memory
-// afterwards; of one that is not, a link of which a part is consumed stays whole.
+// Release returns the memory of consumed bytes. An empty input holds no memory afterwards;
+// otherwise a link that is only partly consumed is kept as a whole.
 func (in *Input) Release() {
 	if in.size == 0 {
 		in.Reset()
 		return
 	}
 	in.putUsed()
-	// The rest moves to the front if it is no longer than the consumed bytes: a
-	// connection whose requests are cut anywhere by its reads then lives in one
-	// link.
+	// The remaining bytes move to the front if they are no more than the consumed ones: a
+	// connection whose requests are split anywhere by its reads then needs only one link.
 	if rest := in.head[in.from:]; len(in.more) == 0 && in.from >= len(rest) {
 		in.head = append(in.head[:0], rest...)
 		in.from = 0
 	}
 }
 
-// Reset drops everything and gives all memory back.
+// Reset drops the contents and returns all memory.
 func (in *Input) Reset() {
 	in.putUsed()
 	Put(in.head)
@@ -140,8 +138,8 @@ func (in *Input) putUsed() {
 	in.used = emptied(in.used)
 }
 
-// last returns the link to fill, which is an empty one without capacity in an
-// input that holds no memory.
+// last returns the link to fill. In an input that holds no memory, that is an empty one without
+// capacity.
 func (in *Input) last() *[]byte {
 	if len(in.more) > 0 {
 		return &in.more[len(in.more)-1]
@@ -157,7 +155,7 @@ func (in *Input) grow(n int) *[]byte {
 	case in.head == nil:
 		in.head = link
 	case in.size == 0:
-		// Nothing is left in any link: the new one is the first.
+		// Nothing is left in any link, so the new one becomes the first.
 		in.used = append(in.used, in.head)
 		in.head, in.from = link, 0
 	default:
@@ -166,11 +164,11 @@ func (in *Input) grow(n int) *[]byte {
 	return in.last()
 }
 
-// join makes one link of all.
+// join joins all links into one.
 func (in *Input) join() {
-	// Between two joins at least a quarter of what was copied is read: half
-	// of it is free, of which the next Reserve leaves at most want unused, and
-	// if it wants more than a quarter, it has room for two of its kind.
+	// Between two joins, at least a quarter of what was copied is read: half of the new link is
+	// free, and the next Reserve leaves at most want bytes of that unused. If want is more than a
+	// quarter, the link has room for two of that size.
 	joined := Get(in.size + max(in.size/2, 2*in.want))
 	joined = append(joined, in.head[in.from:]...)
 	in.used = append(in.used, in.head)

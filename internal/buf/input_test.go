@@ -28,7 +28,7 @@ func (m *inputModel) fill(b []byte) []byte {
 	return b
 }
 
-// gave checks a slice that the input returned and remembers it.
+// gave checks a slice that the input returned, and records it.
 func (m *inputModel) gave(what string, got, want []byte) {
 	m.t.Helper()
 	if !bytes.Equal(got, want) {
@@ -52,7 +52,7 @@ func (m *inputModel) step() {
 		}
 		room := m.in.Reserve(n)
 		if len(room) < max(n, 1) {
-			m.t.Fatalf("Reserve(%d) gave %d bytes", n, len(room))
+			m.t.Fatalf("Reserve(%d) returned %d bytes", n, len(room))
 		}
 		p := m.fill(room[:m.r.IntN(min(len(room), 2000)+1)])
 		m.want = append(m.want, p...)
@@ -95,12 +95,12 @@ func TestInputEqualsASlice(t *testing.T) {
 			t.Fatalf("Len is %d, want %d", m.in.Len(), len(m.want))
 		}
 	}
-	m.gave("Next of all", m.in.Next(len(m.want)), m.want)
+	m.gave("Next of everything", m.in.Next(len(m.want)), m.want)
 	m.in.Reset()
 }
 
-// A message of 256 KiB that arrives byte by byte and is inspected after each must
-// not be copied each time: that would be half a TiB.
+// A message of 256 KiB that arrives byte by byte, and is inspected after each byte, must not be
+// copied each time: that would be 32 GiB.
 func TestInputByteByByteIsLinear(t *testing.T) {
 	const size = 1 << 18
 	for _, reserve := range []int{0, 1, 4096, 65536} {
@@ -124,8 +124,8 @@ func TestInputByteByByteIsLinear(t *testing.T) {
 			}
 			in.Release()
 		}
-		// Each join is at least a quarter longer than the last one, from half a
-		// KiB on: 9 doublings are at most 28 of them.
+		// Starting from half a KiB, each join grows the message by at least a quarter: 9 doublings
+		// take at most 28 joins.
 		if moves > 30 {
 			t.Errorf("reserve %d: the message moved %d times, want at most 30", reserve, moves)
 		}
@@ -146,12 +146,12 @@ func TestInputTrickleHoldsLittle(t *testing.T) {
 	in.Reset()
 }
 
-// A connection whose requests are cut anywhere lives in the memory that it has.
+// A connection whose requests are split anywhere needs no further memory.
 func TestInputAllocatesNothing(t *testing.T) {
 	unchecked(t)
 	var in buf.Input
 	request := make([]byte, 700)
-	in.Append(request[:100]) // a rest that is always there
+	in.Append(request[:100]) // a remainder that is always present
 	round := func() {
 		for range 7 {
 			copy(in.Reserve(4096), request)

@@ -8,8 +8,8 @@ import (
 )
 
 // Size classes are powers of two from 512 bytes to 1 MiB, and four for each power of two from there to
-// 16 MiB, so that a message of little more than 1 MiB does not take twice its size. Smaller slices are as
-// cheap to allocate as to pool; the garbage collector should have larger ones back.
+// 16 MiB, so that a message of little more than 1 MiB does not take twice its size. Below them, an
+// allocation is as cheap as a pool; above them, memory should return to the garbage collector.
 const (
 	minBits  = 9
 	fineBits = 20
@@ -26,8 +26,9 @@ const MaxPooled = 1 << maxBits
 // allocation; a slice header would not.
 var pools [classes]sync.Pool
 
-// Get returns an empty slice with a capacity of at least n bytes, of the next
-// size class. Its contents are arbitrary. More than MaxPooled is allocated exactly.
+// Get returns an empty slice with a capacity of at least n bytes, which is that of the smallest
+// sufficient size class. Its contents are arbitrary. Slices of more than MaxPooled bytes are allocated
+// exactly.
 func Get(n int) []byte {
 	class := classOf(n)
 	if class >= len(pools) {
@@ -64,9 +65,8 @@ func Size(n int) int {
 	return n
 }
 
-// Put gives b back. The caller must hold the only reference to its memory. A
-// slice whose capacity is not one of a size class is left to the collector, so
-// Put takes any slice.
+// Put returns b to its pool. The caller must hold the only reference to its memory. A slice whose
+// capacity is not that of a size class is left to the garbage collector, so Put accepts any slice.
 func Put(b []byte) {
 	size := cap(b)
 	class := classOf(size)

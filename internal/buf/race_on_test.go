@@ -2,5 +2,5 @@
 
 package buf_test
 
-// raceEnabled: the pools of a program under the race detector drop things at random.
+// raceEnabled is true if the race detector is enabled: pools then drop objects at random.
 const raceEnabled = true

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// A Check reports the options of a driver that are wrong; its errors begin with the driver's name.
+// A Check reports wrong options of a driver. Its errors start with the name of the driver.
 type Check string
 
 // Addr checks the address of a server.
@@ -24,7 +24,7 @@ func (c Check) Addr(addr string) error {
 	return nil
 }
 
-// A Number is an option from 0, which stands for its default, to Max.
+// A Number is a numeric option from 0, which means the default, to Max.
 type Number struct {
 	Name       string
 	Value, Max int

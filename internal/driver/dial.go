@@ -1,10 +1,10 @@
-// Package driver is what the clients of this module have in common apart from the engine: opening
-// connections, credentials, URLs, checks of options, errors, and the functions of users.
+// Package driver contains what the clients of this module have in common apart from the engine:
+// opening connections, credentials, URLs, checks of options, errors, and user-supplied functions.
 //
-// The functions of users are events, observers and the slow log; their panics are contained. What
-// users see of them is in the root package, so that an adapter (slipstreamprom, and slipstreamotel,
-// a separate module) serves all clients and imports nothing else. An adapter reads the error code
-// of a server by the method StatusCode.
+// The user-supplied functions are those for events, observers and the slow log; their panics are
+// recovered. The types that users see are in the root package, so that an adapter (slipstreamprom,
+// or slipstreamotel, which is a separate module) serves all clients and imports nothing else. An
+// adapter reads the error code of a server by the method StatusCode.
 package driver
 
 import (
@@ -20,8 +20,8 @@ import (
 type Endpoint struct {
 	// Addr is host:port, or the path of a Unix socket.
 	Addr string
-	// TLS, if set, encrypts connections. An empty ServerName is taken from Addr. It holds the
-	// client's certificates, too.
+	// TLS, if set, encrypts connections, and may hold the client's certificates. If its ServerName
+	// is empty, the host of Addr is used.
 	TLS *tls.Config
 	// Dialer, if set, opens connections instead of package net.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
@@ -35,7 +35,7 @@ func Network(addr string) string {
 	return "tcp"
 }
 
-// Dial opens a connection. A host name is resolved by every call, so that a server that moved is
+// Dial opens a connection. Each call resolves the host name, so that a server that has moved is
 // found.
 func (e *Endpoint) Dial(ctx context.Context) (net.Conn, error) {
 	conn, err := e.connect(ctx)
@@ -50,8 +50,8 @@ func (e *Endpoint) Dial(ctx context.Context) (net.Conn, error) {
 	return secure, nil
 }
 
-// connect opens the connection under TLS. A panic of the user's function must not end the
-// goroutine that keeps a connection.
+// connect opens the connection that TLS runs on. A panic of the user's function must not end the
+// goroutine that maintains a connection.
 func (e *Endpoint) connect(ctx context.Context) (conn net.Conn, err error) {
 	if e.Dialer == nil {
 		return new(net.Dialer).DialContext(ctx, Network(e.Addr), e.Addr)
@@ -79,15 +79,15 @@ func (e *Endpoint) tlsConfig() *tls.Config {
 	return cfg
 }
 
-// A Login is what connections authenticate with.
+// A Login is the credentials that connections authenticate with.
 type Login struct {
 	User, Password string
-	// Credentials, if set, is called instead.
+	// Credentials, if set, is called instead of using User and Password.
 	Credentials func(ctx context.Context) (user, password string, err error)
 }
 
-// Get returns what the next connection authenticates with. A panic of the user's function must
-// not end the goroutine that keeps a connection.
+// Get returns the credentials for the next connection. A panic of the user's function must not end
+// the goroutine that maintains a connection.
 func (l *Login) Get(ctx context.Context) (user, password string, err error) {
 	if l.Credentials == nil {
 		return l.User, l.Password, nil
@@ -104,7 +104,7 @@ func (l *Login) Get(ctx context.Context) (user, password string, err error) {
 	return user, password, nil
 }
 
-// Describe returns a URL without the password, for logs.
+// Describe returns a URL without the password, for use in logs.
 func (l *Login) Describe(scheme, addr string) string {
 	switch {
 	case l.Credentials != nil:

@@ -89,7 +89,7 @@ func TestURLs(t *testing.T) {
 	}
 }
 
-// An error of an option names the option and what was expected.
+// The error for an option names the option and what was expected.
 func TestWrongURLOptions(t *testing.T) {
 	for url, want := range map[string]string{
 		"db://h?max_count=x":     `db: option max_count of the URL is "x", expected a number`,

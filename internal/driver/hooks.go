@@ -10,9 +10,9 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// Hooks are the functions of the user that are notified of calls and connections. A panic of one
-// is counted and goes no further: an observer must not end the call that it observes. All methods
-// are safe for concurrent use.
+// Hooks are the user's functions that are notified of calls and connections. A panic of such a
+// function is recovered and counted: an observer must not end the call that it observes. All
+// methods are safe for concurrent use.
 type Hooks struct {
 	// Immutable after the first call.
 	System, Namespace, Addr string // of observations
@@ -21,11 +21,11 @@ type Hooks struct {
 	OnSlow                  func(slipstream.Observation)
 	OnEvent                 func(slipstream.Event)
 
-	// Atomics, written by everyone.
+	// Atomics, written by any goroutine.
 	panics atomic.Uint64
 }
 
-// Slow checks two options that belong together.
+// Slow checks that SlowThreshold and OnSlow are set together.
 func (c Check) Slow(threshold time.Duration, onSlow func(slipstream.Observation)) error {
 	if (threshold > 0) != (onSlow != nil) {
 		return errors.New(string(c) + ": SlowThreshold and OnSlow are set only together")
@@ -33,14 +33,14 @@ func (c Check) Slow(threshold time.Duration, onSlow func(slipstream.Observation)
 	return nil
 }
 
-// Panics returns the number of contained panics.
+// Panics returns the number of recovered panics.
 func (h *Hooks) Panics() uint64 { return h.panics.Load() }
 
 // Observing reports whether calls are observed.
 func (h *Hooks) Observing() bool { return h.Observer != nil || h.OnSlow != nil }
 
-// Observe notifies the observer and the slow log of a call that ends now. It adds what is the same
-// for all calls; an address that o has already stays.
+// Observe notifies the observer and the slow log of a call that ends now. It fills in the fields
+// that are the same for all calls; an address that o already has is kept.
 func (h *Hooks) Observe(ctx context.Context, o slipstream.Observation) {
 	o.Context, o.System, o.Namespace, o.Addr, o.End = ctx, h.System, h.Namespace, cmp.Or(o.Addr, h.Addr), time.Now()
 	if h.Observer != nil {
@@ -51,14 +51,14 @@ func (h *Hooks) Observe(ctx context.Context, o slipstream.Observation) {
 	}
 }
 
-// Event notifies the user of what happened to a connection.
+// Event notifies the user of a change to a connection.
 func (h *Hooks) Event(e slipstream.Event) {
 	if h.OnEvent != nil {
 		h.Call(func() { h.OnEvent(e) })
 	}
 }
 
-// Call calls a function of the user and contains its panic.
+// Call calls a user-supplied function and recovers its panic.
 func (h *Hooks) Call(f func()) {
 	defer func() {
 		if recover() != nil {

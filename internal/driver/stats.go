@@ -24,8 +24,8 @@ func Stats(s pipe.Snapshot, repeated, hookPanics uint64) slipstream.Stats {
 	}
 }
 
-// AddStats adds the statistics of another client to a sum. The round trip of a sum is the shortest one
-// that is known, the flush factor the greatest.
+// AddStats adds the statistics of another client to a sum. The round trip of the sum is the
+// shortest known one, and its flush factor is the largest.
 func AddStats(sum, s *slipstream.Stats) {
 	roundTrip, factor := min(sum.RoundTrip, s.RoundTrip), max(sum.FlushFactor, s.FlushFactor)
 	if roundTrip == 0 {
@@ -35,7 +35,7 @@ func AddStats(sum, s *slipstream.Stats) {
 	sum.RoundTrip, sum.FlushFactor = roundTrip, factor
 }
 
-// add adds numbers, and those in structs and arrays.
+// add adds numbers, including those in structs and arrays.
 func add(sum, s reflect.Value) {
 	switch {
 	case sum.CanUint():

@@ -44,11 +44,11 @@ func TestEveryStatisticIsAdded(t *testing.T) {
 		}
 	}
 	if len(fill) < 70 {
-		t.Errorf("only %d numbers", len(fill))
+		t.Errorf("found only %d numbers", len(fill))
 	}
 }
 
-// A client that does not know its round trip yet does not hide those of others.
+// A client that does not know its round trip yet does not hide the round trip of others.
 func TestRoundTripOfASum(t *testing.T) {
 	for _, c := range []struct{ sum, one, want time.Duration }{{0, 0, 0}, {0, 5, 5}, {5, 0, 5}, {5, 3, 3}, {3, 5, 3}} {
 		sum := slipstream.Stats{RoundTrip: c.sum}

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// URLs are the URLs of a driver whose options have the type O. No error shows a part of the text,
-// which may be a part of a password that was not escaped; only names and values of options in the
-// query are shown.
+// URLs parses the URLs of a driver whose options have the type O. Errors never quote the URL,
+// because any part of it may belong to a password that was not escaped. They show only names and
+// values of options in the query.
 type URLs[O any] struct {
 	// Driver is the name at the start of errors.
 	Driver string
@@ -23,12 +23,12 @@ type URLs[O any] struct {
 	Plain, Secure, Unix string
 	// Port is the default port.
 	Port string
-	// Path takes the path of a URL with a host; it is not called for an empty one. If nil, there must
-	// be none.
+	// Path parses the path of a URL with a host; it is not called for an empty path. If nil, the
+	// URL must have no path.
 	Path func(o *O, path string) error
-	// Example is how a URL looks.
+	// Example is an example of a URL.
 	Example string
-	// Options are those of the query.
+	// Options are the options of the query.
 	Options []URLOption[O]
 }
 
@@ -46,9 +46,9 @@ type Target struct {
 	TLS            *tls.Config
 }
 
-// Parse parses a URL: the query and the path go into o, the rest is returned.
+// Parse parses a URL: it stores the query and the path in o, and returns the rest.
 func (u *URLs[O]) Parse(text string, o *O) (t Target, err error) {
-	parsed, err := url.Parse(text) // its own error may show the password
+	parsed, err := url.Parse(text) // its error may show the password
 	if err != nil {
 		return t, fmt.Errorf("%s: not a valid URL, expected %s with special characters of the password percent-encoded", u.Driver, u.Example)
 	}
@@ -72,7 +72,7 @@ func (u *URLs[O]) Parse(text string, o *O) (t Target, err error) {
 	return t, u.query(parsed.RawQuery, o)
 }
 
-// addr returns the address, and passes on the path.
+// addr returns the address, and passes the path to u.Path.
 func (u *URLs[O]) addr(parsed *url.URL, o *O) (string, error) {
 	if parsed.Scheme == u.Unix {
 		if parsed.Host != "" || len(parsed.Path) < 2 {
@@ -114,7 +114,7 @@ func (u *URLs[O]) query(text string, o *O) error {
 	for name := range values {
 		names = append(names, name)
 	}
-	slices.Sort(names) // the same URL has the same error
+	slices.Sort(names) // the same URL always gets the same error
 	for _, name := range names {
 		at := slices.IndexFunc(u.Options, func(known URLOption[O]) bool { return known.Name == name })
 		if at < 0 {
@@ -143,7 +143,7 @@ func (u *URLs[O]) names() string {
 const CommonFields = "sockets timeout dial_timeout stall_timeout backoff max_backoff retries max_calls max_bytes no_wait fail_fast wait_when_full"
 
 // Fields returns options that set fields of O, by their names in URLs: max_calls sets MaxCalls. The
-// fields are numbers, durations, booleans or texts.
+// fields are numbers, durations, booleans or strings.
 func Fields[O any](names string) (options []URLOption[O]) {
 	for name := range strings.FieldsSeq(names) {
 		field := ""

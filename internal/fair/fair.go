@@ -1,21 +1,21 @@
-// Package fair provides a queue that serves clients in turn, so that a client that queues much
-// delays only itself.
+// Package fair provides a queue that serves clients in turn, so that a client that queues many
+// values delays only itself.
 package fair
 
-// looked is how many clients Shed examines.
+// looked is the number of clients that Shed examines.
 const looked = 16
 
-// Queue is a queue of T for each client. Pop takes from one client after the other. The zero
-// value is ready to use. It is not safe for concurrent use.
+// Queue is a queue of T for each client. Pop serves one client after another. The zero value is
+// ready to use. It is not safe for concurrent use.
 type Queue[T any] struct {
 	flows map[uint64]*flow[T]
 	next  *flow[T] // in the ring of flows that are not empty; nil if there is none
-	long  *flow[T] // the longest when something was queued last, or nil
-	spare *flow[T] // one that became empty, for the next client; or nil
+	long  *flow[T] // the longest flow when a value was last queued, or nil
+	spare *flow[T] // an empty flow for the next client, or nil
 	n     int
 }
 
-// flow is what one client has queued, in order.
+// flow is the queue of one client, in order.
 type flow[T any] struct {
 	client         uint64
 	items          []T // from head on
@@ -23,13 +23,13 @@ type flow[T any] struct {
 	previous, next *flow[T] // in the ring
 }
 
-// Len returns how many values are queued.
+// Len returns the number of queued values.
 func (q *Queue[T]) Len() int { return q.n }
 
-// Clients returns how many clients have something queued.
+// Clients returns the number of clients that have queued values.
 func (q *Queue[T]) Clients() int { return len(q.flows) }
 
-// LenOf returns how many values a client has queued.
+// LenOf returns the number of values that a client has queued.
 func (q *Queue[T]) LenOf(client uint64) int {
 	if f := q.flows[client]; f != nil {
 		return f.len()
@@ -37,8 +37,8 @@ func (q *Queue[T]) LenOf(client uint64) int {
 	return 0
 }
 
-// Push queues a value behind those of the same client. A client that had none is served after
-// all the others.
+// Push queues a value after those of the same client. A client that had none is served after all
+// the others.
 func (q *Queue[T]) Push(client uint64, v T) {
 	f := q.flows[client]
 	if f == nil {
@@ -67,8 +67,8 @@ func (q *Queue[T]) Push(client uint64, v T) {
 
 func (f *flow[T]) len() int { return len(f.items) - f.head }
 
-// Pop takes the oldest value of the client whose turn it is. It returns false if
-// there is none.
+// Pop removes and returns the oldest value of the client whose turn it is. It returns false if the
+// queue is empty.
 func (q *Queue[T]) Pop() (v T, ok bool) {
 	f := q.next
 	if f == nil {
@@ -90,10 +90,10 @@ func (q *Queue[T]) Pop() (v T, ok bool) {
 	return v, true
 }
 
-// Shed removes the youngest value of a client that has queued much more than this one, so that
-// there is room for the first values of every client. It examines the client whose queue was the
-// longest when a value was last pushed, and at a few from the one whose turn is next. It returns
-// false if none of them has more.
+// Shed removes and returns the newest value of a client that has queued many more than the given
+// one, so that there is room for the first values of every client. It examines the client that had
+// the longest queue when a value was last pushed, and a few clients starting from the one whose
+// turn is next. It returns false if none of them has more.
 func (q *Queue[T]) Shed(client uint64) (v T, ok bool) {
 	most, longest := q.LenOf(client)+1, (*flow[T])(nil)
 	if q.long != nil && q.long.len() > most {
@@ -117,7 +117,7 @@ func (q *Queue[T]) Shed(client uint64) (v T, ok bool) {
 	return v, true
 }
 
-// drop ends a flow that holds nothing.
+// drop removes an empty flow.
 func (q *Queue[T]) drop(f *flow[T]) {
 	delete(q.flows, f.client)
 	if q.long == f {
@@ -131,12 +131,12 @@ func (q *Queue[T]) drop(f *flow[T]) {
 			q.next = f.next
 		}
 	}
-	// Most queues hold one value of a client that comes again. Pop has cleared what it took.
+	// Most flows hold one value of a client that returns. Pop has cleared what it took.
 	if cap(f.items) <= maxSpare {
 		q.spare = f
 		*f = flow[T]{items: f.items[:0]}
 	}
 }
 
-// maxSpare is how many values an empty queue keeps room for.
+// maxSpare is the number of values for which an empty flow keeps room.
 const maxSpare = 64

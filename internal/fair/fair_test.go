@@ -27,7 +27,7 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// Shed makes room at the cost of the client that has queued the most, and not for a client that
+// Shed makes room at the expense of the client that has queued the most, and not for a client that
 // has queued as much.
 func TestShed(t *testing.T) {
 	var q Queue[int]
@@ -47,11 +47,11 @@ func TestShed(t *testing.T) {
 		}
 	}
 	if n := q.LenOf(1); n != 2 {
-		t.Errorf("the first client has %d values left, want 2: one more than the other would have", n)
+		t.Errorf("the first client has %d values left, want 2, one more than the other client would have", n)
 	}
 }
 
-// One client with much is found among many with little.
+// One client with many values is found among many with few.
 func TestShedAmongMany(t *testing.T) {
 	var q Queue[int]
 	for client := range uint64(1000) {
@@ -73,7 +73,7 @@ func TestShedAmongMany(t *testing.T) {
 	}
 }
 
-// TestRandom compares with lists and a ring that are kept naively.
+// TestRandom compares the queue with a simple implementation that uses lists and a ring.
 func TestRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	var q Queue[int]
@@ -90,7 +90,7 @@ func TestRandom(t *testing.T) {
 		default:
 			v, ok := q.Pop()
 			if ok != (len(ring) > 0) {
-				t.Fatalf("Pop says %t with %d clients", ok, len(ring))
+				t.Fatalf("Pop returned %t with %d clients", ok, len(ring))
 			}
 			if !ok {
 				continue

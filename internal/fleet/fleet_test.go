@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// server is a member of the tests.
+// server is a member of the test's sets.
 type server struct {
 	name  string
 	busy  int
@@ -23,7 +23,7 @@ type (
 	testChange = Change[*server, []*server, string]
 )
 
-// ready is the view of the tests: the members that are ready.
+// ready is the view in these tests: the members that are ready.
 func ready(members []*server) []*server {
 	return slices.DeleteFunc(slices.Clone(members), func(s *server) bool { return !s.ready })
 }
@@ -94,7 +94,8 @@ func TestClosedSetHasNoMembersForCallers(t *testing.T) {
 	})
 }
 
-// An event that arises while another one is delivered comes after it, and not from within it.
+// An event that arises while another one is being delivered is delivered after it, and not within
+// the same call.
 //
 // mutant: fleet-events-delivered-twice
 func TestEventsAreDeliveredInOrder(t *testing.T) {
@@ -124,7 +125,7 @@ func TestEventsAreDeliveredInOrder(t *testing.T) {
 func TestRecheckWaitsForACheckThatBeginsLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := NewProbe()
-		end := p.Begin() // before the question
+		end := p.Begin() // before Recheck
 		done := make(chan struct{})
 		go func() { // ends with the second check
 			Recheck(t.Context(), []string{"member"}, func(string) (*Probe, context.Context) { return p, t.Context() })
@@ -135,7 +136,7 @@ func TestRecheckWaitsForACheckThatBeginsLater(t *testing.T) {
 		synctest.Wait()
 		select {
 		case <-done:
-			t.Error("a check that began before the question answered it")
+			t.Error("Recheck returned after a check that had begun before it")
 		default:
 		}
 		began := time.Now()

@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A Probe is the repeated check of one member by one goroutine. All methods are safe for concurrent
-// use, except that only that goroutine calls Begin and Rest.
+// A Probe runs the periodic check of one member, in one goroutine. All methods are safe for
+// concurrent use, except that only that goroutine may call Begin and Rest.
 type Probe struct {
 	wake chan struct{} // immutable, capacity 1: check now
 
@@ -19,7 +19,7 @@ type Probe struct {
 // NewProbe returns a probe.
 func NewProbe() *Probe { return &Probe{wake: make(chan struct{}, 1)} }
 
-// Wake makes the next check happen soon.
+// Wake makes the next check start soon.
 func (p *Probe) Wake() {
 	select {
 	case p.wake <- struct{}{}:
@@ -27,7 +27,7 @@ func (p *Probe) Wake() {
 	}
 }
 
-// Next returns a channel that is closed after a check that begins after the call.
+// Next returns a channel that is closed after the first check that begins after the call.
 func (p *Probe) Next() <-chan struct{} {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -37,7 +37,7 @@ func (p *Probe) Next() <-chan struct{} {
 	return p.next
 }
 
-// Begin begins a check, which ends when end is called.
+// Begin records that a check begins. The check ends when end is called.
 func (p *Probe) Begin() (end func()) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -50,8 +50,8 @@ func (p *Probe) Begin() (end func()) {
 	}
 }
 
-// Rest waits for the time of the next check: for interval, or until Wake is called, but at least
-// until least after began.
+// Rest waits for the time of the next check: for interval or until Wake is called, but at least
+// until the duration least has passed since began.
 func (p *Probe) Rest(ctx context.Context, began time.Time, least, interval time.Duration) {
 	due := time.NewTimer(interval)
 	defer due.Stop()
@@ -69,8 +69,8 @@ func (p *Probe) Rest(ctx context.Context, began time.Time, least, interval time.
 	}
 }
 
-// Recheck waits until a check of each probe has ended that began after the call. A probe that ends,
-// as its context says, is not waited for.
+// Recheck waits until each probe has finished a check that began after the call. It does not wait
+// for a probe whose context ends.
 func Recheck[M any](ctx context.Context, members []M, probe func(M) (*Probe, context.Context)) {
 	checks := make([]<-chan struct{}, len(members))
 	for i, m := range members {
@@ -88,15 +88,15 @@ func Recheck[M any](ctx context.Context, members []M, probe func(M) (*Probe, con
 	}
 }
 
-// A Loaded member knows how much it has to do.
+// A Loaded member reports how much work it has.
 type Loaded interface {
 	comparable
 	Outstanding() int
 }
 
-// Lighter draws two members and returns the one with the fewer calls in flight, never the one to be
-// avoided; the zero value means that there is none. To compare all of them would send every caller
-// to the same one.
+// Lighter draws two members at random and returns the one with fewer calls in flight. It never
+// returns avoid; the zero value means that there is no other member. If callers compared all
+// members, all of them would choose the same one.
 func Lighter[M Loaded](members []M, avoid M) (none M) {
 	n := len(members)
 	switch {

@@ -1,7 +1,7 @@
-// Package fleet keeps the endpoints of a client that has several servers: its members, an
-// immutable view of them that callers read without a lock, waiting for a member that a call needs,
-// events in the order in which they happened, and the checks of members. What the members are good
-// for is the driver's.
+// Package fleet maintains the endpoints of a client that has several servers: its members, an
+// immutable view of them that callers read without a lock, a way to wait for a member that a call
+// needs, events in the order in which they happened, and the checks of members. The driver decides
+// what the members are used for.
 package fleet
 
 import (
@@ -15,7 +15,7 @@ import (
 // ErrClosed is returned by [Set.Await] if the set was closed.
 var ErrClosed = errors.New("the set of endpoints is closed")
 
-// A Set is members of the type M, a view V of them, and events E about them. All methods are safe
+// A Set contains members of type M, a view V of them, and events E about them. All methods are safe
 // for concurrent use.
 type Set[M comparable, V, E any] struct {
 	// Immutable.
@@ -23,18 +23,18 @@ type Set[M comparable, V, E any] struct {
 	notify func(E) // if nil, events are dropped
 
 	mu sync.Mutex
-	// Guarded by mu. It is never held while something is waited for.
+	// Guarded by mu, which is never held while a goroutine waits.
 	members   []M // replaced, never changed in place except for appending
 	closed    bool
 	events    []E
-	notifying bool // a goroutine delivers events
+	notifying bool // a goroutine is delivering events
 
 	// Atomics.
 	view    atomic.Pointer[View[V]] // written under mu, read by callers
 	waiting atomic.Int32            // calls in Await; written by them
 }
 
-// A View is what callers know of the members at one moment. It is immutable.
+// A View is what callers know about the members at one moment. It is immutable.
 type View[V any] struct {
 	Value   V
 	Closed  bool          // the set is closed
@@ -70,7 +70,8 @@ type Change[M comparable, V, E any] struct {
 	emitted bool
 }
 
-// Change calls f with the set locked, replaces the view if f requests it, and delivers the events.
+// Change calls f with the set locked, replaces the view if f requests that, and delivers the
+// events.
 func (s *Set[M, V, E]) Change(f func(c *Change[M, V, E])) {
 	c := Change[M, V, E]{set: s}
 	s.mu.Lock()
@@ -99,18 +100,18 @@ func (c *Change[M, V, E]) Remove(m M) {
 	c.rebuild = true
 }
 
-// Rebuild replaces the view when the change is done.
+// Rebuild makes Change replace the view when f returns.
 func (c *Change[M, V, E]) Rebuild() { c.rebuild = true }
 
-// Emit delivers an event when the change is done.
+// Emit makes Change deliver an event when f returns.
 func (c *Change[M, V, E]) Emit(e E) {
 	if c.set.notify != nil {
 		c.set.events, c.emitted = append(c.set.events, e), true
 	}
 }
 
-// Close closes the set, whose view has no members from then on. It returns the members; first is
-// false if the set was closed before.
+// Close closes the set; from then on, its view has no members. Close returns the members. If the
+// set was closed before, first is false.
 func (s *Set[M, V, E]) Close() (members []M, first bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -122,7 +123,7 @@ func (s *Set[M, V, E]) Close() (members []M, first bool) {
 	return slices.Clone(s.members), first
 }
 
-// rebuild replaces the view. Under mu.
+// rebuild replaces the view. The caller holds mu.
 func (s *Set[M, V, E]) rebuild() {
 	members := s.members
 	if s.closed {
@@ -131,8 +132,8 @@ func (s *Set[M, V, E]) rebuild() {
 	close(s.view.Swap(&View[V]{Value: s.build(members), Closed: s.closed, changed: make(chan struct{})}).changed)
 }
 
-// Await waits until pick reports that the view has what the caller needs. It returns [ErrClosed],
-// or the error of ctx. Wake, if set, is called once if there is something to wait for.
+// Await waits until pick reports that the view has what the caller needs. It returns nil,
+// [ErrClosed], or the error of ctx. Wake, if set, is called once if Await has to wait.
 func (s *Set[M, V, E]) Await(ctx context.Context, pick func(V) bool, wake func()) error {
 	if pick(s.view.Load().Value) {
 		return nil
@@ -158,7 +159,7 @@ func (s *Set[M, V, E]) Await(ctx context.Context, pick func(V) bool, wake func()
 	}
 }
 
-// deliver delivers events, unless another goroutine does, which then delivers these, too.
+// deliver delivers events, unless another goroutine is doing so and will deliver these, too.
 func (s *Set[M, V, E]) deliver() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

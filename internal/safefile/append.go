@@ -6,14 +6,14 @@ import (
 	"syscall"
 )
 
-// OpenAppend opens a log that lines are appended to, and creates it with a mode. A named pipe
-// without a reader is an error: OpenAppend does not wait for one.
+// OpenAppend opens a log file for appending. It creates the file with the given mode if it does not
+// exist. A named pipe without a reader is an error: OpenAppend does not wait for one.
 func OpenAppend(path string, mode fs.FileMode) (*os.File, error) {
 	return os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|syscall.O_NONBLOCK, mode)
 }
 
-// EndsTorn reports whether a file ends in the middle of a line, as after a full disk or a loss of
-// power. It returns false for a file that cannot be read, such as a pipe.
+// EndsTorn reports whether a file ends in the middle of a line, as after a power loss or when the
+// disk was full. It returns false for a file that cannot be read, such as a pipe.
 func EndsTorn(f *os.File) bool {
 	info, err := f.Stat()
 	if err != nil || !info.Mode().IsRegular() || info.Size() == 0 {

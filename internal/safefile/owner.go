@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// LookUpOwner returns the numbers of "user", "user:group" or ":group", with -1 for an omitted
-// part. Names may be numbers.
+// LookUpOwner returns the IDs for "user", "user:group" or ":group", with -1 for an omitted part. A
+// name may also be a number.
 func LookUpOwner(owner string) (uid, gid int, err error) {
 	name, group, _ := strings.Cut(owner, ":")
 	uid, gid = -1, -1
@@ -17,7 +17,7 @@ func LookUpOwner(owner string) (uid, gid int, err error) {
 			if err != nil {
 				return 0, 0, err
 			}
-			uid, _ = strconv.Atoi(u.Uid) // a number on systems with such sockets
+			uid, _ = strconv.Atoi(u.Uid) // a number on all systems that have Unix sockets
 		}
 	}
 	if group != "" {

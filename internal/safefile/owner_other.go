@@ -7,7 +7,7 @@ import (
 	"os"
 )
 
-// about knows nothing: no owner, and a mode that says only whether a file is read-only.
+// about returns an unknown owner and mode: a mode here says only whether a file is read-only.
 func about(fs.FileInfo) About { return About{} }
 
 func openNow(path string) (*os.File, error) { return os.Open(path) }

@@ -8,14 +8,15 @@ import (
 	"path/filepath"
 )
 
-// PrivateDir is the directory that a process creates for its own files, with mode 0700, in one
-// that belongs to another user or that others can write to.
+// PrivateDir is the directory, with mode 0700, that a process creates for its own files within a
+// directory that belongs to another user or that others can write to.
 const PrivateDir = "slipstream-private"
 
 // MakePrivate creates PrivateDir in a directory whose path is dir, unless it exists, and opens it.
-// Operations on sub act on that directory, whatever its name refers to by then. Info describes it
-// before: if others could write to it, as after a mount by Kubernetes unless fsGroupChangePolicy is
-// OnRootMismatch, they can no longer, but what lies there may be theirs.
+// Operations on sub act on that directory, even if its name refers to another one by then. Info
+// describes it as it was found. If others could write to it, they no longer can, but files in it
+// may be theirs. Kubernetes makes a volume writable in this way when it mounts it, unless
+// fsGroupChangePolicy is OnRootMismatch.
 func MakePrivate(parent *os.Root, dir string) (sub *os.Root, info fs.FileInfo, err error) {
 	path := filepath.Join(dir, PrivateDir)
 	if err := parent.Mkdir(PrivateDir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
@@ -32,8 +33,9 @@ func MakePrivate(parent *os.Root, dir string) (sub *os.Root, info fs.FileInfo, e
 	return sub, info, nil
 }
 
-// OpenPrivate opens PrivateDir in a directory whose path is dir, unless it is a link or, without
-// anyOwner, belongs to another user. Whether others can write to it is for the caller to check.
+// OpenPrivate opens PrivateDir in a directory whose path is dir. It fails if PrivateDir is a link
+// or, unless anyOwner is true, belongs to another user. The caller must check whether others can
+// write to it.
 func OpenPrivate(parent *os.Root, dir string, anyOwner bool) (sub *os.Root, info fs.FileInfo, err error) {
 	path := filepath.Join(dir, PrivateDir)
 	named, err := parent.Lstat(PrivateDir)
@@ -50,7 +52,7 @@ func OpenPrivate(parent *os.Root, dir string, anyOwner bool) (sub *os.Root, info
 	switch {
 	case err != nil:
 	case !os.SameFile(named, info):
-		err = fmt.Errorf("%s was replaced while it was opened", path)
+		err = fmt.Errorf("%s was replaced while it was being opened", path)
 	case !anyOwner && !Of(info).Mine():
 		err = CheckOwnDir(path, info)
 	}

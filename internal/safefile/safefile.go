@@ -1,11 +1,12 @@
 // Package safefile decides by owner and mode whether a file or a directory can be trusted.
 //
-// A secret (a password, a key, a list of keys) belongs to this process's user or to root, and
-// no other user can write to it; otherwise it is refused. If others can read it, a warning says so.
-// Others are all users but this one and root. The members of a group that this process is in may
-// read, because this is how root gives a file to a service and how Kubernetes gives one to a pod
-// (fsGroup). They may also write to a file that belongs to root, with a warning: Kubernetes makes
-// each file of a writable volume so.
+// A secret (a password, a key, a list of keys) must belong to this process's user or to root, and
+// no other user may be able to write to it; otherwise it is refused. If others can read it, a
+// warning says so. Others are all users except this one and root. There are two exceptions for the
+// groups of this process. Their members may read a secret, because this is how root gives a file to
+// a service and how Kubernetes gives one to a pod (fsGroup). They may also write to a file that
+// belongs to root, with a warning, because Kubernetes gives every file of a writable volume such a
+// mode.
 //
 // The checked file is always the one that was opened. Links are followed: Kubernetes mounts each
 // secret as a link to a file below ..data, and replaces that link. A user who can change a link
@@ -29,7 +30,7 @@ import (
 // Error says that a file or a directory is not safe to use.
 type Error struct {
 	Path  string
-	Found string // owner and mode, or another kind of file
+	Found string // owner and mode, or the kind of file
 	Want  string
 	Mend  string // the command that fixes it, or "" if there is none
 }
@@ -43,14 +44,14 @@ func (e *Error) Error() string {
 	return text
 }
 
-// About is the owner and the mode of a file or a directory.
+// About contains the owner and the mode of a file or a directory.
 type About struct {
 	UID, GID int
 	Perm     fs.FileMode
 	known    bool // false if the system has no such IDs
 }
 
-// Of returns what info says about a file or a directory.
+// Of returns the owner and the mode in info.
 func Of(info fs.FileInfo) About { return about(info) }
 
 // String returns owner, group and mode.
@@ -100,7 +101,7 @@ func CheckSecret(path string, info fs.FileInfo) (warning string, err error) {
 	return "", nil
 }
 
-// mend returns the command after which this process can still read the secret, and others not.
+// mend returns the command after which this process, and no other user, can read the secret.
 func (a About) mend(path string) string {
 	path = quoted(path)
 	switch {
@@ -120,15 +121,15 @@ func quoted(path string) string {
 	return path
 }
 
-// CheckDir checks an open directory in which only this process's user or root may write. The error is
-// an [*Error].
+// CheckDir checks that only this process's user or root can write to an open directory. The error
+// is an [*Error].
 func CheckDir(path string, info fs.FileInfo) error {
 	a := Of(info)
 	return a.checkDir(path, info.Mode(), a.MineOrRoots())
 }
 
-// CheckOwnDir is CheckDir for a directory that this process's user must own: root does not write
-// there.
+// CheckOwnDir is like CheckDir for a directory that this process's user must own, because root does
+// not write to it.
 func CheckOwnDir(path string, info fs.FileInfo) error {
 	a := Of(info)
 	return a.checkDir(path, info.Mode(), a.Mine())
@@ -156,7 +157,7 @@ func (a About) checkDir(path string, mode fs.FileMode, rightOwner bool) error {
 type Secret struct {
 	Data    []byte
 	Info    fs.FileInfo // of the file that was read
-	Warning string      // a sentence, "" if there is nothing to say
+	Warning string      // a sentence, or "" if there is none
 }
 
 // SizeError says that a file is larger than a secret of its kind can be.
@@ -170,8 +171,9 @@ func (e *SizeError) Error() string {
 	return fmt.Sprintf("%s is larger than %d bytes", e.Path, e.Most)
 }
 
-// ReadSecret reads a regular file of at most so many bytes that holds a secret. The error is an
-// [*Error] if the file is not safe or not regular, a [*SizeError] if it is too large.
+// ReadSecret reads a regular file that holds a secret of at most the given number of bytes. The
+// error is an [*Error] if the file is not safe or not regular, and a [*SizeError] if it is too
+// large.
 func ReadSecret(path string, most int64) (s Secret, err error) {
 	f, err := openNow(path)
 	if err != nil {
@@ -196,7 +198,7 @@ func ReadSecret(path string, most int64) (s Secret, err error) {
 	return Secret{data, info, warning}, nil
 }
 
-// ReadBounded reads at most so many bytes of the file that path names. The error is a
+// ReadBounded reads at most the given number of bytes of the file that path names. The error is a
 // [*SizeError] if there are more.
 func ReadBounded(from io.Reader, path string, most int64) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(from, most+1))
@@ -225,9 +227,9 @@ func kind(mode fs.FileMode) string {
 	return "a device"
 }
 
-// CheckOwnFile checks a file, found without following a link: it must be a regular one of this
-// process's user, or of any user. The error is an [*Error]. Whether others can write to the file is
-// for the caller to check.
+// CheckOwnFile checks a file that was found without following a link: it must be a regular file,
+// and it must belong to this process's user unless anyOwner is true. The error is an [*Error]. The
+// caller must check whether others can write to the file.
 func CheckOwnFile(path string, info fs.FileInfo, anyOwner bool) error {
 	a := Of(info)
 	switch {

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// childEnv makes the test binary a program that reads the files that its arguments name, and says
-// for each what came of it.
+// childEnv makes the test binary a program that reads the files named by its arguments and prints
+// the outcome for each.
 const childEnv = "SLIPSTREAM_SAFEFILE_CHILD"
 
 func TestMain(m *testing.M) {
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	os.Exit(0)
 }
 
-// outcome is what came of reading a file.
+// outcome is the outcome of reading a file.
 type outcome struct{ Data, Warning, Error string }
 
 func read(path string) outcome {
@@ -43,7 +43,7 @@ func read(path string) outcome {
 	return outcome{string(s.Data), s.Warning, ""}
 }
 
-// folder makes a directory that every user can enter.
+// folder creates a directory that every user can enter.
 func folder(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "slipstream-safefile-")
@@ -65,7 +65,8 @@ func write(t *testing.T, path string, uid, gid int, mode fs.FileMode) string {
 	return path
 }
 
-// judge fails unless the outcome is a refusal or a warning with the words, or for "" neither.
+// judge fails the test unless the outcome has a refusal or a warning with the given words, or none
+// where they are "".
 func judge(t *testing.T, name string, got outcome, refusal, warning string) {
 	t.Helper()
 	ok := got.Error == "" && got.Data == "secret" && got.Warning == ""
@@ -80,7 +81,7 @@ func judge(t *testing.T, name string, got outcome, refusal, warning string) {
 	}
 }
 
-// TestOwnSecrets: what needs no other user.
+// TestOwnSecrets contains the cases that need no other user.
 func TestOwnSecrets(t *testing.T) {
 	dir, uid, gid := folder(t), os.Geteuid(), os.Getegid()
 	file := func(name string, mode fs.FileMode) string {
@@ -100,7 +101,7 @@ func TestOwnSecrets(t *testing.T) {
 	if err := os.Symlink(everybody, filepath.Join(dir, "link")); err != nil {
 		t.Fatal(err)
 	}
-	judge(t, "a link", read(filepath.Join(dir, "link")), "", "mode 0644") // of the file, not of the link
+	judge(t, "a link", read(filepath.Join(dir, "link")), "", "mode 0644") // the command changes the file, not the link
 	judge(t, "a directory", read(dir), "it is a directory", "")
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -119,18 +120,19 @@ func TestOwnSecrets(t *testing.T) {
 	}
 }
 
-// TestSecretsOfAService: a process without rights that is in a group, as a service or a pod.
+// TestSecretsOfAService reads files in a process without privileges that is a member of a group, as
+// a service or a pod is.
 func TestSecretsOfAService(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Log("only root can be another user")
+		t.Log("only root can become another user")
 		return
 	}
 	const (
-		service, group   = 65534, 2000 // who reads, and its fsGroup
+		service, group   = 65534, 2000 // the user that reads, and its fsGroup
 		stranger, others = 1000, 3000
 	)
 	dir := folder(t)
-	// As Kubernetes mounts a secret.
+	// A link through ..data, as Kubernetes mounts a secret.
 	data := filepath.Join(dir, "..2026_11_23")
 	if err := errors.Join(os.Mkdir(data, 0o755), os.Symlink("..2026_11_23", filepath.Join(dir, "..data")),
 		os.Symlink("..data/mounted", filepath.Join(dir, "mounted"))); err != nil {
@@ -153,7 +155,7 @@ func TestSecretsOfAService(t *testing.T) {
 		{"root's, everybody reads", 0, 0, 0o644, "", "try: chgrp 65534 "},
 		{"root's, another group", 0, others, 0o644, "", "other users can read it"},
 		{"root's, the group reads, and everybody", 0, group, 0o644, "", "try: chmod 0640 "},
-		// A writable volume with fsGroup: root gave the group the right to write.
+		// A writable volume with fsGroup: root has given the group write permission.
 		{"root's, the group writes", 0, group, 0o660, "", "all members of group 2000 can change it"},
 		{"root's, another group writes", 0, others, 0o664, "that no other user can write to", ""},
 		{"root's, everybody writes", 0, group, 0o666, "that no other user can write to", ""},

@@ -6,10 +6,10 @@ import (
 	"syscall"
 )
 
-// ListenUnix binds a unix socket that only this process's user can connect to from the moment on
-// at which it has a name.
+// ListenUnix binds a Unix socket to which only this process's user can connect, from the moment at
+// which it has a name.
 func ListenUnix(path string) (*net.UnixListener, error) {
-	// The mode of a socket is that of its file once it is bound.
+	// The file of a socket gets the mode that the socket has when it is bound.
 	config := net.ListenConfig{Control: func(_, _ string, conn syscall.RawConn) (err error) {
 		if failed := conn.Control(func(fd uintptr) { err = syscall.Fchmod(int(fd), 0o600) }); failed != nil {
 			return failed

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// umask is of the whole process.
+// umask is held while the umask of the whole process is changed.
 var umask sync.Mutex
 
-// ListenUnix binds a unix socket that only this process's user can connect to from the moment on
-// at which it has a name. On these systems, a socket has no mode before it is bound, so files that
-// other goroutines create at that moment are private, too.
+// ListenUnix binds a Unix socket to which only this process's user can connect, from the moment at
+// which it has a name. On these systems a socket has no mode before it is bound, so the umask is
+// changed. Files that other goroutines create at that moment are private, too.
 func ListenUnix(path string) (*net.UnixListener, error) {
 	umask.Lock()
 	defer umask.Unlock()

@@ -1,4 +1,5 @@
-// Package suggest finds the word that was probably meant by a misspelled one, for error messages.
+// Package suggest finds the known word that was probably meant by a misspelled one, for error
+// messages.
 package suggest
 
 import (
@@ -7,11 +8,11 @@ import (
 	"strings"
 )
 
-// maxWord is the length from which words are not compared: no name of ours is longer.
+// maxWord is the length from which words are not compared: no known name is longer.
 const maxWord = 64
 
-// Nearest returns the known word that is nearest to word, or "" if none is near enough to be a
-// typing error. Case does not matter.
+// Nearest returns the known word that is nearest to word, or "" if none is close enough for word to
+// be a typing error. Case does not matter.
 func Nearest(word string, known []string) string {
 	best, bestDistance := "", 2+min(len(word), 9)/3
 	word = strings.ToLower(word)
@@ -28,7 +29,7 @@ func Nearest(word string, known []string) string {
 	return best
 }
 
-// Sorted returns the known words, the nearest to word first.
+// Sorted returns the known words, sorted by their distance from word.
 func Sorted(word string, known []string) []string {
 	word = strings.ToLower(word)
 	sorted := slices.Clone(known)
