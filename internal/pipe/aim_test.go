@@ -160,8 +160,8 @@ func TestRepliesAreReadIntoCallerMemory(t *testing.T) {
 	})
 }
 
-// Of a reply that is read into the caller's memory, only the bytes that arrived together with its length are
-// copied.
+// If a reply is read into the caller's memory, only the bytes that arrived together with its length
+// are copied.
 func TestPlacedRepliesAreNotCopied(t *testing.T) {
 	const n, large = 50, 256 << 10
 	for _, tickets := range []bool{false, true} {
@@ -414,8 +414,8 @@ func placedOnce(t *testing.T, s *toyServer, e *Engine, r *rand.Rand, room []byte
 	}
 }
 
-// While the reader writes to the memory of a call, neither a cancel, a deadline, the end of the connection, nor
-// Close ends the call. They do after the reader has released it.
+// While the reader writes to the memory of a call, neither a cancel, a deadline, the end of the
+// connection, nor Close ends the call. Each of them does so after the reader has released it.
 func TestNothingEndsACallThatIsFilled(t *testing.T) {
 	for _, how := range []string{"cancel", "deadline", "failure", "close"} {
 		for _, tickets := range []bool{false, true} {

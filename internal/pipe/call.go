@@ -305,7 +305,8 @@ func (c *Call) prepare(ctx context.Context, e *Engine) {
 	if copied >= e.cfg.choices.LinkedFrame {
 		copied = buf.Size(copied) // a linked copy has a size class
 	}
-	// More than any socket accepts is represented by the maximum that the bits hold.
+	// A charge greater than any socket accepts is represented by the maximum that the bits can
+	// hold.
 	c.charge = int64(min(c.places(), mostCalls+1))*oneCall + int64(linked+copied+cap(c.Frame)+callCost)
 	c.gathering, c.ending.moves = false, 0
 	if c.Replies > 1 {

@@ -165,7 +165,7 @@ func TestOneWay(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// A large one by itself: no later reply signals that it was written.
+		// A large call without others: no later reply signals that it was written.
 		for range 20 {
 			if err := s.echo(t.Context(), e, "ralone"); err != nil {
 				t.Fatal(err)

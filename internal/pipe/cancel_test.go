@@ -245,8 +245,8 @@ func TestCancelWithinAReply(t *testing.T) {
 	})
 }
 
-// lateness measures how late goroutines of this process run, for which the engine is not responsible. The
-// returned function stops that and returns the maximum.
+// lateness measures how late goroutines of this process run, which the engine cannot help. The
+// returned function stops the measurement and returns the maximum.
 func lateness() (maxLate func() time.Duration) {
 	stop, result := make(chan struct{}), make(chan time.Duration)
 	go func() {

@@ -7,8 +7,8 @@ import (
 )
 
 // A large reply is read into a dedicated buffer as soon as its length is known, and that buffer
-// becomes the call's. Only what arrived with the length is copied. What follows the
-// reply goes to the read buffer, by the same system call.
+// becomes the call's. Only what arrived with the length is copied. The bytes that follow the reply
+// are read into the read buffer, by the same system call.
 const (
 	// directReply is the number of missing bytes from which a message gets a dedicated buffer;
 	// docs/decisions/0017 has the table.

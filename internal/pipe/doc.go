@@ -57,39 +57,44 @@
 //     caller's goroutine. With ten thousand in flight none is in a cache, and a call costs the cache lines
 //     that it touches: most touch four of six, and what is rare (errors, completers, large replies) is in
 //     the last two.
-//  2. Submit (engine.go, socket.go). choose places the call. If that socket accepts no calls, any other
-//     that accepts calls gets it, or the caller waits for the next change of any (wait.go). submit reserves
-//     calls and bytes by a compare-and-swap before it locks, so that rejected callers do not wait for the
-//     lock. Under the lock the call gets its place in the matcher, its ticket and its timer, and its frame
-//     is appended to queued. Frames of 16 KiB and more are copied before that and linked.
+//  2. Submit (engine.go, socket.go). choose places the call. If that socket accepts no calls, any
+//     other that accepts calls gets it, or the caller waits until the state of a socket changes
+//     (wait.go). submit reserves calls and bytes by a compare-and-swap before it locks, so that
+//     rejected callers do not wait for the lock. Under the lock the call gets its place in the
+//     matcher, its ticket and its timer, and its frame is appended to queued. Frames of 16 KiB and
+//     more are copied before that and linked.
 //  3. The flush rule (rule.go): write if nothing is in flight, if queued × k ≥ in flight, or if more than 32
 //     KiB are queued. k is the round trip divided by 0.128 ms, from 1 to 256. If there is a window, only what
 //     it admits counts as queued; a ping passes it, ahead of all calls. With tickets, only calls younger than
 //     four round trips count as in flight (ages.go), so slow calls never hold back a new one; if no reply
 //     comes at all, the sweeper looks again after 1 ms (Snapshot.Aged).
-//  4. Flush (flush.go). If the rule holds and no goroutine is writing, the caller writes; if calls met
-//     recently, it yields once first, so that runnable neighbors add theirs. The queued bytes become
-//     outgoing, and one non-blocking write is tried. What the kernel does not take, and everything over
-//     TLS, goes to the writer, the only goroutine that may wait for the kernel. After each write the flag
-//     writing is cleared and the rule tested again in one critical section.
-//  5. Read (read.go). The reader fills its buffer; cutFrames finds up to 512 whole replies; takeOut removes
-//     their calls from the matcher under one lock. Removing a call is the claim: only the goroutine that did
-//     it touches the call. A reply is copied once. Only then are callers woken, and after that the reader
-//     writes what the rule allows. If it has woken callers and there are several connections, it yields once
-//     before, so that their next calls leave by the same write (docs/decisions/0021-reader-yields.md).
-//     Meanwhile any of them may write: the flag writing is free.
+//  4. Flush (flush.go). If the rule holds and no goroutine is writing, the caller writes; if calls
+//     have overlapped recently, it yields once first, so that runnable neighbors add theirs. The
+//     queued bytes become outgoing, and one non-blocking write is tried. What the kernel does not
+//     take, and everything over TLS, goes to the writer, the only goroutine that may wait for the
+//     kernel. After each write the flag writing is cleared and the rule tested again in one
+//     critical section.
+//  5. Read (read.go). The reader fills its buffer; cutFrames finds up to 512 whole replies; takeOut
+//     removes their calls from the matcher under one lock. Removing a call is the claim: only the
+//     goroutine that did it touches the call. A reply is copied once. Only then are callers woken,
+//     and after that the reader writes what the rule allows. If it has woken callers and there are
+//     several connections, it yields once before, so that their next calls leave in the same write
+//     (docs/decisions/0021-reader-yields.md). Meanwhile any of them may write: the flag writing is
+//     free.
 //  6. Wake (ending.go). The caller waits on its own channel, unless the call has ended by then, decodes on
 //     its own goroutine and releases the call. A completer is called on the reading goroutine instead.
 //
-// Calls with several replies (gather.go): package redis cuts a batch into parts of at most 1,024 commands
-// or 128 KiB. A part is one frame and one call, with a place in the matcher for each reply. The reader adds
-// replies outside the lock; meanwhile neither the sweeper nor a failing socket ends the call. It keeps the
-// replies that came before a failure, and Written tells which commands cannot have reached the server.
+// Calls with several replies (gather.go): package redis cuts a batch into parts of at most 1,024
+// commands or 128 KiB. A part is one frame and one call, with a place in the matcher for each
+// reply. The reader adds replies outside the lock; meanwhile neither the sweeper nor a failing
+// socket ends the call. It keeps the replies that came before a failure, and Written shows which
+// commands cannot have reached the server.
 //
-// Lone callers read their own replies (solo.go). After 64 calls in a row that met no other, the keeper
-// lends the reader's role; the first call that meets another returns it. Before it writes, such a caller
-// checks whether something arrived while the role was free. If the server has hung up, or sent what answers
-// no call, the socket is closed and the request was not sent.
+// Lone callers read their own replies (solo.go). After 64 consecutive calls that overlapped with no
+// other, the keeper lends the reader's role; the first call that overlaps with another returns it.
+// Before it writes, such a caller checks whether something arrived while the role was free. If the
+// server has hung up, or sent what answers no call, the socket is closed and the request was not
+// sent.
 //
 // On Frame.Last, the last message, the socket is retired before any reply cut with it is handed out: what
 // was sent is awaited, what was not sent moves.
@@ -101,36 +106,39 @@
 //     when its reply is matched. The engine's sweeper (sweep.go) sleeps until the next bucket with calls,
 //     without a goroutine if that is 10 ms or more away, so that an idle engine needs no stack for it. A
 //     deadline is honored within 2 ms of virtual time.
-//   - Canceled context. No goroutine waits on Done. While calls have contexts that can be canceled, the
-//     sweeper polls every 4 ms, 256 under one lock: for protocols that answer in order those that were there
-//     the time before, with tickets half of all, where callers that share a context cost one check. A cancel
-//     is honored within 10 ms at any number of calls.
+//   - Canceled context. No goroutine waits on Done. While there are calls with contexts that can be
+//     canceled, the sweeper polls the contexts every 4 ms, at most 256 under one lock. If the
+//     protocol answers in order, it polls the contexts of the calls that were already there in the
+//     previous round. With tickets it polls half of all calls, and callers that share a context
+//     cost one check. A cancel is honored within 10 ms at any number of calls.
 //   - Given up. If the call's bytes are still queued, they are cut out: NotSent. Otherwise it is
-//     MaybeExecuted and keeps its place, as a tombstone that swallows the late reply; the last of caller
-//     and reader recycles it. A call of a group that makes sense only together (Call.Whole) is sent
-//     anyway.
-//   - The socket fails (fail, once). Calls that no write has taken move, see below. Others end: NotSent if
-//     the kernel has not taken their first byte (Closed if the client closes), otherwise MaybeExecuted.
-//   - Silence. The server owes replies and sends nothing for StallTimeout. If the protocol answers in order,
-//     the socket is closed; Call.SlowFor extends the time. With tickets, a ping is sent at half of it, and
-//     only an unanswered ping closes the socket. A protocol without a ping (AppendProbe) probes on a new
-//     connection: a reply proves that the server is alive; without one the socket gets no new calls until data
-//     arrives or a later probe is answered. It is not closed, because a call may take any time. If the
-//     protocol answers in order, a socket whose oldest call was given up is closed after StallTimeout, alive
-//     server or not: if the reply was lost, no later call would ever be answered.
+//     MaybeExecuted and keeps its place, as a tombstone that swallows the late reply; the caller or
+//     the reader recycles it, whichever finishes last. A call of a group that makes sense only
+//     together (Call.Whole) is sent anyway.
+//   - The socket fails (fail, once). Calls that no write has taken move (see below). The others
+//     end: NotSent if the kernel has not taken their first byte (Closed if the client closes),
+//     otherwise MaybeExecuted.
+//   - Silence. The server owes replies and sends nothing for StallTimeout. If the protocol answers
+//     in order, the socket is closed; Call.SlowFor extends the time. With tickets, a ping is sent
+//     at half of it, and only an unanswered ping closes the socket. A protocol without a ping
+//     (AppendProbe) probes on a new connection: a reply proves that the server is alive; without
+//     one the socket gets no new calls until data arrives or a later probe is answered. It is not
+//     closed, because a call may take any time. If the protocol answers in order, a socket whose
+//     oldest call was given up is closed after StallTimeout, even if the server is alive: if the
+//     reply was lost, no later call would ever be answered.
 //   - Doubt. A message that cannot be cut, a surplus reply or an unknown ticket closes the socket, and no
 //     call gets a reply that was cut with it.
 //
 // # Calls that move
 //
-// When a socket fails or is retired, its calls of which no byte was handed to a write move to another
-// socket, immediately and in the order of their requests (transit.go), unnoticed by the driver. Submission
-// pays nothing for it: neither a lock nor an atomic operation.
+// When a socket fails or is retired, its calls of which no byte was handed to a write move to
+// another socket, immediately and in the order of their requests (transit.go), unnoticed by the
+// driver. This costs submission neither a lock nor an atomic operation.
 //
-//   - What does not move: pings, calls with a pin, calls of an engine that fails fast, calls that have
-//     moved three times (a server might accept connections only to end them), and a DoAll of which a part
-//     was handed to a write. Its members that were given up unsent do not count, but one of a Whole group
-//     keeps the group where it is.
+//   - The following do not move: pings, calls with a pin, calls of an engine that fails fast, calls
+//     that have moved three times (a server might accept connections only to end them), and a DoAll
+//     of which a part was handed to a write. Its members that were given up unsent do not count,
+//     but one of a Whole group keeps the group where it is.
 //   - Where to: any socket that accepts calls and has room. Otherwise the call is in transit until a socket
 //     has room, its context or deadline ends, DialTimeout passes without any socket, or the engine closes.
 //     The sweeper visits it; no goroutine waits, so calls with completers wait there too.
@@ -160,19 +168,20 @@
 //   - The read buffer is released while the reader waits, except over TLS (raw_unix.go). It grows only
 //     while messages are small, because large ones would be copied out of it.
 //
-// A driver may provide memory for the body of a large reply (Call.ReadInto), and its scanner reports where
-// the body of a message is after it has seen the head (Splitter; aim.go). The reader then takes head and tail
-// into its own memory, and the body is read into the call's, by the system call that also reads what follows.
-// Where reads may wait (TLS), the body goes through the read buffer, which is a copy. GetAppend and similar
-// methods want a value at the end of dst.
+// A driver may provide memory for the body of a large reply (Call.ReadInto), and its scanner
+// reports where the body of a message is after it has seen the head (Splitter; aim.go). The reader
+// then reads head and tail into its own memory, and the body into that of the call, by the system
+// call that also reads what follows. Where reads may wait (TLS), the body goes through the read
+// buffer, which is a copy. GetAppend and similar methods want a value at the end of dst.
 //
-// The memory must not be written to after the call has ended, and a cancel must end the call within 10 ms.
-// Both hold, because the reader never waits while it may write. For each read it holds the call (under the
-// socket's lock, if the call is pending and still the one that the message answers), reads what is there
-// without waiting, and releases it. A call that is held is given up by the next sweep, as one is to which
-// replies are added, and a socket that fails leaves its calls to the reader. After the end of the call the
-// rest of its reply is dropped. So no hook has to notify the caller when its memory is free again, as one
-// does for the memory of requests, which the kernel may read long after the call has ended.
+// The memory must not be written to after the call has ended, and a cancel must end the call within
+// 10 ms. Both hold, because the reader never waits while it may write. For each read it acquires
+// the call (under the socket's lock, if the call is pending and still the one that the message
+// answers), reads the available bytes without waiting, and releases the call. A call that is held
+// is given up by the next sweep, as one is to which replies are added, and a socket that fails
+// leaves its calls to the reader. After the end of the call the rest of its reply is dropped. So no
+// hook has to notify the caller when its memory is free again, as one does for the memory of
+// requests, which the kernel may read long after the call has ended.
 //
 // # Streams
 //
@@ -194,11 +203,13 @@
 //     never waits. A frame that does not fit ends its stream. A server with flow control gets credit for what
 //     Recv has taken (AppendCredit) after each quarter of its window; a stream has at most one such frame
 //     queued.
-//  4. End. A stream ends once. By its last frame: Recv returns what is there and then io.EOF, and Send
-//     returns ErrStreamEnded. With its socket. Or from this side, by Close, its context, or a full inbox:
-//     its call is given up like any other, its queued frames are cut out, and a reset frame asks the server
-//     for the last frame. The ticket stays blocked until that comes. The context is watched by
-//     context.AfterFunc, because the sweeper would have to poll it for as long as the stream is open.
+//  4. End. A stream ends once, in one of three ways. When its last frame arrives, Recv returns the
+//     remaining frames and then io.EOF, and Send returns ErrStreamEnded. It also ends with its
+//     socket. And this side can end it, by Close, its context, or a full inbox: its call is given
+//     up like any other, its queued frames are cut out, and a reset frame asks the server for the
+//     last frame. The ticket stays blocked until that comes. The context is watched by
+//     context.AfterFunc, because the sweeper would have to poll it for as long as the stream is
+//     open.
 //
 // An open stream owes no reply, so the stall watch and the measurement of the round trip ignore it. It
 // counts in a window, of which streams may have half. If its connection is retired it continues. But if too
@@ -208,21 +219,22 @@
 //
 // # Sockets that come and go
 //
-// Engine.SetSockets changes the number of sockets while calls are in flight (sockets.go). Callers read the
-// sockets from an immutable list behind one atomic pointer: one atomic load to place a call, one for its
-// bounds. A list is replaced as a whole, under transit.mu. It has places, which is what the number counts,
-// and after them the peers that leave, which no longer have a place. Drivers have a fixed number,
-// which is the first list.
+// Engine.SetSockets changes the number of sockets while calls are in flight (sockets.go). Callers
+// read the sockets from an immutable list behind one atomic pointer: one atomic load to place a
+// call, one for its bounds. A list is replaced as a whole, under transit.mu. It contains the peers
+// that have a place, as many as there should be sockets, followed by the peers that are leaving,
+// which no longer have one. The drivers use a fixed number of sockets.
 //
 //   - Growing adds peers. A new socket takes part in placement when its peer has greeted, as after a
 //     reconnect.
-//   - Shrinking gives up the least healthy places. The order is: sockets that accept calls, silent ones,
-//     peers without a socket, peers whose last attempt to connect failed, retired sockets. Of the sockets
-//     that accept calls those are kept that were silent for the shortest time while they owed replies, of
-//     these the ones with the most calls. The others are retired together, as by Frame.Last: unsent calls
-//     move first, then callers see that the socket accepts none, replies that are owed are awaited, and the
-//     socket closes with ErrSurplus, which is also the cause in the event. Pinned calls stay, pins end. A
-//     peer without a socket stops connecting.
+//   - Shrinking gives up the least healthy places. The order is: sockets that accept calls, silent
+//     ones, peers without a socket, peers whose last attempt to connect failed, retired sockets. Of
+//     the sockets that accept calls, it keeps those that were silent for the shortest time while
+//     they owed replies, and of these the ones with the most calls. The others are retired
+//     together, as by Frame.Last: unsent calls move first, then callers see that the socket accepts
+//     none, replies that are owed are awaited, and the socket closes with ErrSurplus, which is also
+//     the cause in the event. Pinned calls stay, and no further calls can be pinned. A peer without
+//     a socket stops connecting.
 //   - Retired. If a socket is retired and still has calls, its peer leaves, and another peer takes the
 //     place and dials (succeed): a slow call does not delay the next connection. At most four sockets of a
 //     place may have calls in this way (maxRetired); a fifth is retired in its place, and its calls are
@@ -248,8 +260,8 @@
 //
 // # Rules of concurrency
 //
-//   - The matcher, queued, roles, flags and counters are guarded by socket.mu, which is held to append,
-//     swap and remove, never during a system call.
+//   - The matcher, queued, roles, flags and counters are guarded by socket.mu, which is held to
+//     append, swap and remove, but never during a system call.
 //   - The read buffer and the scanner belong to the goroutine that has the reader's role: the keeper or a
 //     lone caller. The role moves under socket.mu.
 //   - outgoing belongs to the goroutine that has set writing: a caller, the reader, the writer or the
@@ -259,9 +271,10 @@
 //   - Goroutines are a keeper for each socket, which dials, greets and reads; a writer for each socket once
 //     something had to wait; a sweeper for each engine; and at times a probe. Close ends and awaits them.
 //
-// Lock order: transit.mu, peer.mu, socket.mu, Stream.mu; two sockets are locked only under transit.mu. User
-// code runs without locks. Panics of completers, OnEvent and owners are contained; one of the protocol or
-// of OnPush closes the socket, not the process. There is no lock-free queue: the lock costs about a tenth
-// of the CPU at 1,024 callers and orders everything. Snapshot.Backstop counts writes that only the sweeper
-// made although the rule held; if it is not 0, there is a bug.
+// Lock order: transit.mu, peer.mu, socket.mu, Stream.mu; two sockets are locked only under
+// transit.mu. User code runs without locks. Panics of completers, OnEvent and owners are recovered;
+// a panic of the protocol or of OnPush closes the socket, but does not end the process. There is no
+// lock-free queue: the lock costs about a tenth of the CPU at 1,024 callers and orders everything.
+// Snapshot.Backstop counts writes that only the sweeper made although the rule held; if it is not
+// 0, there is a bug.
 package pipe

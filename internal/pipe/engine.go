@@ -13,8 +13,8 @@ import (
 
 var errNoConnection = errors.New("there is no connection")
 
-// An Engine sends the calls of many goroutines to one server over few sockets. All
-// methods are safe for concurrent use.
+// An Engine sends the calls of many goroutines to one server over a few sockets. All methods are
+// safe for concurrent use.
 type Engine struct {
 	// Immutable.
 	cfg     Config

@@ -13,9 +13,9 @@ const (
 	// linkedFrame is the size from which a request is linked instead of copied into the shared
 	// buffer under the lock; docs/decisions/0006 has the table.
 	linkedFrame = 16 << 10
-	// crowdLasts is the number of writes, after calls met, for which a caller yields before
-	// it writes, so that other runnable callers add their requests. A lone caller
-	// never yields, because it would run the scheduler for nothing.
+	// crowdLasts is the number of writes, after calls have overlapped, for which a caller yields
+	// before it writes, so that other runnable callers add their requests. A lone caller never
+	// yields, because it would run the scheduler for nothing.
 	crowdLasts = 16
 )
 

@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// The kernel knows that the server has closed a connection, also while no goroutine reads it.
+// The kernel knows that the server has closed a connection, even while no goroutine reads it.
 func TestHungUp(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets})

@@ -118,8 +118,8 @@ func TestReaderWritesAfterCallersThatItHasWoken(t *testing.T) {
 	})
 }
 
-// The reader of the only connection writes immediately. With several connections, or other engines, it lets the callers that
-// it has woken run before.
+// The reader of the only connection writes immediately. With several connections, or other engines,
+// it lets the callers that it has woken run first.
 func TestReaderYieldsOnlyAmongSeveralConnections(t *testing.T) {
 	for _, row := range []struct {
 		name string

@@ -284,7 +284,7 @@ func closeUnderLoad(t *testing.T, s *toyServer, gently bool) {
 	checkBalanced(t, e)
 }
 
-// A shutdown waits for calls that a caller awaits, and for no tombstone.
+// A shutdown waits for calls that a caller awaits, but not for tombstones.
 func TestShutdownWaitsForNoTombstone(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, tickets := range []bool{false, true} {

@@ -17,12 +17,12 @@ import (
 // faults configures the faults of an in-memory connection. Offsets count the bytes from the client to the
 // server (up) and back (down), including the greeting.
 type faults struct {
-	// resetUp and resetDown reset the connection when so many bytes were written; if 0, never. Bytes that were
-	// not read by then are lost.
+	// resetUp and resetDown reset the connection when that many bytes have been written; if 0,
+	// never. Bytes that were not read by then are lost.
 	resetUp, resetDown int
 	// chunk is the maximum number of bytes that one read returns, on either side. If 0, there is no limit.
 	chunk int
-	// room is how many bytes a direction buffers before writers wait. If 0, it is 64 KiB.
+	// room is the number of bytes that a direction buffers before writers wait. If 0, it is 64 KiB.
 	room int
 }
 
@@ -45,7 +45,7 @@ type memLink struct {
 type memHalf struct {
 	data   []byte
 	passed int // bytes that were written
-	cut    int // the connection is reset when so many bytes were written
+	cut    int // the connection is reset when this many bytes have been written
 }
 
 type memDeadline struct {

@@ -22,10 +22,11 @@ func setOptions(conn net.Conn, unacknowledged time.Duration) {
 	})
 }
 
-// hangUpEvents is what poll(2) reports when the other side has closed a connection, or its half.
+// hangUpEvents is what poll(2) reports when the other side has closed a connection, or its half of
+// one.
 const hangUpEvents = unix.POLLRDHUP
 
-// rawTCP returns the TCP socket of a connection, also of one with TLS, or nil.
+// rawTCP returns the TCP socket of a connection, including one under TLS, or nil.
 func rawTCP(conn net.Conn) syscall.RawConn {
 	if t, ok := conn.(interface{ NetConn() net.Conn }); ok {
 		conn = t.NetConn()
@@ -41,10 +42,11 @@ func rawTCP(conn net.Conn) syscall.RawConn {
 	return raw
 }
 
-// AckNow makes the kernel acknowledge what it has received, and what it receives next, without waiting for data
-// that could carry the acknowledgment (TCP_QUICKACK, tcp(7)). A server without TCP_NODELAY that owes several small
-// replies sends the second one only after the first was acknowledged, up to 40 ms later. AckNow has an
-// effect on Linux only, and no lasting one: it is called after each reply.
+// AckNow makes the kernel acknowledge what it has received, and what it receives next, without
+// waiting for data that could carry the acknowledgment (TCP_QUICKACK, tcp(7)). A server without
+// TCP_NODELAY that owes several small replies sends the second one only after the first was
+// acknowledged, up to 40 ms later. AckNow has an effect only on Linux. The effect does not last, so
+// AckNow must be called after each reply.
 func (p Pin) AckNow() {
 	raw := p.s.raw
 	if raw == nil { // TLS
@@ -55,10 +57,10 @@ func (p Pin) AckNow() {
 	raw.Control(ackNow)
 }
 
-// SetLowWater makes the goroutine that reads the connection sleep until n bytes have arrived (SO_RCVLOWAT, socket(7)),
-// or until the connection ends. A read that begins earlier returns what is there. If n is 1, one byte is enough,
-// as on a new connection. SetLowWater has no effect with TLS, whose records have other sizes, and on other
-// systems than Linux.
+// SetLowWater makes the goroutine that reads the connection sleep until n bytes have arrived
+// (SO_RCVLOWAT, socket(7)), or until the connection ends. A read that begins earlier returns what
+// is there. If n is 1, one byte is enough, as on a new connection. SetLowWater has no effect with
+// TLS, whose records have other sizes, and on systems other than Linux.
 func (p Pin) SetLowWater(n int) {
 	if raw := p.s.raw; raw != nil {
 		// An error is ignored: the connection has ended, or each packet wakes the reader.

@@ -223,7 +223,7 @@ func (p *peer) connect(ctx context.Context) (s *socket, err error) {
 		conn.SetDeadline(time.Time{})
 		made := newSocket(e, conn, rest, greeted)
 		made.peer = p
-		// Before there are calls, so that no call gets a reply that came too early.
+		// This is done before there are calls, so that no call gets a reply that came too early.
 		if err := made.deliver(); err != nil {
 			return fmt.Errorf("after the greeting: %w", err)
 		}

@@ -96,9 +96,9 @@ func (p Pin) Close(cause error) { p.s.fail(cause) }
 // call. It is false for TLS, and for systems on which package net does all reads.
 func (p Pin) HungUp() bool { return p.s.hungUp() }
 
-// Listen says whether the connection is to be read while it has no call, so that its end is noticed
-// immediately, and not with the next call or up to half a second later. That costs a lone caller a
-// part of its speed. It must not be called with locks that the scanner needs.
+// Listen sets whether the connection is read while it has no call. Then its end is noticed
+// immediately, and not with the next call or up to half a second later. That costs a lone caller
+// some speed. Listen must not be called with locks that the scanner needs.
 func (p Pin) Listen(on bool) {
 	s := p.s
 	s.listens.Store(on) // before the lock: if the role becomes free later, endSolo and lend see it

@@ -53,7 +53,7 @@ func (h *silentServer) engine(t *testing.T, tickets bool, change func(*Config)) 
 	return connected(t, cfg, &servers)
 }
 
-// revive makes the server answer the requests it has ignored, and ignore no more.
+// revive makes the server answer the requests it has ignored, and ignore no more of them.
 func (h *silentServer) revive() {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -388,7 +388,7 @@ func (s *socket) endProbe() {
 }
 
 // kick writes what replies have released, unless another goroutine does. If the reader has woken
-// callers that use several connections, they run first, so that their next calls leave by the same
+// callers that use several connections, they run first, so that their next calls leave in the same
 // write. Until then the flag writing is free, and the first of them may take it.
 func (s *socket) kick() {
 	s.mu.Lock()
@@ -409,9 +409,9 @@ func (s *socket) kick() {
 	s.flush(reason)
 }
 
-// readerYields reports whether readers let callers that they have woken run before they write. It is of use
-// where these callers call here because a reader of another connection has woken them. With one
-// connection it only delays the write.
+// readerYields reports whether readers let callers that they have woken run before they write.
+// Yielding helps with several connections, because a connection also gets the calls of callers that
+// the reader of another one has woken. With one connection it would only delay the write.
 func (e *Engine) readerYields() bool {
 	ch := &e.cfg.choices
 	return !ch.NeverYield && (ch.ReaderYields || e.cfg.OneOfSeveral || len(e.list.Load().sockets) > 1)

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// schedule is one random test run: a server with random behavior and faults, and callers that make calls in all
-// ways and give some up.
+// schedule is one random test run: a server with random behavior and faults, and callers that make
+// calls in every way and give some of them up.
 type schedule struct {
 	t      testing.TB
 	seed   uint64

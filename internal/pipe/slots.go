@@ -200,8 +200,8 @@ func (t *slots) match(ticket uint64) (c *Call, timer uint32, known bool) {
 	return c, timer, true
 }
 
-// wasSent reports whether a ticket that awaits no reply was sent before. Of dropped slots,
-// only the greatest generation is known.
+// wasSent reports whether a ticket that awaits no reply was sent before. For dropped slots, only
+// the greatest generation is known.
 func (t *slots) wasSent(ticket uint64) bool {
 	i, g := ticket&slotMask, ticket>>slotBits
 	switch {

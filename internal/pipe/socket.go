@@ -32,7 +32,7 @@ var (
 	errFull = errors.New("full")
 )
 
-// A role is which goroutine reads the socket.
+// A role says which goroutine reads the socket.
 type role uint8
 
 const (

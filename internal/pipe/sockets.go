@@ -145,8 +145,8 @@ func (e *Engine) shrink(n int) (r reduction) {
 	return e.giveUp(l, kept, left)
 }
 
-// Remove retires the connection as Retire does, and reduces the number of sockets by one. It reports whether it
-// did: not if the connection no longer has a place, or has the only one.
+// Remove retires the connection as Retire does, and reduces the number of sockets by one. It does
+// nothing and returns false if the connection no longer has a place, or has the only one.
 func (p Pin) Remove() bool {
 	e := p.s.engine
 	t := &e.transit

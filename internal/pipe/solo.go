@@ -7,10 +7,9 @@ import (
 	"time"
 )
 
-// A lone caller reads its own reply. That saves waking the reader
-// and being woken by it, a third of the CPU with one caller. After
-// soloNeeded consecutive lone calls the keeper lends the reader's role; the first
-// call that meets another returns it.
+// A lone caller reads its own reply. That saves waking the reader and being woken by it, a third of
+// the CPU with one caller. After soloNeeded consecutive lone calls the keeper lends the reader's
+// role; the first call that overlaps with another returns it.
 //
 // The role changes under the socket's lock: keeper -> free (lend), free -> caller
 // (submit), caller -> free or keeper (endSolo), free -> keeper (reclaim).

@@ -99,7 +99,7 @@ func (s *toyServer) anyCall(t *testing.T, way int, e *Engine, body string) {
 		}
 		cs[0].Release()
 		cs[1].Release()
-	case 3: // beside a change of who reads
+	case 3: // while the role is taken back by the keeper
 		if pin, err := e.PinNow(); err == nil {
 			pin.Listen(true)
 			defer pin.Listen(false)
@@ -314,7 +314,8 @@ func TestLoanEnds(t *testing.T) {
 	})
 }
 
-// Of a connection that is listened to, the keeper reads also if calls come one at a time. It has the role immediately.
+// The keeper of a connection that is listened to reads it even if calls come one at a time. It gets
+// the role immediately.
 func TestListen(t *testing.T) {
 	systemSockets(t, func(t *testing.T, network string, tickets bool) {
 		s := startToy(t, &toyServer{network: network, tickets: tickets})
@@ -369,7 +370,7 @@ func TestListenWhileACallerReads(t *testing.T) {
 	})
 }
 
-// Close ends a connection with the calls that it has, and the next calls use another one.
+// Close ends a connection and its calls, and the next calls use another one.
 func TestCloseConnection(t *testing.T) {
 	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		var held holder
@@ -397,7 +398,7 @@ func TestCloseConnection(t *testing.T) {
 	})
 }
 
-// Connections that are not of the system are written by the writer, and read only by the keeper.
+// Connections that are not system sockets are written by the writer and read only by the keeper.
 func TestPipesGoThroughTheWriter(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, tickets := range []bool{false, true} {

@@ -217,7 +217,7 @@ func TestCreditFollowsRecv(t *testing.T) {
 	})
 }
 
-// For a server that sends and does not read, no credit frames backlog up.
+// For a server that sends and does not read, no queue of credit frames builds up.
 func TestCreditIsQueuedOnce(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		read := make(chan struct{})

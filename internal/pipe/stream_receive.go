@@ -9,8 +9,8 @@ import (
 )
 
 // The reader never waits for the owner of a stream. It copies a frame into the inbox of its stream;
-// a frame that does not fit ends that stream. With flow control, the server receives credit for what
-// Recv has returned, so that it stops sending before.
+// a frame that does not fit ends that stream. With flow control, the server receives credit for
+// what Recv has returned, so that it stops sending before its frames no longer fit.
 
 const (
 	// partCost is what a frame counts in an inbox in addition to its bytes.

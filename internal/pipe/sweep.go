@@ -37,7 +37,7 @@ type sweepCounts struct {
 type stallWatch struct {
 	reads, epoch uint64
 	since        time.Duration // of the last received bytes, or of calls in flight
-	heard        time.Duration // the same, without the answers to probes
+	heard        time.Duration // the same, but not counting answers to probes
 	idleSince    time.Duration
 	calls        uint64
 	pinged       bool

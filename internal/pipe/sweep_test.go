@@ -17,7 +17,8 @@ func TestCallIsSweptAtAnyTime(t *testing.T) {
 	for _, tickets := range []bool{false, true} {
 		k := startHolding(t, "tcp", tickets)
 		e := k.engine(func(c *Config) { c.choices.SoloAfter = -1 })
-		// In each round, the call is submitted at another moment of the 20 quiet sweeps after the last call.
+		// In each round, the call is submitted at a different moment of the 20 quiet sweeps after
+		// the last call.
 		for round := range 24 {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			quick := k.newCall(e, "rquick")

@@ -332,8 +332,8 @@ func TestRoundTripIsTheSmallestOfTheLastSeconds(t *testing.T) {
 			d := time.Duration(1+r.IntN(1000)) * time.Microsecond
 			trip.add(now, d)
 			all = append(all, sample{now, d})
-			// At least the minimum of the last window, at most that of the last two and of the one sample that
-			// started the third.
+			// The result is at least the minimum of the last window, and at most the minimum of the
+			// last two and of the one sample that started the third.
 			lower, upper := time.Duration(1<<62), time.Duration(1<<62)
 			for _, s := range all {
 				if now-s.at <= 2*roundTripWindow+time.Second {

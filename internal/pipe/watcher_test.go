@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// watching is a protocol whose scanners note what they are informed of.
+// watching is a protocol whose scanners record the notifications that they receive.
 type watching struct {
 	Protocol
 	mu sync.Mutex
@@ -61,7 +61,7 @@ func (s *watchingScanner) Ended(cause error) {
 	s.ended = append(s.ended, cause)
 }
 
-// await waits until the scanners have noted this.
+// await waits until cond returns nil for the scanners.
 func (w *watching) await(t *testing.T, cond func(all []*watchingScanner) error) {
 	t.Helper()
 	testkit.Eventually(t, 10*time.Second, func() error {
@@ -82,8 +82,8 @@ func takeArrived(k *holdingServer, n int) []toyRequest {
 	return held
 }
 
-// A watcher is informed of its connection, of each reply once, also if its call was given up, of replies that overtake
-// others, and of the end.
+// A watcher is notified of its connection, once of each reply (even if the call was given up), of
+// replies that overtake others, and of the end.
 func TestWatcher(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, tickets := range []bool{false, true} {
@@ -138,7 +138,8 @@ func TestWatcher(t *testing.T) {
 	}
 }
 
-// Remove ends one connection of several, after its calls, and leaves the number of the others.
+// Remove ends one of several connections after its calls, and the number of the others stays the
+// same.
 func TestRemoveConnection(t *testing.T) {
 	testkit.NoLeaks(t)
 	k := startHolding(t, "tcp", true)

@@ -20,8 +20,8 @@ import (
 // the server still has them. A ping passes the window ahead of all queued calls: it checks whether a
 // server that answers none of a full window is alive.
 
-// setWindow adapts the window to the round trip, unless the driver has set a depth. The caller holds mu, or is the
-// only one that has s.
+// setWindow adapts the window to the round trip, unless the driver has set a depth. The caller
+// holds mu, or is the only user of s.
 func (s *socket) setWindow() {
 	s.pace.window = s.pace.depth
 	if n := s.engine.cfg.Traits.Depth; n > 0 && s.pace.depth == 0 {

@@ -57,8 +57,8 @@ func (p *backlogServer) held() int {
 	return len(p.backlog)
 }
 
-// However many calls there are, and in whatever order the server answers, it never has more of them than the
-// window, and all are answered.
+// However many calls there are, and in whatever order the server answers them, it never has more
+// calls than the window, and all calls are answered.
 func TestWindowBoundsWhatTheServerHas(t *testing.T) {
 	r := testkit.Rand(t)
 	t.Run("by ticket", func(t *testing.T) { boundByWindow(t, true, r.IntN) })
