@@ -25,7 +25,7 @@ func TestAllocationsOverACluster(t *testing.T) {
 	checkAllocationsAcross(t, c)
 }
 
-// Nor does a call with a Completer allocate anything over one server.
+// A call with a Completer does not allocate anything either, with a single server.
 func TestAllocationsOfCompleters(t *testing.T) { checkAllocationsOfCompleters(t, start(t)) }
 
 // signal is a Completer that signals each completion.
@@ -53,8 +53,8 @@ func checkAllocationsOfCompleters(t *testing.T, c *redis.Client) {
 	}
 }
 
-// checkAllocationsAcross is of methods with keys of several slots: the result, and a bounded number
-// of objects for each slot.
+// checkAllocationsAcross checks methods with keys of several slots: they allocate the result and a
+// bounded number of objects for each slot.
 func checkAllocationsAcross(t *testing.T, c *redis.Client) {
 	t.Helper()
 	ctx := t.Context()

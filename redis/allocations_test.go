@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector makes sync.Pool drop things at random, so that calls
-// allocate: allocations are counted without it.
+// The race detector makes sync.Pool drop objects at random, so that calls allocate. So allocations
+// are counted without it.
 
 package redis_test
 
@@ -15,11 +15,11 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// The promise of the typed methods: with a destination, no allocation; Get one
-// for its string. With and without a context that can end.
+// The typed methods keep their promise: with a destination they do not allocate, and Get allocates
+// once, for its string. This holds with and without a context that can end.
 func TestAllocations(t *testing.T) { checkAllocations(t, start(t), 0) }
 
-// A batch that is used again allocates nothing for its commands.
+// A batch that is reused allocates nothing for its commands.
 func TestAllocationsOfABatch(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -33,7 +33,7 @@ func TestAllocationsOfABatch(t *testing.T) {
 		}
 		must(t, c.DoBatch(ctx, &b))
 	})
-	if got > 10 { // for a thousand commands: a pool that the collector has emptied
+	if got > 10 { // for a thousand commands; a garbage collection may have emptied a pool
 		t.Errorf("%v allocations", got)
 	}
 }
@@ -43,8 +43,8 @@ func TestAllocationsWithATimeout(t *testing.T) {
 	checkAllocations(t, start(t, func(o *redis.Options) { o.Timeout = time.Hour }), 0)
 }
 
-// checkAllocations is of methods over one server or a cluster, where Ping, which asks every node,
-// allocates at most pings times.
+// checkAllocations checks methods on one server or on a cluster, where Ping, which queries every
+// node, allocates at most pings times.
 func checkAllocations(t *testing.T, c *redis.Client, pings float64) {
 	t.Helper()
 	must(t, c.Set(t.Context(), "k", strings.Repeat("v", 100)))
@@ -58,8 +58,8 @@ func checkAllocations(t *testing.T, c *redis.Client, pings float64) {
 	command := redis.Cmd("GET", "k")
 	var future redis.Future
 	for i, ctx := range []context.Context{context.Background(), context.Background(), cancellable, cancellable} {
-		// A future between the calls keeps callers from reading their own replies,
-		// which is another way through the engine: each goes it in its turn.
+		// A future between the calls keeps callers from reading their own replies, which takes
+		// another path through the engine. Both paths are tested in turn.
 		beside := func() error {
 			if i%2 == 0 {
 				return nil
@@ -68,7 +68,7 @@ func checkAllocations(t *testing.T, c *redis.Client, pings float64) {
 			return future.Wait(nil)
 		}
 		for range 100 {
-			must(t, c.Ping(ctx)) // the only caller for long enough to read its own replies
+			must(t, c.Ping(ctx)) // until the only caller reads its own replies
 		}
 		for _, test := range []struct {
 			name string

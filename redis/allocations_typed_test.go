@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestTypedAllocations: the methods that are generated, one for each way of asking and of
-// decoding: with a destination, none of them allocates.
+// TestTypedAllocations covers the generated methods, one for each way of encoding and decoding:
+// with a destination, none of them allocates.
 func TestTypedAllocations(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()

@@ -12,10 +12,10 @@ import (
 )
 
 var (
-	errTooManyExclusive = fmt.Errorf("%w: too many commands that wait have connections; see Options.MaxExclusive", ErrOverloaded)
-	// ErrElementLost is in the chain of the error of a command that was cancelled while it
-	// waited, if the server did not say whether it had handed over an element by then.
-	ErrElementLost = errors.New("the server does not say whether it has handed over an element, which would be lost")
+	errTooManyExclusive = fmt.Errorf("%w: too many dedicated connections are in use; see Options.MaxExclusive", ErrOverloaded)
+	// ErrElementLost is in the chain of the error of a blocking command that was canceled, if the
+	// server did not say whether it had already returned an element.
+	ErrElementLost = errors.New("the server did not say whether it had returned an element, which would be lost")
 )
 
 // doAlone makes a call on a dedicated connection and retries it as long as that is safe and
@@ -23,8 +23,7 @@ var (
 func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
 	start, caller := time.Now(), ctx
 	if d := c.opts.Timeout; d > 0 && cmd.blockFor >= 0 {
-		// The time that the server was asked to wait does not count as slowness of
-		// the call.
+		// The time for which the command asks the server to wait does not count as slowness.
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, d+cmd.blockFor)
 		defer cancel()
@@ -39,7 +38,7 @@ func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
 		var failure *slipstream.Error
 		failure, replied, err = c.attemptAlone(ctx, dst, cmd, &r)
 		if failure == nil {
-			break // err is one of decoding
+			break // err is nil, or a decoding error
 		}
 		if !c.goesOn(ctx, &r, failure) {
 			err = failure
@@ -55,8 +54,8 @@ func (c *Client) doAlone(ctx context.Context, dst any, cmd *Command) error {
 	return err
 }
 
-// attemptAlone makes the call once. A failure may be repeated; the other error is one of
-// decoding, which is final.
+// attemptAlone makes the call once. A failure may be retried; err is a decoding error, which is
+// final.
 func (c *Client) attemptAlone(ctx context.Context, dst any, cmd *Command, r *request) (failure *slipstream.Error, replied int, err error) {
 	n := r.node
 	x, err := c.exclusives.lease(ctx, n)
@@ -82,8 +81,8 @@ func (c *Client) attemptAlone(ctx context.Context, dst any, cmd *Command, r *req
 	return nil, len(reply), nil
 }
 
-// waitAlone sends a command that waits at the server and returns the reply, which is good until
-// the connection is used again.
+// waitAlone sends a blocking command and returns the reply, which is valid until the connection is
+// used again.
 func (c *core) waitAlone(ctx context.Context, x *exclusive, cmd *Command) ([]byte, *slipstream.Error) {
 	failed := func(outcome slipstream.Outcome, err error) ([]byte, *slipstream.Error) {
 		return nil, x.node.fail.With(cmd.name, outcome, err)
@@ -107,7 +106,8 @@ func (c *core) waitAlone(ctx context.Context, x *exclusive, cmd *Command) ([]byt
 	}
 	cause := context.Cause(ctx)
 	if !cmd.waits && cmd.blockFor == 0 {
-		// Of a session: it does not wait, so its null would not say that nothing was done.
+		// The command is one of a session and does not block, so a null reply would not mean that
+		// it did nothing.
 		return failed(slipstream.MaybeExecuted, x.breaks(cause))
 	}
 	reply, err = c.unblock(x)
@@ -116,15 +116,15 @@ func (c *core) waitAlone(ctx context.Context, x *exclusive, cmd *Command) ([]byt
 		return failed(slipstream.MaybeExecuted, fmt.Errorf("%w: %w: %w", cause, ErrElementLost, err))
 	}
 	if isNull(reply) {
-		return failed(slipstream.Refused, cause) // nothing was taken
+		return failed(slipstream.Refused, cause) // the command did nothing
 	}
 	c.exclusives.count(func(s *ExclusiveStats) { s.Late++ })
 	return reply, nil
 }
 
-// unblock ends the command that waits on x and returns its reply. It asks on the shared
-// connection, and returns only when the server has answered there too: the next
-// command of x must not be the one that is unblocked.
+// unblock ends the command that blocks on x and returns its reply. It sends CLIENT UNBLOCK on the
+// shared connection, and returns only when the server has answered that, too: otherwise it could
+// end the next command of x.
 func (c *core) unblock(x *exclusive) ([]byte, error) {
 	limit := c.opts.stallTimeout()
 	if limit <= 0 {
@@ -132,7 +132,7 @@ func (c *core) unblock(x *exclusive) ([]byte, error) {
 	}
 	if x.id == 0 {
 		c.exclusives.count(func(s *ExclusiveStats) { s.Abandoned++ })
-		return nil, errors.New("the server gives connections no numbers")
+		return nil, errors.New("the server does not report connection IDs")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -147,8 +147,8 @@ func (c *core) unblock(x *exclusive) ([]byte, error) {
 			reply, err = x.receive(context.Background(), limit)
 			break
 		}
-		// Either the command was answered anyway, or the server read the later request first
-		// and the command has yet to wait: then CLIENT UNBLOCK must be sent again.
+		// Either the command was answered anyway, or the server read CLIENT UNBLOCK first and the
+		// command has not blocked yet: then CLIENT UNBLOCK must be sent again.
 		short, stop := context.WithTimeout(ctx, pause)
 		reply, err = x.receive(short, 0)
 		stop()
@@ -173,7 +173,7 @@ func (c *core) unblock(x *exclusive) ([]byte, error) {
 	return reply, nil
 }
 
-// askUnblock sends CLIENT UNBLOCK, and returns whether there was something to unblock.
+// askUnblock sends CLIENT UNBLOCK, and reports whether a command was blocked.
 func (c *core) askUnblock(ctx context.Context, x *exclusive) (waited bool, err error) {
 	engine := x.node.engine
 	call := engine.Acquire()
@@ -196,8 +196,9 @@ func isNull(frame []byte) bool {
 	return err == nil && tok.Null
 }
 
-// needsOwn reports whether a command needs a dedicated connection. It adds what a server says about a
-// command that the table does not list to cmd, so cmd must be a copy of the caller's command.
+// needsOwn reports whether a command needs a dedicated connection. If the table does not list the
+// command, needsOwn adds the server's description to cmd, so cmd must be a copy of the caller's
+// command.
 func (c *Client) needsOwn(ctx context.Context, cmd *Command) (bool, error) {
 	if cmd.waits || cmd.err != nil || cmd.info != unknownCommand {
 		return cmd.waits, nil
@@ -223,7 +224,7 @@ func (c *Client) knownToShare(cmd *Command) bool {
 	return !cmd.waits && !c.apart(cmd)
 }
 
-// rawFrame is a destination that takes the reply as it came.
+// rawFrame is a destination for the reply as received.
 type rawFrame []byte
 
 // lentFrame is rawFrame without a copy: the reply is valid until its call is released.

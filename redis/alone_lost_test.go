@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestShutdownGivesUp: sessions that are never closed end with its deadline, and so do calls that wait
-// for a place; nothing hangs.
+// TestShutdownGivesUp: when the deadline of Shutdown passes, sessions that are never closed end,
+// and so do calls that wait for a dedicated connection; nothing hangs.
 func TestShutdownGivesUp(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -33,7 +33,7 @@ func TestShutdownGivesUp(t *testing.T) {
 				sessions = append(sessions, s)
 			}
 			waits := c.Start(t.Context(), redis.Cmd("BLPOP", "l", 0))
-			time.Sleep(20 * time.Millisecond) // nothing tells that it waits for a place by now
+			time.Sleep(20 * time.Millisecond) // nothing shows when the call waits for a connection
 			if end == "Close" {
 				must(t, c.Close())
 			} else {
@@ -44,12 +44,12 @@ func TestShutdownGivesUp(t *testing.T) {
 				}
 			}
 			if err := waits.Wait(nil); slipstream.OutcomeOf(err) != slipstream.Closed {
-				t.Errorf("a call that waited for a place: %v", err)
+				t.Errorf("a call that waited for a connection: %v", err)
 			}
 			for range 2 {
 				for _, s := range sessions {
 					if err := s.Do(t.Context(), nil, redis.Cmd("INCR", "n")); slipstream.OutcomeOf(err) != slipstream.Closed {
-						t.Errorf("a session after it: %v", err)
+						t.Errorf("a session afterwards: %v", err)
 					}
 				}
 			}
@@ -90,8 +90,8 @@ func TestCloseEndsDialling(t *testing.T) {
 	}
 }
 
-// TestAskingFails: if the query whether an unknown command blocks fails, the command was not sent,
-// whatever happened to the query; the next call queries again.
+// TestAskingFails: if the lookup of an unknown command fails, the command was not sent, whatever
+// happened to the lookup. The next call looks it up again.
 func TestAskingFails(t *testing.T) {
 	testkit.NoLeaks(t)
 	var failures atomic.Int32
@@ -138,7 +138,8 @@ func TestAskingFails(t *testing.T) {
 	}
 }
 
-// limited returns a client of a user who may do all but what the rules say, and one who may do all.
+// limited returns a client of a user with all permissions except for the given rules, and one of a
+// user with all permissions.
 func limited(t *testing.T, rules ...string) (c, admin *redis.Client) {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -155,12 +156,12 @@ func limited(t *testing.T, rules ...string) (c, admin *redis.Client) {
 func refusedFor(err error, code string) error {
 	var e *redis.ServerError
 	if !errors.As(err, &e) || e.Code != code || slipstream.OutcomeOf(err) != slipstream.Refused {
-		return fmt.Errorf("got %v, want that it was refused with %s", err, code)
+		return fmt.Errorf("got %v, want a refusal with %s", err, code)
 	}
 	return nil
 }
 
-// TestMonitorRefused: the one thing that comes is the server's reason.
+// TestMonitorRefused: the only result is the server's error.
 func TestMonitorRefused(t *testing.T) {
 	c, _ := limited(t, "-monitor")
 	n := 0
@@ -187,14 +188,13 @@ func TestWatchRefused(t *testing.T) {
 	if s := c.Stats().Exclusive; s.Lent != 0 || s.Opened != 1 {
 		t.Errorf("connections: %+v, want one", s)
 	}
-	// A key that this user must not read is refused too.
+	// A key that this user may not read is refused, too.
 	must(t, admin.Do(t.Context(), nil, redis.Cmd("ACL", "SETUSER", "limited", "+watch", "resetkeys", "~mine:*")))
 	must(t, refusedFor(c.Watch(t.Context(), func(*redis.Tx) error { return nil }, "other"), "NOPERM"))
 	must(t, c.Watch(t.Context(), func(tx *redis.Tx) error { tx.Add(nil, redis.Cmd("SET", "mine:k", 1)); return nil }, "mine:k"))
 }
 
-// TestSessionDiesWithinACommand: the outcome of the request is unknown, and the session
-// is over.
+// TestSessionDiesWithinACommand: the outcome of the request is unknown, and the session has ended.
 func TestSessionDiesWithinACommand(t *testing.T) {
 	s := fake(t, func(conn int, args []string) string {
 		switch args[0] {
@@ -214,11 +214,11 @@ func TestSessionDiesWithinACommand(t *testing.T) {
 		t.Errorf("it was sent: %v", err)
 	}
 	if err := session.Do(t.Context(), nil, redis.Cmd("INCR", "n")); slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("behind it: %v", err)
+		t.Errorf("after it: %v", err)
 	}
 }
 
-// TestWatchDiesBeforeExec: when the connection is lost between reading and EXEC, nothing was
+// TestWatchDiesBeforeExec: if the connection is lost between the reads and EXEC, nothing was
 // executed, and the error says so.
 func TestWatchDiesBeforeExec(t *testing.T) {
 	c := start(t)

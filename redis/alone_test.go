@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestBlockingCommands: each waits on a dedicated connection and gets the same reply as on any
-// other.
+// TestBlockingCommands: each blocking command waits on a dedicated connection and gets the same
+// reply as on any other connection.
 func TestBlockingCommands(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -56,12 +56,11 @@ func TestBlockingCommands(t *testing.T) {
 		})
 	}
 	if s := c.Stats().Exclusive; s.Opened != 1 || s.Lent != 0 || s.Idle != 1 {
-		t.Errorf("connections: %+v, want one for all, idle now", s)
+		t.Errorf("connections: %+v, want one for all commands, idle now", s)
 	}
 }
 
-// waiting returns once n commands have dedicated connections and the server has blocked
-// them.
+// waiting returns once n commands have dedicated connections and are blocked at the server.
 func waiting(t testing.TB, c *redis.Client, n int) {
 	t.Helper()
 	testkit.Eventually(t, 10*time.Second, func() error {
@@ -78,8 +77,7 @@ func waiting(t testing.TB, c *redis.Client, n int) {
 	})
 }
 
-// TestNothingToWaitFor: the reply that the server sends on its own timeout is null for the
-// caller.
+// TestNothingToWaitFor: if the server's own timeout passes, the caller gets a null reply.
 func TestNothingToWaitFor(t *testing.T) {
 	c := start(t)
 	var got *string
@@ -90,12 +88,12 @@ func TestNothingToWaitFor(t *testing.T) {
 	err := c.Do(t.Context(), nil, redis.Cmd("BLPOP", "l", "soon"))
 	var e *redis.ServerError
 	if !errors.As(err, &e) || slipstream.OutcomeOf(err) != slipstream.Executed {
-		t.Errorf("not a timeout: %v", err)
+		t.Errorf("not a timeout of the server: %v", err)
 	}
 }
 
-// TestCancelTakesNothing: a call that is given up while nothing is there ends immediately, is known
-// to have taken nothing, and its connection is used again.
+// TestCancelTakesNothing: a call that is given up while the list is empty ends immediately, is
+// known to have taken nothing, and its connection is reused.
 func TestCancelTakesNothing(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(strconv.Itoa(protocol), func(t *testing.T) {
@@ -103,7 +101,7 @@ func TestCancelTakesNothing(t *testing.T) {
 			for range 3 {
 				ctx, cancel := context.WithCancel(t.Context())
 				done := make(chan error, 1)
-				go func() { done <- c.Do(ctx, nil, redis.Cmd("BLPOP", "l", 0)) }() // ends when cancelled
+				go func() { done <- c.Do(ctx, nil, redis.Cmd("BLPOP", "l", 0)) }() // ends when canceled
 				waiting(t, c, 1)
 				cancel()
 				err := <-done
@@ -128,8 +126,8 @@ func length(t testing.TB, c *redis.Client, key string) (n int) {
 	return n
 }
 
-// TestCancelStorm: calls are given up at the very time at which elements come. Every element is
-// delivered once, and no call that fails leaves a doubt.
+// TestCancelStorm: calls are given up at the moment when elements arrive. Every element is
+// delivered once, and no failed call has an uncertain outcome.
 func TestCancelStorm(t *testing.T) {
 	c := start(t)
 	random := testkit.Rand(t)
@@ -162,7 +160,7 @@ func TestCancelStorm(t *testing.T) {
 					got[pair[1]]++
 					mu.Unlock()
 				case slipstream.OutcomeOf(err) == slipstream.MaybeExecuted:
-					t.Errorf("in doubt: %v", err)
+					t.Errorf("uncertain outcome: %v", err)
 				default:
 					cancelled.Add(1)
 				}
@@ -222,8 +220,8 @@ func TestServerDiesWhileWaiting(t *testing.T) {
 	must(t, c.Do(t.Context(), nil, redis.Cmd("BLPOP", "l", 0)))
 }
 
-// TestUnblockUnanswered: a server that does not answer CLIENT UNBLOCK, or not the call, leaves a
-// doubt, which the error names.
+// TestUnblockUnanswered: if a server does not answer CLIENT UNBLOCK, or does not answer the blocked
+// call, the outcome is uncertain, and the error says so.
 func TestUnblockUnanswered(t *testing.T) {
 	for name, reply := range map[string]string{
 		"refused":       "-NOPERM this user has no permissions to run the 'client|unblock' command\r\n",
@@ -255,7 +253,7 @@ func TestUnblockUnanswered(t *testing.T) {
 	}
 }
 
-// TestUnknownCommandsThatWait: the server says that a module's command waits.
+// TestUnknownCommandsThatWait: the server says that a command of a module blocks.
 func TestUnknownCommandsThatWait(t *testing.T) {
 	var asked atomic.Int32
 	var conns sync.Map
@@ -281,13 +279,13 @@ func TestUnknownCommandsThatWait(t *testing.T) {
 		}
 	}
 	if conn, _ := conns.Load("QUEUE.POP"); conn != 1 {
-		t.Errorf("QUEUE.POP was sent on connection %v, want one of its own", conn)
+		t.Errorf("QUEUE.POP was sent on connection %v, want a dedicated one", conn)
 	}
 	if conn, _ := conns.Load("OTHER.GET"); conn != 0 {
 		t.Errorf("OTHER.GET was sent on connection %v, want the shared one", conn)
 	}
 	if n := asked.Load(); n != 2 {
-		t.Errorf("the server was asked %d times, want once a command", n)
+		t.Errorf("%d lookups, want one for each command", n)
 	}
 	err := c.DoMany(t.Context(), []redis.Command{redis.Cmd("PING"), redis.Cmd("QUEUE.POP", "k")}, nil)
 	if !errors.Is(err, redis.ErrShared) || slipstream.OutcomeOf(err) != slipstream.NotSent {
@@ -295,7 +293,7 @@ func TestUnknownCommandsThatWait(t *testing.T) {
 	}
 }
 
-// TestExclusiveConnectionsAreBounded: what exceeds MaxExclusive is turned away, or waits.
+// TestExclusiveConnectionsAreBounded: a call beyond MaxExclusive is refused, or waits.
 func TestExclusiveConnectionsAreBounded(t *testing.T) {
 	server := testkit.StartRedis(t)
 	for _, wait := range []bool{false, true} {
@@ -346,7 +344,7 @@ func TestCloseEndsWaitingCalls(t *testing.T) {
 	}
 }
 
-// TestShutdownWaitsForThoseThatWait: they end in order.
+// TestShutdownWaitsForThoseThatWait: Shutdown waits until blocked commands have ended normally.
 func TestShutdownWaitsForThoseThatWait(t *testing.T) {
 	c := start(t)
 	done := make(chan error, 1)
@@ -360,12 +358,13 @@ func TestShutdownWaitsForThoseThatWait(t *testing.T) {
 	}
 }
 
-// TestIdleConnectionsThatDied are found out before a command is lost on them.
+// TestIdleConnectionsThatDied: idle connections that died are detected before a command is lost on
+// them.
 func TestIdleConnectionsThatDied(t *testing.T) {
 	c := start(t)
 	for range 5 {
 		must(t, c.Do(t.Context(), nil, redis.Cmd("BLPOP", "l", 0.01)))
-		// TYPE normal: both connections of the client; the shared one is opened again.
+		// TYPE normal covers both connections of the client; the shared one is reopened.
 		must(t, c.Do(t.Context(), nil, redis.Cmd("CLIENT", "KILL", "TYPE", "normal", "SKIPME", "yes")))
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// Values of every size are appended to what is there, with room for them and without.
+// Values of every size are appended to the existing contents, with and without room for them.
 func TestAppendsToDst(t *testing.T) {
 	testkit.NoLeaks(t)
 	c := connect(t, redis.Options{Addr: testkit.StartRedis(t).Addr})
@@ -34,26 +34,26 @@ func TestAppendsToDst(t *testing.T) {
 					t.Fatalf("%s of %d bytes with room for %d: %d bytes, %v, %v", name, n, room, len(out), found, err)
 				}
 				if room >= n && &out[0] != &dst[0] {
-					t.Errorf("%s of %d bytes with room for %d: it lies elsewhere", name, n, room)
+					t.Errorf("%s of %d bytes with room for %d: the result is in other memory", name, n, room)
 				}
 			}
 		}
 	}
 	dst := append(make([]byte, 0, 100_000), "abc"...)
 	if out, found, err := c.GetAppend(t.Context(), dst, "no such key"); err != nil || found || string(out) != "abc" {
-		t.Errorf("of none: %q, %v, %v", out, found, err)
+		t.Errorf("no such key: %q, %v, %v", out, found, err)
 	}
 	if _, err := c.LPush(t.Context(), "list", strings.Repeat("x", 100_000)); err != nil {
 		t.Fatal(err)
 	}
 	var refused *redis.ServerError
 	if out, _, err := c.GetAppend(t.Context(), dst, "list"); !errors.As(err, &refused) || string(out) != "abc" {
-		t.Errorf("of a list: %q, %v", out, err)
+		t.Errorf("a list: %q, %v", out, err)
 	}
 }
 
-// The memory of dst is the caller's again when GetAppend has returned, also if it was canceled while the
-// value arrived.
+// The memory of dst belongs to the caller again when GetAppend has returned, even if it was
+// canceled while the value arrived.
 func TestCancelWithinAValue(t *testing.T) {
 	testkit.NoLeaks(t)
 	const size = 1 << 20
@@ -81,6 +81,6 @@ func TestCancelWithinAValue(t *testing.T) {
 		t.Errorf("the next value is %q, %v", v, err)
 	}
 	if n := bytes.Count(room, []byte("p")); n != size {
-		t.Errorf("%d bytes were written after the end", size-n)
+		t.Errorf("%d bytes were written after GetAppend had returned", size-n)
 	}
 }

@@ -51,8 +51,8 @@ func appendArgument(b []byte, arg any) ([]byte, error) {
 	return appendMarshalled(b, arg)
 }
 
-// appendMarshalled appends the encoding that an argument gives itself. Text is
-// preferred because other clients can read it.
+// appendMarshalled appends an argument that encodes itself. The text encoding is preferred because
+// other clients can read it.
 func appendMarshalled(b []byte, arg any) ([]byte, error) {
 	if v := reflect.ValueOf(arg); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return b, fmt.Errorf("is a nil %T; Redis has no null argument", arg)
@@ -73,7 +73,7 @@ func appendMarshalled(b []byte, arg any) ([]byte, error) {
 	return resp.AppendBulk(b, text), nil
 }
 
-// appendNamedType appends a value of a type that is defined by a basic one.
+// appendNamedType appends a value whose type is defined by a basic type.
 func appendNamedType(b []byte, arg any) ([]byte, error) {
 	v := reflect.ValueOf(arg)
 	if v.Type() == durationType {
@@ -100,11 +100,11 @@ func appendNamedType(b []byte, arg any) ([]byte, error) {
 	return b, fmt.Errorf("has type %T, expected a string, []byte, number, bool, encoding.TextMarshaler or encoding.BinaryMarshaler", arg)
 }
 
-// encodedArgs walks over the bulk strings of an encoded command. Its input was
-// written by this package.
+// encodedArgs iterates over the bulk strings of an encoded command. Its input was written by this
+// package.
 type encodedArgs struct{ rest []byte }
 
-// header returns how many bulk strings there are, if nothing of the command was walked over yet.
+// header returns the number of bulk strings. It must be called before next.
 func (a *encodedArgs) header() (n int, ok bool) {
 	end := bytes.IndexByte(a.rest, '\n')
 	if end < 2 || a.rest[0] != '*' {

@@ -21,7 +21,7 @@ type Batch struct {
 	frames []byte
 }
 
-// frames of a batch that are kept when it is emptied are at most this large.
+// A batch that is emptied keeps at most this many bytes of frames.
 const keptFrames = 256 << 10
 
 // Add adds a command whose reply is decoded into dst as [Client.Do] does.
@@ -38,8 +38,8 @@ func (b *Batch) AddCmd(dst any, name string, args ...any) {
 	b.frames = c.encode(b.frames, b.known(name), args)
 }
 
-// AddStrings is [Batch.AddCmd] for arguments that are all strings: they need not be made
-// interfaces, each of which would be an allocation.
+// AddStrings is like [Batch.AddCmd] for arguments that are all strings. They do not have to be
+// converted to interfaces, each of which would be an allocation.
 func (b *Batch) AddStrings(dst any, name string, args ...string) {
 	c := b.next(dst, name)
 	size := 32 + len(name)
@@ -89,7 +89,7 @@ func (b *Batch) Reset() {
 	}
 }
 
-// Err returns the error of the i-th command when the batch was last sent.
+// Err returns the error of the i-th command from the last time the batch was sent.
 func (b *Batch) Err(i int) error {
 	if b.errs == nil {
 		return nil
@@ -99,9 +99,9 @@ func (b *Batch) Err(i int) error {
 
 // A BatchError says which of several commands failed first.
 type BatchError struct {
-	// Index is the command's, from 0.
+	// Index is the index of that command, starting at 0.
 	Index int
-	// Failed is how many commands failed.
+	// Failed is the number of commands that failed.
 	Failed int
 	// Err is the error of that command.
 	Err error
@@ -115,9 +115,9 @@ func (e *BatchError) Error() string {
 // Unwrap returns the error of the command.
 func (e *BatchError) Unwrap() error { return e.Err }
 
-// DoBatch sends a batch and waits for all replies. The error is a *[BatchError]
-// with that of the first command that failed; the others' are in [Batch.Err]. A
-// batch is repeated only if no part of it was sent.
+// DoBatch sends a batch and waits for all replies. The error is a *[BatchError] with the error of
+// the first command that failed; [Batch.Err] returns the errors of the others. A batch is sent
+// again only if no part of it was sent.
 func (c *Client) DoBatch(ctx context.Context, b *Batch) error {
 	b.errs = nil
 	if c.only != nil { // a separate function, which does not escape
@@ -126,7 +126,7 @@ func (c *Client) DoBatch(ctx context.Context, b *Batch) error {
 	return c.doAcross(ctx, b.commands, b.dsts, b.fail)
 }
 
-// fail notes the error of the i-th command.
+// fail records the error of the i-th command.
 func (b *Batch) fail(i int, err error) {
 	if b.errs == nil {
 		b.errs = make([]error, len(b.commands))
@@ -134,14 +134,14 @@ func (b *Batch) fail(i int, err error) {
 	b.errs[i] = err
 }
 
-// manyAtOnce is how many commands DoMany keeps in flight: more gain nothing and
+// manyAtOnce is the number of commands that DoMany keeps in flight. More would gain nothing and
 // would fill the queue that other callers share.
 const manyAtOnce = 4096
 
-// DoMany sends commands together and waits for all replies. The reply of
-// cmds[i] is decoded into dsts[i]; dsts may be nil if the replies are not needed.
-// The error is a *[BatchError] with that of the first command that failed; all
-// others are sent nevertheless. For the error of each one use a [Batch].
+// DoMany sends commands together and waits for all replies. The reply to cmds[i] is decoded into
+// dsts[i]; dsts may be nil if the replies are not needed. The error is a *[BatchError] with the
+// error of the first command that failed; the other commands are sent nevertheless. Use a [Batch]
+// to get the error of each command.
 func (c *Client) DoMany(ctx context.Context, cmds []Command, dsts []any) error {
 	if dsts != nil && len(dsts) != len(cmds) {
 		return c.fail.NotSent("DoMany", fmt.Errorf("%d destinations for %d commands", len(dsts), len(cmds)))

@@ -150,7 +150,7 @@ func (s *scatter) groupOf(n *node) *parts {
 // first sends all commands and collects the replies.
 func (s *scatter) first(ctx context.Context) {
 	for _, p := range s.groups {
-		p.started = p.node.engine.StartAll(ctx, p.calls) == nil // if not, each call has the error
+		p.started = p.node.engine.StartAll(ctx, p.calls) == nil // otherwise each call has the error
 	}
 	for _, p := range s.groups {
 		if p.started {
@@ -230,7 +230,7 @@ func (s *scatter) again(ctx context.Context, start time.Time) {
 	}
 }
 
-// finish waits for a command that was sent again, if it was, and notes its result.
+// finish waits for a command if it was sent again, and records its result.
 func (s *scatter) finish(d *delayed, inTime bool) {
 	var err error = d.failure
 	if call := d.call; call != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestABatchOverAClusterForgetsTheOneBefore: what batches recycle keeps neither errors nor commands
-// of the batch before, which is larger or smaller.
+// TestABatchOverAClusterForgetsTheOneBefore: recycled memory keeps neither errors nor commands of
+// the previous batch, whether that was larger or smaller.
 func TestABatchOverAClusterForgetsTheOneBefore(t *testing.T) {
 	c := connectCluster(t, rediscluster.Start(t, rediscluster.Options{}))
 	ctx := t.Context()
@@ -20,7 +20,7 @@ func TestABatchOverAClusterForgetsTheOneBefore(t *testing.T) {
 			bad.AddStrings(nil, "LPUSH", "k"+strconv.Itoa(i), "not a list")
 		}
 		if err := c.DoBatch(ctx, &bad); err == nil || bad.Err(1) == nil || bad.Err(0) != nil {
-			t.Errorf("round %d: %v, want the error of each second command", round, err)
+			t.Errorf("round %d: %v, want the error of every second command", round, err)
 		}
 		values := make([]string, size)
 		for i := range values {

@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// The three ways to add a command make the same of it.
+// The three ways to add a command have the same result.
 func TestWaysToAddACommand(t *testing.T) {
 	s := fake(t, func(_ int, args []string) string {
 		return "$" + fmt.Sprint(len(args)) + "\r\n" + strings.Repeat("x", len(args)) + "\r\n"
@@ -25,7 +25,7 @@ func TestWaysToAddACommand(t *testing.T) {
 		{"GET", "a"}, {"GET", "b"}, {"get", "c"}, {"MGET", "a", "b"}, {"DBSIZE"}, {"CLIENT", "LIST"}, {"CLIENT", "ID"},
 		{"GET", strings.Repeat("long", 50_000)}, {"GET", ""}, {"OBJECT", "ENCODING", "k"}, {"OBJECT", "FREQ", "k"},
 	}
-	for round := range 3 { // the memory of the batch is used again
+	for round := range 3 { // the memory of the batch is reused
 		b.Reset()
 		got := make([]string, 0, 3*len(commands))
 		into := func() any { got = append(got, ""); return &got[len(got)-1] }
@@ -94,7 +94,7 @@ func TestPartsOfABatch(t *testing.T) {
 	}
 }
 
-// The replies that came before the connection was lost count: their commands were executed,
+// The replies that arrived before the connection was lost count: their commands were executed, and
 // the others may have been.
 func TestBatchThatIsCutOff(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -131,8 +131,7 @@ func TestBatchThatIsCutOff(t *testing.T) {
 	}
 }
 
-// Commands that had not reached the kernel when the connection was lost were not
-// sent.
+// Commands that the kernel had not taken when the connection was lost were not sent.
 func TestBatchThatDoesNotFit(t *testing.T) {
 	testkit.NoLeaks(t)
 	hold := make(chan struct{})
@@ -170,10 +169,11 @@ func TestBatchThatDoesNotFit(t *testing.T) {
 	}
 	for i := turn; i < n; i++ {
 		if slipstream.OutcomeOf(b.Err(i)) != slipstream.NotSent {
-			t.Fatalf("%d: %v behind %d that may have been executed", i, b.Err(i), turn)
+			t.Fatalf("%d: %v after %d that may have been executed", i, b.Err(i), turn)
 		}
 	}
-	// To the byte: the first command in doubt no more begins where the sent bytes end, or behind.
+	// The boundary is exact to the byte: the first command that is not in doubt starts where the
+	// sent bytes end, or later.
 	begins, first := uint64(0), 0
 	for begins < sent && first < n {
 		key := fmt.Sprint(first)
@@ -185,8 +185,8 @@ func TestBatchThatDoesNotFit(t *testing.T) {
 	}
 }
 
-// Batches of all sizes beside single calls, over connections' pooled memory: each reply belongs
-// to its caller. Memory that is shared by two calls by mistake is detected within a second.
+// Batches of all sizes run concurrently with single calls, with pooled memory: each reply belongs
+// to its caller. Memory that two calls share by mistake is detected within a second.
 func TestBatchesShareNoMemory(t *testing.T) {
 	c := start(t)
 	seed := testkit.Seed(t)

@@ -13,33 +13,33 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-// A batch is cut into parts, each of them one call of the engine with many replies; all parts
-// are submitted together. One call for each command cost 0.2 us more a command; one for all
-// would need frames and replies that no pool keeps.
+// A batch is cut into parts. Each part is one call of the engine with many replies, and all parts
+// are submitted together. One call for each command would cost 0.2 us more per command; one call
+// for the whole batch would need frames and replies that are too large for any pool.
 const (
 	partCommands = 1024
 	partBytes    = 128 << 10
 )
 
-// parts are the calls of a batch to one node, and what is needed for them.
+// parts are the calls of a batch to one node, with the data that they need.
 type parts struct {
 	node   *node
-	items  []int32 // which commands of the batch these are, in order; if nil, all
+	items  []int32 // the commands of the batch in these parts, in order; if nil, all
 	spare  []int32 // if empty, memory for items
 	calls  []*pipe.Call
-	until  []int    // of items: after the last command of each call
-	frames [][]byte // of each call: from package buf, or nil if it is the call's or its command's own
+	until  []int    // index in items after the last command of each call
+	frames [][]byte // of each call: from package buf, or nil if the frame belongs to the call or to its command
 	size   int      // bytes of all frames
 
-	started bool // by scatter
+	started bool // scatter has started the calls
 }
 
-// keptItems bounds the memory that recycled batches keep for each command.
+// keptItems bounds the memory for the indexes of commands that recycled batches keep.
 const keptItems = 16 << 10
 
 var partLists = sync.Pool{New: func() any { return new(parts) }}
 
-// index returns the place in the batch of the i-th command of the parts.
+// index returns the index in the batch of the i-th command of the parts.
 func (p *parts) index(i int) int {
 	if p.items == nil {
 		return i
@@ -47,7 +47,8 @@ func (p *parts) index(i int) int {
 	return int(p.items[i])
 }
 
-// release gives everything back. The engine needs the frame of no call that has ended.
+// release returns the memory to the pools. The engine no longer needs the frames, because the calls
+// have ended.
 func (p *parts) release() {
 	for i, call := range p.calls {
 		call.Release()
@@ -63,8 +64,8 @@ func (p *parts) release() {
 	partLists.Put(p)
 }
 
-// doAll sends commands contiguously, in a cluster those of each node. Failed, if set, is called
-// with each error.
+// doAll sends commands contiguously; in a cluster, the commands for each node are contiguous.
+// Failed, if set, is called with each error.
 func (c *Client) doAll(ctx context.Context, cmds []Command, dsts []any, failed func(int, error)) error {
 	if c.only == nil {
 		return c.doAcross(ctx, cmds, dsts, failed)
@@ -95,8 +96,8 @@ func (c *Client) doAllOn(ctx context.Context, n *node, cmds []Command, dsts []an
 	return report.err()
 }
 
-// cut makes the calls of the count commands of p for a node. With an error it returns which command
-// of the batch is wrong.
+// cut makes the calls for the count commands of p to a node. If there is an error, it returns the
+// index in the batch of the wrong command.
 func (c *Client) cut(ctx context.Context, p *parts, n *node, cmds []Command, count int) (bad int, err error) {
 	p.node = n
 	for from := 0; from < count; {
@@ -107,8 +108,9 @@ func (c *Client) cut(ctx context.Context, p *parts, n *node, cmds []Command, cou
 	return 0, nil
 }
 
-// addPart makes a call of the commands from position from on, and returns the first that is
-// not part of it. With an error it returns which command is wrong.
+// addPart makes a call of the commands starting at position from, and returns the position of the
+// first command that is not part of it. If there is an error, it returns the index of the wrong
+// command.
 func (c *Client) addPart(ctx context.Context, p *parts, cmds []Command, from, count int) (to int, err error) {
 	size, most := 0, min(count, from+partCommands)
 	for to = from; to < most; to++ {
@@ -133,7 +135,7 @@ func (c *Client) addPart(ctx context.Context, p *parts, cmds []Command, from, co
 	switch {
 	case to == from+1:
 		lend(call, cmds[p.index(from)].frame)
-	case size < sharedFrame: // the call keeps what is small, so it must be its own
+	case size < sharedFrame: // the call keeps small frames, so it must own this one
 		for i := from; i < to; i++ {
 			call.Frame = append(call.Frame, cmds[p.index(i)].frame...)
 		}
@@ -155,7 +157,7 @@ func (c *Client) addPart(ctx context.Context, p *parts, cmds []Command, from, co
 	return to, nil
 }
 
-// allNotSent is the end of a batch of which one command is wrong.
+// allNotSent ends a batch that contains a wrong command.
 func (c *Client) allNotSent(n, bad int, err error, failed func(int, error)) error {
 	if failed != nil {
 		for i := range n {
@@ -166,7 +168,7 @@ func (c *Client) allNotSent(n, bad int, err error, failed func(int, error)) erro
 	return &BatchError{Index: bad, Failed: n, Err: err}
 }
 
-// sendAll makes the calls, again if nothing of them was sent.
+// sendAll makes the calls, and repeats them if nothing was sent.
 func (c *Client) sendAll(ctx context.Context, p *parts, start time.Time) (attempts int) {
 	for attempts = 1; ; attempts++ {
 		one, cancel := ctx, context.CancelFunc(func() {})
@@ -196,8 +198,8 @@ type batchReport struct {
 	first *BatchError
 }
 
-// note adds the result of the i-th command. Failed, if set, is called with an error; it is not a field
-// because it would then escape, which costs an allocation per batch.
+// note records the result of the i-th command. Failed, if set, is called with an error. It is not a
+// field, because it would then escape, which costs an allocation per batch.
 func (r *batchReport) note(i int, err error, failed func(int, error)) {
 	if err == nil || r.again != nil && r.again(i, err) {
 		return
@@ -226,7 +228,7 @@ func (r *batchReport) err() error {
 func (c *Client) collect(cmds []Command, dsts []any, p *parts, report *batchReport, failed func(int, error)) {
 	from := 0
 	for part, call := range p.calls {
-		sent := 0 // where in the frame of the call the command begins
+		sent := 0 // offset of the command in the frame of the call
 		received := call.Received()
 		for at := from; at < p.until[part]; at++ {
 			i := p.index(at)
@@ -246,7 +248,7 @@ func (c *Client) collect(cmds []Command, dsts []any, p *parts, report *batchRepo
 	}
 }
 
-// received returns the bytes of all replies.
+// received returns the total number of bytes of all replies.
 func (p *parts) received() (n int) {
 	for _, call := range p.calls {
 		n += len(call.Reply())
@@ -254,7 +256,7 @@ func (p *parts) received() (n int) {
 	return n
 }
 
-// answered decodes the reply of a command of a batch.
+// answered decodes the reply to a command of a batch.
 func (n *node) answered(cmd *Command, reply []byte, dst any) error {
 	if e := serverErrorIn(reply); e != nil {
 		return n.fail.With(cmd.name, e.outcome(cmd.info, cmd.frame), e)
@@ -265,8 +267,8 @@ func (n *node) answered(cmd *Command, reply []byte, dst any) error {
 	return nil
 }
 
-// unanswered is the error of a command of a batch that has no reply. Its frame begins at the
-// byte sent of that of the call.
+// unanswered returns the error of a command of a batch that has no reply. Its frame starts at
+// offset sent in the frame of the call.
 func (n *node) unanswered(name string, call *pipe.Call, sent int) error {
 	failure := n.fail.Named(name, call.Err())
 	if failure.Outcome == slipstream.MaybeExecuted && sent >= call.Written() {

@@ -65,9 +65,9 @@ func TestErrorsOfBatches(t *testing.T) {
 		}
 	}
 	if v, _, err := c.Get(ctx, "after"); v != "done" || err != nil {
-		t.Errorf("a command behind one that failed: %q, %v", v, err)
+		t.Errorf("a command after one that failed: %q, %v", v, err)
 	}
-	// One command that cannot be sent keeps the others back.
+	// If one command cannot be sent, the others are not sent either.
 	b.Reset()
 	b.Add(nil, redis.Cmd("SET", "never", "x"))
 	b.Add(nil, redis.Cmd("BLPOP", "k", 0))
@@ -118,7 +118,7 @@ func TestBatchesAreContiguous(t *testing.T) {
 func TestMany(t *testing.T) {
 	c := start(t, func(o *redis.Options) { o.MaxCalls = 100 })
 	ctx := t.Context()
-	const calls = 1000 // more than there is room for
+	const calls = 1000 // more than the bound allows
 	cmds, dsts, got := make([]redis.Command, calls), make([]any, calls), make([]int, calls)
 	for i := range cmds {
 		cmds[i], dsts[i] = redis.Cmd("ECHO", i), &got[i]
@@ -141,7 +141,7 @@ func TestMany(t *testing.T) {
 	}
 }
 
-// A batch is repeated if nothing of it was sent, and only then.
+// A batch is sent again only if no part of it was sent.
 func TestRepetitionOfBatches(t *testing.T) {
 	testkit.NoLeaks(t)
 	var mode atomic.Int32 // if 0, hang up at the first command of a batch
@@ -171,8 +171,8 @@ func TestRepetitionOfBatches(t *testing.T) {
 	}
 }
 
-// Commands are shared by many goroutines, and large ones lend their memory to
-// the calls: none of it may change.
+// Commands are shared by many goroutines, and large ones lend their memory to the calls: they must
+// not change.
 func TestCommandsAreImmutable(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -199,7 +199,7 @@ func TestCommandsAreImmutable(t *testing.T) {
 				if err != nil || len(got) != sizes[i] || got[0] != 'a'+byte(i) || got[len(got)-1] != 'a'+byte(i) {
 					t.Errorf("%d bytes: %d, %v", sizes[i], len(got), err)
 				}
-				if err := c.Set(ctx, "k", strings.Repeat("z", round*20)); err != nil { // uses the calls' memory again
+				if err := c.Set(ctx, "k", strings.Repeat("z", round*20)); err != nil { // reuses the memory of the calls
 					t.Error(err)
 				}
 			}

@@ -17,50 +17,51 @@ import (
 type CacheMode uint8
 
 const (
-	// CacheReads: of those that were read on the shared connection, by any command. The server
-	// remembers them.
+	// CacheReads selects the keys that were read on the shared connection, by any command. The
+	// server remembers them.
 	CacheReads CacheMode = iota
-	// CacheOptIn: only of the keys that were read by [Client.DoCached] and its kind. Each
-	// miss costs one more command.
+	// CacheOptIn selects only the keys that were read by [Client.DoCached] and similar methods.
+	// Each miss costs one more command.
 	CacheOptIn
-	// CacheBroadcast: of all that begin with one of CacheOptions.Prefixes, read or not. The
-	// server remembers nothing.
+	// CacheBroadcast selects all keys that start with one of CacheOptions.Prefixes, whether or not
+	// they were read. The server remembers nothing.
 	CacheBroadcast
 )
 
-// CacheOptions switch client-side caching on. The zero value works. It needs protocol 3.
+// CacheOptions enables client-side caching. The zero value is usable. Client-side caching requires
+// protocol 3.
 //
 // https://redis.io/docs/latest/develop/reference/client-side-caching/
 type CacheOptions struct {
 	// MaxBytes bounds the cache of a client, including keys and 200 bytes per entry. If zero, it
-	// is 64 MiB.
+	// defaults to 64 MiB.
 	MaxBytes int
 	// MaxAge bounds how long an entry is used without querying the server. If zero, an entry is
 	// used until the server invalidates it. A connection that is cut silently is detected after
 	// about 20 s, if Options.StallTimeout is its default.
 	MaxAge time.Duration
-	// Mode is how the server learns what to tell.
+	// Mode selects the keys for which the server sends invalidations.
 	Mode CacheMode
-	// Prefixes are those of CacheBroadcast; none: all keys. They must not overlap. Keys
-	// without one are not cached.
+	// Prefixes are the prefixes for CacheBroadcast; if empty, all keys are selected. They must not
+	// overlap. Keys without one of them are not cached.
 	Prefixes []string
 }
 
 func (o *CacheOptions) check(protocol int) error {
 	switch {
 	case o.MaxBytes < 0 || o.MaxAge < 0:
-		return errors.New("redis: a cache with a negative bound")
+		return errors.New("redis: CacheOptions.MaxBytes and MaxAge must not be negative")
 	case o.Mode > CacheBroadcast:
-		return fmt.Errorf("redis: cache mode %d", o.Mode)
+		return fmt.Errorf("redis: CacheOptions.Mode is %d; use one of the constants of CacheMode", o.Mode)
 	case len(o.Prefixes) > 0 && o.Mode != CacheBroadcast:
-		return errors.New("redis: CacheOptions.Prefixes are those of CacheBroadcast")
+		return errors.New("redis: CacheOptions.Prefixes requires Mode CacheBroadcast")
 	case protocol == 2:
 		return errors.New("redis: client-side caching needs protocol 3")
 	}
 	return nil
 }
 
-// trackingArguments are those of the greeting.
+// trackingArguments returns the arguments of CLIENT TRACKING in the greeting.
 func (o *CacheOptions) trackingArguments() []string {
 	args := []string{"CLIENT", "TRACKING", "ON"}
 	switch o.Mode {
@@ -86,7 +87,7 @@ func (c *Client) GetCached(ctx context.Context, key string) (value string, found
 	return c.getMissed(ctx, key)
 }
 
-// getMissed is apart so that a hit makes no garbage.
+// getMissed is a separate function so that a hit does not allocate.
 func (c *Client) getMissed(ctx context.Context, key string) (value string, found bool, err error) {
 	var text *string
 	cmd := Cmd("GET", key)
@@ -101,11 +102,11 @@ func (c *Client) getMissed(ctx context.Context, key string) (value string, found
 	return *text, true, nil
 }
 
-// bulkIn returns the string that a cached reply is, without a copy: it is the cache's, and
-// strings do not change.
+// bulkIn returns the string in a cached reply, without copying it: it shares the memory of the
+// cache, which does not change.
 func bulkIn(frame string) (value string, found bool, err error) {
 	if frame[0] != byte(resp.BulkString) {
-		return "", false, nil // null: nothing else is kept of a GET
+		return "", false, nil // null, the only other reply to GET that is cached
 	}
 	digits := 1
 	for frame[digits] != '\r' {
@@ -125,7 +126,7 @@ func (c *Client) DoCached(ctx context.Context, dst any, cmd Command) error {
 	if c.cache == nil || cmd.err != nil || cmd.info == nil || !cmd.cacheable() || !c.cache.covers(cmd.key()) {
 		return c.Do(ctx, dst, cmd)
 	}
-	key := textOfBytes(cmd.key()) // of the frame, which does not change
+	key := textOfBytes(cmd.key()) // part of the frame, which does not change
 	if frame, ok := c.cache.get(key, cmd.question()); ok {
 		if err := decode(bytesOf(frame), dst); err != nil {
 			return c.fail.Executed(cmd.name, err)
@@ -153,19 +154,19 @@ func (c *Client) loadCached(ctx context.Context, dst any, cmd *Command, key stri
 	return nil
 }
 
-// plain reports whether a reply is what bulkIn reads: a string with a length, or null, without
-// attributes in front.
+// plain reports whether a reply has a form that bulkIn can read: a string with a length, or null,
+// without attributes in front.
 func plain(frame []byte) bool {
 	return frame[0] == byte(resp.Null) || frame[0] == byte(resp.BulkString) && frame[1] != '?' && !isNull(frame)
 }
 
-// cacheable reports whether the command reads one key and nothing else: what it returns
-// depends only on the key.
+// cacheable reports whether the command reads one key and nothing else, so that its reply depends
+// only on that key.
 func (c *Command) cacheable() bool {
 	return c.info.cacheable && c.unshared == nil && c.keyEnd > c.keyAt
 }
 
-// question is what tells the commands on one key apart: "" is GET.
+// question returns what distinguishes the commands that read one key; it is "" for GET.
 func (c *Command) question() string {
 	if c.info == infoGet {
 		return ""
@@ -176,11 +177,11 @@ func (c *Command) question() string {
 // bytesOf returns a string as bytes without a copy; they must not be changed.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// goneAlready is the expiry of a key that is gone before it could be kept.
+// goneAlready is the expiry of a key that expired before its reply could be cached.
 const goneAlready = -1
 
-// readTracked reads a key so that the server will report when it changes. Expires is when
-// the client must drop the reply by itself, or 0 for never.
+// readTracked reads a key so that the server will report when it changes. Expires is the time at
+// which the client must drop the reply on its own, or 0 if it need not.
 //
 // The two or three commands are one batch on one connection: CLIENT CACHING applies to the
 // next command, whichever caller sends it.
@@ -214,7 +215,7 @@ func (c *Client) readTracked(ctx context.Context, cmd *Command, key string, load
 		if c.only != nil || !c.goesOn(ctx, &r, failure) {
 			return 0, failure
 		}
-		if r.route.asking { // the key is on its way to another node, which is not the one to track it
+		if r.route.asking { // the key is moving to another node, which would not track it
 			return goneAlready, c.Do(ctx, reply, *cmd)
 		}
 	}
@@ -236,7 +237,7 @@ func (c *Client) tracked(ctx context.Context, r *request, commands []Command, ds
 	return nil
 }
 
-// cachingYes makes the server remember what the next command reads.
+// cachingYes makes the server track the keys that the next command reads.
 var cachingYes = func() Command {
 	cmd := Cmd("CLIENT", "CACHING", "YES")
 	cmd.unshared = nil
@@ -245,17 +246,19 @@ var cachingYes = func() Command {
 
 // CacheStats are the statistics of client-side caching.
 type CacheStats struct {
-	// Entries is the number of cached replies, Bytes their memory.
+	// Entries is the number of cached replies, and Bytes is their size in memory.
 	Entries, Bytes int
-	// Hits were answered from memory, Misses by the server. Raced of these were not kept,
-	// because the key changed meanwhile. Evicted were dropped for want of room.
+	// Hits counts replies from memory, and Misses replies from the server. Of the latter, Raced
+	// counts those that were not cached because the key changed meanwhile. Evicted counts replies
+	// that were dropped to make room.
 	Hits, Misses, Raced, Evicted uint64
-	// Invalidated is how many keys the server has told of, Emptied how often all was dropped.
+	// Invalidated counts keys that the server has reported as changed, and Emptied how often the
+	// whole cache was dropped.
 	Invalidated, Emptied uint64
 }
 
-// pushed is given messages that answer nothing, on the goroutine that reads. Empty drops everything
-// that the server has invalidations for.
+// pushed handles messages that answer no command, on the reading goroutine. Empty drops everything
+// for which the server sends invalidations.
 func (c *core) pushed(frame []byte, empty func()) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
@@ -266,8 +269,7 @@ func (c *core) pushed(frame []byte, empty func()) {
 	if err != nil || !bytes.Equal(word.Bytes, []byte("invalidate")) {
 		return
 	}
-	// The invalidation of FLUSHALL is null. A message that is not understood drops
-	// everything too.
+	// The invalidation for FLUSHALL is null. A message that cannot be parsed drops everything, too.
 	list, err := d.Next()
 	if err != nil || tok.Len != 2 || !isAggregate(list) {
 		empty()
@@ -291,7 +293,7 @@ func (c *core) pushed(frame []byte, empty func()) {
 func (c *core) withCache(cfg *pipe.Config, empty func()) {
 	cfg.OnPush = func(_ pipe.Pin, frame []byte) { c.pushed(frame, empty) }
 	cfg.Traits.AlwaysRead = true // invalidations must be read at any time
-	// Redis 6 may write one into the middle of a reply. That is rare, and everything is
+	// Redis 6 may write an invalidation into the middle of a reply. That is rare, so everything is
 	// dropped.
 	cfg.Protocol.(*protocol).aside = empty
 	onEvent := cfg.OnEvent

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// FuzzInvalidations: whatever a server sends, and however it is split into reads, the same entries
-// remain in a cache: none of a key that was named, and none that was being loaded.
+// FuzzInvalidations: whatever a server sends, and however it is split into reads, the cache ends up
+// with the same entries: none for a key that was named, and none that was being loaded.
 func FuzzInvalidations(f *testing.F) {
 	for _, data := range []string{
 		">2\r\n$10\r\ninvalidate\r\n*1\r\n$1\r\na\r\n", ">2\r\n+invalidate\r\n*3\r\n+a\r\n+b\r\n+zz\r\n", ">2\r\n$10\r\ninvalidate\r\n_\r\n", ">2\r\n$10\r\ninvalidate\r\n*-1\r\n",
@@ -27,17 +27,17 @@ func FuzzInvalidations(f *testing.F) {
 		want := left(t, data, func() int { return len(data) })
 		for name, piece := range map[string]func() int{"byte by byte": func() int { return 1 }, "at random": func() int { return 1 + r.IntN(20) }} {
 			if got := left(t, data, piece); !slices.Equal(got, want) {
-				t.Fatalf("%s %q is left, at once %q", name, got, want)
+				t.Fatalf("%s: %q remain in the cache, but %q after a single read", name, got, want)
 			}
 		}
 		if gone := saysOf(data); gone != nil {
 			for _, key := range want {
 				if gone[key] || gone["*"] {
-					t.Fatalf("%s is left, and %v was said to have changed", key, gone)
+					t.Fatalf("%s remains in the cache, but %v were reported as changed", key, gone)
 				}
 			}
 			if len(gone) == 0 && len(want) != 2*len(fuzzKeys) {
-				t.Fatalf("%q is left, and nothing was said to have changed", want)
+				t.Fatalf("%q remain in the cache, but nothing was reported as changed", want)
 			}
 		}
 	})
@@ -45,7 +45,7 @@ func FuzzInvalidations(f *testing.F) {
 
 var fuzzKeys = []string{"a", "b", "key", "1"}
 
-// left returns the keys of which something is kept, or will be, when a server has said data.
+// left returns the keys that have cached or loading replies after a server has sent data.
 func left(t *testing.T, data []byte, piece func() int) (keys []string) {
 	c := &core{cache: newReplyCache(&CacheOptions{}), opts: Options{Limits: fuzzLimits}}
 	p := newProtocol(&c.opts)
@@ -81,7 +81,7 @@ func left(t *testing.T, data []byte, piece func() int) (keys []string) {
 	for i := range c.cache.shards {
 		held += len(c.cache.shards[i].keys)
 	}
-	if held != len(fuzzKeys) || c.cache.stats().Entries > len(fuzzKeys) { // their loads are not over
+	if held != len(fuzzKeys) || c.cache.stats().Entries > len(fuzzKeys) { // their loads have not ended
 		t.Fatalf("%d keys are held, %d entries", held, c.cache.stats().Entries)
 	}
 	for i, key := range fuzzKeys {
@@ -95,8 +95,8 @@ func left(t *testing.T, data []byte, piece func() int) (keys []string) {
 	return keys
 }
 
-// saysOf returns the keys that data says have changed, "*" for all; nil if data is not understood in
-// full.
+// saysOf returns the keys that data reports as changed, "*" for all keys, or nil if data cannot be
+// parsed completely.
 func saysOf(data []byte) map[string]bool {
 	gone := make(map[string]bool)
 	for len(data) > 0 {
@@ -108,7 +108,7 @@ func saysOf(data []byte) map[string]bool {
 		data = rest
 		says := v.Kind == resp.Push && len(v.Elems) > 0 && string(v.Elems[0].Str) == "invalidate"
 		if n := strings.Count(message, "$10\r\ninvalidate\r\n"); n > 1 || n == 1 && (!says || len(v.Attr) > 0) {
-			return nil // one that stands within something
+			return nil // an invalidation within another reply
 		}
 		switch {
 		case !says:

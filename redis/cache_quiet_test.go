@@ -7,9 +7,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// A client whose only caller makes one call at a time reads its own replies; between the
-// calls invalidations must be read all the same, even when the cache answers and calls no
-// longer reach the server.
+// A client whose only caller makes one call at a time reads its own replies. Invalidations must be
+// read between the calls anyway, even when the cache answers and calls no longer reach the server.
 func TestCacheHearsWhileNobodyCalls(t *testing.T) {
 	for name, o := range map[string]redis.CacheOptions{"reads": {}, "opt in": {Mode: redis.CacheOptIn}, "broadcast": {Mode: redis.CacheBroadcast}} {
 		t.Run(name, func(t *testing.T) {
@@ -27,7 +26,7 @@ func TestCacheHearsWhileNobodyCalls(t *testing.T) {
 			must(t, other.Set(ctx, "k", "two"))
 			becomes(t, c, "k", "two")
 			if n := c.Stats().SoloReplies; n > 0 {
-				t.Errorf("callers read %d replies: between them nothing reads for up to half a second", n)
+				t.Errorf("callers read %d replies: between calls, no goroutine reads for up to half a second", n)
 			}
 		})
 	}

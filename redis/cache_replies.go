@@ -9,30 +9,31 @@ import (
 	"unsafe"
 )
 
-// replyCache keeps replies by key and command. [Client.DoCached] says what it guarantees. The
-// reasons:
+// replyCache caches replies by key and command. [Client.DoCached] says what it guarantees. It works
+// as follows.
 //
-// The server writes an invalidation to the connection on which the key was read, after the reply and
-// before the reply of any command that reads the key after the change. The goroutine that reads the
-// connection handles it before it passes on what follows. A load is registered here before its
-// command is sent; an invalidation of its key, or the end of the connection, marks it, and then its
-// reply is not cached. So no cached reply was invalidated by a message that was read.
+// The server writes an invalidation to the connection on which the key was read: after the reply,
+// and before the reply to any command that reads the key after the change. The goroutine that reads
+// the connection handles the invalidation before it passes on what follows. A load is registered
+// here before its command is sent. An invalidation of its key, or the end of the connection, marks
+// the load, and then its reply is not cached. So no cached reply was invalidated by a message that
+// has been read.
 //
-// In a cluster, an invalidation comes from the node at which the key was read. The entries of a slot
-// are dropped when the connection to its owner ends, and when it gets another owner: the old one does
-// not know when a key that did not exist is made at the new one. Each slot has an epoch: a load notes
-// it before it looks the owner up, and a hit compares it. It rises when the connection to the owner
-// ends and when the slot gets another owner. A client that only reads from its cache learns of a
-// migration with the next refresh.
+// In a cluster, an invalidation comes from the node at which the key was read. The entries of a
+// slot are dropped when the connection to its owner ends, and when the slot gets another owner,
+// because the old one does not know when a key that did not exist is created at the new one. Each
+// slot has an epoch, which is incremented in both cases. A load records the epoch before it looks
+// up the owner, and a hit compares it. A client that only reads from its cache learns of a
+// migration at the next refresh.
 //
-// An invalidation inside a reply, as Redis 6 sends it, or one that is not understood, empties the
+// An invalidation inside a reply, as Redis 6 sends it, or one that cannot be parsed, empties the
 // cache.
 type replyCache struct {
 	// Immutable after newReplyCache.
 	options CacheOptions
 	seed    maphash.Seed
-	// epochs are, in a cluster, how often the replies for the keys of each slot were dropped; nil
-	// with one server. Atomics, written by those that drop replies.
+	// epochs contains, in a cluster, how often the replies for the keys of each slot were dropped;
+	// it is nil with one server. Atomics, written by the goroutines that drop replies.
 	epochs []atomic.Uint32
 
 	shards [cacheShards]cacheShard
@@ -40,29 +41,30 @@ type replyCache struct {
 
 const (
 	cacheShards = 16
-	// entryCost is what an entry is charged beside its key, its command and its reply.
+	// entryCost is what an entry is charged in addition to its key, its command and its reply.
 	entryCost    = 200
 	defaultCache = 64 << 20
 )
 
-// cacheShard is the part of the keys with one hash.
+// cacheShard holds the keys whose hashes select it.
 type cacheShard struct {
 	// Atomics. Written by get.
 	hits, misses atomic.Uint64
 
-	// mu is for many readers: with a plain lock, one whose goroutine lost its processor made
-	// others sleep, and 0.1 % of the hits of 128 callers took 8 ms.
+	// mu is a reader/writer lock for many readers. With a plain lock, a goroutine that lost its
+	// processor while it held the lock made others sleep, and 0.1 % of the hits of 128 callers took
+	// 8 ms.
 	mu sync.RWMutex
 	// Guarded by mu.
 	keys   map[string]*cachedKey
-	queue  []*cachedReply // in the order of arrival; those used since go round again
+	queue  []*cachedReply // in the order of arrival; replies that were used are appended again
 	bytes  int
 	counts CacheStats
 
-	_ [64]byte // the next shard's lock is another core's
+	_ [64]byte // so that the lock of the next shard is in another cache line
 }
 
-// cachedKey is a key of which something is kept or being loaded.
+// cachedKey is a key with replies that are cached or being loaded.
 type cachedKey struct {
 	key     string
 	replies []*cachedReply
@@ -78,12 +80,12 @@ type cachedReply struct {
 	since    epoch
 	gone     bool
 
-	used atomic.Bool // since it was last looked at for eviction; written by get
+	used atomic.Bool // since the last check for eviction; written by get
 }
 
 func (r *cachedReply) cost() int { return entryCost + len(r.of.key) + len(r.question) + len(r.frame) }
 
-// epoch is when a reply was requested.
+// epoch is the epoch in which a reply was requested.
 type epoch struct {
 	slot  int32 // noSlot: with one server
 	count uint32
@@ -97,13 +99,14 @@ func (c *replyCache) epochOf(slot int32) epoch {
 	return epoch{slot, c.epochs[slot].Load()}
 }
 
-// over reports whether the replies of an epoch were dropped.
+// over reports whether the replies of an epoch have been dropped.
 func (c *replyCache) over(e epoch) bool { return e.slot >= 0 && c.epochs[e.slot].Load() != e.count }
 
-// drop drops the replies for the keys of a slot. Their memory is used until they are evicted.
+// drop drops the replies for the keys of a slot. Their memory remains in use until they are
+// evicted.
 func (c *replyCache) drop(slot int) { c.epochs[slot].Add(1) }
 
-// cacheLoad is a reply that is awaited.
+// cacheLoad is a reply that is being loaded.
 type cacheLoad struct {
 	key   string
 	since epoch // owned by the caller of begin
@@ -134,15 +137,14 @@ func (c *replyCache) covers(key []byte) bool {
 	return false
 }
 
-// textOfBytes returns b as a string without a copy; it is valid as long as b is
-// not changed.
+// textOfBytes returns b as a string without a copy. It is valid as long as b is not changed.
 func textOfBytes(b []byte) string { return unsafe.String(unsafe.SliceData(b), len(b)) }
 
 func (c *replyCache) shard(key string) *cacheShard {
 	return &c.shards[maphash.String(c.seed, key)%cacheShards]
 }
 
-// get returns what is kept. It allocates nothing.
+// get returns the cached reply, if any. It allocates nothing.
 func (c *replyCache) get(key, question string) (frame string, ok bool) {
 	s := c.shard(key)
 	s.mu.RLock()
@@ -164,7 +166,7 @@ func (c *replyCache) get(key, question string) (frame string, ok bool) {
 	return "", false
 }
 
-// begin makes a load known, before its command is sent.
+// begin registers a load before its command is sent.
 func (c *replyCache) begin(key string) *cacheLoad {
 	s := c.shard(key)
 	s.mu.Lock()
@@ -197,7 +199,7 @@ func (c *replyCache) end(l *cacheLoad) {
 	s.tidy(k)
 }
 
-// keep stores the reply of a load, unless the key has changed meanwhile.
+// keep stores the reply of a load, unless the key has changed in the meantime.
 func (c *replyCache) keep(l *cacheLoad, question, frame string, expires int64) {
 	if age := c.options.MaxAge; age > 0 {
 		if at := time.Now().Add(age).UnixNano(); expires == 0 || at < expires {
@@ -229,8 +231,8 @@ func (c *replyCache) keep(l *cacheLoad, question, frame string, expires int64) {
 	s.evict(c.options.MaxBytes / cacheShards)
 }
 
-// evict drops replies until the rest fits: the oldest first, except that those used since
-// they were last examined go round once more.
+// evict drops replies until the rest fits, the oldest first. Replies that were used since they were
+// last examined stay for another round.
 func (s *cacheShard) evict(most int) {
 	for s.bytes > most && len(s.queue) > 0 {
 		r := s.queue[0]

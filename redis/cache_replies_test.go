@@ -6,8 +6,9 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestCacheKeepsPlainReplies: a GET whose reply is not as Redis writes it is decoded rightly, by
-// each method and each time, and asked for again; other commands are kept whatever their form.
+// TestCacheKeepsPlainReplies: a GET whose reply does not have the form that Redis uses is decoded
+// correctly by each method, each time, and is not cached. Replies to other commands are cached in
+// any form.
 func TestCacheKeepsPlainReplies(t *testing.T) {
 	for name, c := range map[string]struct {
 		reply, want string
@@ -56,13 +57,14 @@ func TestCacheKeepsPlainReplies(t *testing.T) {
 				want = 1
 			}
 			if n, h := asked["GET k"], asked["HGET k f"]; n != want || h != 1 {
-				t.Errorf("the server was asked %d times by GET, want %d; %d times by HGET, want once", n, want, h)
+				t.Errorf("the server received GET %d times, want %d; and HGET %d times, want once", n, want, h)
 			}
 		})
 	}
 }
 
-// TestCacheHearsInvalidationsWithinReplies: Redis 6 may write one between the elements of an array.
+// TestCacheHearsInvalidationsWithinReplies: Redis 6 may write an invalidation between the elements
+// of an array.
 func TestCacheHearsInvalidationsWithinReplies(t *testing.T) {
 	s := fake(t, func(_ int, args []string) string {
 		switch args[0] {

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// cached returns a client with a cache and one without, of the same server.
+// cached returns a client with a cache and one without, for the same server.
 func cached(t *testing.T, o redis.CacheOptions) (c, other *redis.Client, server *testkit.Redis) {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -48,7 +48,7 @@ func TestCache(t *testing.T) {
 				}
 			}
 			is(say(c.GetCached(ctx, "k")), " false <nil>")
-			is(say(c.GetCached(ctx, "k")), " false <nil>") // that it is missing is known too
+			is(say(c.GetCached(ctx, "k")), " false <nil>") // the absence of the key is cached, too
 			must(t, other.Set(ctx, "k", "one"))
 			becomes(t, c, "k", "one")
 			testkit.Eventually(t, 10*time.Second, func() error {
@@ -59,7 +59,7 @@ func TestCache(t *testing.T) {
 				}
 				return nil
 			})
-			// Its own changes are changes too.
+			// The client's own changes count, too.
 			must(t, c.Set(ctx, "k", "two"))
 			becomes(t, c, "k", "two")
 			var fields map[string]string
@@ -72,7 +72,7 @@ func TestCache(t *testing.T) {
 					return nil
 				})
 				var one string
-				must(t, c.DoCached(ctx, &one, redis.Cmd("HGET", "h", "f"))) // another question
+				must(t, c.DoCached(ctx, &one, redis.Cmd("HGET", "h", "f"))) // another command
 				is(one, strconv.Itoa(i))
 				// The server may report the change after the new value has been read.
 				testkit.Eventually(t, 10*time.Second, func() error {
@@ -108,7 +108,7 @@ func TestCacheExpiry(t *testing.T) {
 		v, _, err := c.GetCached(t.Context(), "k")
 		must(t, err)
 		if v != "" && asked > 150*time.Millisecond {
-			t.Fatalf("asked %v after it was set, answered", asked)
+			t.Fatalf("%v after the key was set, it was still answered", asked)
 		}
 	}
 	c, other, _ = cached(t, redis.CacheOptions{MaxAge: 20 * time.Millisecond})
@@ -122,7 +122,7 @@ func TestCacheExpiry(t *testing.T) {
 	}
 }
 
-// TestCacheIsEmptied: when the connection is lost, nothing of before is answered.
+// TestCacheIsEmptied: after the connection is lost, no earlier reply is returned.
 func TestCacheIsEmptied(t *testing.T) {
 	c, other, server := cached(t, redis.CacheOptions{})
 	ctx := t.Context()
@@ -130,7 +130,7 @@ func TestCacheIsEmptied(t *testing.T) {
 		must(t, other.Set(ctx, "k", strconv.Itoa(i)))
 		becomes(t, c, "k", strconv.Itoa(i))
 		if i == 3 {
-			server.Restart(t) // all is gone
+			server.Restart(t) // all keys are gone
 			becomes(t, c, "k", "")
 			continue
 		}
@@ -143,7 +143,7 @@ func TestCacheIsEmptied(t *testing.T) {
 	}
 }
 
-// TestCacheIsBounded: the cache is bounded in bytes, and entries in use stay.
+// TestCacheIsBounded: the cache is bounded in bytes, and entries that are in use are kept.
 func TestCacheIsBounded(t *testing.T) {
 	const most = 1 << 20
 	c, other, _ := cached(t, redis.CacheOptions{MaxBytes: most})
@@ -164,12 +164,12 @@ func TestCacheIsBounded(t *testing.T) {
 			must(t, err)
 		}
 		if s := c.Stats().Cache; s.Bytes > most {
-			t.Fatalf("%d bytes, want %d at most", s.Bytes, most)
+			t.Fatalf("%d bytes, want at most %d", s.Bytes, most)
 		}
 	}
 	s := c.Stats().Cache
 	if s.Evicted < 2000 || s.Hits < 3900 {
-		t.Errorf("%+v: k0 was asked for 4,000 times", s)
+		t.Errorf("%+v: k0 was requested 4,000 times", s)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestCacheNeverGoesBack(t *testing.T) {
 			c, other, _ := cached(t, o)
 			ctx := t.Context()
 			const keys = 4
-			var newest [keys]atomic.Int64 // that a reader has got
+			var newest [keys]atomic.Int64 // that a reader has received
 			stop := make(chan struct{})
 			var all sync.WaitGroup
 			all.Go(func() { // writes and, now and then, cuts
@@ -223,11 +223,11 @@ func TestCacheNeverGoesBack(t *testing.T) {
 							t.Error(err)
 							return
 						}
-						if r.IntN(50) == 0 { // or the hits leave the writer no processor
+						if r.IntN(50) == 0 { // otherwise the hits would leave no processor to the writer
 							time.Sleep(50 * time.Microsecond)
 						}
 						if n < floor {
-							t.Errorf("k%d was %d, and is %d again", k, floor, n)
+							t.Errorf("k%d was %d, and then %d again", k, floor, n)
 							return
 						}
 						for old := newest[k].Load(); n > old && !newest[k].CompareAndSwap(old, n); old = newest[k].Load() {
@@ -239,7 +239,7 @@ func TestCacheNeverGoesBack(t *testing.T) {
 				if s := c.Stats().Cache; t.Failed() || s.Hits > 1000 && s.Invalidated > 1500 && s.Raced > 20 && s.Emptied > 1 {
 					return nil
 				} else {
-					return fmt.Errorf("nothing was tried: %+v", s)
+					return fmt.Errorf("the test had no effect: %+v", s)
 				}
 			})
 			close(stop)

@@ -15,32 +15,31 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// A Client sends the commands of many goroutines to a Redis server over few
-// connections, by default one. All methods are safe for concurrent use.
+// A Client sends the commands of many goroutines to a Redis server over a few connections, by
+// default one. All methods are safe for concurrent use.
 type Client struct {
 	*core
 	// Immutable after Connect.
 	fail   driver.Errors // of calls that reach no server
-	only   *node         // the server of all calls; nil if their keys select it
+	only   *node         // the server of all calls, or nil if the keys select the server
 	hub    *hub          // of subscriptions
-	view   bool          // of one node of a cluster, whose client closes what they share
+	view   bool          // for one node of a cluster; the client of the cluster closes what they share
 	router *router       // nil if there is only one server
 }
 
-// core is what the clients have in common that are views of one: the client of a cluster and
-// those of its nodes.
+// core is what the client of a cluster and the clients for its nodes share.
 type core struct {
 	// Immutable after Connect.
 	opts    Options
 	hooks   driver.Hooks
 	timed   bool          // calls read the clock
-	several bool          // callers call several servers
-	closing chan struct{} // closed by Close and Shutdown, which ends repetitions
+	several bool          // callers use several servers
+	closing chan struct{} // closed by Close and Shutdown, which ends retries
 	retry   attempt.Retrier
 	// exclusives are the connections of commands that cannot share one.
 	exclusives *exclusives
 	cache      *replyCache // if nil, nothing is cached
-	// dropOf drops what is cached of a node of a cluster.
+	// dropOf drops the cached replies of a node of a cluster.
 	dropOf func(*node)
 
 	closeOnce sync.Once
@@ -70,10 +69,9 @@ func (c *core) isClosed() bool {
 	}
 }
 
-// Connect returns a client once a connection is up. If the first attempt fails,
-// its error is returned and there is no client; Options.NoWait changes that.
-// Lost connections are opened again in the background. The client must be
-// closed.
+// Connect returns a client once a connection is up. If the first attempt fails, Connect returns its
+// error and no client, unless Options.NoWait is set. Lost connections are reopened in the
+// background. The client must be closed.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -95,10 +93,10 @@ func Connect(ctx context.Context, o Options) (*Client, error) {
 	return c, nil
 }
 
-// Close closes the client: calls that were not sent fail with the outcome Closed,
-// those in flight with MaybeExecuted. It waits until connections are closed and
-// all goroutines of the client have ended, so it must not be called by a
-// [Completer] or by Options.OnEvent. It may be called again.
+// Close closes the client: calls that were not sent fail with the outcome Closed, and those in
+// flight with MaybeExecuted. It waits until connections are closed and all goroutines of the client
+// have ended, so it must not be called by a [Completer] or by Options.OnEvent. It may be called
+// more than once.
 func (c *Client) Close() error {
 	if c.view {
 		return nil
@@ -116,16 +114,15 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Shutdown rejects new calls, waits until those in flight have ended, and closes
-// the client. If ctx ends first, calls are cut off and the error of ctx is
-// returned.
+// Shutdown rejects new calls, waits until the calls in flight have ended, and closes the client. If
+// ctx ends first, the remaining calls are cut off and the error of ctx is returned.
 func (c *Client) Shutdown(ctx context.Context) error {
 	if c.view {
 		return nil
 	}
 	c.closeOnce.Do(func() { close(c.closing) })
 	c.hub.close()
-	err := c.exclusives.drain(ctx) // first: cancelling one of them needs the shared connection
+	err := c.exclusives.drain(ctx) // first, because canceling one of them needs the shared connection
 	if c.only != nil {
 		err = errors.Join(err, c.only.engine.Shutdown(ctx))
 	} else {
@@ -148,7 +145,7 @@ func (c *Client) routeOf(cmd *Command) (*node, route, error) {
 	case err == nil:
 		return n, to, nil
 	case c.splits(cmd.info):
-		return c.router.any(), route{slot: noSlot}, nil // run makes several commands of it
+		return c.router.any(), route{slot: noSlot}, nil // run splits it into several commands
 	}
 	return nil, to, c.fail.NotSent(cmd.name, err)
 }
@@ -170,8 +167,8 @@ func (c *Client) routeKeys(keys []string) (*node, error) {
 	return c.router.owner(int32(s)), nil
 }
 
-// routeAll returns the node of commands all of whose keys must have one slot. Commands whose keys are
-// guessed count only if there are no others.
+// routeAll returns the node for commands that must all have keys in the same slot. Commands whose
+// keys are guessed count only if there are no others.
 func (c *Client) routeAll(ctx context.Context, cmds []Command) (*node, route, error) {
 	if c.only != nil {
 		return c.only, route{}, nil
@@ -208,16 +205,16 @@ func (c *Client) routeAll(ctx context.Context, cmds []Command) (*node, route, er
 	return c.router.owner(to.slot), to, nil
 }
 
-// Do sends a command and decodes the reply into dst, a pointer; with nil the
-// reply is only looked at for an error. See the package comment for what can be
-// decoded into what. Dst may be changed even if an error is returned.
+// Do sends a command and decodes the reply into dst, a pointer. If dst is nil, the reply is only
+// checked for an error. The package comment says which replies can be decoded into which types. Dst
+// may be changed even if an error is returned.
 //
-// A command that waits at the server, such as BLPOP, gets a dedicated connection;
-// Options.MaxExclusive bounds them. If ctx ends before the server has answered, the client
-// asks the server to end the command, and the answer decides: if the server had already
-// returned an element, that is the result, and there is no error; if not, the outcome of the
-// error is Refused, and nothing was taken. If no answer comes in time, the outcome is
-// MaybeExecuted, with [ErrElementLost] in the chain.
+// A blocking command, such as BLPOP, gets a dedicated connection; Options.MaxExclusive bounds the
+// number of these. If ctx ends before the server has answered, the client asks the server to end
+// the command, and its answer decides: if the server had already returned an element, that is the
+// result, and there is no error. Otherwise the outcome of the error is Refused, and no element was
+// taken. If no answer comes in time, the outcome is MaybeExecuted, with [ErrElementLost] in the
+// chain.
 func (c *Client) Do(ctx context.Context, dst any, cmd Command) error {
 	if cmd.waits || cmd.info == unknownCommand {
 		if own, err := c.needsOwn(ctx, &cmd); own || err != nil {
@@ -242,7 +239,7 @@ func (c *Client) Do(ctx context.Context, dst any, cmd Command) error {
 
 var errEmptyCommand = errors.New("an empty Command; make one with Cmd")
 
-// request is one call on its way.
+// request is a call that is being made.
 type request struct {
 	node       *node
 	call       *pipe.Call
@@ -250,8 +247,8 @@ type request struct {
 	name       string
 	loop       attempt.Loop
 	route      route
-	joined     *joint // what several commands have become; if nil, it is one command
-	repeatable bool   // may be executed twice
+	joined     *joint // the call that replaces several commands; nil for one command
+	repeatable bool   // it may be executed twice
 }
 
 // reply returns the reply to the command.
@@ -265,12 +262,12 @@ func (r *request) reply() []byte {
 	return r.call.Reply()
 }
 
-// sharedFrame is the size from which the frame of a command is not copied into
-// the call but lent to it: the engine neither writes to a frame nor keeps one of
-// more than 1 KiB, so that each copy would be an allocation.
+// sharedFrame is the size from which the frame of a command is lent to the call instead of copied
+// into it. The engine neither writes to a frame nor keeps one of more than 1 KiB, so each copy
+// would be an allocation.
 const sharedFrame = 1<<10 + 1
 
-// prepare makes a call of a command.
+// prepare makes a call for a command.
 func (c *Client) prepare(cmd *Command) (request, error) {
 	if err := c.sendable(cmd); err != nil {
 		return request{}, err
@@ -285,7 +282,7 @@ func (c *Client) prepare(cmd *Command) (request, error) {
 	return request{node: n, call: call, info: cmd.info, name: cmd.name, repeatable: cmd.repeatable(), route: to}, nil
 }
 
-// sendable returns what is wrong with a command for the shared connection.
+// sendable returns why a command cannot be sent on the shared connection, or nil if it can.
 func (c *Client) sendable(cmd *Command) error {
 	switch {
 	case cmd.info == nil:
@@ -298,7 +295,7 @@ func (c *Client) sendable(cmd *Command) error {
 	return nil
 }
 
-// lend gives the frame of a command to a call.
+// lend lends the frame of a command to a call.
 func lend(call *pipe.Call, frame []byte) {
 	if n := len(frame); n >= sharedFrame {
 		call.Frame = frame[:n:n]
@@ -307,8 +304,8 @@ func lend(call *pipe.Call, frame []byte) {
 	}
 }
 
-// run makes the call until it succeeds or must not be repeated. After nil the
-// call has a reply that is no error. The call must be released in any case.
+// run makes the call until it succeeds or must not be repeated. If run returns nil, the call has a
+// reply that is not an error. The call must be released in any case.
 func (c *Client) run(ctx context.Context, r *request) error {
 	if c.timed {
 		r.loop.Start = time.Now()
@@ -367,7 +364,7 @@ func (c *Client) goesOn(ctx context.Context, r *request, failure *slipstream.Err
 	return true
 }
 
-// failure returns what is wrong with the result of an attempt, or nil if nothing.
+// failure returns what is wrong with the result of an attempt, or nil if nothing is.
 func (c *Client) failure(r *request, err error) *slipstream.Error {
 	if err != nil {
 		failure := r.node.fail.Named(r.name, err)
@@ -382,7 +379,8 @@ func (c *Client) failure(r *request, err error) *slipstream.Error {
 	return nil
 }
 
-// verdict says whether a call that failed is repeated. A refusal is repeated if it ends without action.
+// verdict says whether a failed call is repeated. A refusal is repeated if its cause goes away
+// without any action.
 func (c *Client) verdict(failure *slipstream.Error, repeatable bool) attempt.Verdict {
 	if failure.Outcome != slipstream.Refused {
 		return c.retry.Verdict(failure, repeatable)
@@ -393,7 +391,7 @@ func (c *Client) verdict(failure *slipstream.Error, repeatable bool) attempt.Ver
 	return attempt.Final
 }
 
-// make makes the call of an encoded command for the node of the request.
+// make makes the call for an encoded command to the node of the request.
 func (r *request) make(frame []byte, slowFor time.Duration, whole bool) {
 	call := r.node.engine.Acquire()
 	if r.route.asking {
@@ -406,7 +404,8 @@ func (r *request) make(frame []byte, slowFor time.Duration, whole bool) {
 	r.call = call
 }
 
-// renew prepares the call for another attempt, at a node. Asking sends ASKING before it.
+// renew prepares the call for another attempt at node n. If asking is true, ASKING is sent before
+// the command.
 func (r *request) renew(n *node, asking bool) {
 	old, frame := r.call, r.frame()
 	same := r.node == n && r.route.asking == asking

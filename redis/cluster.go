@@ -12,10 +12,10 @@ import (
 
 // ClusterOptions configure the [Client] of a Redis Cluster. Only Seeds are necessary.
 type ClusterOptions struct {
-	// Options apply to every node. Addr must be empty, and DB must be 0, the only database of a
-	// cluster. MaxCalls and MaxBytes bound the calls to each node; MaxExclusive bounds the dedicated
-	// connections to all nodes together. A call whose node is down waits until the node is back or
-	// another node owns its slots, for at most DialTimeout, unless FailFast is set.
+	// Options apply to every node. Addr must be empty, and DB must be 0, because a cluster has only
+	// that database. MaxCalls and MaxBytes bound the calls to each node; MaxExclusive bounds the
+	// dedicated connections to all nodes together. A call whose node is down waits until the node
+	// is back or another node owns its slots, for at most DialTimeout, unless FailFast is set.
 	Options
 	// Seeds are the addresses of some nodes, in the form of Options.Addr. One that answers is enough.
 	Seeds []string
@@ -23,15 +23,16 @@ type ClusterOptions struct {
 	// the address to dial. Clusters behind network address translation need it. It must be safe for
 	// concurrent use and always return the same result for the same address.
 	MapAddr func(addr string) string
-	// RefreshEvery is the interval, with jitter, at which the client asks for the map of slots when
-	// nothing indicates that it has changed. If zero, it is 60 s.
+	// RefreshEvery is the interval, with jitter, at which the client queries the map of slots when
+	// nothing indicates that it has changed. If zero, it defaults to 60 s.
 	RefreshEvery time.Duration
 	// ReadFrom selects the nodes that execute commands that only read. Zone is the availability zone
 	// of the program; only ReadZone uses it.
 	ReadFrom ReadPolicy
 	Zone     string
-	// SplitMSet lets [Client.MSet] set keys in different slots by sending one command for each slot.
-	// Such an MSET is not atomic. If SplitMSet is false, it is an error.
+	// SplitMSet lets [Client.MSet] set keys in different slots by sending one command for each
+	// slot. Such an MSET is not atomic. If SplitMSet is false, MSet with keys in different slots
+	// fails.
 	SplitMSet bool
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// passingErrors are errors with which nodes of a cluster refuse a command for now.
+// passingErrors are the errors with which nodes of a cluster temporarily refuse a command.
 var passingErrors = []struct {
 	name  string
 	cmd   redis.Command
@@ -42,8 +42,8 @@ func connectScripted(t *testing.T, o redis.ClusterOptions) *redis.Client {
 	return c
 }
 
-// TestErrorsOfNodesPass: a call in any style that a node refuses for now succeeds when the reason is over, and
-// is executed once.
+// TestErrorsOfNodesPass: a call, made in any way, that a node temporarily refuses succeeds when the
+// reason is gone, and is executed once.
 //
 // mutant: cluster-readonly-is-final
 func TestErrorsOfNodesPass(t *testing.T) {
@@ -72,8 +72,8 @@ func TestErrorsOfNodesPass(t *testing.T) {
 	}
 }
 
-// TestErrorsOfNodesLast: if the reason is not over after DialTimeout, the error of the node is that of the
-// call, which says that it was refused.
+// TestErrorsOfNodesLast: if the reason lasts longer than DialTimeout, the call returns the node's
+// error, which says that the call was refused.
 //
 // mutant: cluster-refusal-without-end
 func TestErrorsOfNodesLast(t *testing.T) {
@@ -110,7 +110,7 @@ func TestErrorsOfNodesLast(t *testing.T) {
 	}
 }
 
-// shardOf returns a reply to CLUSTER SHARDS of a master with all slots, and of its replicas.
+// shardOf returns a reply to CLUSTER SHARDS for a master that owns all slots, and for its replicas.
 func shardOf(addrs ...string) string {
 	text := func(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
 	var b strings.Builder
@@ -128,8 +128,8 @@ func shardOf(addrs ...string) string {
 	return b.String()
 }
 
-// TestReadsLeaveAReplicaThatCannotServe: the master executes a read that a replica refuses because it loads
-// its data or has lost its master.
+// TestReadsLeaveAReplicaThatCannotServe: if a replica refuses a read because it is loading its data
+// or has lost its master, the master executes the read.
 func TestReadsLeaveAReplicaThatCannotServe(t *testing.T) {
 	for _, e := range passingErrors[4:] {
 		t.Run(e.name, func(t *testing.T) {
@@ -161,12 +161,12 @@ func TestReadsLeaveAReplicaThatCannotServe(t *testing.T) {
 				}
 				return nil
 			})
-			testkit.Eventually(t, 20*time.Second, func() error { // until choices from before are over
+			testkit.Eventually(t, 20*time.Second, func() error { // until earlier choices have expired
 				if _, _, err := c.Get(t.Context(), "key"); err != nil {
 					t.Fatal(err)
 				}
 				if reads[1].Load() == 0 {
-					return errors.New("the replica was not asked")
+					return errors.New("the replica was not used")
 				}
 				return nil
 			})
@@ -177,14 +177,14 @@ func TestReadsLeaveAReplicaThatCannotServe(t *testing.T) {
 				}
 			}
 			if n := reads[1].Load() - before; n != 4 {
-				t.Errorf("the replica was asked for 4 reads %d times", n)
+				t.Errorf("the replica received %d requests for 4 reads", n)
 			}
 		})
 	}
 }
 
-// TestNodesThatRefuseConnections: a call to a master that refuses connections was not sent. It waits for
-// DialTimeout, unless FailFast is set.
+// TestNodesThatRefuseConnections: a call to a master that refuses connections is not sent. It waits
+// for DialTimeout, unless FailFast is set.
 //
 // mutant: cluster-fail-fast-waits
 func TestNodesThatRefuseConnections(t *testing.T) {
@@ -207,8 +207,8 @@ func TestNodesThatRefuseConnections(t *testing.T) {
 	}
 }
 
-// TestNodesThatDieWithCalls: of calls whose connection ends before the reply, reads are made again and others
-// may have been executed.
+// TestNodesThatDieWithCalls: if a connection ends before the replies to its calls, reads are
+// repeated, and other calls may have been executed.
 //
 // mutant: redis-cluster-lost-call-repeated
 func TestNodesThatDieWithCalls(t *testing.T) {

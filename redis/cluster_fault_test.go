@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestClusterMasterDies kills a master under load: no increment is executed twice, other shards are
-// served meanwhile, and calls succeed again soon after the failover.
+// TestClusterMasterDies kills a master under load: no increment is executed twice, other shards
+// continue to serve, and calls succeed again soon after the failover.
 func TestClusterMasterDies(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1, Args: []string{"--cluster-require-full-coverage", "no"}})
 	c := connectCluster(t, cluster)
@@ -31,7 +31,7 @@ func TestClusterMasterDies(t *testing.T) {
 	var callers sync.WaitGroup
 	var acknowledged, doubtful atomic.Int64
 	var slowest atomic.Int64 // of the calls to the other shard
-	var last atomic.Int64    // success at the shard that fails
+	var last atomic.Int64    // success at the shard whose master dies
 	for range 8 {
 		callers.Go(func() { // ends with stop
 			for {
@@ -93,15 +93,14 @@ func TestClusterMasterDies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The replica may not have had the last increments that were acknowledged.
+	// The replica may not have received the last acknowledged increments.
 	n, _ := strconv.ParseInt(value, 10, 64)
 	if most := acknowledged.Load() + doubtful.Load(); n > most {
 		t.Errorf("%d increments were executed, %d were acknowledged and %d may have been: some were executed twice", n, acknowledged.Load(), doubtful.Load())
 	}
 }
 
-// TestClusterGrows migrates slots under load to a master that joins, with every form of the
-// topology.
+// TestClusterGrows migrates slots to a new master under load, with every form of the topology.
 func TestClusterGrows(t *testing.T) {
 	testkit.OnlyInMatrix(t)
 	for name, refused := range map[string][]string{"SHARDS": nil, "NODES": {"-cluster|shards"}, "SLOTS": {"-cluster|shards", "-cluster|nodes"}} {
@@ -136,7 +135,7 @@ func TestClusterGrows(t *testing.T) {
 	}
 }
 
-// connectClusterWith returns a client whose user may not use some commands.
+// connectClusterWith returns a client of a user with restricted permissions.
 func connectClusterWith(t *testing.T, cluster *rediscluster.Cluster, refused []string) *redis.Client {
 	if len(refused) == 0 {
 		return connectCluster(t, cluster)
@@ -147,11 +146,12 @@ func connectClusterWith(t *testing.T, cluster *rediscluster.Cluster, refused []s
 	return connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.User, o.Password = "visitor", "secret" })
 }
 
-// TestClusterConnectionsEnd cuts the connections to all nodes under load, again and again: no
-// increment is executed twice, and none that was acknowledged is missing.
+// TestClusterConnectionsEnd repeatedly cuts the connections to all nodes under load: no increment
+// is executed twice, and no acknowledged one is missing.
 func TestClusterConnectionsEnd(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{})
-	// Calls wait that long for a node: on a busy machine the next connection may be cut as well.
+	// Calls wait this long for a node, because on a busy machine the next connection may be cut as
+	// well.
 	c := connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.DialTimeout = time.Minute })
 	ctx := t.Context()
 	const keys = 9

@@ -21,7 +21,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// scriptedNode is a node of a cluster that answers as a function says, except for the greeting.
+// scriptedNode is a node of a cluster whose replies, except to the greeting, are returned by a
+// function.
 type scriptedNode struct {
 	addr     string
 	requests atomic.Int64 // after the greeting
@@ -30,7 +31,7 @@ type scriptedNode struct {
 	tls      *tls.Config  // nil if connections are not encrypted
 }
 
-// startScripted starts a node that ends with the test. Answer returns a reply in encoded form, or hangUp.
+// startScripted starts a node that ends with the test. Answer returns an encoded reply, or hangUp.
 func startScripted(t *testing.T, answer func(args []string) string) *scriptedNode {
 	t.Helper()
 	n := &scriptedNode{}
@@ -38,7 +39,7 @@ func startScripted(t *testing.T, answer func(args []string) string) *scriptedNod
 	return n
 }
 
-// start is startScripted for a node with fields that are set.
+// start is like startScripted, for a node whose fields are already set.
 func (n *scriptedNode) start(t *testing.T, answer func(args []string) string) {
 	t.Helper()
 	n.addr = testkit.Serve(t, func(conn net.Conn, _ int) {
@@ -87,8 +88,8 @@ func (n *scriptedNode) start(t *testing.T, answer func(args []string) string) {
 	}).Addr
 }
 
-// shards answers CLUSTER SHARDS and INFO for nodes of which the first one owns all slots, and
-// everything else by other.
+// shards answers CLUSTER SHARDS and INFO for nodes of which the first owns all slots, and passes
+// all other commands to other.
 func shards(nodes func() []string, other func(args []string) string) func(args []string) string {
 	return func(args []string) string {
 		switch strings.Join(args, " ") {
@@ -120,7 +121,8 @@ func shards(nodes func() []string, other func(args []string) string) func(args [
 	}
 }
 
-// A redirect to an address that no node lists gets no connection, wherever it leads.
+// No connection is opened to an address that a redirect names and no node lists, whatever listens
+// there.
 func TestRedirectsToUnlistedAddresses(t *testing.T) {
 	stranger := startScripted(t, func([]string) string { return "+OK\r\n" })
 	t.Run("all", func(t *testing.T) { redirectTo(t, stranger) })
@@ -129,7 +131,7 @@ func TestRedirectsToUnlistedAddresses(t *testing.T) {
 	}
 }
 
-// redirectTo redirects calls to addresses that no node lists, among them that of stranger.
+// redirectTo redirects calls to addresses that no node lists, including that of stranger.
 func redirectTo(t *testing.T, stranger *scriptedNode) {
 	for name, target := range map[string]string{
 		"loopback":   stranger.addr,
@@ -174,7 +176,7 @@ func redirectTo(t *testing.T, stranger *scriptedNode) {
 	}
 }
 
-// Two nodes that redirect to each other forever get a bounded number of requests per call.
+// If two nodes redirect to each other forever, each call sends a bounded number of requests.
 func TestRedirectsInACircle(t *testing.T) {
 	var a, b *scriptedNode
 	nodes := func() []string { return []string{a.addr, b.addr} }
@@ -210,8 +212,8 @@ func TestRedirectsInACircle(t *testing.T) {
 	}
 }
 
-// A call that ASK redirects to a node without a connection waits for the connection: the redirects of its
-// attempts are no circle.
+// A call that ASK redirects to a node without a connection waits for the connection. The redirects
+// of its attempts do not count as a circle.
 //
 // mutant: redis-cluster-ask-without-a-connection
 func TestAskToANodeThatIsNotConnectedYet(t *testing.T) {
@@ -250,7 +252,8 @@ func TestAskToANodeThatIsNotConnectedYet(t *testing.T) {
 	callers.Wait()
 }
 
-// A node whose view of the cluster is nonsense is refused with an error that says what is wrong.
+// A node that reports an invalid view of the cluster is rejected with an error that says what is
+// wrong.
 func TestNonsenseTopology(t *testing.T) {
 	for reply, want := range map[string]string{
 		"*1\r\n$1\r\nx\r\n": "CLUSTER SLOTS, range 0",
@@ -265,8 +268,8 @@ func TestNonsenseTopology(t *testing.T) {
 	}
 }
 
-// TestClusterRedirectIsLearned: after one MOVED the calls of its slot go to the new owner, although
-// no refresh has come yet.
+// TestClusterRedirectIsLearned: after one MOVED, the calls for its slot go to the new owner before
+// any refresh.
 func TestClusterRedirectIsLearned(t *testing.T) {
 	var a, b *scriptedNode
 	nodes := func() []string { return []string{a.addr, b.addr} }
@@ -277,7 +280,8 @@ func TestClusterRedirectIsLearned(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	// The view of a gives the slot back to it with the next refresh, so the first calls count.
+	// At the next refresh, the view of node a returns the slot to it, so only the first calls
+	// count.
 	gets := 0
 	before := a.requests.Load()
 	for began := time.Now(); time.Since(began) < 300*time.Millisecond && gets < 20; gets++ {
@@ -290,7 +294,7 @@ func TestClusterRedirectIsLearned(t *testing.T) {
 	}
 }
 
-// A command that is cut by slots and of which nothing was sent is not in doubt.
+// A command that is split by slots, and of which nothing was sent, is not in doubt.
 func TestNothingOfACutCommandWasSent(t *testing.T) {
 	var n *scriptedNode
 	n = startScripted(t, shards(func() []string { return []string{n.addr} }, func([]string) string { return ":1\r\n" }))
@@ -303,7 +307,7 @@ func TestNothingOfACutCommandWasSent(t *testing.T) {
 	cancel()
 	before := n.requests.Load()
 	if _, err := c.Exists(ctx, "a", "b", "c"); slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("EXISTS: %v, want the outcome that it was not sent", err)
+		t.Errorf("EXISTS: %v, want the outcome NotSent", err)
 	}
 	if got := n.requests.Load(); got != before {
 		t.Errorf("%d requests were sent", got-before)

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestAddressesBehindTranslation: a cluster announces addresses that only its nodes reach. The client dials what MapAddr
-// makes of them, also after a redirect.
+// TestAddressesBehindTranslation: a cluster announces addresses that only its nodes can reach. The
+// client dials the addresses that MapAddr returns, also after a redirect.
 //
 // mutant: cluster-redirect-is-not-mapped
 func TestAddressesBehindTranslation(t *testing.T) {

@@ -18,13 +18,14 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// serverNames are those that a client has verified certificates for, by address.
+// serverNames contains the names for which a client has verified certificates, by address.
 type serverNames struct {
 	mu   sync.Mutex
 	seen []string
 }
 
-// note is for tls.Config.VerifyConnection, which is called after the certificate was verified.
+// note implements tls.Config.VerifyConnection, which is called after the certificate has been
+// verified.
 func (s *serverNames) note(state tls.ConnectionState) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -41,7 +42,7 @@ func (s *serverNames) all() []string {
 	return seen
 }
 
-// oneNode is a reply to CLUSTER SHARDS of one node with all slots.
+// oneNode returns a reply to CLUSTER SHARDS for one node that owns all slots.
 func oneNode(addr, hostname string) string {
 	host, port, _ := net.SplitHostPort(addr)
 	text := func(s string) string { return fmt.Sprintf("$%d\r\n%s\r\n", len(s), s) }
@@ -50,9 +51,9 @@ func oneNode(addr, hostname string) string {
 		text("hostname") + text(hostname) + text("role") + text("master") + text("health") + text("online")
 }
 
-// TestNamesOfNodes: the certificate of a node must be for the host name that the node announces. A
-// text that is not a host name counts as none, and then the certificate must be for the address. No
-// part of such a text gets into the handshake or into errors.
+// TestNamesOfNodes: the certificate of a node must be valid for the host name that the node
+// announces. A string that is not a host name is ignored, and then the certificate must be valid
+// for the address. No part of such a string gets into the handshake or into errors.
 //
 // mutant: cluster-any-text-is-a-name
 func TestNamesOfNodes(t *testing.T) {
@@ -61,7 +62,7 @@ func TestNamesOfNodes(t *testing.T) {
 	for name, test := range map[string]struct {
 		hostname string
 		verified string // the name for which the certificate was verified; if empty, the address
-		wrong    string // or the error
+		wrong    string // or a part of the error
 	}{
 		"announced":       {hostname: "node.example", verified: "node.example"},
 		"upper case":      {hostname: "NODE.Example", verified: "NODE.Example"},
@@ -124,8 +125,8 @@ func TestNamesOfNodes(t *testing.T) {
 	}
 }
 
-// TestNamesThatNodesLearn: if a node begins to announce a host name, new connections to it expect that name,
-// also those of a client that was connected before.
+// TestNamesThatNodesLearn: if a node starts to announce a host name, new connections to it expect
+// that name, including those of a client that was already connected.
 //
 // mutant: redis-node-keeps-its-first-name
 func TestNamesThatNodesLearn(t *testing.T) {
@@ -163,7 +164,7 @@ func TestNamesThatNodesLearn(t *testing.T) {
 		}
 		return nil
 	})
-	// A session and a client that starts now call them so, too.
+	// A session, and a client that starts now, expect the name, too.
 	s, err := c.Session(t.Context(), "key")
 	if err != nil {
 		t.Fatal(err)
@@ -180,7 +181,7 @@ func TestNamesThatNodesLearn(t *testing.T) {
 			called++
 		}
 	}
-	if called < 1+len(cluster.Nodes()) { // one of the session; the seed may be called by its address
+	if called < 1+len(cluster.Nodes()) { // one for the session; for the seed, the address may be expected
 		t.Errorf("verified for %q", names)
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// TestOrderOfCallsThatAreRepeated: what the package comment says of the order of one caller's calls to one key. If
-// one of two calls under way at the same time is refused for now, it is executed after the other one. A call
-// that begins after another one has returned is executed after it.
+// TestOrderOfCallsThatAreRepeated checks what the package comment says about the order of one
+// caller's calls for one key. If one of two calls in flight is temporarily refused, it is executed
+// after the other one. A call that starts after another one has returned is executed after it.
 func TestOrderOfCallsThatAreRepeated(t *testing.T) {
 	ctx := t.Context()
 	set := func(value string) redis.Command { return redis.Cmd("SET", "key", value) }
@@ -65,7 +65,8 @@ func TestOrderOfCallsThatAreRepeated(t *testing.T) {
 				}
 				mu.Lock()
 				defer mu.Unlock()
-				// The first one is refused until the second one was executed, if that is under way.
+				// The first call is refused until the second one has been executed, if both are in
+				// flight.
 				if refusals++; args[2] == "1" && len(executed) == 0 && (test.want[0] == "2" || refusals == 1) {
 					return "-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
 				}
@@ -85,8 +86,8 @@ func TestOrderOfCallsThatAreRepeated(t *testing.T) {
 	}
 }
 
-// TestBatchOverNodesKeepsTheOrderOfEachSlot: without redirects the commands of a batch are executed at each node
-// in the order of the batch.
+// TestBatchOverNodesKeepsTheOrderOfEachSlot: without redirects, each node executes the commands of
+// the batch in order.
 func TestBatchOverNodesKeepsTheOrderOfEachSlot(t *testing.T) {
 	cluster, c := fakeCluster(t, redistest.ClusterOptions{}, nil)
 	var b redis.Batch

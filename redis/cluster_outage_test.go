@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// keyOf returns a key whose slot a node has.
+// keyOf returns a key whose slot belongs to a node.
 func keyOf(t *testing.T, cluster *rediscluster.Cluster, n *rediscluster.Node) string {
 	t.Helper()
 	for i := 0; ; i++ {
@@ -27,8 +27,8 @@ func keyOf(t *testing.T, cluster *rediscluster.Cluster, n *rediscluster.Node) st
 	}
 }
 
-// check compares the value of the key with what the calls have returned: no increment is missing that was
-// acknowledged, and none was executed twice.
+// check compares the value of the key with the results of the calls: no acknowledged increment is
+// missing, and none was executed twice.
 func (i *increments) check(t *testing.T, c *redis.Client) {
 	t.Helper()
 	i.end()
@@ -41,8 +41,9 @@ func (i *increments) check(t *testing.T, c *redis.Client) {
 	}
 }
 
-// TestClusterRollsAndMoves: all nodes restart under load, one at a time and masters after their replicas have taken over,
-// and one comes back at another address. Calls only fail that were under way at a node when it ended.
+// TestClusterRollsAndMoves: all nodes restart under load, one at a time, masters after their
+// replicas have taken over, and one node returns at another address. Only calls that were in flight
+// at a node when it ended may fail.
 func TestClusterRollsAndMoves(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1})
 	c := connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.DialTimeout = time.Minute })
@@ -75,7 +76,7 @@ func TestClusterRollsAndMoves(t *testing.T) {
 		load.check(t, c)
 		made, doubtful := load.acknowledged.Load(), load.doubtful.Load()
 		t.Logf("%s: %d increments, %d in doubt", load.key, made, doubtful)
-		if doubtful > 3+made/1000 { // each of the callers may have one call under way
+		if doubtful > 3+made/1000 { // each caller may have one call in flight
 			t.Errorf("%s: %d of %d calls failed", load.key, doubtful, made)
 		}
 	}
@@ -85,14 +86,15 @@ func TestClusterRollsAndMoves(t *testing.T) {
 			known[n.Addr] = true
 		}
 		if known[before] || !known[masters[0].Addr()] || len(known) != len(nodes) {
-			return fmt.Errorf("the client knows %v; the node at %s is at %s now", known, before, masters[0].Addr())
+			return fmt.Errorf("the client knows %v; the node moved from %s to %s", known, before, masters[0].Addr())
 		}
 		return nil
 	})
 }
 
-// TestClusterShardIsDown: nobody serves the slots of a shard. Calls to it end after DialTimeout with an error that says
-// that they were not executed, those to other shards have none, and all is well when its master comes back.
+// TestClusterShardIsDown: no node serves the slots of a shard. Calls to it fail after DialTimeout
+// with an error that says that they were not executed, calls to other shards succeed, and calls
+// succeed again when the master returns.
 func TestClusterShardIsDown(t *testing.T) {
 	testkit.OnlyInMatrix(t)
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1, Args: []string{"--cluster-require-full-coverage", "no"}})
@@ -103,7 +105,7 @@ func TestClusterShardIsDown(t *testing.T) {
 	others.awaitMore(t, 10)
 	replica.Kill()
 	master.Kill()
-	// A call before the client has noticed would be written to a connection that is dead.
+	// A call before the client has noticed this would be written to a dead connection.
 	testkit.Eventually(t, 20*time.Second, func() error {
 		for _, n := range c.Nodes() {
 			if n.Addr == master.Addr() && n.Stats.Connected > 0 {
@@ -139,9 +141,10 @@ func TestClusterShardIsDown(t *testing.T) {
 	others.check(t, c)
 }
 
-// TestClusterMasterAndClientsDoNotHearEachOther: nothing, or no reply, passes between a master and the client, while the
-// cluster is well. Calls under way end after StallTimeout, and none is executed twice; those to other shards go
-// on. When packets pass again, calls succeed.
+// TestClusterMasterAndClientsDoNotHearEachOther: no packets, or no replies, pass between a master
+// and the client, while the rest of the cluster is healthy. Calls in flight end after StallTimeout,
+// and none is executed twice; calls to other shards continue. When packets pass again, calls
+// succeed.
 func TestClusterMasterAndClientsDoNotHearEachOther(t *testing.T) {
 	testkit.OnlyInMatrix(t)
 	for name, stall := range map[string]func(*faultproxy.Proxy){"silent": (*faultproxy.Proxy).Stall, "one way": (*faultproxy.Proxy).StallReplies} {
@@ -163,11 +166,11 @@ func TestClusterMasterAndClientsDoNotHearEachOther(t *testing.T) {
 			stall(proxy)
 			made := others.acknowledged.Load()
 			testkit.Eventually(t, 30*time.Second, func() error {
-				if load.doubtful.Load() == 0 { // others were not sent, and wait for a connection
+				if load.doubtful.Load() == 0 { // the others were not sent and wait for a connection
 					return errors.New("no call has ended")
 				}
 				if others.acknowledged.Load() == made {
-					return errors.New("another shard waits")
+					return errors.New("a call to another shard waits")
 				}
 				return nil
 			})

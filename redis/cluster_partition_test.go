@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// increments are callers that increment a key until end is called, and what became of their calls.
+// increments are callers that increment a key until end is called, and the results of their calls.
 type increments struct {
 	key     string
 	callers sync.WaitGroup
@@ -28,8 +28,8 @@ type increments struct {
 	slowest                atomic.Int64 // duration
 }
 
-// increment starts callers, each of which pauses between its calls. No call may fail but with the outcome that it
-// may have been executed.
+// increment starts callers, each of which pauses between its calls. A call may fail only with an
+// outcome that says that it may have been executed.
 func increment(t *testing.T, c *redis.Client, key string, callers int, each time.Duration) *increments {
 	i := &increments{key: key, stop: make(chan struct{})}
 	t.Cleanup(i.end)
@@ -44,7 +44,7 @@ func increment(t *testing.T, c *redis.Client, key string, callers int, each time
 				}
 				began := time.Now()
 				_, err := c.Incr(t.Context(), key)
-				i.slowest.Store(max(i.slowest.Load(), int64(time.Since(began)))) // about
+				i.slowest.Store(max(i.slowest.Load(), int64(time.Since(began)))) // approximately
 				switch {
 				case err == nil:
 					i.acknowledged.Add(1)
@@ -67,7 +67,7 @@ func (i *increments) end() {
 	i.callers.Wait()
 }
 
-// awaitMore waits until a number of increments were acknowledged since the call.
+// awaitMore waits until n further increments have been acknowledged.
 func (i *increments) awaitMore(t *testing.T, n int64) {
 	t.Helper()
 	since := i.acknowledged.Load()
@@ -87,7 +87,7 @@ func number(t *testing.T, n *rediscluster.Node, key string) int64 {
 	return v
 }
 
-// awaitRole waits until a node says that it has a role, and returns when that was.
+// awaitRole waits until a node reports the given role, and returns the time at which it did.
 func awaitRole(t *testing.T, n *rediscluster.Node, role string) time.Time {
 	t.Helper()
 	deadline := time.Now().Add(rediscluster.Patience)
@@ -101,7 +101,7 @@ func awaitRole(t *testing.T, n *rediscluster.Node, role string) time.Time {
 	return time.Time{}
 }
 
-// awaitRefusal waits until a node refuses to write a key, and returns when that was.
+// awaitRefusal waits until a node refuses to write a key, and returns the time at which it did.
 func awaitRefusal(t *testing.T, n *rediscluster.Node, key string) time.Time {
 	t.Helper()
 	testkit.Eventually(t, rediscluster.Patience, func() error {
@@ -113,10 +113,11 @@ func awaitRefusal(t *testing.T, n *rediscluster.Node, key string) time.Time {
 	return time.Now()
 }
 
-// TestMasterThatIsCutOff: the other nodes do not hear a master, and in one of the cases it does not hear them either,
-// but clients reach all of them. Its replica takes over, and it no longer serves anything. Calls wait for that
-// and go on at the new master; none is executed twice, and nothing is lost that was acknowledged after the old
-// master had stopped. Other shards have no error. When the partition ends, calls go on.
+// TestMasterThatIsCutOff: the other nodes receive nothing from a master, and in one of the cases it
+// receives nothing from them either, but clients reach all of them. Its replica takes over, and the
+// old master stops serving. Calls wait for that and continue at the new master. None is executed
+// twice, and no call is lost that was acknowledged after the old master had stopped. Other shards
+// have no errors. When the partition ends, calls continue.
 func TestMasterThatIsCutOff(t *testing.T) {
 	testkit.OnlyInMatrix(t)
 	for name, part := range map[string]func(*rediscluster.Cluster, testing.TB, ...*rediscluster.Node){
@@ -126,7 +127,7 @@ func TestMasterThatIsCutOff(t *testing.T) {
 			cluster := rediscluster.Start(t, rediscluster.Options{
 				ReplicasPer: 1, Partitions: true, Args: []string{"--cluster-require-full-coverage", "no"},
 			})
-			// Calls wait that long for the failover, on a busy machine, too.
+			// Calls wait this long for the failover, even on a busy machine.
 			c := connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.DialTimeout = time.Minute })
 			const key = "n"
 			slot := cluster.Slot(t, key)
@@ -146,11 +147,11 @@ func TestMasterThatIsCutOff(t *testing.T) {
 			promoted := awaitRole(t, next, "master")
 			stopped := awaitRefusal(t, old, key)
 			kept, acknowledged := number(t, next, key), load.acknowledged.Load()
-			load.awaitMore(t, 2*callers) // the first ones may have been executed before
+			load.awaitMore(t, 2*callers) // the first ones may have been executed earlier
 			t.Logf("promoted after %v, the old master refuses writes after %v; slowest calls: %v, of another shard %v", promoted.Sub(cut), stopped.Sub(cut),
 				time.Duration(load.slowest.Load()), time.Duration(others.slowest.Load()))
 
-			// A client that only knows the node that is cut off finds the new master.
+			// A client that knows only the node that is cut off finds the new master.
 			late := connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.Seeds, o.DialTimeout = []string{old.Addr()}, time.Minute })
 			if _, err := late.Incr(t.Context(), key); err != nil {
 				t.Errorf("a client that knows the old master: %v", err)
@@ -166,7 +167,7 @@ func TestMasterThatIsCutOff(t *testing.T) {
 			if n := others.doubtful.Load(); n > 0 {
 				t.Errorf("%d errors of another shard", n)
 			}
-			executed, made := number(t, next, key), load.acknowledged.Load()+1 // that of late
+			executed, made := number(t, next, key), load.acknowledged.Load()+1 // the increment of late
 			if most := made + load.doubtful.Load(); executed > most {
 				t.Errorf("%d increments were executed, %d were acknowledged and %d may have been: some were executed twice", executed, made, load.doubtful.Load())
 			}
@@ -177,7 +178,7 @@ func TestMasterThatIsCutOff(t *testing.T) {
 	}
 }
 
-// ownerIn returns the address of the node that owns a slot in a topology, or nothing.
+// ownerIn returns the address of the node that owns a slot in a topology, or "".
 func ownerIn(t redis.Topology, slot int) string {
 	for _, r := range t.Slots {
 		if r.First <= slot && slot <= r.Last {
@@ -197,8 +198,9 @@ func ownsIn(view string, n *rediscluster.Node) bool {
 	return false
 }
 
-// TestViewOfANodeThatIsCutOff: a node that has not learned of a failover reports the old master. A client that knows
-// only this node, and gets its view first, finds the new master and stays there.
+// TestViewOfANodeThatIsCutOff: a node that has not learned of a failover reports the old master. A
+// client that knows only this node, and gets its view first, finds the new master and does not
+// return to the old one.
 func TestViewOfANodeThatIsCutOff(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1, Partitions: true})
 	const key = "n"
@@ -220,7 +222,7 @@ func TestViewOfANodeThatIsCutOff(t *testing.T) {
 			return err
 		case len(v.Elems) > 0 && string(v.Elems[0].Str) == "master":
 			return nil
-		case time.Since(asked) > 6*time.Second: // a server gives a failover up after 5 s
+		case time.Since(asked) > 6*time.Second: // a server gives up a failover after 5 s
 			asked = time.Now()
 			_, err = next.Ask("CLUSTER", "FAILOVER")
 		}
@@ -228,7 +230,7 @@ func TestViewOfANodeThatIsCutOff(t *testing.T) {
 	})
 	awaitRole(t, old, "slave")
 	if view := string(apart.Do(t, "CLUSTER", "NODES").Str); !ownsIn(view, old) || ownsIn(view, next) {
-		t.Fatalf("the node that is cut off knows of the failover:\n%s", view)
+		t.Fatalf("the node that is cut off has learned of the failover:\n%s", view)
 	}
 	testkit.Eventually(t, rediscluster.Patience, func() error {
 		if info := string(apart.Do(t, "CLUSTER", "INFO").Str); !strings.Contains(info, "cluster_state:fail") {
@@ -262,7 +264,7 @@ func TestViewOfANodeThatIsCutOff(t *testing.T) {
 		return nil
 	})
 	if n := apart.CommandsOfClients(t)["cluster|shards"]; n == 0 {
-		t.Error("the node that is cut off was not asked")
+		t.Error("the node that is cut off was not queried")
 	}
 	if n := old.CommandsOfClients(t)["get"]; n != 0 {
 		t.Errorf("the old master got %d reads", n)

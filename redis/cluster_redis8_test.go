@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// TestRedis8ClusterAndSentinel runs again, with servers of another generation, the tests of what depends on the nodes of a
-// cluster and on Sentinels. Those that take long run in make matrix only.
+// TestRedis8ClusterAndSentinel repeats the tests that depend on the nodes of a cluster and on
+// Sentinels, with servers of another generation. The long ones run only in make matrix.
 func TestRedis8ClusterAndSentinel(t *testing.T) {
 	testkit.UseRedis8(t)
 	type test struct {

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestSeedOfACallBeforeTheTopology: with NoWait the first calls go to a seed. Its connection becomes that of
-// the node with this address, or ends.
+// TestSeedOfACallBeforeTheTopology: with NoWait, the first calls go to a seed. Its connection
+// becomes the connection of the node with this address, or ends.
 //
 // mutant: redis-cluster-seed-kept
 func TestSeedOfACallBeforeTheTopology(t *testing.T) {

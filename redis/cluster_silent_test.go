@@ -33,10 +33,10 @@ func TestClusterReplacesASilentMaster(t *testing.T) {
 	testkit.Eventually(t, 20*time.Second, incr)
 	old.Stop(t)
 	var calls sync.WaitGroup
-	// Both end when the master is given up, at the latest with the test; waited for below.
+	// Both calls end when the master is given up, or at the latest with the test; waited for below.
 	calls.Go(func() {
 		if _, err := c.Incr(t.Context(), "n"); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !errors.Is(err, redis.ErrStalled) {
-			t.Errorf("an increment that the silent master had got: %v", err)
+			t.Errorf("an increment that the silent master had received: %v", err)
 		}
 	})
 	// A call that is still queued moves to the replica, and succeeds there.
@@ -48,11 +48,11 @@ func TestClusterReplacesASilentMaster(t *testing.T) {
 	})
 	calls.Go(func() {
 		if value, _, err := c.Get(t.Context(), "n"); err != nil || value == "" {
-			t.Errorf("a read that the silent master had got: %q, %v", value, err)
+			t.Errorf("a read that the silent master had received: %q, %v", value, err)
 		}
 	})
 	if err := incr(); err == nil {
-		t.Error("a master that was stopped has answered")
+		t.Error("a stopped master has answered")
 	}
 	cluster.AwaitMaster(t, slot, old)
 	testkit.Eventually(t, 20*time.Second, incr)

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestConnectClusterWaitsForTheMasters: the first calls find a connection to each master, so that
-// none of them begins with a pause, unless a master cannot be reached in time.
+// TestConnectClusterWaitsForTheMasters: when ConnectCluster returns, there is a connection to each
+// master, so that no call starts with a pause, unless a master cannot be reached in time.
 func TestConnectClusterWaitsForTheMasters(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{})
 	begun := time.Now()
@@ -33,6 +33,6 @@ func TestConnectClusterWaitsForTheMasters(t *testing.T) {
 		must(t, c.Set(t.Context(), "k"+strconv.Itoa(i), "v"))
 	}
 	if n := c.Stats().Repeated; n > 0 && took < redis.StartGrace {
-		t.Errorf("%d of the first calls were repeated", n)
+		t.Errorf("%d of the first calls were retried", n)
 	}
 }

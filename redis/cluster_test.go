@@ -58,12 +58,12 @@ func TestClusterRoutes(t *testing.T) {
 		sets += commands["set"]
 	}
 	if sets != keys {
-		t.Errorf("%d SETs were executed, want %d: none is sent to a node that redirects", sets, keys)
+		t.Errorf("%d SETs were executed, want %d: none should be sent to a node that redirects", sets, keys)
 	}
 }
 
-// flood makes calls in every style until the returned function is called, which checks that all
-// succeeded.
+// flood makes calls in every way until the returned function is called, which checks that all of
+// them succeeded.
 func flood(t *testing.T, c *redis.Client, keys []string) (stop func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var callers sync.WaitGroup
@@ -112,7 +112,7 @@ func flood(t *testing.T, c *redis.Client, keys []string) (stop func()) {
 				tx.Add(nil, redis.Cmd("SET", key, "v"))
 				return nil
 			}, key)
-			// It cannot watch a key that is at another node than its slot.
+			// It cannot watch a key that is not at the node that owns its slot.
 			if e, ok := errors.AsType[*redis.ServerError](err); ok && e.Code == "ASK" && slipstream.OutcomeOf(err) == slipstream.Refused {
 				err = nil
 			}
@@ -185,7 +185,7 @@ func TestClusterFailover(t *testing.T) {
 	cluster.Failover(t, cluster.ReplicasOf(t, old)[0])
 	stop()
 
-	// A master that dies: calls wait for the failover.
+	// When a master dies, calls wait for the failover.
 	old = cluster.MasterOf(t, cluster.Slot(t, keys[0]))
 	old.Kill()
 	if _, err := c.Incr(t.Context(), "n"+keys[0]); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -218,7 +218,7 @@ func TestClusterSpreadsCommands(t *testing.T) {
 			t.Errorf("%s has the value %q", keys[i], item.Value)
 		}
 	}
-	for _, key := range []string{"{a}1", "{b}1", "{a}2", "{b}2"} { // keys of one slot apart from each other
+	for _, key := range []string{"{a}1", "{b}1", "{a}2", "{b}2"} { // keys of one slot are not adjacent
 		if err := c.Set(ctx, key, key); err != nil {
 			t.Fatal(err)
 		}
@@ -379,7 +379,7 @@ func TestClusterReadsFromReplicas(t *testing.T) {
 		}
 		return nil
 	})
-	time.Sleep(50 * time.Millisecond) // older choices are forgotten
+	time.Sleep(50 * time.Millisecond) // older choices expire
 	for _, n := range cluster.Nodes() {
 		n.ResetCommands(t)
 	}
@@ -397,7 +397,7 @@ func TestClusterReadsFromReplicas(t *testing.T) {
 			t.Errorf("%v, a master: %t, executed %v", n, master, commands)
 		}
 	}
-	// Without its replica a shard is read at the master.
+	// Without its replica, a shard is read at the master.
 	for _, n := range cluster.Nodes()[3:] {
 		n.Kill()
 	}
@@ -459,7 +459,7 @@ func TestClusterCache(t *testing.T) {
 	invalidated(keys)
 	read("2")
 
-	// The end of a connection drops what was read there, and nothing else.
+	// The end of a connection drops the replies that were read on it, and nothing else.
 	lost := cluster.Nodes()[0]
 	share := 0
 	for i := range keys {

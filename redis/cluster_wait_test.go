@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// awaitBlocked waits until a number of clients wait at a node.
+// awaitBlocked waits until n clients are blocked at a node.
 func awaitBlocked(t *testing.T, at *rediscluster.Node, n int) {
 	t.Helper()
 	testkit.Eventually(t, 20*time.Second, func() error {
@@ -25,13 +25,13 @@ func awaitBlocked(t *testing.T, at *rediscluster.Node, n int) {
 			return err
 		}
 		if !strings.Contains(string(v.Str), fmt.Sprintf("blocked_clients:%d\r", n)) {
-			return fmt.Errorf("%v has other clients that wait than %d: %s", at, n, v.Str)
+			return fmt.Errorf("%v does not have %d blocked clients: %s", at, n, v.Str)
 		}
 		return nil
 	})
 }
 
-// refusedWith fails the test unless a server has refused a command with an error.
+// refusedWith fails the test unless a server has refused a command with the given error code.
 func refusedWith(t *testing.T, what string, err error, code string) {
 	t.Helper()
 	e, ok := errors.AsType[*redis.ServerError](err)
@@ -40,9 +40,9 @@ func refusedWith(t *testing.T, what string, err error, code string) {
 	}
 }
 
-// TestWhatWaitsInASlotThatMoves: a command that waits goes on at the new owner of its slot, in every style. A
-// session stays at its node, and WATCH of a key that is between nodes fails: both with the error of the
-// server.
+// TestWhatWaitsInASlotThatMoves: a blocked command, made in any way, continues at the new owner of
+// its slot. A session stays at its node, and WATCH of a key that is being moved fails, both with
+// the error of the server.
 //
 // mutant: redis-cluster-waiting-command-ends-with-its-slot
 func TestWhatWaitsInASlotThatMoves(t *testing.T) {
@@ -63,12 +63,12 @@ func TestWhatWaitsInASlotThatMoves(t *testing.T) {
 	const styles = 3
 	popped := make(chan error, styles+1)
 	for style := range styles {
-		// Ends when the list has elements, at the latest with the test; waited for below.
+		// Ends when the list has elements, or at the latest with the test; waited for below.
 		go func() { popped <- inStyle(t, style, c, redis.Cmd("BLPOP", list, 0)) }()
 	}
 	awaitBlocked(t, from, styles)
 	m := cluster.BeginMigration(t, slot, to)
-	// Ends as those above.
+	// Ends like the goroutines above.
 	go func() { popped <- c.Do(ctx, nil, redis.Cmd("BLPOP", list, 0)) }()
 	awaitBlocked(t, to, 1)
 	refusedWith(t, "a session, while the slot moves", session.Do(ctx, nil, redis.Cmd("GET", key)), "ASK")
@@ -90,8 +90,8 @@ func TestWhatWaitsInASlotThatMoves(t *testing.T) {
 	}, key))
 }
 
-// TestSubscriptionSurvivesItsNode: a subscription to a channel moves to another node when its node dies, and has
-// a Gap where messages may be missing.
+// TestSubscriptionSurvivesItsNode: a subscription to a channel moves to another node when its node
+// dies, and receives a Gap where messages may be missing.
 func TestSubscriptionSurvivesItsNode(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1})
 	c := connectCluster(t, cluster)
@@ -107,7 +107,7 @@ func TestSubscriptionSurvivesItsNode(t *testing.T) {
 		}
 	}
 	if its == nil || other == nil {
-		t.Fatalf("the subscription is at %v, and not at %v", its, other)
+		t.Fatalf("the subscription is at %v, want %v", its, other)
 	}
 	its.Kill()
 	gap := false
@@ -121,7 +121,7 @@ func TestSubscriptionSurvivesItsNode(t *testing.T) {
 			return err
 		case m.Kind == redis.Gap:
 			gap = true
-			return errors.New("a Gap, and no message yet")
+			return errors.New("a Gap, but no message yet")
 		case !gap:
 			t.Errorf("%+v without a Gap before it", m)
 		}
@@ -129,8 +129,8 @@ func TestSubscriptionSurvivesItsNode(t *testing.T) {
 	})
 }
 
-// TestOtherShardsDoNotWait: calls to a master that is silent wait in the client for this node only. Calls to
-// other masters are answered meanwhile, and none of them is queued.
+// TestOtherShardsDoNotWait: calls to a silent master wait in the client, in the queue for that node
+// only. Calls to other masters are answered meanwhile, and none of them is queued.
 func TestOtherShardsDoNotWait(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{NodeTimeout: time.Minute})
 	c := connectCluster(t, cluster, func(o *redis.ClusterOptions) { o.StallTimeout = time.Hour })
@@ -154,7 +154,7 @@ func TestOtherShardsDoNotWait(t *testing.T) {
 			t.Fatalf("another shard: %q, %v", v, err)
 		}
 	}
-	testkit.Eventually(t, 20*time.Second, func() error { // the client asks nodes for the topology meanwhile
+	testkit.Eventually(t, 20*time.Second, func() error { // the client queries the topology meanwhile
 		for _, n := range c.Nodes() {
 			wait := n.Stats.Outstanding + n.Stats.Queued
 			if n.Addr == silent.Addr() && wait < calls || n.Addr != silent.Addr() && wait > 0 {
@@ -169,7 +169,8 @@ func TestOtherShardsDoNotWait(t *testing.T) {
 	}
 }
 
-// TestShutdownOfAClusterClient: Shutdown lets the calls in flight at all nodes end, and refuses new ones.
+// TestShutdownOfAClusterClient: Shutdown waits until the calls in flight at all nodes have ended,
+// and refuses new ones.
 func TestShutdownOfAClusterClient(t *testing.T) {
 	testkit.NoLeaks(t)
 	release := make(chan struct{})
@@ -195,7 +196,7 @@ func TestShutdownOfAClusterClient(t *testing.T) {
 	})
 	select {
 	case err := <-ended:
-		t.Fatalf("Shutdown has returned %v before the call", err)
+		t.Fatalf("Shutdown returned %v before the call had ended", err)
 	default:
 	}
 	close(release)

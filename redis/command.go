@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// A Command is a request in its encoded form. It is immutable: it may be kept,
-// copied, sent as often as wanted and by many goroutines concurrently.
+// A Command is a request in its encoded form. It is immutable: it may be kept, copied, and sent any
+// number of times, and by several goroutines concurrently.
 type Command struct {
 	name  string
 	frame []byte // never written to after Cmd
@@ -19,29 +19,27 @@ type Command struct {
 
 	keyAt, keyEnd int // the first key is frame[keyAt:keyEnd]; keyAt is 0 if there is none
 
-	// unshared is the reason why it cannot use a shared connection, or nil if it can.
-	// If it waits at the server, for blockFor or, if that is negative, forever, it
-	// gets a dedicated connection. For an unknown command, the server is queried.
+	// unshared is the reason why the command cannot use a shared connection, or nil if it can. A
+	// command that blocks, for blockFor or, if that is negative, forever, gets a dedicated
+	// connection. For an unknown command, the server is queried.
 	unshared error
 	waits    bool
 	blockFor time.Duration
 
 	slowFor    time.Duration
 	idempotent bool
-	whole      bool    // one of a transaction
-	script     *Script // that it brings the source of
+	whole      bool    // part of a transaction
+	script     *Script // whose source it contains
 }
 
-// Cmd makes a command of a name and its arguments, each of them one argument of
-// the command. A subcommand is an argument:
+// Cmd makes a command from a name and its arguments. A subcommand is an argument:
 //
 //	redis.Cmd("CLIENT", "LIST", "TYPE", "normal")
 //
-// Arguments are strings, []byte, integers, floats, bools (1 and 0) and types
-// based on these, and whatever implements encoding.TextMarshaler or
-// encoding.BinaryMarshaler. They are copied, once, so the caller may change
-// them afterwards. An argument of another type makes every use of the command
-// fail with an error that names its position.
+// Arguments may be strings, []byte, integers, floats, bools (1 and 0), types based on these, and
+// any value that implements encoding.TextMarshaler or encoding.BinaryMarshaler. They are copied, so
+// the caller may change them afterwards. If an argument has another type, every use of the command
+// fails with an error that names its position.
 func Cmd(name string, args ...any) Command {
 	c := Command{name: name}
 	c.encode(make([]byte, 0, sizeOf(name, args)), nil, args)
@@ -57,7 +55,8 @@ func sizeOf(name string, args []any) int {
 	return size
 }
 
-// encode appends the command to b and returns b. Info may be known from an equal name.
+// encode appends the command to b and returns b. Info is that of a command with the same name, or
+// nil if it is to be looked up.
 func (c *Command) encode(b []byte, info *commandInfo, args []any) []byte {
 	begin := len(b)
 	b = resp.AppendArrayHeader(b, 1+len(args))
@@ -76,7 +75,7 @@ func (c *Command) encode(b []byte, info *commandInfo, args []any) []byte {
 	return b
 }
 
-// encodeStrings is encode for arguments that are strings: it makes none of them escape.
+// encodeStrings is like encode for arguments that are all strings. It lets none of them escape.
 func (c *Command) encodeStrings(b []byte, info *commandInfo, args []string) []byte {
 	begin := len(b)
 	b = resp.AppendArrayHeader(b, 1+len(args))
@@ -101,8 +100,8 @@ func argumentSize(arg any) int {
 	return 32
 }
 
-// classify fills in what follows from name and arguments. The arguments begin
-// at frame[from].
+// classify sets the fields that follow from the name and the arguments. The arguments start at
+// frame[from].
 func (c *Command) classify(info *commandInfo, from int) {
 	if c.info = info; info == nil {
 		c.info = lookup(c.name, encodedArgs{c.frame[from:]})
@@ -157,8 +156,8 @@ func (c *Command) findKey(from int) {
 // key returns the first key, or nil if there is none.
 func (c *Command) key() []byte { return c.frame[c.keyAt:c.keyEnd] }
 
-// waitOf returns how long a command asks the server to wait, negative if forever. An argument
-// that is not a valid time is left for the server to reject.
+// waitOf returns how long a command asks the server to wait; the duration is negative if that is
+// forever. An argument that is not a valid time is left for the server to reject.
 func waitOf(at waitArgument, args encodedArgs) (d time.Duration, waits bool) {
 	if at == waitsOption {
 		return blockOption(args)
@@ -183,7 +182,7 @@ func waitTime(arg []byte, unit time.Duration) time.Duration {
 	return time.Duration(min(n, 1e9) * float64(unit))
 }
 
-// blockOption looks for BLOCK before STREAMS, behind which there are keys.
+// blockOption looks for BLOCK before STREAMS, which is followed by keys.
 func blockOption(args encodedArgs) (d time.Duration, waits bool) {
 	skip := 0 // arguments that are values, not names
 	for {
@@ -206,8 +205,8 @@ func blockOption(args encodedArgs) (d time.Duration, waits bool) {
 	}
 }
 
-// secondsOf reads the argument of DEBUG SLEEP and adds half of it, because a
-// server under load wakes late.
+// secondsOf parses the argument of DEBUG SLEEP and adds half of it, because a server under load
+// wakes up late.
 func secondsOf(arg []byte) time.Duration {
 	seconds, err := strconv.ParseFloat(string(arg), 64)
 	if err != nil || !(seconds > 0) {
@@ -220,25 +219,25 @@ func secondsOf(arg []byte) time.Duration {
 // the client knows it.
 func (c Command) Name() string { return c.name }
 
-// String returns the name. It shows no arguments, which may be secret.
+// String returns the name. It contains no arguments, because they may be secret.
 func (c Command) String() string { return c.name }
 
-// Idempotent returns a copy of the command that is also sent again when the
-// server may have executed it already. Reading commands need no such mark.
+// Idempotent returns a copy of the command that may be sent again even if the server may already
+// have executed it. Commands that only read do not need this.
 func (c Command) Idempotent() Command {
 	c.idempotent = true
 	return c
 }
 
-// SlowFor returns a copy of the command over which the server may be silent for
-// d, on top of Options.StallTimeout, before the connection is given up.
+// SlowFor returns a copy of the command for which the server may be silent for d longer than
+// Options.StallTimeout before the connection is closed.
 func (c Command) SlowFor(d time.Duration) Command {
 	c.slowFor = max(d, 0)
 	return c
 }
 
-// repeatable reports whether the command may be executed twice. XREAD that waits for new
-// entries does not find in a second attempt what was new in the first.
+// repeatable reports whether the command may be executed twice. An XREAD that waits for new entries
+// may not, because a second attempt does not find the entries that were new in the first.
 func (c *Command) repeatable() bool {
 	return c.idempotent || c.info.flags&flagReadOnly != 0 && !c.waits
 }

@@ -17,9 +17,9 @@ import (
 // of up to 10,000 commands are cached. A reply of more than 64 KiB, positions above 127, and
 // specifications that Redis would not send are ignored.
 //
-// If the server does not say, or if the user may not execute COMMAND INFO, the client assumes that the
-// command does not block and that its first argument is its only key, and follows a redirect to any
-// slot. It uses nothing else of the reply: such a command is retried as a write, is not sent to
+// If the server does not say, or if the user may not execute COMMAND INFO, the client assumes that
+// the command does not block and that its first argument is its only key, and follows a redirect to
+// any slot. It ignores the rest of the reply: such a command is retried as a write, is not sent to
 // replicas, and has no policy.
 
 // commandDetails is what a server says about a command that the table does not list.

@@ -134,8 +134,8 @@ func TestSubcommandsThatAServerDescribes(t *testing.T) {
 	}
 }
 
-// FuzzCommandDetails: whatever a server reports about a command, the keys found are among its
-// arguments.
+// FuzzCommandDetails: whatever a server reports about a command, the keys that are found are among
+// its arguments.
 func FuzzCommandDetails(f *testing.F) {
 	f.Add([]byte(infoReply("movablekeys", 1, 1, 1, spec("RW", how("index", "index", 1), how("keynum", "keynumidx", 0, "firstkey", 1, "keystep", 1)))))
 	f.Add([]byte(infoReply("write blocking", 2, -1, 2)))

@@ -19,7 +19,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// redirectsOf returns how many commands the nodes of a cluster have redirected with MOVED.
+// redirectsOf returns the number of commands that the nodes of a cluster have redirected with
+// MOVED.
 func redirectsOf(t *testing.T, c *redis.Client) (n int) {
 	t.Helper()
 	must(t, c.ForEachMaster(t.Context(), func(ctx context.Context, node *redis.Client) error {
@@ -83,12 +84,12 @@ func testUnlistedCommands(t *testing.T, c, other *redis.Client) {
 		}
 		b.AddStrings(nil, "X.SETEX", "k"+strconv.Itoa(i+1), "100", "v")
 		if err := c.DoTransaction(ctx, &b); !errors.Is(err, redis.ErrCrossSlot) {
-			t.Errorf("transaction with keys of two slots: %v, want ErrCrossSlot", err)
+			t.Errorf("transaction with keys in two slots: %v, want ErrCrossSlot", err)
 		}
 		if n, _, err := c.Get(ctx, tag+"n"); err != nil || n != "5" {
 			t.Errorf("the script ran %s times, want 5; error %v", n, err)
 		}
-		// A fresh client also looks up commands of transactions and batches.
+		// A new client also looks up the commands of transactions and batches.
 		b.Reset()
 		b.AddStrings(nil, "X.EVAL", "return redis.call('INCR', KEYS[1])", "1", tag+"n")
 		if i%2 == 0 {
@@ -107,7 +108,7 @@ func testUnlistedCommands(t *testing.T, c, other *redis.Client) {
 		}
 	}
 	if err := c.Do(ctx, nil, redis.Cmd("X.BITOP", "AND", "a", "b", "c")); !errors.Is(err, redis.ErrCrossSlot) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("X.BITOP with keys of several slots: %v, want ErrCrossSlot, not sent", err)
+		t.Errorf("X.BITOP with keys in several slots: %v, want ErrCrossSlot, not sent", err)
 	}
 	if n := redirectsOf(t, c); n != 0 {
 		t.Errorf("%d commands were redirected, want 0", n)

@@ -79,7 +79,7 @@ func TestCommandsKeepTheirArguments(t *testing.T) {
 		t.Errorf("%q %q %q", cmd.Name(), cmd, cmd.key())
 	}
 	if again := cmd.Idempotent(); again.repeatable() == cmd.repeatable() {
-		t.Error("Idempotent changed the command itself, or nothing")
+		t.Error("Idempotent changed the original command, or had no effect")
 	}
 	if slow := cmd.SlowFor(time.Minute); slow.slowFor != time.Minute || cmd.slowFor != 0 {
 		t.Errorf("%v, %v", slow.slowFor, cmd.slowFor)
@@ -150,7 +150,7 @@ func TestSlowCommands(t *testing.T) {
 	}
 }
 
-// The table must not be longer than what a look-up can spell.
+// No name in the table may be longer than the longest one that a lookup supports.
 func TestTableNames(t *testing.T) {
 	seen := 0
 	for name, in := range commands {
@@ -168,11 +168,11 @@ func TestTableNames(t *testing.T) {
 		}
 	}
 	if seen < 200 {
-		t.Errorf("the table has %d commands", seen)
+		t.Errorf("the table has only %d commands", seen)
 	}
 }
 
-// TestTransactionIsWhole: every call of a transaction is marked as a part of one.
+// TestTransactionIsWhole: every call of a transaction is marked as part of one.
 func TestTransactionIsWhole(t *testing.T) {
 	var b Batch
 	b.Add(nil, Cmd("INCR", "k"))

@@ -36,8 +36,8 @@ func clientInfo(t *testing.T, c *redis.Client) map[string]string {
 	return info
 }
 
-// requirePassword sets the default user's password, which the readiness probe of
-// the server could not cope with.
+// requirePassword sets the password of the default user. The readiness probe of the server cannot
+// handle a password that is set from the start.
 func requirePassword(t *testing.T, addr, password string) {
 	t.Helper()
 	c, err := redis.Connect(t.Context(), redis.Options{Addr: addr})
@@ -59,7 +59,7 @@ func TestGreeting(t *testing.T) {
 	} {
 		test.o.Addr = server.Addr
 		info := clientInfo(t, connect(t, test.o))
-		// Redis 7.0 does not show the protocol of others, but its own tells by HELLO.
+		// Redis 7.0 does not show the protocol in CLIENT INFO, but HELLO does.
 		got := fmt.Sprintf("resp=%s name=%s db=%s", info["resp"], info["name"], info["db"])
 		if got != test.want {
 			t.Errorf("%v: %s, want %s", test.o, got, test.want)
@@ -67,7 +67,7 @@ func TestGreeting(t *testing.T) {
 	}
 	_, err := redis.Connect(t.Context(), redis.Options{Addr: server.Addr, DB: 99})
 	if err == nil || !strings.Contains(err.Error(), "SELECT: ERR DB index is out of range") || slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("a database that there is not: %v", err)
+		t.Errorf("a database that does not exist: %v", err)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestServersWithoutHello(t *testing.T) {
 	// Valkey 9.1 replies with NOAUTH instead of ERR, because the connection is not
 	// authenticated.
 	if err == nil || !strings.Contains(err.Error(), "HELLO: ") || slipstream.OutcomeOf(err) != slipstream.NotSent || strings.Contains(err.Error(), "opensesame") {
-		t.Errorf("version 3 was demanded: %v", err)
+		t.Errorf("version 3 was required: %v", err)
 	}
 	_, err = redis.Connect(t.Context(), redis.Options{Addr: server.Addr, Password: "wrong"})
 	if err == nil || !strings.Contains(err.Error(), "AUTH: WRONGPASS") {
@@ -114,7 +114,7 @@ func TestServersThatRefuseVersion3(t *testing.T) {
 			defer conn.Close()
 			buf := make([]byte, 4096)
 			conn.Read(buf)
-			// The replies to what was sent with HELLO do not count either.
+			// The replies to the commands that were sent with HELLO do not count either.
 			conn.Write([]byte(refusal + "-NOAUTH\r\n-NOAUTH\r\n-NOAUTH\r\n"))
 			n, _ := conn.Read(buf)
 			got <- string(buf[:n])
@@ -166,8 +166,7 @@ func TestAuthentication(t *testing.T) {
 	}
 }
 
-// Credentials change while the client runs: the next connection has the new
-// ones.
+// Credentials change while the client is running, and the next connection uses the new ones.
 func TestCredentialRotation(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -193,7 +192,7 @@ func TestCredentialRotation(t *testing.T) {
 		},
 	})
 	must(t, c.Set(t.Context(), "k", "v"))
-	// First a time in which the client's password is the old one.
+	// First, there is a time when the client still has the old password.
 	must(t, admin.Do(t.Context(), nil, redis.Cmd("ACL", "SETUSER", "app", "resetpass", ">two")))
 	must(t, admin.Do(t.Context(), nil, redis.Cmd("CLIENT", "KILL", "USER", "app")))
 	testkit.Eventually(t, 5*time.Second, func() error {
@@ -205,7 +204,7 @@ func TestCredentialRotation(t *testing.T) {
 		return nil
 	})
 	if _, _, err := c.Get(t.Context(), "k"); slipstream.OutcomeOf(err) != slipstream.NotSent || !strings.Contains(err.Error(), "WRONGPASS") {
-		t.Errorf("while no connection can be opened: %v", err)
+		t.Errorf("a call while no connection can be opened: %v", err)
 	}
 	password.Store("two")
 	testkit.Eventually(t, 5*time.Second, func() error { return c.Ping(t.Context()) })
@@ -213,7 +212,7 @@ func TestCredentialRotation(t *testing.T) {
 		t.Errorf("%q, %v", v, err)
 	}
 	if asked.Load() < 3 {
-		t.Errorf("asked %d times", asked.Load())
+		t.Errorf("Credentials was called %d times", asked.Load())
 	}
 	mu.Lock()
 	defer mu.Unlock()
@@ -293,7 +292,7 @@ func TestTLS(t *testing.T) {
 		}
 		all.Wait()
 	}
-	// Who does not know the certificate does not connect.
+	// A client that does not trust the certificate does not connect.
 	_, err := redis.Connect(t.Context(), redis.Options{Addr: "127.0.0.1:" + port, TLS: &tls.Config{}})
 	var unknown x509.UnknownAuthorityError
 	if !errors.As(err, &unknown) || slipstream.OutcomeOf(err) != slipstream.NotSent {
@@ -302,11 +301,11 @@ func TestTLS(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	if _, err := redis.Connect(ctx, redis.Options{Addr: "127.0.0.1:" + port}); err == nil {
-		t.Error("plain text was spoken to a TLS port")
+		t.Error("a client without TLS connected to a TLS port")
 	}
 }
 
-// A host name is resolved again at every attempt: the server moves and is found.
+// A host name is resolved for every attempt, so a server that has moved is found.
 func TestNamesAreResolvedAgain(t *testing.T) {
 	testkit.NoLeaks(t)
 	one, two := testkit.StartRedis(t), testkit.StartRedis(t)
@@ -356,7 +355,7 @@ func TestDialersThatMisbehave(t *testing.T) {
 	}
 }
 
-// A server that has no room for another client reports this and hangs up.
+// A server that has no room for another client reports that and hangs up.
 func TestServersThatHangUpOnTheGreeting(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t, "--maxclients", "1")
@@ -368,8 +367,7 @@ func TestServersThatHangUpOnTheGreeting(t *testing.T) {
 	}
 }
 
-// Servers that answer a greeting with anything else give an error soon, whatever
-// they send.
+// If a server answers a greeting with anything else, Connect fails soon, whatever the server sends.
 func TestHostileGreetings(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, greeting := range map[string]string{
@@ -399,7 +397,7 @@ func TestHostileGreetings(t *testing.T) {
 					conn.Read(make([]byte, 4096))
 					conn.Write([]byte(greeting))
 					conn.SetReadDeadline(time.Now().Add(5 * time.Second))
-					conn.Read(make([]byte, 4096)) // until the client has had enough
+					conn.Read(make([]byte, 4096)) // until the client gives up
 					conn.Close()
 				}
 			}()
@@ -407,7 +405,7 @@ func TestHostileGreetings(t *testing.T) {
 			c, err := redis.Connect(t.Context(), redis.Options{Addr: l.Addr().String(), DialTimeout: 300 * time.Millisecond, DB: 1})
 			if err == nil {
 				c.Close()
-				t.Error("it connected")
+				t.Error("Connect succeeded")
 			} else if slipstream.OutcomeOf(err) != slipstream.NotSent || !strings.Contains(err.Error(), "greeting") {
 				t.Errorf("%v", err)
 			}

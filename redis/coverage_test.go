@@ -13,12 +13,12 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// typedGroups are the groups of commands that have methods.
+// typedGroups are the groups of commands that have typed methods.
 var typedGroups = []string{"string", "hash", "list", "set", "sorted-set", "stream", "generic", "scripting", "pubsub",
 	"transactions", "bitmap", "hyperloglog", "geo"}
 
-// otherNames are methods that are not called as their command is, or that do what an old
-// command does.
+// otherNames are methods that are not named after their command, or that do what an old command
+// does.
 var otherNames = map[string]string{
 	"linsert": "LInsertBefore", "bitop": "BitOpAnd", "xtrim": "XTrimMaxLen",
 	"getset": "SetGet", "psetex": "SetEX", "substr": "GetRange", "hmset": "HSet", "zrevrange": "ZRangeRev",
@@ -29,7 +29,7 @@ var otherNames = map[string]string{
 	"multi": "DoTransaction", "exec": "DoTransaction", "watch": "Watch", "unwatch": "Watch", "discard": "Session",
 }
 
-// TestCommandsHaveMethods queries the server for its commands.
+// TestCommandsHaveMethods checks the commands that the server lists.
 func TestCommandsHaveMethods(t *testing.T) {
 	methods := make(map[string]bool)
 	for _, of := range []reflect.Type{reflect.TypeFor[*redis.Client](), reflect.TypeFor[*redis.Session](), reflect.TypeFor[*redis.Subscription]()} {
@@ -70,7 +70,7 @@ func TestCommandsHaveMethods(t *testing.T) {
 	all := len(with) + len(without)
 	t.Logf("%d of %d commands have methods; without: %s", len(with), all, strings.Join(without, " "))
 	if all < 200 || len(with)*100 < all*95 {
-		t.Errorf("%d of %d commands have methods, want 95 %%", len(with), all)
+		t.Errorf("%d of %d commands have methods, want at least 95 %%", len(with), all)
 	}
 }
 

@@ -23,8 +23,8 @@ var (
 	durationType = reflect.TypeFor[time.Duration]()
 )
 
-// decode turns one reply into *dst. The frame was cut by the scanner, so its
-// lengths are true and within the limits.
+// decode decodes one reply into *dst. The frame was cut by the scanner, so its lengths are correct
+// and within the limits.
 func decode(frame []byte, dst any) error {
 	switch raw := dst.(type) {
 	case nil:
@@ -44,8 +44,7 @@ func decode(frame []byte, dst any) error {
 	return into(&d, tok, dst)
 }
 
-// into decodes the value that tok begins. The common destinations are served
-// without reflection.
+// into decodes the value that starts with tok. Common destinations do not need reflection.
 func into(d *resp.Decoder, tok resp.Token, dst any) error {
 	switch p := dst.(type) {
 	case *string:
@@ -112,8 +111,8 @@ func mismatch[T any](tok resp.Token, err error) error {
 	return wrong(tok, reflect.TypeFor[T](), err)
 }
 
-// wrong is the error of a value that cannot become t. An error inside a reply
-// is its own explanation.
+// wrong returns the error for a value that cannot be converted to t. An error inside a reply is
+// returned as it is.
 func wrong(tok resp.Token, t reflect.Type, err error) error {
 	var server *ServerError
 	if errors.As(err, &server) {
@@ -122,7 +121,7 @@ func wrong(tok resp.Token, t reflect.Type, err error) error {
 	return &DecodeError{Reply: describe(tok), Type: t, Err: err}
 }
 
-// at puts a step in front of the path of an error.
+// at prepends a step to the path of an error.
 func at(err error, step string) error {
 	var e *DecodeError
 	if errors.As(err, &e) {
@@ -131,8 +130,7 @@ func at(err error, step string) error {
 	return err
 }
 
-// describe describes what the server sent. It shows no values, which may be
-// secret.
+// describe describes what the server sent. It contains no values, because they may be secret.
 func describe(tok resp.Token) string {
 	switch {
 	case tok.Null:
@@ -162,7 +160,7 @@ func isText(tok resp.Token) bool {
 	return false
 }
 
-// cannot is why tok has no scalar form: it is null, an error, or an aggregate.
+// cannot returns why tok has no scalar form: it is null, an error, or an aggregate.
 func cannot(tok resp.Token) error {
 	switch {
 	case tok.Null:
@@ -207,7 +205,7 @@ func intOf(tok resp.Token) (int64, error) {
 		if tok.Float != math.Trunc(tok.Float) {
 			return 0, errFraction
 		}
-		// -2^63 is a float64, 2^63 is the first that is too large.
+		// A float64 can be exactly -2^63; 2^63 is the first value that is too large.
 		if !(tok.Float >= math.MinInt64 && tok.Float < math.MaxInt64) {
 			return 0, errOverflow
 		}
@@ -301,13 +299,13 @@ func boolOf(tok resp.Token) (bool, error) {
 	return false, errors.New("expected 0, 1, true or false")
 }
 
-// elements walks over the values of an aggregate.
+// elements iterates over the values of an aggregate.
 type elements struct {
 	d    *resp.Decoder
-	left int // negative: until the end mark
+	left int // if negative, until the end mark
 }
 
-// next returns the next element; ok is false behind the last.
+// next returns the next element; ok is false after the last one.
 func (e *elements) next() (tok resp.Token, ok bool, err error) {
 	if e.left == 0 {
 		return tok, false, nil
@@ -335,7 +333,7 @@ func isAggregate(tok resp.Token) bool {
 	return false
 }
 
-// skip skips the rest of the value that tok begins.
+// skip skips the rest of the value that starts with tok.
 func skip(d *resp.Decoder, tok resp.Token) error {
 	if !isAggregate(tok) {
 		return nil

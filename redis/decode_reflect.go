@@ -16,10 +16,10 @@ var (
 	binaryUnmarshalerType = reflect.TypeFor[encoding.BinaryUnmarshaler]()
 )
 
-// reflected decodes the value that tok begins into v, which can be set.
+// reflected decodes the value that starts with tok into v, which must be settable.
 func reflected(d *resp.Decoder, tok resp.Token, v reflect.Value) error {
 	t := v.Type()
-	if t.PkgPath() != "" { // a named type: it may have an opinion
+	if t.PkgPath() != "" { // a named type may decode itself
 		if t == valueType {
 			return valueOf(d, tok, v.Addr().Interface().(*Value))
 		}
@@ -69,7 +69,7 @@ func reflected(d *resp.Decoder, tok resp.Token, v reflect.Value) error {
 	return intoBasic(tok, v)
 }
 
-// unmarshalled lets types decode themselves from text.
+// unmarshalled lets a type that can decode itself from text do so.
 func unmarshalled(tok resp.Token, v reflect.Value) (done bool, err error) {
 	p := reflect.PointerTo(v.Type())
 	isTextual, isBinary := p.Implements(textUnmarshalerType), p.Implements(binaryUnmarshalerType)
@@ -148,8 +148,8 @@ func intoBytes(tok resp.Token, v reflect.Value) error {
 	return nil
 }
 
-// intoSlice decodes arrays and sets, and maps as key, value, key, value, which
-// is what servers send in RESP2. The slice keeps its memory.
+// intoSlice decodes arrays and sets, and maps as key, value, key, value, which is what servers send
+// in RESP2. The memory of the slice is reused.
 func intoSlice(d *resp.Decoder, tok resp.Token, v reflect.Value) error {
 	if tok.Null {
 		v.SetZero()
@@ -175,8 +175,8 @@ func intoSlice(d *resp.Decoder, tok resp.Token, v reflect.Value) error {
 		}
 		v.SetLen(n + 1)
 		element := v.Index(n)
-		// A previous element must not share memory with what the caller took from
-		// it, nor leave its fields in the new one.
+		// The new element must neither share memory with a previous one, which the caller may have
+		// kept, nor inherit its fields.
 		element.SetZero()
 		if err := reflected(d, tok, element); err != nil {
 			return at(err, "["+strconv.Itoa(n)+"]")
@@ -211,9 +211,9 @@ func intoArray(d *resp.Decoder, tok resp.Token, v reflect.Value) error {
 	return nil
 }
 
-// pairs calls visit for each key of a map, of an array of alternating keys and
-// values (RESP2), or of an array of pairs (RESP3, such as ZRANGE WITHSCORES).
-// Visit decodes the value that tok begins.
+// pairs calls visit for each key of a map, of an array of alternating keys and values (RESP2), or
+// of an array of pairs (RESP3, such as ZRANGE WITHSCORES). Visit decodes the value that starts with
+// tok.
 func pairs(d *resp.Decoder, tok resp.Token, t reflect.Type, visit func(key, value resp.Token) error) error {
 	if !isAggregate(tok) || tok.Kind == resp.Set {
 		return wrong(tok, t, cannot(tok))
@@ -278,7 +278,7 @@ func intoMap(d *resp.Decoder, tok resp.Token, v reflect.Value) error {
 	})
 }
 
-// short keeps keys in errors short.
+// short truncates keys for errors.
 func short(text []byte) string {
 	const most = 64
 	if len(text) > most {

@@ -7,13 +7,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// structPlan says where the fields of a hash go in a struct type.
+// structPlan maps the fields of a hash to the fields of a struct type.
 type structPlan struct {
 	fields map[string][]int // name -> index path
 }
 
-// plans holds a *structPlan for every struct type seen. Types are few and are
-// never freed.
+// plans holds a *structPlan for every struct type that was used. There are few types, and their
+// plans are never freed.
 var plans sync.Map // reflect.Type -> *structPlan
 
 func planOf(t reflect.Type) *structPlan {
@@ -48,8 +48,8 @@ func throughPointer(t reflect.Type, index []int) bool {
 	return false
 }
 
-// intoStruct decodes a hash. Fields that the reply does not name keep their
-// values; names that the struct does not have are ignored.
+// intoStruct decodes a hash. Fields that are not in the reply keep their values; names for which
+// the struct has no field are ignored.
 func intoStruct(d *resp.Decoder, tok resp.Token, v reflect.Value) error {
 	plan := planOf(v.Type())
 	return pairs(d, tok, v.Type(), func(key, value resp.Token) error {

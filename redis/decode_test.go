@@ -32,7 +32,7 @@ func text(s string) *string { return &s }
 func TestDecode(t *testing.T) {
 	for _, c := range []struct {
 		frame string
-		want  any // the destination is a pointer to a zero value of its type
+		want  any // the destination points to a zero value of this type
 	}{
 		{"+OK\r\n", "OK"}, {"$3\r\na\r\n\r\n", "a\r\n"}, {"$0\r\n\r\n", ""}, {":-5\r\n", "-5"}, {",1.5\r\n", "1.5"}, {"#t\r\n", "1"}, {"#f\r\n", "0"},
 		{"(123456789012345678901234567890\r\n", "123456789012345678901234567890"}, {"=7\r\ntxt:abc\r\n", "abc"}, {"$?\r\n;2\r\nab\r\n;1\r\nc\r\n;0\r\n", "abc"},
@@ -155,8 +155,7 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// Memory of the destination is used again, and nothing of an earlier reply shows
-// through.
+// The memory of the destination is reused, and nothing of an earlier reply remains visible.
 func TestDecodeReuse(t *testing.T) {
 	b := make([]byte, 3, 64)
 	list := []person{{Name: "old", Age: 1}, {City: "old"}}
@@ -177,8 +176,8 @@ func TestDecodeReuse(t *testing.T) {
 	}
 }
 
-// Destinations of any kind meet replies of any kind: an error or not, but never
-// a panic, and the same bytes give the same result.
+// Replies of any kind are decoded into destinations of any kind. That may fail but never panics,
+// and the same bytes always give the same result.
 func FuzzDecode(f *testing.F) {
 	for _, frame := range []string{"*2\r\n:1\r\n_\r\n", "%1\r\n+a\r\n*2\r\n+b\r\n:1\r\n", "$?\r\n;1\r\na\r\n;0\r\n", "*?\r\n.\r\n", ">1\r\n+x\r\n", "|1\r\n+a\r\n+b\r\n:1\r\n", "~1\r\n*1\r\n-E\r\n"} {
 		f.Add([]byte(frame))

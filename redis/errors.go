@@ -20,22 +20,21 @@ var (
 	// ErrStalled is in the chain if the server was silent for longer than
 	// Options.StallTimeout.
 	ErrStalled = pipe.ErrStalled
-	// ErrNull is in the chain of the error of a reply that is null where the
-	// destination cannot represent null. Decode into a pointer, such as **string,
-	// where null is expected.
+	// ErrNull is in the chain of the error if a reply is null and the destination cannot represent
+	// that. If null is expected, decode into a pointer, such as **string.
 	ErrNull = errors.New("the reply is null")
-	// ErrReleased is returned if the result of a [Future] was taken before.
-	ErrReleased = errors.New("redis: the future was waited for already")
+	// ErrReleased is returned if the result of a [Future] has already been taken.
+	ErrReleased = errors.New("redis: Wait was already called on this future")
 	// ErrShared is in the chain of the error of a command that cannot be sent on a
 	// shared connection. It was not sent.
 	ErrShared = errors.New("cannot be sent on a shared connection")
 )
 
-// ServerError is an error that the server answered with.
+// A ServerError is an error reply of the server.
 type ServerError struct {
 	// Code is the first word, such as WRONGTYPE or ERR.
 	Code string
-	// Message is the rest.
+	// Message is the rest of the reply.
 	Message string
 }
 
@@ -47,9 +46,9 @@ func (e *ServerError) Error() string {
 	return e.Code + " " + e.Message
 }
 
-// StatusCode returns Code for labels of metrics and traces, whose values must be few: scripts can
-// reply with any text, and a Code that is not of at most 32 upper-case letters, digits, - and _ is
-// ERR.
+// StatusCode returns Code as a label for metrics and traces, which must have few values. Scripts
+// can reply with any text, so a Code that does not consist of at most 32 upper-case letters,
+// digits, - and _ becomes ERR.
 func (e *ServerError) StatusCode() string {
 	if e.Code == "" || len(e.Code) > 32 || strings.ContainsFunc(e.Code, isNotOfCode) {
 		return "ERR"
@@ -70,8 +69,8 @@ func parseServerError(text []byte) *ServerError {
 // DecodeError says why a reply could not be decoded into the destination. The
 // command was executed.
 type DecodeError struct {
-	// Path is the part of the reply, such as "[3].name". It is empty for the
-	// whole reply.
+	// Path is the part of the reply that could not be decoded, such as "[3].name". It is empty for
+	// the whole reply.
 	Path string
 	// Reply describes what the server sent, such as "an integer".
 	Reply string
@@ -81,7 +80,7 @@ type DecodeError struct {
 	Err error
 }
 
-// Error returns what the reply has, what was expected, and where.
+// Error says what the reply contains, what was expected, and where.
 func (e *DecodeError) Error() string {
 	var b strings.Builder
 	b.WriteString("reply")
@@ -97,19 +96,20 @@ func (e *DecodeError) Error() string {
 // Unwrap returns the cause.
 func (e *DecodeError) Unwrap() error { return e.Err }
 
-// refusedCodes are the errors with which a server says that it has not executed a command. An error
-// of a script proves nothing by its code: the script may have written before, and redis.error_reply
-// makes any text its reply, exactly as if the server had refused the script. So with each code are
-// the texts of servers, of which the error of a script must contain one. DENIED, MISCONF, NOPERM,
-// NOREPLICAS, OOM, READONLY and UNBLOCKED have none: the error of a command within a script becomes
-// that of the script. MOVED and ASK are compared with the slot of the script instead.
+// refusedCodes are the errors with which a server says that it has not executed a command. The code
+// of a script's error proves nothing: the script may already have written data, and
+// redis.error_reply returns any text, exactly as if the server had refused the script. So each code
+// has the texts of servers, and the error of a script must contain one of them. DENIED, MISCONF,
+// NOPERM, NOREPLICAS, OOM, READONLY and UNBLOCKED have none, because the error of a command within
+// a script becomes the error of the script. MOVED and ASK are checked against the slot of the
+// script instead.
 //
-// Redis 7.0 and 8.0 send what redis.error_reply makes exactly as their own errors (a single word gets
-// ERR before it); only an error that ends a script at a line has " script: ..., on @user_script:1."
-// appended. Commands within a script never answer MOVED or ASK: a key elsewhere is ERR. So a redirect
-// of a script must have its slot, an address and nothing after it, and other refusals the text of a
-// server. An error within the reply to EXEC is the result of its command and is never judged. A string
-// is no error.
+// Redis 7.0 and 8.0 send the errors that redis.error_reply makes exactly like their own errors (a
+// single word is prefixed with ERR). Only an error that ends a script at one of its lines has "
+// script: ..., on @user_script:1." appended. Commands within a script never return MOVED or ASK;
+// for a key at another node they return ERR. So a redirect of a script must have its slot, an
+// address and nothing after it, and other refusals must have the text of a server. An error within
+// the reply to EXEC is the result of its command and is not examined. A string is not an error.
 var refusedCodes = map[string][]string{
 	"ASK": nil, "MOVED": nil, "UNBLOCKED": nil,
 	"DENIED": nil, "MISCONF": nil, "NOPERM": nil, "NOREPLICAS": nil, "OOM": nil, "READONLY": nil,
@@ -125,11 +125,12 @@ var refusedCodes = map[string][]string{
 // raisedByScript is in the text of an error that ended a script at one of its lines.
 const raisedByScript = ", on @user_"
 
-// passingCodes are the refusals that end without action within a short time, so
-// that repeating the command makes sense.
+// passingCodes are the refusals whose causes go away on their own within a short time, so that
+// repeating the command makes sense.
 var passingCodes = map[string]bool{"BUSY": true, "CLUSTERDOWN": true, "LOADING": true, "MASTERDOWN": true, "TRYAGAIN": true}
 
-// outcome returns whether the server executed the command that it answers. Frame is the command.
+// outcome returns whether the server has executed the command whose reply this error is. Frame is
+// the command.
 func (e *ServerError) outcome(in *commandInfo, frame []byte) slipstream.Outcome {
 	texts, known := refusedCodes[e.Code]
 	switch {
@@ -150,8 +151,8 @@ func (e *ServerError) outcome(in *commandInfo, frame []byte) slipstream.Outcome 
 	return slipstream.Executed
 }
 
-// redirects reports whether the error is a redirect as a server writes it, for the slot of an encoded
-// command: nothing follows the address.
+// redirects reports whether the error is a redirect as a server writes it, for the slot of an
+// encoded command, with nothing after the address.
 func (e *ServerError) redirects(in *commandInfo, frame []byte) bool {
 	to, err := cluster.ParseRedirect(e.Code, e.Message)
 	if err != nil || strings.Count(e.Message, " ") != 1 {
@@ -161,5 +162,5 @@ func (e *ServerError) redirects(in *commandInfo, frame []byte) bool {
 	return err == nil && of == int32(to.Slot)
 }
 
-// passing reports whether the refusal ends without action.
+// passing reports whether the cause of the refusal goes away on its own.
 func (e *ServerError) passing() bool { return passingCodes[e.Code] }

@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// Texts of scripts' replies are not status codes.
+// The texts of scripts' replies are not used as status codes.
 //
 // mutant: redis-status-code-of-any-text
 func TestStatusCode(t *testing.T) {

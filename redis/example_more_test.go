@@ -22,7 +22,7 @@ func exampleClient(o redis.Options) (client *redis.Client, stop func()) {
 	return client, func() { client.Close(); stopServer() }
 }
 
-// A worker takes jobs from a list. Its context ends while nothing is there: no job was taken, and
+// A worker takes jobs from a list. Its context ends while the list is empty: no job was taken, and
 // none is lost.
 func ExampleClient_BLPop() {
 	client, stop := exampleClient(redis.Options{})
@@ -45,7 +45,7 @@ func ExampleClient_BLPop() {
 	// true refused
 }
 
-// A counter that only grows up to a limit: the change depends on what was read.
+// A counter has an upper limit, so a change depends on the value that was read.
 func ExampleClient_Watch() {
 	client, stop := exampleClient(redis.Options{})
 	defer stop()
@@ -98,7 +98,7 @@ func ExampleClient_Subscribe() {
 		case err != nil:
 			log.Fatal(err)
 		case m.Kind == redis.Gap:
-			fmt.Println("something may be missing: read what matters again")
+			fmt.Println("messages may be missing: read the current state again")
 		default:
 			fmt.Println(m.Channel, m.Payload)
 		}
@@ -176,7 +176,7 @@ func ExampleConnectCluster() {
 	if err := client.DoTransaction(ctx, &b); err != nil {
 		return
 	}
-	// These have several slots: the client asks all nodes concerned at the same time.
+	// These keys are in several slots: the client queries all nodes concerned at the same time.
 	items, err := client.MGet(ctx, "{user:1}:visits", "{user:2}:visits")
 	fmt.Println(items, err)
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// exampleSentinel starts a redis-server and a Sentinel that watches it for an example, which has no
-// testing.TB; stop ends both.
+// exampleSentinel starts a redis-server, and a Sentinel that monitors it, for an example, which has
+// no testing.TB; stop ends both.
 func exampleSentinel() (addr string, stop func()) {
 	dir, err := os.MkdirTemp("", "sentinel")
 	if err != nil {
@@ -42,8 +42,8 @@ func exampleSentinel() (addr string, stop func()) {
 	}
 }
 
-// startProgram starts a program on a free port and waits until it listens. If it ends, because another program was faster
-// to take the port, it starts it on another one.
+// startProgram starts a program on a free port and waits until it listens. If the program ends
+// because another one has taken the port, startProgram tries another port.
 func startProgram(command func(port int) *exec.Cmd) (port int, stop func()) {
 	for range 10 {
 		port = freePort()
@@ -67,7 +67,7 @@ func startProgram(command func(port int) *exec.Cmd) (port int, stop func()) {
 	return 0, nil
 }
 
-// listens waits until a program listens on a port, or has ended.
+// listens waits until a program listens on a port or has ended, and reports whether it listens.
 func listens(port int, ended <-chan struct{}) bool {
 	for {
 		conn, err := net.Dial("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

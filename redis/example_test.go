@@ -85,7 +85,7 @@ func ExampleClient_Do() {
 	}
 	fmt.Println(fields, user.Name, user.Age, user.Boss == nil)
 
-	// Where null is possible and no error, decode into a pointer.
+	// If null is possible and not an error, decode into a pointer.
 	var missing *string
 	err = client.Do(ctx, &missing, redis.Cmd("HGET", "user:1", "boss"))
 	fmt.Println(missing == nil, err)
@@ -107,7 +107,7 @@ func ExampleClient_GetAppend() {
 	if err := client.Set(ctx, "k", "value"); err != nil {
 		log.Fatal(err)
 	}
-	buf := make([]byte, 0, 1024) // used again and again: nothing is allocated
+	buf := make([]byte, 0, 1024) // reused, so that nothing is allocated
 	for range 3 {
 		buf, _, err = client.GetAppend(ctx, buf[:0], "k")
 		if err != nil {

@@ -15,47 +15,47 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// A command that waits at the server (BLPOP, or a command that the table does not list and that COMMAND
-// INFO calls blocking), a Session and Watch lease an exclusive connection from a pool
-// (docs/decisions/0009-exclusive-connections.md). Its caller writes and reads it; no goroutine belongs
-// to it. An idle one is closed after a minute, by a timer that exists only while there are idle ones. A
-// session checks before each command whether the server has hung up: then nothing is sent and nothing
-// is in doubt.
+// A blocking command (BLPOP, or a command that the table does not list and that COMMAND INFO
+// reports as blocking), a Session, and Watch lease a dedicated connection from a pool
+// (docs/decisions/0009-exclusive-connections.md). Its caller writes and reads it; it has no
+// goroutine. An idle connection is closed after a minute, by a timer that exists only while there
+// are idle ones. A session checks before each command whether the server has hung up: if so,
+// nothing is sent and nothing is in doubt.
 //
-// When the context ends while the command waits, the read deadline is moved into the past, CLIENT
-// UNBLOCK is sent on the shared connection, and reading continues: null means the context's error with
-// the outcome Refused, an element is the result. The connection returns to the pool only when both
-// requests were answered.
+// When the context ends while the command is blocked, the read deadline is moved into the past,
+// CLIENT UNBLOCK is sent on the shared connection, and reading continues. If the reply is null, the
+// call fails with the error of the context and the outcome Refused; if it is an element, that is
+// the result. The connection returns to the pool only when both requests were answered.
 
-// exclusive is a connection that one caller has for itself: for a command that waits at the
-// server, or for several that share a state. Its caller writes and reads it; no
-// goroutine belongs to it. See docs/decisions/0009.
+// exclusive is a connection that belongs to one caller: for a blocking command, or for several
+// commands that share a state. Its caller writes and reads it; it has no goroutine. See
+// docs/decisions/0009.
 type exclusive struct {
 	// Immutable after openExclusive.
 	conn net.Conn
 	raw  syscall.RawConn // nil for TLS and connections of Options.Dialer
-	id   int64           // the server's number for the connection
+	id   int64           // the connection's ID at the server
 	node *node
 
-	// Owned by the caller that has the connection.
+	// Owned by the caller that uses the connection.
 	scanner *resp.Scanner
-	in      []byte // received and not yet used up, from begin on
+	in      []byte // received data; the part from begin on is unread
 	begin   int
 	out     []byte
 	used    time.Time // when it was returned
-	broken  error     // nothing more can be done with it
-	dirty   bool      // the state is no longer what the greeting set up
+	broken  error     // why it can no longer be used
+	dirty   bool      // the state is no longer that after the greeting
 
 	// Atomics.
 	left atomic.Bool // the connection was closed because its node has left
 }
 
-// How its buffer grows and shrinks.
+// Bounds for growing and shrinking the buffer.
 const (
 	exclusiveRead = 4 << 10
 	exclusiveKept = 64 << 10
-	// growBy bounds how far the buffer grows beyond what has arrived: a length announced by a
-	// server allocates nothing by itself.
+	// growBy bounds how far the buffer grows beyond what has arrived, so that a length announced by
+	// a server does not allocate anything by itself.
 	growBy = 1 << 20
 )
 
@@ -82,13 +82,13 @@ func openExclusive(ctx context.Context, n *node) (*exclusive, error) {
 	return x, nil
 }
 
-// greet makes the connection ready and learns its number.
+// greet makes the connection ready and gets its ID.
 func (x *exclusive) greet(ctx context.Context) error {
 	deadline, _ := ctx.Deadline()
 	if err := x.conn.SetDeadline(deadline); err != nil {
 		return err
 	}
-	// With the deadline alone, a caller that has given up would keep waiting.
+	// With the deadline only, a caller whose context is canceled would keep waiting.
 	stop := context.AfterFunc(ctx, func() { x.conn.SetDeadline(longAgo) })
 	defer stop()
 	rest, err := greet(ctx, x.conn, &x.node.aside)
@@ -104,7 +104,7 @@ func (x *exclusive) greet(ctx context.Context) error {
 		return fmt.Errorf("reply to CLIENT ID: %w", err)
 	}
 	if x.id, err = intReply(frame); err != nil {
-		x.id = 0 // a server that does not say cannot be asked to unblock the connection
+		x.id = 0 // a server that does not report it cannot unblock the connection
 	}
 	if !stop() {
 		return context.Cause(ctx) // the deadline may be set at any moment
@@ -115,19 +115,19 @@ func (x *exclusive) greet(ctx context.Context) error {
 // longAgo is a deadline that ends reads and writes in progress.
 var longAgo = time.Unix(1, 0)
 
-// healthy reports whether the idle connection is still open and silent, as far as can be
+// healthy reports whether the idle connection is still open and silent, as far as that can be
 // determined without a request.
 func (x *exclusive) healthy() bool {
 	if x.broken != nil || x.begin < len(x.in) {
 		return false
 	}
 	if x.raw == nil {
-		return time.Since(x.used) < time.Second // longer ones are not used again
+		return time.Since(x.used) < time.Second // connections that were idle for longer are not reused
 	}
 	return silent(x.raw)
 }
 
-// errInterrupted is in the chain when the caller's context ended a read.
+// errInterrupted is in the chain of the error if the caller's context has ended a read.
 var errInterrupted = errors.New("interrupted")
 
 // send writes a request. If it fails, the outcome says whether the server may have received
@@ -150,8 +150,8 @@ func (x *exclusive) send(frame []byte) (slipstream.Outcome, error) {
 	return x.outcomeOfLost(err), x.breaks(err)
 }
 
-// outcomeOfLost is that of a request that was not sent because its connection is of no use.
-// Connections that are lent are closed by Close and Shutdown, and when their node has left.
+// outcomeOfLost returns the outcome of a request that was not sent because its connection is
+// unusable. Leased connections are closed by Close and Shutdown, and when their node leaves.
 func (x *exclusive) outcomeOfLost(err error) slipstream.Outcome {
 	if errors.Is(err, net.ErrClosed) && !x.left.Load() {
 		return slipstream.Closed
@@ -159,7 +159,7 @@ func (x *exclusive) outcomeOfLost(err error) slipstream.Outcome {
 	return slipstream.NotSent
 }
 
-// look finds out whether the connection was lost while it was idle, as far as can be determined
+// look checks whether the connection was lost while it was idle, as far as that can be determined
 // without a request.
 func (x *exclusive) look() error {
 	if x.broken == nil && x.raw != nil && x.begin == len(x.in) {
@@ -175,11 +175,11 @@ func (x *exclusive) breaks(err error) error {
 	return err
 }
 
-// receive waits for the next reply: for limit, or forever if that is 0, and until ctx ends. An
-// error with errInterrupted in its chain leaves the connection as it is: the reply may still come.
-// After any other error the connection is unusable.
+// receive waits for the next reply, until ctx ends and at most for limit, unless that is 0. After
+// an error with errInterrupted in its chain, the connection is unchanged and the reply may still
+// come. After any other error, the connection is unusable.
 //
-// The reply is good until the next call of a method.
+// The reply is valid until the next call of a method.
 func (x *exclusive) receive(ctx context.Context, limit time.Duration) ([]byte, error) {
 	deadline := time.Time{}
 	if limit > 0 {
@@ -191,7 +191,7 @@ func (x *exclusive) receive(ctx context.Context, limit time.Duration) ([]byte, e
 	if ctx.Done() == nil {
 		return x.received(x.read())
 	}
-	// Ends at once; waited for below, so that it cannot meet a later read.
+	// Ends immediately; waited for below, so that it cannot affect a later read.
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(woken)
@@ -219,14 +219,14 @@ func (x *exclusive) received(frame []byte, err error) ([]byte, error) {
 	return nil, x.breaks(err)
 }
 
-// read returns the next message that is a reply.
+// read returns the next reply.
 func (x *exclusive) read() ([]byte, error) {
 	for {
 		frame, verdict, err := x.cut()
 		if err != nil || verdict == resp.Done {
 			return frame, err
 		}
-		// A push answers nothing.
+		// Pushes are skipped.
 	}
 }
 
@@ -258,7 +258,7 @@ func (x *exclusive) cut() ([]byte, resp.Verdict, error) {
 	}
 }
 
-// fill reads once. A message of want bytes or more is arriving.
+// fill reads once. The message that is arriving has want bytes or more.
 func (x *exclusive) fill(want int) error {
 	have := len(x.in) - x.begin
 	switch {
@@ -277,7 +277,7 @@ func (x *exclusive) fill(want int) error {
 	n, err := x.conn.Read(x.in[have:cap(x.in)])
 	x.in = x.in[:have+n]
 	if n > 0 {
-		return nil // an error comes again
+		return nil // an error will be returned again
 	}
 	if err == nil {
 		err = io.ErrNoProgress

@@ -10,44 +10,44 @@ import (
 // Bounds of idle connections.
 const (
 	keptIdle = 16
-	// idleFor is how long one is kept, exclusives.idleFor its default.
+	// idleFor is the default of exclusives.idleFor, which is how long idle connections are kept.
 	idleFor = time.Minute
-	// defaultExclusive is Options.MaxExclusive.
+	// defaultExclusive is the default of Options.MaxExclusive.
 	defaultExclusive = 1024
 )
 
-// exclusives are the connections that one caller at a time has for itself.
+// exclusives is the pool of connections that are leased to one caller at a time.
 type exclusives struct {
 	// Immutable after newExclusives.
 	waits  bool            // Options.WaitWhenFull
 	places chan struct{}   // one for each connection that may be in use
-	ending context.Context // ends when no new ones are let in
+	ending context.Context // ends when no new connections are admitted
 	end    context.CancelFunc
 
 	mu sync.Mutex
 	// Guarded by mu.
-	idle     []*exclusive            // the one used last is at the end
-	idleFor  time.Duration           // how long these are kept
-	trimmer  *time.Timer             // calls trimIdle when the first of idle is to go
-	trims    bool                    // trimmer is set: only while there are idle ones
+	idle     []*exclusive            // the most recently used one is last
+	idleFor  time.Duration           // how long idle connections are kept
+	trimmer  *time.Timer             // calls trimIdle when the first idle connection is due
+	trims    bool                    // trimmer is set, which it is only while there are idle connections
 	lent     map[*exclusive]struct{} // for Close
-	draining bool                    // no new ones: end was called
+	draining bool                    // no new connections are admitted
 	closed   bool
 
 	counts ExclusiveStats // guarded by mu
 
-	calls sync.WaitGroup // goroutines that wait on behalf of callers; added to under mu
+	calls sync.WaitGroup // goroutines that wait for callers; added to under mu
 }
 
 // ExclusiveStats are the statistics of dedicated connections.
 type ExclusiveStats struct {
-	// Lent are in use now, Idle are kept open.
+	// Lent is the number of connections that are in use, and Idle the number that are kept open.
 	Lent, Idle int
-	// Opened were opened so far, Reused is how often an idle one was used again.
+	// Opened counts connections that were opened, and Reused how often an idle one was reused.
 	Opened, Reused uint64
-	// Unblocked counts connections that were recovered from a blocked command by CLIENT
-	// UNBLOCK; on Late of them the command was answered all the same. Abandoned counts those
-	// that were closed because no answer came.
+	// Unblocked counts connections that were recovered from a blocked command by CLIENT UNBLOCK; on
+	// Late of them, the command had returned a result anyway. Abandoned counts connections that
+	// were closed because no answer came.
 	Unblocked, Late, Abandoned uint64
 }
 
@@ -61,8 +61,8 @@ func newExclusives(o *Options) *exclusives {
 	return p
 }
 
-// lease returns a connection to a node. It waits for a place, or fails if the options require that. An
-// error means that nothing was sent.
+// lease returns a connection to a node. It waits for a slot, or fails if the options require that.
+// An error means that nothing was sent.
 func (p *exclusives) lease(ctx context.Context, n *node) (*exclusive, error) {
 	if p.ending.Err() != nil {
 		return nil, ErrClosed
@@ -78,7 +78,7 @@ func (p *exclusives) lease(ctx context.Context, n *node) (*exclusive, error) {
 		case <-ctx.Done():
 			return nil, context.Cause(ctx)
 		case <-p.ending.Done():
-			// The places may all be drain's, or those of sessions that are closed later.
+			// All slots may be taken by drain, or by sessions that are closed later.
 			return nil, ErrClosed
 		}
 	}
@@ -93,11 +93,11 @@ func (p *exclusives) lease(ctx context.Context, n *node) (*exclusive, error) {
 	return x, nil
 }
 
-// open makes a new connection, which is then lent.
+// open opens a new connection, which is then leased.
 func (p *exclusives) open(ctx context.Context, n *node) (*exclusive, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	// Close must not wait until a server that is away has been given up.
+	// Close must not wait until the attempt to reach an unreachable server fails.
 	stop := context.AfterFunc(p.ending, cancel)
 	defer stop()
 	x, err := openExclusive(ctx, n)
@@ -148,7 +148,7 @@ func (p *exclusives) drain(ctx context.Context) error {
 	return nil
 }
 
-// takeIdle returns the idle connection to a node that was used last, or nil if there is none.
+// takeIdle returns the most recently used idle connection to a node, or nil if there is none.
 func (p *exclusives) takeIdle(n *node) *exclusive {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -169,8 +169,8 @@ func (p *exclusives) takeIdle(n *node) *exclusive {
 	return nil
 }
 
-// trim closes connections that have been idle for long, and ensures that the rest are closed in time.
-// The caller holds mu.
+// trim closes connections that have been idle for too long, and makes sure that the rest are closed
+// in time. The caller holds mu.
 func (p *exclusives) trim() {
 	old := 0
 	for old < len(p.idle) && (time.Since(p.idle[old].used) >= p.idleFor || len(p.idle)-old > keptIdle) {
@@ -196,7 +196,7 @@ func (p *exclusives) trim() {
 	}
 }
 
-// trimIdle is called by the timer, possibly when the timer has just been stopped or reset: then one
+// trimIdle is called by the timer, perhaps just when the timer has been stopped or reset. Then one
 // check is superfluous.
 func (p *exclusives) trimIdle() {
 	p.mu.Lock()
@@ -220,8 +220,8 @@ func (p *exclusives) giveBack(x *exclusive) {
 	<-p.places
 }
 
-// leave closes the connections to a node that has left. Those in use break under their callers when
-// ctx ends.
+// leave closes the connections to a node that has left. Connections in use are closed when ctx
+// ends.
 func (p *exclusives) leave(ctx context.Context, n *node) {
 	if !p.closeIdle(n) {
 		return
@@ -233,7 +233,7 @@ func (p *exclusives) leave(ctx context.Context, n *node) {
 	for x := range p.lent {
 		if x.node == n {
 			x.left.Store(true)
-			_ = x.conn.Close() // the rest of it is its caller's
+			_ = x.conn.Close() // its other fields belong to its caller
 		}
 	}
 }
@@ -271,7 +271,7 @@ func (p *exclusives) stats() ExclusiveStats {
 	return s
 }
 
-// close ends all connections. Those in use break under their callers.
+// close ends all connections, including those in use.
 func (p *exclusives) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -281,8 +281,8 @@ func (p *exclusives) close() {
 		x.close()
 	}
 	p.idle = nil
-	p.trim() // no timer
+	p.trim() // stops the timer
 	for x := range p.lent {
-		_ = x.conn.Close() // the rest of it is its caller's
+		_ = x.conn.Close() // its other fields belong to its caller
 	}
 }

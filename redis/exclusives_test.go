@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestIdleConnectionsEnd: they are closed in time even without calls, the server notices, and no
-// timer is left. Those that are used in the meantime stay.
+// TestIdleConnectionsEnd: idle connections are closed in time even without calls, the server
+// notices, and no timer is left. Connections that are used in the meantime stay open.
 func TestIdleConnectionsEnd(t *testing.T) {
 	const idle = 200 * time.Millisecond
 	c := start(t)
@@ -34,7 +34,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 			sessions = append(sessions, s)
 		}
 		if redis.TrimsIdle(c) {
-			t.Error("a timer, and nothing is idle")
+			t.Error("a timer is set, but no connection is idle")
 		}
 		for _, s := range sessions {
 			s.Close()
@@ -49,7 +49,7 @@ func TestIdleConnectionsEnd(t *testing.T) {
 			return nil
 		})
 		if redis.TrimsIdle(c) {
-			t.Error("a timer is left")
+			t.Error("a timer is still set")
 		}
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if n := connections(); n != before {
@@ -58,11 +58,11 @@ func TestIdleConnectionsEnd(t *testing.T) {
 			return nil
 		})
 	}
-	// One that is used again and again is kept, beside others that go.
+	// A connection that is used repeatedly is kept, while others are closed.
 	other, err := c.Session(t.Context())
 	must(t, err)
 	opened := c.Stats().Exclusive.Opened
-	still := uint64(0) // how often the machine stalled for so long that it may have been closed correctly
+	still := uint64(0) // how often the machine stalled for so long that closing the connection was correct
 	last := time.Now()
 	for began := last; ; {
 		if time.Since(last) > idle/2 {

@@ -8,7 +8,7 @@ import (
 // StartGrace is startGrace.
 const StartGrace = startGrace
 
-// KnownReadOnly reports whether the table lets a command be repeated.
+// KnownReadOnly reports whether the table permits a command to be repeated.
 func KnownReadOnly(name string, args ...any) bool {
 	c := Cmd(name, args...)
 	return c.repeatable()
@@ -20,7 +20,7 @@ func KnownToWait(name string, args ...any) bool {
 	return c.waits
 }
 
-// KeysOf returns the keys of a command, and whether they are channels of a shard.
+// KeysOf returns the keys of a command, and reports whether they are channels of a shard.
 func KeysOf(name string, args ...string) (keys []string, channels bool) {
 	var c Command
 	c.name = name
@@ -32,7 +32,7 @@ func KeysOf(name string, args ...string) (keys []string, channels bool) {
 	return keys, c.info.flags&flagChannels != 0
 }
 
-// KnownForReplicas reports whether the table lets a replica execute a command.
+// KnownForReplicas reports whether the table permits a replica to execute a command.
 func KnownForReplicas(name string, args ...string) bool {
 	var c Command
 	c.name = name
@@ -40,29 +40,29 @@ func KnownForReplicas(name string, args ...string) bool {
 	return c.info.readsReplica()
 }
 
-// ShortenIdle changes how long connections of commands that wait are kept idle.
+// ShortenIdle changes how long idle connections of blocking commands are kept.
 func ShortenIdle(c *Client, d time.Duration) {
 	c.exclusives.mu.Lock()
 	defer c.exclusives.mu.Unlock()
 	c.exclusives.idleFor = d
 }
 
-// TrimsIdle reports whether a timer is set that closes idle ones.
+// TrimsIdle reports whether a timer is set that closes idle connections.
 func TrimsIdle(c *Client) bool {
 	c.exclusives.mu.Lock()
 	defer c.exclusives.mu.Unlock()
 	return c.exclusives.trims
 }
 
-// TopicCount returns how many topics the subscriptions of a client listen to.
+// TopicCount returns the number of topics that the subscriptions of a client have.
 func TopicCount(c *Client) int {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
 	return len(c.hub.topics)
 }
 
-// InForce reports whether a server has confirmed, on the connection that there is, the subscription
-// of a client to a channel.
+// InForce reports whether a server has confirmed the subscription of a client to a channel, on the
+// current connection.
 func InForce(c *Client, channel string) bool {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()
@@ -74,8 +74,8 @@ func InForce(c *Client, channel string) bool {
 	return false
 }
 
-// ShardLines returns the addresses of the nodes to which a client has connections for channels of
-// shards, in order.
+// ShardLines returns the sorted addresses of the nodes to which a client has connections for
+// channels of shards.
 func ShardLines(c *Client) (addrs []string) {
 	c.hub.mu.Lock()
 	defer c.hub.mu.Unlock()

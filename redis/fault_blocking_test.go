@@ -17,8 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// deliveries is what becomes of elements: which were surely put in, which came out and how
-// often, and how many calls may have taken one without saying so.
+// deliveries records what happened to elements: which were certainly added, which were delivered
+// and how often, and how many calls may have taken one without returning it.
 type deliveries struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -29,7 +29,7 @@ type deliveries struct {
 	taken  int
 }
 
-// note takes down the end of a call that waited for an element.
+// note records the end of a call that waited for an element.
 func (d *deliveries) note(elements []string, err error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -47,12 +47,12 @@ func (d *deliveries) note(elements []string, err error) {
 	}
 }
 
-// enough reports whether the test has exercised its subject often enough.
+// enough reports whether enough has happened for the test to be meaningful.
 func (d *deliveries) enough() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.taken < 200 || d.calls[slipstream.Refused] < 50 {
-		return fmt.Errorf("%d elements taken, outcomes %v: too few to prove anything", d.taken, d.calls)
+		return fmt.Errorf("%d elements taken, outcomes %v: too few for a meaningful test", d.taken, d.calls)
 	}
 	return nil
 }
@@ -61,10 +61,10 @@ func (d *deliveries) enough() error {
 type consumption struct {
 	put  func(ctx context.Context, c *redis.Client, element string) error // RPUSH if nil
 	take func(ctx context.Context, c *redis.Client, worker int) ([]string, error)
-	// left returns what was not delivered: in the queue, or kept by the server until it is
-	// requested.
+	// left returns the elements that were not delivered: those in the queue, and those that the
+	// server keeps until they are requested.
 	left func(t *testing.T, c *redis.Client) []string
-	// stays: what was delivered may be left too.
+	// stays means that delivered elements may remain, too.
 	stays bool
 }
 
@@ -80,7 +80,7 @@ var consumptions = map[string]consumption{
 				return nil, err
 			}
 			e := streams[0].Entries[0]
-			_, _ = c.XAck(context.WithoutCancel(ctx), "stream", "g", e.ID) // in doubt it stays pending
+			_, _ = c.XAck(context.WithoutCancel(ctx), "stream", "g", e.ID) // if it fails, the entry stays pending
 			return []string{e.Fields[0].Value}, nil
 		},
 		left: pendingOrUnread, stays: true,
@@ -97,7 +97,7 @@ var consumptions = map[string]consumption{
 			e, found, err := c.BLMove(ctx, 0, "queue", "done", "LEFT", "RIGHT")
 			return one(e, found), err
 		},
-		// An element that was moved and not delivered is in the other list.
+		// An element that was moved but not delivered is in the other list.
 		left: func(t *testing.T, c *redis.Client) []string { return everything(t, c, "queue") },
 	},
 	"BLMPOP": {
@@ -116,7 +116,7 @@ func one(e string, found bool) []string {
 	return []string{e}
 }
 
-// pendingOrUnread are the elements of the stream that were given to a worker that has not
+// pendingOrUnread returns the elements of the stream that were given to a worker that has not
 // acknowledged them, and those that were not delivered.
 func pendingOrUnread(t *testing.T, c *redis.Client) (list []string) {
 	t.Helper()
@@ -144,9 +144,9 @@ func everything(t *testing.T, c *redis.Client, key string) []string {
 	return list
 }
 
-// TestFaultBlocking: calls that wait are cancelled at random while elements come and the server is
-// killed and started again. No element comes twice, and each one that is missing is accounted
-// for by an error that says so.
+// TestFaultBlocking: blocked calls are canceled at random while elements arrive and the server is
+// killed and restarted. No element is delivered twice, and each missing one is accounted for by a
+// call whose error says that its outcome is uncertain.
 func TestFaultBlocking(t *testing.T) {
 	for name, how := range consumptions {
 		t.Run(name, func(t *testing.T) {
@@ -213,8 +213,8 @@ func consume(t *testing.T, d *deliveries, how consumption, c *redis.Client, r *r
 	}
 }
 
-// judge compares the elements that were put in with those that came out and those
-// that are left.
+// judge compares the elements that were added with those that were delivered and those that are
+// left.
 func (d *deliveries) judge(t *testing.T, left []string, stays bool) {
 	t.Helper()
 	missing := 0
@@ -223,14 +223,14 @@ func (d *deliveries) judge(t *testing.T, left []string, stays bool) {
 		case n > 1:
 			t.Errorf("%s was delivered %d times", e, n)
 		case n == 1 && !stays && slices.Contains(left, e):
-			t.Errorf("%s was delivered and is still there", e)
+			t.Errorf("%s was delivered and is still in the queue", e)
 		case n == 0 && !slices.Contains(left, e):
 			missing++
 		}
 	}
 	const perCall = 3 // of BLMPOP
-	t.Logf("%d put in, %d taken, %d left, %d missing; outcomes %s", len(d.put), d.taken, len(left), missing, fmt.Sprint(d.calls))
+	t.Logf("%d added, %d taken, %d left, %d missing; outcomes %s", len(d.put), d.taken, len(left), missing, fmt.Sprint(d.calls))
 	if missing > perCall*d.doubts {
-		t.Errorf("%d elements are missing, and %d calls are in doubt", missing, d.doubts)
+		t.Errorf("%d elements are missing, but only %d calls are in doubt", missing, d.doubts)
 	}
 }

@@ -14,12 +14,12 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// resetSpan is how many bytes of a connection are tried, in each direction: the
+// resetSpan is the number of bytes of a connection, in each direction, after which it is reset: the
 // greeting, some 200 bytes, and dozens of calls.
 const resetSpan = 2 << 10
 
-// Connections are reset behind every byte of their first ones, in both
-// directions, under load: no reply goes astray, no call is lost.
+// Connections are reset after every one of their first bytes, in both directions, under load: no
+// reply goes astray, and no call is lost.
 func TestFaultResetAtEveryByte(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -29,11 +29,11 @@ func TestFaultResetAtEveryByte(t *testing.T) {
 	for lane := range lanes {
 		t.Run(fmt.Sprintf("lane %d", lane), func(t *testing.T) {
 			t.Parallel()
-			// From the end to the greeting, so that the first attempt succeeds.
+			// From the last offset to the greeting, so that the first attempt succeeds.
 			resetAt(t, seed, server, lane%2 == 0, 4+4*lane, resetSpan/lanes, func(i int) int { return resetSpan - i*lanes - lane })
 		})
 	}
-	// The only caller reads its own replies after 64 calls.
+	// After 64 calls, the only caller reads its own replies.
 	t.Run("lone caller", func(t *testing.T) {
 		t.Parallel()
 		const from = 6 << 10
@@ -43,9 +43,8 @@ func TestFaultResetAtEveryByte(t *testing.T) {
 	})
 }
 
-// resetAt has workers call while connection after connection is reset: one
-// behind the bytes to the server, one behind those to the client, for each of n
-// offsets.
+// resetAt lets workers make calls while connection after connection is reset: for each of n
+// offsets, one after that many bytes to the server, and one after that many bytes to the client.
 func resetAt(t *testing.T, seed uint64, server *testkit.Redis, retry bool, workers, n int, offset func(int) int) redis.Stats {
 	proxy := faultproxy.Start(t, server.Addr, faultproxy.Options{Seed: seed, Plan: func(conn int, _ *rand.Rand) faultproxy.Plan {
 		if conn >= 2*n {
@@ -78,8 +77,8 @@ func resetAt(t *testing.T, seed uint64, server *testkit.Redis, retry bool, worke
 	return c.Stats()
 }
 
-// Requests and replies arrive in pieces of every small size, and byte by byte
-// with pauses between, so that every split is met.
+// Requests and replies arrive in pieces of every small size, and byte by byte with pauses in
+// between, so that every split occurs.
 func TestFaultChoppedAtEveryByte(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -121,7 +120,7 @@ func TestFaultCancelsAtRandom(t *testing.T) {
 	const mib = 1 << 20
 	for name, link := range map[string]faultproxy.Link{
 		"as quick as it goes": {},
-		"32 MiB a second":     {BytesPerSecond: 32 * mib},
+		"32 MiB per second":   {BytesPerSecond: 32 * mib},
 		"in pieces, late":     {Chop: 9000, Delay: time.Millisecond, Jitter: time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -136,7 +135,7 @@ func TestFaultCancelsAtRandom(t *testing.T) {
 			l.cancels = 10 * time.Millisecond
 			began := time.Now()
 			l.run(t, seed, 8, func() bool {
-				took := time.Since(began) // a slow machine needs longer until some were given up
+				took := time.Since(began) // a slow machine needs longer until some calls were given up
 				return took > 700*time.Millisecond && c.Stats().Cancelled > 0 || took > time.Minute
 			})
 			if s := c.Stats(); s.Cancelled == 0 || s.Reconnects != 0 {

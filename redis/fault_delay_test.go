@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// delays are how long something took, many times.
+// delays is a list of durations of the same kind.
 type delays []time.Duration
 
-// at returns the delay that a share of p of all does not exceed.
+// at returns the delay that a share of p of all delays does not exceed.
 func (d delays) at(p float64) time.Duration {
 	if len(d) == 0 {
 		return 0
@@ -25,12 +25,12 @@ func (d delays) at(p float64) time.Duration {
 // log prints the distribution.
 func (d delays) log(t testing.TB, what string) {
 	t.Helper()
-	t.Logf("%s: p50 %v, p99 %v, most %v of %d", what, d.at(0.5), d.at(0.99), d.at(1), len(d))
+	t.Logf("%s: p50 %v, p99 %v, max %v of %d", what, d.at(0.5), d.at(0.99), d.at(1), len(d))
 }
 
-// lateness measures how late goroutines run on this machine, which tests and
-// builds share: guarantees about time can be kept only that well. The returned
-// function stops the measurement and returns the delays beyond what was requested.
+// lateness measures how late goroutines run on this machine, which other tests and builds use, too:
+// guarantees about time can be kept only with that precision. The returned function stops the
+// measurement and returns the delays beyond what was requested.
 func lateness() func() delays {
 	stop, out := make(chan struct{}), make(chan delays)
 	go func() { // ends when stop is closed; the returned function waits
@@ -52,8 +52,8 @@ func lateness() func() delays {
 	}
 }
 
-// opaque hides what a connection is, as TLS does: then the client cannot write
-// without blocking, and a separate goroutine does.
+// opaque hides the type of a connection, as TLS does. Then the client cannot write without
+// blocking, and a separate goroutine writes.
 func opaque(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {

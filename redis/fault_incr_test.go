@@ -20,10 +20,10 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// counter judges INCR. Half of the calls share a key: its number says how often
-// they were executed, and must lie between the calls that succeeded and those
-// together with the ones that may have been executed. The others have a key
-// each, which must never get beyond 1.
+// counter checks INCR. Half of the calls share a key. Its value says how often they were executed,
+// and must be at least the number of calls that succeeded, and at most that number plus the number
+// of calls that may have been executed. Each of the other calls has its own key, whose value must
+// never exceed 1.
 type counter struct {
 	client *redis.Client
 
@@ -32,8 +32,8 @@ type counter struct {
 	keys                              atomic.Int64
 
 	mu       sync.Mutex
-	returned map[int64]bool                // guarded by mu; by calls of the shared key
-	own      map[string]slipstream.Outcome // guarded by mu; ends of calls with their own key
+	returned map[int64]bool                // guarded by mu; values returned by calls for the shared key
+	own      map[string]slipstream.Outcome // guarded by mu; outcomes of calls with their own keys
 	problems []string                      // guarded by mu
 }
 
@@ -53,7 +53,7 @@ func (k *counter) problem(format string, args ...any) {
 	k.problems = append(k.problems, fmt.Sprintf(format, args...))
 }
 
-// note takes down the end of one INCR.
+// note records the result of one INCR.
 func (k *counter) note(key string, n int64, err error) {
 	if key != counterKey {
 		k.noteOwn(key, n, err)
@@ -86,14 +86,14 @@ func (k *counter) noteOwn(key string, n int64, err error) {
 		outcome = slipstream.OutcomeOf(err)
 	}
 	if err == nil && n != 1 || err != nil && outcome == slipstream.Executed {
-		k.problem("INCR %s gave %d, %v", key, n, err)
+		k.problem("INCR %s returned %d, %v", key, n, err)
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.own[key] = outcome
 }
 
-// judgeOwn compares the keys of single calls with how these ended.
+// judgeOwn compares the keys of single calls with the outcomes of these calls.
 func (k *counter) judgeOwn(t testing.TB, c *redis.Client) {
 	var keys []string
 	for key := range k.own {
@@ -109,7 +109,7 @@ func (k *counter) judgeOwn(t testing.TB, c *redis.Client) {
 			case item.Found && item.Value != "1":
 				t.Errorf("a call that ended as %v was executed %s times", outcome, item.Value)
 			case item.Found != (outcome == slipstream.Executed) && outcome != slipstream.MaybeExecuted:
-				t.Errorf("a call ended as %v, that it was executed is %v", outcome, item.Found)
+				t.Errorf("a call ended as %v; executed: %v", outcome, item.Found)
 			case outcome == slipstream.MaybeExecuted:
 				doubtful++
 			}
@@ -118,10 +118,10 @@ func (k *counter) judgeOwn(t testing.TB, c *redis.Client) {
 			}
 		}
 	}
-	t.Logf("of %d calls with keys of their own %d were executed, %d may have been", len(keys), executed, doubtful)
+	t.Logf("of %d calls with their own keys, %d were executed and %d may have been", len(keys), executed, doubtful)
 }
 
-// step increments in one of the styles.
+// step makes an INCR call in one of several ways.
 func (k *counter) step(ctx context.Context, r *rand.Rand) {
 	var keys [3]string
 	var cmds [3]redis.Command
@@ -177,7 +177,7 @@ func (k *counter) step(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// run increments with several workers while chaos continues, and judges.
+// run increments with several workers as long as chaos is running, and checks the results.
 func (k *counter) run(t testing.TB, seed uint64, direct string, chaos func()) {
 	t.Helper()
 	k.returned, k.own = make(map[int64]bool), make(map[string]slipstream.Outcome)
@@ -199,7 +199,7 @@ func (k *counter) run(t testing.TB, seed uint64, direct string, chaos func()) {
 	repeated := k.client.Stats().Repeated
 	k.client.Close()
 	c := connect(t, redis.Options{Addr: direct})
-	// What the client's last connections left in the server's buffers counts too.
+	// Data that the client's last connections left in the server's buffers counts, too.
 	testkit.Eventually(t, 10*time.Second, func() error {
 		var list string
 		must(t, c.Do(t.Context(), &list, redis.Cmd("CLIENT", "LIST")))
@@ -213,20 +213,20 @@ func (k *counter) run(t testing.TB, seed uint64, direct string, chaos func()) {
 		t.Fatal(err)
 	}
 	least, most := k.successes.Load(), k.successes.Load()+k.maybes.Load()
-	t.Logf("executed %d times; %d calls succeeded, %d may have been executed, %d were not sent, %d refused, %d repeated",
+	t.Logf("executed %d times; %d calls succeeded, %d may have been executed, %d were not sent, %d refused, %d retried",
 		executed, least, k.maybes.Load(), k.never.Load(), k.refused.Load(), repeated)
 	if executed < least || executed > most {
 		t.Errorf("the server executed INCR %d times, expected %d to %d", executed, least, most)
 	}
 	if least == 0 || k.maybes.Load() == 0 {
-		t.Error("the faults did not bite")
+		t.Error("the faults had no effect")
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	k.judgeOwn(t, c)
 	for n := range k.returned {
 		if n < 1 || n > executed {
-			t.Errorf("a call got %d, the counter stands at %d", n, executed)
+			t.Errorf("a call returned %d, but the counter is %d", n, executed)
 		}
 	}
 	for _, p := range k.problems {
@@ -234,16 +234,15 @@ func (k *counter) run(t testing.TB, seed uint64, direct string, chaos func()) {
 	}
 }
 
-// No repetition executes INCR twice, whatever happens to connections, with
-// repetitions and without.
+// No retry executes INCR twice, whatever happens to connections.
 func TestFaultIncrIsExecutedOnce(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, retries := range []int{-1, 0, 10} {
 		t.Run(fmt.Sprintf("retries %d", retries), func(t *testing.T) {
 			seed := testkit.Seed(t)
 			server := testkit.StartRedis(t)
-			// Connections end behind some hundred or thousand bytes of either
-			// direction; of the replies those are lost that were executed.
+			// Connections end after some hundred or thousand bytes in either direction, so replies
+			// of executed calls are lost.
 			proxy := faultproxy.Start(t, server.Addr, faultproxy.Options{Seed: seed, Plan: func(_ int, r *rand.Rand) faultproxy.Plan {
 				action := []faultproxy.Action{faultproxy.Reset, faultproxy.Cut, faultproxy.HalfClose}[r.IntN(3)]
 				link := faultproxy.Link{Faults: []faultproxy.Fault{{After: 400 + r.Int64N(4000), Do: action}}}
@@ -257,25 +256,25 @@ func TestFaultIncrIsExecutedOnce(t *testing.T) {
 				Addr: proxy.Addr(), Retries: retries, Backoff: time.Microsecond, MaxBackoff: time.Millisecond, StallTimeout: 50 * time.Millisecond,
 			})}
 			k.run(t, seed, server.Addr, func() {
-				// On a slow machine it takes longer until each kind of end was seen.
+				// On a slow machine, it takes longer until every kind of outcome has occurred.
 				tried := func() bool { return k.refused.Load() > 0 && k.maybes.Load() > 0 && k.successes.Load() > 0 }
 				for i := 0; i < 8 || i < 1000 && !tried(); i++ {
 					time.Sleep(60 * time.Millisecond)
-					// Now and then the server refuses to write: NOREPLICAS.
+					// Sometimes the server refuses writes, with NOREPLICAS.
 					must(t, control.Do(t.Context(), nil, redis.Cmd("CONFIG", "SET", "min-replicas-to-write", i%2)))
 				}
 				must(t, control.Do(t.Context(), nil, redis.Cmd("CONFIG", "SET", "min-replicas-to-write", 0)))
 				control.Close()
 			})
 			if k.refused.Load() == 0 {
-				t.Error("nothing was refused")
+				t.Error("no call was refused")
 			}
 		})
 	}
 }
 
-// The same while the server is killed and started again. It has written every
-// INCR to its log before it answers.
+// The same test while the server is killed and restarted. It writes every INCR to its log before it
+// answers.
 func TestFaultIncrAndKilledServer(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)

@@ -20,28 +20,28 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// A ledger judges every reply that a client gets while links and servers fail:
-// each value names its key, so a reply that reached another caller is seen, and so
-// are calls that end twice or never.
+// A ledger checks every reply that a client gets while links and servers fail. Each value contains
+// its key, so a reply that reached the wrong caller is detected, and so are calls that end twice or
+// never.
 type ledger struct {
 	// Immutable.
 	client *redis.Client
 	fixed  []fixedKey
-	// volatile: the server may have forgotten keys.
+	// volatile means that the server may have lost keys.
 	volatile bool
-	// cancels: contexts end at random, after at most this long; never if 0.
+	// cancels is the longest time after which contexts end at random; if 0, they never do.
 	cancels time.Duration
 	// rest is how long a worker waits after a call that failed without being
 	// sent, so that it does not fail a hundred thousand times a second.
 	rest time.Duration
-	// lone: a worker has one call in flight at a time, and waits for it.
+	// lone means that a worker has one call in flight at a time, and waits for it.
 	lone bool
 
 	// Atomics, written by workers and completers.
 	good, failed atomic.Int64
 	outcomes     [slipstream.Executed + 1]atomic.Int64
-	begun, ended atomic.Int64 // of DoFunc
-	workers      atomic.Int64 // that there were
+	begun, ended atomic.Int64 // calls of DoFunc
+	workers      atomic.Int64 // number of workers
 
 	mu       sync.Mutex
 	problems []string // guarded by mu
@@ -53,8 +53,8 @@ type fixedKey struct {
 	size int
 }
 
-// text returns the value of a key: its name and seq again and again, so that
-// every part of it says where it belongs.
+// text returns the value of a key: its name and seq, repeated, so that every part of the value says
+// where it belongs.
 func text(key string, seq, size int) string {
 	mark := key + "#" + strconv.Itoa(seq) + ";"
 	return strings.Repeat(mark, size/len(mark)+1)[:max(size, len(mark))]
@@ -82,15 +82,15 @@ func (l *ledger) problem(format string, args ...any) {
 	}
 }
 
-// run has workers call until stop reports true, waits for every call, and fails
-// the test if anything was wrong.
+// run lets workers make calls until stop returns true, waits for every call, and fails the test if
+// anything was wrong.
 func (l *ledger) run(t testing.TB, seed uint64, workers int, stop func() bool) {
 	t.Helper()
 	l.start(t, seed, workers, stop)()
 }
 
-// start has workers call until stop reports true. The function that it returns
-// waits for every call and fails the test if anything was wrong.
+// start lets workers make calls until stop returns true. The returned function waits for every call
+// and fails the test if anything was wrong.
 func (l *ledger) start(t testing.TB, seed uint64, workers int, stop func() bool) (wait func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute+testkit.SoakTime(t, time.Second))
@@ -99,7 +99,8 @@ func (l *ledger) start(t testing.TB, seed uint64, workers int, stop func() bool)
 		id := fmt.Sprintf("%s:%d", t.Name(), l.workers.Add(1))
 		w := &worker{l: l, id: id, r: testkit.Fork(seed, uint64(i)+1000), maybe: make(map[int]bool)}
 		all.Go(func() {
-			// Nothing is proved before something was answered, which a slow machine puts off.
+			// The test is meaningless unless a call was answered, which may take longer on a slow
+			// machine.
 			for (!stop() || l.good.Load() == 0) && ctx.Err() == nil {
 				w.step(ctx)
 			}
@@ -109,30 +110,30 @@ func (l *ledger) start(t testing.TB, seed uint64, workers int, stop func() bool)
 		t.Helper()
 		all.Wait()
 		if ctx.Err() != nil {
-			t.Error("the test did not come to its end")
+			t.Error("the test did not finish in time")
 		}
 		cancel()
 		l.settled(t)
 	}
 }
 
-// settled checks that every call has ended once, and that the client holds
-// nothing for calls that ended.
+// settled checks that every call has ended exactly once, and that the client holds nothing for
+// calls that have ended.
 func (l *ledger) settled(t testing.TB) {
 	t.Helper()
 	testkit.Eventually(t, 30*time.Second, func() error {
 		if begun, ended := l.begun.Load(), l.ended.Load(); begun != ended {
-			return fmt.Errorf("%d completers were told of %d calls", ended, begun)
+			return fmt.Errorf("%d completers were called for %d calls", ended, begun)
 		}
 		s := l.client.Stats()
 		if s.Queued+s.Outstanding != 0 || s.HeldBytes != 0 {
-			return fmt.Errorf("%d queued, %d under way, %d bytes held", s.Queued, s.Outstanding, s.HeldBytes)
+			return fmt.Errorf("%d queued, %d in flight, %d bytes held", s.Queued, s.Outstanding, s.HeldBytes)
 		}
 		return nil
 	})
 	s := l.client.Stats()
 	if s.Backstop != 0 {
-		t.Errorf("%d calls were left to the backstop", s.Backstop)
+		t.Errorf("%d writes were left to the backstop", s.Backstop)
 	}
 	if s.CompleterPanics+s.HookPanics != 0 {
 		t.Errorf("%d completers and %d hooks panicked", s.CompleterPanics, s.HookPanics)
@@ -143,7 +144,7 @@ func (l *ledger) settled(t testing.TB) {
 			outcomes = append(outcomes, fmt.Sprintf("%d %v", n, slipstream.Outcome(o)))
 		}
 	}
-	t.Logf("%d calls were answered, %d failed (%s); %d connections ended, %d calls repeated, %d read by their caller",
+	t.Logf("%d calls were answered, %d failed (%s); %d connections ended, %d calls retried, %d replies read by their callers",
 		l.good.Load(), l.failed.Load(), strings.Join(outcomes, ", "), s.Reconnects, s.Repeated, s.SoloReplies)
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -155,8 +156,8 @@ func (l *ledger) settled(t testing.TB) {
 	}
 }
 
-// judge records the end of a call. It reports whether there is a reply, and if
-// not, whether the server may have executed the command.
+// judge records the end of a call. It reports whether there is a reply and, if there is none,
+// whether the server may have executed the command.
 func (l *ledger) judge(op string, err error) (ok, maybe bool) {
 	if err == nil {
 		l.good.Add(1)
@@ -176,7 +177,7 @@ func (l *ledger) judge(op string, err error) (ok, maybe bool) {
 			l.problem("%s: %v", op, err)
 		}
 	case e.Outcome == slipstream.Executed || strings.Contains(err.Error(), "protocol"):
-		// The server is honest: a reply of the wrong kind is another call's.
+		// The server is honest, so a reply of the wrong kind belongs to another call.
 		l.problem("%s: %v", op, err)
 	}
 	if e.Outcome == slipstream.NotSent || e.Outcome == slipstream.Overloaded {
@@ -189,15 +190,15 @@ func (l *ledger) judge(op string, err error) (ok, maybe bool) {
 type worker struct {
 	// Immutable.
 	l  *ledger
-	id string // of all workers of all tests
+	id string // unique among the workers of all tests
 
 	// Owned by the worker's goroutine.
 	r         *rand.Rand
 	buf       []byte
 	tokens    int
-	seq       int // of the last value for the worker's own key
+	seq       int // sequence number of the last value for the worker's own key
 	confirmed int
-	maybe     map[int]bool // values that may be in the key, or reach it late
+	maybe     map[int]bool // values that the key may have, or may get late
 }
 
 // step makes a few calls of one kind.
@@ -236,7 +237,7 @@ func (w *worker) typedGet(ctx context.Context) {
 		w.buf = append(w.buf[:0], "head"...)
 		w.buf, found, err = w.l.client.GetAppend(ctx, w.buf, k.name)
 		if !bytes.HasPrefix(w.buf, []byte("head")) {
-			w.l.problem("GET %s: what was in the buffer is gone", k.name)
+			w.l.problem("GET %s: the previous contents of the buffer are gone", k.name)
 		}
 		got = string(w.buf[4:])
 	}
@@ -253,7 +254,7 @@ func (w *worker) check(k fixedKey, got string, found bool) {
 			w.l.problem("%s is missing", k.name)
 		}
 	case got != text(k.name, 0, k.size):
-		w.l.problem("%s: %d bytes that begin %.60q", k.name, len(got), got)
+		w.l.problem("%s: %d bytes that start with %.60q", k.name, len(got), got)
 	}
 }
 
@@ -288,7 +289,7 @@ func (w *worker) register(ctx context.Context) {
 	}
 	if !found {
 		if w.confirmed > 0 && !w.l.volatile {
-			w.l.problem("%s is missing, %d was confirmed", key, w.confirmed)
+			w.l.problem("%s is missing, but %d was confirmed", key, w.confirmed)
 		}
 		return
 	}
@@ -300,7 +301,7 @@ func (w *worker) register(ctx context.Context) {
 	}
 }
 
-// question is a command and what its reply must be.
+// question is a command and the reply that it must get.
 type question struct {
 	cmd   redis.Command
 	check func(redis.Value)
@@ -320,7 +321,7 @@ func (w *worker) question() question {
 	}}
 }
 
-// several makes n calls at a time in one of the styles.
+// several makes n calls at a time in one of several ways.
 func (w *worker) several(ctx context.Context, n int) {
 	qs := make([]question, n)
 	cmds := make([]redis.Command, n)
@@ -336,7 +337,7 @@ func (w *worker) several(ctx context.Context, n int) {
 	}
 }
 
-// ask makes calls in one of the styles and waits for all.
+// ask makes calls in one of several ways and waits for all of them.
 func (w *worker) ask(ctx context.Context, cmds []redis.Command) ([]redis.Value, []error) {
 	c := w.l.client
 	values, errs := make([]redis.Value, len(cmds)), make([]error, len(cmds))
@@ -368,7 +369,7 @@ func (w *worker) ask(ctx context.Context, cmds []redis.Command) ([]redis.Value, 
 			w.l.begun.Add(1)
 			if err := c.DoFunc(ctx, cmd, e); err != nil {
 				errs[i] = err
-				e.once.Add(1) // no other call may
+				e.once.Add(1) // no further call is expected
 				w.l.ended.Add(1)
 				done.Done()
 			}
@@ -394,8 +395,8 @@ func (w *worker) ask(ctx context.Context, cmds []redis.Command) ([]redis.Value, 
 	return values, errs
 }
 
-// many is DoMany, whose error is only that of the first command: if it failed,
-// those with an unknown result count as failed too.
+// many uses DoMany, whose error is only that of the first command that failed. If there is one, the
+// commands whose result is unknown count as failed, too.
 func (w *worker) many(ctx context.Context, cmds []redis.Command, dsts []any, errs []error) {
 	err := w.l.client.DoMany(ctx, cmds, dsts)
 	if err == nil {
@@ -411,7 +412,7 @@ func (w *worker) many(ctx context.Context, cmds []redis.Command, dsts []any, err
 	}
 }
 
-// checkBatch compares the error of a batch with those of its commands.
+// checkBatch compares the error of a batch with the errors of its commands.
 func (w *worker) checkBatch(op string, err error, errs []error) {
 	first, failed := -1, 0
 	for i, e := range errs {

@@ -14,11 +14,11 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// The memory that a connection may use while it is idle.
+// idleLimit is the amount of memory that an idle connection may use.
 const idleLimit = 18 << 10
 
-// A thousand clients of one connection each that have nothing to do take less
-// than 24 KiB each of heap and stacks, also after they had a lot to do.
+// A thousand idle clients with one connection each take less than 18 KiB each of heap and stacks,
+// even after heavy use.
 func TestMemoryOfIdleConnections(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -29,7 +29,7 @@ func TestMemoryOfIdleConnections(t *testing.T) {
 	}{
 		{"used once", 1000, func(t testing.TB, c *redis.Client) { must(t, c.Ping(t.Context())) }},
 		{"after lone calls", 200, func(t testing.TB, c *redis.Client) {
-			for range 70 { // the caller reads its own replies now
+			for range 70 { // from now on the caller reads its own replies
 				must(t, c.Ping(t.Context()))
 			}
 		}},
@@ -37,10 +37,9 @@ func TestMemoryOfIdleConnections(t *testing.T) {
 		{"after large values", 200, func(t testing.TB, c *redis.Client) { burst(t, c, 2, 256<<10) }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			// The memory left by a burst is released within some rounds of a tenth of
-			// this.
+			// Memory retained after a burst is released within some rounds, each a tenth of this.
 			o := redis.Options{Addr: server.Addr, StallTimeout: time.Second}
-			first := connect(t, o) // makes what all clients share
+			first := connect(t, o) // allocates what all clients share
 			c.use(t, first)
 			heap, stacks := heapInUse()
 			clients := make([]*redis.Client, c.n)
@@ -88,8 +87,7 @@ func (e errTooMuch) Error() string {
 	return strconv.FormatInt(int64(e), 10) + " bytes for each idle connection, expected less than " + strconv.Itoa(idleLimit)
 }
 
-// burst writes and reads values of a size, many at once, so that all buffers
-// grow.
+// burst writes and reads values of the given size, many concurrently, so that all buffers grow.
 func burst(t testing.TB, c *redis.Client, calls, size int) {
 	value := string(make([]byte, size))
 	cmds := make([]redis.Command, 0, 2*calls)

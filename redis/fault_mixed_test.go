@@ -20,24 +20,25 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// mixture is a server that dies again and again, and everything that needs more than a reply to a
-// command: subscriptions, cached replies, calls that wait, transactions and sessions, all concurrently.
-// Every value begins with its key and a colon, so that a reply to another caller shows.
+// mixture is a server that dies repeatedly, with concurrent users of everything that needs more
+// than a reply to a command: subscriptions, cached replies, blocked calls, transactions and
+// sessions. Every value starts with its key and a colon, so that a reply to the wrong caller is
+// detected.
 type mixture struct {
 	t *testing.T
-	// c is under test; other writes what c reads, for itself.
+	// c is under test; other writes the keys that c reads, on its own connection.
 	c, other *redis.Client
 
 	over     chan struct{}
 	workers  sync.WaitGroup
 	problems atomic.Int32
 
-	newest [mixtureKeys]atomic.Int64 // that a reader of the cache has got
+	newest [mixtureKeys]atomic.Int64 // newest value that a reader of the cache has received
 
 	mu sync.Mutex
 	// Guarded by mu.
 	unheard   map[string]bool   // messages that may or may not have been published
-	pushed    [][]uint8         // of each queue: what is known of each element
+	pushed    [][]uint8         // for each queue, what is known about each element
 	doubts    [mixtureKeys]int  // pops that may have taken an element
 	done      [mixtureKeys]int  // transactions
 	maybe     [mixtureKeys]int  // transactions in doubt
@@ -46,25 +47,25 @@ type mixture struct {
 
 const (
 	mixtureKeys = 4
-	// What is known of an element: it is in the queue for sure, it was popped.
+	// What is known about an element: it is certainly in the queue, or it was popped.
 	isPushed, isPopped = 1, 2
 )
 
-// problem fails the test, at most twenty times.
+// problem fails the test; at most twenty problems are reported.
 func (m *mixture) problem(format string, args ...any) {
 	if m.problems.Add(1) <= 20 {
 		m.t.Errorf(format, args...)
 	}
 }
 
-// did counts what was done.
+// did counts an operation.
 func (m *mixture) did(what string) {
 	m.mu.Lock()
 	m.delivered[what]++
 	m.mu.Unlock()
 }
 
-// number returns the number behind "key:".
+// number returns the number after "key:".
 func (m *mixture) number(key, value string) int {
 	text, ok := strings.CutPrefix(value, key+":")
 	n, err := strconv.Atoi(text)
@@ -77,8 +78,8 @@ func (m *mixture) number(key, value string) int {
 
 func numbered(key string, n int) string { return key + ":" + strconv.Itoa(n) }
 
-// start runs a worker until the end: f is called again and again, with a context that ends after
-// some time.
+// start runs a worker until the end of the test: f is called repeatedly, with a context that ends
+// after some time.
 func (m *mixture) start(seed, n uint64, patience time.Duration, f func(ctx context.Context, r *rand.Rand)) {
 	r := testkit.Fork(seed, n)
 	m.workers.Go(func() { // ends with over
@@ -96,7 +97,8 @@ func (m *mixture) start(seed, n uint64, patience time.Duration, f func(ctx conte
 	})
 }
 
-// cached reads keys that other changes: what a reader has got once is the least that all get.
+// cached reads keys that other changes: once a reader has received a value, no reader may get an
+// older one.
 func (m *mixture) cached(ctx context.Context, r *rand.Rand) {
 	for range 200 {
 		k := r.IntN(mixtureKeys)
@@ -112,7 +114,7 @@ func (m *mixture) cached(ctx context.Context, r *rand.Rand) {
 			n = int64(m.number(key, value))
 		}
 		if n < floor {
-			m.problem("%s was %d, and is %d again", key, floor, n)
+			m.problem("%s was %d, and then %d again", key, floor, n)
 		}
 		for old := m.newest[k].Load(); n > old && !m.newest[k].CompareAndSwap(old, n); old = m.newest[k].Load() {
 		}
@@ -130,7 +132,7 @@ func (m *mixture) changes(k int) func(context.Context, *rand.Rand) {
 	}
 }
 
-// publishes sends a channel its numbers.
+// publishes publishes consecutive numbers to a channel.
 func (m *mixture) publishes(k int) func(context.Context, *rand.Rand) {
 	channel, n := "p"+strconv.Itoa(k), 0
 	return func(ctx context.Context, _ *rand.Rand) {
@@ -144,7 +146,7 @@ func (m *mixture) publishes(k int) func(context.Context, *rand.Rand) {
 	}
 }
 
-// listens receives a while: numbers only grow, and none is missing without a gap.
+// listens receives messages for a while: numbers only increase, and none is missing without a gap.
 func (m *mixture) listens(ctx context.Context, r *rand.Rand) {
 	var topics redis.Topics
 	if topics.Patterns = []string{"p[01]"}; r.IntN(2) == 0 {
@@ -178,7 +180,7 @@ func (m *mixture) listens(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// missing checks that nothing was published between two messages.
+// missing checks that nothing can have been published between two messages.
 func (m *mixture) missing(channel string, before, n int) {
 	if n <= before {
 		m.problem("%s: %d behind %d", channel, n, before)
@@ -187,7 +189,7 @@ func (m *mixture) missing(channel string, before, n int) {
 	defer m.mu.Unlock()
 	for i := before + 1; i < n; i++ {
 		if !m.unheard[numbered(channel, i)] {
-			m.problem("%s: %d behind %d, without a gap", channel, n, before)
+			m.problem("%s: %d after %d, without a gap", channel, n, before)
 			return
 		}
 	}
@@ -222,7 +224,7 @@ func (m *mixture) pops(ctx context.Context, r *rand.Rand) {
 	var pair []string
 	err := m.c.Do(ctx, &pair, redis.Cmd("BLPOP", queue, 0))
 	if err != nil {
-		m.did("no pops")
+		m.did("pops without a result")
 		if slipstream.OutcomeOf(err) == slipstream.MaybeExecuted {
 			m.mu.Lock()
 			m.doubts[k]++
@@ -232,20 +234,20 @@ func (m *mixture) pops(ctx context.Context, r *rand.Rand) {
 	}
 	m.did("pops")
 	if len(pair) != 2 || pair[0] != queue {
-		m.problem("BLPOP %s gave %q", queue, pair)
+		m.problem("BLPOP %s returned %q", queue, pair)
 		return
 	}
 	m.popped(k, m.number(queue, pair[1]))
 }
 
-// popped notes that an element was taken: none is taken twice.
+// popped records that an element was taken: none may be taken twice.
 func (m *mixture) popped(k, n int) {
 	if n < 0 {
 		return
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for len(m.pushed[k]) <= n { // who pushed it does not know yet
+	for len(m.pushed[k]) <= n { // the worker that pushed it has not recorded that yet
 		m.pushed[k] = append(m.pushed[k], 0)
 	}
 	if m.pushed[k][n]&isPopped != 0 {
@@ -283,7 +285,7 @@ func (m *mixture) watches(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// converses uses another database for a while, and leaves it in any state.
+// converses uses another database for a while, and leaves the connection in any state.
 func (m *mixture) converses(ctx context.Context, r *rand.Rand) {
 	s, err := m.c.Session(ctx)
 	if err != nil {
@@ -305,16 +307,16 @@ func (m *mixture) converses(ctx context.Context, r *rand.Rand) {
 			m.problem("%s in database %d is %q", key, db, got)
 		}
 		if _, found, err := m.c.Get(ctx, key); found && err == nil {
-			m.problem("%s of database %d is in that of others", key, db)
+			m.problem("%s of database %d is in database 0", key, db)
 		}
 		m.did("sessions")
 	}
 	if r.IntN(2) == 0 {
-		_ = s.Do(ctx, nil, redis.Cmd("MULTI")) // and nothing behind it
+		_ = s.Do(ctx, nil, redis.Cmd("MULTI")) // and nothing after it
 	}
 }
 
-// echoes is an ordinary call, alone or one of a transaction.
+// echoes makes an ordinary call, on its own or in a transaction.
 func (m *mixture) echoes(ctx context.Context, r *rand.Rand) {
 	var b redis.Batch
 	var got [3]string
@@ -336,16 +338,16 @@ func (m *mixture) echoes(ctx context.Context, r *rand.Rand) {
 	if err == nil {
 		m.did("echoes")
 		if got != want {
-			m.problem("ECHO %q gave %q", want, got)
+			m.problem("ECHO %q returned %q", want, got)
 		}
 	}
 }
 
-// TestSoakMixed kills the server at any time, with kill -9, for as long as a soak takes.
+// TestSoakMixed kills the server at random times, with kill -9, for the duration of a soak test.
 func TestSoakMixed(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
-	// What it has acknowledged survives a restart: it is the process that dies, not the machine.
+	// Acknowledged writes survive a restart, because only the process is killed, not the machine.
 	server := testkit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "no")
 	o := redis.Options{Addr: server.Addr, Backoff: time.Millisecond, MaxBackoff: 20 * time.Millisecond, StallTimeout: 2 * time.Second, MaxExclusive: 12, WaitWhenFull: true}
 	m := &mixture{t: t, other: connect(t, o), over: make(chan struct{}), unheard: make(map[string]bool), pushed: make([][]uint8, mixtureKeys), delivered: make(map[string]uint64)}
@@ -375,24 +377,24 @@ func TestSoakMixed(t *testing.T) {
 	m.judge(kills, grown)
 }
 
-// tried reports what has not happened yet.
+// tried returns an error that says what has not happened yet, or nil.
 func (m *mixture) tried(kills int) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	for _, what := range []string{"cached", "changes", "messages", "gaps", "pops", "no pops", "transactions", "sessions", "echoes"} {
+	for _, what := range []string{"cached", "changes", "messages", "gaps", "pops", "pops without a result", "transactions", "sessions", "echoes"} {
 		if m.delivered[what] == 0 {
 			return fmt.Errorf("no %s", what)
 		}
 	}
 	if s := m.c.Stats(); kills == 0 || s.Cache.Hits == 0 || s.Cache.Invalidated == 0 || s.Exclusive.Unblocked == 0 {
-		return fmt.Errorf("%d kills, %+v, %+v: too few to prove anything", kills, s.Cache, s.Exclusive)
+		return fmt.Errorf("%d kills, %+v, %+v: too few for a meaningful test", kills, s.Cache, s.Exclusive)
 	}
 	return nil
 }
 
-// kill ends the server and starts it again, and cuts connections, for d, and longer if
-// something has not happened by then. It returns how often,
-// and by how many bytes the heap has grown since a third of that.
+// kill ends and restarts the server and cuts connections, for d, or longer if something has not
+// happened by then. It returns the number of restarts, and by how many bytes the heap has grown
+// since a third of the time had passed.
 func (m *mixture) kill(r *rand.Rand, server *testkit.Redis, d time.Duration) (kills int, grown int64) {
 	heap := func() int64 {
 		var stats runtime.MemStats
@@ -439,7 +441,7 @@ func (m *mixture) judge(kills int, grown int64) {
 			}
 		}
 		if missing > m.doubts[k] {
-			t.Errorf("%s: %d elements are missing, and %d calls are in doubt", queue, missing, m.doubts[k])
+			t.Errorf("%s: %d elements are missing, but only %d calls are in doubt", queue, missing, m.doubts[k])
 		}
 		key := "w" + strconv.Itoa(k)
 		value, found, err := m.c.Get(ctx, key)

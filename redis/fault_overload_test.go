@@ -21,7 +21,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// overload is a million calls to a server that is stopped.
+// overload makes a million calls to a server that is stopped.
 type overload struct {
 	client *redis.Client
 	cmd    redis.Command
@@ -42,8 +42,8 @@ func (o *overload) Complete(_ redis.Reply, err error) {
 // start makes one call and records whether it was accepted. It returns the future
 // to wait for.
 func (o *overload) start(ctx context.Context, future bool) (f redis.Future, wait bool) {
-	// A call that began before the client was full may have been parked by the
-	// garbage collector, and have had 10,000 goroutines before it when it continued.
+	// A call that started before the client was full may have been suspended by the garbage
+	// collector, with 10,000 goroutines ahead of it.
 	full := o.refused.Load() > 0
 	began := time.Now()
 	var err error
@@ -53,7 +53,7 @@ func (o *overload) start(ctx context.Context, future bool) (f redis.Future, wait
 		err = o.client.DoFunc(ctx, o.cmd, o)
 	}
 	took := time.Since(began)
-	if err == nil { // or it is a future, which tells only when it is waited for
+	if err == nil { // a future reports an error only when it is waited for
 		o.accepted.Add(1)
 		return f, future
 	}
@@ -68,7 +68,7 @@ func (o *overload) start(ctx context.Context, future bool) (f redis.Future, wait
 	return f, false
 }
 
-// percentile returns what a share of p of the refused calls did not exceed.
+// percentile returns the time that a share of p of the refused calls did not exceed.
 func (o *overload) percentile(p float64) time.Duration {
 	want, sum := int64(p*float64(o.measured.Load())), int64(0)
 	for i := range o.took {
@@ -90,7 +90,7 @@ func heapInUse() (heap, stacks int64) {
 	return int64(samples[0].Value.Uint64() + samples[1].Value.Uint64()), int64(samples[2].Value.Uint64())
 }
 
-// waiters are callers with one context.
+// waiters are callers that share a context.
 type waiters struct {
 	stop  context.CancelFunc
 	ended chan time.Time
@@ -105,14 +105,14 @@ func (w *waiters) start(t testing.TB, c *redis.Client, n int) {
 			_, _, err := c.Get(ctx, "k")
 			at := time.Now()
 			if !errors.Is(err, context.Canceled) {
-				t.Errorf("%v, expected that the context was cancelled", err)
+				t.Errorf("%v, expected that the context was canceled", err)
 			}
 			w.ended <- at
 		}()
 	}
 }
 
-// cancel ends the context and returns how long the callers took from there.
+// cancel ends the context and returns how long each caller then took to return.
 func (w *waiters) cancel() (d delays) {
 	began := time.Now()
 	w.stop()
@@ -122,10 +122,9 @@ func (w *waiters) cancel() (d delays) {
 	return d
 }
 
-// Ten thousand goroutines submit a million calls to a stopped server. Memory
-// stays within the bound, what does not fit is refused immediately, callers that
-// give up return immediately, and when the server continues, every accepted call
-// ends.
+// Ten thousand goroutines submit a million calls to a stopped server. Memory stays within the
+// bound, calls that do not fit are refused immediately, callers that give up return immediately,
+// and when the server continues, every accepted call ends.
 func TestFaultOverload(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -143,8 +142,8 @@ type overloadTest struct {
 	calls   int
 }
 
-// flood starts 10,000 goroutines, which submit the calls once begin is closed.
-// Those that have futures wait for them once resume is closed.
+// flood starts 10,000 goroutines, which submit the calls once begin is closed. Goroutines with
+// futures wait for them once resume is closed.
 func (c overloadTest) flood(o *overload) (begin chan struct{}, submitted *sync.WaitGroup, resume chan struct{}, all *sync.WaitGroup) {
 	const callers = 10_000
 	begin, resume = make(chan struct{}), make(chan struct{})
@@ -183,11 +182,11 @@ func (c overloadTest) run(t *testing.T, server *testkit.Redis) {
 	o := &overload{client: client, cmd: redis.Cmd("SET", "k", text("k", 0, c.size))}
 	must(t, client.Set(t.Context(), "k", text("k", 0, c.size)))
 	must(t, server.Signal(syscall.SIGSTOP))
-	// The goroutines and their room for futures are the test's, not the client's.
+	// The goroutines and their memory for futures belong to the test, not to the client.
 	begin, submitted, resume, all := c.flood(o)
 	before, _ := heapInUse()
-	// Calls with a context, which are to be cancelled when all is full: some
-	// at a time, because one late wake-up of the sweeper delays all it finds.
+	// Calls with a context are to be canceled when the client is full: a few at a time, because one
+	// late wake-up of the sweeper delays all calls that it finds.
 	var waiters [8]waiters
 	for i := range waiters {
 		waiters[i].start(t, client, 8)
@@ -212,20 +211,20 @@ func (c overloadTest) run(t *testing.T, server *testkit.Redis) {
 		limit += int64(held.Overloaded) * 512
 	}
 	if after-before > limit {
-		t.Errorf("the heap grew by %.1f MiB, expected %.1f MiB at most", float64(after-before)/(1<<20), float64(limit)/(1<<20))
+		t.Errorf("the heap grew by %.1f MiB, expected at most %.1f MiB", float64(after-before)/(1<<20), float64(limit)/(1<<20))
 	}
 	if held.HeldBytes > bound || held.HeldBytes < bound*9/10 {
 		t.Errorf("%d bytes are held, expected nearly %d", held.HeldBytes, int64(bound))
 	}
 	took.log(t, "cancel among them")
-	// On a machine with much else to do the slowest say nothing of the client.
+	// On a busy machine, the slowest cancels say nothing about the client.
 	if got := took.at(0.5); got > 10*time.Millisecond+slack {
-		t.Errorf("a cancel took %v (p50; goroutines run up to %v late), expected 10 ms", got, slack)
+		t.Errorf("a cancel took %v (p50; goroutines run up to %v late), expected at most 10 ms", got, slack)
 	}
 	if !c.futures {
 		t.Logf("refused calls took %v (p50), %v (p99)", o.percentile(0.5), o.percentile(0.99))
 		if got := o.percentile(0.99); got > 500*time.Microsecond && c.calls == 1_000_000 {
-			t.Errorf("refused calls took %v (p99), expected 50 µs", got)
+			t.Errorf("refused calls took %v (p99), expected at most 50 µs", got)
 		}
 	}
 	must(t, server.Signal(syscall.SIGCONT))
@@ -238,7 +237,7 @@ func (c overloadTest) run(t *testing.T, server *testkit.Redis) {
 		return nil
 	})
 	if o.wrong.Load() != 0 {
-		t.Errorf("%d calls ended in another way than they should", o.wrong.Load())
+		t.Errorf("%d calls ended in the wrong way", o.wrong.Load())
 	}
 	if sum := o.accepted.Load() + o.refused.Load(); sum != int64(c.calls) && !c.futures {
 		t.Errorf("%d calls, expected %d", sum, c.calls)

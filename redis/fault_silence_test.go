@@ -20,9 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// A link that goes silent is given up after the stall timeout and within 1.2 times
-// that, whichever goroutine reads and however many wait; afterwards the client
-// works.
+// A silent link is given up after the stall timeout and within 1.2 times that, whichever goroutine
+// reads and however many callers wait. Afterwards the client works.
 func TestFaultSilence(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -37,12 +36,12 @@ func TestFaultSilence(t *testing.T) {
 	}
 }
 
-// silenceTest is one way to meet silence.
+// silenceTest is one way in which a link becomes silent.
 type silenceTest struct {
 	name    string
 	callers int
 	lone    bool // the caller reads its own replies
-	within  bool // silence comes in the middle of a reply of 1 MiB
+	within  bool // the silence starts within a reply of 1 MiB
 }
 
 func (c silenceTest) run(t *testing.T, server *testkit.Redis) {
@@ -51,7 +50,7 @@ func (c silenceTest) run(t *testing.T, server *testkit.Redis) {
 	gone := make(chan redis.Event, 64)
 	client := connect(t, redis.Options{
 		Addr: proxy.Addr(), StallTimeout: stall, Retries: -1, Backoff: time.Millisecond,
-		FailFast: true, // or what was held back would wait for another connection
+		FailFast: true, // otherwise calls that were held back would wait for another connection
 		OnEvent: func(e redis.Event) {
 			if e.Kind == redis.Disconnected {
 				gone <- e
@@ -69,16 +68,16 @@ func (c silenceTest) run(t *testing.T, server *testkit.Redis) {
 			_, _, err := client.Get(ctx, "large")
 			// Requests held back by the flush rule were not sent.
 			if o := slipstream.OutcomeOf(err); !errors.Is(err, pipe.ErrStalled) || o != slipstream.MaybeExecuted && (o != slipstream.NotSent || c.callers == 1) {
-				t.Errorf("%v, expected a stall and that it may have been executed", err)
+				t.Errorf("%v, expected a stall with the outcome MaybeExecuted", err)
 			}
 		})
 	}
-	if c.within { // silence begins with the last byte
+	if c.within { // the silence starts with the last byte
 		testkit.Eventually(t, 5*time.Second, func() error {
 			before := proxy.Stats().DownBytes
 			time.Sleep(5 * time.Millisecond)
 			if n := proxy.Stats().DownBytes; n < 300_000 || n != before {
-				return fmt.Errorf("%d bytes have come", n)
+				return fmt.Errorf("%d bytes have arrived", n)
 			}
 			began = time.Now().Add(-5 * time.Millisecond)
 			return nil
@@ -100,7 +99,7 @@ func (c silenceTest) run(t *testing.T, server *testkit.Redis) {
 	testkit.Eventually(t, 10*time.Second, func() error { return client.Ping(t.Context()) })
 }
 
-// silence makes the link silent, or such that it will be.
+// silence makes the link silent now or later.
 func (c silenceTest) silence(t *testing.T, client *redis.Client, proxy *faultproxy.Proxy, gone <-chan redis.Event) {
 	must(t, client.Set(t.Context(), "large", text("large", 0, 1<<20)))
 	if c.lone {
@@ -123,8 +122,7 @@ func (c silenceTest) silence(t *testing.T, client *redis.Client, proxy *faultpro
 	}
 }
 
-// A server that is slow but sends bytes, or that has nothing to answer,
-// is not given up.
+// A server that is slow but sends bytes, or that owes no reply, is not given up.
 func TestFaultSlowIsNotSilent(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t, "--enable-debug-command", "yes")
@@ -136,20 +134,19 @@ func TestFaultSlowIsNotSilent(t *testing.T) {
 	c := connect(t, redis.Options{Addr: proxy.Addr(), StallTimeout: time.Second, Retries: -1})
 	must(t, c.Set(t.Context(), "k", text("k", 0, 5000)))
 	if v, _, err := c.Get(t.Context(), "k"); v != text("k", 0, 5000) || err != nil {
-		t.Errorf("a reply of 1.6 s that never rested for 1 s: %d bytes, %v", len(v), err)
+		t.Errorf("a reply that took 1.6 s and never paused for 1 s: %d bytes, %v", len(v), err)
 	}
 	time.Sleep(1200 * time.Millisecond) // nothing is in flight
 	must(t, c.Ping(t.Context()))
 	if s := c.Stats(); s.Stalls != 0 || s.Reconnects != 0 {
 		t.Errorf("%d stalls, %d connections ended", s.Stalls, s.Reconnects)
 	}
-	// A command that says so may take longer than the stall timeout.
+	// A command that is known to be slow may take longer than the stall timeout.
 	must(t, c.Do(t.Context(), nil, redis.Cmd("DEBUG", "SLEEP", "1.2")))
 }
 
-// A stopped server takes nothing: the send buffer is full and no reply comes.
-// Callers that give up return within 10 ms all the same, and when the server
-// continues, every remaining call succeeds.
+// A stopped server reads nothing: the send buffer is full and no reply comes. Callers that give up
+// return within 10 ms anyway, and when the server continues, every remaining call succeeds.
 func TestFaultStoppedServerDelaysNoCancel(t *testing.T) {
 	testkit.NoLeaks(t)
 	t.Run("TCP", func(t *testing.T) { stoppedServer(t, redis.Options{}) })
@@ -168,15 +165,15 @@ func stoppedServer(t *testing.T, o redis.Options) {
 	done := completerFunc(func(_ redis.Reply, err error) {
 		defer kept.Done()
 		if err != nil {
-			t.Errorf("a call that was kept: %v", err)
+			t.Errorf("a call that was not canceled: %v", err)
 		}
 	})
-	for range 80 { // 20 MiB, more than all buffers between
+	for range 80 { // 20 MiB, more than all buffers in between
 		must(t, c.DoFunc(t.Context(), large, done))
 	}
 	testkit.Eventually(t, 10*time.Second, func() error {
 		s := c.Stats()
-		// One write may have taken all calls: it cannot end.
+		// A single write, which cannot end, may contain all calls.
 		if s.ShortWrites == 0 && (o.Dialer == nil || s.Queued == 0 && s.Outstanding < 80) {
 			return fmt.Errorf("the send buffer is not full: %d bytes sent", s.BytesOut)
 		}
@@ -191,7 +188,7 @@ func stoppedServer(t *testing.T, o redis.Options) {
 			for round := range 12 {
 				d, err := cancelled(t, c, (i+round)%3, time.Duration(i*round%17)*500*time.Microsecond)
 				if !errors.Is(err, context.Canceled) {
-					t.Errorf("%v, expected that the context was cancelled", err)
+					t.Errorf("%v, expected that the context was canceled", err)
 				}
 				mu.Lock()
 				took = append(took, d)
@@ -201,7 +198,7 @@ func stoppedServer(t *testing.T, o redis.Options) {
 	}
 	callers.Wait()
 	slack := late().at(1)
-	took.log(t, "cancel behind a full send buffer")
+	took.log(t, "cancel with a full send buffer")
 	if got, most := took.at(0.99), cancelLimit(15*time.Millisecond, slack); got > most {
 		t.Errorf("a cancel took %v (p99; goroutines run %v late), expected at most %v", got, slack, most)
 	}
@@ -215,10 +212,10 @@ func stoppedServer(t *testing.T, o redis.Options) {
 	}
 }
 
-// cancelLimit returns how long a cancel may take that takes at most d while goroutines run without
-// delay. Slack is how late they ran. A cancel needs several goroutines in turn: the caller, and those
-// that read, write and sweep. If the machine was so busy that each of them was late by more than d, only a
-// cancel that waits for the server is told from one that does not.
+// cancelLimit returns how long a cancel may take if it takes at most d when goroutines are not
+// late. Slack is how late they were. A cancel needs several goroutines in turn: the caller, and
+// those that read, write and sweep. If the machine was so busy that each of them was late by more
+// than d, the limit only distinguishes a cancel that waits for the server from one that does not.
 func cancelLimit(d, slack time.Duration) time.Duration {
 	if slack > d {
 		return 2*time.Second + 10*slack
@@ -226,14 +223,14 @@ func cancelLimit(d, slack time.Duration) time.Duration {
 	return d + 4*slack
 }
 
-// completerFunc makes a function a completer.
+// completerFunc is a function that implements Completer.
 type completerFunc func(redis.Reply, error)
 
 // Complete implements redis.Completer.
 func (f completerFunc) Complete(r redis.Reply, err error) { f(r, err) }
 
-// cancelled makes a call in one of three styles, cancels it and returns how long
-// the call took from there.
+// cancelled makes a call in one of three ways, cancels it, and returns how long the call then took
+// to return.
 func cancelled(t testing.TB, c *redis.Client, style int, after time.Duration) (time.Duration, error) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -259,8 +256,8 @@ func cancelled(t testing.TB, c *redis.Client, style int, after time.Duration) (t
 	return time.Since(began), err
 }
 
-// A lone caller that reads its own replies can give up too, while it writes
-// more than the server takes and while it waits.
+// A lone caller that reads its own replies can give up, too: while it writes more than the server
+// reads, and while it waits.
 func TestFaultStoppedServerAndLoneCaller(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -302,24 +299,24 @@ func TestFaultStoppedServerAndLoneCaller(t *testing.T) {
 			var begin string
 			must(t, c.Do(t.Context(), &begin, redis.Cmd("GETRANGE", "large", 0, 20)))
 			if strings.HasPrefix(large, begin) && begin != "" {
-				t.Errorf("%v, and it was executed", err)
+				t.Errorf("%v, but the call was executed", err)
 			}
 		}
 		cancel()
 	}
 	slack := late().at(1)
 	took.log(t, "cancel of a lone caller")
-	// The sweeper competes for the CPU with whatever else runs: the usual cancel
-	// is held to the bound, the worst of a dozen to five times it.
+	// The sweeper competes for the CPU with everything else that runs. So the median cancel must be
+	// within the bound, and the slowest of a dozen within five times the bound.
 	if usual, worst := took.at(0.5), took.at(1); usual > cancelLimit(10*time.Millisecond, slack) || worst > cancelLimit(50*time.Millisecond, slack) {
-		t.Errorf("cancels took %v, and %v at most (goroutines run %v late), expected 10 ms", usual, worst, slack)
+		t.Errorf("cancels took %v (p50) and %v (max; goroutines run %v late), expected at most 10 ms", usual, worst, slack)
 	}
 	if s := c.Stats(); s.Reconnects != 0 {
 		t.Errorf("%d connections ended", s.Reconnects)
 	}
 }
 
-// The server is stopped, killed and started again under load.
+// The server is stopped, killed and restarted under load.
 func TestFaultServerComesAndGoes(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// All faults at random, all styles of calls, random options.
+// All faults occur at random, with all kinds of calls and random options.
 func TestSoakFaults(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -28,7 +28,7 @@ func TestSoakFaults(t *testing.T) {
 	}
 }
 
-// soakRound is one client in a second of trouble.
+// soakRound exposes one client to faults for a second.
 func soakRound(t *testing.T, r *rand.Rand) {
 	server := testkit.StartRedis(t)
 	seed := r.Uint64()
@@ -96,7 +96,7 @@ func soakRound(t *testing.T, r *rand.Rand) {
 			proxy.Reset()
 		}
 	}
-	// The server accepts again what it was told to refuse.
+	// The server accepts what it was configured to refuse again.
 	c := connect(t, control)
 	must(t, c.Do(t.Context(), nil, redis.Cmd("CONFIG", "SET", "min-replicas-to-write", 0)))
 }

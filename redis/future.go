@@ -10,16 +10,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-// A Future is a call in flight. It is small and may be copied. Its result must be
-// taken once, by Wait, which releases what the Future holds. A Future whose result
-// is never taken costs memory until the garbage collector finds it.
+// A Future is a call in flight. It is small and may be copied. Its result must be taken once, by
+// Wait, which releases what the Future holds. A Future whose result is never taken uses memory
+// until the garbage collector finds it.
 type Future struct {
 	p          *pending
 	generation uint64
 }
 
-// pending is what a Future refers to. It is recycled; the generation tells a
-// handle that is late.
+// pending is the state that a Future refers to. It is recycled; the generation identifies a stale
+// handle.
 type pending struct {
 	generation atomic.Uint64 // grows when the future is waited for
 
@@ -29,7 +29,7 @@ type pending struct {
 	r      request
 	err    error
 
-	// Of a command that has a dedicated connection, or may have one.
+	// For a command that has a dedicated connection, or may have one.
 	alone chan struct{} // closed when raw and err are set
 	raw   rawFrame
 }
@@ -60,9 +60,9 @@ func (c *Client) Start(ctx context.Context, cmd Command) Future {
 	return Future{p, p.generation.Load()}
 }
 
-// Wait waits for the reply and decodes it into dst, as [Client.Do] does. It
-// returns when the context given to Start ends. A second Wait, of a copy too,
-// returns ErrReleased and nothing of any other call.
+// Wait waits for the reply and decodes it into dst, as [Client.Do] does. It returns early if the
+// context given to Start ends. A second Wait, even on a copy, returns ErrReleased, and never the
+// result of another call.
 func (f Future) Wait(dst any) error {
 	p := f.p
 	if p == nil || !p.generation.CompareAndSwap(f.generation, f.generation+1) {
@@ -96,7 +96,7 @@ func (p *pending) wait(dst any) error {
 	return nil
 }
 
-// startAlone makes the call, which waits at the server, on a new goroutine.
+// startAlone makes a blocking call, on a new goroutine.
 func (p *pending) startAlone(cmd Command) {
 	c := p.client
 	if !c.exclusives.enter() {
@@ -126,11 +126,10 @@ func (p *pending) waitAlone(dst any) error {
 
 // A Completer is notified by [Client.DoFunc] when a call ends.
 type Completer interface {
-	// Complete is called once, on the goroutine that reads the connection. It
-	// must not block, because all other calls of the connection wait for it; if it
-	// takes longer than 1 ms, it is counted in [Stats]. The reply is valid until
-	// Complete returns, and is empty if err is not nil. A panic is contained and
-	// counted. Complete must not close the client.
+	// Complete is called once, on the goroutine that reads the connection. It must not block,
+	// because all other calls of the connection wait for it; if it takes longer than 1 ms, it is
+	// counted in [Stats]. The reply is valid until Complete returns, and is empty if err is not
+	// nil. A panic is recovered and counted. Complete must not close the client.
 	Complete(reply Reply, err error)
 }
 
@@ -138,22 +137,21 @@ type Completer interface {
 type completion struct {
 	client *Client
 	ctx    context.Context
-	cancel context.CancelFunc // of ctx with Options.Timeout, which only repetitions need; or nil
+	cancel context.CancelFunc // of ctx with Options.Timeout, which only retries need; or nil
 	r      request
 	done   Completer
 }
 
 var completions = sync.Pool{New: func() any { return new(completion) }}
 
-// DoFunc sends a command and returns without waiting for the reply, which done
-// gets. If DoFunc returns an error, the command was not sent and done is not
-// called. DoFunc never waits for a connection or for room, regardless of the
-// options, so that a Completer can call it. Such calls are never repeated, except
-// that the client of a cluster follows redirections and repeats what other clients
-// of a cluster repeat. A call whose connection ends before anything of it was sent
-// waits for another one, at most for DialTimeout, unless Options.FailFast is set.
+// DoFunc sends a command and returns without waiting; done gets the reply. If DoFunc returns an
+// error, the command was not sent and done is not called. DoFunc never waits for a connection or
+// for room, regardless of the options, so that a Completer can call it. Such calls are never
+// retried, except that the client of a cluster follows redirects and retries the same calls as
+// other clients of a cluster. A call whose connection ends before anything of it was sent waits for
+// another one, at most for DialTimeout, unless Options.FailFast is set.
 //
-// For a command that waits at the server, Complete is called on a new goroutine.
+// For a blocking command, Complete is called on a new goroutine.
 func (c *Client) DoFunc(ctx context.Context, cmd Command, done Completer) error {
 	if !c.knownToShare(&cmd) {
 		return c.funcAlone(ctx, cmd, done)
@@ -207,7 +205,7 @@ func (k *completion) Complete(call *pipe.Call) {
 	k.end(failure)
 }
 
-// end tells the Completer of the end of the call.
+// end notifies the Completer of the end of the call.
 func (k *completion) end(failure *slipstream.Error) {
 	defer k.release() // also when the user's code panics
 	var err error
@@ -245,8 +243,8 @@ func (k *completion) resume(failure *slipstream.Error) bool {
 		router.delayed.Add(-1)
 		return false
 	}
-	// Ends when the call is in flight again, or with its context, at the latest with Close, which
-	// waits for it.
+	// Ends when the call is in flight again, when its context ends, or at the latest with Close,
+	// which waits for it.
 	go k.await(d, failure)
 	return true
 }
@@ -258,7 +256,7 @@ func (k *completion) await(d detour, failure *slipstream.Error) {
 	defer c.router.delayed.Add(-1)
 	for c.router.wait(k.ctx, &k.r, &d) {
 		if failure = k.again(d); failure == nil {
-			return // k is the engine's
+			return // k belongs to the engine
 		}
 		if d = c.router.judge(&k.r, failure); d.how == goEnd {
 			break

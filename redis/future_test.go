@@ -69,7 +69,7 @@ func TestFuturesAreUsedOnce(t *testing.T) {
 	}
 }
 
-// Of many that wait for the same future one gets the reply.
+// If several goroutines wait for the same future, one of them gets the reply.
 func TestFuturesAreWaitedForByOne(t *testing.T) {
 	c := start(t)
 	for i := range 200 {
@@ -89,7 +89,7 @@ func TestFuturesAreWaitedForByOne(t *testing.T) {
 		}
 		all.Wait()
 		if won.Load() != 1 {
-			t.Fatalf("%d got the reply", won.Load())
+			t.Fatalf("%d goroutines got the reply", won.Load())
 		}
 	}
 }
@@ -166,10 +166,10 @@ func TestCompleters(t *testing.T) {
 				return fmt.Errorf("%q", list)
 			}
 			if _, intErr := r.Int(); intErr == nil {
-				return errors.New("a list is no number")
+				return errors.New("a list is not a number")
 			}
 			if _, bytesErr := r.Bytes(); bytesErr == nil {
-				return errors.New("a list is no string")
+				return errors.New("a list is not a string")
 			}
 			return errors.Join(err, decodeErr)
 		}},
@@ -196,11 +196,11 @@ func TestCompleters(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 	if len(results) != 0 {
-		t.Error("a completer was told of a call that was not made")
+		t.Error("a completer was called for a call that was not made")
 	}
 }
 
-// Errors of completers are contained and counted, and do not affect other calls.
+// Panics and delays of completers are counted and do not affect other calls.
 func TestCompletersThatMisbehave(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -236,10 +236,10 @@ func TestCompletersThatMisbehave(t *testing.T) {
 	}
 }
 
-// Every completer is called exactly once, also when the connection is lost.
+// Every completer is called exactly once, even if the connection is lost.
 func TestCompletersAreToldOnce(t *testing.T) {
 	testkit.NoLeaks(t)
-	sent := make(chan struct{}) // closed after all calls were accepted: without a connection they are refused
+	sent := make(chan struct{}) // closed after all calls were accepted, because without a connection they are refused
 	s := fake(t, func(_ int, args []string) string {
 		if args[1] == "50" {
 			<-sent
@@ -256,7 +256,7 @@ func TestCompletersAreToldOnce(t *testing.T) {
 		err := c.DoFunc(t.Context(), redis.Cmd("ECHO", i), completer(func(_ redis.Reply, err error) {
 			told[i].Add(1)
 			if i == 50 && slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
-				t.Errorf("the call that was hung up on: %v", err)
+				t.Errorf("the call whose connection was closed: %v", err)
 			}
 			all.Done()
 		}))
@@ -269,7 +269,7 @@ func TestCompletersAreToldOnce(t *testing.T) {
 	all.Wait()
 	for i := range told {
 		if n := told[i].Load(); n != 1 {
-			t.Errorf("%d: told %d times", i, n)
+			t.Errorf("%d: called %d times", i, n)
 		}
 	}
 }

@@ -8,13 +8,13 @@ import (
 
 var infoGEOADD = known("GEOADD")
 
-// A Location is a member of a geospatial set and where it is, in degrees.
+// A Location is a member of a geospatial set and its coordinates, in degrees.
 type Location struct {
 	Name                string
 	Longitude, Latitude float64
 }
 
-// GeoAdd adds members or moves them, and returns how many are new.
+// GeoAdd adds or moves members, and returns the number of new members.
 func (c *Client) GeoAdd(ctx context.Context, key string, locations ...Location) (int64, error) {
 	r := c.typed(infoGEOADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+3*len(locations)), "$6\r\nGEOADD\r\n"...)
@@ -27,7 +27,7 @@ func (c *Client) GeoAdd(ctx context.Context, key string, locations ...Location) 
 	return c.number(ctx, &r)
 }
 
-// A Position is where a member of a geospatial set is, in degrees. It may be missing.
+// A Position is the coordinates of a member of a geospatial set, in degrees. It may be missing.
 type Position struct {
 	Longitude, Latitude float64
 	Found               bool
@@ -38,7 +38,7 @@ type Position struct {
 type Place struct {
 	// Location has a longitude and a latitude if the query was WITHCOORD.
 	Location
-	// Distance is that from the middle, in the unit of the query, if it was WITHDIST.
+	// Distance is the distance from the center, in the unit of the query, if it was WITHDIST.
 	Distance float64
 	// Hash is the geohash as a number of 52 bits, if it was WITHHASH.
 	Hash int64

@@ -13,16 +13,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// All tests run with Redis 7.0, TestRedis8 with 8.0; Valkey 8.0 and 9.1 were tested by hand. Redis 7.4
-// added HEXPIRE and its family, 8.0 HGETEX, HSETEX and HGETDEL (Valkey: 9.0, HGETDEL 9.1). Valkey 9.1
-// answers NOAUTH to an unknown command, even to a greeting with a password.
+// All tests run with Redis 7.0, and TestRedis8 runs with 8.0; Valkey 8.0 and 9.1 were tested by
+// hand. Redis 7.4 added HEXPIRE and its family, and 8.0 added HGETEX, HSETEX and HGETDEL (Valkey:
+// 9.0, and HGETDEL 9.1). Valkey 9.1 answers NOAUTH to an unknown command, even in a greeting with a
+// password.
 
-// A greeting's replies are small, whatever a server sends.
+// greetingLimits are small, because the replies of a greeting are.
 var greetingLimits = resp.Limits{Bulk: 16 << 10, Line: 4 << 10, Elements: 1024, Depth: 8, Frame: greetingBytes, Streamed: 16 << 10}
 
 const (
 	greetingBytes = 64 << 10
-	// greetingPushes is how many messages that answer nothing are passed over.
+	// greetingPushes is the maximum number of pushes that are skipped.
 	greetingPushes = 64
 )
 
@@ -30,12 +31,13 @@ const (
 type step struct {
 	name string
 	args []string
-	// optional: its errors are of no concern.
+	// optional means that its errors are ignored.
 	optional bool
 }
 
-// greet makes a new connection ready: protocol, user, name, database, and who
-// the client is. It is one round trip, two with servers that do not know HELLO.
+// greet makes a new connection ready: it sets the protocol, the user, the client name, the
+// database, and the library that the client uses. It takes one round trip, or two with servers that
+// do not know HELLO.
 func greet(ctx context.Context, conn net.Conn, o *Options) (rest []byte, err error) {
 	user, password, err := o.login().Get(ctx)
 	if err != nil {
@@ -67,8 +69,7 @@ func helloStep(o *Options, user, password string) step {
 	return s
 }
 
-// authSteps replace HELLO. Servers before version 6
-// know AUTH with one argument only.
+// authSteps replace HELLO. Servers before version 6 support AUTH with one argument only.
 func authSteps(o *Options, user, password string) []step {
 	var steps []step
 	switch {
@@ -116,9 +117,10 @@ var libraryVersion = sync.OnceValue(func() string {
 	return "devel"
 })
 
-// lacksHello reports whether the server refused HELLO as such, and not its arguments. A reply
-// to a password that demands to log in first means that the server does not know HELLO:
-// Valkey 9.1 checks the login before it checks whether it knows a command.
+// lacksHello reports whether the server does not know HELLO, as opposed to rejecting its arguments.
+// If a greeting with a password is rejected because the connection is not authenticated, the server
+// does not know HELLO: Valkey 9.1 checks authentication before it checks whether it knows a
+// command.
 func lacksHello(err error, password string) bool {
 	var e *ServerError
 	return errors.As(err, &e) && (e.Code == "NOPROTO" || e.Code == "NOPERM" || e.Code == "NOAUTH" && password != "" ||
@@ -132,12 +134,12 @@ type greeting struct {
 	secret  string
 
 	in     []byte // received
-	at     int    // of in: where the next reply begins
+	at     int    // offset in in at which the next reply starts
 	pushes int
 }
 
-// run sends all steps together and reads their replies. If the first step fails,
-// the steps of instead replace all of them; if it is nil, the greeting fails.
+// run sends all steps together and reads their replies. If the first step fails, the steps that
+// instead returns replace all of them; if instead is nil, the greeting fails.
 func (g *greeting) run(steps []step, instead func(error) []step) (rest []byte, err error) {
 	var out []byte
 	for _, s := range steps {
@@ -154,20 +156,20 @@ func (g *greeting) run(steps []step, instead func(error) []step) (rest []byte, e
 		}
 		if i == 0 && instead != nil {
 			if other := instead(err); other != nil {
-				// The other replies of this round answer to a connection that is
-				// not what it will be: none of them counts.
+				// The other replies of this round came before the connection was set up as
+				// intended, so none of them counts.
 				if err := g.discard(steps[1:]); err != nil {
 					return nil, err
 				}
 				return g.run(other, nil)
 			}
 		}
-		return nil, err // a server that has no room reports this and hangs up: the rest does not arrive
+		return nil, err // a server that has no room reports that and hangs up, so the other replies do not arrive
 	}
 	return g.in[g.at:], nil
 }
 
-// discard reads the replies of steps whatever they are.
+// discard reads and ignores the replies to steps.
 func (g *greeting) discard(steps []step) error {
 	for _, s := range steps {
 		var server *ServerError
@@ -178,8 +180,8 @@ func (g *greeting) discard(steps []step) error {
 	return nil
 }
 
-// reply reads the reply of one step. An error of the server is a *ServerError
-// in the chain; after any other error the connection is of no use.
+// reply reads the reply to one step. An error reply is a *ServerError in the chain; after any other
+// error, the connection is unusable.
 func (g *greeting) reply(s step) error {
 	frame, err := g.frame()
 	if err != nil {
@@ -200,8 +202,8 @@ func (g *greeting) reply(s step) error {
 	return nil
 }
 
-// discreet takes what may be the password out of an error: servers repeat the
-// arguments of commands that they do not know, cut off somewhere.
+// discreet removes what may be the password from an error: servers repeat the arguments of commands
+// that they do not know, truncated at some point.
 func (g *greeting) discreet(e *ServerError) *ServerError {
 	if g.secret == "" {
 		return e
@@ -226,7 +228,7 @@ func (g *greeting) frame() ([]byte, error) {
 					return frame, nil
 				}
 				if g.pushes++; g.pushes > greetingPushes {
-					return nil, fmt.Errorf("%d messages that answer nothing", g.pushes)
+					return nil, fmt.Errorf("%d messages that answer no command", g.pushes)
 				}
 				continue
 			}

@@ -16,26 +16,25 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// evilKey is what a hostile server misbehaves at; other keys have their honest
-// value, see text.
+// evilKey is the key for which a hostile server misbehaves; other keys have their correct values,
+// see text.
 const evilKey = "evil"
 
-// evilSize is the size of honest values.
+// evilSize is the size of correct values.
 const evilSize = 40
 
-// hostileCase is one way to break the protocol, or to stretch it.
+// hostileCase is one way to violate the protocol, or to stretch it.
 type hostileCase struct {
 	name string
-	// greeting replaces all of the greeting of the second connection; the first
-	// one ends at evilKey.
+	// greeting replaces the whole greeting of the second connection; the first one ends at evilKey.
 	greeting string
-	// early is sent behind the greeting, before any request.
+	// early is sent after the greeting, before any request.
 	early string
-	// reply answers the request of evilKey, endless follows again and again,
-	// for at most 200 ms if late is set, which follows then or after 20 ms.
+	// reply answers the request for evilKey. endless follows repeatedly, for at most 200 ms if late
+	// is set. late follows after that, or after 20 ms.
 	reply, endless, late string
-	// end then closes the connection; mute no longer answers on it, because a
-	// reply that is left out would shift all later ones, which no client can see.
+	// end then closes the connection. mute stops answering on it, because a missing reply would
+	// shift all later ones, which no client can detect.
 	end, mute bool
 }
 
@@ -110,8 +109,7 @@ func (h *hostile) serve(conn net.Conn, n int) {
 	}
 }
 
-// misbehave does what follows the reply. It reports whether the connection
-// continues.
+// misbehave sends what follows the reply. It reports whether the connection continues.
 func (h *hostile) misbehave(conn net.Conn) bool {
 	c := h.script
 	if c.endless != "" {
@@ -139,7 +137,7 @@ func (h *hostile) listen(conn net.Conn) {
 	h.ended.Add(1)
 }
 
-// honest is the right reply.
+// honest returns the correct reply.
 func honest(words [][]byte) string {
 	switch string(words[0]) {
 	case "HELLO":

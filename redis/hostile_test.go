@@ -16,24 +16,24 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// Ends of a hostile case.
+// The possible results of a hostile case.
 const (
 	right   = ""                 // the value of evilKey
-	missing = "missing"          // the key does not exist, and that is no error
-	doubt   = "protocol"         // an error that names the protocol; the connection is closed
+	missing = "missing"          // the key does not exist, which is not an error
+	doubt   = "protocol"         // a protocol error; the connection is closed
 	hungUp  = "(maybe executed)" // closed or reset by the server
 	silent  = "stall timeout"
-	cannot  = "reply"    // an error of decoding; the connection stays
-	late    = "deadline" // the caller's patience ended; the connection stays
+	cannot  = "reply"    // a decoding error; the connection stays open
+	late    = "deadline" // the caller's deadline passed; the connection stays open
 )
 
-// hostileTest is a case and what GET of evilKey must give.
+// hostileTest is a case and the result that GET of evilKey must have.
 type hostileTest struct {
 	hostileCase
-	// want is one of the ends above, or a part of the error of a server.
+	// want is one of the results above, or a part of a server's error.
 	want string
-	// stray: an extra reply is in flight. Calls that are in flight with it cannot
-	// be distinguished from the one that it was invented for, so there are none.
+	// stray means that an extra reply is in flight. It could be delivered to any call in flight
+	// with it, so there is only the call for evilKey.
 	stray bool
 }
 
@@ -55,7 +55,7 @@ func hostileTable() []hostileTest {
 		{hostileCase: hostileCase{name: "an error of binary", reply: "!5\r\n\x00\r\n\xff \r\n"}, want: "executed"},
 		{hostileCase: hostileCase{name: "MOVED without fields", reply: "-MOVED\r\n"}, want: "refused"},
 		{hostileCase: hostileCase{name: "ASK to nowhere", reply: "-ASK 1 x:y:z\r\n"}, want: "refused"},
-		{hostileCase: hostileCase{name: "an error behind attributes", reply: "|1\r\n+a\r\n+b\r\n-ERR planted\r\n"}, want: "ERR planted"},
+		{hostileCase: hostileCase{name: "an error after attributes", reply: "|1\r\n+a\r\n+b\r\n-ERR planted\r\n"}, want: "ERR planted"},
 		{hostileCase: hostileCase{name: "a push flood", reply: push, endless: push, late: good}, want: late},
 
 		{hostileCase: hostileCase{name: "a reply before any request", early: stray, reply: good}, want: right, stray: true},
@@ -67,12 +67,12 @@ func hostileTable() []hostileTest {
 		{hostileCase: hostileCase{name: "garbage later", reply: good, late: "\x00\x01\x02"}, want: right, stray: true},
 		{hostileCase: hostileCase{name: "thousands of replies", reply: good + strings.Repeat(stray, 5000)}, want: doubt, stray: true},
 
-		{hostileCase: hostileCase{name: "close at once", end: true}, want: hungUp},
+		{hostileCase: hostileCase{name: "close immediately", end: true}, want: hungUp},
 		{hostileCase: hostileCase{name: "half a reply, then the end", reply: good[:20], end: true}, want: hungUp},
 		{hostileCase: hostileCase{name: "half a reply, then silence", reply: good[:20], mute: true}, want: silent},
 		{hostileCase: hostileCase{name: "half a line end, then silence", reply: good[:len(good)-1], mute: true}, want: silent},
 		{hostileCase: hostileCase{name: "half a map, then silence", reply: "%1\r\n+key\r\n", mute: true}, want: silent},
-		{hostileCase: hostileCase{name: "attributes alone, then silence", reply: "|1\r\n+ttl\r\n:3600\r\n", mute: true}, want: silent},
+		{hostileCase: hostileCase{name: "attributes only, then silence", reply: "|1\r\n+ttl\r\n:3600\r\n", mute: true}, want: silent},
 		{hostileCase: hostileCase{name: "silence", mute: true}, want: silent},
 	}
 	for name, reply := range map[string]string{
@@ -109,7 +109,7 @@ func endlessTable() (table []hostileTest) {
 		"endless attributes": "|1\r\n+k\r\n+v\r\n", "endless empty lines": "\r\n", "endless zeros": "\x00",
 		"an endless line": "+aaaaaaaa", "an endless error": "-aaaaaaaa", "an endless length": "$11111111", "an endless number": ":11111111",
 	} {
-		// The first letter is the kind where it is not to be repeated.
+		// The first letter is the kind, and is not to be repeated.
 		c := hostileCase{name: name, endless: endless}
 		if strings.HasPrefix(name, "an ") {
 			c.reply, c.endless = endless[:1], endless[1:]
@@ -128,7 +128,7 @@ func endlessTable() (table []hostileTest) {
 	return table
 }
 
-// doubtfulReplies are replies behind which nothing can be trusted.
+// doubtfulReplies are replies after which the connection cannot be trusted.
 func doubtfulReplies(good string) map[string]string {
 	return map[string]string{
 		"bulk length 2^63-1": "$9223372036854775807\r\n", "bulk length 2^63": "$9223372036854775808\r\n", "bulk length 2^64+40": "$18446744073709551656\r\n",
@@ -144,13 +144,13 @@ func doubtfulReplies(good string) map[string]string {
 		"an integer of 2^63": ":9223372036854775808\r\n", "a null that is none": "_x\r\n", "a line feed in a line": "+a\nb\r\n",
 		"garbage": "\x00\x01\x02\xff\xfe\r\n", "HTTP": "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n",
 		"TLS": "\x16\x03\x03\x00\x40\x02\x00\x00\x3c\x03\x03", "an alert of TLS": "\x15\x03\x03\x00\x02\x02\x46", "a greeting of PostgreSQL": "R\x00\x00\x00\x08\x00\x00\x00\x00",
-		"line feeds alone": strings.ReplaceAll(good, "\r\n", "\n") + strings.Repeat("\n", 100), "deep arrays": strings.Repeat("*1\r\n", 70) + good,
+		"line feeds only": strings.ReplaceAll(good, "\r\n", "\n") + strings.Repeat("\n", 100), "deep arrays": strings.Repeat("*1\r\n", 70) + good,
 	}
 }
 
-// Whatever a server sends, the caller gets the right value or an error that says
-// what is wrong; no caller gets the reply of another; memory is bounded; a
-// connection in doubt is closed; and the client works when the server does.
+// Whatever a server sends, the caller gets the correct value or an error that says what is wrong,
+// no caller gets the reply of another, memory is bounded, a connection in doubt is closed, and the
+// client works again when the server does.
 func TestHostileServer(t *testing.T) {
 	testkit.NoLeaks(t)
 	table := hostileTable()
@@ -162,17 +162,16 @@ func TestHostileServer(t *testing.T) {
 		for _, lone := range []bool{false, true} {
 			name := c.name
 			if lone {
-				// The caller reads its own replies, and between its calls nothing
-				// reads.
+				// The caller reads its own replies, and between its calls no goroutine reads.
 				name += ", lone caller"
 			}
 			t.Run(name, func(t *testing.T) { most = max(most, c.run(t, lone)) })
 		}
 	}
-	t.Logf("%d cases; the heap grew by %.1f MiB at most", len(table), float64(most)/(1<<20))
+	t.Logf("%d cases; the heap grew by at most %.1f MiB", len(table), float64(most)/(1<<20))
 }
 
-// run runs the case and returns by how much the heap grew.
+// run runs the case and returns the growth of the heap.
 func (c hostileTest) run(t *testing.T, lone bool) (grown int64) {
 	server := startHostile(t, c.hostileCase)
 	growth := testkit.HeapGrowth(t)
@@ -182,7 +181,7 @@ func (c hostileTest) run(t *testing.T, lone bool) (grown int64) {
 	}
 	client, err := redis.Connect(t.Context(), o)
 	if c.early != "" && err != nil {
-		// It came with the greeting.
+		// The unexpected reply came with the greeting.
 		if slipstream.OutcomeOf(err) != slipstream.NotSent {
 			t.Errorf("%v", err)
 		}
@@ -227,17 +226,17 @@ func (c hostileTest) run(t *testing.T, lone bool) (grown int64) {
 		t.Errorf("the client closed %d connections, none of which was in doubt", n)
 	}
 	if n := server.connections.Load(); n > 2 {
-		t.Errorf("%d connections, expected 2 at most", n)
+		t.Errorf("%d connections, expected at most 2", n)
 	}
 	return grown
 }
 
-// wrongValue is an error of a caller that got what is not its own.
+// wrongValue is the error of a caller that received another caller's value.
 type wrongValue struct{ key, got string }
 
-func (w wrongValue) Error() string { return fmt.Sprintf("GET %s gave %.80q", w.key, w.got) }
+func (w wrongValue) Error() string { return fmt.Sprintf("GET %s returned %.80q", w.key, w.got) }
 
-// honestCall requests a key that the server is honest about.
+// honestCall requests a key for which the server returns the correct value.
 func honestCall(ctx context.Context, c *redis.Client, key string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -248,8 +247,7 @@ func honestCall(ctx context.Context, c *redis.Client, key string) error {
 	return err
 }
 
-// evilCall requests evilKey, among other calls where that is informative, and
-// judges the result.
+// evilCall requests evilKey, among other calls where that is informative, and checks the result.
 func (c hostileTest) evilCall(t *testing.T, client *redis.Client, lone bool) {
 	var neighbours sync.WaitGroup
 	if !lone && !c.stray {
@@ -275,13 +273,13 @@ func (c hostileTest) evilCall(t *testing.T, client *redis.Client, lone bool) {
 	case err != nil && (!errors.As(err, &e) || e.Op != "GET"):
 		t.Errorf("%T %v, expected a *slipstream.Error of GET", err, err)
 	case c.want == right:
-		// This call may receive what came too early, and then fails.
+		// This call may receive the reply that came too early, and then fails.
 		if err == nil && (!found || got != text(evilKey, 0, evilSize)) || err != nil && c.early == "" {
 			t.Errorf("%q, %v, %v, expected the value", got, found, err)
 		}
 	case c.want == missing:
 		if found || err != nil {
-			t.Errorf("%q, %v, %v, expected that there is no such key", got, found, err)
+			t.Errorf("%q, %v, %v, expected no such key", got, found, err)
 		}
 	default:
 		if err == nil || !strings.Contains(err.Error(), c.want) {
@@ -289,14 +287,14 @@ func (c hostileTest) evilCall(t *testing.T, client *redis.Client, lone bool) {
 		}
 		var decode *redis.DecodeError
 		if executed := errors.As(err, &decode); c.want == cannot && (!executed || e.Outcome != slipstream.Executed) {
-			t.Errorf("%T %v, expected an error of decoding", err, err)
+			t.Errorf("%T %v, expected a decoding error", err, err)
 		}
 		if (c.want == doubt || c.want == silent || c.want == hungUp || c.want == late) && e != nil && e.Outcome != slipstream.MaybeExecuted {
-			t.Errorf("%v, expected that it may have been executed", err)
+			t.Errorf("%v, expected the outcome MaybeExecuted", err)
 		}
 	}
 	neighbours.Wait()
 	if c.hostileCase.late != "" {
-		time.Sleep(40 * time.Millisecond) // so that it meets no call
+		time.Sleep(40 * time.Millisecond) // so that it arrives while no call is in flight
 	}
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// typedCalls request evilKey, each as a different type.
+// typedCalls request evilKey and decode its reply into different types.
 var typedCalls = map[string]func(context.Context, *redis.Client) error{
 	"Get": func(ctx context.Context, c *redis.Client) error { _, _, err := c.Get(ctx, evilKey); return err },
 	"GetAppend": func(ctx context.Context, c *redis.Client) error {
@@ -73,12 +73,12 @@ var typedCalls = map[string]func(context.Context, *redis.Client) error{
 	"DoFunc Int": intByCompleter,
 }
 
-// Replies that are well-formed and of the wrong type give an error of decoding
-// from every method, and the connection is used on: nothing is in doubt.
+// Every method returns a decoding error for replies that are well-formed but have the wrong type,
+// and the connection remains in use, because nothing is in doubt.
 func TestHostileTypes(t *testing.T) {
 	testkit.NoLeaks(t)
-	// What each call accepts, by the first letters of its name; all others must
-	// give an error.
+	// takes reports whether a call accepts a reply, by the start of its name; all other calls must
+	// return an error.
 	takes := func(call string, begins ...string) bool {
 		for _, b := range begins {
 			if strings.HasPrefix(call, b) {
@@ -119,7 +119,7 @@ func TestHostileTypes(t *testing.T) {
 				}
 				var decode *redis.DecodeError
 				if !errors.As(err, &decode) || slipstream.OutcomeOf(err) != slipstream.Executed && name != "DoFunc Int" {
-					t.Errorf("%s: %v, expected an error of decoding", name, err)
+					t.Errorf("%s: %v, expected a decoding error", name, err)
 				}
 			}
 			must(t, honestCall(t.Context(), client, "after"))
@@ -144,12 +144,12 @@ func intByCompleter(ctx context.Context, c *redis.Client) error {
 	return <-ended
 }
 
-// A client that lost its connection meets something that is not a server: it
-// retries until there is one, and calls meanwhile end with an error or wait.
+// A client that has lost its connection connects to something that is not a server. It retries
+// until there is a server, and until then calls wait or end with an error.
 func TestHostileGreetingOfReconnect(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, greeting := range map[string]string{
-		"half a greeting": "%1\r\n+proto\r\n:", "errors alone": strings.Repeat("-ERR no\r\n", 5), "unknown users": "-NOAUTH HELLO must be called with the client already authenticated\r\n+OK\r\n+OK\r\n",
+		"half a greeting": "%1\r\n+proto\r\n:", "errors only": strings.Repeat("-ERR no\r\n", 5), "unknown users": "-NOAUTH HELLO must be called with the client already authenticated\r\n+OK\r\n+OK\r\n",
 		"an endless line": "+" + strings.Repeat("x", 1<<20), "512 MiB": "$536870912\r\n", "a map of 2^62": "%4611686018427387904\r\n", "deep maps": strings.Repeat("%1\r\n+k\r\n", 3000),
 		"a reply too many": "%1\r\n+proto\r\n:3\r\n+OK\r\n+OK\r\n:1\r\n", "a push flood": strings.Repeat(">1\r\n+x\r\n", 200_000),
 		"TLS": "\x15\x03\x03\x00\x02\x02\x46", "nothing": "", "version 2": "*2\r\n$5\r\nproto\r\n:2\r\n+OK\r\n+OK\r\n", "loading": "-LOADING Redis is loading the dataset in memory\r\n+OK\r\n+OK\r\n",
@@ -157,7 +157,7 @@ func TestHostileGreetingOfReconnect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if greeting == "" {
-				greeting = "\r" // half a line end that means nothing
+				greeting = "\r" // half a line end, which has no meaning
 			}
 			server := startHostile(t, hostileCase{end: true, greeting: greeting})
 			growth := testkit.HeapGrowth(t)
@@ -169,7 +169,7 @@ func TestHostileGreetingOfReconnect(t *testing.T) {
 			testkit.Eventually(t, 10*time.Second, func() error {
 				err := honestCall(t.Context(), client, "after")
 				if err != nil && slipstream.OutcomeOf(err) != slipstream.NotSent {
-					t.Errorf("%v, expected that it was not sent", err)
+					t.Errorf("%v, expected the outcome NotSent", err)
 				}
 				return err
 			})
@@ -183,8 +183,8 @@ func TestHostileGreetingOfReconnect(t *testing.T) {
 	}
 }
 
-// A reply that exceeds Options.Limits is refused at its first line, or when the
-// limit is reached, each of them by its own.
+// A reply that exceeds Options.Limits is refused at its first line, or when the limit is reached.
+// Each limit is tested separately.
 func TestHostileLimits(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, c := range []struct {
@@ -206,7 +206,7 @@ func TestHostileLimits(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 			defer cancel()
 			if _, _, err := client.Get(ctx, evilKey); err == nil || !strings.Contains(err.Error(), doubt) {
-				t.Errorf("%v, expected an error of the protocol", err)
+				t.Errorf("%v, expected a protocol error", err)
 			}
 			testkit.Eventually(t, 5*time.Second, func() error { return honestCall(ctx, client, "after") })
 			testkit.Eventually(t, 5*time.Second, func() error {

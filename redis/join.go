@@ -7,11 +7,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-var errNotJoined = errors.New("the nodes sent replies of different shapes, which cannot be merged; use Client.ForEachNode to see each")
+var errNotJoined = errors.New("the nodes sent replies of different shapes, which cannot be merged; use Client.ForEachNode to get each reply")
 
-// joinReplies merges the replies to several commands into one reply, in new memory. There must be at
-// least one. If groups is not nil, the elements of the replies belong to keys, and groups[i] has the
-// positions of those of the i-th reply.
+// joinReplies merges the replies to several commands into one reply, in new memory. There must be
+// at least one. If groups is not nil, the elements of the replies belong to keys, and groups[i]
+// contains the positions of the elements of the i-th reply.
 func joinReplies(policy responsePolicy, frames [][]byte, groups [][]int) ([]byte, error) {
 	switch policy {
 	case responseOneSucceeded, responseAllSucceeded:
@@ -59,7 +59,7 @@ func (p responsePolicy) join(a, b int64) int64 {
 	return a + b
 }
 
-// numbersOf decodes a number, which it appends to dst, or a list of numbers.
+// numbersOf decodes a number or a list of numbers, and appends them to dst.
 func numbersOf(dst []int64, frame []byte) (numbers []int64, list bool, err error) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
@@ -74,7 +74,7 @@ func numbersOf(dst []int64, frame []byte) (numbers []int64, list bool, err error
 	return append(dst, n), false, err
 }
 
-// joinLists merges lists. If groups is not nil, the elements are put into the order of their keys.
+// joinLists merges lists. If groups is not nil, the elements are sorted in the order of their keys.
 func joinLists(frames [][]byte, groups [][]int) ([]byte, error) {
 	total, size, keys := 0, 0, 0
 	for i, frame := range frames {

@@ -2,8 +2,8 @@ package redis
 
 import "testing"
 
-// A joined reply is used after the calls of its parts were released, whose memory other calls have
-// then.
+// A joined reply is used after the calls of its parts were released, whose memory is then used by
+// other calls.
 func TestJoinedReplyHasMemoryOfItsOwn(t *testing.T) {
 	for policy, reply := range map[responsePolicy]string{
 		responseOneSucceeded: "+OK\r\n", responseAllSucceeded: "+OK\r\n", responseJoin: "*1\r\n$1\r\na\r\n",

@@ -1,56 +1,56 @@
 package redis
 
-// Where the keys of a command are, which servers of a cluster execute it, and how their replies are
-// merged, is in the table that typedgen generates from commands.txt (this file and policy.go): the key
-// specifications and tips of Redis 8.0. A test asks a server of version 7.0 and one of 8.0 for all
-// their commands, and updates the table with -update; other tests compare keysIn with COMMAND GETKEYS.
-// keysIn walks over an encoded command and allocates nothing. Methods know their first key; Cmd finds
-// it once. redis/internal/slot computes the slot of a key.
+// The table that typedgen generates from commands.txt (this file and policy.go) says where the keys
+// of a command are, which servers of a cluster execute it, and how their replies are merged. It
+// contains the key specifications and tips of Redis 8.0. A test queries servers of versions 7.0 and
+// 8.0 for all their commands, and updates the table with -update; other tests compare keysIn with
+// COMMAND GETKEYS. keysIn iterates over an encoded command and allocates nothing. Methods know
+// their first key; Cmd finds it once. redis/internal/slot computes the slot of a key.
 //
-//   - The server does not describe these commands exactly, so keyOptions do: SORT (the last STORE),
-//     GEORADIUS and GEORADIUSBYMEMBER (the last STORE or STOREDIST), XREAD and XREADGROUP (a group may
-//     be called STREAMS), and MIGRATE (KEYS in place of an empty key). A client cannot know the keys
-//     that BY and GET of SORT match; a cluster refuses most of these patterns. The access flags of keys
-//     (SET and BITFIELD have variable ones) are not in the table.
-//   - Malformed commands, such as those with a number of keys that is not a number or exceeds the
-//     number of arguments, have fewer keys or none. They go to any server, which reports the error.
-//   - Channels of a shard (SPUBLISH, SSUBSCRIBE) are routed as keys, and are marked, because they are
-//     not keys. PUBLISH has no key; its method is routed by the channel, so that messages to one
-//     channel keep their order.
-//   - Replicas may execute the commands that the server calls readonly, and also TOUCH, DBSIZE, KEYS
-//     and PFCOUNT. SCAN may go to a replica if all its steps go to the same server. Commands about one
-//     server only (PING, INFO, TIME, CONFIG GET, CLUSTER SLOTS; flagLocal) may be repeated, but it
-//     matters which server executes them.
+//   - The server does not describe some commands exactly, so keyOptions do: SORT (the last STORE),
+//     GEORADIUS and GEORADIUSBYMEMBER (the last STORE or STOREDIST), XREAD and XREADGROUP (a group
+//     may be called STREAMS), and MIGRATE (KEYS in place of an empty key). A client cannot know the
+//     keys that BY and GET of SORT match; a cluster refuses most of these patterns. The access
+//     flags of keys (SET and BITFIELD have variable ones) are not in the table.
+//   - Malformed commands, such as those whose number of keys is not a number or exceeds the number
+//     of arguments, have fewer keys or none. They are sent to any server, which reports the error.
+//   - Channels of a shard (SPUBLISH, SSUBSCRIBE) are routed like keys, and are marked because they
+//     are not keys. PUBLISH has no key; its method is routed by the channel, so that messages to
+//     one channel keep their order.
+//   - Replicas may execute the commands that the server reports as readonly, and also TOUCH,
+//     DBSIZE, KEYS and PFCOUNT. SCAN may be sent to a replica if all its steps are sent to the same
+//     server. Commands about one server only (PING, INFO, TIME, CONFIG GET, CLUSTER SLOTS;
+//     flagLocal) may be repeated, but it matters which server executes them.
 
-// keySpec says which arguments of a command are keys, as a key specification of Redis does.
-// Positions count from 1; a subcommand is the first argument.
+// keySpec says which arguments of a command are keys, like a key specification of Redis. Positions
+// count from 1; a subcommand is the first argument.
 type keySpec struct {
-	// first is the position of the first key or, with counted, of the number of keys, which
-	// follow it.
+	// first is the position of the first key. With counted, it is the position of the number of
+	// keys, which is followed by the keys.
 	first int8
 	// last is the position of the last key. If negative, it counts from the end: -1 is the last
-	// argument. Step is from one key to the next, 0 is 1.
+	// argument. Step is the distance from one key to the next; if zero, it is 1.
 	last, step int8
 	counted    bool
 }
 
-// keyOptions say where the keys of a command are that follow an option, which may stand anywhere
-// among others. The specifications of Redis do not describe these commands, or not exactly.
+// keyOptions say where the keys of a command are that follow an option, which may be anywhere among
+// other options. The specifications of Redis do not describe these commands, or not exactly.
 type keyOptions struct {
-	// from is the position of the first option; one of words is followed by keys.
+	// from is the position of the first option; words are the options that are followed by keys.
 	from  int
 	words []string
 	// values are the options that have values, which may look like one of words.
 	values []optionValues
-	// rest: all arguments after the first of words are keys, with half only the first half of
-	// them. Otherwise one key follows, and the last one that is given counts.
+	// rest means that all arguments after the first of words are keys, or with half, only the first
+	// half of them. Otherwise one key follows, and the last one that is given counts.
 	rest, half bool
-	// instead is the position of the key of a command without these options, and must be empty
-	// in a command that has them; 0 if there is none.
+	// instead is the position of the key in a command without these options, and must be empty in a
+	// command that has them; it is 0 if there is no such key.
 	instead int
 }
 
-// optionValues is an option and how many values follow it.
+// optionValues is an option and the number of values that follow it.
 type optionValues struct {
 	word string
 	n    int
@@ -63,17 +63,17 @@ var (
 	migrateOptions = keyOptions{from: 6, words: []string{"KEYS"}, values: []optionValues{{"AUTH", 1}, {"AUTH2", 2}}, rest: true, instead: 3}
 )
 
-// keyCursor walks over the keys of an encoded command, in their order. It allocates nothing. In a
-// malformed command, such as one with fewer keys than it announces, it finds fewer keys or none: the
-// server reports what is wrong.
+// keyCursor iterates over the keys of an encoded command, in order. It allocates nothing. In a
+// malformed command, such as one with fewer keys than it announces, it finds fewer keys or none:
+// the server reports the error.
 type keyCursor struct {
-	args    encodedArgs // what follows the argument at position pos
+	args    encodedArgs // the arguments after position pos
 	end     int         // length of the frame
 	pos     int
-	count   int // of arguments
+	count   int // number of arguments
 	specs   []keySpec
 	options *keyOptions
-	// The keys that are walked over: the position of the next one, of the last one, and the step.
+	// The current range of keys: the position of the next one, that of the last one, and the step.
 	key, last, step int
 }
 
@@ -93,7 +93,7 @@ func (in *commandInfo) keysIn(frame []byte) keyCursor {
 	return k
 }
 
-// next returns where the next key lies: at frame[from:to].
+// next returns the position of the next key, which is frame[from:to].
 func (k *keyCursor) next() (from, to int, ok bool) {
 	for k.key > k.last {
 		switch {
@@ -144,13 +144,13 @@ func (k *keyCursor) find(s keySpec) {
 	}
 }
 
-// afterOptions returns the positions of the first and of the last key that follow an option, and
-// last < first if there are none. It leaves the cursor where it is.
+// afterOptions returns the positions of the first and of the last key that follow an option; last
+// is less than first if there are none. It does not move the cursor.
 func (k *keyCursor) afterOptions(o *keyOptions) (first, last int) {
 	first = 1
 	args, skip := k.args, 0
 	insteadEmpty := true
-	for pos := k.pos + 1; pos < k.count; pos++ { // a key follows, so the last argument is no option
+	for pos := k.pos + 1; pos < k.count; pos++ { // a key follows, so the last argument is not an option
 		arg, ok := args.next()
 		switch {
 		case !ok:
@@ -190,7 +190,7 @@ func (k *keyCursor) lastOfRest(pos int, half bool) int {
 	}
 }
 
-// isKeyword reports whether keys follow an argument.
+// isKeyword reports whether an argument is followed by keys.
 func (o *keyOptions) isKeyword(arg []byte) bool {
 	for _, word := range o.words {
 		if isWord(arg, word) {
@@ -200,7 +200,7 @@ func (o *keyOptions) isKeyword(arg []byte) bool {
 	return false
 }
 
-// valuesOf returns how many values follow an option.
+// valuesOf returns the number of values that follow an option.
 func (o *keyOptions) valuesOf(arg []byte) int {
 	for _, v := range o.values {
 		if isWord(arg, v.word) {
@@ -210,7 +210,7 @@ func (o *keyOptions) valuesOf(arg []byte) int {
 	return 0
 }
 
-// isWord reports whether an argument is an upper-case word, whatever its case.
+// isWord reports whether an argument equals an upper-case word, ignoring case.
 func isWord(arg []byte, word string) bool {
 	if len(arg) != len(word) {
 		return false

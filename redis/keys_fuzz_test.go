@@ -16,8 +16,8 @@ func commandOf(in *commandInfo, args []string) *Command {
 	return c
 }
 
-// FuzzKeys walks over the keys of commands with any arguments: each key is an argument, each one
-// comes after the one before it, and the first one is that of the command.
+// FuzzKeys iterates over the keys of commands with any arguments: each key is an argument, each one
+// comes after the previous one, and the first one is that of the command.
 func FuzzKeys(f *testing.F) {
 	for i, in := range table {
 		for _, args := range []string{"", "k", "a b c d", "3 a b", "x 2 a b", "d 2 a b", "-1", "x 999999999 a", "STREAMS a b 0", "h p  0 1 KEYS a b", "k STORE d STORE", "k 1 2 3 km STOREDIST d"} {
@@ -29,7 +29,7 @@ func FuzzKeys(f *testing.F) {
 	f.Fuzz(func(t *testing.T, index uint16, blob []byte) {
 		in := &table[int(index)%len(table)]
 		c := commandOf(in, strings.Split(string(blob), "\x00"))
-		ends := make(map[int]int) // of arguments, by where they begin
+		ends := make(map[int]int) // ends of arguments, by their starts
 		args := encodedArgs{c.frame}
 		if n, ok := args.header(); !ok || n < 2 {
 			t.Fatalf("%q: %d words", c.frame, n)
@@ -45,7 +45,7 @@ func FuzzKeys(f *testing.F) {
 				t.Fatalf("%q: a key at %d:%d after %d", c.frame, from, to, before)
 			}
 			if seen == 0 && (c.keyAt != from || c.keyEnd != to) {
-				t.Fatalf("%q: the first key lies at %d:%d, and that of the command at %d:%d", c.frame, from, to, c.keyAt, c.keyEnd)
+				t.Fatalf("%q: the first key is at %d:%d, but that of the command is at %d:%d", c.frame, from, to, c.keyAt, c.keyEnd)
 			}
 			before = from
 			seen++
@@ -56,8 +56,8 @@ func FuzzKeys(f *testing.F) {
 	})
 }
 
-// TestKeysOfWhatIsNoCommand: a frame that is cut off, or no frame, has no keys, or those that it
-// has whole.
+// TestKeysOfWhatIsNoCommand: in a truncated frame, or in bytes that are not a frame, only complete
+// keys are found, or none.
 func TestKeysOfWhatIsNoCommand(t *testing.T) {
 	for i := range table {
 		frame := commandOf(&table[i], []string{"2", "2", "STREAMS", "STORE", "a", "KEYS", "b"}).frame

@@ -12,9 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// keyedInvocations are commands with keys in all shapes. Words are separated by blanks, and ""
-// is an empty one. A prefix with a colon is the version of Redis from which on the server finds the
-// same keys.
+// keyedInvocations are commands with keys of every form. Words are separated by blanks, and "" is
+// an empty word. A prefix with a colon is the first version of Redis that finds the same keys.
 var keyedInvocations = []string{
 	"GET k", "SET k v EX 5", "APPEND k v", "MGET a", "MGET a b c", "MSET a 1", "MSET a 1 b 2 c 3", "MSETNX a 1 b 2", "DEL a b c", "UNLINK a b", "EXISTS a a b", "TOUCH a b",
 	"COPY a b", "COPY a b DB 3 REPLACE", "RENAME a b", "RENAMENX a b", "LCS a b", "LCS a b LEN", "SMOVE a b m", "LMOVE a b LEFT RIGHT", "RPOPLPUSH a b",
@@ -38,7 +37,7 @@ var keyedInvocations = []string{
 	`MIGRATE h 6379 "" 0 100 REPLACE AUTH KEYS KEYS a b`, "WATCH a b c", "HSET k f v", "HSCAN k 0", "SSCAN k 0 MATCH x", "LINSERT k BEFORE p v", "ZADD k 1 m 2 n",
 }
 
-// unkeyedInvocations are commands without keys, some of which could have them, and commands whose
+// unkeyedInvocations are commands without keys, some of which could have keys, and commands whose
 // arguments the server rejects. Those with ~ are rejected only when they are executed.
 var unkeyedInvocations = []string{
 	"PING", "PUBLISH c m", "SPUBLISH c m", "SSUBSCRIBE a b", "EVAL source 0", "EVAL source 0 x y", "EVALSHA hash 0 x", "FCALL f 0", "FCALL_RO f 0 x", "INFO server", "KEYS *",
@@ -59,8 +58,8 @@ func words(invocation string) []string {
 	return list
 }
 
-// getKeys asks the server for the keys of a command; ok is false if it has none, or says that the
-// command is wrong.
+// getKeys queries the server for the keys of a command; ok is false if it has none, or if the
+// server says that the command is wrong.
 func getKeys(t *testing.T, c *redis.Client, command []string) (keys []string, ok bool) {
 	t.Helper()
 	args := []any{"GETKEYS"}
@@ -71,7 +70,8 @@ func getKeys(t *testing.T, c *redis.Client, command []string) (keys []string, ok
 	return keys, err == nil
 }
 
-// TestKeysAreThoseOfTheServer compares the keys of commands in all shapes.
+// TestKeysAreThoseOfTheServer compares the keys of commands of every form with those that the
+// server finds.
 func TestKeysAreThoseOfTheServer(t *testing.T) {
 	c := start(t)
 	var info string
@@ -135,7 +135,7 @@ func TestKeysOfRandomCommandsAreThoseOfTheServer(t *testing.T) {
 			}
 		}
 		if _, channels := redis.KeysOf(name[0], "x"); compared == before && !channels {
-			t.Errorf("%s: the server accepts no command that was made", v.Elems[0].Text)
+			t.Errorf("%s: the server accepted no generated command", v.Elems[0].Text)
 		}
 	}
 	for _, v := range list {
@@ -146,8 +146,8 @@ func TestKeysOfRandomCommandsAreThoseOfTheServer(t *testing.T) {
 	}
 }
 
-// randomArguments returns arguments that fit the arity of a command whose name has n words. All
-// but numbers and keywords differ, so that a key tells its position.
+// randomArguments returns arguments that fit the arity of a command whose name has n words. All of
+// them except numbers and keywords differ, so that a key shows its position.
 func randomArguments(r *rand.Rand, arity, n int, specs []redis.Value) []string {
 	least := max(arity, -arity) - n
 	size := least
@@ -183,7 +183,7 @@ func randomArguments(r *rand.Rand, arity, n int, specs []redis.Value) []string {
 	return args
 }
 
-// streamArguments returns those of XREAD, or of XREADGROUP.
+// streamArguments returns arguments of XREAD or of XREADGROUP.
 func streamArguments(r *rand.Rand, group bool) (args []string) {
 	if group {
 		args = append(args, "GROUP", "g", "c")
@@ -226,11 +226,11 @@ func TestReplicasExecuteWhatTheServerCallsReadonly(t *testing.T) {
 		}
 	}
 	if seen < 80 {
-		t.Errorf("the server calls only %d commands readonly", seen)
+		t.Errorf("the server reports only %d commands as readonly", seen)
 	}
 }
 
-// TestShardChannels: they are routed like keys, but are not keys.
+// TestShardChannels: channels of a shard are routed like keys, but are not keys.
 func TestShardChannels(t *testing.T) {
 	for invocation, want := range map[string]string{
 		"SPUBLISH c m": "[c] true", "SSUBSCRIBE a b": "[a b] true", "SUNSUBSCRIBE": "[] true", "PUBLISH c m": "[] false", "SUBSCRIBE c": "[] false", "GET k": "[k] false",

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// start returns a client with its own server. Both end with the test.
+// start returns a client with its own server. Both are stopped when the test ends.
 func start(t testing.TB, change ...func(*redis.Options)) *redis.Client {
 	t.Helper()
 	testkit.NoLeaks(t)

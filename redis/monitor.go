@@ -10,9 +10,9 @@ import (
 )
 
 // Monitor returns the commands that the server executes for all its clients, each as a line of
-// text, from now on until ctx ends or the loop is left. An error is the last thing that is
-// returned. It uses a dedicated connection, and halves the throughput of a busy server. In a
-// cluster, the commands are those of an arbitrary node; see [Client.Node].
+// text, from now on until ctx ends or the loop is left. An error, if any, is returned last. Monitor
+// uses a dedicated connection, and halves the throughput of a busy server. In a cluster, the
+// commands are those of an arbitrary node; see [Client.Node].
 func (c *Client) Monitor(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		n, _ := c.routeKeys(nil)
@@ -22,7 +22,7 @@ func (c *Client) Monitor(ctx context.Context) iter.Seq2[string, error] {
 			return
 		}
 		defer c.exclusives.giveBack(x)
-		x.dirty = true // the stream has no end
+		x.dirty = true // the stream never ends
 		fail := func(outcome slipstream.Outcome, err error) {
 			yield("", n.fail.With("MONITOR", outcome, err))
 		}
@@ -45,7 +45,7 @@ func (c *Client) Monitor(ctx context.Context) iter.Seq2[string, error] {
 				return
 			}
 			if first {
-				continue // OK
+				continue // the reply OK
 			}
 			d := resp.NewDecoder(frame)
 			tok, err := d.Next()

@@ -11,19 +11,19 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-// A node is one server of a client: the connections that its callers share, and what is needed to
-// open connections that one caller has for itself.
+// A node is one server of a client: its shared connections, and what is needed to open dedicated
+// connections.
 type node struct {
 	// Immutable.
 	fail   driver.Errors
 	opts   Options // with the address of the node
-	aside  Options // opts of connections on which nothing is read for the cache
+	aside  Options // opts for connections that are not used for cached reads
 	engine *pipe.Engine
 
-	// Atomics. Of a master in a cluster: written by callers that read.
+	// Atomics. For a master in a cluster; written by callers that read.
 	reads atomic.Pointer[readChoice]
-	// hostname is the name in the certificate of the node; nil for the host of its address. For a node
-	// of a cluster, it is written by apply.
+	// hostname is the name in the certificate of the node, or nil for the host of its address. For
+	// a node of a cluster, it is written by apply.
 	hostname atomic.Pointer[string]
 }
 
@@ -37,8 +37,8 @@ func (n *node) name(hostname string) {
 	}
 }
 
-// dial opens a connection with options of the node. A ServerName in the options takes precedence over
-// the host name of the node.
+// dial opens a connection to the node with the given options. A ServerName in the options takes
+// precedence over the host name of the node.
 func (n *node) dial(ctx context.Context, o *Options) (net.Conn, error) {
 	e := o.endpoint()
 	if hostname := n.hostname.Load(); hostname != nil && e.TLS != nil && e.TLS.ServerName == "" {
@@ -49,9 +49,9 @@ func (n *node) dial(ctx context.Context, o *Options) (net.Conn, error) {
 }
 
 // newNode returns the server at the address in the options. Its connections are opened in the
-// background. Hostname is the name in its certificate; if empty, it is the host of the address. OnEvent,
-// if set, is called when connections are opened, lost, or cannot be opened, and onSilence while the server
-// is silent: see pipe.Config.
+// background. Hostname is the name in its certificate; if empty, the host of the address is
+// expected. OnEvent, if set, is called when a connection is opened, lost, or cannot be opened, and
+// onSilence while the server is silent: see pipe.Config.
 func (c *core) newNode(o Options, hostname string, onEvent func(Event), onSilence func()) *node {
 	n := &node{fail: driver.Errors{Addr: o.addr()}, opts: o, aside: o}
 	n.aside.Cache = nil
@@ -74,7 +74,7 @@ func (c *core) newNode(o Options, hostname string, onEvent func(Event), onSilenc
 	return n
 }
 
-// notLeased is the error of a command for which there is no connection.
+// notLeased returns the error of a command for which there is no connection.
 func (n *node) notLeased(op string, err error) *slipstream.Error { return notLeased(n.fail, op, err) }
 
 func notLeased(fail driver.Errors, op string, err error) *slipstream.Error {

@@ -15,7 +15,7 @@ import (
 type NodeInfo struct {
 	// Addr is the address that the client dials. ID is the node ID.
 	Addr, ID string
-	// Replica is whether the node is a replica.
+	// Replica says whether the node is a replica.
 	Replica bool
 	// Master is the address of the master of a replica. It is empty for masters, and for replicas
 	// whose master is not listed.
@@ -24,7 +24,7 @@ type NodeInfo struct {
 	Zone string
 	// Slots is the number of slots that the node owns.
 	Slots int
-	// Failed is whether the cluster, or the node that was asked, considers the node unreachable.
+	// Failed says whether the cluster, or the node that was asked, considers the node unreachable.
 	Failed bool
 	// Stats are the statistics of the shared connections to the node.
 	Stats slipstream.Stats
@@ -60,8 +60,8 @@ func (c *Client) Nodes() []NodeInfo {
 var ErrUnknownNode = errors.New("no node of the cluster has this address; Client.Nodes lists those that do")
 
 // Node returns a client that sends all commands to the node at addr, which must be an address that
-// [Client.Nodes] returns. The client shares the connections of c and ends when c is closed; closing it
-// has no effect. It follows no redirects: MOVED is an error of the call. To subscribe, use c.
+// [Client.Nodes] returns. The client shares the connections of c and ends when c is closed; closing
+// it has no effect. It follows no redirects: a call fails with MOVED. To subscribe, use c.
 func (c *Client) Node(addr string) (*Client, error) {
 	if c.only != nil {
 		if addr != c.only.fail.Addr {
@@ -81,13 +81,13 @@ func (c *Client) viewOf(n *node) *Client {
 	return &Client{core: c.core, fail: n.fail, only: n, hub: c.hub, view: true}
 }
 
-// ForEachMaster calls f with a client of each master in turn, and returns the joined errors. The single
-// server of a client that was not made for a cluster counts as its master.
+// ForEachMaster calls f with a client of each master in turn, and returns the joined errors. The
+// single server of a client that is not for a cluster counts as its master.
 func (c *Client) ForEachMaster(ctx context.Context, f func(ctx context.Context, master *Client) error) error {
 	return c.forEach(ctx, false, f)
 }
 
-// ForEachNode is [Client.ForEachMaster] for masters and replicas.
+// ForEachNode is like [Client.ForEachMaster], but includes replicas.
 func (c *Client) ForEachNode(ctx context.Context, f func(ctx context.Context, node *Client) error) error {
 	return c.forEach(ctx, true, f)
 }
@@ -104,11 +104,11 @@ func (c *Client) forEach(ctx context.Context, replicas bool, f func(context.Cont
 	return err
 }
 
-// Addr returns the address of the server. For a client of a cluster it is the list of seeds, for a
-// client that [Client.Node] returned the address of the node.
+// Addr returns the address of the server. For a client of a cluster, it is the list of seeds; for a
+// client returned by [Client.Node], it is the address of the node.
 func (c *Client) Addr() string { return c.fail.Addr }
 
-// scanAll is [Client.Scan] over all masters.
+// scanAll implements [Client.Scan] over all masters.
 func (c *Client) scanAll(ctx context.Context, o ScanOptions) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		for _, n := range c.router.each(false) {

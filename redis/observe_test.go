@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// recorder keeps what it observes.
+// recorder keeps the observations that it receives.
 type recorder struct {
 	mu   sync.Mutex
 	seen []redis.Observation // guarded by mu
@@ -34,7 +34,7 @@ func (r *recorder) take() []redis.Observation {
 	return seen
 }
 
-// Every call style is observed once, with the context of its caller.
+// Every kind of call is observed once, with the context of its caller.
 //
 // mutant: redis-completer-observed-without-context
 func TestObserver(t *testing.T) {
@@ -85,7 +85,7 @@ func TestObserver(t *testing.T) {
 			t.Errorf("%s: %+v", test.op, o)
 		}
 		if test.op != "BATCH" && strings.Contains(fmt.Sprint(o), "secret") {
-			t.Errorf("%s: %v shows a key or a value", test.op, o)
+			t.Errorf("%s: %v contains a key or a value", test.op, o)
 		}
 	}
 }

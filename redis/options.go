@@ -17,50 +17,46 @@ import (
 // DefaultAddr is the address of the zero Options.
 const DefaultAddr = "127.0.0.1:6379"
 
-// Options configure a [Client]. The zero value works. Options may be copied; a
-// client keeps its own copy.
+// Options configure a [Client]. The zero value is usable. Options may be copied; a client keeps its
+// own copy.
 type Options struct {
-	// Addr is host:port, or the path of a Unix socket if it begins with a slash.
-	// If empty, it is DefaultAddr. A host name is resolved again whenever a
-	// connection is opened.
+	// Addr is host:port, or the path of a Unix socket if it starts with a slash. If empty, it
+	// defaults to DefaultAddr. A host name is resolved again whenever a connection is opened.
 	Addr string
 	// User and Password authenticate every connection. A password without a user
 	// authenticates the user "default".
 	User, Password string
-	// Credentials, if set, is called instead whenever a connection is opened, so
-	// that credentials can change while the client runs. It must be safe for
-	// concurrent use and honor ctx.
+	// Credentials, if set, is called instead whenever a connection is opened, so that credentials
+	// can change while the client is running. It must be safe for concurrent use and honor ctx.
 	Credentials func(ctx context.Context) (user, password string, err error)
-	// DB is the number of the database that every connection selects.
+	// DB is the number of the database that connections use.
 	DB int
-	// TLS, if set, encrypts connections. An empty ServerName is taken from Addr.
+	// TLS, if set, encrypts connections. If its ServerName is empty, the host of Addr is used.
 	TLS *tls.Config
 	// ClientName is shown by CLIENT LIST. It must have no spaces or line breaks.
 	ClientName string
-	// OmitClientInfo omits CLIENT SETINFO, which makes CLIENT LIST show the
-	// library: some proxies close a connection that sends it (twemproxy does, and
-	// needs Protocol 2).
+	// OmitClientInfo omits CLIENT SETINFO, which makes CLIENT LIST show the library. Some proxies
+	// close a connection that sends it: twemproxy does, and also needs Protocol 2.
 	OmitClientInfo bool
-	// Protocol is 2 or 3, the version of the Redis serialization protocol. If
-	// zero, it is 3, or 2 with servers that do not know HELLO.
+	// Protocol is the version of the Redis serialization protocol: 2 or 3. If zero, it defaults to
+	// 3, or to 2 with servers that do not know HELLO.
 	Protocol int
 
-	// Sockets is the number of connections. If zero, it is 1, which gathers
-	// requests best.
+	// Sockets is the number of connections. If zero, it defaults to 1, which gathers requests best.
 	Sockets int
-	// Timeout bounds a call from its start to its end, repetitions included,
-	// regardless of its context. If zero, only the context bounds it.
+	// Timeout bounds a call from its start to its end, including retries, regardless of its
+	// context. If zero, only the context bounds it.
 	Timeout time.Duration
-	// DialTimeout bounds opening a connection: name resolution, TLS and greeting.
-	// If zero, it is 5 s.
+	// DialTimeout bounds opening a connection, including name resolution, TLS and greeting. If
+	// zero, it defaults to 5 s.
 	DialTimeout time.Duration
-	// StallTimeout is how long a server that owes replies may be silent before
-	// the connection is closed. If zero, it is 5 s; if negative, there is no
-	// limit. Commands known to be slow extend it, see [Command.SlowFor].
+	// StallTimeout is how long a server that owes replies may be silent before the connection is
+	// closed. If zero, it defaults to 5 s; if negative, there is no limit. Commands known to be
+	// slow extend it; see [Command.SlowFor].
 	StallTimeout time.Duration
-	// NoWait makes Connect return immediately, before there is a connection, so
-	// that a program starts while the server is down. Calls then wait for a
-	// connection as they do after one was lost. OnEvent reports failed attempts.
+	// NoWait makes Connect return immediately, before there is a connection, so that a program can
+	// start while the server is down. Calls then wait for a connection, as after the loss of one.
+	// OnEvent reports failed attempts.
 	NoWait bool
 	// FailFast makes calls fail immediately, as NotSent, while there is no
 	// connection. Otherwise they wait for one, at most for DialTimeout.
@@ -68,29 +64,28 @@ type Options struct {
 	// WaitWhenFull makes calls that exceed MaxCalls or MaxBytes wait for room
 	// until their context ends. Otherwise they fail immediately, as Overloaded.
 	WaitWhenFull bool
-	// MaxCalls bounds the calls queued and in flight. If zero, it is 65,536; it
-	// is at most 4,194,304 for each connection.
+	// MaxCalls bounds the calls queued and in flight. If zero, it defaults to 65,536; the maximum
+	// is 4,194,304 for each connection.
 	MaxCalls int
-	// MaxExclusive bounds the dedicated connections of commands that wait at the
-	// server and of sessions. If zero, it is 1,024. What exceeds it fails
-	// immediately, as Overloaded, or waits if WaitWhenFull is set.
+	// MaxExclusive bounds the dedicated connections of blocking commands and of sessions. If zero,
+	// it defaults to 1,024. A call that exceeds it fails immediately, as Overloaded, or waits if
+	// WaitWhenFull is set.
 	MaxExclusive int
-	// SubscriptionBytes bounds the messages of each subscription that wait to be
-	// received. If zero, it is 1 MiB.
+	// SubscriptionBytes bounds the messages of each subscription that wait to be received. If zero,
+	// it defaults to 1 MiB.
 	SubscriptionBytes int
-	// MaxBytes bounds the memory of calls queued and in flight, in bytes: every
-	// call counts its request twice, because it is copied, and 640 bytes more. If
-	// zero, it is 64 MiB.
+	// MaxBytes bounds the memory of calls queued and in flight, in bytes: every call counts its
+	// request twice, because it is copied, and 640 bytes more. If zero, it defaults to 64 MiB.
 	MaxBytes int
-	// Backoff is the first pause between attempts to connect and between
-	// repetitions of a call; it doubles and is jittered. If zero, it is 20 ms.
-	// MaxBackoff bounds it. If zero, it is 2 s.
+	// Backoff is the first pause between attempts to connect and between retries of a call; the
+	// pause doubles and is jittered. If zero, it defaults to 20 ms. MaxBackoff bounds the pause. If
+	// zero, it defaults to 2 s.
 	Backoff, MaxBackoff time.Duration
-	// Retries is how often a call that failed is sent again if that cannot
-	// execute it twice: see the package comment. If zero, it is 3; if negative,
-	// calls are not repeated.
+	// Retries is the maximum number of times that a failed call is sent again, if that cannot
+	// execute it twice; see the package comment. If zero, it defaults to 3; if negative, calls are
+	// not retried.
 	Retries int
-	// Limits bound what a reply may make the client allocate.
+	// Limits bound the memory that a reply may make the client allocate.
 	Limits Limits
 
 	// Cache, if set, enables client-side caching: see [Client.DoCached].
@@ -98,37 +93,37 @@ type Options struct {
 
 	// Observer, if set, is notified of every call.
 	Observer Observer
-	// Calls that take at least SlowThreshold are reported to OnSlow. Both must be
-	// set. OnSlow is called on the caller's goroutine, for [Client.DoFunc] on the
-	// reader's.
+	// Calls that take at least SlowThreshold are reported to OnSlow. Both must be set. OnSlow is
+	// called on the caller's goroutine, or for [Client.DoFunc] on the reading goroutine.
 	SlowThreshold time.Duration
 	OnSlow        func(Observation)
-	// OnEvent, if set, is notified when connections come and go. It is called on
-	// the goroutine that keeps the connection and must not block.
+	// OnEvent, if set, is notified when connections are opened and closed. It is called on the
+	// goroutine that maintains the connection and must not block.
 	OnEvent func(Event)
-	// Dialer, if set, opens connections instead of package net. Network is
-	// "tcp" or "unix". TLS, if set, is spoken over what it returns.
+	// Dialer, if set, opens connections instead of package net. Network is "tcp" or "unix". If TLS
+	// is set, it is used over the connection that Dialer returns.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 
-	readOnly bool // connections may lead to replicas of a cluster, and read there
+	readOnly bool // the node may be a replica of a cluster, from which connections read
 }
 
-// Limits bound replies. A reply that exceeds one closes the connection, because
-// what follows the reply cannot be trusted. A zero field has its default.
+// Limits bound replies. A reply that exceeds one closes the connection, because what follows the
+// reply cannot be trusted. Fields that are zero have defaults.
 type Limits struct {
-	// Bulk is the length of a string in bytes. The default is 512 MiB, as in Redis.
+	// Bulk is the maximum length of a string in bytes. The default is 512 MiB, as in Redis.
 	Bulk int
-	// Line is the length of a line, such as an error, in bytes. The default is 64 KiB.
+	// Line is the maximum length of a line, such as an error, in bytes. The default is 64 KiB.
 	Line int
-	// Elements is the number of elements of all aggregates of a reply together; a
-	// map of n pairs counts 2n. The default is 1,048,576.
+	// Elements is the maximum number of elements of all aggregates of a reply together; a map of n
+	// pairs counts as 2n. The default is 1,048,576.
 	Elements int
-	// Depth is how deep aggregates may be nested. The default is 64, the maximum 1,024.
+	// Depth is the maximum nesting depth of aggregates. The default is 64, and the maximum is
+	// 1,024.
 	Depth int
-	// Frame is the length of a whole reply in bytes. The default is 1 GiB.
+	// Frame is the maximum length of a whole reply in bytes. The default is 1 GiB.
 	Frame int
-	// Streamed is the length of a string or aggregate that does not announce
-	// its length, in bytes. The default is 16 MiB.
+	// Streamed is the maximum length of a string or aggregate that does not announce its length, in
+	// bytes. The default is 16 MiB.
 	Streamed int
 }
 
@@ -151,7 +146,7 @@ func (o Options) String() string {
 	return text
 }
 
-// GoString is String, so that %#v shows no password either.
+// GoString returns the same as String, so that %#v does not show the password either.
 func (o Options) GoString() string { return "redis.Options(" + o.String() + ")" }
 
 func (o *Options) addr() string { return cmp.Or(o.Addr, DefaultAddr) }
@@ -166,7 +161,7 @@ func (o *Options) login() *driver.Login {
 	return &driver.Login{User: o.User, Password: o.Password, Credentials: o.Credentials}
 }
 
-// The defaults are those of the engine of shared connections.
+// These are the defaults of the engine for shared connections.
 const (
 	defaultStall = 5 * time.Second
 	defaultDial  = 5 * time.Second
@@ -177,7 +172,7 @@ func (o *Options) stallTimeout() time.Duration { return cmp.Or(o.StallTimeout, d
 
 func (o *Options) dialTimeout() time.Duration { return cmp.Or(o.DialTimeout, defaultDial) }
 
-// check returns the first thing that is wrong.
+// check returns the first error in the options, or nil.
 func (o *Options) check() error {
 	const check driver.Check = "redis"
 	if err := check.Addr(o.addr()); err != nil {
@@ -187,7 +182,7 @@ func (o *Options) check() error {
 		return fmt.Errorf("redis: protocol %d, expected 2 or 3, or 0 to choose", o.Protocol)
 	}
 	if o.DB < 0 {
-		return fmt.Errorf("redis: database %d, expected a number from 0", o.DB)
+		return fmt.Errorf("redis: database %d, expected a number of at least 0", o.DB)
 	}
 	if strings.ContainsFunc(o.ClientName, func(r rune) bool { return r < '!' || r > '~' }) {
 		return fmt.Errorf("redis: client name %q, expected printable ASCII without spaces", o.ClientName)

@@ -135,8 +135,7 @@ func TestWrongURLs(t *testing.T) {
 	}
 }
 
-// Passwords that were not escaped make strange URLs. None of the errors may show
-// a part of them.
+// Passwords that are not escaped make strange URLs. No error may contain a part of one.
 func TestURLErrorsShowNoPassword(t *testing.T) {
 	for _, special := range []string{"/", "?", "#", "%", "@/", "/?", "%zz", "[", " ", ":", "\x00", "?x=", "?db="} {
 		for _, password := range []string{"herring" + special + "trout", special + "herringtrout", "12" + special + "trout"} {

@@ -7,15 +7,15 @@ import "strings"
 type requestPolicy uint8
 
 const (
-	// requestOne: the server that has the keys. If there are no keys, any server.
+	// requestOne selects the server that has the keys, or any server if there are no keys.
 	requestOne requestPolicy = iota
-	// requestAllNodes: all servers, replicas too.
+	// requestAllNodes selects all servers, including replicas.
 	requestAllNodes
-	// requestAllShards: the primary of each shard.
+	// requestAllShards selects the primary of each shard.
 	requestAllShards
-	// requestMultiShard: the server of each slot, with the keys of this slot only.
+	// requestMultiShard selects the server of each slot; it gets only the keys in this slot.
 	requestMultiShard
-	// requestSpecial: as the command itself says.
+	// requestSpecial means that the command itself determines the servers.
 	requestSpecial
 )
 
@@ -23,32 +23,34 @@ const (
 type responsePolicy uint8
 
 const (
-	// responseJoin: they become one list. If the command has keys, in the order of the keys.
+	// responseJoin joins the replies into one list. If the command has keys, the list has their
+	// order.
 	responseJoin responsePolicy = iota
-	// responseOneSucceeded: the first reply that is not an error; if all are errors, one of
-	// them.
+	// responseOneSucceeded returns the first reply that is not an error, or an error if all are
+	// errors.
 	responseOneSucceeded
-	// responseAllSucceeded: any of them; if there is an error, that one.
+	// responseAllSucceeded returns any of the replies, or an error if there is one.
 	responseAllSucceeded
-	// responseSum, responseMin, responseMax: the sum, the least or the greatest of numbers.
+	// responseSum, responseMin and responseMax return the sum, the minimum or the maximum of
+	// numbers.
 	responseSum
 	responseMin
 	responseMax
-	// responseAnd, responseOr: 1 or 0, which it is for all or for any of them. Of lists, of each
-	// of their elements.
+	// responseAnd and responseOr return 1 if all replies, or any of them, are 1, and otherwise 0.
+	// Lists are combined element by element.
 	responseAnd
 	responseOr
-	// responseSpecial: as the command itself says.
+	// responseSpecial means that the command itself determines how replies are merged.
 	responseSpecial
 )
 
-// iterates reports whether the command returns a cursor, which means nothing to another server than the one that
-// has returned it.
+// iterates reports whether the command returns a cursor, which is meaningless to servers other than
+// the one that returned it.
 func (in *commandInfo) iterates() bool { return strings.HasSuffix(in.name, "SCAN") }
 
-// readsReplica reports whether the command may be sent to a replica instead of the primary: the
-// server calls it readonly. A command with [flagLocal] changes nothing either, but its reply
-// describes the server that executes it, so it matters which one does.
+// readsReplica reports whether the command may be sent to a replica instead of the primary, because
+// the server reports it as readonly. A command with [flagLocal] changes nothing either, but its
+// reply describes the server that executes it, so it matters which one does.
 func (in *commandInfo) readsReplica() bool {
 	return in.flags&(flagReadOnly|flagLocal) == flagReadOnly
 }

@@ -10,7 +10,7 @@ func TestPolicies(t *testing.T) {
 	}{
 		{Cmd("GET", "k"), requestOne, responseJoin}, {Cmd("NOSUCH", "k"), requestOne, responseJoin}, {Cmd("PUBLISH", "c", "m"), requestOne, responseJoin},
 		{Cmd("MGET", "a", "b"), requestMultiShard, responseJoin}, {Cmd("del", "a", "b"), requestMultiShard, responseSum}, {Cmd("MSET", "a", 1), requestMultiShard, responseAllSucceeded},
-		{Cmd("MSETNX", "a", 1), requestOne, responseJoin}, // all keys or none: they must have one slot
+		{Cmd("MSETNX", "a", 1), requestOne, responseJoin}, // it sets all keys or none, so they must be in one slot
 		{Cmd("KEYS", "*"), requestAllShards, responseJoin}, {Cmd("DBSIZE"), requestAllShards, responseSum}, {Cmd("WAIT", 1, 0), requestAllShards, responseMin},
 		{Cmd("SCRIPT", "EXISTS", "h"), requestAllShards, responseAnd}, {Cmd("function", "kill"), requestAllShards, responseOneSucceeded},
 		{Cmd("CONFIG", "SET", "a", "b"), requestAllNodes, responseAllSucceeded}, {Cmd("SLOWLOG", "GET"), requestAllNodes, responseJoin},

@@ -8,12 +8,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// traits are those of Redis: a server answers the requests of a connection in their order.
+// traits are the traits of Redis: a server answers the requests of a connection in order.
 var traits = pipe.Traits{Match: pipe.InOrder, Place: pipe.Random}
 
-// protocol is where the codec meets the engine, and the only place.
+// protocol connects the codec and the engine; nothing else does.
 type protocol struct {
-	opts   *Options // never written to
+	opts   *Options // never changed
 	limits resp.Limits
 	aside  func() // called for invalidations within a message, before it is delivered; nil if they are ignored
 }
@@ -35,8 +35,8 @@ func (p *protocol) NewScanner() pipe.Scanner {
 	return &scanner{resp.NewScanner(p.limits), p.aside}
 }
 
-// AppendPing implements pipe.Protocol. A server that must not be pinged by this
-// user answers with an error, which is as good.
+// AppendPing implements pipe.Protocol. If the user may not send PING, the server answers with an
+// error, which serves the same purpose.
 func (p *protocol) AppendPing(b []byte) []byte { return append(b, "*1\r\n$4\r\nPING\r\n"...) }
 
 type scanner struct {

@@ -9,10 +9,10 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// Topics are what a subscription listens to.
+// Topics are the channels and patterns of a subscription.
 type Topics struct {
-	// Channels by their names, Patterns as those of KEYS, and Shards: the channels of
-	// [Client.SPublish], which in a cluster have slots as keys do.
+	// Channels are names of channels, and Patterns are patterns like those of KEYS. Shards are
+	// names of channels of [Client.SPublish], which in a cluster have slots like keys.
 	Channels, Patterns, Shards []string
 }
 
@@ -20,42 +20,43 @@ type Topics struct {
 type MessageKind uint8
 
 const (
-	// Published: a message was published.
+	// Published means that a message was published.
 	Published MessageKind = iota
-	// Gap: messages may be missing here. The subscription is in force again: what is published from
-	// now on is received. If Channel is set, this concerns only that channel.
+	// Gap means that messages may be missing here. The subscription is active again: messages
+	// published from now on are received. If Channel is set, the Gap concerns only that channel.
 	Gap
 )
 
 // A Message is what a subscription receives.
 type Message struct {
 	Kind MessageKind
-	// Channel is where Payload was published, Pattern the one that fits if it was subscribed to by a
-	// pattern, Shard says that it was published by [Client.SPublish]. A Gap has a Channel, with Shard
-	// set, if only messages of that channel may be missing, as after the migration of its slot.
+	// Channel is the channel to which Payload was published, and Pattern is the matching pattern if
+	// the subscription is by pattern. Shard says that the message was published by
+	// [Client.SPublish]. A Gap has a Channel, with Shard set, if only messages of that channel may
+	// be missing, as after the migration of its slot.
 	Channel, Pattern, Payload string
 	Shard                     bool
-	// Lost is, of a Gap, how many messages were dropped because the subscription did not receive them
-	// in time. If 0, the connection was lost or the slot of the channel has moved, and the number is
-	// not known.
+	// Lost is, for a Gap, the number of messages that were dropped because the subscription did not
+	// receive them in time. If it is 0, the connection was lost or the slot of the channel has
+	// moved, and the number is unknown.
 	Lost int
 }
 
-// messageCost is what a message counts beside its texts.
+// messageCost is what a message counts in addition to its strings.
 const messageCost = 96
 
 // A Subscription receives messages. It must be closed. All subscriptions of a client share one
-// connection, and in a cluster one more to each node that has channels of shards. One that is lost
-// is opened again, and a [Gap] stands where messages may be missing.
+// connection, and in a cluster one more to each node that has channels of shards. A lost connection
+// is reopened, and a [Gap] marks the place where messages may be missing.
 type Subscription struct {
 	// Immutable.
 	hub  *hub
-	wake chan struct{} // capacity 1: something came
+	wake chan struct{} // capacity 1: something has arrived
 
 	// Guarded by hub.mu.
 	topics   map[topicKey]struct{}
-	awaiting int  // topics of the main line that are not in force
-	gap      bool // the main line was lost since they were
+	awaiting int  // topics of the main line that are not confirmed
+	gap      bool // the main line was lost since they were confirmed
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -65,9 +66,10 @@ type Subscription struct {
 	closed bool
 }
 
-// Subscribe returns once the server has confirmed that it will send what is published.
+// Subscribe returns once the server has confirmed that it will send the messages that are
+// published.
 //
-// A subscription that does not receive keeps Options.SubscriptionBytes of messages; further
+// A subscription that does not receive keeps at most Options.SubscriptionBytes of messages; further
 // ones are dropped, and counted by a [Gap].
 func (c *Client) Subscribe(ctx context.Context, t Topics) (*Subscription, error) {
 	s := &Subscription{hub: c.hub, wake: make(chan struct{}, 1), topics: make(map[topicKey]struct{})}
@@ -78,7 +80,7 @@ func (c *Client) Subscribe(ctx context.Context, t Topics) (*Subscription, error)
 	return s, nil
 }
 
-// Add makes the subscription listen to more. After an error some of it may be in force.
+// Add adds topics to the subscription. If it fails, some of them may be active.
 func (s *Subscription) Add(ctx context.Context, t Topics) error {
 	wait, err := s.hub.add(s, t.keys())
 	for i := 0; err == nil && i < len(wait); i++ {
@@ -90,8 +92,8 @@ func (s *Subscription) Add(ctx context.Context, t Topics) error {
 	return nil
 }
 
-// outcomeOfSubscribe is that of an error of Add: subscribing changes nothing at the server that
-// could be done twice.
+// outcomeOfSubscribe returns the outcome of an error of Add: subscribing changes nothing at the
+// server that could be done twice.
 func outcomeOfSubscribe(err error) slipstream.Outcome {
 	var e *ServerError
 	switch {
@@ -103,10 +105,11 @@ func outcomeOfSubscribe(err error) slipstream.Outcome {
 	return slipstream.NotSent
 }
 
-// Remove makes the subscription listen to less. Messages that came before are received.
+// Remove removes topics from the subscription. Messages that arrived earlier can still be received.
 func (s *Subscription) Remove(t Topics) { s.hub.remove(s, t.keys()) }
 
-// Close ends the subscription. It may be called again, and while another goroutine receives.
+// Close ends the subscription. It may be called more than once, and while another goroutine
+// receives.
 func (s *Subscription) Close() {
 	s.hub.removeAll(s)
 	s.mu.Lock()
@@ -115,12 +118,12 @@ func (s *Subscription) Close() {
 	s.notify()
 }
 
-// ErrUnsubscribed is returned by a [Subscription] that was closed.
+// ErrUnsubscribed is returned by the methods of a closed [Subscription].
 var ErrUnsubscribed = errors.New("redis: the subscription is closed")
 
-// Receive returns the next message. It waits for one until ctx ends. An error that is not that
-// of ctx is final: the subscription or the client was closed, or the server no longer permits
-// this user to listen.
+// Receive returns the next message. It waits for one until ctx ends. An error other than that of
+// ctx is final: the subscription or the client was closed, or the server no longer permits this
+// user to subscribe.
 func (s *Subscription) Receive(ctx context.Context) (Message, error) {
 	for {
 		m, ok, err := s.take()
@@ -135,8 +138,8 @@ func (s *Subscription) Receive(ctx context.Context) (Message, error) {
 	}
 }
 
-// Messages returns messages as they come, until the subscription is closed. An error, the last
-// thing that is returned, is one of [Subscription.Receive].
+// Messages returns messages as they arrive, until the subscription is closed. An error, if any, is
+// returned last, and is one of those of [Subscription.Receive].
 func (s *Subscription) Messages(ctx context.Context) iter.Seq2[Message, error] {
 	return func(yield func(Message, error) bool) {
 		for {
@@ -163,7 +166,7 @@ func (s *Subscription) take() (m Message, ok bool, err error) {
 	s.queue = s.queue[1:]
 	s.bytes -= m.cost()
 	if len(s.queue) > 0 {
-		s.notify() // several may receive
+		s.notify() // several goroutines may receive
 	}
 	return m, true, nil
 }
@@ -177,7 +180,7 @@ func (s *Subscription) notify() {
 	}
 }
 
-// put queues a message or counts it as lost.
+// put queues a message, or counts it as lost.
 func (s *Subscription) put(m Message, most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -192,8 +195,7 @@ func (s *Subscription) put(m Message, most int) {
 		m, cost = Message{Kind: Gap}, messageCost
 	}
 	if n := len(s.queue); n > 0 && m.Kind == Gap && s.queue[n-1].Kind == Gap && (full || s.queue[n-1].Channel == m.Channel) {
-		// One of the two gaps has the number of missing messages, or it is
-		// unknown.
+		// One of the two gaps has the number of missing messages, or the number is unknown.
 		last := &s.queue[n-1]
 		if last.Lost > 0 && m.Lost > 0 {
 			last.Lost++
@@ -211,7 +213,7 @@ func (s *Subscription) put(m Message, most int) {
 	s.notify()
 }
 
-// fail makes Receive return err after what was queued.
+// fail makes Receive return err after the queued messages.
 func (s *Subscription) fail(err error) {
 	s.mu.Lock()
 	if s.failed == nil {
@@ -236,7 +238,7 @@ const (
 	topicKinds
 )
 
-// Commands and messages of the kinds.
+// The commands and messages for each kind.
 var (
 	subscribeCommands   = [topicKinds]string{"SUBSCRIBE", "PSUBSCRIBE", "SSUBSCRIBE"}
 	unsubscribeCommands = [topicKinds]string{"UNSUBSCRIBE", "PUNSUBSCRIBE", "SUNSUBSCRIBE"}

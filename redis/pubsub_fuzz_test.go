@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// piecewise is a connection that gives bytes in pieces, is silent now and then, and takes whatever
-// is written.
+// piecewise is a connection that returns bytes in pieces, is sometimes silent, and accepts all
+// writes.
 type piecewise struct {
 	net.Conn
 	data   []byte
-	piece  func() int // how many bytes come next; 0 when the time is up
+	piece  func() int // number of bytes in the next piece; 0 for a timeout
 	silent int
 }
 
@@ -30,7 +30,7 @@ func (p *piecewise) Read(b []byte) (int, error) {
 		if p.silent++; p.silent < 3 {
 			return 0, os.ErrDeadlineExceeded
 		}
-		n = 1 // or the connection is closed
+		n = 1 // 0 bytes would close the connection
 	}
 	p.silent = 0
 	copy(b, p.data[:n])
@@ -43,21 +43,21 @@ func (p *piecewise) Close() error                     { return nil }
 func (p *piecewise) SetReadDeadline(time.Time) error  { return nil }
 func (p *piecewise) SetWriteDeadline(time.Time) error { return nil }
 
-// fuzzMost bounds what a subscription keeps.
+// fuzzMost bounds the messages that a subscription keeps.
 const fuzzMost = 1000
 
 var fuzzLimits = Limits{Bulk: 500, Line: 200, Elements: 40, Depth: 6, Streamed: 500, Frame: 4000}
 
-// heard is what two subscriptions make of the bytes of a server, in words. If sharded is set, it is a
-// node of a cluster, and they have channels of shards.
+// heard returns what two subscriptions receive when a server sends data, as text. If sharded is
+// set, the server is a node of a cluster, and they have channels of shards.
 func heard(t *testing.T, data []byte, piece func() int, sharded bool) string {
 	k := routerOfOne(Options{SubscriptionBytes: fuzzMost, StallTimeout: -1, Limits: fuzzLimits})
 	n := &node{opts: k.core.opts, aside: k.core.opts}
 	h := newHub(k.core, n.fail, nil)
 	defer h.cancel()
 	topics := []Topics{{Channels: []string{"a", "b"}, Patterns: []string{"a*"}}, {Channels: []string{"a"}, Shards: []string{"s"}}}
-	most := 6   // five topics, each by itself, and a PING
-	var l *line // not started: this test reads it
+	most := 6   // five topics, requested one by one, and a PING
+	var l *line // it is not started: this test reads from it
 	if sharded {
 		n = k.owner(0)
 		n.aside = k.core.opts
@@ -91,7 +91,7 @@ func heard(t *testing.T, data []byte, piece func() int, sharded bool) string {
 			checkSubscription(t, s)
 		}
 		if len(l.asked) > most {
-			t.Fatalf("%d commands are to be answered", len(l.asked))
+			t.Fatalf("%d commands await an answer", len(l.asked))
 		}
 	}
 	h.goroutines.Wait()
@@ -113,7 +113,7 @@ func heard(t *testing.T, data []byte, piece func() int, sharded bool) string {
 	return words.String()
 }
 
-// checkSubscription checks what holds of a subscription whatever the server says.
+// checkSubscription checks what must hold for a subscription whatever the server sends.
 func checkSubscription(t *testing.T, s *Subscription) {
 	t.Helper()
 	bytes, awaiting, longest := 0, 0, 0
@@ -128,7 +128,7 @@ func checkSubscription(t *testing.T, s *Subscription) {
 			kind, name = ofPatterns, m.Pattern
 		}
 		if _, listens := s.topics[topicKey{kind, name}]; !listens && m.Kind == Published && s.failed == nil && len(s.topics) == 3 {
-			t.Fatalf("message %d is not for it: %+v", i, m)
+			t.Fatalf("message %d does not belong to the subscription: %+v", i, m)
 		}
 	}
 	for key := range s.topics {
@@ -139,12 +139,12 @@ func checkSubscription(t *testing.T, s *Subscription) {
 		}
 	}
 	if bytes != s.bytes || bytes > max(fuzzMost, longest)+messageCost || awaiting != s.awaiting {
-		t.Fatalf("%d bytes, counted %d; %d topics not in force, counted %d", bytes, s.bytes, awaiting, s.awaiting)
+		t.Fatalf("%d bytes, counted %d; %d topics not confirmed, counted %d", bytes, s.bytes, awaiting, s.awaiting)
 	}
 }
 
-// FuzzSubscription: whatever bytes a server sends to a connection of subscriptions, and however they
-// are cut into reads, the messages are the same, and they are bounded.
+// FuzzSubscription: whatever bytes a server sends to a connection of subscriptions, and however
+// they are split into reads, the messages are the same, and they are bounded.
 func FuzzSubscription(f *testing.F) {
 	shards := strings.NewReplacer("subscribe", "ssubscribe").Replace(">3\r\n+subscribe\r\n+a\r\n:1\r\n>3\r\n+subscribe\r\n+b\r\n:2\r\n>3\r\n+subscribe\r\n+{a}2\r\n:2\r\n")
 	confirm := ">3\r\n+subscribe\r\n$1\r\na\r\n:1\r\n>3\r\n+subscribe\r\n+b\r\n:2\r\n>3\r\n+psubscribe\r\n+a*\r\n:3\r\n>3\r\n+ssubscribe\r\n+s\r\n:1\r\n"
@@ -166,13 +166,13 @@ func FuzzSubscription(f *testing.F) {
 			want := heard(t, data, func() int { return len(data) }, sharded)
 			for name, piece := range map[string]func() int{"byte by byte": func() int { return 1 }, "at random": func() int { return 1 + r.IntN(20) }} {
 				if got := heard(t, data, piece, sharded); got != want {
-					t.Fatalf("%s:\n%s\nat once:\n%s", name, got, want)
+					t.Fatalf("%s:\n%s\nin one read:\n%s", name, got, want)
 				}
 			}
-			// Silences make it send PING, whose replies belong to no subscription.
+			// After some silence it sends PING, whose replies belong to no subscription.
 			if !strings.ContainsAny(string(data), "-!") {
 				if got := heard(t, data, func() int { return r.IntN(20) }, sharded); got != want {
-					t.Fatalf("with silences:\n%s\nat once:\n%s", got, want)
+					t.Fatalf("with silences:\n%s\nin one read:\n%s", got, want)
 				}
 			}
 		}

@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// hear handles a message of the server.
+// hear handles a message from the server.
 func (l *line) hear(frame []byte) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
@@ -25,7 +25,7 @@ func (l *line) hear(frame []byte) {
 	var words [4]string
 	n := 0
 	if tok.Len > len(words) {
-		return // nothing that was requested
+		return // it was not requested
 	}
 	for ; n < tok.Len; n++ {
 		word, err := d.Next()
@@ -42,7 +42,7 @@ func (l *line) hear(frame []byte) {
 	case kind == "smessage" && n == 3:
 		l.publish(topicKey{ofShards, words[1]}, Message{Channel: words[1], Payload: words[2], Shard: true})
 	case kind == "pong":
-		l.acknowledged((*command).isPing) // as a connection of RESP2 with subscriptions has it
+		l.acknowledged((*command).isPing) // the form of PONG on a RESP2 connection with subscriptions
 	case n == 3:
 		if of := slices.Index(confirmations[:], kind); of >= 0 {
 			l.confirmed(topicKey{topicKind(of), words[1]})
@@ -52,33 +52,33 @@ func (l *line) hear(frame []byte) {
 	}
 }
 
-// What servers answer to [subscribeCommands] and [unsubscribeCommands]. The latter they also send
-// unasked.
+// The replies of servers to [subscribeCommands] and [unsubscribeCommands]. Servers also send the
+// latter on their own.
 var (
 	confirmations = [topicKinds]string{"subscribe", "psubscribe", "ssubscribe"}
 	farewells     = [topicKinds]string{"unsubscribe", "punsubscribe", "sunsubscribe"}
 )
 
-// publish distributes a message.
+// publish passes a message to subscriptions.
 func (l *line) publish(key topicKey, m Message) {
 	h := l.hub
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	t := h.topics[key]
 	if t == nil || t.line != l || !t.inForce {
-		// It has no subscriptions anymore, or not on this server; or there is a new one that the
-		// server has not processed yet: no message may be missing after the first one that a
+		// The topic has no subscriptions anymore, or not on this server. Or it has a new one that
+		// the server has not processed yet: no message may be missing after the first one that a
 		// subscription receives.
 		return
 	}
 	for s := range t.subs {
-		if t.sharded || !s.gap { // else it belongs to what may be missing
+		if t.sharded || !s.gap { // otherwise the message counts among those that may be missing
 			s.put(m, h.most)
 		}
 	}
 }
 
-// confirmed notes that a topic is in force: the oldest command that asked for it is answered.
+// confirmed records that a topic is active: the oldest command that requested it has been answered.
 func (l *line) confirmed(key topicKey) {
 	h := l.hub
 	h.mu.Lock()
@@ -99,8 +99,9 @@ func (l *line) confirmed(key topicKey) {
 	}
 }
 
-// passed removes the command at i, if it is done, and those before it that unsubscribe: a server
-// replies in order, so their replies were taken for something else. The caller holds hub.mu.
+// passed removes the command at index i, if done is true, and the unsubscribing commands before it:
+// a server replies in order, so their replies were mistaken for something else. The caller holds
+// hub.mu.
 func (l *line) passed(i int, done bool) {
 	for j := i - 1; j >= 0; j-- {
 		if l.asked[j].does == unsubscribes {
@@ -125,10 +126,10 @@ func (l *line) answered() *command {
 	return c
 }
 
-// isSimple reports whether the answer to the command is no message about topics.
+// isSimple reports whether the reply to the command is not a message about topics.
 func (c *command) isSimple() bool { return c.does == asksForLife || c.does == asksAside }
 
-// acknowledged notes that the oldest command of a kind is answered.
+// acknowledged records that the oldest command of a kind has been answered.
 func (l *line) acknowledged(kind func(*command) bool) {
 	l.hub.mu.Lock()
 	defer l.hub.mu.Unlock()
@@ -137,11 +138,12 @@ func (l *line) acknowledged(kind func(*command) bool) {
 	}
 }
 
-// errSlotLeft ends a channel of a shard on a client of a single server.
+// errSlotLeft is the error of a channel of a shard whose slot has moved, for a client of a single
+// server.
 var errSlotLeft = errors.New("the slot of the channel has moved to another node of the cluster; a client of ConnectCluster follows it")
 
-// ended records that the server has ended a topic: on request, or because it is no longer responsible
-// for its slot. A client of a single server cannot follow the channel, so its subscriptions fail.
+// ended records that the server has ended a topic: on request, or because the server no longer owns
+// its slot. A client of a single server cannot follow the channel, so its subscriptions fail.
 func (l *line) ended(key topicKey) {
 	h := l.hub
 	h.mu.Lock()
@@ -164,7 +166,8 @@ func (l *line) ended(key topicKey) {
 }
 
 // refused records that the server has refused the oldest command. If that is PING, which this user
-// may not send, the refusal counts as a reply too. What follows ASKING is refused itself.
+// may not send, the refusal counts as a reply. If that is ASKING, the command after it is refused,
+// too.
 func (l *line) refused(e *ServerError) {
 	h := l.hub
 	h.mu.Lock()
@@ -186,7 +189,7 @@ func (l *line) refused(e *ServerError) {
 	case l.node != nil && leadsElsewhere(e):
 		h.redirect(l, wanted, e)
 	case len(c.topics) > 1:
-		// Perhaps only one of them is refused, and other subscriptions want the others.
+		// Perhaps only one of the topics is refused, and other subscriptions need the others.
 		for i := range wanted {
 			l.ask(wanted[i : i+1])
 		}
@@ -198,9 +201,10 @@ func (l *line) refused(e *ServerError) {
 	}
 }
 
-// strays reports whether an error answers no command that is known: a MOVED of another slot than that
-// of the oldest command. It does if the server has ended a topic by itself just before it was asked
-// to: then its message was taken for the answer, and the answer comes now. Under hub.mu.
+// strays reports whether an error answers no known command: a MOVED for a slot other than that of
+// the oldest command. This happens if the server has ended a topic on its own just before the
+// client unsubscribed from it: the server's message was taken for the reply, and the actual reply
+// comes now. The caller holds hub.mu.
 func (l *line) strays(e *ServerError) bool {
 	if l.node == nil || e.Code != "MOVED" || len(l.asked[0].topics) == 0 {
 		return false

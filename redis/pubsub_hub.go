@@ -11,53 +11,54 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// The hub knows which subscriptions have which topics. A line (pubsub_line.go) is a connection of
-// subscriptions, which one goroutine keeps and reads. All topics of a client share one line, except for
-// channels of shards in a cluster (pubsub_shards.go).
+// The hub knows which subscriptions have which topics. A line (pubsub_line.go) is a connection for
+// subscriptions, which one goroutine maintains and reads. All topics of a client share one line,
+// except for channels of shards in a cluster (pubsub_shards.go).
 //
-// Commands are chosen under hub.mu and written in that order by another goroutine, so no caller waits
-// for a server that does not read. When the line is lost, a subscription receives nothing from it until
-// all its topics there are confirmed on the next connection, and then a Gap. Topics that were refused
-// together are requested again one by one: only one that is refused again ends a subscription.
+// Commands are chosen under hub.mu and written in that order by another goroutine, so no caller
+// waits for a server that does not read. When the line is lost, a subscription receives nothing
+// from it until all its topics there are confirmed on the next connection, and then it receives a
+// Gap. Topics that were refused together are requested again one by one: a subscription ends only
+// if a topic is refused again.
 //
-// A server answers in order and pushes at any time, so every command that has an answer is kept until
-// the answer comes (line.asked). A sunsubscribe that does not answer the oldest command is the server's
-// own decision.
+// A server answers in order and pushes at any time, so every command with an answer is kept until
+// the answer comes (line.asked). A sunsubscribe message that does not answer the oldest command was
+// sent by the server on its own.
 
-// defaultSubscription is Options.SubscriptionBytes.
+// defaultSubscription is the default of Options.SubscriptionBytes.
 const defaultSubscription = 1 << 20
 
-// A hub knows what the subscriptions of a client listen to, and has the connections that bring it:
-// the main line, and in a cluster a line to each node that has channels of shards.
+// A hub knows the topics of a client's subscriptions, and has the connections for them: the main
+// line, and in a cluster a line to each node that has channels of shards.
 type hub struct {
 	// Immutable after newHub.
 	client *core
 	fail   driver.Errors
-	pick   func() *node    // of the main line
-	most   int             // bytes a subscription
+	pick   func() *node    // chooses the node of the main line
+	most   int             // bytes per subscription
 	ctx    context.Context // ends with close
 	cancel context.CancelFunc
 	wake   chan struct{} // capacity 1: place has something to do
 
 	// Immutable after the client is connected.
-	gone   func(*node) bool // a node has left; if nil, none does
-	shards *router          // of the channels of shards in a cluster; if nil, the main line has them
+	gone   func(*node) bool // reports whether a node has left; if nil, nodes never leave
+	shards *router          // for channels of shards in a cluster; if nil, the main line has them
 
 	mu sync.Mutex
 	// Guarded by mu.
 	topics  map[topicKey]*topic
 	subs    map[*Subscription]struct{}
 	main    *line               // nil before the first subscription
-	lines   map[*node]*line     // of channels of shards
+	lines   map[*node]*line     // for channels of shards
 	astray  map[*topic]struct{} // channels of shards that no line has
-	placing bool                // the goroutine of place runs
-	recheck time.Time           // when displaced is to look again; zero: it is not
+	placing bool                // the goroutine of place is running
+	recheck time.Time           // when displaced is to check again; zero if it is not
 	closed  bool
 
-	goroutines sync.WaitGroup // of lines, and that of place; added to under mu
+	goroutines sync.WaitGroup // those of lines and that of place; added to under mu
 
 	// Atomics.
-	remapped atomic.Bool // slots may have other owners than before; set by the router
+	remapped atomic.Bool // the owners of slots may have changed; set by the router
 }
 
 // A topic is a channel or pattern with subscriptions.
@@ -67,24 +68,24 @@ type topic struct {
 	sharded bool // it is a channel of a shard in a cluster
 
 	// Guarded by hub.mu.
-	subs    map[*Subscription]bool // true: a Gap comes before the next message; only of a sharded topic
-	line    *line                  // that has it; nil if it has no node or no subscriptions
-	inForce bool                   // the present connection of the line brings it
-	answer  *answer                // to come, or given while the topic is in force
-	turn    uint32                 // counts the lines that it has left
+	subs    map[*Subscription]bool // true if a Gap comes before the next message; only for a sharded topic
+	line    *line                  // the line that has it; nil if it has no node or no subscriptions
+	inForce bool                   // it is confirmed on the current connection of the line
+	answer  *answer                // pending, or given while the topic is confirmed
+	turn    uint32                 // number of lines that it has left
 	placement
 }
 
-// An answer is what the server will say about a topic.
+// An answer is the server's pending reply about a topic.
 type answer struct {
 	given chan struct{} // closed when the server has answered
-	err   error         // written before
+	err   error         // written before given is closed
 }
 
 func newAnswer() *answer { return &answer{given: make(chan struct{})} }
 
-// give releases the callers that wait for the answer. Only the first answer counts. The
-// caller holds hub.mu.
+// give releases the callers that wait for the answer. Only the first call has an effect. The caller
+// holds hub.mu.
 func (a *answer) give(err error) {
 	select {
 	case <-a.given:
@@ -115,7 +116,7 @@ func newHub(c *core, fail driver.Errors, pick func() *node) *hub {
 	return h
 }
 
-// add makes s listen to topics and returns the answers to wait for.
+// add adds topics to s and returns the answers to wait for.
 func (h *hub) add(s *Subscription, keys []topicKey) (wait []*answer, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -153,7 +154,7 @@ func (h *hub) newTopic(key topicKey) *topic {
 	return t
 }
 
-// begin puts fresh topics on their lines. Under mu.
+// begin assigns new topics to their lines. The caller holds mu.
 func (h *hub) begin(fresh []*topic) {
 	var main, sharded []*topic
 	for _, t := range fresh {
@@ -175,7 +176,7 @@ func (h *hub) begin(fresh []*topic) {
 	}
 }
 
-// remove makes s listen to less.
+// remove removes topics from s.
 func (h *hub) remove(s *Subscription, keys []topicKey) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -193,8 +194,8 @@ func (h *hub) removeAll(s *Subscription) {
 	delete(h.subs, s)
 }
 
-// drop removes s from a topic; the last one is followed by an unsubscription at
-// the server. The caller holds mu.
+// drop removes s from a topic. If s was the last subscription, the topic is unsubscribed at the
+// server. The caller holds mu.
 func (h *hub) drop(s *Subscription, key topicKey) {
 	if _, known := s.topics[key]; !known {
 		return
@@ -217,8 +218,8 @@ func (h *hub) drop(s *Subscription, key topicKey) {
 	}
 }
 
-// lose records that a topic is no longer in force, and that messages may be missing from now on. The
-// caller holds mu.
+// lose records that a topic is no longer confirmed, and that messages may be missing from now on.
+// The caller holds mu.
 func (h *hub) lose(t *topic) {
 	if !t.inForce {
 		return
@@ -234,7 +235,7 @@ func (h *hub) lose(t *topic) {
 	}
 }
 
-// enforce notes that a topic is in force. Under mu.
+// enforce records that a topic is confirmed. The caller holds mu.
 func (h *hub) enforce(t *topic) {
 	t.inForce = true
 	t.answer.give(nil)
@@ -250,8 +251,8 @@ func (h *hub) enforce(t *topic) {
 	}
 }
 
-// mark puts a gap where the main line was lost, once all that a subscription has there is in force
-// again. Under mu.
+// mark inserts a gap where the main line was lost, once all topics that a subscription has there
+// are confirmed again. The caller holds mu.
 func (h *hub) mark(s *Subscription) {
 	if s.awaiting == 0 && s.gap {
 		s.gap = false
@@ -259,7 +260,7 @@ func (h *hub) mark(s *Subscription) {
 	}
 }
 
-// deny ends a topic, which the server has refused. Under mu.
+// deny ends a topic that the server has refused. The caller holds mu.
 func (h *hub) deny(t *topic, err error) {
 	t.answer.give(err)
 	delete(h.topics, t.key)
@@ -270,14 +271,14 @@ func (h *hub) deny(t *topic, err error) {
 			wasInForce = s.gap
 			s.gap = false
 		}
-		if wasInForce { // only Receive waits for it
+		if wasInForce { // only Receive can report the error
 			s.fail(h.fail.With("SUBSCRIBE", slipstream.Refused, err))
 		}
 	}
 	clear(t.subs)
 }
 
-// leave ends connections to a node that has left. The main line opens one to another node.
+// leave closes connections to a node that has left. The main line is opened again to another node.
 func (h *hub) leave(n *node) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -15,40 +15,41 @@ import (
 const (
 	// linePing is how long a line may be silent before it sends PING.
 	linePing = 15 * time.Second
-	// topicsAtOnce is how many topics one command subscribes to.
+	// topicsAtOnce is the maximum number of topics in one subscribing command.
 	topicsAtOnce = 1000
-	// mostOwed bounds the answers that a server owes beside one for each topic: a server that never
-	// says that a topic has ended would fill the memory of a program that comes and goes.
+	// mostOwed bounds the answers that a server owes in addition to one for each topic. Otherwise a
+	// server that never confirms the end of a topic would fill the memory of a program that often
+	// subscribes and unsubscribes.
 	mostOwed = 1 << 18
 )
 
-// A line is a connection of subscriptions, which is opened again when it is lost. One goroutine
-// keeps and reads it. The main line ends with the hub; another one also when it has no topics and
-// is lost or silent, or when its node has left.
+// A line is a connection for subscriptions, which is reopened when it is lost. One goroutine
+// maintains and reads it. The main line ends with the hub. Any other line also ends when it has no
+// topics and is lost or silent, or when its node has left.
 type line struct {
 	// Immutable.
 	hub    *hub
-	node   *node           // to which it leads; if nil, it is the main line, which hub.pick leads
+	node   *node           // the node at the other end; nil for the main line, whose node hub.pick chooses
 	ctx    context.Context // ends with the line
 	cancel context.CancelFunc
 
 	// Guarded by hub.mu.
 	topics  map[*topic]struct{}
-	conn    *exclusive // in force; if nil, it is being opened
-	out     []byte     // commands in the order in which they were decided, not yet written
-	asked   []*command // commands whose answers are to come, in the same order
+	conn    *exclusive // the open connection; nil while it is being opened
+	out     []byte     // commands that are not yet written, in the order in which they were chosen
+	asked   []*command // commands that await an answer, in the same order
 	writing bool       // a goroutine writes out
 }
 
-// A command is one of a line, until it is answered.
+// A command is a command that was sent on a line and awaits its answer.
 type command struct {
 	does   purpose
-	topics []bid    // to which it subscribes, without those that are confirmed
-	key    topicKey // from which it unsubscribes
+	topics []bid    // topics to which it subscribes, without those that are confirmed
+	key    topicKey // topic from which it unsubscribes
 }
 
-// A bid is a topic that was requested from a server. It is void once the topic has left the line, even
-// if the topic has returned.
+// A bid is a topic that was requested from a server. It is void once the topic has left the line,
+// even if the topic has come back.
 type bid struct {
 	topic *topic
 	turn  uint32 // topic.turn at that time
@@ -65,16 +66,16 @@ const (
 	asksAside   // ASKING
 )
 
-// newLine returns a line to a node, or the main line. The caller holds hub.mu.
+// newLine returns a line to a node, or the main line if n is nil. The caller holds hub.mu.
 func (h *hub) newLine(n *node) *line {
 	l := &line{hub: h, node: n, topics: make(map[*topic]struct{})}
 	l.ctx, l.cancel = context.WithCancel(h.ctx)
 	return l
 }
 
-// start starts the goroutine of the line. Under hub.mu.
+// start starts the goroutine of the line. The caller holds hub.mu.
 func (l *line) start() {
-	// Stopped by end, or by close of the hub, which waits for it.
+	// Stopped by end or by close of the hub, which waits for it.
 	l.hub.goroutines.Go(l.run)
 }
 
@@ -88,8 +89,8 @@ func (l *line) take(topics []*topic) {
 	l.ask(topics)
 }
 
-// ask sends the commands that subscribe to topics of the line, which it reorders. Without a
-// connection it does nothing: open requests all topics. The caller holds hub.mu.
+// ask sends the commands that subscribe to topics of the line, and reorders topics. Without a
+// connection it does nothing, because open requests all topics. The caller holds hub.mu.
 func (l *line) ask(topics []*topic) {
 	if l.conn == nil {
 		return
@@ -117,7 +118,8 @@ func (l *line) ask(topics []*topic) {
 	l.write()
 }
 
-// compare orders topics so that those that one command can have are beside each other and equal.
+// compare orders topics such that topics that fit into one command are adjacent and compare as
+// equal.
 func (t *topic) compare(other *topic) int {
 	asking := 0
 	if t.route.asking != other.route.asking {
@@ -142,8 +144,8 @@ func (l *line) release(t *topic) {
 	}
 }
 
-// forget removes a topic from the line. Replies yet to come are no longer for it. The caller holds
-// hub.mu.
+// forget removes a topic from the line, which then ignores further replies about it. The caller
+// holds hub.mu.
 func (l *line) forget(t *topic) {
 	delete(l.topics, t)
 	t.line = nil
@@ -157,7 +159,7 @@ func (l *line) end() {
 	l.hangUp()
 }
 
-// hangUp closes the connection. Under hub.mu.
+// hangUp closes the connection. The caller holds hub.mu.
 func (l *line) hangUp() {
 	if l.conn != nil {
 		_ = l.conn.conn.Close()
@@ -174,8 +176,8 @@ func (l *line) over() bool {
 	return l.ctx.Err() != nil
 }
 
-// write starts writing what was queued. It does not wait: a server that has stopped reading must
-// block neither a caller beyond its context nor the reader. The caller holds hub.mu.
+// write starts writing the queued commands. It does not wait: a server that has stopped reading
+// must neither block a caller beyond its context nor block the reader. The caller holds hub.mu.
 func (l *line) write() {
 	if len(l.asked) > len(l.topics)+mostOwed {
 		l.hangUp()
@@ -184,12 +186,12 @@ func (l *line) write() {
 		return
 	}
 	l.writing = true
-	// Ends when nothing is left to be written, at the latest when the connection is closed; close
-	// of the hub waits for it.
+	// Ends when nothing is left to write, or at the latest when the connection is closed; close of
+	// the hub waits for it.
 	l.hub.goroutines.Go(l.flush)
 }
 
-// flush writes what was decided. A failure shows where the connection is read.
+// flush writes the queued commands. If it fails, the reader of the connection finds the error.
 func (l *line) flush() {
 	h := l.hub
 	for {
@@ -210,7 +212,7 @@ func (l *line) flush() {
 	}
 }
 
-// run keeps the connection until the line has ended.
+// run maintains the connection until the line has ended.
 func (l *line) run() {
 	defer l.cancel()
 	h := l.hub
@@ -242,7 +244,7 @@ func (l *line) run() {
 	}
 }
 
-var errNodeLeft = errors.New("the node has left, or is the master no more")
+var errNodeLeft = errors.New("the node has left, or is no longer the master")
 
 // serve subscribes to all topics of the line and reads until the connection fails.
 func (l *line) serve(conn *exclusive) error {
@@ -278,7 +280,7 @@ func (l *line) open(conn *exclusive) error {
 	return nil
 }
 
-// lost records that no topic of the line is in force anymore.
+// lost records that no topic of the line is confirmed anymore.
 func (l *line) lost() {
 	h := l.hub
 	h.mu.Lock()
@@ -310,7 +312,7 @@ func (l *line) next(conn *exclusive) ([]byte, error) {
 		case pinged && stall > 0:
 			return nil, ErrStalled
 		case pinged:
-			continue // it may take forever
+			continue // a message may take any time
 		case l.over():
 			return nil, ErrClosed
 		}

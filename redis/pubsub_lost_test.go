@@ -14,8 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// faultyConn fails to write data that begins with a certain command, as often as a
-// test says.
+// faultyConn fails to write data that starts with a given command, as often as a test requests.
 type faultyConn struct {
 	net.Conn
 	fail *atomic.Int32
@@ -29,7 +28,7 @@ func (c *faultyConn) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// faulty dials connections whose writes of a command fail n times.
+// faulty returns a function that dials connections on which the first n writes of a command fail.
 func faulty(what string, n *atomic.Int32) func(context.Context, string, string) (net.Conn, error) {
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := new(net.Dialer).DialContext(ctx, network, addr)
@@ -40,8 +39,8 @@ func faulty(what string, n *atomic.Int32) func(context.Context, string, string) 
 	}
 }
 
-// TestSubscribeWriteFails: the connection is reopened and everything is requested again, topics that
-// were in force with a gap; callers of Subscribe do not notice.
+// TestSubscribeWriteFails: the connection is reopened and everything is requested again. Topics
+// that were confirmed get a gap, and callers of Subscribe notice nothing.
 func TestSubscribeWriteFails(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -56,7 +55,7 @@ func TestSubscribeWriteFails(t *testing.T) {
 	_, err = c.Publish(ctx, "first", "a")
 	must(t, err)
 	if m := receive(t, first); m.Payload != "a" {
-		t.Errorf("the first got %+v: it was never in force before, so there is no gap", m)
+		t.Errorf("the first got %+v: it was never confirmed before, so there should be no gap", m)
 	}
 	fail.Store(3)
 	second, err := c.Subscribe(ctx, redis.Topics{Channels: []string{"second"}, Patterns: []string{"f*"}})
@@ -66,17 +65,17 @@ func TestSubscribeWriteFails(t *testing.T) {
 		t.Errorf("the first got %+v, want a gap", m)
 	}
 	if n, err := c.Publish(ctx, "first", "b"); n != 2 || err != nil {
-		t.Errorf("%d listen, %v, want a channel and a pattern", n, err)
+		t.Errorf("%d subscribers, %v, want a channel and a pattern", n, err)
 	}
 	if a, b := receive(t, first), receive(t, second); a.Payload != "b" || b.Payload != "b" || b.Pattern != "f*" {
 		t.Errorf("got %+v and %+v", a, b)
 	}
 	if n := fail.Load(); n >= 0 {
-		t.Errorf("%d faults were not met", n)
+		t.Errorf("%d faults did not occur", n)
 	}
 }
 
-// TestSubscribeToADeafServer: callers are released when their contexts end although the server does
+// TestSubscribeToADeafServer: callers are released when their contexts end, even if the server does
 // not read their requests, and so is the caller of Close.
 func TestSubscribeToADeafServer(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -89,7 +88,7 @@ func TestSubscribeToADeafServer(t *testing.T) {
 	})
 	defer close(deaf)
 	c := connect(t, redis.Options{Addr: s.Addr, StallTimeout: -1})
-	huge := strings.Repeat("x", 16<<20) // more than the kernel takes
+	huge := strings.Repeat("x", 16<<20) // more than the kernel buffers
 	for i := range 3 {
 		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
 		began := time.Now()
@@ -102,8 +101,8 @@ func TestSubscribeToADeafServer(t *testing.T) {
 	must(t, c.Close())
 }
 
-// TestSubscribeRefusedBesideOthers: topics that are requested together, because the connection was
-// lost, are refused one by one.
+// TestSubscribeRefusedBesideOthers: if topics are requested together because the connection was
+// lost, each of them is refused separately.
 func TestSubscribeRefusedBesideOthers(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -155,8 +154,8 @@ func TestSubscribeRefusedBesideOthers(t *testing.T) {
 	}
 }
 
-// TestSubscribeAgain: what comes for a subscription that has ended is not received by the next one
-// to the same channel, because the server may leave something out before that is in force.
+// TestSubscribeAgain: a message for a subscription that has ended is not received by the next one
+// to the same channel, because the server may omit messages before the new one is confirmed.
 func TestSubscribeAgain(t *testing.T) {
 	testkit.NoLeaks(t)
 	const message = ">3\r\n+message\r\n+c\r\n+"
@@ -182,7 +181,7 @@ func TestSubscribeAgain(t *testing.T) {
 	one, err := c.Subscribe(t.Context(), topics)
 	must(t, err)
 	one.Close()
-	go func() { // ends when two is there
+	go func() { // ends when message two has arrived
 		for redis.TopicCount(c) == 0 {
 			time.Sleep(time.Millisecond)
 		}

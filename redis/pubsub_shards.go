@@ -6,56 +6,58 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// A channel of a shard has a slot, and is on the line to the owner of the slot. There is at most one
-// such line for each node, and one without channels ends. A message is delivered only if it comes from
-// the line that has the channel and has confirmed it. So a node can say nothing about channels of
-// others, and a channel keeps its order between two Gaps.
+// A channel of a shard has a slot, and is on the line to the owner of the slot. There is at most
+// one such line for each node, and a line without channels ends. A message is delivered only if it
+// comes from the line that has the channel, and if that has confirmed it. So a node cannot send
+// messages for channels of other nodes, and a channel keeps its order between two Gaps.
 //
-// A channel without a line is astray. It becomes so when the node refuses it or ends it (sunsubscribe,
-// when the slot has moved). One goroutine, hub.place, puts it on the line to the present owner: after a
-// pause, which doubles while the channel ends again within a second each time, or immediately when a
-// refresh has brought another owner. MOVED, ASK and temporary errors go through router.refused, as
-// those of calls do. Only channels that were in force before are retried without a limit.
+// A channel without a line is astray. It becomes so when the node refuses it or ends it (by
+// sunsubscribe, when the slot has moved). One goroutine, hub.place, puts it on the line to the
+// current owner, immediately if a refresh has found another owner. Otherwise it does so after a
+// pause, which doubles each time the channel ends again within a second. MOVED, ASK and temporary
+// errors are handled by router.refused, like those of calls. Only channels that were confirmed
+// before are retried without a limit.
 //
-// After each refresh, channels in force move to the owner in the table, unless they were confirmed less
-// than a second ago: the node that confirms knows more than a third one. The loss of a line concerns only
-// its channels. Each of them has its own Gap, before its next message; the main line is not affected.
+// After each refresh, confirmed channels move to the owner in the table, unless they were confirmed
+// less than a second ago, because the node that confirms a channel knows more than a third one. The
+// loss of a line affects only its channels. Each of them has its own Gap, before its next message;
+// the main line is not affected.
 
 const (
-	// steady is how long a channel of a shard is in force until the node that has confirmed it is
-	// no longer trusted more than the table of slots, and until its failures are forgotten.
+	// steady is how long a channel of a shard must have been confirmed before the table of slots is
+	// trusted more than the node that has confirmed it, and before its failures no longer count.
 	steady = time.Second
-	// redirectsAgain is how many redirects are followed in a row after a pause.
+	// redirectsAgain is the number of consecutive redirects that are followed after a pause.
 	redirectsAgain = 2
-	// placeIdle is how long place sleeps if nothing is to come.
+	// placeIdle is how long place sleeps if there is nothing to do.
 	placeIdle = time.Hour
 )
 
-// A placement is how a channel of a shard finds its node.
+// A placement is the state of a channel of a shard that is looking for its node.
 type placement struct {
 	// Guarded by hub.mu.
-	route      route     // of the command in flight, like that of a call
-	wasInForce bool      // at any time
-	since      time.Time // when it was confirmed last
-	failures   int       // in a row: refused, or ended before it was steady
-	due        time.Time // when it is tried again, if it is astray
-	from       *node     // that has refused or ended it
+	route      route     // the route of the command in flight, like that of a call
+	wasInForce bool      // it was confirmed at some time
+	since      time.Time // when it was last confirmed
+	failures   int       // consecutive failures: it was refused, or ended before it was steady
+	due        time.Time // when to try again, if it is astray
+	from       *node     // the node that has refused or ended it
 }
 
-// settle notes that the channel was confirmed.
+// settle records that the channel was confirmed.
 func (p *placement) settle() {
 	p.route = route{slot: p.route.slot}
 	p.wasInForce, p.since = true, time.Now()
 }
 
-// leadsElsewhere reports whether an error does not say that the server never lets this user
-// subscribe.
+// leadsElsewhere reports whether an error leaves a chance to subscribe at another node or later, as
+// opposed to one that says that this user may not subscribe.
 func leadsElsewhere(e *ServerError) bool {
 	return cluster.Advise(e.Code).When != cluster.Never || e.passing()
 }
 
-// toOwners puts channels that no line has on the lines to the owners of their slots. Before there is
-// a table of slots they wait for one. Under mu.
+// toOwners puts channels without a line on the lines to the owners of their slots. If there is no
+// table of slots yet, they wait for one. The caller holds mu.
 func (h *hub) toOwners(topics []*topic) {
 	if !h.placing {
 		h.placing = true
@@ -75,7 +77,7 @@ func (h *hub) toOwners(topics []*topic) {
 	h.toNodes(to)
 }
 
-// toNodes puts channels on lines. Under mu.
+// toNodes puts channels on lines. The caller holds mu.
 func (h *hub) toNodes(to map[*node][]*topic) {
 	for n, topics := range to {
 		for _, t := range topics {
@@ -91,12 +93,12 @@ func (h *hub) toNodes(to map[*node][]*topic) {
 	}
 }
 
-// stray makes a channel wait for place, because a node does not have it. Under mu.
+// stray makes a channel wait for place, because a node does not have it. The caller holds mu.
 func (h *hub) stray(t *topic, from *node) {
 	t.failures++
 	pause := h.client.retry.Backoff.After(t.failures)
 	if t.wasInForce {
-		t.route.redirects = maxRedirects - redirectsAgain // it is tried without end
+		t.route.redirects = maxRedirects - redirectsAgain // it is retried without a limit
 	} else {
 		pause = min(pause, longestPause) // a caller waits for it
 	}
@@ -117,8 +119,8 @@ func (h *hub) evict(t *topic) {
 	h.stray(t, from.node)
 }
 
-// redirect deals with channels of one slot that a node has refused for now, by the rules of calls.
-// Those that were in force before are tried without end. Under mu.
+// redirect handles channels in one slot that a node has temporarily refused, by the rules for
+// calls. Channels that were confirmed before are retried without a limit. The caller holds mu.
 func (h *hub) redirect(l *line, topics []*topic, e *ServerError) {
 	to := make(map[*node][]*topic)
 	for _, t := range topics {
@@ -144,7 +146,7 @@ func (h *hub) redirect(l *line, topics []*topic, e *ServerError) {
 }
 
 // strand ends the line to a node that has left, and puts its channels on the lines to the owners of
-// their slots. Under mu.
+// their slots. The caller holds mu.
 func (h *hub) strand(l *line) {
 	topics := make([]*topic, 0, len(l.topics))
 	for t := range l.topics {
@@ -162,7 +164,7 @@ func (h *hub) remap() {
 	h.stir()
 }
 
-// stir makes place check what there is to do.
+// stir makes place check whether there is something to do.
 func (h *hub) stir() {
 	select {
 	case h.wake <- struct{}{}:
@@ -185,8 +187,8 @@ func (h *hub) place() {
 	}
 }
 
-// arrange puts the channels whose time has come on the lines to the owners of their slots, and
-// returns how long there is nothing to do then.
+// arrange puts the channels that are due on the lines to the owners of their slots. It returns how
+// long there is nothing more to do.
 func (h *hub) arrange() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -218,8 +220,8 @@ func (h *hub) arrange() time.Duration {
 	return max(time.Until(next), 0)
 }
 
-// displaced takes channels from lines to other nodes than the owners of their slots. Those that such
-// a node has just confirmed have time until recheck. Under mu.
+// displaced removes channels from lines to nodes that do not own their slots. Channels that such a
+// node has just confirmed may stay until recheck. The caller holds mu.
 func (h *hub) displaced(now time.Time) (topics []*topic) {
 	table := h.shards.nodes.Table()
 	h.recheck = time.Time{}
@@ -241,7 +243,7 @@ func (h *hub) displaced(now time.Time) (topics []*topic) {
 		h.lose(t)
 		topics = append(topics, t)
 		if len(l.topics) == 0 {
-			l.end() // else the connection would be open until it is silent
+			l.end() // otherwise the connection would stay open until it is silent
 		}
 	}
 	return topics

@@ -16,21 +16,21 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// An audience receives what a publisher numbers, and checks that each message is of a channel that it
-// listens to, that the messages of a channel come in order, and that a Gap stands where one is
-// missing.
+// An audience receives the numbered messages of a publisher. It checks that each message belongs to
+// a channel of its subscription, that the messages of a channel come in order, and that there is a
+// Gap where one is missing.
 type audience struct {
 	name   string
 	t      *testing.T
 	s      *redis.Subscription
-	relays bool // the servers pass messages on to each other, so their order is not known around a Gap
+	relays bool // the servers forward messages to each other, so their order around a Gap is unknown
 
 	mu sync.Mutex
 	// Guarded by mu.
 	last map[string]int  // number of the latest message of each channel
-	gap  map[string]bool // there was one since
-	gaps map[string]int  // that named the channel; "" for those that named none
-	lost map[string]int  // messages of each channel that have not come
+	gap  map[string]bool // there was a Gap since then
+	gaps map[string]int  // number of Gaps by the channel that they named; "" for those that named none
+	lost map[string]int  // number of missing messages of each channel
 }
 
 // listen starts an audience that ends with the returned function.
@@ -75,14 +75,14 @@ func (a *audience) hear(m redis.Message) {
 	n, err := strconv.Atoi(number)
 	switch {
 	case !known || channel != m.Channel || err != nil:
-		a.t.Errorf("%s: %+v is not for it", a.name, m)
+		a.t.Errorf("%s: %+v does not belong to the subscription", a.name, m)
 	case a.relays && a.gaps[channel] > 0:
 		a.last[channel] = max(n, last)
 		return
 	case n <= last:
 		a.t.Errorf("%s: message %d of %s after %d", a.name, n, channel, last)
 	case n > last+1 && last >= 0 && !a.gap[channel]:
-		a.t.Errorf("%s: message %d of %s after %d, and no gap", a.name, n, channel, last)
+		a.t.Errorf("%s: message %d of %s after %d, without a gap", a.name, n, channel, last)
 	}
 	if last >= 0 {
 		a.lost[m.Channel] += n - last - 1
@@ -90,7 +90,7 @@ func (a *audience) hear(m redis.Message) {
 	a.last[m.Channel], a.gap[m.Channel] = n, false
 }
 
-// has waits until the audience has a message of a channel that is at least the n-th.
+// has waits until the audience has received a message of a channel with the number n or higher.
 func (a *audience) has(channel string, n int) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -115,7 +115,7 @@ func publish(ctx context.Context, c *redis.Client, n int, topics redis.Topics) (
 	return problem
 }
 
-// A publisher publishes to all topics again and again.
+// A publisher repeatedly publishes to all topics.
 type publisher struct {
 	stop func() (next int) // ends it, and returns the number of the next message
 	next func() int        // the number of the next message
@@ -146,7 +146,7 @@ func startPublisher(t *testing.T, c *redis.Client, topics redis.Topics, mayFail 
 	}}
 }
 
-// ofSeveralSlots are topics of all shards of a cluster.
+// ofSeveralSlots returns topics in all shards of a cluster.
 func ofSeveralSlots() (topics redis.Topics) {
 	for i := range 12 {
 		topics.Shards = append(topics.Shards, "ch:"+strconv.Itoa(i))
@@ -189,7 +189,7 @@ func TestShardChannelsWhileSlotsMigrate(t *testing.T) {
 				to = cluster.Nodes()[1]
 			}
 			m := cluster.BeginMigration(t, slot, to)
-			all(moving, messages.next()) // messages also come while it moves
+			all(moving, messages.next()) // messages also arrive while it moves
 			m.Finish(t)
 			all(moving, messages.next()+1)
 		}
@@ -217,7 +217,7 @@ func TestShardChannelsWhileSlotsMigrate(t *testing.T) {
 }
 
 // TestShardChannelsWhenAMasterDies kills a master while messages are published: its replica takes
-// over, and channels of other shards lose nothing.
+// over, and channels of other shards lose no messages.
 func TestShardChannelsWhenAMasterDies(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1, Args: []string{"--cluster-require-full-coverage", "no"}})
 	topics := ofSeveralSlots()
@@ -269,7 +269,8 @@ func TestShardChannelsWhenAMasterDies(t *testing.T) {
 			case master == old && gaps == 0:
 				t.Errorf("%s: no gap of %s, whose master was killed", a.name, channel)
 			case master != old && gaps+lost > 0 && cluster.MasterOf(t, cluster.Slot(t, channel)) == master:
-				// Else a busy machine has let the nodes believe that another one has failed, too.
+				// If nodes other than the killed one have failed, the machine was so busy that the
+				// others considered one failed.
 				t.Errorf("%s: %d gaps of %s, whose master was not killed, %d messages are missing", a.name, gaps, channel, lost)
 			}
 		}
@@ -278,8 +279,8 @@ func TestShardChannelsWhenAMasterDies(t *testing.T) {
 	}
 }
 
-// TestShardChannelsOfARealFailover: the master continues as a replica, and the channels are at the new
-// one. What was published at one of the two before the failover may come from both.
+// TestShardChannelsOfARealFailover: the old master continues as a replica, and the channels are at
+// the new one. Messages published at one of the two before the failover may arrive from both.
 func TestShardChannelsOfARealFailover(t *testing.T) {
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1})
 	topics := redis.Topics{Shards: ofSeveralSlots().Shards}

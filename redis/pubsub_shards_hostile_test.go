@@ -9,7 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// pushes are messages as a server sends them, each given as words, in a version of the protocol.
+// pushes returns messages as a server sends them, each given as words, in a version of the
+// protocol.
 func pushes(protocol int, messages ...string) redistest.Raw {
 	var b strings.Builder
 	for _, m := range messages {
@@ -22,8 +23,8 @@ func pushes(protocol int, messages ...string) redistest.Raw {
 	return redistest.Raw(b.String())
 }
 
-// TestNodeSpeaksOfChannelsOfOthers: what a node says about channels that were never subscribed to, or
-// that are subscribed to at another node, has no effect.
+// TestNodeSpeaksOfChannelsOfOthers: a node that sends messages about channels that were never
+// subscribed to, or that are subscribed to at another node, has no effect.
 func TestNodeSpeaksOfChannelsOfOthers(t *testing.T) {
 	for protocol := 2; protocol <= 3; protocol++ {
 		cluster := redistest.NewCluster(redistest.ClusterOptions{})

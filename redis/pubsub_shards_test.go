@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// overAFake runs a test with a client of a cluster in memory, in both versions of the protocol.
+// overAFake runs a test with a client of an in-memory cluster, in both versions of the protocol.
 func overAFake(t *testing.T, o redistest.ClusterOptions, test func(t *testing.T, cluster *redistest.Cluster, c *redis.Client)) {
 	for _, protocol := range []int{2, 3} {
 		t.Run("RESP"+strconv.Itoa(protocol), func(t *testing.T) {
@@ -28,7 +28,7 @@ func overAFake(t *testing.T, o redistest.ClusterOptions, test func(t *testing.T,
 	}
 }
 
-// connectFake returns a client of a cluster in memory, which is closed when the test ends.
+// connectFake returns a client of an in-memory cluster. It is closed when the test ends.
 func connectFake(t *testing.T, cluster *redistest.Cluster, change ...func(*redis.ClusterOptions)) *redis.Client {
 	t.Helper()
 	o := redis.ClusterOptions{Seeds: cluster.Addrs()[:1]}
@@ -41,7 +41,7 @@ func connectFake(t *testing.T, cluster *redistest.Cluster, change ...func(*redis
 	return c
 }
 
-// channelsAt returns n channels whose slots a node has, each in a different slot.
+// channelsAt returns n channels whose slots belong to a node, each in a different slot.
 func channelsAt(cluster *redistest.Cluster, n int, node *redistest.Node) (names []string) {
 	slots := make(map[int]bool)
 	for i := 0; len(names) < n; i++ {
@@ -62,7 +62,7 @@ func published(t *testing.T, s *redis.Subscription, channel, payload string) {
 	}
 }
 
-// gapOf checks that the next message is that some of a channel may be missing.
+// gapOf checks that the next message says that messages of a channel may be missing.
 func gapOf(t *testing.T, s *redis.Subscription, channel string) {
 	t.Helper()
 	if m := receive(t, s); m != (redis.Message{Kind: redis.Gap, Channel: channel, Shard: true}) {
@@ -70,16 +70,16 @@ func gapOf(t *testing.T, s *redis.Subscription, channel string) {
 	}
 }
 
-// spublish publishes to a channel of a shard that clients listen to.
+// spublish publishes to a channel of a shard and checks the number of subscribers.
 func spublish(t *testing.T, c *redis.Client, channel, payload string, clients int64) {
 	t.Helper()
 	if n, err := c.SPublish(t.Context(), channel, payload); n != clients || err != nil {
-		t.Fatalf("%s: %d clients listen, %v; want %d", channel, n, err, clients)
+		t.Fatalf("%s: %d subscribers, %v; want %d", channel, n, err, clients)
 	}
 }
 
-// TestShardChannelsOfSeveralSlots: one subscription has channels of all shards. Subscriptions and
-// messages are sent to the master of the slot concurrently, one connection each.
+// TestShardChannelsOfSeveralSlots: one subscription has channels in all shards. Subscriptions and
+// messages are sent to the master of the slot concurrently, with one connection each.
 func TestShardChannelsOfSeveralSlots(t *testing.T) {
 	overAFake(t, redistest.ClusterOptions{ReplicasPer: 1}, func(t *testing.T, cluster *redistest.Cluster, c *redis.Client) {
 		var names []string
@@ -110,7 +110,7 @@ func TestShardChannelsOfSeveralSlots(t *testing.T) {
 		if got := redis.ShardLines(c); !slices.Equal(got, masters) {
 			t.Errorf("connections to %v, want one to each of %v", got, masters)
 		}
-		// The last one that leaves a channel tells the node.
+		// The node is notified when the last subscription leaves a channel.
 		o, err := c.Subscribe(t.Context(), redis.Topics{Shards: names[:1]})
 		must(t, err)
 		defer o.Close()
@@ -119,15 +119,15 @@ func TestShardChannelsOfSeveralSlots(t *testing.T) {
 		published(t, o, names[0], "other's")
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if n, err := c.SPublish(t.Context(), names[2], "nobody's"); n > 0 || err != nil {
-				return fmt.Errorf("%d still listen, %w", n, err)
+				return fmt.Errorf("%d subscribers are left, %w", n, err)
 			}
 			return nil
 		})
 	})
 }
 
-// TestShardChannelFollowsItsSlot: a channel whose slot moves is subscribed to at the new owner, with
-// a Gap, and other channels have none.
+// TestShardChannelFollowsItsSlot: a channel whose slot moves is subscribed to at the new owner,
+// with a Gap; other channels have no Gap.
 func TestShardChannelFollowsItsSlot(t *testing.T) {
 	overAFake(t, redistest.ClusterOptions{}, func(t *testing.T, cluster *redistest.Cluster, c *redis.Client) {
 		names := channelsAt(cluster, 2, cluster.Nodes()[0])
@@ -152,8 +152,8 @@ func TestShardChannelFollowsItsSlot(t *testing.T) {
 	})
 }
 
-// TestShardChannelOfASingleServerEndsWithItsSlot: a client of a single server does not follow the slot,
-// so its subscriptions fail. Other channels are not concerned.
+// TestShardChannelOfASingleServerEndsWithItsSlot: a client of a single server does not follow the
+// slot, so its subscriptions fail. Other channels are not affected.
 //
 // mutant: redis-shard-channel-lost-silently
 func TestShardChannelOfASingleServerEndsWithItsSlot(t *testing.T) {
@@ -183,7 +183,7 @@ func TestShardChannelOfASingleServerEndsWithItsSlot(t *testing.T) {
 }
 
 // TestShardChannelsOfAFailover: the channels of a shard are subscribed to at its new master,
-// whether the old one runs, as a replica, or not.
+// whether or not the old one continues as a replica.
 func TestShardChannelsOfAFailover(t *testing.T) {
 	overAFake(t, redistest.ClusterOptions{ReplicasPer: 1}, func(t *testing.T, cluster *redistest.Cluster, c *redis.Client) {
 		old := cluster.Nodes()[0]
@@ -202,7 +202,7 @@ func TestShardChannelsOfAFailover(t *testing.T) {
 			for _, name := range names {
 				testkit.Eventually(t, 20*time.Second, func() error {
 					if !redis.InForce(c, name) {
-						return errors.New(name + " is not in force")
+						return errors.New(name + " is not confirmed")
 					}
 					return nil
 				})
@@ -232,8 +232,8 @@ func TestShardChannelsOfAFailover(t *testing.T) {
 	})
 }
 
-// TestLossOfANodeConcernsItsChannels: when the connection to a node is lost, channels elsewhere lose
-// no message.
+// TestLossOfANodeConcernsItsChannels: if the connection to a node is lost, channels at other nodes
+// lose no message.
 func TestLossOfANodeConcernsItsChannels(t *testing.T) {
 	overAFake(t, redistest.ClusterOptions{}, func(t *testing.T, cluster *redistest.Cluster, c *redis.Client) {
 		lost := channelsAt(cluster, 1, cluster.Nodes()[0])[0]
@@ -263,8 +263,8 @@ func TestLossOfANodeConcernsItsChannels(t *testing.T) {
 	})
 }
 
-// TestShardChannelWhileTheClusterIsDown: subscribing waits while the cluster is down, as calls do, at
-// most for DialTimeout.
+// TestShardChannelWhileTheClusterIsDown: while the cluster is down, Subscribe waits like a call,
+// for at most DialTimeout.
 func TestShardChannelWhileTheClusterIsDown(t *testing.T) {
 	overAFake(t, redistest.ClusterOptions{}, func(t *testing.T, cluster *redistest.Cluster, c *redis.Client) {
 		hasty := connectFake(t, cluster, func(o *redis.ClusterOptions) { o.DialTimeout = 300 * time.Millisecond })
@@ -278,7 +278,7 @@ func TestShardChannelWhileTheClusterIsDown(t *testing.T) {
 		}
 		master := cluster.MasterOf(redistest.Slot("ch"))
 		before := len(master.Seen())
-		go func() { // ends when the subscription was refused twice, at the latest with the test
+		go func() { // ends when the subscription was refused twice, or at the latest with the test
 			for len(master.Seen()) < before+2 && t.Context().Err() == nil {
 				time.Sleep(time.Millisecond)
 			}
@@ -292,8 +292,8 @@ func TestShardChannelWhileTheClusterIsDown(t *testing.T) {
 	})
 }
 
-// TestSubscribeToALostChannelWaits: a subscription to a channel that another one has lost is
-// confirmed when the channel is in force again, and has no Gap.
+// TestSubscribeToALostChannelWaits: a subscription to a channel that another subscription has lost
+// is confirmed when the channel is, and has no Gap.
 func TestSubscribeToALostChannelWaits(t *testing.T) {
 	joins := func(t *testing.T, c *redis.Client, topics redis.Topics, stop, start func()) {
 		s, err := c.Subscribe(t.Context(), topics)
@@ -302,7 +302,7 @@ func TestSubscribeToALostChannelWaits(t *testing.T) {
 		stop()
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if redis.InForce(c, "ch") {
-				return errors.New("the channel is still in force")
+				return errors.New("the channel is still confirmed")
 			}
 			return nil
 		})
@@ -340,8 +340,8 @@ func TestSubscribeToALostChannelWaits(t *testing.T) {
 	})
 }
 
-// TestShardChannelBeforeTheTopology: a client that does not wait for the cluster subscribes when the
-// topology is known, without a Gap.
+// TestShardChannelBeforeTheTopology: a client that does not wait for the cluster subscribes once
+// the topology is known, without a Gap.
 func TestShardChannelBeforeTheTopology(t *testing.T) {
 	overAFake(t, redistest.ClusterOptions{}, func(t *testing.T, cluster *redistest.Cluster, _ *redis.Client) {
 		c := connectFake(t, cluster, func(o *redis.ClusterOptions) { o.NoWait = true })
@@ -381,7 +381,7 @@ func TestShardSubscriptionsEnd(t *testing.T) {
 		}()
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if redis.InForce(c, names[1]) {
-				return errors.New("the channel is still in force")
+				return errors.New("the channel is still confirmed")
 			}
 			return nil
 		})

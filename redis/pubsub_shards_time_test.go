@@ -20,15 +20,15 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// The tests in this file run in bubbles of package synctest, where time passes when all goroutines
-// wait: so they can count what happens in a minute. They have no engine, whose calls are pooled
-// across bubbles.
+// The tests in this file run in bubbles of package synctest, where time advances only while all
+// goroutines wait, so they can count what happens in a minute. They have no engine, because its
+// calls are pooled across bubbles.
 
 // A pipedNode is a node of a cluster whose connections are pipes.
 type pipedNode struct {
 	mu sync.Mutex
 	// Guarded by mu.
-	answer func(conn int, args []string) string // to what follows the greeting
+	answer func(conn int, args []string) string // answers the commands after the greeting
 	seen   []string
 	conns  []net.Conn
 }
@@ -138,7 +138,7 @@ func newPipedCluster(t *testing.T) *pipedCluster {
 	return p
 }
 
-// apply puts a topology in force in which a node owns all slots.
+// apply applies a topology in which the given node owns all slots.
 func (p *pipedCluster) apply(owner int) {
 	nodes := []cluster.Node{{Addr: p.addrs[0], Master: -1}, {Addr: p.addrs[1], Master: -1}}
 	p.router.nodes.Apply(&cluster.Topology{Nodes: nodes, Ranges: []cluster.Range{{Last: slot.Count - 1, Node: owner}}}, p.router.nodes.Begin())
@@ -151,7 +151,7 @@ func (p *pipedCluster) subscribe(ctx context.Context, channels ...string) (*Subs
 	return s, s.Add(ctx, Topics{Shards: channels})
 }
 
-// asked returns how often the nodes were asked to subscribe.
+// asked returns the number of subscribing commands that the nodes have received.
 func (p *pipedCluster) asked() (n int) {
 	for _, command := range slices.Concat(p.nodes[0].commands(), p.nodes[1].commands()) {
 		if strings.HasPrefix(command, "SSUBSCRIBE") {
@@ -187,11 +187,11 @@ func confirms(_ int, args []string) string {
 	return b.String()
 }
 
-// redirects returns the answer of a node that sends channels elsewhere.
+// redirects returns an answer function for a node that redirects channels to another node.
 func redirects(code, to string) func(int, []string) string {
 	return func(_ int, args []string) string {
 		if len(args) == 1 {
-			return "+OK\r\n" // ASKING
+			return "+OK\r\n" // the reply to ASKING
 		}
 		return fmt.Sprintf("-%s %d %s\r\n", code, slot.Of(args[1]), to)
 	}
@@ -207,8 +207,8 @@ func wantNext(t *testing.T, s *Subscription, want Message) {
 	}
 }
 
-// TestShardChannelThatEndsAgainAndAgain: a node that confirms a channel and ends it immediately, again
-// and again, is asked about once in one or two seconds, however fast the topology changes.
+// TestShardChannelThatEndsAgainAndAgain: a node that repeatedly confirms a channel and ends it
+// immediately gets about one request per one or two seconds, however fast the topology changes.
 //
 // mutant: redis-shard-channel-without-pause
 func TestShardChannelThatEndsAgainAndAgain(t *testing.T) {
@@ -228,13 +228,13 @@ func TestShardChannelThatEndsAgainAndAgain(t *testing.T) {
 		}
 		n := p.asked()
 		if n < 40 || n > 120 {
-			t.Errorf("the node was asked %d times in 100 s, want about 75", n)
+			t.Errorf("the node got %d requests in 100 s, want about 75", n)
 		}
 		if r := int(p.refresher.requests.Load()); r > n {
 			t.Errorf("%d requests for a refresh after %d subscriptions", r, n)
 		}
 		p.nodes[0].answers(func(_ int, args []string) string { return confirms(0, args) + said("smessage ch late") })
-		for m := (Message{}); m.Payload != "late"; { // each time there was a message, and a Gap after it
+		for m := (Message{}); m.Payload != "late"; { // each time there is a message, followed by a Gap
 			if m, err = s.Receive(t.Context()); err != nil {
 				t.Fatal(err)
 			}
@@ -243,8 +243,8 @@ func TestShardChannelThatEndsAgainAndAgain(t *testing.T) {
 }
 
 // TestShardChannelsAreRedirectedWithoutEnd: nodes that redirect to each other forever get a bounded
-// number of requests, and the caller the redirect. A channel that was in force is tried again and
-// again, with pauses, and comes back.
+// number of requests, and the caller gets the redirect. A channel that was confirmed before is
+// retried without end, with pauses, and comes back.
 //
 // mutant: redis-shard-channel-redirected-at-once
 func TestShardChannelsAreRedirectedWithoutEnd(t *testing.T) {
@@ -317,8 +317,8 @@ func TestShardChannelIsAsked(t *testing.T) {
 	})
 }
 
-// TestAnswerToWhatTheServerHasEnded: the server ends a channel by itself, and then refuses the
-// request to do so. The refusal is not taken for that of another channel.
+// TestAnswerToWhatTheServerHasEnded: the server ends a channel on its own, and then refuses the
+// request to do so. The refusal is not mistaken for that of another channel.
 //
 // mutant: redis-shard-stray-answer
 func TestAnswerToWhatTheServerHasEnded(t *testing.T) {
@@ -352,9 +352,9 @@ func TestAnswerToWhatTheServerHasEnded(t *testing.T) {
 	})
 }
 
-// TestShardChannelMovesWithTheTable: a channel moves when a refresh has brought another owner of its
-// slot, although its node says nothing; but the node that has just confirmed it is trusted for a
-// second.
+// TestShardChannelMovesWithTheTable: a channel moves when a refresh has found another owner of its
+// slot, even if its node sends nothing. But a node that has just confirmed the channel is trusted
+// for a second.
 //
 // mutant: redis-shard-channel-stays, redis-shard-node-not-believed
 func TestShardChannelMovesWithTheTable(t *testing.T) {
@@ -369,7 +369,7 @@ func TestShardChannelMovesWithTheTable(t *testing.T) {
 		defer s.Close()
 		p.apply(1)
 		time.Sleep(steady / 2)
-		p.apply(0) // the view of a node that did not know better
+		p.apply(0) // the outdated view of a node
 		time.Sleep(2 * steady)
 		if n := p.asked(); n != 1 {
 			t.Errorf("%d requests, want 1", n)
@@ -385,8 +385,8 @@ func TestShardChannelMovesWithTheTable(t *testing.T) {
 	})
 }
 
-// TestShardChannelsOfANodeThatLeavesMoveAtOnce: the second during which a node that has just confirmed
-// a channel is trusted ends when the node leaves the cluster, and so does the connection to it.
+// TestShardChannelsOfANodeThatLeavesMoveAtOnce: a node that has just confirmed a channel is trusted
+// for a second, but only until it leaves the cluster. Then the connection to it ends, too.
 //
 // mutant: redis-shard-line-of-a-node-that-left
 func TestShardChannelsOfANodeThatLeavesMoveAtOnce(t *testing.T) {
@@ -446,8 +446,8 @@ func TestIdleShardLineEnds(t *testing.T) {
 	})
 }
 
-// TestServerThatOwesAnswers: a server that never says that a topic has ended is hung up on before its
-// debts fill the memory.
+// TestServerThatOwesAnswers: if a server never confirms the end of topics, the connection is closed
+// before the pending answers fill the memory.
 //
 // mutant: redis-subscriptions-owed-without-end
 func TestServerThatOwesAnswers(t *testing.T) {
@@ -471,6 +471,6 @@ func TestServerThatOwesAnswers(t *testing.T) {
 		h.remove(s, key)
 	}
 	if n < 48 || n > 52 {
-		t.Errorf("the connection was closed after %d subscriptions, want 50: each has two answers, and the server owes %d already", n, before)
+		t.Errorf("the connection was closed after %d subscriptions, want 50: each has two answers, and the server already owes %d", n, before)
 	}
 }

@@ -38,7 +38,7 @@ func TestSubscribe(t *testing.T) {
 		is(say(receive(t, s)), "{0 user:7 user:* two false 0}")
 		is(say(receive(t, s)), "{0 shard  three true 0}")
 
-		// Another one on the same connection, with a topic that both have.
+		// Another subscription on the same connection has one topic in common.
 		o, err := c.Subscribe(ctx, redis.Topics{Channels: []string{"news"}})
 		must(t, err)
 		is(say(c.Publish(ctx, "news", "both")), "1 <nil>")
@@ -51,12 +51,12 @@ func TestSubscribe(t *testing.T) {
 		o.Close()
 		testkit.Eventually(t, 10*time.Second, func() error {
 			if n, err := c.Publish(ctx, "news", "nobody's"); n > 0 || err != nil {
-				return fmt.Errorf("%d still listen, %w", n, err)
+				return fmt.Errorf("%d subscribers are left, %w", n, err)
 			}
 			return nil
 		})
 		if _, err := o.Receive(ctx); !errors.Is(err, redis.ErrUnsubscribed) {
-			t.Errorf("a closed one: %v", err)
+			t.Errorf("a closed subscription: %v", err)
 		}
 		short, cancel := context.WithTimeout(ctx, 10*time.Millisecond)
 		defer cancel()
@@ -89,7 +89,7 @@ func TestMessagesEnd(t *testing.T) {
 	}
 }
 
-// TestGap: a connection that is lost leaves a mark, and what is published after it comes.
+// TestGap: a lost connection leaves a Gap, and messages published after it are received.
 func TestGap(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -112,7 +112,7 @@ func TestGap(t *testing.T) {
 				t.Fatalf("round %d: subscription %d got %+v, want a gap", round, i, m)
 			}
 		}
-		// The mark shows that it is in force again.
+		// The Gap shows that the subscription is confirmed again.
 		want := "round " + strconv.Itoa(round)
 		testkit.Eventually(t, 10*time.Second, func() error {
 			_, err := c.Publish(t.Context(), "all", want)
@@ -153,7 +153,7 @@ func TestSlowReceiver(t *testing.T) {
 		case m.Kind == redis.Published && m.Payload == strconv.Itoa(got) && lost == 0:
 			got++
 		default:
-			t.Fatalf("behind %d messages and %d lost ones: %+v", got, lost, m)
+			t.Fatalf("after %d messages and %d lost ones: %+v", got, lost, m)
 		}
 	}
 	if lost < 500 {
@@ -162,12 +162,11 @@ func TestSlowReceiver(t *testing.T) {
 	_, err = c.Publish(ctx, "c", "after")
 	must(t, err)
 	if m := receive(t, slow); m.Payload != "after" {
-		t.Errorf("behind the gap: %+v", m)
+		t.Errorf("after the gap: %+v", m)
 	}
 }
 
-// TestSubscribeRefused: a caller that may not listen gets an error, and others
-// continue.
+// TestSubscribeRefused: a caller that may not subscribe gets an error, and others continue.
 func TestSubscribeRefused(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -187,7 +186,7 @@ func TestSubscribeRefused(t *testing.T) {
 	if m := receive(t, s); m.Payload != "x" {
 		t.Errorf("got %+v", m)
 	}
-	// The permission is revoked, and the connection is closed with it.
+	// The permission is revoked, which closes the connection.
 	must(t, admin.Do(t.Context(), nil, redis.Cmd("ACL", "SETUSER", "limited", "resetchannels")))
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
@@ -196,7 +195,7 @@ func TestSubscribeRefused(t *testing.T) {
 	}
 }
 
-// TestSubscribeCloses: Close ends what waits, and no goroutine is left.
+// TestSubscribeCloses: Close ends all waiting calls, and no goroutine is left.
 func TestSubscribeCloses(t *testing.T) {
 	c := start(t)
 	s, err := c.Subscribe(t.Context(), redis.Topics{Channels: []string{"c"}})
@@ -216,9 +215,9 @@ func TestSubscribeCloses(t *testing.T) {
 	s.Close()
 }
 
-// TestSubscribeStorm: many subscriptions come and go concurrently while connections are lost.
-// A subscription that was confirmed gets what is published from then on, unless there is a
-// gap.
+// TestSubscribeStorm: many subscriptions are opened and closed concurrently while connections are
+// lost. A confirmed subscription receives everything that is published from then on, unless there
+// is a gap.
 func TestSubscribeStorm(t *testing.T) {
 	c := start(t)
 	random := testkit.Rand(t)

@@ -12,21 +12,21 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// A call carries its slot, or noSlot; the owner is two atomic loads. Calls without keys go to a master
-// that the time selects, so that such calls travel together. With ReadFrom, the node for the reads of a
-// shard is selected again every 40 ms (replica.go).
+// A call carries its slot, or noSlot; finding the owner takes two atomic loads. Calls without keys
+// go to a master that depends on the time, so that such calls share writes. With ReadFrom, the node
+// for the reads of a shard is selected again every 40 ms (replica.go).
 //
-//   - After an attempt that failed, judge decides how the call continues, without waiting: not at all;
-//     immediately at the target of MOVED or ASK, or at the owner of the slot if the attempt was made
-//     elsewhere; after a refresh, if no node is known at the target; after a pause of at most 100 ms.
-//     wait waits, and ready passes the call to the next engine. ASK makes it one call of two commands.
-//     Callers that wait do all three on their goroutine. A completion redirects on the goroutine that
-//     reads, and waits on a dedicated one. A call that waits for a node ends after DialTimeout, and so
-//     does one with 16 redirects in a row.
-//   - No call is executed twice, because of the outcome of each attempt: a call is repeated only if it
-//     was refused or not sent, or if it changes nothing.
-//   - Redirects for another slot than that of the command, or of a command without keys, are not
-//     followed, unless its keys are guessed.
+//   - After a failed attempt, judge decides how the call continues, without waiting: not at all;
+//     immediately at the target of MOVED or ASK, or at the owner of the slot if the attempt was
+//     made elsewhere; after a refresh, if the target is not a known node; or after a pause of at
+//     most 100 ms. wait waits, and ready passes the call to the next engine. With ASK, the call
+//     becomes two commands. Callers that wait do all this on their goroutine. A completion
+//     redirects on the reading goroutine, and waits on a dedicated one. A call that waits for a
+//     node ends after DialTimeout, and so does one with 16 consecutive redirects.
+//   - No call is executed twice, because of the outcome of each attempt: a call is retried only if
+//     it was refused or not sent, or if it changes nothing.
+//   - Redirects for a slot other than that of the command, or for a command without keys, are not
+//     followed, unless the keys are guessed.
 
 // A route is how a call finds its node in a cluster, and its state across attempts.
 type route struct {
@@ -62,7 +62,7 @@ func (in *commandInfo) manyKeys() bool { return in.specs != nil || in.options !=
 // redirect the command for a slot other than the one it was sent to.
 func (in *commandInfo) guessed() bool { return in == unknownCommand || in.subcommands != nil }
 
-// slotOf returns the slot of the keys of an encoded command, or noSlot if it has none.
+// slotOf returns the slot of the keys of an encoded command, or noSlot if the command has no keys.
 func slotOf(in *commandInfo, frame []byte) (int32, error) {
 	of := int32(noSlot)
 	keys := in.keysIn(frame)
@@ -80,7 +80,7 @@ func slotOf(in *commandInfo, frame []byte) (int32, error) {
 	}
 }
 
-// A course is what happens to a call after a failed attempt.
+// A course says what happens to a call after a failed attempt.
 type course uint8
 
 const (
@@ -102,7 +102,7 @@ type detour struct {
 // of all attempts. It never waits.
 func (k *router) judge(r *request, failure *slipstream.Error) detour {
 	outcome := failure.Outcome
-	left := outcome == slipstream.Closed && !k.core.isClosed() // the node has left the cluster, so it was closed
+	left := outcome == slipstream.Closed && !k.core.isClosed() // the node was closed because it has left the cluster
 	if left {
 		outcome = slipstream.NotSent
 	}
@@ -141,7 +141,7 @@ func (k *router) elsewhere(r *request) detour {
 	return k.pausing(r)
 }
 
-// refused is judge for an error reply of a server that did not execute the command.
+// refused decides like judge, for an error reply of a server that did not execute the command.
 func (k *router) refused(r *request, e *ServerError) detour {
 	advice := k.heed(e)
 	switch {
@@ -158,9 +158,9 @@ func (k *router) refused(r *request, e *ServerError) detour {
 // downFor is how long refreshes are urgent after a node has said that the cluster is down.
 const downFor = time.Second
 
-// heed returns how to handle an error reply, and requests the refresh that it calls for. While a node says
-// that the cluster is down, calls wait for a failover, so refreshes are urgent. They are not if a slot has
-// no owner, because no failover gives it one.
+// heed returns how to handle an error reply, and requests the refresh that it makes necessary.
+// While a node says that the cluster is down, calls wait for a failover, so refreshes are urgent.
+// They are not urgent if a slot has no owner, because no failover gives it one.
 func (k *router) heed(e *ServerError) cluster.Advice {
 	advice := cluster.Advise(e.Code)
 	if e.Code == "CLUSTERDOWN" && strings.HasPrefix(e.Message, "The cluster is down") {
@@ -172,8 +172,8 @@ func (k *router) heed(e *ServerError) cluster.Advice {
 	return advice
 }
 
-// redirected follows MOVED and ASK, if they are for the slot of the call: a server has no reason to
-// redirect another one, but a script or a function may answer with any text.
+// redirected follows MOVED and ASK if they are for the slot of the call. A server has no reason to
+// redirect another slot, but a script or a function may return any text.
 func (k *router) redirected(r *request, e *ServerError) detour {
 	to, err := cluster.ParseRedirect(e.Code, e.Message)
 	if err != nil || r.route.redirects >= maxRedirects || !k.sharded {
@@ -189,7 +189,7 @@ func (k *router) redirected(r *request, e *ServerError) detour {
 	r.route.redirects++
 	member := k.nodes.Table().Find(addr)
 	if member == nil {
-		k.note(r) // here, so that the commands of a batch wait together
+		k.note(r) // done here, so that the commands of a batch wait together
 		return detour{how: goVerify, addr: addr, asking: to.Ask}
 	}
 	if !to.Ask && int32(to.Slot) == r.route.slot {
@@ -207,7 +207,8 @@ func (k *router) pausing(r *request) detour {
 	return detour{how: goPause}
 }
 
-// note records the time of the first temporary failure of a call, and reports whether this is it.
+// note records the time of the first temporary failure of a call, and reports whether this failure
+// is the first.
 func (k *router) note(r *request) (first bool) {
 	if r.route.since != 0 {
 		return false
@@ -216,7 +217,8 @@ func (k *router) note(r *request) (first bool) {
 	return true
 }
 
-// wait blocks until the next attempt of a call may begin. It returns false if there is no time left.
+// wait blocks until the next attempt of a call may start. It returns false if there is no time
+// left.
 func (k *router) wait(ctx context.Context, r *request, d *detour) bool {
 	switch d.how {
 	case goVerify:
@@ -230,7 +232,7 @@ func (k *router) wait(ctx context.Context, r *request, d *detour) bool {
 			d.how, d.node = goNow, member.Peer
 			return true
 		}
-		// The client never connects to an address that the topology does not list.
+		// The client never connects to an address that is not in the topology.
 		if *d = k.pausing(r); d.how == goPause {
 			return k.pause(ctx, r)
 		}

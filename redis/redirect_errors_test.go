@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// TestVerdictsOnErrors: what becomes of a call that a node has refused, by the error. The page
-// docs/operations/redis-client.md has the same table for users.
+// TestVerdictsOnErrors checks what happens to a call that a node has refused, for each error. The
+// page docs/operations/redis-client.md has the same table for users.
 //
 // mutant: cluster-down-is-not-urgent, cluster-slot-without-an-owner-is-urgent, cluster-ask-refreshes, cluster-ask-is-learned,
 // cluster-loading-replica-is-waited-for
@@ -20,12 +20,12 @@ func TestVerdictsOnErrors(t *testing.T) {
 	const down, unserved = "The cluster is down", "Hash slot not served"
 	for _, test := range []struct {
 		code, message string
-		at            string // the node that has refused; empty: the owner of the slot
+		at            string // the node that has refused; if empty, the owner of the slot
 		how           course
 		to            string // for goNow and goVerify
 		asking        bool
 		refreshes     int64
-		learned       bool // the other node owns the slot then
+		learned       bool // the other node becomes the owner of the slot
 		urgent        bool
 	}{
 		{code: "MOVED", message: own + other, how: goNow, to: other, refreshes: 1, learned: true},
@@ -74,7 +74,7 @@ func TestVerdictsOnErrors(t *testing.T) {
 				}
 				time.Sleep(downFor)
 				if k.urgent(new(cluster.Topology)) {
-					t.Errorf("refreshes are urgent %v later", downFor)
+					t.Errorf("refreshes are still urgent %v later", downFor)
 				}
 			})
 		})

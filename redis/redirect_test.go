@@ -71,16 +71,17 @@ func TestWatchBeginsAnewAtTheNewMaster(t *testing.T) {
 		time.AfterFunc(time.Second, func() { k.nodes.Apply(cluster.Single("10.0.0.1:2"), k.nodes.Begin()) })
 		began := time.Now()
 		if !k.follows(t.Context(), old, nil, refused) || time.Since(began) < time.Second || k.owner(0) == old {
-			t.Errorf("continues after %v", time.Since(began))
+			t.Errorf("the call continues after %v", time.Since(began))
 		}
 		if began = time.Now(); k.follows(t.Context(), k.owner(0), nil, refused) || time.Since(began) > defaultDial+time.Second {
-			t.Errorf("without another master, continues after %v", time.Since(began))
+			t.Errorf("without another master, the call continues after %v", time.Since(began))
 		}
 		k.cancel()
 	})
 }
 
-// A view of a node that has left fails as one of a node that cannot be reached: the client is open.
+// Calls of a client for a node that has left fail like those for an unreachable node, because the
+// client itself is open.
 func TestViewOfANodeThatHasLeft(t *testing.T) {
 	n := &node{}
 	c := &Client{core: newCore(&Options{}), only: n, view: true}

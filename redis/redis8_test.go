@@ -17,7 +17,7 @@ func TestRedis8(t *testing.T) {
 	var info string
 	must(t, start(t).Do(t.Context(), &info, redis.Cmd("INFO", "server")))
 	if strings.Contains(info, "redis_version:7.0.") || strings.Contains(info, "redis_version:6.") {
-		t.Fatalf("redis-server-8 is an old one: %s", info)
+		t.Fatalf("redis-server-8 has an old version: %s", info)
 	}
 	for _, test := range []struct {
 		name string
@@ -46,12 +46,12 @@ func TestRedis8(t *testing.T) {
 	}
 }
 
-// TestFieldsThatExpire: the commands of Redis 7.4 and 8.0 on the fields of a hash.
+// TestFieldsThatExpire tests the commands of Redis 7.4 and 8.0 for fields of a hash.
 func TestFieldsThatExpire(t *testing.T) {
 	testkit.UseRedis8(t)
 	eachProtocol(t, func(t *testing.T, c *redis.Client, is func(got, want string)) {
 		ctx := t.Context()
-		// lives checks what is left of an hour.
+		// lives checks that fields have nearly an hour to live.
 		lives := func(fields ...string) {
 			t.Helper()
 			ttls, err := c.HTTL(ctx, "h", fields)
@@ -100,7 +100,8 @@ func TestFieldsThatExpire(t *testing.T) {
 }
 
 // TestCacheFieldsThatExpire: the client does not query when fields expire, so the server must
-// report it, in every mode. Its own changes of a field's time are changes of the key.
+// report it, in every mode. If the client changes the expiry of a field, that counts as a change of
+// the key.
 func TestCacheFieldsThatExpire(t *testing.T) {
 	testkit.UseRedis8(t)
 	for name, o := range map[string]redis.CacheOptions{

@@ -6,10 +6,11 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// A ReadPolicy selects the servers that execute commands that only read, of a cluster or of a master with
-// Sentinels. Replicas lag behind their masters, so a read may miss a value that was just written, and may
-// return an older value than the read before it. If no replica of a shard can be reached, its master is
-// read. Masters execute all transactions, the commands of sessions, and those that return a cursor, such as HSCAN.
+// A ReadPolicy selects the servers, of a cluster or of a master with Sentinels, that execute
+// commands that only read. Replicas lag behind their masters, so a read may miss a value that was
+// just written, and may return an older value than the previous read. If no replica of a shard can
+// be reached, reads use its master. Masters execute all transactions, the commands of sessions, and
+// those that return a cursor, such as HSCAN.
 type ReadPolicy uint8
 
 const (
@@ -35,11 +36,11 @@ var policies = [...]cluster.Policy{
 // A readChoice is the node that executes the reads of a shard until a point in time. It is immutable.
 type readChoice struct {
 	node  *node
-	until time.Duration // since router.began
+	until time.Duration // as the time since router.began
 }
 
-// readChoiceFor is how long a choice lasts. Until then the reads of a shard go to one node, so that they
-// share writes.
+// readChoiceFor is how long a choice lasts. Meanwhile the reads of a shard go to one node, so that
+// they share writes.
 const readChoiceFor = 40 * time.Millisecond
 
 // reader returns the node that executes a read on a slot.

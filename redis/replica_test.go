@@ -31,7 +31,8 @@ type zonedConn struct {
 	scanner *resp.Scanner
 }
 
-// shardNode is the start of a node in a reply to CLUSTER SHARDS: the number of its fields, or twice that, and its ID.
+// shardNode matches the start of a node in a reply to CLUSTER SHARDS: the number of its fields, or
+// twice that, and its ID.
 var shardNode = regexp.MustCompile(`([*%])(\d+)\r\n\$2\r\nid\r\n\$40\r\n([0-9a-f]{40})\r\n`)
 
 func (c *zonedConn) Read(b []byte) (int, error) {
@@ -60,7 +61,7 @@ func (c *zonedConn) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// zoned returns a reply with zones, if it is one to CLUSTER SHARDS.
+// zoned adds zones to a reply, if it is one to CLUSTER SHARDS.
 func (c *zonedConn) zoned(frame []byte) []byte {
 	if !bytes.Contains(frame[:min(len(frame), 100)], []byte("$5\r\nslots\r\n")) {
 		return frame
@@ -76,7 +77,7 @@ func (c *zonedConn) zoned(frame []byte) []byte {
 	})
 }
 
-// connectZoned returns a client of a cluster with the zones and the delays of its nodes, by address.
+// connectZoned returns a client of a cluster, with zones and delays for its nodes, by address.
 func connectZoned(t *testing.T, cluster *rediscluster.Cluster, zones map[string]string, delays map[string]time.Duration, change func(*redis.ClusterOptions)) *redis.Client {
 	t.Helper()
 	byID := make(map[string]string)
@@ -104,10 +105,10 @@ func connectZoned(t *testing.T, cluster *rediscluster.Cluster, zones map[string]
 	return c
 }
 
-// readAt checks that only these nodes execute reads, and that each of them does.
+// readAt checks that the given nodes, and no others, execute reads.
 func readAt(t *testing.T, cluster *rediscluster.Cluster, c *redis.Client, nodes ...*rediscluster.Node) {
 	t.Helper()
-	testkit.Eventually(t, 20*time.Second, func() error { // until choices from before are over
+	testkit.Eventually(t, 20*time.Second, func() error { // until earlier choices have expired
 		before := make(map[*rediscluster.Node]int64)
 		for _, n := range cluster.Nodes() {
 			if n.Running() {
@@ -122,7 +123,7 @@ func readAt(t *testing.T, cluster *rediscluster.Cluster, c *redis.Client, nodes 
 		for n, gets := range before {
 			made := n.Commands(t)["get"] - gets
 			if want := slices.Contains(nodes, n); made > 0 != want {
-				return fmt.Errorf("%v executed %d reads; wanted are those of %v", n, made, nodes)
+				return fmt.Errorf("%v executed %d reads; want reads by %v", n, made, nodes)
 			}
 		}
 		return nil
@@ -153,7 +154,7 @@ func TestReadsStayInTheZone(t *testing.T) {
 	c := client("west")
 	for _, n := range c.Nodes() {
 		if n.Zone != zones[n.Addr] {
-			t.Errorf("the client knows %+v, which is in %s", n, zones[n.Addr])
+			t.Errorf("the client reports %+v, which is in %s", n, zones[n.Addr])
 		}
 	}
 	readAt(t, cluster, c, west...)

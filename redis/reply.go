@@ -4,8 +4,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// isErrorFrame reports whether a reply may be an error. A reply that begins with
-// attributes is examined by serverErrorIn.
+// isErrorFrame reports whether a reply may be an error. A reply that starts with attributes is
+// examined by serverErrorIn.
 func isErrorFrame(frame []byte) bool {
 	switch resp.Kind(frame[0]) {
 	case resp.SimpleError, resp.BulkError, resp.Attribute:
@@ -22,13 +22,13 @@ func serverErrorIn(frame []byte) *ServerError {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
 	if err != nil || !isError(tok) {
-		return nil // what cannot be decoded is an error of decoding
+		return nil // a reply that cannot be decoded causes a decoding error later
 	}
 	return parseServerError(tok.Bytes)
 }
 
-// A Reply is what a [Completer] gets. It refers to the memory of the connection
-// and is valid until Complete returns.
+// A Reply is the reply passed to a [Completer]. It refers to the memory of the connection and is
+// valid until Complete returns.
 type Reply struct{ frame []byte }
 
 // Raw returns the reply in the Redis serialization protocol.
@@ -40,9 +40,8 @@ func (r Reply) IsNull() bool {
 	return err == nil && tok.Null
 }
 
-// Bytes returns the text of a reply that is a string or a number, without a
-// copy: it is valid until Complete returns. ErrNull is in the chain of the error
-// of a reply that is null.
+// Bytes returns the text of a string or a number, without a copy: it is valid until Complete
+// returns. If the reply is null, the error has ErrNull in its chain.
 func (r Reply) Bytes() ([]byte, error) {
 	tok, err := r.token()
 	if err != nil {
@@ -55,10 +54,10 @@ func (r Reply) Bytes() ([]byte, error) {
 	return text, nil
 }
 
-// Int returns the number that the reply is.
+// Int returns the value of a reply that is a number.
 func (r Reply) Int() (int64, error) { return intReply(r.frame) }
 
-// Decode decodes the reply as [Client.Do] does. Dst gets copies.
+// Decode decodes the reply as [Client.Do] does. It copies the data into dst.
 func (r Reply) Decode(dst any) error { return decode(r.frame, dst) }
 
 func (r Reply) token() (resp.Token, error) {
@@ -70,7 +69,7 @@ func (r Reply) token() (resp.Token, error) {
 	return tok, nil
 }
 
-// intReply reads a number.
+// intReply decodes a number.
 func intReply(frame []byte) (int64, error) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
@@ -84,7 +83,7 @@ func intReply(frame []byte) (int64, error) {
 	return n, nil
 }
 
-// appendReply appends a string; found is false if the reply is null.
+// appendReply appends the string in a reply; found is false if the reply is null.
 func appendReply(dst, frame []byte) (_ []byte, found bool, err error) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
@@ -101,7 +100,7 @@ func appendReply(dst, frame []byte) (_ []byte, found bool, err error) {
 	return append(dst, text...), true, nil
 }
 
-// stringReply is appendReply for a string.
+// stringReply is like appendReply, but returns a string.
 func stringReply(frame []byte) (s string, found bool, err error) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
@@ -118,7 +117,7 @@ func stringReply(frame []byte) (s string, found bool, err error) {
 	return string(text), true, nil
 }
 
-// doneReply reads OK as true and null as false.
+// doneReply decodes OK as true and null as false.
 func doneReply(frame []byte) (bool, error) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()
@@ -133,8 +132,8 @@ func doneReply(frame []byte) (bool, error) {
 	return false, mismatch[bool](tok, errMismatch)
 }
 
-// bareStringOf is textOf for replies that can only be strings, such as GET's: a
-// number there is not the server's answer.
+// bareStringOf is like textOf, for replies that can only be strings, such as that of GET: a number
+// there did not come from a correct server.
 func bareStringOf(tok resp.Token) ([]byte, error) {
 	switch tok.Kind {
 	case resp.BulkString, resp.SimpleString, resp.VerbatimString:

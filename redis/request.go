@@ -6,7 +6,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// The infos of the commands that have methods.
+// The infos of commands that have methods.
 var (
 	infoDel     = known("DEL")
 	infoExists  = known("EXISTS")
@@ -20,13 +20,13 @@ var (
 	infoSet     = known("SET")
 )
 
-// appendKeyed appends a command of which only the key varies. Head is its
-// beginning in encoded form.
+// appendKeyed appends a command with a key. Head is the encoded start of the command, up to the
+// key.
 func appendKeyed(b []byte, head, key string) []byte {
 	return resp.AppendBulkString(append(b, head...), key)
 }
 
-// appendKeys appends a command of many keys. Name is encoded.
+// appendKeys appends a command with several keys. Name is encoded.
 func appendKeys(b []byte, name string, keys []string) []byte {
 	b = append(resp.AppendArrayHeader(b, 1+len(keys)), name...)
 	for _, key := range keys {
@@ -70,12 +70,12 @@ func appendSet[T string | []byte](b []byte, key string, value T, o SetOptions) [
 	return b
 }
 
-// appendKeyInt appends a command of a key and a number.
+// appendKeyInt appends a command with a key and a number.
 func appendKeyInt(b []byte, head, key string, n int64) []byte {
 	return resp.AppendBulkInt(appendKeyed(b, head, key), n)
 }
 
-// milliseconds rounds up: a key never lives shorter than requested.
+// milliseconds rounds up, so that a key never expires earlier than requested.
 func milliseconds(d time.Duration) int64 {
 	ms := d.Milliseconds()
 	if d%time.Millisecond > 0 {
@@ -84,7 +84,7 @@ func milliseconds(d time.Duration) int64 {
 	return ms
 }
 
-// spansOf appends the n strings of a reply and where each of them lies.
+// spansOf appends the n strings of a reply to dst, and their positions to spans.
 func spansOf(dst []byte, spans []Span, frame []byte, n int) ([]byte, []Span, error) {
 	d := resp.NewDecoder(frame)
 	tok, err := d.Next()

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// quick are options for retries without long waits.
+// quick returns options for retries without long waits.
 func quick(addr string) redis.Options {
 	return redis.Options{Addr: addr, Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond}
 }
@@ -55,7 +55,7 @@ func TestRepeatsAfterALostConnection(t *testing.T) {
 			t.Errorf("%v was sent %d times, want %d", test.cmd, n, test.times)
 		}
 		if n := c.Stats().Repeated; n != uint64(test.times-1) {
-			t.Errorf("%v: %d repetitions counted", test.cmd, n)
+			t.Errorf("%v: %d retries counted", test.cmd, n)
 		}
 		c.Close()
 	}
@@ -99,10 +99,10 @@ func TestTypedCommandsRepeatByTheSameRule(t *testing.T) {
 	}
 }
 
-// scriptTexts are those with which Redis refuses scripts, by code.
+// scriptTexts are the texts with which Redis refuses scripts, by code.
 var scriptTexts = map[string]string{"LOADING": "Redis is loading the dataset in memory", "NOSCRIPT": "No matching script. Please use EVAL."}
 
-// The server's own refusals, by their code.
+// The server's own refusals, by their codes.
 func TestRefusals(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, test := range []struct {
@@ -117,7 +117,7 @@ func TestRefusals(t *testing.T) {
 		{"NOAUTH", redis.Cmd("GET", "k"), slipstream.Refused, 1}, {"MOVED", redis.Cmd("GET", "k"), slipstream.Refused, 1}, {"ASK", redis.Cmd("GET", "k"), slipstream.Refused, 1},
 		{"NOSCRIPT", redis.Cmd("EVALSHA", "x", 0), slipstream.Refused, 1}, {"MISCONF", redis.Cmd("SET", "k", "v"), slipstream.Refused, 1},
 		{"ERR", redis.Cmd("GET", "k"), slipstream.Executed, 1}, {"WRONGTYPE", redis.Cmd("GET", "k"), slipstream.Executed, 1}, {"CUSTOM", redis.Cmd("GET", "k"), slipstream.Executed, 1},
-		// A script may have written before one of its commands was refused.
+		// A script may have written data before one of its commands was refused.
 		{"READONLY", redis.Cmd("EVAL", "x", 0), slipstream.Executed, 1}, {"OOM", redis.Cmd("FCALL", "f", 0), slipstream.Executed, 1}, {"NOPERM", redis.Cmd("EVALSHA", "x", 0), slipstream.Executed, 1},
 	} {
 		text := "what the server says"
@@ -159,8 +159,7 @@ func TestRefusalsThatPass(t *testing.T) {
 	}
 }
 
-// A doubt stays: a later attempt that certainly did nothing does not clear an
-// earlier one.
+// A doubt remains: a later attempt that certainly did nothing does not resolve it.
 func TestDoubtStays(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := fake(t, func(conn int, args []string) string {
@@ -202,7 +201,8 @@ func TestRepetitionsAreBounded(t *testing.T) {
 		}
 		c.Close()
 	}
-	// A timeout ends the attempts, of which a slow machine may need several to make two.
+	// A timeout ends the attempts. A slow machine may need several runs until there are two
+	// attempts.
 	testkit.Eventually(t, 30*time.Second, func() error {
 		o := quick(s.Addr)
 		o.Backoff, o.Retries, o.Timeout = 40*time.Millisecond, 1000, 100*time.Millisecond
@@ -217,7 +217,7 @@ func TestRepetitionsAreBounded(t *testing.T) {
 		}
 		return nil
 	})
-	// The context ends the pauses too, and so does Close.
+	// The end of the context also ends the pauses, and so does Close.
 	o := quick(s.Addr)
 	o.Backoff, o.MaxBackoff = 30*time.Second, 30*time.Second
 	c := connect(t, o)
@@ -241,8 +241,8 @@ func TestRepetitionsAreBounded(t *testing.T) {
 	}
 }
 
-// No retry when the caller's time is up, when there is no room, or when the caller
-// wants to fail fast.
+// There is no retry when the caller's time is up, when there is no room, or when the caller wants
+// to fail fast.
 func TestWhatIsNotRepeated(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := fake(t, func(_ int, args []string) string { return silence })
@@ -263,7 +263,7 @@ func TestWhatIsNotRepeated(t *testing.T) {
 		t.Errorf("sent %q", sent)
 	}
 	if n := c.Stats(); n.Repeated != 0 || n.Overloaded != 1 {
-		t.Errorf("%d repeated, %d overloaded", n.Repeated, n.Overloaded)
+		t.Errorf("%d retried, %d overloaded", n.Repeated, n.Overloaded)
 	}
 	done, cancelled := context.WithCancel(t.Context())
 	cancelled()
@@ -300,7 +300,7 @@ func TestFailFastAndWaiting(t *testing.T) {
 		}
 		return nil
 	})
-	// A call before it has noticed would be written to a connection that is dead.
+	// Until the client has noticed, a call would be written to a dead connection.
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if n := patient.Stats().Connected; n != 0 {
 			return fmt.Errorf("%d connections", n)

@@ -17,22 +17,25 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// A Client has one node for all calls, or a router that finds one for each (router_ask.go has its
-// requests to nodes). A node is a server: its engine, whose calls fail immediately while there is no
-// connection, and its options. The views of a client, which Client.Node returns, share a core: options,
-// hooks, exclusive connections, the cache. docs/decisions/0020-redis-cluster.md has the reasons.
+// A Client has one node for all calls, or a router that finds a node for each call (router_ask.go
+// contains its requests to nodes). A node is a server: its engine, whose calls fail immediately
+// while there is no connection, and its options. The views of a client, which Client.Node returns,
+// share a core: options, hooks, exclusive connections, and the cache.
+// docs/decisions/0020-redis-cluster.md gives the reasons.
 //
-//   - Names of nodes. With TLS, a node's certificate must be for the name that the node announces, from
-//     the next connection on (node.name). A name that is not a host name, or is an IP address, counts
-//     as not announced: then the certificate must be for the address that is dialed.
-//   - Before the topology is known, with NoWait, calls go to a seed. It becomes the node with its
-//     address, or it leaves when there is a topology.
-//   - Failover. A connection that ends, or cannot be opened, requests a refresh, and so does a server
-//     that owes replies and has been silent for 1 s, long before StallTimeout: a replica may have its
-//     slots. While a master with slots has no connection or is silent, or a node says that the cluster
-//     is down, refreshes come up to four times a second. Calls that begin once the new owner is known go
-//     there, and the connection to a silent node that has failed and lost its slots is given up
-//     (giveUp), so that calls in flight end. Other shards are not affected: no queue is shared.
+//   - Names of nodes: with TLS, a node's certificate must be valid for the name that the node
+//     announces, from the next connection on (node.name). A name that is not a host name, or is an
+//     IP address, counts as not announced: then the certificate must be valid for the address that
+//     is dialed.
+//   - Until the topology is known, with NoWait, calls go to a seed. The seed then becomes the node
+//     with its address, or is closed if there is no such node.
+//   - Failover: a connection that ends or cannot be opened requests a refresh, and so does a server
+//     that owes replies and has been silent for 1 s, long before StallTimeout, because a replica
+//     may have taken over its slots. While a master with slots has no connection or is silent, or a
+//     node says that the cluster is down, refreshes come up to four times a second. Calls that
+//     start once the new owner is known go there. The connection to a silent node that has failed
+//     and lost its slots is closed (giveUp), so that calls in flight end. Other shards are not
+//     affected, because they share no queue.
 
 // A router sends the calls of a client to the nodes of a cluster. With Sentinels there is only one
 // shard, whose master owns all slots. All methods are safe for concurrent use.
@@ -40,7 +43,7 @@ type router struct {
 	// Immutable after newRouter and newSentinelRouter.
 	core      *core
 	hub       *hub
-	sharded   bool // keys have slots; if false, all calls have slot 0
+	sharded   bool // keys have slots; if false, all calls use slot 0
 	split     bool // ClusterOptions.SplitMSet
 	addresses cluster.Addresses
 	nodes     *cluster.Map[*node]
@@ -59,26 +62,26 @@ type router struct {
 	closed bool
 
 	seedMu sync.Mutex
-	seeded *node // guarded by seedMu: the node of calls while there is no topology, or nil
+	seeded *node // guarded by seedMu: the node for calls while there is no topology, or nil
 
 	leaving sync.WaitGroup // goroutines that close nodes; added to under mu
 
 	// Atomics.
 	delayed    atomic.Int64                     // calls of Completers that wait for their next attempt
-	downUntil  atomic.Int64                     // the end of urgent refreshes because the cluster is down, as the time since began
+	downUntil  atomic.Int64                     // the end of urgent refreshes while the cluster is down, as the time since began
 	topology   atomic.Pointer[cluster.Topology] // the latest one; written by apply
-	dialFailed atomic.Pointer[slipstream.Event] // the latest connection that could not be opened; nil if there was none
+	dialFailed atomic.Pointer[slipstream.Event] // the latest failed attempt to connect; nil if there was none
 }
 
 // A refresher keeps the topology of a router up to date. All methods are safe for concurrent use.
 type refresher interface {
-	// Request makes a refresh begin soon.
+	// Request makes a refresh start soon.
 	Request()
 	// Ready waits until there is a topology, or the first refresh has failed.
 	Ready(ctx context.Context) error
 	// Verify reports whether a node has the address. It refreshes the topology if necessary.
 	Verify(ctx context.Context, addr string) (cluster.Node, bool, error)
-	// Close ends the refresher and everything that waits for it.
+	// Close ends the refresher and all calls that wait for it.
 	Close()
 }
 
@@ -104,7 +107,7 @@ func newRouter(c *core, h *hub, o *ClusterOptions) *router {
 	k.refresher = cluster.NewRefresher(cluster.Config{
 		Addresses: &k.addresses, Asker: k, Begin: k.nodes.Begin, Urgent: k.urgent,
 		Apply: func(t *cluster.Topology, asked cluster.Round) {
-			<-assigned // apply opens nodes, which use k.refresher
+			<-assigned // because apply opens nodes, which use k.refresher
 			k.apply(t, asked)
 		},
 		Interval: o.RefreshEvery, Timeout: o.dialTimeout(),
@@ -113,13 +116,13 @@ func newRouter(c *core, h *hub, o *ClusterOptions) *router {
 	return k
 }
 
-// open returns the node at an address. Hostname is the name in its certificate, if it has one of
-// its own.
+// open returns the node at an address. Hostname is the name in its certificate, if the node
+// announces one.
 func (k *router) open(addr, hostname string) *node {
 	return k.add(k.core.newNode(k.nodeOptions(addr), hostname, k.event, k.lost))
 }
 
-// add notes a node for Close.
+// add records a node for Close.
 func (k *router) add(n *node) *node {
 	k.mu.Lock()
 	closed := k.closed
@@ -133,8 +136,8 @@ func (k *router) add(n *node) *node {
 	return n
 }
 
-// nodeOptions returns the options of the node at an address. Calls fail immediately while the node has
-// no connection. The router waits instead of the node, because another node may get the slots.
+// nodeOptions returns the options of the node at an address. Calls fail immediately while the node
+// has no connection: the router waits instead of the node, because another node may get the slots.
 func (k *router) nodeOptions(addr string) Options {
 	o := k.core.opts
 	o.Addr, o.FailFast, o.readOnly = addr, true, k.sharded && k.policy != cluster.MasterOnly
@@ -144,11 +147,11 @@ func (k *router) nodeOptions(addr string) Options {
 	return o
 }
 
-// dial opens a connection. It refuses names that resolve to an address where no node is expected.
+// dial opens a connection. It refuses names that resolve to an address that no node should have.
 func (k *router) dial(ctx context.Context, network, addr string) (net.Conn, error) {
 	d := net.Dialer{Control: func(_, address string, _ syscall.RawConn) error {
 		if at, err := netip.ParseAddrPort(address); err == nil && !k.addresses.Allowed(at.Addr()) {
-			return fmt.Errorf("%v is an address of a link or of a service of the cloud; if a node has it, add it to the addresses in the options", at.Addr())
+			return fmt.Errorf("%v is not an address that a node should have, but a link-local address or one of a cloud service; if a node has this address, add it to the addresses in the options", at.Addr())
 		}
 		return nil
 	}}
@@ -166,7 +169,7 @@ func (k *router) event(e slipstream.Event) {
 	k.core.hooks.Event(e)
 }
 
-// lost notes that calls do not reach a node, or that it does not answer them.
+// lost records that calls do not reach a node, or that it does not answer them.
 func (k *router) lost() { k.refresher.Request() }
 
 // urgent reports whether calls wait for a failover: a master that owns slots has no connection or is
@@ -186,8 +189,8 @@ func (k *router) urgent(t *cluster.Topology) bool {
 	return false
 }
 
-// delay reserves a place for a call of a Completer that waits for its next attempt. It returns false if
-// there is none.
+// delay reserves a slot for a call of a Completer that waits for its next attempt. It returns false
+// if there is none.
 func (k *router) delay() bool {
 	if k.delayed.Add(1) > maxDelayed {
 		k.delayed.Add(-1)
@@ -196,7 +199,8 @@ func (k *router) delay() bool {
 	return true
 }
 
-// apply puts a topology in force. Nodes that have left are closed once their calls have ended.
+// apply makes a topology the current one. Nodes that have left are closed once their calls have
+// ended.
 func (k *router) apply(t *cluster.Topology, asked cluster.Round) {
 	before := k.owners()
 	left := k.nodes.Apply(t, asked)
@@ -213,8 +217,8 @@ func (k *router) apply(t *cluster.Topology, asked cluster.Round) {
 	k.giveUp(t)
 }
 
-// giveUp ends the connections to nodes that are silent, have failed according to the cluster, and no longer
-// own slots: a reply that still came would be that of a master that was replaced.
+// giveUp closes the connections to nodes that are silent, have failed according to the cluster, and
+// no longer own slots: a reply that still came would be from a master that was replaced.
 func (k *router) giveUp(t *cluster.Topology) {
 	owns := make([]bool, len(t.Nodes))
 	for _, owned := range t.Ranges {

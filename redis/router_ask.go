@@ -15,8 +15,8 @@ import (
 
 // How a router works until there is a topology, and how it queries one.
 
-// member returns the node that a topology lists. If it is the seed of earlier calls, their connection
-// is kept.
+// member returns the node for a node of the topology. If it is the seed of earlier calls, its
+// connection is kept.
 func (k *router) member(n *cluster.Node) *node {
 	if k.sharded {
 		k.seedMu.Lock()
@@ -29,7 +29,7 @@ func (k *router) member(n *cluster.Node) *node {
 	return k.open(n.Addr, n.Hostname)
 }
 
-// seed returns the node of calls while there is no topology, or nil if there is one.
+// seed returns the node for calls while there is no topology, or nil if there is a topology.
 func (k *router) seed() *node {
 	k.seedMu.Lock()
 	defer k.seedMu.Unlock()
@@ -42,7 +42,7 @@ func (k *router) seed() *node {
 	return k.seeded
 }
 
-// leaveSeed lets the seed go, unless it is a node of the topology or there is none.
+// leaveSeed closes the seed, unless there is none or it is a node of the topology.
 func (k *router) leaveSeed() {
 	k.seedMu.Lock()
 	var seed *node
@@ -84,7 +84,7 @@ func (k *router) connect(ctx context.Context) error {
 	}
 }
 
-// notConnected is the error of connect if there is no connection after cause has ended the wait.
+// notConnected returns the error of connect if there is no connection when cause ends the wait.
 func (k *router) notConnected(cause error) error {
 	err := fmt.Errorf("no connection to the master: %w", cause)
 	if k.sharded {
@@ -126,7 +126,8 @@ func (k *router) Ask(ctx context.Context, addr string, commands []cluster.Comman
 	return askAside(ctx, aside, frame, len(commands))
 }
 
-// askAside sends a frame of n commands on a new connection. It uses only aside and hostname of the node.
+// askAside sends a frame of n commands on a new connection. It uses only the fields aside and
+// hostname of the node.
 func askAside(ctx context.Context, to *node, frame []byte, n int) ([][]byte, error) {
 	to.aside.Cache = nil
 	x, err := openExclusive(ctx, to)

@@ -18,16 +18,16 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// The model test lets a router decide in virtual time what becomes of calls to a cluster that migrates slots and
-// fails over, and some of whose nodes are late or lie. An attempt of a call is made by the model instead of an
-// engine, whose calls are pooled across bubbles.
+// The model test lets a router decide, in virtual time, what happens to calls to a cluster that
+// migrates slots and fails over, and some of whose nodes have outdated views or lie. The model
+// makes the attempts of calls instead of an engine, whose calls are pooled across bubbles.
 
 const (
 	modelShards = 3
-	modelNodes  = 2 * modelShards // a node and its replica are modelShards apart
+	modelNodes  = 2 * modelShards // the indexes of a node and its replica differ by modelShards
 )
 
-// A modelView is the cluster as a node sees it. It is immutable.
+// A modelView is one node's view of the cluster. It is immutable.
 type modelView struct {
 	shard  [slot.Count]uint8 // by slot
 	master [modelShards]int
@@ -37,22 +37,22 @@ type modelView struct {
 // owner returns the node that owns a slot.
 func (v *modelView) owner(s int) int { return v.master[v.shard[s]] }
 
-// A modelMove is a slot on its way from one node to another.
+// A modelMove is a slot that is moving from one node to another.
 type modelMove struct {
 	from, to int
 	moved    bool // the key is at its target
 }
 
-// A modelSight is a view that a node has since a point in time.
+// A modelSight is a view that a node has from a point in time on.
 type modelSight struct {
 	since time.Time
 	view  *modelView
 }
 
-// A modelCluster is a cluster as it really is.
+// A modelCluster is the actual state of a cluster.
 type modelCluster struct {
 	t     *testing.T
-	slots []int // of the calls
+	slots []int // slots of the calls
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -87,7 +87,7 @@ func newModelCluster(t *testing.T, seed uint64) *modelCluster {
 
 func modelAddr(node int) string { return fmt.Sprintf("10.0.0.%d:6379", node+1) }
 
-// seen returns the view of a node. Under mu.
+// seen returns the view of a node. The caller holds mu.
 func (w *modelCluster) seen(node int) *modelView {
 	sights := w.sights[node]
 	for i := len(sights) - 1; i > 0; i-- {
@@ -98,7 +98,8 @@ func (w *modelCluster) seen(node int) *modelView {
 	return sights[0].view
 }
 
-// change makes another view the truth. Some nodes know of it immediately, others later. Under mu.
+// change changes the actual state. Some nodes learn of the change immediately, others later. The
+// caller holds mu.
 func (w *modelCluster) change(f func(v *modelView), knowing ...int) {
 	v := *w.truth
 	v.epoch++
@@ -113,12 +114,12 @@ func (w *modelCluster) change(f func(v *modelView), knowing ...int) {
 	}
 }
 
-// ms returns a random time. Under mu.
+// ms returns a random duration in milliseconds. The caller holds mu.
 func (w *modelCluster) ms(most int) time.Duration {
 	return time.Duration(w.rand.IntN(most)) * time.Millisecond
 }
 
-// locked calls f under mu.
+// locked calls f with mu held.
 func (w *modelCluster) locked(f func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -152,8 +153,8 @@ func (w *modelCluster) migrate() {
 	}
 }
 
-// failover lets a master die, and its replica take over. Then it comes back, and is late to know that it is a
-// replica.
+// failover lets a master die and its replica take over. Then the old master returns, and learns
+// late that it is a replica.
 func (w *modelCluster) failover() {
 	shard, old := 0, 0
 	var pause time.Duration
@@ -173,7 +174,7 @@ func (w *modelCluster) failover() {
 // strangers are addresses that no node lists.
 var strangers = []string{"10.9.9.9:6379", "192.0.2.1:80"}
 
-// attempt executes a call at the node of r, or says why not.
+// attempt executes a call at the node of r, or returns why it was not executed.
 func (w *modelCluster) attempt(r *request, call int) *slipstream.Error {
 	at := -1
 	for i := range modelNodes {
@@ -202,7 +203,7 @@ func (w *modelCluster) attempt(r *request, call int) *slipstream.Error {
 	}
 	leaves := m != nil && m.from == at
 	switch {
-	case w.down[at]: // it has died with the call
+	case w.down[at]: // it died during the call
 		w.executed[call] += w.rand.IntN(2)
 		return &slipstream.Error{Outcome: slipstream.MaybeExecuted, Err: errors.New("connection lost")}
 	case !w.honest && w.rand.IntN(100) == 0:
@@ -243,7 +244,7 @@ func (w *modelCluster) Ask(_ context.Context, addr string, commands []cluster.Co
 	return nil, errors.New("connection refused")
 }
 
-// shards returns the reply to CLUSTER SHARDS of a node with a view. Under mu.
+// shards returns the reply to CLUSTER SHARDS for a view. The caller holds mu.
 func (w *modelCluster) shards(v *modelView) []byte {
 	b := resp.AppendArrayHeader(nil, modelShards)
 	for shard, master := range v.master {
@@ -337,7 +338,7 @@ func (w *modelCluster) call(k *router, call, s int, repeatable bool) error {
 	case failure == nil && n == 0:
 		w.t.Error("a call that succeeded was not executed")
 	case failure != nil && n > 0 && failure.Outcome != slipstream.MaybeExecuted:
-		w.t.Errorf("a call was executed, although %v, outcome %v", failure.Err, failure.Outcome)
+		w.t.Errorf("a call was executed, but failed with %v, outcome %v", failure.Err, failure.Outcome)
 	}
 	if failure == nil {
 		return nil
@@ -345,9 +346,10 @@ func (w *modelCluster) call(k *router, call, s int, repeatable bool) error {
 	return failure
 }
 
-// TestRouterModel: whatever slots and masters do, no call is executed twice that must not be, and none goes to an address
-// that no node lists. Migrations are no error at all; in failovers, only calls fail that were at a node when it
-// died. When nothing more happens, each call needs one attempt.
+// TestRouterModel: whatever happens to slots and masters, no call is executed twice that must not
+// be, and none goes to an address that no node lists. Migrations cause no errors; in failovers,
+// only calls that were at a node when it died fail. When nothing more happens, each call needs one
+// attempt.
 //
 // mutant: redis-cluster-lost-call-repeated
 func TestRouterModel(t *testing.T) {
@@ -411,7 +413,7 @@ func runModel(t *testing.T, seed uint64, failovers bool) {
 			}
 		}
 		if n := w.attempts - before; round == 1 && n != len(w.slots) {
-			t.Errorf("%d attempts of %d calls when nothing happens", n, len(w.slots))
+			t.Errorf("%d attempts for %d calls while nothing happens", n, len(w.slots))
 		}
 	}
 }

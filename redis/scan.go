@@ -11,28 +11,29 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// ScanOptions select what a scan visits.
+// ScanOptions select what a scan returns.
 type ScanOptions struct {
-	// Match is a pattern as that of KEYS; if empty, everything.
+	// Match is a pattern like that of KEYS. If empty, everything is returned.
 	Match string
-	// Count is the approximate number of elements that the server examines in one
-	// step. If zero, it is 10. Other calls of the connection wait meanwhile: 1,000
-	// elements take about 0.2 ms.
+	// Count is the approximate number of elements that the server examines in one step. If zero, it
+	// defaults to 10. Other calls of the connection wait during a step: 1,000 elements take about
+	// 0.2 ms.
 	Count int
-	// Type is the type of keys that [Client.Scan] visits, such as "hash"; if empty, all.
+	// Type is the type of keys that [Client.Scan] returns, such as "hash". If empty, keys of all
+	// types are returned.
 	Type string
 }
 
-// Scan returns the keys of the database, one after the other. A key that exists all the time
-// is returned at least once, perhaps more often; others may be returned. An error is the last
-// thing that is returned. Nothing is held at the server between two steps.
+// Scan returns the keys of the database, one by one. A key that exists during the whole scan is
+// returned at least once, and perhaps more often; other keys may or may not be returned. An error,
+// if any, is returned last. The server keeps no state between steps.
 //
 //	for key, err := range client.Scan(ctx, redis.ScanOptions{Match: "user:*"}) {
 //		...
 //	}
 //
-// In a cluster, the masters are walked over one after the other; a key whose slot is migrated
-// meanwhile may be missed or come twice.
+// In a cluster, Scan iterates over one master after another. A key whose slot is migrated in the
+// meantime may be missed or returned twice.
 func (c *Client) Scan(ctx context.Context, o ScanOptions) iter.Seq2[string, error] {
 	if c.only == nil {
 		return c.scanAll(ctx, o)
@@ -47,8 +48,9 @@ func (c *Client) Scan(ctx context.Context, o ScanOptions) iter.Seq2[string, erro
 	})
 }
 
-// SScan returns the members of a set, as [Client.Scan] does keys. In a cluster all of them come from
-// the master that has the key at the start; if the slot moves meanwhile, MOVED is the error.
+// SScan returns the members of a set, like [Client.Scan] does keys. In a cluster, all of them come
+// from the master that has the key at the start. If the slot moves in the meantime, SScan fails
+// with MOVED.
 func (c *Client) SScan(ctx context.Context, key string, o ScanOptions) iter.Seq2[string, error] {
 	return scan(ctx, c, "SSCAN", key, o, func(yield func(string, error) bool, page []string) bool {
 		for _, member := range page {
@@ -60,10 +62,10 @@ func (c *Client) SScan(ctx context.Context, key string, o ScanOptions) iter.Seq2
 	})
 }
 
-// A Field is one of a hash.
+// A Field is a field of a hash.
 type Field struct{ Name, Value string }
 
-// HScan returns the fields of a hash, as [Client.Scan] does keys.
+// HScan returns the fields of a hash, like [Client.Scan] does keys.
 func (c *Client) HScan(ctx context.Context, key string, o ScanOptions) iter.Seq2[Field, error] {
 	return scan(ctx, c, "HSCAN", key, o, func(yield func(Field, error) bool, page []string) bool {
 		if len(page)%2 != 0 {
@@ -78,13 +80,13 @@ func (c *Client) HScan(ctx context.Context, key string, o ScanOptions) iter.Seq2
 	})
 }
 
-// A Member is one of a sorted set.
+// A Member is a member of a sorted set.
 type Member struct {
 	Name  string
 	Score float64
 }
 
-// ZScan returns the members of a sorted set, as [Client.Scan] does keys.
+// ZScan returns the members of a sorted set, like [Client.Scan] does keys.
 func (c *Client) ZScan(ctx context.Context, key string, o ScanOptions) iter.Seq2[Member, error] {
 	return scan(ctx, c, "ZSCAN", key, o, func(yield func(Member, error) bool, page []string) bool {
 		if len(page)%2 != 0 {
@@ -106,13 +108,13 @@ func (c *Client) ZScan(ctx context.Context, key string, o ScanOptions) iter.Seq2
 
 var errOddPage = errors.New("an odd number of elements where pairs are expected")
 
-// scan is an iteration over the pages of a command of the SCAN family.
+// scan iterates over the pages of a command of the SCAN family.
 func scan[T any](ctx context.Context, c *Client, name, key string, o ScanOptions, each func(yield func(T, error) bool, page []string) bool) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		var page scanPage
 		page.cursor = "0"
-		// A cursor is valid on one node only, so all pages are from the same node.
+		// A cursor is valid on one node only, so all pages must come from the same node.
 		of, redirects := c, 0
 		if c.only == nil {
 			of = c.viewOf(c.router.owner(int32(slot.Of(key))))
@@ -156,7 +158,7 @@ func scanCommand(name, key, cursor string, o ScanOptions) Command {
 	return Cmd(name, args...)
 }
 
-// scanPage is one reply of the SCAN family: a cursor and elements.
+// scanPage is a reply of the SCAN family: a cursor and elements.
 type scanPage struct {
 	raw      []byte
 	cursor   string
@@ -184,6 +186,6 @@ func (p *scanPage) decode() error {
 	if tok.Null {
 		return mismatch[[]string](tok, ErrNull)
 	}
-	p.elements = nil // the caller may have kept the last ones
+	p.elements = nil // the caller may have kept the previous ones
 	return into(&d, tok, &p.elements)
 }

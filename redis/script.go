@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// A Script is a Lua script that servers keep by its hash. It is immutable and may be used by
-// many goroutines and clients.
+// A Script is a Lua script that servers cache by its hash. It is immutable, and may be used by
+// several goroutines and clients.
 //
 // https://redis.io/docs/latest/develop/programmability/eval-intro/
 type Script struct {
@@ -25,8 +25,8 @@ func NewScript(source string) *Script {
 	return newScript(source, "EVALSHA", "EVAL")
 }
 
-// NewReadOnlyScript returns a script that changes nothing, which the server enforces (from
-// version 7 on). It is repeated as reading commands are.
+// NewReadOnlyScript returns a script that changes nothing, which the server enforces (version 7 and
+// later). It is retried like commands that only read.
 func NewReadOnlyScript(source string) *Script {
 	return newScript(source, "EVALSHA_RO", "EVAL_RO")
 }
@@ -36,7 +36,7 @@ func newScript(source, byHash, bySource string) *Script {
 	return &Script{source: source, hash: hex.EncodeToString(sum[:]), byHash: byHash, bySource: bySource}
 }
 
-// Hash returns what servers call the script: the SHA-1 of its source in hexadecimal digits.
+// Hash returns the name of the script at servers: the SHA-1 of its source in hexadecimal digits.
 func (s *Script) Hash() string { return s.hash }
 
 // Do runs the script and decodes its result into dst, as [Client.Do] does. The source is sent
@@ -55,34 +55,34 @@ func (c *Client) Eval(ctx context.Context, dst any, source string, keys []string
 	return c.Do(ctx, dst, scriptCommand("EVAL", source, keys, args))
 }
 
-// EvalRO is [Client.Eval] for scripts that change nothing.
+// EvalRO is like [Client.Eval], for scripts that change nothing.
 func (c *Client) EvalRO(ctx context.Context, dst any, source string, keys []string, args ...any) error {
 	return c.Do(ctx, dst, scriptCommand("EVAL_RO", source, keys, args))
 }
 
-// EvalSha runs the script that the server knows by a hash.
+// EvalSha runs the script that the server knows by the given hash.
 func (c *Client) EvalSha(ctx context.Context, dst any, hash string, keys []string, args ...any) error {
 	return c.Do(ctx, dst, scriptCommand("EVALSHA", hash, keys, args))
 }
 
-// EvalShaRO is [Client.EvalSha] for scripts that change nothing.
+// EvalShaRO is like [Client.EvalSha], for scripts that change nothing.
 func (c *Client) EvalShaRO(ctx context.Context, dst any, hash string, keys []string, args ...any) error {
 	return c.Do(ctx, dst, scriptCommand("EVALSHA_RO", hash, keys, args))
 }
 
-// FCall runs a function of a library that is loaded. See [Library] too.
+// FCall runs a function of a loaded library. See also [Library].
 func (c *Client) FCall(ctx context.Context, dst any, function string, keys []string, args ...any) error {
 	return c.Do(ctx, dst, scriptCommand("FCALL", function, keys, args))
 }
 
-// FCallRO is [Client.FCall] for functions that change nothing.
+// FCallRO is like [Client.FCall], for functions that change nothing.
 func (c *Client) FCallRO(ctx context.Context, dst any, function string, keys []string, args ...any) error {
 	return c.Do(ctx, dst, scriptCommand("FCALL_RO", function, keys, args))
 }
 
-// AddScript adds a run of the script to a batch. The first of a batch is sent with its source,
-// so that the server need not know it: an error that is detected after other commands of a batch
-// cannot be remedied before them.
+// AddScript adds a run of the script to a batch. The first run in a batch is sent with the source,
+// so that the server does not have to know the script: if it did not, that would be detected only
+// after later commands of the batch had been sent.
 func (b *Batch) AddScript(dst any, s *Script, keys []string, args ...any) {
 	for i := range b.commands {
 		if b.commands[i].script == s {
@@ -105,27 +105,27 @@ func scriptCommand(name, what string, keys []string, args []any) Command {
 	return Cmd(name, append(all, args...)...)
 }
 
-// lacksScript reports whether the server has refused EVALSHA because it does not know the script. An
-// error of the script itself may have the same code.
+// lacksScript reports whether the server has refused EVALSHA because it does not know the script.
+// The script itself may return an error with the same code.
 func lacksScript(err error) bool {
 	e, ok := errors.AsType[*ServerError](err)
 	return ok && e.Code == "NOSCRIPT" && slipstream.OutcomeOf(err) == slipstream.Refused
 }
 
-// A Library holds functions that run at the server (from version 7 on). It is loaded when
-// the server does not know a function of it, so after a restart without persistence too.
+// A Library contains functions that run on the server (version 7 and later). It is loaded when the
+// server does not know one of its functions, as after a restart without persistence.
 //
 // https://redis.io/docs/latest/develop/programmability/functions-intro/
 type Library struct {
 	code string
 
-	loading sync.Mutex // held by the one that loads
+	loading sync.Mutex // held by the goroutine that loads the library
 }
 
-// NewLibrary returns the library with this code, which begins with "#!lua name=...".
+// NewLibrary returns a library with the given code, which must start with "#!lua name=...".
 func NewLibrary(code string) *Library { return &Library{code: code} }
 
-// Load puts the library onto the server and replaces one of the same name.
+// Load loads the library into the server, replacing a library of the same name.
 func (l *Library) Load(ctx context.Context, c *Client) error {
 	return c.Do(ctx, nil, Cmd("FUNCTION", "LOAD", "REPLACE", l.code).Idempotent())
 }
@@ -143,7 +143,7 @@ func (l *Library) Call(ctx context.Context, c *Client, dst any, function string,
 	return c.Do(ctx, dst, cmd)
 }
 
-// loadOnce loads the library unless another caller has done so meanwhile.
+// loadOnce loads the library, unless another caller has done so in the meantime.
 func (l *Library) loadOnce(ctx context.Context, c *Client, function string) error {
 	l.loading.Lock()
 	defer l.loading.Unlock()
@@ -161,8 +161,8 @@ func (l *Library) loadOnce(ctx context.Context, c *Client, function string) erro
 	return l.Load(ctx, c)
 }
 
-// lacksFunction reports whether the server has refused FCALL because it does not know the
-// function: then nothing was executed.
+// lacksFunction reports whether the server has refused FCALL because it does not know the function,
+// so that nothing was executed.
 func lacksFunction(err error) bool {
 	e, ok := errors.AsType[*ServerError](err)
 	return ok && e.Code == "ERR" && e.Message == "Function not found"

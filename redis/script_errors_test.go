@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// inStyle makes a call in one of four styles.
+// inStyle makes a call in one of four ways.
 func inStyle(t *testing.T, style int, c *redis.Client, cmd redis.Command) error {
 	t.Helper()
 	ctx := t.Context()
@@ -39,10 +39,10 @@ func inStyle(t *testing.T, style int, c *redis.Client, cmd redis.Command) error 
 	return b.Err(1)
 }
 
-// TestErrorsOfScriptsAreTheirs: a script or a function may answer with any error, also with one that
-// looks as if the server had refused it. The call is not retried, because the script may have written.
-// Only the redirect that a server would write, for the slot of the keys, is believed, and texts that a
-// server has.
+// TestErrorsOfScriptsAreTheirs: a script or a function may return any error, including one that
+// looks as if the server had refused it. The call is not retried, because the script may have
+// written data. The only exceptions are a redirect as a server would write it, for the slot of the
+// keys, and the texts of servers.
 //
 // mutant: redis-script-refuses-itself, redis-script-redirects-with-more-words, redis-redirect-of-another-slot-followed
 func TestErrorsOfScriptsAreTheirs(t *testing.T) {
@@ -69,7 +69,8 @@ func TestErrorsOfScriptsAreTheirs(t *testing.T) {
 		{cmd: eval, reply: "-CLUSTERDOWN for maintenance", outcome: slipstream.Executed},
 		{cmd: eval, reply: "-TRYAGAIN Multiple keys request during rehashing of slot script: 0a1b, on @user_script:1.", outcome: slipstream.Executed},
 		{cmd: eval, reply: "-UNBLOCKED client unblocked via CLIENT UNBLOCK", outcome: slipstream.Executed},
-		// Other commands answer with no text of their own, but a server redirects them to no other slot.
+		// Other commands return no errors of their own choice, but a server redirects them only for
+		// their own slot.
 		{cmd: redis.Cmd("GET", "key"), reply: "-MOVED " + own + "TARGET", goesOn: true},
 		{cmd: redis.Cmd("GET", "key"), reply: "-MOVED " + other + "TARGET", outcome: slipstream.Refused},
 		{cmd: redis.Cmd("ECHO", "key"), reply: "-MOVED " + own + "TARGET", outcome: slipstream.Refused},
@@ -88,7 +89,7 @@ func TestErrorsOfScriptsAreTheirs(t *testing.T) {
 					return strings.Replace(test.reply, "TARGET", nodes[1-i].addr, 1) + "\r\n"
 				}))
 			}
-			for style := range 4 { // with a client each, because a MOVED that is followed is remembered
+			for style := range 4 { // each with its own client, because a client remembers a MOVED that it has followed
 				c, err := redis.ConnectCluster(t.Context(), redis.ClusterOptions{
 					Seeds: []string{nodes[0].addr}, Options: redis.Options{DialTimeout: 2 * time.Second},
 				})
@@ -101,18 +102,18 @@ func TestErrorsOfScriptsAreTheirs(t *testing.T) {
 				switch n := made.Load(); {
 				case test.goesOn:
 					if err != nil || n != 2 {
-						t.Fatalf("style %d: made %d times, %v", style, n, err)
+						t.Fatalf("style %d: %d attempts, %v", style, n, err)
 					}
 				case n != 1 || err == nil || slipstream.OutcomeOf(err) != test.outcome:
-					t.Fatalf("style %d: made %d times, %v; want the outcome %v", style, n, err, test.outcome)
+					t.Fatalf("style %d: %d attempts, %v; want the outcome %v", style, n, err, test.outcome)
 				}
 			}
 		})
 	}
 }
 
-// TestScriptErrorsOfRedis: what the errors of scripts look like, and that a script that has written is
-// not run again, whatever it answers.
+// TestScriptErrorsOfRedis checks the form of scripts' errors, and that a script that has written
+// data is not run again, whatever it returns.
 func TestScriptErrorsOfRedis(t *testing.T) {
 	for _, binary := range []string{"redis-server", "redis-server-8"} {
 		t.Run(binary, func(t *testing.T) {
@@ -166,7 +167,7 @@ func scriptErrorsOf(t *testing.T, cluster *rediscluster.Cluster, c *redis.Client
 			t.Fatalf("%s with %q: %s runs instead of %d, %v", test.source, test.text, n, runs, err)
 		}
 	}
-	// Within a transaction an error of a script is one of the replies of EXEC.
+	// Within a transaction, the error of a script is one of the replies to EXEC.
 	var b redis.Batch
 	b.AddScript(nil, redis.NewScript(returns), []string{key}, redirect("MOVED", slot))
 	err := c.DoTransaction(ctx, &b)
@@ -176,22 +177,22 @@ func scriptErrorsOf(t *testing.T, cluster *rediscluster.Cluster, c *redis.Client
 	if n, _, err := c.Get(ctx, key); err != nil || n != strconv.Itoa(runs+1) {
 		t.Errorf("a transaction: %s runs instead of %d, %v", n, runs+1, err)
 	}
-	// A string is none, whatever it says.
+	// A string is not an error, whatever its text.
 	for _, source := range []string{"return ARGV[1]", "return redis.status_reply(ARGV[1])"} {
 		var got string
 		if err := c.Eval(ctx, &got, source, []string{key}, redirect("MOVED", slot)); err != nil || got != redirect("MOVED", slot) {
 			t.Errorf("%s: %q, %v", source, got, err)
 		}
 	}
-	// A script that reads a key of another node gets an error that is no redirect.
+	// A script that reads a key at another node gets an error that is not a redirect.
 	far := "far"
 	for i := 0; cluster.MasterOf(t, cluster.Slot(t, far)) != elsewhere; i++ {
 		far = "far" + strconv.Itoa(i)
 	}
 	if err := c.Eval(ctx, nil, "return redis.call('GET', ARGV[1])", []string{key}, far); err == nil || slipstream.OutcomeOf(err) != slipstream.Executed {
-		t.Errorf("a script that reads a key of another node: %v", err)
+		t.Errorf("a script that reads a key at another node: %v", err)
 	}
-	// What the server redirects before a script runs is followed.
+	// A redirect that the server sends before a script runs is followed.
 	cluster.Migrate(t, elsewhere, slot)
 	if err := c.Eval(ctx, nil, "return redis.call('INCR', KEYS[1])", []string{key}); err != nil {
 		t.Errorf("after the slot has moved: %v", err)

@@ -26,7 +26,7 @@ func TestScript(t *testing.T) {
 	var known []bool
 	must(t, c.Do(ctx, &known, redis.Cmd("SCRIPT", "EXISTS", add.Hash())))
 	if !known[0] {
-		t.Error("the server calls the script by another name")
+		t.Error("the server uses another hash for the script")
 	}
 	wrong := redis.NewScript(`return redis.call("INCRBY", KEYS[1])`)
 	var e *redis.ServerError
@@ -39,7 +39,8 @@ func TestScript(t *testing.T) {
 	}
 }
 
-// TestScriptInABatch: it runs in its place, whether or not the server knows it.
+// TestScriptInABatch: a script runs at its position in the batch, whether or not the server knows
+// it.
 func TestScriptInABatch(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()

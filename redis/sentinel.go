@@ -16,9 +16,9 @@ import (
 // SentinelOptions configure the [Client] of a master that Redis Sentinel monitors. MasterName and
 // Sentinels are required.
 type SentinelOptions struct {
-	// Options apply to the master. Addr must be empty. A call waits while there is no master, for at
-	// most DialTimeout, unless FailFast is set. If a failover takes the Sentinels longer, as with
-	// down-after-milliseconds of 30,000, set a longer DialTimeout.
+	// Options apply to the master. Addr must be empty. A call waits while there is no master, for
+	// at most DialTimeout, unless FailFast is set. If failovers take longer than that, for example
+	// because down-after-milliseconds is 30,000, set a longer DialTimeout.
 	Options
 	// MasterName is the name of the master in the configuration of the Sentinels.
 	MasterName string
@@ -28,16 +28,16 @@ type SentinelOptions struct {
 	// SentinelUser and SentinelPassword authenticate connections to Sentinels. User and Password of
 	// Options authenticate connections to the master.
 	SentinelUser, SentinelPassword string
-	// SentinelTLS, if set, encrypts connections to Sentinels. An empty ServerName is taken from the
-	// address. Options.TLS applies only to the master.
+	// SentinelTLS, if set, encrypts connections to Sentinels. If its ServerName is empty, the host
+	// of the address is used. Options.TLS applies only to the master.
 	SentinelTLS *tls.Config
 	// MapAddr, if set, translates an address that a Sentinel announces, of the master or of another
 	// Sentinel, into the address to dial. Servers behind network address translation need it. Both are
 	// host:port. It must be safe for concurrent use and always return the same result for the same
 	// address.
 	MapAddr func(addr string) string
-	// RefreshEvery is the interval, with jitter, at which the client asks Sentinels for the master when
-	// nothing indicates that it has changed. If zero, it is 60 s.
+	// RefreshEvery is the interval, with jitter, at which the client queries Sentinels for the
+	// master when nothing indicates that it has changed. If zero, it defaults to 60 s.
 	RefreshEvery time.Duration
 	// ReadFrom selects the servers that execute commands with a key that only read: the master, or the
 	// replicas that a Sentinel reaches and that are connected to the master. Sentinels do not know zones, so
@@ -52,16 +52,16 @@ func (o SentinelOptions) String() string {
 	return master.String()
 }
 
-// GoString is String, so that %#v shows no passwords either.
+// GoString returns the same as String, so that %#v does not show passwords either.
 func (o SentinelOptions) GoString() string { return "redis.SentinelOptions(" + o.String() + ")" }
 
-// ErrUnknownMaster is in the chain of an error if a Sentinel monitors no master of that name; see
-// [SentinelError].
+// ErrUnknownMaster is in the chain of an error if a Sentinel monitors no master with the given
+// name; see [SentinelError].
 var ErrUnknownMaster = sentinel.ErrUnknownMaster
 
 // A SentinelError is in the chain of an error if no master is known.
 type SentinelError struct {
-	// MasterName is the name that the client asked for.
+	// MasterName is the name of the master in the client's options.
 	MasterName string
 	// Answers are the answers of the Sentinels in the latest round.
 	Answers []SentinelAnswer
@@ -94,7 +94,7 @@ func (e *SentinelError) Unwrap() []error {
 	return errs
 }
 
-// sentinelError converts an error of the refresher to an exported one.
+// sentinelError converts an error of the refresher to an exported type.
 func sentinelError(err error) error {
 	var refused *cluster.RefusedError
 	switch e := err.(type) {

@@ -21,13 +21,13 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// A burden is the calls of a test in every style.
+// burden contains the results of calls that are made in every way.
 type burden struct {
 	calls, failed atomic.Int64
 	first         atomic.Pointer[error]
-	acknowledged  atomic.Int64 // INCR
+	acknowledged  atomic.Int64 // successful INCR calls
 	uncertain     atomic.Int64
-	tokens        sync.Map // pushed: outcome
+	tokens        sync.Map // pushed token: outcome
 	longest       atomic.Int64
 	list, counter string // immutable; keys
 }
@@ -52,8 +52,8 @@ func (b *burden) noteOnce(style string, err error) {
 	b.note(style, err)
 }
 
-// carry makes calls in every style until the returned function is called, which checks that all
-// calls that may be repeated have succeeded, and that no other was executed twice.
+// carry makes calls in every way until the returned function is called. It checks that all calls
+// that may be retried have succeeded, and that no other call was executed twice.
 func carry(t *testing.T, c *redis.Client) (b *burden, stop func()) {
 	b = &burden{list: fmt.Sprint("tokens:", time.Now().UnixNano()), counter: fmt.Sprint("counter:", time.Now().UnixNano())}
 	var callers sync.WaitGroup
@@ -122,7 +122,7 @@ func carry(t *testing.T, c *redis.Client) (b *burden, stop func()) {
 				began := time.Now()
 				style(i)
 				if d := int64(time.Since(began)); d > b.longest.Load() {
-					b.longest.Store(d) // about
+					b.longest.Store(d) // approximately
 				}
 				select {
 				case <-ended:
@@ -147,8 +147,8 @@ type completerOf chan error
 
 func (c completerOf) Complete(_ redis.Reply, err error) { c <- err }
 
-// check compares the data of the master with the results of the calls. Writes that were acknowledged
-// and not replicated may be lost; none is there twice.
+// check compares the data of the master with the results of the calls. Writes that were
+// acknowledged but not replicated may be lost; no write may be there twice.
 func (b *burden) check(t *testing.T, c *redis.Client) {
 	t.Helper()
 	var text *string
@@ -179,7 +179,7 @@ func (b *burden) check(t *testing.T, c *redis.Client) {
 			}
 		case slipstream.NotSent, slipstream.Refused:
 			if there {
-				t.Errorf("%v was pushed, and its outcome is %v", token, outcome)
+				t.Errorf("%v was pushed, but its outcome is %v", token, outcome)
 			}
 		}
 		return true
@@ -188,8 +188,8 @@ func (b *burden) check(t *testing.T, c *redis.Client) {
 		b.calls.Load(), b.acknowledged.Load(), b.uncertain.Load(), n, len(tokens), lost, time.Duration(b.longest.Load()).Round(time.Millisecond))
 }
 
-// Calls in all styles survive a failover that a Sentinel was asked for, and the death of a master
-// together with a Sentinel.
+// Calls made in every way survive a failover that was requested from a Sentinel, and the death of a
+// master together with a Sentinel.
 func TestSentinelFailoverUnderLoad(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := rediscluster.StartSentinels(t, rediscluster.SentinelOptions{})
@@ -224,7 +224,7 @@ func TestSentinelFailoverUnderLoad(t *testing.T) {
 		t.Error("no calls")
 	}
 
-	// The old master comes back as a master without data, until a Sentinel has told it better.
+	// The old master returns as a master without data, until a Sentinel reconfigures it.
 	_, stop = carry(t, c)
 	s.Restart(t, master)
 	stop()
@@ -232,7 +232,7 @@ func TestSentinelFailoverUnderLoad(t *testing.T) {
 	must(t, c.Close())
 }
 
-// A master that is cut off closes no connection: the client leaves it.
+// A frozen master closes no connection: the client leaves it.
 //
 // mutant: sentinel-hub-stays, sentinel-exclusive-stays
 func TestSentinelClientLeavesAFrozenMaster(t *testing.T) {
@@ -272,7 +272,7 @@ func TestSentinelClientLeavesAFrozenMaster(t *testing.T) {
 	old := s.Master(t)
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if v, err := old.Ask("INFO", "clients"); err != nil || !strings.Contains(string(v.Str), "blocked_clients:1") {
-			return fmt.Errorf("nothing waits: %v", err)
+			return fmt.Errorf("no client is blocked: %v", err)
 		}
 		return nil
 	})
@@ -309,19 +309,19 @@ func TestSentinelClientLeavesAFrozenMaster(t *testing.T) {
 		_, err, ok = next()
 	}
 	if !ok || errors.Is(err, redis.ErrClosed) {
-		t.Errorf("a scan that began at the old master: %v", err)
+		t.Errorf("a scan that started at the old master: %v", err)
 	}
 	must(t, c.Close())
 	old.Cont(t)
 }
 
-// hears waits until a subscription receives what is published by the master.
+// hears waits until a subscription receives a message published by the master.
 func hears(t *testing.T, c *redis.Client, sub *redis.Subscription) {
 	t.Helper()
 	word := strconv.FormatInt(time.Now().UnixNano(), 10)
 	testkit.Eventually(t, 20*time.Second, func() error {
 		if n, err := c.Publish(t.Context(), "news", word); err != nil || n == 0 {
-			return fmt.Errorf("%d subscriptions at the master, %w", n, err)
+			return fmt.Errorf("%d subscribers at the master, %w", n, err)
 		}
 		return nil
 	})
@@ -334,7 +334,8 @@ func hears(t *testing.T, c *redis.Client, sub *redis.Subscription) {
 	}
 }
 
-// firstSwitch waits until a Sentinel names another master than old, and returns when.
+// firstSwitch waits until a Sentinel names a master other than old, and returns the time at which
+// it did.
 func firstSwitch(t *testing.T, s *rediscluster.Sentinels, old *rediscluster.Node) time.Time {
 	t.Helper()
 	deadline := time.Now().Add(rediscluster.Patience)
@@ -354,7 +355,7 @@ func firstSwitch(t *testing.T, s *rediscluster.Sentinels, old *rediscluster.Node
 	return time.Time{}
 }
 
-// recovery waits until a write succeeds, and returns when.
+// recovery waits until a write succeeds, and returns the time at which it did.
 func recovery(t *testing.T, c *redis.Client) time.Time {
 	t.Helper()
 	must(t, c.Do(t.Context(), nil, redis.Cmd("SET", "recovered", "1").Idempotent()))

@@ -25,14 +25,14 @@ func knows(t *testing.T, c *redis.Client, master *rediscluster.Node, replicas in
 		}
 		for _, n := range nodes {
 			if n.Stats.Connected == 0 || n.Replica == (n.Addr == master.Addr()) || n.Replica && n.Master != master.Addr() {
-				return fmt.Errorf("the master is %v, the client knows %+v", master, n)
+				return fmt.Errorf("the master is %v, but the client knows %+v", master, n)
 			}
 		}
 		return nil
 	})
 }
 
-// executed returns how often servers that run have executed a command.
+// executed returns how often the running servers have executed a command.
 func executed(t *testing.T, command string, servers ...*rediscluster.Node) (n int64) {
 	t.Helper()
 	for _, server := range servers {
@@ -43,7 +43,7 @@ func executed(t *testing.T, command string, servers ...*rediscluster.Node) (n in
 	return n
 }
 
-// without returns the servers of a setup but one.
+// without returns the servers of a setup except one.
 func without(s *rediscluster.Sentinels, n *rediscluster.Node) (others []*rediscluster.Node) {
 	for _, server := range s.Servers() {
 		if server != n {
@@ -53,8 +53,9 @@ func without(s *rediscluster.Sentinels, n *rediscluster.Node) (others []*rediscl
 	return others
 }
 
-// TestSentinelReadsFromReplicas: replicas that Sentinels list execute reads, and nothing else. After a failover the old
-// master, which sessions have left, is one of them. Reads go on when replicas die.
+// TestSentinelReadsFromReplicas: replicas listed by Sentinels execute reads, and nothing else.
+// After a failover the old master, which sessions have left, is one of them. Reads continue when
+// replicas die.
 //
 // mutant: sentinel-replicas-are-not-asked-for, sentinel-replicas-are-greeted-as-in-a-cluster, redis-cursor-of-a-replica
 func TestSentinelReadsFromReplicas(t *testing.T) {
@@ -73,7 +74,7 @@ func TestSentinelReadsFromReplicas(t *testing.T) {
 	if n, err := c.HSet(ctx, "hash", redis.Field{Name: "f", Value: "v"}); err != nil || n != 1 {
 		t.Errorf("HSET: %d, %v", n, err)
 	}
-	testkit.Eventually(t, 20*time.Second, func() error { // until all replicas have it
+	testkit.Eventually(t, 20*time.Second, func() error { // until all replicas have the data
 		for _, n := range without(s, master) {
 			n.Do(t, "SELECT", "1")
 			if v := n.Do(t, "EXISTS", "hash"); v.Int != 1 {
@@ -91,7 +92,7 @@ func TestSentinelReadsFromReplicas(t *testing.T) {
 		}
 		return executed(t, command, master), executed(t, command, without(s, master)...)
 	}
-	testkit.Eventually(t, 20*time.Second, func() error { // until choices from before are over
+	testkit.Eventually(t, 20*time.Second, func() error { // until earlier choices have expired
 		for _, n := range s.Servers() {
 			n.ResetCommands(t)
 		}
@@ -103,7 +104,7 @@ func TestSentinelReadsFromReplicas(t *testing.T) {
 	if at := executed(t, "set", master); at != keys {
 		t.Errorf("the master executed %d writes of %d", at, keys)
 	}
-	// What has no key, or returns a cursor, is the master's.
+	// The master executes commands without a key, and commands that return a cursor.
 	if n, err := c.DBSize(ctx); err != nil || n != keys+1 {
 		t.Errorf("DBSIZE: %d, %v", n, err)
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// sentinelOptions are those of a client of a setup.
+// sentinelOptions returns the options for a client of a setup.
 func sentinelOptions(s *rediscluster.Sentinels) redis.SentinelOptions {
 	return redis.SentinelOptions{MasterName: s.Name, Sentinels: s.Addrs()}
 }
@@ -32,7 +32,7 @@ func connectSentinel(t *testing.T, o redis.SentinelOptions) *redis.Client {
 	return c
 }
 
-// atMaster fails the test unless the client reaches a server.
+// atMaster fails the test unless the client uses the given server.
 func atMaster(t *testing.T, c *redis.Client, n *rediscluster.Node) {
 	t.Helper()
 	testkit.Eventually(t, 20*time.Second, func() error {
@@ -41,13 +41,13 @@ func atMaster(t *testing.T, c *redis.Client, n *rediscluster.Node) {
 			return err
 		}
 		if port := strconv.Itoa(n.Port()); pairs["port"] != port && pairs["tls-port"] != port {
-			return fmt.Errorf("the client is at %v, want %s", pairs, port)
+			return fmt.Errorf("the client uses %v, want %s", pairs, port)
 		}
 		return nil
 	})
 }
 
-// A Sentinel setup has no slots: a client of it works as one of its master.
+// A Sentinel setup has no slots: its client works like a client of the master.
 func TestSentinelClientWorksAsOneOfTheMaster(t *testing.T) {
 	s := rediscluster.StartSentinels(t, rediscluster.SentinelOptions{Replicas: 1})
 	o := sentinelOptions(s)
@@ -89,13 +89,13 @@ func TestSentinelClientWorksAsOneOfTheMaster(t *testing.T) {
 	if n != 0 || keys != 1 {
 		t.Errorf("%d keys, then %d", n, keys)
 	}
-	// It is database 3 of the server.
+	// The client uses database 3 of the server.
 	if v, err := s.Master(t).Ask("DBSIZE"); err != nil || v.Int != 0 {
 		t.Errorf("database 0: %v, %v", v, err)
 	}
 }
 
-// The reply of a Sentinel is in the error.
+// The error contains the reply of a Sentinel.
 func TestSentinelErrors(t *testing.T) {
 	s := rediscluster.StartSentinels(t, rediscluster.SentinelOptions{
 		Replicas: 1, Sentinels: 2, Password: "data", SentinelPassword: "watch",
@@ -106,7 +106,7 @@ func TestSentinelErrors(t *testing.T) {
 	for _, c := range []struct {
 		name   string
 		change func(*redis.SentinelOptions)
-		code   string // of the server
+		code   string // the code of the server's error
 		text   string
 	}{
 		{"an unknown name", func(o *redis.SentinelOptions) { o.MasterName = "other" }, "", `no Sentinel names a master "other"`},
@@ -183,7 +183,7 @@ func TestSentinelsWithTLS(t *testing.T) {
 	atMaster(t, c, s.Master(t))
 }
 
-// Without a master calls wait for one, and the events say why.
+// Without a master, calls wait for one, and events say why there is none.
 func TestSentinelClientThatDoesNotWaitForAMaster(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := rediscluster.StartSentinels(t, rediscluster.SentinelOptions{Replicas: 1, Sentinels: 1, Quorum: 1})

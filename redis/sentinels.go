@@ -13,19 +13,20 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/sentinel"
 )
 
-// A Sentinel setup is a cluster whose slots all belong to one master: newSentinelRouter makes the same
-// router, with a topology of one shard (cluster.Single) and sharded off, so that every call has slot 0
-// and no command is cut by slot. The router knows only the interface refresher, which
-// redis/internal/sentinel implements; that package knows replies and time, but no sockets. This file
-// opens its connections.
+// A Sentinel setup is a cluster whose slots all belong to one master: newSentinelRouter makes the
+// same router, with a topology of one shard (cluster.Single) and sharded set to false, so that
+// every call has slot 0 and no command is split by slot. The router only uses the interface
+// refresher, which redis/internal/sentinel implements; that package handles replies and time, but
+// no sockets. This file opens its connections.
 //
-//   - The old master has left: its subscriptions are closed immediately, its calls get DialTimeout to
-//     end, and then sessions and commands that wait there are cut off. A call that finds its node
-//     closed continues at the owner (judge); only if the client was closed does the call end.
-//   - While there is no master, calls have a node without connections (openNowhere), so that they wait
-//     as they do in any failover, and their error says what the Sentinels have answered.
+//   - When the old master has left, its subscriptions are closed immediately, its calls get
+//     DialTimeout to end, and then sessions and commands that block there are cut off. A call that
+//     finds its node closed continues at the owner (judge), unless the client was closed.
+//   - While there is no master, calls get a node without connections (openNowhere), so that they
+//     wait as in any failover, and their error contains the answers of the Sentinels.
 
-// sentinels talks to the Sentinels from which a router learns its master. It implements sentinel.Asker.
+// sentinels communicates with the Sentinels from which a router learns its master. It implements
+// sentinel.Asker.
 type sentinels struct {
 	// Immutable.
 	router    *router
@@ -38,7 +39,7 @@ const listenPing = 5 * time.Second
 
 var errNoAnswerYet = errors.New("no Sentinel has answered yet")
 
-// newSentinelRouter returns a router whose only node is the master that the Sentinels name.
+// newSentinelRouter returns a router whose only node is the master named by the Sentinels.
 func newSentinelRouter(c *core, h *hub, o *SentinelOptions) *router {
 	k := makeRouter(c, h, cluster.Addresses{Map: o.MapAddr, Seeds: o.Sentinels})
 	k.policy = policies[o.ReadFrom]
@@ -61,7 +62,7 @@ func newSentinelRouter(c *core, h *hub, o *SentinelOptions) *router {
 	return k
 }
 
-// apply puts a master in force.
+// apply applies a topology with a master.
 func (s *sentinels) apply(t *cluster.Topology) {
 	s.router.apply(t, s.router.nodes.Begin())
 }

@@ -12,23 +12,23 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// hangUp is what a fake server's handler returns to close the connection.
+// hangUp is the answer that makes a fake server close the connection.
 const hangUp = "hang up"
 
-// silence is what it returns to answer nothing.
+// silence is the answer that makes a fake server send no reply.
 const silence = ""
 
-// fakeServer answers commands as a test says, and greetings automatically.
+// fakeServer answers commands as a test specifies, and greetings automatically.
 type fakeServer struct {
 	*testkit.Listener
 
 	// Guarded by mu.
 	mu       sync.Mutex
-	commands []string // all but the greeting's: "GET k"
+	commands []string // all commands except those of greetings, such as "GET k"
 }
 
-// fake starts a server whose replies are returned by answer for the words of a
-// command; conn counts connections from 0.
+// fake starts a server that answers each command with the result of answer, which gets the words of
+// the command; conn counts connections from 0.
 func fake(t testing.TB, answer func(conn int, args []string) string) *fakeServer {
 	t.Helper()
 	s := new(fakeServer)
@@ -38,7 +38,7 @@ func fake(t testing.TB, answer func(conn int, args []string) string) *fakeServer
 	return s
 }
 
-// seen returns the commands so far.
+// seen returns the commands received so far.
 func (s *fakeServer) seen() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -85,7 +85,7 @@ func (s *fakeServer) serve(conn net.Conn, answer func(args []string) string) {
 	}
 }
 
-// greetingReply answers what every connection begins with.
+// greetingReply returns the replies to the commands of a greeting.
 func greetingReply(args []string) string {
 	switch {
 	case args[0] == "HELLO":
@@ -96,5 +96,5 @@ func greetingReply(args []string) string {
 	return ""
 }
 
-// errPlanted is an error that tests plant.
+// errPlanted is an error that tests inject.
 var errPlanted = errors.New("planted")

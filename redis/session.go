@@ -7,10 +7,10 @@ import (
 	"time"
 )
 
-// A Session is a connection dedicated to its caller, for commands that change the state of
-// a connection: WATCH, MULTI, SELECT, WAIT after writes. It is used by one goroutine at a
-// time and must be closed. A lost connection is not reopened, because its state is lost
-// too: all further calls fail as NotSent.
+// A Session is a connection dedicated to its caller, for commands that change the state of a
+// connection: WATCH, MULTI, SELECT, WAIT after writes. It must be used by one goroutine at a time
+// and must be closed. A lost connection is not reopened, because its state is lost, too: all
+// further calls fail as NotSent.
 type Session struct {
 	client *Client
 	node   *node
@@ -18,16 +18,16 @@ type Session struct {
 	state  sessionState
 }
 
-// sessionState is what a session has made of its connection.
+// sessionState describes how a session has changed the state of its connection.
 type sessionState struct {
 	watching bool
 	multi    bool
-	other    bool // what no other caller should find
+	other    bool // the state is not one that other callers should find
 }
 
-// Session returns a connection dedicated to the caller. In a cluster it leads to the node of the
-// keys, which must have one slot, or to any node if there are none; the session stays there, and
-// MOVED is an error of its commands.
+// Session returns a connection dedicated to the caller. In a cluster, it is a connection to the
+// node of the keys, which must be in one slot, or to any node if there are none. The session stays
+// at that node, and its commands fail with MOVED if the slot moves.
 func (c *Client) Session(ctx context.Context, keys ...string) (*Session, error) {
 	n, err := c.routeKeys(keys)
 	if err != nil {
@@ -50,10 +50,10 @@ func (s *Session) Close() {
 	s.x = nil
 }
 
-// Do sends a command and decodes the reply into dst, as [Client.Do] does. All commands may
-// be sent except those that turn the connection into a stream (SUBSCRIBE, MONITOR, SYNC) or stop
-// its replies. Nothing is retried. If ctx ends before the reply has arrived, the session is
-// over, unless the command waits at the server: then see [Client.Do].
+// Do sends a command and decodes the reply into dst, as [Client.Do] does. All commands may be sent
+// except those that turn the connection into a stream (SUBSCRIBE, MONITOR, SYNC) or stop its
+// replies. Nothing is retried. If ctx ends before the reply has arrived, the session ends, unless
+// the command is a blocking one; for those, see [Client.Do].
 func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 	if err := s.sendable(&cmd); err != nil {
 		return err
@@ -68,7 +68,7 @@ func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 	default:
 		if e := serverErrorIn(reply); e != nil {
 			if cmd.info.name == "WATCH" {
-				s.state = before // it watches no more than it did
+				s.state = before // WATCH was not executed, so the state is unchanged
 			}
 			err = s.x.node.fail.With(cmd.name, e.outcome(cmd.info, cmd.frame), e)
 			if r := s.client.router; r != nil {
@@ -84,16 +84,16 @@ func (s *Session) Do(ctx context.Context, dst any, cmd Command) error {
 	return err
 }
 
-// Wait waits until replicas have received what the session has written, at most for limit (if 0, as
-// long as ctx lasts), and returns how many have.
+// Wait waits until replicas have received what the session has written, and returns how many have.
+// It waits for at most limit; if limit is 0, it waits until ctx ends.
 func (s *Session) Wait(ctx context.Context, replicas int, limit time.Duration) (int64, error) {
 	var n int64
 	err := s.Do(ctx, &n, waitCommand("WAIT", limit, replicas))
 	return n, err
 }
 
-// WaitAOF is [Session.Wait] for append-only files, of this server (local is 1 or 0) and of
-// replicas (Redis 7.2).
+// WaitAOF is like [Session.Wait], but waits for append-only files of this server (local is 1 or 0)
+// and of replicas (Redis 7.2).
 func (s *Session) WaitAOF(ctx context.Context, local, replicas int, limit time.Duration) (done [2]int64, err error) {
 	err = s.Do(ctx, &done, waitCommand("WAITAOF", limit, local, replicas))
 	return done, err
@@ -108,7 +108,7 @@ func waitCommand(name string, limit time.Duration, args ...any) Command {
 	return cmd
 }
 
-// sendable returns what is wrong with a command before it is sent.
+// sendable returns why a command cannot be sent, or nil if it can.
 func (s *Session) sendable(cmd *Command) error {
 	switch {
 	case s.x == nil:
@@ -126,7 +126,7 @@ func (s *Session) sendable(cmd *Command) error {
 	return nil
 }
 
-// note remembers what a command does to the connection.
+// note records how a command changes the state of the connection.
 func (s *Session) note(cmd *Command) {
 	switch cmd.info.name {
 	case "WATCH":
@@ -142,6 +142,6 @@ func (s *Session) note(cmd *Command) {
 		s.state.other = s.state.other || !known || cmd.info == unknownCommand
 	}
 	if cmd.info.name == "RESET" {
-		s.state.other = true // user, database and name are no longer those of the options
+		s.state.other = true // user, database and name may differ from the options
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// silent reports whether a connection is open and has nothing to read: an idle one with data
-// has announced its end, or received something that was not requested.
+// silent reports whether a connection is open and has nothing to read. An idle connection with data
+// has been closed by the server, or has received something that was not requested.
 func silent(raw syscall.RawConn) bool {
 	nothing := false
 	err := raw.Control(func(fd uintptr) {
@@ -21,7 +21,8 @@ func silent(raw syscall.RawConn) bool {
 }
 
 // hungUp returns why a fully read connection is unusable, or nil if it is open as far as this side
-// knows. A last message of the server hides that it closes the connection.
+// knows. If the server sends a last message before it closes the connection, the close is not
+// detected.
 func hungUp(raw syscall.RawConn) (why error) {
 	err := raw.Control(func(fd uintptr) {
 		var b [1]byte

@@ -10,14 +10,15 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// Some commands concern several nodes of a cluster. A command with keys in different slots is split into
-// one command for each slot. A command about all data, or about the servers themselves, is sent to each
-// master or to each node, and again only to the same one. The replies are merged into one reply (join.go), so methods decode it as
-// always. How they are merged is a property of the command; see policy.go.
+// Some commands affect several nodes of a cluster. A command with keys in different slots is split
+// into one command for each slot. A command about all data, or about the servers themselves, is
+// sent to each master or to each node, and retries go only to the same one. The replies are merged
+// into one reply (join.go), so methods decode it as usual. How they are merged is a property of the
+// command; see policy.go.
 
 var errScan = errors.New("SCAN iterates over the keys of one node; use Client.Scan, or send SCAN with the client that Client.Node returns")
 
-// spreads reports whether the command may concern several nodes.
+// spreads reports whether the command may affect several nodes.
 func (in *commandInfo) spreads() bool { return in.request != requestOne || in.manyKeys() }
 
 // everyNode reports whether the command is sent to each master, or to each node.
@@ -42,8 +43,8 @@ func (c *Client) splits(in *commandInfo) bool {
 	return in.request == requestMultiShard && (in.response != responseAllSucceeded || c.router.split)
 }
 
-// spread executes a command that concerns several nodes. It returns false, and does nothing, if a single
-// node executes the command.
+// spread executes a command that affects several nodes. If a single node can execute the command,
+// spread does nothing and returns false.
 func (c *Client) spread(ctx context.Context, r *request) (done bool, err error) {
 	switch {
 	case r.info.everyNode():
@@ -125,18 +126,19 @@ func (c *Client) onEverySlot(ctx context.Context, r *request) error {
 
 // keyUnit is a key of an encoded command with the values that follow it.
 type keyUnit struct {
-	from, to int // in the frame
-	next     int // the next one of its slot, or -1
+	from, to int // its range in the frame
+	next     int // the next unit of its slot, or -1
 }
 
-// slotUnits are the units of one slot.
+// slotUnits are the units in one slot.
 type slotUnits struct{ slot, first, last, count int }
 
 // fewSlots is the maximum number of keys whose slots are found by a linear search instead of a map.
 const fewSlots = 64
 
-// unitsBySlot returns the keys of an encoded command, grouped by slot. All arguments of the command must
-// be keys, or keys that are each followed by step-1 values. Slots are in the order of their first keys.
+// unitsBySlot returns the keys of an encoded command, grouped by slot. All arguments of the command
+// must be keys, or keys each followed by step-1 values. The slots are in the order of their first
+// keys.
 func unitsBySlot(frame []byte, step int) ([]keyUnit, []slotUnits) {
 	args := encodedArgs{frame}
 	words, _ := args.header()
@@ -177,15 +179,15 @@ func unitsBySlot(frame []byte, step int) ([]keyUnit, []slotUnits) {
 	}
 }
 
-// cutBySlot splits an encoded command into one for each slot of its keys. All arguments of the command
-// must be keys, or keys that are each followed by the same number of values. Groups has the positions
-// of the keys of each command.
+// cutBySlot splits an encoded command into one command for each slot of its keys. All arguments of
+// the command must be keys, or keys each followed by the same number of values. Groups contains the
+// positions of the keys of each command.
 func cutBySlot(in *commandInfo, frame []byte) (cmds []Command, groups [][]int) {
 	step := max(1, int(in.specs[0].step))
 	units, slots := unitsBySlot(frame, step)
 	cmds, groups = make([]Command, len(slots)), make([][]int, len(slots))
 	positions := make([]int, 0, len(units))
-	const head = 32 // of a command, without its name
+	const head = 32 // bytes of the head of a command, without its name
 	b := make([]byte, 0, len(frame)+len(slots)*(head+len(in.name)))
 	for g, s := range slots {
 		begin, first := len(b), len(positions)
@@ -208,12 +210,12 @@ type joint struct {
 	frames  [][]byte
 	failed  int
 	doubt   bool // a command that failed was executed, or may have been
-	at      int  // the position of the node or key of failure
+	at      int  // the position of the node or key that failed
 	failure *slipstream.Error
-	reply   []byte // of all
+	reply   []byte // the merged reply
 }
 
-// fail notes a command that failed.
+// fail records a command that failed.
 func (j *joint) fail(at int, err error) {
 	j.failed++
 	failure, ok := errors.AsType[*slipstream.Error](err)
@@ -226,13 +228,14 @@ func (j *joint) fail(at int, err error) {
 	}
 }
 
-// join merges the replies into that of r. Groups has the positions of the keys of each command, or is nil.
+// join merges the replies into the reply of r. Groups contains the positions of the keys of each
+// command, or is nil.
 func (j *joint) join(c *Client, r *request, groups [][]int) error {
 	oneIsEnough := r.info.response == responseOneSucceeded && len(j.frames) > 0
 	if j.failed > 0 && !oneIsEnough {
 		outcome := j.failure.Outcome
 		if len(j.frames) > 0 || j.doubt {
-			outcome = slipstream.MaybeExecuted // some have been executed, and some may not
+			outcome = slipstream.MaybeExecuted // some commands were executed, and others perhaps not
 		}
 		return &slipstream.Error{Op: r.name, Addr: j.failure.Addr, Outcome: outcome, Err: &BatchError{Index: j.at, Failed: j.failed, Err: j.failure.Err}}
 	}
@@ -240,6 +243,6 @@ func (j *joint) join(c *Client, r *request, groups [][]int) error {
 	if j.reply, err = joinReplies(r.info.response, j.frames, groups); err != nil {
 		return c.fail.Executed(r.name, err)
 	}
-	j.frames, r.joined = nil, j // the memory of the frames is returned
+	j.frames, r.joined = nil, j // the memory of the frames is released
 	return nil
 }

@@ -13,7 +13,8 @@ import (
 )
 
 // TestACommandIsCutBySlots: each command has the keys of one slot with their values, in the order
-// of the whole, and every key is in one of them. The slots come in the order of their first keys.
+// of the original command, and every key is in one of them. The slots are in the order of their
+// first keys.
 func TestACommandIsCutBySlots(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -63,7 +64,7 @@ func TestACommandIsCutBySlots(t *testing.T) {
 		slices.Sort(all)
 		for i := range test.keys {
 			if i >= len(all) || all[i] != i {
-				t.Fatalf("%s: of %d keys there are %v", test.name, len(test.keys), all)
+				t.Fatalf("%s: of %d keys, the result has %v", test.name, len(test.keys), all)
 			}
 		}
 		if !slices.IsSorted(firsts) {
@@ -79,7 +80,7 @@ func TestACommandIsCutBySlots(t *testing.T) {
 	}
 }
 
-// manyKeys returns n keys, of which some have the same slot.
+// manyKeys returns n keys, some of which have the same slot.
 func manyKeys(n int) []string {
 	keys := make([]string, n)
 	for i := range keys {
@@ -88,8 +89,8 @@ func manyKeys(n int) []string {
 	return keys
 }
 
-// TestOutcomeOfACommandThatWasCut: the whole may have been executed if any of its parts was, or may
-// have been, whichever part is the first that failed.
+// TestOutcomeOfACommandThatWasCut: the original command may have been executed if any of its parts
+// was, or may have been, whichever part failed first.
 func TestOutcomeOfACommandThatWasCut(t *testing.T) {
 	for _, test := range []struct {
 		replies  int

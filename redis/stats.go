@@ -7,11 +7,11 @@ import (
 
 // Stats are the counters of a client since it was created, and its current state.
 type Stats struct {
-	// Stats are those of the shared connections.
+	// The statistics of the shared connections.
 	slipstream.Stats
-	// Exclusive are the connections that commands have for themselves.
+	// Exclusive contains the statistics of dedicated connections.
 	Exclusive ExclusiveStats
-	// Cache are those of client-side caching.
+	// Cache contains the statistics of client-side caching.
 	Cache CacheStats
 }
 

@@ -7,25 +7,25 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// An Entry is one of a stream.
+// An Entry is an entry of a stream.
 type Entry struct {
 	ID string
-	// Fields are nil for an entry that was deleted while it was pending.
+	// Fields is nil for an entry that was deleted while it was pending.
 	Fields []Field
 }
 
-// StreamEntries are what one of several streams has given.
+// StreamEntries contains the entries read from one of several streams.
 type StreamEntries struct {
 	Stream  string
 	Entries []Entry
 }
 
-// StreamPosition is where to read a stream from: after the entry with this ID. "$" selects
-// entries from now on, and for [Client.XReadGroup] ">" those that the group has not delivered
-// yet.
+// StreamPosition is the position from which to read a stream: after the entry with this ID. "$"
+// selects entries added from now on. For [Client.XReadGroup], ">" selects entries that the group
+// has not delivered yet.
 type StreamPosition struct{ Stream, ID string }
 
-// XReadOptions are those of [Client.XRead] and [Client.XReadGroup].
+// XReadOptions are the options of [Client.XRead] and [Client.XReadGroup].
 type XReadOptions struct {
 	// Count is the maximum number of entries returned per stream. If zero, all are
 	// returned.
@@ -34,17 +34,17 @@ type XReadOptions struct {
 	// not wait; if negative, it waits as long as ctx lasts. Such a call uses a dedicated
 	// connection.
 	Block time.Duration
-	// NoAck: entries count as dealt with as soon as they are given to the group.
+	// NoAck means that entries count as acknowledged as soon as they are delivered to the group.
 	NoAck bool
 }
 
-// XRange returns the entries with IDs from start to end: "-" is the first, "+" the last, "(1-0"
-// without 1-0. At most n, if that is positive.
+// XRange returns the entries with IDs from start to end: "-" is the first, "+" is the last, and
+// "(1-0" excludes 1-0. If n is positive, it returns at most n entries.
 func (c *Client) XRange(ctx context.Context, key, start, end string, n int) ([]Entry, error) {
 	return c.entries(ctx, rangeCommand("XRANGE", key, start, end, n))
 }
 
-// XRevRange is [Client.XRange] from end back to start.
+// XRevRange is like [Client.XRange], but returns the entries in reverse order, from end to start.
 func (c *Client) XRevRange(ctx context.Context, key, end, start string, n int) ([]Entry, error) {
 	return c.entries(ctx, rangeCommand("XREVRANGE", key, end, start, n))
 }
@@ -56,14 +56,14 @@ func rangeCommand(name, key, from, to string, n int) Command {
 	return Cmd(name, key, from, to)
 }
 
-// XRead returns the entries of streams that follow a position, or nil if there are none.
+// XRead returns the entries after the given positions of streams, or nil if there are none.
 func (c *Client) XRead(ctx context.Context, o XReadOptions, from ...StreamPosition) ([]StreamEntries, error) {
 	return c.streams(ctx, Cmd("XREAD", o.arguments(nil, from)...))
 }
 
-// XReadGroup reads on behalf of a consumer of a group. Entries that it was given are
-// pending until [Client.XAck]; if a call fails in doubt they are too, and are found by the
-// ID "0".
+// XReadGroup reads for a consumer of a group. Entries that the consumer was given are pending until
+// [Client.XAck]. If the outcome of a call is uncertain, they may be pending, too, and are found by
+// the ID "0".
 func (c *Client) XReadGroup(ctx context.Context, group, consumer string, o XReadOptions, from ...StreamPosition) ([]StreamEntries, error) {
 	return c.streams(ctx, Cmd("XREADGROUP", o.arguments([]any{"GROUP", group, consumer}, from)...))
 }
@@ -95,7 +95,7 @@ func (c *Client) entries(ctx context.Context, cmd Command) ([]Entry, error) {
 	return whole(ctx, c, cmd, entriesOf)
 }
 
-// streams decodes pairs of a stream and entries: an array of them in RESP2, a map in RESP3.
+// streams decodes pairs of a stream and its entries: an array of pairs in RESP2, a map in RESP3.
 func (c *Client) streams(ctx context.Context, cmd Command) ([]StreamEntries, error) {
 	return whole(ctx, c, cmd, func(d *resp.Decoder, tok resp.Token) ([]StreamEntries, error) {
 		if tok.Kind != resp.Map {
@@ -127,7 +127,7 @@ func (c *Client) streams(ctx context.Context, cmd Command) ([]StreamEntries, err
 	})
 }
 
-// streamOf decodes a stream of which tok is the name.
+// streamOf decodes a stream whose name is tok.
 func streamOf(d *resp.Decoder, tok resp.Token) (s StreamEntries, err error) {
 	if s.Stream, err = scalarOf(tok, stringOf); err != nil {
 		return s, err
@@ -168,7 +168,7 @@ func next(d *resp.Decoder, dst any) error {
 	return into(d, tok, dst)
 }
 
-// whole makes a call and decodes its reply by f.
+// whole makes a call and decodes its reply with f.
 func whole[T any](ctx context.Context, c *Client, cmd Command, f func(*resp.Decoder, resp.Token) (T, error)) (v T, err error) {
 	var raw rawFrame
 	if err = c.Do(ctx, &raw, cmd); err != nil {

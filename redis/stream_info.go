@@ -12,31 +12,32 @@ import (
 
 // A PendingSummary is what [Client.XPending] returns.
 type PendingSummary struct {
-	// Count is how many entries are pending, First and Last are the lowest and the highest of their
-	// IDs; "" if there are none.
+	// Count is the number of pending entries. First and Last are the lowest and the highest of
+	// their IDs, or "" if there are none.
 	Count       int64
 	First, Last string
-	// Consumers are those with entries that are pending.
+	// Consumers are the consumers with pending entries.
 	Consumers []ConsumerPending
 }
 
-// ConsumerPending is how many entries of a consumer are pending.
+// ConsumerPending is the number of pending entries of a consumer.
 type ConsumerPending struct {
 	Name  string
 	Count int64
 }
 
-// Pending is an entry that was given to a consumer and not acknowledged.
+// Pending is an entry that was delivered to a consumer and not acknowledged.
 type Pending struct {
 	ID, Consumer string
-	// Idle is how long ago it was given last, Deliveries how often it was.
+	// Idle is the time since the entry was last delivered, and Deliveries is how often it was
+	// delivered.
 	Idle       time.Duration
 	Deliveries int64
 }
 
 // Claimed is the result of [Client.XAutoClaim].
 type Claimed struct {
-	// Next is where to continue, or "0-0" if all entries were examined.
+	// Next is the position from which to continue, or "0-0" if all entries were examined.
 	Next    string
 	Entries []Entry
 	// Deleted are the IDs of entries that are no longer in the stream, and no longer pending either
@@ -46,39 +47,39 @@ type Claimed struct {
 
 // StreamInfo is what [Client.XInfoStream] returns.
 type StreamInfo struct {
-	// Length is how many entries there are, Groups how many groups read them.
+	// Length is the number of entries, and Groups is the number of consumer groups.
 	Length, Groups int64
-	// LastID is the last that was given to an entry, which may have been removed since.
+	// LastID is the ID that was assigned last. Its entry may have been removed since.
 	LastID string
-	// First and Last are entries, or nil if there are none.
+	// First and Last are the first and the last entry, or nil if there are none.
 	First, Last *Entry
-	// MaxDeletedID is the highest of an entry that was removed, EntriesAdded how many there ever
-	// were, RecordedFirstID the ID of the first. "" and -1 before Redis 7.
+	// MaxDeletedID is the highest ID of a removed entry, EntriesAdded is the number of entries ever
+	// added, and RecordedFirstID is the ID of the first entry. They are "" and -1 before Redis 7.
 	MaxDeletedID, RecordedFirstID string
 	EntriesAdded                  int64
 	// RadixTreeKeys and RadixTreeNodes describe how the server stores the stream.
 	RadixTreeKeys, RadixTreeNodes int64
 }
 
-// GroupInfo is what is known of a group.
+// GroupInfo describes a consumer group.
 type GroupInfo struct {
 	Name string
-	// Consumers and Pending are how many consumers and pending entries it has.
+	// Consumers and Pending are the numbers of its consumers and of its pending entries.
 	Consumers, Pending int64
-	// LastDelivered is the ID of the last entry that was given to one of them.
+	// LastDelivered is the ID of the last entry that was delivered to a consumer.
 	LastDelivered string
-	// EntriesRead is how many it has read, Lag how many are still to come; -1 if the server does
-	// not know, as none before Redis 7 does.
+	// EntriesRead is the number of entries that the group has read, and Lag is the number of
+	// entries it has yet to read; -1 if the server does not know, as before Redis 7.
 	EntriesRead, Lag int64
 }
 
-// ConsumerInfo is what is known of a consumer.
+// ConsumerInfo describes a consumer.
 type ConsumerInfo struct {
 	Name string
-	// Pending is how many entries of it are pending.
+	// Pending is the number of its pending entries.
 	Pending int64
-	// Idle is how long ago it asked last, Inactive how long ago it got something; negative if it
-	// never did, or the server does not know, as none before Redis 7.2 does.
+	// Idle is the time since its last attempt to read, and Inactive the time since it last received
+	// an entry; negative if it never did, or if the server does not know, as before Redis 7.2.
 	Idle, Inactive time.Duration
 }
 
@@ -110,12 +111,12 @@ func (c *Client) consumerInfos(ctx context.Context, r *request) ([]ConsumerInfo,
 	return reply(ctx, c, r, func(d *resp.Decoder, tok resp.Token) ([]ConsumerInfo, error) { return listOf(d, tok, consumerInfoOf) })
 }
 
-// isTuple reports whether tok begins an array of n values.
+// isTuple reports whether tok starts an array of n values.
 func isTuple(tok resp.Token, n int) bool {
 	return tok.Kind == resp.Array && !tok.Null && tok.Len == n
 }
 
-// nextOf decodes the next value by f.
+// nextOf decodes the next value with f.
 func nextOf[T any](d *resp.Decoder, dst *T, f func(*resp.Decoder, resp.Token) (T, error)) error {
 	tok, err := d.Next()
 	if err != nil {
@@ -166,7 +167,7 @@ func pendingOf(d *resp.Decoder, tok resp.Token) (p Pending, err error) {
 	return p, nil
 }
 
-// inMilliseconds is n as a duration, or the longest there is.
+// inMilliseconds returns n milliseconds as a duration, or the longest duration if n is too large.
 func inMilliseconds(n int64) time.Duration { return inUnits(n, time.Millisecond) }
 
 func inUnits(n int64, unit time.Duration) time.Duration {
@@ -187,7 +188,7 @@ func claimedOf(d *resp.Decoder, tok resp.Token) (c Claimed, err error) {
 	return c, next(d, &c.Deleted)
 }
 
-// claimedEntriesOf decodes entries that were claimed. Redis 6 puts null where one was deleted.
+// claimedEntriesOf decodes claimed entries. Redis 6 sends null in place of a deleted entry.
 func claimedEntriesOf(d *resp.Decoder, tok resp.Token) ([]Entry, error) {
 	gone := false
 	list, err := listOf(d, tok, func(d *resp.Decoder, tok resp.Token) (Entry, error) {
@@ -203,8 +204,8 @@ func claimedEntriesOf(d *resp.Decoder, tok resp.Token) ([]Entry, error) {
 	return list, err
 }
 
-// properties decodes alternating names and values, or a map; there must be one of them. Of decodes
-// the value of a name, and returns false if it does not know the name.
+// properties decodes alternating names and values, or a map. The property must is required. Of
+// decodes the value of a name, and returns false if it does not know the name.
 func properties[T any](d *resp.Decoder, tok resp.Token, must string, of func(name string, tok resp.Token) (bool, error)) error {
 	if tok.Null || tok.Kind != resp.Map && tok.Kind != resp.Array {
 		return mismatch[T](tok, errMismatch)
@@ -308,7 +309,7 @@ func groupInfoOf(d *resp.Decoder, tok resp.Token) (g GroupInfo, err error) {
 	return g, err
 }
 
-// maybeInto is into for a number that may be null, and then stays as it is.
+// maybeInto is like into, for a number that may be null; n is unchanged then.
 func maybeInto(d *resp.Decoder, tok resp.Token, n *int64) error {
 	if tok.Null {
 		return nil

@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestStreamInfo: what a server reports about streams, groups and consumers.
+// TestStreamInfo checks what a server reports about streams, groups and consumers.
 func TestStreamInfo(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, c *redis.Client, is func(got, want string)) {
 		ctx := t.Context()
@@ -33,7 +33,7 @@ func TestStreamInfo(t *testing.T) {
 		is(say(info.MaxDeletedID, info.EntriesAdded, info.RecordedFirstID, info.RadixTreeKeys, info.RadixTreeNodes), "2-1 4 1-1 1 2")
 		is(say(c.XInfoGroups(ctx, "s")), "[{g 1 3 3-1 3 1}] <nil>")
 		is(say(c.XGroupCreate(ctx, "s", "later", "2-0")), "<nil>")
-		groups, err := c.XInfoGroups(ctx, "s") // the server does not know how many lie before 2-0
+		groups, err := c.XInfoGroups(ctx, "s") // the server does not know how many entries precede 2-0
 		is(say(groups[1], err), "{later 0 0 2-0 -1 -1} <nil>")
 		is(say(c.XPending(ctx, "s", "g")), "{3 1-1 3-1 [{me 3}]} <nil>")
 		pending, err := c.XPendingRange(ctx, "s", "g", "(1-1", "+", 1)
@@ -55,7 +55,7 @@ func TestStreamInfo(t *testing.T) {
 		_, err = c.XPending(ctx, "s", "none")
 		is(say(errors.As(err, &e), e.Code), "true NOGROUP")
 
-		// Everything else comes by Do.
+		// Everything else is sent by Do.
 		var v redis.Value
 		is(say(c.Do(ctx, &v, redis.Cmd("XINFO", "STREAM", "s", "FULL"))), "<nil>")
 		var ids []string
@@ -64,7 +64,7 @@ func TestStreamInfo(t *testing.T) {
 	})
 }
 
-// streamCalls request evilKey, each as a different type.
+// streamCalls request evilKey and decode its reply into different types.
 var streamCalls = map[string]func(context.Context, *redis.Client) (any, error){
 	"pending": func(ctx context.Context, c *redis.Client) (any, error) { return c.XPending(ctx, evilKey, "g") },
 	"range": func(ctx context.Context, c *redis.Client) (any, error) {
@@ -84,13 +84,13 @@ var streamCalls = map[string]func(context.Context, *redis.Client) (any, error){
 	"places":    func(ctx context.Context, c *redis.Client) (any, error) { return c.GeoSearchWith(ctx, evilKey, "q") },
 }
 
-// TestHostileStreams: replies that are well-formed and not what the server of a stream or of places
-// says give an error of decoding, or what can be made of them, from every method; the connection is
-// used on.
+// TestHostileStreams: for replies that are well-formed but not what a server sends for streams or
+// places, each method returns a decoding error, or what it can decode. The connection remains in
+// use.
 func TestHostileStreams(t *testing.T) {
 	testkit.NoLeaks(t)
-	// Fits are the values that calls decode from a reply; all others must give an
-	// error.
+	// Fits contains the results of the calls that can decode a reply; all other calls must return
+	// an error.
 	for _, c := range []struct {
 		name, reply string
 		fits        map[string]string
@@ -104,9 +104,9 @@ func TestHostileStreams(t *testing.T) {
 		{"nulls", "*4\r\n_\r\n_\r\n_\r\n_\r\n", map[string]string{"claim": "[]", "positions": "[{0 0 false} {0 0 false} {0 0 false} {0 0 false}]"}},
 		{"a summary without consumers", "*4\r\n:0\r\n$-1\r\n$-1\r\n*-1\r\n", map[string]string{"pending": "{0   []}"}},
 		{"a summary with half a consumer", "*4\r\n:1\r\n$3\r\n1-1\r\n$3\r\n1-1\r\n*1\r\n*1\r\n$1\r\na\r\n", nil},
-		{"an age beyond all times", "*1\r\n*4\r\n$3\r\n1-1\r\n$1\r\na\r\n:9223372036854775807\r\n:1\r\n", map[string]string{"range": "[{1-1 a 2562047h47m16.854s 1}]"}},
-		{"an age before all times", "*1\r\n*6\r\n$4\r\nname\r\n$1\r\nx\r\n$4\r\nidle\r\n:-9223372036854775808\r\n$1\r\na\r\n*1\r\n:1\r\n", map[string]string{"consumers": "[{x 0 -2562047h47m16.854s -1ms}]", "groups": "[{x 0 0  -1 -1}]"}},
-		{"properties of an odd number", "*3\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nidle\r\n", map[string]string{"places": "[{{name 0 0} 0 0} {{a 0 0} 0 0} {{idle 0 0} 0 0}]"}},
+		{"an age that is too large", "*1\r\n*4\r\n$3\r\n1-1\r\n$1\r\na\r\n:9223372036854775807\r\n:1\r\n", map[string]string{"range": "[{1-1 a 2562047h47m16.854s 1}]"}},
+		{"an age that is too small", "*1\r\n*6\r\n$4\r\nname\r\n$1\r\nx\r\n$4\r\nidle\r\n:-9223372036854775808\r\n$1\r\na\r\n*1\r\n:1\r\n", map[string]string{"consumers": "[{x 0 -2562047h47m16.854s -1ms}]", "groups": "[{x 0 0  -1 -1}]"}},
+		{"an odd number of properties and values", "*3\r\n$4\r\nname\r\n$1\r\na\r\n$4\r\nidle\r\n", map[string]string{"places": "[{{name 0 0} 0 0} {{a 0 0} 0 0} {{idle 0 0} 0 0}]"}},
 		{"properties of wrong types", "%2\r\n$6\r\nlength\r\n*0\r\n$11\r\nfirst-entry\r\n:1\r\n", nil},
 		{"a property with a nested error", "%1\r\n$6\r\nlength\r\n-ERR planted\r\n", nil},
 		{"unknown properties", "%3\r\n$3\r\nnew\r\n*1\r\n%1\r\n+a\r\n*1\r\n_\r\n$6\r\nlength\r\n:5\r\n:1\r\n-ERR planted\r\n", map[string]string{"stream": "{5 0  <nil> <nil>   -1 0 0}"}},
@@ -132,7 +132,7 @@ func TestHostileStreams(t *testing.T) {
 				}
 				var decode *redis.DecodeError
 				if !errors.As(err, &decode) || slipstream.OutcomeOf(err) != slipstream.Executed {
-					t.Errorf("%s: %v, %v, expected an error of decoding", name, got, err)
+					t.Errorf("%s: %v, %v, expected a decoding error", name, got, err)
 				}
 			}
 			must(t, honestCall(t.Context(), client, "after"))

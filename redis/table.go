@@ -5,87 +5,86 @@ import (
 	"time"
 )
 
-// flags describe the properties of a command.
+// flags contain properties of a command.
 type flags uint8
 
 const (
-	// flagReadOnly: executing it twice does no harm.
+	// flagReadOnly means that executing the command twice does no harm.
 	flagReadOnly flags = 1 << iota
-	// flagScript: runs a script, which may write before it fails.
+	// flagScript means that the command runs a script, which may write before it fails.
 	flagScript
-	// flagSlowArgument: DEBUG SLEEP, whose argument says how long.
+	// flagSlowArgument marks DEBUG SLEEP, whose argument says how long it takes.
 	flagSlowArgument
-	// flagLocal: its reply is about the server that executes it.
+	// flagLocal means that the reply is about the server that executes the command.
 	flagLocal
-	// flagChannels: its keys are channels of a shard, which are routed as keys.
+	// flagChannels means that the keys are channels of a shard, which are routed like keys.
 	flagChannels
 )
 
 //go:generate go run ./internal/typedgen .
 
-// commandInfo describes a command: a line of commands.txt of typedgen, which generates the table.
-// It is immutable.
+// commandInfo describes a command. It corresponds to a line of typedgen's commands.txt, from which
+// the table is generated. It is immutable.
 type commandInfo struct {
-	name  string // "CLIENT LIST"
+	name  string // such as "CLIENT LIST"
 	flags flags
-	// refusal says why the command cannot travel on a shared connection; empty:
-	// it can. never says that a [Session] does not send it either.
+	// refusal says why the command cannot be sent on a shared connection, or is empty if it can.
+	// never means that a [Session] does not send it either.
 	refusal string
 	never   bool
-	// wait says whether the command waits at the server, and where its arguments say how
-	// long.
+	// wait says whether the command blocks, and which of its arguments says for how long.
 	wait waitArgument
-	// cacheable: it reads one key, and its reply depends on nothing else.
+	// cacheable means that the command reads one key, and that its reply depends on nothing else.
 	cacheable bool
-	// slowFor is how long the server may be silent over it.
+	// slowFor is how long the server may be silent while it executes the command.
 	slowFor time.Duration
-	// key is the position of the first key among the arguments, from 1, or 0 if
-	// the command has none or not at a fixed place.
+	// key is the position of the first key among the arguments, starting at 1. It is 0 if the
+	// command has no key, or none at a fixed position.
 	key int8
-	// specs and options say where all keys are: see keysIn. If both are nil, the key at the
-	// position key is the only one.
+	// specs and options say where all keys are; see keysIn. If both are nil, the key at position
+	// key is the only one.
 	specs   []keySpec
 	options *keyOptions
 	// request and response say how a cluster executes the command.
 	request  requestPolicy
 	response responsePolicy
-	// subcommands are known by the first argument; nil if there are none.
+	// subcommands are the subcommands by first argument, or nil if there are none.
 	subcommands map[string]*commandInfo
 }
 
-// waitArgument is the position of the time that a command asks the server to wait.
+// waitArgument is the position of the argument that says how long a command blocks.
 type waitArgument uint8
 
 const (
 	waitsNot    waitArgument = iota
 	waitsLast                // the last argument, in seconds
-	waitsFirst               // the first, in seconds
-	waitsOption              // after the option BLOCK, in milliseconds; without it the command does not wait
+	waitsFirst               // the first argument, in seconds
+	waitsOption              // after the option BLOCK, in milliseconds; without it, the command does not block
 )
 
 // Reasons for which a command cannot share a connection.
 const (
-	whyBlocks      = "it waits at the server, and the replies of all other calls of the connection wait behind it"
-	whyWaits       = "it waits for what its own connection has written; use a Session"
-	whySubscribes  = "it makes the connection one of a subscriber"
+	whyBlocks      = "it blocks at the server, which delays the replies to all other calls on the connection"
+	whyWaits       = "it waits for the writes of its own connection; use a Session"
+	whySubscribes  = "it turns the connection into that of a subscriber; use Client.Subscribe"
 	whyTransaction = "commands of other callers would become part of the transaction; use DoTransaction, Watch or a Session"
 	whyDatabase    = "it changes the database of all calls; set Options.DB"
 	whyAuth        = "it changes the user of all calls; set Options.User, Password or Credentials"
 	whyProtocol    = "it changes the protocol of the connection; set Options.Protocol"
 	whyState       = "it changes the state of the connection for all calls"
-	whyReplication = "it turns the connection into one of replication"
-	whyQuit        = "it closes the connection under all calls; use Client.Close"
+	whyReplication = "it turns the connection into a replication stream"
+	whyQuit        = "it closes the connection that all calls share; use Client.Close"
 	whyName        = "it changes the name of a connection that is not the caller's; set Options.ClientName"
-	whyStops       = "it makes the server silent, so that the connection would be given up"
-	whyNext        = "it holds for the next command only, which may be another caller's"
+	whyStops       = "it stops the replies of the server, so that the connection would be closed"
+	whyNext        = "it applies only to the next command, which may be another caller's"
 )
 
-// commands is the table by upper-case name. It is built once and never changed.
+// commands is the table, indexed by upper-case name. It is built once and never changed.
 var commands = indexCommands()
 
-// unknownCommand stands for a command that the table does not list, such as one of a module or
-// of a newer server. It may be sent, and is retried only where that is safe for any command. Its
-// first argument is taken for its only key, as most such commands have it.
+// unknownCommand stands for a command that is not in the table, such as one of a module or of a
+// newer server. It may be sent, and is retried only where that is safe for any command. Its first
+// argument is assumed to be its only key, as is the case for most commands.
 var unknownCommand = &commandInfo{name: "unknown", key: 1}
 
 func indexCommands() map[string]*commandInfo {
@@ -119,8 +118,8 @@ func known(name string) *commandInfo {
 	return commands[parent].subcommands[sub]
 }
 
-// longestName is the length of the longest name or subcommand that the table may have, and
-// the space that a look-up needs on its stack.
+// longestName bounds the length of names and subcommands in the table, and the stack space that a
+// lookup needs.
 const longestName = 32
 
 // lookup returns the info of a command, given its arguments in encoded form. It
@@ -140,7 +139,7 @@ func lookup(name string, args encodedArgs) *commandInfo {
 	return in
 }
 
-// find looks a name up whatever its case.
+// find looks up a name, ignoring case.
 func find(table map[string]*commandInfo, name string) *commandInfo {
 	var upper [longestName]byte
 	if len(name) > len(upper) {

@@ -4,7 +4,7 @@ package redis
 
 import "time"
 
-// table is what is known of commands, by name. A command comes before its subcommands.
+// table contains the known commands, sorted by name. A command comes before its subcommands.
 var table = [...]commandInfo{
 	{name: "ACL CAT", flags: flagReadOnly | flagLocal},
 	{name: "ACL DELUSER", request: requestAllNodes, response: responseAllSucceeded},

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// describedCommand is an element of the reply of COMMAND.
+// describedCommand is an element of the reply to COMMAND.
 type describedCommand struct {
 	name  string
 	flags []string
@@ -42,8 +42,8 @@ func described(t *testing.T, c *redis.Client) []describedCommand {
 	return all
 }
 
-// The server's descriptions of its commands must not contradict the table: a
-// command that may block is refused, one that is repeatable does not write.
+// The server's descriptions of its commands must not contradict the table: a command that may block
+// is refused, and one that is repeatable does not write.
 func TestTableAgreesWithTheServer(t *testing.T) {
 	c := start(t)
 	all := described(t, c)
@@ -63,17 +63,17 @@ func TestTableAgreesWithTheServer(t *testing.T) {
 				continue
 			}
 			if err := c.Do(t.Context(), nil, redis.Cmd(name, args...)); !errors.Is(err, redis.ErrShared) || slipstream.OutcomeOf(err) != slipstream.NotSent {
-				t.Errorf("%s may block, and: %v", d.name, err)
+				t.Errorf("%s may block, but %v", d.name, err)
 			}
 		}
 		writes := slices.Contains(d.flags, "write")
 		if known := redis.KnownReadOnly(name, args...); known {
 			readOnly++
 			if writes {
-				t.Errorf("%s writes and would be repeated", d.name)
+				t.Errorf("%s writes, but would be retried", d.name)
 			}
 		} else if slices.Contains(d.flags, "readonly") && !slices.Contains(d.flags, "blocking") {
-			t.Errorf("%s only reads, and the table does not know it", d.name)
+			t.Errorf("%s only reads, but the table does not say so", d.name)
 		}
 		if slices.Contains(d.flags, "pubsub") && strings.HasSuffix(name, "SUBSCRIBE") {
 			if err := c.Do(t.Context(), nil, redis.Cmd(name, "x")); !errors.Is(err, redis.ErrShared) {
@@ -82,11 +82,11 @@ func TestTableAgreesWithTheServer(t *testing.T) {
 		}
 	}
 	if blocking < 10 || readOnly < 80 {
-		t.Errorf("%d blocking and %d reading commands of %d: the check looks at nothing", blocking, readOnly, len(all))
+		t.Errorf("%d blocking and %d reading commands of %d: the check has no effect", blocking, readOnly, len(all))
 	}
 }
 
-// None of these reaches the server: its own count of commands shows it.
+// None of these commands reaches the server, as its own statistics of commands show.
 func TestRefusedCommandsAreNotSent(t *testing.T) {
 	s := fake(t, func(_ int, args []string) string { return "+PONG\r\n" })
 	c := connect(t, redis.Options{Addr: s.Addr})
@@ -121,7 +121,7 @@ func TestRefusedCommandsAreNotSent(t *testing.T) {
 		}
 	}
 	if sent := s.seen(); len(sent) != 0 {
-		t.Errorf("the server saw %q", sent)
+		t.Errorf("the server received %q", sent)
 	}
 	must(t, c.Ping(t.Context()))
 }

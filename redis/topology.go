@@ -9,30 +9,30 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// Client.Topology returns the table including what the client learned from MOVED, AskTopology the view
-// of one node, read by the same code. The command slipstream redis cluster compares the views by the
-// IDs of nodes, because nodes may know each other by different addresses.
+// Client.Topology returns the table, including what the client has learned from MOVED. AskTopology
+// returns the view of one node, parsed by the same code. The command slipstream redis cluster
+// compares the views by node ID, because nodes may know each other by different addresses.
 
-// A Topology says which nodes a cluster has and which of them own its slots.
+// A Topology describes the nodes of a cluster and which of them own its slots.
 type Topology struct {
-	// From is the address of the node that was asked, and Source the command whose reply has the
-	// owners of slots: "CLUSTER SHARDS", "CLUSTER NODES" or "CLUSTER SLOTS".
+	// From is the address of the node that was asked, and Source is the command whose reply
+	// contained the owners of slots: "CLUSTER SHARDS", "CLUSTER NODES" or "CLUSTER SLOTS".
 	From, Source string
-	// Epoch is the current epoch of the cluster as the node that was asked knows it, or 0 if that
-	// node does not say.
+	// Epoch is the current epoch of the cluster according to the node that was asked, or 0 if that
+	// node does not report it.
 	Epoch uint64
-	// Down is whether that node says that the cluster is down.
+	// Down says whether that node considers the cluster down.
 	Down bool
-	// Nodes are the nodes, sorted by address. Those that are about to join are omitted.
+	// Nodes are the nodes, sorted by address. Nodes that are about to join are omitted.
 	Nodes []NodeInfo
 	// Slots are the slots that have an owner, in order and without overlaps.
 	Slots []SlotRange
-	// Moving are the slots that are being migrated. A node lists only those that it migrates or
+	// Moving are the slots that are being migrated. A node lists only the slots that it migrates or
 	// imports itself, and only in its reply to CLUSTER NODES.
 	Moving []MovingSlot
 }
 
-// A SlotRange is slots, from First to Last, that the node at the address Node owns.
+// A SlotRange is a range of slots, from First to Last, that the node at the address Node owns.
 type SlotRange struct {
 	First, Last int
 	Node        string
@@ -50,7 +50,7 @@ type MovingSlot struct {
 func Slot(key string) int { return slot.Of(key) }
 
 // Topology returns the topology that the client of a cluster uses, including what it has learned
-// from redirects. It reports false before the client knows one, and if the client is not that of a
+// from redirects. It returns false if the client does not know one yet, or is not a client of a
 // cluster.
 func (c *Client) Topology() (t Topology, ok bool) {
 	if !c.sharded() {
@@ -78,11 +78,11 @@ func (c *Client) Topology() (t Topology, ok bool) {
 	return t, true
 }
 
-var errNotCluster = errors.New("the client is not that of a cluster; use ConnectCluster")
+var errNotCluster = errors.New("the client is not a client of a cluster; use ConnectCluster")
 
-// AskTopology asks the node at an address, one of those that [Client.Nodes] returns, for its view
-// of the cluster. The client does not use the answer. The owners of slots are those of CLUSTER NODES
-// if the node permits this command. The Stats of the nodes are zero.
+// AskTopology queries the node at addr, which must be an address returned by [Client.Nodes], for
+// its view of the cluster. The client does not use the answer. The owners of slots are those in
+// CLUSTER NODES if the node permits this command. The Stats of the nodes are zero.
 func (c *Client) AskTopology(ctx context.Context, addr string) (Topology, error) {
 	const op = "topology"
 	if !c.sharded() {
@@ -109,7 +109,7 @@ func (c *Client) AskTopology(ctx context.Context, addr string) (Topology, error)
 	return topologyOf(view), nil
 }
 
-// topologyOf returns a topology as users see it.
+// topologyOf converts a topology to the exported type.
 func topologyOf(of *cluster.Topology) Topology {
 	t := Topology{From: of.From, Source: of.Source.String(), Epoch: of.CurrentEpoch, Down: of.State == cluster.Down}
 	addr := func(node int) string {

@@ -11,7 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// fakeCluster starts a cluster in memory and connects a client to it. Both end with the test.
+// fakeCluster starts an in-memory cluster and connects a client to it. Both are closed when the
+// test ends.
 func fakeCluster(t *testing.T, o redistest.ClusterOptions, prepare func(*redistest.Cluster)) (*redistest.Cluster, *redis.Client) {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -30,7 +31,7 @@ var errUnknown = &redis.ServerError{Code: "ERR", Message: "unknown subcommand"}
 
 func unknown(*redistest.Conn, []string) any { return errUnknown }
 
-// TestTopologyNamesItsSource: the command is the one whose reply has the owners of slots.
+// TestTopologyNamesItsSource: Source is the command whose reply contains the owners of slots.
 func TestTopologyNamesItsSource(t *testing.T) {
 	for _, test := range []struct {
 		source  string
@@ -48,7 +49,7 @@ func TestTopologyNamesItsSource(t *testing.T) {
 			})
 			in, ok := c.Topology()
 			if !ok || in.Source != test.source || !slices.Contains(cluster.Addrs(), in.From) || in.Epoch != 2 || in.Down {
-				t.Errorf("topology in force: %t, %+v; expected source %s", ok, in, test.source)
+				t.Errorf("topology known: %t, %+v; expected source %s", ok, in, test.source)
 			}
 			want := []redis.SlotRange{{First: 0, Last: 8191, Node: cluster.MasterOf(0).Addr()}, {First: 8192, Last: 16383, Node: cluster.MasterOf(8192).Addr()}}
 			if len(in.Nodes) != 4 || !slices.Equal(in.Slots, want) {
@@ -77,8 +78,8 @@ func TestTopologyHasWhatRedirectsTold(t *testing.T) {
 	}
 }
 
-// TestAskTopologyIsTheViewOfThatNode: an old view stays that of its node, and moving slots are those
-// of the node that was asked.
+// TestAskTopologyIsTheViewOfThatNode: an outdated view of a node is returned as it is, and the
+// moving slots are those reported by the node that was asked.
 func TestAskTopologyIsTheViewOfThatNode(t *testing.T) {
 	cluster, c := fakeCluster(t, redistest.ClusterOptions{Masters: 2}, nil)
 	nodes := cluster.Nodes()
@@ -108,8 +109,7 @@ func TestAskTopologyIsTheViewOfThatNode(t *testing.T) {
 	}
 }
 
-// TestTopologyIsThatOfAClusterOnly: the client of a single server has none, and
-// reports this.
+// TestTopologyIsThatOfAClusterOnly: a client of a single server has no topology, and says so.
 func TestTopologyIsThatOfAClusterOnly(t *testing.T) {
 	server := redistest.NewServer()
 	defer server.Close()

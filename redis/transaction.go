@@ -16,12 +16,12 @@ import (
 // DoTransaction sends MULTI, the commands and EXEC as one batch on the shared connection. Its calls are
 // Whole, because a batch of which only a part is sent would leave the connection inside a transaction.
 
-// ErrConflict is in the chain of the error of a transaction that was tried again and again,
-// while others changed the keys that it watched each time. It was not executed.
-var ErrConflict = errors.New("keys that are watched were changed by others")
+// ErrConflict is in the chain of the error of a transaction that was tried many times, while other
+// clients changed the watched keys each time. It was not executed.
+var ErrConflict = errors.New("watched keys were changed by other clients")
 
-// watchAttempts is how often [Client.Watch] tries. With a hundred rivals that all want the same
-// key each round has one winner.
+// watchAttempts is the maximum number of attempts of [Client.Watch]. If a hundred clients compete
+// for the same key, one of them succeeds in each round.
 const watchAttempts = 1000
 
 // A Tx is one attempt of an optimistic transaction; see [Client.Watch].
@@ -36,25 +36,25 @@ func (t *Tx) Do(ctx context.Context, dst any, cmd Command) error {
 	case cmd.info != nil && cmd.info.refusal == whyTransaction:
 		return t.session.client.fail.NotSent(cmd.name, errors.New("Watch sends it"))
 	case cmd.waits:
-		return t.session.client.fail.NotSent(cmd.name, errors.New("it would wait while the keys are watched"))
+		return t.session.client.fail.NotSent(cmd.name, errors.New("it would block while keys are watched"))
 	}
 	return t.session.Do(ctx, dst, cmd)
 }
 
-// Add adds a command that is executed with the others of the transaction once the function
-// of [Client.Watch] has returned. The reply is decoded into dst then.
+// Add adds a command that is executed with the others of the transaction after the function passed
+// to [Client.Watch] has returned. Its reply is then decoded into dst.
 func (t *Tx) Add(dst any, cmd Command) { t.batch.Add(dst, cmd) }
 
-// Watch reads keys and changes them without interference from other clients: f reads what it needs
-// by [Tx.Do] and adds commands by [Tx.Add], which are executed as a whole, unless another client
-// has changed one of the keys since; then f is called again, with a new Tx. So f must have no
-// other side effects.
+// Watch reads keys and changes them without interference from other clients. The function f reads
+// what it needs by [Tx.Do] and adds commands by [Tx.Add]. These are executed as a whole, unless
+// another client has changed one of the keys in the meantime; then f is called again, with a new
+// Tx. So f must have no other side effects.
 //
-// An error of f ends it, and nothing is executed. A transaction without commands is one
-// that only reads. The error of a command within the transaction is a *[BatchError]; the
-// others were executed all the same. When the connection is lost or ctx ends during the
-// execution, the outcome is MaybeExecuted. Nothing is tried again except after a conflict and, in a
-// cluster, at the new owner of a slot that has moved. All keys must have one slot there.
+// If f returns an error, Watch returns it and executes nothing. A transaction without commands only
+// reads. If a command within the transaction fails, the error is a *[BatchError]; the other
+// commands were executed anyway. If the connection is lost or ctx ends during the execution, the
+// outcome is MaybeExecuted. Watch retries only after a conflict and, in a cluster, at the new owner
+// of a slot that has moved. In a cluster, all keys must be in one slot.
 func (c *Client) Watch(ctx context.Context, f func(tx *Tx) error, keys ...string) error {
 	for redirects := 0; ; redirects++ {
 		s, err := c.Session(ctx, keys...)
@@ -69,7 +69,7 @@ func (c *Client) Watch(ctx context.Context, f func(tx *Tx) error, keys ...string
 	}
 }
 
-// watch is Watch on a session.
+// watch is Watch with a session.
 func (s *Session) watch(ctx context.Context, f func(tx *Tx) error, keys []string) error {
 	c := s.client
 	watch := make([]any, len(keys))
@@ -98,8 +98,8 @@ func (s *Session) watch(ctx context.Context, f func(tx *Tx) error, keys []string
 		Err: fmt.Errorf("%w, %d times", ErrConflict, watchAttempts)}
 }
 
-// beforeExecution is an error of WATCH as one of the transaction, of which nothing was sent:
-// whether the server executed the WATCH does not matter.
+// beforeExecution converts an error of WATCH to one of the transaction, of which nothing was sent:
+// whether the server has executed WATCH does not matter.
 func (c *Client) beforeExecution(err error) error {
 	if e, ok := errors.AsType[*slipstream.Error](err); ok && e.Outcome == slipstream.MaybeExecuted {
 		return c.fail.NotSent(e.Op, e.Err)
@@ -107,8 +107,8 @@ func (c *Client) beforeExecution(err error) error {
 	return err
 }
 
-// conflictPause lets rivals finish: most conflicts are over with the next try, so the first
-// comes immediately.
+// conflictPause lets competing transactions finish. Most conflicts are resolved by the next
+// attempt, so the first one comes immediately.
 func conflictPause(ctx context.Context, attempt int) error {
 	if attempt > 1 {
 		t := time.NewTimer(rand.N(time.Duration(min(attempt, 20)) * 100 * time.Microsecond))
@@ -125,7 +125,7 @@ func conflictPause(ctx context.Context, attempt int) error {
 func (s *Session) unwatch(ctx context.Context) error {
 	if s.state.watching && s.x.broken == nil {
 		if err := s.Do(ctx, nil, Cmd("UNWATCH")); err != nil {
-			s.state.other = true // then the connection is closed
+			s.state.other = true // so the connection will be closed
 		}
 	}
 	return nil
@@ -177,13 +177,13 @@ func (s *Session) execute(ctx context.Context, b *Batch) (done bool, err error) 
 		}
 		return s.x.node.executedAs(b, reply, refused)
 	}
-	return false, nil // not reached: the last reply returns
+	return false, nil // not reached, because the last reply returns
 }
 
-// DoTransaction executes the commands of a batch as a whole: no command of another client
-// comes in between. It travels on the shared connection, where no other caller's command
-// comes in between either. The error is a *[BatchError] if single commands failed: the
-// others were executed all the same. It is repeated only if no part of it was sent.
+// DoTransaction executes the commands of a batch as a whole: no command of another client is
+// executed in between. It uses the shared connection, where no other caller's command comes in
+// between either. If single commands failed, the error is a *[BatchError], and the other commands
+// were executed anyway. DoTransaction retries only if no part of the transaction was sent.
 func (c *Client) DoTransaction(ctx context.Context, b *Batch) error {
 	b.errs = nil
 	if len(b.commands) == 0 {
@@ -208,7 +208,7 @@ func (c *Client) DoTransaction(ctx context.Context, b *Batch) error {
 
 // transact sends a transaction to the node of its request, once.
 func (c *Client) transact(ctx context.Context, r *request, b *Batch, framed []Command) error {
-	multi := 0 // where MULTI is
+	multi := 0 // index of MULTI
 	if r.route.asking {
 		framed, multi = slices.Insert(slices.Clone(framed), 0, askingCommand), 1
 	}
@@ -241,13 +241,13 @@ func (b *Batch) framed() ([]Command, error) {
 		if err := queueable(&cmd); err != nil {
 			return nil, fmt.Errorf("command %d: %w", i, err)
 		}
-		cmd.unshared, cmd.whole = nil, true // within a transaction it does not wait
+		cmd.unshared, cmd.whole = nil, true // within a transaction it does not block
 		framed = append(framed, cmd)
 	}
 	return append(framed, execCommand), nil
 }
 
-// transactionFailed is the error of a transaction of which EXEC gave no result.
+// transactionFailed returns the error of a transaction for which EXEC returned no result.
 func (n *node) transactionFailed(err error, refused *queueErrors) error {
 	var batch *BatchError
 	if !errors.As(err, &batch) {
@@ -260,7 +260,7 @@ func (n *node) transactionFailed(err error, refused *queueErrors) error {
 	return n.fail.Named("EXEC", batch.Err)
 }
 
-// failure is the error of a transaction that the server did not queue as a whole.
+// failure returns the error of a transaction that the server did not queue as a whole.
 func (q *queueErrors) failure(addr string) *slipstream.Error {
 	if q.index < 0 {
 		// Without MULTI, each command was executed separately.
@@ -272,24 +272,24 @@ func (q *queueErrors) failure(addr string) *slipstream.Error {
 var (
 	multiCommand = inTransaction("MULTI")
 	execCommand  = inTransaction("EXEC")
-	// askingCommand makes a node that imports a slot execute the next command or transaction on it.
+	// askingCommand makes a node that is importing a slot execute the next command or transaction.
 	askingCommand = inTransaction("ASKING")
 )
 
-// inTransaction is a command that only DoTransaction may send on a shared connection.
+// inTransaction returns a command that only DoTransaction may send on a shared connection.
 func inTransaction(name string) Command {
 	cmd := Cmd(name)
 	cmd.unshared, cmd.whole = nil, true
 	return cmd
 }
 
-// The commands around a transaction, encoded.
+// The encoded commands around a transaction.
 const (
 	multiFrame = "*1\r\n$5\r\nMULTI\r\n"
 	execFrame  = "*1\r\n$4\r\nEXEC\r\n"
 )
 
-// queueable returns what is wrong with a command of a transaction.
+// queueable returns why a command cannot be part of a transaction, or nil if it can.
 func queueable(cmd *Command) error {
 	switch {
 	case cmd.info == nil:
@@ -299,26 +299,26 @@ func queueable(cmd *Command) error {
 	case cmd.info.refusal != "":
 		return refusal(cmd.info.refusal)
 	}
-	return nil // one that waits does not wait within a transaction
+	return nil // a blocking command does not block within a transaction
 }
 
-// queueErrors are the errors of the server when commands were queued.
+// queueErrors are the errors with which the server refused to queue commands.
 type queueErrors struct {
 	index int
 	first *ServerError
 }
 
-// note examines the reply of MULTI (0) or of a command (from 1).
+// note examines the reply to MULTI (0) or to a command (from 1).
 func (q *queueErrors) note(i int, reply []byte) {
 	if e := serverErrorIn(reply); e != nil && q.first == nil {
 		q.index, q.first = i-1, e
 	}
 }
 
-// executedAs decodes the reply of EXEC; done is false after a conflict.
+// executedAs decodes the reply to EXEC; done is false after a conflict.
 func (n *node) executedAs(b *Batch, reply []byte, refused *queueErrors) (done bool, err error) {
 	if e := serverErrorIn(reply); e != nil {
-		// The reason is in an earlier reply.
+		// An earlier reply says why.
 		if refused.first != nil {
 			return false, refused.failure(n.fail.Addr)
 		}

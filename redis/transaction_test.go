@@ -26,7 +26,7 @@ func TestDoTransaction(t *testing.T) {
 	b.Add(&n, redis.Cmd("INCR", "n"))
 	b.Add(nil, redis.Cmd("RPUSH", "l", "a", "b"))
 	b.Add(&list, redis.Cmd("LRANGE", "l", 0, -1))
-	b.Add(&value, redis.Cmd("BLMOVE", "none", "l", "LEFT", "RIGHT", 0)) // does not wait within a transaction
+	b.Add(&value, redis.Cmd("BLMOVE", "none", "l", "LEFT", "RIGHT", 0)) // does not block within a transaction
 	for range 2 {
 		must(t, c.DoTransaction(t.Context(), &b))
 		if n != 6 || list[0] != "a" || value != nil {
@@ -36,7 +36,7 @@ func TestDoTransaction(t *testing.T) {
 	must(t, c.DoTransaction(t.Context(), new(redis.Batch)))
 }
 
-// TestTransactionErrors: what is executed, what is not, and which command it was.
+// TestTransactionErrors checks what is executed, what is not, and which command the error names.
 func TestTransactionErrors(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -152,7 +152,8 @@ func TestWatchUnderContention(t *testing.T) {
 	}
 }
 
-// TestWatchGivesUp: an error of the function, and a conflict that does not end.
+// TestWatchGivesUp: Watch ends with an error of the function, and with a conflict that does not
+// end.
 func TestWatchGivesUp(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -167,7 +168,7 @@ func TestWatchGivesUp(t *testing.T) {
 		tx.Add(nil, redis.Cmd("SET", "k", 1))
 		return c.Set(ctx, "k", "another's")
 	}, "k")
-	// An EXEC that is waited for when the time is over is in doubt, and nothing else.
+	// An EXEC whose reply is awaited when the time is up is in doubt, and nothing else is.
 	if e, ok := errors.AsType[*slipstream.Error](err); !ok || e.Outcome == slipstream.MaybeExecuted && e.Op != "EXEC" {
 		t.Errorf("a conflict that does not end: %v", err)
 	}
@@ -186,8 +187,8 @@ func TestWatchGivesUp(t *testing.T) {
 }
 
 // TestTransactionCancelStorm: transactions that are given up at any moment leave the shared
-// connection as it was: no call gets QUEUED for an answer, and each transaction is
-// executed as a whole or not at all.
+// connection intact: no call gets QUEUED as its reply, and each transaction is executed as a whole
+// or not at all.
 func TestTransactionCancelStorm(t *testing.T) {
 	c := start(t)
 	random := testkit.Rand(t)
@@ -221,7 +222,7 @@ func TestTransactionCancelStorm(t *testing.T) {
 		storm.Go(func() {
 			for range 300 {
 				var b redis.Batch
-				// Longer than the sweeper visits under one lock.
+				// More calls than the sweeper visits under one lock.
 				for range 1 + r.IntN(400) {
 					b.Add(nil, redis.Cmd("INCR", "a"))
 				}
@@ -250,11 +251,11 @@ func TestTransactionCancelStorm(t *testing.T) {
 		t.Errorf("a is %d, b is %d: a transaction was executed in part", values[0], values[1])
 	}
 	if sure.Load() == 0 || maybe.Load() == 0 {
-		t.Error("the storm did not blow")
+		t.Error("the test had no effect")
 	}
 }
 
-// TestSession: its state is its own.
+// TestSession: the state of a session affects no other connection.
 func TestSession(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -264,7 +265,7 @@ func TestSession(t *testing.T) {
 	must(t, s.Do(ctx, nil, redis.Cmd("SELECT", 3)))
 	must(t, s.Do(ctx, nil, redis.Cmd("SET", "k", "three")))
 	if _, found, err := c.Get(ctx, "k"); found || err != nil {
-		t.Errorf("the shared connection is in database 3: %v", err)
+		t.Errorf("the shared connection uses database 3: %v", err)
 	}
 	must(t, s.Do(ctx, nil, redis.Cmd("MULTI")))
 	var queued string
@@ -285,11 +286,11 @@ func TestSession(t *testing.T) {
 		t.Errorf("after Close: %v", err)
 	}
 	if s := c.Stats().Exclusive; s.Lent != 0 || s.Idle != 0 {
-		t.Errorf("a connection in database 3 was kept: %+v", s)
+		t.Errorf("a connection that uses database 3 was kept: %+v", s)
 	}
 }
 
-// TestSessionLost: its state is gone with its connection.
+// TestSessionLost: the state of a session is lost with its connection.
 func TestSessionLost(t *testing.T) {
 	c := start(t)
 	ctx := t.Context()
@@ -303,7 +304,7 @@ func TestSessionLost(t *testing.T) {
 	// doubt.
 	for range 2 {
 		if err := s.Do(ctx, nil, redis.Cmd("INCR", "n")); slipstream.OutcomeOf(err) != slipstream.NotSent {
-			t.Errorf("after it: %v", err)
+			t.Errorf("after that: %v", err)
 		}
 	}
 	if _, found, err := c.Get(ctx, "n"); found || err != nil {
@@ -311,8 +312,8 @@ func TestSessionLost(t *testing.T) {
 	}
 }
 
-// TestSessionGivenUp: a command that does not wait is in doubt when its caller goes, although its
-// reply would be null: that does not say that nothing was done.
+// TestSessionGivenUp: if the caller gives up a command that does not block, its outcome is
+// uncertain, even if its reply would be null, because that does not mean that it did nothing.
 func TestSessionGivenUp(t *testing.T) {
 	c := start(t)
 	s, err := c.Session(t.Context())

@@ -33,10 +33,10 @@ func (c *Client) Get(ctx context.Context, key string) (value string, found bool,
 	return value, found, err
 }
 
-// GetAppend appends the value of a key to dst and returns the longer slice;
-// found is false if there is none. It allocates nothing if dst has room. A large value
-// for which dst has room is received there without a copy; if GetAppend fails, the memory beyond the
-// end of dst is undefined. Nothing is written to it after GetAppend has returned.
+// GetAppend appends the value of a key to dst and returns the extended slice; found is false if
+// there is none. It allocates nothing if dst has room. A large value for which dst has room is
+// received there without a copy; if GetAppend fails, the memory beyond the end of dst is undefined.
+// Nothing is written to it after GetAppend has returned.
 func (c *Client) GetAppend(ctx context.Context, dst []byte, key string) (_ []byte, found bool, err error) {
 	r := c.typed(infoGet, key)
 	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$3\r\nGET\r\n", key)
@@ -49,37 +49,36 @@ func (c *Client) Set(ctx context.Context, key, value string) error {
 	return err
 }
 
-// SetBytes is Set for bytes, which are copied before it returns.
+// SetBytes is like Set, for bytes, which are copied before it returns.
 func (c *Client) SetBytes(ctx context.Context, key string, value []byte) error {
 	_, err := set(ctx, c, key, value, SetOptions{})
 	return err
 }
 
-// SetEX sets the value of a key that expires after ttl, which is rounded up to
-// milliseconds.
+// SetEX sets the value of a key, which expires after ttl, rounded up to milliseconds.
 func (c *Client) SetEX(ctx context.Context, key, value string, ttl time.Duration) error {
 	if ttl <= 0 {
-		return c.fail.NotSent("SET", fmt.Errorf("time to live %v, expected a positive one", ttl))
+		return c.fail.NotSent("SET", fmt.Errorf("time to live is %v, expected a positive duration", ttl))
 	}
 	_, err := set(ctx, c, key, value, SetOptions{TTL: ttl})
 	return err
 }
 
-// SetOptions are the conditions of [Client.SetWith].
+// SetOptions are the options of [Client.SetWith].
 type SetOptions struct {
 	// TTL is the time to live of the key, rounded up to milliseconds. If zero, the
 	// key does not expire.
 	TTL time.Duration
-	// NX sets the key only if it does not exist, XX only if it does.
+	// NX sets the key only if it does not exist, and XX only if it does.
 	NX, XX bool
-	// KeepTTL leaves the expiry that the key has.
+	// KeepTTL keeps the current expiry of the key.
 	KeepTTL bool
 }
 
 func (o SetOptions) check() error {
 	switch {
 	case o.TTL < 0:
-		return fmt.Errorf("time to live %v is negative", o.TTL)
+		return fmt.Errorf("time to live is %v, expected no negative duration", o.TTL)
 	case o.NX && o.XX:
 		return errors.New("options NX and XX exclude each other")
 	case o.TTL > 0 && o.KeepTTL:
@@ -88,8 +87,7 @@ func (o SetOptions) check() error {
 	return nil
 }
 
-// SetWith sets the value of a key under conditions; done is false if they did
-// not hold.
+// SetWith sets the value of a key with options; done is false if their conditions did not hold.
 func (c *Client) SetWith(ctx context.Context, key, value string, o SetOptions) (done bool, err error) {
 	if err := o.check(); err != nil {
 		return false, c.fail.NotSent("SET", err)
@@ -97,7 +95,7 @@ func (c *Client) SetWith(ctx context.Context, key, value string, o SetOptions) (
 	return set(ctx, c, key, value, o)
 }
 
-// SetBytesWith is SetWith for bytes, which are copied before it returns.
+// SetBytesWith is like SetWith, for bytes, which are copied before it returns.
 func (c *Client) SetBytesWith(ctx context.Context, key string, value []byte, o SetOptions) (done bool, err error) {
 	if err := o.check(); err != nil {
 		return false, c.fail.NotSent("SET", err)
@@ -126,7 +124,7 @@ type Item struct {
 // A KeyValue is a key and the value that [Client.MSet] gives it.
 type KeyValue struct{ Key, Value string }
 
-// MGet returns the values of keys, in their order.
+// MGet returns the values of keys, in the order of keys.
 func (c *Client) MGet(ctx context.Context, keys ...string) ([]Item, error) {
 	if len(keys) == 0 {
 		return nil, nil
@@ -159,9 +157,8 @@ func (s Span) In(b []byte) []byte {
 	return b[s.Start:s.End:s.End]
 }
 
-// MGetAppend appends the values of keys to dst, and to spans one Span per key with
-// the position of its value in the returned slice. It allocates nothing if both
-// have room.
+// MGetAppend appends the values of keys to dst. It also appends to spans, for each key, a Span with
+// the position of its value in the returned slice. It allocates nothing if both have room.
 func (c *Client) MGetAppend(ctx context.Context, dst []byte, spans []Span, keys ...string) ([]byte, []Span, error) {
 	if len(keys) == 0 {
 		return dst, spans, nil
@@ -178,12 +175,12 @@ func (c *Client) MGetAppend(ctx context.Context, dst []byte, spans []Span, keys 
 	return dst, spans, err
 }
 
-// Del removes keys and returns how many of them existed.
+// Del removes keys and returns the number of keys that existed.
 func (c *Client) Del(ctx context.Context, keys ...string) (int64, error) {
 	return c.countKeys(ctx, infoDel, "$3\r\nDEL\r\n", keys)
 }
 
-// Exists returns how many of keys exist. A key that is given twice counts twice.
+// Exists returns the number of keys that exist. A key that is given twice counts twice.
 func (c *Client) Exists(ctx context.Context, keys ...string) (int64, error) {
 	return c.countKeys(ctx, infoExists, "$6\r\nEXISTS\r\n", keys)
 }
@@ -197,7 +194,7 @@ func (c *Client) countKeys(ctx context.Context, in *commandInfo, name string, ke
 	return c.number(ctx, &r)
 }
 
-// number makes a call whose reply is a number, and releases it.
+// number makes a call whose reply is a number, and releases the call.
 func (c *Client) number(ctx context.Context, r *request) (n int64, err error) {
 	if err = c.run(ctx, r); err == nil {
 		if n, err = intReply(r.reply()); err != nil {
@@ -208,24 +205,24 @@ func (c *Client) number(ctx context.Context, r *request) (n int64, err error) {
 	return n, err
 }
 
-// Incr adds one to the number of a key and returns the sum. It is never sent
-// again when the server may have executed it.
+// Incr increments the integer stored at key and returns the new value. It is never sent again if
+// the server may have executed it.
 func (c *Client) Incr(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoIncr, key)
 	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$4\r\nINCR\r\n", key)
 	return c.number(ctx, &r)
 }
 
-// IncrBy adds n, which may be negative, to the number of a key and returns the
-// sum. It is never sent again when the server may have executed it.
+// IncrBy adds n, which may be negative, to the integer stored at key and returns the new value. It
+// is never sent again if the server may have executed it.
 func (c *Client) IncrBy(ctx context.Context, key string, n int64) (int64, error) {
 	r := c.typed(infoIncrBy, key)
 	r.call.Frame = appendKeyInt(r.call.Frame[:0], "*3\r\n$6\r\nINCRBY\r\n", key, n)
 	return c.number(ctx, &r)
 }
 
-// Expire makes a key expire after ttl, which is rounded up to milliseconds. A
-// ttl that is not positive removes it. Found is false if there is no such key.
+// Expire makes a key expire after ttl, which is rounded up to milliseconds. If ttl is not positive,
+// the key is removed. Found is false if there is no such key.
 func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (found bool, err error) {
 	r := c.typed(infoPExpire, key)
 	r.call.Frame = appendKeyInt(r.call.Frame[:0], "*3\r\n$7\r\nPEXPIRE\r\n", key, milliseconds(ttl))
@@ -233,8 +230,8 @@ func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (fou
 	return n == 1, err
 }
 
-// TTL returns how long a key has to live, to the millisecond, or NoExpiry.
-// Found is false if there is no such key.
+// TTL returns the remaining time to live of a key, in milliseconds precision, or NoExpiry if the
+// key does not expire. Found is false if there is no such key.
 func (c *Client) TTL(ctx context.Context, key string) (ttl time.Duration, found bool, err error) {
 	r := c.typed(infoPTTL, key)
 	r.call.Frame = appendKeyed(r.call.Frame[:0], "*2\r\n$4\r\nPTTL\r\n", key)

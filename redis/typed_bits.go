@@ -21,7 +21,7 @@ var (
 	infoPFMERGE    = known("PFMERGE")
 )
 
-// BitCount returns how many bits of a string are set.
+// BitCount returns the number of bits of a string that are set.
 func (c *Client) BitCount(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoBITCOUNT, key)
 	b := append(r.call.Frame[:0], "*2\r\n$8\r\nBITCOUNT\r\n"...)
@@ -30,7 +30,7 @@ func (c *Client) BitCount(ctx context.Context, key string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// BitCountRange returns how many bits of the bytes from start to end are set.
+// BitCountRange returns the number of bits that are set in the bytes from start to end.
 func (c *Client) BitCountRange(ctx context.Context, key string, start, end int64) (int64, error) {
 	r := c.typed(infoBITCOUNT, key)
 	b := append(r.call.Frame[:0], "*4\r\n$8\r\nBITCOUNT\r\n"...)
@@ -41,8 +41,8 @@ func (c *Client) BitCountRange(ctx context.Context, key string, start, end int64
 	return c.number(ctx, &r)
 }
 
-// BitField reads and changes integers within a string, such as "INCRBY", "u8", "0", "1",
-// and decodes the results into a destination.
+// BitField reads and changes integers within a string by operations such as "INCRBY", "u8",
+// "0", "1", and decodes the results into a destination.
 func (c *Client) BitField(ctx context.Context, dst any, key string, operations ...string) error {
 	r := c.typed(infoBITFIELD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(operations)), "$8\r\nBITFIELD\r\n"...)
@@ -52,7 +52,7 @@ func (c *Client) BitField(ctx context.Context, dst any, key string, operations .
 	return c.into(ctx, &r, dst)
 }
 
-// BitFieldRO is [Client.BitField] for operations that only read.
+// BitFieldRO is like [Client.BitField], for operations that only read.
 func (c *Client) BitFieldRO(ctx context.Context, dst any, key string, operations ...string) error {
 	r := c.typed(infoBITFIELDRO, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(operations)), "$11\r\nBITFIELD_RO\r\n"...)
@@ -62,7 +62,7 @@ func (c *Client) BitFieldRO(ctx context.Context, dst any, key string, operations
 	return c.into(ctx, &r, dst)
 }
 
-// BitOpAnd stores the bits that are set in all strings and returns the length.
+// BitOpAnd stores the bitwise AND of strings and returns the length of the result.
 func (c *Client) BitOpAnd(ctx context.Context, key string, keys ...string) (int64, error) {
 	r := c.typed(infoBITOP, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+len(keys)), "$5\r\nBITOP\r\n$3\r\nAND\r\n"...)
@@ -72,7 +72,7 @@ func (c *Client) BitOpAnd(ctx context.Context, key string, keys ...string) (int6
 	return c.number(ctx, &r)
 }
 
-// BitOpOr stores the bits that are set in any string and returns the length.
+// BitOpOr stores the bitwise OR of strings and returns the length of the result.
 func (c *Client) BitOpOr(ctx context.Context, key string, keys ...string) (int64, error) {
 	r := c.typed(infoBITOP, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+len(keys)), "$5\r\nBITOP\r\n$2\r\nOR\r\n"...)
@@ -82,7 +82,7 @@ func (c *Client) BitOpOr(ctx context.Context, key string, keys ...string) (int64
 	return c.number(ctx, &r)
 }
 
-// BitOpXor stores the bits that are set in an odd number of strings and returns the length.
+// BitOpXor stores the bitwise exclusive OR of strings and returns the length of the result.
 func (c *Client) BitOpXor(ctx context.Context, key string, keys ...string) (int64, error) {
 	r := c.typed(infoBITOP, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+len(keys)), "$5\r\nBITOP\r\n$3\r\nXOR\r\n"...)
@@ -92,7 +92,7 @@ func (c *Client) BitOpXor(ctx context.Context, key string, keys ...string) (int6
 	return c.number(ctx, &r)
 }
 
-// BitOpNot stores the bits that are not set in a string and returns the length.
+// BitOpNot stores the bitwise complement of a string and returns the length of the result.
 func (c *Client) BitOpNot(ctx context.Context, key, source string) (int64, error) {
 	r := c.typed(infoBITOP, key)
 	b := append(r.call.Frame[:0], "*4\r\n$5\r\nBITOP\r\n$3\r\nNOT\r\n"...)
@@ -102,7 +102,8 @@ func (c *Client) BitOpNot(ctx context.Context, key, source string) (int64, error
 	return c.number(ctx, &r)
 }
 
-// BitPos returns the position of the first bit that is set, or not; -1 if there is none.
+// BitPos returns the position of the first bit with the given value, or -1 if there is
+// none.
 func (c *Client) BitPos(ctx context.Context, key string, bit int64) (int64, error) {
 	r := c.typed(infoBITPOS, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nBITPOS\r\n"...)
@@ -112,7 +113,7 @@ func (c *Client) BitPos(ctx context.Context, key string, bit int64) (int64, erro
 	return c.number(ctx, &r)
 }
 
-// BitPosRange is [Client.BitPos] within the bytes from start to end.
+// BitPosRange is like [Client.BitPos], but only searches the bytes from start to end.
 func (c *Client) BitPosRange(ctx context.Context, key string, bit, start, end int64) (int64, error) {
 	r := c.typed(infoBITPOS, key)
 	b := append(r.call.Frame[:0], "*5\r\n$6\r\nBITPOS\r\n"...)
@@ -134,7 +135,7 @@ func (c *Client) GetBit(ctx context.Context, key string, offset int64) (int64, e
 	return c.number(ctx, &r)
 }
 
-// SetBit sets or clears a bit and returns what it was.
+// SetBit sets or clears a bit and returns its previous value.
 func (c *Client) SetBit(ctx context.Context, key string, offset, bit int64) (int64, error) {
 	r := c.typed(infoSETBIT, key)
 	b := append(r.call.Frame[:0], "*4\r\n$6\r\nSETBIT\r\n"...)
@@ -145,7 +146,7 @@ func (c *Client) SetBit(ctx context.Context, key string, offset, bit int64) (int
 	return c.number(ctx, &r)
 }
 
-// PFAdd adds elements to a HyperLogLog; changed is false if its estimate stays.
+// PFAdd adds elements to a HyperLogLog; changed is false if its estimate did not change.
 func (c *Client) PFAdd(ctx context.Context, key string, elements ...string) (changed bool, err error) {
 	r := c.typed(infoPFADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(elements)), "$5\r\nPFADD\r\n"...)
@@ -155,7 +156,7 @@ func (c *Client) PFAdd(ctx context.Context, key string, elements ...string) (cha
 	return c.flag(ctx, &r)
 }
 
-// PFCount estimates how many different elements were added.
+// PFCount estimates the number of different elements that were added to HyperLogLogs.
 func (c *Client) PFCount(ctx context.Context, keys ...string) (int64, error) {
 	r := c.typed(infoPFCOUNT, firstOf(keys))
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+len(keys)), "$7\r\nPFCOUNT\r\n"...)
@@ -164,7 +165,7 @@ func (c *Client) PFCount(ctx context.Context, keys ...string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// PFMerge adds what was added to others.
+// PFMerge merges HyperLogLogs into the one stored at key.
 func (c *Client) PFMerge(ctx context.Context, key string, keys ...string) error {
 	r := c.typed(infoPFMERGE, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(keys)), "$7\r\nPFMERGE\r\n"...)

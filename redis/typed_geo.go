@@ -20,7 +20,7 @@ var (
 	infoGEORADIUSBYMEMBERRO = known("GEORADIUSBYMEMBER_RO")
 )
 
-// GeoDist returns the distance of two members in a unit: "m", "km", "ft", "mi".
+// GeoDist returns the distance between two members in a unit: "m", "km", "ft" or "mi".
 func (c *Client) GeoDist(ctx context.Context, key, member, other, unit string) (x float64, found bool, err error) {
 	r := c.typed(infoGEODIST, key)
 	b := append(r.call.Frame[:0], "*5\r\n$7\r\nGEODIST\r\n"...)
@@ -42,7 +42,7 @@ func (c *Client) GeoHash(ctx context.Context, key string, members ...string) ([]
 	return c.items(ctx, &r)
 }
 
-// GeoPos returns where members are, in their order.
+// GeoPos returns the positions of members, in the order of members.
 func (c *Client) GeoPos(ctx context.Context, key string, members ...string) ([]Position, error) {
 	r := c.typed(infoGEOPOS, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(members)), "$6\r\nGEOPOS\r\n"...)
@@ -63,7 +63,8 @@ func (c *Client) GeoSearch(ctx context.Context, key string, query ...string) ([]
 	return c.texts(ctx, &r)
 }
 
-// GeoSearchWith is [Client.GeoSearch] for queries WITHDIST, WITHHASH or WITHCOORD.
+// GeoSearchWith is like [Client.GeoSearch], for queries with the options WITHDIST, WITHHASH
+// or WITHCOORD.
 func (c *Client) GeoSearchWith(ctx context.Context, key string, query ...string) ([]Place, error) {
 	r := c.typed(infoGEOSEARCH, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(query)), "$9\r\nGEOSEARCH\r\n"...)
@@ -73,7 +74,7 @@ func (c *Client) GeoSearchWith(ctx context.Context, key string, query ...string)
 	return c.places(ctx, &r)
 }
 
-// GeoSearchStore stores the members that a query finds and returns how many.
+// GeoSearchStore stores the members that a query finds and returns their number.
 func (c *Client) GeoSearchStore(ctx context.Context, key, source string, query ...string) (int64, error) {
 	r := c.typed(infoGEOSEARCHSTORE, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+len(query)), "$14\r\nGEOSEARCHSTORE\r\n"...)
@@ -84,8 +85,9 @@ func (c *Client) GeoSearchStore(ctx context.Context, key, source string, query .
 	return c.number(ctx, &r)
 }
 
-// GeoRadius is what Redis had before [Client.GeoSearch] and [Client.GeoSearchStore], and
-// decodes what it finds, or how many it stores, into a destination.
+// GeoRadius is the predecessor of [Client.GeoSearch] and [Client.GeoSearchStore]. It
+// decodes the members that it finds, or the number of members that it stores, into a
+// destination.
 func (c *Client) GeoRadius(ctx context.Context, dst any, key string, longitude, latitude, radius float64, unit string, options ...string) error {
 	r := c.typed(infoGEORADIUS, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+len(options)), "$9\r\nGEORADIUS\r\n"...)
@@ -99,7 +101,7 @@ func (c *Client) GeoRadius(ctx context.Context, dst any, key string, longitude, 
 	return c.into(ctx, &r, dst)
 }
 
-// GeoRadiusRO is what Redis had before [Client.GeoSearch] and [Client.GeoSearchWith].
+// GeoRadiusRO is the predecessor of [Client.GeoSearch] and [Client.GeoSearchWith].
 func (c *Client) GeoRadiusRO(ctx context.Context, key string, longitude, latitude, radius float64, unit string, options ...string) ([]Place, error) {
 	r := c.typed(infoGEORADIUSRO, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+len(options)), "$12\r\nGEORADIUS_RO\r\n"...)
@@ -113,7 +115,7 @@ func (c *Client) GeoRadiusRO(ctx context.Context, key string, longitude, latitud
 	return c.places(ctx, &r)
 }
 
-// GeoRadiusByMember is [Client.GeoRadius] around a member.
+// GeoRadiusByMember is like [Client.GeoRadius], but searches around a member.
 func (c *Client) GeoRadiusByMember(ctx context.Context, dst any, key, member string, radius float64, unit string, options ...string) error {
 	r := c.typed(infoGEORADIUSBYMEMBER, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(options)), "$17\r\nGEORADIUSBYMEMBER\r\n"...)
@@ -126,7 +128,7 @@ func (c *Client) GeoRadiusByMember(ctx context.Context, dst any, key, member str
 	return c.into(ctx, &r, dst)
 }
 
-// GeoRadiusByMemberRO is [Client.GeoRadiusRO] around a member.
+// GeoRadiusByMemberRO is like [Client.GeoRadiusRO], but searches around a member.
 func (c *Client) GeoRadiusByMemberRO(ctx context.Context, key, member string, radius float64, unit string, options ...string) ([]Place, error) {
 	r := c.typed(infoGEORADIUSBYMEMBERRO, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(options)), "$20\r\nGEORADIUSBYMEMBER_RO\r\n"...)

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// say puts what a method returned into words.
+// say formats the results of a method as a string.
 func say(values ...any) string {
 	words := make([]string, len(values))
 	for i, v := range values {
@@ -20,10 +20,11 @@ func say(values ...any) string {
 	return strings.Join(words, " ")
 }
 
-// said is say of what an appending method returned.
+// said formats the results of an appending method as a string.
 func said(dst []byte, found bool, err error) string { return say(string(dst), found, err) }
 
-// eachProtocol runs a test with both versions of the protocol, on an empty server. is compares.
+// eachProtocol runs a test with both versions of the protocol, each on an empty server. Is compares
+// strings.
 func eachProtocol(t *testing.T, test func(t *testing.T, c *redis.Client, is func(got, want string))) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(strconv.Itoa(protocol), func(t *testing.T) {
@@ -421,7 +422,8 @@ func TestTypedScripting(t *testing.T) {
 	})
 }
 
-// TestCommandsWithoutMethods: commands that Redis calls old have no methods, and are sent by Do.
+// TestCommandsWithoutMethods: commands that Redis considers obsolete have no methods, and are sent
+// by Do.
 func TestCommandsWithoutMethods(t *testing.T) {
 	eachProtocol(t, func(t *testing.T, c *redis.Client, is func(got, want string)) {
 		ctx := t.Context()
@@ -440,12 +442,13 @@ func TestCommandsWithoutMethods(t *testing.T) {
 	})
 	for _, name := range []string{"SUBSTR", "ZREVRANGE"} {
 		if !redis.KnownReadOnly(name, "k", 0, 1) {
-			t.Errorf("%s is not known to only read", name)
+			t.Errorf("%s is not known as a command that only reads", name)
 		}
 	}
 }
 
-// TestTimesAtTheEdges: times that a duration cannot represent, and the numbers that mean no time.
+// TestTimesAtTheEdges checks times that a duration cannot represent, and the numbers that mean that
+// there is no time.
 func TestTimesAtTheEdges(t *testing.T) {
 	const most = "9223372036854775807"
 	s := fake(t, func(_ int, args []string) string {

@@ -34,7 +34,7 @@ var (
 	infoHSETEX       = known("HSETEX")
 )
 
-// HDel removes fields and returns how many there were.
+// HDel removes fields and returns the number of fields that were removed.
 func (c *Client) HDel(ctx context.Context, key string, fields ...string) (int64, error) {
 	r := c.typed(infoHDEL, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(fields)), "$4\r\nHDEL\r\n"...)
@@ -64,8 +64,8 @@ func (c *Client) HGet(ctx context.Context, key, field string) (value string, fou
 	return c.maybeText(ctx, &r)
 }
 
-// HGetAppend is [Client.HGet] that appends the string to dst. It allocates nothing if dst
-// has room.
+// HGetAppend is like [Client.HGet], but appends the string to dst. It allocates nothing if
+// dst has room.
 func (c *Client) HGetAppend(ctx context.Context, dst []byte, key, field string) (_ []byte, found bool, err error) {
 	r := c.typed(infoHGET, key)
 	b := append(r.call.Frame[:0], "*3\r\n$4\r\nHGET\r\n"...)
@@ -84,7 +84,7 @@ func (c *Client) HGetAll(ctx context.Context, key string) ([]Field, error) {
 	return c.fields(ctx, &r)
 }
 
-// HIncrBy adds n to the number of a field and returns the sum.
+// HIncrBy adds n to the integer in a field and returns the sum.
 func (c *Client) HIncrBy(ctx context.Context, key, field string, n int64) (int64, error) {
 	r := c.typed(infoHINCRBY, key)
 	b := append(r.call.Frame[:0], "*4\r\n$7\r\nHINCRBY\r\n"...)
@@ -95,7 +95,7 @@ func (c *Client) HIncrBy(ctx context.Context, key, field string, n int64) (int64
 	return c.number(ctx, &r)
 }
 
-// HIncrByFloat adds x to the number of a field and returns the sum.
+// HIncrByFloat adds x to the number in a field and returns the sum.
 func (c *Client) HIncrByFloat(ctx context.Context, key, field string, x float64) (float64, error) {
 	r := c.typed(infoHINCRBYFLOAT, key)
 	b := append(r.call.Frame[:0], "*4\r\n$12\r\nHINCRBYFLOAT\r\n"...)
@@ -115,7 +115,7 @@ func (c *Client) HKeys(ctx context.Context, key string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// HLen returns how many fields a hash has.
+// HLen returns the number of fields of a hash.
 func (c *Client) HLen(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoHLEN, key)
 	b := append(r.call.Frame[:0], "*2\r\n$4\r\nHLEN\r\n"...)
@@ -124,7 +124,7 @@ func (c *Client) HLen(ctx context.Context, key string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// HMGet returns the values of fields, in their order.
+// HMGet returns the values of fields, in the order of fields.
 func (c *Client) HMGet(ctx context.Context, key string, fields ...string) ([]Item, error) {
 	r := c.typed(infoHMGET, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(fields)), "$5\r\nHMGET\r\n"...)
@@ -134,7 +134,7 @@ func (c *Client) HMGet(ctx context.Context, key string, fields ...string) ([]Ite
 	return c.items(ctx, &r)
 }
 
-// HRandField returns the name of a field, any of them.
+// HRandField returns the name of a random field.
 func (c *Client) HRandField(ctx context.Context, key string) (value string, found bool, err error) {
 	r := c.typed(infoHRANDFIELD, key)
 	b := append(r.call.Frame[:0], "*2\r\n$10\r\nHRANDFIELD\r\n"...)
@@ -143,8 +143,8 @@ func (c *Client) HRandField(ctx context.Context, key string) (value string, foun
 	return c.maybeText(ctx, &r)
 }
 
-// HRandFields returns the names of n different fields, or, if n is negative, of -n that may
-// be the same.
+// HRandFields returns the names of n different random fields or, if n is negative, of -n
+// random fields, which may repeat.
 func (c *Client) HRandFields(ctx context.Context, key string, n int64) ([]string, error) {
 	r := c.typed(infoHRANDFIELD, key)
 	b := append(r.call.Frame[:0], "*3\r\n$10\r\nHRANDFIELD\r\n"...)
@@ -154,7 +154,7 @@ func (c *Client) HRandFields(ctx context.Context, key string, n int64) ([]string
 	return c.texts(ctx, &r)
 }
 
-// HSet sets fields and returns how many of them are new.
+// HSet sets fields and returns the number of new fields.
 func (c *Client) HSet(ctx context.Context, key string, values ...Field) (int64, error) {
 	r := c.typed(infoHSET, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+2*len(values)), "$4\r\nHSET\r\n"...)
@@ -194,8 +194,9 @@ func (c *Client) HVals(ctx context.Context, key string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// HExpire makes fields expire (Redis 7.4): 1 done, 0 not because of a condition, 2 removed
-// at once, -2 there is no such field.
+// HExpire makes fields expire (Redis 7.4). For each field, it returns 1 if it was set to
+// expire, 0 if a condition was not met, 2 if the field was removed immediately, and -2 if
+// there is no such field.
 func (c *Client) HExpire(ctx context.Context, key string, ttl time.Duration, fields []string) ([]int64, error) {
 	r := c.typed(infoHPEXPIRE, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(fields)), "$8\r\nHPEXPIRE\r\n"...)
@@ -207,7 +208,7 @@ func (c *Client) HExpire(ctx context.Context, key string, ttl time.Duration, fie
 	return c.ints(ctx, &r)
 }
 
-// HExpireAt is [Client.HExpire] with a point in time.
+// HExpireAt is like [Client.HExpire], but takes a point in time.
 func (c *Client) HExpireAt(ctx context.Context, key string, at time.Time, fields []string) ([]int64, error) {
 	r := c.typed(infoHPEXPIREAT, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(fields)), "$10\r\nHPEXPIREAT\r\n"...)
@@ -219,8 +220,8 @@ func (c *Client) HExpireAt(ctx context.Context, key string, at time.Time, fields
 	return c.ints(ctx, &r)
 }
 
-// HExpireTime returns when fields expire, in their order, to the millisecond; the zero time
-// is never.
+// HExpireTime returns when fields expire, in the order of fields and in milliseconds
+// precision; the zero time means never.
 func (c *Client) HExpireTime(ctx context.Context, key string, fields []string) ([]MaybeTime, error) {
 	r := c.typed(infoHPEXPIRETIME, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$12\r\nHPEXPIRETIME\r\n"...)
@@ -231,8 +232,8 @@ func (c *Client) HExpireTime(ctx context.Context, key string, fields []string) (
 	return c.times(ctx, &r)
 }
 
-// HTTL returns how long fields have to live, in their order, to the millisecond, or
-// NoExpiry.
+// HTTL returns the remaining times to live of fields, in the order of fields and in
+// milliseconds precision, or NoExpiry.
 func (c *Client) HTTL(ctx context.Context, key string, fields []string) ([]MaybeDuration, error) {
 	r := c.typed(infoHPTTL, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$5\r\nHPTTL\r\n"...)
@@ -243,8 +244,8 @@ func (c *Client) HTTL(ctx context.Context, key string, fields []string) ([]Maybe
 	return c.ttls(ctx, &r)
 }
 
-// HPersist makes fields not expire: 1 done, -1 they would not have, -2 there is no such
-// field.
+// HPersist removes the expiry of fields. For each field, it returns 1 if it had one, -1 if
+// it had none, and -2 if there is no such field.
 func (c *Client) HPersist(ctx context.Context, key string, fields []string) ([]int64, error) {
 	r := c.typed(infoHPERSIST, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$8\r\nHPERSIST\r\n"...)
@@ -255,7 +256,8 @@ func (c *Client) HPersist(ctx context.Context, key string, fields []string) ([]i
 	return c.ints(ctx, &r)
 }
 
-// HGetDel returns the values of fields, in their order, and removes them (Redis 8.0).
+// HGetDel returns the values of fields, in the order of fields, and removes the fields
+// (Redis 8.0).
 func (c *Client) HGetDel(ctx context.Context, key string, fields []string) ([]Item, error) {
 	r := c.typed(infoHGETDEL, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$7\r\nHGETDEL\r\n"...)
@@ -266,8 +268,8 @@ func (c *Client) HGetDel(ctx context.Context, key string, fields []string) ([]It
 	return c.items(ctx, &r)
 }
 
-// HGetEX returns the values of fields, in their order, which expire after ttl from now on
-// (Redis 8.0).
+// HGetEX returns the values of fields, in the order of fields, and makes the fields expire
+// after ttl (Redis 8.0).
 func (c *Client) HGetEX(ctx context.Context, key string, ttl time.Duration, fields []string) ([]Item, error) {
 	r := c.typed(infoHGETEX, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+len(fields)), "$6\r\nHGETEX\r\n"...)
@@ -280,8 +282,8 @@ func (c *Client) HGetEX(ctx context.Context, key string, ttl time.Duration, fiel
 	return c.items(ctx, &r)
 }
 
-// HGetPersist returns the values of fields, in their order, which do not expire from now on
-// (Redis 8.0).
+// HGetPersist returns the values of fields, in the order of fields, and removes the expiry
+// of the fields (Redis 8.0).
 func (c *Client) HGetPersist(ctx context.Context, key string, fields []string) ([]Item, error) {
 	r := c.typed(infoHGETEX, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(fields)), "$6\r\nHGETEX\r\n"...)
@@ -293,7 +295,7 @@ func (c *Client) HGetPersist(ctx context.Context, key string, fields []string) (
 	return c.items(ctx, &r)
 }
 
-// HSetEX sets fields that expire after ttl (Redis 8.0).
+// HSetEX sets fields, which expire after ttl (Redis 8.0).
 func (c *Client) HSetEX(ctx context.Context, key string, ttl time.Duration, values []Field) error {
 	r := c.typed(infoHSETEX, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+2*len(values)), "$6\r\nHSETEX\r\n"...)
@@ -306,7 +308,7 @@ func (c *Client) HSetEX(ctx context.Context, key string, ttl time.Duration, valu
 	return c.one(ctx, &r)
 }
 
-// HSetEXNX sets fields that expire after ttl, if none of them exists (Redis 8.0); done is
+// HSetEXNX sets fields, which expire after ttl, if none of them exists (Redis 8.0); done is
 // false if one does.
 func (c *Client) HSetEXNX(ctx context.Context, key string, ttl time.Duration, values []Field) (done bool, err error) {
 	r := c.typed(infoHSETEX, key)

@@ -33,7 +33,8 @@ var (
 	infoUNLINK         = known("UNLINK")
 )
 
-// Copy copies a value to another key; done is false if that exists, or the first does not.
+// Copy copies a value to another key; done is false if that key exists, or if the first
+// does not.
 func (c *Client) Copy(ctx context.Context, key, destination string) (done bool, err error) {
 	r := c.typed(infoCOPY, key)
 	b := append(r.call.Frame[:0], "*3\r\n$4\r\nCOPY\r\n"...)
@@ -43,7 +44,7 @@ func (c *Client) Copy(ctx context.Context, key, destination string) (done bool, 
 	return c.flag(ctx, &r)
 }
 
-// CopyReplace copies a value to another key, whatever that holds.
+// CopyReplace copies a value to another key, and replaces the value of that key.
 func (c *Client) CopyReplace(ctx context.Context, key, destination string) (bool, error) {
 	r := c.typed(infoCOPY, key)
 	b := append(r.call.Frame[:0], "*4\r\n$4\r\nCOPY\r\n"...)
@@ -73,8 +74,8 @@ func (c *Client) ExpireAt(ctx context.Context, key string, at time.Time) (found 
 	return c.flag(ctx, &r)
 }
 
-// ExpireTime returns when a key expires, to the millisecond; the zero time is never. Found
-// is false if there is no such key.
+// ExpireTime returns when a key expires, in milliseconds precision; the zero time means
+// never. Found is false if there is no such key.
 func (c *Client) ExpireTime(ctx context.Context, key string) (at time.Time, found bool, err error) {
 	r := c.typed(infoPEXPIRETIME, key)
 	b := append(r.call.Frame[:0], "*2\r\n$11\r\nPEXPIRETIME\r\n"...)
@@ -83,8 +84,8 @@ func (c *Client) ExpireTime(ctx context.Context, key string) (at time.Time, foun
 	return c.maybeTime(ctx, &r)
 }
 
-// Keys returns the keys that match a pattern. The server does nothing else meanwhile:
-// [Client.Scan] is for large databases.
+// Keys returns the keys that match a pattern. The server does nothing else in the meantime;
+// for large databases, use [Client.Scan].
 func (c *Client) Keys(ctx context.Context, pattern string) ([]string, error) {
 	r := c.typed(infoKEYS, "")
 	b := append(r.call.Frame[:0], "*2\r\n$4\r\nKEYS\r\n"...)
@@ -93,7 +94,8 @@ func (c *Client) Keys(ctx context.Context, pattern string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// Migrate moves a key to another server and returns "OK", or "NOKEY" if there is none.
+// Migrate moves a key to another server and returns "OK", or "NOKEY" if the key does not
+// exist.
 func (c *Client) Migrate(ctx context.Context, host, port, key string, db int64, timeout time.Duration) (string, error) {
 	r := c.typed(infoMIGRATE, key)
 	b := append(r.call.Frame[:0], "*6\r\n$7\r\nMIGRATE\r\n"...)
@@ -116,7 +118,7 @@ func (c *Client) Move(ctx context.Context, key string, db int64) (bool, error) {
 	return c.flag(ctx, &r)
 }
 
-// ObjectEncoding returns how the server keeps a value.
+// ObjectEncoding returns the encoding in which the server stores a value.
 func (c *Client) ObjectEncoding(ctx context.Context, key string) (value string, found bool, err error) {
 	r := c.typed(infoOBJECTENCODING, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nOBJECT\r\n$8\r\nENCODING\r\n"...)
@@ -125,7 +127,7 @@ func (c *Client) ObjectEncoding(ctx context.Context, key string) (value string, 
 	return c.maybeText(ctx, &r)
 }
 
-// ObjectFreq returns how often a key was used, on a logarithmic scale.
+// ObjectFreq returns how frequently a key is used, on a logarithmic scale.
 func (c *Client) ObjectFreq(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoOBJECTFREQ, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nOBJECT\r\n$4\r\nFREQ\r\n"...)
@@ -134,7 +136,7 @@ func (c *Client) ObjectFreq(ctx context.Context, key string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// ObjectIdleTime returns for how long a key was not used, to the second.
+// ObjectIdleTime returns the time since a key was last used, in seconds precision.
 func (c *Client) ObjectIdleTime(ctx context.Context, key string) (time.Duration, error) {
 	r := c.typed(infoOBJECTIDLETIME, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nOBJECT\r\n$8\r\nIDLETIME\r\n"...)
@@ -143,7 +145,7 @@ func (c *Client) ObjectIdleTime(ctx context.Context, key string) (time.Duration,
 	return c.seconds(ctx, &r)
 }
 
-// ObjectRefCount returns how many references a value has.
+// ObjectRefCount returns the number of references to a value.
 func (c *Client) ObjectRefCount(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoOBJECTREFCOUNT, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nOBJECT\r\n$8\r\nREFCOUNT\r\n"...)
@@ -152,7 +154,7 @@ func (c *Client) ObjectRefCount(ctx context.Context, key string) (int64, error) 
 	return c.number(ctx, &r)
 }
 
-// Persist makes a key not expire; done is false if it does not exist or did not expire.
+// Persist removes the expiry of a key; done is false if the key does not exist or had none.
 func (c *Client) Persist(ctx context.Context, key string) (done bool, err error) {
 	r := c.typed(infoPERSIST, key)
 	b := append(r.call.Frame[:0], "*2\r\n$7\r\nPERSIST\r\n"...)
@@ -161,7 +163,7 @@ func (c *Client) Persist(ctx context.Context, key string) (done bool, err error)
 	return c.flag(ctx, &r)
 }
 
-// RandomKey returns a key, any of them.
+// RandomKey returns a random key.
 func (c *Client) RandomKey(ctx context.Context) (value string, found bool, err error) {
 	r := c.typed(infoRANDOMKEY, "")
 	b := append(r.call.Frame[:0], "*1\r\n$9\r\nRANDOMKEY\r\n"...)
@@ -169,7 +171,7 @@ func (c *Client) RandomKey(ctx context.Context) (value string, found bool, err e
 	return c.maybeText(ctx, &r)
 }
 
-// Rename renames a key and overwrites what the other held.
+// Rename renames a key, and replaces the value of the new key.
 func (c *Client) Rename(ctx context.Context, key, to string) error {
 	r := c.typed(infoRENAME, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nRENAME\r\n"...)
@@ -179,7 +181,7 @@ func (c *Client) Rename(ctx context.Context, key, to string) error {
 	return c.done(ctx, &r)
 }
 
-// RenameNX renames a key unless the other exists.
+// RenameNX renames a key unless the new key exists.
 func (c *Client) RenameNX(ctx context.Context, key, to string) (bool, error) {
 	r := c.typed(infoRENAMENX, key)
 	b := append(r.call.Frame[:0], "*3\r\n$8\r\nRENAMENX\r\n"...)
@@ -189,7 +191,8 @@ func (c *Client) RenameNX(ctx context.Context, key, to string) (bool, error) {
 	return c.flag(ctx, &r)
 }
 
-// Restore makes a key of what [Client.Dump] returned; with 0 it does not expire.
+// Restore creates a key from the result of [Client.Dump]. If ttl is 0, the key does not
+// expire.
 func (c *Client) Restore(ctx context.Context, key string, ttl time.Duration, dump string) error {
 	r := c.typed(infoRESTORE, key)
 	b := append(r.call.Frame[:0], "*4\r\n$7\r\nRESTORE\r\n"...)
@@ -200,7 +203,7 @@ func (c *Client) Restore(ctx context.Context, key string, ttl time.Duration, dum
 	return c.done(ctx, &r)
 }
 
-// RestoreReplace is [Client.Restore] for keys that may exist.
+// RestoreReplace is like [Client.Restore], but replaces an existing key.
 func (c *Client) RestoreReplace(ctx context.Context, key string, ttl time.Duration, dump string) error {
 	r := c.typed(infoRESTORE, key)
 	b := append(r.call.Frame[:0], "*5\r\n$7\r\nRESTORE\r\n"...)
@@ -212,8 +215,8 @@ func (c *Client) RestoreReplace(ctx context.Context, key string, ttl time.Durati
 	return c.done(ctx, &r)
 }
 
-// Sort returns the sorted elements of a list, set or sorted set; options are such as "BY",
-// "weight_*", "ALPHA".
+// Sort returns the sorted elements of a list, set or sorted set. Options are words such as
+// "BY", "weight_*", "ALPHA".
 func (c *Client) Sort(ctx context.Context, key string, options ...string) ([]Item, error) {
 	r := c.typed(infoSORT, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(options)), "$4\r\nSORT\r\n"...)
@@ -223,7 +226,7 @@ func (c *Client) Sort(ctx context.Context, key string, options ...string) ([]Ite
 	return c.items(ctx, &r)
 }
 
-// SortRO is [Client.Sort] that cannot store.
+// SortRO is like [Client.Sort], but cannot store the result.
 func (c *Client) SortRO(ctx context.Context, key string, options ...string) ([]Item, error) {
 	r := c.typed(infoSORTRO, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(options)), "$7\r\nSORT_RO\r\n"...)
@@ -233,7 +236,8 @@ func (c *Client) SortRO(ctx context.Context, key string, options ...string) ([]I
 	return c.items(ctx, &r)
 }
 
-// SortStore is [Client.Sort] with the option "STORE" and returns the size of the result.
+// SortStore is like [Client.Sort] with the option "STORE", and returns the size of the
+// result.
 func (c *Client) SortStore(ctx context.Context, key string, options ...string) (int64, error) {
 	r := c.typed(infoSORT, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(options)), "$4\r\nSORT\r\n"...)
@@ -243,7 +247,7 @@ func (c *Client) SortStore(ctx context.Context, key string, options ...string) (
 	return c.number(ctx, &r)
 }
 
-// Touch notes the use of keys and returns how many exist.
+// Touch updates the time of the last use of keys and returns the number of keys that exist.
 func (c *Client) Touch(ctx context.Context, keys ...string) (int64, error) {
 	r := c.typed(infoTOUCH, firstOf(keys))
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+len(keys)), "$5\r\nTOUCH\r\n"...)
@@ -252,7 +256,7 @@ func (c *Client) Touch(ctx context.Context, keys ...string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// Type returns the type of a value, "none" if there is no such key.
+// Type returns the type of a value, or "none" if there is no such key.
 func (c *Client) Type(ctx context.Context, key string) (string, error) {
 	r := c.typed(infoTYPE, key)
 	b := append(r.call.Frame[:0], "*2\r\n$4\r\nTYPE\r\n"...)
@@ -261,7 +265,7 @@ func (c *Client) Type(ctx context.Context, key string) (string, error) {
 	return c.text(ctx, &r)
 }
 
-// Unlink is [Client.Del] that frees memory in the background.
+// Unlink is like [Client.Del], but frees memory in the background.
 func (c *Client) Unlink(ctx context.Context, keys ...string) (int64, error) {
 	r := c.typed(infoUNLINK, firstOf(keys))
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+len(keys)), "$6\r\nUNLINK\r\n"...)

@@ -27,8 +27,8 @@ var (
 	infoRPUSHX    = known("RPUSHX")
 )
 
-// LIndex returns the element at a position, from 0 on, or from the end on if it is
-// negative.
+// LIndex returns the element at an index, which starts at 0; negative indexes count from
+// the end.
 func (c *Client) LIndex(ctx context.Context, key string, index int64) (value string, found bool, err error) {
 	r := c.typed(infoLINDEX, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nLINDEX\r\n"...)
@@ -38,8 +38,8 @@ func (c *Client) LIndex(ctx context.Context, key string, index int64) (value str
 	return c.maybeText(ctx, &r)
 }
 
-// LInsertBefore inserts an element before the first pivot and returns the length; -1 if
-// there is no pivot.
+// LInsertBefore inserts an element before the first element equal to pivot and returns the
+// new length, or -1 if there is no such element.
 func (c *Client) LInsertBefore(ctx context.Context, key, pivot, value string) (int64, error) {
 	r := c.typed(infoLINSERT, key)
 	b := append(r.call.Frame[:0], "*5\r\n$7\r\nLINSERT\r\n"...)
@@ -51,8 +51,8 @@ func (c *Client) LInsertBefore(ctx context.Context, key, pivot, value string) (i
 	return c.number(ctx, &r)
 }
 
-// LInsertAfter inserts an element behind the first pivot and returns the length; -1 if
-// there is no pivot.
+// LInsertAfter inserts an element after the first element equal to pivot and returns the
+// new length, or -1 if there is no such element.
 func (c *Client) LInsertAfter(ctx context.Context, key, pivot, value string) (int64, error) {
 	r := c.typed(infoLINSERT, key)
 	b := append(r.call.Frame[:0], "*5\r\n$7\r\nLINSERT\r\n"...)
@@ -73,8 +73,8 @@ func (c *Client) LLen(ctx context.Context, key string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// LMove moves an element from an end ("LEFT", "RIGHT") of one list to that of another and
-// returns it.
+// LMove moves an element from one end ("LEFT" or "RIGHT") of a list to one end of another
+// list and returns it.
 func (c *Client) LMove(ctx context.Context, key, destination, from, to string) (value string, found bool, err error) {
 	r := c.typed(infoLMOVE, key)
 	b := append(r.call.Frame[:0], "*5\r\n$5\r\nLMOVE\r\n"...)
@@ -105,8 +105,8 @@ func (c *Client) LPopN(ctx context.Context, key string, n int64) ([]string, erro
 	return c.texts(ctx, &r)
 }
 
-// LPos returns the position of the first element that is equal to value; found is false if
-// there is none.
+// LPos returns the index of the first element equal to value; found is false if there is
+// none.
 func (c *Client) LPos(ctx context.Context, key, value string) (n int64, found bool, err error) {
 	r := c.typed(infoLPOS, key)
 	b := append(r.call.Frame[:0], "*3\r\n$4\r\nLPOS\r\n"...)
@@ -116,7 +116,7 @@ func (c *Client) LPos(ctx context.Context, key, value string) (n int64, found bo
 	return c.maybeNumber(ctx, &r)
 }
 
-// LPush puts elements to the front, one after the other, and returns the length.
+// LPush inserts elements at the front, one after another, and returns the new length.
 func (c *Client) LPush(ctx context.Context, key string, values ...string) (int64, error) {
 	r := c.typed(infoLPUSH, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(values)), "$5\r\nLPUSH\r\n"...)
@@ -126,7 +126,7 @@ func (c *Client) LPush(ctx context.Context, key string, values ...string) (int64
 	return c.number(ctx, &r)
 }
 
-// LPushX is [Client.LPush] for lists that exist.
+// LPushX is like [Client.LPush], but only for a list that exists.
 func (c *Client) LPushX(ctx context.Context, key string, values ...string) (int64, error) {
 	r := c.typed(infoLPUSHX, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(values)), "$6\r\nLPUSHX\r\n"...)
@@ -136,7 +136,7 @@ func (c *Client) LPushX(ctx context.Context, key string, values ...string) (int6
 	return c.number(ctx, &r)
 }
 
-// LRange returns the elements from start to stop, which is part of them.
+// LRange returns the elements from index start to stop, both included.
 func (c *Client) LRange(ctx context.Context, key string, start, stop int64) ([]string, error) {
 	r := c.typed(infoLRANGE, key)
 	b := append(r.call.Frame[:0], "*4\r\n$6\r\nLRANGE\r\n"...)
@@ -147,8 +147,8 @@ func (c *Client) LRange(ctx context.Context, key string, start, stop int64) ([]s
 	return c.texts(ctx, &r)
 }
 
-// LRem removes the first n elements that are equal to value, the last -n if n is negative,
-// all if it is 0, and returns how many.
+// LRem removes the first n elements equal to value, or the last -n if n is negative, or all
+// if n is 0, and returns the number of removed elements.
 func (c *Client) LRem(ctx context.Context, key string, n int64, value string) (int64, error) {
 	r := c.typed(infoLREM, key)
 	b := append(r.call.Frame[:0], "*4\r\n$4\r\nLREM\r\n"...)
@@ -159,7 +159,7 @@ func (c *Client) LRem(ctx context.Context, key string, n int64, value string) (i
 	return c.number(ctx, &r)
 }
 
-// LSet replaces an element.
+// LSet replaces the element at an index.
 func (c *Client) LSet(ctx context.Context, key string, index int64, value string) error {
 	r := c.typed(infoLSET, key)
 	b := append(r.call.Frame[:0], "*4\r\n$4\r\nLSET\r\n"...)
@@ -170,7 +170,7 @@ func (c *Client) LSet(ctx context.Context, key string, index int64, value string
 	return c.done(ctx, &r)
 }
 
-// LTrim removes all elements but those from start to stop.
+// LTrim removes all elements except those from index start to stop.
 func (c *Client) LTrim(ctx context.Context, key string, start, stop int64) error {
 	r := c.typed(infoLTRIM, key)
 	b := append(r.call.Frame[:0], "*4\r\n$5\r\nLTRIM\r\n"...)
@@ -190,7 +190,7 @@ func (c *Client) RPop(ctx context.Context, key string) (value string, found bool
 	return c.maybeText(ctx, &r)
 }
 
-// RPopN removes the last n elements and returns them, the last first.
+// RPopN removes the last n elements and returns them, starting with the last.
 func (c *Client) RPopN(ctx context.Context, key string, n int64) ([]string, error) {
 	r := c.typed(infoRPOP, key)
 	b := append(r.call.Frame[:0], "*3\r\n$4\r\nRPOP\r\n"...)
@@ -200,8 +200,8 @@ func (c *Client) RPopN(ctx context.Context, key string, n int64) ([]string, erro
 	return c.texts(ctx, &r)
 }
 
-// RPopLPush moves the last element of a list to the front of another and returns it. Redis
-// recommends [Client.LMove].
+// RPopLPush moves the last element of a list to the front of another list and returns it.
+// Redis recommends [Client.LMove] instead.
 func (c *Client) RPopLPush(ctx context.Context, key, destination string) (value string, found bool, err error) {
 	r := c.typed(infoRPOPLPUSH, key)
 	b := append(r.call.Frame[:0], "*3\r\n$9\r\nRPOPLPUSH\r\n"...)
@@ -211,7 +211,7 @@ func (c *Client) RPopLPush(ctx context.Context, key, destination string) (value 
 	return c.maybeText(ctx, &r)
 }
 
-// RPush puts elements to the end and returns the length.
+// RPush appends elements to the end and returns the new length.
 func (c *Client) RPush(ctx context.Context, key string, values ...string) (int64, error) {
 	r := c.typed(infoRPUSH, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(values)), "$5\r\nRPUSH\r\n"...)
@@ -221,7 +221,7 @@ func (c *Client) RPush(ctx context.Context, key string, values ...string) (int64
 	return c.number(ctx, &r)
 }
 
-// RPushX is [Client.RPush] for lists that exist.
+// RPushX is like [Client.RPush], but only for a list that exists.
 func (c *Client) RPushX(ctx context.Context, key string, values ...string) (int64, error) {
 	r := c.typed(infoRPUSHX, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(values)), "$6\r\nRPUSHX\r\n"...)

@@ -7,16 +7,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// The first argument of commands that wait for an element is the maximum time to wait, or 0 for
-// as long as ctx lasts. Found is false if the time was up. If ctx ends before, no element is
+// The parameter wait of blocking commands is the maximum time to wait for an element; if it is 0,
+// they wait until ctx ends. Found is false if the time has passed. If ctx ends first, no element is
 // lost; see [Client.Do].
 
-// waitSeconds is a time to wait as the server wants it.
+// waitSeconds returns a time to wait in the server's unit.
 func waitSeconds(d time.Duration) float64 {
 	if d <= 0 {
 		return 0
 	}
-	return max(d, time.Millisecond).Seconds() // less than that would be forever
+	return max(d, time.Millisecond).Seconds() // a shorter time would be rounded to 0, which means forever
 }
 
 // BLPop removes the first element of the first list that has one, and returns it.
@@ -24,7 +24,7 @@ func (c *Client) BLPop(ctx context.Context, wait time.Duration, keys ...string) 
 	return c.popOf(ctx, "BLPOP", wait, keys)
 }
 
-// BRPop is [Client.BLPop] from the end.
+// BRPop is like [Client.BLPop], but removes the last element.
 func (c *Client) BRPop(ctx context.Context, wait time.Duration, keys ...string) (key, value string, found bool, err error) {
 	return c.popOf(ctx, "BRPOP", wait, keys)
 }
@@ -37,7 +37,7 @@ func (c *Client) popOf(ctx context.Context, name string, wait time.Duration, key
 	return pair[0], pair[1], true, nil
 }
 
-// anys makes arguments of strings.
+// anys converts strings to arguments.
 func anys(words []string) []any {
 	list := make([]any, len(words), len(words)+1)
 	for i, w := range words {
@@ -46,13 +46,14 @@ func anys(words []string) []any {
 	return list
 }
 
-// BLMove moves an element from an end ("LEFT", "RIGHT") of one list to that of another, and returns
-// it.
+// BLMove moves an element from one end ("LEFT" or "RIGHT") of a list to one end of another list,
+// and returns it.
 func (c *Client) BLMove(ctx context.Context, wait time.Duration, key, destination, from, to string) (value string, found bool, err error) {
 	return c.moved(ctx, Cmd("BLMOVE", key, destination, from, to, waitSeconds(wait)))
 }
 
-// BRPopLPush is an old name of [Client.BLMove] from the end of one list to the front of another.
+// BRPopLPush is the old command for [Client.BLMove] from the end of one list to the front of
+// another.
 func (c *Client) BRPopLPush(ctx context.Context, wait time.Duration, key, destination string) (value string, found bool, err error) {
 	return c.moved(ctx, Cmd("BRPOPLPUSH", key, destination, waitSeconds(wait)))
 }
@@ -65,13 +66,13 @@ func (c *Client) moved(ctx context.Context, cmd Command) (value string, found bo
 	return *text, true, nil
 }
 
-// LMPop removes up to n elements from an end ("LEFT", "RIGHT") of the first list that has any,
-// and returns them with its key; "" if all are empty.
+// LMPop removes up to n elements from one end ("LEFT" or "RIGHT") of the first list that has any,
+// and returns them with the key of that list, or "" if all are empty.
 func (c *Client) LMPop(ctx context.Context, end string, n int64, keys ...string) (key string, elements []string, err error) {
 	return c.poppedTexts(ctx, Cmd("LMPOP", popArguments(nil, end, n, keys)...))
 }
 
-// BLMPop is [Client.LMPop] that waits.
+// BLMPop is like [Client.LMPop], but waits for an element.
 func (c *Client) BLMPop(ctx context.Context, wait time.Duration, end string, n int64, keys ...string) (key string, elements []string, err error) {
 	return c.poppedTexts(ctx, Cmd("BLMPOP", popArguments([]any{waitSeconds(wait)}, end, n, keys)...))
 }
@@ -87,7 +88,7 @@ func (c *Client) poppedTexts(ctx context.Context, cmd Command) (key string, elem
 	return key, elements, err
 }
 
-// popped decodes a pair, or nothing of null.
+// popped decodes a pair. It decodes nothing if the reply is null.
 func (c *Client) popped(ctx context.Context, cmd Command, parts ...func(*resp.Decoder, resp.Token) error) error {
 	var raw rawFrame
 	if err := c.Do(ctx, &raw, cmd); err != nil {
@@ -116,13 +117,13 @@ func (c *Client) popped(ctx context.Context, cmd Command, parts ...func(*resp.De
 	return nil
 }
 
-// ZMPop removes up to n members with the lowest or highest scores ("MIN", "MAX") from the first
-// sorted set that has any, and returns them with its key; "" if all are empty.
+// ZMPop removes up to n members with the lowest or highest scores ("MIN" or "MAX") from the first
+// sorted set that has any, and returns them with the key of that set, or "" if all are empty.
 func (c *Client) ZMPop(ctx context.Context, end string, n int64, keys ...string) (key string, members []Member, err error) {
 	return c.poppedMembers(ctx, Cmd("ZMPOP", popArguments(nil, end, n, keys)...))
 }
 
-// BZMPop is [Client.ZMPop] that waits.
+// BZMPop is like [Client.ZMPop], but waits for a member.
 func (c *Client) BZMPop(ctx context.Context, wait time.Duration, end string, n int64, keys ...string) (key string, members []Member, err error) {
 	return c.poppedMembers(ctx, Cmd("BZMPOP", popArguments([]any{waitSeconds(wait)}, end, n, keys)...))
 }
@@ -133,13 +134,13 @@ func (c *Client) poppedMembers(ctx context.Context, cmd Command) (key string, me
 	return key, members, err
 }
 
-// BZPopMin removes the member with the lowest score of the first sorted set that has one, and
+// BZPopMin removes the member with the lowest score from the first sorted set that has one, and
 // returns it.
 func (c *Client) BZPopMin(ctx context.Context, wait time.Duration, keys ...string) (key string, m Member, found bool, err error) {
 	return c.poppedMember(ctx, "BZPOPMIN", wait, keys)
 }
 
-// BZPopMax is [Client.BZPopMin] with the highest score.
+// BZPopMax is like [Client.BZPopMin], but removes the member with the highest score.
 func (c *Client) BZPopMax(ctx context.Context, wait time.Duration, keys ...string) (key string, m Member, found bool, err error) {
 	return c.poppedMember(ctx, "BZPOPMAX", wait, keys)
 }

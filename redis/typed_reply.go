@@ -6,8 +6,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// firstOf returns the first of keys, or "" if there is none: the server reports what is
-// missing.
+// firstOf returns the first of keys, or "" if there is none; then the server reports the missing
+// key.
 func firstOf(keys []string) string {
 	if len(keys) == 0 {
 		return ""
@@ -56,8 +56,8 @@ type MaybeFloat struct {
 	Found bool
 }
 
-// scalarReply makes a call whose reply is one value, and releases it. It allocates nothing but what
-// convert does.
+// scalarReply makes a call whose reply is one value, and releases the call. It allocates nothing
+// except what convert allocates.
 func scalarReply[T any](ctx context.Context, c *Client, r *request, convert func(resp.Token) (T, error)) (v T, err error) {
 	if err = c.run(ctx, r); err == nil {
 		d := resp.NewDecoder(r.reply())
@@ -75,7 +75,7 @@ func scalarReply[T any](ctx context.Context, c *Client, r *request, convert func
 	return v, err
 }
 
-// reply makes a call whose reply is a list, and releases it.
+// reply makes a call whose reply is a list, and releases the call.
 func reply[T any](ctx context.Context, c *Client, r *request, f func(d *resp.Decoder, tok resp.Token) (T, error)) (v T, err error) {
 	if err = c.run(ctx, r); err == nil {
 		d := resp.NewDecoder(r.reply())
@@ -93,7 +93,7 @@ func reply[T any](ctx context.Context, c *Client, r *request, f func(d *resp.Dec
 	return v, err
 }
 
-// done is for replies that say OK.
+// done makes a call whose reply is OK.
 func (c *Client) done(ctx context.Context, r *request) error {
 	_, err := scalarReply(ctx, c, r, func(tok resp.Token) (struct{}, error) {
 		if tok.Kind == resp.SimpleString && string(tok.Bytes) == "OK" {
@@ -104,7 +104,7 @@ func (c *Client) done(ctx context.Context, r *request) error {
 	return err
 }
 
-// into is for replies that are decoded into a destination of the caller's.
+// into makes a call whose reply is decoded into the caller's destination.
 func (c *Client) into(ctx context.Context, r *request, dst any) error {
 	err := c.run(ctx, r)
 	if err == nil {
@@ -129,7 +129,7 @@ func (c *Client) maybeFloat(ctx context.Context, r *request) (float64, bool, err
 	return m.Value, m.Found, err
 }
 
-// maybeNumber is number where the reply may be null.
+// maybeNumber is like number, for a reply that may be null.
 func (c *Client) maybeNumber(ctx context.Context, r *request) (n int64, found bool, err error) {
 	n, err = scalarReply(ctx, c, r, func(tok resp.Token) (int64, error) {
 		if found = !tok.Null; !found {
@@ -146,7 +146,7 @@ func (c *Client) maybeFloats(ctx context.Context, r *request) ([]MaybeFloat, err
 	})
 }
 
-// one is for replies that are always 1.
+// one makes a call whose reply is always 1.
 func (c *Client) one(ctx context.Context, r *request) error {
 	_, err := c.number(ctx, r)
 	return err
@@ -179,7 +179,7 @@ func (c *Client) items(ctx context.Context, r *request) ([]Item, error) {
 	})
 }
 
-// appendText appends the string that a reply is.
+// appendText appends the string in a reply.
 func (c *Client) appendText(ctx context.Context, r *request, dst []byte) ([]byte, error) {
 	dst, found, err := c.appendMaybeText(ctx, r, dst)
 	if err == nil && !found {
@@ -188,7 +188,7 @@ func (c *Client) appendText(ctx context.Context, r *request, dst []byte) ([]byte
 	return dst, err
 }
 
-// appendMaybeText is appendText where there may be none.
+// appendMaybeText is like appendText, for a reply that may be null.
 func (c *Client) appendMaybeText(ctx context.Context, r *request, dst []byte) (_ []byte, found bool, err error) {
 	r.call.ReadInto(dst[len(dst):cap(dst)])
 	if err = c.run(ctx, r); err == nil {
@@ -202,7 +202,7 @@ func (c *Client) appendMaybeText(ctx context.Context, r *request, dst []byte) (_
 	return dst, found, err
 }
 
-// scalarOf converts a token by one of the functions of decode.go.
+// scalarOf converts a token with one of the functions of decode.go.
 func scalarOf[T any](tok resp.Token, convert func(resp.Token) (T, error)) (T, error) {
 	v, err := convert(tok)
 	if err != nil {
@@ -298,9 +298,9 @@ func membersOf(d *resp.Decoder, tok resp.Token) ([]Member, error) {
 		if err != nil || !ok {
 			return list, err
 		}
-		inner := &e // the score is the next of the same list,
+		inner := &e // the score is the next element of the same list,
 		if isAggregate(tok) {
-			pair := elements{d, tok.Len} // or of a pair
+			pair := elements{d, tok.Len} // or the second element of a pair
 			inner = &pair
 			if tok, ok, err = pair.next(); err != nil || !ok {
 				return nil, mismatch[Member](tok, errMismatch)
@@ -314,7 +314,7 @@ func membersOf(d *resp.Decoder, tok resp.Token) ([]Member, error) {
 	}
 }
 
-// memberOf decodes a member of which tok is the name.
+// memberOf decodes a member whose name is tok.
 func memberOf(tok resp.Token, rest *elements) (m Member, err error) {
 	if m.Name, err = scalarOf(tok, stringOf); err != nil {
 		return m, err

@@ -35,7 +35,8 @@ var (
 	infoINFO                = known("INFO")
 )
 
-// Publish sends a message and returns how many clients got it from this server.
+// Publish publishes a message and returns the number of clients that received it from this
+// server.
 func (c *Client) Publish(ctx context.Context, channel, message string) (int64, error) {
 	r := c.typed(infoPUBLISH, channel)
 	b := append(r.call.Frame[:0], "*3\r\n$7\r\nPUBLISH\r\n"...)
@@ -45,7 +46,8 @@ func (c *Client) Publish(ctx context.Context, channel, message string) (int64, e
 	return c.number(ctx, &r)
 }
 
-// SPublish sends a message to a sharded channel and returns how many clients got it.
+// SPublish publishes a message to a sharded channel and returns the number of clients that
+// received it.
 func (c *Client) SPublish(ctx context.Context, channel, message string) (int64, error) {
 	r := c.typed(infoSPUBLISH, channel)
 	b := append(r.call.Frame[:0], "*3\r\n$8\r\nSPUBLISH\r\n"...)
@@ -64,7 +66,7 @@ func (c *Client) PubSubChannels(ctx context.Context, pattern string) ([]string, 
 	return c.texts(ctx, &r)
 }
 
-// PubSubNumPat returns how many patterns are subscribed to.
+// PubSubNumPat returns the number of patterns that clients subscribe to.
 func (c *Client) PubSubNumPat(ctx context.Context) (int64, error) {
 	r := c.typed(infoPUBSUBNUMPAT, "")
 	b := append(r.call.Frame[:0], "*2\r\n$6\r\nPUBSUB\r\n$6\r\nNUMPAT\r\n"...)
@@ -72,7 +74,7 @@ func (c *Client) PubSubNumPat(ctx context.Context) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// PubSubNumSub decodes how many subscribers channels have into a destination, such as a
+// PubSubNumSub decodes the numbers of subscribers of channels into a destination, such as a
 // *map[string]int64.
 func (c *Client) PubSubNumSub(ctx context.Context, dst any, channels ...string) error {
 	r := c.typed(infoPUBSUBNUMSUB, "")
@@ -91,7 +93,7 @@ func (c *Client) PubSubShardChannels(ctx context.Context, pattern string) ([]str
 	return c.texts(ctx, &r)
 }
 
-// PubSubShardNumSub is [Client.PubSubNumSub] for sharded channels.
+// PubSubShardNumSub is like [Client.PubSubNumSub], for sharded channels.
 func (c *Client) PubSubShardNumSub(ctx context.Context, dst any, channels ...string) error {
 	r := c.typed(infoPUBSUBSHARDNUMSUB, "")
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(channels)), "$6\r\nPUBSUB\r\n$11\r\nSHARDNUMSUB\r\n"...)
@@ -100,7 +102,7 @@ func (c *Client) PubSubShardNumSub(ctx context.Context, dst any, channels ...str
 	return c.into(ctx, &r, dst)
 }
 
-// ScriptExists returns 1 for each script that the server knows by its hash.
+// ScriptExists returns, for each hash, 1 if the server knows the script, and otherwise 0.
 func (c *Client) ScriptExists(ctx context.Context, hashes ...string) ([]int64, error) {
 	r := c.typed(infoSCRIPTEXISTS, "")
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(hashes)), "$6\r\nSCRIPT\r\n$6\r\nEXISTS\r\n"...)
@@ -109,7 +111,7 @@ func (c *Client) ScriptExists(ctx context.Context, hashes ...string) ([]int64, e
 	return c.ints(ctx, &r)
 }
 
-// ScriptFlush makes the server forget all scripts.
+// ScriptFlush removes all scripts from the server.
 func (c *Client) ScriptFlush(ctx context.Context) error {
 	r := c.typed(infoSCRIPTFLUSH, "")
 	b := append(r.call.Frame[:0], "*2\r\n$6\r\nSCRIPT\r\n$5\r\nFLUSH\r\n"...)
@@ -117,7 +119,7 @@ func (c *Client) ScriptFlush(ctx context.Context) error {
 	return c.done(ctx, &r)
 }
 
-// ScriptKill ends the script that runs, unless it has written.
+// ScriptKill ends the running script, unless it has written data.
 func (c *Client) ScriptKill(ctx context.Context) error {
 	r := c.typed(infoSCRIPTKILL, "")
 	b := append(r.call.Frame[:0], "*2\r\n$6\r\nSCRIPT\r\n$4\r\nKILL\r\n"...)
@@ -125,7 +127,8 @@ func (c *Client) ScriptKill(ctx context.Context) error {
 	return c.done(ctx, &r)
 }
 
-// ScriptLoad makes a script known and returns its hash. [Script] does without.
+// ScriptLoad loads a script into the server and returns its hash. A [Script] does not need
+// this.
 func (c *Client) ScriptLoad(ctx context.Context, source string) (string, error) {
 	r := c.typed(infoSCRIPTLOAD, "")
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nSCRIPT\r\n$4\r\nLOAD\r\n"...)
@@ -159,7 +162,7 @@ func (c *Client) FunctionFlush(ctx context.Context) error {
 	return c.done(ctx, &r)
 }
 
-// FunctionKill ends the function that runs, unless it has written.
+// FunctionKill ends the running function, unless it has written data.
 func (c *Client) FunctionKill(ctx context.Context) error {
 	r := c.typed(infoFUNCTIONKILL, "")
 	b := append(r.call.Frame[:0], "*2\r\n$8\r\nFUNCTION\r\n$4\r\nKILL\r\n"...)
@@ -167,7 +170,7 @@ func (c *Client) FunctionKill(ctx context.Context) error {
 	return c.done(ctx, &r)
 }
 
-// FunctionList decodes what is known of all libraries into a destination.
+// FunctionList decodes a description of all libraries into a destination.
 func (c *Client) FunctionList(ctx context.Context, dst any) error {
 	r := c.typed(infoFUNCTIONLIST, "")
 	b := append(r.call.Frame[:0], "*2\r\n$8\r\nFUNCTION\r\n$4\r\nLIST\r\n"...)
@@ -175,8 +178,8 @@ func (c *Client) FunctionList(ctx context.Context, dst any) error {
 	return c.into(ctx, &r, dst)
 }
 
-// FunctionLoad puts a library onto the server and returns its name. [Library] does it when
-// needed.
+// FunctionLoad loads a library into the server and returns its name. A [Library] does this
+// when needed.
 func (c *Client) FunctionLoad(ctx context.Context, code string) (string, error) {
 	r := c.typed(infoFUNCTIONLOAD, "")
 	b := append(r.call.Frame[:0], "*3\r\n$8\r\nFUNCTION\r\n$4\r\nLOAD\r\n"...)
@@ -185,7 +188,7 @@ func (c *Client) FunctionLoad(ctx context.Context, code string) (string, error) 
 	return c.text(ctx, &r)
 }
 
-// FunctionRestore adds the libraries of [Client.FunctionDump].
+// FunctionRestore adds the libraries in the result of [Client.FunctionDump].
 func (c *Client) FunctionRestore(ctx context.Context, dump string) error {
 	r := c.typed(infoFUNCTIONRESTORE, "")
 	b := append(r.call.Frame[:0], "*3\r\n$8\r\nFUNCTION\r\n$7\r\nRESTORE\r\n"...)
@@ -194,7 +197,8 @@ func (c *Client) FunctionRestore(ctx context.Context, dump string) error {
 	return c.done(ctx, &r)
 }
 
-// FunctionStats decodes which function runs, and the engines, into a destination.
+// FunctionStats decodes the running function and statistics of the engines into a
+// destination.
 func (c *Client) FunctionStats(ctx context.Context, dst any) error {
 	r := c.typed(infoFUNCTIONSTATS, "")
 	b := append(r.call.Frame[:0], "*2\r\n$8\r\nFUNCTION\r\n$5\r\nSTATS\r\n"...)
@@ -202,7 +206,7 @@ func (c *Client) FunctionStats(ctx context.Context, dst any) error {
 	return c.into(ctx, &r, dst)
 }
 
-// DBSize returns how many keys the database has.
+// DBSize returns the number of keys of the database.
 func (c *Client) DBSize(ctx context.Context) (int64, error) {
 	r := c.typed(infoDBSIZE, "")
 	b := append(r.call.Frame[:0], "*1\r\n$6\r\nDBSIZE\r\n"...)
@@ -235,7 +239,7 @@ func (c *Client) FlushAll(ctx context.Context) error {
 	return c.done(ctx, &r)
 }
 
-// Info returns what the server says of itself.
+// Info returns information about the server.
 func (c *Client) Info(ctx context.Context, sections ...string) (string, error) {
 	r := c.typed(infoINFO, "")
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+len(sections)), "$4\r\nINFO\r\n"...)

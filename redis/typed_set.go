@@ -27,7 +27,7 @@ var (
 	infoSUNIONSTORE = known("SUNIONSTORE")
 )
 
-// SAdd adds members and returns how many are new.
+// SAdd adds members and returns the number of new members.
 func (c *Client) SAdd(ctx context.Context, key string, members ...string) (int64, error) {
 	r := c.typed(infoSADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(members)), "$4\r\nSADD\r\n"...)
@@ -37,7 +37,7 @@ func (c *Client) SAdd(ctx context.Context, key string, members ...string) (int64
 	return c.number(ctx, &r)
 }
 
-// SCard returns how many members a set has.
+// SCard returns the number of members of a set.
 func (c *Client) SCard(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoSCARD, key)
 	b := append(r.call.Frame[:0], "*2\r\n$5\r\nSCARD\r\n"...)
@@ -74,7 +74,7 @@ func (c *Client) SInter(ctx context.Context, keys ...string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// SInterCard returns how many members are in all sets.
+// SInterCard returns the number of members that are in all sets.
 func (c *Client) SInterCard(ctx context.Context, keys []string) (int64, error) {
 	r := c.typed(infoSINTERCARD, firstOf(keys))
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(keys)), "$10\r\nSINTERCARD\r\n"...)
@@ -83,7 +83,7 @@ func (c *Client) SInterCard(ctx context.Context, keys []string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// SInterCardLimit is [Client.SInterCard] that stops counting at limit.
+// SInterCardLimit is like [Client.SInterCard], but stops counting at limit.
 func (c *Client) SInterCardLimit(ctx context.Context, keys []string, limit int64) (int64, error) {
 	r := c.typed(infoSINTERCARD, firstOf(keys))
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(keys)), "$10\r\nSINTERCARD\r\n"...)
@@ -123,7 +123,7 @@ func (c *Client) SMembers(ctx context.Context, key string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// SMIsMember returns 1 for each of the members that a set has, and 0 for the others.
+// SMIsMember returns, for each of members, 1 if it is in the set, and otherwise 0.
 func (c *Client) SMIsMember(ctx context.Context, key string, members ...string) ([]int64, error) {
 	r := c.typed(infoSMISMEMBER, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(members)), "$10\r\nSMISMEMBER\r\n"...)
@@ -133,7 +133,7 @@ func (c *Client) SMIsMember(ctx context.Context, key string, members ...string) 
 	return c.ints(ctx, &r)
 }
 
-// SMove moves a member to another set; done is false if it is not there.
+// SMove moves a member to another set; done is false if it is not in the first set.
 func (c *Client) SMove(ctx context.Context, key, destination, member string) (done bool, err error) {
 	r := c.typed(infoSMOVE, key)
 	b := append(r.call.Frame[:0], "*4\r\n$5\r\nSMOVE\r\n"...)
@@ -144,7 +144,7 @@ func (c *Client) SMove(ctx context.Context, key, destination, member string) (do
 	return c.flag(ctx, &r)
 }
 
-// SPop removes a member, any of them, and returns it.
+// SPop removes a random member and returns it.
 func (c *Client) SPop(ctx context.Context, key string) (value string, found bool, err error) {
 	r := c.typed(infoSPOP, key)
 	b := append(r.call.Frame[:0], "*2\r\n$4\r\nSPOP\r\n"...)
@@ -153,7 +153,7 @@ func (c *Client) SPop(ctx context.Context, key string) (value string, found bool
 	return c.maybeText(ctx, &r)
 }
 
-// SPopN removes n members and returns them.
+// SPopN removes n random members and returns them.
 func (c *Client) SPopN(ctx context.Context, key string, n int64) ([]string, error) {
 	r := c.typed(infoSPOP, key)
 	b := append(r.call.Frame[:0], "*3\r\n$4\r\nSPOP\r\n"...)
@@ -163,7 +163,7 @@ func (c *Client) SPopN(ctx context.Context, key string, n int64) ([]string, erro
 	return c.texts(ctx, &r)
 }
 
-// SRandMember returns a member, any of them.
+// SRandMember returns a random member.
 func (c *Client) SRandMember(ctx context.Context, key string) (value string, found bool, err error) {
 	r := c.typed(infoSRANDMEMBER, key)
 	b := append(r.call.Frame[:0], "*2\r\n$11\r\nSRANDMEMBER\r\n"...)
@@ -172,7 +172,8 @@ func (c *Client) SRandMember(ctx context.Context, key string) (value string, fou
 	return c.maybeText(ctx, &r)
 }
 
-// SRandMembers returns n different members, or, if n is negative, -n that may be the same.
+// SRandMembers returns n different random members or, if n is negative, -n random members,
+// which may repeat.
 func (c *Client) SRandMembers(ctx context.Context, key string, n int64) ([]string, error) {
 	r := c.typed(infoSRANDMEMBER, key)
 	b := append(r.call.Frame[:0], "*3\r\n$11\r\nSRANDMEMBER\r\n"...)
@@ -182,7 +183,7 @@ func (c *Client) SRandMembers(ctx context.Context, key string, n int64) ([]strin
 	return c.texts(ctx, &r)
 }
 
-// SRem removes members and returns how many there were.
+// SRem removes members and returns the number of members that were removed.
 func (c *Client) SRem(ctx context.Context, key string, members ...string) (int64, error) {
 	r := c.typed(infoSREM, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(members)), "$4\r\nSREM\r\n"...)

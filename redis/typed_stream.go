@@ -29,7 +29,7 @@ var (
 	infoXTRIM                = known("XTRIM")
 )
 
-// XAck tells that entries are dealt with and returns how many of them were pending.
+// XAck acknowledges entries and returns the number of entries that were pending.
 func (c *Client) XAck(ctx context.Context, key, group string, ids ...string) (int64, error) {
 	r := c.typed(infoXACK, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+len(ids)), "$4\r\nXACK\r\n"...)
@@ -40,7 +40,7 @@ func (c *Client) XAck(ctx context.Context, key, group string, ids ...string) (in
 	return c.number(ctx, &r)
 }
 
-// XAdd adds an entry and returns its id; with the id "*" the server makes one.
+// XAdd adds an entry and returns its ID. If id is "*", the server generates the ID.
 func (c *Client) XAdd(ctx context.Context, key, id string, fields ...Field) (string, error) {
 	r := c.typed(infoXADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+2*len(fields)), "$4\r\nXADD\r\n"...)
@@ -51,7 +51,7 @@ func (c *Client) XAdd(ctx context.Context, key, id string, fields ...Field) (str
 	return c.text(ctx, &r)
 }
 
-// XAddMaxLen adds an entry to a stream of which exactly the last n are kept.
+// XAddMaxLen adds an entry to a stream and removes all but the last n entries.
 // [Client.XAddMaxLenApprox] costs the server less.
 func (c *Client) XAddMaxLen(ctx context.Context, key string, n int64, id string, fields ...Field) (string, error) {
 	r := c.typed(infoXADD, key)
@@ -65,8 +65,8 @@ func (c *Client) XAddMaxLen(ctx context.Context, key string, n int64, id string,
 	return c.text(ctx, &r)
 }
 
-// XAddMaxLenApprox is [Client.XAddMaxLen] that may keep some more than n: the server
-// removes only what it can remove cheaply.
+// XAddMaxLenApprox is like [Client.XAddMaxLen], but may keep some more than n entries: the
+// server removes only what it can remove cheaply.
 func (c *Client) XAddMaxLenApprox(ctx context.Context, key string, n int64, id string, fields ...Field) (string, error) {
 	r := c.typed(infoXADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 6+2*len(fields)), "$4\r\nXADD\r\n"...)
@@ -80,8 +80,8 @@ func (c *Client) XAddMaxLenApprox(ctx context.Context, key string, n int64, id s
 	return c.text(ctx, &r)
 }
 
-// XAutoClaim makes a consumer take over entries that were pending for long, about 100 of
-// those with ids from start on.
+// XAutoClaim makes a consumer take over entries that have been pending for at least idle,
+// about 100 of the entries with IDs from start on.
 func (c *Client) XAutoClaim(ctx context.Context, key, group, consumer string, idle time.Duration, start string) (Claimed, error) {
 	r := c.typed(infoXAUTOCLAIM, key)
 	b := append(r.call.Frame[:0], "*6\r\n$10\r\nXAUTOCLAIM\r\n"...)
@@ -94,8 +94,8 @@ func (c *Client) XAutoClaim(ctx context.Context, key, group, consumer string, id
 	return c.claimed(ctx, &r)
 }
 
-// XClaim makes a consumer take over entries that were pending for long, and returns them,
-// but those that were deleted.
+// XClaim makes a consumer take over entries that have been pending for at least idle, and
+// returns those that were not deleted.
 func (c *Client) XClaim(ctx context.Context, key, group, consumer string, idle time.Duration, ids ...string) ([]Entry, error) {
 	r := c.typed(infoXCLAIM, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 5+len(ids)), "$6\r\nXCLAIM\r\n"...)
@@ -108,7 +108,7 @@ func (c *Client) XClaim(ctx context.Context, key, group, consumer string, idle t
 	return c.claimedEntries(ctx, &r)
 }
 
-// XDel removes entries and returns how many there were.
+// XDel removes entries and returns the number of entries that were removed.
 func (c *Client) XDel(ctx context.Context, key string, ids ...string) (int64, error) {
 	r := c.typed(infoXDEL, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(ids)), "$4\r\nXDEL\r\n"...)
@@ -118,7 +118,8 @@ func (c *Client) XDel(ctx context.Context, key string, ids ...string) (int64, er
 	return c.number(ctx, &r)
 }
 
-// XGroupCreate makes a group that reads what follows an id; "$" is the last one.
+// XGroupCreate creates a group that reads the entries after an ID; "$" is the ID of the
+// last entry.
 func (c *Client) XGroupCreate(ctx context.Context, key, group, id string) error {
 	r := c.typed(infoXGROUPCREATE, key)
 	b := append(r.call.Frame[:0], "*5\r\n$6\r\nXGROUP\r\n$6\r\nCREATE\r\n"...)
@@ -129,7 +130,8 @@ func (c *Client) XGroupCreate(ctx context.Context, key, group, id string) error 
 	return c.done(ctx, &r)
 }
 
-// XGroupCreateMkStream is [Client.XGroupCreate] that makes the stream too if there is none.
+// XGroupCreateMkStream is like [Client.XGroupCreate], but creates the stream if it does not
+// exist.
 func (c *Client) XGroupCreateMkStream(ctx context.Context, key, group, id string) error {
 	r := c.typed(infoXGROUPCREATE, key)
 	b := append(r.call.Frame[:0], "*6\r\n$6\r\nXGROUP\r\n$6\r\nCREATE\r\n"...)
@@ -141,7 +143,7 @@ func (c *Client) XGroupCreateMkStream(ctx context.Context, key, group, id string
 	return c.done(ctx, &r)
 }
 
-// XGroupCreateConsumer makes a consumer; done is false if it existed.
+// XGroupCreateConsumer creates a consumer; done is false if it already exists.
 func (c *Client) XGroupCreateConsumer(ctx context.Context, key, group, consumer string) (done bool, err error) {
 	r := c.typed(infoXGROUPCREATECONSUMER, key)
 	b := append(r.call.Frame[:0], "*5\r\n$6\r\nXGROUP\r\n$14\r\nCREATECONSUMER\r\n"...)
@@ -152,7 +154,7 @@ func (c *Client) XGroupCreateConsumer(ctx context.Context, key, group, consumer 
 	return c.flag(ctx, &r)
 }
 
-// XGroupDelConsumer removes a consumer and returns how many entries were pending.
+// XGroupDelConsumer removes a consumer and returns the number of its pending entries.
 func (c *Client) XGroupDelConsumer(ctx context.Context, key, group, consumer string) (int64, error) {
 	r := c.typed(infoXGROUPDELCONSUMER, key)
 	b := append(r.call.Frame[:0], "*5\r\n$6\r\nXGROUP\r\n$11\r\nDELCONSUMER\r\n"...)
@@ -163,7 +165,7 @@ func (c *Client) XGroupDelConsumer(ctx context.Context, key, group, consumer str
 	return c.number(ctx, &r)
 }
 
-// XGroupDestroy removes a group; done is false if there was none.
+// XGroupDestroy removes a group; done is false if there was no such group.
 func (c *Client) XGroupDestroy(ctx context.Context, key, group string) (done bool, err error) {
 	r := c.typed(infoXGROUPDESTROY, key)
 	b := append(r.call.Frame[:0], "*4\r\n$6\r\nXGROUP\r\n$7\r\nDESTROY\r\n"...)
@@ -173,7 +175,7 @@ func (c *Client) XGroupDestroy(ctx context.Context, key, group string) (done boo
 	return c.flag(ctx, &r)
 }
 
-// XGroupSetID sets what a group reads next.
+// XGroupSetID sets the ID after which a group reads next.
 func (c *Client) XGroupSetID(ctx context.Context, key, group, id string) error {
 	r := c.typed(infoXGROUPSETID, key)
 	b := append(r.call.Frame[:0], "*5\r\n$6\r\nXGROUP\r\n$5\r\nSETID\r\n"...)
@@ -184,7 +186,7 @@ func (c *Client) XGroupSetID(ctx context.Context, key, group, id string) error {
 	return c.done(ctx, &r)
 }
 
-// XInfoConsumers returns what is known of the consumers of a group.
+// XInfoConsumers describes the consumers of a group.
 func (c *Client) XInfoConsumers(ctx context.Context, key, group string) ([]ConsumerInfo, error) {
 	r := c.typed(infoXINFOCONSUMERS, key)
 	b := append(r.call.Frame[:0], "*4\r\n$5\r\nXINFO\r\n$9\r\nCONSUMERS\r\n"...)
@@ -194,7 +196,7 @@ func (c *Client) XInfoConsumers(ctx context.Context, key, group string) ([]Consu
 	return c.consumerInfos(ctx, &r)
 }
 
-// XInfoGroups returns what is known of the groups of a stream.
+// XInfoGroups describes the groups of a stream.
 func (c *Client) XInfoGroups(ctx context.Context, key string) ([]GroupInfo, error) {
 	r := c.typed(infoXINFOGROUPS, key)
 	b := append(r.call.Frame[:0], "*3\r\n$5\r\nXINFO\r\n$6\r\nGROUPS\r\n"...)
@@ -203,7 +205,7 @@ func (c *Client) XInfoGroups(ctx context.Context, key string) ([]GroupInfo, erro
 	return c.groupInfos(ctx, &r)
 }
 
-// XInfoStream returns what is known of a stream.
+// XInfoStream describes a stream.
 func (c *Client) XInfoStream(ctx context.Context, key string) (StreamInfo, error) {
 	r := c.typed(infoXINFOSTREAM, key)
 	b := append(r.call.Frame[:0], "*3\r\n$5\r\nXINFO\r\n$6\r\nSTREAM\r\n"...)
@@ -212,7 +214,7 @@ func (c *Client) XInfoStream(ctx context.Context, key string) (StreamInfo, error
 	return c.streamInfo(ctx, &r)
 }
 
-// XLen returns how many entries a stream has.
+// XLen returns the number of entries of a stream.
 func (c *Client) XLen(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoXLEN, key)
 	b := append(r.call.Frame[:0], "*2\r\n$4\r\nXLEN\r\n"...)
@@ -221,7 +223,7 @@ func (c *Client) XLen(ctx context.Context, key string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// XPending returns how many entries are pending, and whose they are.
+// XPending returns the number of pending entries, in total and for each consumer.
 func (c *Client) XPending(ctx context.Context, key, group string) (PendingSummary, error) {
 	r := c.typed(infoXPENDING, key)
 	b := append(r.call.Frame[:0], "*3\r\n$8\r\nXPENDING\r\n"...)
@@ -231,8 +233,8 @@ func (c *Client) XPending(ctx context.Context, key, group string) (PendingSummar
 	return c.pendingSummary(ctx, &r)
 }
 
-// XPendingRange returns n of the entries that are pending, with ids from start to end: "-"
-// is the first, "+" the last.
+// XPendingRange returns n of the pending entries with IDs from start to end: "-" is the
+// first, and "+" is the last.
 func (c *Client) XPendingRange(ctx context.Context, key, group, start, end string, n int64) ([]Pending, error) {
 	r := c.typed(infoXPENDING, key)
 	b := append(r.call.Frame[:0], "*6\r\n$8\r\nXPENDING\r\n"...)
@@ -245,7 +247,7 @@ func (c *Client) XPendingRange(ctx context.Context, key, group, start, end strin
 	return c.pendings(ctx, &r)
 }
 
-// XSetID sets the last id of a stream.
+// XSetID sets the last ID of a stream.
 func (c *Client) XSetID(ctx context.Context, key, id string) error {
 	r := c.typed(infoXSETID, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nXSETID\r\n"...)
@@ -255,7 +257,7 @@ func (c *Client) XSetID(ctx context.Context, key, id string) error {
 	return c.done(ctx, &r)
 }
 
-// XTrimMaxLen removes all entries but exactly the last n and returns how many.
+// XTrimMaxLen removes all but the last n entries and returns the number of removed entries.
 // [Client.XTrimMaxLenApprox] costs the server less.
 func (c *Client) XTrimMaxLen(ctx context.Context, key string, n int64) (int64, error) {
 	r := c.typed(infoXTRIM, key)
@@ -267,8 +269,8 @@ func (c *Client) XTrimMaxLen(ctx context.Context, key string, n int64) (int64, e
 	return c.number(ctx, &r)
 }
 
-// XTrimMaxLenApprox is [Client.XTrimMaxLen] that may keep some more than n: the server
-// removes only what it can remove cheaply.
+// XTrimMaxLenApprox is like [Client.XTrimMaxLen], but may keep some more than n entries:
+// the server removes only what it can remove cheaply.
 func (c *Client) XTrimMaxLenApprox(ctx context.Context, key string, n int64) (int64, error) {
 	r := c.typed(infoXTRIM, key)
 	b := append(r.call.Frame[:0], "*5\r\n$5\r\nXTRIM\r\n"...)
@@ -280,7 +282,8 @@ func (c *Client) XTrimMaxLenApprox(ctx context.Context, key string, n int64) (in
 	return c.number(ctx, &r)
 }
 
-// XTrimMinID removes exactly the entries below an id and returns how many.
+// XTrimMinID removes all entries with lower IDs than id and returns the number of removed
+// entries.
 func (c *Client) XTrimMinID(ctx context.Context, key, id string) (int64, error) {
 	r := c.typed(infoXTRIM, key)
 	b := append(r.call.Frame[:0], "*4\r\n$5\r\nXTRIM\r\n"...)

@@ -26,7 +26,7 @@ var (
 	infoSTRLEN      = known("STRLEN")
 )
 
-// Append appends to the string of a key and returns its length.
+// Append appends value to the string stored at key and returns the new length.
 func (c *Client) Append(ctx context.Context, key, value string) (int64, error) {
 	r := c.typed(infoAPPEND, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nAPPEND\r\n"...)
@@ -36,7 +36,7 @@ func (c *Client) Append(ctx context.Context, key, value string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// Decr takes one from the number of a key and returns the rest.
+// Decr decrements the integer stored at key and returns the new value.
 func (c *Client) Decr(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoDECR, key)
 	b := append(r.call.Frame[:0], "*2\r\n$4\r\nDECR\r\n"...)
@@ -45,7 +45,7 @@ func (c *Client) Decr(ctx context.Context, key string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// DecrBy takes n from the number of a key and returns the rest.
+// DecrBy subtracts n from the integer stored at key and returns the new value.
 func (c *Client) DecrBy(ctx context.Context, key string, n int64) (int64, error) {
 	r := c.typed(infoDECRBY, key)
 	b := append(r.call.Frame[:0], "*3\r\n$6\r\nDECRBY\r\n"...)
@@ -64,7 +64,7 @@ func (c *Client) GetDel(ctx context.Context, key string) (value string, found bo
 	return c.maybeText(ctx, &r)
 }
 
-// GetEX returns the value of a key, which expires after ttl from now on.
+// GetEX returns the value of a key and makes the key expire after ttl.
 func (c *Client) GetEX(ctx context.Context, key string, ttl time.Duration) (value string, found bool, err error) {
 	r := c.typed(infoGETEX, key)
 	b := append(r.call.Frame[:0], "*4\r\n$5\r\nGETEX\r\n"...)
@@ -75,7 +75,7 @@ func (c *Client) GetEX(ctx context.Context, key string, ttl time.Duration) (valu
 	return c.maybeText(ctx, &r)
 }
 
-// GetPersist returns the value of a key, which does not expire from now on.
+// GetPersist returns the value of a key and removes the expiry of the key.
 func (c *Client) GetPersist(ctx context.Context, key string) (value string, found bool, err error) {
 	r := c.typed(infoGETEX, key)
 	b := append(r.call.Frame[:0], "*3\r\n$5\r\nGETEX\r\n"...)
@@ -85,8 +85,8 @@ func (c *Client) GetPersist(ctx context.Context, key string) (value string, foun
 	return c.maybeText(ctx, &r)
 }
 
-// GetRange returns a part of a string; negative positions count from its end, and end is
-// part of it.
+// GetRange returns the part of a string from index start to end, both included; negative
+// indexes count from the end of the string.
 func (c *Client) GetRange(ctx context.Context, key string, start, end int64) (string, error) {
 	r := c.typed(infoGETRANGE, key)
 	b := append(r.call.Frame[:0], "*4\r\n$8\r\nGETRANGE\r\n"...)
@@ -97,8 +97,8 @@ func (c *Client) GetRange(ctx context.Context, key string, start, end int64) (st
 	return c.text(ctx, &r)
 }
 
-// GetRangeAppend is [Client.GetRange] that appends the string to dst. It allocates nothing
-// if dst has room.
+// GetRangeAppend is like [Client.GetRange], but appends the string to dst. It allocates
+// nothing if dst has room.
 func (c *Client) GetRangeAppend(ctx context.Context, dst []byte, key string, start, end int64) ([]byte, error) {
 	r := c.typed(infoGETRANGE, key)
 	b := append(r.call.Frame[:0], "*4\r\n$8\r\nGETRANGE\r\n"...)
@@ -109,7 +109,7 @@ func (c *Client) GetRangeAppend(ctx context.Context, dst []byte, key string, sta
 	return c.appendText(ctx, &r, dst)
 }
 
-// SetGet sets the value of a key and returns the one before.
+// SetGet sets the value of a key and returns the previous value.
 func (c *Client) SetGet(ctx context.Context, key, value string) (old string, found bool, err error) {
 	r := c.typed(infoSET, key)
 	b := append(r.call.Frame[:0], "*4\r\n$3\r\nSET\r\n"...)
@@ -120,7 +120,7 @@ func (c *Client) SetGet(ctx context.Context, key, value string) (old string, fou
 	return c.maybeText(ctx, &r)
 }
 
-// IncrByFloat adds x to the number of a key and returns the sum.
+// IncrByFloat adds x to the number stored at key and returns the sum.
 func (c *Client) IncrByFloat(ctx context.Context, key string, x float64) (float64, error) {
 	r := c.typed(infoINCRBYFLOAT, key)
 	b := append(r.call.Frame[:0], "*3\r\n$11\r\nINCRBYFLOAT\r\n"...)
@@ -130,7 +130,7 @@ func (c *Client) IncrByFloat(ctx context.Context, key string, x float64) (float6
 	return c.float(ctx, &r)
 }
 
-// LCS returns the longest common subsequence of the strings of two keys.
+// LCS returns the longest common subsequence of the strings stored at two keys.
 func (c *Client) LCS(ctx context.Context, key, other string) (string, error) {
 	r := c.typed(infoLCS, key)
 	b := append(r.call.Frame[:0], "*3\r\n$3\r\nLCS\r\n"...)
@@ -140,7 +140,8 @@ func (c *Client) LCS(ctx context.Context, key, other string) (string, error) {
 	return c.text(ctx, &r)
 }
 
-// LCSLen returns how long the longest common subsequence of two strings is.
+// LCSLen returns the length of the longest common subsequence of the strings stored at two
+// keys.
 func (c *Client) LCSLen(ctx context.Context, key, other string) (int64, error) {
 	r := c.typed(infoLCS, key)
 	b := append(r.call.Frame[:0], "*4\r\n$3\r\nLCS\r\n"...)
@@ -151,7 +152,7 @@ func (c *Client) LCSLen(ctx context.Context, key, other string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// MSet sets the values of keys, all at once.
+// MSet sets the values of keys in one atomic step.
 func (c *Client) MSet(ctx context.Context, pairs ...KeyValue) error {
 	r := c.typed(infoMSET, firstKey(pairs))
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 1+2*len(pairs)), "$4\r\nMSET\r\n"...)
@@ -169,7 +170,8 @@ func (c *Client) MSetNX(ctx context.Context, pairs ...KeyValue) (done bool, err 
 	return c.flag(ctx, &r)
 }
 
-// SetNX sets the value of a key if it does not exist. [Client.SetWith] can do more.
+// SetNX sets the value of a key if the key does not exist. [Client.SetWith] has more
+// options.
 func (c *Client) SetNX(ctx context.Context, key, value string) (bool, error) {
 	r := c.typed(infoSETNX, key)
 	b := append(r.call.Frame[:0], "*3\r\n$5\r\nSETNX\r\n"...)
@@ -179,7 +181,7 @@ func (c *Client) SetNX(ctx context.Context, key, value string) (bool, error) {
 	return c.flag(ctx, &r)
 }
 
-// SetRange overwrites a part of a string and returns its length.
+// SetRange overwrites a part of a string, starting at offset, and returns the new length.
 func (c *Client) SetRange(ctx context.Context, key string, offset int64, value string) (int64, error) {
 	r := c.typed(infoSETRANGE, key)
 	b := append(r.call.Frame[:0], "*4\r\n$8\r\nSETRANGE\r\n"...)
@@ -190,7 +192,7 @@ func (c *Client) SetRange(ctx context.Context, key string, offset int64, value s
 	return c.number(ctx, &r)
 }
 
-// StrLen returns the length of the string of a key, 0 if there is none.
+// StrLen returns the length of the string stored at key, or 0 if the key does not exist.
 func (c *Client) StrLen(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoSTRLEN, key)
 	b := append(r.call.Frame[:0], "*2\r\n$6\r\nSTRLEN\r\n"...)

@@ -28,8 +28,8 @@ func TestStrings(t *testing.T) {
 		if b, found, err := c.GetAppend(ctx, []byte("say "), "none"); string(b) != "say " || found || err != nil {
 			t.Errorf("%q, %v, %v", b, found, err)
 		}
-		// Every byte, an empty value, and values around the sizes at which the
-		// engine changes its ways.
+		// Every byte, an empty value, and values around the sizes at which the engine uses another
+		// method.
 		var every []byte
 		for i := range 256 {
 			every = append(every, byte(i))
@@ -83,7 +83,7 @@ func TestSetOptions(t *testing.T) {
 		}
 	}
 	if err := c.SetEX(ctx, "k", "", 0); slipstream.OutcomeOf(err) != slipstream.NotSent {
-		t.Errorf("no time to live: %v", err)
+		t.Errorf("a time to live of 0: %v", err)
 	}
 }
 
@@ -129,7 +129,7 @@ func TestNumbersAndKeys(t *testing.T) {
 		t.Errorf("INCR of a list: %v", err)
 	}
 	if _, _, err = c.Get(ctx, "list"); !strings.Contains(err.Error(), "GET 127.0.0.1:") {
-		t.Errorf("the error does not say what was asked of whom: %v", err)
+		t.Errorf("the error does not name the command and the server: %v", err)
 	}
 }
 

@@ -24,8 +24,8 @@ type MaybeTime struct {
 	Found bool
 }
 
-// durationOf converts a reply in milliseconds: -1 means forever, -2 that there is no key or
-// field.
+// durationOf converts a reply in milliseconds: -1 means that there is no expiry, and -2 that there
+// is no key or field.
 func durationOf(n int64) MaybeDuration {
 	switch {
 	case n == -2:
@@ -36,7 +36,7 @@ func durationOf(n int64) MaybeDuration {
 	return MaybeDuration{Value: inMilliseconds(n), Found: true}
 }
 
-// timeOf is durationOf for milliseconds since 1970.
+// timeOf is like durationOf, for milliseconds since 1970.
 func timeOf(n int64) MaybeTime {
 	switch {
 	case n == -2:
@@ -47,7 +47,7 @@ func timeOf(n int64) MaybeTime {
 	return MaybeTime{Value: time.UnixMilli(n), Found: true}
 }
 
-// seconds is for replies that are a number of seconds.
+// seconds makes a call whose reply is a number of seconds.
 func (c *Client) seconds(ctx context.Context, r *request) (time.Duration, error) {
 	n, err := c.number(ctx, r)
 	return inUnits(n, time.Second), err

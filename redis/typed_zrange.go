@@ -26,7 +26,7 @@ var (
 	infoZUNIONSTORE      = known("ZUNIONSTORE")
 )
 
-// ZRange returns the members of the ranks from start to stop, lowest score first.
+// ZRange returns the members with ranks from start to stop, in ascending order of scores.
 func (c *Client) ZRange(ctx context.Context, key string, start, stop int64) ([]string, error) {
 	r := c.typed(infoZRANGE, key)
 	b := append(r.call.Frame[:0], "*4\r\n$6\r\nZRANGE\r\n"...)
@@ -37,7 +37,7 @@ func (c *Client) ZRange(ctx context.Context, key string, start, stop int64) ([]s
 	return c.texts(ctx, &r)
 }
 
-// ZRangeWithScores is [Client.ZRange] with scores.
+// ZRangeWithScores is like [Client.ZRange], but also returns the scores.
 func (c *Client) ZRangeWithScores(ctx context.Context, key string, start, stop int64) ([]Member, error) {
 	r := c.typed(infoZRANGE, key)
 	b := append(r.call.Frame[:0], "*5\r\n$6\r\nZRANGE\r\n"...)
@@ -49,7 +49,8 @@ func (c *Client) ZRangeWithScores(ctx context.Context, key string, start, stop i
 	return c.members(ctx, &r)
 }
 
-// ZRangeRev returns the members of the ranks from start to stop, highest score first.
+// ZRangeRev returns the members with ranks from start to stop, in descending order of
+// scores.
 func (c *Client) ZRangeRev(ctx context.Context, key string, start, stop int64) ([]string, error) {
 	r := c.typed(infoZRANGE, key)
 	b := append(r.call.Frame[:0], "*5\r\n$6\r\nZRANGE\r\n"...)
@@ -61,7 +62,7 @@ func (c *Client) ZRangeRev(ctx context.Context, key string, start, stop int64) (
 	return c.texts(ctx, &r)
 }
 
-// ZRangeRevWithScores is [Client.ZRangeRev] with scores.
+// ZRangeRevWithScores is like [Client.ZRangeRev], but also returns the scores.
 func (c *Client) ZRangeRevWithScores(ctx context.Context, key string, start, stop int64) ([]Member, error) {
 	r := c.typed(infoZRANGE, key)
 	b := append(r.call.Frame[:0], "*6\r\n$6\r\nZRANGE\r\n"...)
@@ -85,7 +86,7 @@ func (c *Client) ZRangeByScore(ctx context.Context, key, min, max string) ([]str
 	return c.texts(ctx, &r)
 }
 
-// ZRangeByScoreWithScores is [Client.ZRangeByScore] with scores.
+// ZRangeByScoreWithScores is like [Client.ZRangeByScore], but also returns the scores.
 func (c *Client) ZRangeByScoreWithScores(ctx context.Context, key, min, max string) ([]Member, error) {
 	r := c.typed(infoZRANGEBYSCORE, key)
 	b := append(r.call.Frame[:0], "*5\r\n$13\r\nZRANGEBYSCORE\r\n"...)
@@ -97,8 +98,8 @@ func (c *Client) ZRangeByScoreWithScores(ctx context.Context, key, min, max stri
 	return c.members(ctx, &r)
 }
 
-// ZRangeByScoreLimit returns n of the members with scores from min to max, from the offset
-// on.
+// ZRangeByScoreLimit returns n of the members with scores from min to max, after skipping
+// offset members.
 func (c *Client) ZRangeByScoreLimit(ctx context.Context, key, min, max string, offset, n int64) ([]string, error) {
 	r := c.typed(infoZRANGEBYSCORE, key)
 	b := append(r.call.Frame[:0], "*7\r\n$13\r\nZRANGEBYSCORE\r\n"...)
@@ -112,7 +113,8 @@ func (c *Client) ZRangeByScoreLimit(ctx context.Context, key, min, max string, o
 	return c.texts(ctx, &r)
 }
 
-// ZRangeByLex returns the members from min to max, of members with equal scores.
+// ZRangeByLex returns the members from min to max, in lexicographical order, of a sorted
+// set whose scores are all equal.
 func (c *Client) ZRangeByLex(ctx context.Context, key, min, max string) ([]string, error) {
 	r := c.typed(infoZRANGEBYLEX, key)
 	b := append(r.call.Frame[:0], "*4\r\n$11\r\nZRANGEBYLEX\r\n"...)
@@ -123,8 +125,8 @@ func (c *Client) ZRangeByLex(ctx context.Context, key, min, max string) ([]strin
 	return c.texts(ctx, &r)
 }
 
-// ZRangeStore stores the members of the ranks from start to stop of another sorted set and
-// returns how many.
+// ZRangeStore stores the members of another sorted set with ranks from start to stop, and
+// returns the number of stored members.
 func (c *Client) ZRangeStore(ctx context.Context, key, source string, start, stop int64) (int64, error) {
 	r := c.typed(infoZRANGESTORE, key)
 	b := append(r.call.Frame[:0], "*5\r\n$11\r\nZRANGESTORE\r\n"...)
@@ -136,8 +138,8 @@ func (c *Client) ZRangeStore(ctx context.Context, key, source string, start, sto
 	return c.number(ctx, &r)
 }
 
-// ZRank returns the rank of a member, 0 for the lowest score; found is false if it is not
-// there.
+// ZRank returns the rank of a member, which is 0 for the lowest score; found is false if
+// there is no such member.
 func (c *Client) ZRank(ctx context.Context, key, member string) (n int64, found bool, err error) {
 	r := c.typed(infoZRANK, key)
 	b := append(r.call.Frame[:0], "*3\r\n$5\r\nZRANK\r\n"...)
@@ -147,7 +149,7 @@ func (c *Client) ZRank(ctx context.Context, key, member string) (n int64, found 
 	return c.maybeNumber(ctx, &r)
 }
 
-// ZRem removes members and returns how many there were.
+// ZRem removes members and returns the number of members that were removed.
 func (c *Client) ZRem(ctx context.Context, key string, members ...string) (int64, error) {
 	r := c.typed(infoZREM, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(members)), "$4\r\nZREM\r\n"...)
@@ -157,7 +159,8 @@ func (c *Client) ZRem(ctx context.Context, key string, members ...string) (int64
 	return c.number(ctx, &r)
 }
 
-// ZRemRangeByLex removes the members from min to max and returns how many.
+// ZRemRangeByLex removes the members from min to max, in lexicographical order, and returns
+// the number of removed members.
 func (c *Client) ZRemRangeByLex(ctx context.Context, key, min, max string) (int64, error) {
 	r := c.typed(infoZREMRANGEBYLEX, key)
 	b := append(r.call.Frame[:0], "*4\r\n$14\r\nZREMRANGEBYLEX\r\n"...)
@@ -168,7 +171,8 @@ func (c *Client) ZRemRangeByLex(ctx context.Context, key, min, max string) (int6
 	return c.number(ctx, &r)
 }
 
-// ZRemRangeByRank removes the members of the ranks from start to stop and returns how many.
+// ZRemRangeByRank removes the members with ranks from start to stop and returns the number
+// of removed members.
 func (c *Client) ZRemRangeByRank(ctx context.Context, key string, start, stop int64) (int64, error) {
 	r := c.typed(infoZREMRANGEBYRANK, key)
 	b := append(r.call.Frame[:0], "*4\r\n$15\r\nZREMRANGEBYRANK\r\n"...)
@@ -179,7 +183,8 @@ func (c *Client) ZRemRangeByRank(ctx context.Context, key string, start, stop in
 	return c.number(ctx, &r)
 }
 
-// ZRemRangeByScore removes the members with scores from min to max and returns how many.
+// ZRemRangeByScore removes the members with scores from min to max and returns the number
+// of removed members.
 func (c *Client) ZRemRangeByScore(ctx context.Context, key, min, max string) (int64, error) {
 	r := c.typed(infoZREMRANGEBYSCORE, key)
 	b := append(r.call.Frame[:0], "*4\r\n$16\r\nZREMRANGEBYSCORE\r\n"...)
@@ -201,7 +206,8 @@ func (c *Client) ZRevRangeByScore(ctx context.Context, key, max, min string) ([]
 	return c.texts(ctx, &r)
 }
 
-// ZRevRangeByScoreWithScores is [Client.ZRevRangeByScore] with scores.
+// ZRevRangeByScoreWithScores is like [Client.ZRevRangeByScore], but also returns the
+// scores.
 func (c *Client) ZRevRangeByScoreWithScores(ctx context.Context, key, max, min string) ([]Member, error) {
 	r := c.typed(infoZREVRANGEBYSCORE, key)
 	b := append(r.call.Frame[:0], "*5\r\n$16\r\nZREVRANGEBYSCORE\r\n"...)
@@ -213,7 +219,8 @@ func (c *Client) ZRevRangeByScoreWithScores(ctx context.Context, key, max, min s
 	return c.members(ctx, &r)
 }
 
-// ZRevRangeByLex returns the members from max down to min, of members with equal scores.
+// ZRevRangeByLex returns the members from max down to min, in reverse lexicographical
+// order, of a sorted set whose scores are all equal.
 func (c *Client) ZRevRangeByLex(ctx context.Context, key, max, min string) ([]string, error) {
 	r := c.typed(infoZREVRANGEBYLEX, key)
 	b := append(r.call.Frame[:0], "*4\r\n$14\r\nZREVRANGEBYLEX\r\n"...)
@@ -224,7 +231,7 @@ func (c *Client) ZRevRangeByLex(ctx context.Context, key, max, min string) ([]st
 	return c.texts(ctx, &r)
 }
 
-// ZRevRank is [Client.ZRank] from the highest score on.
+// ZRevRank is like [Client.ZRank], but rank 0 is the highest score.
 func (c *Client) ZRevRank(ctx context.Context, key, member string) (n int64, found bool, err error) {
 	r := c.typed(infoZREVRANK, key)
 	b := append(r.call.Frame[:0], "*3\r\n$8\r\nZREVRANK\r\n"...)
@@ -253,7 +260,7 @@ func (c *Client) ZUnion(ctx context.Context, keys []string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// ZUnionWithScores is [Client.ZUnion] with the sums of scores.
+// ZUnionWithScores is like [Client.ZUnion], but also returns the sums of the scores.
 func (c *Client) ZUnionWithScores(ctx context.Context, keys []string) ([]Member, error) {
 	r := c.typed(infoZUNION, firstOf(keys))
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+len(keys)), "$6\r\nZUNION\r\n"...)

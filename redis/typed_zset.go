@@ -25,7 +25,7 @@ var (
 	infoZRANDMEMBER = known("ZRANDMEMBER")
 )
 
-// ZAdd adds members or changes their scores, and returns how many are new.
+// ZAdd adds members or changes their scores, and returns the number of new members.
 func (c *Client) ZAdd(ctx context.Context, key string, members ...Member) (int64, error) {
 	r := c.typed(infoZADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+2*len(members)), "$4\r\nZADD\r\n"...)
@@ -35,7 +35,7 @@ func (c *Client) ZAdd(ctx context.Context, key string, members ...Member) (int64
 	return c.number(ctx, &r)
 }
 
-// ZAddNX adds members that do not exist, and returns how many.
+// ZAddNX adds members that do not exist, and returns the number of new members.
 func (c *Client) ZAddNX(ctx context.Context, key string, members ...Member) (int64, error) {
 	r := c.typed(infoZADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+2*len(members)), "$4\r\nZADD\r\n"...)
@@ -46,7 +46,8 @@ func (c *Client) ZAddNX(ctx context.Context, key string, members ...Member) (int
 	return c.number(ctx, &r)
 }
 
-// ZAddXX changes the scores of members that exist, and returns how many.
+// ZAddXX changes the scores of members that exist, and returns the number of changed
+// members.
 func (c *Client) ZAddXX(ctx context.Context, key string, members ...Member) (int64, error) {
 	r := c.typed(infoZADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+2*len(members)), "$4\r\nZADD\r\n"...)
@@ -58,7 +59,8 @@ func (c *Client) ZAddXX(ctx context.Context, key string, members ...Member) (int
 	return c.number(ctx, &r)
 }
 
-// ZAddGT adds members and raises scores, but lowers none, and returns how many changed.
+// ZAddGT adds members and raises scores, but lowers none, and returns the number of new and
+// changed members.
 func (c *Client) ZAddGT(ctx context.Context, key string, members ...Member) (int64, error) {
 	r := c.typed(infoZADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+2*len(members)), "$4\r\nZADD\r\n"...)
@@ -70,7 +72,8 @@ func (c *Client) ZAddGT(ctx context.Context, key string, members ...Member) (int
 	return c.number(ctx, &r)
 }
 
-// ZAddLT adds members and lowers scores, but raises none, and returns how many changed.
+// ZAddLT adds members and lowers scores, but raises none, and returns the number of new and
+// changed members.
 func (c *Client) ZAddLT(ctx context.Context, key string, members ...Member) (int64, error) {
 	r := c.typed(infoZADD, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+2*len(members)), "$4\r\nZADD\r\n"...)
@@ -82,7 +85,7 @@ func (c *Client) ZAddLT(ctx context.Context, key string, members ...Member) (int
 	return c.number(ctx, &r)
 }
 
-// ZCard returns how many members a sorted set has.
+// ZCard returns the number of members of a sorted set.
 func (c *Client) ZCard(ctx context.Context, key string) (int64, error) {
 	r := c.typed(infoZCARD, key)
 	b := append(r.call.Frame[:0], "*2\r\n$5\r\nZCARD\r\n"...)
@@ -91,7 +94,8 @@ func (c *Client) ZCard(ctx context.Context, key string) (int64, error) {
 	return c.number(ctx, &r)
 }
 
-// ZCount returns how many members have scores from min to max: "-inf", "5", "(5" without 5.
+// ZCount returns the number of members with scores from min to max, such as "-inf", "5", or
+// "(5" to exclude 5.
 func (c *Client) ZCount(ctx context.Context, key, min, max string) (int64, error) {
 	r := c.typed(infoZCOUNT, key)
 	b := append(r.call.Frame[:0], "*4\r\n$6\r\nZCOUNT\r\n"...)
@@ -111,7 +115,7 @@ func (c *Client) ZDiff(ctx context.Context, keys []string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// ZDiffWithScores is [Client.ZDiff] with scores.
+// ZDiffWithScores is like [Client.ZDiff], but also returns the scores.
 func (c *Client) ZDiffWithScores(ctx context.Context, keys []string) ([]Member, error) {
 	r := c.typed(infoZDIFF, firstOf(keys))
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+len(keys)), "$5\r\nZDIFF\r\n"...)
@@ -151,7 +155,7 @@ func (c *Client) ZInter(ctx context.Context, keys []string) ([]string, error) {
 	return c.texts(ctx, &r)
 }
 
-// ZInterWithScores is [Client.ZInter] with the sums of scores.
+// ZInterWithScores is like [Client.ZInter], but also returns the sums of the scores.
 func (c *Client) ZInterWithScores(ctx context.Context, keys []string) ([]Member, error) {
 	r := c.typed(infoZINTER, firstOf(keys))
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 3+len(keys)), "$6\r\nZINTER\r\n"...)
@@ -161,7 +165,7 @@ func (c *Client) ZInterWithScores(ctx context.Context, keys []string) ([]Member,
 	return c.members(ctx, &r)
 }
 
-// ZInterCard returns how many members are in all sorted sets.
+// ZInterCard returns the number of members that are in all sorted sets.
 func (c *Client) ZInterCard(ctx context.Context, keys []string) (int64, error) {
 	r := c.typed(infoZINTERCARD, firstOf(keys))
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(keys)), "$10\r\nZINTERCARD\r\n"...)
@@ -180,7 +184,8 @@ func (c *Client) ZInterStore(ctx context.Context, key string, keys []string) (in
 	return c.number(ctx, &r)
 }
 
-// ZLexCount returns how many members lie from min to max: "-", "[a", "(a" without a.
+// ZLexCount returns the number of members from min to max, such as "-", "[a", or "(a" to
+// exclude a.
 func (c *Client) ZLexCount(ctx context.Context, key, min, max string) (int64, error) {
 	r := c.typed(infoZLEXCOUNT, key)
 	b := append(r.call.Frame[:0], "*4\r\n$9\r\nZLEXCOUNT\r\n"...)
@@ -191,7 +196,7 @@ func (c *Client) ZLexCount(ctx context.Context, key, min, max string) (int64, er
 	return c.number(ctx, &r)
 }
 
-// ZMScore returns the scores of members, in their order.
+// ZMScore returns the scores of members, in the order of members.
 func (c *Client) ZMScore(ctx context.Context, key string, members ...string) ([]MaybeFloat, error) {
 	r := c.typed(infoZMSCORE, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 2+len(members)), "$7\r\nZMSCORE\r\n"...)
@@ -221,7 +226,7 @@ func (c *Client) ZPopMin(ctx context.Context, key string, n int64) ([]Member, er
 	return c.members(ctx, &r)
 }
 
-// ZRandMember returns a member, any of them.
+// ZRandMember returns a random member.
 func (c *Client) ZRandMember(ctx context.Context, key string) (value string, found bool, err error) {
 	r := c.typed(infoZRANDMEMBER, key)
 	b := append(r.call.Frame[:0], "*2\r\n$11\r\nZRANDMEMBER\r\n"...)
@@ -230,7 +235,8 @@ func (c *Client) ZRandMember(ctx context.Context, key string) (value string, fou
 	return c.maybeText(ctx, &r)
 }
 
-// ZRandMembers returns n different members, or, if n is negative, -n that may be the same.
+// ZRandMembers returns n different random members or, if n is negative, -n random members,
+// which may repeat.
 func (c *Client) ZRandMembers(ctx context.Context, key string, n int64) ([]string, error) {
 	r := c.typed(infoZRANDMEMBER, key)
 	b := append(r.call.Frame[:0], "*3\r\n$11\r\nZRANDMEMBER\r\n"...)

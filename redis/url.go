@@ -7,17 +7,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/driver"
 )
 
-// ParseURL reads Options from a URL:
+// ParseURL parses Options from a URL:
 //
 //	redis://user:password@host:6379/2?timeout=500ms&client_name=api
 //	rediss://host           the same over TLS
 //	unix:///run/redis.sock?db=2
 //
-// Everything but the scheme may be omitted. The query accepts db, protocol, client_name, sockets,
-// timeout, dial_timeout, stall_timeout, backoff, max_backoff, retries, max_calls, max_exclusive,
-// max_bytes, no_wait, fail_fast and wait_when_full; durations are written as 500ms or 2s. Characters
-// of a password that are special in a URL are percent-encoded. Errors never show the password, not
-// even where it is what makes the URL invalid.
+// Everything except the scheme may be omitted. The query accepts db, protocol, client_name,
+// sockets, timeout, dial_timeout, stall_timeout, backoff, max_backoff, retries, max_calls,
+// max_exclusive, max_bytes, no_wait, fail_fast and wait_when_full; durations are written as 500ms
+// or 2s. Characters of a password that are special in a URL must be percent-encoded. Errors never
+// contain the password, even if it is what makes the URL invalid.
 func ParseURL(text string) (Options, error) {
 	var o Options
 	t, err := urls.Parse(text, &o)
@@ -38,8 +38,8 @@ var urls = driver.URLs[Options]{
 		driver.URLOption[Options]{Name: "db", Set: setDB}),
 }
 
-// setPath reads the number of the database from the path, which is not shown: after an unescaped
-// slash it is a part of the password.
+// setPath parses the number of the database from the path. Errors do not show the path, because
+// after an unescaped slash it is a part of the password.
 func setPath(o *Options, path string) error {
 	db, err := strconv.ParseUint(path, 10, 31)
 	if err != nil {

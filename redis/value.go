@@ -6,10 +6,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// Kind is the type of a [Value], as the Redis serialization protocol names it.
+// Kind is the type of a [Value] in the Redis serialization protocol.
 type Kind uint8
 
-// The kinds of values. A server that speaks RESP2 sends only the first five.
+// The kinds of values. With RESP2, a server sends only the first five.
 const (
 	SimpleString Kind = iota + 1
 	ErrorReply
@@ -40,21 +40,21 @@ func (k Kind) String() string {
 	return "kind " + strconv.Itoa(int(k))
 }
 
-// A Value is a reply of any type, as the server sent it. It owns its memory.
-// Attributes, which may precede any value, are not kept.
+// A Value is a reply of any type, as the server sent it. It owns its memory. Attributes, which may
+// precede any value, are dropped.
 type Value struct {
 	// Kind is Null for every kind of null.
 	Kind Kind
-	// Int is the number of an integer.
+	// Int is the value of an integer.
 	Int int64
-	// Float is the number of a double.
+	// Float is the value of a double.
 	Float float64
 	// Bool is the value of a boolean.
 	Bool bool
-	// Text holds strings, errors, and numbers as the server wrote them.
+	// Text contains strings, errors, and numbers as the server wrote them.
 	Text string
-	// Elems are the elements of an array, set or push, and the alternating keys
-	// and values of a map.
+	// Elems contains the elements of an array, set or push, or the alternating keys and values of a
+	// map.
 	Elems []Value
 }
 
@@ -64,7 +64,7 @@ var kindOf = map[resp.Kind]Kind{
 	resp.BigNumber: BigNumber, resp.VerbatimString: VerbatimString, resp.Map: Map, resp.Set: Set, resp.Push: Push,
 }
 
-// valueOf copies the value that tok begins.
+// valueOf copies the value that starts with tok.
 func valueOf(d *resp.Decoder, tok resp.Token, v *Value) error {
 	*v = Value{Kind: kindOf[tok.Kind]}
 	switch {

@@ -46,10 +46,10 @@ func (c *Conn) leave(name string) push {
 	return push{"sunsubscribe", name, len(c.channels)}
 }
 
-// errInTransaction refuses commands that a Redis would execute.
-var errInTransaction = errors.New("redistest knows no subscriptions in transactions")
+// errInTransaction is the error for commands that a real Redis would execute.
+var errInTransaction = errors.New("redistest does not support subscriptions in transactions")
 
-// publish answers SPUBLISH. All nodes of the shard pass the message on.
+// publish answers SPUBLISH. All nodes of the shard forward the message.
 func (c *Conn) publish(args []string) any {
 	received := 0
 	for _, s := range c.server.peers() {
@@ -66,7 +66,7 @@ func (c *Conn) publish(args []string) any {
 	return received
 }
 
-// peers returns the servers of the shard, the server itself included.
+// peers returns the servers of the shard, including the server itself.
 func (s *Server) peers() []*Server {
 	if s.node == nil {
 		return []*Server{s}
@@ -78,8 +78,8 @@ func (s *Server) peers() []*Server {
 	return list
 }
 
-// dropChannels ends the subscriptions in slots of all clients of a shard, because the slots have
-// another master.
+// dropChannels ends all clients' subscriptions to channels in some slots of a shard, because the
+// slots have another master.
 func (s *shard) dropChannels(among func(slot int) bool) {
 	for _, n := range s.nodes {
 		for c := range n.server.conns {

@@ -8,36 +8,36 @@ import (
 	"time"
 )
 
-// ClusterOptions are those of [NewCluster]. The zero value is three masters without replicas.
+// ClusterOptions configure [NewCluster]. The zero value means three masters without replicas.
 type ClusterOptions struct {
-	// Masters is how many masters share the slots. Zero means 3.
+	// Masters is the number of masters that share the slots. If zero, it defaults to 3.
 	Masters int
-	// ReplicasPer is how many replicas each master has.
+	// ReplicasPer is the number of replicas of each master.
 	ReplicasPer int
 }
 
-// A Cluster is a Redis Cluster in memory, each of whose nodes listens at a port of the loopback
-// address. Nodes answer as those of a Redis 7.0 do: they serve the keys in the slots that they have,
-// and tell clients where others are with MOVED, ASK and the other errors of a cluster.
+// A Cluster is an in-memory Redis Cluster, each of whose nodes listens on a port of the loopback
+// address. Nodes answer like those of Redis 7.0: they serve the keys in their slots, and redirect
+// clients with MOVED, ASK and the other errors of a cluster.
 //
-// Nothing happens by itself: slots move and replicas become masters immediately, when the
-// test says so. A replica always has what its master has.
+// Nothing happens automatically: slots move and replicas become masters immediately when the test
+// requests it. A replica always has the same data as its master.
 //
-// All methods are safe for concurrent use, but a [Handler] must not call Close, nor Stop of a node,
+// All methods are safe for concurrent use, but a [Handler] must not call Close, or Stop of a node,
 // because these wait for handlers.
 type Cluster struct {
-	// Guarded by mu, which is also that of the servers.
+	// Guarded by mu, which the servers share.
 	mu        sync.Mutex
 	nodes     []*Node
 	shards    []*shard
 	owners    [Slots]*shard
-	migrating map[int]*shard // by slot: where it goes
+	migrating map[int]*shard // by slot: its destination
 	handlers  map[string]Handler
-	changes   *uint64 // of keys
+	changes   *uint64 // number of changes of keys
 	down      bool
 }
 
-// shard is a master with its replicas. All have the same keys.
+// shard is a master with its replicas, which have the same keys.
 type shard struct {
 	nodes  []*Node
 	master *Node
@@ -45,7 +45,7 @@ type shard struct {
 	epoch  int
 }
 
-// inOrder returns the nodes, the master first.
+// inOrder returns the nodes, starting with the master.
 func (s *shard) inOrder() []*Node {
 	list := []*Node{s.master}
 	for _, n := range s.nodes {
@@ -73,7 +73,7 @@ type Node struct {
 }
 
 // NewCluster returns a cluster without keys, whose masters have equal shares of the slots. The
-// cluster must be closed. NewCluster panics if it cannot listen at a port of the loopback address.
+// cluster must be closed. NewCluster panics if it cannot listen on a port of the loopback address.
 func NewCluster(o ClusterOptions) *Cluster {
 	if o.Masters <= 0 {
 		o.Masters = 3
@@ -128,7 +128,7 @@ func (c *Cluster) add(s *shard) *Node {
 	return n
 }
 
-// Addrs returns the addresses of all nodes, as the options of a client need them.
+// Addrs returns the addresses of all nodes, for the options of a client.
 func (c *Cluster) Addrs() []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -139,8 +139,8 @@ func (c *Cluster) Addrs() []string {
 	return addrs
 }
 
-// Nodes returns all nodes: the masters that NewCluster has made, in the order of their slots, then
-// the replicas of the first one and so on, then those that were added.
+// Nodes returns all nodes: the masters that NewCluster created, in the order of their slots, then
+// the replicas of the first master and so on, then those that were added.
 func (c *Cluster) Nodes() []*Node {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -161,7 +161,7 @@ func (c *Cluster) ReplicasOf(n *Node) []*Node {
 	return n.shard.inOrder()[1:]
 }
 
-// Handle is [Server.Handle] of every node, also of those that are added later.
+// Handle calls [Server.Handle] of every node, including those that are added later.
 func (c *Cluster) Handle(command string, f Handler) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -171,7 +171,7 @@ func (c *Cluster) Handle(command string, f Handler) {
 	}
 }
 
-// Advance moves the clock of all nodes, see [Server.Advance].
+// Advance advances the clock of all nodes; see [Server.Advance].
 func (c *Cluster) Advance(d time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -180,18 +180,18 @@ func (c *Cluster) Advance(d time.Duration) {
 	}
 }
 
-// SetDown makes all nodes answer CLUSTERDOWN to commands with keys, as those of a cluster that has
-// lost the master of a slot, or serve again.
+// SetDown makes all nodes answer CLUSTERDOWN to commands with keys, like the nodes of a cluster
+// that has lost the master of a slot, or makes them serve again.
 func (c *Cluster) SetDown(down bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.down = down
 }
 
-// BeginMigration lets a slot move from its master to the one of another shard. Until
-// [Cluster.FinishMigration] the former answers ASK for keys that it does not have, and the
-// latter executes a command that follows ASKING. BeginMigration panics if the slot is there already
-// or moves to another one.
+// BeginMigration starts moving a slot from its master to that of another shard. Until
+// [Cluster.FinishMigration], the old master answers ASK for keys that it does not have, and the new
+// one executes a command that follows ASKING. BeginMigration panics if the slot is already there or
+// is being migrated.
 func (c *Cluster) BeginMigration(slot int, to *Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,13 +200,14 @@ func (c *Cluster) BeginMigration(slot int, to *Node) {
 
 func (c *Cluster) begin(slot int, to *Node) {
 	if c.owners[slot] == to.shard || c.migrating[slot] != nil {
-		panic(fmt.Sprintf("redistest: slot %d is at %s already, or migrates", slot, to.addr))
+		panic(fmt.Sprintf("redistest: slot %d is already at %s, or is being migrated", slot, to.addr))
 	}
 	c.migrating[slot] = to.shard
 }
 
-// MoveKey moves keys whose slot migrates to their new master, and replaces what it has. Keys that
-// the old master does not have are ignored. MoveKey panics if the slot does not migrate.
+// MoveKey moves keys, whose slot is being migrated, to their new master, and replaces the values
+// there. Keys that the old master does not have are ignored. MoveKey panics if the slot is not
+// being migrated.
 func (c *Cluster) MoveKey(keys ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -218,7 +219,7 @@ func (c *Cluster) MoveKey(keys ...string) {
 func (c *Cluster) move(slot int, keys ...string) {
 	from, to := c.owners[slot], c.migrating[slot]
 	if to == nil {
-		panic(fmt.Sprintf("redistest: slot %d does not migrate", slot))
+		panic(fmt.Sprintf("redistest: slot %d is not being migrated", slot))
 	}
 	for _, key := range keys {
 		if v := from.space[key]; v != nil {
@@ -229,8 +230,8 @@ func (c *Cluster) move(slot int, keys ...string) {
 }
 
 // FinishMigration moves the remaining keys and gives the slot to its new master. Subscriptions to
-// channels in the slot end, and clients are notified. FinishMigration panics if the slot does not
-// migrate.
+// channels in the slot end, and clients are notified. FinishMigration panics if the slot is not
+// being migrated.
 func (c *Cluster) FinishMigration(slot int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -246,15 +247,15 @@ func (c *Cluster) finish(slot int) {
 	from.dropChannels(func(other int) bool { return other == slot })
 }
 
-// claim gives a shard the greatest epoch.
+// claim gives a shard the highest epoch.
 func (c *Cluster) claim(s *shard) {
 	for _, other := range c.shards {
 		s.epoch = max(s.epoch, other.epoch+1)
 	}
 }
 
-// MoveSlots moves slots to a master with all steps of a migration immediately. Slots that are there
-// already stay.
+// MoveSlots moves slots to a master by a complete migration. Slots that are already there are
+// ignored.
 func (c *Cluster) MoveSlots(to *Node, slots ...int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -266,9 +267,9 @@ func (c *Cluster) MoveSlots(to *Node, slots ...int) {
 	}
 }
 
-// Failover makes a replica the master of its shard, and the master its replica, whether they run or
-// not. Subscriptions to channels of the shard end, and clients are notified. Nothing happens if the
-// node is the master.
+// Failover makes a replica the master of its shard, and the master its replica, whether they are
+// running or not. Subscriptions to channels of the shard end, and clients are notified. If the node
+// is already the master, nothing happens.
 func (c *Cluster) Failover(replica *Node) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -298,18 +299,18 @@ func (n *Node) Addr() string {
 // ID returns the ID of the node: 40 hexadecimal digits.
 func (n *Node) ID() string { return n.id }
 
-// Handle is [Server.Handle] of the node.
+// Handle calls [Server.Handle] of the node.
 func (n *Node) Handle(command string, f Handler) { n.server.Handle(command, f) }
 
-// Seen is [Server.Seen] of the node. READONLY and CLUSTER, which clients send by themselves, are
-// omitted.
+// Seen calls [Server.Seen] of the node. It omits READONLY and CLUSTER, which clients send on their
+// own.
 func (n *Node) Seen() [][]string { return n.server.Seen() }
 
 // HangUp closes all connections to the node.
 func (n *Node) HangUp() { n.server.HangUp() }
 
-// Stop closes all connections to the node and refuses new ones. The other nodes say that it has
-// failed; the test decides what becomes of its slots, see [Cluster.Failover].
+// Stop closes all connections to the node and refuses new ones. The other nodes report that it has
+// failed. The test decides what happens to its slots; see [Cluster.Failover].
 func (n *Node) Stop() {
 	n.switching.Lock()
 	defer n.switching.Unlock()
@@ -324,11 +325,11 @@ func (n *Node) Stop() {
 	n.server.Close()
 }
 
-// Start lets a node that was stopped listen again, at the same address. It has the keys of its
-// shard. Start panics if it cannot listen there.
+// Start makes a stopped node listen again, at the same address. It has the keys of its shard. Start
+// panics if it cannot listen there.
 func (n *Node) Start() { n.start(n.Addr()) }
 
-// StartElsewhere is Start at another address.
+// StartElsewhere is like Start, but uses another address.
 func (n *Node) StartElsewhere() { n.start("127.0.0.1:0") }
 
 func (n *Node) start(addr string) {
@@ -343,7 +344,7 @@ func (n *Node) start(addr string) {
 	n.listen()
 }
 
-// listen accepts connections at the address of the node. Under cluster.mu.
+// listen accepts connections at the address of the node. The caller holds cluster.mu.
 func (n *Node) listen() {
 	l, err := net.Listen("tcp", n.addr)
 	if err != nil {
@@ -384,5 +385,5 @@ func readOnly(on bool) func(*Conn, []string) any {
 	}
 }
 
-// Node returns the node of a cluster that the connection leads to, or nil.
+// Node returns the cluster node at the other end of the connection, or nil.
 func (c *Conn) Node() *Node { return c.server.node }

@@ -18,7 +18,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// wire is a connection whose replies are compared as text.
+// wire is a connection whose replies are compared as strings.
 type wire struct {
 	t       *testing.T
 	conn    net.Conn
@@ -36,7 +36,7 @@ func open(t *testing.T, addr string) *wire {
 	return &wire{t: t, conn: conn, scanner: resp.NewScanner(resp.Limits{})}
 }
 
-// ask sends a command, given as words, and returns the next message as text.
+// ask sends a command, given as words, and returns the next message as a string.
 func (w *wire) ask(command string) string {
 	w.t.Helper()
 	return say(w.value(command))
@@ -80,7 +80,7 @@ func (w *wire) next() resp.Value {
 	}
 }
 
-// say returns a value as text: errors with a dash, pushes with an arrow.
+// say returns a value as a string: errors start with a dash, and pushes with an arrow.
 func say(v resp.Value) string {
 	switch {
 	case v.Null:
@@ -103,7 +103,7 @@ func say(v resp.Value) string {
 	return string(v.Str)
 }
 
-// fakeCluster returns a cluster that ends with the test.
+// fakeCluster returns a cluster that is closed when the test ends.
 func fakeCluster(t *testing.T, o redistest.ClusterOptions) *redistest.Cluster {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -112,7 +112,7 @@ func fakeCluster(t *testing.T, o redistest.ClusterOptions) *redistest.Cluster {
 	return c
 }
 
-// is checks a text.
+// is compares strings.
 func is(t *testing.T, got, want string) {
 	t.Helper()
 	if got != want {
@@ -120,8 +120,8 @@ func is(t *testing.T, got, want string) {
 	}
 }
 
-// TestSlots: vectors of the specification. TestFakeClusterIsLikeARealOne compares them
-// with a server.
+// TestSlots checks the examples of the specification. TestFakeClusterIsLikeARealOne compares slots
+// with those of a server.
 func TestSlots(t *testing.T) {
 	for key, want := range map[string]int{
 		"": 0, "123456789": 12739, "foo": 12182, "{user1000}.following": 3443, "{user1000}.followers": 3443,
@@ -133,8 +133,8 @@ func TestSlots(t *testing.T) {
 	}
 }
 
-// TestMigration: the old master serves the keys that it has, the new one those that were moved,
-// to clients that ask.
+// TestMigration: the old master serves the keys that it still has, and the new one serves those
+// that were moved, to clients that send ASKING.
 func TestMigration(t *testing.T) {
 	c := fakeCluster(t, redistest.ClusterOptions{})
 	slot := redistest.Slot("{a}")
@@ -153,10 +153,10 @@ func TestMigration(t *testing.T) {
 	is(t, next.ask("GET {a}1"), moved)
 	is(t, next.ask("ASKING"), "OK")
 	is(t, next.ask("GET {a}1"), "x")
-	is(t, next.ask("GET {a}1"), moved) // ASKING is for one command
+	is(t, next.ask("GET {a}1"), moved) // ASKING applies to one command
 	is(t, next.ask("ASKING"), "OK")
 	is(t, next.ask("MGET {a}1 {a}3"), "-TRYAGAIN Multiple keys request during rehashing of slot")
-	// It is for a whole transaction, too.
+	// It also applies to a whole transaction.
 	is(t, next.ask("ASKING"), "OK")
 	is(t, next.ask("MULTI"), "OK")
 	is(t, next.ask("GET {a}1"), "QUEUED")
@@ -174,7 +174,7 @@ func TestMigration(t *testing.T) {
 	is(t, old.ask("GET {a}2"), "y")
 }
 
-// TestClusterRefuses: what a test cannot mean.
+// TestClusterRefuses: calls that must be mistakes in a test panic.
 func TestClusterRefuses(t *testing.T) {
 	c := fakeCluster(t, redistest.ClusterOptions{})
 	for name, f := range map[string]func(){
@@ -194,7 +194,8 @@ func TestClusterRefuses(t *testing.T) {
 	}
 }
 
-// TestFailoverOfTheFake: roles change, replicas have all keys, and READONLY lets a replica answer.
+// TestFailoverOfTheFake: roles change, replicas have all keys, and READONLY permits a replica to
+// answer.
 func TestFailoverOfTheFake(t *testing.T) {
 	c := fakeCluster(t, redistest.ClusterOptions{Masters: 2, ReplicasPer: 1})
 	slot := redistest.Slot("k")
@@ -212,14 +213,14 @@ func TestFailoverOfTheFake(t *testing.T) {
 	c.Failover(replica)
 	is(t, second.ask("SET k w"), "OK")
 	is(t, first.ask("GET k"), fmt.Sprintf("-MOVED %d %s", slot, replica.Addr()))
-	c.Failover(replica) // it is the master
+	c.Failover(replica) // it is the master already
 	if got := c.ReplicasOf(replica); len(got) != 1 || got[0] != master {
 		t.Errorf("the replicas are %v", got)
 	}
 }
 
-// TestNodesStopAndStart: a node that is stopped refuses connections, and is shown as failed. It
-// comes back with its keys, at the same address or at another one.
+// TestNodesStopAndStart: a stopped node refuses connections and is reported as failed. It comes
+// back with its keys, at the same address or at another one.
 func TestNodesStopAndStart(t *testing.T) {
 	c := fakeCluster(t, redistest.ClusterOptions{ReplicasPer: 1})
 	n := c.MasterOf(redistest.Slot("k"))
@@ -240,7 +241,7 @@ func TestNodesStopAndStart(t *testing.T) {
 	}
 	if conn, err := net.Dial("tcp", n.Addr()); err == nil {
 		conn.Close()
-		t.Error("it accepts connections")
+		t.Error("a stopped node accepts connections")
 	}
 	is(t, health(), n.Addr()+" master,fail disconnected")
 	n.Start()
@@ -249,13 +250,13 @@ func TestNodesStopAndStart(t *testing.T) {
 	n.Stop()
 	n.StartElsewhere()
 	if n.Addr() == before || !slices.Contains(c.Addrs(), n.Addr()) {
-		t.Errorf("it is at %s, and was at %s", n.Addr(), before)
+		t.Errorf("the node is at %s, and was at %s", n.Addr(), before)
 	}
 	is(t, open(t, n.Addr()).ask("GET k"), "v")
 	is(t, health(), n.Addr()+" master connected")
 }
 
-// TestClusterDown: on request, and only for commands with keys.
+// TestClusterDown: the cluster is down on request, and only for commands with keys.
 func TestClusterDown(t *testing.T) {
 	c := fakeCluster(t, redistest.ClusterOptions{Masters: 1})
 	w := open(t, c.Addrs()[0])
@@ -301,8 +302,8 @@ func TestShardChannels(t *testing.T) {
 	is(t, say(third.next()), "[sunsubscribe ch 0]")
 }
 
-// TestClusterHandlers: a handler of the cluster answers at all nodes, finds out whether the node
-// has its keys, and the clock of the test is that of all.
+// TestClusterHandlers: a handler of the cluster answers at all nodes and can find out whether the
+// node has its keys, and the clock of the test applies to all nodes.
 func TestClusterHandlers(t *testing.T) {
 	c := fakeCluster(t, redistest.ClusterOptions{})
 	c.Handle("mine", func(conn *redistest.Conn, args []string) any {
@@ -333,7 +334,7 @@ func TestClusterHandlers(t *testing.T) {
 	}
 	added.HangUp()
 	if _, err := w.conn.Read(make([]byte, 1)); err == nil {
-		t.Error("it was not hung up on")
+		t.Error("the connection was not closed")
 	}
 }
 
@@ -363,7 +364,7 @@ func ExampleCluster() {
 	}
 	defer client.Close()
 
-	// What a node answers before, while and after the slot of a key moves to another one:
+	// A node answers differently before, during and after the migration of a key's slot.
 	answer := func() {
 		name, _, err := client.Get(ctx, "user:1")
 		var e *redis.ServerError

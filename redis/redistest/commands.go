@@ -17,15 +17,15 @@ type command struct {
 	access      access
 }
 
-// access says which arguments of a command are keys, or channels of shards, and what it does with
-// them.
+// access says which arguments of a command are keys, or channels of shards, and how the command
+// uses them.
 type access struct {
-	last, step int  // of the keys, which begin with the first argument; step is 0 if there are none, last is -1 for up to the end
+	last, step int  // positions of the keys, which start with the first argument; step is 0 if there are none, and last is -1 for all arguments
 	write      bool // the command may change the keys
-	channels   bool // they are channels
+	channels   bool // the arguments are channels
 }
 
-// What commands do.
+// The kinds of access.
 var (
 	keyless     = access{}
 	reads       = access{last: 1, step: 1}
@@ -50,10 +50,10 @@ func (a access) keys(args []string) []string {
 	return keys
 }
 
-// own is the table of the server's own commands, made by init because they refer to it.
+// own is the table of the server's own commands, initialized by init because they refer to it.
 var own map[string]command
 
-// Commands returns the names of the commands that a server has built in, sorted.
+// Commands returns the names of the built-in commands, sorted.
 func Commands() []string {
 	var names []string
 	for name := range own {
@@ -63,7 +63,7 @@ func Commands() []string {
 	return names
 }
 
-// own answers a command by the server's own means. Under server.mu.
+// own answers one of the server's own commands. The caller holds server.mu.
 func (c *Conn) own(args []string) any {
 	name := strings.ToUpper(args[0])
 	cmd, ok := own[name]
@@ -175,7 +175,7 @@ func (c *Conn) selects(args []string) any {
 	return Simple("OK")
 }
 
-// command answers COMMAND: what clients want to know of commands.
+// command answers COMMAND, with which clients query commands.
 func (c *Conn) command(args []string) any {
 	if len(args) == 0 {
 		return details(Commands())
@@ -204,7 +204,7 @@ func (c *Conn) command(args []string) any {
 	return errSubcommand("COMMAND", args[0])
 }
 
-// details are those of COMMAND INFO.
+// details returns the reply to COMMAND INFO.
 func details(names []string) []any {
 	list := make([]any, len(names))
 	for i, name := range names {
@@ -296,7 +296,7 @@ func (c *Conn) unwatch([]string) any {
 	return Simple("OK")
 }
 
-// changed reports whether a key that is watched has changed.
+// changed reports whether a watched key has changed.
 func (c *Conn) changed() bool {
 	for key, version := range c.watched {
 		if c.version(key) != version {
@@ -306,7 +306,8 @@ func (c *Conn) changed() bool {
 	return false
 }
 
-// version distinguishes the values that a key has had; 0 if it has none.
+// version returns a number that differs for each value that a key has had, or 0 if the key does not
+// exist.
 func (c *Conn) version(key string) uint64 {
 	if v := c.server.space[key]; v != nil {
 		return v.version
@@ -314,7 +315,7 @@ func (c *Conn) version(key string) uint64 {
 	return 0
 }
 
-// touch notes that a key has changed, and removes one of which nothing is left.
+// touch records that a key has changed, and removes the key if its value is empty.
 func (c *Conn) touch(key string, v *value) {
 	*c.server.changes++
 	v.version = *c.server.changes

@@ -15,13 +15,13 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// twins are a real cluster and a fake one of the same shape: node n of one corresponds to node n of
-// the other.
+// twins are a real cluster and a fake one with the same structure: node n of one corresponds to
+// node n of the other.
 type twins struct {
 	t     *testing.T
 	real  *rediscluster.Cluster
 	fake  *redistest.Cluster
-	names map[string]string // of nodes, by address, port and ID
+	names map[string]string // names of nodes, by address, port and ID
 }
 
 // sides are the connections to both, the real one first.
@@ -48,7 +48,7 @@ func (p *twins) name(i int, id, addr string) {
 	p.names[id], p.names[addr], p.names[port] = name, name, name
 }
 
-// open connects to a node of both.
+// open connects to the same node of both clusters.
 func (p *twins) open(i int, greeting ...string) sides {
 	p.t.Helper()
 	s := sides{open(p.t, p.real.Nodes()[i].Addr()), open(p.t, p.fake.Nodes()[i].Addr())}
@@ -59,7 +59,7 @@ func (p *twins) open(i int, greeting ...string) sides {
 	return s
 }
 
-// ask returns both answers, with names of nodes instead of addresses.
+// ask returns both answers, with names of nodes in place of addresses.
 func (p *twins) ask(s sides, command string) (real, fake string) {
 	p.t.Helper()
 	var answers [2]string
@@ -69,7 +69,7 @@ func (p *twins) ask(s sides, command string) (real, fake string) {
 	return answers[0], answers[1]
 }
 
-// named replaces the address in a redirection.
+// named replaces the address in a redirect.
 func (p *twins) named(answer string) string {
 	words := strings.Fields(answer)
 	if len(words) == 3 && (words[0] == "-MOVED" || words[0] == "-ASK") {
@@ -78,7 +78,7 @@ func (p *twins) named(answer string) string {
 	return answer
 }
 
-// same checks that both answer the same.
+// same checks that both clusters give the same answer.
 func (p *twins) same(s sides, command string) {
 	p.t.Helper()
 	if real, fake := p.ask(s, command); real != fake {
@@ -86,8 +86,8 @@ func (p *twins) same(s sides, command string) {
 	}
 }
 
-// TestFakeClusterIsLikeARealOne compares the answers of a real and of a fake cluster: what they say
-// of themselves, and random commands while slots move and replicas become masters.
+// TestFakeClusterIsLikeARealOne compares the answers of a real and a fake cluster: about the
+// clusters themselves, and to random commands while slots move and replicas become masters.
 func TestFakeClusterIsLikeARealOne(t *testing.T) {
 	p := newTwins(t)
 	p.compareTopology()
@@ -122,8 +122,8 @@ func TestFakeClusterIsLikeARealOne(t *testing.T) {
 	p.compareRandom(r, tags)
 }
 
-// compareRandom sends random commands to connections of all nodes. The data of replicas depends on the
-// time, so only their errors are compared.
+// compareRandom sends random commands on connections to all nodes. The data of replicas depends on
+// timing, so only their errors are compared.
 func (p *twins) compareRandom(r *rand.Rand, tags []string) {
 	p.t.Helper()
 	p.real.AwaitReplication(p.t)
@@ -141,7 +141,8 @@ func (p *twins) compareRandom(r *rand.Rand, tags []string) {
 	for range 600 {
 		c := clients[r.IntN(len(clients))]
 		command := randomClusterCommand(r, tags)
-		// Redis 7.0 takes a channel in a transaction for a key while its slot moves, 8.0 does not.
+		// While its slot is being migrated, Redis 7.0 treats a channel in a transaction as a key;
+		// Redis 8.0 does not.
 		if name, _, _ := strings.Cut(command, " "); c.multi && slices.Contains([]string{"WATCH", "MULTI", "CLUSTER", "SPUBLISH"}, name) {
 			continue
 		}
@@ -158,7 +159,7 @@ func (p *twins) compareRandom(r *rand.Rand, tags []string) {
 			p.t.Fatalf("%s, to %s: the fake answers %s, a Redis %s\n%s", command, c.sides[1].conn.RemoteAddr(), fake, real, p.real.State())
 		}
 	}
-	// The remains of transactions.
+	// Open transactions are ended.
 	for _, c := range clients {
 		c.sides[0].conn.Close()
 		c.sides[1].conn.Close()
@@ -178,7 +179,7 @@ func (p *twins) owns(n *redistest.Node) bool {
 func randomClusterCommand(r *rand.Rand, tags []string) string {
 	tag := func() string { return tags[r.IntN(len(tags))] }
 	one := tag()
-	key := func() string { // mostly of one slot
+	key := func() string { // mostly in one slot
 		if r.IntN(10) == 0 {
 			return tag() + strconv.Itoa(r.IntN(4))
 		}
@@ -213,8 +214,7 @@ func randomClusterCommand(r *rand.Rand, tags []string) string {
 	return []string{"DISCARD", "PING", "SPUBLISH " + key() + " m", "GET"}[r.IntN(4)]
 }
 
-// compareTopology compares the views of all nodes on the cluster, in both versions of the
-// protocol.
+// compareTopology compares all nodes' views of the cluster, in both versions of the protocol.
 func (p *twins) compareTopology() {
 	p.t.Helper()
 	for i := range p.real.Nodes() {
@@ -242,7 +242,7 @@ func (p *twins) compareTopology() {
 	}
 }
 
-// flat returns a map, or a list of names and values.
+// flat returns a map or a list of names and values as a map.
 func flat(v resp.Value) map[string]resp.Value {
 	m := make(map[string]resp.Value)
 	for i := 0; i+1 < len(v.Elems); i += 2 {
@@ -251,7 +251,7 @@ func flat(v resp.Value) map[string]resp.Value {
 	return m
 }
 
-// lines sorts and joins.
+// lines sorts the lines and joins them.
 func lines(list []string) string {
 	sort.Strings(list)
 	return strings.Join(list, "\n")
@@ -319,7 +319,7 @@ func infoOf(v resp.Value) string {
 	return lines(all)
 }
 
-// compareCommands compares answers that do not depend on what is in the cluster.
+// compareCommands compares answers that do not depend on the contents of the cluster.
 func (p *twins) compareCommands() {
 	s := p.open(0)
 	for _, command := range []string{
@@ -331,7 +331,7 @@ func (p *twins) compareCommands() {
 		p.same(s, command)
 	}
 	for _, name := range redistest.Commands() {
-		describe := func(v resp.Value) string { // name, whether it writes, where the keys are
+		describe := func(v resp.Value) string { // the name, whether it writes, and where the keys are
 			e := v.Elems[0].Elems
 			text := say(e[0])
 			for _, flag := range e[2].Elems {

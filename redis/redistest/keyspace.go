@@ -2,20 +2,20 @@ package redistest
 
 import "time"
 
-// keyspace are the keys of the server.
+// keyspace contains the keys of a server.
 type keyspace map[string]*value
 
-// value is what a key holds: one of the four is not nil.
+// value is the value of a key: one of the four is not nil.
 type value struct {
 	text    *string
 	hash    map[string]string
 	list    *[]string
 	set     map[string]struct{}
-	expires time.Time // zero: never
-	version uint64    // grows with every change
+	expires time.Time // never if zero
+	version uint64    // increases with every change
 }
 
-// kind is the reply to TYPE.
+// kind returns the reply to TYPE.
 func (v *value) kind() string {
 	switch {
 	case v == nil:
@@ -30,7 +30,7 @@ func (v *value) kind() string {
 	return "set"
 }
 
-// empty reports whether nothing is left, so that the key goes.
+// empty reports whether nothing is left, so that the key is to be removed.
 func (v *value) empty() bool {
 	return v.text == nil && len(v.hash) == 0 && (v.list == nil || len(*v.list) == 0) && len(v.set) == 0
 }
@@ -44,7 +44,7 @@ func (k keyspace) expire(now time.Time) {
 	}
 }
 
-// of returns the value of a key of this kind, or nil if there is none.
+// of returns the value of a key of the given kind, or nil if the key does not exist.
 func (k keyspace) of(key, kind string) (*value, error) {
 	v := k[key]
 	if v != nil && v.kind() != kind {
@@ -53,7 +53,7 @@ func (k keyspace) of(key, kind string) (*value, error) {
 	return v, nil
 }
 
-// made is of that makes what is missing.
+// made is like of, but creates a missing value.
 func (k keyspace) made(key, kind string) (*value, error) {
 	v, err := k.of(key, kind)
 	if err != nil || v != nil {

@@ -98,13 +98,14 @@ func (c *Conn) append(b []byte, reply any) []byte {
 	return resp.AppendError(b, fmt.Sprintf("ERR redistest: a handler returned a %T", reply))
 }
 
-// nullArray is a null where an array is expected.
+// nullArray is a null in place of an array.
 type nullArray struct{}
 
-// verbatim is text for people.
+// verbatim is text for human readers.
 type verbatim string
 
-// push is an unsolicited message of the server, and the reply to a subscription: one per channel.
+// push is an unsolicited message of the server, or the reply to a subscription, with one push for
+// each channel.
 type push []any
 
 func errorText(err error) string {
@@ -115,7 +116,7 @@ func errorText(err error) string {
 	return "ERR " + err.Error()
 }
 
-// The errors of the server's own commands.
+// Errors of the server's own commands.
 var (
 	errType    = &redis.ServerError{Code: "WRONGTYPE", Message: "Operation against a key holding the wrong kind of value"}
 	errInteger = &redis.ServerError{Code: "ERR", Message: "value is not an integer or out of range"}
@@ -139,7 +140,7 @@ func errUnknown(name string) error {
 	return &redis.ServerError{Code: "ERR", Message: "unknown command '" + name + "'; redistest knows few: see Server.Handle"}
 }
 
-// integer is strict as Redis is: "07", "+7" and "-0" are not integers.
+// integer is as strict as Redis: "07", "+7" and "-0" are not integers.
 func integer(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || strconv.FormatInt(n, 10) != text {

@@ -1,21 +1,21 @@
-// Package redistest is a server for tests of programs that use package redis: in memory,
-// without a port and without a process, with a clock that the test moves.
+// Package redistest provides an in-memory server for tests of programs that use package redis. It
+// needs no port and no process, and the test controls its clock.
 //
 //	server := redistest.NewServer()
 //	defer server.Close()
 //	client, err := redis.Connect(ctx, server.Options())
 //
-// It knows the commonest commands on strings, hashes, lists and sets, expiry, and
-// transactions, in both versions of the protocol; see [Commands]. A test adds what it needs,
-// or makes a command fail, by [Server.Handle]. It is not a Redis: programs that use scripts,
-// streams or subscriptions need tests against a real one.
+// It supports the most common commands for strings, hashes, lists and sets, expiry, and
+// transactions, in both versions of the protocol; see [Commands]. A test adds commands, or makes a
+// command fail, by [Server.Handle]. It is not a Redis server: programs that use scripts, streams or
+// subscriptions need tests with a real one.
 //
-// [NewCluster] makes a cluster of such servers, which listen at ports of the loopback address. The
-// test moves slots, makes replicas the masters, and stops and starts nodes; nodes redirect clients
-// as those of a Redis do. The only subscriptions are those to channels of shards. Their node ends
-// them by itself, with an unsolicited sunsubscribe, when their slot moves ([Cluster.FinishMigration],
-// [Cluster.MoveSlots]) or their shard has another master ([Cluster.Failover]): so a test sees what a
-// program does about a [redis.Gap].
+// [NewCluster] creates a cluster of such servers, which listen on ports of the loopback address.
+// The test moves slots, promotes replicas, and stops and starts nodes; nodes redirect clients like
+// those of a real cluster. The only subscriptions are those to channels of shards. Their node ends
+// them on its own, with an unsolicited sunsubscribe, when their slot moves
+// ([Cluster.FinishMigration], [Cluster.MoveSlots]) or their shard has another master
+// ([Cluster.Failover]). So a test can check how a program handles a [redis.Gap].
 package redistest
 
 import (
@@ -31,46 +31,46 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// A Handler answers a command. Args begin with its name as it was sent. The answer is
+// A Handler answers a command. Args starts with its name as it was sent. The result is
 //
 //	nil                a null
 //	string, []byte     a string
 //	int, int64         an integer
-//	float64, bool      the same of protocol 3; a string and an integer of protocol 2
+//	float64, bool      the same in protocol 3; a string and an integer in protocol 2
 //	error              an error; a *redis.ServerError with its code, others with ERR
 //	[]any, []string    an array
-//	map[string]any     a map; of protocol 2 an array; the names in order
-//	Simple, Raw        a status such as OK; what is sent as it is
+//	map[string]any     a map, or an array in protocol 2; sorted by name
+//	Simple, Raw        a status such as OK; bytes that are sent unchanged
 //
-// HangUp closes the connection instead, and Silence gives no answer. It is called by the
-// goroutine of the connection and may wait.
+// HangUp closes the connection instead, and Silence sends no answer. The handler is called by the
+// goroutine of the connection and may block.
 type Handler func(c *Conn, args []string) any
 
-// Simple is a status.
+// Simple is a status reply.
 type Simple string
 
-// Raw is a reply as it is sent.
+// Raw is an encoded reply, which is sent unchanged.
 type Raw []byte
 
 type control int
 
-// The actions of a [Handler] that gives no answer.
+// The actions of a [Handler] that sends no answer.
 const (
 	HangUp  = control(iota) // closes the connection
 	Silence                 // leaves the client waiting
 )
 
-// A Server is a Redis server in memory. All methods are safe for concurrent use.
+// A Server is an in-memory Redis server. All methods are safe for concurrent use.
 type Server struct {
 	// Immutable.
-	mu   *sync.Mutex // of a cluster's nodes the same
+	mu   *sync.Mutex // shared by the nodes of a cluster
 	node *Node       // nil if the server is not in a cluster
 
 	// Guarded by mu.
 	handlers map[string]Handler
-	space    keyspace // of a shard's nodes the same
+	space    keyspace // shared by the nodes of a shard
 	now      time.Time
-	changes  *uint64 // of keys, for WATCH
+	changes  *uint64 // number of changes of keys, for WATCH
 	log      [][]string
 	conns    map[*Conn]struct{}
 	opened   int
@@ -92,7 +92,7 @@ func (s *Server) Options() redis.Options {
 	return redis.Options{Addr: "redistest:6379", Dialer: func(ctx context.Context, _, _ string) (net.Conn, error) { return s.Dial(ctx) }}
 }
 
-// Dial opens a connection, for programs that speak the protocol by other means.
+// Dial opens a connection, for programs that use another client.
 func (s *Server) Dial(context.Context) (net.Conn, error) {
 	client, server := net.Pipe()
 	s.mu.Lock()
@@ -104,8 +104,8 @@ func (s *Server) Dial(context.Context) (net.Conn, error) {
 	return client, nil
 }
 
-// serve answers what comes on a connection, or closes it and returns false if the server is
-// closed. The caller holds mu.
+// serve answers the commands on a connection. If the server is closed, it closes the connection and
+// returns false. The caller holds mu.
 func (s *Server) serve(conn net.Conn) bool {
 	if s.closed {
 		conn.Close()
@@ -121,7 +121,7 @@ func (s *Server) serve(conn net.Conn) bool {
 	return true
 }
 
-// Handle makes f answer a command from now on; if f is nil, the server answers it by itself
+// Handle makes f answer a command from now on. If f is nil, the server's own implementation is used
 // again. The name of a subcommand follows a space: "CLIENT ID".
 func (s *Server) Handle(command string, f Handler) {
 	s.mu.Lock()
@@ -129,7 +129,7 @@ func (s *Server) Handle(command string, f Handler) {
 	s.handle(command, f)
 }
 
-// handle is Handle under mu.
+// handle does what Handle does. The caller holds mu.
 func (s *Server) handle(command string, f Handler) {
 	if f == nil {
 		delete(s.handlers, strings.ToUpper(command))
@@ -138,27 +138,27 @@ func (s *Server) handle(command string, f Handler) {
 	s.handlers[strings.ToUpper(command)] = f
 }
 
-// Seen returns the commands that were sent so far, without those of greetings.
+// Seen returns the commands that were received so far, without those of greetings.
 func (s *Server) Seen() [][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.log)
 }
 
-// Advance moves the server's clock, so that keys expire. It stands still otherwise.
+// Advance advances the server's clock, so that keys expire. The clock stands still otherwise.
 func (s *Server) Advance(d time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.advance(d)
 }
 
-// advance is Advance under mu.
+// advance does what Advance does. The caller holds mu.
 func (s *Server) advance(d time.Duration) {
 	s.now = s.now.Add(d)
 	s.space.expire(s.now)
 }
 
-// HangUp closes all connections, as a server that restarts without losing its data.
+// HangUp closes all connections, like a server that restarts without losing its data.
 func (s *Server) HangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -178,7 +178,7 @@ func (s *Server) Close() {
 
 // A Conn is a connection to the server.
 type Conn struct {
-	// Number counts connections from 1.
+	// Number is the number of the connection, starting at 1.
 	Number int
 
 	// Immutable.
@@ -186,13 +186,13 @@ type Conn struct {
 	conn   net.Conn
 	more   chan struct{} // capacity 1: there is something to write
 
-	// Written by read under server.mu; what other connections send here needs protocol and
+	// Written by read under server.mu; other connections that send messages here need protocol and
 	// channels.
 	protocol int
-	channels map[string]struct{} // of the shard, that were subscribed to
+	channels map[string]struct{} // subscribed channels of the shard
 
 	// Owned by read.
-	queued   [][]string // by MULTI; nil without MULTI
+	queued   [][]string // commands queued by MULTI; nil without MULTI
 	multi    bool
 	aborted  bool // a command was refused while it was queued
 	watched  map[string]uint64
@@ -201,7 +201,7 @@ type Conn struct {
 
 	mu   sync.Mutex
 	out  []byte // guarded by mu
-	done bool   // guarded by mu: nothing follows
+	done bool   // guarded by mu: nothing more will be sent
 }
 
 // read answers commands until the connection ends.
@@ -238,7 +238,7 @@ func (c *Conn) read() {
 	}
 }
 
-// end lets write send what is left and close.
+// end lets write send the remaining replies and close the connection.
 func (c *Conn) end() {
 	c.mu.Lock()
 	c.done = true
@@ -295,7 +295,8 @@ func (c *Conn) answer(args []string) bool {
 		s.log = append(s.log, args)
 	}
 	if handler == nil {
-		// Sent before another connection may see what has changed: it may send something here.
+		// The reply is sent before another connection can see the change, because that may send
+		// messages here.
 		c.send(c.append(nil, c.own(args)))
 		c.endAsking(args)
 		s.mu.Unlock()
@@ -316,7 +317,7 @@ func (c *Conn) answer(args []string) bool {
 	return true
 }
 
-// endAsking ends what ASKING has permitted: one command, or all of a transaction.
+// endAsking ends what ASKING has permitted: one command, or a whole transaction.
 func (c *Conn) endAsking(args []string) {
 	if !c.multi && !strings.EqualFold(args[0], "ASKING") {
 		c.asking = false

@@ -34,7 +34,8 @@ func start(t *testing.T, change ...func(*redis.Options)) (*redistest.Server, *re
 	return s, c
 }
 
-// TestAnswersAsRedisDoes sends the same random commands to both, and compares the replies.
+// TestAnswersAsRedisDoes sends the same random commands to a fake and a real server, and compares
+// the replies.
 func TestAnswersAsRedisDoes(t *testing.T) {
 	for _, protocol := range []int{2, 3} {
 		t.Run(strconv.Itoa(protocol), func(t *testing.T) {
@@ -75,12 +76,12 @@ func randomCommand(r *rand.Rand) (redis.Command, string) {
 		args[j] = f()
 	}
 	if r.IntN(50) == 0 && len(args) > 0 {
-		args = args[1:] // too few
+		args = args[1:] // too few arguments
 	}
 	return redis.Cmd(words[i], args...), fmt.Sprint(words[i], args)
 }
 
-// answerTo is a reply in words. The members of hashes and sets have no order.
+// answerTo returns a reply as a string, in which the members of hashes and sets are sorted.
 func answerTo(t *testing.T, c *redis.Client, cmd redis.Command) string {
 	t.Helper()
 	if cmd.Name() == "HGETALL" {
@@ -199,7 +200,7 @@ func Example() {
 	}
 	defer client.Close()
 
-	// What the program under test does when the server has no memory left:
+	// The test checks what a program does when the server has no memory left.
 	server.Handle("SET", func(*redistest.Conn, []string) any {
 		return &redis.ServerError{Code: "OOM", Message: "command not allowed when used memory > 'maxmemory'."}
 	})

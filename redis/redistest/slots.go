@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// Slots is how many slots a cluster has.
+// Slots is the number of slots of a cluster.
 const Slots = 16384
 
 // Slot returns the slot of a key or of a shard's channel. If the first pair of braces in the key
@@ -41,14 +41,14 @@ func errMoved(code string, slot int, to *Node) error {
 	return &redis.ServerError{Code: code, Message: fmt.Sprintf("%d %s", slot, to.addr)}
 }
 
-// demand is what commands, one or those of a transaction, need of a node.
+// demand describes what a command, or the commands of a transaction, need of a node.
 type demand struct {
 	keys            []string
 	write, channels bool
 }
 
-// redirected returns the error with which the node of a cluster answers commands on keys that it
-// does not serve; or nil if it executes them. The caller holds server.mu.
+// redirected returns the error with which a node of a cluster answers commands for keys that it
+// does not serve, or nil if it executes them. The caller holds server.mu.
 func (c *Conn) redirected(commands ...[]string) error {
 	if c.server.node == nil {
 		return nil
@@ -62,7 +62,7 @@ func (c *Conn) redirected(commands ...[]string) error {
 	return c.judge(d)
 }
 
-// judge decides as Redis 7.0 does.
+// judge decides like Redis 7.0.
 func (c *Conn) judge(d demand) error {
 	n := c.server.node
 	if len(d.keys) == 0 {
@@ -108,8 +108,8 @@ func (c *Conn) judge(d demand) error {
 	return errMoved("MOVED", slot, owner.master)
 }
 
-// Redirection returns the error with which the server of c, if it is a node of a cluster, answers a
-// command that changes the keys, such as MOVED, or nil if it would execute the command. A
+// Redirection returns the error, such as MOVED, with which the server of c, if it is a node of a
+// cluster, answers a command that changes the keys, or nil if it would execute the command. A
 // [Handler] of a command that is not among [Commands] needs it, because only the handler knows
 // which of the arguments are keys.
 func (c *Conn) Redirection(keys ...string) error {

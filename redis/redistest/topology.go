@@ -27,7 +27,7 @@ func (c *Conn) cluster(args []string) any {
 	return sub.run(n, args)
 }
 
-// subcommands are those of CLUSTER.
+// subcommands are the subcommands of CLUSTER.
 var subcommands = map[string]struct {
 	args int
 	run  func(n *Node, args []string) any
@@ -65,7 +65,7 @@ var subcommands = map[string]struct {
 	}},
 }
 
-// in returns the keys of a slot, in order.
+// in returns the keys in a slot, sorted.
 func (k keyspace) in(slot int) []string {
 	keys := []string{}
 	for key := range k {
@@ -103,10 +103,10 @@ func (n *Node) role() string {
 	return "replica"
 }
 
-// host returns the parts of the address.
+// host returns the host and the port of the node.
 func (n *Node) host() (ip string, port int) {
 	ip, text, _ := net.SplitHostPort(n.addr)
-	port, _ = strconv.Atoi(text) // the address of a listener
+	port, _ = strconv.Atoi(text) // valid, because it is the address of a listener
 	return ip, port
 }
 
@@ -151,7 +151,7 @@ func (c *Cluster) slotsReply() any {
 	return list
 }
 
-// nodesReply is what CLUSTER NODES says.
+// nodesReply returns the reply to CLUSTER NODES.
 func (n *Node) nodesReply() string {
 	c := n.cluster
 	var b strings.Builder
@@ -187,7 +187,8 @@ func (n *Node) nodesReply() string {
 	return b.String()
 }
 
-// openSlots are the slots that the shard migrates or imports, as its master shows them.
+// openSlots returns the slots that the shard is migrating or importing, in the notation of its
+// master.
 func (c *Cluster) openSlots(s *shard) string {
 	var b strings.Builder
 	for slot := range Slots {
@@ -202,7 +203,7 @@ func (c *Cluster) openSlots(s *shard) string {
 	return b.String()
 }
 
-// infoReply is what CLUSTER INFO says.
+// infoReply returns the reply to CLUSTER INFO.
 func (n *Node) infoReply() string {
 	c := n.cluster
 	state, size, epoch := "ok", 0, 0

@@ -18,7 +18,7 @@ func (c *Conn) get(args []string) any {
 	return *v.text
 }
 
-// set knows EX, PX, NX, XX, KEEPTTL and GET.
+// set answers SET with the options EX, PX, NX, XX, KEEPTTL and GET.
 func (c *Conn) set(args []string) any {
 	key, text := args[0], args[1]
 	old := c.server.space[key]

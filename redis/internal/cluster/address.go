@@ -6,28 +6,29 @@ import (
 	"strings"
 )
 
-// Addresses maps the addresses that servers announce to those to dial. The rules, in this order:
+// Addresses maps the addresses that servers announce to the addresses to dial. The rules, in this
+// order:
 //
 //   - An empty or null host means the host that was asked. So does "?", which a server sends if it
-//     should announce a host name and has none, unless the reply has the IP address.
-//   - A loopback address means the host that was asked, unless that is a loopback address as well. A
-//     server in a container may know no other address of itself, and no server may make a client
-//     connect to services on the client's machine.
-//   - A node without a port has no usable address. With TLS the TLS port counts. A server that announces
-//     none is dialed at its port, as if a proxy terminated TLS there.
+//     is configured to announce a host name and has none, unless the reply contains the IP address.
+//   - A loopback address means the host that was asked, unless that is a loopback address as well.
+//     A server in a container may not know any other address of itself, and no server may make a
+//     client connect to services on the client's machine.
+//   - A node without a port has no usable address. With TLS, the TLS port is used. If a server
+//     announces none, its plain port is dialed, as if a proxy terminated TLS there.
 //   - Map is applied to the address.
 //   - A link-local address, the address of the metadata service of a cloud, and the like make the whole
 //     reply invalid, unless an address of Seeds is in the same range.
 //
 // The zero value is ready to use. All methods are safe for concurrent use.
 type Addresses struct {
-	// TLS is whether the client uses TLS.
+	// TLS says whether the client uses TLS.
 	TLS bool
 	// Map, if set, returns the address to dial for an address that a server announces. Clients that reach
 	// the cluster through network address translation need it. Both addresses are host:port. It is
 	// called for each address in each reply and redirect, by several goroutines.
 	Map func(addr string) string
-	// Seeds are the addresses in the options of the user.
+	// Seeds are the addresses in the user's options.
 	Seeds []string
 }
 
@@ -52,7 +53,7 @@ var forbidden = []netip.Prefix{
 // their last four bytes.
 var translated = netip.MustParsePrefix("64:ff9b::/96")
 
-// plain returns the address at which packets to ip arrive.
+// plain returns the address to which packets for ip are delivered.
 func plain(ip netip.Addr) netip.Addr {
 	ip = ip.WithZone("").Unmap()
 	if translated.Contains(ip) {
@@ -125,7 +126,7 @@ func (a *Addresses) dial(asked, host string, port int) (string, *addressError) {
 		addr = joinAddr(host, port)
 	}
 	if host, _, _ := splitAddr(addr); !a.allowedHost(host) {
-		return "", &addressError{"the address " + quoted(addr), "one at which a node can be, not that of a link or of a service of the cloud; if a node has it, add it to the addresses in the options"}
+		return "", &addressError{"the address " + quoted(addr), "an address that a node may have, not a link-local address or one of a cloud service; if a node has this address, add it to the addresses in the options"}
 	}
 	return addr, nil
 }
@@ -162,14 +163,14 @@ func (a *Addresses) checkHost(host string) (string, *addressError) {
 	return strings.ToLower(host), nil
 }
 
-// isNotOfZone reports whether a character is not one of those that names of network interfaces have,
-// which are the zones of IPv6 addresses: addresses are printed, and servers announce them.
+// isNotOfZone reports whether a character does not occur in the names of network interfaces, which
+// are the zones of IPv6 addresses. Servers announce addresses, and the client prints them.
 func isNotOfZone(c rune) bool {
 	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '.' && c != '-' && c != '_'
 }
 
-// isHostName reports whether host is a host name. Its last label must not begin with a digit, because
-// resolvers take 2852039166 and 0xa9fea9fe for IPv4 addresses.
+// isHostName reports whether host is a host name. Its last label must not start with a digit,
+// because resolvers interpret 2852039166 and 0xa9fea9fe as IPv4 addresses.
 func isHostName(host string) bool {
 	for i := range len(host) {
 		switch c := host[i]; {
@@ -191,8 +192,8 @@ func isLoopback(host string) bool {
 	return strings.EqualFold(strings.TrimSuffix(host, "."), "localhost")
 }
 
-// splitAddr splits an address at its last colon. IPv6 addresses may be in brackets. Redis writes them
-// without.
+// splitAddr splits an address at its last colon. IPv6 addresses may be in brackets; Redis writes
+// them without brackets.
 func splitAddr(addr string) (host string, port int, ok bool) {
 	colon := strings.LastIndexByte(addr, ':')
 	if colon < 0 {

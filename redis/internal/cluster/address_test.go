@@ -10,7 +10,7 @@ func TestAddressesToDial(t *testing.T) {
 	for _, c := range []struct {
 		asked, host string
 		port        int
-		want        string // an address, or the beginning of what is wrong
+		want        string // an address, or the start of the error
 	}{
 		{"10.0.0.1:1", "10.0.0.2", 7, "10.0.0.2:7"},
 		{"10.0.0.1:1", "", 7, "10.0.0.1:7"},
@@ -82,7 +82,7 @@ func TestAddressesAreMapped(t *testing.T) {
 		{"10.0.0.1", "nat.example:9001"}, {"10.0.0.9", "10.0.0.9:1"}, {"169.254.0.9", "[fd00::9]:1"},
 		{"10.0.0.2", `a result "nonsense" of MapAddr, expected host:port`},
 		{"10.0.0.4", "a panic of MapAddr, expected host:port"},
-		{"10.0.0.3", `the address "169.254.169.254:80", expected one at which a node can be, not that of a link or of a service of the cloud; if a node has it, add it to the addresses in the options`},
+		{"10.0.0.3", `the address "169.254.169.254:80", expected an address that a node may have, not a link-local address or one of a cloud service; if a node has this address, add it to the addresses in the options`},
 	} {
 		got, wrong := a.dial("10.1.1.1:1", c.host, 1)
 		if wrong != nil {
@@ -115,8 +115,8 @@ func TestRangesOfSeedsAreAllowed(t *testing.T) {
 	}
 }
 
-// One node with a forbidden address and the whole reply is refused: the server is not what it
-// should be.
+// One node with a forbidden address is enough to reject the whole reply, because the server cannot
+// be trusted.
 func TestForbiddenNodesRefuseTheReply(t *testing.T) {
 	reply := append(threeShards(), shard([]any{}, shardNode("e", 80, "master", "endpoint", "169.254.169.254")))
 	_, err := parse(3, &Addresses{}, map[Command]any{Shards: reply})

@@ -22,20 +22,20 @@ const (
 	ToOwner Where = iota
 	// ToTarget is the node that the redirect names.
 	ToTarget
-	// ToOther is another node that can execute the command, without a pause: for a read, another replica
-	// or the master. If there is none, it is the owner, after a pause.
+	// ToOther is another node that can execute the command, without a pause: for a read, another
+	// replica or the master. If there is none, it means the owner, after a pause.
 	ToOther
 )
 
-// Advice says how to handle an error reply. It does not say whether the command may be sent again: all
-// these errors mean that the server did not execute the command, unless it is a script, which may have
-// written before it answered with the error.
+// Advice says how to handle an error reply. It does not say whether the command may be sent again:
+// all these errors mean that the server did not execute the command, unless the command is a
+// script, which may have written before it returned the error.
 type Advice struct {
 	When  When
 	Where Where
-	// Refresh is whether to refresh the topology.
+	// Refresh says whether to refresh the topology.
 	Refresh bool
-	// Learn is whether the target of the redirect becomes the owner of the slot in the map.
+	// Learn says whether the target of the redirect becomes the owner of the slot in the map.
 	Learn bool
 }
 
@@ -54,7 +54,7 @@ type Advice struct {
 //	             pause
 //	CROSSSLOT    the keys are in different slots: an error of the caller on any node
 //
-// All other errors are results and do not concern the cluster.
+// All other errors are results and have nothing to do with the cluster.
 func Advise(code string) Advice {
 	switch code {
 	case "MOVED":

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// answer is the result of asking one node.
+// answer is the result of querying one node.
 type answer struct {
 	topology *Topology
 	err      error
@@ -113,7 +113,7 @@ func (r *Refresher) forms() []Command {
 	return all
 }
 
-// learn notes from an answer which commands nodes know.
+// learn records which commands nodes know, according to an answer.
 func (r *Refresher) learn(a *answer) {
 	switch {
 	case a.noShards:
@@ -123,7 +123,7 @@ func (r *Refresher) learn(a *answer) {
 	}
 }
 
-// ask sends one form after another to a node until a reply leaves no doubt.
+// ask sends one form after another to a node until a reply is conclusive.
 func (r *Refresher) ask(ctx context.Context, addr string, forms []Command) (a answer) {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
@@ -167,8 +167,8 @@ func (r *Refresher) ask(ctx context.Context, addr string, forms []Command) (a an
 	return a
 }
 
-// worthAnotherForm reports whether another command may succeed after this error: the node does not know
-// the first one or does not permit it, or its reply was not understood.
+// worthAnotherForm reports whether another command may succeed after this error: the node does not
+// know the first one or does not permit it, or its reply could not be parsed.
 func worthAnotherForm(err error) bool {
 	var refused *RefusedError
 	if !errors.As(err, &refused) {

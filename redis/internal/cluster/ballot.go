@@ -15,7 +15,7 @@ type ballot struct {
 	answers []*Topology
 }
 
-// add adds an answer. It reports whether no other node needs to be asked.
+// add adds an answer. It reports whether no other node needs to be queried.
 func (b *ballot) add(t *Topology) (enough bool) {
 	b.answers = append(b.answers, t)
 	return b.clear(t) || !b.old(t) && b.shared(t) || len(b.answers) >= mostAnswers
@@ -27,7 +27,7 @@ func (b *ballot) old(t *Topology) bool {
 	return b.inForce != nil && (t.olderThan(b.inForce) || len(t.Ranges) == 0 && len(b.inForce.Ranges) > 0)
 }
 
-// dated reports whether a view says how old it is.
+// dated reports whether a view contains an epoch, which shows how old it is.
 func dated(t *Topology) bool { return t.CurrentEpoch != 0 || t.ConfigEpoch != 0 }
 
 // clear reports whether a view can be used without asking another node.
@@ -36,7 +36,7 @@ func (b *ballot) clear(t *Topology) bool {
 	return known && !b.old(t) && t.State != Down && t.Doubt == "" && !b.lacks(t)
 }
 
-// lacks reports whether a view leaves slots without an owner that had one: its node may have lost or
+// lacks reports whether a view has no owner for slots that had one: its node may have lost or
 // forgotten the others.
 func (b *ballot) lacks(t *Topology) bool {
 	had := slot.Count

@@ -17,7 +17,7 @@ func TestBallots(t *testing.T) {
 	doubtful := viewOf("1", "a:1", 5, Up)
 	doubtful.Doubt = "a slot without an owner"
 	forgotten := topologyOf([]string{"f:1"}, func(int) int { return -1 })
-	// some returns the view of a node that knows the owner of a third of the slots only.
+	// some returns the view of a node that knows the owner of only a third of the slots.
 	some := func(from, owner string, epoch uint64) *Topology {
 		t := topologyOf([]string{owner}, func(s int) int { return -min(s/(slot.Count/3), 1) })
 		t.From, t.CurrentEpoch, t.State = from, epoch, Up
@@ -27,9 +27,9 @@ func TestBallots(t *testing.T) {
 		name    string
 		inForce *Topology
 		olds    int
-		answers []*Topology // the last is the one that is enough, if any is
+		answers []*Topology // the last one is enough, if any is
 		enough  bool
-		want    string // the owner; or the error
+		want    string // the owner, or the error
 	}{
 		{"one node that knows its epoch", nil, 0, []*Topology{viewOf("1", "a:1", 5, Up)}, true, "a:1"},
 		{"the same epoch", viewOf("1", "a:1", 5, Up), 0, []*Topology{viewOf("1", "b:1", 5, Up)}, true, "b:1"},

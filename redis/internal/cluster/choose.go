@@ -20,7 +20,7 @@ const (
 	SameZone
 )
 
-// Health is how well a node can execute reads.
+// Health says how well a node can execute reads.
 type Health uint8
 
 // The values of Health, best first.
@@ -29,7 +29,7 @@ const (
 	Well Health = iota
 	// Doubtful is a node that another node cannot reach, or to which this client has no connection.
 	Doubtful
-	// Unfit is a node that has failed, loads its data, or has just joined.
+	// Unfit is a node that has failed, is loading its data, or has just joined.
 	Unfit
 )
 
@@ -102,7 +102,7 @@ const (
 	unfit   = int(Unfit) * classes
 )
 
-// rank returns how good a candidate is; less is better.
+// rank returns the rank of a candidate; lower is better.
 func (p Policy) rank(c *Candidate, zone string) int {
 	class := 0
 	near := zone != "" && c.Zone == zone

@@ -8,10 +8,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// fields is a map in RESP3, and an array in RESP2: alternating names and values.
+// fields is a list of alternating names and values. It becomes a map in RESP3 and an array in
+// RESP2.
 type fields []any
 
-// encode encodes a reply: nil, error, string, int, []any or fields.
+// encode encodes a reply, which is nil, an error, string, int, []any or fields.
 func encode(b []byte, protocol int, v any) []byte {
 	switch v := v.(type) {
 	case nil:
@@ -44,10 +45,10 @@ func encode(b []byte, protocol int, v any) []byte {
 	panic("no such reply")
 }
 
-// id returns an ID of a node that ends in name.
+// id returns a node ID that ends in name.
 func id(name string) string { return strings.Repeat("0", 40-len(name)) + name }
 
-// shardNode is a node of CLUSTER SHARDS; more replaces and adds fields.
+// shardNode returns a node for CLUSTER SHARDS; more replaces and adds fields.
 func shardNode(name string, port int, role string, more ...any) fields {
 	f := fields{
 		"id", id(name), "port", port, "ip", "10.0.0.1", "endpoint", "10.0.0.1", "role", role,
@@ -68,7 +69,8 @@ next:
 
 func shard(slots []any, nodes ...any) fields { return fields{"slots", slots, "nodes", nodes} }
 
-// threeShards is a whole cluster: masters at ports 7001 to 7003, and a replica of the first at 7004.
+// threeShards returns a whole cluster: masters at ports 7001 to 7003, and a replica of the first
+// master at 7004.
 func threeShards() []any {
 	return []any{
 		shard([]any{0, 5460}, shardNode("a", 7001, "master"), shardNode("d", 7004, "replica")),
@@ -77,7 +79,7 @@ func threeShards() []any {
 	}
 }
 
-// node is a line of CLUSTER NODES.
+// node returns a line of CLUSTER NODES.
 func node(name, addr, flags, master string, epoch int, slots string) string {
 	if master != "-" {
 		master = id(master)
@@ -85,7 +87,7 @@ func node(name, addr, flags, master string, epoch int, slots string) string {
 	return strings.TrimSuffix(id(name)+" "+addr+" "+flags+" "+master+" 0 1700000000000 "+strconv.Itoa(epoch)+" connected "+slots, " ") + "\n"
 }
 
-// threeNodes is the cluster of threeShards as CLUSTER NODES has it.
+// threeNodes returns the cluster of threeShards in the form of CLUSTER NODES.
 func threeNodes() string {
 	return node("a", "10.0.0.1:7001@17001", "myself,master", "-", 1, "0-5460") +
 		node("b", "10.0.0.1:7002@17002", "master", "-", 2, "5461-10922") +
@@ -95,7 +97,7 @@ func threeNodes() string {
 
 func slotNodeOf(name string, port int) []any { return []any{"10.0.0.1", port, id(name), fields{}} }
 
-// threeRanges is the cluster of threeShards as CLUSTER SLOTS has it.
+// threeRanges returns the cluster of threeShards in the form of CLUSTER SLOTS.
 func threeRanges() []any {
 	return []any{
 		[]any{0, 5460, slotNodeOf("a", 7001), slotNodeOf("d", 7004)},
@@ -108,7 +110,7 @@ func info(state string, epoch int) string {
 	return "cluster_state:" + state + "\r\ncluster_slots_assigned:16384\r\ncluster_current_epoch:" + strconv.Itoa(epoch) + "\r\ncluster_my_epoch:1\r\n"
 }
 
-// parse parses replies by command, encoded in a protocol, of a node at 10.0.0.1:7001.
+// parse encodes replies, by command, and parses them as replies of the node at 10.0.0.1:7001.
 func parse(protocol int, a *Addresses, replies map[Command]any) (*Topology, error) {
 	var frames Replies
 	for c, v := range replies {
@@ -126,7 +128,7 @@ func mustParse(t *testing.T, a *Addresses, replies map[Command]any) *Topology {
 	return topology
 }
 
-// describe writes a topology: nodes, then ranges.
+// describe returns a topology as a string: nodes, then ranges.
 func describe(t *Topology) string {
 	var b strings.Builder
 	for _, n := range t.Nodes {

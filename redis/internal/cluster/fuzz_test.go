@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// checkTopology fails the test if a topology breaks what callers rely on.
+// checkTopology fails the test if a topology lacks a property on which callers rely.
 func checkTopology(t *testing.T, topology *Topology) {
 	t.Helper()
 	if len(topology.Nodes) == 0 || len(topology.Nodes) > maxNodes {
@@ -53,7 +53,8 @@ func checkTopology(t *testing.T, topology *Topology) {
 	}
 }
 
-// fuzzReply feeds a parser whatever bytes: no panic, and memory in proportion to the bytes.
+// fuzzReply passes any bytes to a parser, which must not panic, and must use memory in proportion
+// to the bytes.
 func fuzzReply(f *testing.F, c Command) {
 	f.Fuzz(func(t *testing.T, frame []byte) {
 		var replies Replies

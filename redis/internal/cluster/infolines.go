@@ -5,27 +5,27 @@ import (
 	"strconv"
 )
 
-// State is what a node says about its cluster.
+// State is the state of the cluster as reported by a node.
 type State uint8
 
 // The states.
 const (
-	// Unknown means that the node did not say.
+	// Unknown means that the node reported no state.
 	Unknown State = iota
 	// Up means that the cluster answers commands.
 	Up
-	// Down means that the node answers no commands: slots have no owner that could be reached, or
-	// most masters cannot be reached.
+	// Down means that the node executes no commands: slots have no reachable owner, or most masters
+	// cannot be reached.
 	Down
 )
 
-// information is what a reply to CLUSTER INFO says.
+// information is the content of a reply to CLUSTER INFO.
 type information struct {
 	state State
 	epoch uint64 // 0 if unknown
 }
 
-// parseInfo reads a reply to CLUSTER INFO, which is a line key:value for each figure.
+// parseInfo parses a reply to CLUSTER INFO, which consists of lines of the form key:value.
 func parseInfo(frame []byte) (info information, err error) {
 	r, err := newReader(Info, frame)
 	if err != nil {

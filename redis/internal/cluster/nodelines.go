@@ -7,12 +7,12 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// parseNodes reads a reply to CLUSTER NODES, which is a line for each node:
+// parseNodes parses a reply to CLUSTER NODES, which contains a line for each node:
 //
 //	id ip:port@busport,hostname flags master ping pong epoch link slot first-last [slot->-id] [slot-<-id]
 //
-// Redis 3 has no bus port, and host names came with Redis 7. Further fields that are separated by
-// commas are passed over.
+// Redis 3 has no bus port, and host names were added in Redis 7. Further fields that are separated
+// by commas are skipped.
 func parseNodes(frame []byte) (*view, error) {
 	r, err := newReader(Nodes, frame)
 	if err != nil {
@@ -90,7 +90,7 @@ func readNode(r *reader, fields *[8][]byte) (m member, err error) {
 	return m, nil
 }
 
-// readAddress reads ip:port@busport,hostname.
+// readAddress parses ip:port@busport,hostname.
 func (m *member) readAddress(r *reader, field []byte) error {
 	addr, extra, _ := bytes.Cut(field, []byte{','})
 	name, _, _ := bytes.Cut(extra, []byte{','})
@@ -103,7 +103,7 @@ func (m *member) readAddress(r *reader, field []byte) error {
 		return r.wrong("the address "+quoted(field), "ip:port@busport")
 	}
 	m.ip, m.endpoint = host, host
-	m.port, m.tlsPort = port, port // the one that this client should use
+	m.port, m.tlsPort = port, port // the port that this client should use
 	if bytes.IndexByte(name, '=') < 0 {
 		m.hostname = string(name)
 	}
@@ -132,7 +132,7 @@ func (m *member) readFlags(field []byte) {
 	}
 }
 
-// nodeSlots reads slot, first-last, [slot->-id] or [slot-<-id].
+// nodeSlots parses slot, first-last, [slot->-id] or [slot-<-id].
 func (v *view) nodeSlots(r *reader, field []byte, index int) error {
 	if field[0] == '[' {
 		return v.movingSlot(r, field, index)

@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// A Command asks a node about the cluster.
+// A Command queries a node about the cluster.
 type Command uint8
 
 // The commands.
@@ -29,8 +29,8 @@ func (c Command) String() string {
 	return args[0] + " " + args[1]
 }
 
-// A reader reads the values of one reply and knows where it is, for errors. Nothing is allocated
-// for a length before the length has been checked.
+// A reader reads the values of one reply and keeps its position for errors. It checks every length
+// before it allocates memory for it.
 type reader struct {
 	d       resp.Decoder
 	command Command
@@ -69,7 +69,7 @@ func (r *reader) wrong(wrong, expected string) error {
 	return e
 }
 
-// unexpected is the error of a value that is not what a reply has there.
+// unexpected returns the error for a value that the reply should not contain there.
 func (r *reader) unexpected(t resp.Token, expected string) error {
 	switch {
 	case t.Null:
@@ -103,7 +103,7 @@ func (r *reader) first() (resp.Token, error) {
 	return t, err
 }
 
-// list reads the beginning of an array of least to most elements.
+// list reads the start of an array of least to most elements.
 func (r *reader) list(least, most int, expected string) (int, error) {
 	t, err := r.next()
 	if err != nil {
@@ -122,8 +122,8 @@ func (r *reader) listOf(t resp.Token, least, most int, expected string) (int, er
 	return t.Len, nil
 }
 
-// fields reads the beginning of a map, which is an array of names and values in RESP2, and calls
-// field with each name. Field reads the value.
+// fields reads the start of a map, which is an array of names and values in RESP2, and calls field
+// with each name. Field reads the value.
 func (r *reader) fields(expected string, field func(name []byte) error) error {
 	t, err := r.next()
 	if err != nil {
@@ -161,8 +161,8 @@ func (r *reader) text(most int, expected string) (text []byte, null bool, err er
 	return t.Bytes, false, nil
 }
 
-// endpoint reads a preferred endpoint. One that is not known is null, or an empty array in what
-// some services answer.
+// endpoint reads a preferred endpoint. If it is unknown, it is null, or an empty array in the
+// replies of some services.
 func (r *reader) endpoint() (text []byte, unknown bool, err error) {
 	ahead := r.d
 	if t, err := ahead.Next(); err == nil && t.Kind == resp.Array && t.Len == 0 {
@@ -172,7 +172,7 @@ func (r *reader) endpoint() (text []byte, unknown bool, err error) {
 	return r.text(maxHost, "an endpoint")
 }
 
-// into reads a string, which is empty if it is null, into dst.
+// into reads a string into dst; null is read as an empty string.
 func (r *reader) into(dst *string, most int, expected string) error {
 	text, _, err := r.text(most, expected)
 	*dst = string(text)
@@ -214,7 +214,7 @@ func (r *reader) skip() error {
 	return nil
 }
 
-// body reads a reply that is text.
+// body reads a reply that is a text.
 func (r *reader) body() ([]byte, error) {
 	t, err := r.first()
 	if err != nil {

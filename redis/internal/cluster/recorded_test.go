@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// A recording is what a real server has answered: see testdata/recorded.txt.
+// A recording is a recorded reply of a real server: see testdata/recorded.txt.
 type recording struct {
 	server, scenario string
 	protocol         int
@@ -51,7 +51,7 @@ func recordings(f *testing.F, c Command) (frames [][]byte) {
 	return frames
 }
 
-// TestRecordedTopologies: what each command of each server says about each scenario.
+// TestRecordedTopologies checks what each command of each server says about each scenario.
 func TestRecordedTopologies(t *testing.T) {
 	const (
 		loopback = "127.0.0.1:"
@@ -93,7 +93,7 @@ func TestRecordedTopologies(t *testing.T) {
 		}
 		scenario := want[r.scenario]
 		if r.server == "redis-8.0" && r.scenario == "master-failed" && words[1] == "SHARDS" {
-			scenario = want["redis-8.0 no slots"] // it forgets them; CLUSTER NODES does not
+			scenario = want["redis-8.0 no slots"] // it omits them; CLUSTER NODES does not
 		}
 		expected, special := scenario[words[1]]
 		if !special {

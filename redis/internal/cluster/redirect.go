@@ -9,8 +9,8 @@ import (
 
 // A Redirect tells a client to send a command to another node.
 type Redirect struct {
-	// Ask is whether to send only this command there, after ASKING: the slot is being migrated, and its
-	// owner remains the same. If false, the slot has moved.
+	// Ask says whether to send only this command there, after ASKING: the slot is being migrated,
+	// and its owner remains the same. If false, the slot has moved.
 	Ask bool
 	// Slot is the slot of the command.
 	Slot uint16
@@ -19,11 +19,11 @@ type Redirect struct {
 	Port uint16
 }
 
-// A RedirectError says why a redirect was not understood.
+// A RedirectError says why a redirect could not be parsed.
 type RedirectError struct {
 	// Text is the text of the redirect, truncated if it is long.
 	Text string
-	// Wrong is what the text has. Expected is what it should have.
+	// Wrong says what the text contains, and Expected what it should contain.
 	Wrong, Expected string
 }
 

@@ -19,7 +19,7 @@ func TestRedirects(t *testing.T) {
 		{"MOVED 1 fd00::1:6379", Redirect{false, 1, "fd00::1", 6379}, "[fd00::1]:6379"},
 		{"MOVED 1 [fd00::1]:6379", Redirect{false, 1, "fd00::1", 6379}, "[fd00::1]:6379"},
 		{"ASK 1 r1.example.com:6379 and more", Redirect{true, 1, "r1.example.com", 6379}, "r1.example.com:6379"},
-		{"MOVED 1 169.254.169.254:80", Redirect{false, 1, "169.254.169.254", 80}, `redirect "169.254.169.254:80": the address "169.254.169.254:80", expected one at which a node can be, not that of a link or of a service of the cloud; if a node has it, add it to the addresses in the options`},
+		{"MOVED 1 169.254.169.254:80", Redirect{false, 1, "169.254.169.254", 80}, `redirect "169.254.169.254:80": the address "169.254.169.254:80", expected an address that a node may have, not a link-local address or one of a cloud service; if a node has this address, add it to the addresses in the options`},
 	} {
 		code, message, _ := strings.Cut(c.text, " ")
 		got, err := ParseRedirect(code, message)

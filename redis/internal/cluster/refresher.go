@@ -13,58 +13,61 @@ import (
 
 // An Asker sends commands to a node.
 type Asker interface {
-	// Ask sends the commands to the node at addr in one round trip, and returns the frames of the
-	// replies, which the asker must not use again. It returns soon after ctx has ended.
+	// Ask sends the commands to the node at addr in one round trip and returns the frames of the
+	// replies, which Ask must not reuse. It returns soon after ctx has ended.
 	Ask(ctx context.Context, addr string, commands []Command) (frames [][]byte, err error)
 }
 
-// Config is what a [Refresher] needs. Zero durations are the defaults.
+// Config configures a [Refresher]. Durations that are zero have defaults.
 type Config struct {
 	// Addresses maps announced addresses. Its seeds are asked while there is no topology, and after the
 	// nodes of a topology.
 	Addresses *Addresses
 	// Asker asks nodes. It is used by several goroutines.
 	Asker Asker
-	// Begin, if set, is called when a refresh begins. Apply is called with the topology of a refresh and
-	// the result of Begin. Both are called by one goroutine; see [Map.Begin] and [Map.Apply].
+	// Begin, if set, is called when a refresh starts. Apply is called with the topology of a
+	// refresh and the result of Begin. Both are called by one goroutine; see [Map.Begin] and
+	// [Map.Apply].
 	Begin func() Round
 	Apply func(t *Topology, asked Round)
-	// Interval is the time between refreshes without a request, less up to a tenth of it at random. If
-	// zero, it is 60 s. If negative, there are no such refreshes.
+	// Interval is the time between refreshes that were not requested, reduced by up to a tenth at
+	// random. If zero, it defaults to 60 s. If negative, there are no such refreshes.
 	Interval time.Duration
-	// Least is the minimum time between the beginnings of two refreshes if the first one succeeded. If
-	// zero, it is 1 s.
+	// Least is the minimum time between the starts of two refreshes if the first one succeeded. If
+	// zero, it defaults to 1 s.
 	Least time.Duration
-	// Urgent, if set, reports whether slots of the topology in force cannot be reached, so that
-	// refreshes that are requested begin four times as often: calls wait for the failover.
+	// Urgent, if set, reports whether slots of the current topology cannot be reached. Then
+	// requested refreshes start four times as often, because calls wait for the failover.
 	Urgent func(inForce *Topology) bool
-	// Patience is how long to wait for a node before another one is asked as well. If zero, it is 300 ms.
+	// Patience is how long to wait for a node before another one is asked as well. If zero, it
+	// defaults to 300 ms.
 	Patience time.Duration
-	// Timeout bounds the answer of a node. If zero, it is 5 s.
+	// Timeout bounds the answer of a node. If zero, it defaults to 5 s.
 	Timeout time.Duration
 }
 
 // Bounds of a refresh.
 const (
-	mostAsked   = 16 // nodes asked, and as many seeds
-	mostAtOnce  = 4  // nodes that are asked at the same time
-	urgency     = 4  // times as many refreshes while slots cannot be reached
+	mostAsked   = 16 // nodes that are queried, in addition to as many seeds
+	mostAtOnce  = 4  // nodes that are queried at the same time
+	urgency     = 4  // how many times as often to refresh while slots cannot be reached
 	mostPause   = 8  // times Least: the longest pause after failures
 	mostUseless = 4  // times Least: the longest pause between refreshes that change nothing
 )
 
 // A Refresher keeps the topology of a cluster up to date. All methods are safe for concurrent use.
 //
-// It asks for the topology once per [Config.Interval], and soon after [Refresher.Request]. The client
-// calls Request when something indicates that the topology has changed: a MOVED, a connection that was
-// refused, READONLY, CLUSTERDOWN, or the end of subscriptions to shard channels. Any number of requests
-// leads to one refresh, and refreshes begin at most once per [Config.Least]. While requested refreshes
-// change nothing, the pause doubles up to 4 times Least; after failures it grows from a quarter of
-// Least to 8 times Least. A request after a quiet time takes effect after a random delay of up to 50 ms
-// and 1 ms more for each node, at most 1 s, so that the clients of a cluster do not all ask at the same time.
+// It queries the topology once per [Config.Interval], and soon after [Refresher.Request]. The
+// client calls Request when something indicates that the topology has changed: a MOVED, a refused
+// connection, READONLY, CLUSTERDOWN, or the end of subscriptions to shard channels. Any number of
+// requests leads to one refresh, and refreshes start at most once per [Config.Least]. While
+// requested refreshes change nothing, the pause doubles up to 4 times Least; after failures it
+// grows from a quarter of Least to 8 times Least. A request after a quiet time takes effect after a
+// random delay of up to 50 ms plus 1 ms for each node, at most 1 s, so that the clients of a
+// cluster do not all query it at the same time.
 //
-// A refresh asks one node, selected at random, preferably a healthy one. It asks the next one if the
-// answer does not suffice (see the package comment), is an error, or takes longer than
+// A refresh queries one node, selected at random, preferably a healthy one. It queries the next one
+// if the answer does not suffice (see the package comment), is an error, or takes longer than
 // [Config.Patience].
 type Refresher struct {
 	// Immutable.
@@ -74,23 +77,23 @@ type Refresher struct {
 	first  <-chan struct{} // closed when the first refresh has ended
 	done   chan struct{}   // closed when run has ended
 
-	asks sync.WaitGroup // goroutines that ask
+	asks sync.WaitGroup // goroutines that query nodes
 
 	// Owned by run.
 	olds     int // consecutive refreshes with only older views
 	failed   int // consecutive refreshes that failed
 	useless  int // refreshes since the last quiet time that changed nothing
-	noShards int // refreshes to come without CLUSTER SHARDS
+	noShards int // number of further refreshes without CLUSTER SHARDS
 
 	// Atomics.
 	topology atomic.Pointer[Topology] // written by run
 	awaited  atomic.Bool              // a caller waits for the next refresh; written by Await
 	last     atomic.Pointer[error]    // of the latest refresh; written by run
 	begun    atomic.Uint64            // number of refreshes; written by run
-	asked    atomic.Uint64            // nodes; written by run
+	asked    atomic.Uint64            // number of queried nodes; written by run
 }
 
-// NewRefresher returns a refresher that begins the first refresh immediately.
+// NewRefresher returns a refresher that starts the first refresh immediately.
 func NewRefresher(config Config) *Refresher {
 	config.Interval = cmp.Or(config.Interval, time.Minute)
 	config.Least = cmp.Or(max(config.Least, 0), time.Second)
@@ -103,7 +106,7 @@ func NewRefresher(config Config) *Refresher {
 	return r
 }
 
-// Close ends the refresher and everything that waits for it.
+// Close ends the refresher and all calls that wait for it.
 func (r *Refresher) Close() {
 	r.cancel()
 	<-r.done
@@ -113,10 +116,10 @@ func (r *Refresher) Close() {
 // Topology returns the current topology, or nil if there is none yet.
 func (r *Refresher) Topology() *Topology { return r.topology.Load() }
 
-// Refreshes returns how many refreshes have begun, and how many nodes they have asked.
+// Refreshes returns how many refreshes have started, and how many nodes they have queried.
 func (r *Refresher) Refreshes() (begun, asked uint64) { return r.begun.Load(), r.asked.Load() }
 
-// Request makes a refresh begin soon.
+// Request makes a refresh start soon.
 func (r *Refresher) Request() { r.probe.Wake() }
 
 // Ready waits for the end of the first refresh. It returns nil if there is a topology, and otherwise the
@@ -131,8 +134,8 @@ func (r *Refresher) Ready(ctx context.Context) error {
 	return *r.last.Load()
 }
 
-// Await waits for the end of a refresh that begins after the call, and returns its error or that of ctx.
-// If there is an error, the topology remains.
+// Await waits for the end of a refresh that starts after the call, and returns its error or that of
+// ctx. If there is an error, the topology is unchanged.
 func (r *Refresher) Await(ctx context.Context) error {
 	next := r.probe.Next()
 	r.awaited.Store(true)
@@ -143,9 +146,9 @@ func (r *Refresher) Await(ctx context.Context) error {
 	return *r.last.Load()
 }
 
-// Verify reports whether a node of the cluster has the address. The client calls it before it connects
-// to the target of a redirect. If no node is listed at the address, Verify waits for a refresh that
-// begins after the call. The error is that of the refresh or of ctx.
+// Verify reports whether a node of the cluster has the address. The client calls it before it
+// connects to the target of a redirect. If no node is listed at the address, Verify waits for a
+// refresh that starts after the call. The error is that of the refresh or of ctx.
 func (r *Refresher) Verify(ctx context.Context, addr string) (node Node, ok bool, err error) {
 	if node, ok = r.listed(addr); ok {
 		return node, true, nil
@@ -232,7 +235,7 @@ func (r *Refresher) rest(ctx context.Context, began time.Time) {
 	}
 }
 
-// spread is the longest delay of a refresh after a quiet time.
+// spread returns the longest delay of a refresh after a quiet time.
 func (r *Refresher) spread() time.Duration {
 	nodes := 0
 	if t := r.Topology(); t != nil {
@@ -250,7 +253,7 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// refresh asks nodes until one view wins, and puts it in force.
+// refresh queries nodes until one view wins, and makes it the current topology.
 func (r *Refresher) refresh(ctx context.Context) error {
 	var asked Round
 	if r.config.Begin != nil {

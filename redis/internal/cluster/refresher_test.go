@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// fakeCluster gives the replies of a test, and records the requests of each node
-// with their times.
+// fakeCluster returns the replies of a test, and records the requests to each node with their
+// times.
 type fakeCluster struct {
 	mu     sync.Mutex
 	answer func(ctx context.Context, addr string, c Command) ([]byte, error) // immutable
@@ -45,7 +45,7 @@ func (f *fakeCluster) asks() []string {
 	return slices.Clone(f.asked)
 }
 
-// gaps returns the times between one asking and the next.
+// gaps returns the times between consecutive queries.
 func (f *fakeCluster) gaps() (gaps []time.Duration) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -57,7 +57,7 @@ func (f *fakeCluster) gaps() (gaps []time.Duration) {
 
 var errRefused = errors.New("connection refused")
 
-// shardsAt is a cluster of one shard for each address: 10.0.0.1:port.
+// shardsAt returns a cluster with one shard for each address 10.0.0.1:port.
 func shardsAt(ports ...int) []any {
 	var shards []any
 	for i, port := range ports {
@@ -103,7 +103,7 @@ func TestFirstRefresh(t *testing.T) {
 			t.Fatal(err)
 		}
 		if ownerOf(m, 0) != "10.0.0.1:1" || ownerOf(m, slot.Count-1) != "10.0.0.1:2" {
-			t.Error("the topology is not in force")
+			t.Error("the topology is not the current one")
 		}
 		if err := r.Ready(t.Context()); err != nil || len(f.asks()) != 1 {
 			t.Errorf("%v, %d asked", err, len(f.asks()))
@@ -133,7 +133,7 @@ func TestPeriodicRefreshes(t *testing.T) {
 	})
 }
 
-// While slots migrate, redirects arrive by the thousand and every refresh finds something new.
+// While slots are migrated, thousands of redirects arrive, and every refresh finds something new.
 func TestRedirectsByTheThousandAreOneRefreshASecond(t *testing.T) {
 	f := &fakeCluster{}
 	n := 0
@@ -151,7 +151,7 @@ func TestRedirectsByTheThousandAreOneRefreshASecond(t *testing.T) {
 		}
 		for _, gap := range f.gaps() {
 			if gap < time.Second {
-				t.Errorf("a refresh %v after the one before", gap)
+				t.Errorf("a refresh %v after the previous one", gap)
 			}
 		}
 	})
@@ -167,7 +167,7 @@ func TestRefreshesThatChangeNothingSlowDown(t *testing.T) {
 		}
 		gaps := f.gaps()
 		if gaps[0] < 30*time.Second || gaps[0] > 30*time.Second+r.spread() {
-			t.Errorf("the first request is answered after %v, expected at once", gaps[0])
+			t.Errorf("the first request is answered after %v, expected an immediate answer", gaps[0])
 		}
 		want := []time.Duration{time.Second, 2 * time.Second, 4 * time.Second, 4 * time.Second}
 		for i, gap := range gaps[1:5] {
@@ -188,7 +188,7 @@ func TestRefreshesThatChangeNothingSlowDown(t *testing.T) {
 	})
 }
 
-// A refresh that was in progress when a caller asked may have read an older state.
+// A refresh that was in progress when Await was called may have read an older state.
 func TestAwaitWaitsForARefreshThatBeginsAfterTheCall(t *testing.T) {
 	release := make(chan struct{})
 	f := &fakeCluster{}
@@ -205,7 +205,7 @@ func TestAwaitWaitsForARefreshThatBeginsAfterTheCall(t *testing.T) {
 		synctest.Wait()
 		var waiters sync.WaitGroup
 		for range 100 {
-			// Ended by the refresh, awaited below.
+			// Ended by the refresh; awaited below.
 			waiters.Go(func() {
 				if err := r.Await(t.Context()); err != nil {
 					t.Error(err)
@@ -241,7 +241,7 @@ func TestAwaitEndsWithItsContextAndWithClose(t *testing.T) {
 			t.Error(err)
 		}
 		var waiters sync.WaitGroup
-		// Both end with Close, awaited below.
+		// Both end with Close; awaited below.
 		waiters.Go(func() {
 			if err := r.Await(t.Context()); err != ErrClosed {
 				t.Error(err)
@@ -259,8 +259,7 @@ func TestAwaitEndsWithItsContextAndWithClose(t *testing.T) {
 	})
 }
 
-// A connection is made only to a node that the cluster lists, and it takes one refresh to find that
-// out.
+// The client connects only to a node that the cluster lists, and one refresh is enough to find out.
 func TestVerify(t *testing.T) {
 	f := &fakeCluster{}
 	f.answer = func(ctx context.Context, addr string, c Command) ([]byte, error) {
@@ -280,7 +279,7 @@ func TestVerify(t *testing.T) {
 		}{{"10.0.0.1:2", true, 1}, {"10.0.0.1:3", true, 2}, {"10.0.0.9:3", false, 3}} {
 			node, ok, err := r.Verify(t.Context(), c.addr)
 			if err != nil || ok != c.ok || ok && node.Addr != c.addr || len(f.asks()) != c.asks {
-				t.Errorf("%s: %v, %v, %v after %d askings; expected %v after %d", c.addr, node.Addr, ok, err, len(f.asks()), c.ok, c.asks)
+				t.Errorf("%s: %v, %v, %v after %d queries; expected %v after %d", c.addr, node.Addr, ok, err, len(f.asks()), c.ok, c.asks)
 			}
 		}
 	})
@@ -334,7 +333,7 @@ func TestWithoutSeedsThereIsNobodyToAsk(t *testing.T) {
 	})
 }
 
-// Of six nodes, five hang: what each costs is the patience, not the timeout.
+// Of six nodes, five hang: each of them costs the patience, not the timeout.
 func TestNodesThatHangAreNotWaitedFor(t *testing.T) {
 	f := &fakeCluster{}
 	hang := false
@@ -355,7 +354,7 @@ func TestNodesThatHangAreNotWaitedFor(t *testing.T) {
 		if err := r.Await(t.Context()); err != nil {
 			t.Error(err)
 		}
-		// Four at a time, then one by one as the first reach their timeout.
+		// Four at a time are queried, and then one more as each of the first reaches its timeout.
 		if took := time.Since(began); took > 6*time.Second {
 			t.Errorf("found the node that answers after %v", took)
 		}
@@ -371,9 +370,9 @@ func TestFormsOfTheTopology(t *testing.T) {
 	nodes := node("n1", "10.0.0.1:1@9", "master", "-", 1, "0-8191") + node("n2", "10.0.0.1:2@9", "master", "-", 1, "8192-16383")
 	for _, c := range []struct {
 		name    string
-		replies map[Command]any // []byte or what encode takes
+		replies map[Command]any // []byte, or a value for encode
 		want    string          // the requests of a node, alternating
-		owner   string          // of the last slot; or the error
+		owner   string          // of the last slot, or the error
 	}{
 		{"CLUSTER SHARDS", map[Command]any{Shards: shardsAt(1, 2)}, "[CLUSTER SHARDS CLUSTER INFO]", "10.0.0.1:2"},
 		{"not known", map[Command]any{Shards: unknown, Nodes: nodes}, "[CLUSTER SHARDS CLUSTER INFO][CLUSTER NODES]", "10.0.0.1:2"},
@@ -410,8 +409,8 @@ func TestFormsOfTheTopology(t *testing.T) {
 	}
 }
 
-// A server that does not know CLUSTER SHARDS counts an error each time, so it is not asked again for
-// an hour.
+// A server that does not know CLUSTER SHARDS counts an error each time, so that command is not sent
+// again for an hour.
 func TestUnknownCommandsAreNotRepeated(t *testing.T) {
 	f := &fakeCluster{}
 	nodes := node("n1", "10.0.0.1:1@9", "master", "-", 1, "0-16383")
@@ -429,7 +428,7 @@ func TestUnknownCommandsAreNotRepeated(t *testing.T) {
 		asks := strings.Join(f.asks(), "\n")
 		refreshes, _ := r.Refreshes()
 		if n := strings.Count(asks, "SHARDS"); n < 2 || n > 4 || strings.Count(asks, "INFO") != int(refreshes) {
-			t.Errorf("CLUSTER SHARDS was asked %d times in 3 hours, CLUSTER INFO %d times in %d refreshes", n, strings.Count(asks, "INFO"), refreshes)
+			t.Errorf("CLUSTER SHARDS was sent %d times in 3 hours, and CLUSTER INFO %d times in %d refreshes", n, strings.Count(asks, "INFO"), refreshes)
 		}
 	})
 }
@@ -458,12 +457,12 @@ func TestSplitViews(t *testing.T) {
 			}
 			now := r.Topology().Find("10.0.0.1:3") >= 0
 			if learned && !now {
-				t.Fatal("an old view was put in force")
+				t.Fatal("an old view became the current topology")
 			}
 			learned = learned || now
 		}
 		if asked := strings.Count(strings.Join(f.asks(), " "), "10.0.0.1:4["); !learned || asked < 10 {
-			t.Errorf("learned of the failover: %v; the node that is cut off was asked %d times", learned, asked)
+			t.Errorf("learned of the failover: %v; the node that is cut off was queried %d times", learned, asked)
 		}
 	})
 }
@@ -487,7 +486,7 @@ func TestClustersAreReset(t *testing.T) {
 			}
 		}
 		if r.Topology().Find("10.0.0.1:3") < 0 || r.Topology().CurrentEpoch != 3 {
-			t.Error("the view of the new cluster is not in force")
+			t.Error("the view of the new cluster is not the current topology")
 		}
 	})
 }
@@ -523,7 +522,7 @@ func TestClientsDoNotAskAtTheSameMoment(t *testing.T) {
 			first, last = min(first, at.Sub(began)), max(last, at.Sub(began))
 		}
 		if n := len(f.times) - before; n != 50 || last > 250*time.Millisecond || last-first < 100*time.Millisecond {
-			t.Errorf("%d askings from %v to %v", n, first, last)
+			t.Errorf("%d queries from %v to %v", n, first, last)
 		}
 	})
 }

@@ -6,7 +6,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// parseShards reads a reply to CLUSTER SHARDS.
+// parseShards parses a reply to CLUSTER SHARDS.
 func parseShards(frame []byte) (*view, error) {
 	r, err := newReader(Shards, frame)
 	if err != nil {
@@ -172,8 +172,8 @@ func (v *view) shardNode(r *reader) error {
 	return err
 }
 
-// endpointOf returns the host at which a server says it can be reached; if empty, the host that was
-// asked. A server says "?" if it should announce a host name and has none.
+// endpointOf returns the host at which a server says it can be reached, or "" for the host that was
+// asked. A server says "?" if it is configured to announce a host name and has none.
 func endpointOf(endpoint string, unknown bool, ip string) string {
 	if endpoint == "?" && !unknown {
 		return ip
@@ -181,8 +181,9 @@ func endpointOf(endpoint string, unknown bool, ip string) string {
 	return endpoint
 }
 
-// shardOwner returns the member that owns the slots of a shard whose members begin at first: its
-// only master, or its only master that has not failed; or -1 if the shard does not tell.
+// shardOwner returns the member that owns the slots of the shard whose members start at index
+// first: its only master, or its only master that has not failed. It returns -1 if that is not
+// known.
 func (v *view) shardOwner(first int) int {
 	masters, owner := 0, -1
 	well, wellOwner := 0, -1

@@ -7,8 +7,8 @@ import (
 )
 
 // Announced returns the address to dial for host and port, which the server at asked has announced.
-// It is for servers that are no nodes of a cluster, such as those that Redis Sentinel names, and
-// obeys the same rules.
+// It is for servers that are not nodes of a cluster, such as those that Redis Sentinel names, and
+// follows the same rules.
 func (a *Addresses) Announced(asked, host string, port int) (string, error) {
 	addr, wrong := a.dial(asked, host, port)
 	if wrong == nil && addr == "" {
@@ -20,8 +20,8 @@ func (a *Addresses) Announced(asked, host string, port int) (string, error) {
 	return addr, nil
 }
 
-// Single returns the topology of a server that has all slots, and of its replicas. All addresses must
-// differ.
+// Single returns the topology of a server that owns all slots, and of its replicas. All addresses
+// must differ.
 func Single(addr string, replicas ...string) *Topology {
 	addrs := append([]string{addr}, replicas...)
 	slices.Sort(addrs)

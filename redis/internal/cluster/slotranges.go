@@ -2,7 +2,7 @@ package cluster
 
 import "github.com/slipstream-go/slipstream/redis/internal/slot"
 
-// parseSlots reads a reply to CLUSTER SLOTS.
+// parseSlots parses a reply to CLUSTER SLOTS.
 func parseSlots(frame []byte) (*view, error) {
 	r, err := newReader(SlotRanges, frame)
 	if err != nil {
@@ -26,7 +26,7 @@ func parseSlots(frame []byte) (*view, error) {
 	return s.view, nil
 }
 
-// slotNode is what tells a node of CLUSTER SLOTS from another one. Redis 3 sends no IDs.
+// slotNode identifies a node of CLUSTER SLOTS. Redis 3 sends no IDs.
 type slotNode struct {
 	id, endpoint string
 	port         int
@@ -94,8 +94,8 @@ func (s *slotsReader) member(r *reader, m member) (int, error) {
 	return index, nil
 }
 
-// readSlotNode reads a node: the preferred endpoint, the port, since Redis 4 the ID, and since Redis
-// 7 further information about its addresses.
+// readSlotNode reads a node: the preferred endpoint, the port, the ID (since Redis 4), and further
+// information about its addresses (since Redis 7).
 func readSlotNode(r *reader) (m member, err error) {
 	m.offset = -1
 	n, err := r.list(2, maxFields, "a node")
@@ -109,7 +109,7 @@ func readSlotNode(r *reader) (m member, err error) {
 	if m.port, err = r.port(); err != nil {
 		return m, err
 	}
-	m.tlsPort = m.port // the one that this client should use
+	m.tlsPort = m.port // the port that this client should use
 	if n >= 3 {
 		id, _, err := r.text(maxName, "an ID")
 		if err != nil {

@@ -7,15 +7,15 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// A Round is the time of a refresh, for what [Map.Apply] must not undo.
+// A Round identifies a refresh. [Map.Apply] uses it to keep changes that came later.
 type Round uint16
 
-// A Map is the topology in force. To each node the client adds a value of the type P, such as the
-// connections to it. All methods are safe for concurrent use.
+// A Map is the current topology, in which each node has a value of type P that the client adds,
+// such as its connections. All methods are safe for concurrent use.
 type Map[P any] struct {
 	// Immutable.
 	open  func(*Node) P
-	spare int // indexes of nodes that have left that a table has before it is replaced
+	spare int // number of indexes of departed nodes after which a table is replaced
 
 	mu sync.Mutex // held by Apply
 
@@ -24,8 +24,8 @@ type Map[P any] struct {
 	rounds atomic.Uint32            // its low 16 bits are the latest round, never zero
 }
 
-// NewMap returns a map without nodes. Open is called with each node added to the map, before it
-// can be found. It must not wait and must not call the map.
+// NewMap returns a map without nodes. Open is called for each node that is added to the map, before
+// the node can be found. It must not block and must not call the map.
 func NewMap[P any](open func(*Node) P) *Map[P] {
 	m := &Map[P]{open: open, spare: spareIndexes}
 	m.rounds.Store(1)
@@ -33,11 +33,11 @@ func NewMap[P any](open func(*Node) P) *Map[P] {
 	return m
 }
 
-// Table returns the table in force. It must be loaded again for each call or batch of calls: an old
+// Table returns the current table. It must be loaded again for each call or batch of calls: an old
 // table keeps working, but is not updated.
 func (m *Map[P]) Table() *Table[P] { return m.table.Load() }
 
-// Begin returns the round of a refresh that begins now.
+// Begin returns the round of a refresh that starts now.
 func (m *Map[P]) Begin() Round {
 	for {
 		if n := m.rounds.Add(1); Round(n) != 0 {
@@ -46,15 +46,15 @@ func (m *Map[P]) Begin() Round {
 	}
 }
 
-// A Table is the owner of each slot. All methods are safe for concurrent use and allocate nothing;
-// those that look something up take no lock.
+// A Table contains the owner of each slot. All methods are safe for concurrent use and allocate
+// nothing; lookups take no lock.
 //
-// A slot has the index of its owner plus one, or zero, in its own two bytes of a word: all slots
-// together fit into a first-level cache. A node keeps its index while it is in the table, and an index
-// is never given to another node: a caller that has loaded an index and then loads the list finds that
-// node there, or finds that it has left. So a list grows, until Apply replaces the whole table.
-// Indexes are in the list before they are in a slot, and out of all slots before they are out of the
-// list.
+// Each slot has two bytes of a word for the index of its owner plus one, or zero: all slots
+// together fit into a first-level cache. A node keeps its index while it is in the table, and an
+// index is never reused for another node. So a caller that has loaded an index and then loads the
+// list finds that node there, or finds that it has left. The list therefore grows, until Apply
+// replaces the whole table. An index is in the list before it is in any slot, and is removed from
+// all slots before it is removed from the list.
 type Table[P any] struct {
 	// Immutable.
 	rounds *atomic.Uint32 // of the map
@@ -74,19 +74,19 @@ const (
 	slotMask   = 1<<slotBits - 1
 )
 
-// list is the nodes of a table. It is immutable.
+// list contains the nodes of a table. It is immutable.
 type list[P any] struct {
 	members []*Member[P] // by index; nil if it has left
-	live    []*Member[P] // those that have not left, sorted by address
+	live    []*Member[P] // members that have not left, sorted by address
 	byAddr  map[string]*Member[P]
 }
 
 // A Member is a node of a table. It is immutable: when something about the node changes, another
-// member has its place.
+// member takes its place.
 type Member[P any] struct {
 	// Node is what the cluster knows about the node. Its index Master has no meaning here.
 	Node *Node
-	// Peer is what the client has added.
+	// Peer is the value that the client has added.
 	Peer P
 	// Replicas are the replicas of a master.
 	Replicas []*Member[P]
@@ -107,14 +107,14 @@ func (t *Table[P]) Owner(s uint16) int {
 	return int(uint16(word>>(s%slotsAWord*slotBits))) - 1
 }
 
-// setOwner gives a slot the node with an index, plus one. Under mu.
+// setOwner sets the owner of a slot, which is an index plus one. The caller holds mu.
 func (t *Table[P]) setOwner(s, owner uint16) {
 	word, shift := &t.owners[s/slotsAWord], s%slotsAWord*slotBits
 	word.Store(word.Load()&^(slotMask<<shift) | uint64(owner)<<shift)
 }
 
-// Member returns the member with an index that [Table.Owner] has returned, or nil if the node has
-// left the cluster, or if index is -1.
+// Member returns the member with an index that [Table.Owner] has returned. It returns nil if the
+// node has left the cluster, or if index is -1.
 func (t *Table[P]) Member(index int) *Member[P] {
 	members := t.list.Load().members
 	if uint(index) >= uint(len(members)) {
@@ -130,18 +130,18 @@ func (t *Table[P]) Route(s uint16) *Member[P] {
 		if m := t.Member(index); m != nil || index < 0 || t.Owner(s) == index {
 			return m
 		}
-		// The slot got another owner before the node left.
+		// The slot got another owner before the node left, so load it again.
 	}
 }
 
-// Find returns the member that servers call by an address, as [Redirect.Addr] returns it, or nil.
+// Find returns the member at an address, as [Redirect.Addr] returns it, or nil.
 func (t *Table[P]) Find(addr string) *Member[P] { return t.list.Load().byAddr[addr] }
 
 // Members returns all members, sorted by address. The slice must not be changed.
 func (t *Table[P]) Members() []*Member[P] { return t.list.Load().live }
 
-// Move gives a slot to a member of this table: a server has answered with MOVED. It reports false,
-// and the slot keeps its owner, if the member has left. It waits while Apply changes the slots.
+// Move gives a slot to a member of this table, after a MOVED from a server. If the member has left,
+// it returns false and the slot keeps its owner. It waits while Apply changes the slots.
 func (t *Table[P]) Move(s uint16, to *Member[P]) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -154,14 +154,14 @@ func (t *Table[P]) Move(s uint16, to *Member[P]) bool {
 	return true
 }
 
-// spareIndexes is the default of Map.spare. All indexes of a table must be fewer than 1<<16, and a
+// spareIndexes is the default of Map.spare. The indexes of a table must be less than 1<<16, and a
 // reply has at most maxNodes.
 const spareIndexes = 1024
 
-// Apply puts a topology in force that was asked for in the round asked. It returns the members of
-// nodes that have left; the client closes their peers. Nodes in a handshake are omitted. A slot that
-// has no owner in t keeps its previous owner, if that is still listed: a node that no longer owns it
-// reports so. So does a slot that was moved since asked.
+// Apply makes t, which was queried in the given round, the current topology. It returns the members
+// of nodes that have left; the client closes their peers. Nodes in a handshake are omitted. A slot
+// without an owner in t keeps its previous owner if that is still listed, because a node that no
+// longer owns a slot may report it so. A slot that was moved since the query also keeps its owner.
 func (m *Map[P]) Apply(t *Topology, asked Round) (left []*Member[P]) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -193,8 +193,8 @@ func (m *Map[P]) Apply(t *Topology, asked Round) (left []*Member[P]) {
 	return left
 }
 
-// change puts a list in force, and gives each slot its wanted owner unless it is to keep the one
-// that it has. Both has the nodes of the list before and of the one after.
+// change makes a list the current one, and gives each slot its wanted owner unless it is to keep
+// its present one. Both contains the nodes of the previous list and of the new one.
 func (t *Table[P]) change(both, after *list[P], wanted *[slot.Count]uint16, asked Round) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -216,8 +216,8 @@ func (t *Table[P]) change(both, after *list[P], wanted *[slot.Count]uint16, aske
 	t.list.Store(after)
 }
 
-// listOf returns the list of a topology: nodes that are in the list before keep their indexes and
-// their peers.
+// listOf returns the list for a topology: nodes that were already in the previous list keep their
+// indexes and their peers.
 func (m *Map[P]) listOf(table *Table[P], before *list[P], t *Topology) *list[P] {
 	l := &list[P]{members: make([]*Member[P], len(before.members), len(before.members)+len(t.Nodes)), byAddr: make(map[string]*Member[P], len(t.Nodes))}
 	members := make([]*Member[P], len(t.Nodes)) // by node
@@ -254,8 +254,8 @@ func (m *Map[P]) listOf(table *Table[P], before *list[P], t *Topology) *list[P] 
 	return l
 }
 
-// compact returns a table that has no indexes of nodes that have left. What the old table learns from
-// now on is lost: another MOVED will repeat it.
+// compact returns a table without the indexes of departed nodes. What the old table learns from now
+// on is lost: another MOVED will repeat it.
 func (m *Map[P]) compact(old *Table[P]) *Table[P] {
 	before := old.list.Load()
 	l := &list[P]{byAddr: make(map[string]*Member[P], len(before.byAddr))}

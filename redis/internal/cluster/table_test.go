@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// topologyOf returns a topology of masters whose slots are cut into equal parts, in the order given;
-// owner, if set, returns the owner of a slot instead: an index in addrs, or -1.
+// topologyOf returns a topology of masters. The slots are divided into equal parts, in the given
+// order, unless owner is set: it returns the owner of a slot, as an index in addrs, or -1.
 func topologyOf(addrs []string, owner func(slot int) int) *Topology {
 	t := &Topology{byAddr: make(map[string]int)}
 	for i, addr := range addrs {
@@ -35,7 +35,7 @@ func topologyOf(addrs []string, owner func(slot int) int) *Topology {
 	return t
 }
 
-// peer is what the tests add to a node.
+// peer is the value that the tests add to a node.
 type peer struct {
 	addr   string
 	closed atomic.Bool
@@ -59,14 +59,14 @@ func TestTableRoutesAndLearns(t *testing.T) {
 	table := m.Table()
 	a, b := table.Find("a:1"), table.Find("b:1")
 	if a == nil || b == nil || table.Route(0) != a || table.Route(slot.Count-1) != b || table.Member(table.Owner(0)) != a || len(table.Members()) != 2 {
-		t.Fatal("the slots are not where the topology has them")
+		t.Fatal("the slots do not have the owners of the topology")
 	}
 	if !table.Move(0, b) || table.Route(0) != b || table.Route(1) != a {
-		t.Error("a slot that moved is not where it moved to, or another one moved")
+		t.Error("a slot that moved has the wrong owner, or another slot moved")
 	}
 	asked := m.Begin()
 	if left := m.Apply(topologyOf([]string{"a:1", "b:1"}, nil), asked); len(left) != 0 || ownerOf(m, 0) != "a:1" {
-		t.Errorf("a reply that was asked for after the MOVED does not count: %s owns slot 0", ownerOf(m, 0))
+		t.Errorf("a reply to a query after the MOVED does not count: %s owns slot 0", ownerOf(m, 0))
 	}
 	if m.Table().Find("a:1").Peer != a.Peer {
 		t.Error("a node that stays has another peer")
@@ -84,7 +84,7 @@ func TestMovedIsNewerThanAReplyAskedForBefore(t *testing.T) {
 	m.Table().Move(1, m.Table().Find("b:1"))
 	m.Apply(topologyOf([]string{"a:1", "b:1"}, nil), asked)
 	if got := ownerOf(m, 0); got != "b:1" {
-		t.Errorf("%s owns slot 0, which has moved to b:1 since the topology was asked for", got)
+		t.Errorf("%s owns slot 0, which has moved to b:1 since the topology was queried", got)
 	}
 	m.Apply(topologyOf([]string{"a:1", "c:1"}, nil), asked)
 	if got := ownerOf(m, 0); got != "a:1" {
@@ -96,7 +96,7 @@ func TestMovedIsNewerThanAReplyAskedForBefore(t *testing.T) {
 	}
 }
 
-// After many refreshes the round of a MOVED of long ago must not look newer than the present one.
+// After many refreshes, the round of an old MOVED must not look newer than the current round.
 func TestRoundsWrapAround(t *testing.T) {
 	m := newTestMap()
 	two := topologyOf([]string{"a:1", "b:1"}, nil)
@@ -124,7 +124,7 @@ func TestSlotsWithoutAnOwnerKeepTheLast(t *testing.T) {
 	none := func(int) int { return -1 }
 	m.Apply(topologyOf([]string{"a:1", "c:1"}, none), m.Begin())
 	if a, b := ownerOf(m, 0), ownerOf(m, slot.Count-1); a != "a:1" || b != "" {
-		t.Errorf("the slots of a node that is listed belong to %q, those of a node that left to %q", a, b)
+		t.Errorf("the slots of a listed node belong to %q, and those of a departed node to %q", a, b)
 	}
 }
 
@@ -135,7 +135,7 @@ func TestMembersOfATable(t *testing.T) {
 	m.Apply(topology, m.Begin())
 	table := m.Table()
 	if table.Find("10.0.0.1:7009") != nil || len(table.Members()) != 5 {
-		t.Error("a node of a handshake is in the table")
+		t.Error("a node in a handshake is in the table")
 	}
 	var replicas []string
 	for _, r := range table.Route(0).Replicas {
@@ -170,8 +170,8 @@ func TestNodesThatLeave(t *testing.T) {
 	}
 }
 
-// A table is replaced before its indexes are used up. What is learned about the old one is lost, and
-// is not learned wrongly.
+// A table is replaced before its indexes are used up. What is learned about the old one is lost,
+// but nothing wrong is learned.
 func TestTablesAreReplaced(t *testing.T) {
 	const spare = 32
 	m := newTestMap()
@@ -188,7 +188,7 @@ func TestTablesAreReplaced(t *testing.T) {
 				t.Fatal("a node that stays has another peer in the new table")
 			}
 			if m.Table().Move(0, before.Route(slot.Count-1)) || before.Move(0, m.Table().Route(0)) {
-				t.Fatal("a table has learned about the member of another one")
+				t.Fatal("a table has learned about a member of another table")
 			}
 		}
 		if n := len(m.Table().list.Load().members); n > spare+4 {
@@ -207,7 +207,7 @@ func TestTablesAreReplaced(t *testing.T) {
 func TestModel(t *testing.T) {
 	type slotModel struct {
 		owner string
-		moved int // the refresh during which it moved, -1: not by MOVED
+		moved int // the refresh during which it moved, or -1 if it was not moved by a MOVED
 	}
 	const every = 64 // one slot in 64 is checked
 	for seed := range uint64(20) {
@@ -269,15 +269,15 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// Readers never find a node at an index that was another's, and a slot is never left with a node
-// that has gone, whatever the order of MOVED and Apply.
+// Readers never find a node at an index that belonged to another one, and a slot is never left with
+// a departed node, whatever the order of MOVED and Apply.
 func TestTableUnderRaces(t *testing.T) {
 	m := newTestMap()
 	m.Apply(topologyOf([]string{"n0:1", "n1:1"}, nil), m.Begin())
 	stop := make(chan struct{})
 	var readers sync.WaitGroup
 	for i := range 2 {
-		// Ended by stop, awaited below.
+		// Ended by stop; awaited below.
 		readers.Go(func() {
 			r := rand.New(rand.NewPCG(uint64(i), 2))
 			var table *Table[*peer]
@@ -341,12 +341,12 @@ func TestSlotsOfAWordMoveApart(t *testing.T) {
 	members := table.Members()
 	var movers sync.WaitGroup
 	for s := range uint16(2 * slotsAWord) {
-		// Ends by itself, awaited below.
+		// Ends without a signal; awaited below.
 		movers.Go(func() {
 			for i := range 2000 {
 				to := members[(i+int(s))%2]
 				if !table.Move(s, to) || table.Route(s) != to {
-					t.Errorf("slot %d is not where it moved to", s)
+					t.Errorf("slot %d does not have the owner that it moved to", s)
 					return
 				}
 				if i%100 == 0 {
@@ -358,8 +358,8 @@ func TestSlotsOfAWordMoveApart(t *testing.T) {
 	movers.Wait()
 }
 
-// A MOVED to a node that leaves comes while Apply goes through the slots, of which slot 0 is the
-// first.
+// A MOVED to a node that is leaving arrives while Apply goes through the slots, of which slot 0 is
+// the first.
 func TestSlotsAreNotLeftWithANodeThatLeaves(t *testing.T) {
 	for range 100 {
 		m := newTestMap()
@@ -368,7 +368,7 @@ func TestSlotsAreNotLeftWithANodeThatLeaves(t *testing.T) {
 		b := table.Find("b:1")
 		stop, moving := make(chan struct{}), make(chan struct{})
 		var mover sync.WaitGroup
-		// Ended by stop, awaited below.
+		// Ended by stop; awaited below.
 		mover.Go(func() {
 			table.Move(0, b)
 			close(moving)

@@ -8,28 +8,29 @@ import (
 	"strconv"
 )
 
-// Replies are the replies of one node, by [Command]. A command that was not asked has no reply.
+// Replies are the replies of one node, by [Command]. A command that was not sent has no reply.
 type Replies [4][]byte
 
-// A Topology is what one node knows about its cluster. It is immutable.
+// A Topology describes what one node knows about its cluster. It is immutable.
 type Topology struct {
-	// Nodes are the nodes that have a usable address, each address once, sorted by it.
+	// Nodes are the nodes that have a usable address, sorted by address, without duplicates.
 	Nodes []Node
 	// Ranges are the owners of slots, in order and without overlaps. Slots that are not in any range
 	// have no owner, or one without a usable address.
 	Ranges []Range
-	// Moving are the slots that are being migrated, as far as the node that was asked takes part.
-	// Only CLUSTER NODES has them.
+	// Moving are the slots that are being migrated to or from the node that was asked. Only CLUSTER
+	// NODES reports them.
 	Moving []Moving
-	// From is the address of the node that was asked, and Source the command whose reply has the
-	// owners of slots.
+	// From is the address of the node that was asked, and Source the command whose reply contains
+	// the owners of slots.
 	From   string
 	Source Command
-	// State is what that node says about the cluster.
+	// State is the state of the cluster according to that node.
 	State State
-	// CurrentEpoch is the current epoch of the cluster according to CLUSTER INFO; zero if not known.
+	// CurrentEpoch is the current epoch of the cluster according to CLUSTER INFO; zero if unknown.
 	CurrentEpoch uint64
-	// ConfigEpoch is the highest config epoch of a node according to CLUSTER NODES; zero if not known.
+	// ConfigEpoch is the highest config epoch of a node according to CLUSTER NODES; zero if
+	// unknown.
 	ConfigEpoch uint64
 	// Doubt says why slots may seem to have no owner although they have one. It is empty if the replies
 	// are clear.
@@ -37,34 +38,34 @@ type Topology struct {
 
 	byAddr map[string]int
 	owners uint64 // a digest of Ranges with addresses
-	whole  uint64 // a digest of all that matters to a client
+	whole  uint64 // a digest of everything that matters to a client
 }
 
 // A Node is a node of a cluster.
 type Node struct {
-	// ID is the name that the node gave itself. Redis 3 omits it in CLUSTER SLOTS.
+	// ID is the name that the node chose for itself. Redis 3 omits it in CLUSTER SLOTS.
 	ID string
 	// Addr is the address to dial, host:port.
 	Addr string
-	// Aliases are other addresses that servers may call the node by, such as in redirects.
+	// Aliases are other addresses that servers may use for the node, for example in redirects.
 	Aliases []string
 	// Hostname is the host name that the node announces, if any: the name in its certificate.
 	Hostname string
 	// Zone is the availability zone of the node, if Valkey announces it.
 	Zone string
-	// Replica is whether the node is a replica.
+	// Replica says whether the node is a replica.
 	Replica bool
 	// Master is the index in Nodes of the master of a replica, or -1.
 	Master int
-	// Flags is the state of the node.
+	// Flags contains the state of the node.
 	Flags Flags
-	// Offset is the replication offset, or -1 if not known.
+	// Offset is the replication offset, or -1 if unknown.
 	Offset int64
-	// Epoch is the config epoch, or zero if not known.
+	// Epoch is the config epoch, or zero if unknown.
 	Epoch uint64
 }
 
-// A Range is slots with the same owner.
+// A Range is a range of slots with the same owner.
 type Range struct {
 	First, Last uint16
 	// Node is the index in Nodes of the owner.
@@ -74,7 +75,7 @@ type Range struct {
 // A Moving is a slot that is being migrated.
 type Moving struct {
 	Slot uint16
-	// From and To are indexes in Nodes; -1 if the node is not listed.
+	// From and To are indexes in Nodes, or -1 for a node that is not listed.
 	From, To int
 }
 
@@ -86,7 +87,7 @@ func (t *Topology) Find(addr string) int {
 	return -1
 }
 
-// Covered returns how many slots have an owner.
+// Covered returns the number of slots that have an owner.
 func (t *Topology) Covered() int {
 	n := 0
 	for _, r := range t.Ranges {
@@ -107,11 +108,11 @@ func (t *Topology) sameOwners(other *Topology) bool { return t.owners == other.o
 // same reports whether nothing that matters to a client differs.
 func (t *Topology) same(other *Topology) bool { return t.whole == other.whole }
 
-// Parse reads the replies of the node at asked, which is the address that was dialed. The owners of
-// slots are those of CLUSTER NODES if that was asked, else those of CLUSTER SHARDS unless they are in
-// doubt, else those of CLUSTER SLOTS; the endpoints are those of CLUSTER SHARDS if that was asked. Commands that were
-// refused are ignored as long as one of the three was answered. The error is a [*ReplyError] or a
-// [*RefusedError].
+// Parse parses the replies of the node at asked, which is the address that was dialed. The owners
+// of slots are taken from CLUSTER NODES if that was sent, otherwise from CLUSTER SHARDS unless they
+// are in doubt, and otherwise from CLUSTER SLOTS. The endpoints are taken from CLUSTER SHARDS if
+// that was sent. Refused commands are ignored as long as one of the three was answered. The error
+// is a [*ReplyError] or a [*RefusedError].
 func Parse(asked string, a *Addresses, replies Replies) (*Topology, error) {
 	var views [3]*view
 	var failure error
@@ -156,12 +157,12 @@ func Parse(asked string, a *Addresses, replies Replies) (*Topology, error) {
 	return t, nil
 }
 
-// A builder makes a topology of views.
+// A builder makes a topology from views.
 type builder struct {
 	asked     string
 	addresses *Addresses
-	owners    *view // who owns what
-	endpoints *view // if not nil, where the nodes with the same IDs are
+	owners    *view // the owners of slots
+	endpoints *view // if not nil, the endpoints of the nodes, by ID
 	nodes     []Node
 	byAddr    map[string]int
 	nodeOf    []int // by member of owners; -1 if omitted
@@ -195,8 +196,8 @@ func (b *builder) build() (*Topology, error) {
 	return t, nil
 }
 
-// collect builds the nodes. Two members may have the same address if its process has a new ID and
-// the cluster has not forgotten the old one.
+// collect builds the nodes. Two members may have the same address if the process at that address
+// has a new ID and the cluster still lists the old one.
 func (b *builder) collect() error {
 	b.byAddr = make(map[string]int, len(b.owners.members))
 	b.nodeOf = make([]int, len(b.owners.members))
@@ -235,9 +236,9 @@ func (b *builder) collect() error {
 	return nil
 }
 
-// nameOf returns the host name that a member announces, or "" if it announces none. The text comes from
-// a server, so it may be anything: what is not a host name counts as none. So does an IP address,
-// because the address that is dialed is known.
+// nameOf returns the host name that a member announces, or "" if it announces none. The string
+// comes from a server, so it may be anything: a string that is not a host name is ignored. An IP
+// address is ignored, too, because the address that is dialed is known.
 func nameOf(m *member) string {
 	if !isHostName(m.hostname) {
 		return ""
@@ -245,7 +246,7 @@ func nameOf(m *member) string {
 	return m.hostname
 }
 
-// livelier reports whether n, and not other, is the process at their address.
+// livelier reports whether n, as opposed to other, is the process at their address.
 func (n *Node) livelier(other *Node) bool {
 	const dead = Failed | Handshake
 	if a, b := n.Flags&dead != 0, other.Flags&dead != 0; a != b {
@@ -254,7 +255,7 @@ func (n *Node) livelier(other *Node) bool {
 	return n.Epoch > other.Epoch
 }
 
-// endpoint returns the member that says where m is.
+// endpoint returns the member that contains the address of m.
 func (b *builder) endpoint(m *member) *member {
 	if b.endpoints != nil {
 		if i, ok := b.endpoints.byID[m.id]; ok {
@@ -291,7 +292,7 @@ func (b *builder) sort() {
 	for i := range sorted {
 		b.byAddr[sorted[i].Addr] = i
 	}
-	// Only now: an alias never hides the address of another node.
+	// This is done last, so that an alias never hides the address of another node.
 	for i := range sorted {
 		for _, alias := range sorted[i].Aliases {
 			if _, there := b.byAddr[alias]; !there {

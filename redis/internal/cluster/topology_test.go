@@ -34,7 +34,7 @@ func TestNodesOfReplies(t *testing.T) {
 		name    string
 		tls     bool
 		replies map[Command]any
-		want    string // as describe writes it, unless empty
+		want    string // the result of describe; not checked if empty
 		check   func(*Topology) any
 		expect  any
 	}{
@@ -172,7 +172,8 @@ func TestShardsInDoubtAreMarked(t *testing.T) {
 	}
 }
 
-// Each reply is refused with an error that names the place, what is wrong, and what was expected.
+// Each reply is rejected with an error that says where the reply is wrong, what it contains, and
+// what was expected.
 func TestRepliesThatAreRefused(t *testing.T) {
 	lines := func(slots string) string { return threeNodes() + node("e", "10.0.0.1:7005@1", "master", "-", 1, slots) }
 	inShard := func(slots []any, nodes ...any) []any { return []any{shard(slots, nodes...)} }
@@ -197,24 +198,24 @@ func TestRepliesThatAreRefused(t *testing.T) {
 		{"too many shards", Shards, many(maxNodes+1, []any{}), `reply to CLUSTER SHARDS: array of 4097, expected an array of shards of 0 to 4096`},
 		{"a shard that is a number", Shards, []any{1}, `reply to CLUSTER SHARDS, shard 0: integer "1", expected a shard of at most 64 fields`},
 		{"odd slots", Shards, inShard([]any{0, 1, 2}, a), `reply to CLUSTER SHARDS, shard 0: an odd number of slots, expected the first and the last slot of each range`},
-		{"slot of another world", Shards, inShard([]any{0, 16384}, a), `reply to CLUSTER SHARDS, shard 0: 16384, expected a slot from 0 to 16383`},
+		{"slot out of range", Shards, inShard([]any{0, 16384}, a), `reply to CLUSTER SHARDS, shard 0: 16384, expected a slot from 0 to 16383`},
 		{"negative slot", SlotRanges, []any{[]any{-1, 5, slotNodeOf("a", 1)}}, `reply to CLUSTER SLOTS, range 0: -1, expected a slot from 0 to 16383`},
 		{"backwards", SlotRanges, []any{[]any{6, 5, slotNodeOf("a", 1)}}, `reply to CLUSTER SLOTS, range 0: the slots 6 to 5, expected slots from 0 to 16383`},
-		{"two owners", SlotRanges, []any{[]any{0, 5, slotNodeOf("a", 1)}, []any{5, 6, slotNodeOf("b", 2)}}, `reply to CLUSTER SLOTS, range 1, node 0: an owner of slot 5, which has one, expected one owner of each slot`},
-		{"a range twice", Shards, inShard([]any{0, 5, 0, 5}, a), `reply to CLUSTER SHARDS, shard 0: an owner of slot 0, which has one, expected one owner of each slot`},
+		{"two owners", SlotRanges, []any{[]any{0, 5, slotNodeOf("a", 1)}, []any{5, 6, slotNodeOf("b", 2)}}, `reply to CLUSTER SLOTS, range 1, node 0: slot 5 with a second owner, expected one owner of each slot`},
+		{"a range twice", Shards, inShard([]any{0, 5, 0, 5}, a), `reply to CLUSTER SHARDS, shard 0: slot 0 with a second owner, expected one owner of each slot`},
 		{"two roles", SlotRanges, []any{[]any{0, 5, slotNodeOf("a", 1)}, []any{6, 7, slotNodeOf("b", 2), slotNodeOf("a", 1)}}, `reply to CLUSTER SLOTS, range 1, node 1: the node "` + id("a") + `" in two roles, expected each node in one role`},
 		{"an ID at two places", SlotRanges, []any{[]any{0, 5, slotNodeOf("a", 1)}, []any{6, 7, slotNodeOf("a", 2)}}, `reply to CLUSTER SLOTS, range 1, node 0: the node "` + id("a") + `" a second time, expected each node once`},
-		{"a port that is none", SlotRanges, []any{[]any{0, 5, slotNodeOf("a", 65536)}}, `reply to CLUSTER SLOTS, range 0, node 0: 65536, expected a port from 0 to 65535`},
+		{"an invalid port", SlotRanges, []any{[]any{0, 5, slotNodeOf("a", 65536)}}, `reply to CLUSTER SLOTS, range 0, node 0: 65536, expected a port from 0 to 65535`},
 		{"no nodes", SlotRanges, []any{[]any{0, 5}}, `reply to CLUSTER SLOTS, range 0: array of 2, expected slots and nodes of 3 to 4098`},
-		{"a role that is none", Shards, inShard([]any{0, 1}, shardNode("a", 1, "chief")), `reply to CLUSTER SHARDS, shard 0, node 0: the role "chief", expected master or replica`},
+		{"an invalid role", Shards, inShard([]any{0, 1}, shardNode("a", 1, "chief")), `reply to CLUSTER SHARDS, shard 0, node 0: the role "chief", expected master or replica`},
 		{"no ID", Shards, inShard([]any{0, 1}, shardNode("a", 1, "master", "id", "")), `reply to CLUSTER SHARDS, shard 0, node 0: an ID of 0 bytes, expected 1 to 64`},
 		{"an ID with a blank", Shards, inShard([]any{0, 1}, shardNode("a", 1, "master", "id", "a b")), `reply to CLUSTER SHARDS, shard 0, node 0: the ID "a b", expected letters and digits`},
 		{"a long host", Shards, inShard([]any{0, 1}, shardNode("a", 1, "master", "endpoint", strings.Repeat("h", 254))), `reply to CLUSTER SHARDS, shard 0, node 0: a string of 254 bytes, expected an endpoint of at most 253`},
-		{"a host that is none", Shards, inShard([]any{0, 1}, shardNode("a", 1, "master", "endpoint", "a b")), `reply to CLUSTER SHARDS, node ` + id("a") + `: the host "a b", expected an IP address or a host name`},
+		{"an invalid host", Shards, inShard([]any{0, 1}, shardNode("a", 1, "master", "endpoint", "a b")), `reply to CLUSTER SHARDS, node ` + id("a") + `: the host "a b", expected an IP address or a host name`},
 		{"short line", Nodes, threeNodes() + "x y z\n", `reply to CLUSTER NODES, line 4: 3 fields, expected at least 8`},
 		{"a line's slot", Nodes, lines("16384"), `reply to CLUSTER NODES, line 4: the slots "16384", expected numbers from 0 to 16383`},
 		{"a line's range", Nodes, lines("5-"), `reply to CLUSTER NODES, line 4: the slots "5-", expected numbers from 0 to 16383`},
-		{"a line's owner", Nodes, lines("7"), `reply to CLUSTER NODES, line 4: an owner of slot 7, which has one, expected one owner of each slot`},
+		{"a line's owner", Nodes, lines("7"), `reply to CLUSTER NODES, line 4: slot 7 with a second owner, expected one owner of each slot`},
 		{"a line's migration", Nodes, lines("[7->" + id("a") + "]"), `reply to CLUSTER NODES, line 4: the slot "[7->` + id("a") + `]", expected [slot->-id] or [slot-<-id]`},
 		{"a line's address", Nodes, node("a", "10.0.0.1", "master", "-", 1, "0"), `reply to CLUSTER NODES, line 0: the address "10.0.0.1", expected ip:port@busport`},
 		{"a line's ID", Nodes, threeNodes() + node("a", "10.0.0.9:1@2", "master", "-", 1, ""), `reply to CLUSTER NODES, line 4: the node "` + id("a") + `" a second time, expected each node once`},
@@ -242,7 +243,7 @@ func TestManyRangesAreRefused(t *testing.T) {
 		t.Errorf("%d ranges of %d slots", len(topology.Ranges), topology.Covered())
 	}
 	_, err := parse(3, &Addresses{}, map[Command]any{Shards: []any{shard(slots, shardNode("a", 1, "master")), shard([]any{0, 0}, shardNode("b", 2, "master"))}})
-	if err == nil || !strings.Contains(err.Error(), "more ranges of slots, expected at most 16384") {
+	if err == nil || !strings.Contains(err.Error(), "too many ranges of slots, expected at most 16384") {
 		t.Error(err)
 	}
 }
@@ -259,10 +260,10 @@ func TestRefusedCommandsArePassedOver(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := parse(2, &Addresses{}, map[Command]any{Shards: threeShards(), Info: "cluster_current_epoch:x"}); err == nil {
-		t.Error("an epoch that is no number was taken")
+		t.Error("an epoch that is not a number was accepted")
 	}
 	if _, err := Parse("10.0.0.1:1", &Addresses{}, Replies{}); err == nil {
-		t.Error("no reply was taken")
+		t.Error("a set of replies without a topology was accepted")
 	}
 }
 

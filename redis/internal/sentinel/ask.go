@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// answer is the result of asking one Sentinel.
+// answer is the result of querying one Sentinel.
 type answer struct {
 	addr string
 	view *View
@@ -17,14 +17,14 @@ type answer struct {
 
 // A ballot collects the answers of a refresh.
 type ballot struct {
-	inForce   *View // nil: none yet
-	confirmed *View // of a Sentinel that names the master in force; of several the one with the most replicas
+	inForce   *View // nil if there is none yet
+	confirmed *View // from a Sentinel that names the current master; the one with the most replicas
 	olds      []*View
 	failures  NoMasterError
-	refuted   map[string]error // why servers that were named are not used
+	refuted   map[string]error // by server: why it is not used although a Sentinel named it
 }
 
-// refresh asks all Sentinels until one names a newer master.
+// refresh queries all Sentinels until one names a newer master.
 func (r *Refresher) refresh(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -66,7 +66,8 @@ func (r *Refresher) refresh(ctx context.Context) error {
 	return r.decide(ctx, &b)
 }
 
-// ask asks one Sentinel, and asks again if the Sentinel learns of a failover meanwhile.
+// ask queries one Sentinel, and queries it again if the Sentinel learns of a failover in the
+// meantime.
 func (r *Refresher) ask(ctx context.Context, addr string) answer {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()
@@ -88,7 +89,8 @@ func (r *Refresher) ask(ctx context.Context, addr string) answer {
 	return a
 }
 
-// count adds an answer to the ballot. It reports whether the view of the answer is current now.
+// count adds an answer to the ballot. It reports whether the view of the answer is the current one
+// now.
 func (r *Refresher) count(ctx context.Context, b *ballot, a answer) (taken bool) {
 	if a.err != nil {
 		b.fail(a.addr, a.err)
@@ -178,8 +180,8 @@ func (b *ballot) majority(least int) *View {
 	return nil
 }
 
-// take makes a view the current one if the server that it names is a master. A server is asked only once
-// in a refresh.
+// take makes a view the current one if the server that it names is a master. Each server is queried
+// only once in a refresh.
 func (r *Refresher) take(ctx context.Context, b *ballot, v *View) error {
 	err, asked := b.refuted[v.Master]
 	if !asked {
@@ -209,8 +211,8 @@ func (v *View) withReplicas(replicas []string, unwell bool) *View {
 	return &changed
 }
 
-// putInForce makes a view the current one. A new master has no replicas until the next refresh, soon after:
-// so the connections to the old master end, although it may be a replica already.
+// putInForce makes a view the current one. A new master has no replicas until the next refresh,
+// which comes soon. So the connections to the old master end, even if it is already a replica.
 func (r *Refresher) putInForce(v *View) {
 	if r.unwell++; !v.Unwell {
 		r.unwell = 0
@@ -219,7 +221,7 @@ func (r *Refresher) putInForce(v *View) {
 	r.config.Apply(cluster.Single(v.Master, v.Replicas...))
 }
 
-// verify asks a server whether it is a master.
+// verify queries whether a server is a master.
 func (r *Refresher) verify(ctx context.Context, addr string) error {
 	ctx, cancel := context.WithTimeout(ctx, r.config.Timeout)
 	defer cancel()

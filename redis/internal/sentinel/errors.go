@@ -6,18 +6,19 @@ import (
 )
 
 var (
-	// ErrUnknownMaster is the answer of a Sentinel that monitors no master of that name.
-	ErrUnknownMaster = errors.New("the Sentinel monitors no master of this name; check MasterName")
+	// ErrUnknownMaster is returned if a Sentinel monitors no master with the given name.
+	ErrUnknownMaster = errors.New("the Sentinel monitors no master with this name; check MasterName")
 	// ErrOldView is returned if the Sentinels that answered have an older view than the current one.
 	ErrOldView = errors.New("the Sentinels that answered have a view of the master that is older than the current one")
-	// ErrClosed is returned by methods of a [Refresher] that was closed.
+	// ErrClosed is returned by the methods of a closed [Refresher].
 	ErrClosed = errors.New("the client is closed")
 
-	errMoving      = errors.New("the config epoch of the Sentinel changed while it was asked, because a failover is in progress")
-	errInterrupted = errors.New("a Sentinel published that there is another master")
+	errMoving      = errors.New("the config epoch of the Sentinel changed during the query, because a failover is in progress")
+	errInterrupted = errors.New("a Sentinel announced another master")
 )
 
-// A NoMasterError says why no master is known. It has the answer of each Sentinel that was asked.
+// A NoMasterError says why no master is known. It contains the answer of each Sentinel that was
+// queried.
 type NoMasterError struct {
 	// Name is the name of the master.
 	Name string

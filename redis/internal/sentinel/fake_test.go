@@ -33,12 +33,13 @@ var (
 	errHungUp  = errors.New("connection lost")
 )
 
-// says is what a Sentinel answers.
+// says contains what a Sentinel answers.
 type says struct {
 	master string // its port at 10.0.0.1
 	epoch  int    // 0 if the Sentinel does not know epochs
 	others []string
-	// replicas are ports of replicas, with the flags of each; "no link": it has no connection to its master.
+	// replicas are the ports of replicas, with the flags of each; "no link" means that it has no
+	// connection to its master.
 	replicas map[string]string
 	err      error
 	hangs    bool
@@ -56,7 +57,7 @@ func (s says) frames() [][]byte {
 	return [][]byte{master, list("10.0.0.1", s.master), master, list(others...)}
 }
 
-// replicaFrame is the reply to SENTINEL REPLICAS.
+// replicaFrame returns the reply to SENTINEL REPLICAS.
 func (s says) replicaFrame() []byte {
 	var all []any
 	for port, flags := range s.replicas {
@@ -69,18 +70,18 @@ func (s says) replicaFrame() []byte {
 	return list(all...)
 }
 
-// fake is Sentinels at 10.0.0.2 and servers at 10.0.0.1.
+// fake simulates Sentinels at 10.0.0.2 and servers at 10.0.0.1.
 type fake struct {
 	mu sync.Mutex
 	// Guarded by mu.
 	sentinels map[string]says   // by port
-	roles     map[string]string // by port; if empty, refuses connections; "hangs"
+	roles     map[string]string // by port; if empty, the server refuses connections; if "hangs", it does not answer
 	listening map[string]chan [2]string
-	asked     []time.Time // Sentinels
+	asked     []time.Time // times of queries to Sentinels
 	heard     []string    // ports of Sentinels that were listened to
-	roled     int         // ROLE
-	applied   []string    // ports, without repetitions
-	replicas  string      // ports of those applied the last time
+	roled     int         // number of ROLE commands
+	applied   []string    // ports of masters, without repetitions
+	replicas  string      // ports of the replicas that were applied last
 	failures  int
 }
 
@@ -161,7 +162,7 @@ func (f *fake) Listen(ctx context.Context, addr string, channels []string, ready
 	}
 }
 
-// publish lets a Sentinel publish something, or hang up if channel is empty.
+// publish lets a Sentinel publish a message, or hang up if channel is empty.
 func (f *fake) publish(port, channel, payload string) {
 	f.mu.Lock()
 	messages := f.listening[port]
@@ -171,7 +172,7 @@ func (f *fake) publish(port, channel, payload string) {
 	}
 }
 
-// publishAll lets all Sentinels publish that there is another master.
+// publishAll lets all Sentinels announce another master.
 func (f *fake) publishAll() {
 	for _, port := range []string{"1", "2", "3"} {
 		f.publish(port, "+switch-master", "m 10.0.0.1 8 10.0.0.1 9")
@@ -219,7 +220,7 @@ func inBubble(t *testing.T, f *fake, config Config, test func(t *testing.T, r *R
 	})
 }
 
-// wants fails the test unless the masters so far are those at some ports.
+// wants fails the test unless the masters so far were at the given ports.
 func (f *fake) wants(t *testing.T, ports ...string) {
 	t.Helper()
 	synctest.Wait()
@@ -236,7 +237,7 @@ func (f *fake) asks() int {
 	return len(f.asked)
 }
 
-// listened returns the Sentinels that were listened to, in order.
+// listened returns the ports of the Sentinels that were listened to, in order.
 func (f *fake) listened() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -8,14 +8,14 @@ import (
 
 const (
 	// mostListened is the maximum number of Sentinels to listen to. Only the leader of a failover
-	// publishes it immediately; the others learn of it up to 2 s later.
+	// announces it immediately; the others learn of it up to 2 s later.
 	mostListened = 5
-	// Pauses between subscriptions to one Sentinel.
+	// Bounds of the pause between subscriptions to one Sentinel.
 	firstListenPause = 50 * time.Millisecond
 	mostListenPause  = 5 * time.Second
 )
 
-// ending is the end of a subscription.
+// ending reports the end of a subscription.
 type ending struct {
 	addr   string
 	worked bool // the subscription was confirmed
@@ -79,7 +79,7 @@ func (r *Refresher) listenTo(addr string, failures int) ending {
 	}
 	_ = r.config.Asker.Listen(r.ctx, addr, Channels, func() {
 		e.worked = true
-		r.Request() // what was published before was not received
+		r.Request() // messages before that were not received
 	}, r.heard)
 	if e.worked {
 		r.Request()
@@ -97,7 +97,7 @@ func (r *Refresher) heard(channel, payload string) {
 	if !switched {
 		return
 	}
-	// A refresh that waits for a server that does not answer would wait for the old master.
+	// A refresh that waits for an unresponsive server would be waiting for the old master.
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.interrupt != nil && time.Since(r.interrupted) >= leastInterrupt {

@@ -12,14 +12,14 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// A world is a Sentinel setup as it really is, for the model test: three servers and three
+// A world is the actual state of a Sentinel setup, for the model test: three servers and three
 // Sentinels, some of which learn late what has happened.
 type world struct {
 	*fake
 	rand   *rand.Rand
 	master string
 	epoch  int
-	behind map[string]time.Time // Sentinels that have to learn of the latest failover, since when
+	behind map[string]time.Time // Sentinels that have not learned of the latest failover, and since when
 }
 
 var ports = []string{"1", "2", "3"}
@@ -30,7 +30,7 @@ func (w *world) ms(most int) time.Duration {
 	return time.Duration(w.rand.IntN(most)) * time.Millisecond
 }
 
-// catchUp lets Sentinels learn of a failover in time.
+// catchUp lets Sentinels learn of a failover after some time.
 func (w *world) catchUp() {
 	for port, since := range w.behind {
 		if time.Since(since) > 3*time.Second {
@@ -39,7 +39,7 @@ func (w *world) catchUp() {
 	}
 }
 
-// adopt lets a Sentinel learn who is the master, and tell those that listen to it.
+// adopt lets a Sentinel learn which server is the master, and notify its listeners.
 func (w *world) adopt(port string) {
 	delete(w.behind, port)
 	w.set(func() {
@@ -50,8 +50,8 @@ func (w *world) adopt(port string) {
 	w.publish(port, "+switch-master", "m 10.0.0.1 8 10.0.0.1 9")
 }
 
-// failover makes another server the master. The old one believes for a while that it is one, and
-// some Sentinels do, too.
+// failover makes another server the master. The old one considers itself the master for a while,
+// and so do some Sentinels.
 func (w *world) failover() {
 	old := w.master
 	for w.master == old {
@@ -75,7 +75,7 @@ func (w *world) failover() {
 	}
 }
 
-// trouble makes something go wrong.
+// trouble injects a fault.
 func (w *world) trouble() {
 	port := w.some()
 	w.set(func() {
@@ -113,8 +113,8 @@ func (w *world) heal() {
 	}
 }
 
-// Whatever goes wrong, the client never goes back to a lower epoch, and finds the master once
-// everything works, immediately as long as it listens to a Sentinel.
+// Whatever goes wrong, the client never returns to a lower epoch. Once everything works, it finds
+// the master, and does so immediately if it listens to a Sentinel.
 func TestModel(t *testing.T) {
 	for seed := range 300 {
 		synctest.Test(t, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestModel(t *testing.T) {
 				time.Sleep(leastPushed)
 				synctest.Wait()
 				if v := r.InForce(); v == nil || v.Master != "10.0.0.1:"+w.master || v.Epoch != uint64(w.epoch) {
-					t.Errorf("seed %d: %+v is in force, want epoch %d at port %s; so far %v", seed, v, w.epoch, w.master, slices.Compact(epochs))
+					t.Errorf("seed %d: the current view is %+v, want epoch %d at port %s; so far %v", seed, v, w.epoch, w.master, slices.Compact(epochs))
 				}
 				time.Sleep(2 * leastInterrupt)
 			}

@@ -16,70 +16,72 @@ import (
 // An Asker talks to Sentinels and servers. It is used by several goroutines. Its methods return soon
 // after ctx has ended.
 type Asker interface {
-	// Ask sends commands to the Sentinel at addr in one round trip, and returns the frames of the replies,
-	// which the asker must not use again.
+	// Ask sends commands to the Sentinel at addr in one round trip, and returns the frames of the
+	// replies, which Ask must not reuse.
 	Ask(ctx context.Context, addr string, commands [][]string) (frames [][]byte, err error)
 	// Role returns the reply to ROLE of the server at addr.
 	Role(ctx context.Context, addr string) (frame []byte, err error)
-	// Listen subscribes to channels of the Sentinel at addr. It calls ready when the subscriptions are
-	// confirmed, and heard with each message, both on the goroutine of its caller. It returns when the
-	// connection is lost.
+	// Listen subscribes to channels of the Sentinel at addr. It calls ready when the subscriptions
+	// are confirmed, and heard with each message, both on the calling goroutine. It returns when
+	// the connection is lost.
 	Listen(ctx context.Context, addr string, channels []string, ready func(), heard func(channel, payload string)) error
 }
 
-// Config is what a [Refresher] needs. Zero durations are the defaults.
+// Config configures a [Refresher]. Durations that are zero have defaults.
 type Config struct {
-	// Name is what the Sentinels call the master.
+	// Name is the name of the master at the Sentinels.
 	Name string
 	// Addresses maps announced addresses. Its seeds are the Sentinels in the options.
 	Addresses *cluster.Addresses
 	Asker     Asker
-	// Replicas is whether the replicas of the master are asked for, too.
+	// Replicas says whether the replicas of the master are queried, too.
 	Replicas bool
-	// Apply is called with the topology that a refresh has brought, also if it is the one in force:
-	// the master has all slots, and replicas have none. Failed, if set, is called with the error of each refresh that failed
-	// while no master was known. Both are called by one goroutine.
+	// Apply is called with the topology that a refresh has found, even if it is the current one:
+	// the master has all slots, and replicas have none. Failed, if set, is called with the error of
+	// each refresh that failed while no master was known. Both are called by one goroutine.
 	Apply  func(t *cluster.Topology)
 	Failed func(err error)
-	// Interval is the time between refreshes without a request, less up to a tenth of it at random. If
-	// zero, it is 60 s. If negative, there are no such refreshes.
+	// Interval is the time between refreshes that were not requested, reduced by up to a tenth at
+	// random. If zero, it defaults to 60 s. If negative, there are no such refreshes.
 	Interval time.Duration
-	// Least is the minimum time between the beginnings of two refreshes. If zero, it is 100 ms.
+	// Least is the minimum time between the starts of two refreshes. If zero, it defaults to 100
+	// ms.
 	Least time.Duration
-	// Patience is how long a refresh waits for other Sentinels after one has answered. If zero, it is
-	// 300 ms.
+	// Patience is how long a refresh waits for other Sentinels after one has answered. If zero, it
+	// defaults to 300 ms.
 	Patience time.Duration
-	// Timeout bounds the answer of a Sentinel or server. If zero, it is 5 s.
+	// Timeout bounds the answer of a Sentinel or server. If zero, it defaults to 5 s.
 	Timeout time.Duration
 }
 
 // Bounds of refreshes.
 const (
-	mostAsked = 16 // Sentinels
+	mostAsked = 16 // Sentinels that are queried
 	mostPause = 10 // times Least: the longest pause after failures and between useless refreshes
 	// mostUnwell is how often the time to the next refresh doubles, from mostPause times Least, while a
 	// replica cannot be read.
 	mostUnwell = 4
-	// resetRounds and resetAfter are how many refreshes, and for how long, bring the same older view
-	// until it is taken. Sentinels that run learn from each other within 2 s.
+	// An older view is accepted if it was the result of resetRounds refreshes over at least
+	// resetAfter. Sentinels that are running learn from each other within 2 s.
 	resetRounds = 3
 	resetAfter  = 10 * time.Second
-	// leastPushed is the time between the beginnings of two refreshes that messages of Sentinels ask
-	// for, leastInterrupt the time between two that such messages end.
+	// leastPushed is the minimum time between the starts of two refreshes that messages of
+	// Sentinels request, and leastInterrupt the minimum time between two refreshes that such
+	// messages end.
 	leastPushed    = 10 * time.Millisecond
 	leastInterrupt = time.Second
 )
 
 // A Refresher keeps the address of a master up to date. All methods are safe for concurrent use.
 //
-// It asks Sentinels once per [Config.Interval], immediately when a Sentinel publishes something that may
-// concern the master, and soon after [Refresher.Request]. The client calls Request when it has lost a
-// connection or got READONLY. Such refreshes begin at most once per [Config.Least] and, while they
-// change nothing, less and less often, down to a tenth of that rate.
+// It queries Sentinels once per [Config.Interval], immediately when a Sentinel publishes something
+// that may concern the master, and soon after [Refresher.Request]. The client calls Request when it
+// has lost a connection or received READONLY. Such refreshes start at most once per [Config.Least]
+// and, while they change nothing, less and less often, down to a tenth of that rate.
 //
-// A refresh asks all known Sentinels, at most 16, at the same time. The first one that names a newer
-// master decides; see the package comment. The Refresher listens to at most 5 Sentinels, and replaces
-// those that it cannot reach by others.
+// A refresh queries all known Sentinels, at most 16, at the same time. The first one that names a
+// newer master decides; see the package comment. The Refresher listens to at most 5 Sentinels, and
+// replaces those that it cannot reach.
 type Refresher struct {
 	// Immutable.
 	config    Config
@@ -88,22 +90,22 @@ type Refresher struct {
 	cancel    context.CancelFunc
 	requested chan struct{} // capacity 1
 	pushed    chan struct{} // capacity 1
-	others    chan struct{} // capacity 1: other Sentinels are known
+	others    chan struct{} // capacity 1: the known Sentinels have changed
 	known     chan struct{} // closed when there is a master or the first refresh has ended
 
-	running sync.WaitGroup // run, listen, and goroutines that ask and listen; added to by Start and these
+	running sync.WaitGroup // run, listen, and the goroutines that query and listen; added to by Start and by these
 
 	// Owned by run.
-	failed  int // refreshes in a row that failed
-	useless int // refreshes that changed nothing since there was a quiet time
-	unwell  int // refreshes in a row after which a replica could not be read
+	failed  int // consecutive refreshes that failed
+	useless int // refreshes since the last quiet time that changed nothing
+	unwell  int // consecutive refreshes after which a replica could not be read
 	doubt   doubt
 
 	mu sync.Mutex
 	// Guarded by mu.
 	learned     []string  // addresses of Sentinels that Sentinels have named
 	interrupt   func()    // ends the refresh in progress; nil if there is none
-	interrupted time.Time // the last time
+	interrupted time.Time // when a refresh was last interrupted
 
 	// Atomics, written by run.
 	inForce atomic.Pointer[View]
@@ -134,14 +136,14 @@ func New(config Config) *Refresher {
 	return r
 }
 
-// Start begins the first refresh. It must be called once.
+// Start starts the first refresh. It must be called once.
 func (r *Refresher) Start() {
 	// Both are stopped by Close, which waits for them.
 	r.running.Go(r.run)
 	r.running.Go(r.listen)
 }
 
-// Close ends the refresher and everything that waits for it. It may be called without Start.
+// Close ends the refresher and all calls that wait for it. It may be called even if Start was not.
 func (r *Refresher) Close() {
 	r.cancel()
 	r.running.Wait()
@@ -150,10 +152,10 @@ func (r *Refresher) Close() {
 // InForce returns the current view, or nil if there is none yet.
 func (r *Refresher) InForce() *View { return r.inForce.Load() }
 
-// Refreshes returns how many refreshes have begun.
+// Refreshes returns how many refreshes have started.
 func (r *Refresher) Refreshes() uint64 { return r.begun.Load() }
 
-// Request makes a refresh begin soon.
+// Request makes a refresh start soon.
 func (r *Refresher) Request() { signal(r.requested) }
 
 func signal(c chan struct{}) {
@@ -183,8 +185,8 @@ func (r *Refresher) Err() error {
 	return nil
 }
 
-// Verify reports whether a server is the master. If it is not, Verify waits for a refresh that begins
-// after the call. The error is that of the refresh or of ctx.
+// Verify reports whether a server is the master. If it is not, Verify waits for a refresh that
+// starts after the call. The error is that of the refresh or of ctx.
 func (r *Refresher) Verify(ctx context.Context, addr string) (node cluster.Node, ok bool, err error) {
 	next := r.probe.Next()
 	is := func() bool {
@@ -224,7 +226,7 @@ func (r *Refresher) run() {
 		if r.ctx.Err() != nil {
 			return
 		}
-		if err != errInterrupted { // else the next one begins immediately
+		if err != errInterrupted { // otherwise the next one starts immediately
 			r.note(err)
 			if first {
 				close(r.known)
@@ -238,7 +240,7 @@ func (r *Refresher) run() {
 	}
 }
 
-// note notes the result of a refresh.
+// note records the result of a refresh.
 func (r *Refresher) note(err error) {
 	r.last.Store(&err)
 	if err == nil {
@@ -284,7 +286,7 @@ func (r *Refresher) rest(began time.Time) bool {
 	}
 }
 
-// pause is the time between the beginnings of two refreshes after n that were useless or failed.
+// pause returns the time between the starts of two refreshes after n useless or failed ones.
 func (r *Refresher) pause(n int) time.Duration {
 	d := min(r.config.Least<<min(n, 16), mostPause*r.config.Least)
 	return d - rand.N(d/4+1)
@@ -307,7 +309,7 @@ func (r *Refresher) sentinels() []string {
 	return addrs
 }
 
-// learn remembers the Sentinel of a view and those that it names.
+// learn records the Sentinel of a view and those that it names.
 func (r *Refresher) learn(v *View) {
 	learned := append([]string{v.From}, v.Others...)
 	slices.Sort(learned)

@@ -49,14 +49,14 @@ func TestMasterThatIsNoneIsNotTaken(t *testing.T) {
 			t.Error(err)
 		}
 		if f.roleAsks() != 1 {
-			t.Errorf("asked for its role %d times in one refresh", f.roleAsks())
+			t.Errorf("the role was queried %d times in one refresh", f.roleAsks())
 		}
 		f.wants(t)
 		f.set(func() { f.roles["1"] = "master" })
 		time.Sleep(time.Second)
 		f.wants(t, "1")
 		if f.failed() == 0 {
-			t.Error("nothing was told of failures")
+			t.Error("failures were not reported")
 		}
 	})
 }
@@ -100,7 +100,7 @@ func TestPushMakesARefreshAtOnce(t *testing.T) {
 			f.publish(f.listened()[0], channel, "other 10.0.0.1 1 10.0.0.1 2")
 			time.Sleep(time.Second)
 			if n := f.asks(); n != before {
-				t.Errorf("%d asked because of another master", n-before)
+				t.Errorf("%d Sentinels were queried because of another master", n-before)
 			}
 			f.publish(f.listened()[0], channel, payload)
 			f.wants(t, "1", "2")
@@ -108,7 +108,7 @@ func TestPushMakesARefreshAtOnce(t *testing.T) {
 	}
 }
 
-// A Sentinel that died with the master does not delay what others publish.
+// A Sentinel that died together with the master does not delay the messages of others.
 //
 // mutant: sentinel-push-waits-for-patience
 func TestPushEndsARefreshThatWaitsForASentinel(t *testing.T) {
@@ -244,7 +244,7 @@ func TestSentinelsThatWereLearnedAreAsked(t *testing.T) {
 		f.publish("1", "", "")
 		time.Sleep(2 * time.Second)
 		f.wants(t, "1", "2")
-		// The last remaining one names only those that are gone.
+		// The last remaining Sentinel names only those that are gone.
 		f.set(func() { delete(f.sentinels, "3") })
 		for range 100 {
 			r.Request()
@@ -282,7 +282,7 @@ func TestLostSubscriptionsAreOpenedAgainLessAndLessOften(t *testing.T) {
 		f.trio("1", 5)
 		time.Sleep(mostListenPause)
 		if n := f.listeners(); n != 3 {
-			t.Errorf("listens to %d", n)
+			t.Errorf("listens to %d Sentinels", n)
 		}
 	})
 }
@@ -298,7 +298,7 @@ func TestFewOfManySentinelsAreListenedTo(t *testing.T) {
 	inBubble(t, f, Config{Addresses: &cluster.Addresses{Seeds: seeds}}, func(t *testing.T, r *Refresher) {
 		time.Sleep(time.Second)
 		if n := f.listeners(); n != mostListened {
-			t.Errorf("listens to %d", n)
+			t.Errorf("listens to %d Sentinels", n)
 		}
 		for _, port := range f.listened()[:2] {
 			f.set(func() { delete(f.sentinels, port) })
@@ -306,7 +306,7 @@ func TestFewOfManySentinelsAreListenedTo(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		if n := f.listeners(); n != mostListened {
-			t.Errorf("listens to %d of 5 that can be reached", n)
+			t.Errorf("listens to %d of 5 reachable Sentinels", n)
 		}
 	})
 }
@@ -321,7 +321,7 @@ func TestSentinelsThatAreAskedAreBounded(t *testing.T) {
 	inBubble(t, f, Config{Addresses: &cluster.Addresses{Seeds: seeds}}, func(t *testing.T, r *Refresher) {
 		synctest.Wait()
 		if n := f.asks(); n != mostAsked {
-			t.Errorf("%d Sentinels were asked", n)
+			t.Errorf("%d Sentinels were queried", n)
 		}
 	})
 	names := says{master: "1", epoch: 5}
@@ -343,7 +343,7 @@ func TestPeriodicRefreshes(t *testing.T) {
 			t.Errorf("%d refreshes in an hour", n)
 		}
 		if f.roleAsks() != 1 {
-			t.Errorf("the master was asked for its role %d times", f.roleAsks())
+			t.Errorf("the role of the master was queried %d times", f.roleAsks())
 		}
 	})
 	f = newFake()
@@ -378,7 +378,8 @@ func TestRequestsByTheThousandAreFewRefreshes(t *testing.T) {
 		if n := r.Refreshes() - before; n > 130 {
 			t.Errorf("%d refreshes because of 1,000 messages in a second", n)
 		}
-		// A server that hangs is not interrupted more than once a second.
+		// A refresh that waits for an unresponsive server is not interrupted more than once a
+		// second.
 		f.set(func() { f.roles["2"] = "hangs" })
 		f.trio("2", 6)
 		roled := f.roleAsks()
@@ -387,7 +388,7 @@ func TestRequestsByTheThousandAreFewRefreshes(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 		if n := f.roleAsks() - roled; n > 7 {
-			t.Errorf("the server was asked %d times in 5 s", n)
+			t.Errorf("the server was queried %d times in 5 s", n)
 		}
 	})
 }

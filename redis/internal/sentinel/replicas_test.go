@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// TestReplicasComeAndGo: the replicas in force are those that can be read. While one cannot, Sentinels are asked more
-// often; nobody asks for replicas that are not to be read.
+// TestReplicasComeAndGo: the current replicas are those that can be read. While one cannot be read,
+// Sentinels are queried more often. If replicas are not to be read, they are not queried.
 //
 // mutant: sentinel-replicas-of-a-confirmed-master-are-old, sentinel-unwell-replica-waits-for-the-interval
 func TestReplicasComeAndGo(t *testing.T) {
@@ -46,7 +46,7 @@ func TestReplicasComeAndGo(t *testing.T) {
 		before := r.Refreshes()
 		time.Sleep(30 * time.Second)
 		if n := r.Refreshes(); n != before {
-			t.Errorf("%d refreshes while all is well", n-before)
+			t.Errorf("%d refreshes while all replicas can be read", n-before)
 		}
 		say(map[string]string{"2": "slave,s_down", "3": "slave"})
 		r.Request()
@@ -77,11 +77,11 @@ func TestReplicasOfANewMasterComeLater(t *testing.T) {
 	f := newFake()
 	f.trio("1", 5)
 	f.roles["1"], f.roles["2"] = "master", "master"
-	var alone atomic.Bool // the new master was in force without replicas
+	var alone atomic.Bool // the new master was applied without replicas
 	inBubble(t, f, Config{Replicas: true}, func(t *testing.T, r *Refresher) {
 		apply := r.config.Apply
 		time.Sleep(10 * time.Second)
-		synctest.Wait() // no refresh is under way
+		synctest.Wait() // no refresh is in progress
 		r.config.Apply = func(topology *cluster.Topology) {
 			if len(topology.Nodes) == 1 {
 				alone.Store(true)

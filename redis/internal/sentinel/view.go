@@ -17,23 +17,24 @@ type View struct {
 	From string
 	// Master is the address to dial of the master.
 	Master string
-	// Epoch is the config epoch in which the server became the master. Dated is whether the Sentinel
-	// says so.
+	// Epoch is the config epoch in which the server became the master. Dated says whether the
+	// Sentinel reports one.
 	Epoch uint64
 	Dated bool
-	// Replicas are the addresses to dial of the replicas that can be read, sorted. Unwell is whether there
-	// are others.
+	// Replicas are the addresses to dial of the replicas that can be read, sorted. Unwell says
+	// whether there are others.
 	Replicas []string
 	Unwell   bool
 	// Others are the addresses to dial of the other Sentinels.
 	Others []string
 	// Peers is the number of other Sentinels, including those without a usable address.
 	Peers int
-	// Self identifies the Sentinel, also if it is asked at two addresses.
+	// Self identifies the Sentinel, even if it is queried at two addresses.
 	Self string
 }
 
-// Commands returns the commands whose replies [ParseView] reads, with or without that for replicas.
+// Commands returns the commands whose replies [ParseView] parses. If replicas is true, they include
+// the one for replicas.
 func Commands(name string, replicas bool) [][]string {
 	commands := [][]string{
 		{"SENTINEL", "MASTER", name},
@@ -47,9 +48,9 @@ func Commands(name string, replicas bool) [][]string {
 	return commands
 }
 
-// ParseView reads the replies of the Sentinel at asked to [Commands]. The error is
-// [ErrUnknownMaster], a [*cluster.ReplyError], a [*cluster.RefusedError], or says that the address of
-// the master must not be used.
+// ParseView parses the replies of the Sentinel at asked to [Commands]. The error is
+// [ErrUnknownMaster], a [*cluster.ReplyError], a [*cluster.RefusedError], or says that the address
+// of the master must not be used.
 func ParseView(asked string, a *cluster.Addresses, replies [][]byte) (*View, error) {
 	v := &View{From: asked}
 	host, port, err := parseAddr(replies[1])
@@ -81,8 +82,8 @@ func ParseView(asked string, a *cluster.Addresses, replies [][]byte) (*View, err
 // mostReplicas bounds the replicas of a view.
 const mostReplicas = 64
 
-// learnReplicas parses the reply to SENTINEL REPLICAS. It ignores a malformed reply: then the master is
-// read.
+// learnReplicas parses the reply to SENTINEL REPLICAS. It ignores a malformed reply; reads then use
+// the master.
 func (v *View) learnReplicas(a *cluster.Addresses, reply []byte) {
 	list, err := parse("SENTINEL REPLICAS", reply)
 	if err != nil || list.Kind != resp.Array {
@@ -106,8 +107,8 @@ func (v *View) learnReplicas(a *cluster.Addresses, reply []byte) {
 	slices.Sort(v.Replicas)
 }
 
-// readable reports whether a replica can be reached and is connected to its master, according to the fields
-// that a Sentinel has of it.
+// readable reports whether a replica can be reached and is connected to its master, according to
+// the fields that a Sentinel reports.
 func readable(f map[string]string) bool {
 	for flag := range strings.SplitSeq(f["flags"], ",") {
 		if flag == "s_down" || flag == "o_down" || flag == "disconnected" {
@@ -117,8 +118,8 @@ func readable(f map[string]string) bool {
 	return f["master-link-status"] == "ok"
 }
 
-// learnOthers parses the reply to SENTINEL SENTINELS. It ignores a malformed reply: the address of the
-// master is valid all the same, and the options and other Sentinels name Sentinels as well.
+// learnOthers parses the reply to SENTINEL SENTINELS. It ignores a malformed reply: the address of
+// the master is valid anyway, and the options and other Sentinels name Sentinels as well.
 func (v *View) learnOthers(a *cluster.Addresses, reply []byte) {
 	list, err := parse("SENTINEL SENTINELS", reply)
 	if err != nil || list.Kind != resp.Array {
@@ -129,7 +130,7 @@ func (v *View) learnOthers(a *cluster.Addresses, reply []byte) {
 	for _, e := range list.Elems {
 		f := fieldsOf(e)
 		ids = append(ids, cmp.Or(f["runid"], f["ip"]+":"+f["port"]))
-		// One that this Sentinel does not reach may be the one that knows better.
+		// A Sentinel that this one does not reach may have the newer view.
 		port, ok := portOf(f["port"])
 		if !ok {
 			continue
@@ -139,11 +140,11 @@ func (v *View) learnOthers(a *cluster.Addresses, reply []byte) {
 		}
 	}
 	slices.Sort(ids)
-	// A Sentinel does not list itself, so no two of them list the same others.
+	// A Sentinel does not list itself, so no two Sentinels list the same others.
 	v.Self = strings.Join(ids, " ")
 }
 
-// parseAddr reads the reply to SENTINEL GET-MASTER-ADDR-BY-NAME.
+// parseAddr parses the reply to SENTINEL GET-MASTER-ADDR-BY-NAME.
 func parseAddr(reply []byte) (host string, port int, err error) {
 	const command = "SENTINEL GET-MASTER-ADDR-BY-NAME"
 	v, err := parse(command, reply)
@@ -166,14 +167,14 @@ func parseAddr(reply []byte) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// date is a config epoch, if it is known.
+// date is a config epoch, if known.
 type date struct {
 	epoch uint64
 	dated bool
 }
 
-// parseEpoch reads the reply to SENTINEL MASTER. A Sentinel that refuses the command, or does not
-// know it, has no epoch.
+// parseEpoch parses the reply to SENTINEL MASTER. If a Sentinel refuses or does not know the
+// command, there is no epoch.
 func parseEpoch(reply []byte) (date, error) {
 	const command, field = "SENTINEL MASTER", "config-epoch"
 	v, err := parse(command, reply)
@@ -229,21 +230,21 @@ func checkRole(reply []byte) error {
 // replicas follow it.
 var Channels = []string{"+switch-master", "+failover-state-reconf-slaves", "+sdown", "+odown", "-sdown", "-odown"}
 
-// Relevant reports whether a message on one of [Channels] concerns the master with a name, and whether it
-// says that another server has become the master.
+// Relevant reports whether a message on one of [Channels] concerns the master with the given name,
+// and whether it says that another server has become the master.
 func Relevant(name, channel, payload string) (relevant, switched bool) {
 	words := strings.Fields(payload)
 	if channel == "+switch-master" {
 		is := len(words) >= 5 && words[0] == name
 		return is, is
 	}
-	// The payload has a type, a name and an address; "@" and the name of the master follow if the type is
-	// not master.
+	// The payload contains a type, a name and an address. If the type is not master, "@" and the
+	// name of the master follow.
 	is := len(words) >= 4 && words[0] == "master" && words[1] == name
 	return is, is && channel == "+failover-state-reconf-slaves"
 }
 
-// parse reads a reply. An error of the server is a [*cluster.RefusedError], or [ErrUnknownMaster].
+// parse parses a reply. An error reply becomes a [*cluster.RefusedError] or [ErrUnknownMaster].
 func parse(command string, reply []byte) (resp.Value, error) {
 	v, rest, err := resp.Parse(reply, resp.Limits{Bulk: MaxReply, Line: 64 << 10, Elements: MaxElements, Depth: 8, Frame: MaxReply, Streamed: MaxReply})
 	switch {
@@ -265,8 +266,8 @@ func parse(command string, reply []byte) (resp.Value, error) {
 	return v, nil
 }
 
-// fieldsOf returns a map, which is an array of names and values in version 2 of the protocol, or nil
-// if v is not a map.
+// fieldsOf returns the contents of a map, which is an array of names and values in version 2 of the
+// protocol, or nil if v is not a map.
 func fieldsOf(v resp.Value) map[string]string {
 	if v.Kind != resp.Map && v.Kind != resp.Array || v.Null || len(v.Elems)%2 != 0 {
 		return nil
@@ -289,7 +290,7 @@ func wrong(command, what, expected string) error {
 	return &cluster.ReplyError{Command: command, Wrong: what, Expected: expected}
 }
 
-// quoted returns the beginning of a text as a Go string literal.
+// quoted returns the start of a string as a Go string literal.
 func quoted(text string) string {
 	const enough = 64
 	if len(text) > enough {

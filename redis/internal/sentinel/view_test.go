@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/cluster"
 )
 
-// replies are good ones, to be changed by tests.
+// replies returns valid replies, which tests change.
 func replies() [][]byte {
 	return says{master: "6379", epoch: 7, others: []string{"2", "3"}}.frames()
 }
@@ -54,7 +54,8 @@ func TestViewsAreParsed(t *testing.T) {
 	}
 }
 
-// TestReplicasOfAView: those that their Sentinel reaches and that are connected to their master.
+// TestReplicasOfAView: the replicas of a view are those that their Sentinel reaches and that are
+// connected to their master.
 //
 // mutant: sentinel-replica-that-is-down-is-read, sentinel-replica-without-a-link-is-read
 func TestReplicasOfAView(t *testing.T) {
@@ -114,8 +115,8 @@ func TestViewsThatAreWrongAreRefused(t *testing.T) {
 		{"port 0", 1, string(list("a", "0")), `"0"`},
 		{"a metadata service", 1, string(list("169.254.169.254", "80")), "169.254.169.254"},
 		{"a wrong host", 1, string(list("a b", "80")), "host name"},
-		{"an epoch that is none", 0, string(list("config-epoch", "-1")), `"-1"`},
-		{"fields that are none", 2, "+OK\r\n", "fields and values"},
+		{"an invalid epoch", 0, string(list("config-epoch", "-1")), `"-1"`},
+		{"invalid fields", 2, "+OK\r\n", "fields and values"},
 		{"another epoch", 2, string(list("config-epoch", "8")), errMoving.Error()},
 		{"no epoch anymore", 2, "-NOPERM no\r\n", errMoving.Error()},
 		{"a reply that is cut off", 0, "*2\r\n$3\r\nabc", "expected"},
@@ -172,7 +173,7 @@ func TestMessagesAboutTheMasterAreRelevant(t *testing.T) {
 	}
 }
 
-// FuzzParseView: no reply makes the parser panic, and no address that is refused gets through.
+// FuzzParseView: no reply makes the parser panic, and no address that must be refused is accepted.
 func FuzzParseView(f *testing.F) {
 	good := replies()
 	f.Add(good[0], good[1], good[2], good[3], list("master"))

@@ -15,11 +15,11 @@ const Count = 16384
 // "{user}:1", only the tag counts: keys with the same tag have the same slot.
 func Of(key string) int { return of(unsafe.Slice(unsafe.StringData(key), len(key))) }
 
-// OfBytes is [Of] for bytes.
+// OfBytes is like [Of], but takes bytes.
 func OfBytes(key []byte) int { return of(key) }
 
-// of computes the CRC16-XMODEM, eight bytes per step: the table lookups of a step are independent,
-// while bytewise each one waits for the one before it.
+// of computes the CRC16-XMODEM, eight bytes per step. The table lookups of a step are independent,
+// whereas bytewise each one waits for the previous one.
 func of(key []byte) int {
 	var crc uint16
 	var braces uint64 // not 0 if there is a {
@@ -45,7 +45,7 @@ func of(key []byte) int {
 	}
 	if braces != 0 {
 		if tag := hashed(key); len(tag) < len(key) {
-			return of(tag) // which has no tag: there is no } in it
+			return of(tag) // which has no tag itself, because it contains no }
 		}
 	}
 	return int(crc % Count)
@@ -62,10 +62,11 @@ func hashed(key []byte) []byte {
 	return key
 }
 
-// polynomial is that of CRC16-XMODEM: x^16 + x^12 + x^5 + 1.
+// polynomial is the polynomial of CRC16-XMODEM: x^16 + x^12 + x^5 + 1.
 const polynomial = 0x1021
 
-// tables[i][b] is the checksum of the byte b and i zero bytes after it. They are never changed.
+// tables[i][b] is the checksum of the byte b followed by i zero bytes. The tables are never
+// changed.
 var tables = makeTables()
 
 func makeTables() (t [8][256]uint16) {

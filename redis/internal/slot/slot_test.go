@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/internal/slot"
 )
 
-// byteTable and bytewise are the checksum as the specification of Redis Cluster writes it.
+// byteTable and bytewise compute the checksum as described in the specification of Redis Cluster.
 var byteTable = func() (t [256]uint16) {
 	for i := range t {
 		crc := uint16(i) << 8
@@ -36,7 +36,7 @@ func bytewise(p []byte) (crc uint16) {
 	return crc
 }
 
-// reference is the slot as the specification of Redis Cluster writes it.
+// reference computes the slot as described in the specification of Redis Cluster.
 func reference(key []byte) int {
 	hashed := key
 	for s := range key {
@@ -58,7 +58,7 @@ func reference(key []byte) int {
 
 func TestSlotsOfTheSpecification(t *testing.T) {
 	if got := bytewise([]byte("123456789")); got != 0x31C3 {
-		t.Fatalf("the reference says %#x", got)
+		t.Fatalf("the reference returns %#x", got)
 	}
 	for key, want := range map[string]int{
 		"": 0, "123456789": 0x31C3, "foo": 12182, "somekey": 11058, "hello": 866,
@@ -69,7 +69,7 @@ func TestSlotsOfTheSpecification(t *testing.T) {
 			t.Errorf("%q: slot %d, want %d", key, got, want)
 		}
 	}
-	// These have no tag: the whole key counts.
+	// These keys have no tag, so the whole key counts.
 	for _, key := range []string{"foo{}{bar}", "foo{bar", "foo}bar{", "{}{user}", "{", "}", "}{"} {
 		if got, want := slot.Of(key), int(bytewise([]byte(key))%slot.Count); got != want {
 			t.Errorf("%q: slot %d, want %d", key, got, want)
@@ -77,7 +77,7 @@ func TestSlotsOfTheSpecification(t *testing.T) {
 	}
 }
 
-// randomKey returns a key of n bytes of which many are braces.
+// randomKey returns a key of n bytes, many of which are braces.
 func randomKey(r *rand.Rand, n int) []byte {
 	key := make([]byte, n)
 	for i := range key {
@@ -156,7 +156,8 @@ func FuzzSlot(f *testing.F) {
 	f.Fuzz(check)
 }
 
-// BenchmarkSlot compares with the bytewise reference. Both look for a hash tag in the same way.
+// BenchmarkSlot compares slot.Of with the bytewise reference. Both look for a hash tag in the same
+// way.
 func BenchmarkSlot(b *testing.B) {
 	for _, n := range []int{4, 8, 12, 16, 24, 32, 48, 64} {
 		key := strings.Repeat("user:1234567890:", 4)[:n]
@@ -174,7 +175,7 @@ func BenchmarkSlot(b *testing.B) {
 	}
 }
 
-// bytewiseSlot is slot.Of with the other checksum.
+// bytewiseSlot is slot.Of with the bytewise checksum.
 func bytewiseSlot(key string) int {
 	if from := strings.IndexByte(key, '{') + 1; from > 0 {
 		if n := strings.IndexByte(key[from:], '}'); n > 0 {

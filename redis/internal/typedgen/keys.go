@@ -7,18 +7,19 @@ import (
 	"strings"
 )
 
-// keySpec is one of the properties key, keys and channels: an element of their list.
+// keySpec is one element of the list of a property key, keys or channels.
 type keySpec struct {
 	first, last, step int
 	counted           bool
-	// inexact: the server does not say exactly where the keys are, so an option table does.
+	// inexact means that the server does not say exactly where the keys are, so an option table
+	// does.
 	inexact bool
 }
 
-// single reports whether it is one key at a fixed place.
+// single reports whether the specification is a single key at a fixed position.
 func (s keySpec) single() bool { return !s.counted && s.last == s.first }
 
-// key returns the position of its first key.
+// key returns the position of the first key of the specification.
 func (s keySpec) key() int {
 	if s.counted {
 		return s.first + 1
@@ -26,7 +27,7 @@ func (s keySpec) key() int {
 	return s.first
 }
 
-// literal returns it as a Go literal.
+// literal returns the specification as a Go literal.
 func (s keySpec) literal() string {
 	text := fmt.Sprintf("{first: %d", s.first)
 	switch {
@@ -38,8 +39,8 @@ func (s keySpec) literal() string {
 	return fmt.Sprintf("%s, last: %d}", text, s.last)
 }
 
-// optionTables are the values of the property options: tables of package redis, and whether such
-// a table describes all keys, not only those that are inexact.
+// optionTables are the values of the property options: tables of package redis. The value says
+// whether the table describes all keys of a command, and not only the inexact ones.
 var optionTables = map[string]struct {
 	name string
 	all  bool
@@ -50,7 +51,7 @@ var optionTables = map[string]struct {
 
 var keySyntax = regexp.MustCompile(`^(?:(#?)([1-9])|[A-Z]+@-?[1-9]|\?)(?:\.\.(-?[1-9]))?(?:/([2-9]))?(%[2-9])?(!?)$`)
 
-// parseKeySpec parses an element.
+// parseKeySpec parses an element of a list of keys.
 func parseKeySpec(text string) (s keySpec, err error) {
 	m := keySyntax.FindStringSubmatch(text)
 	if m == nil {
@@ -74,9 +75,9 @@ func parseKeySpec(text string) (s keySpec, err error) {
 	return s, nil
 }
 
-// parseKeys parses a list of keys. Inexact ones are omitted.
+// parseKeys parses a list of keys. Inexact elements are omitted.
 func parseKeys(text string) (exact []keySpec, inexact bool, err error) {
-	end := 0 // what is after it may be a key
+	end := 0 // arguments after it may be keys
 	for element := range strings.SplitSeq(text, ",") {
 		s, err := parseKeySpec(element)
 		switch {
@@ -97,7 +98,7 @@ func parseKeys(text string) (exact []keySpec, inexact bool, err error) {
 }
 
 // keyFields returns the fields of commandInfo for the properties key, keys or channels, and
-// options, and the position of the first key, 0 if that is not fixed.
+// options. It also returns the position of the first key, or 0 if that is not fixed.
 func keyFields(text, options string) (fields []string, first int, err error) {
 	exact, inexact, err := parseKeys(text)
 	if err != nil {

@@ -1,6 +1,6 @@
 // Command typedgen generates the command table of package redis, and the methods of redis.Client
-// that send a single command, from commands.txt, which describes its columns. It is run by go
-// generate in package redis.
+// that send a single command, from commands.txt, whose header describes its columns. It is run by
+// go generate in package redis.
 package main
 
 import (
@@ -58,52 +58,52 @@ func generate(commands string) (map[string][]byte, error) {
 	return texts, nil
 }
 
-// specification is what commands.txt says.
+// specification is the content of commands.txt.
 type specification struct {
 	rows  []row
 	files []file
 }
 
-// file is one of methods.
+// file is a generated file with methods.
 type file struct {
 	name    string
 	methods []method
 }
 
-// method is a line with six columns.
+// method is a method, from a line with six columns.
 type method struct {
 	name, command, doc string
 	args               []argument
 	reply              reply
-	appends            bool // has a twin that appends
+	appends            bool // it has a variant that appends
 }
 
-// argument is one of a command.
+// argument is an argument of a command.
 type argument struct {
 	name string
 	kind kind
-	key  bool // routes the call
+	key  bool // it routes the call
 }
 
 // kind says how an argument is given and encoded.
 type kind string
 
 const (
-	word    kind = "word" // its name is sent as it is
+	word    kind = "word" // its name is sent literally
 	text    kind = ""
 	integer kind = "int"
 	float   kind = "float"
 	millis  kind = "ms"
 	instant kind = "at"
-	texts   kind = "..."     // the rest
-	counted kind = "#"       // a slice, its length in front
-	paired  kind = "#fields" // the same, of fields
+	texts   kind = "..."     // all remaining arguments
+	counted kind = "#"       // a slice, preceded by its length
+	paired  kind = "#fields" // the same with fields
 	fields  kind = "fields..."
 	pairs   kind = "pairs..."
 	members kind = "members..."
 )
 
-// goTypes are the types of parameters.
+// goTypes are the Go types of parameters.
 var goTypes = map[kind]string{
 	text: "string", integer: "int64", float: "float64", millis: "time.Duration", instant: "time.Time",
 	texts: "...string", counted: "[]string", paired: "[]Field", fields: "...Field", pairs: "...KeyValue", members: "...Member",
@@ -112,7 +112,8 @@ var goTypes = map[kind]string{
 // reply says what a method returns, and which method of the package decodes it.
 type reply struct {
 	results, decoder string
-	// appended and appender are those of the twin that appends, or "" if there can be none.
+	// appended and appender are the results and the decoder of the variant that appends, or "" if
+	// there can be none.
 	appended, appender string
 }
 
@@ -268,7 +269,7 @@ func infoName(command string) string {
 	return "info" + strings.NewReplacer(" ", "", "_", "").Replace(command)
 }
 
-// write appends the method, or the one that appends.
+// write writes the method, or its variant that appends.
 func (m method) write(b *bytes.Buffer, appends bool) {
 	name, results, decoder := m.name, m.results(), "c."+m.reply.decoder+"(ctx, &r)"
 	parameters := []string{"ctx context.Context"}
@@ -278,7 +279,7 @@ func (m method) write(b *bytes.Buffer, appends bool) {
 		name += "Append"
 		results, decoder = m.reply.appended, "c."+m.reply.appender+"(ctx, &r, dst)"
 		parameters = append(parameters, "dst []byte")
-		doc = name + " is [Client." + m.name + "] that appends the string to dst. It allocates nothing if dst has room."
+		doc = name + " is like [Client." + m.name + "], but appends the string to dst. It allocates nothing if dst has room."
 	case m.reply.decoder == "into":
 		decoder = "c.into(ctx, &r, dst)"
 		parameters = append(parameters, "dst any")
@@ -291,7 +292,7 @@ func (m method) write(b *bytes.Buffer, appends bool) {
 
 var isFalse = regexp.MustCompile(`(\w+) is false`)
 
-// results names a bool as the comment does.
+// results returns the results. A bool has the name that the comment uses.
 func (m method) results() string {
 	if slices.ContainsFunc(m.args, func(a argument) bool { return a.name == "value" }) {
 		return strings.Replace(m.reply.results, "(value ", "(old ", 1)
@@ -302,7 +303,7 @@ func (m method) results() string {
 	return m.reply.results
 }
 
-// parameters adds those of the command; adjacent ones of the same type share it.
+// parameters adds the parameters of the command to list; adjacent ones of the same type share it.
 func (m method) parameters(list []string) string {
 	var names []string
 	last := ""
@@ -326,7 +327,8 @@ func (m method) parameters(list []string) string {
 	return strings.Join(list, ", ")
 }
 
-// router returns which argument begins with the key that chooses the server, or -1 if none does.
+// router returns the position of the argument that starts with the key that selects the server, or
+// -1 if there is none.
 func (m method) router() int {
 	return slices.IndexFunc(m.args, func(a argument) bool {
 		switch a.kind {
@@ -339,7 +341,7 @@ func (m method) router() int {
 	})
 }
 
-// route is the expression for the key that chooses the server.
+// route returns the expression for the key that selects the server.
 func (m method) route() string {
 	i := m.router()
 	if i < 0 {
@@ -355,8 +357,8 @@ func (m method) route() string {
 	}
 }
 
-// checkRoutes compares what chooses the server of methods with the keys of their commands. A
-// channel chooses too: messages that are sent to it one after the other keep their order.
+// checkRoutes compares the arguments that route methods with the keys of their commands. A channel
+// routes a method, too: consecutive messages to it keep their order.
 func (s *specification) checkRoutes() error {
 	for _, f := range s.files {
 		for _, m := range f.methods {
@@ -419,7 +421,7 @@ func (m method) writeFrame(b *bytes.Buffer) {
 	b.WriteString("\tr.call.Frame = b\n")
 }
 
-// line encodes the argument.
+// line returns the line that encodes the argument.
 func (a argument) line() string {
 	switch a.kind {
 	case word:
@@ -448,7 +450,7 @@ func (a argument) line() string {
 	return "\tb = resp.AppendBulkString(b, " + a.name + ")\n"
 }
 
-// comment breaks a text into lines of a comment.
+// comment wraps a text as the lines of a comment.
 func comment(text string) string {
 	var b strings.Builder
 	line := "//"

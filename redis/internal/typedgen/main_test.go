@@ -89,7 +89,7 @@ func TestLinesThatAreWrong(t *testing.T) {
 		"- | GET | slow:1ms":                                  `property "slow:1ms", expected whole seconds`,
 		"- | GET | waits:":                                    `property "waits:"`,
 		"- | GET | refused:why":                               `property "refused:why"`,
-		"- | GET | reads\n- | GET | key:1":                    "commands.txt:2: properties of GET, which has a line before",
+		"- | GET | reads\n- | GET | key:1":                    "commands.txt:2: properties of GET, which has an earlier line",
 		"Get | GET | | key | text | gets.":                    "a method before the first file",
 		"file a.go\nGet | GET | key | text | x.":              "5 columns, expected 6",
 		"file a.go\nGet | GET | | key:x | text | gets.":       `argument "key:x"`,

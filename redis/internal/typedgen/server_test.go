@@ -11,9 +11,9 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestPropertiesAreThoseOfTheServer compares commands.txt with what Redis 8.0 states of its
-// commands, and adds that to commands.txt with -update. It must not lack a command. Another version
-// is compared as far as it can be; see compareOther.
+// TestPropertiesAreThoseOfTheServer compares commands.txt with what Redis 8.0 reports about its
+// commands, and adds that to commands.txt with -update. No command may be missing. Another version
+// is compared as far as possible; see compareOther.
 func TestPropertiesAreThoseOfTheServer(t *testing.T) {
 	testkit.UseRedis8(t)
 	version, facts := stated(t)
@@ -24,7 +24,7 @@ func TestPropertiesAreThoseOfTheServer(t *testing.T) {
 	}
 	for command := range other {
 		if !strings.Contains(command, ".") && !slices.Contains(notOfRedis8, command) {
-			t.Errorf("%s is no command of the server", command)
+			t.Errorf("%s is not a command of the server", command)
 		}
 	}
 	if len(lacking) > 0 {
@@ -33,12 +33,12 @@ func TestPropertiesAreThoseOfTheServer(t *testing.T) {
 	testkit.Golden(t, "../commands.txt", []byte(got))
 }
 
-// compareOther compares commands.txt with the statements of a server that is neither Redis 7.0 nor 8.0. It
-// reports an error if the server states other keys of a command, or differs in whether the command
-// reads, because calls are routed and repeated by these properties. It ignores the commands of which
-// 7.0 states something else. Request and response tips vary between versions, and a client asks the
-// server about commands that the table lacks, so these differences are only reported. The test ends as
-// skipped, with a message that says what was compared.
+// compareOther compares commands.txt with what a server reports that is neither Redis 7.0 nor 8.0.
+// It reports an error if the server reports other keys for a command, or differs in whether the
+// command reads, because calls are routed and retried by these properties. It ignores the commands
+// for which 7.0 reports something else. Request and response tips vary between versions, and a
+// client queries the server about commands that are not in the table, so these differences are only
+// logged. The test is skipped in the end, with a message that says what was compared.
 func compareOther(t *testing.T, version, got string, lacking []string) {
 	t.Helper()
 	var tips []string
@@ -46,27 +46,28 @@ func compareOther(t *testing.T, version, got string, lacking []string) {
 		switch {
 		case slices.Contains(olderStatements, command):
 		case routing(d.server) != routing(d.table):
-			t.Errorf("Redis %s states %s\ninstead of %s", version, d.server, d.table)
+			t.Errorf("Redis %s reports %s\ninstead of %s", version, d.server, d.table)
 		default:
 			tips = append(tips, command)
 		}
 	}
 	slices.Sort(tips)
-	t.Skipf("the test describes Redis 7.0 and 8.0. Of Redis %s only keys and reading were compared; its tips differ for %q, and the table lacks %q. "+
+	t.Skipf("the test describes Redis 7.0 and 8.0. For Redis %s, only keys and reading were compared; its tips differ for %q, and the table lacks %q. "+
 		"To describe this version, let TestPropertiesAreThoseOfTheServer expect it, run it with -update and review commands.txt", version, tips, lacking)
 }
 
-// routing returns the properties of a line of commands.txt without tips on several servers.
+// routing returns the properties of a line of commands.txt without the tips for several servers.
 func routing(line string) string {
 	return strings.Join(slices.DeleteFunc(strings.Fields(line), func(property string) bool {
 		return strings.HasPrefix(property, "request:") || strings.HasPrefix(property, "response:")
 	}), " ")
 }
 
-// difference is a line of commands.txt, as it is and as a server states it.
+// difference is a line of commands.txt, as reported by a server and as it is.
 type difference struct{ server, table string }
 
-// differences returns the lines of commands.txt that a server states differently, by command.
+// differences returns the lines of commands.txt for which a server reports something else, by
+// command.
 func differences(got string) map[string]difference {
 	all := make(map[string]difference)
 	server, table := strings.Split(got, "\n"), strings.Split(commands, "\n")
@@ -81,15 +82,15 @@ func differences(got string) map[string]difference {
 // notOfRedis8 are commands of the table that Redis 8.0 does not have, or does not describe.
 var notOfRedis8 = []string{"CLUSTERSCAN", "DEBUG SLEEP", "DELIFEQ"}
 
-// olderStatements are the commands of which Redis 7.0 states something else: it does not call
-// specifications inexact although they are, and tips were added and corrected later.
+// olderStatements are the commands for which Redis 7.0 reports something else: it does not mark
+// some inexact specifications as inexact, and tips were added and corrected later.
 var olderStatements = []string{
 	"ACL DELUSER", "ACL SAVE", "ACL SETUSER", "CLIENT SETNAME", "CONFIG RESETSTAT", "CONFIG REWRITE", "GEORADIUS", "GEORADIUSBYMEMBER", "LATENCY RESET",
 	"MSETNX", "RANDOMKEY", "SCAN", "XREAD", "XREADGROUP",
 }
 
-// TestPropertiesAreThoseOfAnOlderServer: the table holds for Redis 7.0 too, except for what is
-// listed.
+// TestPropertiesAreThoseOfAnOlderServer: the table is also correct for Redis 7.0, except for the
+// listed commands.
 func TestPropertiesAreThoseOfAnOlderServer(t *testing.T) {
 	version, facts := stated(t)
 	text, _, lacking := withFacts(commands, facts)
@@ -103,7 +104,7 @@ func TestPropertiesAreThoseOfAnOlderServer(t *testing.T) {
 	differing := differences(text)
 	for command, d := range differing {
 		if !slices.Contains(olderStatements, command) {
-			t.Errorf("the server states %s\ninstead of %s", d.server, d.table)
+			t.Errorf("the server reports %s\ninstead of %s", d.server, d.table)
 		}
 	}
 	for _, command := range olderStatements {
@@ -113,8 +114,8 @@ func TestPropertiesAreThoseOfAnOlderServer(t *testing.T) {
 	}
 }
 
-// TestOtherVersionsAreCompared: for a server of another version other keys are an error, and other tips are
-// not.
+// TestOtherVersionsAreCompared: for a server of another version, different keys are an error, and
+// different tips are not.
 func TestOtherVersionsAreCompared(t *testing.T) {
 	for _, test := range []struct {
 		old, new string
@@ -131,14 +132,15 @@ func TestOtherVersionsAreCompared(t *testing.T) {
 	}
 }
 
-// fact is what a server states of a command.
+// fact is what a server reports about a command.
 type fact struct {
 	readOnly          bool
 	keys              string // the property key, keys or channels; empty if there are none
 	request, response string // the properties; empty if there are none
 }
 
-// stated returns the version of a new server, and what it states of its commands and subcommands.
+// stated returns the version of a new server, and what it reports about its commands and
+// subcommands.
 func stated(t *testing.T) (version string, facts map[string]fact) {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -165,7 +167,7 @@ func stated(t *testing.T) (version string, facts map[string]fact) {
 	return regexp.MustCompile(`redis_version:(\S+)`).FindStringSubmatch(info)[1], facts
 }
 
-// note notes a command and its subcommands.
+// note records a command and its subcommands.
 func note(t *testing.T, facts map[string]fact, command redis.Value) {
 	t.Helper()
 	name := strings.ReplaceAll(strings.ToUpper(command.Elems[0].Text), "|", " ")
@@ -206,7 +208,7 @@ func note(t *testing.T, facts map[string]fact, command redis.Value) {
 	}
 }
 
-// notation returns a key specification as commands.txt has it.
+// notation returns a key specification in the notation of commands.txt.
 func notation(spec redis.Value) (string, error) {
 	begin, find := field(spec, "begin_search"), field(spec, "find_keys")
 	number := func(v redis.Value, name string) int { return int(field(field(v, "spec"), name).Int) }
@@ -220,7 +222,7 @@ func notation(spec redis.Value) (string, error) {
 	case "unknown":
 		return "?", nil
 	default:
-		return "", fmt.Errorf("a search that begins by %q", kind)
+		return "", fmt.Errorf("a search that starts by %q", kind)
 	}
 	switch kind := field(find, "type").Text; kind {
 	case "range":
@@ -259,13 +261,13 @@ func field(v redis.Value, name string) redis.Value {
 	return redis.Value{}
 }
 
-// has reports whether a list has a word.
+// has reports whether a list contains a word.
 func has(list redis.Value, word string) bool {
 	return slices.ContainsFunc(list.Elems, func(v redis.Value) bool { return v.Text == word })
 }
 
-// withFacts returns the text of commands.txt with what a server states; the commands of which it
-// states nothing; and those that the text lacks.
+// withFacts returns commands.txt with what a server reports, the commands about which the server
+// reports nothing, and the commands that are missing in the text.
 func withFacts(text string, facts map[string]fact) (with string, other map[string]bool, lacking []string) {
 	lines := strings.Split(text, "\n")
 	seen := make(map[string]bool)
@@ -300,7 +302,7 @@ func withFacts(text string, facts map[string]fact) (with string, other map[strin
 	return strings.Join(lines, "\n"), other, lacking
 }
 
-// added returns properties with those that the server states.
+// added returns the properties with those that the server reports.
 func (f fact) added(properties string) string {
 	var head, options, rest []string
 	for _, property := range strings.Fields(properties) {
