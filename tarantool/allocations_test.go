@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector makes sync.Pool drop things at random, so that calls
-// allocate: allocations are counted without it.
+// The race detector makes sync.Pool drop objects at random, so that calls allocate. So allocations
+// are counted without it.
 
 package tarantool_test
 
@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The promise of typed results: no allocation, with and without a context that can end.
+// Typed results keep their promise: no allocation, with and without a context that can end.
 func TestAllocations(t *testing.T) {
 	c, _ := started(t)
 	cancellable, cancel := context.WithTimeout(context.Background(), time.Hour)
@@ -22,7 +22,7 @@ func TestAllocations(t *testing.T) {
 	users := tarantool.SpaceOf[user](c, "users")
 	byName := tarantool.SpaceOf[nameless](c, "users").Index("name")
 	echo := tarantool.ProcedureOf[user, user](c, "echo")
-	// A name that is read is a separate string; these have none.
+	// A name that is decoded is a separate string; these tuples have none.
 	var u user
 	seventy := &user{70, "name0", 7}
 	names, all := &nameless{}, &tuples{}
@@ -65,7 +65,7 @@ func TestAllocations(t *testing.T) {
 	}
 }
 
-// nameless is a user of whose name nothing is kept.
+// nameless is a user without the name.
 type nameless struct{ ID, Hits uint64 }
 
 func (u *nameless) ReadMsgpack(d *iproto.Decoder) error {

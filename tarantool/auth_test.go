@@ -42,7 +42,8 @@ func socketPath(t testing.TB) string {
 	return filepath.Join(dir, "s")
 }
 
-// unreachable fails the test unless there is no connection, for that reason, without the password.
+// unreachable fails the test unless there is no connection, for the given reason, and the error
+// does not contain the password.
 func unreachable(t testing.TB, what string, o tarantool.Options, why string) error {
 	t.Helper()
 	if o.DialTimeout == 0 {
@@ -120,8 +121,7 @@ func TestGuest(t *testing.T) {
 	testkit.NoLeaks(t)
 	open := simulated(t, tarantoolsim.Config{Users: annOnly})
 	locked := simulated(t, tarantoolsim.Config{Users: annOnly, Locked: true})
-	// If the server even refuses a request without an answer, its error reaches no
-	// other call.
+	// Even if the server refuses a request that has no reply, its error reaches no other call.
 	locked.Handle("watch", func(*tarantoolsim.Request) ([]any, error) {
 		return nil, tarantoolsim.Error(uint32(iproto.CodeAccessDenied), "no")
 	})
@@ -147,8 +147,8 @@ func TestGuest(t *testing.T) {
 	}
 }
 
-// A password that became wrong is not tried endlessly, waiting callers get the error, and a
-// correct one is enough to recover.
+// A password that has become invalid is not tried endlessly, waiting callers get the error, and a
+// valid one is enough to recover.
 func TestPasswordChanges(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{Users: annOnly, Locked: true})
@@ -184,7 +184,7 @@ func TestPasswordChanges(t *testing.T) {
 	mu.Lock()
 	for i := 6; i < len(attempts); i++ {
 		if d := attempts[i].Sub(attempts[i-1]); d < most/3 {
-			t.Errorf("attempt %d came %v after the one before", i, d)
+			t.Errorf("attempt %d came %v after the previous one", i, d)
 		}
 	}
 	mu.Unlock()
@@ -202,7 +202,7 @@ func TestTLS(t *testing.T) {
 	blind := &tls.Config{InsecureSkipVerify: true}
 	must(t, connect(t, tarantool.Options{Addr: server.Addr(), TLS: blind}).Do(patient(t), nil, tarantool.Ping()))
 
-	err := unreachable(t, "a certificate of nobody known", tarantool.Options{Addr: server.Addr(), TLS: strange}, "certificate")
+	err := unreachable(t, "a certificate of an unknown authority", tarantool.Options{Addr: server.Addr(), TLS: strange}, "certificate")
 	var unknown x509.UnknownAuthorityError
 	if !errors.As(err, &unknown) {
 		t.Errorf("%v", err)
@@ -247,7 +247,7 @@ box.schema.user.grant('ann', 'super')
 box.cfg{listen = %q}
 `
 
-// The same with a real server that has none of the features requested by IPROTO_ID.
+// The same test with a real server, which has none of the features requested by IPROTO_ID.
 func TestUnixSocketOfARealServer(t *testing.T) {
 	testkit.NoLeaks(t)
 	path, dir := socketPath(t), t.TempDir()
@@ -275,8 +275,8 @@ func TestUnixSocketOfARealServer(t *testing.T) {
 	}
 }
 
-// A server before 2.10 is not asked for its features, and one that does not know the request
-// counts as such a one.
+// A server before 2.10 is not queried for its features. A server that does not know the request is
+// treated as having none.
 func TestIdentification(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, c := range []struct {

@@ -15,9 +15,9 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// BenchmarkGet reads one tuple by its key: with callers that wait, and with pairs of a sender
-// and a receiver that have up to 1,024 futures between them. client-us/op is the CPU time of
-// this process, all its goroutines. The suite tarantool of bench/ compares with others.
+// BenchmarkGet reads one tuple by its key: with callers that wait, and with pairs of a sender and a
+// receiver that have up to 1,024 futures between them. client-us/op is the CPU time of this process
+// with all its goroutines. The suite tarantool of bench/ compares it with other clients.
 func BenchmarkGet(b *testing.B) {
 	s := testkit.StartTarantool(b, setup)
 	c := connect(b, tarantool.Options{Addr: s.Addr, WaitWhenFull: true})
@@ -62,7 +62,7 @@ func BenchmarkGet(b *testing.B) {
 	}
 }
 
-// measured runs b.N operations on so many goroutines.
+// measured runs b.N operations on the given number of goroutines.
 func measured(b *testing.B, goroutines int, run func(n int)) {
 	b.ReportAllocs()
 	before := cpuTime()

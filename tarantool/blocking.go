@@ -11,12 +11,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-// Calls that may take long declare it (Blocking) and use a lane of dedicated connections. A server
-// reads a connection into two buffers of box.cfg.readahead bytes, 16,320 by default, and frees one
-// when all requests in it are answered, and it stops reading from every connection at 768 requests
-// in flight. A call that lasts therefore holds up everything that is more than these buffers after
-// it, and nothing is sent after more than half a buffer. So a connection of the lane carries at most
-// 64 requests, and 8 KiB since it was idle; the lane carries 512; the rest waits in the client.
+// Calls that may take long declare that (Blocking) and use a lane of dedicated connections. A
+// server reads a connection into two buffers of box.cfg.readahead bytes, 16,320 by default. It
+// reuses a buffer when all requests in it are answered, and it stops reading from every connection
+// at 768 requests in flight. So a long call holds up all requests that do not fit into these
+// buffers after it. Nothing is sent on a connection whose requests fill more than half a buffer: a
+// connection of the lane carries at most 64 requests, and 8 KiB since it was last idle. The lane
+// carries at most 512 requests, and the rest wait in the client.
 
 // Bounds of a connection of the blocking lane.
 const (
@@ -25,11 +26,11 @@ const (
 	laneIdle     = time.Minute // after which a connection is closed, unless it is the only one
 )
 
-// blockingLane is the connections of requests that may take long.
+// blockingLane contains the connections for requests that may take long.
 type blockingLane struct {
 	// Immutable.
 	client *Client
-	tokens chan struct{} // as many as may be in flight; sent by callers that enter
+	tokens chan struct{} // one for each request that may be in flight; sent by callers that enter
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -37,7 +38,7 @@ type blockingLane struct {
 	closed      bool
 }
 
-// laneConnection is one connection of the lane.
+// laneConnection is a connection of the lane.
 type laneConnection struct {
 	// Immutable.
 	lane   *blockingLane
@@ -53,7 +54,7 @@ func newBlockingLane(c *Client) *blockingLane {
 	return &blockingLane{client: c, tokens: make(chan struct{}, cmp.Or(c.opts.MaxBlocking, normalBlocking))}
 }
 
-// enter waits until a request of that size may go, and finds a connection for it.
+// enter waits until a request of the given size may be sent, and finds a connection for it.
 func (l *blockingLane) enter(ctx context.Context, size int) (*laneConnection, error) {
 	if l.isClosing() {
 		return nil, l.closedError()
@@ -86,7 +87,8 @@ func (l *blockingLane) enter(ctx context.Context, size int) (*laneConnection, er
 		}
 	}
 	cfg := l.client.engineConfig()
-	// A connection of the lane begins without being connected: to fail fast would be always.
+	// A new connection of the lane is not connected yet, so with FailFast its requests would always
+	// fail.
 	cfg.Sockets, cfg.WaitWhenFull, cfg.FailFast = 1, true, false
 	k := &laneConnection{lane: l, engine: pipe.New(cfg), requests: 1, bytes: size}
 	l.connections = append(l.connections, k)
@@ -108,7 +110,7 @@ func (l *blockingLane) closedError() error {
 	return l.client.fail.With("", slipstream.Closed, ErrClosed)
 }
 
-// leave ends a request on its connection. Connections that were idle for long are closed.
+// leave ends a request on its connection. Connections that have been idle for long are closed.
 func (k *laneConnection) leave() {
 	l := k.lane
 	var idle []*laneConnection
@@ -136,7 +138,7 @@ func (k *laneConnection) leave() {
 	}
 }
 
-// all returns the connections, and lets no more be made.
+// all returns the connections, and prevents new ones.
 func (l *blockingLane) all() []*laneConnection {
 	l.mu.Lock()
 	defer l.mu.Unlock()

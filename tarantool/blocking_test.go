@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// While Shutdown waits for the requests in flight, calls that may take long are refused like
-// all others, although there are slots for them.
+// While Shutdown waits for the requests in flight, calls that may take long are refused like all
+// others, even if there are slots for them.
 func TestShutdownRefusesBlockingCalls(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := tarantoolsim.Start(t, tarantoolsim.Config{})
@@ -33,7 +33,7 @@ func TestShutdownRefusesBlockingCalls(t *testing.T) {
 	go func() { ended <- c.Shutdown(t.Context()) }()
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if err := c.Do(t.Context(), nil, tarantool.Ping()); slipstream.OutcomeOf(err) != slipstream.Closed {
-			return errors.New("requests are taken")
+			return errors.New("requests are accepted")
 		}
 		return nil
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// A Client sends the requests of many goroutines to a Tarantool instance over few connections, by
+// A Client sends the requests of many goroutines to a Tarantool instance over a few connections, by
 // default one. All methods are safe for concurrent use.
 type Client struct {
 	// Immutable after Connect.
@@ -24,7 +24,7 @@ type Client struct {
 	timed   bool // requests read the clock
 	fail    driver.Errors
 	engine  *pipe.Engine
-	closing chan struct{} // closed by Close and Shutdown, which ends repetitions
+	closing chan struct{} // closed by Close and Shutdown, which ends retries
 	retry   attempt.Retrier
 
 	schemas   schemas
@@ -34,12 +34,12 @@ type Client struct {
 
 	// Atomics.
 	server  atomic.Pointer[server] // written by greetings, read by callers
-	streams atomic.Uint64          // the last number of a stream; written by callers
+	streams atomic.Uint64          // number of the newest stream; written by callers
 }
 
-// Connect returns a client once a connection is up. If the first attempt fails, its error is
-// returned and there is no client; Options.NoWait changes that. Lost connections are opened
-// again in the background. The client must be closed.
+// Connect returns a client once a connection is up. If the first attempt fails, Connect returns its
+// error and no client, unless Options.NoWait is set. Lost connections are reopened in the
+// background. The client must be closed.
 func Connect(ctx context.Context, o Options) (*Client, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -77,9 +77,9 @@ func (c *Client) engineConfig() pipe.Config {
 	}
 }
 
-// Close closes the client: requests that were not sent fail with the outcome Closed, those in
-// flight with MaybeExecuted. It waits until connections are closed and all goroutines of
-// the client have ended, so it must not be called by Options.OnEvent. It may be called again.
+// Close closes the client: requests that were not sent fail with the outcome Closed, and those in
+// flight with MaybeExecuted. It waits until connections are closed and all goroutines of the client
+// have ended, so it must not be called by Options.OnEvent. It may be called more than once.
 func (c *Client) Close() error {
 	c.closeOnce.Do(func() { close(c.closing) })
 	c.watches.close()
@@ -87,14 +87,14 @@ func (c *Client) Close() error {
 }
 
 // Shutdown rejects new requests, waits until those in flight have ended, and closes the client. If
-// ctx ends first, they are cut off and the error of ctx is returned.
+// ctx ends first, the remaining requests are cut off and the error of ctx is returned.
 func (c *Client) Shutdown(ctx context.Context) error {
 	c.closeOnce.Do(func() { close(c.closing) })
 	c.watches.close()
 	return errors.Join(c.engine.Shutdown(ctx), c.blocking.shutdown(ctx))
 }
 
-// ServerVersion returns the version of the server that was last connected to, such as 2.6.0.
+// ServerVersion returns the version of the server of the latest connection, such as 2.6.0.
 func (c *Client) ServerVersion() string {
 	if s := c.server.Load(); s != nil {
 		return s.version
@@ -102,7 +102,8 @@ func (c *Client) ServerVersion() string {
 	return ""
 }
 
-// sinceOf says which version of Tarantool has a feature first, and its name in the plural.
+// sinceOf contains the first version of Tarantool that has a feature, and the name of the feature
+// in the plural.
 var sinceOf = map[box.Feature]struct{ name, since string }{
 	box.FeatureStreams:      {"streams", "2.10"},
 	box.FeatureTransactions: {"transactions", "2.10"},
@@ -114,7 +115,7 @@ var sinceOf = map[box.Feature]struct{ name, since string }{
 }
 
 // errNeverConnected is the error of a request that depends on the version of the server.
-var errNeverConnected = errors.New("there was no connection yet, so it is not known what the server supports")
+var errNeverConnected = errors.New("there was no connection yet, so it is unknown what the server supports")
 
 // needs returns an error if the server lacks a feature.
 func (c *Client) needs(f box.Feature) error {
@@ -129,9 +130,9 @@ func (c *Client) needs(f box.Feature) error {
 	return &UnsupportedError{Feature: what.name, Since: what.since, Server: s.version}
 }
 
-// Do sends a request, waits for its reply and decodes the data into dst, a pointer; if it is
-// nil, the reply is only checked for an error. The data is an array: of tuples, or of what a
-// function returned. See the package comment for what can be decoded into what. dst may be
+// Do sends a request, waits for its reply and decodes the data into dst, a pointer. If dst is nil,
+// the reply is only checked for an error. The data is an array of tuples or of a function's
+// results. The package comment says which replies can be decoded into which types. Dst may be
 // changed even if an error is returned.
 func (c *Client) Do(ctx context.Context, dst any, req Request) error {
 	return c.exec(ctx, dst, req, route{})
@@ -147,12 +148,12 @@ func (c *Client) exec(ctx context.Context, dst any, req Request, way route) erro
 	return err
 }
 
-// route is how a request travels; the zero value is any of the connections.
+// route says how a request is sent; the zero value means on any of the connections.
 type route struct {
 	pin    pipe.Pin
-	stream uint64 // needs a pin
+	stream uint64 // requires a pin
 	silent bool   // a request of this package, which is not observed
-	// Of a request in a stream: its place among them.
+	// For a request in a stream: the stream, and the position of the request in it.
 	of    *Stream
 	place uint64
 }
@@ -163,20 +164,20 @@ type exchange struct {
 	engine *pipe.Engine
 	call   *pipe.Call
 	about  requestInfo
-	at     *schemaAt // the schema of the frame's numbers; nil if none came from names
+	at     *schemaAt // the schema of the numbers in the frame; nil if none was looked up by name
 	loop   attempt.Loop
 	pinned bool
 	silent bool            // it is not observed
-	stream *Stream         // nil if it is in none
-	place  uint64          // in the stream
+	stream *Stream         // nil if the request is not in a stream
+	place  uint64          // position in the stream
 	lane   *laneConnection // nil if not in the blocking lane
-	pushes *pushes         // nil if the caller does not want them
+	pushes *pushes         // nil if the caller does not want any
 
-	limited context.Context // that of the request with Options.Timeout; nil if not made yet
+	limited context.Context // the context of the request with Options.Timeout; nil if not created yet
 	cancel  context.CancelFunc
 }
 
-// errEmptyRequest: a nil Request.
+// errEmptyRequest is the error of a nil Request.
 var errEmptyRequest = errors.New("the request is nil; make one with Select, Call and the like")
 
 // prepare encodes a request into a call.
@@ -215,8 +216,8 @@ func (r *exchange) prepare(ctx context.Context, c *Client, req Request, way rout
 	return r.encoded(req.encode(r.call.Frame[:0], x))
 }
 
-// knowServer waits until the client has been connected once: what a request looks like depends on
-// the version of the server.
+// knowServer waits until the client has been connected once, because the form of a request depends
+// on the version of the server.
 func (r *exchange) knowServer(ctx context.Context) error {
 	if r.client.server.Load() != nil {
 		return nil
@@ -229,10 +230,10 @@ func (r *exchange) knowServer(ctx context.Context) error {
 	return err
 }
 
-// knowServer waits for the first connection, which with Options.NoWait may be absent. IPROTO_ID is sent to
-// servers from 2.10 on. A request that needs a feature which the server has not announced fails with
-// UnsupportedError and is not sent, because older servers silently ignore the header's stream and the body's
-// position.
+// knowServer waits for the first connection, which may be absent with Options.NoWait. IPROTO_ID is
+// sent to servers from 2.10 on. A request that needs a feature that the server has not announced
+// fails with UnsupportedError and is not sent, because older servers silently ignore the stream in
+// the header and the position in the body.
 func (c *Client) knowServer(ctx context.Context, op string) error {
 	if c.server.Load() != nil {
 		return nil
@@ -243,7 +244,7 @@ func (c *Client) knowServer(ctx context.Context, op string) error {
 	return nil
 }
 
-// set sets the call of a request whose numbers are of that schema.
+// set sets the call of a request whose numbers belong to the given schema.
 func (r *exchange) set(at *schemaAt) {
 	r.at = at
 	r.begins()
@@ -257,7 +258,7 @@ func (r *exchange) set(at *schemaAt) {
 	}
 }
 
-// begins notes when the request began, if that matters.
+// begins records when the request started, if that matters.
 func (r *exchange) begins() {
 	if r.client.timed && r.loop.Start.IsZero() {
 		r.loop.Start = time.Now()
@@ -308,7 +309,7 @@ func (r *exchange) encoded(frame []byte, err error) error {
 	return nil
 }
 
-// finish turns the result of the first attempt into that of the request.
+// finish converts the result of the first attempt into that of the request.
 func (r *exchange) finish(ctx context.Context, err error, dst any) error {
 	for r.loop.Made = 1; ; r.loop.Made++ {
 		verdict, result := r.result(err, dst)
@@ -325,13 +326,13 @@ func (r *exchange) finish(ctx context.Context, err error, dst any) error {
 			return failure
 		}
 		if r.stream != nil && !r.stream.isLast(r.place) {
-			return result // others follow it, such as the end of the transaction
+			return result // other requests follow it, such as the end of the transaction
 		}
 		err = r.do(ctx)
 	}
 }
 
-// result decodes what came, and says whether the request is repeated.
+// result decodes the reply, and says whether the request is retried.
 func (r *exchange) result(err error, dst any) (attempt.Verdict, *slipstream.Error) {
 	c, op := r.client, r.about.code.String
 	if err != nil {
@@ -386,12 +387,12 @@ func decodeReply(l iproto.Limits, m box.Message, body []byte, dst any) error {
 	return decodeData(l, data, dst)
 }
 
-// wholeReply is a destination that wants more of a reply than its data.
+// wholeReply is a destination that needs more of a reply than its data.
 type wholeReply interface {
 	readReply(l iproto.Limits, m box.Message, body []byte) error
 }
 
-// renew makes the call ready to be submitted again, with the numbers of now.
+// renew makes the call ready to be submitted again, with current numbers.
 func (r *exchange) renew(ctx context.Context) error {
 	if r.call.Spent() {
 		fresh := r.engine.Acquire()
@@ -414,7 +415,7 @@ func (r *exchange) renew(ctx context.Context) error {
 	return r.redirect(ctx, pipe.Pin{})
 }
 
-// within returns a context that ends at the end of Options.Timeout too.
+// within returns a context that also ends when Options.Timeout has passed.
 func (r *exchange) within(ctx context.Context) context.Context {
 	if r.client.retry.Timeout <= 0 {
 		return ctx

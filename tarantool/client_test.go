@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// Every kind of request against a real server, through each of the three ways to its result.
+// Every kind of request works with a real server, with each of the three ways to get its result.
 func TestRequests(t *testing.T) {
 	c, _ := started(t)
 	ctx := t.Context()
@@ -52,7 +52,7 @@ func TestRequests(t *testing.T) {
 	}
 }
 
-// user2 is a tuple for reflection.
+// user2 is a tuple that is decoded by reflection.
 type user2 struct {
 	ID   uint32
 	Name string
@@ -172,15 +172,15 @@ func TestSpace(t *testing.T) {
 		ID   int
 		Name string
 	}
-	rows := tarantool.SpaceOf[row](c, "users") // the struct knows fewer fields than there are
+	rows := tarantool.SpaceOf[row](c, "users") // the struct has fewer fields than the tuples
 	var r row
 	if found, err := rows.Get(ctx, &r, tarantool.Int(7)); !found || err != nil || r != (row{7, "name7"}) {
 		t.Errorf("%v, %t, %v", r, found, err)
 	}
 }
 
-// A space that is dropped and recreated has another number; another space may get the old
-// one. Names have their present meaning, whatever the client had learned.
+// A space that is dropped and recreated has another number, and another space may get the old one.
+// Names have their current meaning, whatever the client had learned.
 func TestSchemaChanges(t *testing.T) {
 	c, _ := started(t)
 	ctx := t.Context()

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// dataOf returns the data of a body without an error, an encoded array.
+// dataOf returns the data, an encoded array, of a body without an error.
 func dataOf(body []byte) ([]byte, error) {
 	if data, ok := box.Data(body); ok {
 		return data, nil
@@ -23,7 +23,7 @@ func dataOf(body []byte) ([]byte, error) {
 	return dataIn(&r), nil
 }
 
-// dataIn returns the data of a response. One that has none has an empty array.
+// dataIn returns the data of a response. If it has none, dataIn returns an empty array.
 func dataIn(r *box.Response) []byte {
 	if r.Data == nil {
 		return emptyArray
@@ -33,9 +33,8 @@ func dataIn(r *box.Response) []byte {
 
 var emptyArray = []byte{0x90}
 
-// decodeData decodes the data of a reply, an encoded array, into what dst points to. If dst
-// is nil, it is discarded. Destinations that decode themselves, and the general ones, do not
-// use reflection.
+// decodeData decodes the data of a reply, an encoded array, into *dst. If dst is nil, the data is
+// discarded. Destinations that decode themselves, and the general types, do not use reflection.
 func decodeData(l iproto.Limits, data []byte, dst any) error {
 	if dst == nil {
 		return nil
@@ -80,10 +79,10 @@ func isReader(dst any) bool {
 // Raw is a destination that receives the undecoded data of a reply: a MessagePack array.
 type Raw []byte
 
-// decoders are reused: what a Reader of the user's is given escapes.
+// decoders are reused, because arguments of a user's Reader escape.
 var decoders = sync.Pool{New: func() any { return new(iproto.Decoder) }}
 
-// decoderOf returns a decoder of b, which must go back.
+// decoderOf returns a decoder of b, which must be put back.
 func decoderOf(l iproto.Limits, b []byte) *iproto.Decoder {
 	d := decoders.Get().(*iproto.Decoder)
 	d.Reset(b)
@@ -117,7 +116,7 @@ var (
 	typeOfArrow    = reflect.TypeFor[iproto.Arrow]()
 )
 
-// readReflected reads a value into v, which can be set.
+// readReflected reads a value into v, which must be settable.
 func readReflected(d *iproto.Decoder, v reflect.Value, depth int) error {
 	if depth > mostDepth {
 		return errTooDeep
@@ -174,7 +173,7 @@ func readReflected(d *iproto.Decoder, v reflect.Value, depth int) error {
 	case reflect.Struct:
 		return readStruct(d, v, depth)
 	default:
-		return fmt.Errorf("nothing can be read into a %s", v.Type())
+		return fmt.Errorf("values cannot be decoded into a %s", v.Type())
 	}
 	return d.Err()
 }
@@ -232,7 +231,7 @@ func readInterface(d *iproto.Decoder, v reflect.Value) error {
 	}
 	got := reflect.ValueOf(value)
 	if !got.Type().AssignableTo(v.Type()) {
-		return fmt.Errorf("a %s is no %s", got.Type(), v.Type())
+		return fmt.Errorf("a %s is not a %s", got.Type(), v.Type())
 	}
 	v.Set(got)
 	return nil
@@ -247,9 +246,8 @@ func readSlice(d *iproto.Decoder, v reflect.Value, depth int) error {
 	if err := d.Err(); err != nil {
 		return err
 	}
-	// The head of the array was checked against the available bytes; decoded elements may still be
-	// far larger than encoded ones, so they are counted, and the slice grows with the elements
-	// read.
+	// The head of the array was checked against the available bytes. Decoded elements may still be
+	// far larger than encoded ones, so they are counted, and the slice grows as elements are read.
 	size := max(int(v.Type().Elem().Size()), 1)
 	if !d.Claim(n, size) {
 		return d.Err()
@@ -303,16 +301,16 @@ func readMap(d *iproto.Decoder, v reflect.Value, depth int) error {
 			return fmt.Errorf("value of %v: %w", key, err)
 		}
 		if !key.Comparable() {
-			return fmt.Errorf("a key %v of a map cannot be compared", key)
+			return fmt.Errorf("the map key %v cannot be compared", key)
 		}
 		v.SetMapIndex(key, value)
 	}
 	return nil
 }
 
-// readStruct reads a tuple. More fields than in the struct are not an error: a space that got
-// another field must not break programs that do not know it. With fewer fields the others
-// stay zero, as Tarantool does with fields that may be null.
+// readStruct reads a tuple. More fields than in the struct are not an error, because a space that
+// gets another field must not break existing programs. If the tuple has fewer fields, the others
+// remain zero, as in Tarantool with fields that may be null.
 func readStruct(d *iproto.Decoder, v reflect.Value, depth int) error {
 	fields, err := fieldsOf(v.Type())
 	if err != nil {

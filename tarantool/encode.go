@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// mostDepth is how deep a value may be nested that is sent: deeper ones are usually a cycle.
+// mostDepth is the maximum nesting depth of a value to be sent: deeper ones are usually cyclic.
 const mostDepth = 128
 
 // argumentError says which value could not be encoded.
@@ -33,7 +33,7 @@ func appendValues(b []byte, what string, values []any) ([]byte, error) {
 	return b, nil
 }
 
-// appendArray appends a value that must be an array: a tuple, or arguments.
+// appendArray appends a value that must be an array: a tuple or arguments.
 func appendArray(b []byte, what string, v any) ([]byte, error) {
 	from := len(b)
 	b, err := appendValue(b, v)
@@ -96,8 +96,8 @@ func appendNested(b []byte, v any, depth int) ([]byte, error) {
 	return appendReflected(b, reflect.ValueOf(v), depth)
 }
 
-// appendOwn lets a value append itself, and checks the result: no value, or two, would turn
-// the request into another one.
+// appendOwn lets a value append itself, and checks the result: no value, or two values, would
+// change the meaning of the request.
 func appendOwn(b []byte, v Appender) ([]byte, error) {
 	from := len(b)
 	out, err := v.AppendMsgpack(b)
@@ -154,8 +154,8 @@ func appendExtension(b []byte, v any) ([]byte, bool) {
 
 var errTooDeep = fmt.Errorf("nested deeper than %d", mostDepth)
 
-// appendReflected appends values of the user's types: structs as arrays of their exported
-// fields, in their order, unless a tag says otherwise.
+// appendReflected appends values of user-defined types: structs as arrays of their exported fields,
+// in order, unless a tag says otherwise.
 func appendReflected(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	if depth > mostDepth {
 		return b, errTooDeep
@@ -188,7 +188,7 @@ func appendReflected(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	return b, fmt.Errorf("a value of type %s cannot be sent", v.Type())
 }
 
-// appendElement appends a part of a value, whose type may have its own way.
+// appendElement appends a part of a value, whose type may have its own encoding.
 func appendElement(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	if v.CanAddr() && v.Addr().CanInterface() {
 		if own, ok := v.Addr().Interface().(Appender); ok {
@@ -201,7 +201,7 @@ func appendElement(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	return appendReflected(b, v, depth)
 }
 
-// appendNestedValue is for values that may be an extension, or have methods.
+// appendNestedValue appends a value that may be an extension or have methods.
 func appendNestedValue(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	value := v.Interface()
 	if own, ok := value.(Appender); ok && (v.Kind() != reflect.Pointer || !v.IsNil()) {
@@ -230,8 +230,7 @@ func appendList(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	return b, nil
 }
 
-// appendMapping appends a map in the order of its keys' encoded form, so that equal maps are
-// equal bytes.
+// appendMapping appends a map, sorted by the encoded keys, so that equal maps have equal encodings.
 func appendMapping(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	if v.IsNil() {
 		return iproto.AppendNil(b), nil
@@ -275,7 +274,7 @@ func appendStruct(b []byte, v reflect.Value, depth int) ([]byte, error) {
 	return b, nil
 }
 
-// structField is a field of a struct that is an element of its array.
+// structField is a struct field that becomes an element of the array.
 type structField struct {
 	name  string
 	index []int
@@ -283,8 +282,8 @@ type structField struct {
 
 var structFields sync.Map // reflect.Type to []structField or error
 
-// fieldsOf returns the fields of a struct in the order of the array. The tag `tarantool:"-"`
-// leaves one out.
+// fieldsOf returns the fields of a struct in the order of the array. The tag `tarantool:"-"` omits
+// a field.
 func fieldsOf(t reflect.Type) ([]structField, error) {
 	if known, ok := structFields.Load(t); ok {
 		fields, ok := known.([]structField)

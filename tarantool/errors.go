@@ -13,24 +13,24 @@ import (
 
 // Errors that are wrapped by errors of calls.
 var (
-	// ErrClosed: the client was closed.
+	// ErrClosed means that the client was closed.
 	ErrClosed = pipe.ErrClosed
-	// ErrOverloaded: Options.MaxCalls or MaxBytes is reached.
+	// ErrOverloaded means that Options.MaxCalls or MaxBytes was reached.
 	ErrOverloaded = pipe.ErrOverloaded
-	// ErrStalled: the server was silent for longer than Options.StallTimeout.
+	// ErrStalled means that the server was silent for longer than Options.StallTimeout.
 	ErrStalled = pipe.ErrStalled
-	// ErrReleased: the result of a [Future] was taken twice.
-	ErrReleased = errors.New("the future was waited for already")
-	// ErrLimit: a reply exceeds Options.Limits.
+	// ErrReleased means that the result of a [Future] was already taken.
+	ErrReleased = errors.New("the result of the future was already taken")
+	// ErrLimit means that a reply exceeds Options.Limits.
 	ErrLimit = iproto.ErrLimit
-	// ErrNoSuchSpace: the schema has no space, or no index, of that name.
+	// ErrNoSuchSpace means that the schema has no space or index with that name.
 	ErrNoSuchSpace = errors.New("no such space or index")
 )
 
-// An UnsupportedError is returned if the server lacks what a request needs. The request was not
-// sent: older servers ignore unknown parts, and would do something else.
+// An UnsupportedError is returned if the server lacks a feature that a request needs. The request
+// was not sent: older servers ignore unknown parts, and would do something else.
 type UnsupportedError struct {
-	// Feature is what the server lacks.
+	// Feature is the missing feature.
 	Feature string
 	// Since is the first version of Tarantool that has it.
 	Since string
@@ -38,25 +38,25 @@ type UnsupportedError struct {
 	Server string
 }
 
-// Error says what the server lacks.
+// Error names the missing feature.
 func (e *UnsupportedError) Error() string {
 	return fmt.Sprintf("%s need Tarantool %s, the server is %s", e.Feature, e.Since, e.Server)
 }
 
-// A ServerError is an error that the server answered with.
+// A ServerError is an error reply of the server.
 type ServerError struct {
 	Code iproto.ErrorCode
-	// Message is the server's.
+	// Message is the server's message.
 	Message string
-	// Stack is the error with its causes and where it arose. Servers before 2.4 send only
-	// message and code.
+	// Stack is the error with its causes and the places where they arose. Servers before 2.4 send
+	// only the message and the code.
 	Stack *iproto.BoxError
 }
 
 // Error returns the message and the name of the code.
 func (e *ServerError) Error() string { return fmt.Sprintf("%s (%s)", e.Message, e.Code) }
 
-// StatusCode returns the number of the code, for labels of metrics and traces.
+// StatusCode returns the number of the code, as a label for metrics and traces.
 func (e *ServerError) StatusCode() string { return strconv.FormatUint(uint64(e.Code), 10) }
 
 // Unwrap returns the stack.
@@ -67,7 +67,7 @@ func (e *ServerError) Unwrap() error {
 	return e.Stack
 }
 
-// IsCode reports whether the server answered err with that code.
+// IsCode reports whether err is an error reply of the server with the given code.
 func IsCode(err error, code iproto.ErrorCode) bool {
 	var e *ServerError
 	return errors.As(err, &e) && e.Code == code
@@ -76,12 +76,12 @@ func IsCode(err error, code iproto.ErrorCode) bool {
 // passing reports whether the same request may succeed a moment later.
 func (e *ServerError) passing() bool { return e.Code == iproto.CodeLoading }
 
-// outcome returns what an error of the server means for the request. A statement that fails
-// changes nothing; a procedure may have done anything before it failed.
+// outcome returns the outcome of a request for which the server returned the error. A statement
+// that fails changes nothing; a procedure may have done anything before it failed.
 func (e *ServerError) outcome(code box.Code) slipstream.Outcome {
 	switch e.Code {
 	case iproto.CodeWALIO, iproto.CodeSyncQuorumTimeout, iproto.CodeSyncRollback, iproto.CodeTimeout:
-		// Errors of writing to a disk or to replicas.
+		// These are errors of writing to a disk or to replicas.
 		return slipstream.MaybeExecuted
 	case iproto.CodeNoSuchProcedure, iproto.CodeAccessDenied, iproto.CodeUnknownRequestType, iproto.CodeLoading, iproto.CodeWrongSchemaVersion:
 		if code != box.CodeEval && code != box.CodeCall && code != box.CodeCall16 {
@@ -98,7 +98,7 @@ func (e *ServerError) outcome(code box.Code) slipstream.Outcome {
 	return slipstream.Refused
 }
 
-// serverError makes the error of a reply with an error code. The body is parsed.
+// serverError makes the error for a reply with an error code. The body has been parsed.
 func serverError(code uint32, stack *iproto.BoxError) *ServerError {
 	e := &ServerError{Code: iproto.ErrorCode(code &^ uint32(box.CodeError)), Stack: stack}
 	if stack != nil {
@@ -110,7 +110,7 @@ func serverError(code uint32, stack *iproto.BoxError) *ServerError {
 	return e
 }
 
-// errNoReply: a call that failed has none.
+// errNoReply is the error of a call that failed without a reply.
 var errNoReply = errors.New("there is no reply")
 
 // replyOf parses the complete reply of a call.

@@ -2,15 +2,15 @@ package tarantool
 
 import "github.com/slipstream-go/slipstream"
 
-// Types that the clients of this module share.
+// Types for reporting that the clients of this module share.
 type (
-	// An Event is something that happened to a connection.
+	// An Event reports something that happened to a connection.
 	Event = slipstream.Event
-	// EventKind is what happened to a connection.
+	// EventKind says what happened to a connection.
 	EventKind = slipstream.EventKind
 	// An Observer is notified of every request.
 	Observer = slipstream.Observer
-	// An Observation is a request that has ended.
+	// An Observation describes a request that has ended.
 	Observation = slipstream.Observation
 )
 

@@ -13,14 +13,14 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/tarantooltest"
 )
 
-// account is a tuple: an array of the fields in their order.
+// account is a tuple: an array of its fields, in order.
 type account struct {
 	ID      uint64
 	Owner   string
 	Balance int
 }
 
-// exampleClient connects to a server in memory that has a space of accounts.
+// exampleClient connects to an in-memory server that has a space of accounts.
 func exampleClient() (client *tarantool.Client, server *tarantooltest.Server, stop func()) {
 	server, err := tarantooltest.NewServer(tarantooltest.Config{})
 	if err != nil {
@@ -47,7 +47,7 @@ func exampleClient() (client *tarantool.Client, server *tarantooltest.Server, st
 
 // A client sends requests and decodes the data of replies into destinations.
 func ExampleClient() {
-	addr, stop := exampleInstance() // starts a Tarantool
+	addr, stop := exampleInstance() // starts a Tarantool server
 	defer stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -81,7 +81,7 @@ func ExampleClient() {
 	// [42] <nil>
 }
 
-// Start does not wait: both requests travel before the first reply is taken.
+// Start does not wait: both requests are sent before the first result is taken.
 func ExampleClient_Start() {
 	client, _, stop := exampleClient()
 	defer stop()
@@ -115,7 +115,7 @@ func ExampleSpace() {
 	found, err = accounts.Get(ctx, &a, tarantool.Int(4))
 	fmt.Println(found, err)
 
-	// The tuple is changed at the server, in one step.
+	// The server changes the tuple atomically.
 	if _, err := accounts.Update(ctx, &a, []tarantool.Part{tarantool.Int(2)}, tarantool.Add("balance", 25)); err != nil {
 		log.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func ExampleClient_Transaction() {
 				return err
 			}
 			if from[0].Balance < 0 {
-				return errors.New("too little money")
+				return errors.New("insufficient funds")
 			}
 			return s.Do(ctx, nil, tarantool.Update("accounts", []tarantool.Part{tarantool.Int(2)}, tarantool.Add("balance", amount)))
 		})
@@ -157,11 +157,12 @@ func ExampleClient_Transaction() {
 	fmt.Println(server.Tuples("accounts"))
 	// Output:
 	// <nil>
-	// too little money
+	// insufficient funds
 	// [[1 Ann 70] [2 Bob 80]]
 }
 
-// A stream is a connection's sequence of requests; with Begin it is a transaction. What it has not committed, others do not see.
+// A stream is a sequence of requests on one connection; with Begin it is a transaction. Other
+// clients do not see changes that are not committed.
 func ExampleStream() {
 	client, _, stop := exampleClient()
 	defer stop()
@@ -194,8 +195,8 @@ func ExampleStream() {
 	// 1 <nil>
 }
 
-// A watcher receives the values that the server broadcasts for a key: the present one first, and then the last one whenever it
-// has changed.
+// A watcher receives the values that the server broadcasts for a key: first the current one, and
+// then the latest one after each change.
 func ExampleClient_Watch() {
 	client, server, stop := exampleClient()
 	defer stop()
@@ -224,9 +225,10 @@ func ExampleClient_Watch() {
 	// config v2 <nil>
 }
 
-// Statements of SQL have parameters; a result has the rows, their columns, and how many rows were changed.
+// SQL statements have parameters. A result contains the rows, their columns, and the number of
+// changed rows.
 func ExampleExecute() {
-	addr, stop := exampleInstance() // starts a Tarantool
+	addr, stop := exampleInstance() // starts a Tarantool server
 	defer stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
 	defer cancel()
@@ -251,14 +253,14 @@ func ExampleExecute() {
 		Title string
 	}
 	var books []book
-	// It only reads, so it may be sent again after a lost connection.
+	// The statement only reads, so it may be sent again after a lost connection.
 	query := tarantool.Execute("SELECT id, title FROM books WHERE id > ? ORDER BY id", 0).Idempotent()
 	if err := client.Do(ctx, &tarantool.SQLResult{Rows: &books}, query); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(books)
 
-	// A statement that is sent often is prepared once.
+	// A statement that is executed often should be prepared once.
 	byID, err := client.Prepare(ctx, "SELECT id, title FROM books WHERE id = ?")
 	if err != nil {
 		log.Fatal(err)

@@ -14,9 +14,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// instance is a Tarantool that can be killed and started again, on the same port.
+// instance is a Tarantool server that can be killed and restarted on the same port.
 type instance struct {
-	// Process is another one after restart.
+	// Process is replaced by restart.
 	*testkit.Process
 	addr string
 
@@ -26,8 +26,8 @@ type instance struct {
 	walMode string
 }
 
-// faultSetup creates the spaces and functions of the fault tests, also after a recovery.
-// Sessions are counted, so that a test knows when the last request of a closed client is done.
+// faultSetup creates the spaces and functions of the fault tests, also after a recovery. Sessions
+// are counted, so that a test knows when the last request of a closed client has ended.
 const faultSetup = `
 sessions = 0
 box.session.on_connect(function() sessions = sessions + 1 end)
@@ -52,7 +52,7 @@ function tell(name, n)
 end
 `
 
-// firstSpace is the number of the first space that is made, which is "fixed".
+// firstSpace is the number of the first space that is created, which is "fixed".
 const firstSpace = 512
 
 const instanceInit = `
@@ -62,8 +62,8 @@ box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})
 box.cfg{listen = %q}
 `
 
-// startInstance starts a server. With walMode "write" a request is in a file before it is
-// acknowledged, so that it outlives a server that is killed; with "none" all is lost.
+// startInstance starts a server. With walMode "write", requests are written to a file before they
+// are acknowledged, so that they survive when the server is killed; with "none", all data is lost.
 func startInstance(t testing.TB, walMode, setup string) *instance {
 	t.Helper()
 	dir, port := t.TempDir(), testkit.FreePort(t)
@@ -74,14 +74,14 @@ func startInstance(t testing.TB, walMode, setup string) *instance {
 	return s
 }
 
-// changeSetup lets the next start make something else.
+// changeSetup changes what the next start creates.
 func (s *instance) changeSetup(t testing.TB, setup string) {
 	t.Helper()
 	script := fmt.Appendf(nil, instanceInit, s.dir, s.walMode, setup, s.addr)
 	must(t, os.WriteFile(filepath.Join(s.dir, "init.lua"), script, 0o644))
 }
 
-// ready reports whether the server greets.
+// ready returns nil if the server sends a greeting.
 func (s *instance) ready(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "tcp", s.addr)
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *instance) ready(ctx context.Context) error {
 	return err
 }
 
-// restart kills the server if it still runs, and starts another one.
+// restart kills the server if it is still running, and starts another one.
 func (s *instance) restart(t testing.TB) {
 	t.Helper()
 	s.Kill()

@@ -27,16 +27,16 @@ type ledger struct {
 	fixed  *tarantool.Space[record]
 	own    *tarantool.Space[record]
 	sizes  []int // of the fixed tuples that are read
-	// volatile: the server may have lost tuples.
+	// volatile means that the server may have lost tuples.
 	volatile bool
-	// cancels: contexts end at random, after at most this long; if 0, never.
+	// cancels is the longest time after which contexts end at random; if 0, they never do.
 	cancels time.Duration
 	// rest is how long a worker waits after a request that was not sent, so that it does
 	// not fail a hundred thousand times per second.
 	rest time.Duration
-	// lone: a worker has one request in flight at a time, and waits for it.
+	// lone means that a worker has one request in flight at a time, and waits for it.
 	lone bool
-	// grim: perhaps no request is answered.
+	// grim means that perhaps no request is answered.
 	grim bool
 
 	// Atomics, written by workers.
@@ -47,7 +47,7 @@ type ledger struct {
 	problems []string // guarded by mu
 }
 
-// fixedSizes are those that faultSetup makes.
+// fixedSizes are the sizes of the tuples that faultSetup creates.
 var fixedSizes = []int{1, 30, 100, 700, 5000, 40000, 300000}
 
 // record is a tuple of the spaces of faultSetup.
@@ -92,8 +92,8 @@ func (l *ledger) problem(format string, args ...any) {
 	}
 }
 
-// start has workers call until stop reports true. The function that it returns waits for
-// every call and fails the test if anything was wrong.
+// start lets workers make calls until stop returns true. The returned function waits for every call
+// and fails the test if anything was wrong.
 func (l *ledger) start(t testing.TB, seed uint64, workers int, stop func() bool) (wait func()) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute+testkit.SoakTime(t, time.Second))
@@ -101,7 +101,8 @@ func (l *ledger) start(t testing.TB, seed uint64, workers int, stop func() bool)
 	for i := range workers {
 		w := &worker{l: l, id: workerIDs.Add(1), r: testkit.Fork(seed, uint64(i)+1000), maybe: make(map[int]bool)}
 		all.Go(func() {
-			// Nothing is proved before something was answered, which a slow machine puts off.
+			// The test is meaningless unless a request was answered, which may take longer on a
+			// slow machine.
 			for (!stop() || l.good.Load() == 0 && !l.grim) && ctx.Err() == nil {
 				w.step(ctx)
 			}
@@ -111,14 +112,14 @@ func (l *ledger) start(t testing.TB, seed uint64, workers int, stop func() bool)
 		t.Helper()
 		all.Wait()
 		if ctx.Err() != nil {
-			t.Error("the test did not come to its end")
+			t.Error("the test did not finish in time")
 		}
 		cancel()
 		l.settled(t)
 	}
 }
 
-// run is start and wait.
+// run calls start and waits.
 func (l *ledger) run(t testing.TB, seed uint64, workers int, stop func() bool) {
 	t.Helper()
 	l.start(t, seed, workers, stop)()
@@ -143,8 +144,8 @@ func (l *ledger) settled(t testing.TB) {
 	}
 }
 
-// judge records the end of a request. It reports whether there is a reply, and if not, whether
-// the server may have executed the request.
+// judge records the end of a request. It reports whether there is a reply and, if there is none,
+// whether the server may have executed the request.
 func (l *ledger) judge(op string, err error) (ok, maybe bool) {
 	if err == nil {
 		l.good.Add(1)
@@ -158,7 +159,7 @@ func (l *ledger) judge(op string, err error) (ok, maybe bool) {
 	}
 	l.outcomes[e.Outcome].Add(1)
 	var server *tarantool.ServerError
-	// The server is honest: a reply that does not fit is another request's.
+	// The server is honest, so a reply of the wrong kind belongs to another request.
 	if errors.As(err, &server) || e.Outcome == slipstream.Executed || strings.Contains(err.Error(), "protocol") {
 		l.problem("%s: %v", op, err)
 	}
@@ -168,7 +169,8 @@ func (l *ledger) judge(op string, err error) (ok, maybe bool) {
 	return false, e.Outcome == slipstream.MaybeExecuted
 }
 
-// workerIDs is the last id of a worker, of all ledgers: several may share a server.
+// workerIDs is the ID of the newest worker of all ledgers, because several ledgers may share a
+// server.
 var workerIDs atomic.Uint64
 
 // A worker makes requests one after another, or a few at a time.
@@ -180,7 +182,7 @@ type worker struct {
 	// Owned by the worker's goroutine.
 	r         *rand.Rand
 	tokens    int
-	seq       int // of the last value for the worker's own key
+	seq       int // sequence number of the last value for the worker's own key
 	confirmed int
 	maybe     map[int]bool // values that the key may have, or get late
 }
@@ -214,16 +216,16 @@ func (w *worker) step(ctx context.Context) {
 	}
 }
 
-// key draws one of the fixed tuples.
+// key returns the key of a random fixed tuple.
 func (w *worker) key() uint64 { return 1 + w.r.Uint64N(uint64(len(w.l.sizes))) }
 
-// check compares a fixed tuple.
+// check compares a fixed tuple with its expected value.
 func (w *worker) check(id uint64, got record, found bool) {
 	switch want := text(fmt.Sprintf("fixed:%d", id), 0, w.l.sizes[id-1]); {
 	case !found:
 		w.l.problem("fixed tuple %d is missing", id)
 	case got.ID != id || got.Value != want:
-		w.l.problem("fixed tuple %d: %d and %d bytes that begin %.60q", id, got.ID, len(got.Value), got.Value)
+		w.l.problem("fixed tuple %d: %d and %d bytes that start with %.60q", id, got.ID, len(got.Value), got.Value)
 	}
 }
 
@@ -236,7 +238,7 @@ func (w *worker) get(ctx context.Context) {
 	}
 }
 
-// list reads all fixed tuples up to one.
+// list reads all fixed tuples up to a random one.
 func (w *worker) list(ctx context.Context) {
 	n := w.key()
 	all, err := w.l.fixed.Select(ctx, nil, 0, tarantool.Le, tarantool.Int(n))
@@ -270,7 +272,7 @@ func (w *worker) register(ctx context.Context) {
 	}
 	if !found {
 		if w.confirmed > 0 && !w.l.volatile {
-			w.l.problem("%s is missing, %d was confirmed", key, w.confirmed)
+			w.l.problem("%s is missing, but %d was confirmed", key, w.confirmed)
 		}
 		return
 	}
@@ -282,7 +284,7 @@ func (w *worker) register(ctx context.Context) {
 	}
 }
 
-// token returns a unique text.
+// token returns a unique string.
 func (w *worker) token() string {
 	w.tokens++
 	return text(fmt.Sprintf("token:%d", w.id), w.tokens, w.r.IntN(100))
@@ -304,14 +306,14 @@ func (w *worker) procedure(ctx context.Context) {
 	}
 }
 
-// pushes makes a call that tells something before its end.
+// pushes makes a call of a function that pushes values before it returns.
 func (w *worker) pushes(ctx context.Context) {
 	name, n := w.token(), 0
 	gone := false
 	req := tarantool.Call("tell", name, 3).OnPush(func(d *iproto.Decoder) {
 		n++
 		if got := fmt.Sprint(d.Any()); got != fmt.Sprintf("[[%s %d]]", name, n) || gone {
-			w.l.problem("push %d of %.60q: %.80s (its caller has gone: %t)", n, name, got, gone)
+			w.l.problem("push %d of %.60q: %.80s (its caller has given up: %t)", n, name, got, gone)
 		}
 	})
 	var got oneText

@@ -17,12 +17,12 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// resetSpan is how many bytes of a connection are tried, in each direction: the greeting,
-// the schema, and dozens of requests.
+// resetSpan is the number of bytes of a connection, in each direction, after which it is reset: the
+// greeting, the schema, and dozens of requests.
 const resetSpan = 2 << 10
 
-// opaque hides the type of a connection, as TLS does: then the client cannot write
-// without waiting, so a separate goroutine does.
+// opaque hides the type of a connection, as TLS does. Then the client cannot write without
+// blocking, and a separate goroutine writes.
 func opaque(ctx context.Context, network, addr string) (net.Conn, error) {
 	conn, err := new(net.Dialer).DialContext(ctx, network, addr)
 	if err != nil {
@@ -31,18 +31,18 @@ func opaque(ctx context.Context, network, addr string) (net.Conn, error) {
 	return struct{ net.Conn }{conn}, nil
 }
 
-// Connections are reset behind every byte of their first ones, in both directions, under
-// load: no reply goes astray, no request is lost.
+// Connections are reset after every one of their first bytes, in both directions, under load: no
+// reply goes astray, and no request is lost.
 func TestFaultResetAtEveryByte(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
 	server := startInstance(t, "none", faultSetup)
-	// Each lane is a separate client, with its share of the offsets.
+	// Each lane is a separate client with its share of the offsets.
 	const lanes = 4
 	for lane := range lanes {
 		t.Run(fmt.Sprintf("lane %d", lane), func(t *testing.T) {
 			t.Parallel()
-			// From the end to the greeting, so that the first attempt succeeds.
+			// From the last offset to the greeting, so that the first attempt succeeds.
 			resetAt(t, seed, server, lane, 4+4*lane, resetSpan/lanes, func(i int) int { return resetSpan - i*lanes - lane })
 		})
 	}
@@ -53,8 +53,8 @@ func TestFaultResetAtEveryByte(t *testing.T) {
 	})
 }
 
-// resetAt has workers call while connection after connection is reset: one behind the bytes
-// to the server, one behind those to the client, for each of n offsets.
+// resetAt lets workers make calls while connection after connection is reset: for each of n
+// offsets, one after that many bytes to the server, and one after that many bytes to the client.
 func resetAt(t *testing.T, seed uint64, server *instance, lane, workers, n int, offset func(int) int) {
 	proxy := faultproxy.Start(t, server.addr, faultproxy.Options{Seed: seed, Plan: func(conn int, _ *rand.Rand) faultproxy.Plan {
 		if conn >= 2*n {
@@ -84,7 +84,7 @@ func resetAt(t *testing.T, seed uint64, server *instance, lane, workers, n int, 
 	}
 }
 
-// Requests and replies arrive in pieces of every small size, and byte by byte with pauses
+// Requests and replies arrive in pieces of every small size, and byte by byte with pauses in
 // between, so that every split occurs.
 func TestFaultChoppedAtEveryByte(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -112,21 +112,21 @@ func TestFaultChoppedAtEveryByte(t *testing.T) {
 				t.Errorf("%d requests failed", n)
 			}
 			if n := proxy.Stats().Accepted; n > 2 { // one more for blocking calls
-				t.Errorf("%d connections, expected two at most", n)
+				t.Errorf("%d connections, expected at most two", n)
 			}
 		})
 	}
 }
 
-// Callers give up at random, also while a large reply is on its way or is being copied; the
-// rests of their requests affect no other call.
+// Callers give up at random, even while a large reply is arriving or being copied; the remains of
+// their requests do not affect other calls.
 func TestFaultCancelsAtRandom(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
 	server := startInstance(t, "none", faultSetup)
 	for name, link := range map[string]faultproxy.Link{
 		"as quick as it goes": {},
-		"32 MiB a second":     {BytesPerSecond: 32 << 20},
+		"32 MiB per second":   {BytesPerSecond: 32 << 20},
 		"in pieces, late":     {Chop: 9000, Delay: time.Millisecond, Jitter: time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -140,21 +140,21 @@ func TestFaultCancelsAtRandom(t *testing.T) {
 			l.cancels = 10 * time.Millisecond
 			began := time.Now()
 			l.run(t, seed, 8, func() bool {
-				took := time.Since(began) // a slow machine needs longer until some were given up
+				took := time.Since(began) // a slow machine needs longer until some requests were given up
 				return took > 700*time.Millisecond && l.failed.Load() > 0 || took > time.Minute
 			})
 			if n := l.failed.Load(); n == 0 {
 				t.Error("no request was given up")
 			}
 			if n := proxy.Stats().Accepted; n > 2 {
-				t.Errorf("%d connections, expected two at most", n)
+				t.Errorf("%d connections, expected at most two", n)
 			}
 		})
 	}
 }
 
-// The server is stopped, killed and started again under load. Acknowledged writes are in its
-// log, or it loses everything.
+// The server is stopped, killed and restarted under load. Acknowledged writes are in its log, or it
+// loses everything.
 func TestFaultServerComesAndGoes(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, wal := range []string{"none", "write"} {

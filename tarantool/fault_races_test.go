@@ -16,17 +16,17 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// Futures are recycled. The tests of this file provoke the use of one that belongs to another
-// request by now: by the watcher of its context, a waiter on its channel, or the goroutine that
-// ends the requests of a connection. They are meant for the race detector.
+// Futures are recycled. The tests in this file provoke the use of a future that already belongs to
+// another request: by the watcher of its context, by a waiter on its channel, or by the goroutine
+// that ends the requests of a connection. They are meant to be run with the race detector.
 
-// echoed is a request whose answer says whose it is.
+// echoed is a request whose answer identifies it.
 func echoed(g, i int) (req tarantool.ProcedureRequest, want string) {
 	token := fmt.Sprintf("%d:%d", g, i)
 	return tarantool.Call("echo", token), "[" + token + "]"
 }
 
-// within fails the test if f takes longer than any request may: then a caller was lost.
+// within fails the test if f takes longer than any request may, because a caller was lost then.
 func within(t *testing.T, what string, f func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -41,8 +41,8 @@ func within(t *testing.T, what string, f func()) {
 	}
 }
 
-// Contexts that end about when their replies come, or when the result has been taken and the
-// future belongs to another, end no other request.
+// Contexts end about when the replies of their requests arrive, or when the result has been taken
+// and the future belongs to another request. They end no other request.
 func TestFaultContextEndsNobodyElse(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -81,7 +81,7 @@ func TestFaultContextEndsNobodyElse(t *testing.T) {
 							t.Errorf("%v", err)
 						}
 					}
-					if r.IntN(2) == 0 { // when the future is another's
+					if r.IntN(2) == 0 { // when the future belongs to another request
 						time.AfterFunc(time.Duration(r.IntN(300))*time.Microsecond, cancel)
 					} else {
 						cancel()
@@ -97,8 +97,8 @@ func TestFaultContextEndsNobodyElse(t *testing.T) {
 	}
 }
 
-// Several goroutines use a future while one of them takes the result: the channel is closed for
-// all, one gets the result, and none affects the next user of the future.
+// Several goroutines use a future while one of them takes the result: the channel is closed for all
+// of them, one gets the result, and none affects the next user of the future.
 func TestFaultDoneBesideGet(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := startInstance(t, "none", faultSetup)
@@ -130,7 +130,7 @@ func TestFaultDoneBesideGet(t *testing.T) {
 					}
 					all.Wait()
 					if got.Load() != 1 {
-						t.Errorf("%d have got the result", got.Load())
+						t.Errorf("%d goroutines got the result", got.Load())
 					}
 				}
 			})
@@ -139,8 +139,8 @@ func TestFaultDoneBesideGet(t *testing.T) {
 	})
 }
 
-// Connections end while callers give up and start over: every request ends, even one that
-// begins at the very moment at which those of the old connection end.
+// Connections end while callers give up and start over: every request ends, even one that starts at
+// the moment when the requests of the old connection end.
 func TestFaultDisconnectForgetsNobody(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -233,7 +233,7 @@ func TestFaultServerIsAskedWhileReconnecting(t *testing.T) {
 	askers.Wait()
 }
 
-// Requests that begin while there is no connection wait for one, in every style.
+// Requests that start while there is no connection wait for one, whichever way they are made.
 func TestFaultFutureBeforeTheConnection(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := startInstance(t, "none", faultSetup)

@@ -23,8 +23,8 @@ do
 end
 `
 
-// A server that replaces another may have assigned the numbers of spaces differently, at the
-// same version of its schema: names have the meaning that they have there.
+// A server that replaces another one may have assigned other numbers to its spaces, with the same
+// version of its schema. Names then have the meaning that they have on that server.
 func TestFaultAnotherServerAnotherSchema(t *testing.T) {
 	testkit.NoLeaks(t)
 	first := startInstance(t, "none", fmt.Sprintf(oneSpace, "apples")+fmt.Sprintf(oneSpace, "pears"))
@@ -52,7 +52,7 @@ func TestFaultAnotherServerAnotherSchema(t *testing.T) {
 	testkit.Eventually(t, 10*time.Second, func() error { return c.Do(t.Context(), nil, tarantool.Ping()) })
 	must(t, c.Do(t.Context(), &versions, tarantool.Eval("return ..., box.internal.schema_version()", versions[0])))
 	if versions[0] != versions[1] {
-		t.Fatalf("the versions are %d: they must be equal to tell anything", versions)
+		t.Fatalf("the versions are %d: they must be equal for a meaningful test", versions)
 	}
 	for _, err := range []error{read(apples, "apples"), read(pears, "pears")} {
 		if err != nil {
@@ -61,7 +61,7 @@ func TestFaultAnotherServerAnotherSchema(t *testing.T) {
 	}
 }
 
-// Whatever schema a server sends, calls end with an error, and work once the schema is right.
+// Whatever schema a server sends, calls end with an error, and work again once the schema is valid.
 func TestHostileSchema(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, data := range map[string]string{
@@ -105,7 +105,7 @@ func TestHostileSchema(t *testing.T) {
 	}
 }
 
-// Pushes with sync 0, with unknown syncs and with that of a finished request reach no caller.
+// Pushes with sync 0, with unknown syncs, or with the sync of a finished request reach no caller.
 func TestHostilePushes(t *testing.T) {
 	testkit.NoLeaks(t)
 	push := func(sync uint64, text string) []byte {
@@ -135,7 +135,7 @@ func TestHostilePushes(t *testing.T) {
 	}
 }
 
-// A push to a call that was answered or canceled reaches no caller, and the connection stays.
+// A push to a call that was answered or canceled reaches no caller, and the connection stays open.
 func TestHostileLatePushes(t *testing.T) {
 	testkit.NoLeaks(t)
 	var first, last uint64
@@ -147,7 +147,7 @@ func TestHostileLatePushes(t *testing.T) {
 		switch {
 		case m.Code != box.CodeCall:
 			return nil
-		case !seen: // canceled while it is not answered
+		case !seen: // canceled before it is answered
 			seen, first, last = true, m.Sync, m.Sync
 			close(held)
 			return []byte{}
@@ -179,7 +179,7 @@ func TestHostileLatePushes(t *testing.T) {
 	}
 }
 
-// A push whose sync differs from that of a request in its high bits is not for that request.
+// A push whose sync differs from that of a request only in its high bits is not for that request.
 func TestHostilePushToAnotherTicket(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := &hostile{answer: func(m box.Request, body []byte) []byte {

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// All faults at random, all styles of requests, random options.
+// All faults occur at random, with all kinds of requests and random options.
 func TestSoakFaults(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -28,14 +28,14 @@ func TestSoakFaults(t *testing.T) {
 	}
 }
 
-// soakRound is one client in a second of trouble.
+// soakRound exposes one client to faults for a second.
 func soakRound(t *testing.T, r *rand.Rand) {
 	wal := []string{"none", "write"}[r.IntN(2)]
 	server := startInstance(t, wal, faultSetup)
 	seed := r.Uint64()
 	proxy := faultproxy.Start(t, server.addr, faultproxy.Options{Seed: seed})
-	// More may block than 12 workers begin, 8 each, before they take a result: until then a
-	// request counts, so that workers would wait for one another.
+	// MaxBlocking is more than 12 workers start, 8 each, before they take a result. Until then a
+	// request counts, so otherwise workers would wait for one another.
 	o := tarantool.Options{
 		Addr: proxy.Addr(), Sockets: r.IntN(4), MaxBlocking: r.IntN(3) * 100,
 		Backoff: time.Duration(1+r.IntN(5)) * time.Millisecond, MaxBackoff: 20 * time.Millisecond,
@@ -62,7 +62,7 @@ func soakRound(t *testing.T, r *rand.Rand) {
 		proxy.SetPlan(nil)
 		proxy.Resume()
 		wait()
-		proxy.Reset() // what a plan still breaks
+		proxy.Reset() // connections that a plan still breaks
 		testkit.Eventually(t, 10*time.Second, func() error {
 			var got record
 			found, err := l.fixed.Get(t.Context(), &got, tarantool.Int(2))

@@ -8,19 +8,19 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// question is a request and what its data must be.
+// question is a request and the data that it must return.
 type question struct {
 	req   tarantool.Request
 	check func(data []any)
 }
 
-// question draws one.
+// question returns a random question.
 func (w *worker) question() question {
 	if w.r.IntN(3) == 0 {
 		id := w.key()
 		req := tarantool.Select("fixed").Key(tarantool.Int(id))
 		if w.r.IntN(2) == 0 {
-			req = req.Numbers(firstSpace, 0) // where connections end before the schema is read
+			req = req.Numbers(firstSpace, 0) // because connections may end before the schema is read
 		}
 		return question{req, func(data []any) { w.checkGeneral(id, data) }}
 	}
@@ -56,7 +56,7 @@ func (w *worker) checkGeneral(id uint64, data []any) {
 	w.check(id, record{uint64(number), value}, true)
 }
 
-// several makes n requests at a time in one of the styles.
+// several makes n requests at a time in one of several ways.
 func (w *worker) several(ctx context.Context, n int) {
 	qs := make([]question, n)
 	for i := range qs {
@@ -87,14 +87,13 @@ func (w *worker) answer(q question, data []any, err error) {
 	}
 }
 
-// futures takes results in any order and in all ways, now and then twice or from two
-// goroutines.
+// futures takes results in any order and in all ways, sometimes twice or from two goroutines.
 func (w *worker) futures(ctx context.Context, qs []question) {
 	fs := make([]tarantool.Future, len(qs))
 	for i, q := range qs {
 		fs[i] = w.l.client.Start(ctx, q.req)
 		if w.r.IntN(8) == 0 {
-			fs[i].Done() // nothing listens to it
+			fs[i].Done() // no goroutine waits for it
 		}
 	}
 	for _, i := range w.r.Perm(len(qs)) {
@@ -124,7 +123,7 @@ func (w *worker) futures(ctx context.Context, qs []question) {
 	}
 }
 
-// tupleFutures reads fixed tuples.
+// tupleFutures reads fixed tuples by futures.
 func (w *worker) tupleFutures(ctx context.Context, n int) {
 	ids, fs := make([]uint64, n), make([]tarantool.TupleFuture[record], n)
 	for i := range fs {

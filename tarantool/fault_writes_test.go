@@ -15,18 +15,18 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// writeRow is a tuple of the space "writes": how often the write with that id was executed.
+// writeRow is a tuple of the space "writes": it says how often the write with that ID was executed.
 type writeRow struct{ ID, Times uint64 }
 
-// A journal checks writes, each with a unique id, against the final content of the server.
+// A journal checks writes, each with a unique ID, against the final data of the server.
 type journal struct {
 	client *tarantool.Client
 	writes *tarantool.Space[writeRow]
-	last   atomic.Uint64 // id; written by workers
+	last   atomic.Uint64 // the newest ID; written by workers
 
 	mu sync.Mutex
 	// Guarded by mu.
-	ends     map[uint64]slipstream.Outcome // Executed: it succeeded, or is in failed
+	ends     map[uint64]slipstream.Outcome // Executed means that it succeeded, or is in failed
 	failed   map[uint64]bool               // calls of functions that failed at an unknown point
 	problems []string
 }
@@ -38,11 +38,11 @@ func newJournal(c *tarantool.Client) *journal {
 	}
 }
 
-// note takes down the end of a write.
+// note records the end of a write.
 func (j *journal) note(id uint64, isCall bool, err error) {
 	outcome := slipstream.OutcomeOf(err)
 	if outcome == slipstream.NotSent {
-		time.Sleep(time.Millisecond) // so that it does not fail a hundred thousand times a second
+		time.Sleep(time.Millisecond) // so that it does not fail a hundred thousand times per second
 	}
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -58,7 +58,7 @@ func (j *journal) note(id uint64, isCall bool, err error) {
 	j.ends[id] = outcome
 }
 
-// step makes up to eight writes in one of the styles.
+// step makes up to eight writes in one of several ways.
 func (j *journal) step(ctx context.Context, r *rand.Rand) {
 	if r.IntN(3) == 0 {
 		var cancel context.CancelFunc
@@ -95,8 +95,8 @@ func (j *journal) step(ctx context.Context, r *rand.Rand) {
 	}
 }
 
-// run writes with several workers during chaos, closes the client, ends its remaining connections
-// in the proxy, if there is one, and checks through another client.
+// run writes with several workers as long as chaos is running, closes the client, ends its
+// remaining connections in the proxy, if there is one, and checks the data through another client.
 func (j *journal) run(t *testing.T, seed uint64, direct string, proxy *faultproxy.Proxy, chaos func()) map[slipstream.Outcome]int {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
@@ -115,7 +115,7 @@ func (j *journal) run(t *testing.T, seed uint64, direct string, proxy *faultprox
 	over.Store(true)
 	workers.Wait()
 	if ctx.Err() != nil {
-		t.Error("the test did not come to its end")
+		t.Error("the test did not finish in time")
 	}
 	j.client.Close()
 	if proxy != nil {
@@ -132,13 +132,13 @@ func (j *journal) run(t *testing.T, seed uint64, direct string, proxy *faultprox
 		}
 		return nil
 	})
-	must(t, c.Do(t.Context(), nil, tarantool.Replace("writes", []any{1 << 40, 1}))) // behind them all in the log
+	must(t, c.Do(t.Context(), nil, tarantool.Replace("writes", []any{1 << 40, 1}))) // the last entry in the log
 	var rows []writeRow
 	must(t, c.Do(t.Context(), &rows, tarantool.Select("writes")))
 	return j.judge(t, rows)
 }
 
-// judge compares rows with the ends of writes.
+// judge compares rows with the outcomes of writes.
 func (j *journal) judge(t *testing.T, rows []writeRow) map[slipstream.Outcome]int {
 	t.Helper()
 	j.mu.Lock()
@@ -161,7 +161,7 @@ func (j *journal) judge(t *testing.T, rows []writeRow) map[slipstream.Outcome]in
 		}
 		if bad {
 			if wrong++; wrong < 20 {
-				t.Errorf("write %d ended as %v and was executed %d times", id, outcome, n)
+				t.Errorf("write %d ended as %v, but was executed %d times", id, outcome, n)
 			}
 		}
 	}
@@ -175,8 +175,8 @@ func (j *journal) judge(t *testing.T, rows []writeRow) map[slipstream.Outcome]in
 	return ends
 }
 
-// lacks returns the outcomes with which no write has ended yet: if there is one, the faults had
-// no effect, as on a slow machine.
+// lacks returns an error if no write has ended with one of the outcomes yet: then the faults had no
+// effect so far, as on a slow machine.
 func (j *journal) lacks(outcomes ...slipstream.Outcome) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -192,7 +192,8 @@ func (j *journal) lacks(outcomes ...slipstream.Outcome) error {
 	return nil
 }
 
-// expect fails the test if writes never ended like that: then the faults did not bite.
+// expect fails the test if no write ended with one of the outcomes, because then the faults had no
+// effect.
 func expect(t *testing.T, ends map[slipstream.Outcome]int, outcomes ...slipstream.Outcome) {
 	t.Helper()
 	for _, o := range outcomes {
@@ -226,7 +227,7 @@ func TestFaultWritesAreExecutedOnce(t *testing.T) {
 			ends := j.run(t, seed, server.addr, proxy, func() {
 				for i := 0; i < 8 || i < 1000 && j.lacks(bites...) != nil; i++ {
 					time.Sleep(60 * time.Millisecond)
-					// Now and then the server refuses to write.
+					// Sometimes the server refuses writes.
 					must(t, control.Do(t.Context(), nil, tarantool.Eval("box.cfg{read_only = ...}", i%2 == 0)))
 				}
 				must(t, control.Do(t.Context(), nil, tarantool.Eval("box.cfg{read_only = false}")))
@@ -237,7 +238,7 @@ func TestFaultWritesAreExecutedOnce(t *testing.T) {
 	}
 }
 
-// The same while the server is killed and started again.
+// The same test while the server is killed and restarted.
 func TestFaultWritesAndKilledServer(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)
@@ -254,7 +255,8 @@ func TestFaultWritesAndKilledServer(t *testing.T) {
 	expect(t, ends, slipstream.MaybeExecuted)
 }
 
-// Requests that do not fit are rejected and never executed, even if connections end meanwhile.
+// Requests that do not fit are rejected and never executed, even if connections end in the
+// meantime.
 func TestFaultOverloadedWrites(t *testing.T) {
 	testkit.NoLeaks(t)
 	seed := testkit.Seed(t)

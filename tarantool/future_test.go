@@ -13,7 +13,7 @@ import (
 )
 
 // A request that the engine did not accept ends immediately: its result can be taken without
-// waiting, and has the reason.
+// waiting, and contains the reason.
 func TestFutureUnsent(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := tarantoolsim.Start(t, tarantoolsim.Config{})
@@ -41,7 +41,7 @@ func TestFutureUnsent(t *testing.T) {
 	if _, err := tuple.Get(new(user)); !errors.Is(err, context.Canceled) || slipstream.OutcomeOf(err) != slipstream.NotSent {
 		t.Errorf("tuple: %v", err)
 	}
-	// Their memory belongs to another request now.
+	// Their memory belongs to other requests now.
 	for range 4 {
 		if err := c.Start(t.Context(), tarantool.Ping()).Wait(nil); err != nil {
 			t.Error(err)
@@ -49,7 +49,7 @@ func TestFutureUnsent(t *testing.T) {
 	}
 }
 
-// The slot of a call that was not sent is free before its result is taken.
+// The slot of a call that was not sent is released before its result is taken.
 func TestFutureUnsentLeavesTheLane(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := tarantoolsim.Start(t, tarantoolsim.Config{})

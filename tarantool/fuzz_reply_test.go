@@ -18,14 +18,15 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// watchSync is that of the watch in a greeting.
+// watchSync is the sync of the watch in a greeting.
 const watchSync = 1<<20 - 1
 
-// streamCalls is how many requests are in flight when a stream arrives; their syncs are 0, 1, 2.
+// streamCalls is the number of requests in flight when a stream arrives; their syncs are 0, 1 and
+// 2.
 const streamCalls = 3
 
-// streamed sends requests to a server that answers with stream, in pieces of these lengths
-// again and again, and hangs up. It returns what became of each.
+// streamed sends requests to a server that answers with stream, in pieces whose lengths repeat, and
+// hangs up. It returns the result of each request.
 func streamed(t testing.TB, stream []byte, pieces []int) (data [streamCalls]tarantool.Raw, errs [streamCalls]error) {
 	t.Helper()
 	var serving sync.WaitGroup
@@ -56,11 +57,11 @@ func streamed(t testing.TB, stream []byte, pieces []int) (data [streamCalls]tara
 	return data, errs
 }
 
-// mostPieces bounds the pieces of a stream: ten thousand take seconds on a busy machine, which
-// fuzzing takes for an input that hangs.
+// mostPieces bounds the pieces of a stream: ten thousand take seconds on a busy machine, and the
+// fuzzer would consider that a hang.
 const mostPieces = 1000
 
-// serveStream answers when all requests are there.
+// serveStream answers when all requests have arrived.
 func serveStream(conn net.Conn, stream []byte, pieces []int) {
 	defer conn.Close()
 	if _, err := conn.Write(greeting("2.6.0")); err != nil {
@@ -96,17 +97,17 @@ func serveStream(conn net.Conn, stream []byte, pieces []int) {
 	}
 }
 
-// ending is what a stream means for a request.
+// ending is the effect of a stream on a request.
 type ending struct {
 	answered bool
-	refused  bool   // with an error, or with an undecodable reply
-	data     []byte // otherwise
+	refused  bool   // the reply is an error, or cannot be decoded
+	data     []byte // the data if it was not refused
 }
 
-// readStream reads a stream as a whole, in its order, because the client delivers nothing that
-// follows a violation of the protocol. If sound, no message ends the connection before its end.
-// Violations are replies whose sync no request had. A second reply is dropped, and so is a push
-// to a completed request: the server may not know yet that it has ended.
+// readStream parses a whole stream, in order, because the client delivers nothing that follows a
+// violation of the protocol. Sound means that no message ends the connection before the end of the
+// stream. Violations are replies whose sync no request had. A second reply is dropped, and so is a
+// push to a completed request, because the server may not know yet that the request has ended.
 func readStream(stream []byte) (ends [streamCalls]ending, sound bool) {
 	var scanner box.Scanner
 	for {
@@ -116,7 +117,8 @@ func readStream(stream []byte) (ends [streamCalls]ending, sound bool) {
 		}
 		body := stream[m.BodyAt:m.Len]
 		stream = stream[m.Len:]
-		// A reply with the sync of the greeting's watch refuses a request that has no reply.
+		// A reply with the sync of the greeting's watch says that a request without a reply was
+		// refused.
 		if m.Kind != box.Reply || m.Sync == watchSync {
 			continue
 		}
@@ -143,31 +145,31 @@ func readStream(stream []byte) (ends [streamCalls]ending, sound bool) {
 func judgeStream(t *testing.T, stream []byte, data [streamCalls]tarantool.Raw, errs [streamCalls]error) {
 	t.Helper()
 	ends, sound := readStream(stream)
-	// The client answers this event, and may find that the server has gone before it has
-	// handed out what it read.
+	// The client answers this event, and may find that the server has gone before it has passed on
+	// what it has read.
 	writes := bytes.Contains(stream, []byte("box.shutdown"))
 	for i, err := range errs {
 		e, outcome := ends[i], slipstream.OutcomeOf(err)
 		switch {
 		case err == nil:
 			if !e.answered || e.refused || !bytes.Equal(e.data, data[i]) {
-				t.Errorf("request %d got %x, the stream has %+v for it", i, data[i], e)
+				t.Errorf("request %d got %x, but the stream has %+v for it", i, data[i], e)
 			}
 		case outcome == slipstream.Executed || outcome == slipstream.Refused:
 			if !e.refused {
-				t.Errorf("request %d: %v, the stream has %+v for it", i, err, e)
+				t.Errorf("request %d: %v, but the stream has %+v for it", i, err, e)
 			}
 		case errors.As(err, new(*tarantool.ServerError)):
 			if !e.refused {
-				t.Errorf("request %d: %v, the stream has %+v for it", i, err, e)
+				t.Errorf("request %d: %v, but the stream has %+v for it", i, err, e)
 			}
 		case outcome != slipstream.MaybeExecuted || sound && e.answered && !writes:
-			t.Errorf("request %d: %v, the stream has %+v for it", i, err, e)
+			t.Errorf("request %d: %v, but the stream has %+v for it", i, err, e)
 		}
 	}
 }
 
-// streams are answers to all three requests, and others.
+// streams returns answers to all three requests, and other streams.
 func streams() map[string][]byte {
 	join := func(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 	push := func(sync uint64) []byte { return box.AppendPush(nil, sync, 1, 1, []byte{0xa1, 'p'}) }
@@ -193,7 +195,7 @@ func streams() map[string][]byte {
 	}
 }
 
-// However a stream is cut, each request gets what the whole says.
+// However a stream is split, each request gets the result that the whole stream has for it.
 func TestReplySplits(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, stream := range streams() {
@@ -213,7 +215,7 @@ func TestReplySplits(t *testing.T) {
 	}
 }
 
-// A server that hangs up anywhere leaves no request without an end.
+// A server that hangs up anywhere leaves no request without a result.
 func TestReplyCutOff(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, stream := range streams() {
@@ -226,8 +228,8 @@ func TestReplyCutOff(t *testing.T) {
 	}
 }
 
-// FuzzReplies lets a server answer with anything, in pieces of any length: nothing panics,
-// every request ends, and each that succeeds has what the stream holds for it.
+// FuzzReplies lets a server answer with any bytes, in pieces of any length: nothing panics, every
+// request ends, and each one that succeeds has the data that the stream contains for it.
 func FuzzReplies(f *testing.F) {
 	for _, stream := range streams() {
 		f.Add(stream, []byte(nil))

@@ -15,19 +15,20 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// wide takes 200 bytes, and a nil is all that a reply needs for it.
+// wide takes 200 bytes, but a reply needs only a nil for it.
 type wide struct{ Fields [25]uint64 }
 
-// pointed is a list of tuples that each have a wide, for which a reply needs no bytes.
+// pointed is a tuple with two wide structs, for which a reply needs no bytes.
 type pointed struct{ A, B *wide }
 
-// bomb is data of a reply, about 1 MiB of elements, and what it is decoded into.
+// bomb is the data of a reply, about 1 MiB of elements, and the destination that it is decoded
+// into.
 type bomb struct {
 	name, each string
 	dst        func() any
 }
 
-// bombs become 8 to 200 times their size.
+// bombs returns data that grows to 8 to 200 times its size.
 func bombs() []bomb {
 	return []bomb{
 		{"nils as structs", "\xc0", func() any { return new([]wide) }},
@@ -50,7 +51,7 @@ func bombs() []bomb {
 	}
 }
 
-// allocated returns how much f allocates, in bytes.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) int64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -59,14 +60,14 @@ func allocated(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// arrayOf is an array of about 1 MiB.
+// arrayOf returns an array of about 1 MiB.
 func arrayOf(each string) string {
 	n := 1 << 20 / len(each)
 	return "\xdd" + string([]byte{byte(n >> 24), byte(n >> 16), byte(n >> 8), byte(n)}) + strings.Repeat(each, n)
 }
 
-// TestHostileDecoding: the memory of a decoded reply is bounded, whatever it is decoded into; only its
-// own call fails, and the connection continues.
+// TestHostileDecoding: the memory of a decoded reply is bounded, whatever it is decoded into. Only
+// the call itself fails, and the connection continues.
 func TestHostileDecoding(t *testing.T) {
 	testkit.NoLeaks(t)
 	const most = 2 << 20
@@ -89,8 +90,7 @@ func TestHostileDecoding(t *testing.T) {
 		c := connect(t, tarantool.Options{Addr: server.addr, Retries: -1, Limits: l})
 		honest := hostileClient{c, tarantool.SpaceOf[record](c, "s")}
 		before := server.connections.Load()
-		// fails runs a call twice: other allocations have been made by the second
-		// time.
+		// fails runs a call twice, because other allocations have been made by the second time.
 		fails := func(name string, call func() error) {
 			t.Helper()
 			var err error
@@ -100,7 +100,7 @@ func TestHostileDecoding(t *testing.T) {
 			}
 			var e *slipstream.Error
 			if !errors.Is(err, tarantool.ErrLimit) || !errors.As(err, &e) || e.Outcome != slipstream.Executed {
-				t.Errorf("%s, %+v: %v; want that the limit is exceeded", name, l, err)
+				t.Errorf("%s, %+v: %v; want an exceeded limit", name, l, err)
 			}
 			if err := honest.honestCall(t.Context(), 5); err != nil {
 				t.Errorf("%s: the next call: %v", name, err)
@@ -140,7 +140,7 @@ func TestHostileDecoding(t *testing.T) {
 			}
 			return err
 		})
-		// A reply that is not decoded takes no more than its size.
+		// A reply that is not decoded takes no more memory than its size.
 		answer(func(sync uint64) []byte { return dataReply(sync, nils) })
 		for _, dst := range []any{nil, new(tarantool.Raw), new([]struct{})} {
 			if _, counts := dst.(*[]struct{}); counts && l.Elements > 0 {
@@ -157,7 +157,7 @@ func TestHostileDecoding(t *testing.T) {
 	}
 }
 
-// TestLimitsAreExact: what just fits is decoded.
+// TestLimitsAreExact: data that just fits is decoded.
 func TestLimitsAreExact(t *testing.T) {
 	data := string(iproto.AppendAny(nil, []any{int64(1), "ab", []any{nil, true}, map[any]any{int64(1): nil}})) // 4+2+2 elements
 	server := (&hostile{answer: func(m box.Request, body []byte) []byte {
@@ -191,7 +191,7 @@ func TestLimitsAreExact(t *testing.T) {
 	}
 }
 
-// TestErrorsOfTheServerAreBounded: an error has fields that may be anything.
+// TestErrorsOfTheServerAreBounded: an error may have any fields.
 func TestErrorsOfTheServerAreBounded(t *testing.T) {
 	fields := iproto.AppendMap(nil, 1)
 	fields = append(append(iproto.AppendString(fields, "f"), "\xdd\x04\x00\x00\x00"...), bytes.Repeat([]byte{0xc0}, 64<<20)...)

@@ -15,17 +15,17 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// greetingCase is what a server does with a connection that is new.
+// greetingCase is what a server does with a new connection.
 type greetingCase struct {
 	name string
-	// text is the greeting, sent in pieces of that many bytes with pauses between them; if 0, in
-	// one piece.
+	// text is the greeting. It is sent in pieces of the given number of bytes with pauses between
+	// them, or in one piece if that is 0.
 	text  []byte
 	piece int
-	// answers are the replies to the requests of the greeting, in order; then the server is
+	// answers are the replies to the requests of the greeting, in order. After them the server is
 	// silent.
 	answers []func(sync uint64) []byte
-	// end closes the connection then.
+	// end closes the connection after the answers.
 	end bool
 	// want is part of the error; if empty, the client connects.
 	want string
@@ -40,7 +40,7 @@ func greetingTable() []greetingCase {
 		"HTTP": strings.Repeat("HTTP/1.1 400 Bad Request\r\n", 6), "Redis": strings.Repeat("-ERR unknown command\r\n", 6), "zeros": strings.Repeat("\x00", 128), "0xff": strings.Repeat("\xff", 128),
 		"a console": line("Tarantool 2.6.0 (Lua console)") + line("type 'help' for interactive help"), "a text protocol": line("Tarantool 2.6.0 (Text) x") + line(salt),
 		"no version": line("Tarantool") + line(salt), "another name": line("Tarantula 2.6.0 (Binary) x") + line(salt), "no salt": line("Tarantool 2.6.0 (Binary) x") + line(""),
-		"a short salt": line("Tarantool 2.6.0 (Binary) x") + line("AAAA"), "a salt that is none": line("Tarantool 2.6.0 (Binary) x") + line(strings.Repeat("*", 44)),
+		"a short salt": line("Tarantool 2.6.0 (Binary) x") + line("AAAA"), "an invalid salt": line("Tarantool 2.6.0 (Binary) x") + line(strings.Repeat("*", 44)),
 		"no line ends": strings.ReplaceAll(good, "\n", " "), "bytes without end": strings.Repeat("x", 1<<20),
 	} {
 		table = append(table, greetingCase{name: name, text: []byte(text), want: "greeting"})
@@ -53,15 +53,16 @@ func greetingTable() []greetingCase {
 		greetingCase{name: "half, then the end", text: []byte(good[:127]), end: true, want: "EOF"},
 		greetingCase{name: "in time", text: []byte(good), piece: 9},
 		greetingCase{name: "too slow", text: []byte(good), piece: 1, want: "timeout"},
-		greetingCase{name: "a version that is none", text: greeting("x.y")[:128], answers: []func(uint64) []byte{same("\x00")}, want: "id"},
-		greetingCase{name: "an event behind", text: []byte(good + event)},
-		greetingCase{name: "a reply behind", text: []byte(good + string(reply(0, "\x80"))), want: "after the greeting"},
-		greetingCase{name: "garbage behind", text: []byte(good + "\xc1\xc1\xc1\xc1"), want: "after the greeting"},
+		greetingCase{name: "an invalid version", text: greeting("x.y")[:128], answers: []func(uint64) []byte{same("\x00")}, want: "id"},
+		greetingCase{name: "an event after the greeting", text: []byte(good + event)},
+		greetingCase{name: "a reply after the greeting", text: []byte(good + string(reply(0, "\x80"))), want: "after the greeting"},
+		greetingCase{name: "garbage after the greeting", text: []byte(good + "\xc1\xc1\xc1\xc1"), want: "after the greeting"},
 	)
 	return append(table, answersTable()...)
 }
 
-// answersTable are the cases of replies to what the client asks before it is connected.
+// answersTable returns the cases of replies to the requests that the client sends while it
+// connects.
 func answersTable() []greetingCase {
 	var table []greetingCase
 	// Answers of a server to the request for its features.
@@ -73,25 +74,25 @@ func answersTable() []greetingCase {
 		"features from 64 on": {func(sync uint64) []byte {
 			return reply(sync, "\x82\x54\x04\x55\x93\x3f\x40\xcf\xff\xff\xff\xff\xff\xff\xff\xff")
 		}, ""},
-		"no features":             {func(sync uint64) []byte { return reply(sync, "\x80") }, ""},
-		"no body":                 {func(sync uint64) []byte { return reply(sync, "") }, ""},
-		"an unknown request":      {func(sync uint64) []byte { return coded(0x8000|48, sync, "\x81\x31\xa1x") }, ""},
-		"another error":           {func(sync uint64) []byte { return coded(0x8000|42, sync, "\x81\x31\xa1x") }, "id"},
-		"an error without a body": {func(sync uint64) []byte { return coded(0x8000|42, sync, "") }, "id"},
-		"features of a text":      {func(sync uint64) []byte { return reply(sync, "\x81\x55\xa1x") }, "array"},
-		"features of texts":       {func(sync uint64) []byte { return reply(sync, "\x81\x55\x91\xa1x") }, "integer"},
-		"4 Gi features":           {func(sync uint64) []byte { return reply(sync, "\x81\x55\xdd\xff\xff\xff\xff") }, "array"},
-		"a version of a text":     {func(sync uint64) []byte { return reply(sync, "\x81\x54\xa1x") }, "integer"},
-		"a body that is no map":   {func(sync uint64) []byte { return reply(sync, "\x91\x01") }, "map"},
-		"another sync":            {func(sync uint64) []byte { return reply(sync+1, "\x80") }, "sync"},
-		"the sync 2^32":           {func(sync uint64) []byte { return reply(sync+1<<32, "\x80") }, "sync"},
-		"a push":                  {func(sync uint64) []byte { return coded(uint32(box.CodeChunk), sync, "\x80") }, "push"},
-		"a reply of 4 GiB":        {same("\xce\xff\xff\xff\xff"), "id"},
-		"a reply of 65 KiB":       {same("\xce\x00\x01\x04\x00"), "id"},
-		"a reply of 63 KiB":       {same("\xce\x00\x00\xfc\x00"), "timeout"},
-		"garbage":                 {same("\xc1\xc1"), "id"},
-		"a greeting":              {same(string(greeting("2.11.0"))), "id"},
-		"silence":                 {same(""), "timeout"},
+		"no features":              {func(sync uint64) []byte { return reply(sync, "\x80") }, ""},
+		"no body":                  {func(sync uint64) []byte { return reply(sync, "") }, ""},
+		"an unknown request":       {func(sync uint64) []byte { return coded(0x8000|48, sync, "\x81\x31\xa1x") }, ""},
+		"another error":            {func(sync uint64) []byte { return coded(0x8000|42, sync, "\x81\x31\xa1x") }, "id"},
+		"an error without a body":  {func(sync uint64) []byte { return coded(0x8000|42, sync, "") }, "id"},
+		"features of a text":       {func(sync uint64) []byte { return reply(sync, "\x81\x55\xa1x") }, "array"},
+		"features of texts":        {func(sync uint64) []byte { return reply(sync, "\x81\x55\x91\xa1x") }, "integer"},
+		"4 Gi features":            {func(sync uint64) []byte { return reply(sync, "\x81\x55\xdd\xff\xff\xff\xff") }, "array"},
+		"a version of a text":      {func(sync uint64) []byte { return reply(sync, "\x81\x54\xa1x") }, "integer"},
+		"a body that is not a map": {func(sync uint64) []byte { return reply(sync, "\x91\x01") }, "map"},
+		"another sync":             {func(sync uint64) []byte { return reply(sync+1, "\x80") }, "sync"},
+		"the sync 2^32":            {func(sync uint64) []byte { return reply(sync+1<<32, "\x80") }, "sync"},
+		"a push":                   {func(sync uint64) []byte { return coded(uint32(box.CodeChunk), sync, "\x80") }, "push"},
+		"a reply of 4 GiB":         {same("\xce\xff\xff\xff\xff"), "id"},
+		"a reply of 65 KiB":        {same("\xce\x00\x01\x04\x00"), "id"},
+		"a reply of 63 KiB":        {same("\xce\x00\x00\xfc\x00"), "timeout"},
+		"garbage":                  {same("\xc1\xc1"), "id"},
+		"a greeting":               {same(string(greeting("2.11.0"))), "id"},
+		"silence":                  {same(""), "timeout"},
 	} {
 		table = append(table, greetingCase{name: "ID: " + name, text: greeting("2.11.0"), answers: []func(uint64) []byte{c.answer}, want: c.want})
 	}
@@ -121,7 +122,7 @@ func answersTable() []greetingCase {
 	return table
 }
 
-// greet does what the case says. It reports whether the connection continues.
+// greet does what the case specifies. It reports whether the connection continues.
 func (c *greetingCase) greet(conn net.Conn) bool {
 	piece := c.piece
 	if piece == 0 {
@@ -163,8 +164,8 @@ func (c *greetingCase) greet(conn net.Conn) bool {
 	return true
 }
 
-// Whatever greeting a server sends, Connect fails with the cause, in time, or the client
-// works; and a client whose server begins to greet like that recovers when it stops.
+// Whatever greeting a server sends, Connect fails with the cause, in time, or the client works. A
+// client whose server starts to greet in such a way recovers when it stops.
 func TestHostileGreeting(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, c := range greetingTable() {
@@ -176,7 +177,7 @@ func TestHostileGreeting(t *testing.T) {
 			if c.user == "" {
 				o.Password = ""
 			}
-			if c.want != "timeout" { // the mistake is found in time, even on a busy machine
+			if c.want != "timeout" { // the error is found in time, even on a busy machine
 				o.DialTimeout = 5 * time.Second
 			}
 			began := time.Now()
@@ -208,7 +209,7 @@ func (c *greetingCase) judge(t *testing.T, client *tarantool.Client, err error) 
 			t.Errorf("%v, expected %q", err, c.want)
 		}
 		if !errors.As(err, &e) || e.Op != "connect" || e.Outcome != slipstream.NotSent {
-			t.Errorf("%T %v, expected a *slipstream.Error of connect that was not sent", err, err)
+			t.Errorf("%T %v, expected a *slipstream.Error of connect with the outcome NotSent", err, err)
 		}
 	case c.want != "":
 		t.Errorf("connected, expected %q", c.want)
@@ -219,7 +220,8 @@ func (c *greetingCase) judge(t *testing.T, client *tarantool.Client, err error) 
 	}
 }
 
-// between lets a server greet well first, then twice like that, then well again.
+// between lets a server greet correctly first, then twice as the case specifies, and then correctly
+// again.
 func (c *greetingCase) between(t *testing.T, o tarantool.Options) {
 	t.Helper()
 	server := &hostile{greet: func(conn net.Conn, n int) bool {
@@ -254,13 +256,13 @@ func (c *greetingCase) between(t *testing.T, o tarantool.Options) {
 		return err
 	})
 	client.Close()
-	// On a busy machine a connection may not be greeted in time, and is opened once more.
+	// On a busy machine, a connection may not be greeted in time, and is opened once more.
 	if n := server.connections.Load(); n < 4 {
 		t.Errorf("%d connections, expected 4 or more", n)
 	}
 }
 
-// The beginning of a message after a greeting answers no call, whatever completes it.
+// The start of a message after a greeting answers no call, whatever completes it.
 func TestHostileHalfBehindGreeting(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, half := range map[string]string{"half a reply": string(reply(0, "\x80")[:20]), "a line end": "\r\n"} {

@@ -14,27 +14,27 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// evilID is the key at which a hostile server misbehaves; other keys have their honest tuple.
+// evilID is the key for which a hostile server misbehaves; other keys have their correct tuples.
 const evilID = 666
 
-// hostileSpace is the number of the space that hostile servers have, hostileSchema the
-// version of their schema.
+// hostileSpace is the number of the only space of hostile servers, and hostileSchema is the version
+// of their schema.
 const (
 	hostileSpace  = 512
 	hostileSchema = 80
 )
 
-// hostileCase is one way to break the protocol, or to stretch it.
+// hostileCase is one way to violate the protocol, or to stretch it.
 type hostileCase struct {
 	name string
-	// reply answers the request of evilID on the first connection. endless follows again
-	// and again, until the connection ends or, if late is set, until the call has ended. late
-	// follows 10 ms after that.
+	// reply answers the request for evilID on the first connection. endless follows repeatedly,
+	// until the connection ends or, if late is set, until the call has ended. late follows 10 ms
+	// after that.
 	reply   func(sync uint64) []byte
 	over    chan struct{} // closed when the call has ended
 	endless []byte
 	late    func(sync uint64) []byte
-	// end closes the connection then; mute answers nothing on it anymore.
+	// end then closes the connection; mute sends no more answers on it.
 	end, mute bool
 }
 
@@ -43,11 +43,10 @@ type hostile struct {
 	// Immutable.
 	addr   string
 	script hostileCase
-	// greet, if set, is the greeting of a connection, by its number; it reports whether the
+	// greet, if set, sends the greeting of a connection, by its number. It reports whether the
 	// connection continues.
 	greet func(conn net.Conn, n int) bool
-	// answer, if set, is called first; if it returns nil, the honest answer is
-	// sent.
+	// answer, if set, is called first; if it returns nil, the correct answer is sent.
 	answer func(m box.Request, body []byte) []byte
 
 	// Atomics, written by the server.
@@ -67,7 +66,7 @@ func (h *hostile) serve(t testing.TB) *hostile {
 	return h
 }
 
-// greeting is what a server of that version says first.
+// greeting returns the greeting of a server of the given version.
 func greeting(version string) []byte {
 	return box.AppendGreeting(nil, box.Greeting{Version: version, Protocol: "Binary", Instance: "dc23cf92-39aa-4611-9c83-87133c29454d", Salt: make([]byte, 32)})
 }
@@ -131,7 +130,7 @@ func (h *hostile) reply(m box.Request, body []byte) []byte {
 	return honest(m, body)
 }
 
-// misbehave does what follows the reply. It reports whether the connection continues.
+// misbehave sends what follows the reply. It reports whether the connection continues.
 func (h *hostile) misbehave(conn net.Conn, sync uint64) bool {
 	c := h.script
 	if c.endless != nil {
@@ -165,7 +164,7 @@ func (c hostileCase) isOver() bool {
 	}
 }
 
-// keyOf returns the first part of the key of a select of hostileSpace, 0 for all else.
+// keyOf returns the first part of the key of a select of hostileSpace, or 0 for any other request.
 func keyOf(m box.Request, body []byte) uint64 {
 	space, key := selected(m, body)
 	if space != hostileSpace {
@@ -174,7 +173,7 @@ func keyOf(m box.Request, body []byte) uint64 {
 	return key
 }
 
-// selected returns what a select is about.
+// selected returns the space and the key of a select.
 func selected(m box.Request, body []byte) (space, key uint64) {
 	if m.Code != box.CodeSelect {
 		return 0, 0
@@ -195,11 +194,11 @@ func selected(m box.Request, body []byte) (space, key uint64) {
 	return space, key
 }
 
-// honest is the right answer.
+// honest returns the correct answer.
 func honest(m box.Request, body []byte) []byte {
 	switch space, key := selected(m, body); {
 	case m.Code == box.CodeWatch, m.Code == box.CodeUnwatch:
-		return nil // there is none
+		return nil // there is no reply
 	case m.Code == box.CodeID:
 		return reply(m.Sync, "\x82\x54\x04\x55\x90")
 	case space == 281: // spaces: number, owner, name
@@ -212,21 +211,21 @@ func honest(m box.Request, body []byte) []byte {
 	return reply(m.Sync, "\x80")
 }
 
-// honestValue is the second field of the tuple with a key.
+// honestValue returns the second field of the tuple with a key.
 func honestValue(key uint64) string { return text(fmt.Sprintf("honest:%d", key), 0, 40) }
 
-// tupleOf is the encoded tuple with a key.
+// tupleOf returns the encoded tuple with a key.
 func tupleOf(key uint64) string {
 	return string(iproto.AppendString(iproto.AppendUint([]byte{0x92}, key), honestValue(key)))
 }
 
-// coded is a message with a code and a body.
+// coded returns a message with a code and a body.
 func coded(code uint32, sync uint64, body string) []byte {
 	return box.EndReply(append(box.BeginReply(nil, code, sync, hostileSchema), body...), 0)
 }
 
-// reply is a message of success with that body.
+// reply returns a reply with the given body that reports success.
 func reply(sync uint64, body string) []byte { return coded(uint32(box.CodeOK), sync, body) }
 
-// dataReply is a reply whose body has only that data.
+// dataReply returns a reply whose body has only the given data.
 func dataReply(sync uint64, data string) []byte { return reply(sync, "\x81\x30"+data) }

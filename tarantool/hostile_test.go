@@ -16,30 +16,30 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// Ends of a hostile case.
+// The possible results of a hostile case.
 const (
 	right   = ""                 // the tuple of evilID
-	missing = "missing"          // there is no such tuple, and no error
-	doubt   = "protocol"         // an error that names the protocol; the connection is closed
+	missing = "missing"          // there is no such tuple, which is not an error
+	doubt   = "protocol"         // a protocol error; the connection is closed
 	hungUp  = "(maybe executed)" // closed or reset by the server
 	silent  = "stall timeout"
-	cannot  = "(executed)" // an error of decoding; the connection stays
+	cannot  = "(executed)" // a decoding error; the connection stays open
 	refused = "(refused)"  // an error of the server
-	late    = "deadline"   // the caller's patience ended; the connection stays
+	late    = "deadline"   // the caller's deadline passed; the connection stays open
 )
 
-// hostileTest is a case and what a get of evilID must give.
+// hostileTest is a case and the result that a get of evilID must have.
 type hostileTest struct {
 	hostileCase
 	want string
-	// ends: the bytes after the right reply close the connection.
+	// ends means that the bytes after the correct reply close the connection.
 	ends bool
 }
 
-// same is a reply that does not depend on its sync.
+// same returns a reply that does not depend on its sync.
 func same(b string) func(uint64) []byte { return func(uint64) []byte { return []byte(b) } }
 
-// evil is the right reply.
+// evil returns the correct reply.
 func evil(sync uint64) []byte { return dataReply(sync, "\x91"+tupleOf(evilID)) }
 
 func hostileTable() (table []hostileTest) {
@@ -68,7 +68,7 @@ func hostileTable() (table []hostileTest) {
 	push := box.AppendPush(nil, 1<<30, hostileSchema, 1, []byte{1})
 	add(late, "pushes without end", same(string(push)), func(c *hostileTest) { c.endless, c.late = push, evil })
 	add(late, "no reply", nil)
-	add(late, "a reply without its sync", same("\x05\x81\x00\x00\x80\x80")) // for 0, which was answered before
+	add(late, "a reply without its sync", same("\x05\x81\x00\x00\x80\x80")) // for sync 0, which was answered before
 	for name, reply := range missingReplies() {
 		add(missing, name, reply)
 	}
@@ -81,14 +81,14 @@ func hostileTable() (table []hostileTest) {
 	for name, reply := range doubtfulReplies() {
 		add(doubt, name, reply)
 	}
-	// Bytes after the right reply arrive by themselves, or with the next call.
+	// Bytes after the correct reply arrive without a call, or with the next one.
 	add(right, "a second reply later", evil, func(c *hostileTest) { c.late = evil })
 	add(right, "a reply to nobody later", evil, closed, thenSame(dataReply(1<<30, "\x90")))
-	// This is how a server refuses requests without a reply, such as a watch.
+	// In this way, a server refuses requests without a reply, such as a watch.
 	add(right, "an error with the sync of the greeting's watch later", evil, thenSame(coded(0x8001, 1<<20-1, "\x80")))
 	add(right, "an error with the sync of a watch that was not sent later", evil, closed, thenSame(coded(0x8001, 1<<21-1, "\x80")))
 	add(right, "garbage later", evil, closed, thenSame([]byte("\xc1\xc1\xc1")))
-	add(hungUp, "close at once", nil, end)
+	add(hungUp, "close immediately", nil, end)
 	add(hungUp, "half a reply, then the end", func(sync uint64) []byte { return evil(sync)[:40] }, end)
 	add(silent, "half a reply, then silence", func(sync uint64) []byte { return evil(sync)[:40] }, mute)
 	add(silent, "half a length, then silence", same("\xce\x00"), mute)
@@ -101,7 +101,7 @@ func hostileTable() (table []hostileTest) {
 	return table
 }
 
-// rightReplies are strange and in order.
+// rightReplies are unusual but correct replies.
 func rightReplies() map[string]func(uint64) []byte {
 	body := "\x81\x30\x91" + tupleOf(evilID)
 	framed := func(header, body string) []byte {
@@ -109,10 +109,10 @@ func rightReplies() map[string]func(uint64) []byte {
 	}
 	short := func(sync uint64) string { return string(iproto.AppendUint([]byte{1}, sync)) }
 	return map[string]func(uint64) []byte{
-		"a push before the reply": func(sync uint64) []byte { return append(box.AppendPush(nil, sync, 1, 1, []byte{1}), evil(sync)...) },
-		"a second reply at once":  func(sync uint64) []byte { return append(evil(sync), evil(sync)...) },
-		"thousands of replies":    func(sync uint64) []byte { return []byte(strings.Repeat(string(evil(sync)), 5000)) },
-		"a push to nobody":        func(sync uint64) []byte { return append(box.AppendPush(nil, 1<<30, 1, 1, []byte{1}), evil(sync)...) },
+		"a push before the reply":    func(sync uint64) []byte { return append(box.AppendPush(nil, sync, 1, 1, []byte{1}), evil(sync)...) },
+		"a second reply immediately": func(sync uint64) []byte { return append(evil(sync), evil(sync)...) },
+		"thousands of replies":       func(sync uint64) []byte { return []byte(strings.Repeat(string(evil(sync)), 5000)) },
+		"a push to nobody":           func(sync uint64) []byte { return append(box.AppendPush(nil, 1<<30, 1, 1, []byte{1}), evil(sync)...) },
 		"a broken push": func(sync uint64) []byte {
 			return append(coded(uint32(box.CodeChunk), sync, "\x81\x30\xdd\xff\xff\xff\xff"), evil(sync)...)
 		},
@@ -121,7 +121,7 @@ func rightReplies() map[string]func(uint64) []byte {
 			return append(coded(uint32(box.CodeEvent), 0, "\x81\x57\xdb\xff\xff\xff\xff"), evil(sync)...)
 		},
 		"an event without a body": func(sync uint64) []byte { return append(coded(uint32(box.CodeEvent), 0, ""), evil(sync)...) },
-		"the end, told by no bool": func(sync uint64) []byte {
+		"a shutdown that is not announced by a bool": func(sync uint64) []byte {
 			return append(box.AppendEvent(nil, "box.shutdown", []byte{0xa1, 'x'}), evil(sync)...)
 		},
 		"short numbers": func(sync uint64) []byte { return framed("\x82\x00\x00"+short(sync), body) },
@@ -154,7 +154,7 @@ func missingReplies() map[string]func(uint64) []byte {
 	}
 }
 
-// errorReplies are refusals in strange forms.
+// errorReplies are refusals in unusual forms.
 func errorReplies() map[string]func(uint64) []byte {
 	m := map[string]func(uint64) []byte{
 		"the greatest code": func(sync uint64) []byte { return coded(0xffff, sync, "\x81\x31\xa3abc") },
@@ -169,19 +169,19 @@ func errorReplies() map[string]func(uint64) []byte {
 	return m
 }
 
-// brokenReplies are whole messages with bodies that are not what they should be.
+// brokenReplies are complete messages with invalid bodies.
 func brokenReplies() map[string]func(uint64) []byte {
 	m := make(map[string]func(uint64) []byte)
 	deep := func(n int, around string) string { return "\x91" + strings.Repeat(around, n) + "\xc0" }
 	for name, body := range map[string]string{
-		"a body that is no map": "\x93\x01\x02\x03", "a body of a string": "\xa3abc", "a body that is cut off": "\x82\x30\x90",
+		"a body that is not a map": "\x93\x01\x02\x03", "a body of a string": "\xa3abc", "a body that is cut off": "\x82\x30\x90",
 		"a body of garbage": "\xc1\xc1\xc1\xc1", "a body of 4 Gi pairs": "\xdf\xff\xff\xff\xff\x30\x90",
 		"data that is a number": "\x81\x30\x05", "data that is a map": "\x81\x30\x80",
 		"data of 4 Gi tuples": "\x81\x30\xdd\xff\xff\xff\xff", "data of 4 Gi maps": "\x81\x30\xdf\xff\xff\xff\xff\x01", "a tuple of 4 Gi fields": "\x81\x30\x91\xdd\xff\xff\xff\xff\x01",
 		"a text of 4 GiB": "\x81\x30\x91\x92\x01\xdb\xff\xff\xff\xffabc", "bytes of 4 GiB": "\x81\x30\x91\x92\x01\xc6\xff\xff\xff\xffabc", "an extension of 4 GiB": "\x81\x30\x91\x92\x01\xc9\xff\xff\xff\xff\x01abc",
 		"a tuple that is cut off": "\x81\x30\x91\x92\x01", "a tuple that is a number": "\x81\x30\x91\x05", "a tuple that is nil": "\x81\x30\x91\xc0",
 		"a text for a number": "\x81\x30\x91\x92\xa1x\xa1x", "a number for a text": "\x81\x30\x91\x92\x01\x02", "a negative number": "\x81\x30\x91\x92\xff\xa1x",
-		"a broken decimal": "\x81\x30\x91\x92\x01\xd5\x01\x7f\xff", "a byte that is none": "\x81\x30\x91\x92\x01\xc1",
+		"a broken decimal": "\x81\x30\x91\x92\x01\xd5\x01\x7f\xff", "an unused byte": "\x81\x30\x91\x92\x01\xc1",
 		"two tuples":       "\x81\x30\x92" + tupleOf(evilID) + tupleOf(evilID),
 		"arrays in arrays": "\x81\x30" + deep(10_000, "\x91"), "maps in maps": "\x81\x30" + deep(10_000, "\x81\x01"),
 		"a metadata of 4 Gi": "\x82\x32\xdd\xff\xff\xff\xff\x30\x90",
@@ -189,7 +189,7 @@ func brokenReplies() map[string]func(uint64) []byte {
 		m[name] = func(sync uint64) []byte { return reply(sync, body) }
 	}
 	for name, body := range map[string]string{
-		"an error that is no map": "\x91\x01", "an error whose text is a number": "\x81\x31\x05", "an error whose text has 4 GiB": "\x81\x31\xdb\xff\xff\xff\xffabc",
+		"an error that is not a map": "\x91\x01", "an error whose text is a number": "\x81\x31\x05", "an error whose text has 4 GiB": "\x81\x31\xdb\xff\xff\xff\xffabc",
 		"a stack of 4 Gi errors": "\x81\x52\x81\x00\xdd\xff\xff\xff\xff", "a stack of numbers": "\x81\x52\x81\x00\x92\x01\x02", "a stack that is deep": "\x81\x52\x81\x00" + deep(10_000, "\x91"),
 	} {
 		m[name] = func(sync uint64) []byte { return coded(0x8001, sync, body) }
@@ -197,14 +197,14 @@ func brokenReplies() map[string]func(uint64) []byte {
 	return m
 }
 
-// doubtfulReplies are messages behind which nothing can be trusted.
+// doubtfulReplies are messages after which the connection cannot be trusted.
 func doubtfulReplies() map[string]func(uint64) []byte {
 	m := map[string]func(uint64) []byte{
 		"a reply to another sync":      func(sync uint64) []byte { return evil(sync + 1000) },
 		"a reply to the sync 2^32":     func(sync uint64) []byte { return evil(sync + 1<<32) },
 		"a reply to the sync 2^64-1":   func(uint64) []byte { return evil(1<<64 - 1) },
 		"a reply to another life":      func(sync uint64) []byte { return evil(sync + 1<<20) },
-		"a type that is no reply's":    func(sync uint64) []byte { return coded(1, sync, "\x80") },
+		"a type that no reply has":     func(sync uint64) []byte { return coded(1, sync, "\x80") },
 		"a type above all errors":      func(sync uint64) []byte { return coded(0x10000, sync, "\x80") },
 		"the type 2^32-1":              func(sync uint64) []byte { return coded(1<<32-1, sync, "\x80") },
 		"a reply to the sync 127":      same("\x06\x82\x00\x00\x01\x7f\x80"),
@@ -228,9 +228,9 @@ func doubtfulReplies() map[string]func(uint64) []byte {
 	return m
 }
 
-// Whatever a server sends, the caller gets the right tuple or an error with the cause; no caller
-// gets another's reply; memory is bounded; a connection in doubt is closed; and the client works
-// when the server does.
+// Whatever a server sends, the caller gets the correct tuple or an error with the cause, no caller
+// gets another caller's reply, memory is bounded, a connection in doubt is closed, and the client
+// works again when the server does.
 func TestHostileServer(t *testing.T) {
 	testkit.NoLeaks(t)
 	table := hostileTable()
@@ -243,14 +243,14 @@ func TestHostileServer(t *testing.T) {
 			t.Run(c.name+name, func(t *testing.T) { most = max(most, c.run(t, style)) })
 		}
 	}
-	t.Logf("%d cases; the heap grew by %.1f MiB at most", len(table), float64(most)/(1<<20))
+	t.Logf("%d cases; the heap grew by at most %.1f MiB", len(table), float64(most)/(1<<20))
 }
 
-// The styles of a hostile case.
+// The ways of making the calls of a hostile case.
 const (
 	styleSpace = iota
 	styleFuture
-	styleLone // the caller reads its own replies, and no one reads between its calls
+	styleLone // the caller reads its own replies, and no goroutine reads between its calls
 )
 
 // hostileClient is a client of a hostile server, and its space.
@@ -259,7 +259,7 @@ type hostileClient struct {
 	space *tarantool.Space[record]
 }
 
-// run runs the case and returns by how much the heap grew.
+// run runs the case and returns the growth of the heap.
 func (c hostileTest) run(t *testing.T, style int) (grown int64) {
 	c.over = make(chan struct{})
 	server := (&hostile{script: c.hostileCase}).serve(t)
@@ -306,12 +306,12 @@ func (c hostileTest) run(t *testing.T, style int) (grown int64) {
 		t.Errorf("the client closed %d connections, none of which was in doubt", n)
 	}
 	if n := server.connections.Load(); n > 2 {
-		t.Errorf("%d connections, expected 2 at most", n)
+		t.Errorf("%d connections, expected at most 2", n)
 	}
 	return grown
 }
 
-// wrongTuple is an error of a caller that got what is not its own.
+// wrongTuple is the error of a caller that received another caller's tuple.
 type wrongTuple struct {
 	id  uint64
 	got record
@@ -321,7 +321,7 @@ func (w wrongTuple) Error() string {
 	return fmt.Sprintf("the tuple %d is %d, %.80q", w.id, w.got.ID, w.got.Value)
 }
 
-// honestCall gets a tuple about which the server is honest.
+// honestCall gets a tuple that the server returns correctly.
 func (c hostileClient) honestCall(ctx context.Context, id uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -333,7 +333,7 @@ func (c hostileClient) honestCall(ctx context.Context, id uint64) error {
 	return err
 }
 
-// noWrongCall fails the test if a call gets what is not its own; it may fail.
+// noWrongCall fails the test if a call gets another call's tuple; the call may fail.
 func (c hostileClient) noWrongCall(t *testing.T, id uint64) {
 	if err := c.honestCall(t.Context(), id); errors.As(err, new(wrongTuple)) {
 		t.Error(err)
@@ -366,7 +366,7 @@ func (c hostileTest) evilCall(t *testing.T, client hostileClient, style int) {
 		f := client.Start(ctx, tarantool.Select("s").Key(tarantool.Int(evilID)).Limit(1))
 		<-f.Done()
 		if err = f.Wait(&rows); len(rows) == 2 && err == nil {
-			err = &slipstream.Error{Op: "select", Outcome: slipstream.Executed, Err: errors.New("two tuples")} // what a space says
+			err = &slipstream.Error{Op: "select", Outcome: slipstream.Executed, Err: errors.New("two tuples")} // as a space returns it
 		}
 		if found = len(rows) > 0; found {
 			got = rows[0]
@@ -395,20 +395,20 @@ func (c hostileTest) judge(t *testing.T, got record, found bool, err error) {
 		}
 	case c.want == missing:
 		if found || err != nil {
-			t.Errorf("%v, %t, %v, expected that there is no such tuple", got, found, err)
+			t.Errorf("%v, %t, %v, expected no such tuple", got, found, err)
 		}
 	case err == nil || !strings.Contains(err.Error(), c.want):
 		t.Errorf("%v, %v, expected an error with %q", got, err, c.want)
 	case c.want == cannot:
 		if e.Outcome != slipstream.Executed || !errors.As(err, &decode) && !strings.Contains(err.Error(), "tuples") {
-			t.Errorf("%T %v, expected an error of decoding", err, err)
+			t.Errorf("%T %v, expected a decoding error", err, err)
 		}
 	case c.want == refused:
 		if !errors.As(err, new(*tarantool.ServerError)) {
 			t.Errorf("%v", err)
 		}
 	case e.Outcome != slipstream.MaybeExecuted:
-		t.Errorf("%v, expected that it may have been executed", err)
+		t.Errorf("%v, expected the outcome MaybeExecuted", err)
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// sized is a destination of every shape.
+// sized is a destination with fields of every kind.
 type sized struct {
 	Numbers [4]uint64
 	Text    string
@@ -19,7 +19,8 @@ type sized struct {
 	Bytes   []byte
 }
 
-// memory returns about what a value takes beside its own size, as Limits count it.
+// memory returns approximately what a value takes in addition to its own size, as counted by
+// Limits.
 func memory(v reflect.Value) (bytes int) {
 	switch v.Kind() {
 	case reflect.String:
@@ -48,7 +49,7 @@ func memory(v reflect.Value) (bytes int) {
 	return bytes
 }
 
-// FuzzLimits: whatever a reply holds, its decoded form takes no more than the limit; and a limit
+// FuzzLimits: whatever a reply contains, its decoded form takes no more than the limit, and a limit
 // has no other effect.
 func FuzzLimits(f *testing.F) {
 	for _, v := range []any{
@@ -58,7 +59,7 @@ func FuzzLimits(f *testing.F) {
 		f.Add(iproto.AppendAny(nil, v), uint16(10), uint16(1000))
 	}
 	f.Add([]byte("\xdc\x00\x20\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0\xc0"), uint16(100), uint16(100))
-	// A pointer, and a pair of a map, are most of what these become.
+	// Most of the memory of these values is a pointer, or a pair of a map.
 	pointer := []any{[]any{[]any{int64(1), int64(2), int64(3), int64(4)}, "", nil, nil, nil, make([]any, 32)}}
 	f.Add(iproto.AppendAny(nil, pointer), uint16(1000), uint16(300))
 	f.Add(iproto.AppendAny(nil, []any{map[any]any{"k": []any{}}}), uint16(1000), uint16(100))
@@ -71,7 +72,7 @@ func FuzzLimits(f *testing.F) {
 			free, again, bounded := make(), make(), make()
 			want := errors.Join(decodeData(iproto.Limits{}, data, free), decodeData(iproto.Limits{}, data, again))
 			if !reflect.DeepEqual(free, again) {
-				continue // it holds what is not equal to itself: NaN
+				continue // it contains NaN, which is not equal to itself
 			}
 			err := decodeData(limits, data, bounded)
 			if errors.Is(want, ErrLimit) {

@@ -11,15 +11,15 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// ended is a context for operations that must not wait.
+// ended is a canceled context, for operations that must not wait.
 var ended = func() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
 }()
 
-// here returns a connection whose schema is known, the one at if that is set, or nil if finding
-// one takes time.
+// here returns a connection whose schema is known: the given one if at is set. It returns nil if
+// finding one takes time.
 func (c *Client) here(at pipe.Pin) *schemaAt {
 	if at == (pipe.Pin{}) {
 		var err error
@@ -30,8 +30,8 @@ func (c *Client) here(at pipe.Pin) *schemaAt {
 	return c.schemas.of(at)
 }
 
-// encoding returns the numbers of a target, and the connection on which its names have them, or
-// nil for a target without names. It never waits; if it returns false, see locate.
+// encoding returns the numbers of a target, and the connection on which its names have these
+// numbers, or nil for a target without names. It never waits; if it returns false, use locate.
 func (c *Client) encoding(t *target, pin pipe.Pin) (x encoding, at *schemaAt, known bool) {
 	x.client = c
 	if t.kind != namedTarget {
@@ -47,8 +47,8 @@ func (c *Client) encoding(t *target, pin pipe.Pin) (x encoding, at *schemaAt, kn
 	return x, at, err == nil
 }
 
-// locate finds a connection, or uses the given one, and the numbers of a request's target there.
-// It may have to wait for the connection and for its schema, within Options.Timeout.
+// locate finds a connection, or uses the given one, and finds the numbers of a request's target
+// there. It may have to wait for the connection and for its schema, within Options.Timeout.
 func (r *exchange) locate(ctx context.Context, c *Client, about *requestInfo, pin pipe.Pin) (x encoding, at *schemaAt, err error) {
 	r.client, r.about = c, *about
 	r.begins()
@@ -80,8 +80,8 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 			leave(pin)
 			continue
 		}
-		// The connection was lost while its schema was read; or it is up, and the
-		// server refuses.
+		// Either the connection was lost while its schema was read, or it is up and the server
+		// refuses.
 		refused := pin.Alive() || c.opts.FailFast && slipstream.OutcomeOf(err) == slipstream.NotSent
 		if refused || !c.retry.Next(ctx, made, time.Time{}) {
 			return x, nil, c.fail.NotSent(about.code.String(), err)
@@ -90,8 +90,8 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 	}
 }
 
-// leave removes a connection that has ended: callers that need one do not get it again, but wait
-// for another.
+// leave removes a connection that has ended, so that callers do not get it again, but wait for
+// another one.
 func leave(pin pipe.Pin) { pin.Retire() }
 
 // do submits the call and waits for its reply.
@@ -110,7 +110,7 @@ func (r *exchange) begin(ctx context.Context) error {
 	return r.pursue(ctx, r.engine.Start(ctx, r.call), (*pipe.Engine).Start)
 }
 
-// pursue submits the call again while it is astray.
+// pursue submits the call again as long as it is astray.
 func (r *exchange) pursue(ctx context.Context, err error, submit func(*pipe.Engine, context.Context, *pipe.Call) error) error {
 	for r.isAstray(err) {
 		ctx = r.within(ctx)
@@ -122,19 +122,19 @@ func (r *exchange) pursue(ctx context.Context, err error, submit func(*pipe.Engi
 	return err
 }
 
-// isAstray reports whether the call was not sent because the connection that its numbers belong
-// to has ended. The next one may lead to another server.
+// isAstray reports whether the call was not sent because the connection to which its numbers belong
+// has ended. The next one may be to another server.
 func (r *exchange) isAstray(err error) bool {
 	return err != nil && r.at != nil && !r.pinned && isPinLost(err)
 }
 
-// relocate makes a call that is astray ready for another connection.
+// relocate prepares a call that is astray for another connection.
 func (r *exchange) relocate(ctx context.Context) error {
 	leave(r.at.pin)
 	return r.redirect(ctx, pipe.Pin{})
 }
 
-// correct makes a call ready to be submitted again whose numbers the server refused, because
+// correct prepares a call for another submission after the server has refused its numbers, because
 // its schema has another version.
 func (r *exchange) correct(ctx context.Context) error {
 	c, pin := r.client, r.at.pin
@@ -142,7 +142,7 @@ func (r *exchange) correct(ctx context.Context) error {
 	if err != nil {
 		err = c.fail.NotSent(r.about.code.String(), err)
 	} else {
-		// There again: other connections may know other old schemas.
+		// It is sent there again, because other connections may have other old schemas.
 		err = r.redirect(ctx, pin)
 	}
 	if err != nil && !r.pinned && !pin.Alive() {
@@ -151,8 +151,8 @@ func (r *exchange) correct(ctx context.Context) error {
 	return err
 }
 
-// redirect puts the numbers of a connection into the call, which travels there then: the one
-// that is given, or any.
+// redirect puts the numbers of a connection into the call, which is then sent there. The connection
+// is the given one, or any.
 func (r *exchange) redirect(ctx context.Context, pin pipe.Pin) error {
 	x, at, err := r.locate(ctx, r.client, &r.about, pin)
 	if err != nil {
@@ -167,8 +167,8 @@ func (r *exchange) redirect(ctx context.Context, pin pipe.Pin) error {
 	return nil
 }
 
-// retarget puts the numbers of another schema into an encoded request. All bodies with a
-// target begin with the number of the space, and some continue with that of the index.
+// retarget puts the numbers of another schema into an encoded request. All bodies with a target
+// start with the number of the space, and some continue with that of the index.
 func (r *exchange) retarget(x encoding) error {
 	old, err := box.ScanRequest(r.call.Frame, len(r.call.Frame))
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// orchard starts a server with these spaces, made in this order: one with others, or in another
-// order, gives their numbers to others, at the same version of its schema. The tuple 1 of each is
-// its name.
+// orchard starts a server with the given spaces, created in this order. A server with other spaces,
+// or in another order, gives the same numbers to others, with the same version of its schema. In
+// each space, tuple 1 contains its name.
 func orchard(t *testing.T, spaces ...string) *tarantoolsim.Server {
 	t.Helper()
 	server := tarantoolsim.Start(t, tarantoolsim.Config{})
@@ -33,16 +33,17 @@ func orchard(t *testing.T, spaces ...string) *tarantoolsim.Server {
 	return server
 }
 
-// switchboard opens connections to one server after the other.
+// switchboard opens connections to different servers in turn.
 type switchboard struct {
-	next func() string // immutable; the address for the next connection; it may wait
+	next func() string // immutable; returns the address for the next connection; may block
 }
 
 func (s switchboard) dial(ctx context.Context, network, _ string) (net.Conn, error) {
 	return new(net.Dialer).DialContext(ctx, network, s.next())
 }
 
-// losses returns an Options.OnEvent that tells when a connection was lost.
+// losses returns an Options.OnEvent function and a channel that receives when a connection was
+// lost.
 func losses() (func(tarantool.Event), <-chan struct{}) {
 	lost := make(chan struct{}, 1)
 	return func(e tarantool.Event) {
@@ -55,7 +56,7 @@ func losses() (func(tarantool.Event), <-chan struct{}) {
 	}, lost
 }
 
-// noticedContext reports when its Done is called, which happens last before waiting.
+// noticedContext reports when its Done is called, which is the last step before waiting.
 type noticedContext struct {
 	context.Context
 	once  *sync.Once
@@ -71,7 +72,7 @@ func (c noticedContext) Done() <-chan struct{} {
 	return c.Context.Done()
 }
 
-// readers are the ways to read the tuple 1 of a space by the name of that.
+// readers are the ways to read tuple 1 of a space by the name of the space.
 func readers(c *tarantool.Client, name string) map[string]func(context.Context) (record, error) {
 	space := tarantool.SpaceOf[record](c, name)
 	first := func(rows []record, err error) (record, error) {
@@ -103,7 +104,7 @@ func readers(c *tarantool.Client, name string) map[string]func(context.Context) 
 	}
 }
 
-// readAll reads the space in every way, and checks what it read.
+// readAll reads the space in every way, and checks the results.
 func readAll(t *testing.T, c *tarantool.Client, name string) {
 	t.Helper()
 	for way, read := range readers(c, name) {
@@ -113,15 +114,15 @@ func readAll(t *testing.T, c *tarantool.Client, name string) {
 	}
 }
 
-// A request that waits for a connection means by a name what it means on the server to which it
-// goes in the end.
+// If a request waits for a connection, its names have the meaning that they have on the server to
+// which it is finally sent.
 func TestNamesOfTheServerThatComes(t *testing.T) {
 	testkit.NoLeaks(t)
 	for way := range readers(nil, "apples") {
 		t.Run(way, func(t *testing.T) {
 			old, now := orchard(t, "apples", "pears"), orchard(t, "pears", "apples")
 			if old.SchemaVersion() != now.SchemaVersion() {
-				t.Fatal("the versions differ: they must be equal to tell anything")
+				t.Fatal("the versions differ: they must be equal for a meaningful test")
 			}
 			var dials atomic.Int32
 			tell, lost := losses()
@@ -160,8 +161,8 @@ func TestNamesOfTheServerThatComes(t *testing.T) {
 	}
 }
 
-// breaking is a record that has something done while it is encoded, when its request has a
-// connection already.
+// breaking is a record that calls a function while it is encoded, when its request already has a
+// connection.
 type breaking struct {
 	record
 	meanwhile func()
@@ -172,7 +173,7 @@ func (b *breaking) AppendMsgpack(buf []byte) ([]byte, error) {
 	return b.record.AppendMsgpack(buf)
 }
 
-// So does a request whose connection ends before it is sent, and that is not retried.
+// The same holds for a request whose connection ends before it is sent, and that is not retried.
 func TestNamesOfAnotherServerAtTheLastMoment(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, comes := range []string{"the same names", "other numbers", "no such space"} {
@@ -212,7 +213,7 @@ func TestNamesOfAnotherServerAtTheLastMoment(t *testing.T) {
 	}
 }
 
-// So does a request that was cut off and is retried.
+// The same holds for a request that was cut off and is retried.
 func TestNamesOfTheServerOfARepetition(t *testing.T) {
 	testkit.NoLeaks(t)
 	for way := range readers(nil, "apples") {
@@ -240,7 +241,7 @@ func TestNamesOfTheServerOfARepetition(t *testing.T) {
 	}
 }
 
-// Connections of one client may lead to different servers, behind one address.
+// The connections of one client may be to different servers behind one address.
 func TestNamesOfServersBehindOneAddress(t *testing.T) {
 	testkit.NoLeaks(t)
 	servers := []*tarantoolsim.Server{orchard(t, "apples", "pears"), orchard(t, "pears", "apples"), orchard(t, "plums", "apples", "pears")}
@@ -271,7 +272,7 @@ func TestNamesOfServersBehindOneAddress(t *testing.T) {
 			return
 		}
 	}
-	// A name that a server does not know is not looked up at another one, like a number.
+	// A name that a server does not know is not looked up on another one, just like a number.
 	refused := 0
 	for range 100 {
 		s, err := c.Stream(t.Context())
@@ -306,8 +307,8 @@ func TestSchemaChangesOnManyConnections(t *testing.T) {
 	}
 }
 
-// Options.Timeout bounds also the wait for the connection whose names a request needs, known
-// ones or not.
+// Options.Timeout also bounds the wait for the connection whose names a request needs, whether or
+// not these are known.
 func TestTimeoutWhileNamesAreAwaited(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, known := range []bool{false, true} {

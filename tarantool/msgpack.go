@@ -2,7 +2,7 @@ package tarantool
 
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
-// An Appender appends itself as one MessagePack value, an array for a tuple or for
+// An Appender appends itself as one MessagePack value, which is an array for a tuple or for
 // arguments, with the functions of package [iproto] or any other library.
 type Appender interface {
 	AppendMsgpack(b []byte) ([]byte, error)

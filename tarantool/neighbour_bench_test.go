@@ -16,10 +16,10 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// BenchmarkNeighbour is a lone caller's Get while another client has 16 pairs of 1,024
-// futures at a server with its defaults, without and with a window: the caller's p50 and p99,
-// the gets that the other one did meanwhile, and how often the server stopped reading.
-// docs/decisions/0013 has the figures.
+// BenchmarkNeighbour measures a lone caller's Get while another client has 16 pairs of goroutines
+// with 1,024 futures each, at a server with default settings, with and without a window: the
+// caller's p50 and p99, the number of gets of the other client in that time, and how often the
+// server stopped reading. docs/decisions/0013 has the results.
 func BenchmarkNeighbour(b *testing.B) {
 	for _, window := range []int{0, 128, 512, 2048, 4096, 8192} {
 		b.Run(fmt.Sprint("window=", window), func(b *testing.B) {
@@ -60,7 +60,7 @@ func BenchmarkNeighbour(b *testing.B) {
 	}
 }
 
-// getAhead gets tuples with 1,024 futures at a time until ctx ends, and returns how many.
+// getAhead gets tuples with 1,024 futures at a time until ctx ends, and returns the number of gets.
 func getAhead(b *testing.B, ctx context.Context, users *tarantool.Space[nameless]) (n int) {
 	futures := make(chan tarantool.TupleFuture[nameless], 1024)
 	go func() {
@@ -81,8 +81,8 @@ func getAhead(b *testing.B, ctx context.Context, users *tarantool.Space[nameless
 
 var suppressed = regexp.MustCompile(`(\d+) messages suppressed`)
 
-// stopsInLog counts how often the server stopped reading a connection. The server writes some
-// lines and counts the others.
+// stopsInLog returns how often the server stopped reading a connection. The server logs some of
+// these events and counts the others.
 func stopsInLog(log string) int {
 	n := strings.Count(log, "stopping input on connection")
 	for _, match := range suppressed.FindAllStringSubmatch(log, -1) {

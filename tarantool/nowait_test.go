@@ -43,7 +43,7 @@ func TestClientStartsBeforeItsServer(t *testing.T) {
 	must(t, c.Do(t.Context(), nil, tarantool.Ping()))
 }
 
-// The features that an old server lacks are known only after the first connection.
+// Which features an old server lacks is known only after the first connection.
 func TestRequestsWaitUntilTheServerIsKnown(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, setup) // 2.6, which has no streams

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// recorder keeps what it observes.
+// recorder keeps the observations that it receives.
 type recorder struct {
 	mu   sync.Mutex
 	seen []tarantool.Observation // guarded by mu
@@ -25,7 +25,7 @@ func (r *recorder) Observe(o tarantool.Observation) {
 	r.seen = append(r.seen, o)
 }
 
-// take returns and clears what was observed.
+// take returns the observations and clears them.
 func (r *recorder) take() []tarantool.Observation {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -36,8 +36,8 @@ func (r *recorder) take() []tarantool.Observation {
 
 type spanKey struct{}
 
-// Every call style is observed once, with the context of its caller; requests of the client itself,
-// such as those of the schema, are not.
+// Every kind of call is observed once, with the context of its caller. Requests that the client
+// itself makes, such as those for the schema, are not observed.
 //
 // mutant: tarantool-observes-itself
 func TestObserver(t *testing.T) {
@@ -95,7 +95,7 @@ func TestSlowRequests(t *testing.T) {
 	s := testkit.StartTarantool(t, setup)
 	c := connect(t, tarantool.Options{Addr: s.Addr, SlowThreshold: 50 * time.Millisecond, OnSlow: slow.Observe})
 	must(t, c.Do(t.Context(), nil, tarantool.Ping()))
-	slow.take() // a slow machine
+	slow.take() // a slow machine may have slow calls
 	must(t, c.Do(t.Context(), nil, tarantool.Eval("require('fiber').sleep(0.08)")))
 	seen := slow.take()
 	if len(seen) != 1 || !strings.EqualFold(seen[0].Op, "eval") || seen[0].Duration() < 80*time.Millisecond {

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// FieldName is the number of a field, from 0, or its name or JSON path: names need Tarantool
-// 2.3. Negative numbers count from the end, -1 is the last.
+// FieldName is the number of a field, starting at 0, or its name or JSON path. Negative numbers
+// count from the end: -1 is the last field. Names need Tarantool 2.3.
 type FieldName interface{ ~int | ~string }
 
 // An Op is an operation of an update or upsert on one field (Tarantool documentation,
@@ -30,7 +30,7 @@ func newOp[F FieldName](code byte, field F, args ...Part) Op {
 		o.field = Int(f)
 	case string:
 		o.field = String(f)
-	default: // a type of the user's, based on one of these
+	default: // a user-defined type based on one of these
 		o.field = Any(field)
 	}
 	for _, a := range args {
@@ -50,25 +50,25 @@ func Add[F FieldName](field F, value any) Op { return newOp('+', field, Any(valu
 // Subtract subtracts from a number.
 func Subtract[F FieldName](field F, value any) Op { return newOp('-', field, Any(value)) }
 
-// And keeps the bits that are in mask.
+// And clears the bits that are not in mask.
 func And[F FieldName](field F, mask uint64) Op { return newOp('&', field, Int(mask)) }
 
 // Or sets the bits of mask.
 func Or[F FieldName](field F, mask uint64) Op { return newOp('|', field, Int(mask)) }
 
-// Xor turns the bits of mask over.
+// Xor inverts the bits in mask.
 func Xor[F FieldName](field F, mask uint64) Op { return newOp('^', field, Int(mask)) }
 
-// Splice removes length bytes of a string from position on, and puts text there. A negative
+// Splice removes length bytes of a string, starting at position, and inserts text there. A negative
 // position counts from the end.
 func Splice[F FieldName](field F, position, length int, text string) Op {
 	return newOp(':', field, Int(position), Int(length), String(text))
 }
 
-// InsertField puts a field before the given one.
+// InsertField inserts a field before the given one.
 func InsertField[F FieldName](field F, value any) Op { return newOp('!', field, Any(value)) }
 
-// DeleteFields removes fields, count of them from the given one on.
+// DeleteFields removes count fields, starting with the given one.
 func DeleteFields[F FieldName](field F, count int) Op { return newOp('#', field, Int(count)) }
 
 func appendOps(b []byte, ops []Op) ([]byte, error) {
@@ -99,7 +99,7 @@ type UpdateRequest struct {
 	err    error
 }
 
-// Update makes a request that changes fields of the tuple with the key, in the order of ops,
+// Update makes a request that changes fields of the tuple with the given key, in the order of ops,
 // and returns the new tuple. If there is no such tuple, nothing happens.
 func Update(space string, key []Part, ops ...Op) UpdateRequest {
 	r := UpdateRequest{target: named(space)}
@@ -111,10 +111,10 @@ func Update(space string, key []Part, ops ...Op) UpdateRequest {
 	return r
 }
 
-// Index chooses a unique index by its name; otherwise it is the primary one.
+// Index selects a unique index by its name. The default is the primary index.
 func (r UpdateRequest) Index(name string) UpdateRequest { r.target.indexName = name; return r }
 
-// Numbers names space and index by their numbers: see [SelectRequest.Numbers].
+// Numbers sets the space and the index by number: see [SelectRequest.Numbers].
 func (r UpdateRequest) Numbers(space, index uint32) UpdateRequest {
 	r.target = numbered(space, index)
 	return r
@@ -134,7 +134,7 @@ func (r UpdateRequest) about() requestInfo {
 	return requestInfo{code: box.CodeUpdate, target: r.target}
 }
 
-// UpsertRequest adds a tuple or changes the one that is there.
+// UpsertRequest adds a tuple or changes an existing one.
 type UpsertRequest struct {
 	target target
 	tuple  []byte
@@ -142,8 +142,8 @@ type UpsertRequest struct {
 	err    error
 }
 
-// Upsert makes a request that adds a tuple or, if there is one with its key, changes that by
-// ops. It returns no tuple; the server skips operations that do not apply.
+// Upsert makes a request that adds a tuple or, if there is a tuple with its key, applies ops to
+// that. It returns no tuple; the server skips operations that do not apply.
 func Upsert(space string, tuple any, ops ...Op) UpsertRequest {
 	r := UpsertRequest{target: named(space)}
 	var failed error
@@ -154,7 +154,7 @@ func Upsert(space string, tuple any, ops ...Op) UpsertRequest {
 	return r
 }
 
-// Number names the space by its number: see [SelectRequest.Numbers].
+// Number sets the space by number: see [SelectRequest.Numbers].
 func (r UpsertRequest) Number(space uint32) UpsertRequest {
 	r.target = numbered(space, 0)
 	return r
@@ -183,41 +183,40 @@ type ProcedureRequest struct {
 	info requestInfo
 }
 
-// Call makes a request that calls a function by its name, such as box.info or a function of
-// the application. It returns the array of the function's results.
+// Call makes a request that calls a function by its name, such as box.info or a function of the
+// application. The data of its reply is the array of the function's results.
 func Call(function string, args ...any) ProcedureRequest {
 	r := ProcedureRequest{code: box.CodeCall, text: function}
 	r.args, r.err = appendValues(nil, "argument", args)
 	return r
 }
 
-// Eval makes a request that runs a Lua expression, whose arguments are "...".
+// Eval makes a request that evaluates a Lua expression, in which "..." are the arguments.
 func Eval(expression string, args ...any) ProcedureRequest {
 	r := Call(expression, args...)
 	r.code = box.CodeEval
 	return r
 }
 
-// Arguments sets the arguments of the function to one value that is encoded as an
-// array.
+// Arguments sets the arguments of the function to a value that is encoded as an array.
 func (r ProcedureRequest) Arguments(args any) ProcedureRequest {
 	r.args, r.err = appendArray(nil, "arguments", args)
 	return r
 }
 
-// Idempotent says that to run it twice is the same as once: then it is repeated after a
-// connection was lost with its answer.
+// Idempotent marks the function as one that may be executed twice with the same effect as once.
+// Then the request is retried if the connection was lost before the reply arrived.
 func (r ProcedureRequest) Idempotent() ProcedureRequest { r.info.repeatable = true; return r }
 
-// Blocking says that the function may take long. It is sent over other connections than
-// requests that do not: a server stops reading from a connection when 16 KiB of its requests
-// are not answered yet.
+// Blocking marks the function as one that may take long. The request is sent on other connections
+// than those of nonblocking requests, because a server stops reading from a connection while 16 KiB
+// of its requests are not answered.
 func (r ProcedureRequest) Blocking() ProcedureRequest { r.info.blocking = true; return r }
 
-// OnPush passes what the function pushes with box.session.push to tell, in order, before the
-// result. tell is called on the goroutine that reads the connection: all other requests of
-// that connection wait meanwhile. It is no longer called once the call has ended for its
-// caller. A panic in it is contained.
+// OnPush passes the values that the function pushes with box.session.push to tell, in order, before
+// the result. It is called on the goroutine that reads the connection: all other requests of that
+// connection wait for it. It is no longer called after the call has ended for its caller. A panic
+// in it is recovered.
 func (r ProcedureRequest) OnPush(tell func(d *iproto.Decoder)) ProcedureRequest {
 	r.info.push = tell
 	return r

@@ -18,67 +18,65 @@ import (
 // DefaultAddr is the address of the zero Options.
 const DefaultAddr = "127.0.0.1:3301"
 
-// AuthMethod is how a password is proven.
+// AuthMethod is the method of authentication.
 type AuthMethod string
 
 // The methods.
 const (
-	// AuthAuto is what the server says, or else chap-sha1.
+	// AuthAuto is the method that the server requires, or chap-sha1 if it requires none.
 	AuthAuto AuthMethod = ""
-	// AuthCHAPSHA1 proves the password without sending it.
+	// AuthCHAPSHA1 proves knowledge of the password without sending it.
 	AuthCHAPSHA1 AuthMethod = box.AuthSHA1
-	// AuthPAPSHA256 sends the password, so it needs TLS or a Unix socket. Tarantool
-	// Enterprise 2.11.
+	// AuthPAPSHA256 sends the password, so it needs TLS or a Unix socket. It is supported by
+	// Tarantool Enterprise 2.11.
 	AuthPAPSHA256 AuthMethod = box.AuthSHA256
 )
 
-// Options configure a [Client]. The zero value works. Options may be copied; a client keeps its
+// Options configure a [Client]. The zero value is usable. Options may be copied; a client keeps its
 // own copy.
 type Options struct {
-	// Addr is host:port, or the path of a Unix socket if it begins with a slash. If empty, it is
-	// DefaultAddr. A host name is resolved again whenever a connection is opened.
+	// Addr is host:port, or the path of a Unix socket if it starts with a slash. If empty, it
+	// defaults to DefaultAddr. A host name is resolved again whenever a connection is opened.
 	Addr string
-	// User and Password authenticate every connection. Without a user the connection is one of
-	// the user guest.
+	// User and Password authenticate every connection. Without a user, the user is guest.
 	User, Password string
-	// Credentials, if set, is called instead whenever a connection is opened, so that
-	// credentials can change while the client runs. It must be safe for concurrent use and
-	// honor ctx.
+	// Credentials, if set, is called instead whenever a connection is opened, so that credentials
+	// can change while the client is running. It must be safe for concurrent use and honor ctx.
 	Credentials func(ctx context.Context) (user, password string, err error)
-	// Auth is how the password is proven.
+	// Auth is the method of authentication.
 	Auth AuthMethod
-	// TLS, if set, encrypts connections. An empty ServerName is taken from Addr.
+	// TLS, if set, encrypts connections. If its ServerName is empty, the host of Addr is used.
 	TLS *tls.Config
 
-	// Sockets is the number of connections for requests that are answered immediately. If zero,
-	// it is 1, which gathers requests best. A server with several threads for connections, or
-	// with a small readahead, serves several faster.
+	// Sockets is the number of connections for requests that are answered immediately. If zero, it
+	// defaults to 1, which gathers requests best. If the server has several threads for
+	// connections, or a small readahead, several connections are faster.
 	Sockets int
-	// Window bounds the requests that the server has at a time, except those that may take
-	// long. If zero, it is 8,192; if negative, there is no bound. Further requests wait in the
+	// Window bounds the requests that are at the server at a time, except those that may take long.
+	// If zero, it defaults to 8,192; if negative, there is no bound. Further requests wait in the
 	// client, where they can be canceled unsent. The bound grows with the round trip, because
-	// requests on their way are not yet at the server. A Window of 512 keeps a client below the
-	// 768 requests at which the server stops reading from every connection
-	// (box.cfg.net_msg_max): other clients wait a quarter of the time, and a client with
-	// thousands of requests in flight has two thirds of its throughput.
+	// requests in transit are not yet at the server. A Window of 512 keeps a client below the 768
+	// requests at which the server stops reading from every connection (box.cfg.net_msg_max). Then
+	// other clients wait a quarter of the time, and a client with thousands of requests in flight
+	// has two thirds of its throughput.
 	Window int
 	// MaxBlocking bounds the requests in flight that may take long: see
-	// [ProcedureRequest.Blocking]. They have other connections than those of Window. If zero, it
-	// is 512. Further requests wait in the client.
+	// [ProcedureRequest.Blocking]. They use other connections than the requests of Window. If zero,
+	// it defaults to 512. Further requests wait in the client.
 	MaxBlocking int
-	// Timeout bounds a request from its start to its end, repetitions included, regardless of
-	// its context. If zero, only the context bounds it.
+	// Timeout bounds a request from its start to its end, including retries, regardless of its
+	// context. If zero, only the context bounds it.
 	Timeout time.Duration
-	// DialTimeout bounds opening a connection: name resolution, TLS and greeting. If zero, it is
-	// 5 s.
+	// DialTimeout bounds opening a connection, including name resolution, TLS and greeting. If
+	// zero, it defaults to 5 s.
 	DialTimeout time.Duration
 	// StallTimeout is how long a server that owes replies may be silent before the connection is
-	// closed. If zero, it is 5 s; if negative, there is no limit. A server that only has slow
-	// calls to run is pinged, and answers that.
+	// closed. If zero, it defaults to 5 s; if negative, there is no limit. A server that is only
+	// executing slow calls answers pings, so its connection is not closed.
 	StallTimeout time.Duration
-	// NoWait makes Connect return immediately, before there is a connection, so that a program
-	// starts while the server is down. Requests then wait for a connection as they do after
-	// one was lost. OnEvent reports failed attempts. A [Pool] has its own PoolOptions.NoWait.
+	// NoWait makes Connect return immediately, before there is a connection, so that a program can
+	// start while the server is down. Requests then wait for a connection, as after the loss of
+	// one. OnEvent reports failed attempts. A [Pool] has its own PoolOptions.NoWait.
 	NoWait bool
 	// FailFast makes requests fail immediately, as NotSent, while there is no connection.
 	// Otherwise they wait for one, at most for DialTimeout.
@@ -86,49 +84,50 @@ type Options struct {
 	// WaitWhenFull makes requests that exceed MaxCalls or MaxBytes wait for room until their
 	// context ends. Otherwise they fail immediately, as Overloaded.
 	WaitWhenFull bool
-	// MaxCalls bounds the requests queued and in flight. If zero, it is 65,536; it is at most
-	// 1,048,575 for each connection. Requests that a server still answers after it has announced
-	// its end count beside it, as they do beside MaxBytes: the sum is at most 2.3 times the bound.
+	// MaxCalls bounds the requests queued and in flight. If zero, it defaults to 65,536; the
+	// maximum is 1,048,575 for each connection. Requests that a server still answers after it has
+	// announced its shutdown are counted in addition, for MaxBytes as well: the sum is at most 2.3
+	// times the bound.
 	MaxCalls int
-	// MaxBytes bounds the memory of requests queued and in flight, in bytes: each counts its
-	// bytes twice, because it is copied, and 640 bytes more. If zero, it is 64 MiB.
+	// MaxBytes bounds the memory of requests queued and in flight, in bytes: each counts its bytes
+	// twice, because it is copied, and 640 bytes more. If zero, it defaults to 64 MiB.
 	MaxBytes int
-	// MaxReply bounds a message of the server, in bytes. A longer one closes the connection. If
-	// zero, it is 256 MiB.
+	// MaxReply bounds the length of a message from the server, in bytes. A longer one closes the
+	// connection. If zero, it defaults to 256 MiB.
 	MaxReply int
-	// Limits bound what a reply may become when it is decoded.
+	// Limits bound the memory of decoded replies.
 	Limits Limits
-	// Backoff is the first pause between attempts to connect and between repetitions of a
-	// request; it doubles and is jittered. If zero, it is 20 ms. MaxBackoff bounds it. If zero,
-	// it is 2 s.
+	// Backoff is the first pause between attempts to connect and between retries of a request; the
+	// pause doubles and is jittered. If zero, it defaults to 20 ms. MaxBackoff bounds the pause. If
+	// zero, it defaults to 2 s.
 	Backoff, MaxBackoff time.Duration
-	// Retries is how often a request that failed is sent again if that cannot execute it twice.
-	// If zero, it is 3; if negative, requests are not repeated.
+	// Retries is the maximum number of times that a failed request is sent again, if that cannot
+	// execute it twice. If zero, it defaults to 3; if negative, requests are not retried.
 	Retries int
 
 	// Observer, if set, is notified of every request.
 	Observer Observer
-	// SlowThreshold and OnSlow: requests that take at least SlowThreshold are reported to
-	// OnSlow, on the caller's goroutine. Both must be set.
+	// Requests that take at least SlowThreshold are reported to OnSlow, on the caller's goroutine.
+	// Both must be set.
 	SlowThreshold time.Duration
 	OnSlow        func(Observation)
-	// OnEvent, if set, is notified when connections come and go. It is called on the goroutine
-	// that keeps the connection and must not block.
+	// OnEvent, if set, is notified when connections are opened and closed. It is called on the
+	// goroutine that maintains the connection and must not block.
 	OnEvent func(Event)
-	// Dialer, if set, opens connections instead of package net. Network is "tcp" or "unix".
-	// TLS, if set, is spoken over what it returns.
+	// Dialer, if set, opens connections instead of package net. Network is "tcp" or "unix". If TLS
+	// is set, it is used over the connection that Dialer returns.
 	Dialer func(ctx context.Context, network, addr string) (net.Conn, error)
 }
 
-// Limits bound what a reply may become when it is decoded: a nil is one byte of a reply, and may
-// become a struct of hundreds of bytes. The call whose reply exceeds one fails with an error that is
-// [ErrLimit]; others are not affected. A zero field has its default.
+// Limits bound the memory of decoded replies: a nil is one byte of a reply, and may become a struct
+// of hundreds of bytes. A call whose reply exceeds a limit fails with [ErrLimit]; other calls are
+// not affected. Fields that are zero have defaults.
 type Limits struct {
-	// Elements is the number of values in all arrays and maps of a reply together; a map of n
-	// pairs counts 2n. Values that are skipped do not count. The default is 16,777,216.
+	// Elements is the maximum number of values in all arrays and maps of a reply together; a map of
+	// n pairs counts as 2n. Values that are skipped do not count. The default is 16,777,216.
 	Elements int
-	// Decoded is the memory that the values of a reply may take, in bytes: what the
-	// destination points to, and slices, maps, strings and the like in it. The default is 1 GiB.
+	// Decoded is the maximum memory of the values of a reply, in bytes: of the destination, and of
+	// slices, maps, strings and the like in it. The default is 1 GiB.
 	Decoded int
 }
 
@@ -140,7 +139,7 @@ func (o *Options) decoding() iproto.Limits {
 // String describes the options without the password.
 func (o Options) String() string { return o.login().Describe(o.scheme(), o.addr()) }
 
-// GoString is String, so that %#v shows no password either.
+// GoString returns the same as String, so that %#v does not show the password either.
 func (o Options) GoString() string { return "tarantool.Options(" + o.String() + ")" }
 
 func (o *Options) scheme() string {
@@ -174,7 +173,7 @@ const (
 // window returns the bound for the engine, for which 0 means none.
 func (o *Options) window() int { return max(cmp.Or(o.Window, normalWindow), 0) }
 
-// check returns the first thing that is wrong.
+// check returns the first error in the options, or nil.
 func (o *Options) check() error {
 	const check driver.Check = "tarantool"
 	if err := check.Addr(o.addr()); err != nil {

@@ -7,9 +7,9 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// SelectPage is [Client.Do] of a select that also returns the position of its last tuple,
-// with which [SelectRequest.After] continues, or nil if there was no tuple. It requires
-// Tarantool 2.11.
+// SelectPage is like [Client.Do] for a select, and also returns the position of its last tuple,
+// from which [SelectRequest.After] continues, or nil if there was no tuple. It requires Tarantool
+// 2.11.
 func (c *Client) SelectPage(ctx context.Context, dst any, req SelectRequest) (position []byte, err error) {
 	req.fetchPosition = true
 	p := page{dst: dst}
@@ -17,7 +17,7 @@ func (c *Client) SelectPage(ctx context.Context, dst any, req SelectRequest) (po
 	return p.position, err
 }
 
-// page is a destination that takes data and position.
+// page is a destination for data and a position.
 type page struct {
 	dst      any
 	position []byte

@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// pages reads all pages of a select, by positions or by the last tuples.
+// pages reads all pages of a select, using positions or the last tuples.
 func pages(t testing.TB, c *tarantool.Client, req tarantool.SelectRequest, size uint32, byTuple bool) []user {
 	t.Helper()
 	var all []user
@@ -31,7 +31,7 @@ func pages(t testing.TB, c *tarantool.Client, req tarantool.SelectRequest, size 
 			return all
 		}
 		if all = append(all, page...); len(all) > 1000 {
-			t.Fatal("the pages have no end")
+			t.Fatal("the pages never end")
 		}
 		if next = next.After(position); byTuple {
 			next = next.AfterTuple(&page[len(page)-1])
@@ -39,7 +39,7 @@ func pages(t testing.TB, c *tarantool.Client, req tarantool.SelectRequest, size 
 	}
 }
 
-// All pages together are the whole, whichever way they go.
+// All pages together are the complete result, in either direction.
 func TestPages(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -76,8 +76,8 @@ func TestPages(t *testing.T) {
 	}
 }
 
-// Tuples come and go while pages are read, and connections end: those that stay are seen once, in
-// their order.
+// Tuples are added and removed while pages are read, and connections end. Tuples that stay are
+// returned once, in order.
 func TestPagesWhileTuplesChange(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -128,7 +128,7 @@ func TestPagesWhileTuplesChange(t *testing.T) {
 	<-done
 }
 
-// The tuple that a position was of may be gone.
+// The tuple at a position may have been removed.
 func TestPageBehindWhatIsGone(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -147,9 +147,9 @@ func TestPageBehindWhatIsGone(t *testing.T) {
 	}
 	must(t, c.Do(ctx, &page, tarantool.Select("users").After(nil)))
 	if len(page) != 3 {
-		t.Errorf("behind nothing: %v", page)
+		t.Errorf("after an empty position: %v", page)
 	}
-	// The last of After and AfterTuple counts.
+	// If both After and AfterTuple are used, the last one counts.
 	must(t, c.Do(ctx, &page, tarantool.Select("users").AfterTuple(&user{ID: 2}).After(position)))
 	if len(page) != 2 {
 		t.Errorf("%v", page)
@@ -162,9 +162,9 @@ func TestPageBehindWhatIsGone(t *testing.T) {
 	if !tarantool.IsCode(err, iproto.CodeIteratorPosition) {
 		t.Errorf("%v", err)
 	}
-	outcome(t, "a position that is none", err, slipstream.Refused)
+	outcome(t, "an invalid position", err, slipstream.Refused)
 	_, err = c.SelectPage(ctx, &page, tarantool.Select("users").AfterTuple(7))
-	outcome(t, "a tuple that is none", err, slipstream.NotSent)
+	outcome(t, "an invalid tuple", err, slipstream.NotSent)
 }
 
 // Servers without pages would ignore the position, and return the first page forever.

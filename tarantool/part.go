@@ -7,18 +7,18 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// A Part is a part of a key, or a field's name or number in an [Op]. It is made by Int,
-// String and so on, which allocate nothing, so that keys of any number of parts only cost
-// their bytes.
+// A Part is a part of a key, or the name or number of a field in an [Op]. Parts are made by Int,
+// String and similar functions, which allocate nothing, so that a key with any number of parts
+// costs only its bytes.
 type Part struct {
-	// Three words: a compiler that can hold a part in registers writes it once. One of six
-	// words was copied right after it was made, for which the processor waited.
+	// A Part has three words: a compiler that can hold it in registers writes it once. A part of
+	// six words was copied right after it was made, for which the processor had to wait.
 	kind partKind
 	n    uint64
-	p    unsafe.Pointer // of text: its n bytes; of partWrong: *error
+	p    unsafe.Pointer // for text, its n bytes; for partWrong, an *error
 }
 
-// text is a part of n bytes.
+// text returns a part of n bytes.
 func text(kind partKind, s string) Part {
 	return Part{kind: kind, n: uint64(len(s)), p: unsafe.Pointer(unsafe.StringData(s))}
 }
@@ -36,13 +36,13 @@ const (
 	partString
 	partBytes
 	partEncoded // MessagePack
-	partWrong   // what cannot be encoded
+	partWrong   // a value that cannot be encoded
 )
 
-// Nil is the part of a key that is null.
+// Nil returns a part that is null.
 func Nil() Part { return Part{} }
 
-// Int is a number.
+// Int returns a part that is an integer.
 func Int[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | ~uint32 | ~uint64](v T) Part {
 	if v < 0 {
 		return Part{kind: partInt, n: uint64(int64(v))}
@@ -50,10 +50,10 @@ func Int[T ~int | ~int8 | ~int16 | ~int32 | ~int64 | ~uint | ~uint8 | ~uint16 | 
 	return Part{kind: partUint, n: uint64(v)}
 }
 
-// Float is a floating-point number.
+// Float returns a part that is a floating-point number.
 func Float(v float64) Part { return Part{kind: partFloat, n: math.Float64bits(v)} }
 
-// Bool is a boolean.
+// Bool returns a part that is a boolean.
 func Bool(v bool) Part {
 	p := Part{kind: partBool}
 	if v {
@@ -62,13 +62,14 @@ func Bool(v bool) Part {
 	return p
 }
 
-// String is a string.
+// String returns a part that is a string.
 func String(v string) Part { return text(partString, v) }
 
-// Bytes is a value of bytes, which is copied.
+// Bytes returns a part that is binary data, which is copied.
 func Bytes(v []byte) Part { return text(partBytes, string(v)) }
 
-// Any is any value that a tuple may hold: see the package comment. It is encoded immediately.
+// Any returns a part that is any value that a tuple may contain: see the package comment. The value
+// is encoded immediately.
 func Any(v any) Part {
 	b, err := appendValue(nil, v)
 	if err != nil {

@@ -14,25 +14,26 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-// Mode says which instances of a [Pool] a request may go to.
+// Mode says to which instances of a [Pool] a request may be sent.
 type Mode uint8
 
-// The modes. If several instances fit, two are drawn, and the one with fewer requests in flight is
-// used.
+// The modes. If several instances are suitable, two of them are drawn at random, and the one with
+// fewer requests in flight is used.
 const (
-	// AnyInstance is every instance that answers.
+	// AnyInstance means any instance that answers.
 	AnyInstance Mode = iota
-	// ReadWrite is an instance that takes writes.
+	// ReadWrite means an instance that accepts writes.
 	ReadWrite
-	// ReadOnly is an instance that accepts no writes: a replica.
+	// ReadOnly means an instance that accepts no writes: a replica.
 	ReadOnly
-	// PreferReadWrite is an instance that accepts writes or, while there is none, any.
+	// PreferReadWrite means an instance that accepts writes or, while there is none, any instance.
 	PreferReadWrite
-	// PreferReadOnly is an instance that accepts no writes or, while there is none, any.
+	// PreferReadOnly means an instance that accepts no writes or, while there is none, any
+	// instance.
 	PreferReadOnly
 )
 
-// String returns the mode in words.
+// String returns the mode as text.
 func (m Mode) String() string {
 	switch m {
 	case AnyInstance:
@@ -49,28 +50,27 @@ func (m Mode) String() string {
 	return fmt.Sprintf("mode %d", uint8(m))
 }
 
-// PoolOptions say which instances a [Pool] has. The zero value is a pool of the one instance
-// at DefaultAddr.
+// PoolOptions configure a [Pool]. The zero value is a pool with one instance, at DefaultAddr.
 type PoolOptions struct {
-	// Addrs are the instances, in the form of Options.Addr.
+	// Addrs are the addresses of instances, in the form of Options.Addr.
 	Addrs []string
-	// Options are the options for the instances in Addrs; their own Addr is used only if Addrs
-	// and Instances are empty. Timeout bounds a whole request to the pool, Retries how often a
-	// failed one is retried, with another instance if there is one; Backoff and MaxBackoff are
-	// the pauses in between.
+	// Options are the options for the instances in Addrs. Its own Addr is used only if Addrs and
+	// Instances are empty. Timeout bounds a whole request to the pool. Retries is how often a
+	// failed request is retried, with another instance if there is one. Backoff and MaxBackoff
+	// bound the pauses between retries.
 	Options Options
 	// Instances are further instances, with their own options.
 	Instances []Options
 
-	// CheckInterval is how often the role of an instance is queried. If zero, it is 1 s. The role
-	// is queried immediately when a connection was opened and when the instance answers that it is
-	// read-only or loading, and every 50 ms while requests wait for an instance.
+	// CheckInterval is how often the role of an instance is queried. If zero, it defaults to 1 s.
+	// The role is also queried immediately when a connection was opened and when the instance
+	// answers that it is read-only or loading, and every 50 ms while requests wait for an instance.
 	CheckInterval time.Duration
-	// CheckTimeout is how long that answer may take before the instance counts as stalled
-	// and gets no more requests. If zero, it is 2 s.
+	// CheckTimeout is how long the answer to that query may take before the instance is considered
+	// stalled and gets no more requests. If zero, it defaults to 2 s.
 	CheckTimeout time.Duration
-	// WaitTimeout is how long a request waits while no instance fits its mode. If zero, it is
-	// 5 s; if negative, the request fails immediately.
+	// WaitTimeout is how long a request waits while no instance is suitable for its mode. If zero,
+	// it defaults to 5 s; if negative, the request fails immediately.
 	WaitTimeout time.Duration
 
 	// WaitFor is the mode for which NewPool waits for an instance.
@@ -78,8 +78,9 @@ type PoolOptions struct {
 	// NoWait makes NewPool return immediately, before there is a connection.
 	NoWait bool
 
-	// OnEvent, if set, is notified when the state of an instance changes, in order, by one
-	// goroutine at a time. It must not block, nor call Close, Shutdown or Remove of the pool.
+	// OnEvent, if set, is notified when the state of an instance changes. It is called in order, by
+	// one goroutine at a time. It must not block, and must not call Close, Shutdown or Remove of
+	// the pool.
 	OnEvent func(PoolEvent)
 }
 
@@ -97,24 +98,25 @@ type PoolOptions struct {
 //
 // # Roles
 //
-// Every instance is queried for box.info.ro and box.info.status, by an expression or, if the user
-// may not evaluate any, by calling box.info. A user that may do neither needs this privilege:
+// The pool queries box.info.ro and box.info.status of every instance, by an expression or, if the
+// user may not evaluate expressions, by calling box.info. A user that may do neither needs this
+// privilege:
 //
 //	box.schema.func.create('box.info')
 //	box.schema.user.grant('app', 'execute', 'function', 'box.info')
 //
-// Without it the role stays unknown, and the instance gets requests of the modes AnyInstance,
-// PreferReadWrite and PreferReadOnly only. An instance to which there is no connection, that
-// does not answer in time or that is loading its data gets none.
+// Without it, the role remains unknown, and the instance gets only requests with the modes
+// AnyInstance, PreferReadWrite and PreferReadOnly. An instance that has no connection, does not
+// answer in time or is loading its data gets no requests.
 //
 // # Requests that fail
 //
-// A request that was not sent because its connection was lost is sent to another instance, or
-// waits for one. So is one that was cut off, if it reads or is [ProcedureRequest.Idempotent]. A
-// statement of mode ReadWrite that is refused because the instance is read-only is sent, once, to
-// the instance that accepts writes now, as soon as there is one: a change of the master is not an
-// error. A function that fails with that error may have had an effect before, so it is retried
-// only if it is idempotent.
+// A request that was not sent because its connection was lost is sent to another instance, or waits
+// for one. So is a request that was cut off, if it only reads or is [ProcedureRequest.Idempotent].
+// If an instance refuses a statement of mode ReadWrite because it is read-only, the statement is
+// sent, once, to the instance that accepts writes now, as soon as there is one: a change of the
+// master is not an error. A function that fails with that error may have had an effect before, so
+// it is retried only if it is idempotent.
 type Pool struct {
 	// Immutable.
 	opts   PoolOptions
@@ -123,20 +125,21 @@ type Pool struct {
 	cancel context.CancelFunc
 	ended  chan struct{} // closed at the end of Close or Shutdown
 
-	// set has the instances; what of them is guarded by its lock is changed by set.Change.
+	// set contains the instances. Their fields that are guarded by its lock are changed by
+	// set.Change.
 	set *fleet.Set[*instance, poolView, PoolEvent]
 
 	// Guarded by the lock of set.
 	leaving []*instance // removed and not closed yet
-	left    Stats       // of the instances that were removed and closed
+	left    Stats       // sum of the instances that were removed and closed
 }
 
 // poolChange is the set of instances while it is locked.
 type poolChange = fleet.Change[*instance, poolView, PoolEvent]
 
-// NewPool returns a pool once there is an instance for the mode PoolOptions.WaitFor. Instances
-// that are down do not delay it. If ctx ends first, there is no pool, and the error says what
-// each instance did; without a deadline NewPool waits without a limit. The pool must be closed.
+// NewPool returns a pool once there is an instance for the mode PoolOptions.WaitFor. Instances that
+// are down do not delay it. If ctx ends first, there is no pool, and the error describes the state
+// of each instance; if ctx has no deadline, NewPool may wait forever. The pool must be closed.
 func NewPool(ctx context.Context, o PoolOptions) (*Pool, error) {
 	all, err := o.instances()
 	if err != nil {
@@ -163,13 +166,13 @@ func NewPool(ctx context.Context, o PoolOptions) (*Pool, error) {
 	return p, nil
 }
 
-// instances returns the options of every instance that is named.
+// instances returns the options of every instance.
 func (o *PoolOptions) instances() ([]Options, error) {
 	if o.CheckInterval < 0 || o.CheckTimeout < 0 {
-		return nil, errors.New("tarantool: a negative time between checks or for one")
+		return nil, errors.New("tarantool: PoolOptions.CheckInterval and CheckTimeout must not be negative")
 	}
 	if o.WaitFor > PreferReadOnly {
-		return nil, fmt.Errorf("tarantool: a pool that waits for %v", o.WaitFor)
+		return nil, fmt.Errorf("tarantool: PoolOptions.WaitFor is %v; use one of the constants of Mode", o.WaitFor)
 	}
 	all := make([]Options, 0, len(o.Addrs)+len(o.Instances))
 	for _, addr := range o.Addrs {
@@ -192,8 +195,8 @@ func (p *Pool) waitTimeout() time.Duration {
 	return max(cmp.Or(p.opts.WaitTimeout, 5*time.Second), 0)
 }
 
-// Add adds an instance and returns. It gets requests as soon as it is connected and its role
-// is known. An address can be added once.
+// Add adds an instance and returns immediately. The instance gets requests as soon as it is
+// connected and its role is known. An address can be added only once.
 func (p *Pool) Add(o Options) error {
 	if err := o.check(); err != nil {
 		return err
@@ -205,7 +208,7 @@ func (p *Pool) Add(o Options) error {
 		case c.Closed():
 			err = p.closedError("add")
 		case slices.ContainsFunc(c.Members(), i.hasAddr):
-			err = fmt.Errorf("tarantool: the pool has the instance %s already", i.addr)
+			err = fmt.Errorf("tarantool: the pool already has the instance %s", i.addr)
 		default:
 			c.Add(i)
 			// Stopped by its context; the caller that removes the instance waits for it.
@@ -218,9 +221,9 @@ func (p *Pool) Add(o Options) error {
 	return err
 }
 
-// Remove removes the instance with that address from the pool. It gets no new requests; Remove
-// waits until those in flight have ended and closes the connections. If ctx ends first, they are
-// cut off and the error of ctx is returned.
+// Remove removes the instance with the given address from the pool. The instance gets no new
+// requests. Remove waits until its requests in flight have ended, and closes its connections. If
+// ctx ends first, the requests are cut off and the error of ctx is returned.
 func (p *Pool) Remove(ctx context.Context, addr string) error {
 	var i *instance
 	p.set.Change(func(c *poolChange) {
@@ -246,8 +249,7 @@ func (p *Pool) Remove(ctx context.Context, addr string) error {
 	return err
 }
 
-// Instances returns what is known of every instance now, in the order in which they were
-// added.
+// Instances returns the current state of every instance, in the order in which they were added.
 func (p *Pool) Instances() []InstanceInfo {
 	var infos []InstanceInfo
 	p.set.Change(func(c *poolChange) {
@@ -259,16 +261,17 @@ func (p *Pool) Instances() []InstanceInfo {
 	return infos
 }
 
-// Wait waits until there is an instance for requests of that mode. Only ctx bounds it; the error
-// says what each instance does.
+// Wait waits until there is an instance for requests of the given mode. Only ctx bounds it; the
+// error describes the state of each instance.
 func (p *Pool) Wait(ctx context.Context, mode Mode) error {
 	_, err := p.await(ctx, mode, 0)
 	return err
 }
 
-// Client returns the client of an instance for that mode, for operations without a pool method. It
-// remains that instance's client whatever happens to the instance, so get it again for each piece of
-// work. It belongs to the pool and must not be closed.
+// Client returns the client of an instance that is suitable for the given mode, for operations
+// without a pool method. It remains the client of that instance whatever happens to the instance,
+// so call Client again for each unit of work. The client belongs to the pool and must not be
+// closed.
 func (p *Pool) Client(mode Mode) (*Client, error) {
 	if i := p.pick(mode, nil); i != nil {
 		return i.client.Load(), nil
@@ -276,8 +279,8 @@ func (p *Pool) Client(mode Mode) (*Client, error) {
 	return nil, p.noInstance(mode, nil)
 }
 
-// Do sends a request to an instance of that mode, waits for its reply and decodes the data
-// into dst, as [Client.Do] does.
+// Do sends a request to an instance that is suitable for the given mode, waits for its reply and
+// decodes the data into dst, as [Client.Do] does.
 func (p *Pool) Do(ctx context.Context, dst any, req Request, mode Mode) error {
 	r := p.begin(mode)
 	if err := r.choose(ctx); err != nil {
@@ -294,7 +297,7 @@ func (p *Pool) Do(ctx context.Context, dst any, req Request, mode Mode) error {
 
 func isRepeatable(req Request) bool { return req != nil && req.about().repeatable }
 
-// A PoolFuture is a request to a [Pool] in flight. The rules of [Future] hold.
+// A PoolFuture is a request to a [Pool] in flight. The rules of [Future] apply.
 type PoolFuture struct {
 	first Future
 	route poolRoute
@@ -302,9 +305,9 @@ type PoolFuture struct {
 	req   Request
 }
 
-// Start sends a request to an instance of that mode and returns without waiting for its reply, as
-// [Client.Start] does. If the request has to be sent again, the caller that takes the result
-// does it.
+// Start sends a request to an instance that is suitable for the given mode, and returns without
+// waiting for its reply, as [Client.Start] does. If the request has to be sent again, the caller
+// that takes the result does that.
 func (p *Pool) Start(ctx context.Context, req Request, mode Mode) PoolFuture {
 	f := PoolFuture{route: p.begin(mode), ctx: ctx, req: req}
 	if err := f.route.choose(ctx); err != nil {
@@ -322,8 +325,8 @@ func (f PoolFuture) Get() ([]any, error) {
 	return data, err
 }
 
-// Wait waits for the reply and decodes its data into dst, as [Client.Do] does; with nil it only
-// returns the error.
+// Wait waits for the reply and decodes its data into dst, as [Client.Do] does. If dst is nil, it
+// only returns the error.
 func (f PoolFuture) Wait(dst any) error {
 	err := f.first.Wait(dst)
 	if err == nil || f.route.client == nil || errors.Is(err, ErrReleased) {
@@ -334,17 +337,17 @@ func (f PoolFuture) Wait(dst any) error {
 	})
 }
 
-// Done returns a channel that is closed when the first attempt has ended: see [Future.Done].
-// Taking the result waits only if another attempt is needed.
+// Done returns a channel that is closed when the first attempt has ended: see [Future.Done]. Taking
+// the result blocks only if another attempt is needed.
 func (f PoolFuture) Done() <-chan struct{} { return f.first.Done() }
 
-// Rerouted returns how many requests were sent again so far, to another instance or after waiting
-// for one.
+// Rerouted returns the number of requests that were sent again so far, to another instance or after
+// waiting for one.
 func (p *Pool) Rerouted() uint64 { return p.retry.Repeated() }
 
 // Close closes the pool as [Client.Close] closes a client: requests that were not sent fail with
-// the outcome Closed, those in flight with MaybeExecuted. It waits until all connections are
-// closed and all goroutines have ended. It may be called again.
+// the outcome Closed, and those in flight with MaybeExecuted. It waits until all connections are
+// closed and all goroutines have ended. It may be called more than once.
 func (p *Pool) Close() error {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -353,7 +356,7 @@ func (p *Pool) Close() error {
 }
 
 // Shutdown rejects new requests, waits until those in flight have ended, and closes the pool. If
-// ctx ends first, they are cut off and the error of ctx is returned.
+// ctx ends first, the remaining requests are cut off and the error of ctx is returned.
 func (p *Pool) Shutdown(ctx context.Context) error { return p.end(ctx) }
 
 // end closes the pool, or waits until another caller has closed it.
@@ -365,7 +368,7 @@ func (p *Pool) end(ctx context.Context) error {
 	p.cancel()
 	results := make(chan error, len(all))
 	for _, i := range all {
-		// Ends when ctx does at the latest; the results are awaited below.
+		// Ends with ctx at the latest; the results are awaited below.
 		go func() { results <- i.shutdown(ctx) }()
 	}
 	var err error

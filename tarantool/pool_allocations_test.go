@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// The way through a pool of several instances allocates nothing.
+// A request through a pool of several instances allocates nothing.
 func TestPoolAllocations(t *testing.T) {
 	testkit.NoLeaks(t)
 	addrs := []string{testkit.StartTarantool(t, setup).Addr, testkit.StartTarantool(t, setup).Addr}

@@ -13,7 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// exampleInstance starts a tarantool for an example and waits until it listens; stop ends it.
+// exampleInstance starts a Tarantool server for an example and waits until it listens; stop ends
+// it.
 func exampleInstance() (addr string, stop func()) {
 	dir, err := os.MkdirTemp("", "tarantool")
 	if err != nil {
@@ -47,7 +48,7 @@ func exampleInstance() (addr string, stop func()) {
 	}
 }
 
-// Writes go to the instance that takes them, reads to a replica if there is one.
+// Writes go to the instance that accepts them, and reads go to a replica if there is one.
 func ExampleNewPool() {
 	addr, stop := exampleInstance()
 	defer stop()

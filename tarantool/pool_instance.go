@@ -16,7 +16,7 @@ type instance struct {
 	// Immutable.
 	pool   *Pool
 	addr   string
-	opts   Options // of the client
+	opts   Options // options of the client
 	ctx    context.Context
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has ended
@@ -60,10 +60,10 @@ func (i *instance) info() InstanceInfo {
 	return info
 }
 
-// Outstanding returns the requests in flight of an instance that has been connected.
+// Outstanding returns the number of requests in flight at an instance that has been connected.
 func (i *instance) Outstanding() int { return i.client.Load().outstanding() }
 
-// connection handles what happens to connections, on the goroutine that keeps them.
+// connection handles events of connections, on the goroutine that maintains them.
 func (i *instance) connection(e Event) {
 	client := i.client.Load()
 	i.pool.set.Change(func(c *poolChange) {
@@ -78,7 +78,7 @@ func (i *instance) connection(e Event) {
 				i.err = e.Err
 			}
 		case Connected:
-			if i.state == InstanceDown && client != nil && client.isUp() { // and not one of its blocking lane
+			if i.state == InstanceDown && client != nil && client.isUp() { // and not a connection of its blocking lane
 				i.become(c, InstanceChecking, nil)
 			}
 		}
@@ -90,7 +90,7 @@ func (i *instance) connection(e Event) {
 func (i *instance) run() {
 	defer close(i.done)
 	defer i.cancel()
-	defer func() { i.probe.Begin()() }() // no one waits for a check that does not come
+	defer func() { i.probe.Begin()() }() // no caller waits for a check that will not come
 	c := i.connect()
 	if c == nil {
 		return
@@ -142,7 +142,8 @@ func (i *instance) check(c *Client) {
 		return
 	}
 	i.pool.set.Change(func(c *poolChange) {
-		// The answer of a server that was lost meanwhile says nothing about the present one.
+		// The answer of a server whose connection was lost in the meantime says nothing about the
+		// current one.
 		if i.losses.Load() == losses && state != InstanceDown {
 			i.become(c, state, err)
 		}

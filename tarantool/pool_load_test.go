@@ -19,7 +19,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// poolLoad writes and reads through a pool and keeps a ledger of the results of all writes.
+// poolLoad writes and reads through a pool and records the results of all writes.
 type poolLoad struct {
 	t     testing.TB
 	pool  *tarantool.Pool
@@ -27,18 +27,18 @@ type poolLoad struct {
 	stop  atomic.Bool
 	wg    sync.WaitGroup
 
-	acks  []atomic.Int64 // a writer
+	acks  []atomic.Int64 // for each writer
 	reads atomic.Int64
 
 	mu       sync.Mutex
-	outcomes map[uint64]slipstream.Outcome // of every key that was written; Executed: acknowledged
+	outcomes map[uint64]slipstream.Outcome // for every key that was written; Executed means acknowledged
 	failures []error                       // of writes
 }
 
 const (
 	poolWriters = 6
 	poolReaders = 4
-	firstKey    = 1 << 20 // of the writers; those below are there from the beginning
+	firstKey    = 1 << 20 // of the writers; lower keys exist from the start
 )
 
 func startPoolLoad(t testing.TB, p *tarantool.Pool) *poolLoad {
@@ -94,7 +94,7 @@ func (l *poolLoad) write(w int, rng *rand.Rand) {
 	}
 }
 
-// read reads what is there from the beginning; no read may fail as long as one instance lives.
+// read reads tuples that exist from the start; no read may fail as long as one instance is alive.
 func (l *poolLoad) read(rng *rand.Rand) {
 	ctx := context.Background()
 	for !l.stop.Load() {
@@ -145,8 +145,8 @@ func (l *poolLoad) more(n int64) {
 	})
 }
 
-// judge compares an instance with the ledger: it must hold acknowledged writes and not hold
-// writes that were not executed. It waits for replication from another instance.
+// judge compares an instance with the recorded results: it must contain acknowledged writes, and
+// must not contain writes that were not executed. It waits for replication from another instance.
 func (l *poolLoad) judge(addr string) {
 	l.t.Helper()
 	c := connect(l.t, tarantool.Options{Addr: addr})
@@ -172,14 +172,14 @@ func (l *poolLoad) judge(addr string) {
 			delete(there, key)
 		}
 		if missing+extra+len(there) > 0 {
-			return fmt.Errorf("%s: of %d writes, %d acknowledged ones are missing, %d refused ones are there, and %d that were never sent",
+			return fmt.Errorf("%s: of %d writes, %d acknowledged ones are missing, but %d refused ones and %d unsent ones are there",
 				addr, len(l.outcomes), missing, extra, len(there))
 		}
 		return nil
 	})
 }
 
-// pair starts a replica set and a pool of it.
+// pair starts a replica set and a pool for it.
 func pair(t testing.TB, o tarantool.PoolOptions) (p *tarantool.Pool, master, replica *testkit.TarantoolNode) {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -216,7 +216,7 @@ func setReadOnly(t testing.TB, c *tarantool.Client, on bool) {
 	must(t, c.Do(context.Background(), nil, tarantool.Eval("box.cfg{read_only = ...}", on)))
 }
 
-// The master is killed while it is written to, the replica takes over, the old master comes
+// The master is killed while it is written to, the replica takes over, and the old master comes
 // back as a replica. No read fails, and no acknowledged write is lost.
 func TestPoolKillMaster(t *testing.T) {
 	p, master, replica := pair(t, tarantool.PoolOptions{CheckInterval: 100 * time.Millisecond, WaitTimeout: 30 * time.Second})
@@ -241,10 +241,10 @@ func TestPoolKillMaster(t *testing.T) {
 	}
 	l.judge(master.Addr)
 	l.judge(replica.Addr)
-	t.Logf("%d writes, %d in doubt, %d reads, %d made again", len(l.outcomes), len(l.failures), l.reads.Load(), p.Rerouted())
+	t.Logf("%d writes, %d in doubt, %d reads, %d retries", len(l.outcomes), len(l.failures), l.reads.Load(), p.Rerouted())
 }
 
-// The roles are exchanged while both instances live: no request fails.
+// The roles are exchanged while both instances are alive: no request fails.
 func TestPoolSwitchRoles(t *testing.T) {
 	p, master, replica := pair(t, tarantool.PoolOptions{CheckInterval: time.Hour})
 	awaitMode(t, p, tarantool.ReadOnly)
@@ -266,9 +266,9 @@ func TestPoolSwitchRoles(t *testing.T) {
 	l.judge(master.Addr)
 	l.judge(replica.Addr)
 	if p.Rerouted() == 0 {
-		t.Error("no request was made again: the roles changed too gently")
+		t.Error("no request was retried, so the change of roles had no effect")
 	}
-	t.Logf("%d writes, %d reads, %d made again", len(l.outcomes), l.reads.Load(), p.Rerouted())
+	t.Logf("%d writes, %d reads, %d retries", len(l.outcomes), l.reads.Load(), p.Rerouted())
 }
 
 // An instance that does not answer gets no requests after CheckTimeout, long before its
@@ -294,7 +294,7 @@ func TestPoolStalled(t *testing.T) {
 	must(t, p.Do(t.Context(), nil, tarantool.Ping(), tarantool.ReadOnly))
 }
 
-// Requests in flight at an instance that dies are retried at another one, only if they are
+// Requests in flight at an instance that dies are retried at another one only if they are
 // idempotent.
 func TestPoolCutOff(t *testing.T) {
 	p, master, _ := pair(t, tarantool.PoolOptions{Options: tarantool.Options{DialTimeout: 300 * time.Millisecond}, WaitTimeout: 500 * time.Millisecond})
@@ -320,13 +320,13 @@ func TestPoolCutOff(t *testing.T) {
 	if err := never.Wait(nil); slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
 		t.Errorf("%v", err)
 	}
-	// That no instance is left says nothing about what the dead one did.
+	// The fact that no instance is left says nothing about what the dead one has executed.
 	err, none := nobody.Wait(nil), new(tarantool.NoInstanceError)
 	if slipstream.OutcomeOf(err) != slipstream.MaybeExecuted || !errors.As(err, &none) {
 		t.Errorf("%v", err)
 	}
 	if n := p.Rerouted(); n != 3 {
-		t.Errorf("%d requests were made again, expected 3", n)
+		t.Errorf("%d requests were retried, expected 3", n)
 	}
 }
 
@@ -342,13 +342,12 @@ func awaitOutstanding(t testing.TB, p *tarantool.Pool, addr string, n int) {
 	})
 }
 
-// Requests that were queued for an instance that dies, and never sent, are sent to another one,
-// whatever they are.
+// Any requests that were queued for an instance that dies, and never sent, are sent to another one.
 func TestPoolNotSent(t *testing.T) {
 	p, master, _ := pair(t, tarantool.PoolOptions{Options: tarantool.Options{StallTimeout: -1}, CheckTimeout: time.Minute})
 	awaitMode(t, p, tarantool.ReadOnly)
 	must(t, master.Signal(syscall.SIGSTOP))
-	// More than what sockets hold, and less than what a client does.
+	// More than the sockets can buffer, and less than the client can.
 	text := strings.Repeat("x", 1<<20)
 	var calls [24]tarantool.PoolFuture
 	for n := range calls {
@@ -366,6 +365,6 @@ func TestPoolNotSent(t *testing.T) {
 		}
 	}
 	if moved == 0 || moved != p.Rerouted() {
-		t.Errorf("%d were answered, %d made again", moved, p.Rerouted())
+		t.Errorf("%d were answered, %d retried", moved, p.Rerouted())
 	}
 }

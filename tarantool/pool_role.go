@@ -10,14 +10,14 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The two ways to query the role. The second is for users without the right to evaluate; its
+// The two ways to query the role. The second is for users that may not evaluate expressions; its
 // answer is long.
 var (
 	askRole Request = Eval("return box.info.ro, box.info.status")
 	askInfo Request = Call("box.info")
 )
 
-// ask queries the role until there is an answer or it times out. InstanceDown means that nothing
+// ask queries the role until there is an answer or it times out. It returns InstanceDown if nothing
 // was learned: the connection was lost, which is recorded elsewhere, or there is no room for the
 // request.
 func (i *instance) ask(c *Client) (InstanceState, error) {
@@ -43,12 +43,12 @@ func (i *instance) ask(c *Client) (InstanceState, error) {
 	case attempt.TimeIsUp(err):
 		return InstanceStalled, fmt.Errorf("no answer for %v: %w", most, err)
 	case slipstream.OutcomeOf(err) == slipstream.Executed:
-		return InstanceUnknown, err // the answer is not understood
+		return InstanceUnknown, err // the answer has an unknown form
 	}
 	return InstanceDown, err
 }
 
-// askOnce asks in the way that the user has a right to.
+// askOnce queries the role in the way that the user's privileges permit.
 func (i *instance) askOnce(ctx context.Context, c *Client, role *roleAnswer) error {
 	if !i.byCall {
 		err := c.exec(ctx, role, askRole, route{silent: true})
@@ -57,12 +57,12 @@ func (i *instance) askOnce(ctx context.Context, c *Client, role *roleAnswer) err
 		}
 	}
 	err := c.exec(ctx, role, askInfo, route{silent: true})
-	// Rights may come: the next check begins with the better question.
+	// The user may get the privilege, so the next check starts with the better query.
 	i.byCall = err == nil
 	return err
 }
 
-// roleAnswer is the answer to either question: two values, or a map.
+// roleAnswer is the answer to either query: two values, or a map.
 type roleAnswer struct {
 	readOnly bool
 	status   string

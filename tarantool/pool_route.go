@@ -10,18 +10,18 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// poolRoute is the path of one request through a pool.
+// poolRoute is the state of one request to a pool.
 type poolRoute struct {
 	pool *Pool
 	mode Mode
 
-	// Of the last attempt.
+	// For the last attempt.
 	instance *instance
 	client   *Client
-	losses   uint64 // of the instance, before
+	losses   uint64 // losses of the instance before the attempt
 
 	loop  attempt.Loop
-	moved bool // a read-only instance has refused it once
+	moved bool // a read-only instance has refused the request once
 }
 
 func (p *Pool) begin(mode Mode) poolRoute {
@@ -71,13 +71,13 @@ func (r *poolRoute) wait(ctx context.Context) error {
 	return err
 }
 
-// verdict says where a request goes whose attempt has failed.
+// verdict says what happens to a request after a failed attempt.
 type verdict uint8
 
 const (
-	final     verdict = iota // nowhere
-	elsewhere                // to another instance
-	relocate                 // to the instance that takes writes now
+	final     verdict = iota // it is not retried
+	elsewhere                // it is sent to another instance
+	relocate                 // it is sent to the instance that accepts writes now
 )
 
 // resume retries a request as long as that may help, and returns the result.
@@ -121,7 +121,7 @@ func (r *poolRoute) next(ctx context.Context, v verdict) error {
 	return r.wait(ctx)
 }
 
-// relocate finds the instance that takes writes now. The pool's view of the roles is older than
+// relocate finds the instance that accepts writes now. The pool's view of the roles is older than
 // the refusal.
 func (r *poolRoute) relocate(ctx context.Context) error {
 	p := r.pool
@@ -146,14 +146,14 @@ func (r *poolRoute) judge(err error, repeatable bool) verdict {
 		safe := repeatable || outcome == slipstream.Refused
 		switch answered.Code {
 		case iproto.CodeReadOnly:
-			r.pool.lookAgain() // another instance takes writes now
+			r.pool.lookAgain() // another instance accepts writes now
 			if safe && (r.mode == ReadWrite || r.mode == PreferReadWrite) {
 				return relocate
 			}
 		case iproto.CodeLoading:
 			r.instance.probe.Wake()
 			fallthrough
-		case iproto.CodeWrongSchemaVersion: // again and again: the schema is being changed
+		case iproto.CodeWrongSchemaVersion: // after several attempts, because the schema is being changed
 			if safe {
 				return elsewhere
 			}
@@ -162,13 +162,13 @@ func (r *poolRoute) judge(err error, repeatable bool) verdict {
 	}
 	switch outcome {
 	case slipstream.Closed:
-		return elsewhere // the instance was removed; a pool that is closed has no other
+		return elsewhere // the instance was removed; a closed pool has no other
 	case slipstream.MaybeExecuted:
 		if repeatable {
 			return elsewhere
 		}
 	case slipstream.NotSent:
-		// Most requests that are not sent are wrong themselves.
+		// Most requests that were not sent are invalid themselves.
 		if r.isLost() {
 			return elsewhere
 		}
@@ -176,14 +176,14 @@ func (r *poolRoute) judge(err error, repeatable bool) verdict {
 	return final
 }
 
-// isLost reports whether the instance lost a connection since the attempt began. A connection
-// that fails is no longer up when its calls end, and is counted before there is another.
+// isLost reports whether the instance has lost a connection since the attempt started. A connection
+// that fails is no longer up when its calls end, and is counted before there is another one.
 func (r *poolRoute) isLost() bool {
 	up, of := r.client.engine.Up()
 	return up < of || r.instance.losses.Load() != r.losses
 }
 
-// result returns the failure of all attempts together.
+// result returns the error for all attempts together.
 func (r *poolRoute) result(err error) error {
 	var e *slipstream.Error
 	if !errors.As(err, &e) {
@@ -198,8 +198,8 @@ func (r *poolRoute) result(err error) error {
 	return &copied
 }
 
-// because adds to the error of a request for which no instance was found why the request needed
-// another one.
+// because adds the error of the previous attempt to the error of a request for which no other
+// instance was found.
 func because(failed, earlier error) error {
 	var e *slipstream.Error
 	var none *NoInstanceError

@@ -6,31 +6,31 @@ import (
 	"sync/atomic"
 )
 
-// A PoolSpace is a [Space] of the instances of a [Pool]: what reads goes to those of one mode,
-// what writes to those of mode ReadWrite. It may be used by many goroutines concurrently.
+// A PoolSpace is a [Space] on the instances of a [Pool]: reads go to instances of a given mode, and
+// writes to instances of mode ReadWrite. It is safe for concurrent use.
 type PoolSpace[T any] struct {
 	// Immutable.
 	pool        *Pool
 	name, index string
 	reads       Mode
 
-	// Atomic: the space of each client that it was used with, written by the first caller
-	// that uses one. The map is replaced, never changed.
+	// Atomic: the space for each client with which it was used, written by the first caller that
+	// uses a client. The map is replaced, never changed.
 	spaces atomic.Pointer[map[*Client]*Space[T]]
 }
 
-// PoolSpaceOf returns the space of that name, whose Get and Select are of the mode reads. Reads
-// from a replica may miss what was written a moment ago.
+// PoolSpaceOf returns the space with the given name. Its Get and Select use instances of the mode
+// reads. Reads from a replica may miss recent writes.
 func PoolSpaceOf[T any](p *Pool, name string, reads Mode) *PoolSpace[T] {
 	return &PoolSpace[T]{pool: p, name: name, reads: reads}
 }
 
-// Index returns the space seen through another index: see [Space.Index].
+// Index returns the space with another index: see [Space.Index].
 func (s *PoolSpace[T]) Index(name string) *PoolSpace[T] {
 	return &PoolSpace[T]{pool: s.pool, name: s.name, index: name, reads: s.reads}
 }
 
-// of returns the space of a client.
+// of returns the space for a client.
 func (s *PoolSpace[T]) of(c *Client) *Space[T] {
 	known := s.spaces.Load()
 	if known != nil {
@@ -46,7 +46,7 @@ func (s *PoolSpace[T]) of(c *Client) *Space[T] {
 	if known != nil {
 		maps.Copy(grown, *known)
 	}
-	// Instances that were removed must not be kept forever.
+	// Removed instances must not be kept forever.
 	for other := range grown {
 		select {
 		case <-other.closing:
@@ -54,11 +54,11 @@ func (s *PoolSpace[T]) of(c *Client) *Space[T] {
 		default:
 		}
 	}
-	s.spaces.CompareAndSwap(known, &grown) // who comes too late adds it the next time
+	s.spaces.CompareAndSwap(known, &grown) // if another caller was first, it is added next time
 	return space
 }
 
-// run makes a call with the space of an instance, and again if that may help.
+// run makes a call with the space of an instance, and retries it if that may help.
 func (s *PoolSpace[T]) run(ctx context.Context, mode Mode, call func(context.Context, *Space[T]) error) error {
 	r := s.pool.begin(mode)
 	if err := r.choose(ctx); err != nil {
@@ -71,7 +71,7 @@ func (s *PoolSpace[T]) run(ctx context.Context, mode Mode, call func(context.Con
 	return r.resume(ctx, err, false, func(ctx context.Context, c *Client) error { return call(ctx, s.of(c)) })
 }
 
-// Get is [Space.Get].
+// Get is like [Space.Get].
 func (s *PoolSpace[T]) Get(ctx context.Context, dst *T, key ...Part) (found bool, err error) {
 	r := s.pool.begin(s.reads)
 	if err := r.choose(ctx); err != nil {
@@ -87,7 +87,7 @@ func (s *PoolSpace[T]) Get(ctx context.Context, dst *T, key ...Part) (found bool
 	return found, err
 }
 
-// Select is [Space.Select].
+// Select is like [Space.Select].
 func (s *PoolSpace[T]) Select(ctx context.Context, dst []T, limit uint32, it Iterator, key ...Part) ([]T, error) {
 	r := s.pool.begin(s.reads)
 	if err := r.choose(ctx); err != nil {
@@ -103,17 +103,17 @@ func (s *PoolSpace[T]) Select(ctx context.Context, dst []T, limit uint32, it Ite
 	return list, err
 }
 
-// Insert is [Space.Insert].
+// Insert is like [Space.Insert].
 func (s *PoolSpace[T]) Insert(ctx context.Context, tuple *T) error {
 	return s.run(ctx, ReadWrite, func(ctx context.Context, s *Space[T]) error { return s.Insert(ctx, tuple) })
 }
 
-// Replace is [Space.Replace].
+// Replace is like [Space.Replace].
 func (s *PoolSpace[T]) Replace(ctx context.Context, tuple *T) error {
 	return s.run(ctx, ReadWrite, func(ctx context.Context, s *Space[T]) error { return s.Replace(ctx, tuple) })
 }
 
-// Update is [Space.Update].
+// Update is like [Space.Update].
 func (s *PoolSpace[T]) Update(ctx context.Context, dst *T, key []Part, ops ...Op) (found bool, err error) {
 	err = s.run(ctx, ReadWrite, func(ctx context.Context, s *Space[T]) (err error) {
 		found, err = s.Update(ctx, dst, key, ops...)
@@ -122,12 +122,12 @@ func (s *PoolSpace[T]) Update(ctx context.Context, dst *T, key []Part, ops ...Op
 	return found, err
 }
 
-// Upsert is [Space.Upsert].
+// Upsert is like [Space.Upsert].
 func (s *PoolSpace[T]) Upsert(ctx context.Context, tuple *T, ops ...Op) error {
 	return s.run(ctx, ReadWrite, func(ctx context.Context, s *Space[T]) error { return s.Upsert(ctx, tuple, ops...) })
 }
 
-// Delete is [Space.Delete].
+// Delete is like [Space.Delete].
 func (s *PoolSpace[T]) Delete(ctx context.Context, dst *T, key ...Part) (found bool, err error) {
 	err = s.run(ctx, ReadWrite, func(ctx context.Context, s *Space[T]) (err error) {
 		found, err = s.Delete(ctx, dst, key...)

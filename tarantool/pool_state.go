@@ -14,25 +14,25 @@ type InstanceState uint8
 
 // The states.
 const (
-	// InstanceDown: there is no connection.
+	// InstanceDown means that there is no connection.
 	InstanceDown InstanceState = iota
-	// InstanceChecking: it is connected and its role is not known yet.
+	// InstanceChecking means that the instance is connected and its role is not known yet.
 	InstanceChecking
-	// InstanceStalled: it did not answer within PoolOptions.CheckTimeout.
+	// InstanceStalled means that the instance did not answer within PoolOptions.CheckTimeout.
 	InstanceStalled
-	// InstanceLoading: it is loading its data, or not configured yet.
+	// InstanceLoading means that the instance is loading its data, or is not configured yet.
 	InstanceLoading
-	// InstanceUnknown: it answers, but the user may not query its role.
+	// InstanceUnknown means that the instance answers, but the user may not query its role.
 	InstanceUnknown
-	// InstanceReadOnly: it answers and accepts no writes.
+	// InstanceReadOnly means that the instance answers and accepts no writes.
 	InstanceReadOnly
-	// InstanceReadWrite: it answers and takes writes.
+	// InstanceReadWrite means that the instance answers and accepts writes.
 	InstanceReadWrite
-	// InstanceRemoved: it was removed from the pool.
+	// InstanceRemoved means that the instance was removed from the pool.
 	InstanceRemoved
 )
 
-// String returns the state in words.
+// String returns the state as text.
 func (s InstanceState) String() string {
 	switch s {
 	case InstanceDown:
@@ -55,13 +55,13 @@ func (s InstanceState) String() string {
 	return fmt.Sprintf("state %d", uint8(s))
 }
 
-// InstanceInfo is what a [Pool] knows of an instance.
+// InstanceInfo describes an instance of a [Pool].
 type InstanceInfo struct {
 	Addr  string
 	State InstanceState
-	// Since is when that state began.
+	// Since is the time at which that state began.
 	Since time.Time
-	// Version is the server's. It is empty if there was no connection yet.
+	// Version is the version of the server. It is empty if there was no connection yet.
 	Version string
 	// Outstanding is the number of requests queued and in flight.
 	Outstanding int
@@ -69,7 +69,7 @@ type InstanceInfo struct {
 	Err error
 }
 
-// String returns address, state and what is wrong.
+// String returns the address, the state, and the error if there is one.
 func (i InstanceInfo) String() string {
 	if i.Err == nil {
 		return i.Addr + " is " + i.State.String()
@@ -81,21 +81,21 @@ func (i InstanceInfo) String() string {
 type PoolEvent struct {
 	Addr     string
 	From, To InstanceState
-	Err      error // why, if something is wrong
+	Err      error // the reason, if something is wrong
 	At       time.Time
 }
 
 // A NoInstanceError is returned if a pool has no instance for the mode of a request.
 type NoInstanceError struct {
 	Mode Mode
-	// Instances are all that the pool has.
+	// Instances are all instances of the pool.
 	Instances []InstanceInfo
-	// Cause is why the request did not wait longer, such as the error of a context, or the error
-	// of an earlier attempt. It may be nil.
+	// Cause says why the request did not wait longer: it is the error of a context or of an earlier
+	// attempt. It may be nil.
 	Cause error
 }
 
-// Error lists the instances.
+// Error describes the instances.
 func (e *NoInstanceError) Error() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "no instance for the mode %s: ", e.Mode)
@@ -121,7 +121,7 @@ func (p *Pool) noInstance(mode Mode, cause error) *slipstream.Error {
 	return &slipstream.Error{Op: "pool", Outcome: slipstream.NotSent, Err: &NoInstanceError{mode, p.Instances(), cause}}
 }
 
-// become sets the state and what is wrong, and emits an event if the state changes.
+// become sets the state and the error, and emits an event if the state changes.
 func (i *instance) become(c *poolChange, to InstanceState, err error) {
 	if c.Closed() || i.state == InstanceRemoved {
 		return
@@ -136,10 +136,10 @@ func (i *instance) become(c *poolChange, to InstanceState, err error) {
 	c.Rebuild()
 }
 
-// set is become with its own change of the set.
+// set calls become in a change of the set.
 func (i *instance) set(to InstanceState, err error) {
 	i.pool.set.Change(func(c *poolChange) { i.become(c, to, err) })
 }
 
-// errNoRole is the error if the user may neither evaluate nor call.
-var errNoRole = errors.New("the user may not query the role; box.schema.func.create('box.info') and the right to execute it would be enough")
+// errNoRole is the error if the user may neither evaluate expressions nor call box.info.
+var errNoRole = errors.New("the user may not query the role; call box.schema.func.create('box.info') and grant the user the right to execute the function")

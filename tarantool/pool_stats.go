@@ -2,17 +2,18 @@ package tarantool
 
 import "github.com/slipstream-go/slipstream/internal/driver"
 
-// PoolStats is what a [Pool] has done since it was created, and what it holds now.
+// PoolStats are the counters of a [Pool] since it was created, and its current state.
 type PoolStats struct {
-	// Stats is the sum over all instances, including those that were removed. Repeated includes what
-	// [Pool.Rerouted] counts; RoundTrip is the shortest and FlushFactor the greatest of an instance.
+	// Stats is the sum over all instances, including those that were removed. Repeated includes the
+	// requests that [Pool.Rerouted] counts. RoundTrip is the shortest one of any instance, and
+	// FlushFactor the greatest one.
 	Stats
-	// Instances are the instances that the pool has, in the order in which they were added.
+	// Instances are the instances of the pool, in the order in which they were added.
 	Instances []InstanceStats
 }
 
-// InstanceStats is what an instance of a [Pool] has done, and what it holds now. It is zero before
-// the first connection.
+// InstanceStats are the counters of an instance of a [Pool], and its current state. They are zero
+// before the first connection.
 type InstanceStats struct {
 	Addr string
 	Stats

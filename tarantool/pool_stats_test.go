@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// simulatedMember starts a server in this process that takes writes.
+// simulatedMember starts a simulated server that accepts writes.
 func simulatedMember(t *testing.T) *tarantoolsim.Server {
 	t.Helper()
 	return simulated(t, tarantoolsim.Config{})
@@ -37,7 +37,7 @@ func TestStatsOfAPool(t *testing.T) {
 		t.Fatalf("%+v", s.Instances)
 	}
 	if sum := s.Instances[0].Calls + s.Instances[1].Calls; s.Calls != sum || sum < 20 || s.Connected != 2 || s.Repeated != 0 {
-		t.Errorf("%d calls, %d of instances, %d connections, %d repetitions", s.Calls, sum, s.Connected, s.Repeated)
+		t.Errorf("%d calls, %d of instances, %d connections, %d retries", s.Calls, sum, s.Connected, s.Repeated)
 	}
 	must(t, p.Remove(ctx, a.Addr()))
 	removed := p.Stats()
@@ -50,7 +50,7 @@ func TestStatsOfAPool(t *testing.T) {
 	}
 }
 
-// Counters never decrease, also while instances come and go.
+// Counters never decrease, even while instances are added and removed.
 func TestCountersOfAPoolDoNotDecrease(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := simulatedMember(t)
@@ -63,7 +63,7 @@ func TestCountersOfAPoolDoNotDecrease(t *testing.T) {
 		close(end)
 		<-ended
 	}()
-	// Stopped by end and awaited above.
+	// Stopped by end; awaited above.
 	go func() {
 		defer close(ended)
 		for last := uint64(0); ; {

@@ -64,7 +64,7 @@ func TestPoolOfOne(t *testing.T) {
 	}
 }
 
-// A request that is wrong itself is not retried elsewhere.
+// An invalid request is not retried elsewhere.
 func TestPoolWrongRequests(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, setup)
@@ -76,19 +76,19 @@ func TestPoolWrongRequests(t *testing.T) {
 		}
 	}
 	if n := p.Rerouted(); n != 0 {
-		t.Errorf("%d requests were made again", n)
+		t.Errorf("%d requests were retried", n)
 	}
 	for _, o := range []tarantool.PoolOptions{
 		{Addrs: []string{"no port"}}, {Addrs: []string{s.Addr, s.Addr}}, {CheckInterval: -1}, {WaitFor: 9},
 	} {
 		if p, err := tarantool.NewPool(t.Context(), o); err == nil {
 			p.Close()
-			t.Errorf("%v is a pool", o)
+			t.Errorf("NewPool(%v) succeeded", o)
 		}
 	}
 }
 
-// Every mode finds the instances that it is about, and what there is when one of them is gone.
+// Every mode finds suitable instances, also when one of the instances is gone.
 func TestPoolModes(t *testing.T) {
 	p, master, replica := pair(t, tarantool.PoolOptions{CheckInterval: 50 * time.Millisecond, WaitTimeout: -1})
 	awaitMode(t, p, tarantool.ReadOnly)
@@ -121,7 +121,7 @@ func TestPoolModes(t *testing.T) {
 			}
 		}
 	}
-	expect("both live", map[tarantool.Mode]string{
+	expect("both are alive", map[tarantool.Mode]string{
 		tarantool.AnyInstance: "both", tarantool.ReadWrite: "master", tarantool.ReadOnly: "replica",
 		tarantool.PreferReadWrite: "master", tarantool.PreferReadOnly: "replica",
 	})
@@ -144,8 +144,8 @@ func TestPoolModes(t *testing.T) {
 	})
 }
 
-// A pool that has not noticed that the roles changed: statements find the master all the same,
-// functions that may have done something do not run twice.
+// If a pool has not noticed that the roles changed, statements find the master anyway, and
+// functions that may have done something are not run twice.
 func TestPoolReadOnlyAnswer(t *testing.T) {
 	p, master, replica := pair(t, tarantool.PoolOptions{CheckInterval: time.Hour})
 	awaitMode(t, p, tarantool.ReadOnly)
@@ -198,8 +198,8 @@ func TestPoolReadOnlyAnswer(t *testing.T) {
 	must(t, p.Do(ctx, nil, write(5), tarantool.ReadWrite))
 }
 
-// For a user that may not evaluate, the role is queried by a call; with a user that may do
-// neither, requests without a role work, and others report what is missing.
+// For a user that may not evaluate expressions, the role is queried by a call. With a user that may
+// do neither, requests that need no role work, and others report the missing privilege.
 func TestPoolRights(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, setup+`
@@ -234,7 +234,7 @@ func TestPoolRights(t *testing.T) {
 func TestPoolWithDeadInstances(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, setup)
-	silent, err := net.Listen("tcp", "127.0.0.1:0") // takes connections and does not greet
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts connections and does not greet
 	must(t, err)
 	defer silent.Close()
 	dead := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
@@ -262,14 +262,14 @@ func TestPoolWithDeadInstances(t *testing.T) {
 	if err := p.Do(ctx, nil, tarantool.Ping(), tarantool.AnyInstance); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("%v", err)
 	}
-	// One that comes later is found, also by a request that waits already.
+	// An instance that becomes available later is found, even by a request that is already waiting.
 	waiting := make(chan error, 1)
 	go func() { waiting <- p.Do(context.Background(), nil, tarantool.Ping(), tarantool.ReadWrite) }()
 	must(t, p.Add(tarantool.Options{Addr: s.Addr}))
 	must(t, <-waiting)
 }
 
-// Requests go to the instance with fewer in flight.
+// Requests go to the instance with fewer requests in flight.
 func TestPoolBalance(t *testing.T) {
 	p, _, _ := pair(t, tarantool.PoolOptions{})
 	awaitMode(t, p, tarantool.ReadOnly)
@@ -291,7 +291,7 @@ func TestPoolBalance(t *testing.T) {
 	}
 }
 
-// Instances come and go under load, and no request fails.
+// Instances are added and removed under load, and no request fails.
 func TestPoolAddAndRemove(t *testing.T) {
 	testkit.NoLeaks(t)
 	var mu sync.Mutex
@@ -365,8 +365,8 @@ func TestPoolAddAndRemove(t *testing.T) {
 	}
 }
 
-// Closing a pool: waiting callers get an error, requests in flight succeed or are
-// cut off.
+// When a pool is closed, waiting callers get an error, and requests in flight succeed or are cut
+// off.
 func TestPoolEnds(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, setup)
@@ -403,7 +403,7 @@ func TestPoolEnds(t *testing.T) {
 			short, cancel := context.WithTimeout(ctx, 20*time.Millisecond)
 			defer cancel()
 			if err := p.Shutdown(short); !errors.Is(err, context.DeadlineExceeded) {
-				return fmt.Errorf("%v instead of the context's", err)
+				return fmt.Errorf("%v instead of the error of the context", err)
 			}
 			return nil
 		},
@@ -412,7 +412,7 @@ func TestPoolEnds(t *testing.T) {
 			go func() { ended <- p.Shutdown(context.Background()) }()
 			testkit.Eventually(t, 5*time.Second, func() error {
 				if err := p.Wait(ctx, tarantool.AnyInstance); err == nil {
-					return errors.New("the shutdown has not begun")
+					return errors.New("the shutdown has not started")
 				}
 				return nil
 			})
@@ -432,8 +432,8 @@ func TestPoolEnds(t *testing.T) {
 	}
 }
 
-// An instance that is loading gets no requests; requests that it refuses because of that go
-// elsewhere. One that waits for others (an orphan) accepts no writes.
+// An instance that is loading gets no requests, and requests that it refuses for that reason go
+// elsewhere. An instance that waits for others (an orphan) accepts no writes.
 func TestPoolLoading(t *testing.T) {
 	testkit.NoLeaks(t)
 	one, other := testkit.StartTarantool(t, setup), testkit.StartTarantool(t, setup)
@@ -451,7 +451,7 @@ func TestPoolLoading(t *testing.T) {
 		"box.info = {ro = true, status = 'loading'}": tarantool.InstanceLoading,
 		"box.info = {ro = true, status = 'orphan'}":  tarantool.InstanceReadOnly,
 		"box.info = nil": tarantool.InstanceLoading,
-		"box.info = {}":  tarantool.InstanceUnknown, // which is not understood
+		"box.info = {}":  tarantool.InstanceUnknown, // which has an unknown form
 	} {
 		eval("info = box.info; " + text)
 		awaitState(t, p, one.Addr, want)
@@ -475,6 +475,6 @@ func TestPoolLoading(t *testing.T) {
 		must(t, p.Do(ctx, nil, tarantool.Replace("users", []any{7000 + n, "x", 1}), tarantool.AnyInstance))
 	}
 	if p.Rerouted() == 0 {
-		t.Error("no request was made again")
+		t.Error("no request was retried")
 	}
 }

@@ -8,13 +8,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/fleet"
 )
 
-// poolView is which instances requests may go to, at one moment. It is immutable.
+// poolView says to which instances requests may be sent, at one moment. It is immutable.
 type poolView struct {
 	writable, readOnly []*instance
-	serving            []*instance // these, and those whose role is not known
+	serving            []*instance // instances of both roles, and those whose role is not known
 }
 
-// viewOf makes the view of instances, whose states are locked.
+// viewOf makes the view of instances. Their states are locked.
 func viewOf(instances []*instance) poolView {
 	var v poolView
 	for _, i := range instances {
@@ -32,7 +32,7 @@ func viewOf(instances []*instance) poolView {
 	return v
 }
 
-// pick chooses an instance, never the one to avoid, or returns nil if there is none.
+// pick returns a suitable instance other than avoid, or nil if there is none.
 func (v *poolView) pick(mode Mode, avoid *instance) *instance {
 	var i *instance
 	switch mode {
@@ -51,7 +51,7 @@ func (v *poolView) pick(mode Mode, avoid *instance) *instance {
 	return i
 }
 
-// pick chooses an instance by the present state.
+// pick returns an instance that is suitable now.
 func (p *Pool) pick(mode Mode, avoid *instance) *instance {
 	return p.set.View().Value.pick(mode, avoid)
 }
@@ -59,7 +59,7 @@ func (p *Pool) pick(mode Mode, avoid *instance) *instance {
 // eagerInterval is how often the role of instances is queried while requests wait.
 const eagerInterval = 50 * time.Millisecond
 
-// await waits for an instance, at most for that time; if zero, only ctx bounds it.
+// await waits for an instance, for at most the given time; if that is zero, only ctx bounds it.
 func (p *Pool) await(ctx context.Context, mode Mode, most time.Duration) (*instance, error) {
 	if i := p.pick(mode, nil); i != nil {
 		return i, nil
@@ -83,14 +83,14 @@ func (p *Pool) await(ctx context.Context, mode Mode, most time.Duration) (*insta
 	return nil, p.noInstance(mode, err)
 }
 
-// lookAgain has every instance asked for its role.
+// lookAgain makes the pool query the role of every instance.
 func (p *Pool) lookAgain() {
 	for _, i := range p.set.Members() {
 		i.probe.Wake()
 	}
 }
 
-// recheck waits until each of these instances has been asked for its role after the call.
+// recheck waits until the role of each of these instances has been queried after the call.
 func (p *Pool) recheck(ctx context.Context, these []*instance) {
 	p.lookAgain()
 	fleet.Recheck(ctx, these, func(i *instance) (*fleet.Probe, context.Context) { return i.probe, i.ctx })

@@ -8,24 +8,24 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// A Procedure is a function of the server whose arguments are an A and whose results are an R,
-// both of them arrays. If *A is an [Appender] and *R a [Reader], its calls allocate nothing
-// beside what these do; otherwise they are read and written by reflection, as structs whose
-// fields are the arguments and results.
+// A Procedure is a function of the server with arguments A and results R, both of which are encoded
+// as arrays. If *A is an [Appender] and *R a [Reader], calls allocate nothing except what these
+// allocate. Otherwise they are encoded and decoded by reflection, as structs whose fields are the
+// arguments and the results.
 //
-// It may be used by many goroutines concurrently.
+// It is safe for concurrent use.
 type Procedure[A, R any] struct {
 	client *Client
 	name   string
 	info   requestInfo
 }
 
-// ProcedureOf returns the function of that name.
+// ProcedureOf returns the function with the given name.
 func ProcedureOf[A, R any](c *Client, name string) *Procedure[A, R] {
 	return &Procedure[A, R]{client: c, name: name, info: requestInfo{code: box.CodeCall, size: len(name) + 64}}
 }
 
-// Idempotent returns the function as one that may be run twice: see
+// Idempotent returns the function, marked as one that may be executed twice: see
 // [ProcedureRequest.Idempotent].
 func (p *Procedure[A, R]) Idempotent() *Procedure[A, R] {
 	q := *p
@@ -33,15 +33,15 @@ func (p *Procedure[A, R]) Idempotent() *Procedure[A, R] {
 	return &q
 }
 
-// Blocking returns the function as one that may take long: see [ProcedureRequest.Blocking].
+// Blocking returns the function, marked as one that may take long: see [ProcedureRequest.Blocking].
 func (p *Procedure[A, R]) Blocking() *Procedure[A, R] {
 	q := *p
 	q.info.blocking = true
 	return &q
 }
 
-// Call calls the function. args may be nil if it has none, and results if they are not
-// needed.
+// Call calls the function. Args may be nil if the function has no arguments, and results may be nil
+// if they are not needed.
 func (p *Procedure[A, R]) Call(ctx context.Context, args *A, results *R) error {
 	c := p.client
 	r := exchange{client: c, about: p.info}

@@ -80,7 +80,7 @@ func TestPushes(t *testing.T) {
 		long := tarantool.Eval(`for i = 1, 200 do box.session.push(i); require('fiber').sleep(0.0005) end`)
 		err := c.Do(short, nil, long.OnPush(func(*iproto.Decoder) {
 			if gone {
-				t.Error("a push came after its caller had gone")
+				t.Error("a push came after its caller had given up")
 			}
 		}))
 		gone = true
@@ -92,9 +92,9 @@ func TestPushes(t *testing.T) {
 	must(t, c.Do(ctx, nil, tarantool.Ping()))
 }
 
-// Calls that take long are sent on separate connections: the server, which stops reading from a
-// connection, and finally from all of them, while too much is in flight, still answers all
-// others.
+// Calls that take long are sent on separate connections. The server stops reading from a
+// connection, and finally from all of them, while too many requests are in flight; with separate
+// connections, it still answers all other calls.
 func TestSlowCallsDelayNobody(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, `
@@ -102,7 +102,7 @@ box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})
 gate = require('fiber').cond()
 waiting = 0
 function slow(x) waiting = waiting + 1; gate:wait(); waiting = waiting - 1; return x end
-`) // as Debian starts it: 768 requests, 16,320 bytes
+`) // as started by Debian: 768 requests, 16,320 bytes
 	c := connect(t, tarantool.Options{Addr: s.Addr})
 	ctx := t.Context()
 	var wg sync.WaitGroup
@@ -127,13 +127,13 @@ function slow(x) waiting = waiting + 1; gate:wait(); waiting = waiting - 1; retu
 		must(t, c.Do(ctx, nil, tarantool.Ping()))
 		worst = max(worst, time.Since(began))
 	}
-	t.Logf("the slowest of 300 pings beside 800 slow calls: %v", worst)
+	t.Logf("the slowest of 300 pings with 800 slow calls in flight: %v", worst)
 	if worst > time.Second {
 		t.Errorf("a ping took %v", worst)
 	}
 	done := make(chan struct{})
 	go func() { wg.Wait(); close(done) }()
-	for over := false; !over; { // also those that had to wait here get their turn
+	for over := false; !over; { // calls that had to wait here get their turn, too
 		must(t, c.Do(ctx, nil, tarantool.Eval("gate:broadcast()")))
 		select {
 		case <-done:
@@ -143,8 +143,8 @@ function slow(x) waiting = waiting + 1; gate:wait(); waiting = waiting - 1; retu
 	}
 }
 
-// A slot in the lane of calls that may take long is free when the call ends, whether or not its
-// result is taken; and a client that fails fast can make such calls.
+// A slot in the lane of calls that may take long is released when the call ends, whether or not its
+// result is taken. A client with FailFast can make such calls, too.
 func TestBlockingFuturesBeyondTheLane(t *testing.T) {
 	_, s := started(t)
 	c := connect(t, tarantool.Options{Addr: s.Addr, MaxBlocking: 4, FailFast: true, WaitWhenFull: true})

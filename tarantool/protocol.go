@@ -14,32 +14,32 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// Each connection watches box.shutdown from its greeting on. When that becomes true, the connection
-// is retired (Pin.Retire): it accepts no more calls and ends with the last one in flight.
+// From its greeting on, each connection watches box.shutdown. When its value becomes true, the
+// connection is retired (Pin.Retire): it accepts no more calls and ends with the last one in
+// flight.
 
-// traits are those of IPROTO, whose sync is the ticket. Calls are gathered: a server with its
-// defaults reads about 512 small requests of a connection at a time (readahead, 16 KiB).
+// traits are the traits of IPROTO, whose sync is the ticket. Calls are gathered: with default
+// settings, a server reads about 512 small requests of a connection at a time (readahead, 16 KiB).
 var traits = pipe.Traits{
 	Match: pipe.ByTicket, TicketBits: 64,
 	Place: pipe.Gather, Spill: 512,
 	PutTicket: box.PutSync,
 }
 
-// protocol is where the codec meets the engine, and the only place.
+// protocol connects the codec and the engine; nothing else does.
 type protocol struct {
-	opts     *Options // never written to
+	opts     *Options // never changed
 	learn    func(*server)
 	maxReply int
 }
 
-// server is what a greeting and IPROTO_ID reveal about the server. It is
-// immutable.
+// server describes a server, according to its greeting and its reply to IPROTO_ID. It is immutable.
 type server struct {
-	version  string // of the program, such as 2.6.0
+	version  string // version of the program, such as 2.6.0
 	instance string
 	protocol uint32
 	features uint64 // bits of box.Feature
-	auth     string // the required method; empty if the server did not say
+	auth     string // the required method; empty if the server reported none
 }
 
 func (s *server) has(f box.Feature) bool { return s.features&(1<<f) != 0 }
@@ -74,17 +74,17 @@ func (s *scanner) Scan(b []byte) (f pipe.Frame, err error) {
 	return f, nil
 }
 
-// greetingReply bounds a reply to the greeting: a peer that is no Tarantool cannot make the
-// client collect bytes before it is known.
+// greetingReply bounds a reply during the greeting, so that a peer that is not a Tarantool server
+// cannot make the client collect bytes.
 const greetingReply = 64 << 10
 
-// features are those of the protocol that this package makes use of.
+// features are the protocol features that this package uses.
 var features = []box.Feature{
 	box.FeatureStreams, box.FeatureTransactions, box.FeatureErrorExtension, box.FeatureWatchers,
 	box.FeaturePagination, box.FeatureWatchOnce,
 }
 
-// Greet implements pipe.Protocol: greeting, features, user.
+// Greet implements pipe.Protocol: it handles the greeting, the features and the user.
 func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err error) {
 	g := greeter{conn: conn}
 	text, err := g.take(box.GreetingLen)
@@ -96,7 +96,7 @@ func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err e
 		return nil, err
 	}
 	s := &server{version: greeting.Version, instance: greeting.Instance}
-	// Older servers answer that they do not know the request, and log it.
+	// Older servers answer that they do not know the request, and log that.
 	if atLeast(greeting.Version, 2, 10) {
 		if err := g.identify(s); err != nil {
 			return nil, err
@@ -111,7 +111,7 @@ func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err e
 			return nil, err
 		}
 	}
-	if s.has(box.FeatureWatchers) { // has no reply; the value comes as an event
+	if s.has(box.FeatureWatchers) { // it has no reply; the value arrives as an event
 		watch := appendAside(nil, box.CodeWatch, shutdownKey)
 		box.PutSync(watch, traits.GreetingTicket())
 		if _, err := conn.Write(watch); err != nil {
@@ -122,10 +122,10 @@ func (p *protocol) Greet(ctx context.Context, conn net.Conn) (rest []byte, err e
 	return g.in, nil
 }
 
-// greeter does the handshake before there is an engine.
+// greeter performs the handshake before there is an engine.
 type greeter struct {
 	conn net.Conn
-	in   []byte // received and not yet used
+	in   []byte // received and not yet read
 	sync uint32
 }
 
@@ -151,7 +151,7 @@ func (g *greeter) more() error {
 	return err
 }
 
-// ask sends a request and waits for its reply. An error of the server is a *ServerError.
+// ask sends a request and waits for its reply. An error reply is returned as a *ServerError.
 func (g *greeter) ask(code box.Code, body func([]byte) []byte) (box.Response, error) {
 	g.sync++
 	frame := box.EndRequest(body(box.BeginRequest(nil, code)), 0)
@@ -187,7 +187,7 @@ func (g *greeter) ask(code box.Code, body func([]byte) []byte) (box.Response, er
 	}
 }
 
-// identify sends the features of this client, and gets those of the server.
+// identify sends the features of this client, and receives those of the server.
 func (g *greeter) identify(s *server) error {
 	r, err := g.ask(box.CodeID, func(b []byte) []byte {
 		return box.AppendID(b, box.ProtocolVersion, features, "")
@@ -210,7 +210,7 @@ func (g *greeter) authenticate(o *Options, s *server, salt []byte, user, passwor
 		if s.auth == string(AuthPAPSHA256) {
 			method = AuthPAPSHA256
 			if o.TLS == nil && o.network() != "unix" {
-				return errors.New("the server wants pap-sha256, which sends the password, so it needs TLS")
+				return errors.New("the server requires pap-sha256, which sends the password, so it needs TLS")
 			}
 		}
 	}
@@ -225,8 +225,8 @@ func (g *greeter) authenticate(o *Options, s *server, salt []byte, user, passwor
 	return err
 }
 
-// atLeast reports whether a version such as 2.10.1-57-g36a1 is one from major.minor on. An
-// unreadable version counts as new, so IPROTO_ID is sent.
+// atLeast reports whether a version such as 2.10.1-57-g36a1 is major.minor or later. A version that
+// cannot be parsed counts as new, so IPROTO_ID is sent.
 func atLeast(version string, major, minor int) bool {
 	first, rest, _ := strings.Cut(version, ".")
 	second, _, _ := strings.Cut(rest, ".")

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// pushes hands on what a call pushes before its result, until its caller has gone.
+// pushes passes on the values that a call pushes before its result, until the caller gives up.
 type pushes struct {
 	// Immutable.
 	tell   func(d *iproto.Decoder)
@@ -35,24 +35,24 @@ func (p *pushes) interim(frame []byte) {
 	if p.ended {
 		return
 	}
-	defer func() { _ = recover() }() // user code: its panics must not spread
+	defer func() { _ = recover() }() // user code, whose panics must not spread
 	d := iproto.NewDecoder(r.Data)
 	d.Limit(p.limits)
 	p.tell(&d)
 }
 
-// end returns when tell is not running, and is called no more.
+// end returns when tell is not running and will not be called again.
 func (p *pushes) end() {
 	p.mu.Lock()
 	p.ended = true
 	p.mu.Unlock()
 }
 
-// shutdownKey is the key whose value is true when a server is about to end (Tarantool
+// shutdownKey is the key whose value becomes true when a server is about to shut down (Tarantool
 // documentation, "Graceful shutdown").
 const shutdownKey = "box.shutdown"
 
-// pushed receives events of every connection, on the goroutine that reads it.
+// pushed receives the events of every connection, on the goroutine that reads it.
 func (c *Client) pushed(from pipe.Pin, frame []byte) {
 	m, body, err := replyOf(frame)
 	if err != nil || m.Kind != box.Event {
@@ -73,9 +73,9 @@ func (c *Client) pushed(from pipe.Pin, frame []byte) {
 	c.watches.event(from, r.EventKey, r.EventData)
 }
 
-// watchShutdown requests the next value of shutdownKey. While Options.MaxCalls or MaxBytes leave no
-// room for that, it retries later: otherwise a server that shuts down would cut off requests in
-// flight.
+// watchShutdown requests the next value of shutdownKey. If Options.MaxCalls or MaxBytes leaves no
+// room for that, it retries later, because otherwise a server that shuts down would cut off
+// requests in flight.
 func (c *Client) watchShutdown(on pipe.Pin) {
 	if !c.sendAside(on, box.CodeWatch, shutdownKey) && on.Alive() {
 		time.AfterFunc(asideAgain, func() { c.watchShutdown(on) })
@@ -84,15 +84,15 @@ func (c *Client) watchShutdown(on pipe.Pin) {
 
 const asideAgain = 10 * time.Millisecond
 
-// appendAside appends a request that has no reply. A server that refuses it answers all the
-// same; the engine drops that.
+// appendAside appends a request that has no reply. A server that refuses it sends a reply anyway,
+// which the engine drops.
 func appendAside(b []byte, code box.Code, key string) []byte {
 	from := len(b)
 	return box.EndRequest(box.AppendWatch(box.BeginRequest(b, code), key), from)
 }
 
-// sendAside sends a request that has no reply, on a connection, if that is still up and has room.
-// It never waits.
+// sendAside sends a request that has no reply on the given connection, if that is still up and has
+// room. It never waits.
 func (c *Client) sendAside(to pipe.Pin, code box.Code, key string) (sent bool) {
 	e := to.Engine()
 	if e == nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The Python client of Tarantool's makers at the same real server: each reads what the
-// other wrote, finds it by its value, and gets the same errors.
+// These tests use the official Python client of Tarantool with the same real server: each client
+// reads what the other has written, finds it by its value, and gets the same errors.
 
 const pythonScript = "../internal/testkit/testdata/steps.py"
 
@@ -30,7 +30,7 @@ end
 function fails() box.error{code = 5000, reason = 'no luck'} end
 `
 
-// pythonValue is a value in both languages, and the types of keys that it can be.
+// pythonValue is a value in both languages, and the types of keys that it can have.
 type pythonValue struct {
 	python string
 	ours   any
@@ -102,8 +102,8 @@ func negatives(n int) map[any]any {
 	return m
 }
 
-// Each client writes all values under its own names, in tuples of the shape [name,
-// value], and as keys, [value, writer].
+// Each client writes all values under its own names, in tuples of the form [name, value], and as
+// keys, [value, writer].
 func TestPythonReadsWhatWeWriteAndWritesWhatWeRead(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, pythonSetup)
@@ -144,7 +144,8 @@ func TestPythonReadsWhatWeWriteAndWritesWhatWeRead(t *testing.T) {
 	}
 }
 
-// The same errors, by number and text, and statements of SQL of the other.
+// Both clients get the same errors, by number and text, and each reads the results of the other's
+// SQL statements.
 func TestPythonErrorsAndSQL(t *testing.T) {
 	testkit.NoLeaks(t)
 	s := testkit.StartTarantool(t, pythonSetup)

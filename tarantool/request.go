@@ -8,41 +8,41 @@ import (
 )
 
 // A request is an immutable value. Client.encoding finds the numbers of its space and index, and
-// encode appends the frame to the call's memory. Space and Procedure keep what they need on the
+// encode appends the frame to the memory of the call. Space and Procedure keep their state on the
 // caller's stack, so a typed call allocates nothing.
 
-// A Request is a request to a server. Requests are immutable: they may be kept, copied, sent
-// any number of times, and used by many goroutines concurrently. They are made by Ping,
-// Select, Insert and so on, whose results have methods that derive other requests.
+// A Request is a request to a server. Requests are immutable: they may be kept, copied, sent any
+// number of times, and used by several goroutines concurrently. They are made by Ping, Select,
+// Insert and similar functions, whose results have methods that derive other requests.
 //
-// A request that is sent often is best kept in a variable of type Request: to make one of a
-// SelectRequest is an allocation.
+// A request that is sent often should be kept in a variable of type Request, because converting a
+// SelectRequest to a Request allocates.
 type Request interface {
-	// encode appends the whole request, its sync left open.
+	// encode appends the whole request, without its sync.
 	encode(b []byte, x encoding) ([]byte, error)
 	about() requestInfo
 }
 
-// requestInfo is what a client has to know of a request beside its bytes.
+// requestInfo is what a client needs to know about a request in addition to its bytes.
 type requestInfo struct {
 	code box.Code
-	// repeatable: to execute it twice is the same as once.
+	// repeatable means that executing the request twice has the same effect as once.
 	repeatable bool
 	blocking   bool
 	size       int // approximate, for blocking requests
-	// push, if set, is called with the values that the call pushes before its end.
+	// push, if set, is called with the values that the call pushes before its result.
 	push   func(d *iproto.Decoder)
 	target target
 }
 
-// encoding is what the bytes of a request depend on beside itself.
+// encoding contains what the bytes of a request depend on in addition to the request.
 type encoding struct {
 	client       *Client
 	space, index uint32 // of the target
 	header       box.Header
 }
 
-// target is the space and the index of a request; the zero value is none.
+// target is the space and the index of a request; the zero value means none.
 type target struct {
 	spaceName, indexName string
 	space, index         uint32
@@ -54,7 +54,7 @@ type targetKind uint8
 const (
 	noTarget targetKind = iota
 	namedTarget
-	numberedTarget // the server does not look whether the schema is the same
+	numberedTarget // the server does not check whether the schema is the same
 )
 
 func named(space string) target { return target{kind: namedTarget, spaceName: space} }
@@ -67,7 +67,7 @@ func (x encoding) begin(b []byte, code box.Code) []byte {
 	return x.header.Append(b)
 }
 
-// PingRequest is a request without effect.
+// PingRequest is a request without an effect.
 type PingRequest struct{}
 
 // Ping makes a request that a server answers immediately.
@@ -88,7 +88,7 @@ type Iterator uint32
 // The iterators.
 const (
 	Eq            Iterator = 0
-	Req           Iterator = 1 // Eq, backwards
+	Req           Iterator = 1 // Eq in reverse order
 	All           Iterator = 2
 	Lt            Iterator = 3
 	Le            Iterator = 4
@@ -109,7 +109,7 @@ type SelectRequest struct {
 	limited       bool
 	offset        uint32
 	iterator      Iterator
-	chosen        bool // the iterator
+	chosen        bool // the iterator was set
 	fetchPosition bool
 	afterPosition []byte
 	afterTuple    []byte
@@ -134,43 +134,44 @@ func (k keyBytes) append(b []byte) []byte {
 // Select makes a request for all tuples of a space.
 func Select(space string) SelectRequest { return SelectRequest{target: named(space)} }
 
-// Numbers names space and index by their numbers instead of their names. The server does not
-// look then whether the schema is still the same.
+// Numbers sets the space and the index by number instead of by name. Then the server does not check
+// whether the schema is still the same.
 func (r SelectRequest) Numbers(space, index uint32) SelectRequest {
 	r.target = numbered(space, index)
 	return r
 }
 
-// Index chooses an index by its name; otherwise it is the primary one.
+// Index selects an index by its name. The default is the primary index.
 func (r SelectRequest) Index(name string) SelectRequest { r.target.indexName = name; return r }
 
-// Key chooses the tuples with this key, or the beginning of one. Other iterators begin there.
+// Key selects the tuples with this key, or with a key that starts with it. Other iterators start at
+// the key.
 func (r SelectRequest) Key(parts ...Part) SelectRequest {
 	r.key, r.err = makeKey(parts)
 	return r
 }
 
-// Iterator says which tuples, seen from the key, are wanted in which order. Without it these
-// are Eq with a key and All without.
+// Iterator says which tuples, relative to the key, are returned in which order. The default is Eq
+// if there is a key, and All otherwise.
 func (r SelectRequest) Iterator(it Iterator) SelectRequest {
 	r.iterator, r.chosen = it, true
 	return r
 }
 
-// Limit sets the maximum number of tuples. Without it there is none.
+// Limit sets the maximum number of tuples. By default, there is no limit.
 func (r SelectRequest) Limit(n uint32) SelectRequest { r.limit, r.limited = n, true; return r }
 
-// Offset sets how many tuples are skipped first; the server still visits them.
+// Offset sets the number of tuples to skip; the server still visits them.
 func (r SelectRequest) Offset(n uint32) SelectRequest { r.offset = n; return r }
 
-// After begins behind a position that [Client.SelectPage] returned; nil is the beginning. It
+// After starts after a position that [Client.SelectPage] returned; nil means from the start. It
 // needs Tarantool 2.11.
 func (r SelectRequest) After(position []byte) SelectRequest {
 	r.afterPosition, r.afterTuple = position, nil
 	return r
 }
 
-// AfterTuple begins behind a tuple. It needs Tarantool 2.11.
+// AfterTuple starts after a tuple. It needs Tarantool 2.11.
 func (r SelectRequest) AfterTuple(tuple any) SelectRequest {
 	b, err := appendArray(nil, "tuple", tuple)
 	if r.err == nil {
@@ -217,9 +218,9 @@ type TupleRequest struct {
 	err    error
 }
 
-// Insert makes a request that adds a tuple; if there is one with its key, it fails with
-// [iproto.CodeTupleFound]. Tuple is a value that is encoded as an array: an [Appender], a struct or a
-// slice. It is encoded immediately.
+// Insert makes a request that adds a tuple. If there is already a tuple with its key, the request
+// fails with [iproto.CodeTupleFound]. Tuple must be encoded as an array: an [Appender], a struct or
+// a slice. It is encoded immediately.
 func Insert(space string, tuple any) TupleRequest {
 	return newTuple(space, box.CodeInsert, tuple)
 }
@@ -235,7 +236,7 @@ func newTuple(space string, code box.Code, tuple any) TupleRequest {
 	return r
 }
 
-// Number names the space by its number: see [SelectRequest.Numbers].
+// Number sets the space by number: see [SelectRequest.Numbers].
 func (r TupleRequest) Number(space uint32) TupleRequest {
 	r.target = numbered(space, 0)
 	return r
@@ -259,17 +260,17 @@ type DeleteRequest struct {
 	err    error
 }
 
-// Delete makes a request that removes the tuple with the key and answers with it.
+// Delete makes a request that removes the tuple with the given key and returns it.
 func Delete(space string, key ...Part) DeleteRequest {
 	r := DeleteRequest{target: named(space)}
 	r.key, r.err = makeKey(key)
 	return r
 }
 
-// Index chooses a unique index by its name; otherwise it is the primary one.
+// Index selects a unique index by its name. The default is the primary index.
 func (r DeleteRequest) Index(name string) DeleteRequest { r.target.indexName = name; return r }
 
-// Numbers names space and index by their numbers: see [SelectRequest.Numbers].
+// Numbers sets the space and the index by number: see [SelectRequest.Numbers].
 func (r DeleteRequest) Numbers(space, index uint32) DeleteRequest {
 	r.target = numbered(space, index)
 	return r

@@ -11,23 +11,24 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The schema of a server is read by two selects on one connection, by the first caller that needs it
-// there, for all callers. Its version counts within one life of one server, and the next connection
-// may lead to another. So schemas belong to connections: a request with names chooses its connection
-// first (locate.go), has the numbers of the schema there, is pinned there, and carries the schema's
-// version. A server with another version refuses it (error 109); the schema is loaded again, retarget
-// puts the new numbers into the frame, and it is sent there again. If the connection ends before the
-// call was sent, or the request is repeated, the names are resolved on the next connection. A client
-// has no other way to learn in time that the number of a dropped space belongs to another one now.
+// The schema of a server is read by two selects on one connection, by the first caller that needs
+// it there, for all callers. Its version is meaningful only within the lifetime of one server, and
+// the next connection may be to another one. So schemas belong to connections: a request with names
+// chooses its connection first (locate.go), contains the numbers of the schema there, is pinned to
+// that connection, and carries the version of the schema. A server with another version refuses it
+// (error 109). Then the schema is loaded again, retarget puts the new numbers into the frame, and
+// it is sent on the same connection again. If the connection ends before the call was sent, or the
+// request is retried, the names are resolved on the next connection. A client has no other way to
+// learn in time that the number of a dropped space now belongs to another one.
 
-// System spaces that show what the user may see of the schema (Tarantool documentation,
+// System spaces that contain the part of the schema that the user may see (Tarantool documentation,
 // "System space views").
 const (
 	spaceOfSpaces  = 281 // _vspace: id, owner, name, engine, field count, flags, format
 	spaceOfIndexes = 289 // _vindex: space id, index id, name, type, options, parts
 )
 
-// schema is what the names of spaces and indexes mean at one version. It is immutable.
+// schema contains the meaning of the names of spaces and indexes in one version. It is immutable.
 type schema struct {
 	version uint64
 	spaces  map[string]*schemaSpace
@@ -38,8 +39,8 @@ type schemaSpace struct {
 	indexes map[string]uint32
 }
 
-// schemaAt is the schema of the server behind a connection. It is immutable: each load makes
-// another one. Equal schemas share their names.
+// schemaAt is the schema of the server at the other end of a connection. It is immutable: each load
+// makes another one. Equal schemas share their names.
 type schemaAt struct {
 	pin   pipe.Pin
 	names *schema
@@ -53,12 +54,13 @@ type schemas struct {
 	// Guarded by mu.
 	loading map[pipe.Pin]chan struct{} // closed at the end of the load in progress
 
-	// Atomic: written under mu, read by callers. What it points to is replaced, never changed;
-	// nil if none was loaded.
+	// Atomic: written under mu, read by callers. The list is replaced, never changed; the pointer
+	// is nil if no schema was loaded.
 	known atomic.Pointer[[]*schemaAt]
 }
 
-// of returns the schema of a connection, or nil if it was not loaded. There are few connections.
+// of returns the schema of a connection, or nil if it was not loaded. A linear search suffices,
+// because there are few connections.
 func (s *schemas) of(pin pipe.Pin) *schemaAt {
 	known := s.known.Load()
 	if known == nil {
@@ -83,7 +85,7 @@ func (s *schemas) reload(ctx context.Context, pin pipe.Pin, old *schemaAt) (*sch
 		}
 		wait := s.loading[pin]
 		if wait == nil {
-			return s.run(ctx, pin) // unlocks
+			return s.run(ctx, pin) // releases mu
 		}
 		s.mu.Unlock()
 		select {
@@ -94,7 +96,7 @@ func (s *schemas) reload(ctx context.Context, pin pipe.Pin, old *schemaAt) (*sch
 	}
 }
 
-// run loads on behalf of all. Called with mu held.
+// run loads the schema for all callers. It is called with mu held and releases it.
 func (s *schemas) run(ctx context.Context, pin pipe.Pin) (now *schemaAt, err error) {
 	done := make(chan struct{})
 	s.loading[pin] = done
@@ -110,14 +112,14 @@ func (s *schemas) run(ctx context.Context, pin pipe.Pin) (now *schemaAt, err err
 	return now, err
 }
 
-// keep stores the schema of a connection, and drops those of connections that have ended. Under
-// mu.
+// keep stores the schema of a connection, and drops those of connections that have ended. The
+// caller holds mu.
 func (s *schemas) keep(pin pipe.Pin, names *schema) *schemaAt {
 	var kept []*schemaAt
 	if known := s.known.Load(); known != nil {
 		for _, other := range *known {
 			if names.equals(other.names) {
-				names = other.names // so that what was found there need not be looked up again
+				names = other.names // so that names that were found there do not have to be looked up again
 			}
 			if other.pin != pin && other.pin.Alive() {
 				kept = append(kept, other)
@@ -152,7 +154,7 @@ func (s *schema) find(t *target) (spaceID, indexID uint32, err error) {
 	return known.id, indexID, nil
 }
 
-// resolve finds the numbers that a named target has on a connection. If the schema does not know
+// resolve finds the numbers that a named target has on a connection. If the schema does not contain
 // a name, it may be outdated, and is reloaded.
 func (s *schemas) resolve(ctx context.Context, t *target, pin pipe.Pin) (space, index uint32, at *schemaAt, err error) {
 	if at = s.of(pin); at == nil {
@@ -170,10 +172,11 @@ func (s *schemas) resolve(ctx context.Context, t *target, pin pipe.Pin) (space, 
 	return space, index, at, err
 }
 
-// mostSchemaLoads bounds how often a schema is read again that changes while it is read.
+// mostSchemaLoads is the maximum number of times that a schema is read because it changes while it
+// is read.
 const mostSchemaLoads = 8
 
-// loadSchema reads the schema of the server behind a connection.
+// loadSchema reads the schema of the server at the other end of a connection.
 func (c *Client) loadSchema(ctx context.Context, at pipe.Pin) (*schema, error) {
 	var err error
 	for range mostSchemaLoads {
@@ -210,7 +213,7 @@ func schemaOf(spaces, indexes *schemaRows) *schema {
 	return s
 }
 
-// schemaRows reads rows of either space: both begin with numbers, followed by a name.
+// schemaRows reads the rows of either space: both start with numbers, followed by a name.
 type schemaRows struct {
 	version uint64 // of the schema, from the head of the reply
 	rows    []schemaRow
@@ -240,5 +243,5 @@ func (s *schemaRows) ReadMsgpack(d *iproto.Decoder) error {
 
 func (s *schemaRows) setVersion(v uint64) { s.version = v }
 
-// versioned is a destination that wants to know which schema a reply is of.
+// versioned is a destination that needs the version of the schema of a reply.
 type versioned interface{ setVersion(v uint64) }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// slow defines a function that does not return before it is released.
+// slow defines a function that does not return until it is released.
 func slow(s *tarantoolsim.Server) (release func()) {
 	released := make(chan struct{})
 	s.Func("slow", func(r *tarantoolsim.Request) ([]any, error) {
@@ -28,7 +28,7 @@ func slow(s *tarantoolsim.Server) (release func()) {
 	return sync.OnceFunc(func() { close(released) })
 }
 
-// isDone fails the test unless a call of slow had its answer.
+// isDone fails the test unless a call of slow has its result.
 func isDone(t testing.TB, what string, f interface{ Get() ([]any, error) }) {
 	t.Helper()
 	if data, err := f.Get(); err != nil || fmt.Sprint(data) != "[done]" {
@@ -36,8 +36,8 @@ func isDone(t testing.TB, what string, f interface{ Get() ([]any, error) }) {
 	}
 }
 
-// A server that is about to shut down: requests in flight are finished, then the connection
-// ends, and new ones wait for the next server.
+// When a server is about to shut down, requests in flight are finished, then the connection ends,
+// and new requests wait for the next server.
 func TestGracefulShutdown(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -61,7 +61,7 @@ func TestGracefulShutdown(t *testing.T) {
 	}
 	select {
 	case err := <-results:
-		t.Errorf("a request went to a server that ends: %v", err)
+		t.Errorf("a request went to a server that is shutting down: %v", err)
 	case <-time.After(20 * time.Millisecond):
 	}
 	release()
@@ -77,7 +77,7 @@ func TestGracefulShutdown(t *testing.T) {
 	has(t, after, []any{1, "", 0})
 }
 
-// Servers follow one another under load, and no caller sees an error: writes are done once.
+// Servers replace one another under load, and no caller gets an error: each write is executed once.
 func TestGracefulShutdownUnderLoad(t *testing.T) {
 	testkit.NoLeaks(t)
 	var counted, succeeded atomic.Int64
@@ -109,7 +109,7 @@ func TestGracefulShutdownUnderLoad(t *testing.T) {
 					t.Error(err)
 					return
 				}
-				// By its number: a new server has no spaces at first.
+				// The space is selected by number, because a new server has no spaces at first.
 				if err := c.Do(ctx, nil, tarantool.Select("").Numbers(289, 0).Limit(1)); err != nil {
 					t.Error(err)
 					return
@@ -130,7 +130,7 @@ func TestGracefulShutdownUnderLoad(t *testing.T) {
 	}
 }
 
-// A transaction that is open when the server is about to shut down ends with its connection, with
+// If a transaction is open when the server is about to shut down, it ends with its connection, with
 // an error.
 func TestGracefulShutdownAndTransactions(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -145,7 +145,8 @@ func TestGracefulShutdownAndTransactions(t *testing.T) {
 	has(t, server)
 }
 
-// A client that is full when it learns that the server stays up still learns of its shutdown.
+// If a client has no room when it learns that the server stays up, it still learns of its shutdown
+// later.
 func TestGracefulShutdownOfAFullClient(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -211,15 +212,16 @@ func TestGracefulShutdownInAPool(t *testing.T) {
 		defer close(ended)
 		ending.Shutdown(patience)
 	}()
-	// While the call is in flight there, everything goes to the other one, and no caller waits.
-	until(t, "the pool knows of no end", func() bool { return p.Instances()[0].State == tarantool.InstanceDown })
+	// While the call is in flight there, all other requests go to the other instance, and no caller
+	// waits.
+	until(t, "the pool has not noticed the shutdown", func() bool { return p.Instances()[0].State == tarantool.InstanceDown })
 	before := len(ending.Seen())
 	for g := range done {
 		from := done[g].Load()
 		until(t, "a caller waits", func() bool { return done[g].Load() > from+50 })
 	}
 	if now := ending.Seen()[before:]; len(now) > 0 {
-		t.Errorf("the one that ends sees %v", now)
+		t.Errorf("the server that is shutting down received %v", now)
 	}
 	select {
 	case <-ended:

@@ -16,10 +16,10 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// patience bounds what a test waits for.
+// patience is the maximum time that a test waits for an event.
 const patience = 20 * time.Second
 
-// usersSpace is the space that simulated servers have.
+// usersSpace is the space of simulated servers.
 var usersSpace = tarantoolsim.Space{
 	Name:   "users",
 	Fields: []tarantoolsim.Field{{Name: "id", Type: "unsigned"}, {Name: "name", Type: "string"}, {Name: "hits", Type: "unsigned"}},
@@ -28,10 +28,10 @@ var usersSpace = tarantoolsim.Space{
 	},
 }
 
-// oldServer has none of the features of versions of the protocol.
+// oldServer has none of the features that are announced by protocol versions.
 var oldServer = tarantoolsim.Config{Version: "2.6.0", Protocol: -1}
 
-// simulated starts a server in this process.
+// simulated starts a simulated server.
 func simulated(t testing.TB, c tarantoolsim.Config) *tarantoolsim.Server {
 	t.Helper()
 	s := tarantoolsim.Start(t, c)
@@ -39,20 +39,20 @@ func simulated(t testing.TB, c tarantoolsim.Config) *tarantoolsim.Server {
 	return s
 }
 
-// connected returns a client of a simulated server, which comes back to it soon.
+// connected returns a client of a simulated server, which reconnects quickly.
 func connected(t testing.TB, s *tarantoolsim.Server) *tarantool.Client {
 	t.Helper()
 	return connect(t, tarantool.Options{Addr: s.Addr(), Backoff: time.Millisecond, MaxBackoff: 5 * time.Millisecond})
 }
 
-// patient returns a context that ends only if the test goes wrong.
+// patient returns a context that ends only if the test fails.
 func patient(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// outcome fails the test unless the error says that.
+// outcome fails the test unless the error has the given outcome.
 func outcome(t testing.TB, what string, err error, want slipstream.Outcome) {
 	t.Helper()
 	if err == nil || slipstream.OutcomeOf(err) != want {
@@ -60,18 +60,17 @@ func outcome(t testing.TB, what string, err error, want slipstream.Outcome) {
 	}
 }
 
-// lacking fails the test unless the error says what the server lacks, and that
-// nothing was sent.
+// lacking fails the test unless the error names the missing feature and says that nothing was sent.
 func lacking(t testing.TB, what string, err error, since, version string) {
 	t.Helper()
 	var lacks *tarantool.UnsupportedError
 	if !errors.As(err, &lacks) || lacks.Since != since || lacks.Server != version || lacks.Feature == "" {
-		t.Errorf("%s: %v, want that %s has not what came with %s", what, err, version, since)
+		t.Errorf("%s: %v, want an error that %s lacks a feature of %s", what, err, version, since)
 	}
 	outcome(t, what, err, slipstream.NotSent)
 }
 
-// has fails the test unless the space of users has these tuples.
+// has fails the test unless the space of users contains the given tuples.
 func has(t testing.TB, s *tarantoolsim.Server, want ...[]any) {
 	t.Helper()
 	if got := s.Tuples("users"); fmt.Sprint(got) != fmt.Sprint(want) {
@@ -79,7 +78,7 @@ func has(t testing.TB, s *tarantoolsim.Server, want ...[]any) {
 	}
 }
 
-// saw counts the requests of a type that a server has seen.
+// saw returns the number of requests of a type that a server has received.
 func saw(s *tarantoolsim.Server, request string) int {
 	return len(slices.DeleteFunc(s.Seen(), func(r string) bool { return r != request && !strings.HasPrefix(r, request+" ") }))
 }
@@ -106,7 +105,7 @@ func reconnected(t testing.TB, s *tarantoolsim.Server) {
 	})
 }
 
-// waitingIn returns how many goroutines are in a function.
+// waitingIn returns the number of goroutines that are in a function.
 func waitingIn(function string) int {
 	all := make([]byte, 1<<20)
 	return strings.Count(string(all[:runtime.Stack(all, true)]), function+"(")

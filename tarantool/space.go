@@ -14,47 +14,47 @@ import (
 )
 
 // A Space is a space whose tuples are values of T. If *T is a [Reader] and an [Appender], its
-// methods allocate nothing beside what these do; otherwise T is read and written by
-// reflection, as a struct whose fields are the tuple's.
+// methods allocate nothing except what these allocate. Otherwise T is encoded and decoded by
+// reflection, as a struct whose fields are those of the tuple.
 //
-// It may be used by many goroutines concurrently.
+// It is safe for concurrent use.
 type Space[T any] struct {
 	// Immutable.
 	client *Client
 	target target
 
-	// Atomic: the numbers at one version of the schema, written by the caller that looked
-	// them up.
+	// Atomic: the numbers in one version of the schema, written by the caller that looked them up.
 	known atomic.Pointer[knownTarget]
 }
 
 type knownTarget struct {
 	names *schema
 	x     encoding
-	get   []byte // a select of one tuple, up to its key
+	get   []byte // an encoded select of one tuple, up to its key
 }
 
-// SpaceOf returns the space of that name, which is looked up when it is used.
+// SpaceOf returns the space with the given name, which is looked up when the space is used.
 func SpaceOf[T any](c *Client, name string) *Space[T] {
 	return &Space[T]{client: c, target: named(name)}
 }
 
-// Index returns the space seen through another index: keys are its keys then.
+// Index returns the space with another index, to which keys then refer.
 func (s *Space[T]) Index(name string) *Space[T] {
 	t := s.target
 	t.indexName = name
 	return &Space[T]{client: s.client, target: t}
 }
 
-// Get reads the tuple with the key into dst. Without one, found is false and dst unchanged.
+// Get reads the tuple with the given key into dst. If there is none, found is false and dst is
+// unchanged.
 func (s *Space[T]) Get(ctx context.Context, dst *T, key ...Part) (found bool, err error) {
 	q := spaceCall[T]{code: box.CodeSelect, limit: 1, into: dst}
 	err = s.run(ctx, &q, key, nil)
 	return q.found, err
 }
 
-// Select appends the tuples with the key, or the beginning of one, to dst, at most limit, or
-// all of them if it is 0.
+// Select appends the tuples with the given key, or with a key that starts with it, to dst: at most
+// limit tuples, or all of them if limit is 0.
 func (s *Space[T]) Select(ctx context.Context, dst []T, limit uint32, it Iterator, key ...Part) ([]T, error) {
 	if limit == 0 {
 		limit = math.MaxUint32
@@ -64,7 +64,8 @@ func (s *Space[T]) Select(ctx context.Context, dst []T, limit uint32, it Iterato
 	return q.list, err
 }
 
-// Insert adds the tuple; if there is one with its key, it fails with [iproto.CodeTupleFound].
+// Insert adds the tuple. If there is already a tuple with its key, it fails with
+// [iproto.CodeTupleFound].
 func (s *Space[T]) Insert(ctx context.Context, tuple *T) error {
 	return s.run(ctx, &spaceCall[T]{code: box.CodeInsert, tuple: tuple}, nil, nil)
 }
@@ -74,29 +75,29 @@ func (s *Space[T]) Replace(ctx context.Context, tuple *T) error {
 	return s.run(ctx, &spaceCall[T]{code: box.CodeReplace, tuple: tuple}, nil, nil)
 }
 
-// Update changes fields of the tuple with the key, in the order of ops, and reads the new tuple
-// into dst, which may be nil. If there is no such tuple, nothing happens and found is false.
+// Update changes fields of the tuple with the given key, in the order of ops, and reads the new
+// tuple into dst, which may be nil. If there is no such tuple, nothing happens and found is false.
 func (s *Space[T]) Update(ctx context.Context, dst *T, key []Part, ops ...Op) (found bool, err error) {
 	q := spaceCall[T]{code: box.CodeUpdate, into: dst}
 	err = s.run(ctx, &q, key, ops)
 	return q.found, err
 }
 
-// Upsert adds the tuple or, if there is one with its key, changes that by ops.
+// Upsert adds the tuple or, if there is already a tuple with its key, applies ops to that.
 func (s *Space[T]) Upsert(ctx context.Context, tuple *T, ops ...Op) error {
 	return s.run(ctx, &spaceCall[T]{code: box.CodeUpsert, tuple: tuple}, nil, ops)
 }
 
-// Delete removes the tuple with the key and reads what it was into dst, which may be nil.
+// Delete removes the tuple with the given key and reads its old value into dst, which may be nil.
 func (s *Space[T]) Delete(ctx context.Context, dst *T, key ...Part) (found bool, err error) {
 	q := spaceCall[T]{code: box.CodeDelete, into: dst}
 	err = s.run(ctx, &q, key, nil)
 	return q.found, err
 }
 
-// spaceCall is a request to a space, and what came of it. It lives on its caller's stack. Key
-// and operations are not in it: what is in a struct with something that escapes, as
-// destinations do, escapes with it.
+// spaceCall is a request to a space with its result. It is kept on its caller's stack. The key and
+// the operations are not part of it, because everything in a struct escapes if any part of it does,
+// as destinations do.
 type spaceCall[T any] struct {
 	code     box.Code
 	limit    uint32
@@ -109,8 +110,9 @@ type spaceCall[T any] struct {
 	list  []T
 }
 
-// run makes the call. State that most requests do not need, some 600 bytes on the stack, is
-// in separate functions: the stack of a caller that waited is in no cache when it continues.
+// run makes the call. State that most requests do not need, some 600 bytes on the stack, is in
+// separate functions, because the stack of a caller that has waited is in no cache when it
+// continues.
 func (s *Space[T]) run(ctx context.Context, q *spaceCall[T], key []Part, ops []Op) error {
 	c := s.client
 	call, at, err := s.quick(q, key, ops)
@@ -132,7 +134,7 @@ func (s *Space[T]) run(ctx context.Context, q *spaceCall[T], key []Part, ops []O
 	return s.pursue(ctx, q, call, at, start, err)
 }
 
-// runNamed makes the call of a request whose numbers quick does not know.
+// runNamed makes the call for a request whose numbers quick does not know.
 func (s *Space[T]) runNamed(ctx context.Context, q *spaceCall[T], key []Part, ops []Op) error {
 	var r exchange
 	err := s.prepare(ctx, &r, q, key, ops)
@@ -152,7 +154,7 @@ func (s *Space[T]) pursue(ctx context.Context, q *spaceCall[T], call *pipe.Call,
 	return err
 }
 
-// quick makes the call of a request whose numbers are known, or returns nil if they are not. An
+// quick makes the call for a request whose numbers are known, or returns nil if they are not. An
 // exchange, of 300 bytes, is made from the call only when it fails.
 func (s *Space[T]) quick(q *spaceCall[T], key []Part, ops []Op) (*pipe.Call, *schemaAt, error) {
 	c := s.client
@@ -185,8 +187,8 @@ func (s *Space[T]) exchange(code box.Code, call *pipe.Call, at *schemaAt) exchan
 	return exchange{client: c, engine: c.engine, call: call, at: at, about: about}
 }
 
-// take reads a reply that is not an error of the server, and releases its call; otherwise
-// known is false.
+// take reads a reply that is not an error of the server, and releases its call. If the reply is an
+// error, known is false.
 func (q *spaceCall[T]) take(c *Client, call *pipe.Call) (known bool, err error) {
 	if known, err = q.read(c.opts.decoding(), call.Reply()); !known {
 		return false, nil
@@ -248,7 +250,7 @@ func appendTuple[T any](b []byte, tuple *T) ([]byte, error) {
 	return appendArray(b, "tuple", tuple)
 }
 
-// finish turns the result of the first attempt into that of the call.
+// finish converts the result of the first attempt into that of the call.
 func (q *spaceCall[T]) finish(ctx context.Context, r *exchange, err error) error {
 	if err == nil {
 		if known, failed := q.read(r.client.opts.decoding(), r.call.Reply()); failed != nil {
@@ -263,7 +265,7 @@ func (q *spaceCall[T]) finish(ctx context.Context, r *exchange, err error) error
 	return err
 }
 
-// read reads a reply that is not an error of the server; otherwise known is false.
+// read reads a reply that is not an error of the server. If the reply is an error, known is false.
 func (q *spaceCall[T]) read(l iproto.Limits, reply []byte) (known bool, err error) {
 	if body, ok := box.OKBody(reply); ok {
 		return true, q.readBody(l, body)

@@ -36,15 +36,15 @@ func readColumns(raw []byte) ([]Column, error) {
 	return columns, nil
 }
 
-// SQLResult is a destination that takes all that a statement answers with.
+// SQLResult is a destination for all parts of the reply to a statement.
 type SQLResult struct {
 	// Rows is a pointer to the destination of the rows, set before the request; if nil,
 	// they are discarded.
 	Rows any
-	// Columns describe the rows; nil for a statement without.
+	// Columns describe the rows. They are nil for a statement without rows.
 	Columns []Column
-	// Changed is how many rows the statement changed, Generated the numbers that it made
-	// for autoincrement fields.
+	// Changed is the number of rows that the statement changed, and Generated are the numbers that
+	// it generated for autoincrement fields.
 	Changed   uint64
 	Generated []int64
 }
@@ -64,14 +64,14 @@ func (r *SQLResult) readReply(l iproto.Limits, m box.Message, body []byte) error
 	return decodeData(l, dataIn(&response), r.Rows)
 }
 
-// NamedValue is a parameter of a statement with a name.
+// NamedValue is a named parameter of a statement.
 type NamedValue struct {
 	name  string
 	value any
 }
 
-// Named is the value of the parameter :name, @name or $name of a statement; a name without
-// one of these signs means :name.
+// Named returns the value of the parameter :name, @name or $name of a statement. If name has none
+// of these prefixes, it means :name.
 func Named(name string, value any) NamedValue {
 	if name != "" && name[0] != ':' && name[0] != '@' && name[0] != '$' {
 		name = ":" + name
@@ -95,26 +95,27 @@ func appendBinds(b []byte, args []any) ([]byte, error) {
 	return b, nil
 }
 
-// ExecuteRequest runs a statement of SQL.
+// ExecuteRequest executes an SQL statement.
 type ExecuteRequest struct {
 	sql        string
-	id         uint32 // of a prepared one; then sql does not count
+	id         uint32 // of a prepared statement; then sql is ignored
 	prepared   bool
 	args       []byte
 	repeatable bool
 	err        error
 }
 
-// Execute makes a request that runs a statement of SQL. Its data are the rows, each an array;
-// an [SQLResult] as the destination takes all the rest too. Parameters are values, or
-// [Named] ones.
+// Execute makes a request that executes an SQL statement. The data of its reply are the rows, each
+// an array; with an [SQLResult] as the destination, the other parts of the reply are available,
+// too. Parameters are values, or [Named] values.
 func Execute(sql string, args ...any) ExecuteRequest {
 	r := ExecuteRequest{sql: sql}
 	r.args, r.err = appendBinds(nil, args)
 	return r
 }
 
-// Idempotent says that to run it twice is the same as once: see [ProcedureRequest.Idempotent].
+// Idempotent marks the statement as one that may be executed twice with the same effect as once:
+// see [ProcedureRequest.Idempotent].
 func (r ExecuteRequest) Idempotent() ExecuteRequest { r.repeatable = true; return r }
 
 func (r ExecuteRequest) encode(b []byte, x encoding) ([]byte, error) {
@@ -135,9 +136,9 @@ func (r ExecuteRequest) about() requestInfo {
 	return requestInfo{code: box.CodeExecute, repeatable: r.repeatable}
 }
 
-// A Statement is a prepared statement of SQL. Servers prepare statements for a connection; a
-// Statement has a preferred one, and is prepared again where needed. It is safe for concurrent
-// use.
+// A Statement is a prepared SQL statement. Servers prepare statements for a connection. A Statement
+// has a preferred connection, and is prepared again on another one where needed. It is safe for
+// concurrent use.
 type Statement struct {
 	// Immutable.
 	client *Client
@@ -148,14 +149,14 @@ type Statement struct {
 	place place
 }
 
-// place is where a statement is prepared.
+// place is the connection on which a statement is prepared.
 type place struct {
 	pin    pipe.Pin
 	id     uint32
 	params uint32
 }
 
-// Prepare prepares a statement.
+// Prepare prepares an SQL statement.
 func (c *Client) Prepare(ctx context.Context, sql string) (*Statement, error) {
 	s := &Statement{client: c, sql: sql}
 	if _, err := s.prepare(ctx, place{}); err != nil {
@@ -164,14 +165,14 @@ func (c *Client) Prepare(ctx context.Context, sql string) (*Statement, error) {
 	return s, nil
 }
 
-// Parameters returns how many parameters the statement has.
+// Parameters returns the number of parameters of the statement.
 func (s *Statement) Parameters() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return int(s.place.params)
 }
 
-// prepare returns a place that is not the old one.
+// prepare returns a place other than old.
 func (s *Statement) prepare(ctx context.Context, old place) (place, error) {
 	s.mu.Lock()
 	now := s.place
@@ -197,7 +198,7 @@ func (s *Statement) prepare(ctx context.Context, old place) (place, error) {
 	return now, nil
 }
 
-// Do runs the statement and decodes the rows into dst as [Client.Do] does.
+// Do executes the statement and decodes the rows into dst, as [Client.Do] does.
 func (s *Statement) Do(ctx context.Context, dst any, args ...any) error {
 	r := Execute(s.sql, args...)
 	r.prepared = true
@@ -213,7 +214,8 @@ func (s *Statement) Do(ctx context.Context, dst any, args ...any) error {
 		}
 		r.id = at.id
 		err := s.client.exec(ctx, dst, r, route{pin: at.pin})
-		// The server has dropped it, or the connection has ended: it was not run.
+		// The server has dropped the statement, or the connection has ended: the statement was not
+		// executed.
 		if again || !IsCode(err, iproto.CodeWrongQueryID) && !isPinLost(err) {
 			return err
 		}
@@ -258,7 +260,7 @@ func (r prepareRequest) encode(b []byte, x encoding) ([]byte, error) {
 
 func (r prepareRequest) about() requestInfo { return requestInfo{code: box.CodePrepare} }
 
-// prepared is the destination of a prepare.
+// prepared is the destination of the reply to a prepare.
 type prepared struct{ id, params uint32 }
 
 // readReply implements wholeReply.

@@ -5,11 +5,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/driver"
 )
 
-// Stats is what a client has done since it was created, and what it holds now.
+// Stats are the counters of a client since it was created, and its current state.
 type Stats struct {
-	// Stats are those of the connections for requests that are answered immediately.
+	// The statistics of the connections for requests that are answered immediately.
 	slipstream.Stats
-	// Blocking are the requests in flight that may take long: see [ProcedureRequest.Blocking].
+	// Blocking is the number of requests in flight that may take long: see
+	// [ProcedureRequest.Blocking].
 	Blocking int
 }
 

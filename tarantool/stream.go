@@ -14,28 +14,29 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// State of a connection (streams, prepared statements) is pinned to it (pipe.Pin): a pinned call
-// goes there or fails as NotSent. A stream's transaction ends with its connection; a statement is
-// prepared elsewhere. After a Begin without an answer only a rollback can follow, because anything
-// else might be committed as a single statement.
+// State of a connection (streams, prepared statements) is pinned to it (pipe.Pin): a pinned call is
+// sent on it or fails as NotSent. The transaction of a stream ends with its connection; a statement
+// is prepared on another one. After a Begin without an answer only a rollback is permitted, because
+// other requests might be committed as single statements.
 
-// ErrConnectionLost means that the connection of a stream has ended, and with it the
-// transaction, which the server rolled back unless its commit was in flight.
+// ErrConnectionLost means that the connection of a stream has ended, and with it the transaction,
+// which the server has rolled back unless its commit was in flight.
 var ErrConnectionLost = pipe.ErrPinLost
 
-// ErrStreamInDoubt means that it is unknown whether a stream is in a transaction, because a
-// Begin got no answer. The next request might commit by itself. A Rollback resolves the doubt.
-var ErrStreamInDoubt = errors.New("a begin got no answer; nothing but a rollback can follow")
+// ErrStreamInDoubt means that it is unknown whether a stream is in a transaction, because a Begin
+// got no answer. Any other request might be committed separately. A Rollback resolves the doubt.
+var ErrStreamInDoubt = errors.New("a begin got no answer; only a rollback is permitted")
 
-// A Stream is requests that the server runs one after the other, and that can be one
-// transaction. It lives on one connection and ends with it. It needs Tarantool 2.10.
+// A Stream is a sequence of requests that the server executes one after another, and that may be a
+// transaction. It uses one connection and ends with it. It needs Tarantool 2.10.
 //
-// All methods are safe for concurrent use; requests are run in the order in which Do or Start was
-// called. A request that the server refuses because its schema has changed is retried if it is the
-// last of the stream; otherwise [IsCode] reports [iproto.CodeWrongSchemaVersion] for its error.
+// All methods are safe for concurrent use; requests are executed in the order in which Do or Start
+// was called. If the server refuses a request because its schema has changed, the request is
+// retried if it is the last one of the stream; otherwise [IsCode] reports
+// [iproto.CodeWrongSchemaVersion] for its error.
 //
-// A transaction that is no longer wanted must be ended by Rollback: the server keeps it as long
-// as the connection lasts, or until TxOptions.Timeout.
+// A transaction that is no longer needed must be ended by Rollback, because the server keeps it
+// until the connection ends or TxOptions.Timeout has passed.
 type Stream struct {
 	// Immutable.
 	client *Client
@@ -47,28 +48,28 @@ type Stream struct {
 	sent  uint64 // number of requests, which is the index of the last one
 }
 
-// Isolation is what a transaction sees of others.
+// Isolation determines what a transaction sees of other transactions.
 type Isolation uint8
 
 // The levels of isolation (Tarantool documentation, "Transaction isolation").
 const (
-	IsolationDefault       Isolation = 0 // what box.cfg says
-	IsolationReadCommitted Isolation = 1 // sees what is prepared, but not yet written
+	IsolationDefault       Isolation = 0 // the level set by box.cfg
+	IsolationReadCommitted Isolation = 1 // sees changes that are prepared but not yet written
 	IsolationReadConfirmed Isolation = 2
 	IsolationBestEffort    Isolation = 3
 	IsolationLinearizable  Isolation = 4
 )
 
-// TxOptions say how a transaction runs. The zero value leaves all to the server.
+// TxOptions are the options of a transaction. With the zero value, the server uses its defaults.
 type TxOptions struct {
 	Isolation Isolation
-	// Timeout is after which time the server rolls back.
+	// Timeout is the time after which the server rolls the transaction back.
 	Timeout time.Duration
-	// Synchronous lets the commit wait for the quorum of replicas. Tarantool 3.2.
+	// Synchronous makes the commit wait for the quorum of replicas. It needs Tarantool 3.2.
 	Synchronous bool
 }
 
-// Stream begins a stream.
+// Stream opens a stream.
 func (c *Client) Stream(ctx context.Context) (*Stream, error) {
 	if err := c.knowServer(ctx, "stream"); err != nil {
 		return nil, err
@@ -83,7 +84,7 @@ func (c *Client) Stream(ctx context.Context) (*Stream, error) {
 	return &Stream{client: c, way: route{pin: pin, stream: c.streams.Add(1)}}, nil
 }
 
-// Do is [Client.Do] in the stream.
+// Do is like [Client.Do], in the stream.
 func (s *Stream) Do(ctx context.Context, dst any, req Request) error {
 	way, err := s.next()
 	if err != nil {
@@ -92,7 +93,7 @@ func (s *Stream) Do(ctx context.Context, dst any, req Request) error {
 	return s.client.exec(ctx, dst, req, way)
 }
 
-// Start is [Client.Start] in the stream.
+// Start is like [Client.Start], in the stream.
 func (s *Stream) Start(ctx context.Context, req Request) Future {
 	way, err := s.next()
 	if err != nil {
@@ -101,7 +102,7 @@ func (s *Stream) Start(ctx context.Context, req Request) Future {
 	return s.client.do(ctx, req, way)
 }
 
-// next returns the way of the next request.
+// next returns the route of the next request.
 func (s *Stream) next() (route, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -111,7 +112,7 @@ func (s *Stream) next() (route, error) {
 	return s.place(), nil
 }
 
-// place returns the way of a request behind all others. Under mu.
+// place returns the route of a request after all others. The caller holds mu.
 func (s *Stream) place() route {
 	s.sent++
 	way := s.way
@@ -119,9 +120,9 @@ func (s *Stream) place() route {
 	return way
 }
 
-// isLast reports whether no request was sent after the one with that index. A request that was
-// retried after others would run out of order, and after a commit or a rollback it would commit
-// by itself.
+// isLast reports whether no request was sent after the one with the given index. A request that was
+// retried after others would be executed out of order, and after a commit or a rollback it would be
+// committed separately.
 func (s *Stream) isLast(place uint64) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -134,8 +135,8 @@ func (s *Stream) setDoubt(on bool) {
 	s.doubt = on
 }
 
-// Begin begins a transaction, and returns when the server has done so: requests after a
-// failed begin would commit by themselves.
+// Begin begins a transaction, and returns when the server has done so: requests after a failed
+// begin would be committed separately.
 func (s *Stream) Begin(ctx context.Context, o TxOptions) error {
 	if o.Synchronous {
 		if err := s.client.needs(box.FeatureIsSync); err != nil {
@@ -151,17 +152,16 @@ func (s *Stream) Begin(ctx context.Context, o TxOptions) error {
 	return err
 }
 
-// Commit ends the transaction. If the outcome of its error is Refused, it was rolled back;
-// if it is MaybeExecuted, the result is unknown.
+// Commit ends the transaction. If the outcome of its error is Refused, the transaction was rolled
+// back; if it is MaybeExecuted, the result is unknown.
 func (s *Stream) Commit(ctx context.Context) error {
 	return s.Do(ctx, nil, txRequest{code: box.CodeCommit})
 }
 
-// Rollback ends the transaction and undoes its changes. Without a transaction it does
-// nothing.
+// Rollback ends the transaction and undoes its changes. Without a transaction, it does nothing.
 func (s *Stream) Rollback(ctx context.Context) error {
 	s.mu.Lock()
-	way := s.place() // in doubt, too
+	way := s.place() // even if the stream is in doubt
 	s.mu.Unlock()
 	err := s.client.exec(ctx, nil, txRequest{code: box.CodeRollback}, way)
 	if err == nil {
@@ -170,10 +170,10 @@ func (s *Stream) Rollback(ctx context.Context) error {
 	return err
 }
 
-// Transaction runs f in a transaction: it commits if f returns nil and rolls back otherwise.
-// If the server refuses the commit, or a request of f, because of a conflict with another
-// transaction or because the schema has changed, all is done again, up to Options.Retries
-// times, so f must not do anything else that cannot be done twice.
+// Transaction runs f in a transaction, which is committed if f returns nil and rolled back
+// otherwise. If the server refuses the commit, or a request of f, because of a conflict with
+// another transaction or because the schema has changed, everything is repeated, up to
+// Options.Retries times. So f must not have other effects that must not happen twice.
 func (c *Client) Transaction(ctx context.Context, o TxOptions, f func(s *Stream) error) error {
 	for made := 1; ; made++ {
 		err := c.transactionOnce(ctx, o, f)
@@ -184,7 +184,7 @@ func (c *Client) Transaction(ctx context.Context, o TxOptions, f func(s *Stream)
 	}
 }
 
-// rollbackTime is how long a rollback may take whose caller has no time left.
+// rollbackTime is how long a rollback may take if its caller has no time left.
 const rollbackTime = time.Second
 
 func (c *Client) transactionOnce(ctx context.Context, o TxOptions, f func(s *Stream) error) (err error) {
@@ -193,7 +193,7 @@ func (c *Client) transactionOnce(ctx context.Context, o TxOptions, f func(s *Str
 		return err
 	}
 	ended := false // the server has no transaction
-	defer func() { // also when f panics
+	defer func() { // even if f panics
 		if ended {
 			return
 		}
@@ -204,7 +204,7 @@ func (c *Client) transactionOnce(ctx context.Context, o TxOptions, f func(s *Str
 			failed = s.Rollback(after)
 		}
 		if failed != nil && err != nil && !errors.Is(failed, ErrConnectionLost) {
-			err = fmt.Errorf("%w; and the rollback: %w", err, failed)
+			err = fmt.Errorf("%w; rollback: %w", err, failed)
 		}
 	}()
 	if err = s.Begin(ctx, o); err != nil {
@@ -219,7 +219,7 @@ func (c *Client) transactionOnce(ctx context.Context, o TxOptions, f func(s *Str
 	return err
 }
 
-// arrived reports whether a request that ended like this may have got to the server.
+// arrived reports whether a request that ended with this error may have reached the server.
 func arrived(err error) bool {
 	switch slipstream.OutcomeOf(err) {
 	case slipstream.NotSent, slipstream.Overloaded, slipstream.Closed:
@@ -228,7 +228,7 @@ func arrived(err error) bool {
 	return true
 }
 
-// txRequest begins or ends a transaction.
+// txRequest is a request that begins or ends a transaction.
 type txRequest struct {
 	code  box.Code
 	begin box.Begin

@@ -23,7 +23,7 @@ func lost(t testing.TB, what string, err error) {
 }
 
 // A stream ends with its connection. None of its requests is sent on another one, where each would
-// commit by itself.
+// be committed separately.
 func TestStreamEndsWithItsConnection(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -32,7 +32,7 @@ func TestStreamEndsWithItsConnection(t *testing.T) {
 	s := begun(t, c)
 	must(t, s.Do(ctx, nil, tarantool.Insert("users", []any{1, "", 0})))
 	reconnected(t, server)
-	must(t, c.Do(ctx, nil, tarantool.Ping())) // the client is back
+	must(t, c.Do(ctx, nil, tarantool.Ping())) // the client has reconnected
 	lost(t, "an insert", s.Do(ctx, nil, tarantool.Insert("users", []any{2, "", 0})))
 	lost(t, "a future", s.Start(ctx, tarantool.Insert("users", []any{3, "", 0})).Wait(nil))
 	lost(t, "a blocking call", s.Do(ctx, nil, tarantool.Call("f").Blocking()))
@@ -97,8 +97,8 @@ func TestStreamCutOff(t *testing.T) {
 	}
 }
 
-// The answer to a commit is lost: the error says that the result is unknown, and nothing is done
-// twice.
+// The answer to a commit is lost: the error says that the result is unknown, and nothing is
+// executed twice.
 func TestTransactionCommitInDoubt(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -110,7 +110,7 @@ func TestTransactionCommitInDoubt(t *testing.T) {
 		result <- c.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
 			runs++
 			err := increment(ctx, s, 1)
-			server.Hang(true) // the commit is executed, and not answered
+			server.Hang(true) // the commit is executed, but not answered
 			return err
 		})
 	}()
@@ -149,8 +149,8 @@ func TestTransactionConnectionLost(t *testing.T) {
 	has(t, server)
 }
 
-// After a begin without an answer nothing can be sent in the stream, because it might commit
-// by itself, until the possible transaction has been ended.
+// After a begin without an answer, nothing can be sent in the stream, because it might be committed
+// separately, until the transaction, if there is one, has been ended.
 func TestStreamInDoubt(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -192,8 +192,8 @@ func TestStreamInDoubt(t *testing.T) {
 	has(t, server, []any{1, "", 0})
 }
 
-// A transaction that ends without an answer of the server is not left open there: the connection
-// lives on, and the transaction would stay open as long.
+// A transaction that ends without an answer from the server is not left open there, because the
+// connection continues and would keep it open.
 func TestTransactionLeavesNothingOpen(t *testing.T) {
 	testkit.NoLeaks(t)
 	for name, what := range map[string]string{"while it begins": "begin", "before the commit": "insert"} {
@@ -225,7 +225,7 @@ func TestTransactionLeavesNothingOpen(t *testing.T) {
 	}
 }
 
-// The same when there is no room for the commit.
+// The same holds if there is no room for the commit.
 func TestTransactionWithoutRoom(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -237,7 +237,7 @@ func TestTransactionWithoutRoom(t *testing.T) {
 	c := connect(t, tarantool.Options{Addr: server.Addr(), MaxCalls: 1})
 	ctx := patient(t)
 	// The client has acknowledged that the server stays up, for which it also needs room.
-	until(t, "no word of the client", func() bool { return saw(server, "watch") == 2 })
+	until(t, "no watch request from the client", func() bool { return saw(server, "watch") == 2 })
 	testkit.Eventually(t, patience, func() error { return c.Do(ctx, nil, tarantool.Ping()) })
 	var slow tarantool.Future
 	err := c.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
@@ -254,9 +254,9 @@ func TestTransactionWithoutRoom(t *testing.T) {
 	has(t, server)
 }
 
-// The schema changes under a stream. Requests that the server refuses because of it are retried
-// in order, or not at all: never after the end of their transaction, where they would commit by
-// themselves, and never after later requests.
+// The schema changes while a stream is in use. Requests that the server refuses because of that are
+// retried in order, or not at all: never after the end of their transaction, where they would be
+// committed separately, and never after later requests.
 func TestStreamAndChangesOfTheSchema(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -280,7 +280,7 @@ func TestStreamAndChangesOfTheSchema(t *testing.T) {
 		outcome(t, name, err, slipstream.Refused)
 		has(t, server)
 	}
-	// Nothing follows this one.
+	// No request follows this one.
 	s, err := c.Stream(ctx)
 	must(t, err)
 	changed()
@@ -289,7 +289,7 @@ func TestStreamAndChangesOfTheSchema(t *testing.T) {
 	has(t, server)
 	must(t, s.Commit(ctx))
 	has(t, server, []any{1, "", 0})
-	// The later of two comes last.
+	// The second of two requests is the last one.
 	changed()
 	s = begun(t, c)
 	first := s.Start(ctx, tarantool.Replace("users", []any{1, "first", 0}))
@@ -299,7 +299,7 @@ func TestStreamAndChangesOfTheSchema(t *testing.T) {
 	if got := fmt.Sprint(server.Tuples("users")); failed == nil && got != "[[1 second 0]]" || got == "[[1 first 0]]" {
 		t.Errorf("%s, %v", got, failed)
 	}
-	// A transaction as a whole is done again.
+	// A transaction is repeated as a whole.
 	changed()
 	must(t, c.Transaction(ctx, tarantool.TxOptions{}, func(s *tarantool.Stream) error {
 		first := s.Start(ctx, tarantool.Replace("users", []any{2, "", 0}))

@@ -47,7 +47,7 @@ func TestStreamCommitAndRollback(t *testing.T) {
 	must(t, dropped.Rollback(ctx))
 	must(t, kept.Commit(ctx))
 	has(t, server, []any{1, "one", 0})
-	// A stream can be used again, and outside of transactions its requests are what others are.
+	// A stream can be reused, and outside of transactions its requests are like any others.
 	must(t, dropped.Do(ctx, nil, tarantool.Replace("users", []any{2, "alone", 0})))
 	must(t, dropped.Begin(ctx, tarantool.TxOptions{}))
 	err := dropped.Begin(ctx, tarantool.TxOptions{})
@@ -60,7 +60,7 @@ func TestStreamCommitAndRollback(t *testing.T) {
 	has(t, server, []any{2, "alone", 0})
 }
 
-// Requests of a stream are run in the order in which Do was called, and all on one connection.
+// Requests of a stream are executed in the order in which Do was called, all on one connection.
 func TestStreamOrder(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -102,7 +102,7 @@ func TestStreamOrder(t *testing.T) {
 	}
 }
 
-// The options of a transaction arrive at the server.
+// The server receives the options of a transaction.
 func TestTransactionOptions(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -173,19 +173,20 @@ func TestStreamsOfOldServers(t *testing.T) {
 		_, err := c.Stream(t.Context())
 		lacking(t, "a stream", err, "2.10", server.version)
 		err = c.Transaction(t.Context(), tarantool.TxOptions{}, func(*tarantool.Stream) error {
-			t.Error("the transaction began")
+			t.Error("the transaction was started")
 			return nil
 		})
 		lacking(t, "a transaction", err, "2.10", server.version)
 	}
 	for _, s := range []*tarantoolsim.Server{old, lacksOne} {
-		if all := s.Seen(); len(all) != saw(s, "watch") { // for the end of the server
+		if all := s.Seen(); len(all) != saw(s, "watch") { // for the shutdown of the server
 			t.Errorf("%v was sent", all)
 		}
 	}
 }
 
-// increment adds one to hits of the tuple, in a way that loses concurrent changes.
+// increment adds one to hits of the tuple, in a way that would lose concurrent changes without a
+// transaction.
 func increment(ctx context.Context, s *tarantool.Stream, id int) error {
 	var users []user
 	if err := s.Do(ctx, &users, tarantool.Select("users").Key(tarantool.Int(id))); err != nil {
@@ -229,7 +230,7 @@ func TestTransactionConflict(t *testing.T) {
 	}
 }
 
-// Many concurrent transactions that all change the same tuple lose nothing.
+// Many concurrent transactions that change the same tuple lose no changes.
 func TestTransactionsBesideEachOther(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})

@@ -9,17 +9,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/box"
 )
 
-// A TupleFuture is a Get in flight: see [Future]. It is five words, and most of them are the
-// request itself: programs with ten thousand in flight pay for memory that is in no cache.
+// A TupleFuture is a Get in flight: see [Future]. It has five words, most of which are the request
+// itself, because programs with ten thousand requests in flight pay for memory that is in no cache.
 type TupleFuture[T any] struct {
 	space      *Space[T]
 	call       *pipe.Call // if nil, see p
 	at         *schemaAt
 	generation uint64   // of call or p
-	p          *pending // state that the call does not have: it was not sent, or it has a timeout
+	p          *pending // state that the call does not have, because it was not sent or has a timeout
 }
 
-// StartGet is Get that does not wait: [TupleFuture.Get] does.
+// StartGet is like Get, but does not wait for the reply; [TupleFuture.Get] does.
 func (s *Space[T]) StartGet(ctx context.Context, key ...Part) TupleFuture[T] {
 	q := spaceCall[T]{code: box.CodeSelect, limit: 1}
 	c := s.client
@@ -33,14 +33,14 @@ func (s *Space[T]) StartGet(ctx context.Context, key ...Part) TupleFuture[T] {
 	return s.doNamed(ctx, &q, key, call, at, err)
 }
 
-// unstarted continues with a get that could not be started.
+// unstarted continues a get that could not be started.
 func (s *Space[T]) unstarted(ctx context.Context, call *pipe.Call, at *schemaAt, err error) TupleFuture[T] {
 	r := s.exchange(box.CodeSelect, call, at)
 	err = r.pursue(ctx, err, (*pipe.Engine).Start)
 	return s.pending(ctx, r, nil, err)
 }
 
-// doNamed makes a get that needs more than a call.
+// doNamed makes a get that needs more state than a call has.
 func (s *Space[T]) doNamed(ctx context.Context, q *spaceCall[T], key []Part, call *pipe.Call, at *schemaAt, err error) TupleFuture[T] {
 	var r exchange
 	switch {
@@ -58,14 +58,14 @@ func (s *Space[T]) doNamed(ctx context.Context, q *spaceCall[T], key []Part, cal
 	return p
 }
 
-// pending is the future of a request that is made by way of a pending.
+// pending returns the future of a request that needs a pending.
 func (s *Space[T]) pending(ctx context.Context, r exchange, err, unsent error) TupleFuture[T] {
 	p := pendings.Get().(*pending)
 	p.ctx, p.r, p.err, p.unsent = ctx, r, err, unsent
 	return TupleFuture[T]{space: s, p: p, generation: p.generation.Load()}
 }
 
-// Get waits for the reply and reads the tuple into dst. Without one, found is false and dst
+// Get waits for the reply and reads the tuple into dst. If there is none, found is false and dst is
 // unchanged.
 func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
 	q := spaceCall[T]{code: box.CodeSelect, into: dst}
@@ -96,7 +96,7 @@ func (f TupleFuture[T]) Get(dst *T) (found bool, err error) {
 	return q.found, err
 }
 
-// finish turns what is no good reply into the result.
+// finish returns the result if there is no successful reply.
 func (f TupleFuture[T]) finish(q *spaceCall[T], err error) (bool, error) {
 	r, ctx := f.space.exchange(q.code, f.call, f.at), f.call.Context()
 	err = q.finish(ctx, &r, err)
@@ -104,10 +104,10 @@ func (f TupleFuture[T]) finish(q *spaceCall[T], err error) (bool, error) {
 	return q.found, err
 }
 
-// watching guards what Done attaches to calls.
+// watching guards the values that Done attaches to calls.
 var watching sync.Mutex
 
-// Done is [Future.Done].
+// Done is like [Future.Done].
 func (f TupleFuture[T]) Done() <-chan struct{} {
 	switch {
 	case f.p != nil:
@@ -129,8 +129,8 @@ func (f TupleFuture[T]) Done() <-chan struct{} {
 	return closedChannel
 }
 
-// watched returns what Done attached to the call, or nil if it did not or the result was taken.
-// If take is set, it removes it.
+// watched returns the value that Done has attached to the call, or nil if Done was not called or
+// the result was taken. If take is true, it removes the value.
 func (f TupleFuture[T]) watched(take bool) *pending {
 	watching.Lock()
 	defer watching.Unlock()

@@ -2,16 +2,17 @@ package tarantool
 
 import "github.com/slipstream-go/slipstream/internal/driver"
 
-// ParseURL reads Options from a URL:
+// ParseURL parses Options from a URL:
 //
 //	tarantool://user:password@host:3301?timeout=500ms&sockets=4
 //	tarantool+tls://host:3301        the same over TLS
 //	tarantool+unix:///run/app.sock   over a Unix socket
 //
-// Everything except the scheme is optional. The query may have auth, sockets, timeout, dial_timeout,
-// stall_timeout, backoff, max_backoff, retries, max_calls, max_bytes, max_reply, max_blocking, window,
-// no_wait, fail_fast and wait_when_full; durations are written as 500ms or 2s. Characters of a
-// password that mean something in a URL are percent-encoded. Errors never show the password.
+// Everything except the scheme is optional. The query accepts auth, sockets, timeout, dial_timeout,
+// stall_timeout, backoff, max_backoff, retries, max_calls, max_bytes, max_reply, max_blocking,
+// window, no_wait, fail_fast and wait_when_full; durations are written as 500ms or 2s. Characters
+// of a password that are special in a URL must be percent-encoded. Errors never contain the
+// password.
 func ParseURL(text string) (Options, error) {
 	var o Options
 	t, err := urls.Parse(text, &o)

@@ -13,22 +13,22 @@ import (
 )
 
 // All watchers share one connection that is always read. The request for the next event
-// acknowledges the last; on a new connection all keys are requested again. Only the last value of a
-// key is kept.
+// acknowledges the last one; on a new connection, all keys are requested again. Only the latest
+// value of a key is kept.
 
 // A Watcher receives the values of a key that box.broadcast sets on the server (Tarantool
-// documentation, "Watchers"). Only the last value counts: values that arrive while no caller
-// waits are skipped, and after a lost connection the present value is delivered.
+// documentation, "Watchers"). Only the latest value counts: values that arrive while no caller
+// waits are skipped, and after a lost connection the current value is delivered.
 type Watcher struct {
 	// Immutable.
 	hub *watchHub
 	key string
 
-	changed chan struct{} // capacity 1: there is a value that was not taken
+	changed chan struct{} // capacity 1: there is a value that was not returned yet
 
 	// Guarded by hub.mu.
 	value []byte // MessagePack; nil if the key has no value
-	known bool   // a value came
+	known bool   // a value has arrived
 	ended error  // why no more values come
 }
 
@@ -39,8 +39,8 @@ type WatchEvent struct {
 	limits iproto.Limits // of the client
 }
 
-// Decode decodes the value into dst, a pointer: see the package comment. A key without a value
-// leaves dst zero.
+// Decode decodes the value into dst, a pointer: see the package comment. If the key has no value,
+// dst is set to zero.
 func (e WatchEvent) Decode(dst any) error {
 	if e.value == nil {
 		return decodeData(e.limits, []byte{0xc0}, dst)
@@ -48,16 +48,16 @@ func (e WatchEvent) Decode(dst any) error {
 	return decodeData(e.limits, e.value, dst)
 }
 
-// Value returns the value as a general one, or nil for a key without a value.
+// Value returns the value decoded into a general type, or nil if the key has no value.
 func (e WatchEvent) Value() (v any, err error) {
 	err = e.Decode(&v)
 	return v, err
 }
 
-// ErrWatcherStopped: Stop was called.
+// ErrWatcherStopped means that Stop was called.
 var ErrWatcherStopped = errors.New("the watcher was stopped")
 
-// watchHub holds the watchers of a client and the connection that they share, which is always
+// watchHub contains the watchers of a client and the connection that they share, which is always
 // read.
 type watchHub struct {
 	client *Client // immutable
@@ -69,7 +69,7 @@ type watchHub struct {
 	ended  error
 }
 
-// The bounds of the queue for the watchers of a client: the possible maximum.
+// The bounds of the engine for a client's watchers are the maximum values.
 const (
 	mostWatchCalls = 1 << 22
 	mostWatchBytes = math.MaxInt
@@ -79,8 +79,8 @@ func newWatchHub(c *Client) *watchHub {
 	return &watchHub{client: c, keys: make(map[string]map[*Watcher]struct{})}
 }
 
-// Watch begins to watch a key. The first value, which may be none, arrives immediately. It
-// requires Tarantool 2.10. The watcher must be stopped, or the client closed.
+// Watch starts watching a key. The first value, which may be none, arrives immediately. It requires
+// Tarantool 2.10. The watcher must be stopped, or the client closed.
 func (c *Client) Watch(ctx context.Context, key string) (*Watcher, error) {
 	if err := c.knowServer(ctx, "watch"); err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func (c *Client) Watch(ctx context.Context, key string) (*Watcher, error) {
 	return w, nil
 }
 
-// connected returns the engine of watchers, which the first makes.
+// connected returns the engine for watchers, which the first watcher creates.
 func (h *watchHub) connected() (*pipe.Engine, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -112,9 +112,9 @@ func (h *watchHub) connected() (*pipe.Engine, error) {
 	if h.engine == nil {
 		cfg := h.client.engineConfig()
 		cfg.Sockets, cfg.Traits.AlwaysRead = 1, true
-		// It begins without being connected: to fail fast would be always.
+		// The engine is not connected at first, so with FailFast its calls would always fail.
 		cfg.FailFast = false
-		// The requests are small, one per key, and none may be skipped.
+		// The requests are small, one for each key, and none may be omitted.
 		cfg.MaxCalls, cfg.MaxBytes = mostWatchCalls, mostWatchBytes
 		cfg.OnEvent = h.connection
 		h.engine = pipe.New(cfg)
@@ -122,8 +122,7 @@ func (h *watchHub) connected() (*pipe.Engine, error) {
 	return h.engine, nil
 }
 
-// connection is called when the connection is opened and lost, on the goroutine that keeps
-// it.
+// connection is called when the connection is opened and lost, on the goroutine that maintains it.
 func (h *watchHub) connection(e slipstream.Event) {
 	if e.Kind == slipstream.Connected {
 		h.renew()
@@ -140,15 +139,15 @@ func (h *watchHub) renew() {
 	}
 	pin, err := h.engine.PinNow()
 	if err != nil {
-		return // it is gone again; the next one asks
+		return // the connection was lost again; the keys are requested on the next one
 	}
 	for key := range h.keys {
 		h.client.sendAside(pin, box.CodeWatch, key)
 	}
 }
 
-// add adds a watcher. The first of its key requests the value; others share its value, because a
-// server sends nothing twice on a connection.
+// add adds a watcher. The first watcher of a key requests the value; others share it, because a
+// server sends a value only once on a connection.
 func (h *watchHub) add(w *Watcher) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -159,7 +158,7 @@ func (h *watchHub) add(w *Watcher) error {
 		if other.known {
 			w.tell(other.value)
 		}
-		break // all know the same
+		break // all watchers of a key have the same value
 	}
 	if h.keys[w.key] != nil {
 		h.keys[w.key][w] = struct{}{}
@@ -168,7 +167,7 @@ func (h *watchHub) add(w *Watcher) error {
 	h.keys[w.key] = map[*Watcher]struct{}{w: {}}
 	pin, err := h.engine.PinNow()
 	if err != nil {
-		return nil // the next connection asks
+		return nil // the key is requested on the next connection
 	}
 	if w.key == shutdownKey { // every connection watches it already
 		h.client.sendAside(pin, box.CodeUnwatch, w.key)
@@ -177,7 +176,7 @@ func (h *watchHub) add(w *Watcher) error {
 	return nil
 }
 
-// tell hands a value to a watcher. Under the hub's mu.
+// tell passes a value to a watcher. The caller holds the hub's mu.
 func (w *Watcher) tell(value []byte) {
 	w.value, w.known = value, true
 	w.wake()
@@ -190,7 +189,7 @@ func (w *Watcher) wake() {
 	}
 }
 
-// event passes a value to the watchers of its key, and requests the next.
+// event passes a value to the watchers of its key, and requests the next one.
 func (h *watchHub) event(from pipe.Pin, key, value []byte) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -199,7 +198,7 @@ func (h *watchHub) event(from pipe.Pin, key, value []byte) {
 	}
 	watchers := h.keys[string(key)]
 	if len(watchers) == 0 {
-		return // the server sends no more than this one without being asked
+		return // the server sends further values only on request
 	}
 	kept := append([]byte(nil), value...)
 	if value == nil {
@@ -218,7 +217,7 @@ func (w *Watcher) Next(ctx context.Context) (WatchEvent, error) {
 		ended := w.ended
 		w.hub.mu.Unlock()
 		if ended != nil {
-			w.wake() // others may wait as well
+			w.wake() // other callers may be waiting
 			return WatchEvent{}, ended
 		}
 		select {
@@ -229,7 +228,7 @@ func (w *Watcher) Next(ctx context.Context) (WatchEvent, error) {
 		w.hub.mu.Lock()
 		value, known, ended := w.value, w.known, w.ended
 		select {
-		case <-w.changed: // of the same value: it came in between
+		case <-w.changed: // woken for the same value, which arrived in between
 		default:
 		}
 		w.hub.mu.Unlock()
@@ -239,7 +238,7 @@ func (w *Watcher) Next(ctx context.Context) (WatchEvent, error) {
 	}
 }
 
-// Stop ends the watcher: a Next that waits returns [ErrWatcherStopped].
+// Stop ends the watcher: a blocked Next returns [ErrWatcherStopped].
 func (w *Watcher) Stop() {
 	h := w.hub
 	h.mu.Lock()
@@ -253,14 +252,14 @@ func (w *Watcher) Stop() {
 		return
 	}
 	delete(h.keys, w.key)
-	if h.engine != nil && w.key != shutdownKey { // which the client itself continues to watch
+	if h.engine != nil && w.key != shutdownKey { // because the client itself continues to watch that
 		if pin, err := h.engine.PinNow(); err == nil {
 			h.client.sendAside(pin, box.CodeUnwatch, w.key)
 		}
 	}
 }
 
-// end lets no more values come. Under the hub's mu.
+// end prevents further values. The caller holds the hub's mu.
 func (w *Watcher) end(why error) {
 	w.ended = why
 	w.wake()
@@ -283,8 +282,8 @@ func (h *watchHub) close() {
 	}
 }
 
-// WatchOnce makes a request for the value of a key at this moment; its data is an array of
-// that, or empty. It needs Tarantool 3.0.
+// WatchOnce makes a request for the current value of a key. Its data is an array with the value, or
+// an empty array. It needs Tarantool 3.0.
 func WatchOnce(key string) Request { return watchOnceRequest{key} }
 
 type watchOnceRequest struct{ key string }

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// watch begins to watch a key.
+// watch starts watching a key.
 func watch(t testing.TB, c *tarantool.Client, key string) *tarantool.Watcher {
 	t.Helper()
 	w, err := c.Watch(patient(t), key)
@@ -34,13 +34,13 @@ func next(t testing.TB, w *tarantool.Watcher) any {
 	return v
 }
 
-// newest waits for a value, and fails the test if numbers before it do not grow.
+// newest waits for a value, and fails the test if numbers before it do not increase.
 func newest(t testing.TB, w *tarantool.Watcher, want int64) (values int) {
 	t.Helper()
 	for last := int64(-1); last != want; values++ {
 		v, ok := next(t, w).(int64)
 		if !ok || v < last || v > want {
-			t.Fatalf("%d behind %d, on the way to %d", v, last, want)
+			t.Fatalf("%d after %d, while waiting for %d", v, last, want)
 		}
 		last = v
 	}
@@ -80,13 +80,13 @@ func TestWatchFirstValue(t *testing.T) {
 		t.Errorf("%q, %v, %v", e.Key, m, err)
 	}
 	if err := e.Decode(&value); err == nil {
-		t.Error("a map was decoded into a struct, which is an array")
+		t.Error("a map was decoded into a struct, which needs an array")
 	}
 	quiet(t, none)
 	quiet(t, some)
 	server.Broadcast("some", nil)
 	if v := next(t, some); v != nil {
-		t.Errorf("the value was taken away: %v", v)
+		t.Errorf("the value was removed: %v", v)
 	}
 	server.Broadcast("none", "now")
 	if v := next(t, none); v != "now" {
@@ -94,7 +94,7 @@ func TestWatchFirstValue(t *testing.T) {
 	}
 }
 
-// Who looks rarely sees the newest value, and no value twice.
+// A watcher whose Next is called rarely returns the newest value, and no value twice.
 func TestWatchSlowReader(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -108,14 +108,14 @@ func TestWatchSlowReader(t *testing.T) {
 	}
 	newest(t, quick, 1000)
 	if v := next(t, slow); v != int64(1000) {
-		t.Errorf("the slow one sees %v", v)
+		t.Errorf("the slow watcher returned %v", v)
 	}
 	quiet(t, slow)
 	quiet(t, quick)
 }
 
-// Many watchers of one key: each has its first value, whenever it is added, and receives changes
-// until it is stopped. The server is notified when the last one stops.
+// With many watchers of one key, each gets the first value, whenever it is added, and receives
+// changes until it is stopped. The server is notified when the last one stops.
 func TestWatchSameKey(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -145,7 +145,7 @@ func TestWatchSameKey(t *testing.T) {
 	newest(t, watch(t, c, "key"), 4)
 }
 
-// Watchers come and go concurrently while values come.
+// Watchers are added and stopped concurrently while values arrive.
 func TestWatchersComeAndGo(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -178,7 +178,7 @@ func TestWatchersComeAndGo(t *testing.T) {
 	wg.Wait()
 }
 
-// A connection that is lost loses no value: that of after comes.
+// A lost connection does not lose the latest value: it arrives on the next connection.
 func TestWatchAcrossConnections(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -200,7 +200,7 @@ func TestWatchAcrossConnections(t *testing.T) {
 		server.Broadcast("other", value)
 		newest(t, other, value)
 	}
-	// Values while connections end at any moment.
+	// Values change while connections end at any moment.
 	done := make(chan struct{})
 	go func() { // ends soon; the test waits
 		defer close(done)
@@ -219,7 +219,7 @@ func TestWatchAcrossConnections(t *testing.T) {
 	value++
 	server.Broadcast("other", value)
 	newest(t, other, value)
-	// The value after a lost connection may be the known one.
+	// The value after a lost connection may be the same as before.
 	server.Broadcast("still", "last")
 	for v := next(t, still); v != "last"; v = next(t, still) {
 		if v != nil {
@@ -228,7 +228,7 @@ func TestWatchAcrossConnections(t *testing.T) {
 	}
 }
 
-// A watcher that begins while a connection is being lost has its value all the same.
+// A watcher that starts while a connection is being lost gets its value anyway.
 func TestWatchWhileConnectionsEnd(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -262,7 +262,7 @@ func TestWatchWhileConnectionsEnd(t *testing.T) {
 	<-done
 	for i, w := range all {
 		if _, ok := next(t, w).(int64); !ok {
-			t.Errorf("%d has no value", i)
+			t.Errorf("watcher %d has no value", i)
 		}
 		w.Stop()
 	}
@@ -271,7 +271,7 @@ func TestWatchWhileConnectionsEnd(t *testing.T) {
 	}
 }
 
-// However many keys there are and however few requests the client may have in flight, all of them
+// However many keys there are, and however few requests the client may have in flight, all of them
 // are requested again on a new connection.
 func TestWatchManyKeys(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -319,14 +319,14 @@ func TestWatchStop(t *testing.T) {
 				results <- err
 			}()
 		}
-		until(t, "they do not wait", func() bool { return waitingIn("Watcher).Next") == 4 })
+		until(t, "the callers do not wait", func() bool { return waitingIn("Watcher).Next") == 4 })
 		end.end(c, w)
 		for range 4 {
 			if err := <-results; !errors.Is(err, end.want) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
-		w.Stop() // again
+		w.Stop() // a second time
 		if _, err := w.Next(t.Context()); !errors.Is(err, end.want) {
 			t.Errorf("%s, later: %v", name, err)
 		}
@@ -340,7 +340,7 @@ func TestWatchStop(t *testing.T) {
 	}
 }
 
-// Next is bounded by its context, which takes nothing from the next one.
+// Next is bounded by its context, which does not affect the next call.
 func TestWatchContext(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})
@@ -377,8 +377,9 @@ func TestWatchShutdownKey(t *testing.T) {
 	}
 	w.Stop()
 	another.Stop()
-	next(t, watch(t, c, "last")) // what was sent before has arrived
-	// The first made the server tell the value again, the second is of the other key.
+	next(t, watch(t, c, "last")) // earlier messages have arrived
+	// The first unwatch made the server send the value again, and the second one is for the other
+	// key.
 	if n := saw(server, "unwatch"); n != 2 {
 		t.Errorf("%d unwatches", n)
 	}
@@ -387,7 +388,7 @@ func TestWatchShutdownKey(t *testing.T) {
 	until(t, "the client keeps a connection", func() bool { open, ever := server.Connections(); return open == 0 || ever >= 4 })
 }
 
-// A client that does not wait for a connection waits for the first one of its watchers.
+// A client with FailFast waits for the first connection of its watchers.
 func TestWatchFailFast(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := simulated(t, tarantoolsim.Config{})

@@ -2,8 +2,7 @@ package iproto
 
 import "math"
 
-// MaxDepth is how deep arrays, maps and errors may be inside each other for
-// [Decoder.Any].
+// MaxDepth is the maximum nesting depth of arrays, maps and errors for [Decoder.Any].
 const MaxDepth = 128
 
 // Any reads the next value of any type, and copies its contents. The types are
@@ -18,8 +17,8 @@ const MaxDepth = 128
 //	map               map[any]any; of equal keys the last one counts
 //	extension         Decimal, UUID, *BoxError, Datetime, Interval, Tuple, Arrow, or Ext
 //
-// A key of a map that Go cannot compare, such as an array, is an error, and so is a depth of
-// more than [MaxDepth]. The memory of the result is bounded by [Limits].
+// A map key that Go cannot compare, such as an array, is an error, and so is a depth of more than
+// [MaxDepth]. The memory of the result is bounded by [Limits].
 func (d *Decoder) Any() any {
 	v := d.any(d.depth, 0)
 	if d.err != nil {
@@ -28,9 +27,9 @@ func (d *Decoder) Any() any {
 	return v
 }
 
-// The memory of values, in bytes, on a 64-bit machine. An element is 16, and what it points to at
-// most 24 plus the bytes of a text; a map has as much free room. Only extensions and maps without
-// elements are larger.
+// The memory of values, in bytes, on a 64-bit machine. An element takes 16, and the value that it
+// points to takes at most 24 plus the bytes of a string; a map has the same amount of free room.
+// Only extensions, and maps without elements, are larger.
 const (
 	eachElement  = 40
 	eachPair     = 112
@@ -39,8 +38,8 @@ const (
 	eachBoxError = 160
 )
 
-// any reads a value inside depth arrays and maps, after which owed values must
-// follow for these to be complete.
+// any reads a value at the given depth. After it, owed further values must follow to complete the
+// arrays and maps around it.
 func (d *Decoder) any(depth, owed int) any {
 	switch d.Kind() {
 	case KindNil:
@@ -81,9 +80,8 @@ func (d *Decoder) anyInt() any {
 	return int64(u)
 }
 
-// claim checks that the elements of an array or map at start are there as well
-// as what is owed: else arrays inside each other would claim the same bytes
-// again and again.
+// claim checks that there are enough bytes for the elements of the array or map at start and for
+// the owed values. Otherwise nested arrays would claim the same bytes repeatedly.
 func (d *Decoder) claim(start, depth, elements, owed int) bool {
 	switch {
 	case d.err != nil:
@@ -125,8 +123,7 @@ func (d *Decoder) anyMap(depth, owed int) any {
 	if !d.claim(start, depth, 2*n, owed) || !d.Claim(n, eachPair) || !d.use(emptyMap) {
 		return nil
 	}
-	// Equal keys take no additional room, so a large number must not be trusted
-	// immediately.
+	// Equal keys take no additional room, so the number of pairs must not determine an allocation.
 	m := make(map[any]any, min(n, 1024))
 	for i := range n {
 		at := d.at
@@ -144,7 +141,7 @@ func (d *Decoder) anyMap(depth, owed int) any {
 	return m
 }
 
-// isComparable says whether a value of [Decoder.Any] can be the key of a Go map.
+// isComparable reports whether a value of [Decoder.Any] can be the key of a Go map.
 func isComparable(key any) bool {
 	switch key.(type) {
 	case []byte, []any, map[any]any, Ext, Tuple, Arrow, *BoxError:

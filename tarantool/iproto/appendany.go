@@ -1,8 +1,7 @@
 package iproto
 
-// AppendAny appends a value of one of the types that [Decoder.Any] returns, or
-// of another size of number. Anything else is appended as nil; the
-// caller must check its values.
+// AppendAny appends a value of one of the types that [Decoder.Any] returns, or a number of any
+// other size. Values of other types are appended as nil, so the caller must check its values.
 func AppendAny(b []byte, v any) []byte {
 	switch v := v.(type) {
 	case bool:

@@ -4,16 +4,16 @@ package iproto
 type BoxError struct {
 	// Type is the class, such as ClientError or LuajitError.
 	Type string
-	// File and Line say where in the server's source, or in Lua, it arose.
+	// File and Line say where the error arose, in the server's source or in Lua.
 	File string
 	Line uint64
-	// Message is for people.
+	// Message is for human readers.
 	Message string
 	// Errno is the error number of the operating system, or 0.
 	Errno uint64
 	// Code is an [ErrorCode], or 0 if the class has none.
 	Code uint32
-	// Fields are further facts by name, or nil. The values are those of [Decoder.Any].
+	// Fields are additional facts by name, or nil. The values have the types of [Decoder.Any].
 	Fields map[string]any
 	// Cause is the error that led to this one, or nil.
 	Cause *BoxError
@@ -39,7 +39,7 @@ func (e *BoxError) Unwrap() error {
 	return e.Cause
 }
 
-// Keys of an encoded stack, and of an error in it.
+// Keys of an encoded stack, and of an error in a stack.
 const (
 	errorStack = 0x00
 
@@ -52,11 +52,11 @@ const (
 	errorFields  = 0x06
 )
 
-// longestStack is how many errors of a stack are read. The rest is passed over.
+// longestStack is the maximum number of errors of a stack that are read. The rest are skipped.
 const longestStack = 256
 
-// ErrorStack reads an error with its causes as the body of a reply has it: a map, which
-// [Decoder.Error] expects in an extension. It is nil for an empty stack.
+// ErrorStack reads an error with its causes from the form that it has in the body of a reply, which
+// is a map; [Decoder.Error] reads it from an extension. It returns nil for an empty stack.
 func (d *Decoder) ErrorStack() (top *BoxError) {
 	for range d.Map() {
 		if d.Uint() != errorStack {
@@ -126,7 +126,7 @@ func (e *BoxError) readFields(d *Decoder) {
 	}
 }
 
-// append appends only the error, in the order of a real server.
+// append appends the error without its causes, with its fields in the order of a real server.
 func (e *BoxError) append(b []byte) []byte {
 	n := 6
 	if len(e.Fields) > 0 {

@@ -2,8 +2,8 @@ package iproto
 
 import "strconv"
 
-// Numbers on the wire are big-endian, except inside of some extensions. Each of
-// these functions is one load or store instruction.
+// Numbers on the wire are big-endian, except inside some extensions. Each of these functions takes
+// one load or store instruction.
 
 func be16(b []byte) uint16 { return uint16(b[1]) | uint16(b[0])<<8 }
 
@@ -18,7 +18,7 @@ func be64(b []byte) uint64 {
 		uint64(b[3])<<32 | uint64(b[2])<<40 | uint64(b[1])<<48 | uint64(b[0])<<56
 }
 
-// append16 and the like append a first byte and a number.
+// append16 and similar functions append a first byte and a number.
 
 func append16(b []byte, first byte, v uint16) []byte {
 	return append(b, first, byte(v>>8), byte(v))
@@ -37,8 +37,8 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// quoted returns the beginning of p as a Go string literal, so that a log does not contain
-// everything that a peer sends.
+// quoted returns the start of p as a Go string literal, so that a log does not contain everything
+// that a peer sends.
 func quoted(p []byte) string {
 	const enough = 40
 	if len(p) > enough {

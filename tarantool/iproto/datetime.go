@@ -2,26 +2,26 @@ package iproto
 
 import "strconv"
 
-// Datetime is a point in time, and the offset from UTC for displaying it. The zero
-// value is the beginning of 1970 in UTC.
+// Datetime is a point in time, and the offset from UTC at which it is displayed. The zero value is
+// the start of 1970 in UTC.
 //
-// Two of them are == if they also look the same: a moment has as many of them as
-// there are offsets and zones.
+// Two Datetimes are == only if they also look the same: the same instant may have any offset and
+// zone.
 type Datetime struct {
-	// Seconds since the beginning of 1970 in UTC, negative before it.
+	// Seconds is the number of seconds since the start of 1970 in UTC, negative before it.
 	Seconds int64
-	// Nanoseconds beyond the seconds, below 1e9.
+	// Nanoseconds is the number of nanoseconds after Seconds, less than 1e9.
 	Nanoseconds uint32
-	// Offset is in minutes, positive to the east of Greenwich.
+	// Offset is the offset from UTC in minutes, positive to the east of Greenwich.
 	Offset int16
-	// Zone is the number of a time zone in Tarantool's list, 0 for none. It does
-	// not change what Offset says.
+	// Zone is the number of a time zone in Tarantool's list, or 0 for none. It does not change the
+	// meaning of Offset.
 	Zone int16
 }
 
 const nanosPerSecond = 1_000_000_000
 
-// AppendDatetime appends t as an extension. Its nanoseconds are below 1e9.
+// AppendDatetime appends t as an extension. Its Nanoseconds must be less than 1e9.
 func AppendDatetime(b []byte, t Datetime) []byte {
 	if t.Nanoseconds == 0 && t.Offset == 0 && t.Zone == 0 {
 		return appendLE(appendExtHead(b, TypeDatetime, 8), uint64(t.Seconds))
@@ -30,7 +30,7 @@ func AppendDatetime(b []byte, t Datetime) []byte {
 	return appendLE(b, uint64(t.Nanoseconds)|uint64(uint16(t.Offset))<<32|uint64(uint16(t.Zone))<<48)
 }
 
-// appendLE appends a number in little endian.
+// appendLE appends a number in little-endian order.
 func appendLE(b []byte, v uint64) []byte {
 	return append(b, byte(v), byte(v>>8), byte(v>>16), byte(v>>24),
 		byte(v>>32), byte(v>>40), byte(v>>48), byte(v>>56))
@@ -59,12 +59,11 @@ func (d *Decoder) datetime(offset int, data []byte) (t Datetime) {
 	return t
 }
 
-// String returns the moment at its offset as RFC 3339 has it, with as many
-// digits of the second as are needed, such as 2022-08-16T10:12:13.5+03:00. Years
-// before 0 and after 9999 have a sign.
+// String returns the time at its offset in the format of RFC 3339, with as many digits of the
+// second as needed, such as 2022-08-16T10:12:13.5+03:00. Years before 0 and after 9999 have a sign.
 func (t Datetime) String() string {
 	const day = 24 * 60 * 60
-	// The offset is added to the seconds within the day: no overflow.
+	// The offset is added to the second of the day, so nothing overflows.
 	days, second := floorDiv(t.Seconds, day)
 	shift, second := floorDiv(second+int64(t.Offset)*60, day)
 	year, month, dom := civil(days + shift)
@@ -99,16 +98,16 @@ func (t Datetime) String() string {
 	return string(appendPadded(append(b, ':'), offset%60, 2))
 }
 
-// civil returns the day of the Gregorian calendar that is so many days after
-// 1970-01-01. It counts from March on, so that the day of a leap year comes
-// last, in eras of 400 years.
+// civil returns the day of the Gregorian calendar that is the given number of days after
+// 1970-01-01. It counts from March on, so that the leap day is the last day of a year, and in eras
+// of 400 years.
 func civil(days int64) (year, month, dom int64) {
 	const (
 		era      = 400*365 + 97
 		toMarch0 = 719468 // from 0000-03-01 to 1970-01-01
 	)
 	eras, doe := floorDiv(days+toMarch0, era)
-	// Leap days up to the day of the era are taken out, and then years are equal.
+	// Leap days up to the day of the era are subtracted, so that all years have the same length.
 	yoe := (doe - doe/1460 + doe/36524 - doe/(era-1)) / 365
 	doy := doe - (365*yoe + yoe/4 - yoe/100)
 	m := (5*doy + 2) / 153 // from March on, the lengths of months repeat 31 30 31 30 31
@@ -120,7 +119,7 @@ func civil(days int64) (year, month, dom int64) {
 	return year, month, dom
 }
 
-// floorDiv divides so that the remainder is not negative.
+// floorDiv divides such that the remainder is not negative.
 func floorDiv(a, b int64) (quotient, remainder int64) {
 	quotient, remainder = a/b, a%b
 	if remainder < 0 {
@@ -129,7 +128,7 @@ func floorDiv(a, b int64) (quotient, remainder int64) {
 	return quotient, remainder
 }
 
-// appendPadded appends v with zeros in front up to a width.
+// appendPadded appends v with leading zeros up to a width.
 func appendPadded(b []byte, v int64, width int) []byte {
 	from := len(b)
 	b = strconv.AppendInt(b, v, 10)

@@ -8,28 +8,27 @@ import (
 
 // Limits of a [Decimal].
 const (
-	// MaxDigits is the most digits of the unscaled number.
+	// MaxDigits is the maximum number of digits of the unscaled number.
 	MaxDigits = 38
-	// MaxScale is the greatest scale, and its negative the smallest.
+	// MaxScale is the maximum scale, and its negative is the minimum.
 	MaxScale = 1 << 20
 )
 
-// Decimal is a decimal number: an integer of up to [MaxDigits] digits, with so many of
-// them after the point. The zero value is 0.
+// Decimal is a decimal number: an integer of up to [MaxDigits] digits, and the number of digits
+// after the decimal point. The zero value is 0.
 //
-// Two decimals are == if they have the same digits and the same scale: 1.5 and
-// 1.50 are not, though [Decimal.Compare] finds them equal. There is no negative
-// zero.
+// Two Decimals are == only if they have the same digits and the same scale. So 1.5 and 1.50 are not
+// ==, although [Decimal.Compare] considers them equal. There is no negative zero.
 type Decimal struct {
 	hi, lo   uint64 // the digits as an integer: hi<<64 + lo
-	scale    int32  // how many digits are after the point; below 0, zeros before it
+	scale    int32  // number of digits after the point; if negative, number of zeros before it
 	negative bool
 }
 
 var (
 	errDigits = errors.New("more than " + itoa(MaxDigits) + " digits")
 	errScale  = errors.New("scale beyond " + itoa(MaxScale))
-	errSyntax = errors.New("no decimal number")
+	errSyntax = errors.New("not a decimal number")
 )
 
 // greatest is 10^38 - 1.
@@ -38,11 +37,11 @@ const (
 	greatestLo = 0x098a223fffffffff
 )
 
-// ten19 is 10^19, the greatest power of ten of 64 bits.
+// ten19 is 10^19, the greatest power of ten that fits into 64 bits.
 const ten19 = 10_000_000_000_000_000_000
 
-// NewDecimal returns the number hi<<64 + lo, with a sign, divided by 10^scale.
-// The error says what is out of range.
+// NewDecimal returns the number hi<<64 + lo, with a sign, divided by 10^scale. The error says which
+// part is out of range.
 func NewDecimal(negative bool, hi, lo uint64, scale int) (Decimal, error) {
 	if hi > greatestHi || hi == greatestHi && lo > greatestLo {
 		return Decimal{}, errDigits
@@ -53,7 +52,7 @@ func NewDecimal(negative bool, hi, lo uint64, scale int) (Decimal, error) {
 	return Decimal{hi: hi, lo: lo, scale: int32(scale), negative: negative && hi|lo != 0}, nil
 }
 
-// DecimalFromInt returns v.
+// DecimalFromInt returns v as a Decimal.
 func DecimalFromInt(v int64) Decimal {
 	if v < 0 {
 		return Decimal{lo: -uint64(v), negative: true}
@@ -61,7 +60,7 @@ func DecimalFromInt(v int64) Decimal {
 	return Decimal{lo: uint64(v)}
 }
 
-// Parts returns what d consists of, for [NewDecimal].
+// Parts returns the parts of d, for [NewDecimal].
 func (d Decimal) Parts() (negative bool, hi, lo uint64, scale int) {
 	return d.negative, d.hi, d.lo, int(d.scale)
 }
@@ -77,8 +76,8 @@ func (d Decimal) Sign() int {
 	return 1
 }
 
-// shift makes d's digits ten times as much and adds one digit. It returns false,
-// and leaves d as it is, if that is too much.
+// shift multiplies the digits of d by ten and adds one digit. If that exceeds the limit, it returns
+// false and does not change d.
 func (d *Decimal) shift(digit byte) bool {
 	over, hi := bits.Mul64(d.hi, 10)
 	carry, lo := bits.Mul64(d.lo, 10)
@@ -91,9 +90,9 @@ func (d *Decimal) shift(digit byte) bool {
 	return true
 }
 
-// digits appends the digits without zeros in front, "0" for zero.
+// digits appends the digits without leading zeros, or "0" for zero.
 func (d Decimal) digits(b []byte) []byte {
-	// At most 10^38, so that the quotient is below 10^19.
+	// The number is less than 10^38, so the quotient is less than 10^19.
 	upper, lower := bits.Div64(d.hi, d.lo, ten19)
 	if upper == 0 {
 		return strconv.AppendUint(b, lower, 10)
@@ -107,9 +106,8 @@ func (d Decimal) digits(b []byte) []byte {
 	return append(b, low[:]...)
 }
 
-// ParseDecimal reads a decimal number: a sign, digits with a point among them,
-// and an exponent after an e. It rounds nothing: more than [MaxDigits] digits
-// are an error.
+// ParseDecimal parses a decimal number: an optional sign, digits with an optional point, and an
+// optional exponent after an e. It never rounds: more than [MaxDigits] digits are an error.
 func ParseDecimal(s string) (Decimal, error) {
 	var d Decimal
 	fail := func(err error) (Decimal, error) {
@@ -143,7 +141,7 @@ func ParseDecimal(s string) (Decimal, error) {
 	exponent := 0
 	if i < len(s) {
 		var err error
-		// strconv accepts a sign, but nothing else.
+		// strconv accepts a sign and no other prefix.
 		if s[i]|0x20 != 'e' {
 			return fail(errSyntax)
 		}
@@ -151,7 +149,7 @@ func ParseDecimal(s string) (Decimal, error) {
 			return fail(errSyntax)
 		}
 	}
-	// Both are bounded so that the difference does not overflow.
+	// Both are bounded, so that the difference does not overflow.
 	if behind > 2*MaxScale || exponent > 4*MaxScale || exponent < -4*MaxScale {
 		return fail(errScale)
 	}
@@ -162,8 +160,8 @@ func ParseDecimal(s string) (Decimal, error) {
 	return d, nil
 }
 
-// Append appends d as text that [ParseDecimal] reads back to the same d. It has
-// an exponent if the scale is negative or above twice [MaxDigits].
+// Append appends d as text that [ParseDecimal] parses to the same d. The text has an exponent if
+// the scale is negative or greater than twice [MaxDigits].
 func (d Decimal) Append(b []byte) []byte {
 	if d.negative {
 		b = append(b, '-')
@@ -194,13 +192,13 @@ func (d Decimal) Append(b []byte) []byte {
 // String returns what [Decimal.Append] appends.
 func (d Decimal) String() string { return string(d.Append(nil)) }
 
-// Float64 returns the nearest number of double precision.
+// Float64 returns the nearest float64.
 func (d Decimal) Float64() float64 {
-	f, _ := strconv.ParseFloat(d.String(), 64) // the greatest float if beyond
+	f, _ := strconv.ParseFloat(d.String(), 64) // the greatest float64 if out of range
 	return f
 }
 
-// Compare returns -1, 0 or 1 as d is less than o, the same number, or greater.
+// Compare returns -1 if d is less than o, 0 if they are the same number, and 1 if d is greater.
 func (d Decimal) Compare(o Decimal) int {
 	s, t := d.Sign(), o.Sign()
 	switch {
@@ -214,7 +212,7 @@ func (d Decimal) Compare(o Decimal) int {
 	return s * d.compareSize(o)
 }
 
-// compareSize compares without signs; neither is zero.
+// compareSize compares the absolute values, neither of which is zero.
 func (d Decimal) compareSize(o Decimal) int {
 	var buf [2][MaxDigits]byte
 	p, q := d.digits(buf[0][:0]), o.digits(buf[1][:0])
@@ -247,25 +245,25 @@ func sign(n int) int {
 	return 0
 }
 
-// The nibbles after the digits of a packed decimal. Others mean the same as one
-// of these, and are read.
+// The nibbles after the digits of a packed decimal. Other nibbles have the meaning of one of these,
+// and are accepted.
 const (
 	packedPlus  = 0x0c
 	packedMinus = 0x0d
 )
 
-// AppendDecimal appends d as an extension: the scale, and the digits of four
-// bits each with the sign after them.
+// AppendDecimal appends d as an extension: the scale, followed by the digits, four bits each, and
+// the sign.
 func AppendDecimal(b []byte, d Decimal) []byte {
 	var scale [5]byte
 	var buf [MaxDigits + 2]byte
 	p := AppendInt(scale[:0], int64(d.scale))
-	// With the sign in the last four bits, the digits are odd in number.
+	// Because the sign takes the last four bits, the number of digits must be odd.
 	text := d.digits(append(buf[:0], '0'))
 	if len(text)%2 == 0 {
 		text = text[1:]
 	}
-	text = append(text, '0') // in whose place the sign comes
+	text = append(text, '0') // replaced by the sign
 	last := byte(packedPlus)
 	if d.negative {
 		last = packedMinus

@@ -24,7 +24,7 @@ func rational(d Decimal) *big.Rat {
 	return new(big.Rat).SetFrac(n, power)
 }
 
-// randomDecimal returns one whose digits are of any number, and often alike.
+// randomDecimal returns a decimal with any number of digits, which are often the same.
 func randomDecimal(r *rand.Rand) Decimal {
 	digits := make([]byte, 1+r.IntN(MaxDigits))
 	for i := range digits {
@@ -53,7 +53,7 @@ func TestDecimalAgainstBig(t *testing.T) {
 		if d.Sign() != want.Sign() {
 			t.Fatalf("%v: sign %d", d, d.Sign())
 		}
-		// The same number with zeros behind it.
+		// The same number with trailing zeros.
 		others := append([]Decimal{d}, decimals[:i]...)
 		if wider := d; wider.shift(0) {
 			wider.scale++
@@ -87,7 +87,7 @@ func TestNewDecimal(t *testing.T) {
 	}
 }
 
-// FuzzDecimal: text and wire form say the same number as big arithmetic does.
+// FuzzDecimal: text and wire form have the same value as with arithmetic of package big.
 func FuzzDecimal(f *testing.F) {
 	for _, s := range []string{"0", "-1.50", "1e37", ".5e-3", "99999999999999999999999999999999999999", "1E+2", "x"} {
 		f.Add(s, []byte{0, 0x1c})

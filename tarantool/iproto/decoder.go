@@ -2,31 +2,30 @@ package iproto
 
 import "math"
 
-// Decoder reads the values of some bytes in order. Its methods accept any valid
-// encoding of what they read.
+// Decoder reads the values in a byte slice in order. Its methods accept every valid encoding of the
+// type that they read.
 //
-// A decoder keeps its first error: from then on all methods return zero values, and
-// [Decoder.Err] returns the error. A reader checks it once, after the last value. Loops over an
-// array or a map always end, because the length was checked against the bytes that follow.
+// A decoder keeps its first error: from then on all methods return zero values, and [Decoder.Err]
+// returns the error. So it is enough to check for an error once, after the last value. Loops over
+// an array or a map always end, because the length was checked against the available bytes.
 //
-// Methods with View in their names return slices of the input. The others copy.
+// Methods with View in their names return slices of the input; the others copy.
 type Decoder struct {
-	b   []byte // nil after a failure: nothing more can be read
-	at  int    // where the next value begins, or the one that failed
+	b   []byte // nil after an error, so that nothing more can be read
+	at  int    // offset of the next value, or of the one that failed
 	err error
-	// depth is how many arrays, maps and errors are around b: extensions hold
-	// values, which are read by a separate decoder.
+	// depth is the number of arrays, maps and errors around b. It is not 0 in the decoder of an
+	// extension, which contains values.
 	depth int
-	// elements and bytes count up to DefaultElements and DefaultBytes; with other
-	// limits they begin elsewhere than at 0.
+	// elements and bytes count up to DefaultElements and DefaultBytes; with other limits they do
+	// not start at 0.
 	elements, bytes int
 }
 
-// NewDecoder returns a decoder of b. It keeps b, and what it returns as a view
-// aliases it.
+// NewDecoder returns a decoder of b. It retains b; views that it returns alias b.
 func NewDecoder(b []byte) Decoder { return Decoder{b: b} }
 
-// Reset makes d a decoder of b without an error.
+// Reset makes d a decoder of b, without an error.
 func (d *Decoder) Reset(b []byte) {
 	d.b, d.at, d.err, d.depth, d.elements, d.bytes = b, 0, nil, 0, 0, 0
 }
@@ -34,14 +33,14 @@ func (d *Decoder) Reset(b []byte) {
 // Err returns the first error, a [*DecodeError], or nil.
 func (d *Decoder) Err() error { return d.err }
 
-// Len returns how many bytes are left, none after an error.
+// Len returns the number of remaining bytes, or 0 after an error.
 func (d *Decoder) Len() int { return max(len(d.b)-d.at, 0) }
 
-// Offset returns how many bytes have been read: where the next value begins, or
-// the one that failed.
+// Offset returns the number of bytes that have been read, which is the offset of the next value or
+// of the one that failed.
 func (d *Decoder) Offset() int { return d.at }
 
-// Rest returns a view of the bytes that are left, none after an error.
+// Rest returns a view of the remaining bytes, which is empty after an error.
 func (d *Decoder) Rest() []byte {
 	if d.at >= len(d.b) {
 		return nil
@@ -49,9 +48,9 @@ func (d *Decoder) Rest() []byte {
 	return d.b[d.at:]
 }
 
-// Fail makes err the error of the decoder, unless there is one already. A reader of values
-// reports in this way that a value is not as expected. If err is not a [*DecodeError], it is
-// wrapped in one that says where.
+// Fail makes err the error of the decoder, unless it already has one. The ReadMsgpack method of a
+// type uses it to report that a value is not as expected. If err is not a [*DecodeError], it is
+// wrapped in one with the current offset.
 func (d *Decoder) Fail(err error) {
 	if d.err != nil || err == nil {
 		return
@@ -62,7 +61,7 @@ func (d *Decoder) Fail(err error) {
 	d.b, d.err = nil, err
 }
 
-// failAt is Fail for the value that begins at offset.
+// failAt is like Fail, for the value that starts at offset.
 func (d *Decoder) failAt(offset int, got, want string, cause error) {
 	if d.err == nil {
 		d.at = offset
@@ -70,18 +69,18 @@ func (d *Decoder) failAt(offset int, got, want string, cause error) {
 	}
 }
 
-// value is what the first bytes of a value say. All that they promise is there.
+// value describes a value by its first bytes. All bytes that they announce are available.
 type value struct {
 	kind Kind
 	code byte // the first byte
-	body int  // where the rest begins: elements, text, digits
-	// n is the length of the body in bytes, without the type of an extension;
-	// of arrays the number of elements, of maps that of pairs.
+	body int  // offset of the rest: elements, text, digits
+	// n is the length of the body in bytes, without the type of an extension. For arrays it is the
+	// number of elements, and for maps the number of pairs.
 	n int
 }
 
-// next examines the next value. It returns false if there is none, or if it is
-// broken or incomplete. No error is latched and nothing is read.
+// next examines the next value. It returns false if there is none, or if the value is invalid or
+// incomplete. It records no error and reads nothing.
 func (d *Decoder) next() (v value, ok bool) {
 	at, b := d.at, d.b
 	if uint(at) >= uint(len(b)) {
@@ -105,7 +104,7 @@ func (d *Decoder) next() (v value, ok bool) {
 		case KindString:
 			n = uint64(c & 31)
 		default:
-			// The type of an extension does not count in its length.
+			// The length of an extension does not include its type.
 			v.n = int(s.fixed)
 			if s.kind == KindExt {
 				v.n--
@@ -132,7 +131,8 @@ func (d *Decoder) next() (v value, ok bool) {
 	return v, true
 }
 
-// mismatch fails because the next value is not of the wanted type, or not a value.
+// mismatch records an error because the next value does not have the wanted type, or is not a
+// value.
 func (d *Decoder) mismatch(want string) {
 	if d.err != nil {
 		return
@@ -141,7 +141,7 @@ func (d *Decoder) mismatch(want string) {
 	d.failAt(d.at, got, want, cause)
 }
 
-// describe describes the next value, for an error.
+// describe describes the next value for an error.
 func (d *Decoder) describe() (got string, cause error) {
 	v, ok := d.next()
 	switch {
@@ -167,8 +167,8 @@ func (d *Decoder) describe() (got string, cause error) {
 	return v.kind.String(), nil
 }
 
-// Kind returns the kind of the next value and does not read it. It looks only at
-// the first byte, so the value may still be broken.
+// Kind returns the kind of the next value without reading it. It examines only the first byte, so
+// the value may still be invalid.
 func (d *Decoder) Kind() Kind {
 	if d.at >= len(d.b) {
 		return KindEnd
@@ -284,8 +284,8 @@ func (d *Decoder) integer(v value) (u uint64, isNegative bool) {
 	return u, int64(u) < 0
 }
 
-// Float reads a number: a float of either precision, or an integer, which loses
-// its last digits beyond 2^53.
+// Float reads a number: a float of either precision, or an integer, which loses precision beyond
+// 2^53.
 func (d *Decoder) Float() float64 {
 	v, ok := d.next()
 	if ok {
@@ -309,7 +309,7 @@ func (d *Decoder) Float() float64 {
 	return 0
 }
 
-// String reads a string and copies it.
+// String reads a string and returns a copy of it.
 func (d *Decoder) String() string {
 	view := d.StringView()
 	if !d.use(len(view)) {
@@ -334,7 +334,7 @@ func (d *Decoder) StringView() []byte {
 	return nil
 }
 
-// Bytes reads binary data or a string, and copies it.
+// Bytes reads binary data or a string, and returns a copy of it.
 func (d *Decoder) Bytes() []byte {
 	view := d.BytesView()
 	if view == nil || !d.use(len(view)) {
@@ -352,14 +352,14 @@ func (d *Decoder) BytesView() []byte {
 	return nil
 }
 
-// take reads a value whose body is bytes.
+// take reads a value whose body consists of bytes.
 func (d *Decoder) take(v value) []byte {
 	d.at = v.body + v.n
 	return d.b[v.body:d.at:d.at]
 }
 
-// Array reads the head of an array and returns how many elements follow: at most as many as
-// there are bytes.
+// Array reads the head of an array and returns the number of elements that follow, which is at most
+// the number of available bytes.
 func (d *Decoder) Array() int {
 	if d.at < len(d.b) && d.b[d.at]&^15 == fixArray {
 		if n := int(d.b[d.at] & 15); n < len(d.b)-d.at {
@@ -385,8 +385,8 @@ func (d *Decoder) longArray() int {
 	return 0
 }
 
-// Map reads the head of a map and returns how many pairs follow: at most half as many as there
-// are bytes.
+// Map reads the head of a map and returns the number of pairs that follow, which is at most half
+// the number of available bytes.
 func (d *Decoder) Map() int {
 	if v, ok := d.next(); ok && v.kind == KindMap {
 		if d.elements += 2 * v.n; d.elements > DefaultElements {
@@ -408,7 +408,7 @@ func (d *Decoder) Ext() (typ int8, data []byte) {
 	return 0, nil
 }
 
-// Skip skips the next value with everything in it, however deep.
+// Skip skips the next value with everything in it, however deeply nested.
 func (d *Decoder) Skip() {
 	start := d.at
 	for values := 1; values > 0; values-- {
@@ -431,7 +431,7 @@ func (d *Decoder) Skip() {
 		default:
 			d.at = v.body + v.n
 		}
-		// Arrays inside each other must not claim the same bytes again.
+		// Nested arrays must not claim the same bytes repeatedly.
 		if values-1 > len(d.b)-d.at {
 			got := itoa(values-1) + " further values in " + itoa(len(d.b)-d.at) + " bytes"
 			d.failAt(start, got, "a value", ErrTruncated)

@@ -87,7 +87,7 @@ func TestTypedReads(t *testing.T) {
 	}
 }
 
-// Every method refuses what it does not read, says so, and reads no more.
+// Every method refuses values of other types with an error that says so, and reads nothing.
 func TestTypedRefusals(t *testing.T) {
 	inputs := map[string]string{
 		"nil": "c0", "bool": "c3", "integer": "2a", "negative": "ff", "big": "cfffffffffffffffff", "float": "cb3ff8000000000000",

@@ -1,12 +1,12 @@
 package iproto
 
-// ErrorCode is the reason that a server gives for an error.
+// ErrorCode is the code that a server uses for an error.
 type ErrorCode uint32
 
 // The codes that a client is likely to distinguish, with Tarantool's names: see
 // [ErrorCode.String].
 const (
-	// The request is wrong.
+	// Invalid requests.
 	CodeIllegalParams              ErrorCode = 1
 	CodeUnsupported                ErrorCode = 5
 	CodeKeyPartType                ErrorCode = 18
@@ -36,7 +36,7 @@ const (
 	CodeIteratorPosition           ErrorCode = 247
 	CodeUnknownAuthMethod          ErrorCode = 249
 
-	// An object in the request does not exist, exists already, or must not be used.
+	// Objects in the request that do not exist, already exist, or must not be used.
 	CodeTupleFound           ErrorCode = 3
 	CodeTupleNotFound        ErrorCode = 4
 	CodeNoSuchProcedure      ErrorCode = 33
@@ -52,7 +52,7 @@ const (
 	CodeGuestUserPassword    ErrorCode = 96
 	CodeNoSuchIndexName      ErrorCode = 148
 
-	// The state of the server, and of transactions.
+	// The state of the server and of transactions.
 	CodeMemoryIssue         ErrorCode = 2
 	CodeNonMaster           ErrorCode = 6
 	CodeReadOnly            ErrorCode = 7
@@ -171,8 +171,7 @@ var errorNames = map[ErrorCode]string{
 	CodeUnknownAuthMethod:          "UNKNOWN_AUTH_METHOD",
 }
 
-// String returns the name of the code as Tarantool's box.error has it, such as
-// TUPLE_FOUND.
+// String returns the name of the code in Tarantool's box.error, such as TUPLE_FOUND.
 func (c ErrorCode) String() string {
 	if name, ok := errorNames[c]; ok {
 		return name

@@ -5,14 +5,13 @@ import "errors"
 // ErrTruncated is in the chain of an error (errors.Is) if the input ends inside a value.
 var ErrTruncated = errors.New("iproto: the input ends inside a value")
 
-// DecodeError says that bytes are not the requested value, or not MessagePack. The
-// message is broken or has another shape than its reader expects. The connection
-// can still be used, because messages have a length.
+// DecodeError says that bytes are not the requested value, or not MessagePack. The message is
+// invalid, or has another form than its reader expects. The connection can still be used, because
+// messages have a length.
 type DecodeError struct {
-	// Offset is where the value begins, counted from the first byte that was
-	// given to the decoder.
+	// Offset is the offset of the value from the first byte that was passed to the decoder.
 	Offset int
-	// Want and Got are what was expected there and what was found.
+	// Want says what was expected there, and Got what was found.
 	Want, Got string
 	// Err is the cause, if there is one.
 	Err error

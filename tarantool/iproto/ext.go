@@ -1,24 +1,24 @@
 package iproto
 
-// Types of Tarantool's extensions, with the first version of the server that has them.
+// Types of Tarantool's extensions, with the first version of the server that supports each.
 const (
 	TypeDecimal  int8 = 1 // 2.2
 	TypeUUID     int8 = 2 // 2.4
-	TypeError    int8 = 3 // 2.4, from calls only if the session requests it
+	TypeError    int8 = 3 // 2.4; in results of calls only if the session requests it
 	TypeDatetime int8 = 4 // 2.10
 	TypeInterval int8 = 6 // 2.10
 	TypeTuple    int8 = 7 // 3.0
 	TypeArrow    int8 = 8 // 3.3
 )
 
-// Ext is an extension of a type that this package does not know.
+// Ext is an extension of a type that this package does not support.
 type Ext struct {
 	Type int8
 	Data []byte
 }
 
-// Tuple is a tuple with the number of its format, which the message describes
-// apart from its data.
+// Tuple is a tuple with the number of its format, which the message describes separately from its
+// data.
 type Tuple struct {
 	// Format is the number of the format.
 	Format uint64
@@ -26,8 +26,7 @@ type Tuple struct {
 	Data []byte
 }
 
-// Arrow is a batch of rows in the format of Apache Arrow's streams. Its
-// content is not checked.
+// Arrow is a batch of rows in the streaming format of Apache Arrow. Its content is not checked.
 type Arrow []byte
 
 // AppendTuple appends t as an extension.
@@ -46,7 +45,7 @@ func AppendBoxError(b []byte, e *BoxError) []byte {
 	return AppendExt(b, TypeError, appendErrorStack(nil, e))
 }
 
-// extension reads an extension of one type, and returns where it began.
+// extension reads an extension of the given type, and returns its offset and its data.
 func (d *Decoder) extension(typ int8, want string) (offset int, data []byte, ok bool) {
 	offset = d.at
 	v, ok := d.next()
@@ -57,7 +56,7 @@ func (d *Decoder) extension(typ int8, want string) (offset int, data []byte, ok 
 	return offset, d.take(v), true
 }
 
-// Decimal reads a decimal. Integers are decimals too.
+// Decimal reads a decimal. Integers are accepted, too.
 func (d *Decoder) Decimal() (v Decimal) {
 	switch d.Kind() {
 	case KindUint:
@@ -95,7 +94,7 @@ func (d *Decoder) Interval() (v Interval) {
 	return v
 }
 
-// Tuple reads a tuple with a format. Its data are a view.
+// Tuple reads a tuple with a format. Its data is a view.
 func (d *Decoder) Tuple() (v Tuple) {
 	if offset, data, ok := d.extension(TypeTuple, "a tuple"); ok {
 		v = d.tuple(offset, data)
@@ -125,7 +124,7 @@ func (d *Decoder) Arrow() Arrow {
 	return data
 }
 
-// Error reads an error with its causes, copying all of it. It is nil after an
+// Error reads an error with its causes, and copies all of it. It returns nil after a decoding
 // error, and for an empty stack.
 func (d *Decoder) Error() *BoxError {
 	if offset, data, ok := d.extension(TypeError, "an error"); ok {
@@ -180,5 +179,5 @@ func (d *Decoder) anyExt(depth int) any {
 	return Ext{Type: typ, Data: clone(data)}
 }
 
-// clone copies p, which is not nil afterwards.
+// clone returns a copy of p that is not nil.
 func clone(p []byte) []byte { return append(make([]byte, 0, len(p)), p...) }

@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// extVectors are extensions: decimals and UUIDs as a Tarantool 2.6.0 writes
-// them, the others put together from the documentation's tables.
+// extVectors are extensions: decimals and UUIDs as written by Tarantool 2.6.0, and others composed
+// from the tables in the documentation.
 var extVectors = []struct {
 	encoded string
 	v       any
@@ -126,7 +126,7 @@ func TestBrokenExtensions(t *testing.T) {
 	}
 }
 
-// Decimals that are read and never written: other signs, zeros in front.
+// Decimals that are read but never written: other signs, leading zeros.
 func TestLenientDecimals(t *testing.T) {
 	for encoded, want := range map[string]string{
 		"c7 03 01 00 000a":            "0",
@@ -185,7 +185,7 @@ func TestParseUUID(t *testing.T) {
 	}
 }
 
-// randomExt returns an extension of any type, and the same as text.
+// randomExt returns an extension of any type.
 func randomExt(r *rand.Rand) any {
 	switch r.IntN(7) {
 	case 0:
@@ -217,7 +217,7 @@ func randomExt(r *rand.Rand) any {
 	return Arrow(make([]byte, r.IntN(300)))
 }
 
-// randomAny returns a value as [Decoder.Any] does.
+// randomAny returns a random value of the types that [Decoder.Any] returns.
 func randomAny(r *rand.Rand, depth int) any {
 	n := 10
 	if depth <= 0 {
@@ -287,7 +287,7 @@ func TestRoundTrip(t *testing.T) {
 	}
 }
 
-// Datetimes are shown as package time shows them, where that can.
+// Datetimes are formatted like package time formats them, as far as it can.
 func TestDatetimeText(t *testing.T) {
 	r := testkit.Rand(t)
 	first := time.Date(0, 1, 2, 0, 0, 0, 0, time.UTC).Unix()
@@ -295,7 +295,7 @@ func TestDatetimeText(t *testing.T) {
 	for i := range 100_000 {
 		d := Datetime{Seconds: first + r.Int64N(last-first), Offset: int16(r.IntN(24*60) - 12*60)}
 		if i%2 == 0 {
-			d.Seconds -= d.Seconds % 86400 // where days begin
+			d.Seconds -= d.Seconds % 86400 // the start of the day
 		}
 		if i%3 == 0 {
 			d.Nanoseconds = uint32(r.IntN(1e9))
@@ -314,7 +314,7 @@ func TestDatetimeText(t *testing.T) {
 			t.Errorf("%+v: %s, want %s", d, d, want)
 		}
 	}
-	// No overflow at the ends, whatever the offset.
+	// There is no overflow at the extremes, whatever the offset.
 	for _, d := range []Datetime{{Seconds: math.MaxInt64, Offset: math.MaxInt16}, {Seconds: math.MinInt64, Offset: math.MinInt16}} {
 		if s := d.String(); !strings.HasPrefix(s, "+292277026596-") && !strings.HasPrefix(s, "-292277022657-") {
 			t.Errorf("%+v: %s", d, s)

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// addValues adds all vectors and what is hostile.
+// addValues adds all vectors and hostile inputs.
 func addValues(f *testing.F, add func(b []byte)) {
 	for _, c := range vectors {
 		if b := AppendAny(nil, c.v); len(b) < 1000 {
@@ -32,9 +32,9 @@ func addValues(f *testing.F, add func(b []byte)) {
 	}
 }
 
-// FuzzDecoder: any sequence of reads on any bytes is safe and moves on; what is
-// read twice is the same; what Any took, Raw takes too, and encoded again it
-// reads back to the same, or is more than a limit allows.
+// FuzzDecoder: any sequence of reads on any bytes is safe and makes progress. Reading the same
+// bytes twice gives the same result. A value that Any accepts is accepted by Raw, too, and when
+// encoded again, it decodes to the same value or exceeds a limit.
 func FuzzDecoder(f *testing.F) {
 	addValues(f, func(b []byte) { f.Add(b, []byte{0}) })
 	names := slices.Sorted(maps.Keys(reads))
@@ -74,7 +74,8 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// checkLimits reads with limits what was v without.
+// checkLimits reads a value with limits, and compares the result with v, which was read without
+// limits.
 func checkLimits(t *testing.T, data []byte, v any, elements int) {
 	limits := Limits{Elements: elements + 1, Bytes: 64 * (elements + 1)}
 	d := NewDecoder(data)
@@ -93,7 +94,7 @@ func checkLimits(t *testing.T, data []byte, v any, elements int) {
 	}
 }
 
-// weigh counts the elements of a value and the bytes of its texts, arrays and maps.
+// weigh counts the elements of a value and the bytes of its strings, arrays and maps.
 func weigh(v any) (elements, bytes int) {
 	add := func(v any) {
 		n, b := weigh(v)
@@ -122,10 +123,9 @@ func weigh(v any) (elements, bytes int) {
 func checkAny(t *testing.T, raw []byte, v any) {
 	d := NewDecoder(raw)
 	if got := d.Raw(); !bytes.Equal(got, raw) || d.Err() != nil {
-		t.Fatalf("%x: Any takes all, Raw %x, %v", raw, got, d.Err())
+		t.Fatalf("%x: Any reads everything, but Raw %x, %v", raw, got, d.Err())
 	}
-	// Maps have no order and may have had equal keys: the second time nothing
-	// changes but the order.
+	// Maps have no order and may have had equal keys: the second time only the order may change.
 	once := AppendAny(nil, v)
 	d.Reset(once)
 	again := AppendAny(nil, d.Any())

@@ -8,37 +8,36 @@ import (
 	"testing"
 )
 
-// hostile are bytes that no reader may trust.
+// hostile are inputs that no reader may trust.
 var hostile = map[string][]byte{
-	"string of 4 GiB":                  {str32, 0xff, 0xff, 0xff, 0xff, 'x'},
-	"string of 2 GiB":                  {str32, 0x7f, 0xff, 0xff, 0xff, 'x'},
-	"string of one too many":           {str32, 0, 0, 0, 2, 'x'},
-	"binary of 4 GiB":                  {bin32, 0xff, 0xff, 0xff, 0xff, 'x'},
-	"extension of 4 GiB":               {ext32, 0xff, 0xff, 0xff, 0xff, 1, 'x'},
-	"array of 4 Gi":                    {array32, 0xff, 0xff, 0xff, 0xff, 1},
-	"array of one too many":            {fixArray | 2, 1},
-	"map of 4 Gi":                      {map32, 0xff, 0xff, 0xff, 0xff, 1, 1},
-	"map of 2 Gi":                      {map32, 0x80, 0, 0, 0, 1, 1},
-	"map of 2 Gi and 1":                {map32, 0x80, 0, 0, 1, 1, 1},
-	"map without the last value":       {fixMap | 1, 1},
-	"array of array16 to the end":      bytes.Repeat([]byte{array16, 0xff, 0xff}, 30_000),
-	"arrays that claim all behind":     claims(array32, 5, 1000, 64<<10),
-	"maps that claim all behind":       claims(map32, 10, 1000, 64<<10),
-	"strings in claiming arrays":       append(bytes.Repeat([]byte{array16, 0xff, 0}, 200), bytes.Repeat([]byte{fixStr}, 0xff00)...),
-	"errors that claim all behind":     bytes.Repeat([]byte{ext32, 0, 0, 0xff, 0xff, byte(TypeError), fixMap | 1, 0, array16, 0xff, 0xff}, 5000),
-	"depth without an end":             bytes.Repeat([]byte{fixArray | 1}, 100_000),
-	"depth of maps without an end":     bytes.Repeat([]byte{fixMap | 1, 0}, 100_000),
-	"unused byte":                      {unused},
-	"unused byte behind an array":      {fixArray | 1, unused},
-	"half a float":                     {float64b, 1, 2, 3, 4},
-	"half an integer":                  {uint64b, 1, 2, 3},
-	"length that is cut off":           {str32, 0, 0, 0},
-	"extension without a type":         {ext8, 0},
-	"fixed extension without its data": {fixExt16, 1, 0},
+	"string of 4 GiB":                       {str32, 0xff, 0xff, 0xff, 0xff, 'x'},
+	"string of 2 GiB":                       {str32, 0x7f, 0xff, 0xff, 0xff, 'x'},
+	"string of one too many":                {str32, 0, 0, 0, 2, 'x'},
+	"binary of 4 GiB":                       {bin32, 0xff, 0xff, 0xff, 0xff, 'x'},
+	"extension of 4 GiB":                    {ext32, 0xff, 0xff, 0xff, 0xff, 1, 'x'},
+	"array of 4 Gi":                         {array32, 0xff, 0xff, 0xff, 0xff, 1},
+	"array of one too many":                 {fixArray | 2, 1},
+	"map of 4 Gi":                           {map32, 0xff, 0xff, 0xff, 0xff, 1, 1},
+	"map of 2 Gi":                           {map32, 0x80, 0, 0, 0, 1, 1},
+	"map of 2 Gi and 1":                     {map32, 0x80, 0, 0, 1, 1, 1},
+	"map without the last value":            {fixMap | 1, 1},
+	"array of array16 to the end":           bytes.Repeat([]byte{array16, 0xff, 0xff}, 30_000),
+	"arrays that claim all following bytes": claims(array32, 5, 1000, 64<<10),
+	"maps that claim all following bytes":   claims(map32, 10, 1000, 64<<10),
+	"strings in claiming arrays":            append(bytes.Repeat([]byte{array16, 0xff, 0}, 200), bytes.Repeat([]byte{fixStr}, 0xff00)...),
+	"errors that claim all following bytes": bytes.Repeat([]byte{ext32, 0, 0, 0xff, 0xff, byte(TypeError), fixMap | 1, 0, array16, 0xff, 0xff}, 5000),
+	"depth without an end":                  bytes.Repeat([]byte{fixArray | 1}, 100_000),
+	"depth of maps without an end":          bytes.Repeat([]byte{fixMap | 1, 0}, 100_000),
+	"unused byte":                           {unused},
+	"unused byte after an array":            {fixArray | 1, unused},
+	"half a float":                          {float64b, 1, 2, 3, 4},
+	"half an integer":                       {uint64b, 1, 2, 3},
+	"length that is cut off":                {str32, 0, 0, 0},
+	"extension without a type":              {ext8, 0},
+	"fixed extension without its data":      {fixExt16, 1, 0},
 }
 
-// claims returns arrays or maps inside each other of which each claims all bytes
-// behind it, with zeros at the end.
+// claims returns nested arrays or maps, each of which claims all bytes after it, followed by zeros.
 func claims(code byte, each, depth, size int) []byte {
 	var b []byte
 	for i := range depth {
@@ -49,8 +48,8 @@ func claims(code byte, each, depth, size int) []byte {
 	return append(b, make([]byte, size-len(b))...)
 }
 
-// TestHostile: nothing panics, nothing is trusted, and allocations are bounded by
-// what was sent.
+// TestHostile: nothing panics, nothing is trusted, and allocations are bounded by the size of the
+// input.
 func TestHostile(t *testing.T) {
 	for name, in := range hostile {
 		for read, f := range reads {
@@ -61,9 +60,9 @@ func TestHostile(t *testing.T) {
 				err = d.Err()
 			})
 			if bound := uint64(64*len(in) + 4096); used > bound {
-				t.Errorf("%s, %s: %d bytes allocated for %d, at most %d wanted", name, read, used, len(in), bound)
+				t.Errorf("%s, %s: %d bytes allocated for %d, want at most %d", name, read, used, len(in), bound)
 			}
-			// Containers may begin correctly.
+			// Arrays and maps may have a valid start.
 			if err == nil && read != "array" && read != "map" && read != "ext" {
 				t.Errorf("%s, %s: no error", name, read)
 			}
@@ -74,7 +73,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// allocated returns how many bytes f allocates.
+// allocated returns the number of bytes that f allocates.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -83,7 +82,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Valid values that claim no more than they have also cost a bounded multiple.
+// The memory of valid values, which claim no more than they have, is also a bounded multiple of
+// their size.
 func TestMemoryOfValidInput(t *testing.T) {
 	const n = 1 << 16
 	for name, in := range map[string][]byte{
@@ -103,7 +103,7 @@ func TestMemoryOfValidInput(t *testing.T) {
 	}
 }
 
-// Depth costs no stack beyond MaxDepth, whatever it is made of.
+// Depth costs no stack beyond MaxDepth, whatever is nested.
 func TestDepth(t *testing.T) {
 	nest := func(depth int, around string, inner []byte) []byte {
 		for i := range depth {
@@ -142,7 +142,7 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// A stack of errors is as long as the peer likes; only its begin is kept.
+// A stack of errors may have any length; only its start is kept.
 func TestLongStack(t *testing.T) {
 	stack := append(AppendArray([]byte{fixMap | 1, 0}, 1000), bytes.Repeat([]byte{fixMap}, 1000)...)
 	d := NewDecoder(AppendExt(nil, TypeError, stack))

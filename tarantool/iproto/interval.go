@@ -7,15 +7,15 @@ import (
 // Adjust says how a day that does not exist in a month is adjusted after adding months.
 type Adjust uint8
 
-// The ways to adjust. In Lua an interval has AdjustNone unless told otherwise.
+// The ways to adjust a day. In Lua, the default is AdjustNone.
 const (
-	AdjustExcess Adjust = 0 // "excess": days beyond go into the next month
+	AdjustExcess Adjust = 0 // "excess": excess days go into the next month
 	AdjustNone   Adjust = 1 // "none": the last day of the month
-	AdjustLast   Adjust = 2 // "last": and the last day stays the last
+	AdjustLast   Adjust = 2 // "last": like none, but the last day of a month remains the last day
 )
 
-// Interval is a time span in several units, none of which is converted into
-// another. The zero value is an empty span.
+// Interval is a time span in several units, none of which is converted to another. The zero value
+// is an empty span.
 type Interval struct {
 	Years, Months, Weeks          int32
 	Days, Hours, Minutes, Seconds int64
@@ -23,7 +23,7 @@ type Interval struct {
 	Adjust                        Adjust
 }
 
-// fields returns the values in the order of their numbers on the wire.
+// fields returns the values, sorted by their numbers on the wire.
 func (v Interval) fields() [9]int64 {
 	return [9]int64{
 		int64(v.Years), int64(v.Months), int64(v.Weeks), v.Days, v.Hours, v.Minutes,
@@ -31,7 +31,7 @@ func (v Interval) fields() [9]int64 {
 	}
 }
 
-// AppendInterval appends v as an extension, which has the fields that are not 0.
+// AppendInterval appends v as an extension that contains the fields that are not 0.
 func AppendInterval(b []byte, v Interval) []byte {
 	var buf [9*10 + 1]byte
 	p := buf[:1]

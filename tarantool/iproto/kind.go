@@ -5,18 +5,18 @@ type Kind uint8
 
 // The kinds of values.
 const (
-	KindInvalid Kind = iota // a byte that begins no value
+	KindInvalid Kind = iota // a byte that starts no value
 	KindNil
 	KindBool
-	KindUint // an integer that is not negative in an encoding without sign
-	KindInt  // an integer in an encoding with sign
+	KindUint // a nonnegative integer in an unsigned encoding
+	KindInt  // an integer in a signed encoding
 	KindFloat
 	KindString
 	KindBytes
 	KindArray
 	KindMap
 	KindExt
-	KindEnd // no value: the bytes end here, or an error is latched
+	KindEnd // no value: the input ends here, or there was an error
 )
 
 var kindNames = [...]string{
@@ -42,21 +42,20 @@ func (k Kind) String() string {
 	return "unknown kind"
 }
 
-// shape says how a value with a certain first byte continues.
+// shape says what follows a given first byte of a value.
 type shape struct {
 	kind Kind
-	// width is how many bytes of a length follow the first byte.
+	// width is the number of bytes of the length that follows the first byte.
 	width uint8
-	// fixed is how many bytes follow first byte and length in any case: all
-	// the rest of the value if width is 0, the type of an extension else.
+	// fixed is the number of further bytes that always follow: the rest of the value if width is 0,
+	// or otherwise the type of an extension.
 	fixed uint8
-	// each is how many values follow for each 1 of the length; 0 if the length
-	// counts bytes.
+	// each is the number of values for each unit of the length, or 0 if the length counts bytes.
 	each uint8
 }
 
-// shapes is indexed by the first byte. Those of small maps, arrays and strings
-// carry their length and are not told apart here.
+// shapes is indexed by the first byte. Small maps, arrays and strings contain their length in the
+// first byte, and are not distinguished here.
 var shapes = func() (s [256]shape) {
 	for c := range s {
 		switch {

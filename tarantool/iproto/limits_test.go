@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestDefaultLimits: a decoder that was not told has limits too, after Reset again, and they do
-// not concern what is skipped.
+// TestDefaultLimits: a decoder has limits by default and after Reset, and they do not apply to
+// skipped values.
 func TestDefaultLimits(t *testing.T) {
 	data := append(AppendArray(nil, DefaultElements+1), bytes.Repeat([]byte{codeNil}, DefaultElements+1)...)
 	d := NewDecoder(data)
@@ -32,7 +32,7 @@ func TestDefaultLimits(t *testing.T) {
 	}
 }
 
-// TestClaim: what just fits is claimed, and what does not fails the decoder.
+// TestClaim: an amount that just fits can be claimed, and a larger one makes the decoder fail.
 func TestClaim(t *testing.T) {
 	var d Decoder
 	d.Reset(AppendString(nil, "four"))
@@ -41,7 +41,7 @@ func TestClaim(t *testing.T) {
 		t.Errorf("104 bytes: %v", d.Err())
 	}
 	if d.Claim(1, 1) || !errors.Is(d.Err(), ErrLimit) || d.Err().Error() == "" {
-		t.Errorf("a byte more: %v", d.Err())
+		t.Errorf("one more byte: %v", d.Err())
 	}
 	d.Reset(nil)
 	if d.Claim(math.MaxInt, math.MaxInt) || d.Err() == nil {
@@ -49,7 +49,7 @@ func TestClaim(t *testing.T) {
 	}
 }
 
-// TestLimitsInErrors: the values in an extension count together with those around it.
+// TestLimitsInErrors: the values in an extension are counted together with those around it.
 func TestLimitsInErrors(t *testing.T) {
 	one := AppendBoxError(nil, &BoxError{Fields: map[string]any{"f": []any{nil, nil, nil, nil}}})
 	several := AppendArray(nil, 10)

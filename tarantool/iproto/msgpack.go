@@ -2,12 +2,12 @@ package iproto
 
 import "math"
 
-// The first bytes of MessagePack's values. Those below 0x80 and from 0xe0 on are
-// small integers, and the rest below 0xc0 small maps, arrays and strings.
+// The first bytes of MessagePack values. Those below 0x80 and from 0xe0 on are small integers, and
+// the others below 0xc0 are small maps, arrays and strings.
 const (
-	fixMap   = 0x80 // | number of pairs below 16
-	fixArray = 0x90 // | number of elements below 16
-	fixStr   = 0xa0 // | length below 32
+	fixMap   = 0x80 // | number of pairs, less than 16
+	fixArray = 0x90 // | number of elements, less than 16
+	fixStr   = 0xa0 // | length, less than 32
 	codeNil  = 0xc0
 	unused   = 0xc1
 	no       = 0xc2
@@ -43,9 +43,8 @@ const (
 	negative = 0xe0 // and above: -32 to -1
 )
 
-// The append functions write a value in its smallest encoding. They grow b as
-// append does. Lengths above 4 GiB do not exist in MessagePack: a caller that
-// has such a thing must not pass it.
+// The append functions append a value in its smallest encoding. They grow b like append.
+// MessagePack cannot represent lengths above 4 GiB, so callers must not pass longer values.
 
 // AppendNil appends nil.
 func AppendNil(b []byte) []byte { return append(b, codeNil) }
@@ -58,9 +57,8 @@ func AppendBool(b []byte, v bool) []byte {
 	return append(b, no)
 }
 
-// AppendInt appends an integer. If it is not negative, it is
-// encoded as by [AppendUint], because Tarantool's field type "unsigned" depends on the
-// encoding.
+// AppendInt appends an integer. If it is not negative, it is encoded like an [AppendUint] value,
+// because Tarantool's field type "unsigned" depends on the encoding.
 func AppendInt(b []byte, v int64) []byte {
 	switch {
 	case v >= 0:
@@ -92,18 +90,18 @@ func AppendUint(b []byte, v uint64) []byte {
 	return append64(b, uint64b, v)
 }
 
-// AppendFloat32 appends a number of single precision.
+// AppendFloat32 appends a single-precision number.
 func AppendFloat32(b []byte, v float32) []byte {
 	return append32(b, float32b, math.Float32bits(v))
 }
 
-// AppendFloat64 appends a number of double precision, whatever its value:
-// Tarantool's field type "double" takes nothing else.
+// AppendFloat64 appends a double-precision number, whatever its value, because Tarantool's field
+// type "double" accepts nothing else.
 func AppendFloat64(b []byte, v float64) []byte {
 	return append64(b, float64b, math.Float64bits(v))
 }
 
-// AppendString appends a string. It need not be UTF-8.
+// AppendString appends a string, which does not have to be UTF-8.
 func AppendString(b []byte, s string) []byte {
 	return append(appendStringHead(b, len(s)), s...)
 }
@@ -140,7 +138,7 @@ func AppendBytes(b, v []byte) []byte {
 	return append(b, v...)
 }
 
-// AppendArray appends the head of an array. Its n elements follow.
+// AppendArray appends the head of an array. The caller must append its n elements.
 func AppendArray(b []byte, n int) []byte {
 	switch {
 	case n < 16:
@@ -151,7 +149,8 @@ func AppendArray(b []byte, n int) []byte {
 	return append32(b, array32, uint32(n))
 }
 
-// AppendMap appends the head of a map. Its n keys follow, each with its value.
+// AppendMap appends the head of a map. The caller must append its n keys, each followed by its
+// value.
 func AppendMap(b []byte, n int) []byte {
 	switch {
 	case n < 16:

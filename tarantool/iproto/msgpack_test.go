@@ -10,8 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// vectors are values with their smallest encodings, as the MessagePack
-// specification defines these.
+// vectors are values with their smallest encodings according to the MessagePack specification.
 var vectors = []struct {
 	encoded string // in hexadecimal, up to "..."
 	v       any

@@ -2,16 +2,16 @@ package iproto
 
 import "errors"
 
-// UUID is a universally unique identifier in the order of its text. The zero
-// value is the nil UUID.
+// UUID is a universally unique identifier, with bytes in the order of its text. The zero value is
+// the nil UUID.
 type UUID [16]byte
 
-var errUUID = errors.New("no UUID")
+var errUUID = errors.New("not a UUID")
 
-// dashes precede these bytes of a UUID's text.
+// dashes has a bit for each byte of a UUID that is preceded by a dash in the text.
 const dashes = 1<<4 | 1<<6 | 1<<8 | 1<<10
 
-// ParseUUID reads the text of a UUID: 32 digits and four dashes, in any case.
+// ParseUUID parses the text of a UUID: 32 hexadecimal digits of either case and four dashes.
 func ParseUUID(s string) (UUID, error) {
 	var u UUID
 	fail := func() (UUID, error) {
@@ -49,7 +49,7 @@ func unhexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// Append appends the text of u in small letters.
+// Append appends the text of u in lower case.
 func (u UUID) Append(b []byte) []byte {
 	const hex = "0123456789abcdef"
 	for i, c := range u {

@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// A Request is a request of a client.
+// A Request is a request from a client.
 type Request struct {
 	// Type is select, insert, replace, update, upsert, delete, call, eval, begin, commit,
 	// rollback, ping, auth, id, watch, unwatch or watch_once.
@@ -22,20 +22,20 @@ type Request struct {
 	sim *tarantoolsim.Request
 }
 
-// Context returns a context that ends when the connection does.
+// Context returns a context that ends when the connection ends.
 func (r *Request) Context() context.Context { return r.sim.Context() }
 
 // Push sends a message to the client before the answer.
 func (r *Request) Push(v any) error { return r.sim.Push(v) }
 
-// A Handler answers a request. The results are the values of the answer: the results of a call,
-// or the tuples of a select, each a []any. The error is [Own], [HangUp], [Silence], one of
-// [Error], or any other, which the client gets like an error of Lua. A handler runs in its own
-// goroutine, but the handlers of a stream run one after another. It may wait, but must return
-// when the request's context ends.
+// A Handler answers a request. The results are the values of the answer: the results of a call, or
+// the tuples of a select, each a []any. The error is [Own], [HangUp], [Silence], a result of
+// [Error], or any other error, which the client receives like a Lua error. A handler runs in its
+// own goroutine, but the handlers of a stream run one after another. It may block, but must return
+// when the context of the request ends.
 type Handler func(r *Request) (results []any, err error)
 
-// What a [Handler] may do instead of answering.
+// Errors that make the server do something other than send the answer of a [Handler].
 var (
 	// Own makes the server answer as if there were no handler.
 	Own = tarantoolsim.Own
@@ -45,7 +45,7 @@ var (
 	Silence = tarantoolsim.Silence
 )
 
-// Error returns an error of the server.
+// Error returns an error reply with the given code.
 func Error(code iproto.ErrorCode, message string) error {
 	return tarantoolsim.Error(uint32(code), message)
 }
@@ -53,12 +53,12 @@ func Error(code iproto.ErrorCode, message string) error {
 // Func defines a function that clients can call, or removes it if f is nil.
 func (s *Server) Func(name string, f Handler) { s.sim.Func(name, f.adapted()) }
 
-// Eval defines what the evaluation of an expression does, which has to be spelled exactly so,
-// or removes it if f is nil.
+// Eval defines the result of evaluating an expression, which must have exactly this text, or
+// removes the definition if f is nil.
 func (s *Server) Eval(expression string, f Handler) { s.sim.Eval(expression, f.adapted()) }
 
-// Handle makes f answer requests of a type, such as "insert", or makes the server answer them
-// again if f is nil. A space or a function may follow the type: "insert users", "call f".
+// Handle makes f answer requests of a type, such as "insert". If f is nil, the server answers them
+// again. A space or a function may follow the type: "insert users", "call f".
 func (s *Server) Handle(request string, f Handler) { s.sim.Handle(request, f.adapted()) }
 
 // adapted returns f for the simulator, or nil if f is nil.

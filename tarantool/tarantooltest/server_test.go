@@ -21,7 +21,7 @@ type user struct {
 	Age  int
 }
 
-// started returns a server with a space of users, and a client.
+// started returns a server with a space of users, and a client for it.
 func started(t *testing.T, c tarantooltest.Config, o tarantool.Options) (context.Context, *tarantooltest.Server, *tarantool.Client) {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -47,8 +47,8 @@ func started(t *testing.T, c tarantooltest.Config, o tarantool.Options) (context
 	return ctx, s, client
 }
 
-// A pool of servers finds the one that accepts writes, and notices when another one does. The answers of the server to a pool's
-// requests can be replaced.
+// A pool of servers finds the one that accepts writes, and notices when another one does. A test
+// can replace the answers to the queries of a pool.
 func TestPoolFindsTheRoles(t *testing.T) {
 	testkit.NoLeaks(t)
 	leader := tarantooltest.Start(t, tarantooltest.Config{})
@@ -119,7 +119,7 @@ func TestSpaces(t *testing.T) {
 	}
 	list, err := users.Index("age").Select(ctx, nil, 0, tarantool.Req, tarantool.Int(30))
 	if must(err); fmt.Sprint(list) != "[{2 zwei 30}]" {
-		t.Errorf("of the age: %v", list)
+		t.Errorf("an index of the age: %v", list)
 	}
 	if got := fmt.Sprint(s.Tuples("users")); got != "[[1 one 31] [2 zwei 30]]" {
 		t.Errorf("the space has %s", got)
@@ -127,7 +127,7 @@ func TestSpaces(t *testing.T) {
 	if err := users.Insert(ctx, &user{1, "x", 0}); !tarantool.IsCode(err, iproto.CodeTupleFound) {
 		t.Errorf("inserted twice: %v", err)
 	}
-	seen := slices.DeleteFunc(s.Seen(), func(r string) bool { return r == "watch" }) // of the client itself
+	seen := slices.DeleteFunc(s.Seen(), func(r string) bool { return r == "watch" }) // requests of the client itself
 	if want := []string{"insert users", "replace users", "upsert users", "update users", "delete users", "select users", "insert users"}; !slices.Equal(seen, want) {
 		t.Errorf("seen %q", seen)
 	}
@@ -140,7 +140,7 @@ func TestFunctions(t *testing.T) {
 	ctx, s, c := started(t, tarantooltest.Config{}, tarantool.Options{})
 	s.Func("f", func(r *tarantooltest.Request) ([]any, error) {
 		if r.Context().Err() != nil || r.Type != "call" || r.Function != "f" {
-			return nil, errors.New("not what was called")
+			return nil, errors.New("not the function that was called")
 		}
 		return r.Args, r.Push("soon")
 	})
@@ -206,7 +206,7 @@ func TestFaultsOfTheWholeServer(t *testing.T) {
 	hung := c.Start(ctx, tarantool.Insert("users", []any{1, "x"}))
 	testkit.Eventually(t, 20*time.Second, func() error {
 		if len(s.Tuples("users")) == 0 {
-			return errors.New("it was not executed")
+			return errors.New("the request was not executed")
 		}
 		return nil
 	})

@@ -5,9 +5,9 @@ import "github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 // Space defines a space.
 type Space struct {
 	Name string
-	// ID is its number. If 0, it is the next free one from 512 on.
+	// ID is the number of the space. If 0, it is the next free one, starting at 512.
 	ID uint32
-	// Fields are those that have a name. Tuples may have more.
+	// Fields are the named fields. Tuples may have more fields.
 	Fields []Field
 	// Indexes are ordered (TREE). The first is the primary one.
 	Indexes []Index
@@ -17,7 +17,7 @@ type Space struct {
 type Field struct {
 	Name string
 	// Type is unsigned, integer, number, double, decimal, boolean, string, varbinary, uuid,
-	// datetime, interval, array, map, scalar or any. Default any.
+	// datetime, interval, array, map, scalar or any. If empty, it defaults to any.
 	Type     string
 	Nullable bool
 }
@@ -25,9 +25,9 @@ type Field struct {
 // Index defines an index of a space.
 type Index struct {
 	Name string
-	// Parts are names of fields.
+	// Parts are the names of fields.
 	Parts []string
-	// Repeats allows several tuples with the same key. The primary index ignores it.
+	// Repeats permits several tuples with the same key. The primary index ignores it.
 	Repeats bool
 }
 
@@ -43,7 +43,7 @@ func (s *Server) CreateSpace(def Space) error {
 	return s.sim.CreateSpace(made)
 }
 
-// Put puts tuples into a space. They replace those with the same primary keys.
+// Put puts tuples into a space, replacing tuples with the same primary keys.
 func (s *Server) Put(space string, tuples ...[]any) error { return s.sim.Put(space, tuples...) }
 
 // Tuples returns the tuples of a space in the order of the primary key, or nil if there is no such
