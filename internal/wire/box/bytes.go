@@ -7,10 +7,10 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The first bytes of the MessagePack values that frames begin with.
+// The first bytes of the MessagePack values that frames start with.
 const (
-	fixMap   = 0x80 // | number of pairs below 16
-	fixArray = 0x90 // | number of elements below 16
+	fixMap   = 0x80 // | plus the number of pairs, if less than 16
+	fixArray = 0x90 // | plus the number of elements, if less than 16
 	yes      = 0xc3
 	uint8b   = 0xcc
 	uint32b  = 0xce
@@ -18,7 +18,8 @@ const (
 	array32  = 0xdd
 )
 
-// Numbers are big-endian. Each of these functions is one load or store instruction.
+// Numbers are big-endian. The compiler turns each of these functions into one load or store
+// instruction.
 
 func be32(b []byte) uint32 {
 	_ = b[3]
@@ -42,7 +43,7 @@ func putBE64(b []byte, v uint64) {
 	b[4], b[5], b[6], b[7] = byte(v>>24), byte(v>>16), byte(v>>8), byte(v)
 }
 
-// append32 appends a first byte and a number, as append64 does.
+// append32 is like append64, but for a 32-bit number.
 func append32(b []byte, first byte, v uint32) []byte {
 	return append(b, first, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
 }
@@ -52,10 +53,11 @@ func append64(b []byte, first byte, v uint64) []byte {
 		byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
 }
 
-// noKey is a key that does not exist.
+// noKey is a value that no key has.
 const noKey = math.MaxUint64
 
-// key reads the key of a pair, whatever it is: noKey if it is not a number, or is negative.
+// key reads the key of a pair, of whatever type it is. It returns noKey if the key is not a number
+// or is negative.
 func key(d *iproto.Decoder) uint64 {
 	switch d.Kind() {
 	case iproto.KindUint:
@@ -74,8 +76,8 @@ func itoa(n int) string { return strconv.Itoa(n) }
 
 func utoa(n uint64) string { return strconv.FormatUint(n, 10) }
 
-// quoted returns the beginning of p as a Go string literal, so that a peer's data does not
-// get into a log at full length.
+// quoted returns the beginning of p as a Go string literal. It truncates p to keep long data from a
+// peer out of logs.
 func quoted(p []byte) string {
 	const enough = 40
 	if len(p) > enough {

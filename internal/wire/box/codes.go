@@ -2,19 +2,19 @@ package box
 
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
-// Code is the type of a request, or the status of a reply.
+// Code is the type of a request or the status of a reply.
 type Code uint32
 
-// Types of requests, with the first version of the server that knows them. Types without
-// a version are older than 1.10.
+// Types of requests, each with the first server version that supports it. Types without a version
+// are older than 1.10.
 const (
-	CodeOK        Code = 0 // of replies: success
+	CodeOK        Code = 0 // in a reply: success
 	CodeSelect    Code = 1
 	CodeInsert    Code = 2
 	CodeReplace   Code = 3
 	CodeUpdate    Code = 4
 	CodeDelete    Code = 5
-	CodeCall16    Code = 6 // the results of a call, each made a tuple
+	CodeCall16    Code = 6 // a call whose results are each converted to a tuple
 	CodeAuth      Code = 7
 	CodeEval      Code = 8
 	CodeUpsert    Code = 9
@@ -30,11 +30,11 @@ const (
 	CodeID        Code = 73 // 2.10
 	CodeWatch     Code = 74 // 2.10
 	CodeUnwatch   Code = 75 // 2.10
-	CodeEvent     Code = 76 // a message of the server: the value of a watched key
+	CodeEvent     Code = 76 // sent by the server: the value of a watched key
 	CodeWatchOnce Code = 77 // 3.0
 
-	CodeChunk Code = 128     // a reply: pushed by a call that continues
-	CodeError Code = 1 << 15 // a reply: this bit and an [iproto.ErrorCode]
+	CodeChunk Code = 128     // in a reply: data pushed by a call that is still running
+	CodeError Code = 1 << 15 // in a reply: this bit plus an [iproto.ErrorCode]
 )
 
 var codeNames = map[Code]string{
@@ -58,7 +58,7 @@ func (c Code) String() string {
 	return "code " + utoa(uint64(c))
 }
 
-// Key is a key of a header or a body. All keys are below 0x80: one byte each.
+// Key is a key of a header or a body. All keys are below 0x80, so each is one byte.
 type Key byte
 
 // Keys of headers.
@@ -76,7 +76,7 @@ const (
 	KeyLimit         Key = 0x12
 	KeyOffset        Key = 0x13
 	KeyIterator      Key = 0x14
-	KeyIndexBase     Key = 0x15 // number of the first field in operations
+	KeyIndexBase     Key = 0x15 // the number that operations use for the first field
 	KeyFetchPosition Key = 0x1f
 	KeyKey           Key = 0x20
 	KeyTuple         Key = 0x21 // also arguments, and the operations of an update
@@ -128,22 +128,22 @@ const (
 // [CodeID].
 type Feature uint32
 
-// The features, with the first version of the protocol that has them.
+// The features, each with the first protocol version that has it.
 const (
 	FeatureStreams        Feature = 0  // 1
 	FeatureTransactions   Feature = 1  // 1
 	FeatureErrorExtension Feature = 2  // 2
 	FeatureWatchers       Feature = 3  // 3
 	FeaturePagination     Feature = 4  // 4
-	FeatureNames          Feature = 5  // 5: of spaces and indexes instead of numbers
+	FeatureNames          Feature = 5  // 5: names of spaces and indexes instead of numbers
 	FeatureWatchOnce      Feature = 6  // 6
-	FeatureTupleExtension Feature = 7  // 7: tuples of replies to requests by space
-	FeatureCallTuples     Feature = 8  // 7: tuples in what a call returns
-	FeatureCallArgTuples  Feature = 9  // 7: tuples in what a call is given
+	FeatureTupleExtension Feature = 7  // 7: tuple extensions in replies to requests on a space
+	FeatureCallTuples     Feature = 8  // 7: tuple extensions in the results of a call
+	FeatureCallArgTuples  Feature = 9  // 7: tuple extensions in the arguments of a call
 	FeatureSnapshotCursor Feature = 10 // 8
 	FeatureIsSync         Feature = 11 // 9
 	FeatureArrow          Feature = 12 // 10
 )
 
-// ProtocolVersion is the newest version of the protocol that this package knows.
+// ProtocolVersion is the newest protocol version that this package supports.
 const ProtocolVersion = 10

@@ -2,13 +2,14 @@ package box
 
 import "strconv"
 
-// ProtocolError says that bytes are not IPROTO. The connection cannot be used afterwards: it is unknown where the next message begins.
+// ProtocolError reports that bytes are not valid IPROTO. The connection cannot be used afterwards,
+// because it is unknown where the next message starts.
 type ProtocolError struct {
-	// Offset counts from the first byte of the message.
+	// Offset is relative to the first byte of the message.
 	Offset int
-	// Wrong is what was found there, Expected what was expected.
+	// Wrong describes what was found there, and Expected what was expected.
 	Wrong, Expected string
-	// Err is the cause, if there is one: a [*iproto.DecodeError] about the header.
+	// Err is the cause, if there is one: a [*iproto.DecodeError] for the header.
 	Err error
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// FuzzScan: the fast path and the general one agree; a message cut off is More
-// with a hint that holds; its garbage gives typed errors.
+// FuzzScan checks that the fast path and the general one agree, that a truncated message yields
+// More with a valid lower bound, and that corrupt messages yield errors of the documented type.
 func FuzzScan(f *testing.F) {
 	for _, name := range slices.Sorted(maps.Keys(captured)) {
 		f.Add(testkit.Unhex(f, captured[name]), 0)
@@ -48,7 +48,7 @@ func FuzzScan(f *testing.F) {
 				t.Fatalf("%x: %d of %d bytes: %+v, %v", data, n, m.Len, p, err)
 			}
 		}
-		// Both sides read headers alike.
+		// Both sides read headers the same way.
 		if rerr != nil || r.Len != m.Len || uint32(r.Code) != m.Code || r.Sync != m.Sync || r.Schema != m.Schema || r.BodyAt != m.BodyAt {
 			t.Fatalf("%x: message %+v, request %+v, %v", data, m, r, rerr)
 		}
@@ -56,7 +56,7 @@ func FuzzScan(f *testing.F) {
 	})
 }
 
-// checkBody reads a body, and compares with a reading of its map by Any.
+// checkBody reads a body and compares the result with the body's map as Any reads it.
 func checkBody(t *testing.T, code uint32, body []byte) {
 	r, err := ParseBody(code, body)
 	if err != nil {
@@ -81,7 +81,7 @@ func checkBody(t *testing.T, code uint32, body []byte) {
 	d := iproto.NewDecoder(body)
 	m, _ := d.Any().(map[any]any)
 	if d.Err() != nil || d.Len() > 0 {
-		return // not fully checked, or beyond Any
+		return // not fully checked, or not supported by Any
 	}
 	_, has := m[int64(KeyData)]
 	if has != (r.Data != nil) {
@@ -96,7 +96,7 @@ func checkBody(t *testing.T, code uint32, body []byte) {
 	}
 }
 
-// FuzzBody: bodies of all kinds.
+// FuzzBody parses bodies with codes of all kinds.
 func FuzzBody(f *testing.F) {
 	for _, name := range slices.Sorted(maps.Keys(captured)) {
 		f.Add(uint32(0), testkit.Unhex(f, captured[name])[replyHead:])
@@ -107,8 +107,8 @@ func FuzzBody(f *testing.F) {
 	f.Fuzz(checkBody)
 }
 
-// FuzzRequest: what the append side writes, the server's side reads, with
-// anything behind it.
+// FuzzRequest checks that ScanRequest reads what the append functions write, whatever bytes follow
+// it.
 func FuzzRequest(f *testing.F) {
 	f.Add(byte(1), uint32(1), uint64(0), "select", []byte{0x90}, []byte("behind"))
 	f.Add(byte(8), uint32(1<<31), uint64(1<<40), "return 1", []byte{0x91, 1}, []byte{})
@@ -125,7 +125,7 @@ func FuzzRequest(f *testing.F) {
 		r, err := ScanRequest(append(bytes.Clone(frame), behind...), 0)
 		want := Request{Len: len(frame), Code: Code(code), Sync: uint64(sync), Stream: stream, BodyAt: r.BodyAt}
 		if err != nil || r != want || Sync(frame) != uint64(sync) || !bytes.Equal(b[:len(before)], before) {
-			// A code of two bytes does not fit into a header of fixed size.
+			// A two-byte code does not fit into a header of fixed size.
 			if code < fixMap {
 				t.Fatalf("%x: %+v, %v, want %+v", frame, r, err, want)
 			}
@@ -138,7 +138,7 @@ func FuzzRequest(f *testing.F) {
 	})
 }
 
-// FuzzGreeting: what is read as a greeting, written again reads the same.
+// FuzzGreeting checks that a greeting that was parsed and written again parses to the same value.
 func FuzzGreeting(f *testing.F) {
 	f.Add([]byte(line(firstLine) + line(secondLine)))
 	f.Fuzz(func(t *testing.T, b []byte) {

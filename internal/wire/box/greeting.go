@@ -2,26 +2,26 @@ package box
 
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
-// GreetingLen is the length of a greeting.
+// GreetingLen is the length of a greeting in bytes.
 const GreetingLen = 128
 
-// SaltLen is how many bytes of the salt a scramble uses.
+// SaltLen is the number of bytes of the salt that a scramble uses.
 const SaltLen = 20
 
-// Greeting is the first message of a server.
+// Greeting is the first message that a server sends.
 type Greeting struct {
-	// Version is that of the server, such as 2.6.0.
+	// Version is the version of the server, such as 2.6.0.
 	Version string
 	// Protocol is the protocol of the connection: Binary.
 	Protocol string
-	// Instance is the UUID of the server, as text, or empty if it sends none.
+	// Instance is the UUID of the server as text, or empty if the server does not send one.
 	Instance string
-	// Salt is for passwords: at least [SaltLen] bytes, 32 from all known servers.
+	// Salt is used to authenticate: it has at least [SaltLen] bytes, and 32 from all known servers.
 	Salt []byte
 }
 
-// ParseGreeting reads the first [GreetingLen] bytes of a connection: two lines
-// of 64 bytes. The error is a [*ProtocolError].
+// ParseGreeting parses the first [GreetingLen] bytes of a connection, which are two lines of 64
+// bytes. The error is a [*ProtocolError].
 func ParseGreeting(b []byte) (Greeting, error) {
 	const line = GreetingLen / 2
 	if len(b) < GreetingLen {
@@ -52,8 +52,8 @@ func ParseGreeting(b []byte) (Greeting, error) {
 	return g, nil
 }
 
-// word returns the first word of a line and the rest of the line. Words are separated by
-// spaces or zeros.
+// word returns the first word of a line and the rest of the line. Words are separated by spaces or
+// zero bytes.
 func word(line []byte) (first, rest []byte) {
 	for len(line) > 0 && blank(line[0]) {
 		line = line[1:]
@@ -67,8 +67,8 @@ func word(line []byte) (first, rest []byte) {
 
 func blank(c byte) bool { return c == ' ' || c == 0 }
 
-// AppendGreeting appends a greeting, for servers. Of the salt, at most 45 bytes
-// fit. Texts that are too long are cut off.
+// AppendGreeting appends a greeting, for servers. At most 45 bytes of the salt fit. Texts that are
+// too long are truncated.
 func AppendGreeting(b []byte, g Greeting) []byte {
 	first := "Tarantool " + g.Version + " (" + g.Protocol + ") " + g.Instance
 	b = appendLine(b, []byte(first))
@@ -147,15 +147,15 @@ func base64Digit(c byte) (uint, bool) {
 	return 0, false
 }
 
-// The methods of authentication.
+// The authentication methods.
 const (
 	AuthSHA1   = "chap-sha1"
 	AuthSHA256 = "pap-sha256" // 2.11, Enterprise: the password itself, for TLS only
 )
 
-// ScrambleSHA1 returns the proof for [AuthSHA1] that the client knows the password. The sum is
-// [crypto/sha1.Sum], which a codec does not import, because cryptography needs locks and a
-// clock. The salt has at least [SaltLen] bytes.
+// ScrambleSHA1 returns the proof for [AuthSHA1] that the client knows the password. The sum
+// parameter must be [crypto/sha1.Sum], which a codec cannot import because the crypto packages use
+// locks and a clock. The salt must have at least [SaltLen] bytes.
 func ScrambleSHA1(sum func([]byte) [20]byte, salt []byte, password string) [20]byte {
 	first := sum([]byte(password))
 	second := sum(first[:])
@@ -166,8 +166,8 @@ func ScrambleSHA1(sum func([]byte) [20]byte, salt []byte, password string) [20]b
 	return scramble
 }
 
-// AppendAuth appends the body of an authentication request. With [AuthSHA1], proof is the
-// scramble, and with [AuthSHA256] the password.
+// AppendAuth appends the body of an authentication request. For [AuthSHA1], proof is the scramble;
+// for [AuthSHA256], it is the password.
 func AppendAuth(b []byte, user, method string, proof []byte) []byte {
 	b = iproto.AppendString(append(b, fixMap|2, byte(KeyUserName)), user)
 	b = iproto.AppendString(append(b, byte(KeyTuple), fixArray|2), method)

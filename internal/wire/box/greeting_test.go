@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// line pads a text to a line of a greeting.
+// line pads a text to the length of a line of a greeting.
 func line(text string) string { return text + strings.Repeat(" ", 63-len(text)) + "\n" }
 
 const (
@@ -82,8 +82,8 @@ func TestBase64(t *testing.T) {
 	}
 }
 
-// A server knows the hash of the hash of the password. With it and the salt it
-// takes the scramble apart.
+// A server stores the hash of the hash of the password. With that and the salt, it can verify the
+// scramble.
 func TestScramble(t *testing.T) {
 	salt := []byte("0123456789abcdefghijklmnopqrstuv")
 	scramble := ScrambleSHA1(sha1.Sum, salt, "secret")

@@ -5,14 +5,14 @@ import "github.com/slipstream-go/slipstream/tarantool/iproto"
 // Header is the header of a request without its sync.
 type Header struct {
 	Code Code
-	// Stream is that of the request, 0 if it is in none.
+	// Stream is the stream of the request, or 0 if it has none.
 	Stream uint64
-	// Schema is the version of the schema that the numbers of spaces and indexes are from.
-	// A server with another version refuses the request. If 0, any version is accepted.
+	// Schema is the version of the schema that the numbers of spaces and indexes refer to. A server
+	// whose schema has another version refuses the request. If it is 0, any version is accepted.
 	Schema uint64
 }
 
-// Append appends what precedes the body of a request, as [BeginRequest] does.
+// Append appends everything that precedes the body of a request, like [BeginRequest].
 func (h Header) Append(b []byte) []byte {
 	n := byte(2)
 	if h.Stream != 0 {

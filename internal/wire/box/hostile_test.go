@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// hostile are values that no reader may trust.
+// hostile contains values that every reader must reject.
 var hostile = map[string][]byte{
 	"string of 4 GiB":             {0xdb, 0xff, 0xff, 0xff, 0xff, 'x'},
 	"binary of 4 GiB":             {0xc6, 0xff, 0xff, 0xff, 0xff, 'x'},
@@ -25,7 +25,7 @@ var hostile = map[string][]byte{
 	"extension without a type":    {0xc7, 0},
 }
 
-// TestHostile: no body and no header with such a value is read.
+// TestHostile checks that no body or header that contains such a value is accepted.
 func TestHostile(t *testing.T) {
 	for name, in := range hostile {
 		for _, code := range []uint32{0, 0x8001} {
@@ -49,7 +49,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// TestDepthOfErrors: errors inside each other cost no stack beyond iproto.MaxDepth.
+// TestDepthOfErrors checks that nested errors use no more stack than iproto.MaxDepth allows.
 func TestDepthOfErrors(t *testing.T) {
 	field := []byte{fixMap | 1, 0, fixArray | 1, fixMap | 1, 6, fixMap | 1, 0xa1, 'f'}
 	inner := []byte{1}

@@ -1,6 +1,6 @@
 package box
 
-// second returns the error of a function with two results.
+// second returns the error from a function with two results.
 func second[T any](_ T, err error) error { return err }
 
 // columnsOf reads all columns.

@@ -6,30 +6,30 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// syncAt is the offset of the sync of a request, after its first byte.
+// syncAt is the offset of the sync in a request, not counting the sync's type byte.
 const syncAt = 10
 
-// BeginRequest appends what precedes the body of a request: its length,
-// which [EndRequest] fills in, its type and its sync, which [PutSync] does.
+// BeginRequest appends everything that precedes the body of a request: its length, which
+// [EndRequest] fills in, its type, and its sync, which [PutSync] fills in.
 func BeginRequest(b []byte, code Code) []byte {
 	return append(b, uint32b, 0, 0, 0, 0, // length
 		fixMap|2, byte(KeyCode), byte(code), byte(KeySync), uint64b, 0, 0, 0, 0, 0, 0, 0, 0)
 }
 
-// EndRequest fills in the length of the request that begins at from. It must be
-// below 4 GiB, and servers have lower limits.
+// EndRequest fills in the length of the request that starts at offset from. The length must be less
+// than 4 GiB, and servers have lower limits.
 func EndRequest(b []byte, from int) []byte {
 	putBE32(b[from+1:], uint32(len(b)-from-5))
 	return b
 }
 
-// PutSync writes the sync of the request that begins with frame.
+// PutSync sets the sync of the request at the start of frame.
 func PutSync(frame []byte, sync uint64) { putBE64(frame[syncAt:], sync) }
 
-// Sync returns the sync of a request that was begun by [BeginRequest].
+// Sync returns the sync of a request that [BeginRequest] wrote.
 func Sync(frame []byte) uint64 { return be64(frame[syncAt:]) }
 
-// AppendKey appends the key of a body's pair.
+// AppendKey appends the key of a pair of the body.
 func AppendKey(b []byte, k Key) []byte { return append(b, byte(k)) }
 
 // appendPair appends a key and a number.
@@ -37,11 +37,11 @@ func appendPair(b []byte, k Key, v uint32) []byte {
 	return iproto.AppendUint(append(b, byte(k)), uint64(v))
 }
 
-// The functions whose names end in Head append the body of a request without its last value,
-// which the caller appends: an array of the parts of the key, of the fields of the tuple, of
-// arguments or of operations.
+// The functions whose names end in Head append the body of a request except its last value, which
+// the caller appends: the parts of a key, the fields of a tuple, the arguments or the operations,
+// always as an array.
 
-// AppendSelectHead appends the body of a select without the key that ends it.
+// AppendSelectHead appends the body of a select except the key at its end.
 func AppendSelectHead(b []byte, space, index, limit, offset, iterator uint32) []byte {
 	b = append(b, fixMap|6)
 	b = appendPair(b, KeySpaceID, space)
@@ -52,8 +52,8 @@ func AppendSelectHead(b []byte, space, index, limit, offset, iterator uint32) []
 	return append(b, byte(KeyKey))
 }
 
-// Target is the space, and the index, that a request is about: by numbers, or by
-// names for a server with [FeatureNames].
+// Target identifies the space, and the index if any, of a request: by number or, if the server has
+// [FeatureNames], by name.
 type Target struct {
 	Space, Index uint32
 	// SpaceName and IndexName, if not empty, are sent instead of the numbers.
@@ -82,13 +82,13 @@ type Select struct {
 	// FetchPosition requests the position of the last tuple. This and the
 	// following fields need [FeaturePagination]. Other servers ignore them.
 	FetchPosition bool
-	// AfterPosition is a position from an earlier reply, after which the select starts.
+	// AfterPosition is a position from an earlier reply. The select starts after it.
 	AfterPosition []byte
-	// AfterTuple is an encoded tuple, after which the select starts.
+	// AfterTuple is an encoded tuple. The select starts after it.
 	AfterTuple []byte
 }
 
-// AppendHead appends the body without the key that ends it.
+// AppendHead appends the body except the key at its end.
 func (s *Select) AppendHead(b []byte) []byte {
 	n := 6
 	if s.FetchPosition {
@@ -116,69 +116,68 @@ func (s *Select) AppendHead(b []byte) []byte {
 	return append(b, byte(KeyKey))
 }
 
-// AppendInsertHead appends the body of an insert or replace without the tuple
-// that ends it.
+// AppendInsertHead appends the body of an insert or replace except the tuple at its end.
 func AppendInsertHead(b []byte, space uint32) []byte {
 	b = appendPair(append(b, fixMap|2), KeySpaceID, space)
 	return append(b, byte(KeyTuple))
 }
 
-// AppendInsertHead is like the function [AppendInsertHead].
+// AppendInsertHead is like the function [AppendInsertHead], but for a Target.
 func (t *Target) AppendInsertHead(b []byte) []byte {
 	return append(t.appendSpace(append(b, fixMap|2)), byte(KeyTuple))
 }
 
-// AppendUpdateHead appends the body of an update without the key and what
-// follows it: [KeyTuple] and the operations. Fields count from 0.
+// AppendUpdateHead appends the body of an update except the key and what follows it: [KeyTuple] and
+// the operations. The operations number fields from 0.
 func AppendUpdateHead(b []byte, space, index uint32) []byte {
 	b = appendPair(append(b, fixMap|4), KeySpaceID, space)
 	b = appendPair(b, KeyIndexID, index)
 	return append(b, byte(KeyKey))
 }
 
-// AppendUpdateHead is like the function [AppendUpdateHead].
+// AppendUpdateHead is like the function [AppendUpdateHead], but for a Target.
 func (t *Target) AppendUpdateHead(b []byte) []byte {
 	return append(t.appendIndex(t.appendSpace(append(b, fixMap|4))), byte(KeyKey))
 }
 
-// AppendUpsertHead appends the body of an upsert without the tuple and what
-// follows it: [KeyOperations] and the operations. Fields count from 0.
+// AppendUpsertHead appends the body of an upsert except the tuple and what follows it:
+// [KeyOperations] and the operations. The operations number fields from 0.
 func AppendUpsertHead(b []byte, space uint32) []byte {
 	b = appendPair(append(b, fixMap|3), KeySpaceID, space)
 	return append(b, byte(KeyTuple))
 }
 
-// AppendUpsertHead is like the function [AppendUpsertHead].
+// AppendUpsertHead is like the function [AppendUpsertHead], but for a Target.
 func (t *Target) AppendUpsertHead(b []byte) []byte {
 	return append(t.appendSpace(append(b, fixMap|3)), byte(KeyTuple))
 }
 
-// AppendDeleteHead appends the body of a delete without the key that ends it.
+// AppendDeleteHead appends the body of a delete except the key at its end.
 func AppendDeleteHead(b []byte, space, index uint32) []byte {
 	b = appendPair(append(b, fixMap|3), KeySpaceID, space)
 	b = appendPair(b, KeyIndexID, index)
 	return append(b, byte(KeyKey))
 }
 
-// AppendDeleteHead is like the function [AppendDeleteHead].
+// AppendDeleteHead is like the function [AppendDeleteHead], but for a Target.
 func (t *Target) AppendDeleteHead(b []byte) []byte {
 	return append(t.appendIndex(t.appendSpace(append(b, fixMap|3))), byte(KeyKey))
 }
 
-// AppendCallHead appends the body of a call without the arguments that end it.
+// AppendCallHead appends the body of a call except the arguments at its end.
 func AppendCallHead(b []byte, function string) []byte {
 	b = iproto.AppendString(append(b, fixMap|2, byte(KeyFunctionName)), function)
 	return append(b, byte(KeyTuple))
 }
 
-// AppendEvalHead appends the body of an eval without the arguments that end it.
+// AppendEvalHead appends the body of an eval except the arguments at its end.
 func AppendEvalHead(b []byte, expression string) []byte {
 	b = iproto.AppendString(append(b, fixMap|2, byte(KeyExpression)), expression)
 	return append(b, byte(KeyTuple))
 }
 
-// AppendExecuteHead appends the body of an execute without the parameters that
-// end it: an array of values, in which a named value is a map of one pair.
+// AppendExecuteHead appends the body of an execute except the parameters at its end: an array of
+// values, in which a named value is a map with one pair.
 func AppendExecuteHead(b []byte, sql string) []byte {
 	b = iproto.AppendString(append(b, fixMap|2, byte(KeySQLText)), sql)
 	return append(b, byte(KeySQLBind))
@@ -224,11 +223,11 @@ func AppendID(b []byte, version uint32, features []Feature, authType string) []b
 	return b
 }
 
-// Begin is the body of a begin. The zero value leaves all to the server.
+// Begin is the body of a begin request. The zero value leaves every choice to the server.
 type Begin struct {
-	// Timeout is in seconds; after it the server rolls back.
+	// Timeout is in seconds. When it expires, the server rolls back the transaction.
 	Timeout float64
-	// Isolation is a level of Tarantool, or 0 for the one in box.cfg.
+	// Isolation is one of Tarantool's isolation levels, or 0 for the one set in box.cfg.
 	Isolation uint8
 	// IsSync makes the commit wait for the quorum. It needs [FeatureIsSync].
 	IsSync bool
@@ -265,7 +264,7 @@ func AppendCommit(b []byte, isSync bool) []byte {
 // AppendRollback appends the body of a rollback.
 func AppendRollback(b []byte) []byte { return append(b, fixMap) }
 
-// AppendWatch appends the body of watch, unwatch and watch once.
+// AppendWatch appends the body of a watch, unwatch or watch-once request.
 func AppendWatch(b []byte, key string) []byte {
 	return iproto.AppendString(append(b, fixMap|1, byte(KeyEventKey)), key)
 }

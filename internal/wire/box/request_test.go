@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// keyed is the body of a request: the value of each key.
+// keyed is the body of a request: the value for each key.
 type keyed map[any]any
 
 func TestBodies(t *testing.T) {
@@ -71,7 +71,7 @@ func TestBodies(t *testing.T) {
 	}
 }
 
-// The functions append, and leave existing bytes unchanged.
+// The functions append, and they leave the existing bytes unchanged.
 func TestBodiesAreAppended(t *testing.T) {
 	before := []byte("before")
 	for name, f := range map[string]func(b []byte) []byte{
@@ -84,7 +84,7 @@ func TestBodiesAreAppended(t *testing.T) {
 	} {
 		alone, behind := f(nil), f(bytes.Clone(before))
 		if !bytes.Equal(behind, append(bytes.Clone(before), alone...)) {
-			t.Errorf("%s: %x, and behind something %x", name, alone, behind)
+			t.Errorf("%s: %x, and after a prefix %x", name, alone, behind)
 		}
 	}
 }

@@ -2,29 +2,29 @@ package box
 
 import "github.com/slipstream-go/slipstream/tarantool/iproto"
 
-// Response is the body of a reply, a push or an event. Slices are views of the body, and nil
-// for parts that the body does not have.
+// Response is the body of a reply, a push or an event. Its slices are views of the body, and they
+// are nil for parts that the body does not have.
 type Response struct {
-	// Data is an encoded array: tuples, or what a call returned. If the body has
-	// nothing else, Data is the rest of the body and was not checked.
+	// Data is an encoded array: tuples, or the results of a call. If the body has no other part,
+	// Data is the rest of the body and has not been checked.
 	Data []byte
-	// Error is set if the code of the message is that of an error.
+	// Error is set if the code of the message is an error code.
 	Error *iproto.BoxError
 	// Metadata describes the columns of Data: see [ParseColumns].
 	Metadata []byte
 	// BindMetadata describes the parameters of a statement, and BindCount is their number.
 	BindMetadata []byte
 	BindCount    uint32
-	// SQLInfo is what a statement did: see [ParseSQLInfo].
+	// SQLInfo describes what a statement did: see [ParseSQLInfo].
 	SQLInfo []byte
-	// StatementID is that of a prepared statement.
+	// StatementID is the ID of a prepared statement.
 	StatementID uint32
-	// Position is that of the last tuple of Data.
+	// Position is the position of the last tuple of Data.
 	Position []byte
-	// TupleFormats is an encoded map, from the numbers in [iproto.Tuple] to formats.
+	// TupleFormats is an encoded map from the format numbers in [iproto.Tuple] to formats.
 	TupleFormats []byte
-	// Version, Features and AuthType answer [CodeID]. Features is an encoded
-	// array: see [ParseFeatures].
+	// Version, Features and AuthType are the answer to [CodeID]. Features is an encoded array: see
+	// [ParseFeatures].
 	Version  uint32
 	Features []byte
 	AuthType []byte
@@ -34,8 +34,9 @@ type Response struct {
 	EventData []byte
 }
 
-// Data returns the data of a body that has nothing else, like nearly all bodies. It is the rest
-// of the body and was not checked. For other bodies, which [ParseBody] reads, it returns false.
+// Data returns the data of a body that has no other part, like nearly all bodies. The data are the
+// rest of the body and have not been checked. For other bodies, which [ParseBody] reads, Data
+// returns false.
 func Data(body []byte) ([]byte, bool) {
 	if len(body) > 2 && body[0] == fixMap|1 && body[1] == byte(KeyData) {
 		return body[2:], true
@@ -43,8 +44,9 @@ func Data(body []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// ParseBody reads the body of a message with that code. Unknown keys are skipped, and of equal
-// keys the last one counts. An empty body is like an empty map. It allocates nothing but errors. The error is a [*iproto.DecodeError].
+// ParseBody reads the body of a message with the given code. It skips unknown keys, and of
+// duplicate keys the last one counts. An empty body is like an empty map. It allocates memory only
+// for errors. The error is a [*iproto.DecodeError].
 func ParseBody(code uint32, body []byte) (Response, error) {
 	var r Response
 	if data, ok := Data(body); ok && code&uint32(CodeError) == 0 {
@@ -77,7 +79,7 @@ func ParseBody(code uint32, body []byte) (Response, error) {
 	return r, nil
 }
 
-// field reads the value of a key that is not about errors.
+// field reads the value of a key that does not concern errors.
 func (r *Response) field(d *iproto.Decoder, key uint64) {
 	switch Key(min(key, 0xff)) {
 	case KeyData:
@@ -114,26 +116,26 @@ func (r *Response) field(d *iproto.Decoder, key uint64) {
 // Column describes a column of the result of a statement, or a parameter of one.
 type Column struct {
 	Name, Type string
-	// The following fields are set only in sessions that ask for full metadata.
+	// The following fields are set only in sessions that request full metadata.
 	Collation     string
-	Span          string // the text of the expression
+	Span          string // the expression as written
 	Nullable      bool
 	Autoincrement bool
 }
 
-// maxColumns is about 16 times the limit of Tarantool.
+// maxColumns is about 16 times Tarantool's own limit.
 const maxColumns = 1 << 15
 
 // Columns reads [Response.Metadata] or [Response.BindMetadata], one column at a time.
 type Columns struct {
-	// Len is how many columns there are.
+	// Len is the number of columns.
 	Len int
 
 	d iproto.Decoder
 }
 
-// ParseColumns starts reading descriptions of columns. The caller gets them by
-// [Columns.Next], and checks for an error after the last.
+// ParseColumns starts to read descriptions of columns. The caller reads each with [Columns.Next]
+// and checks [Columns.Err] after the last.
 func ParseColumns(raw []byte) (c Columns) {
 	if raw == nil {
 		return c
@@ -149,7 +151,7 @@ func ParseColumns(raw []byte) (c Columns) {
 	return c
 }
 
-// Next returns the next column, which is empty after an error.
+// Next returns the next column. After an error, the column is empty.
 func (c *Columns) Next() (column Column) {
 	column.read(&c.d)
 	return column
@@ -179,7 +181,7 @@ func (c *Column) read(d *iproto.Decoder) {
 	}
 }
 
-// text reads a string, or "" for nil.
+// text reads a string. For nil, it returns "".
 func text(d *iproto.Decoder) string {
 	if d.IsNil() {
 		return ""
@@ -187,8 +189,8 @@ func text(d *iproto.Decoder) string {
 	return d.String()
 }
 
-// ParseSQLInfo reads [Response.SQLInfo]: how many rows a statement changed, and
-// which numbers it generated. The error is a [*iproto.DecodeError].
+// ParseSQLInfo reads [Response.SQLInfo]: the number of rows that a statement changed and the IDs
+// that it generated. The error is a [*iproto.DecodeError].
 func ParseSQLInfo(raw []byte) (rows uint64, generated []int64, err error) {
 	if raw == nil {
 		return 0, nil, nil
@@ -200,7 +202,7 @@ func ParseSQLInfo(raw []byte) (rows uint64, generated []int64, err error) {
 			rows = d.Uint()
 		case sqlAutoincrementIDs:
 			n := d.Array()
-			if !d.Claim(n, 8) { // of each of several with the same key
+			if !d.Claim(n, 8) { // checked again for each list with the same key
 				break
 			}
 			generated = make([]int64, n)
@@ -217,7 +219,7 @@ func ParseSQLInfo(raw []byte) (rows uint64, generated []int64, err error) {
 	return rows, generated, nil
 }
 
-// ParseFeatures reads [Response.Features] as a set of bits: 1<<[Feature].
+// ParseFeatures reads [Response.Features] as a set of bits, in which feature f is the bit 1<<f.
 // Features from 64 on are omitted. The error is a [*iproto.DecodeError].
 func ParseFeatures(raw []byte) (set uint64, err error) {
 	if raw == nil {

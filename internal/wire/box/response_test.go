@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// captured are messages of a Tarantool 2.6.0.
+// captured contains messages from a Tarantool 2.6.0 server.
 var captured = map[string]string{
 	"ping":      "ce00000018 8300ce0000000001cf000000000000000705ce00000050 80",
 	"select":    "ce00000024 8300ce0000000001cf000000000000000705ce00000050 8130dd000000019201a36f6e65",
@@ -151,18 +151,18 @@ func TestParseBody(t *testing.T) {
 	}{
 		{"empty", "", 0, Response{}},
 		{"empty map", "80", 0, Response{}},
-		{"data, not looked at", "8130 c1ff", 0, Response{Data: []byte{0xc1, 0xff}}},
+		{"data, not checked", "8130 c1ff", 0, Response{Data: []byte{0xc1, 0xff}}},
 		{"data twice", "8230 9101 30 9102", 0, Response{Data: []byte{0x91, 2}}},
 		{"data in a long key", "81cc30 9101", 0, Response{Data: []byte{0x91, 1}}},
 		{"data in a long map", "de0001 30 9101", 0, Response{Data: []byte{0x91, 1}}},
 		{"unknown keys", "83 7f 9201c0 cd1030 00 30 90", 0, Response{Data: []byte{0x90}}},
-		{"key that is no number", "83 a130 00 ff 01 30 90", 0, Response{Data: []byte{0x90}}},
+		{"key that is not a number", "83 a130 00 ff 01 30 90", 0, Response{Data: []byte{0x90}}},
 		{"position", "8230 90 35 a2abcd", 0, Response{Data: []byte{0x90}, Position: []byte{0xab, 0xcd}}},
 		{"formats", "8230 90 60 8100 90", 0, Response{Data: []byte{0x90}, TupleFormats: []byte{0x81, 0, 0x90}}},
 		{"id", "83 54 0a 55 920003 5b a9636861702d73686131", 0, Response{Version: 10, Features: []byte{0x92, 0, 3}, AuthType: []byte("chap-sha1")}},
 		{"event", "82 57 a16b 58 01", uint32(CodeEvent), Response{EventKey: []byte("k"), EventData: []byte{1}}},
 		{"event without a value", "81 57 a16b", uint32(CodeEvent), Response{EventKey: []byte("k")}},
-		{"text alone", "81 31 a3626164", failed, Response{Error: &iproto.BoxError{Type: "ClientError", Message: "bad", Code: 7}}},
+		{"text only", "81 31 a3626164", failed, Response{Error: &iproto.BoxError{Type: "ClientError", Message: "bad", Code: 7}}},
 		{"text twice", "82 31 a161 31 a162", failed, Response{Error: &iproto.BoxError{Type: "ClientError", Message: "b", Code: 7}}},
 		{"error without a body", "", failed, Response{Error: &iproto.BoxError{Type: "ClientError", Code: 7}}},
 		{"empty stack", "82 31 a161 52 8100 90", failed, Response{Error: &iproto.BoxError{Type: "ClientError", Message: "a", Code: 7}}},
@@ -196,7 +196,7 @@ func TestParseSmallParts(t *testing.T) {
 		"features":                     second(ParseFeatures([]byte{0x92, 0})),
 		"features of another type":     second(ParseFeatures([]byte{0x91, 0xc0})),
 		"columns":                      second(columnsOf([]byte{0x91})),
-		"column that is none":          second(columnsOf([]byte{0x91, 0xc0})),
+		"column that is not a map":     second(columnsOf([]byte{0x91, 0xc0})),
 		"column with a number as name": second(columnsOf([]byte{0x91, 0x81, 0, 0})),
 	} {
 		if !errors.As(err, new(*iproto.DecodeError)) {
@@ -236,7 +236,7 @@ func TestReplies(t *testing.T) {
 			t.Errorf("%s: %+v, %v, want %+v", c.name, r, err, c.body)
 		}
 	}
-	// These write the same bytes as a server of version 2.6.0.
+	// These functions write the same bytes as a server of version 2.6.0.
 	want := testkit.Unhex(t, captured["ping"])
 	if got := AppendReply(nil, 7, 80); string(got) != string(want) {
 		t.Errorf("ping: %x, want %x", got, want)

@@ -7,10 +7,10 @@ type MessageKind uint8
 
 // The kinds of messages.
 const (
-	Reply MessageKind = iota // the end of a request: its result or its error
-	Push                     // a message of a request before its reply
-	Event                    // the value of a watched key; it answers no request
-	More                     // no whole message
+	Reply MessageKind = iota // the last message for a request: its result or error
+	Push                     // a message for a request, sent before its reply
+	Event                    // the value of a watched key; it is not an answer to a request
+	More                     // the message is incomplete
 )
 
 // String returns the name of the kind.
@@ -30,38 +30,37 @@ func (k MessageKind) String() string {
 
 // Message describes the message of a server at the start of a buffer.
 type Message struct {
-	// Len is the length of the message. With [More] it is a lower bound, which is above the
+	// Len is the length of the message. For [More], it is a lower bound, which is greater than the
 	// number of bytes in the buffer.
 	Len  int
 	Kind MessageKind
 	// Code is [CodeOK], [CodeChunk], [CodeEvent], or [CodeError] with an
 	// [iproto.ErrorCode].
 	Code uint32
-	// Sync is that of the request, 0 if the server gives none.
+	// Sync is the sync of the request, or 0 if the server sends none.
 	Sync uint64
-	// Schema is the version of the server's schema, 0 if it gives none.
+	// Schema is the version of the server's schema, or 0 if the server sends none.
 	Schema uint64
-	// BodyAt is where the body begins. It ends with the message and may be
-	// empty.
+	// BodyAt is the offset of the body, which extends to the end of the message and may be empty.
 	BodyAt int
 }
 
-// DefaultMaxMessage is the default limit of the length of a message.
+// DefaultMaxMessage is the default for [Scanner.MaxMessage].
 const DefaultMaxMessage = 256 << 20
 
-// Scanner finds the messages of a server in a growing buffer. It reads their length and header.
-// [ParseBody] reads their bodies; a broken body leaves the messages after it intact.
+// Scanner finds the messages of a server in a growing buffer. It reads their lengths and headers.
+// [ParseBody] reads their bodies. A corrupt body does not affect the messages after it.
 //
 // The zero value is ready for use. A Scanner has no state, because the first bytes of a message
-// say where it ends.
+// determine where the message ends.
 type Scanner struct {
-	// MaxMessage is the limit of the length of a message. If it is 0 or less,
-	// [DefaultMaxMessage] is used.
+	// MaxMessage is the maximum length of a message. If it is 0 or less, [DefaultMaxMessage] is
+	// used.
 	MaxMessage int
 }
 
-// The header exactly as servers write it, including the length before it: the type, the sync
-// and the version of the schema have fixed offsets.
+// The layout of a header in the form in which servers write it, with the length before it: the
+// type, the sync and the version of the schema have fixed offsets.
 const (
 	replyHead = 28
 
@@ -70,11 +69,11 @@ const (
 	replySchemaAt = 24
 )
 
-// Scan scans b, which begins with a message. After [More], the caller calls it again with the
-// same bytes and further ones. The error is a [*ProtocolError].
+// Scan scans b, which starts with a message. After [More], the caller calls it again with the same
+// bytes followed by more. The error is a [*ProtocolError].
 func (s *Scanner) Scan(b []byte) (m Message, err error) {
-	// The usual case. The fields are set one by one: a copy of a new Message would wait until
-	// all earlier writes have reached the cache, 60 ns per reply.
+	// This is the usual case. The fields are set one by one, because a copy of a new Message would
+	// wait until all earlier writes have reached the cache, which costs 60 ns per reply.
 	if isReplyHead(b) {
 		n, code := uint64(be32(b[1:]))+5, be32(b[replyCodeAt:])
 		if n <= uint64(len(b)) && n >= replyHead && n <= uint64(s.maxMessage()) {
@@ -93,14 +92,14 @@ func (s *Scanner) Scan(b []byte) (m Message, err error) {
 	return s.scan(b)
 }
 
-// isReplyHead reports whether b begins with a header as servers write it.
+// isReplyHead reports whether b starts with a header in the form in which servers write it.
 func isReplyHead(b []byte) bool {
 	return len(b) >= replyHead && b[0] == uint32b && b[5] == fixMap|3 && b[6] == byte(KeyCode) && b[7] == uint32b &&
 		b[12] == byte(KeySync) && b[13] == uint64b && b[22] == byte(KeySchemaVersion) && b[23] == uint32b
 }
 
-// OKBody returns the body of a whole reply that is not an error, if its header is as servers
-// write it. Otherwise ok is false, and the caller calls [Scanner.Scan].
+// OKBody returns the body of a complete reply that is not an error, if its header has the form in
+// which servers write it. Otherwise, ok is false, and the caller must call [Scanner.Scan].
 func OKBody(reply []byte) (body []byte, ok bool) {
 	if !isReplyHead(reply) || be32(reply[replyCodeAt:]) != uint32(CodeOK) || uint64(be32(reply[1:]))+5 != uint64(len(reply)) {
 		return nil, false
@@ -128,7 +127,7 @@ func replyKind(code uint32) (MessageKind, bool) {
 	return More, false
 }
 
-// scan is like Scan, for any valid encoding.
+// scan is like Scan, but handles every valid encoding.
 func (s *Scanner) scan(b []byte) (Message, error) {
 	begin, end, err := cut(b, s.maxMessage())
 	if err != nil {
@@ -148,11 +147,11 @@ func (s *Scanner) scan(b []byte) (Message, error) {
 	return Message{Len: end, Kind: kind, Code: h.code, Sync: h.sync, Schema: h.schema, BodyAt: h.end}, nil
 }
 
-// cut reads the length that precedes a message, and returns where its header begins and where
-// the message ends. If the length is incomplete, begin is 0 and end is a lower bound.
+// cut reads the length at the start of a message, and returns where its header starts and where the
+// message ends. If the length is incomplete, begin is 0 and end is a lower bound.
 func cut(b []byte, most int) (begin, end int, err error) {
 	if len(b) == 0 {
-		// A length and the shortest header: one pair.
+		// The minimum is the length plus the shortest header, a map of one pair.
 		return 0, 1 + 3, nil
 	}
 	width := 0
@@ -183,11 +182,11 @@ type header struct {
 	code         uint32
 	sync, stream uint64
 	schema       uint64
-	end          int // where the body begins
+	end          int // where the body starts
 }
 
-// readHeader reads the header of the message b[begin:end]. Unknown keys
-// are skipped, and of equal keys the last one counts.
+// readHeader reads the header of the message b[begin:end]. It skips unknown keys, and of duplicate
+// keys the last one counts.
 func readHeader(b []byte, begin, end int) (h header, err error) {
 	d := iproto.NewDecoder(b[begin:end])
 	hasCode := false
@@ -206,7 +205,7 @@ func readHeader(b []byte, begin, end int) (h header, err error) {
 		}
 	}
 	if e, ok := d.Err().(*iproto.DecodeError); ok {
-		e.Offset += begin // from the first byte of the message
+		e.Offset += begin // now relative to the first byte of the message
 		return h, &ProtocolError{Offset: begin + d.Offset(), Wrong: "broken header", Expected: "a map within the message", Err: e}
 	}
 	if !hasCode {
@@ -218,23 +217,23 @@ func readHeader(b []byte, begin, end int) (h header, err error) {
 
 // Request describes the request at the start of a buffer.
 type Request struct {
-	// Len is the length of the request. With More it is a lower bound, which is above the
+	// Len is the length of the request. For [More], it is a lower bound, which is greater than the
 	// number of bytes in the buffer.
 	Len  int
 	More bool
 	Code Code
 	Sync uint64
-	// Stream is 0 outside of streams.
+	// Stream is the stream of the request, or 0 if it has none.
 	Stream uint64
 	// Schema is the version of the schema that the client relies on, or 0.
 	Schema uint64
-	// BodyAt is where the body begins. It ends with the request and may be
-	// empty.
+	// BodyAt is the offset of the body, which extends to the end of the request and may be empty.
 	BodyAt int
 }
 
-// ScanRequest is like [Scanner.Scan], for servers: it finds the request of a client at the
-// start of b. A request has at most most bytes, or [DefaultMaxMessage] if that is 0 or less. The error is a [*ProtocolError].
+// ScanRequest is like [Scanner.Scan], but for servers: it finds the request of a client at the
+// start of b. The maximum length of a request is most bytes, or [DefaultMaxMessage] if most is 0 or
+// less. The error is a [*ProtocolError].
 func ScanRequest(b []byte, most int) (Request, error) {
 	if most <= 0 {
 		most = DefaultMaxMessage

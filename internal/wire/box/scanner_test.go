@@ -37,7 +37,7 @@ func TestScan(t *testing.T) {
 		{"part of a length", "ce0000", Message{Kind: More, Len: 8}},
 		{"a length", "ce00010000", Message{Kind: More, Len: 5 + 65536}},
 		{"almost all", "04 81 0000", Message{Kind: More, Len: 5}},
-		{"garbage behind", "03 81 0000 c1c1c1", Message{Len: 4, BodyAt: 4}},
+		{"garbage after the message", "03 81 0000 c1c1c1", Message{Len: 4, BodyAt: 4}},
 	} {
 		m, err := new(Scanner).Scan(testkit.Unhex(t, c.in))
 		if err != nil || m != c.want {
@@ -101,7 +101,8 @@ func TestScanLimit(t *testing.T) {
 	}
 }
 
-// However a stream is cut into reads, the messages and the last hint are the same.
+// However a stream is split into reads, Scan must find the same messages and return the same last
+// hint.
 func TestScanSplit(t *testing.T) {
 	var stream []byte
 	var ends []int
@@ -185,7 +186,7 @@ func TestRequestFrame(t *testing.T) {
 	}
 }
 
-// The fast path for replies agrees with Scan for any bytes, or leaves them to it.
+// The fast path for replies must either agree with Scan or return false, whatever the bytes.
 func TestOKBody(t *testing.T) {
 	r := testkit.Rand(t)
 	seen := 0
@@ -218,6 +219,6 @@ func TestOKBody(t *testing.T) {
 		check(append(bytes.Clone(reply), 0))
 	}
 	if seen == 0 {
-		t.Error("it never said a thing")
+		t.Error("OKBody never accepted a reply")
 	}
 }

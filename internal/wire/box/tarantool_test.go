@@ -47,7 +47,7 @@ func dial(t *testing.T, addr string) *peer {
 	return p
 }
 
-// send sends a request with the body that is appended.
+// send sends a request whose body the function appends.
 func (p *peer) send(code Code, body func(b []byte) []byte) {
 	p.t.Helper()
 	p.sync++
@@ -97,7 +97,7 @@ func (p *peer) call(code Code, body func(b []byte) []byte) (Response, error) {
 	return r, nil
 }
 
-// eval runs Lua and returns what it returned.
+// eval runs Lua code and returns its results.
 func (p *peer) eval(lua string, args ...any) []any {
 	p.t.Helper()
 	r, err := p.call(CodeEval, func(b []byte) []byte { return iproto.AppendAny(AppendEvalHead(b, lua), append([]any{}, args...)) })
@@ -168,8 +168,8 @@ func TestRealServerAuthentication(t *testing.T) {
 	}
 }
 
-// Values returned by Lua arrive as the types of this package, and Lua understands
-// what these write.
+// Values that Lua returns must arrive as the types of this package, and Lua must understand what
+// those types write.
 func TestRealServerValues(t *testing.T) {
 	p := dial(t, testkit.StartTarantool(t, luaSetup).Addr)
 	for _, c := range []struct {
@@ -211,7 +211,7 @@ func TestRealServerValues(t *testing.T) {
 	}
 }
 
-// must makes a parser one of texts that are right.
+// must turns a parser into one that panics on invalid text.
 func must[T any](parse func(string) (T, error)) func(string) T {
 	return func(text string) T {
 		v, err := parse(text)
@@ -222,7 +222,8 @@ func must[T any](parse func(string) (T, error)) func(string) T {
 	}
 }
 
-// randomDecimal returns one that 2.6.0 holds: it fits into 38 digits with its zeros.
+// randomDecimal returns a decimal that Tarantool 2.6.0 can hold: it has at most 38 digits,
+// including its zeros.
 func randomDecimal(t *testing.T, r *rand.Rand) iproto.Decimal {
 	t.Helper()
 	v, err := iproto.NewDecimal(r.IntN(2) == 0, r.Uint64()>>(32+r.IntN(32)), r.Uint64()>>r.IntN(64), r.IntN(38))
@@ -232,8 +233,8 @@ func randomDecimal(t *testing.T, r *rand.Rand) iproto.Decimal {
 	return v
 }
 
-// randomValue returns a value that Lua returns unchanged: no binary data, which becomes a
-// string, no table that is empty or holds nil, and no type that is newer than the server.
+// randomValue returns a value that Lua returns unchanged. It excludes binary data, which would
+// become a string, tables that are empty or contain nil, and types that are newer than the server.
 func randomValue(r *rand.Rand, depth int) any {
 	n := 7
 	if depth <= 0 {
@@ -252,7 +253,7 @@ func randomValue(r *rand.Rand, depth int) any {
 		return strings.Repeat("é", r.IntN(40)*r.IntN(40)*(r.IntN(100)/99*20+1))
 	case 5:
 		u := iproto.UUID{0: byte(r.Uint32()), 15: byte(r.Uint32())}
-		u[8] = byte(r.IntN(0xe0)) // the server knows no variant beyond
+		u[8] = byte(r.IntN(0xe0)) // the server rejects the variants above
 		return u
 	}
 	elems := make([]any, 1+r.IntN(20))
@@ -262,7 +263,7 @@ func randomValue(r *rand.Rand, depth int) any {
 	return elems
 }
 
-// A stack of errors comes as such, in a reply and as a value.
+// A stack of errors must arrive complete, both as the error of a reply and as a value.
 func TestRealServerErrors(t *testing.T) {
 	p := dial(t, testkit.StartTarantool(t, luaSetup).Addr)
 	const stack = `
@@ -290,7 +291,7 @@ func TestRealServerErrors(t *testing.T) {
 	}
 }
 
-// The names and numbers of errors are those of the server.
+// The names and numbers of errors must be those of the server.
 func TestRealServerErrorCodes(t *testing.T) {
 	p := dial(t, testkit.StartTarantool(t, luaSetup).Addr)
 	got := p.eval("local t = {} for name, code in pairs(box.error) do if type(code) == 'number' then t[name] = code end end return t")
@@ -306,8 +307,8 @@ func TestRealServerErrorCodes(t *testing.T) {
 			if theirs != int64(code) {
 				t.Errorf("%s is %d, and %v there", name, code, theirs)
 			}
-		} else if code <= 218 { // the last of 2.6.0
-			t.Errorf("%s (%d) is unknown there", name, code)
+		} else if code <= 218 { // the last error code of 2.6.0
+			t.Errorf("%s (%d) is unknown to the server", name, code)
 		}
 	}
 	if compared < 60 {

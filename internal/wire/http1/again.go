@@ -1,13 +1,13 @@
 package http1
 
-// Again reports whether b begins with a head that differs from h only in its target, and returns
-// its length. Clients that send several requests together repeat all other lines, so that comparing
-// them is enough. h must be of a head that was accepted, and the bytes that it points to must not
-// have changed.
+// Again reports whether b starts with a head that differs from h only in its target, and returns
+// its length. Clients that pipeline requests repeat all the other lines, so it is enough to compare
+// those. h must contain a head that was accepted, and the bytes that it points to must not have
+// changed since.
 //
-// If it reports true, h is the result of [Scanner.Scan] for b, and the next head begins at b[n]. If
-// it reports false, h has not changed, and only Scan can determine what b is. Only heads with the
-// method GET are recognized. Again allocates nothing.
+// If Again reports true, h is the same as [Scanner.Scan] would return for b, and the next head
+// starts at b[n]. If it reports false, h is unchanged, and only Scan can determine what b is. Only
+// heads with the method GET are recognized. Again never allocates memory.
 func Again(b []byte, limit int, h *Head) (n int, ok bool) {
 	if len(h.rest) == 0 || len(b) < len("GET /") || load4(b) != get4 {
 		return 0, false

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// checkAgain scans the head that in begins with, and then a head with another target and the same or
-// other lines: if Again recognizes it, Scan returns the same for it.
+// checkAgain scans the head at the start of in, and then one with another target and the same or
+// different lines. If Again recognizes the second head, Scan must return the same for it.
 func checkAgain(t *testing.T, in, next []byte, limit int) (recognized bool) {
 	t.Helper()
 	h := dirtyHead()
@@ -27,7 +27,7 @@ func checkAgain(t *testing.T, in, next []byte, limit int) (recognized bool) {
 	if v != Done || n != wantN || describe(h) != describe(want) {
 		t.Fatalf("%q after %q: Again says %d, %s; Scan says %d, %v, %v, %s", next, in, n, describe(h), wantN, v, why, describe(want))
 	}
-	// The head that was recognized is as good as one that was scanned.
+	// A head that was recognized can be used like one that was scanned.
 	if n, ok := Again(next, limit, h); !ok || n != wantN || describe(h) != describe(want) {
 		t.Fatalf("%q twice: %d, %v, %s", next, n, ok, describe(h))
 	}
@@ -64,7 +64,7 @@ func TestAgainSaysWhatScanSays(t *testing.T) {
 		}
 	}
 	if recognized < 100 {
-		t.Errorf("%d heads were recognized, want many", recognized)
+		t.Errorf("%d heads were recognized, want more", recognized)
 	}
 }
 
@@ -102,7 +102,7 @@ func TestAgainNeedsTheWholeHead(t *testing.T) {
 	noAllocs(t, "Again", func() { Again(in, testLimit, h) })
 }
 
-// FuzzAgain: what Again recognizes is what Scan accepts.
+// FuzzAgain checks that Scan accepts every head that Again recognizes.
 func FuzzAgain(f *testing.F) {
 	for i, in := range seeds() {
 		f.Add(in, in, uint16(testLimit))

@@ -1,9 +1,8 @@
 package http1
 
-// AppendStatus appends the status line of an answer to a request of HTTP/1.minor
-// (RFC 9112, section 4). Statuses without a registered phrase get an empty one. A
-// status that is not a number of three digits is a mistake of the caller, and
-// becomes 500.
+// AppendStatus appends the status line of a response to an HTTP/1.minor request (RFC 9112, section
+// 4). A status without a registered reason phrase gets an empty one. A status that does not have
+// three digits is a mistake of the caller, and is replaced by 500.
 func AppendStatus(b []byte, minor int, status int) []byte {
 	if minor == 0 {
 		b = append(b, "HTTP/1.0 "...)
@@ -28,9 +27,8 @@ func AppendStatus(b []byte, minor int, status int) []byte {
 	return append(b, '\r', '\n')
 }
 
-// AppendField appends a field line. The name is a token chosen by the program. CR,
-// LF and NUL in the value become spaces (RFC 9110, section 5.5), so that no value
-// can end its line.
+// AppendField appends a field line. The name must be a token that the program chose. CR, LF and NUL
+// in the value are replaced by spaces (RFC 9110, section 5.5), so that no value can end its line.
 func AppendField(b []byte, name, value string) []byte {
 	b = append(b, name...)
 	b = append(b, ':', ' ')
@@ -44,8 +42,8 @@ func AppendField(b []byte, name, value string) []byte {
 	return append(b, '\r', '\n')
 }
 
-// phrases are the reason phrases of the IANA registry of status codes, and
-// additional ones of net/http.
+// phrases contains the reason phrases from the IANA registry of status codes, and the additional
+// ones from net/http.
 var phrases = [...]string{
 	100: "Continue",
 	101: "Switching Protocols",

@@ -15,7 +15,7 @@ func TestStatusLines(t *testing.T) {
 				want = fmt.Sprintf("HTTP/1.%d 500 Internal Server Error\r\n", minor)
 			}
 			if got := string(AppendStatus([]byte("x"), minor, status)); got != "x"+want {
-				t.Errorf("AppendStatus(%d, %d): got %q, want %q behind x", minor, status, got, want)
+				t.Errorf("AppendStatus(%d, %d): got %q, want %q after x", minor, status, got, want)
 			}
 		}
 	}
@@ -47,9 +47,9 @@ func checkDate(t *testing.T, second int64, got, want []byte) {
 	}
 }
 
-// Every day of 430 years, in which the calendar comes around, and of the rest every
-// eleventh, at a second of it that is another each time; and the seconds of days that
-// end something.
+// TestDates checks a different second of each day for the first 430 years, more than a full cycle
+// of the calendar, and of every eleventh day after them. It also checks seconds throughout the days
+// at the end of certain months, years and ranges.
 func TestDates(t *testing.T) {
 	got, want := make([]byte, 0, 64), make([]byte, 0, 64)
 	second := int64(0)

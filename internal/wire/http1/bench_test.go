@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The requests of a load generator and of a browser.
+// The requests that a load generator and a browser send.
 const (
 	shortHead = "GET /depts/10001 HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nAccept-Encoding: gzip\r\n\r\n"
 	longHead  = "GET /depts/10001?fields=name,employees HTTP/1.1\r\n" +
@@ -46,7 +46,7 @@ func BenchmarkScan(b *testing.B) {
 	}
 }
 
-// A head that differs from the previous one only in its target, as in a pipeline.
+// The head differs from the previous one only in its target, as in a pipeline.
 func BenchmarkAgain(b *testing.B) {
 	for _, c := range []struct{ name, in string }{{"short", shortHead}, {"long", longHead}} {
 		in := []byte(c.in)
@@ -66,7 +66,7 @@ func BenchmarkAgain(b *testing.B) {
 	}
 }
 
-// The cost of net/http for the same.
+// This is the cost of net/http for the same requests.
 func BenchmarkReadRequest(b *testing.B) {
 	for _, c := range []struct{ name, in string }{{"short", shortHead}, {"long", longHead}} {
 		b.Run(c.name, func(b *testing.B) {

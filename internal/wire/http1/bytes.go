@@ -2,22 +2,22 @@ package http1
 
 import "math/bits"
 
-// Package bytes is not imported: it needs io and that needs sync, which a codec
-// has no business with.
+// Package bytes is not imported, because it depends on io and sync, and a codec must not depend on
+// either.
 
 // Classes of bytes.
 const (
 	classToken uint8 = 1 << iota // in a token (RFC 9110, section 5.6.2)
-	classPath                    // in a path, other than the percent sign
+	classPath                    // in a path, except the percent sign
 	classQuery                   // in a query
 	classHex
-	classHost // in a name or an IPv4 address
+	classHost // in a host name or an IPv4 address
 	classAddr // in an IPv6 address
 	classDigit
 )
 
-// class holds the classes of each byte. Path and query may have every visible
-// ASCII byte: browsers send brackets, bars and quotes as they are.
+// class holds the classes of each byte. A path and a query may contain every visible ASCII byte,
+// because browsers send brackets, vertical bars and quotes unescaped.
 var class = classes()
 
 func classes() (table [256]uint8) {
@@ -45,7 +45,7 @@ func classes() (table [256]uint8) {
 	return table
 }
 
-// span returns how many bytes b begins with that are of the class.
+// span returns the number of bytes at the start of b that belong to the class.
 func span(b []byte, is uint8) int {
 	for i, c := range b {
 		if class[c]&is == 0 {
@@ -57,21 +57,22 @@ func span(b []byte, is uint8) int {
 
 func isBlank(c byte) bool { return c == ' ' || c == '\t' }
 
-// Eight copies of a byte are multiplied out of ones; highs is the top bit of each.
+// The product of ones and a byte is eight copies of that byte; highs has the top bit of each byte
+// set.
 const (
 	ones  = 0x0101010101010101
 	highs = 0x8080808080808080
 )
 
-// valueEnd returns the index of the first byte from i on that is not allowed in a
-// field value: a control byte other than HTAB (RFC 9110, section 5.5). Bytes from
-// 0x80 on may, as they may for net/http. It checks eight bytes at a time.
+// valueEnd returns the index of the first byte from i on that is not allowed in a field value: a
+// control byte other than HTAB (RFC 9110, section 5.5). Bytes from 0x80 on are allowed, as in
+// net/http. It checks eight bytes at a time.
 func valueEnd(b []byte, i int) int {
 	for len(b)-i >= 8 {
 		w := load8(b[i:])
 		del := w ^ 0x7f*ones
-		// The top bit of each byte below 0x20 or equal to 0x7f; exact for the
-		// lowest one, above it a borrow may set others.
+		// This computes the top bit of each byte that is below 0x20 or equal to 0x7f. The lowest
+		// bit set is exact; a borrow may set wrong bits above it.
 		wrong := ((w-0x20*ones)&^w | (del-ones)&^del) & highs
 		if wrong == 0 {
 			i += 8
@@ -89,13 +90,13 @@ func valueEnd(b []byte, i int) int {
 	return i
 }
 
-// pathEnd returns the index of the first byte from i on that is not allowed in a path
-// unescaped, or is a percent sign. It checks eight bytes at a time.
+// pathEnd returns the index of the first byte from i on that is a percent sign or is not allowed
+// unescaped in a path. It checks eight bytes at a time.
 func pathEnd(b []byte, i int) int {
 	for ; len(b)-i >= 8; i += 8 {
 		w := load8(b[i:])
 		del, number, percent, query := w^0x7f*ones, w^'#'*ones, w^'%'*ones, w^'?'*ones
-		// As in valueEnd: exact for the lowest.
+		// As in valueEnd, only the lowest bit set is exact.
 		wrong := (w | (w-0x21*ones)&^w | (del-ones)&^del | (number-ones)&^number |
 			(percent-ones)&^percent | (query-ones)&^query) & highs
 		if wrong != 0 {
@@ -122,7 +123,7 @@ func index(b []byte, c byte) int {
 	return -1
 }
 
-// load8 and load4 are one load instruction each.
+// The compiler turns load8 and load4 into one load instruction each.
 func load8(b []byte) uint64 {
 	_ = b[7]
 	return uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 |
@@ -134,7 +135,7 @@ func load4(b []byte) uint32 {
 	return uint32(b[0]) | uint32(b[1])<<8 | uint32(b[2])<<16 | uint32(b[3])<<24
 }
 
-// The words of a request line as load4 and load8 return them.
+// The words of a request line, as load4 and load8 return them.
 const (
 	get4   = 'G' | 'E'<<8 | 'T'<<16 | ' '<<24
 	head4  = 'H' | 'E'<<8 | 'A'<<16 | 'D'<<24

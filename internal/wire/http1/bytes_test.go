@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// The loops over words find what loops over bytes find.
+// The loops that check eight bytes at a time must return the same as loops over single bytes.
 func TestWordLoops(t *testing.T) {
 	naive := func(b []byte, i int, good func(c byte) bool) int {
 		for i < len(b) && good(b[i]) {
@@ -33,7 +33,7 @@ func TestWordLoops(t *testing.T) {
 			}
 		}
 	}
-	// Each pair of bytes side by side in a word, where a borrow would show.
+	// Every pair of bytes is tested side by side in a word, where a wrong borrow would show.
 	for first := range 256 {
 		for second := range 256 {
 			for at := range 8 {
@@ -55,7 +55,8 @@ func TestWordLoops(t *testing.T) {
 	}
 }
 
-// A name is known in every mixture of cases, and by no other byte anywhere.
+// A name must be recognized in every mixture of cases, and not if any of its bytes is replaced by
+// another.
 func TestLookUp(t *testing.T) {
 	for id := fieldHost; int(id) < len(fieldNames); id++ {
 		name := fieldNames[id]
@@ -92,7 +93,8 @@ func TestLookUp(t *testing.T) {
 	}
 }
 
-// Heads that come byte by byte cost by their length, and not by its square.
+// The cost of a head that arrives byte by byte must grow with its length, not with the square of
+// its length.
 func TestLinear(t *testing.T) {
 	const short, long = 2 << 10, 16 << 10
 	const begin = "GET / HTTP/1.1\r\nHost: a\r\n"
@@ -124,7 +126,8 @@ func TestLinear(t *testing.T) {
 			}
 			return best
 		}
-		// 8 times the bytes: 8 times the time, or 64 times it.
+		// With 8 times as many bytes, linear code takes 8 times as long and quadratic code 64 times
+		// as long.
 		base := max(cost(short), 10*time.Microsecond)
 		if got := cost(long); got > 32*base {
 			t.Fatalf("%s: %v for %d bytes, %v for %d", name, base, short, got, long)

@@ -1,11 +1,11 @@
 package http1
 
-// A ChunkScanner follows a body in the transfer coding chunked (RFC 9112, section
-// 7.1) to its end, the trailers included. The zero value is at the start of a body.
+// A ChunkScanner finds the end of a body in the transfer coding chunked (RFC 9112, section 7.1),
+// including its trailers. The zero value is at the start of a body.
 type ChunkScanner struct {
 	at      chunkState
-	left    int64 // of the size of the chunk, then of its data
-	digits  int   // of the size
+	left    int64 // the size of the chunk so far, then the data bytes left in it
+	digits  int   // number of digits of the size
 	skipped int   // bytes of extensions and trailers
 	Done    bool  // the body has ended
 }
@@ -15,24 +15,24 @@ type chunkState uint8
 const (
 	inSize chunkState = iota
 	inExtension
-	afterSize // an LF is to come
+	afterSize // expects LF
 	inData
-	afterData // CR LF is to come
+	afterData // expects CR LF
 	afterDataCR
-	atTrailer // the start of a trailer or of the empty line
+	atTrailer // at the start of a trailer or of the empty line
 	inTrailer
-	afterTrailer // an LF is to come
-	afterBody    // the last LF is to come
+	afterTrailer // expects LF
+	afterBody    // expects the last LF
 )
 
 const (
-	maxSizeDigits = 15       // far from overflow
-	maxSkipped    = 64 << 10 // of extensions and trailers of a body
+	maxSizeDigits = 15       // far below the limit of an int64
+	maxSkipped    = 64 << 10 // bytes of all extensions and trailers of a body
 )
 
-// Scan scans b, which follows the bytes that were scanned before. It returns how
-// many bytes of b belong to the body in its coding, and how many of these are data.
-// All of b does, unless Done is set.
+// Scan scans b, which follows the bytes that were scanned before. It returns how many bytes of b
+// belong to the encoded body, and how many of these are data. Unless Done is set, all of b belongs
+// to the body.
 func (s *ChunkScanner) Scan(b []byte) (n int, data int64, err error) {
 	for n < len(b) && !s.Done {
 		if s.at == inData {
@@ -107,7 +107,7 @@ func (s *ChunkScanner) step(c byte) error {
 	return nil
 }
 
-// size handles a byte of the line with the size of a chunk.
+// size handles a byte of the line that contains the size of a chunk.
 func (s *ChunkScanner) size(c byte) error {
 	switch {
 	case class[c]&classHex != 0:

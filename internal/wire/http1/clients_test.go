@@ -2,10 +2,9 @@ package http1
 
 import "testing"
 
-// clients are the heads that programs send for a plain GET or HEAD, with default
-// settings unless the name says otherwise. Most were recorded, those of Firefox,
-// Safari, Envoy, hey and the kubelet written after their documentation. Rows with a
-// reason are handed over on purpose.
+// clients contains the heads that programs send for a plain GET or HEAD, with default settings
+// unless the name says otherwise. Most were recorded; those of Firefox, Safari, Envoy, hey and the
+// kubelet were written from their documentation. Heads with a reason are handed over on purpose.
 var clients = []struct {
 	name, in string
 	want     string

@@ -1,6 +1,6 @@
 package http1
 
-// field is a field that means something here.
+// field identifies a field that has a meaning in this package.
 type field uint8
 
 const (
@@ -26,7 +26,7 @@ const (
 	fieldRequestMethod
 )
 
-// fieldNames are the names in lower case.
+// fieldNames contains the names in lower case.
 var fieldNames = [...]string{
 	fieldHost:             "host",
 	fieldRange:            "range",
@@ -48,23 +48,24 @@ var fieldNames = [...]string{
 	fieldTransferEncoding: "transfer-encoding",
 }
 
-// requestMethod is the name of a field that only preflights have (Fetch standard), too
-// long for the table.
+// requestMethod is the name of a field that only preflight requests have (Fetch standard). It is
+// too long for the table.
 const requestMethod = "access-control-request-method"
 
-// The shortest and the longest name, and the most names of one length.
+// The lengths of the shortest and the longest name, and the maximum number of names with the same
+// length.
 const (
 	minName   = len("host")
 	maxName   = len("transfer-encoding")
 	perLength = 2
 )
 
-// known is the pattern of a name: its first and last bytes, overlapping, in words of
-// 8 bytes, or of 4 if the name is shorter than 8. For letters, the bit that
-// distinguishes upper from lower case is set in the mask, and is ignored.
+// known is the pattern of a name: its first and its last 8 bytes, which may overlap, or 4 bytes
+// each if the name is shorter than 8. For each letter, mask contains the bit that distinguishes
+// upper from lower case, which is ignored in comparisons.
 //
-// Names of up to 16 bytes are distinguished by that and their length. The longest has
-// one byte more, a hyphen that lookUp compares itself.
+// The pattern and the length identify every name of up to 16 bytes. The longest name has one byte
+// more, a hyphen, which lookUp compares separately.
 type known struct {
 	first, last         uint64
 	firstMask, lastMask uint64
@@ -73,7 +74,7 @@ type known struct {
 
 const hyphenOfLongest = 8
 
-// fieldsByLength holds the names of each length.
+// fieldsByLength contains the names of each length.
 var fieldsByLength = indexFields()
 
 func indexFields() (table [maxName + 1][perLength]known) {
@@ -99,7 +100,7 @@ func indexFields() (table [maxName + 1][perLength]known) {
 	return table
 }
 
-// ends returns the words that a pattern is compared with.
+// ends returns the words that are compared with a pattern.
 func ends(name []byte) (first, last uint64) {
 	if len(name) >= 8 {
 		return load8(name), load8(name[len(name)-8:])
@@ -107,8 +108,8 @@ func ends(name []byte) (first, last uint64) {
 	return uint64(load4(name)), uint64(load4(name[len(name)-4:]))
 }
 
-// lookUp returns which field has this name. Any bytes may be asked for: those of a
-// known name are a token.
+// lookUp returns the field with the given name, which may consist of any bytes. A name that is
+// found is always a token.
 func lookUp(name []byte) field {
 	if len(name) < minName || len(name) > maxName {
 		if len(name) == len(requestMethod) && equalFold(name, requestMethod) {
@@ -116,7 +117,7 @@ func lookUp(name []byte) field {
 		}
 		return unknownField
 	}
-	var first, last uint64 // ends, which is too large to be inlined
+	var first, last uint64 // as ends returns them; ends is too large to be inlined
 	if len(name) >= 8 {
 		first, last = load8(name), load8(name[len(name)-8:])
 	} else {
@@ -131,7 +132,7 @@ func lookUp(name []byte) field {
 		if len(name) == maxName && name[hyphenOfLongest] != '-' {
 			break
 		}
-		return k.id // unknownField if all is zero: a slot that is not used
+		return k.id // unknownField in an unused slot, where everything is zero
 	}
 	return unknownField
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// seeds are all the heads of the tables that are not longer than a fuzzer likes.
+// seeds returns all heads of the tables that are short enough for a fuzzer.
 func seeds() (all [][]byte) {
 	for _, c := range tricks {
 		if len(c.in) < 2048 {
@@ -22,7 +22,7 @@ func seeds() (all [][]byte) {
 	return all
 }
 
-// FuzzAgainstNetHTTP: what is accepted means to net/http what it means here.
+// FuzzAgainstNetHTTP checks that every request that is accepted has the same meaning in net/http.
 func FuzzAgainstNetHTTP(f *testing.F) {
 	for _, in := range seeds() {
 		f.Add(in)
@@ -35,8 +35,8 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 	})
 }
 
-// FuzzParts: as FuzzAgainstNetHTTP, for heads that are correct except for one fuzzed
-// position of each kind. which selects fields that have a meaning.
+// FuzzParts is like FuzzAgainstNetHTTP, but for heads that are correct except for one fuzzed
+// position of each kind. The parameter which selects fields that have a meaning.
 func FuzzParts(f *testing.F) {
 	f.Add("depts/1?x=%zz", true, "a:80", "x", uint16(0x1111), "\t192.0.2.1, x ", "connection", " close")
 	f.Add("/b/%41", false, "[::1]", "", uint16(0x2c2c), "W/\"\xff\"", "uSER-aGENT", "")
@@ -65,8 +65,8 @@ func FuzzParts(f *testing.F) {
 	})
 }
 
-// FuzzSplit: however a stream is cut into reads, the heads, what they mean, and the
-// reason for the end are the same.
+// FuzzSplit checks that the result is the same however a stream is split into reads: the heads,
+// their contents and the reason for the end.
 func FuzzSplit(f *testing.F) {
 	for i, in := range seeds() {
 		f.Add(in, uint64(i), uint16(testLimit))
@@ -82,7 +82,7 @@ func FuzzSplit(f *testing.F) {
 	})
 }
 
-// FuzzAnswer: no value of a field gets out of its line, and clients of net/http read
+// FuzzAnswer checks that no field value gets out of its line, and that net/http clients can read
 // what was written.
 func FuzzAnswer(f *testing.F) {
 	f.Add(200, 1, "application/json", int64(784111777))
@@ -98,14 +98,14 @@ func FuzzAnswer(f *testing.F) {
 		want := strings.Trim(strings.NewReplacer("\r", " ", "\n", " ", "\x00", " ").Replace(value), " \t")
 		for _, c := range []byte(want) {
 			if c < ' ' && c != '\t' || c == 0x7f {
-				return // a mistake of the caller that net/http does not read
+				return // a mistake of the caller, which net/http rejects
 			}
 		}
 		rsp, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(b)), nil)
 		if err != nil {
 			t.Fatalf("%q: %v", b, err)
 		}
-		_ = rsp.Body.Close() // it has none
+		_ = rsp.Body.Close() // the response has no body
 		if got := rsp.Header.Get("X-Value"); got != want || rsp.ProtoMinor != minor&1 {
 			t.Fatalf("%q: value %q in %s, want %q", b, got, rsp.Proto, want)
 		}

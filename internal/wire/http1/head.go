@@ -1,9 +1,9 @@
 package http1
 
-// Method is one of the methods that are read here.
+// Method is a method that this package reads.
 type Method uint8
 
-// Methods.
+// The methods.
 const (
 	MethodGet Method = iota
 	MethodHead
@@ -15,35 +15,34 @@ func (m Method) String() string {
 	return [...]string{"GET", "HEAD", "OPTIONS"}[m]
 }
 
-// maxForwarded is how many lines of X-Forwarded-For a Head holds. One proxy adds
-// one line or a part of one; more than a few are not a chain of proxies.
+// maxForwarded is the maximum number of X-Forwarded-For lines in a Head. Each proxy adds one line
+// or extends one, so a request with more lines did not come through a normal chain of proxies.
 const maxForwarded = 8
 
-// Head is the head of a request. Its slices point into the buffer that was given
-// to [Scanner.Scan], and are valid as long as that is. A nil slice is a missing
-// field, an empty one a field without a value. White space around values is not part
-// of them (RFC 9110, section 5.5).
+// Head is the head of a request. Its slices point into the buffer that was passed to
+// [Scanner.Scan], and are valid only as long as that buffer. A nil slice means that the field is
+// missing; an empty one, that it has no value. Values do not include the white space around them
+// (RFC 9110, section 5.5).
 //
-// A Head must not be copied: Forwarded points into it.
+// A Head must not be copied, because Forwarded points into it.
 type Head struct {
 	Method Method
 	// Minor is 0 or 1: the version is HTTP/1.Minor.
 	Minor int
-	// KeepAlive is what the version and Connection say together: another request
-	// may follow on the connection (RFC 9112, section 9.3).
+	// KeepAlive reports whether another request may follow on the connection, according to the
+	// version and the Connection field (RFC 9112, section 9.3).
 	KeepAlive bool
-	// Ranged says that there is a Range field.
+	// Ranged reports whether there is a Range field.
 	Ranged bool
-	// RepeatedCredentials says that Authorization or X-Api-Key came more than
-	// once. The fields hold the first of each.
+	// RepeatedCredentials reports whether Authorization or X-Api-Key appeared more than once. The
+	// fields below contain the first of each.
 	RepeatedCredentials bool
 
-	// Target is in origin form, path and query as they were sent (RFC 9112,
-	// section 3.2.1): "/", then visible ASCII without "#". Percent signs of the
-	// path are followed by two hexadecimal digits.
+	// Target is in origin form, with path and query as they were sent (RFC 9112, section 3.2.1): a
+	// slash and then visible ASCII characters except "#". Each percent sign in the path is followed
+	// by two hexadecimal digits.
 	Target []byte
-	// Host is a name or an address, with or without a port. Only HTTP/1.0 goes
-	// without.
+	// Host is a name or an address, with or without a port. It is missing only in HTTP/1.0.
 	Host []byte
 
 	IfMatch        []byte
@@ -55,20 +54,21 @@ type Head struct {
 	RequestMethod  []byte // Access-Control-Request-Method
 	RequestID      []byte // X-Request-Id
 	Traceparent    []byte
-	UserAgent      []byte // the first
-	Referer        []byte // the first
+	UserAgent      []byte // the first of several
+	Referer        []byte // the first of several
 
-	// Forwarded are the lines of X-Forwarded-For in their order, at most 8.
+	// Forwarded contains the X-Forwarded-For lines in order, at most 8.
 	Forwarded [][]byte
 
 	forwarded [maxForwarded][]byte
 
-	// rest is the head from the end of the target on, for [Again]; nil if the method is not GET.
+	// rest is the head from the end of the target on, for [Again]. It is nil if the method is not
+	// GET.
 	rest []byte
 }
 
-// clear removes an earlier head. The lines of Forwarded are left: only the length
-// of Forwarded says how many of them count.
+// clear removes an earlier head. It need not clear the lines of Forwarded, because the length of
+// Forwarded determines how many of them are valid.
 func (h *Head) clear() {
 	h.Method, h.Minor, h.KeepAlive, h.Ranged, h.RepeatedCredentials = 0, 0, false, false, false
 	h.Target, h.Host = nil, nil

@@ -1,58 +1,61 @@
 package http1
 
-// Reason says why a request is handed over.
+// Reason is the reason why a request is handed over.
 type Reason uint8
 
-// Reasons. Of several that are true of one head, the one of the first line counts.
+// The reasons. If a head has several, the one on the earliest line is reported.
 const (
-	// NotHandedOver is the reason that goes with Done and More.
+	// NotHandedOver goes with the verdicts Done and More.
 	NotHandedOver Reason = iota
-	// ReasonMethod: none of GET, HEAD and OPTIONS, or not HTTP at all.
+	// ReasonMethod means that the method is not GET, HEAD or OPTIONS, or that the bytes are not
+	// HTTP at all.
 	ReasonMethod
-	// ReasonBody: a Content-Length other than one of 0, which HttpClient of Java 17
-	// sends with every GET, or a Transfer-Encoding.
+	// ReasonBody means that there is a Transfer-Encoding, or a Content-Length other than a single
+	// 0, which the HttpClient of Java 17 sends with every GET.
 	ReasonBody
-	// ReasonExpect: an Expect field.
+	// ReasonExpect means that there is an Expect field.
 	ReasonExpect
-	// ReasonUpgrade: an Upgrade field to anything but h2c, or Connection: upgrade.
+	// ReasonUpgrade means that there is an Upgrade field for a protocol other than h2c, or
+	// Connection: upgrade.
 	ReasonUpgrade
-	// ReasonConnection: Connection has another value than close, keep-alive or
-	// "Upgrade, HTTP2-Settings".
+	// ReasonConnection means that Connection has a value other than close, keep-alive or "Upgrade,
+	// HTTP2-Settings".
 	ReasonConnection
-	// ReasonTarget: not in origin form, with a fragment, with bytes that are not
-	// visible ASCII, or with a percent sign in the path that encodes nothing.
+	// ReasonTarget means that the target is not in origin form, or has a fragment, bytes that are
+	// not visible ASCII, or a percent sign in the path without two hexadecimal digits after it.
 	ReasonTarget
-	// ReasonVersion: neither HTTP/1.0 nor HTTP/1.1.
+	// ReasonVersion means that the version is neither HTTP/1.0 nor HTTP/1.1.
 	ReasonVersion
-	// ReasonHost: missing in HTTP/1.1, repeated, or not a plain host.
+	// ReasonHost means that Host is missing in HTTP/1.1, is repeated, or is not a plain host.
 	ReasonHost
-	// ReasonLineEnd: a lone CR or LF, or an empty line before the request.
+	// ReasonLineEnd means that there is a lone CR or LF, or an empty line before the request.
 	ReasonLineEnd
-	// ReasonFolding: a field line that begins with white space.
+	// ReasonFolding means that a field line starts with white space.
 	ReasonFolding
-	// ReasonFieldName: no colon, or a name that is not a token.
+	// ReasonFieldName means that a field line has no colon, or a name that is not a token.
 	ReasonFieldName
-	// ReasonFieldValue: a control byte in a value.
+	// ReasonFieldValue means that a value contains a control byte.
 	ReasonFieldValue
-	// ReasonSpace: white space before a colon, or other than single spaces in the
-	// request line.
+	// ReasonSpace means that there is white space before a colon, or other than single spaces in
+	// the request line.
 	ReasonSpace
-	// ReasonRepeated: a field came twice that has one value, or whose lines would
-	// have to be joined.
+	// ReasonRepeated means that a field appears twice that can have only one value, or whose lines
+	// would have to be joined.
 	ReasonRepeated
-	// ReasonTooLarge: the head does not end within the limit.
+	// ReasonTooLarge means that the head does not end within the limit.
 	ReasonTooLarge
-	// ReasonTooMany: more than 100 fields, or more than 8 of X-Forwarded-For.
+	// ReasonTooMany means that there are more than 100 fields, or more than 8 of them are
+	// X-Forwarded-For.
 	ReasonTooMany
 
-	// ReasonCount is how many values a Reason has, for tables of counters.
+	// ReasonCount is the number of reasons, for tables of counters.
 	ReasonCount
 )
 
-// malformed is replaced before it gets out: diagnose finds which reason it is.
+// malformed never leaves the package: diagnose replaces it with the actual reason.
 const malformed = ReasonCount
 
-// String returns the word for the reason in metrics.
+// String returns the name of the reason in metrics.
 func (r Reason) String() string {
 	if r >= ReasonCount {
 		return "unknown"
@@ -78,8 +81,8 @@ func (r Reason) String() string {
 	}[r]
 }
 
-// diagnose says what is wrong with a line that did not parse. The line has its LF;
-// first says that it is a request line, whose method is right.
+// diagnose determines what is wrong with a line that could not be parsed. The line includes its LF.
+// If first is set, it is a request line with a valid method.
 func diagnose(line []byte, first bool) Reason {
 	text := line[:len(line)-1]
 	if len(text) == 0 || text[len(text)-1] != '\r' {

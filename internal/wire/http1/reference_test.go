@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// describe writes the contents of a head on one line; missing fields are omitted.
+// describe returns the contents of a head on one line, without missing fields.
 func describe(h *Head) string {
 	var text strings.Builder
 	connection := "close"
@@ -47,8 +47,8 @@ func describe(h *Head) string {
 	return text.String()
 }
 
-// heard is the request that a handler of net/http received, in the format of
-// describe, and what that format lacks.
+// heard is the request that a net/http handler received, in the format of describe, and what that
+// format cannot express.
 type heard struct {
 	text    string
 	trouble []string
@@ -110,8 +110,8 @@ func hear(r *http.Request) (h heard) {
 	return h
 }
 
-// checkAgainstNetHTTP fails unless net/http means by in, which Scan has accepted,
-// what h says.
+// checkAgainstNetHTTP checks that in, which Scan has accepted, has the meaning in net/http that h
+// states.
 func checkAgainstNetHTTP(t *testing.T, in []byte, h *Head) {
 	t.Helper()
 	source := bytes.NewReader(in)
@@ -128,7 +128,7 @@ func checkAgainstNetHTTP(t *testing.T, in []byte, h *Head) {
 		t.Fatalf("%q:\n     Scan %s\nnet/http %s %q", in, want, got.text, got.trouble)
 	}
 
-	// A server that is sent another request behind this one.
+	// The server receives another request after this one.
 	const second = "GET /second HTTP/1.1\r\nHost: second\r\n\r\n"
 	got, out := serve(append(bytes.Clone(in), second...))
 	calls := 1
@@ -146,8 +146,8 @@ func checkAgainstNetHTTP(t *testing.T, in []byte, h *Head) {
 	}
 }
 
-// serve lets a server of net/http read in from a connection, and returns what its
-// handler was called with and what it sent.
+// serve lets a net/http server read in from a connection, and returns the calls of its handler and
+// the bytes that it sent.
 func serve(in []byte) (calls []heard, out string) {
 	c := &memoryConn{in: bytes.NewReader(in), closed: make(chan struct{})}
 	server := http.Server{
@@ -156,13 +156,13 @@ func serve(in []byte) (calls []heard, out string) {
 		}),
 		ErrorLog: log.New(io.Discard, "", 0),
 	}
-	// Serve ends when the listener says that there is no second connection, which
-	// it does when the first is closed.
+	// Serve returns when the listener reports that there is no second connection, which it does
+	// when the first one is closed.
 	_ = server.Serve(&oneListener{conn: c})
 	return calls, c.out.String()
 }
 
-// The comparison with net/http is only worth what it notices.
+// The comparison with net/http is useful only if it detects differences.
 func TestReferenceBites(t *testing.T) {
 	const second = "GET /second HTTP/1.1\r\nHost: second\r\n\r\n"
 	for _, c := range []struct {
@@ -175,7 +175,8 @@ func TestReferenceBites(t *testing.T) {
 		{"GET / HTTP/1.1\r\nHost: a b\r\n\r\n", nil},
 		{"GET /%zz HTTP/1.1\r\nHost: a\r\n\r\n", nil},
 		{"GET / HTTP/1.1\r\nHost: a\r\nX: \x00\r\n\r\n", nil},
-		{"GET / HTTP/1.1\r\nHost: a\r\n", nil}, // the second head is a part of it, and no field
+		// The second head becomes part of this one, and its first line is not a valid field.
+		{"GET / HTTP/1.1\r\nHost: a\r\n", nil},
 	} {
 		calls, out := serve([]byte(c.in + second))
 		var got []string
@@ -206,7 +207,7 @@ func (l *oneListener) Accept() (net.Conn, error) {
 func (l *oneListener) Close() error   { return nil }
 func (l *oneListener) Addr() net.Addr { return &net.TCPAddr{} }
 
-// memoryConn is a connection whose client has sent all it will send.
+// memoryConn is a connection whose client has already sent everything.
 type memoryConn struct {
 	in     *bytes.Reader
 	out    bytes.Buffer

@@ -1,14 +1,14 @@
 package http1
 
-// A ResponseHead is what the head of a response says about where the response
-// ends, and about its body. Its slices are parts of the bytes that were parsed.
+// A ResponseHead contains what the head of a response says about the end and the body of the
+// response. Its slices alias the bytes that were parsed.
 type ResponseHead struct {
-	Size   int   // bytes of the head, the empty line included
+	Size   int   // length of the head, including the empty line
 	Status int   // three digits
-	Minor  int   // of the version: 1 for HTTP/1.1
-	Length int64 // Content-Length; -1: none
-	// Chunked says that the body has the transfer coding chunked. A body with
-	// neither chunks nor a Length ends with the connection.
+	Minor  int   // minor version: 1 for HTTP/1.1
+	Length int64 // Content-Length, or -1 if missing
+	// Chunked is set if the body has the transfer coding chunked. A body that is neither chunked
+	// nor has a Length ends when the connection is closed.
 	Chunked bool
 	Close   bool // the server closes the connection after the response
 
@@ -16,13 +16,13 @@ type ResponseHead struct {
 	CacheStatus     []byte // nil if missing
 }
 
-// A ResponseError is the reason why bytes are not a response of HTTP/1.1.
+// A ResponseError is the reason why bytes are not an HTTP/1.1 response.
 type ResponseError string
 
 // Error returns what is wrong.
 func (e ResponseError) Error() string { return "http1: malformed response: " + string(e) }
 
-// Errors of responses.
+// The errors of responses.
 const (
 	errNotHTTP    ResponseError = "it does not begin with HTTP/1."
 	errStatusLine ResponseError = "a status line without a status of three digits"
@@ -37,15 +37,14 @@ const (
 	errChunkLong  ResponseError = "a chunk with too long extensions, or too many trailers"
 )
 
-// HasBody reports whether a body follows the head of a response to a request with
-// another method than HEAD (RFC 9112, section 6.3). It may be empty.
+// HasBody reports whether a body, possibly empty, follows the head of a response to a request whose
+// method is not HEAD (RFC 9112, section 6.3).
 func (h *ResponseHead) HasBody() bool {
 	return h.Status >= 200 && h.Status != 204 && h.Status != 304
 }
 
-// ParseResponseHead reads the head that b begins with, strictly by RFC 9112. If
-// the head is not complete yet, Size is 0. Errors in the lines received so far are
-// detected immediately.
+// ParseResponseHead reads the head at the start of b, strictly according to RFC 9112. If the head
+// is not complete yet, Size is 0. Errors in the lines received so far are detected immediately.
 func ParseResponseHead(b []byte) (ResponseHead, error) {
 	h := ResponseHead{Length: -1}
 	i, err := h.statusLine(b)
@@ -92,7 +91,7 @@ func ParseResponseHead(b []byte) (ResponseHead, error) {
 	}
 }
 
-// statusLine reads the first line and returns its length, 0 if it is not complete.
+// statusLine reads the first line and returns its length, or 0 if it is incomplete.
 func (h *ResponseHead) statusLine(b []byte) (int, error) {
 	const begin, least = "HTTP/1.", len("HTTP/1.1 200\r\n")
 	for i := range min(len(b), len(begin)) {
@@ -118,15 +117,14 @@ func (h *ResponseHead) statusLine(b []byte) (int, error) {
 	return i + 2, nil
 }
 
-// responseFields has the information of the fields of a head that is not in the
-// head itself.
+// responseFields holds the information from the fields that a ResponseHead does not contain.
 type responseFields struct {
 	coding, keepAlive, close bool
 }
 
-// take puts the value of a known field where it belongs.
+// take stores the value of a known field.
 func (h *ResponseHead) take(seen *responseFields, name, value []byte) error {
-	switch len(name) { // most fields have another length
+	switch len(name) { // excludes most fields
 	case len("connection"):
 		if equalFold(name, "connection") {
 			seen.close = seen.close || hasOption(value, "close")
@@ -168,7 +166,7 @@ func (h *ResponseHead) take(seen *responseFields, name, value []byte) error {
 	return nil
 }
 
-// maxLengthDigits keeps lengths far from overflow.
+// maxLengthDigits keeps lengths far below the limit of an int64.
 const maxLengthDigits = 18
 
 func (h *ResponseHead) takeLength(value []byte) error {
@@ -182,7 +180,7 @@ func (h *ResponseHead) takeLength(value []byte) error {
 	return nil
 }
 
-// finish checks a head as a whole.
+// finish checks a complete head.
 func (h *ResponseHead) finish(seen *responseFields) error {
 	if h.Chunked && h.Length >= 0 {
 		return errBoth
@@ -191,7 +189,7 @@ func (h *ResponseHead) finish(seen *responseFields) error {
 	return nil
 }
 
-// hasOption reports whether a list has an option, which is written in lower case.
+// hasOption reports whether a list contains an option. The option must be in lower case.
 func hasOption(list []byte, option string) bool {
 	for len(list) > 0 {
 		var first []byte
@@ -202,7 +200,7 @@ func hasOption(list []byte, option string) bool {
 	return false
 }
 
-// endsWithOption reports whether option is the last one of a list.
+// endsWithOption reports whether option is the last element of a list.
 func endsWithOption(list []byte, option string) bool {
 	var last []byte
 	for len(list) > 0 {
@@ -211,7 +209,7 @@ func endsWithOption(list []byte, option string) bool {
 	return equalFold(last, option)
 }
 
-// cutOption returns the first element of a list, and those after it.
+// cutOption returns the first element of a list and the elements after it.
 func cutOption(list []byte) (first, rest []byte) {
 	first = list
 	if comma := index(list, ','); comma >= 0 {

@@ -67,7 +67,7 @@ func sameHead(a, b ResponseHead) bool {
 	return same && a.Size == b.Size && a.Status == b.Status && a.Minor == b.Minor && a.Length == b.Length && a.Chunked == b.Chunked && a.Close == b.Close
 }
 
-// Every beginning of a head is incomplete, and no error.
+// Every proper prefix of a head must be incomplete rather than an error.
 func TestEveryBeginningOfAResponseIsIncomplete(t *testing.T) {
 	head := "HTTP/1.1 200 OK\r\nServer: x\r\nTransfer-Encoding: chunked\r\nEmpty:\r\n\r\n"
 	for n := range len(head) {
@@ -88,7 +88,7 @@ func TestResponsesWithoutABody(t *testing.T) {
 	}
 }
 
-// However a body is cut, its chunks have the same end and the same data.
+// However a body is split, its chunks must have the same end and the same data.
 //
 // mutant: http1-chunk-ends-early
 func TestChunksInAnyPieces(t *testing.T) {
@@ -132,7 +132,8 @@ func TestBadChunks(t *testing.T) {
 	}
 }
 
-// net/http writes what is read here, and whatever is accepted net/http reads in the same way.
+// FuzzResponses checks that responses that net/http writes can be read here, and that net/http
+// reads whatever is accepted here in the same way.
 func FuzzResponses(f *testing.F) {
 	recorder := httptest.NewRecorder()
 	recorder.Header().Set("X", "y")
@@ -152,7 +153,7 @@ func FuzzResponses(f *testing.F) {
 		}
 		theirs, err := http.ReadResponse(bufio.NewReader(bytes.NewReader(in)), nil)
 		if err != nil {
-			return // stricter in one respect or another
+			return // net/http is stricter in some respects
 		}
 		defer theirs.Body.Close()
 		if theirs.StatusCode != h.Status || h.HasBody() && h.Length != theirs.ContentLength {

@@ -1,33 +1,33 @@
 package http1
 
-// Verdict classifies the bytes given to [Scanner.Scan].
+// Verdict classifies the bytes passed to [Scanner.Scan].
 type Verdict uint8
 
-// Verdicts.
+// The verdicts.
 const (
-	// More: the beginning of a head that may be accepted.
+	// More means that the bytes are the beginning of a head that may be accepted.
 	More Verdict = iota
-	// Done: they begin with a head that is accepted.
+	// Done means that the bytes start with a head that is accepted.
 	Done
-	// Other: they begin with something that is for net/http to answer.
+	// Other means that the bytes start with something that net/http must answer.
 	Other
 )
 
-// maxFields is how many field lines a head may have. Browsers send about 15.
+// maxFields is the maximum number of field lines in a head. Browsers send about 15.
 const maxFields = 100
 
-// Scanner finds the heads in the data of a client. Between calls it remembers how far
-// an incomplete head was scanned. The zero value is ready. There is one for each
-// connection.
+// Scanner finds the heads in the data from a client. Between calls it remembers how much of an
+// incomplete head it has scanned. The zero value is ready for use. Each connection needs its own
+// Scanner.
 type Scanner struct {
-	line   int    // where the first line begins that has not been accepted
-	seen   int    // there is no LF from line up to here
-	fields int    // how many field lines were accepted
-	met    uint32 // the known ones of them, a bit for each, and what they said
-	hops   uint8  // those of X-Forwarded-For
+	line   int    // where the first line that has not been accepted starts
+	seen   int    // there is no LF between line and this offset
+	fields int    // number of field lines accepted
+	met    uint32 // a bit for each known field seen, and the bits below
+	hops   uint8  // number of X-Forwarded-For lines
 }
 
-// Bits of Scanner.met in addition to those of the fields.
+// The bits of Scanner.met other than those of the fields.
 const (
 	metMinor     uint32 = 1 << (31 - iota) // HTTP/1.1
 	metClose                               // Connection: close
@@ -37,27 +37,26 @@ const (
 // Reset makes the scanner expect the first byte of a head.
 func (s *Scanner) Reset() { *s = Scanner{} }
 
-// Scan looks at b, which begins with the first byte of a head. The verdict is
+// Scan scans b, which starts with the first byte of a head. The verdict is one of these:
 //
-//   - Done: the head has n bytes and is in h. The next head begins at b[n].
-//   - More: call again with the same bytes and at least one more; they may have
-//     moved. Heads longer than limit bytes, the empty line included, are not
-//     accepted, so b never needs to have more than limit bytes.
-//   - Other: hand over all of b. why tells the reason. It is found in the line
-//     where it stands, before the head is complete, and a method in the first
-//     bytes that no other could have.
+//   - Done: the head has n bytes and is stored in h. The next head starts at b[n].
+//   - More: call Scan again with the same bytes, which may have moved, and at least one more. A
+//     head longer than limit bytes, including the empty line, is not accepted, so b never needs to
+//     have more than limit bytes.
+//   - Other: hand over all of b. The reason is why. It is reported as soon as the line that
+//     contains it is complete, even if the head is not, and for the method at the first byte that
+//     rules out the accepted methods.
 //
-// How the bytes were cut into calls makes no difference to what comes out. n is 0
-// and h of no use unless the verdict is Done. After Done and Other the scanner is
-// reset. Scan allocates nothing, keeps nothing of b or h, and takes time linear in
-// the length of the head for all calls together.
+// The result does not depend on how the bytes were split between calls. Unless the verdict is Done,
+// n is 0 and h is meaningless. Done and Other reset the scanner. Scan never allocates memory and
+// keeps no reference to b or h, and all calls for a head together take time linear in its length.
 func (s *Scanner) Scan(b []byte, limit int, h *Head) (n int, v Verdict, why Reason) {
 	head := b[:min(len(b), max(limit, 0))]
 	if len(head) < s.seen {
-		s.Reset() // a mistake of the caller; these bytes are taken as new ones
+		s.Reset() // a mistake of the caller; treat these bytes as a new head
 	}
 	again := s.line > 0
-	// The method is scanned again as long as it is incomplete.
+	// An incomplete method is scanned again on each call.
 	if s.seen > s.line && s.seen >= len("OPTIONS ") && index(head[s.seen:], '\n') < 0 {
 		return s.suspend(len(head), limit)
 	}
@@ -75,8 +74,8 @@ func (s *Scanner) Scan(b []byte, limit int, h *Head) (n int, v Verdict, why Reas
 	}
 	s.Reset()
 	if again {
-		// The first lines were read in another call, and perhaps another place.
-		// All of it is known to be right: this only fills h.
+		// Earlier calls read the first lines, which may have moved since. They are all known to be
+		// valid, so this call only fills h.
 		n, _ = s.scan(head, h)
 		s.Reset()
 	}
@@ -86,7 +85,7 @@ func (s *Scanner) Scan(b []byte, limit int, h *Head) (n int, v Verdict, why Reas
 	return n, Done, NotHandedOver
 }
 
-// suspend ends a call that did not see the end of a line.
+// suspend ends a call that did not find the end of a line.
 func (s *Scanner) suspend(have, limit int) (int, Verdict, Reason) {
 	if have >= limit {
 		s.Reset()
@@ -96,9 +95,8 @@ func (s *Scanner) suspend(have, limit int) (int, Verdict, Reason) {
 	return 0, More, NotHandedOver
 }
 
-// scan reads the lines from s.line on. It returns the length of the head, or
-// malformed if the line at s.line does not end in b or is wrong in a way that
-// diagnose will find.
+// scan reads the lines from s.line on. It returns the length of the head. The reason is malformed
+// if the line at s.line does not end in b, or has an error that diagnose must identify.
 func (s *Scanner) scan(b []byte, h *Head) (int, Reason) {
 	i := s.line
 	if i == 0 {
@@ -149,7 +147,7 @@ func (s *Scanner) scan(b []byte, h *Head) (int, Reason) {
 	}
 }
 
-// finish checks a head as a whole.
+// finish checks a complete head.
 func (s *Scanner) finish(h *Head) Reason {
 	if s.met&metMinor == 0 {
 		h.KeepAlive = s.met&metKeepAlive != 0
@@ -186,9 +184,9 @@ func (s *Scanner) requestLine(b []byte, h *Head) (int, Reason) {
 	return i + rest, NotHandedOver
 }
 
-// scanMethod returns the method and where the target begins. It reports something
-// else at the first byte that does not match GET, HEAD or OPTIONS: a client that
-// speaks another protocol may never send an LF.
+// scanMethod returns the method and where the target starts. It reports anything else at the first
+// byte that does not match GET, HEAD or OPTIONS, because a client that uses another protocol may
+// never send an LF.
 func scanMethod(b []byte) (Method, int, Reason) {
 	if len(b) >= len("HEAD ") {
 		switch load4(b) {
@@ -226,8 +224,8 @@ func scanMethod(b []byte) (Method, int, Reason) {
 	return m, len(word), NotHandedOver
 }
 
-// scanTarget returns where a target in origin form ends that begins at b[i], and
-// whether it is one so far.
+// scanTarget returns where the origin-form target that starts at b[i] ends, and whether it is valid
+// so far.
 func scanTarget(b []byte, i int) (int, bool) {
 	if i >= len(b) || b[i] != '/' {
 		return i, false
@@ -237,7 +235,7 @@ func scanTarget(b []byte, i int) (int, bool) {
 		if i == len(b) || b[i] != '%' {
 			break
 		}
-		// net/http refuses such a path, and answers with its own words.
+		// net/http rejects such a path with its own error response.
 		if len(b)-i < 3 || class[b[i+1]]&classHex == 0 || class[b[i+2]]&classHex == 0 {
 			return i, false
 		}

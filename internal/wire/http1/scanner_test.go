@@ -43,7 +43,8 @@ func TestPipelinedHeads(t *testing.T) {
 	}
 }
 
-// Certain results are reported immediately: the peer may wait for an answer.
+// A result that cannot change is reported immediately, because the peer may be waiting for a
+// response.
 func TestEarliestVerdict(t *testing.T) {
 	for _, c := range []struct {
 		in  string
@@ -108,8 +109,8 @@ func TestReset(t *testing.T) {
 	}
 }
 
-// A caller that comes with no more bytes than before, or fewer, breaks the contract,
-// but no process.
+// A caller that passes no more bytes than before, or fewer, breaks the contract, but must not crash
+// the process.
 func TestNoMoreBytesThanBefore(t *testing.T) {
 	const head = "GET /a HTTP/1.1\r\nHost: a\r\nAccept: */*\r\n\r\n"
 	for first := range len(head) {
@@ -139,7 +140,7 @@ func TestReasonWords(t *testing.T) {
 	}
 }
 
-// There is one of each for every connection.
+// Every connection has one of each.
 func TestSizes(t *testing.T) {
 	if n := unsafe.Sizeof(Scanner{}); n > 32 {
 		t.Errorf("a Scanner has %d bytes, want at most 32", n)

@@ -1,6 +1,6 @@
 package http1
 
-// take puts the value of a known field where it belongs.
+// take stores the value of a known field.
 func (s *Scanner) take(h *Head, id field, value []byte) Reason {
 	again := s.met&(1<<id) != 0
 	s.met |= 1 << id
@@ -63,7 +63,7 @@ func (s *Scanner) take(h *Head, id field, value []byte) Reason {
 	return NotHandedOver
 }
 
-// takeFirst keeps the first of several lines, as Header.Get of net/http does.
+// takeFirst keeps the first of several lines, like Header.Get of net/http.
 func takeFirst(to *[]byte, value []byte, again bool) Reason {
 	if !again {
 		*to = value
@@ -71,10 +71,10 @@ func takeFirst(to *[]byte, value []byte, again bool) Reason {
 	return NotHandedOver
 }
 
-// takeConnection knows the two options that are not about other fields, and the list
-// with which the clients of Java and "curl --http2" offer HTTP/2 in every request: an
-// answer in HTTP/1.1 declines it (RFC 9110, section 7.8). Other lists are left to
-// net/http: no client sends one without an option of another kind.
+// takeConnection accepts the two options that do not refer to other fields, and the list with which
+// the clients of Java and "curl --http2" offer HTTP/2 in every request. An HTTP/1.1 response
+// declines the offer (RFC 9110, section 7.8). Other lists are left to net/http, because every other
+// list that clients send contains an option of another kind.
 func (s *Scanner) takeConnection(value []byte, again bool) Reason {
 	switch {
 	case again:
@@ -102,7 +102,7 @@ func (s *Scanner) takeForwarded(h *Head, value []byte) Reason {
 	return NotHandedOver
 }
 
-// equalFold compares with words in lower case.
+// equalFold compares value with word, which must be in lower case, ignoring case.
 func equalFold(value []byte, word string) bool {
 	if len(value) != len(word) {
 		return false
@@ -118,8 +118,8 @@ func equalFold(value []byte, word string) bool {
 	return true
 }
 
-// plainHost says whether a value of Host is a name or an address and perhaps a port
-// (RFC 3986, section 3.2.2, without percent encoding and sub-delimiters).
+// plainHost reports whether a value of Host is a name or an address, optionally with a port (RFC
+// 3986, section 3.2.2, without percent encoding and sub-delimiters).
 func plainHost(value []byte) bool {
 	var i int
 	if len(value) > 0 && value[0] == '[' {

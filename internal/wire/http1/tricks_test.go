@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// tricks are requests that one server and another have read differently, and what
-// is near to them. Where a trick has a name, from says which. Rows without a reason
-// are accepted, and want is what they mean.
+// tricks contains requests that some servers have interpreted differently than others, and similar
+// requests. If a trick is documented, from says where. Requests without a reason are accepted, and
+// want is their meaning.
 var tricks = []struct {
 	name, from string
 	in         string
@@ -56,7 +56,7 @@ var tricks = []struct {
 	{"expect", "RFC 9110, 10.1.1; CVE-2024-24791", "GET / HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n", ReasonExpect, ""},
 	{"expect anything", "", "GET / HTTP/1.1\r\nHost: a\r\nExpect: ;\r\n\r\n", ReasonExpect, ""},
 
-	// Ends of lines.
+	// Line ends.
 	{"bare LF after the request line", "RFC 9112, 2.2", "GET / HTTP/1.1\nHost: a\r\n\r\n", ReasonLineEnd, ""},
 	{"bare LF after a field", "CVE-2019-16785; CVE-2022-32214", "GET / HTTP/1.1\r\nHost: a\nTransfer-Encoding: chunked\r\n\r\n", ReasonLineEnd, ""},
 	{"bare LF for the empty line", "RFC 9112, 2.2", "GET / HTTP/1.1\r\nHost: a\r\n\nX: y\r\n\r\n", ReasonLineEnd, ""},
@@ -193,7 +193,7 @@ var tricks = []struct {
 	{"underscore in the host", "", "GET / HTTP/1.1\r\nHost: my_service.local.\r\n\r\n", 0, `GET / 1.1 keep Host="my_service.local."`},
 	{"X-Forwarded-Host", "", "GET / HTTP/1.1\r\nHost: a\r\nX-Forwarded-Host: b\r\n\r\n", 0, `GET / 1.1 keep Host="a"`},
 
-	// The connection.
+	// The Connection field.
 	{"HTTP/1.1", "RFC 9112, 9.3", "GET / HTTP/1.1\r\nHost: a\r\n\r\n", 0, `GET / 1.1 keep Host="a"`},
 	{"HTTP/1.1 close", "RFC 9112, 9.6", "GET / HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n", 0, `GET / 1.1 close Host="a"`},
 	{"HTTP/1.1 Close", "", "GET / HTTP/1.1\r\nHost: a\r\nconnection:CLOSE \r\n\r\n", 0, `GET / 1.1 close Host="a"`},
@@ -216,7 +216,7 @@ var tricks = []struct {
 	{"upgrade in connection alone", "RFC 9110, 7.8", "GET / HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\n\r\n", ReasonUpgrade, ""},
 	{"upgrade to websocket", "RFC 6455", "GET / HTTP/1.1\r\nHost: a\r\nConnection: keep-alive, Upgrade\r\nUpgrade: websocket\r\n\r\n", ReasonConnection, ""},
 
-	// Fields that come twice.
+	// Repeated fields.
 	{"two credentials", "", "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: x\r\nauthorization: y\r\n\r\n", 0, `GET / 1.1 keep Host="a" Authorization="x" repeated`},
 	{"two keys", "", "GET / HTTP/1.1\r\nHost: a\r\nX-API-Key: x\r\nX-Api-Key: y\r\n\r\n", 0, `GET / 1.1 keep Host="a" X-Api-Key="x" repeated`},
 	{"a credential and a key", "", "GET / HTTP/1.1\r\nHost: a\r\nAuthorization: x\r\nX-Api-Key: y\r\n\r\n", 0, `GET / 1.1 keep Host="a" Authorization="x" X-Api-Key="y"`},
@@ -230,7 +230,7 @@ var tricks = []struct {
 	{"eight hops", "", "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X-Forwarded-For: x\r\n", 8) + "\r\n", 0, `GET / 1.1 keep Host="a"` + strings.Repeat(` X-Forwarded-For="x"`, 8)},
 	{"nine hops", "", "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X-Forwarded-For: x\r\n", 9) + "\r\n", ReasonTooMany, ""},
 
-	// Floods.
+	// Too many or too long fields.
 	{"100 fields", "", "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X: y\r\n", 99) + "\r\n", 0, `GET / 1.1 keep Host="a"`},
 	{"101 fields", "", "GET / HTTP/1.1\r\nHost: a\r\n" + strings.Repeat("X: y\r\n", 100) + "\r\n", ReasonTooMany, ""},
 	{"field of 64 KiB", "", "GET / HTTP/1.1\r\nHost: a\r\nCookie: " + strings.Repeat("x", 64<<10) + "\r\n\r\n", ReasonTooLarge, ""},
@@ -270,8 +270,8 @@ func TestTricks(t *testing.T) {
 	}
 }
 
-// In pieces of every length the answer comes out the same, and no piece that was
-// given before is needed where it was.
+// The result must be the same for pieces of every length, and bytes given in earlier calls need not
+// stay where they were.
 func TestTricksInPieces(t *testing.T) {
 	for _, c := range tricks {
 		if len(c.in) > testLimit {
@@ -286,8 +286,8 @@ func TestTricksInPieces(t *testing.T) {
 	}
 }
 
-// checkSplit fails unless the heads in data are the same read in one go and with
-// growing parts of it in view, by as much as grow says.
+// checkSplit checks that the heads in data are the same whether it is read in one go or in growing
+// parts, which grow determines.
 func checkSplit(t *testing.T, data []byte, limit int, grow func() int) {
 	t.Helper()
 	var whole, pieces Scanner
@@ -300,7 +300,7 @@ func checkSplit(t *testing.T, data []byte, limit int, grow func() int) {
 		for pv == More && seen < len(data) {
 			seen = min(seen+grow(), len(data))
 			for i := range last {
-				last[i] = '!' // it was given in another call and is gone
+				last[i] = '!' // simulates that the buffer of an earlier call is gone
 			}
 			last = bytes.Clone(data[begin:seen])
 			m, pv, pwhy = pieces.Scan(last, limit, hp)
@@ -324,7 +324,7 @@ func checkSplit(t *testing.T, data []byte, limit int, grow func() int) {
 	}
 }
 
-// dirtyHead is a head that was used before for a request with everything.
+// dirtyHead returns a Head that was already used for a request with every field.
 func dirtyHead() *Head {
 	x := []byte("an earlier request's")
 	h := &Head{

@@ -8,7 +8,7 @@ import (
 	"unsafe"
 )
 
-// frames are what a client receives all day.
+// frames contains messages that clients receive most often.
 var frames = []struct {
 	name  string
 	frame []byte
@@ -145,7 +145,7 @@ func TestParseAllocatesElementsOnly(t *testing.T) {
 	}
 }
 
-// The sizes that docs and limits state.
+// TestSizes checks the sizes that the documentation and the limits state.
 func TestSizes(t *testing.T) {
 	if n := unsafe.Sizeof(Value{}); n > 96 {
 		t.Errorf("a Value has %d bytes, Parse promises at most 96", n)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// A bulk string can be scanned without its body, wherever it was split, and what follows it is scanned
-// as before.
+// A bulk string can be scanned without its body, wherever it was split, and what follows it is
+// scanned as usual.
 func TestBodyIsSkipped(t *testing.T) {
 	const body = 100
 	message := "$100\r\n" + strings.Repeat("b", body) + "\r\n"
@@ -46,7 +46,7 @@ func TestBodyIsSkipped(t *testing.T) {
 	}
 }
 
-// Only a message that is one bulk string has a body that can be skipped.
+// Only a message that is a single bulk string has a body that can be skipped.
 func TestOtherMessagesHaveNoBody(t *testing.T) {
 	for _, message := range []string{
 		"", "$", "$100", "$-1\r", "!100\r\nERR", "=100\r\ntxt:", "*1\r\n$100\r\nb", "%1\r\n$1\r\nk\r\n$100\r\nb", ">2\r\n$1\r\nk\r\n$100\r\nb",

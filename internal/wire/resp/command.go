@@ -1,6 +1,6 @@
 package resp
 
-// SizeBulk returns how many bytes a bulk string of n bytes has on the wire.
+// SizeBulk returns the encoded size of a bulk string of n bytes.
 func SizeBulk(n int) int { return 1 + digits(uint64(n)) + 2 + n + 2 }
 
 // AppendCommand appends a command: an array of bulk strings.
@@ -16,7 +16,7 @@ func AppendCommand(b []byte, args ...string) []byte {
 // words is an array of n bulk strings.
 func AppendArrayHeader(b []byte, n int) []byte { return appendHeader(b, Array, n) }
 
-// appendHeader appends a kind and a count of at least 0.
+// appendHeader appends a kind and a count, which must not be negative.
 func appendHeader(b []byte, k Kind, n int) []byte {
 	if uint(n) < 10 {
 		return append(b, byte(k), '0'+byte(n), '\r', '\n')
@@ -42,26 +42,26 @@ func AppendBulkString(b []byte, s string) []byte {
 	return append(b, '\r', '\n')
 }
 
-// AppendBulkInt appends a bulk string that holds a decimal number.
+// AppendBulkInt appends a bulk string that contains a decimal number.
 func AppendBulkInt(b []byte, v int64) []byte {
 	if v >= 0 {
 		return AppendBulkUint(b, uint64(v))
 	}
-	u := -uint64(v) // also right for the smallest number, whose negative is itself
+	u := -uint64(v) // also correct for the smallest number, which is its own negative
 	b = appendHeader(b, BulkString, 1+digits(u))
 	b = appendUint(append(b, '-'), u)
 	return append(b, '\r', '\n')
 }
 
-// AppendBulkUint appends a bulk string that holds a decimal number.
+// AppendBulkUint appends a bulk string that contains a decimal number.
 func AppendBulkUint(b []byte, v uint64) []byte {
 	b = appendHeader(b, BulkString, digits(v))
 	b = appendUint(b, v)
 	return append(b, '\r', '\n')
 }
 
-// AppendBulkFloat appends a bulk string that holds a number in as few digits as
-// read back to the same number, or inf, -inf or nan.
+// AppendBulkFloat appends a bulk string that contains a number, with the fewest digits that parse
+// to the same number, or inf, -inf or nan.
 func AppendBulkFloat(b []byte, v float64) []byte {
 	var buf [32]byte
 	return AppendBulk(b, appendFloat(buf[:0], v))

@@ -23,7 +23,7 @@ func TestAppendCommand(t *testing.T) {
 	}
 }
 
-// TestReplies holds every appender against the bytes of the specification.
+// TestReplies compares the output of every append function with the bytes in the specification.
 func TestReplies(t *testing.T) {
 	for _, c := range []struct{ got, want string }{
 		{string(AppendSimpleString(nil, "OK")), "+OK\r\n"},
@@ -50,7 +50,7 @@ func TestReplies(t *testing.T) {
 		{string(AppendStreamedEnd(AppendStreamedMap(nil))), "%?\r\n.\r\n"},
 		{string(AppendStreamedEnd(AppendStreamedSet(nil))), "~?\r\n.\r\n"},
 		{string(AppendBulkFloat(nil, -0.5)), "$4\r\n-0.5\r\n"},
-		// Values that no parser makes still become valid messages.
+		// Values that no parser produces must still become valid messages.
 		{string(AppendValue(nil, Value{})), "_\r\n"},
 		{string(AppendValue(nil, Value{Kind: End})), "_\r\n"},
 		{string(AppendValue(nil, Value{Kind: Map, Elems: []Value{{Kind: Integer}}})), "%1\r\n:0\r\n_\r\n"},
@@ -63,7 +63,7 @@ func TestReplies(t *testing.T) {
 	}
 }
 
-// commands are commands as sent by a client, and their words.
+// commands contains commands as a client sends them, and their words.
 var commands = []struct {
 	in   string
 	want []string
@@ -79,7 +79,7 @@ var commands = []struct {
 	{"\n", nil},
 	{"  \t \r\n", nil},
 	{"  set  k\tv \r\n", []string{"set", "k", "v"}},
-	{"a\rb\r\n", []string{"a", "b"}}, // CR is white space
+	{"a\rb\r\n", []string{"a", "b"}}, // CR counts as white space
 	{`echo "a b"` + "\r\n", []string{"echo", "a b"}},
 	{`echo ""` + "\r\n", []string{"echo", ""}},
 	{`echo ''` + "\r\n", []string{"echo", ""}},
@@ -90,7 +90,7 @@ var commands = []struct {
 	{`echo "it's"` + "\r\n", []string{"echo", "it's"}},
 	{`echo a\nb` + "\r\n", []string{"echo", `a\nb`}},
 	{"a\vb\fc \v d\r\n", []string{"a\vb\fc", "d"}},
-	{"$3\r\n", []string{"$3"}}, // not an array: words like any other
+	{"$3\r\n", []string{"$3"}}, // not an array, so these are ordinary words
 	{strings.Repeat("x", 65536) + "\n", []string{strings.Repeat("x", 65536)}},
 }
 
@@ -180,7 +180,7 @@ func TestInvalidCommands(t *testing.T) {
 	}
 }
 
-// The state of an incomplete line is discarded with it.
+// The state of an incomplete line must be discarded together with the line.
 func TestCommandScannerInFourPieces(t *testing.T) {
 	words := []string{"0123456789", "x", "0123456789"}
 	in := AppendCommand(nil, words...)
@@ -201,7 +201,7 @@ func TestCommandScannerInFourPieces(t *testing.T) {
 	}
 }
 
-// The tables of a command with many arguments are not kept forever.
+// The tables of a command with many arguments must not be kept forever.
 func TestCommandScannerForgetsLargeTables(t *testing.T) {
 	var s CommandScanner
 	huge := AppendCommand(nil, slices.Repeat([]string{"x"}, 100_000)...)
@@ -217,12 +217,12 @@ func TestCommandScannerForgetsLargeTables(t *testing.T) {
 	}
 }
 
-// quote writes words such that an inline command has them again.
+// quote quotes words so that an inline command is split into the same words.
 func quote(words []string, c choices) string {
 	var quoted []string
 	for _, w := range words {
 		if c.IntN(2) == 0 && !strings.ContainsAny(w, "\n\x00") {
-			// In single quotes, a backslash is one unless a quote follows it.
+			// In single quotes, a backslash is literal unless a quote follows it.
 			if !strings.HasSuffix(w, `\`) && !strings.Contains(w, `\'`) {
 				quoted = append(quoted, "'"+strings.ReplaceAll(w, "'", `\'`)+"'")
 				continue

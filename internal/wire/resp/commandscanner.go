@@ -1,48 +1,46 @@
 package resp
 
-// CommandScanner cuts the commands that a client sends off a growing buffer:
-// arrays of bulk strings, and inline commands, which are lines of words that a
-// person types. Like [Scanner] it scans each byte once.
+// CommandScanner finds the commands of a client in a growing buffer: arrays of bulk strings, and
+// inline commands, which are lines of words as a person types them. Like [Scanner], it scans each
+// byte once.
 //
-// The zero value is ready for use. Of its [Limits] it heeds Bulk, the length of
-// an argument; Line, that of an inline command; Elements, the number of
-// arguments; and Frame.
+// The zero value is ready for use. Of the [Limits], it applies Bulk to the length of an argument,
+// Line to the length of an inline command, Elements to the number of arguments, and Frame.
 type CommandScanner struct {
 	limits Limits // resolved, or all zero; immutable after the first Scan
 
-	// The current command, whose first byte is the first of the buffer.
+	// The current command, which starts at the first byte of the buffer.
 	busy bool
-	at   int    // where the next line begins
-	seen int    // bytes of that line that hold no line end
+	at   int    // where the next line starts
+	seen int    // bytes of that line already searched for its end
 	body int    // where the current argument ends, including its CR LF; 0 if none
-	left int    // arguments to come
-	ends []span // of the arguments so far
-	err  error  // returned from then on
+	left int    // number of arguments that must follow
+	ends []span // the arguments found so far
+	err  error  // returned by all further calls
 
-	args  [][]byte // what Scan returned last
+	args  [][]byte // the last result of Scan
 	words []byte   // inline arguments without their quotes
 }
 
 // span is a range of the buffer.
 type span struct{ from, to int }
 
-// keptArgs is how many arguments a scanner keeps room for between commands: 4096
-// take 160 KiB.
+// keptArgs is the number of arguments for which a scanner keeps memory between commands: 4096 take
+// 160 KiB.
 const keptArgs = 4096
 
-// NewCommandScanner returns a scanner with its own limits.
+// NewCommandScanner returns a scanner with the given limits.
 func NewCommandScanner(l Limits) *CommandScanner {
 	return &CommandScanner{limits: l.resolved()}
 }
 
-// Scan scans b, whose first byte is the first of a command. With [Done], n is the
-// length of the command and args are its words; they are valid until the next call,
-// and as long as b is not changed. There are none in an empty line and in an empty
-// or null array, which servers ignore without an answer. With [More] the caller
-// calls again with the same bytes and further ones; n is the least length that the
-// command will have, more than len(b).
+// Scan scans b, which starts with the first byte of a command. For [Done], n is the length of the
+// command and args are its words, which are valid until the next call or until b is changed. There
+// are no words in an empty line or in an empty or null array, which servers ignore without a reply.
+// For [More], the caller must call Scan again with the same bytes followed by more; n is then a
+// lower bound for the length of the command, greater than len(b).
 //
-// The error is a [*ProtocolError]. It is final: each later call returns it again.
+// The error is a [*ProtocolError]. It is permanent: each later call returns it again.
 func (s *CommandScanner) Scan(b []byte) (n int, args [][]byte, v Verdict, err error) {
 	if s.err != nil {
 		return 0, nil, More, s.err
@@ -76,18 +74,18 @@ func (s *CommandScanner) begin() {
 	if cap(s.args) > keptArgs {
 		s.args = nil
 	}
-	clear(s.args) // or they keep a buffer of the past alive
+	clear(s.args) // so that they do not keep an old buffer alive
 	s.busy, s.at, s.seen, s.body, s.left = true, 0, 0, 0, 0
 	s.ends, s.args, s.words = s.ends[:0], s.args[:0], s.words[:0]
 }
 
-// leastArg is the fewest bytes of an argument: "$0\r\n\r\n".
+// leastArg is the minimum number of bytes of an argument: "$0\r\n\r\n".
 const leastArg = 6
 
-// need returns the least length of the command, as far as it is known.
+// need returns the minimum length of the command, as far as it is known.
 func (s *CommandScanner) need() int { return max(s.at, s.body) + leastArg*s.left }
 
-// step reads on and returns true at the end of the command.
+// step continues to scan. It returns true at the end of the command.
 func (s *CommandScanner) step(b []byte) (bool, *ProtocolError) {
 	if len(b) == 0 {
 		return false, nil
@@ -122,7 +120,7 @@ func (s *CommandScanner) step(b []byte) (bool, *ProtocolError) {
 	return true, nil
 }
 
-// quickArgument skips an argument that is small and whole.
+// quickArgument skips an argument that is short and complete.
 func (s *CommandScanner) quickArgument(b []byte) bool {
 	if s.at >= len(b) || b[s.at] != byte(BulkString) {
 		return false
@@ -137,8 +135,8 @@ func (s *CommandScanner) quickArgument(b []byte) bool {
 	return true
 }
 
-// line returns the line at s.at without its first byte and its end; it is nil
-// if more bytes are needed.
+// line returns the line at s.at without its first byte and its line end, or nil if more bytes are
+// needed.
 func (s *CommandScanner) line(b []byte, k Kind) ([]byte, *ProtocolError) {
 	start := s.at
 	if start >= len(b) {
@@ -204,11 +202,11 @@ func (s *CommandScanner) checkSize(start int) *ProtocolError {
 	return nil
 }
 
-// inline reads a line of words. LF alone ends it as well: people type with nc.
+// inline reads a line of words. A lone LF ends the line, too, because people type commands into nc.
 func (s *CommandScanner) inline(b []byte) (bool, *ProtocolError) {
 	window := b[:min(len(b), s.limits.Line+2)]
 	for s.seen < len(window) && window[s.seen] != '\n' {
-		if window[s.seen] == 0 { // the server would never see the line's end
+		if window[s.seen] == 0 { // the server would never find the end of the line
 			return false, &ProtocolError{Offset: s.seen, Wrong: "zero byte", Expected: "a line of text"}
 		}
 		s.seen++

@@ -1,58 +1,56 @@
 package resp
 
-// Token is a value of a message, or the start of one: the elements of an aggregate
-// are the tokens that follow.
+// Token is a value of a message. For an aggregate, it is the start, and the elements are the tokens
+// that follow.
 type Token struct {
-	// Kind is the type. [End] follows the elements of an aggregate whose Len is -1.
+	// Kind is the type. The kind [End] follows the elements of an aggregate whose Len is -1.
 	Kind Kind
 	// Null is set for the null of RESP3, and for the null bulk string and the
 	// null array of RESP2.
 	Null bool
 	// Bool is the value of a boolean.
 	Bool bool
-	// Format is what a verbatim string is, such as txt or mkd.
+	// Format is the format of a verbatim string, such as txt or mkd.
 	Format [3]byte
-	// Len is how many values an aggregate has, or -1 if [End] ends it. A map of n
-	// pairs has 2n: alternating keys and values. It is never more than the bytes
-	// that follow can hold.
+	// Len is the number of values in an aggregate, or -1 if [End] marks the end of it. A map of n
+	// pairs has 2n values: alternating keys and values. Len is never greater than the number of
+	// values that fit into the bytes that follow.
 	Len int
 	// Int is the value of an integer.
 	Int int64
 	// Float is the value of a double.
 	Float float64
-	// Bytes is the text of strings and errors, and of numbers as it was sent. It
-	// aliases the message, except for a streamed string of more than one part,
-	// which is joined.
+	// Bytes is the text of strings and errors, and the text of numbers as it was sent. It aliases
+	// the message, except for a streamed string of more than one part, whose parts are joined.
 	Bytes []byte
 }
 
-// Decoder reads the values of one message in order, without building a tree and
-// without allocating, streamed strings of several parts aside.
+// Decoder reads the values of one message in order. It builds no tree, and allocates memory only
+// for streamed strings with several parts.
 //
-// Messages cut by [Scanner] decode without an error. Any other bytes are safe:
-// they give a [*ProtocolError] at the latest where the grammar of a single value
-// is broken. It is up to the reader to check whether ends are at valid positions.
+// A message that [Scanner] found decodes without an error. Any other bytes are safe, too: Next
+// returns a [*ProtocolError] no later than where a single value violates the grammar. The caller
+// must check whether ends are at valid positions.
 type Decoder struct {
 	frame []byte
 	at    int
-	first int // where the value begins, after its attributes: all other pushes are inside something
-	// Aside makes Next return also what is not part of the value: attributes,
-	// with their Len values, and then the value they describe; and invalidation
-	// pushes between the elements of an aggregate (see [Scanner.Scan]).
+	first int // where the value starts, after its attributes; a push anywhere else is inside an aggregate
+	// Aside makes Next also return what is not part of the value: attributes, which are returned
+	// with their Len values before the value that they describe, and invalidation pushes between
+	// the elements of an aggregate (see [Scanner.Scan]).
 	Aside bool
 }
 
-// NewDecoder returns a decoder of one message.
+// NewDecoder returns a decoder for one message.
 func NewDecoder(frame []byte) Decoder { return Decoder{frame: frame} }
 
-// Offset returns how many bytes have been read.
+// Offset returns the number of bytes that have been read.
 func (d *Decoder) Offset() int { return d.at }
 
-// Rest returns the bytes that have not been read.
+// Rest returns the bytes that have not been read yet.
 func (d *Decoder) Rest() []byte { return d.frame[d.at:] }
 
-// Next returns the next value. At the end of the bytes the error is
-// [ErrEndOfFrame].
+// Next returns the next value. At the end of the message, the error is [ErrEndOfFrame].
 func (d *Decoder) Next() (Token, error) {
 	if d.at >= len(d.frame) {
 		return Token{}, ErrEndOfFrame
@@ -77,7 +75,7 @@ func (d *Decoder) Next() (Token, error) {
 	}
 }
 
-// Skip skips the next value, with all its elements and its attributes.
+// Skip skips the next value with all its elements and attributes.
 func (d *Decoder) Skip() error {
 	if d.at >= len(d.frame) {
 		return ErrEndOfFrame
@@ -88,8 +86,8 @@ func (d *Decoder) Skip() error {
 	return nil
 }
 
-// skip skips count values. The depth is that of values without a count;
-// the others need no recursion.
+// skip skips count values. The depth counts only aggregates without a count; the others need no
+// recursion.
 func (d *Decoder) skip(count, depth int) *ProtocolError {
 	for count > 0 {
 		start := d.at
@@ -117,8 +115,7 @@ func (d *Decoder) skip(count, depth int) *ProtocolError {
 	return nil
 }
 
-// skipStreamed skips what follows the start of an aggregate without a count,
-// including its end.
+// skipStreamed skips the rest of an aggregate without a count, including its end.
 func (d *Decoder) skipStreamed(start, depth int) *ProtocolError {
 	if depth > greatestDepth {
 		return errDepth(start, greatestDepth)
@@ -134,9 +131,8 @@ func (d *Decoder) skipStreamed(start, depth int) *ProtocolError {
 	}
 }
 
-// token returns what comes next; aside says that it is an attribute, or a push
-// that is not an element of the aggregate around it. After an error the position
-// of the decoder is unchanged.
+// token returns the next token. aside is set if it is an attribute, or a push that is not an
+// element of the enclosing aggregate. After an error, the position of the decoder is unchanged.
 func (d *Decoder) token() (t Token, aside bool, err *ProtocolError) {
 	start := d.at
 	if start >= len(d.frame) {
@@ -187,8 +183,7 @@ func (d *Decoder) token() (t Token, aside bool, err *ProtocolError) {
 	return t, aside, nil
 }
 
-// text reads a value that is a line, and leaves the bytes of those that are text
-// or numbers.
+// text reads a value that is a single line. It stores the bytes of text and numbers.
 func (t *Token) text(start int) *ProtocolError {
 	ok := true
 	switch t.Kind {
@@ -214,7 +209,7 @@ func (t *Token) text(start int) *ProtocolError {
 	return nil
 }
 
-// count reads how many values an aggregate has.
+// count reads the number of values in an aggregate.
 func (d *Decoder) count(t *Token, start, next int) *ProtocolError {
 	line := t.Bytes
 	t.Bytes = nil
@@ -242,7 +237,7 @@ func (d *Decoder) count(t *Token, start, next int) *ProtocolError {
 	return nil
 }
 
-// body reads a counted string behind its first line, and returns where it ends.
+// body reads a counted string after its first line, and returns where it ends.
 func (d *Decoder) body(t *Token, start, next int) (int, *ProtocolError) {
 	line := t.Bytes
 	n := parseCount(line)
@@ -272,7 +267,7 @@ func (d *Decoder) body(t *Token, start, next int) (int, *ProtocolError) {
 	return end, nil
 }
 
-// counted returns the n bytes at from, and where the line end behind them ends.
+// counted returns the n bytes at from, and where the line end after them ends.
 func (d *Decoder) counted(from, n int) (body []byte, end int, err *ProtocolError) {
 	if n > len(d.frame)-from-2 {
 		return nil, 0, truncated(len(d.frame), itoa(n)+" bytes and CR LF")
@@ -284,8 +279,8 @@ func (d *Decoder) counted(from, n int) (body []byte, end int, err *ProtocolError
 	return d.frame[from:end:end], end + 2, nil
 }
 
-// parts reads the parts of a streamed string, once to know its length and, if
-// there are several, once more to join them.
+// parts reads the parts of a streamed string: once to determine its length and, if there are
+// several parts, a second time to join them.
 func (d *Decoder) parts(t *Token, from int) (int, *ProtocolError) {
 	total, at := 0, from
 	for count := 0; ; count++ {
@@ -309,8 +304,7 @@ func (d *Decoder) parts(t *Token, from int) (int, *ProtocolError) {
 	}
 }
 
-// part returns the part of a streamed string at from, and where it ends; the
-// last one is empty.
+// part returns the part of a streamed string at from, and where it ends. The last part is empty.
 func (d *Decoder) part(from int) ([]byte, int, *ProtocolError) {
 	if from >= len(d.frame) {
 		return nil, 0, truncated(from, part.String())
@@ -338,7 +332,7 @@ func (d *Decoder) part(from int) ([]byte, int, *ProtocolError) {
 	return d.counted(end+2, n)
 }
 
-// join copies the parts at from, which have been checked.
+// join copies the parts at from, which have been checked already.
 func (d *Decoder) join(from, total int) []byte {
 	joined := make([]byte, 0, total)
 	for len(joined) < total {

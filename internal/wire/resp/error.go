@@ -5,20 +5,20 @@ import (
 	"strconv"
 )
 
-// ErrTruncated matches (errors.Is) an error of [Parse] or [Decoder] if the input
-// ends inside a value, and could be the start of a valid message.
+// ErrTruncated matches, with errors.Is, an error of [Parse] or [Decoder] if the input ends inside a
+// value and could be the start of a valid message.
 var ErrTruncated = errors.New("resp: the input ends inside a value")
 
 // ErrEndOfFrame is returned by [Decoder.Next] after the last value.
 var ErrEndOfFrame = errors.New("resp: no further value in the message")
 
-// ProtocolError means that bytes are not RESP, or exceed a limit. After it the
-// connection is unusable: it is unknown where the next message begins.
+// ProtocolError means that bytes are not valid RESP or exceed a limit. Afterwards, the connection
+// is unusable, because it is unknown where the next message starts.
 type ProtocolError struct {
-	// Offset counts from the first byte of the message, or from the first one
-	// given to the function.
+	// Offset is relative to the first byte of the message, or to the first byte passed to the
+	// function.
 	Offset int
-	// Wrong is what was found, Expected what was expected.
+	// Wrong describes what was found, and Expected what was expected.
 	Wrong, Expected string
 
 	truncated bool
@@ -36,8 +36,8 @@ func truncated(offset int, expected string) *ProtocolError {
 	return &ProtocolError{Offset: offset, Wrong: "the input ends", Expected: expected, truncated: true}
 }
 
-// quoted returns the beginning of p as a Go string literal. A peer's garbage does
-// not get into a log at full length.
+// quoted returns the beginning of p as a Go string literal. It truncates p to keep long data from a
+// peer out of logs.
 func quoted(p []byte) string {
 	const enough = 40
 	if len(p) > enough {

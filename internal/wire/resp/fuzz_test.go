@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// fuzzLimits returns limits that short inputs reach, or the default ones.
+// fuzzLimits returns limits that short inputs can reach, or the default ones.
 func fuzzLimits(small bool) Limits {
 	if small {
 		return Limits{Bulk: 40, Line: 20, Elements: 12, Depth: 3, Frame: 120, Streamed: 50}
@@ -24,8 +24,8 @@ func addVectors(f *testing.F) {
 	}
 }
 
-// outcome is what a scanner made of a stream: the lengths and verdicts of
-// messages, and how it ended.
+// outcome is the result of scanning a stream: the lengths and verdicts of its messages, and how it
+// ended.
 type outcome struct {
 	lengths  []int
 	verdicts []Verdict
@@ -33,8 +33,8 @@ type outcome struct {
 	err      string
 }
 
-// scanAll cuts a stream; visible says how much of it can be seen after so much
-// was seen.
+// scanAll scans a stream. After so many bytes have been seen, visible returns how many can be seen
+// next.
 func scanAll(t *testing.T, l Limits, data []byte, visible func(seen int) int) (o outcome) {
 	s := NewScanner(l)
 	begin, seen := 0, 0
@@ -66,8 +66,8 @@ func scanAll(t *testing.T, l Limits, data []byte, visible func(seen int) int) (o
 	}
 }
 
-// FuzzScannerSplit: however a stream is cut into reads, the messages, the last
-// hint and the error are the same.
+// FuzzScannerSplit checks that the messages, the last hint and the error are the same however a
+// stream is split into reads.
 func FuzzScannerSplit(f *testing.F) {
 	addVectors(f)
 	f.Fuzz(func(t *testing.T, data []byte, seed uint64, small bool) {
@@ -84,8 +84,8 @@ func FuzzScannerSplit(f *testing.F) {
 	})
 }
 
-// FuzzScanParseAgree: all readers agree on what is a message, what is the start of
-// one, and what is neither.
+// FuzzScanParseAgree checks that all readers agree on whether bytes are a message, the start of
+// one, or neither.
 func FuzzScanParseAgree(f *testing.F) {
 	addVectors(f)
 	f.Fuzz(func(t *testing.T, data []byte, _ uint64, small bool) {
@@ -111,7 +111,7 @@ func FuzzScanParseAgree(f *testing.F) {
 	})
 }
 
-// decoded builds a value from tokens, attributes included, and renders it.
+// decoded builds a value from tokens, including attributes, and renders it.
 func decoded(t *testing.T, frame []byte) string {
 	d := NewDecoder(frame)
 	d.Aside = true
@@ -128,7 +128,7 @@ func nextValue(t *testing.T, d *Decoder, depth int) (v Value) {
 		if err != nil {
 			t.Fatalf("%q: %v", d.frame, err)
 		}
-		// Only an invalidation inside something is not a value.
+		// The only thing that is not a value is an invalidation inside an aggregate.
 		aside := false
 		if tok.Kind == Push && depth > 0 {
 			is, _ := isInvalidation(d.Rest())
@@ -165,7 +165,8 @@ func nextElems(t *testing.T, d *Decoder, tok Token, depth int) (elems []Value) {
 	return elems
 }
 
-// FuzzRoundTrip: every value survives every encoding of it.
+// FuzzRoundTrip checks that every value is unchanged after it was encoded in any way and decoded
+// again.
 func FuzzRoundTrip(f *testing.F) {
 	for i := range 64 {
 		r := rand.New(rand.NewPCG(1, uint64(i)))
@@ -195,8 +196,8 @@ func FuzzRoundTrip(f *testing.F) {
 	})
 }
 
-// FuzzCommand: commands come back as they were sent, in both forms; any other
-// bytes are cut in the same way whatever the reads.
+// FuzzCommand checks that commands are read as they were sent, in both forms, and that any other
+// bytes are split in the same way whatever the sizes of the reads.
 func FuzzCommand(f *testing.F) {
 	for i, c := range commands {
 		if len(c.in) < 4096 {
@@ -235,7 +236,7 @@ func FuzzCommand(f *testing.F) {
 	})
 }
 
-// wordsOf cuts at zero bytes.
+// wordsOf splits data at zero bytes.
 func wordsOf(data []byte) (words []string) {
 	for part := range bytes.SplitSeq(data, []byte{0}) {
 		words = append(words, string(part))
@@ -243,7 +244,7 @@ func wordsOf(data []byte) (words []string) {
 	return words
 }
 
-// FuzzDecoder: any sequence of calls on any bytes is safe and moves on.
+// FuzzDecoder checks that any sequence of calls on any bytes is safe and makes progress.
 func FuzzDecoder(f *testing.F) {
 	for _, c := range slices.Concat(valid, invalid) {
 		if len(c.in) < 4096 {
@@ -285,7 +286,7 @@ func FuzzDecoder(f *testing.F) {
 	})
 }
 
-// FuzzNumbers: numbers are read as strconv does.
+// FuzzNumbers checks that numbers are parsed as strconv parses them.
 func FuzzNumbers(f *testing.F) {
 	for _, seed := range []string{"0", "-9223372036854775808", "1.5e-3", "inf", "-nan", "0x1p-2", "1_000", "99999999999999999999"} {
 		f.Add(seed)

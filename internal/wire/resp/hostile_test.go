@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// allocated returns how many bytes f allocates, garbage included.
+// allocated returns the number of bytes that f allocates, including garbage.
 func allocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -18,8 +18,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestHostileBytes gives each reader what a hostile server could send. None may
-// use more memory than a small multiple of what was actually sent, nor take long.
+// TestHostileBytes gives each reader bytes that a hostile server could send. No reader may use more
+// memory than a small multiple of their number, or take long.
 func TestHostileBytes(t *testing.T) {
 	const many = 1 << 16
 	inputs := map[string]string{
@@ -68,8 +68,8 @@ func TestHostileBytes(t *testing.T) {
 			if elapsed := time.Since(begin); elapsed > 2*time.Second {
 				t.Errorf("%s, %s: took %v", name, reader, elapsed)
 			}
-			// Values have 96 bytes and at least three on the wire; slices of
-			// unknown length are copied as they grow.
+			// A Value has 96 bytes and takes at least three on the wire. Slices of unknown length
+			// are copied as they grow.
 			limit := uint64(16<<10 + 128*len(b))
 			if reader == "Scanner" || reader == "CommandScanner" {
 				limit = 256 << 10
@@ -94,8 +94,8 @@ func drain(d *Decoder) error {
 	}
 }
 
-// TestEndlessMessages feeds what never ends to a scanner in pieces, and wants an
-// error before the bytes exceed what the limits allow.
+// TestEndlessMessages sends messages that never end to a scanner in pieces, and checks that it
+// returns an error before the bytes exceed the limits.
 func TestEndlessMessages(t *testing.T) {
 	for _, c := range []struct {
 		begin, again string
@@ -130,8 +130,8 @@ func TestEndlessMessages(t *testing.T) {
 	}
 }
 
-// TestScanningByByteIsLinear is about time: a scanner that started over with each
-// piece would scan 10^10 bytes here, and take minutes.
+// TestScanningByByteIsLinear checks the time: a scanner that started over for each piece would scan
+// 10^10 bytes here, which takes minutes.
 func TestScanningByByteIsLinear(t *testing.T) {
 	array := bytes.Repeat([]byte(":1\r\n"), 100_000)
 	streamed := bytes.Repeat([]byte(";1\r\nx\r\n"), 40_000)
@@ -173,7 +173,7 @@ func TestScanningByByteIsLinear(t *testing.T) {
 	}
 }
 
-// The decoder has no limits except those of its stack and of the input.
+// The decoder has no limits other than those of its stack and of the input.
 func TestSkipIsBounded(t *testing.T) {
 	for in, want := range map[string]string{
 		strings.Repeat("*?\r\n", greatestDepth+1): "nesting depth 1025",

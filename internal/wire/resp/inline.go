@@ -1,11 +1,11 @@
 package resp
 
-// split cuts an inline command into words by the rules of the server:
-// white space separates; in double quotes \n, \r, \t, \b, \a, \xHH and a backslash
-// before any other byte have their usual meaning; in single quotes only \' has
-// one; a closing quote ends the word.
+// split splits an inline command into words by the same rules as the server. White space separates
+// words. Inside double quotes, \n, \r, \t, \b, \a, \xHH and a backslash before any other byte have
+// their usual meaning. Inside single quotes, only \' is special. A closing quote ends the word.
 func (s *CommandScanner) split(line []byte) *ProtocolError {
-	// Words only shrink: with the room made at once, those cut before stay valid.
+	// Words never grow when they are unquoted. If enough memory is allocated at once, earlier words
+	// stay valid.
 	if cap(s.words) < len(line) {
 		s.words = make([]byte, 0, len(line))
 	}
@@ -28,16 +28,16 @@ func skipBlanks(line []byte, i int) int {
 	return i
 }
 
-// isBlank is isspace of C: what is skipped between words, and may follow a
+// isBlank is like isspace in C. It reports whether c is skipped between words and may follow a
 // closing quote.
 func isBlank(c byte) bool { return c == ' ' || c >= '\t' && c <= '\r' }
 
-// endsWord is what the server takes for the end of a word without quotes:
-// vertical tab and form feed belong to it.
+// endsWord reports whether c ends a word without quotes, as in the server: vertical tab and form
+// feed are part of the word.
 func endsWord(c byte) bool { return c == ' ' || c == '\t' || c == '\r' }
 
-// word appends the word at line[i:] to s.words and returns where it ends; ok is
-// false if its quotes are wrong.
+// word appends the word at line[i:] to s.words and returns where it ends. If its quotes are wrong,
+// ok is false.
 func (s *CommandScanner) word(line []byte, i int) (end int, ok bool) {
 	for i < len(line) && !endsWord(line[i]) {
 		switch line[i] {
@@ -57,7 +57,7 @@ func (s *CommandScanner) word(line []byte, i int) (end int, ok bool) {
 	return i, true
 }
 
-// quoted appends the text between quotes and returns where the closing one ends.
+// quoted appends the text inside quotes and returns where the closing quote ends.
 func (s *CommandScanner) quoted(line []byte, i int, quote byte) (end int, ok bool) {
 	for i < len(line) {
 		c := line[i]

@@ -1,15 +1,15 @@
 package resp
 
-// Kind is the type of a value: the byte that begins it on the wire.
+// Kind is the type of a value: its first byte on the wire.
 type Kind byte
 
-// The kinds of values. RESP2 knows the first five, and the first two of them
-// may be null there: "$-1" and "*-1".
+// The kinds of values. RESP2 has only the first five. In RESP2, bulk strings and arrays may be
+// null: "$-1" and "*-1".
 const (
 	SimpleString Kind = '+' // one line of text
 	SimpleError  Kind = '-' // one line of text
 	Integer      Kind = ':' // signed, 64 bits
-	BulkString   Kind = '$' // counted bytes; "$?" comes in parts
+	BulkString   Kind = '$' // counted bytes; "$?" is sent in parts
 	Array        Kind = '*' // "*?" has no count and ends with End
 
 	Null           Kind = '_'
@@ -17,28 +17,28 @@ const (
 	Double         Kind = ','
 	BigNumber      Kind = '(' // an integer of any size, kept as text
 	BulkError      Kind = '!' // counted bytes
-	VerbatimString Kind = '=' // counted bytes, of which the first four name a format
+	VerbatimString Kind = '=' // counted bytes; the first four name a format
 	Map            Kind = '%' // pairs; "%?" has no count and ends with End
 	Set            Kind = '~' // "~?" has no count and ends with End
-	Attribute      Kind = '|' // pairs in front of the value that they describe
+	Attribute      Kind = '|' // pairs before the value that they describe
 
-	// End closes an aggregate without a count. It is not a value.
+	// End marks the end of an aggregate without a count. It is not a value.
 	End Kind = '.'
 
-	part Kind = ';' // of a streamed string
+	part Kind = ';' // a part of a streamed string
 )
 
-// Push is the [Kind] of out-of-band data ('>') and the [Verdict] about a message
-// of that kind. It is untyped because both types have it.
+// Push is both the [Kind] of out-of-band data ('>') and the [Verdict] for a message of that kind.
+// It is untyped so that it can be either.
 const Push = '>'
 
-// Verdict is the result of a scanner for the bytes it scanned.
+// Verdict is the result of a scan.
 type Verdict uint8
 
-// The verdicts. The third is [Push].
+// The verdicts. The third one is [Push].
 const (
-	Done Verdict = iota // a whole message
-	More                // the start of a message
+	Done Verdict = iota // a complete message
+	More                // an incomplete message
 )
 
 // String returns the name of the verdict.
@@ -54,7 +54,7 @@ func (v Verdict) String() string {
 	return "unknown verdict"
 }
 
-// String returns the name of the kind as the specification has it.
+// String returns the name of the kind as in the specification.
 func (k Kind) String() string {
 	switch k {
 	case SimpleString:
@@ -95,28 +95,27 @@ func (k Kind) String() string {
 	return "unknown kind"
 }
 
-// What a count can be other than a number.
+// The values of a count that is not a number.
 const (
 	null     = -1 // "-1"
 	streamed = -2 // "?"
 	noCount  = -3 // anything else
 )
 
-// streams says whether values of the kind may come without a count.
+// streams reports whether values of the kind may be sent without a count.
 func (k Kind) streams() bool {
 	return k == BulkString || k == Array || k == Map || k == Set
 }
 
-// inPairs says whether the count of the kind is one of pairs.
+// inPairs reports whether the count of the kind is a number of pairs.
 func (k Kind) inPairs() bool { return k == Map || k == Attribute }
 
-// longestNumber is the most bytes of a line that holds a count or an integer:
-// a sign and 19 digits, with some room for zeros in front.
+// longestNumber is the maximum length of a line that contains a count or an integer: a sign and 19
+// digits, and some leading zeros.
 const longestNumber = 32
 
-// lineLimit returns how many bytes the first line of a value may have, without
-// the kind and the CR LF; text is the limit for those that hold text. It is -1
-// if k is not a kind.
+// lineLimit returns the maximum length of the first line of a value, without the kind and the CR
+// LF. For lines of text, that is the parameter text. It returns -1 if k is not a kind.
 func (k Kind) lineLimit(text int) int {
 	switch k {
 	case SimpleString, SimpleError, Double, BigNumber:

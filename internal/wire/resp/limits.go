@@ -2,33 +2,32 @@ package resp
 
 import "math"
 
-// Limits bounds what one message may claim and take. Zero and negative fields
-// mean the default.
+// Limits limits the sizes of a message. A field that is 0 or less means the default.
 type Limits struct {
-	// Bulk is the most bytes of a bulk string, bulk error or verbatim string.
-	// Default 512 MiB, which is the limit of Redis itself.
+	// Bulk is the maximum length of a bulk string, bulk error or verbatim string. The default is
+	// 512 MiB, which is also the limit of Redis.
 	Bulk int
-	// Line is the most bytes of a line of text. Default 64 KiB.
+	// Line is the maximum length of a line of text. The default is 64 KiB.
 	Line int
-	// Elements is the most elements of all aggregates of a message together; a
-	// map of n pairs has 2n, and an attribute without pairs counts as one.
-	// Default 1<<20.
+	// Elements is the maximum number of elements in all aggregates of a message together. A map of
+	// n pairs has 2n elements, and an attribute without pairs counts as one element. The default is
+	// 1<<20.
 	Elements int
-	// Depth is the most aggregates around a value, attributes included. Default
-	// 64, at most 1024.
+	// Depth is the maximum number of aggregates around a value, including attributes. The default
+	// is 64, and values above 1024 count as 1024.
 	Depth int
-	// Frame is the maximum number of bytes of a message. Default 1 GiB.
+	// Frame is the maximum length of a message. The default is 1 GiB.
 	Frame int
-	// Streamed is the most bytes of a value that is sent without a count, as
-	// they are on the wire. Default 16 MiB.
+	// Streamed is the maximum encoded length of a value that is sent without a count. The default
+	// is 16 MiB.
 	Streamed int
 }
 
-// greatestDepth bounds the recursion of the readers.
+// greatestDepth limits the recursion of the readers.
 const greatestDepth = 1024
 
-// resolved returns the limits with their defaults. Their greatest values are such
-// that no sum of theirs exceeds an int: see [Scanner.need].
+// resolved returns the limits with their defaults filled in. It caps them so that no sum of them
+// overflows an int: see [Scanner.need].
 func (l Limits) resolved() Limits {
 	choose := func(v, otherwise, most int) int {
 		if v <= 0 {
@@ -46,5 +45,5 @@ func (l Limits) resolved() Limits {
 	}
 }
 
-// least is the minimum number of bytes of any value, and of an end: "_\r\n".
+// least is the minimum length of a value or an end: "_\r\n".
 const least = 3

@@ -9,10 +9,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// choices is a source of decisions: a generator, or the bytes of a fuzzer.
+// choices is a source of decisions: a random generator, or the bytes from a fuzzer.
 type choices interface{ IntN(n int) int }
 
-// fuzzed takes decisions from bytes, and always the first choice at their end.
+// fuzzed makes decisions from bytes. After the last byte, it always makes the first choice.
 type fuzzed struct{ data []byte }
 
 func (f *fuzzed) IntN(n int) int {
@@ -24,7 +24,7 @@ func (f *fuzzed) IntN(n int) int {
 	return v % n
 }
 
-// anyValue makes a value of up to depth levels. It may have attributes.
+// anyValue returns a value with up to depth levels. It may have attributes.
 func anyValue(c choices, depth int) Value {
 	kinds := []Kind{SimpleString, SimpleError, Integer, BulkString, Null, Boolean, Double, BigNumber, BulkError, VerbatimString}
 	if depth > 0 {
@@ -102,11 +102,11 @@ func anyInt(c choices) int64 {
 	return int64(v) * int64(1-2*c.IntN(2))
 }
 
-// appendWild encodes a value in any of the ways that the specification allows,
-// and with what Redis 6 puts between elements.
+// appendWild encodes a value in any of the ways that the specification allows, with invalidations
+// between elements as Redis 6 may send them.
 func appendWild(b []byte, v Value, c choices) []byte {
 	if len(v.Attr) > 0 {
-		at := 2 * c.IntN(len(v.Attr)/2+1) // in one or two
+		at := 2 * c.IntN(len(v.Attr)/2+1) // in one or two attributes
 		b = AppendAttributeHeader(b, at/2)
 		b = appendWildElems(b, v.Attr[:at], c, false)
 		b = AppendAttributeHeader(b, (len(v.Attr)-at)/2)
@@ -158,8 +158,8 @@ func appendWildElems(b []byte, elems []Value, c choices, aside bool) []byte {
 	return b
 }
 
-// TestRandomStreams sends random messages in random encodings through a buffer
-// in random pieces, and compares what comes out.
+// TestRandomStreams sends random messages in random encodings through a buffer in random pieces,
+// and compares the results.
 func TestRandomStreams(t *testing.T) {
 	r := testkit.Rand(t)
 	for range 400 {
@@ -196,9 +196,8 @@ type cut struct {
 	verdict Verdict
 }
 
-// cutStream feeds a stream of whole messages to a scanner in random pieces. It
-// reads as a connection does: no further than to the end of the buffer, whose
-// size follows the hints.
+// cutStream passes a stream of complete messages to a scanner in random pieces. It reads like a
+// connection: never past the end of the buffer, whose size follows the hints.
 func cutStream(t *testing.T, stream []byte, r *rand.Rand) (found []cut) {
 	t.Helper()
 	var s Scanner
@@ -228,8 +227,8 @@ func cutStream(t *testing.T, stream []byte, r *rand.Rand) (found []cut) {
 	return found
 }
 
-// The hint for a string whose length is known is exact, wherever it is, so that a
-// buffer grows once.
+// The hint for a string whose length is known must be exact wherever the string is, so that a
+// buffer grows only once.
 func TestHints(t *testing.T) {
 	for _, c := range []struct {
 		in   string
@@ -245,7 +244,7 @@ func TestHints(t *testing.T) {
 		{"*3\r\n$100\r\n", 10 + 102 + 6}, // two more of at least "_\r\n"
 		{"*1000\r\n", 7 + 3000},
 		{"%1000\r\n", 7 + 6000},
-		{"|1\r\n", 4 + 9}, // the value behind it, too
+		{"|1\r\n", 4 + 9}, // plus the value after it
 		{"*?\r\n", 7},
 		{"*?\r\n*2\r\n:1\r\n", 12 + 6},
 		{"$?\r\n;10\r\n", 9 + 12 + 3},

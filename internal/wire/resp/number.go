@@ -7,8 +7,8 @@ import (
 	"unsafe"
 )
 
-// ParseInt reads a decimal number of 64 bits with an optional sign, as integers
-// have it and as Redis stores counters. The error is a [*ProtocolError].
+// ParseInt parses a decimal 64-bit number with an optional sign, in the format of integers and of
+// counters in Redis. The error is a [*ProtocolError].
 func ParseInt(b []byte) (int64, error) {
 	v, ok := parseInt(b)
 	if !ok {
@@ -28,7 +28,7 @@ func parseInt(b []byte) (int64, bool) {
 	if len(digits) > 18 {
 		return parseLongInt(digits, negative)
 	}
-	// 18 digits fit into 64 bits: no overflow to look for.
+	// 18 digits fit into 64 bits, so overflow is impossible.
 	var v int64
 	for _, c := range digits {
 		c -= '0'
@@ -54,7 +54,7 @@ func parseLongInt(digits []byte, negative bool) (int64, bool) {
 		if c > 9 || v > limit/10 {
 			return 0, false
 		}
-		// v*10 is at most limit, so that the sum is below 2^64.
+		// v*10 is at most limit, so the sum is below 2^64.
 		if v = v*10 + uint64(c); v > limit {
 			return 0, false
 		}
@@ -65,9 +65,9 @@ func parseLongInt(digits []byte, negative bool) (int64, bool) {
 	return int64(v), true
 }
 
-// parseCount reads the number after the kind of a string or an aggregate: a number
-// without sign and needless zeros, [null], [streamed], or [noCount]. What exceeds
-// an int is the greatest int, so that the limits refuse it.
+// parseCount parses the number after the kind of a string or an aggregate: it returns a number
+// without sign and unnecessary zeros, [null], [streamed], or [noCount]. A number that exceeds an
+// int becomes the largest int, which the limits reject.
 func parseCount(line []byte) int {
 	switch {
 	case len(line) == 0:
@@ -94,9 +94,9 @@ func parseCount(line []byte) int {
 	return n
 }
 
-// ParseFloat reads a decimal number with optional sign, fraction and exponent,
-// and inf, infinity and nan with an optional sign in any case. A number that is too large
-// for a float64 becomes an infinity. The error is a [*ProtocolError].
+// ParseFloat parses a decimal number with optional sign, fraction and exponent, or inf, infinity or
+// nan with an optional sign, ignoring case. A number that is too large for a float64 becomes an
+// infinity. The error is a [*ProtocolError].
 func ParseFloat(b []byte) (float64, error) {
 	v, ok := parseFloat(b)
 	if !ok {
@@ -109,17 +109,17 @@ func parseFloat(b []byte) (float64, bool) {
 	if !isFloat(b) {
 		return 0, false
 	}
-	if b[len(b)-1]|0x20 == 'n' { // strconv wants it without a sign
+	if b[len(b)-1]|0x20 == 'n' { // strconv does not accept nan with a sign
 		return math.NaN(), true
 	}
-	// The string does not outlive the call, and b does not change meanwhile. An
-	// error can only be about the range, and then v is right.
+	// The string does not outlive the call, and b does not change during the call. The only
+	// possible error is that the number is out of range, and then v is correct.
 	v, _ := strconv.ParseFloat(unsafe.String(unsafe.SliceData(b), len(b)), 64)
 	return v, true
 }
 
-// isFloat says whether b is a number that parseFloat reads. strconv would take
-// hexadecimal numbers and underscores as well.
+// isFloat reports whether b is a number that parseFloat accepts. strconv would also accept
+// hexadecimal numbers and underscores.
 func isFloat(b []byte) bool {
 	i := skipSign(b, 0)
 	if i < len(b) && (b[i]|0x20 == 'i' || b[i]|0x20 == 'n') {
@@ -144,7 +144,7 @@ func isFloat(b []byte) bool {
 	return i == len(b)
 }
 
-// isBigNumber says whether b is digits with an optional sign.
+// isBigNumber reports whether b consists of digits with an optional sign.
 func isBigNumber(b []byte) bool {
 	from := skipSign(b, 0)
 	return len(b) > from && skipDigits(b, from) == len(b)
@@ -164,7 +164,7 @@ func skipDigits(b []byte, i int) int {
 	return i
 }
 
-// isWord compares with a word in lower case, whatever the case of b.
+// isWord compares b with word, which must be in lower case, ignoring case.
 func isWord(b []byte, word string) bool {
 	if len(b) != len(word) {
 		return false
@@ -190,7 +190,7 @@ var powers = func() (p [20]uint64) {
 
 // digits returns the number of decimal digits of v.
 func digits(v uint64) int {
-	// log10(2) is about 1233/4096: the guess is right or one too small.
+	// log10(2) is about 1233/4096, so the guess is correct or one too small.
 	guess := bits.Len64(v|1) * 1233 >> 12
 	if v >= powers[guess] {
 		guess++
@@ -198,7 +198,7 @@ func digits(v uint64) int {
 	return max(guess, 1)
 }
 
-// pairs holds "00" to "99".
+// pairs contains "00" to "99".
 const pairs = "00010203040506070809" +
 	"10111213141516171819" +
 	"20212223242526272829" +
@@ -236,13 +236,13 @@ func appendUint(b []byte, v uint64) []byte {
 // appendInt appends v.
 func appendInt(b []byte, v int64) []byte {
 	if v < 0 {
-		// Also right for the smallest number, whose negative is itself.
+		// This is also correct for the smallest number, which is its own negative.
 		return appendUint(append(b, '-'), -uint64(v))
 	}
 	return appendUint(b, uint64(v))
 }
 
-// appendFloat appends v in as few digits as read back to the same number.
+// appendFloat appends v with the fewest digits that parse to the same number.
 func appendFloat(b []byte, v float64) []byte {
 	switch {
 	case math.IsInf(v, 1):

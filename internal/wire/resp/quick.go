@@ -1,15 +1,15 @@
 package resp
 
-// The small messages that nearly all traffic consists of are recognized in one
-// pass from front to back. Messages that are incomplete, invalid or not small are
-// left to the general path, which also produces the errors.
+// The small messages that make up nearly all traffic are recognized in one pass from front to back.
+// Messages that are incomplete, invalid or not small are left to the general path, which also
+// produces the errors.
 
-// quickBulk returns where the body of the bulk string that b begins with begins,
-// and where the string ends; or 0 if it has to be examined more carefully: if it is
-// incomplete, invalid, or not below the limit.
+// quickBulk returns where the body of the bulk string at the start of b starts and where the string
+// ends. It returns 0 if the general path must handle the string, because it is incomplete, invalid
+// or not below the limit.
 func quickBulk(b []byte, limit int) (body, end int) {
 	i, n := 1, 0
-	// Seven digits cannot overflow.
+	// Seven digits cannot overflow an int.
 	for i < len(b) && i <= 7 {
 		c := b[i] - '0'
 		if c > 9 {
@@ -28,8 +28,8 @@ func quickBulk(b []byte, limit int) (body, end int) {
 	return i + 2, end
 }
 
-// quickElements skips bulk strings that come next in an aggregate with a count,
-// except its last element: such as the values of MGET.
+// quickElements skips the bulk strings that come next in an aggregate with a count, except its last
+// element. The values of an MGET reply are an example.
 func (s *Scanner) quickElements(b []byte) {
 	if len(s.open) == 0 || s.stream > 0 {
 		return
@@ -46,9 +46,9 @@ func (s *Scanner) quickElements(b []byte) {
 	}
 }
 
-// quickLine is quickBulk for simple strings.
+// quickLine is like quickBulk, but for simple strings.
 func quickLine(b []byte, limit int) int {
-	// Longer ones are rare.
+	// Longer lines are rare.
 	for i := 1; i < min(len(b), limit, 34)-1; i++ {
 		if b[i] == '\r' && b[i+1] == '\n' {
 			return i + 2
@@ -60,7 +60,7 @@ func quickLine(b []byte, limit int) int {
 	return 0
 }
 
-// quickInt is quickBulk for integers of up to 18 digits.
+// quickInt is like quickBulk, but for integers of up to 18 digits.
 func quickInt(b []byte, limit int) int {
 	i := 1
 	if b[1] == '-' {

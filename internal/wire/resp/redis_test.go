@@ -19,7 +19,7 @@ type session struct {
 	conn    net.Conn
 	r       *rand.Rand
 	scanner Scanner
-	buf     []byte  // received and not cut off
+	buf     []byte  // received but not scanned yet
 	pushes  []Value // received so far
 }
 
@@ -62,7 +62,7 @@ func (s *session) reply() Value {
 	}
 }
 
-// push returns the oldest push that was not asked for yet.
+// push returns the oldest push that has not been returned yet.
 func (s *session) push() Value {
 	s.t.Helper()
 	if len(s.pushes) == 0 {
@@ -77,7 +77,7 @@ func (s *session) push() Value {
 	return v
 }
 
-// message reads until the scanner has one, and checks that all readers agree.
+// message reads until the scanner has found a message, and checks that all readers agree about it.
 func (s *session) message() (Value, Verdict) {
 	s.t.Helper()
 	for {
@@ -100,7 +100,8 @@ func (s *session) message() (Value, Verdict) {
 			}
 			return v, verdict
 		}
-		// Mostly small pieces; large ones in full, or this takes minutes.
+		// Most pieces are small. Large messages are read in one piece, because the test would take
+		// minutes otherwise.
 		piece := make([]byte, 1+s.r.IntN(1+max(16, n-len(s.buf))))
 		got, err := s.conn.Read(piece)
 		if err != nil {
@@ -110,11 +111,11 @@ func (s *session) message() (Value, Verdict) {
 	}
 }
 
-// exchange is a command and its replies in both protocols. No second one means
-// that both are the same.
+// exchange is a command and its replies in both protocols. If the second is empty, both are the
+// same.
 type exchange struct {
 	command string // split at spaces
-	// want2 of "any" is not checked: versions of the server differ.
+	// A want2 of "any" is not checked, because versions of the server differ.
 	want2, want3 string
 }
 
@@ -178,7 +179,7 @@ var exchanges = []exchange{
 	{"CONFIG GET maxmemory-policy", `["maxmemory-policy" "noeviction"]`, `{"maxmemory-policy" "noeviction"}`},
 	{"OBJECT ENCODING a", `"int"`, ""},
 	{"COMMAND GETKEYS MSET a 1 b 2", `["a" "b"]`, ""},
-	// Types that only scripts choose.
+	// Types that only scripts can select.
 	{"EVAL return{1,2,{3,'x'},false,4} 0", `[:1 :2 [:3 "x"] $null :4]`, `[:1 :2 [:3 "x"] _ :4]`},
 	{"EVAL return{double=3.25} 0", `"3.25"`, ",3.25"},
 	{"EVAL return{map={a=1}} 0", `["a" :1]`, `{"a" :1}`},
@@ -251,7 +252,7 @@ func checkHello(t *testing.T, v Value) {
 	t.Fatalf("HELLO 3: %s, want proto 3", render(v))
 }
 
-// checkPipeline sends many commands together. Each value says whose it is.
+// checkPipeline sends many commands together. Each reply identifies its command.
 func checkPipeline(t *testing.T, s *session) {
 	t.Helper()
 	var b []byte
@@ -277,8 +278,8 @@ func checkPipeline(t *testing.T, s *session) {
 			want = append(want, ":0")
 		}
 	}
-	// Two megabytes at most fit into the buffers of both sides by no rule: the
-	// writer must not wait for the reader.
+	// The two megabytes may not fit into the buffers of both sides, so the writer must not wait for
+	// the reader.
 	written := make(chan error, 1)
 	go func() { _, err := s.conn.Write(b); written <- err }() // awaited below
 	for i, w := range want {
@@ -293,7 +294,7 @@ func checkPipeline(t *testing.T, s *session) {
 	}
 }
 
-// checkLargeReplies reads what is long or deep.
+// checkLargeReplies reads replies that are long or deeply nested.
 func checkLargeReplies(t *testing.T, s *session, version int) {
 	t.Helper()
 	s.r = rand.New(rand.NewPCG(1, 1))
@@ -329,11 +330,11 @@ func checkLargeReplies(t *testing.T, s *session, version int) {
 	}
 }
 
-// checkPushes checks where a server puts out-of-band data.
+// checkPushes checks where a server sends out-of-band data.
 func checkPushes(t *testing.T, server *testkit.Redis, seed uint64) {
 	s, other := dial(t, server, testkit.Fork(seed, 10)), dial(t, server, testkit.Fork(seed, 11))
 	checkHello(t, s.do("HELLO", "3"))
-	// Subscribing is answered only by a push.
+	// The only reply to a subscription is a push.
 	s.send(AppendCommand(nil, "SUBSCRIBE", "c", "d"))
 	for _, want := range []string{`>["subscribe" "c" :1]`, `>["subscribe" "d" :2]`} {
 		if got := render(s.push()); got != want {
@@ -349,7 +350,7 @@ func checkPushes(t *testing.T, server *testkit.Redis, seed uint64) {
 	s.send(AppendCommand(nil, "UNSUBSCRIBE"))
 	s.push()
 	s.push()
-	// Inside a transaction it is an element of the array.
+	// Inside a transaction, the push is an element of the array.
 	s.do("MULTI")
 	s.do("SUBSCRIBE", "e")
 	s.do("PING")
@@ -358,7 +359,7 @@ func checkPushes(t *testing.T, server *testkit.Redis, seed uint64) {
 	}
 	s.send(AppendCommand(nil, "UNSUBSCRIBE"))
 	s.push()
-	// Invalidations, also by commands of our own inside a transaction.
+	// Invalidations, including those from the session's own commands inside a transaction.
 	s.do("CLIENT", "TRACKING", "ON")
 	s.do("SET", "tracked", "1")
 	s.do("GET", "tracked")
@@ -381,7 +382,7 @@ func checkPushes(t *testing.T, server *testkit.Redis, seed uint64) {
 	}
 }
 
-// checkPublished: RESP2 knows no pushes, so messages are arrays like any other.
+// checkPublished checks that published messages are ordinary arrays in RESP2, which has no pushes.
 func checkPublished(t *testing.T, server *testkit.Redis, seed uint64) {
 	s, other := dial(t, server, testkit.Fork(seed, 12)), dial(t, server, testkit.Fork(seed, 13))
 	if got := render(s.do("PSUBSCRIBE", "c*")); got != `["psubscribe" "c*" :1]` {
@@ -396,8 +397,8 @@ func checkPublished(t *testing.T, server *testkit.Redis, seed uint64) {
 	}
 }
 
-// TestInlineCommandsLikeTheServer sends random lines of words and quotes to a
-// server that reports what it understood.
+// TestInlineCommandsLikeTheServer sends random lines of words and quotes to a server that reports
+// how it split them.
 func TestInlineCommandsLikeTheServer(t *testing.T) {
 	server := testkit.StartRedis(t)
 	seed := testkit.Seed(t)

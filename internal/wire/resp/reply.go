@@ -1,11 +1,11 @@
 package resp
 
-// AppendSimpleString appends a line of text. CR and LF, which it cannot hold,
-// become spaces.
+// AppendSimpleString appends a line of text. CR and LF, which a simple string cannot contain, are
+// replaced by spaces.
 func AppendSimpleString(b []byte, s string) []byte { return appendLine(b, SimpleString, s) }
 
-// AppendError appends a line with an error: a code in capitals, a space and a
-// message. CR and LF become spaces.
+// AppendError appends a line with an error: a code in capitals, a space and a message. CR and LF
+// are replaced by spaces.
 func AppendError(b []byte, s string) []byte { return appendLine(b, SimpleError, s) }
 
 func appendLine[T string | []byte](b []byte, k Kind, text T) []byte {
@@ -42,17 +42,17 @@ func AppendBool(b []byte, v bool) []byte {
 	return append(b, "#f\r\n"...)
 }
 
-// AppendDouble appends a double in as few digits as read back to the same number.
+// AppendDouble appends a double with the fewest digits that parse to the same number.
 func AppendDouble(b []byte, v float64) []byte {
 	b = appendFloat(append(b, byte(Double)), v)
 	return append(b, '\r', '\n')
 }
 
-// AppendBigNumber appends an integer of any size: digits, with a sign or not.
-// CR and LF become spaces; nothing else is checked.
+// AppendBigNumber appends an integer of any size: digits with an optional sign. CR and LF are
+// replaced by spaces; nothing else is checked.
 func AppendBigNumber(b []byte, digits string) []byte { return appendLine(b, BigNumber, digits) }
 
-// AppendBulkError appends an error of any bytes.
+// AppendBulkError appends an error, which may contain any bytes.
 func AppendBulkError(b []byte, p []byte) []byte { return appendBody(b, BulkError, p) }
 
 func appendBody(b []byte, k Kind, p []byte) []byte {
@@ -60,7 +60,7 @@ func appendBody(b []byte, k Kind, p []byte) []byte {
 	return append(b, '\r', '\n')
 }
 
-// AppendVerbatim appends text of a format, such as txt or mkd.
+// AppendVerbatim appends text in a format such as txt or mkd.
 func AppendVerbatim(b []byte, format [3]byte, p []byte) []byte {
 	b = appendHeader(b, VerbatimString, 4+len(p))
 	b = append(b, format[0], format[1], format[2], ':')
@@ -68,27 +68,26 @@ func AppendVerbatim(b []byte, format [3]byte, p []byte) []byte {
 	return append(b, '\r', '\n')
 }
 
-// AppendMapHeader appends the start of a map of n pairs: alternating keys and
-// values follow.
+// AppendMapHeader appends the start of a map of n pairs. Alternating keys and values must follow.
 func AppendMapHeader(b []byte, n int) []byte { return appendHeader(b, Map, n) }
 
 // AppendSetHeader appends the start of a set of n elements.
 func AppendSetHeader(b []byte, n int) []byte { return appendHeader(b, Set, n) }
 
-// AppendPushHeader appends the start of out-of-band data of n elements, of which
-// the first is a string that names its type.
+// AppendPushHeader appends the start of out-of-band data with n elements, of which the first is a
+// string with the type of the data.
 func AppendPushHeader(b []byte, n int) []byte { return appendHeader(b, Push, n) }
 
-// AppendAttributeHeader appends the start of n pairs that describe the value after
-// them.
+// AppendAttributeHeader appends the start of an attribute with n pairs, which describe the value
+// after it.
 func AppendAttributeHeader(b []byte, n int) []byte { return appendHeader(b, Attribute, n) }
 
-// AppendStreamedString appends the start of a string in parts; parts of
-// [AppendStreamedPart] follow, and [AppendStreamedStringEnd].
+// AppendStreamedString appends the start of a string in parts. Calls of [AppendStreamedPart] and
+// then [AppendStreamedStringEnd] must follow.
 func AppendStreamedString(b []byte) []byte { return append(b, "$?\r\n"...) }
 
-// AppendStreamedPart appends a part of a streamed string. Nothing is appended
-// for an empty one, which would end the string.
+// AppendStreamedPart appends a part of a streamed string. For an empty part, it appends nothing,
+// because that would end the string.
 func AppendStreamedPart(b []byte, p []byte) []byte {
 	if len(p) == 0 {
 		return b
@@ -99,8 +98,8 @@ func AppendStreamedPart(b []byte, p []byte) []byte {
 // AppendStreamedStringEnd appends the end of a streamed string.
 func AppendStreamedStringEnd(b []byte) []byte { return append(b, ";0\r\n"...) }
 
-// AppendStreamedArray appends the start of an array without a count; its elements
-// follow, and [AppendStreamedEnd].
+// AppendStreamedArray appends the start of an array without a count. Its elements and then
+// [AppendStreamedEnd] must follow.
 func AppendStreamedArray(b []byte) []byte { return append(b, "*?\r\n"...) }
 
 // AppendStreamedMap appends the start of a map without a count.
@@ -112,10 +111,9 @@ func AppendStreamedSet(b []byte) []byte { return append(b, "~?\r\n"...) }
 // AppendStreamedEnd appends the end of an aggregate without a count.
 func AppendStreamedEnd(b []byte) []byte { return append(b, ".\r\n"...) }
 
-// AppendValue appends a whole value with its attributes. Strings are sent with
-// their length and aggregates with their count. Kinds that do not exist are sent
-// as nulls, and so is an odd element at the end of a map: a key without a value
-// gets a null.
+// AppendValue appends a complete value with its attributes. Strings are sent with their length and
+// aggregates with their count. A value of an unknown kind is replaced by a null, and so is the
+// missing value of the last key of a map with an odd number of elements.
 func AppendValue(b []byte, v Value) []byte {
 	if len(v.Attr) > 0 {
 		b = appendElems(AppendAttributeHeader(b, (len(v.Attr)+1)/2), v.Attr, true)

@@ -1,47 +1,47 @@
 package resp
 
-// Scanner cuts the messages that a server sends off a growing buffer. It checks
-// their grammar in full, so that the cut messages can be decoded without an error,
-// and their size against [Limits]. It remembers how far it scanned: a message that
-// arrives in many pieces is read once, whatever the pieces.
+// Scanner finds the messages of a server in a growing buffer. It checks their grammar completely,
+// so that the messages it finds can be decoded without an error, and their size against [Limits].
+// It remembers how far it has scanned, so a message that arrives in many pieces is scanned only
+// once.
 //
 // The zero value is ready for use and has the default limits.
 type Scanner struct {
-	// Immutable after the first Scan.
+	// The limits must not change after the first Scan.
 	limits Limits // resolved, or all zero
-	quick  int    // messages below this size are within all limits
+	quick  int    // messages shorter than this are within all limits
 
-	// The current message, whose first byte is the first of the buffer.
-	busy     bool   // there is one
+	// The current message, which starts at the first byte of the buffer.
+	busy     bool   // there is a current message
 	done     bool   // its last value is complete
-	push     bool   // it is a push
+	push     bool   // the message is a push
 	inParts  bool   // parts of a streamed string follow
-	before   bool   // an attribute or an aside was read: a value must follow
-	verbatim bool   // the body is one
+	before   bool   // an attribute or an aside was read, so a value must follow
+	verbatim bool   // the body is that of a verbatim string
 	bulkBody bool   // the body is that of a bulk string
-	at       int    // where the next first line begins
-	seen     int    // bytes of that line, without the kind, that hold no line end
+	at       int    // where the next first line starts
+	seen     int    // bytes of that line, without the kind, already searched for its end
 	body     int    // where the current body ends, including its CR LF; 0 if none
 	left     int    // minimum number of values and ends that must follow
-	elements int    // counted so far
-	stream   int    // one more than where the outermost value without a count begins; 0 if none
-	outside  int    // left, when that value began
-	open     []open // aggregates that are not complete, outermost first
-	err      error  // returned from then on
+	elements int    // number of elements counted so far
+	stream   int    // 1 + the offset of the outermost value without a count; 0 if none
+	outside  int    // the value of left at the start of that value
+	open     []open // incomplete aggregates, outermost first
+	err      error  // returned by all further calls
 
-	asides bool // there was an invalidation within a message since TookAside
+	asides bool // there was an invalidation inside a message since the last TookAside
 }
 
-// open is an aggregate that is not complete.
+// open is an incomplete aggregate.
 type open struct {
-	left int // elements to come, or streamed
+	left int // number of elements that must follow, or streamed
 	kind Kind
-	odd  bool // streamed maps: the number of elements so far is odd
+	odd  bool // for streamed maps: the number of elements so far is odd
 	// aside is set for a push inside an aggregate that is not an element of it.
 	aside bool
 }
 
-// NewScanner returns a scanner with its own limits.
+// NewScanner returns a scanner with the given limits.
 func NewScanner(l Limits) *Scanner {
 	s := &Scanner{}
 	s.setLimits(l)
@@ -53,20 +53,20 @@ func (s *Scanner) setLimits(l Limits) {
 	s.quick = min(s.limits.Bulk, s.limits.Line, s.limits.Frame)
 }
 
-// Scan scans b, whose first byte is the first of a message. With [Done], or [Push]
-// if the message is out-of-band data, n is its length, attributes in front of it
-// included; the next call gets what follows it. With [More] the caller calls again
-// with the same bytes and further ones; n is then the least length that the
-// message will have, so that room is made once: more than len(b), and exact if
-// only the body of one string is missing.
+// Scan scans b, which starts with the first byte of a message. For [Done], or [Push] if the message
+// is out-of-band data, n is the length of the message, including attributes before it; the next
+// call must pass what follows it. For [More], the caller must call Scan again with the same bytes
+// followed by more. n is then a lower bound for the length of the message, so that the caller can
+// make room once: it is greater than len(b), and exact if only the body of a single string is
+// missing.
 //
-// The error is a [*ProtocolError]. It is final: each later call returns it
-// again. RESP2 has no pushes: its published messages are arrays, which are Done.
+// The error is a [*ProtocolError]. It is permanent: each later call returns it again. RESP2 has no
+// pushes; its published messages are arrays, for which the verdict is Done.
 //
-// Redis 6 may send an invalidation push between the elements of an array
-// (redis/redis#8935). It belongs to the message around it, and is not an element.
+// Redis 6 may send an invalidation push between the elements of an array (redis/redis#8935). Such a
+// push is part of the enclosing message, but not an element of it.
 func (s *Scanner) Scan(b []byte) (n int, v Verdict, err error) {
-	// The form of nearly all messages.
+	// Nearly all messages have this form.
 	if !s.busy && len(b) >= least {
 		switch b[0] {
 		case '$':
@@ -115,8 +115,8 @@ func (s *Scanner) scan(b []byte) (int, Verdict, error) {
 	return n, v, nil
 }
 
-// Body returns where the body lies of the message of which Scan has found a part, and its length, if
-// the message is one bulk string and its first line is known. Otherwise n is zero.
+// Body returns where the body of the incomplete message that Scan has found starts, and its length,
+// if the message is a single bulk string whose first line is known. Otherwise, n is zero.
 func (s *Scanner) Body() (from, n int) {
 	if !s.busy || s.body == 0 || !s.bulkBody || len(s.open) > 0 {
 		return 0, 0
@@ -124,8 +124,8 @@ func (s *Scanner) Body() (from, n int) {
 	return s.at, s.body - 2 - s.at
 }
 
-// SkipBody lets the next Scan look at the line end after that body, as if the message began
-// there: then that is what Scan returns the length of, and what offsets in its errors count from.
+// SkipBody makes the next Scan start at the line end after that body, as if the message started
+// there: the length that Scan returns and the offsets in its errors are relative to it.
 func (s *Scanner) SkipBody() { s.at, s.body = 0, 2 }
 
 // begin prepares for the first byte of a message.
@@ -138,12 +138,12 @@ func (s *Scanner) begin() {
 	s.open = s.open[:0]
 }
 
-// need returns the least length of the message, as far as it is known. It
-// cannot overflow: at is at most Frame and a line, a body is at most Bulk or
-// Streamed beyond it, and left is at most Elements and Depth.
+// need returns the minimum length of the message, as far as it is known. It cannot overflow: at is
+// at most Frame plus the length of a line, a body extends at most Bulk or Streamed bytes beyond it,
+// and left is at most Elements plus Depth.
 func (s *Scanner) need() int { return max(s.at, s.body) + least*s.left }
 
-// step reads a first line, or a body. It returns false if more bytes are needed.
+// step reads a first line or a body. It returns false if more bytes are needed.
 func (s *Scanner) step(b []byte) (bool, *ProtocolError) {
 	if s.body > 0 {
 		if len(b) < s.body {
@@ -195,8 +195,8 @@ func (s *Scanner) step(b []byte) (bool, *ProtocolError) {
 	return true, s.line(k, b[start+1:end], start)
 }
 
-// TookAside reports whether there was an invalidation within a message since the last call. There
-// is no separate message for it.
+// TookAside reports whether there was an invalidation inside a message since the last call. Scan
+// returns no separate message for it.
 func (s *Scanner) TookAside() bool {
 	took := s.asides
 	s.asides = false
@@ -217,12 +217,11 @@ func (s *Scanner) quickElement(n int) *ProtocolError {
 	return nil
 }
 
-// invalidation is how the push begins, behind its count, that says which keys
-// have changed.
+// invalidation is the start, after the count, of a push that reports which keys have changed.
 const invalidation = "$10\r\ninvalidate\r\n"
 
-// isInvalidation reports whether b begins like an invalidation; known is false if
-// that takes more bytes.
+// isInvalidation reports whether b starts like an invalidation. If more bytes are needed to decide,
+// known is false.
 func isInvalidation(b []byte) (is, known bool) {
 	n := min(len(b), len(invalidation))
 	if string(b[:n]) != invalidation[:n] {
@@ -231,7 +230,7 @@ func isInvalidation(b []byte) (is, known bool) {
 	return true, n == len(invalidation)
 }
 
-// line reads the first line of a value that begins at start.
+// line reads the first line of a value that starts at start.
 func (s *Scanner) line(k Kind, line []byte, start int) *ProtocolError {
 	if s.inParts {
 		return s.part(line, start)
@@ -259,7 +258,7 @@ func (s *Scanner) line(k Kind, line []byte, start int) *ProtocolError {
 	return nil
 }
 
-// validText says whether the line of a value without a count is right.
+// validText reports whether the line of a value without a count is valid.
 func validText(k Kind, line []byte) bool {
 	switch k {
 	case Integer:
@@ -277,7 +276,7 @@ func validText(k Kind, line []byte) bool {
 	return true
 }
 
-// enter counts a value that begins at start.
+// enter counts a value that starts at start.
 func (s *Scanner) enter(k Kind, start int) *ProtocolError {
 	s.before = false
 	if len(s.open) == 0 {
@@ -296,8 +295,8 @@ func (s *Scanner) enter(k Kind, start int) *ProtocolError {
 	return nil
 }
 
-// settle counts a value that is complete at the aggregate around it, and the
-// aggregates that are complete with it.
+// settle records a complete value in the enclosing aggregate, and does the same for each aggregate
+// that this completes.
 func (s *Scanner) settle() {
 	for len(s.open) > 0 {
 		top := &s.open[len(s.open)-1]
@@ -347,7 +346,7 @@ func (s *Scanner) bulk(k Kind, line []byte, start int) *ProtocolError {
 	case n == streamed && k == BulkString:
 		s.inParts = true
 		s.beginStream(start)
-		s.left++ // the last part
+		s.left++ // for the last part
 		return s.checkSize(start)
 	case n < 0:
 		return errText(start, k, line)
@@ -361,7 +360,7 @@ func (s *Scanner) bulk(k Kind, line []byte, start int) *ProtocolError {
 	return s.checkSize(start)
 }
 
-// endBody checks what stands around a body that is there.
+// endBody checks the bytes around a complete body.
 func (s *Scanner) endBody(b []byte) *ProtocolError {
 	end := s.body - 2
 	if b[end] != '\r' || b[end+1] != '\n' {
@@ -381,7 +380,7 @@ func errFormat(offset int, got []byte) *ProtocolError {
 	return &ProtocolError{Offset: offset, Wrong: "verbatim string " + quoted(got), Expected: "a format of three bytes and a colon"}
 }
 
-// part reads the count of a part of a streamed string; that of the last is 0.
+// part reads the length of a part of a streamed string. The last part has length 0.
 func (s *Scanner) part(line []byte, start int) *ProtocolError {
 	n := parseCount(line)
 	switch {
@@ -410,8 +409,8 @@ func (s *Scanner) beginStream(start int) {
 	}
 }
 
-// endStream is called while the aggregates around the value without a count are
-// still open, and itself no longer is.
+// endStream is called after a value without a count has ended, while the aggregates around it are
+// still open.
 func (s *Scanner) endStream() {
 	for i := range s.open {
 		if s.open[i].left == streamed {
@@ -421,8 +420,8 @@ func (s *Scanner) endStream() {
 	s.stream = 0
 }
 
-// aggregate reads the count of an aggregate. An aggregate that is aside is not an
-// element of the aggregate around it.
+// aggregate reads the count of an aggregate. An aggregate that is aside is not an element of the
+// enclosing aggregate.
 func (s *Scanner) aggregate(k Kind, line []byte, start int, aside bool) *ProtocolError {
 	if k != Attribute && !aside {
 		if err := s.enter(k, start); err != nil {
@@ -446,7 +445,7 @@ func (s *Scanner) aggregate(k Kind, line []byte, start int, aside bool) *Protoco
 		return errDepth(start, s.limits.Depth)
 	case n == streamed:
 		s.beginStream(start)
-		s.left++ // the end
+		s.left++ // for the end
 		s.open = append(s.open, open{left: streamed, kind: k})
 		return s.checkSize(start)
 	}
@@ -462,7 +461,7 @@ func (s *Scanner) aggregate(k Kind, line []byte, start int, aside bool) *Protoco
 		if s.elements == s.limits.Elements {
 			return errTooLong(start, "elements", s.limits.Elements+1, s.limits.Elements)
 		}
-		s.elements++ // else a message of nothing but these would have no end
+		s.elements++ // otherwise, a message could consist of these without end
 	}
 	s.elements += n
 	s.left += n
@@ -492,7 +491,7 @@ func (s *Scanner) end(line []byte, start int) *ProtocolError {
 	if s.open[last].kind == Map && s.open[last].odd {
 		return &ProtocolError{Offset: start, Wrong: "end of a map after a key", Expected: "its value"}
 	}
-	// No check of the size: the end was counted when the aggregate began.
+	// The size need not be checked: the end was counted at the start of the aggregate.
 	s.left--
 	s.open = s.open[:last]
 	s.endStream()

@@ -1,35 +1,33 @@
 package resp
 
-// Value is a whole value as a tree.
+// Value is a complete value as a tree.
 type Value struct {
-	// Kind is the type. Values that were sent without a count, or in parts, are
-	// like all others of their kind.
+	// Kind is the type. It does not show whether a value was sent without a count or in parts.
 	Kind Kind
 	// Null is set for the null of RESP3 (whose Kind is [Null]), and for the null
 	// bulk string and null array of RESP2.
 	Null bool
 	// Bool is the value of a boolean.
 	Bool bool
-	// Format is what a verbatim string is, such as txt or mkd.
+	// Format is the format of a verbatim string, such as txt or mkd.
 	Format [3]byte
 	// Int is the value of an integer.
 	Int int64
 	// Float is the value of a double.
 	Float float64
-	// Str is the text of strings, errors and big numbers. From [Parse] it aliases
-	// the input.
+	// Str is the text of strings, errors and big numbers. In values from [Parse], it aliases the
+	// input.
 	Str []byte
-	// Elems are the elements of an aggregate; those of a map are key, value, key,
-	// value.
+	// Elems contains the elements of an aggregate. In a map, keys and values alternate.
 	Elems []Value
-	// Attr are the attributes in front of the value: key, value, key, value.
+	// Attr contains the attributes before the value, as alternating keys and values.
 	Attr []Value
 }
 
-// Parse reads the value that b begins with, and returns what follows it.
-// Strings alias b; the elements of aggregates are all that is allocated, about
-// 32 bytes at most for each byte of b. The error is a [*ProtocolError], which is
-// [ErrTruncated] if b may be the start of a valid message.
+// Parse parses the value at the start of b, and returns the bytes after it. Strings alias b. Only
+// the elements of aggregates are allocated, which takes at most about 32 bytes for each byte of b.
+// The error is a [*ProtocolError], which matches [ErrTruncated] if b may be the start of a valid
+// message.
 func Parse(b []byte, l Limits) (Value, []byte, error) {
 	p := parser{d: Decoder{frame: b}, limits: l.resolved(), left: 1}
 	var v Value
@@ -46,7 +44,7 @@ func Parse(b []byte, l Limits) (Value, []byte, error) {
 type parser struct {
 	d        Decoder
 	limits   Limits
-	elements int // counted so far
+	elements int // number of elements counted so far
 	left     int // minimum number of values and ends that must follow
 }
 
@@ -61,12 +59,12 @@ func (p *parser) value(v *Value, depth int) *ProtocolError {
 		}
 		if t.Kind == Attribute {
 			if v.Attr == nil {
-				v.Attr = elems // there is hardly ever a second one
+				v.Attr = elems // a second attribute is very rare
 			} else {
 				v.Attr = append(v.Attr, elems...)
 			}
 		} else {
-			v.Attr = nil // they describe the push
+			v.Attr = nil // the attributes describe the push
 		}
 		start = p.d.at
 		t, aside, err = p.d.token()
@@ -81,7 +79,7 @@ func (p *parser) value(v *Value, depth int) *ProtocolError {
 	return p.fill(v, t, start, depth)
 }
 
-// fill makes a value of a token that begins at start.
+// fill stores the token, which starts at start, in v.
 func (p *parser) fill(v *Value, t Token, start, depth int) (err *ProtocolError) {
 	v.Kind, v.Null, v.Bool, v.Format, v.Int, v.Float = t.Kind, t.Null, t.Bool, t.Format, t.Int, t.Float
 	switch t.Kind {
@@ -129,7 +127,7 @@ func (p *parser) checkStreamed(start int) *ProtocolError {
 	return nil
 }
 
-// elems reads the elements of an aggregate that begins at start.
+// elems reads the elements of an aggregate that starts at start.
 func (p *parser) elems(t Token, start, depth int) ([]Value, *ProtocolError) {
 	if depth >= p.limits.Depth {
 		return nil, errDepth(start, p.limits.Depth)
@@ -148,7 +146,7 @@ func (p *parser) elems(t Token, start, depth int) ([]Value, *ProtocolError) {
 	}
 	p.elements += t.Len
 	p.left += t.Len
-	// Aggregates inside each other must not claim the same bytes again and again.
+	// Nested aggregates must not all claim the same bytes.
 	if p.left > (len(p.d.frame)-p.d.at)/least {
 		return nil, truncated(len(p.d.frame), itoa(p.left)+" further values")
 	}
@@ -166,7 +164,7 @@ func (p *parser) elems(t Token, start, depth int) ([]Value, *ProtocolError) {
 
 // streamed reads the elements of an aggregate without a count.
 func (p *parser) streamed(t Token, start, depth int) (elems []Value, err *ProtocolError) {
-	p.left++ // the end
+	p.left++ // for the end
 	for {
 		at := p.d.at
 		if at < len(p.d.frame) && p.d.frame[at] == byte(End) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// render writes a value on one line, for comparison.
+// render formats a value on one line, for comparison.
 func render(v Value) string {
 	var sb strings.Builder
 	renderTo(&sb, v)
@@ -78,8 +78,8 @@ func short(in string) string {
 	return strconv.Quote(in)
 }
 
-// prefixes calls visit with the lengths at which a message is cut: every one of
-// a short message, of a long one those near its ends.
+// prefixes calls visit with the lengths at which a message is cut: all lengths for a short message,
+// and those near its ends for a long one.
 func prefixes(n int, visit func(cut int)) {
 	for cut := range n {
 		if n < 2048 || cut < 100 || cut > n-100 {
@@ -99,7 +99,7 @@ func TestValidMessages(t *testing.T) {
 		if err != nil || len(rest) != 0 || render(v) != c.want {
 			t.Errorf("Parse(%s) = %s, %d left, %v; want %s", short(c.in), render(v), len(rest), err, c.want)
 		}
-		// Bytes after a message have no influence on it.
+		// Bytes after a message must not influence its result.
 		for _, behind := range []string{"", "+OK\r\n", "*2\r\n:1\r\n", "\x00garbage", ".\r\n"} {
 			b := append([]byte(c.in), behind...)
 			if n, v, err := NewScanner(c.limits).Scan(b); n != len(in) || v != verdict || err != nil {
@@ -114,7 +114,7 @@ func TestValidMessages(t *testing.T) {
 	}
 }
 
-// The state of an incomplete line is discarded with it.
+// The state of an incomplete line must be discarded together with the line.
 func TestThreePieces(t *testing.T) {
 	for _, c := range valid {
 		in := []byte(c.in)
@@ -137,7 +137,7 @@ func TestThreePieces(t *testing.T) {
 	}
 }
 
-// checkDecoder reads a whole message in both ways that a decoder knows.
+// checkDecoder reads a complete message in both modes of a decoder.
 func checkDecoder(t *testing.T, in []byte) {
 	t.Helper()
 	d := NewDecoder(in)
@@ -166,8 +166,7 @@ func checkDecoder(t *testing.T, in []byte) {
 	}
 }
 
-// checkPrefixes gives a message to scanners byte by byte, and in two pieces cut
-// at every byte.
+// checkPrefixes passes a message to scanners byte by byte, and in two pieces split at every byte.
 func checkPrefixes(t *testing.T, in []byte, verdict Verdict, l Limits) {
 	t.Helper()
 	growing := NewScanner(l)
@@ -211,7 +210,7 @@ func TestInvalidMessages(t *testing.T) {
 		if _, _, behind := NewScanner(c.limits).Scan([]byte(c.in + "\r\n.\r\n;0\r\n")); behind == nil || behind.Error() != err.Error() {
 			t.Errorf("Scan(%s and more): %v, want %v", short(c.in), behind, err)
 		}
-		// However it is cut, the error is the same one.
+		// However the bytes are split, the error must be the same.
 		growing := NewScanner(c.limits)
 		var first error
 		prefixes(len(c.in)+1, func(cut int) {
@@ -224,7 +223,7 @@ func TestInvalidMessages(t *testing.T) {
 			}
 		})
 		checkProtocolError(t, "Scan byte by byte", c, first)
-		// The tree has its own eyes, but may see another fault first, or that the
+		// Parse checks the grammar independently. It may find another error first, or find that
 		// announced bytes are missing.
 		if _, _, err := Parse([]byte(c.in), c.limits); err == nil || !errors.As(err, new(*ProtocolError)) {
 			t.Errorf("Parse(%s): %v, want a ProtocolError", short(c.in), err)
@@ -250,8 +249,7 @@ func checkProtocolError(t *testing.T, what string, c vector, err error) {
 	}
 }
 
-// A table in which a line could be removed from the scanner unnoticed would
-// prove little: every kind is in it.
+// If the table omitted a kind, a line could be removed from the scanner without any test failing.
 func TestVectorsCoverEveryKind(t *testing.T) {
 	all := ""
 	for _, c := range valid {

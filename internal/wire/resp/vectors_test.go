@@ -2,20 +2,20 @@ package resp
 
 import "strings"
 
-// vector is a message and what it means, or what is wrong with it.
+// vector is a message and its meaning, or the error in it.
 type vector struct {
 	in string
 	// want is the value as render writes it.
 	want string
-	// wrong is in the error's text, at is its offset.
+	// wrong is contained in the text of the error, and at is its offset.
 	wrong string
 	at    int
-	// limits are those of the test; zero is the default.
+	// limits are the limits of the test. The zero value means the defaults.
 	limits Limits
 }
 
-// valid are messages that end where in ends. Every proper prefix of each is the
-// start of a message.
+// valid contains messages that end where in ends. Every proper prefix of each is an incomplete
+// message.
 var valid = []vector{
 	// RESP2.
 	{in: "+OK\r\n", want: "+OK"},
@@ -95,17 +95,17 @@ var valid = []vector{
 	{in: "%1\r\n$?\r\n;1\r\nk\r\n;0\r\n~?\r\n.\r\n", want: `{"k" ~[]}`},
 	{in: "%?\r\n|1\r\n+t\r\n:1\r\n+a\r\n|0\r\n:1\r\n.\r\n", want: "{|{+t :1}+a :1}"},
 	{in: "|1\r\n*?\r\n:1\r\n.\r\n*?\r\n.\r\n_\r\n", want: "|{[:1] []}_"},
-	// Redis 6 sends an invalidation between elements; it counts as none.
+	// Redis 6 sends an invalidation between elements; it does not count as an element.
 	{in: "*2\r\n:1\r\n>2\r\n$10\r\ninvalidate\r\n*1\r\n+k\r\n:2\r\n", want: "[:1 :2]"},
 	{in: "*1\r\n>1\r\n$10\r\ninvalidate\r\n|1\r\n+a\r\n+b\r\n:2\r\n", want: "[|{+a +b}:2]"},
 	{in: "%?\r\n:1\r\n>2\r\n$10\r\ninvalidate\r\n_\r\n:2\r\n.\r\n", want: "{:1 :2}"},
-	{in: "*1\r\n|1\r\n+a\r\n+b\r\n>1\r\n$10\r\ninvalidate\r\n:2\r\n", want: "[:2]"}, // its attributes go with it
+	{in: "*1\r\n|1\r\n+a\r\n+b\r\n>1\r\n$10\r\ninvalidate\r\n:2\r\n", want: "[:2]"}, // its attributes are skipped, too
 	// Every other push inside an aggregate is an element: MULTI, SUBSCRIBE, EXEC.
 	{in: "*1\r\n>3\r\n$9\r\nsubscribe\r\n$1\r\nc\r\n:1\r\n", want: `[>["subscribe" "c" :1]]`},
 	{in: "*2\r\n>1\r\n$10\r\ninvalidata\r\n:1\r\n", want: `[>["invalidata"] :1]`},
 	{in: "*2\r\n>0\r\n$10\r\ninvalidate\r\n", want: `[>[] "invalidate"]`},
 	{in: "*3\r\n>0\r\n$10\r\ninvalidate\r\n:1\r\n", want: `[>[] "invalidate" :1]`},
-	// At the limits.
+	// Messages exactly at the limits.
 	{in: "$4\r\nabcd\r\n", want: `"abcd"`, limits: Limits{Bulk: 4}},
 	{in: "=8\r\ntxt:abcd\r\n", want: `=txt"abcd"`, limits: Limits{Bulk: 8}},
 	{in: "+abcd\r\n", want: "+abcd", limits: Limits{Line: 4}},
@@ -123,7 +123,7 @@ var valid = []vector{
 	{in: ":" + strings.Repeat("0", 31) + "1\r\n", want: ":1"},
 }
 
-// invalid are bytes that no message begins with. What follows does not matter.
+// invalid contains bytes that are not the start of any message. What follows them does not matter.
 var invalid = []vector{
 	{in: "hello\r\n", wrong: `byte "h"`},
 	{in: "\r\n", wrong: `byte "\r"`},
@@ -221,7 +221,7 @@ var invalid = []vector{
 	{in: "*1048577\r\n", wrong: "array of 1048577 at offset 0, expected at most 1048576"},
 	{in: "*9223372036854775807\r\n", wrong: "array of 9223372036854775807"},
 	{in: "%524289\r\n", wrong: "map of 524289"},
-	{in: "%4611686018427387904\r\n", wrong: "map of 4611686018427387904"}, // its double is negative
+	{in: "%4611686018427387904\r\n", wrong: "map of 4611686018427387904"}, // twice this number overflows to a negative one
 	{in: "%9223372036854775807\r\n", wrong: "map of 9223372036854775807"},
 	{in: "|4611686018427387905\r\n", wrong: "attribute of 4611686018427387905"},
 	{in: "~18446744073709551616\r\n", wrong: "set of 9223372036854775807"},
