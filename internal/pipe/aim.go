@@ -171,8 +171,8 @@ func (s *socket) tookAimed(n int) {
 	in.begin, in.end = 0, n-own
 }
 
-// cutAimed cuts the message whose body is read into the memory of its call. It reports whether the message is
-// complete, so that the read buffer is next.
+// cutAimed cuts the message whose body is read into the memory of its call. It reports whether the
+// message is complete, in which case the read buffer is next.
 func (s *socket) cutAimed(need *int) (done bool, err error) {
 	in := &s.in
 	a := in.aim

@@ -271,8 +271,8 @@ func TestCancelOfAPlacedReply(t *testing.T) {
 	})
 }
 
-// A reply whose tail arrives in pieces, after the last read of its body, is received as any other.
-// Here even one missing byte is enough for a dedicated buffer.
+// A reply whose tail arrives in pieces, after the last read of its body, is received like any
+// other. Here even one missing byte is enough for a dedicated buffer.
 func TestTailInPieces(t *testing.T) {
 	eachTransport(t, func(t *testing.T, network string, tickets bool) {
 		s := startTrickling(t, network, tickets)

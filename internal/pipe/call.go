@@ -60,7 +60,7 @@ const (
 type Call struct {
 	// The first line is used by all: submitter, sweeper, reader, and waiter.
 	ending     ending
-	charge     int64  // against MaxCalls and MaxBytes
+	charge     int64  // counted against MaxCalls and MaxBytes
 	start      uint64 // offset of the frame in the byte stream of its socket
 	size       int    // of the frame as it was submitted
 	state      atomic.Uint32
@@ -84,7 +84,7 @@ type Call struct {
 
 	// Frame is the encoded request. It is unchanged until Release, except for the
 	// ticket that the engine writes, so that a repeated call can send it again.
-	Frame    []byte // the third line, which is the submitter's, like the fourth
+	Frame    []byte // starts the third line; the submitter uses the third and the fourth
 	ctx      context.Context
 	engine   *Engine
 	deadline int64 // since the engine's epoch; 0 if there is none
@@ -108,7 +108,7 @@ type Call struct {
 	large      []byte // see holds
 	err        error
 	completer  Completer
-	leader     *Call // of DoAll: the first of its calls, which is waited for
+	leader     *Call // in a DoAll: its first call, for whose end the caller waits
 	onInterim  func(frame []byte)
 	attachment any
 	ends       *[]int // with several: end offset of each reply in large

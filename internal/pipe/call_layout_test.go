@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// A call fills whole cache lines, and fields that are used together share a line. The fields that the reader
-// uses are in the first line and in the one of the reply; those that most calls do not use are in the second
-// and the last.
+// A call fills whole cache lines, and fields that are used together share a line. The fields that
+// the reader uses are in the first line and in the line of the reply; fields that most calls do not
+// use are in the second and the last.
 func TestCallLayout(t *testing.T) {
 	if unsafe.Sizeof(uintptr(0)) != 8 {
 		t.Log("the layout is for 64-bit systems")

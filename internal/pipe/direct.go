@@ -83,8 +83,8 @@ func (in *input) took(n int) {
 	in.begin, in.end = 0, n-own
 }
 
-// cutDirect cuts the message that is being read directly. It reports whether the message is complete, so that the
-// read buffer is next.
+// cutDirect cuts the message that is being read directly. It reports whether the message is
+// complete, in which case the read buffer is next.
 func (s *socket) cutDirect() (done bool, err error) {
 	d := &s.in.direct
 	for d.have >= d.need || d.have == len(d.buf) {

@@ -63,11 +63,12 @@
 //     rejected callers do not wait for the lock. Under the lock the call gets its place in the
 //     matcher, its ticket and its timer, and its frame is appended to queued. Frames of 16 KiB and
 //     more are copied before that and linked.
-//  3. The flush rule (rule.go): write if nothing is in flight, if queued × k ≥ in flight, or if more than 32
-//     KiB are queued. k is the round trip divided by 0.128 ms, from 1 to 256. If there is a window, only what
-//     it admits counts as queued; a ping passes it, ahead of all calls. With tickets, only calls younger than
-//     four round trips count as in flight (ages.go), so slow calls never hold back a new one; if no reply
-//     comes at all, the sweeper looks again after 1 ms (Snapshot.Aged).
+//  3. The flush rule (rule.go): write if nothing is in flight, if queued × k ≥ in flight, or if
+//     more than 32 KiB are queued. k is the round trip divided by 0.128 ms, from 1 to 256. If there
+//     is a window, only what it admits counts as queued; a ping bypasses it and is written before
+//     all calls. With tickets, only calls younger than four round trips count as in flight
+//     (ages.go), so slow calls never hold back a new one; if no reply comes at all, the sweeper
+//     looks again after 1 ms (Snapshot.Aged).
 //  4. Flush (flush.go). If the rule holds and no goroutine is writing, the caller writes; if calls
 //     have overlapped recently, it yields once first, so that runnable neighbors add theirs. The
 //     queued bytes become outgoing, and one non-blocking write is tried. What the kernel does not
@@ -93,8 +94,8 @@
 // Lone callers read their own replies (solo.go). After 64 consecutive calls that overlapped with no
 // other, the keeper lends the reader's role; the first call that overlaps with another returns it.
 // Before it writes, such a caller checks whether something arrived while the role was free. If the
-// server has hung up, or sent what answers no call, the socket is closed and the request was not
-// sent.
+// server has hung up, or has sent something that answers no call, the socket is closed and the
+// request was not sent.
 //
 // On Frame.Last, the last message, the socket is retired before any reply cut with it is handed out: what
 // was sent is awaited, what was not sent moves.
@@ -109,8 +110,8 @@
 //   - Canceled context. No goroutine waits on Done. While there are calls with contexts that can be
 //     canceled, the sweeper polls the contexts every 4 ms, at most 256 under one lock. If the
 //     protocol answers in order, it polls the contexts of the calls that were already there in the
-//     previous round. With tickets it polls half of all calls, and callers that share a context
-//     cost one check. A cancel is honored within 10 ms at any number of calls.
+//     previous round. With tickets, it polls half of all calls, and a context that several callers
+//     share is checked once. A cancel is honored within 10 ms at any number of calls.
 //   - Given up. If the call's bytes are still queued, they are cut out: NotSent. Otherwise it is
 //     MaybeExecuted and keeps its place, as a tombstone that swallows the late reply; the caller or
 //     the reader recycles it, whichever finishes last. A call of a group that makes sense only
@@ -145,26 +146,27 @@
 //   - Order: a new socket takes the calls in transit before callers see it, and callers see that a socket
 //     is retired after its calls have left. So a call stays ahead of those that its caller submits later
 //     (with several sockets only if another had room immediately).
-//   - Charge: what a call in transit is charged stays with the peer that it left until another socket has
-//     reserved it. The old socket accepts no calls, so no other call takes the room, and the peer's next
-//     socket begins with that charge. So no share is ever exceeded, and a call always fits into the next
-//     socket of its own peer. If another peer has the place (see below, Retired), its next socket takes the
-//     calls beyond its share, and their charge moves along.
+//   - Charge: what a call in transit is charged stays with the peer that it left until another
+//     socket has reserved it. The old socket accepts no calls, so no other call takes the room, and
+//     the peer's next socket starts with that charge. So no share is ever exceeded, and a call
+//     always fits into the next socket of its own peer. If another peer has the place (see below,
+//     Retired), its next socket takes the calls beyond its share, and their charge moves along.
 //   - Place: calls move under transit.mu, which Snapshot and Shutdown hold while they count: each call is
 //     counted once.
 //
 // # Large requests and replies
 //
-//   - Lent memory (lent.go). A driver may pass a slipstream.Body: a buffer, and links to memory that is
-//     sent from where it is. It stays lent, also after its call was given up, until the call was released
-//     and no write can read it. Then its owner is notified, by the goroutine that releases the call or, if
-//     the write ends later, by the sweeper. A frame of which a part was written is always completed, so a
-//     cancel closes no connection. Frames without links are always copied. Redis and Tarantool lend
-//     nothing.
-//   - Large replies (direct.go). If 16 KiB or more of a reply are missing when its length is known, the
-//     rest is read into a dedicated buffer, by the system call that also reads what follows, and that
-//     buffer becomes the call's. It grows with what arrives, by at most 1 MiB or as much again, so a
-//     claimed length allocates little.
+//   - Lent memory (lent.go). A driver may pass a slipstream.Body: a buffer, and links to memory
+//     that is sent from where it is. It stays lent until the call has been released and no write
+//     can read it, even if the call was given up. Then its owner is notified, by the goroutine that
+//     releases the call or, if the write ends later, by the sweeper. A frame of which a part was
+//     written is always completed, so a cancel closes no connection. Frames without links are
+//     always copied. Redis and Tarantool lend nothing.
+//   - Large replies (direct.go). If 16 KiB or more of a reply are missing when its length is known,
+//     the rest is read into a dedicated buffer, by the system call that also reads what follows,
+//     and that buffer becomes the call's. It grows with what arrives, by at most 1 MiB or the
+//     number of bytes that have arrived, whichever is greater, so a claimed length allocates
+//     little.
 //   - The read buffer is released while the reader waits, except over TLS (raw_unix.go). It grows only
 //     while messages are small, because large ones would be copied out of it.
 //
@@ -177,11 +179,12 @@
 // The memory must not be written to after the call has ended, and a cancel must end the call within
 // 10 ms. Both hold, because the reader never waits while it may write. For each read it acquires
 // the call (under the socket's lock, if the call is pending and still the one that the message
-// answers), reads the available bytes without waiting, and releases the call. A call that is held
-// is given up by the next sweep, as one is to which replies are added, and a socket that fails
-// leaves its calls to the reader. After the end of the call the rest of its reply is dropped. So no
-// hook has to notify the caller when its memory is free again, as one does for the memory of
-// requests, which the kernel may read long after the call has ended.
+// answers), reads the available bytes without waiting, and releases the call. A call that must be
+// given up while it is held is given up by the next sweep, like a call to which replies are being
+// added, and a socket that fails leaves its calls to the reader. After the end of the call, the
+// rest of its reply is dropped. So no hook has to notify the caller when its memory is free again.
+// The memory of requests needs such a hook, because the kernel may read it long after the call has
+// ended.
 //
 // # Streams
 //
@@ -225,8 +228,8 @@
 // that have a place, as many as there should be sockets, followed by the peers that are leaving,
 // which no longer have one. The drivers use a fixed number of sockets.
 //
-//   - Growing adds peers. A new socket takes part in placement when its peer has greeted, as after a
-//     reconnect.
+//   - Growing adds peers. Calls are placed on a new socket once its peer has finished the greeting,
+//     as after a reconnect.
 //   - Shrinking gives up the least healthy places. The order is: sockets that accept calls, silent
 //     ones, peers without a socket, peers whose last attempt to connect failed, retired sockets. Of
 //     the sockets that accept calls, it keeps those that were silent for the shortest time while

@@ -2,10 +2,10 @@ package pipe
 
 import "sync/atomic"
 
-// An ending synchronizes the goroutine that ends a call with the one that waits for it. A channel would suffice. But
-// with futures, most calls have ended before a goroutine waits for them, and sending and receiving
-// on a channel touches two more cache lines, which at 16,384 futures are in no cache:
-// see docs/PERFORMANCE.md, "Memory that a call touches". So the channel is used
+// An ending synchronizes the goroutine that ends a call with the one that waits for it. A channel
+// would suffice. But with futures, most calls have ended before a goroutine waits for them, and
+// sending and receiving on a channel touches two more cache lines, which are in no cache when there
+// are 16,384 futures: see docs/PERFORMANCE.md, "Memory that a call touches". So the channel is used
 // only if a goroutine already waits.
 //
 // One goroutine ends it and one waits, each once between two resets by the owner of the call.

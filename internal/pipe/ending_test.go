@@ -7,8 +7,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Both sides of an ending arrive in any order, a million times: the waiter always wakes, never before the end,
-// and nothing is left in the channel.
+// The end of a call and the goroutine that waits for it meet in every order, a million times: the
+// waiter always wakes, never before the end, and nothing is left in the channel.
 func TestEndingMeets(t *testing.T) {
 	r := testkit.Rand(t)
 	const rounds = 200_000

@@ -27,7 +27,7 @@ type Engine struct {
 	// refusal is the error of every call that does not fit, allocated once, because
 	// the process may be short of memory then.
 	refusal error
-	changes broadcast // of the list of sockets and their states
+	changes broadcast // signals changes of the list of sockets and of their states
 	// keeperless is set only by tests that do what keepers do.
 	keeperless bool
 	releases   releases

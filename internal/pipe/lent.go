@@ -17,7 +17,7 @@ import (
 type lent struct {
 	links []slipstream.Link
 	size  int
-	refs  atomic.Int32 // one of the call, and one for each link in a chain
+	refs  atomic.Int32 // one for the call, and one for each link in a chain
 }
 
 // SetBody makes b the request, in place of Frame. The call takes over the memory of b and

@@ -44,9 +44,9 @@ func rawTCP(conn net.Conn) syscall.RawConn {
 
 // AckNow makes the kernel acknowledge what it has received, and what it receives next, without
 // waiting for data that could carry the acknowledgment (TCP_QUICKACK, tcp(7)). A server without
-// TCP_NODELAY that owes several small replies sends the second one only after the first was
-// acknowledged, up to 40 ms later. AckNow has an effect only on Linux. The effect does not last, so
-// AckNow must be called after each reply.
+// TCP_NODELAY that owes several small replies does not send the second one before the first was
+// acknowledged, which may take 40 ms. AckNow has an effect only on Linux. The effect does not last,
+// so AckNow must be called after each reply.
 func (p Pin) AckNow() {
 	raw := p.s.raw
 	if raw == nil { // TLS

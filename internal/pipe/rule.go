@@ -10,8 +10,8 @@ const (
 	// clockEvery is the number of queued calls between two readings of the clock, if there
 	// are that many. The sweeper flushes calls that this misses, see backstop.
 	clockEvery = 16
-	// holdTarget divides the round trip into k parts: a queued call waits about this long at most
-	// for the reply that lets it be written.
+	// holdTarget divides the round trip into k parts. A queued call waits at most about this long
+	// for the reply that permits it to be written.
 	holdTarget = 128 * time.Microsecond
 	// maxFactor bounds k: with a round trip of 50 ms, calls are held for less than 0.2 ms.
 	maxFactor = 256

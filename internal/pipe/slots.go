@@ -31,8 +31,8 @@ type slots struct {
 	ages    ages
 }
 
-// A slot contains what is needed of a call while the socket is locked, because the calls themselves, tens of
-// thousands of them, are not in a processor cache.
+// A slot contains those data of a call that are needed while the socket is locked, because the
+// calls themselves, of which there may be tens of thousands, are not in a processor cache.
 type slot struct {
 	call       *Call  // nil if the slot is free or blocked
 	generation uint64 // of the ticket of the call, or of the next ticket

@@ -70,8 +70,8 @@ type socket struct {
 	// Atomics.
 	charged atomic.Int64  // charge of the calls in the table; added by callers, subtracted by goroutines that end calls
 	reads   atomic.Uint64 // written by the role's holder, read by the sweeper
-	refused atomic.Uint64 // refused calls; written by callers
-	late    atomic.Uint64 // replies to calls that were given up; written by the role's holder
+	refused atomic.Uint64 // number of refused calls; written by callers
+	late    atomic.Uint64 // number of replies to calls that were given up; written by the role's holder
 	listens atomic.Bool   // the keeper reads while there is no call; written by Pin.Listen
 
 	// Owned by the sweeper.
@@ -108,12 +108,12 @@ type input struct {
 	own        []byte // the message of frames that was read directly
 	frames     []arrived
 	popped     []*Call
-	woken      int  // callers that waited for the replies that were delivered last
+	woken      int  // number of callers that waited for the last delivered replies
 	quiet      int  // consecutive reads that used little of the buffer
 	full       bool // the last read filled the buffer
 	cut        int  // number of messages since settle
 	cutBytes   int  // their total length
-	copied     int  // bytes that were copied: of large replies, and of incomplete messages
+	copied     int  // number of bytes copied, of large replies and of incomplete messages
 	// early means that the message at begin started to arrive while nothing was in flight, so it
 	// answers no call.
 	early  bool
@@ -277,7 +277,7 @@ func (s *socket) reserve(charge int64, anyway bool) bool {
 // free subtracts a charge.
 func (s *socket) free(charge int64) {
 	s.charged.Add(-charge)
-	if s.life.crowded.Load() { // after the line above, whose effect waiting callers must see
+	if s.life.crowded.Load() { // after the line above, because waiting callers must see its effect
 		s.mu.Lock()
 		s.makeRoom()
 		s.mu.Unlock()
@@ -311,7 +311,7 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	}
 	for _, c := range cs {
 		if len(c.Frame) >= s.engine.cfg.choices.LinkedFrame && c.lent == nil {
-			c.link() // before the lock, which a copy of 64 KiB would hold for 5 us
+			c.link() // before the lock, because copying 64 KiB under it would block others for 5 us
 		}
 	}
 	s.mu.Lock()
@@ -354,7 +354,8 @@ func (s *socket) submit(cs []*Call, canRead bool) (solo bool, err error) {
 	}
 	reason := NotYet
 	if !s.out.writing {
-		// With many callers, reading the clock for each call would be a tenth of the cost of a call.
+		// With many callers, reading the clock for each call would make up a tenth of the cost of a
+		// call.
 		n := s.calls.queued()
 		reason = s.rule(n <= clockEvery || n%clockEvery == 0)
 	}

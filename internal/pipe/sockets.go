@@ -26,7 +26,7 @@ var ErrSurplus = errors.New("the connection is no longer needed")
 type list struct {
 	// places is the number of sockets that the engine should have. Calls are placed on the first ones.
 	places  int
-	peers   []*peer   // of the places, then those that leave
+	peers   []*peer   // those of the places, then those that leave
 	sockets []*socket // of the peers; nil for a peer without a socket
 
 	// share is what each peer may be charged with. Peers that leave have a share, too, because their calls are

@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// A lone caller reads its own reply. That saves waking the reader and being woken by it, a third of
-// the CPU with one caller. After soloNeeded consecutive lone calls the keeper lends the reader's
-// role; the first call that overlaps with another returns it.
+// A lone caller reads its own reply. That saves waking the reader and being woken by it, which
+// takes a third of the CPU time with one caller. After soloNeeded consecutive lone calls the keeper
+// lends the reader's role; the first call that overlaps with another returns it.
 //
 // The role changes under the socket's lock: keeper -> free (lend), free -> caller
 // (submit), caller -> free or keeper (endSolo), free -> keeper (reclaim).
@@ -35,9 +35,9 @@ func (s *socket) lend() bool {
 	return true
 }
 
-// reclaim returns the role to the keeper and writes what is queued. It is called by the goroutine that took
-// the free role and has set writing. It first calls look, as a lone
-// reader does: otherwise a reply that came meanwhile would count as that of the next call.
+// reclaim returns the role to the keeper and writes what is queued. It is called by the goroutine
+// that took the free role and has set writing. It first calls look, as a lone reader does, because
+// a reply that came meanwhile would otherwise count as the reply to the next call.
 func (s *socket) reclaim() {
 	err := s.look()
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *socket) giveToKeeper() {
 // caller's calls is resolved. It is called by the goroutine for which submit returned solo.
 func (s *socket) readSolo(leader *Call) {
 	if !s.readFor(leader) {
-		leader.ending.wait() // without the role, so that the keeper can reconnect
+		leader.ending.wait() // wait without the role, so that the keeper can reconnect
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *socket) readSolo(leader *Call) {
 func (s *socket) readFor(leader *Call) bool {
 	defer s.endSolo()
 	if err := s.look(); err != nil {
-		s.fail(err) // the flag stays: nothing more is written to this socket
+		s.fail(err) // the flag stays set, so nothing more is written to this socket
 		return false
 	}
 	s.mu.Lock()

@@ -175,7 +175,7 @@ func TestSurplusReplyWhileIdle(t *testing.T) {
 					freeRole(t, s, e)
 				}
 				p := s.last()
-				surplus := toyRequest{peer: p, ticket: 1 << 40}.frame("rsurplus") // a ticket that no call had
+				surplus := toyRequest{peer: p, ticket: 1 << 40}.frame("rsurplus") // a ticket that no call ever had
 				part := min(part, len(surplus))
 				p.mu.Lock() // so that its reply to the call follows the surplus reply
 				p.conn.Write(surplus[:part])
@@ -264,7 +264,7 @@ func TestPushesWhileTheRoleIsFree(t *testing.T) {
 		for i := range 3 {
 			p.mu.Lock()
 			p.conn.Write(push)
-			p.conn.Write(push[:7+i]) // and a part of the next one
+			p.conn.Write(push[:7+i]) // followed by a part of the next one
 			ended := make(chan error)
 			go func() { ended <- s.echo(t.Context(), e, "rx") }()
 			time.Sleep(time.Millisecond)

@@ -357,8 +357,8 @@ func TestIdleEngineRests(t *testing.T) {
 	}
 }
 
-// 800 slow calls with tickets, and many fast ones one after another: no fast call waits for a slow
-// one.
+// TestQuickCallsAmongSlowOnes makes 800 slow calls with tickets, and many fast ones one after
+// another: no fast call waits for a slow one.
 func TestQuickCallsAmongSlowOnes(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, network := range []string{"", "tcp"} {
@@ -419,7 +419,7 @@ func TestQuickCallsAmongSlowOnes(t *testing.T) {
 	}
 }
 
-// A slow call that is dropped does not excuse the server's silence toward the calls after it.
+// A slow call that is dropped does not permit the server to be silent for the calls after it.
 func TestPatienceEndsWithADroppedCall(t *testing.T) {
 	for _, slowFirst := range []bool{true, false} {
 		var o order

@@ -444,7 +444,7 @@ func TestFramesOfManyStreamsLeaveTogether(t *testing.T) {
 	})
 }
 
-// With a window, streams take at most half of it, so that calls are never blocked.
+// With a window, streams take at most half of it, so that they never block calls.
 func TestStreamsLeaveCallsTheirWindow(t *testing.T) {
 	virtual(t, func(t *testing.T) {
 		k := startStreamToy(t, &streamToy{}, "")

@@ -180,7 +180,7 @@ func TestUnsentStreamsAreNeverSent(t *testing.T) {
 		e := k.engine(oneFactor)
 		setRoundTrip(e, time.Second) // so that no ticket counts as slow
 		var held []*Stream
-		for range 8 { // sent as 1, 1, 2 and 4
+		for range 8 { // sent in writes of 1, 1, 2 and 4 calls
 			held = append(held, mustOpen(t, e))
 			synctest.Wait()
 		}

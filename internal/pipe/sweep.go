@@ -23,8 +23,8 @@ const (
 	calmSweeps = 20
 	// sweepChunk is the maximum number of calls that are visited under one lock.
 	sweepChunk = 256
-	// sweepShare is the minimum number of calls with tickets that a round checks; it checks half of them if
-	// that is more.
+	// sweepShare is the minimum number of calls with tickets that a round checks; it checks half of
+	// all calls if that is more.
 	sweepShare = 2048
 )
 
@@ -36,7 +36,7 @@ type sweepCounts struct {
 // stallWatch is the state of the sweeper for a socket.
 type stallWatch struct {
 	reads, epoch uint64
-	since        time.Duration // of the last received bytes, or of calls in flight
+	since        time.Duration // start of the silence: the last received bytes, or the first call in flight
 	heard        time.Duration // the same, but not counting answers to probes
 	idleSince    time.Duration
 	calls        uint64
@@ -135,7 +135,7 @@ func (e *Engine) endSweeper() {
 	}
 }
 
-// sweepSockets is a round of the sweeper. It returns after which time the next one is due.
+// sweepSockets is a round of the sweeper. It returns the time until the next round.
 func (e *Engine) sweepSockets() time.Duration {
 	now := e.now()
 	due := now-e.lastRest >= e.rest(false)-time.Millisecond/2
@@ -157,7 +157,7 @@ func (e *Engine) sweepSockets() time.Duration {
 	return next
 }
 
-// visit performs the periodic work for a socket and returns after which time it is to be visited again.
+// visit performs the periodic work for a socket and returns the time until the next visit.
 func (e *Engine) visit(s *socket, now time.Duration, due bool) time.Duration {
 	w := &s.watch
 	every := e.cfg.choices.SweepEvery

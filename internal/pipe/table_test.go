@@ -225,7 +225,7 @@ func TestTableShrinks(t *testing.T) {
 			if popTicket(table, ticket) == nil {
 				t.Fatal("a call is lost")
 			}
-			if table.byTicket && table.pending() > 10 { // each is slow, so looking for the first call is quadratic
+			if table.byTicket && table.pending() > 10 { // finding the first call each time would take quadratic time
 				for c := range table.each {
 					if popTicket(table, table.slots.ticket(c.slot)) == nil {
 						t.Fatal("a call is lost")

@@ -22,7 +22,7 @@ type ticketWorld struct {
 	queued  []*Call
 	owed    map[uint64]*Call // sent, without a reply; nil if the call was given up
 	order   []uint64         // the keys of owed, oldest first
-	gone    []uint64         // the last ones that were answered
+	gone    []uint64         // the last tickets that were answered
 	sent    map[uint64]bool  // with 64 bits: all that were ever sent
 	oneWays []uint64
 	calls   int

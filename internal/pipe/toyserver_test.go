@@ -92,7 +92,7 @@ type toyServer struct {
 	t       testing.TB
 	tickets bool
 	handle  func(toyRequest)
-	faults  func(dial int) faults // of connections in memory; if nil, there are none
+	faults  func(dial int) faults // the faults of connections in memory; if nil, there are none
 	network string                // "tcp", "unix", or "" for in-memory connections
 	addr    string
 

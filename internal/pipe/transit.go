@@ -241,7 +241,7 @@ func (s *socket) accept(u *unit, takers *[]taker) bool {
 		s.role, s.out.writing = roleCaller, true
 	}
 	wakeSweeper := s.queue(u.calls)
-	s.out.kicking = true // until flushTaken
+	s.out.kicking = true // cleared by flushTaken
 	s.mu.Unlock()
 	s.engine.wakeSweeper(wakeSweeper)
 	s.engine.transit.discharge(u)
@@ -326,8 +326,8 @@ func (l *list) keptFor(p *peer) int64 {
 	return kept
 }
 
-// visitTransit ends the calls in transit whose time is up and tries to place the others. It
-// returns after which time it is to be called again. Only the sweeper calls it.
+// visitTransit ends the calls in transit whose time is up and tries to place the others. It returns
+// the time until it must be called again. Only the sweeper calls it.
 func (e *Engine) visitTransit(now time.Duration) time.Duration {
 	t := &e.transit
 	if t.waiting.Load() == 0 {

@@ -32,8 +32,8 @@ type transitWorld struct {
 
 	calls    []*transitCall
 	inFlight map[*peer][]*transitCall // what each server has received, oldest first
-	written  []int                    // in the order of the writes, over all connections
-	held     map[*peer]int64          // charged at the last check
+	written  []int                    // the calls written, in order, on all connections
+	held     map[*peer]int64          // what each peer was charged at the last check
 	resizes  bool                     // the number of connections changes
 	retires  bool                     // a connection was retired, which changes the shares
 	log      []string
@@ -47,7 +47,7 @@ type transitCall struct {
 	ends    int // the number of times that it has ended
 	err     error
 	written bool
-	before  []*transitCall // earlier calls that were always queued on the same connection
+	before  []*transitCall // earlier calls that have always been queued on the same connection
 }
 
 // Complete implements Completer.

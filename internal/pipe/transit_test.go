@@ -466,7 +466,7 @@ func TestTransitWaitsForRoom(t *testing.T) {
 	k := startHolding(t, "", false)
 	e := connectAll(t, k.toyServer, 2, func(c *Config) {
 		oneAtATime(c)
-		c.MaxCalls = 8 // four for each connection
+		c.MaxCalls = 8 // four calls for each connection
 	})
 	pins := [2]Pin{{socketAt(e, 0)}, {socketAt(e, 1)}}
 	start := func(pin Pin, n int) (cs []*Call) {

@@ -12,13 +12,14 @@ import (
 // other clients. A window keeps them in the client instead, where a call whose context ends is dropped
 // unsent, and where a call that fails with the connection is known not to have been executed.
 //
-// Requests that are in transit over the network are not at the server yet. So the window grows with the round
-// trip, like the factor of the flush rule: at 50 ms it is 256 times that on the same machine.
+// Requests that are in transit over the network are not at the server yet. So the window grows with
+// the round trip, like the factor of the flush rule: at 50 ms it is 256 times as large as on the
+// same machine.
 //
-// A full window is refilled by halves, because the rule compares the calls that may be written with those
-// in flight; so writes stay large. Calls that were given up count until their replies come, because
-// the server still has them. A ping passes the window ahead of all queued calls: it checks whether a
-// server that answers none of a full window is alive.
+// A full window is refilled by halves, because the rule compares the calls that may be written with
+// those in flight; so writes stay large. Calls that were given up count until their replies come,
+// because the server still has them. A ping bypasses the window and is written before all queued
+// calls, because it checks whether a server that answers no call of a full window is alive.
 
 // setWindow adapts the window to the round trip, unless the driver has set a depth. The caller
 // holds mu, or is the only user of s.

@@ -43,7 +43,7 @@ func putBE64(b []byte, v uint64) {
 	b[4], b[5], b[6], b[7] = byte(v>>24), byte(v>>16), byte(v>>8), byte(v)
 }
 
-// append32 is like append64, but for a 32-bit number.
+// append32 is like append64 for a 32-bit number.
 func append32(b []byte, first byte, v uint32) []byte {
 	return append(b, first, byte(v>>24), byte(v>>16), byte(v>>8), byte(v))
 }

@@ -122,7 +122,7 @@ func AppendInsertHead(b []byte, space uint32) []byte {
 	return append(b, byte(KeyTuple))
 }
 
-// AppendInsertHead is like the function [AppendInsertHead], but for a Target.
+// AppendInsertHead is like the function [AppendInsertHead], for a Target.
 func (t *Target) AppendInsertHead(b []byte) []byte {
 	return append(t.appendSpace(append(b, fixMap|2)), byte(KeyTuple))
 }
@@ -135,7 +135,7 @@ func AppendUpdateHead(b []byte, space, index uint32) []byte {
 	return append(b, byte(KeyKey))
 }
 
-// AppendUpdateHead is like the function [AppendUpdateHead], but for a Target.
+// AppendUpdateHead is like the function [AppendUpdateHead], for a Target.
 func (t *Target) AppendUpdateHead(b []byte) []byte {
 	return append(t.appendIndex(t.appendSpace(append(b, fixMap|4))), byte(KeyKey))
 }
@@ -147,7 +147,7 @@ func AppendUpsertHead(b []byte, space uint32) []byte {
 	return append(b, byte(KeyTuple))
 }
 
-// AppendUpsertHead is like the function [AppendUpsertHead], but for a Target.
+// AppendUpsertHead is like the function [AppendUpsertHead], for a Target.
 func (t *Target) AppendUpsertHead(b []byte) []byte {
 	return append(t.appendSpace(append(b, fixMap|3)), byte(KeyTuple))
 }
@@ -159,7 +159,7 @@ func AppendDeleteHead(b []byte, space, index uint32) []byte {
 	return append(b, byte(KeyKey))
 }
 
-// AppendDeleteHead is like the function [AppendDeleteHead], but for a Target.
+// AppendDeleteHead is like the function [AppendDeleteHead], for a Target.
 func (t *Target) AppendDeleteHead(b []byte) []byte {
 	return append(t.appendIndex(t.appendSpace(append(b, fixMap|3))), byte(KeyKey))
 }

@@ -231,9 +231,9 @@ type Request struct {
 	BodyAt int
 }
 
-// ScanRequest is like [Scanner.Scan], but for servers: it finds the request of a client at the
-// start of b. The maximum length of a request is most bytes, or [DefaultMaxMessage] if most is 0 or
-// less. The error is a [*ProtocolError].
+// ScanRequest is the counterpart of [Scanner.Scan] for servers: it finds the request of a client at
+// the start of b. The maximum length of a request is most bytes, or [DefaultMaxMessage] if most is
+// 0 or less. The error is a [*ProtocolError].
 func ScanRequest(b []byte, most int) (Request, error) {
 	if most <= 0 {
 		most = DefaultMaxMessage

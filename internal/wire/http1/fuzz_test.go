@@ -35,7 +35,7 @@ func FuzzAgainstNetHTTP(f *testing.F) {
 	})
 }
 
-// FuzzParts is like FuzzAgainstNetHTTP, but for heads that are correct except for one fuzzed
+// FuzzParts is like FuzzAgainstNetHTTP, for heads that are correct except for one fuzzed
 // position of each kind. The parameter which selects fields that have a meaning.
 func FuzzParts(f *testing.F) {
 	f.Add("depts/1?x=%zz", true, "a:80", "x", uint16(0x1111), "\t192.0.2.1, x ", "connection", " close")

@@ -46,7 +46,7 @@ func (s *Scanner) quickElements(b []byte) {
 	}
 }
 
-// quickLine is like quickBulk, but for simple strings.
+// quickLine is the counterpart of quickBulk for simple strings.
 func quickLine(b []byte, limit int) int {
 	// Longer lines are rare.
 	for i := 1; i < min(len(b), limit, 34)-1; i++ {
@@ -60,7 +60,7 @@ func quickLine(b []byte, limit int) int {
 	return 0
 }
 
-// quickInt is like quickBulk, but for integers of up to 18 digits.
+// quickInt is the counterpart of quickBulk for integers of up to 18 digits.
 func quickInt(b []byte, limit int) int {
 	i := 1
 	if b[1] == '-' {
