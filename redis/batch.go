@@ -15,7 +15,7 @@ import (
 type Batch struct {
 	commands []Command
 	dsts     []any
-	errs     []error // of the last send; nil if there were none
+	errs     []error // errors of the last send; nil if there were none
 	// frames holds the newest commands of AddCmd and AddStrings. When it is full, the
 	// commands keep it and a new one replaces it.
 	frames []byte

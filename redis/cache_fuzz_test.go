@@ -122,7 +122,7 @@ func saysOf(data []byte) map[string]bool {
 				case key.Kind == resp.Integer:
 					gone[strconv.FormatInt(key.Int, 10)] = true
 				case key.Kind == resp.Double:
-					return nil // as it was sent: that is not kept
+					return nil // the text as it was sent is unknown
 				default:
 					gone[string(key.Str)] = true
 				}

@@ -181,7 +181,7 @@ func TestCacheNeverGoesBack(t *testing.T) {
 			c, other, _ := cached(t, o)
 			ctx := t.Context()
 			const keys = 4
-			var newest [keys]atomic.Int64 // that a reader has received
+			var newest [keys]atomic.Int64 // newest version that a reader has received
 			stop := make(chan struct{})
 			var all sync.WaitGroup
 			all.Go(func() { // writes and, now and then, cuts

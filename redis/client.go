@@ -20,7 +20,7 @@ import (
 type Client struct {
 	*core
 	// Immutable after Connect.
-	fail   driver.Errors // of calls that reach no server
+	fail   driver.Errors // the errors of calls that reach no server
 	only   *node         // the server of all calls, or nil if the keys select the server
 	hub    *hub          // of subscriptions
 	view   bool          // for one node of a cluster; the client of the cluster closes what they share
@@ -248,7 +248,7 @@ type request struct {
 	loop       attempt.Loop
 	route      route
 	joined     *joint // the call that replaces several commands; nil for one command
-	repeatable bool   // it may be executed twice
+	repeatable bool   // the command may be executed twice
 }
 
 // reply returns the reply to the command.

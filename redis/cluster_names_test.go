@@ -138,7 +138,7 @@ func TestNamesThatNodesLearn(t *testing.T) {
 		o.RefreshEvery = 50 * time.Millisecond
 	})
 	for _, name := range verified.all() {
-		if name != "" { // TLS does not name IP addresses
+		if name != "" { // TLS verifies no name for an IP address
 			t.Errorf("verified for %q", name)
 		}
 	}

@@ -22,10 +22,10 @@ type increments struct {
 	key     string
 	callers sync.WaitGroup
 	stop    chan struct{}
-	once    sync.Once // of stop
+	once    sync.Once // for stop
 
 	acknowledged, doubtful atomic.Int64
-	slowest                atomic.Int64 // duration
+	slowest                atomic.Int64 // duration of the slowest call
 }
 
 // increment starts callers, each of which pauses between its calls. A call may fail only with an

@@ -29,7 +29,7 @@ type Command struct {
 	slowFor    time.Duration
 	idempotent bool
 	whole      bool    // part of a transaction
-	script     *Script // whose source it contains
+	script     *Script // the script whose source the command contains
 }
 
 // Cmd makes a command from a name and its arguments. A subcommand is an argument:

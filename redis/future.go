@@ -137,7 +137,7 @@ type Completer interface {
 type completion struct {
 	client *Client
 	ctx    context.Context
-	cancel context.CancelFunc // of ctx with Options.Timeout, which only retries need; or nil
+	cancel context.CancelFunc // cancels the context with Options.Timeout, which only retries need; or nil
 	r      request
 	done   Completer
 }
@@ -207,7 +207,7 @@ func (k *completion) Complete(call *pipe.Call) {
 
 // end notifies the Completer of the end of the call.
 func (k *completion) end(failure *slipstream.Error) {
-	defer k.release() // also when the user's code panics
+	defer k.release() // even if the user's code panics
 	var err error
 	if failure != nil {
 		err = failure

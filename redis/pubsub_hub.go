@@ -52,7 +52,7 @@ type hub struct {
 	lines   map[*node]*line     // for channels of shards
 	astray  map[*topic]struct{} // channels of shards that no line has
 	placing bool                // the goroutine of place is running
-	recheck time.Time           // when displaced is to check again; zero if it is not
+	recheck time.Time           // when to call displaced next; zero if it is not due
 	closed  bool
 
 	goroutines sync.WaitGroup // those of lines and that of place; added to under mu

@@ -100,7 +100,7 @@ func (h *hub) stray(t *topic, from *node) {
 	if t.wasInForce {
 		t.route.redirects = maxRedirects - redirectsAgain // it is retried without a limit
 	} else {
-		pause = min(pause, longestPause) // a caller waits for it
+		pause = min(pause, longestPause) // a caller waits for the subscription
 	}
 	t.due, t.from = time.Now().Add(pause), from
 	h.astray[t] = struct{}{}

@@ -84,10 +84,10 @@ func slotOf(in *commandInfo, frame []byte) (int32, error) {
 type course uint8
 
 const (
-	goEnd    course = iota // no further attempt: the failure is the result
-	goNow                  // an attempt at the given node, immediately
-	goVerify               // an attempt after a refresh, because the target of the redirect is not a known node
-	goPause                // an attempt after a pause, at the node that owns the slot then
+	goEnd    course = iota // make no further attempt: the failure is the result
+	goNow                  // retry at the given node immediately
+	goVerify               // retry after a refresh, because the target of the redirect is not a known node
+	goPause                // retry after a pause, at the node that owns the slot by then
 )
 
 // A detour is a course with its parameters.

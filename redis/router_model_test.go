@@ -203,7 +203,7 @@ func (w *modelCluster) attempt(r *request, call int) *slipstream.Error {
 	}
 	leaves := m != nil && m.from == at
 	switch {
-	case w.down[at]: // it died during the call
+	case w.down[at]: // the node died during the call
 		w.executed[call] += w.rand.IntN(2)
 		return &slipstream.Error{Outcome: slipstream.MaybeExecuted, Err: errors.New("connection lost")}
 	case !w.honest && w.rand.IntN(100) == 0:

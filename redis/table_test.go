@@ -112,7 +112,7 @@ func TestRefusedCommandsAreNotSent(t *testing.T) {
 			"repeated": func() error { return c.Do(t.Context(), nil, cmd.Idempotent()) },
 		} {
 			if waits[cmd.Name()] && how != "DoMany" && how != "DoBatch" {
-				continue // it gets a dedicated connection
+				continue // the command gets a dedicated connection
 			}
 			err := send()
 			if !errors.Is(err, redis.ErrShared) || slipstream.OutcomeOf(err) != slipstream.NotSent || !strings.Contains(err.Error(), cmd.Name()) {

@@ -23,7 +23,7 @@ import (
 const (
 	laneBytes    = 8 << 10
 	laneRequests = 64
-	laneIdle     = time.Minute // after which a connection is closed, unless it is the only one
+	laneIdle     = time.Minute // idle time after which a connection is closed, unless it is the only one
 )
 
 // blockingLane contains the connections for requests that may take long.
@@ -45,8 +45,8 @@ type laneConnection struct {
 	engine *pipe.Engine
 
 	// Guarded by lane.mu.
-	requests  int // in flight
-	bytes     int // sent since none was in flight
+	requests  int // number of requests in flight
+	bytes     int // number of bytes sent since no request was in flight
 	idleSince time.Time
 }
 

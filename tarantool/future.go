@@ -29,13 +29,13 @@ type pending struct {
 	// Owned by the caller that sent the request, then by the caller that takes the result.
 	r      exchange
 	ctx    context.Context
-	err    error // of a request that could not be made
-	unsent error // of an attempt that the engine did not accept
+	err    error // error of a request that could not be made
+	unsent error // error of an attempt that the engine did not accept
 
 	mu sync.Mutex
 	// Guarded by mu until the result is taken, then owned by the caller that takes it.
 	done    chan struct{} // of Done; nil if it was not called
-	failure error         // of the call, once done is closed
+	failure error         // error of the call, once done is closed
 }
 
 var pendings = sync.Pool{New: func() any { return new(pending) }}

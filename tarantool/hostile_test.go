@@ -378,7 +378,7 @@ func (c hostileTest) evilCall(t *testing.T, client hostileClient, style int) {
 	c.judge(t, got, found, err)
 	neighbours.Wait()
 	if c.hostileCase.late != nil {
-		time.Sleep(30 * time.Millisecond) // so that it arrives during no call
+		time.Sleep(30 * time.Millisecond) // so that it arrives while no call is in flight
 	}
 }
 

@@ -90,7 +90,7 @@ func (i *instance) connection(e Event) {
 func (i *instance) run() {
 	defer close(i.done)
 	defer i.cancel()
-	defer func() { i.probe.Begin()() }() // no caller waits for a check that will not come
+	defer func() { i.probe.Begin()() }() // so that no caller waits for a check that will not happen
 	c := i.connect()
 	if c == nil {
 		return

@@ -54,7 +54,7 @@ func (s *PoolSpace[T]) of(c *Client) *Space[T] {
 		default:
 		}
 	}
-	s.spaces.CompareAndSwap(known, &grown) // if another caller was first, it is added next time
+	s.spaces.CompareAndSwap(known, &grown) // if another caller was faster, the next call adds the space
 	return space
 }
 

@@ -105,7 +105,7 @@ func TestGracefulShutdownUnderLoad(t *testing.T) {
 				switch err := c.Do(ctx, nil, req); {
 				case err == nil:
 					succeeded.Add(1)
-				case !tarantool.IsCode(err, iproto.CodeNoSuchProcedure): // a new server has none at first
+				case !tarantool.IsCode(err, iproto.CodeNoSuchProcedure): // a new server does not have the procedure yet
 					t.Error(err)
 					return
 				}

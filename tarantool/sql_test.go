@@ -44,7 +44,7 @@ func TestSQL(t *testing.T) {
 	one(1, "[[uno]]")
 
 	must(t, st.Close(ctx))
-	one(2, "[[two]]") // it is prepared again
+	one(2, "[[two]]") // the statement is prepared again
 	var wg sync.WaitGroup
 	for range 8 {
 		wg.Go(func() {

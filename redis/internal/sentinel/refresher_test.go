@@ -120,7 +120,7 @@ func TestPushEndsARefreshThatWaitsForASentinel(t *testing.T) {
 		dead := slices.DeleteFunc([]string{"1", "2", "3"}, func(p string) bool { return p == f.listened()[0] })[0]
 		f.set(func() { f.sentinels[dead] = says{hangs: true} })
 		r.Request()
-		time.Sleep(20 * time.Millisecond) // the refresh waits for the dead one
+		time.Sleep(20 * time.Millisecond) // the refresh waits for the dead Sentinel
 		f.trio("2", 6)
 		f.set(func() { f.sentinels[dead] = says{hangs: true} })
 		f.publish(f.listened()[0], "+odown", "master m 10.0.0.1 1")

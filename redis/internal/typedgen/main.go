@@ -82,7 +82,7 @@ type method struct {
 type argument struct {
 	name string
 	kind kind
-	key  bool // it routes the call
+	key  bool // the argument routes the call
 }
 
 // kind says how an argument is given and encoded.
