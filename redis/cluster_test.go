@@ -397,7 +397,7 @@ func TestClusterReadsFromReplicas(t *testing.T) {
 			t.Errorf("%v, a master: %t, executed %v", n, master, commands)
 		}
 	}
-	// Without its replica, a shard is read at the master.
+	// Without its replica, a shard is read from the master.
 	for _, n := range cluster.Nodes()[3:] {
 		n.Kill()
 	}

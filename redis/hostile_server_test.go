@@ -33,8 +33,8 @@ type hostileCase struct {
 	// reply answers the request for evilKey. endless follows repeatedly, for at most 200 ms if late
 	// is set. late follows after that, or after 20 ms.
 	reply, endless, late string
-	// end then closes the connection. mute stops answering on it, because a missing reply would
-	// shift all later ones, which no client can detect.
+	// If end is set, the connection is then closed. If mute is set, the server stops answering on
+	// it, because a missing reply would shift all later ones, which no client can detect.
 	end, mute bool
 }
 

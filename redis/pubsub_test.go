@@ -126,7 +126,8 @@ func TestGap(t *testing.T) {
 	}
 }
 
-// TestSlowReceiver: it loses messages and learns how many; another one loses none.
+// TestSlowReceiver: a subscription that receives slowly loses messages and learns how many; another
+// subscription loses none.
 func TestSlowReceiver(t *testing.T) {
 	c := start(t, func(o *redis.Options) { o.SubscriptionBytes = 20_000 })
 	ctx := t.Context()

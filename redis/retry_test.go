@@ -300,7 +300,7 @@ func TestFailFastAndWaiting(t *testing.T) {
 		}
 		return nil
 	})
-	// Until the client has noticed, a call would be written to a dead connection.
+	// Until the client has noticed the loss, a call would be written to a dead connection.
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if n := patient.Stats().Connected; n != 0 {
 			return fmt.Errorf("%d connections", n)

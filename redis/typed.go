@@ -230,7 +230,7 @@ func (c *Client) Expire(ctx context.Context, key string, ttl time.Duration) (fou
 	return n == 1, err
 }
 
-// TTL returns the remaining time to live of a key, in milliseconds precision, or NoExpiry if the
+// TTL returns the remaining time to live of a key, with millisecond precision, or NoExpiry if the
 // key does not expire. Found is false if there is no such key.
 func (c *Client) TTL(ctx context.Context, key string) (ttl time.Duration, found bool, err error) {
 	r := c.typed(infoPTTL, key)

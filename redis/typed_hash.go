@@ -220,7 +220,7 @@ func (c *Client) HExpireAt(ctx context.Context, key string, at time.Time, fields
 	return c.ints(ctx, &r)
 }
 
-// HExpireTime returns when fields expire, in the order of fields and in milliseconds
+// HExpireTime returns when fields expire, in the order of fields and with millisecond
 // precision; the zero time means never.
 func (c *Client) HExpireTime(ctx context.Context, key string, fields []string) ([]MaybeTime, error) {
 	r := c.typed(infoHPEXPIRETIME, key)
@@ -232,8 +232,8 @@ func (c *Client) HExpireTime(ctx context.Context, key string, fields []string) (
 	return c.times(ctx, &r)
 }
 
-// HTTL returns the remaining times to live of fields, in the order of fields and in
-// milliseconds precision, or NoExpiry.
+// HTTL returns the remaining times to live of fields, in the order of fields and with
+// millisecond precision, or NoExpiry.
 func (c *Client) HTTL(ctx context.Context, key string, fields []string) ([]MaybeDuration, error) {
 	r := c.typed(infoHPTTL, key)
 	b := append(resp.AppendArrayHeader(r.call.Frame[:0], 4+len(fields)), "$5\r\nHPTTL\r\n"...)

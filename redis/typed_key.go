@@ -74,7 +74,7 @@ func (c *Client) ExpireAt(ctx context.Context, key string, at time.Time) (found 
 	return c.flag(ctx, &r)
 }
 
-// ExpireTime returns when a key expires, in milliseconds precision; the zero time means
+// ExpireTime returns when a key expires, with millisecond precision; the zero time means
 // never. Found is false if there is no such key.
 func (c *Client) ExpireTime(ctx context.Context, key string) (at time.Time, found bool, err error) {
 	r := c.typed(infoPEXPIRETIME, key)

@@ -1,7 +1,7 @@
 //go:build !race
 
-// The race detector makes sync.Pool drop objects at random, so that calls allocate. So allocations
-// are counted without it.
+// The race detector makes sync.Pool drop objects at random, so that calls allocate. Therefore,
+// allocations are counted only without it.
 
 package tarantool_test
 

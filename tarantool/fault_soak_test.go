@@ -34,8 +34,8 @@ func soakRound(t *testing.T, r *rand.Rand) {
 	server := startInstance(t, wal, faultSetup)
 	seed := r.Uint64()
 	proxy := faultproxy.Start(t, server.addr, faultproxy.Options{Seed: seed})
-	// MaxBlocking is more than 12 workers start, 8 each, before they take a result. Until then a
-	// request counts, so otherwise workers would wait for one another.
+	// MaxBlocking exceeds the 96 requests that 12 workers, 8 each, may have in flight, so that no
+	// worker waits for a slot.
 	o := tarantool.Options{
 		Addr: proxy.Addr(), Sockets: r.IntN(4), MaxBlocking: r.IntN(3) * 100,
 		Backoff: time.Duration(1+r.IntN(5)) * time.Millisecond, MaxBackoff: 20 * time.Millisecond,

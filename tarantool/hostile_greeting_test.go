@@ -165,7 +165,7 @@ func (c *greetingCase) greet(conn net.Conn) bool {
 }
 
 // Whatever greeting a server sends, Connect fails with the cause, in time, or the client works. A
-// client whose server starts to greet in such a way recovers when it stops.
+// client whose server greets in such a way for a while recovers afterwards.
 func TestHostileGreeting(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, c := range greetingTable() {

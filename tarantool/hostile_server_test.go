@@ -34,7 +34,7 @@ type hostileCase struct {
 	over    chan struct{} // closed when the call has ended
 	endless []byte
 	late    func(sync uint64) []byte
-	// end then closes the connection; mute sends no more answers on it.
+	// If end is set, the connection is then closed. If mute is set, no more answers are sent on it.
 	end, mute bool
 }
 

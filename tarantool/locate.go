@@ -80,8 +80,8 @@ func (c *Client) locate(ctx context.Context, about *requestInfo, given pipe.Pin)
 			leave(pin)
 			continue
 		}
-		// Either the connection was lost while its schema was read, or it is up and the server
-		// refuses.
+		// Either the connection was lost while its schema was read, or it is up and the server has
+		// refused the request.
 		refused := pin.Alive() || c.opts.FailFast && slipstream.OutcomeOf(err) == slipstream.NotSent
 		if refused || !c.retry.Next(ctx, made, time.Time{}) {
 			return x, nil, c.fail.NotSent(about.code.String(), err)
@@ -142,7 +142,8 @@ func (r *exchange) correct(ctx context.Context) error {
 	if err != nil {
 		err = c.fail.NotSent(r.about.code.String(), err)
 	} else {
-		// It is sent there again, because other connections may have other old schemas.
+		// The request is sent on the same connection again, because other connections may have
+		// other old schemas.
 		err = r.redirect(ctx, pin)
 	}
 	if err != nil && !r.pinned && !pin.Alive() {

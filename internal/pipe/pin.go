@@ -127,7 +127,8 @@ func (s *socket) retire(why error) (cause error) {
 		t.mu.Unlock()
 		return nil
 	}
-	// Callers see that the socket is retired after its calls have moved, so that their later calls come after those.
+	// Callers see the retirement only after the calls have moved, so that their later calls come
+	// after those.
 	takers := s.moveUnsent()
 	cause = s.closeToCalls(why)
 	s.mu.Unlock()

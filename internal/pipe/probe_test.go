@@ -164,8 +164,8 @@ func TestProbeNeedsAReply(t *testing.T) {
 	}
 }
 
-// A server that does not answer the probe either gets no new calls until data arrives from it. The calls in
-// flight continue.
+// A server that answers neither its calls nor the probe gets no new calls until data arrives from
+// it. The calls in flight continue.
 func TestSilentServerWithoutPingGetsNoNewCalls(t *testing.T) {
 	for _, greets := range []bool{true, false} {
 		for _, failFast := range []bool{true, false} {

@@ -96,7 +96,7 @@ func Choose(policy Policy, candidates []Candidate, zone string, seed uint64) int
 	return -1
 }
 
-// Ranks: four classes a health.
+// Ranks: each health has four classes.
 const (
 	classes = 4
 	unfit   = int(Unfit) * classes

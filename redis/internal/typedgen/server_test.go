@@ -33,7 +33,7 @@ func TestPropertiesAreThoseOfTheServer(t *testing.T) {
 	testkit.Golden(t, "../commands.txt", []byte(got))
 }
 
-// compareOther compares commands.txt with what a server reports that is neither Redis 7.0 nor 8.0.
+// compareOther compares commands.txt with the report of a server that is neither Redis 7.0 nor 8.0.
 // It reports an error if the server reports other keys for a command, or differs in whether the
 // command reads, because calls are routed and retried by these properties. It ignores the commands
 // for which 7.0 reports something else. Request and response tips vary between versions, and a
