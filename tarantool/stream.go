@@ -112,7 +112,7 @@ func (s *Stream) next() (route, error) {
 	return s.place(), nil
 }
 
-// place returns the route of a request after all others. The caller holds mu.
+// place returns the route of a request that is sent after all previous ones. The caller holds mu.
 func (s *Stream) place() route {
 	s.sent++
 	way := s.way

@@ -122,7 +122,7 @@ func (h *watchHub) connected() (*pipe.Engine, error) {
 	return h.engine, nil
 }
 
-// connection is called when the connection is opened and lost, on the goroutine that maintains it.
+// connection is called when the connection is opened or lost, on the goroutine that maintains it.
 func (h *watchHub) connection(e slipstream.Event) {
 	if e.Kind == slipstream.Connected {
 		h.renew()
