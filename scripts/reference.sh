@@ -20,7 +20,7 @@ cd "$(dirname "$0")/.."
 
 python=${SLIPSTREAM_PYTHON:-/usr/bin/python3}
 program=${SLIPSTREAM_THRIFT:-$(command -v thrift || true)}
-if [ -z "$program" ] || ! "$python" -c 'import thrift' 2>/dev/null; then
+if [ -z "$program" ] || ! "$python" -c 'import thrift.Thrift' 2>/dev/null; then
 	if [ "$(id -u)" -ne 0 ] || ! command -v apt-get >/dev/null; then
 		echo 'reference: install the Thrift compiler and its library for Python (Debian packages thrift-compiler and python3-thrift), or set SLIPSTREAM_THRIFT and SLIPSTREAM_PYTHON' >&2
 		exit 1
