@@ -52,17 +52,18 @@ type Conn struct {
 	weight              int // of answers owed, see Weigh
 
 	// Owned by the turn: how it continues.
-	closed    bool
-	eof       bool  // the peer sends no more
-	ending    bool  // End was called, or the engine ends it
-	paused    bool  // see Pause
-	endReason error // why the engine ends it
-	detaching bool
-	lingering bool  // half-closed: reads to EOF
-	failure   error // why it ends without its answers: Abort was called, or it failed
-	ready     bool  // New has returned and a handshake is over: posts run, and Drain is called
-	undrained bool  // the session is a Drainer, and Drain was not called yet
-	postsLeft bool  // the last turn left tasks that were posted
+	closed     bool
+	eof        bool  // the peer sends no more
+	ending     bool  // End was called, or the engine ends it
+	paused     bool  // see Pause
+	endReason  error // why the engine ends it
+	detaching  bool
+	lingering  bool  // half-closed: reads to EOF
+	failure    error // why it ends without its answers: Abort was called, or it failed
+	ready      bool  // New has returned and a handshake is over: posts run, and Drain is called
+	undrained  bool  // the session is a Drainer, and Drain was not called yet
+	watchesEnd bool  // the session is an EndWatcher, and PeerEnded was not called yet
+	postsLeft  bool  // the last turn left tasks that were posted
 
 	// Atomic: what was posted, see post.go. It is nil until the first post.
 	posts atomic.Pointer[postQueue]
@@ -216,6 +217,7 @@ func (c *Conn) End() { c.ending = true }
 func (c *Conn) begin() {
 	c.ready = true
 	_, c.undrained = c.session.(Drainer)
+	_, c.watchesEnd = c.session.(EndWatcher)
 }
 
 // tellDrain calls Drain, once, if the server has begun to drain. It is a part of the turn.
@@ -288,6 +290,14 @@ const (
 	stepDetach         // all is written: leave the engine
 	stepClose          // with closeError
 )
+
+// tellPeerEnded calls PeerEnded, once, if the peer has ended its side. It is a part of the turn.
+func (c *Conn) tellPeerEnded() {
+	if c.watchesEnd && c.eof && c.owed > 0 && (c.in.Len() == 0 || !c.full()) && !c.closed && !c.lingering && c.failure == nil {
+		c.watchesEnd = false
+		c.session.(EndWatcher).PeerEnded(c)
+	}
+}
 
 // next decides how the connection continues after everything that could be written was.
 func (c *Conn) next() step {

@@ -77,6 +77,7 @@ func (c *epollConn) reads() bool {
 
 // endTurn writes what is left to write and takes the next step.
 func (l *eventLoop) endTurn(c *epollConn, wrote int) {
+	c.tellPeerEnded()
 	if c.out != nil && !c.blocked {
 		wrote += l.flush(c)
 	}

@@ -271,6 +271,7 @@ func (c *goConn) feed(fresh bool) {
 		c.in.Release()
 		c.noteRest(c.in.Len(), n, full, c.server.now())
 	}
+	c.tellPeerEnded()
 }
 
 // step takes the next step of the connection, except for detaching, which the reader does. It

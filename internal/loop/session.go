@@ -38,6 +38,14 @@ type SecureSession interface {
 	Secured(c *Conn, state tls.ConnectionState)
 }
 
+// An EndWatcher is a session that is informed when the peer sends nothing more, although it owes answers to it.
+type EndWatcher interface {
+	Session
+	// PeerEnded is called once, in a turn, when the peer has ended its sending side, all that it has sent was passed to
+	// Data, and answers are owed. The connection is closed once they are written.
+	PeerEnded(c *Conn)
+}
+
 // A Drainer is a session that says goodbye when the server shuts down.
 type Drainer interface {
 	Session

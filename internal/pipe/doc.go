@@ -190,7 +190,7 @@
 //
 // A stream is a call that sends further frames and receives many (stream.go;
 // docs/decisions/0019-streams.md). It is for protocols that match by ticket and set Traits.Streams; for
-// others, OpenStream returns ErrNoStreams. No driver uses it yet.
+// others, OpenStream returns ErrNoStreams. thrift/rpc uses it.
 //
 //  1. Open. The opening frame is a call: it takes a ticket and is charged like others, and its reply is the
 //     last frame of the stream. So the matcher, the rule of tickets, the end of a socket, Shutdown and the

@@ -362,6 +362,27 @@ func (st *Stream) notify() {
 	}
 }
 
+// Scanner returns the scanner of the connection of the stream, for drivers that keep there what they know about the
+// server. It is safe for concurrent use only as far as the scanner is.
+func (st *Stream) Scanner() Scanner { return st.socket.in.scanner }
+
+// Grant permits the stream to send n more bytes, as [Pin.Grant] does.
+func (st *Stream) Grant(n int) {
+	s := st.socket
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.grant(n)
+}
+
+// grant is Grant. The caller holds the socket's lock.
+func (st *Stream) grant(n int) {
+	if !st.sending.live || n <= 0 {
+		return
+	}
+	st.sending.credit = min(st.sending.credit+n, max(st.sending.credit, maxCredit))
+	st.schedule()
+}
+
 func releaseAll(calls []*Call) {
 	for _, c := range calls {
 		c.Release()

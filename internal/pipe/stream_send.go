@@ -350,11 +350,9 @@ func (p Pin) Grant(ticket uint64, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st, _ := s.calls.streamOf(ticket)
-	if st == nil || !st.sending.live || n <= 0 {
-		return
+	if st != nil {
+		st.grant(n)
 	}
-	st.sending.credit = min(st.sending.credit+n, max(st.sending.credit, maxCredit))
-	st.schedule()
 }
 
 // maxCredit bounds the credit that a server can give.

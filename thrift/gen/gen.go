@@ -103,7 +103,7 @@ func Generate(c Config, p *idl.Program) ([]File, error) {
 		return nil, err
 	}
 	g := &generator{config: c, packages: make(map[string]*goPackage), structs: make(map[*idl.Struct]*structure),
-		names: make(map[any]string), functions: make(map[*idl.Function]*functionNames), stubs: make(map[*idl.Service]*stubs), viewStubs: make(map[*idl.Service]*viewStubs), clients: make(map[*idl.Service]string), methods: make(map[*idl.Service]names), keys: make(map[*idl.Type]string), numbers: make(map[idl.Decl]int), files: make(map[*idl.File]*GoFile)}
+		names: make(map[any]string), functions: make(map[*idl.Function]*functionNames), stubs: make(map[*idl.Service]*stubs), viewStubs: make(map[*idl.Service]*viewStubs), streamNames: make(map[*idl.Service]*streamNames), clients: make(map[*idl.Service]string), methods: make(map[*idl.Service]names), keys: make(map[*idl.Type]string), numbers: make(map[idl.Decl]int), files: make(map[*idl.File]*GoFile)}
 	g.sort(p)
 	if g.checkNames(); len(g.errs) > 0 {
 		return nil, g.errs
@@ -158,14 +158,16 @@ type generator struct {
 	functions map[*idl.Function]*functionNames
 	stubs     map[*idl.Service]*stubs // if they are generated
 	viewStubs map[*idl.Service]*viewStubs
-	clients   map[*idl.Service]string // names of clients that Kitex's tool picks
-	methods   map[*idl.Service]names  // of interfaces, without those of services that they extend
-	keys      map[*idl.Type]string
-	numbers   map[idl.Decl]int // of types in keys
-	fields    int              // of all structs
-	expanded  int              // bytes of strings that were written where another constant stands
-	viewText  int              // bytes of long types of views
-	errs      idl.ErrorList
+
+	streamNames map[*idl.Service]*streamNames // of services with streams
+	clients     map[*idl.Service]string       // names of clients that Kitex's tool picks
+	methods     map[*idl.Service]names        // of interfaces, without those of services that they extend
+	keys        map[*idl.Type]string
+	numbers     map[idl.Decl]int // of types in keys
+	fields      int              // of all structs
+	expanded    int              // bytes of strings that were written where another constant stands
+	viewText    int              // bytes of long types of views
+	errs        idl.ErrorList
 }
 
 func (g *generator) errorf(f *idl.File, pos idl.Pos, format string, args ...any) {

@@ -40,16 +40,18 @@ func (f *GoFile) pickStubs(d *idl.Service) {
 	if !g.config.Kitex {
 		g.names[d] = f.pkg.names.pick(exported(d.Name, false))
 		g.clients[d] = f.pkg.names.pick(g.names[d] + "Client")
-		g.methods[d] = namesOf("Stub", "Invoke") // of clients
+		g.methods[d] = namesOf("Stub", "Invoke", "StreamStub") // of clients
 		if d.Base != nil {
 			g.methods[d].pick(g.stubs[d.Base].client) // which is embedded
 		}
 	}
 	name := g.names[d]
 	g.stubs[d] = &stubs{service: f.pkg.names.pick("New" + name + "Service"), client: g.clients[d], dial: f.pkg.names.pick("New" + g.clients[d])}
+	f.pickStreams(d)
 	for _, fn := range d.Functions {
 		picked := g.functions[fn]
 		picked.idempotent = f.idempotent(fn)
+		f.checkStreams(fn)
 		if !g.config.Kitex {
 			picked.method = g.pickMethod(d, exported(fn.Name, false), names.pick)
 		}
@@ -78,13 +80,15 @@ func (f *GoFile) rpcService(d *idl.Service) {
 	stub := f.gen.stubs[d]
 	f.newService(d, stub.service, f.gen.names[d], "with its handler", func(base *idl.Service) string { return f.gen.stubs[base].service },
 		func(picked *functionNames) string { return picked.exchange })
-	for _, fn := range d.Functions {
+	calls := f.gen.calls(d)
+	for _, fn := range calls {
 		f.exchange(d, fn)
 	}
 	f.client(d)
-	for _, fn := range d.Functions {
+	for _, fn := range calls {
 		f.clientMethod(d, fn)
 	}
+	f.streamClient(d)
 }
 
 // newService writes the function that returns a service with a handler of a type. of returns its name for another
@@ -99,6 +103,10 @@ func (f *GoFile) newService(d *idl.Service, name, handler, what string, of func(
 		f.p("s.Methods = %s(h).Methods", f.qualified(d.Base.File, of(d.Base)))
 	}
 	for _, fn := range d.Functions {
+		if f.gen.streams(fn) != idl.NoStreams {
+			f.streamMethod(fn)
+			continue
+		}
 		oneway := ""
 		if fn.Oneway {
 			oneway = "Oneway: true, "
@@ -233,6 +241,9 @@ func (f *GoFile) parameters(fn *idl.Function) (all []string) {
 
 // signature returns the signature of a function of a service.
 func (f *GoFile) signature(fn *idl.Function) string {
+	if f.gen.streams(fn) != idl.NoStreams {
+		return f.streamSignature(fn)
+	}
 	picked, parameters := f.gen.functions[fn], f.parameters(fn)
 	var b strings.Builder
 	b.WriteString(picked.method + "(ctx " + f.Import("context") + ".Context")

@@ -47,10 +47,11 @@ func (f *GoFile) rpcViews() {
 		stub := f.gen.viewStubs[d]
 		f.newService(d, stub.service, stub.handler, "whose handler gets views", func(base *idl.Service) string { return f.gen.viewStubs[base].service },
 			func(picked *functionNames) string { return picked.viewExchange })
-		for _, fn := range d.Functions {
+		calls := f.gen.calls(d)
+		for _, fn := range calls {
 			f.viewExchange(d, fn)
 		}
-		for _, fn := range d.Functions {
+		for _, fn := range calls {
 			f.viewClientMethod(d, fn)
 		}
 	}
@@ -71,6 +72,10 @@ func (f *GoFile) viewHandler(d *idl.Service) {
 		f.p("%s", f.qualified(d.Base.File, f.gen.viewStubs[d.Base].handler))
 	}
 	for _, fn := range d.Functions {
+		if f.gen.streams(fn) != idl.NoStreams {
+			f.p("%s", f.streamSignature(fn))
+			continue
+		}
 		picked := f.gen.functions[fn]
 		result := "error"
 		switch {

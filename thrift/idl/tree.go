@@ -321,6 +321,44 @@ func (f *Function) ResultStruct() *Struct {
 	return s
 }
 
+// StreamMode says which messages of a function are streams.
+type StreamMode uint8
+
+// Modes.
+const (
+	NoStreams     StreamMode = iota
+	ClientStreams            // many arguments, one result
+	ServerStreams            // one argument, many results
+	BothStreams
+)
+
+// streamKey is Kitex's annotation of functions with streams.
+const streamKey = "streaming.mode"
+
+// Streams returns the mode that the annotation streaming.mode gives, as Kitex reads it. A function with the mode unary is called like others.
+// wrong is an annotation with that key and another value, or nil if there is none.
+func (f *Function) Streams() (mode StreamMode, wrong *Annotation) {
+	for i := range f.Annotations {
+		a := &f.Annotations[i]
+		if !strings.EqualFold(a.Key, streamKey) {
+			continue
+		}
+		switch a.Value {
+		case "client":
+			mode = ClientStreams
+		case "server":
+			mode = ServerStreams
+		case "bidirectional":
+			mode = BothStreams
+		case "unary":
+			mode = NoStreams
+		default:
+			wrong = a
+		}
+	}
+	return mode, wrong
+}
+
 // idempotentKey is the annotation of functions that may be executed twice.
 const idempotentKey = "slipstream.idempotent"
 

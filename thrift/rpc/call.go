@@ -108,6 +108,11 @@ func (k *call) open(b []byte) (m frame.Message, body int, err error) {
 		k.name, k.oneway = string(name), head.Type == thrift.Oneway
 		return m, body, nil
 	}
+	if k.function.stream != nil {
+		k.server.figures.unknown.Add(1)
+		k.name, k.failure = k.function.Name, unknown("the function %s has streams, and was called without them", k.function.Name)
+		return m, body, nil
+	}
 	k.name, k.oneway, k.meta = k.function.Name, k.function.Oneway, readMeta(&m.Info)
 	return m, body, nil
 }
@@ -258,8 +263,7 @@ func (k *call) answer() {
 // hold counts bytes of a large answer that waits for its turn.
 func (k *call) hold(n int64) {
 	k.large += n
-	k.session.complete.Add(n)
-	k.server.engine.HoldLarge(n)
+	k.session.hold(n)
 }
 
 // encode encodes the answer into k.out.
@@ -479,9 +483,17 @@ type Peer struct {
 
 // PeerOf returns the client of the call whose handler got ctx. ok is false outside of handlers.
 func PeerOf(ctx context.Context) (p Peer, ok bool) {
-	k, ok := ctx.Value(callKey{}).(*call)
+	k, ok := ctx.Value(callKey{}).(inbound)
 	if !ok {
 		return p, false
 	}
-	return Peer{k.peer, k.tls}, true
+	_, p = k.inbound()
+	return p, true
 }
+
+// inbound is what a context of a handler has for callKey: a call or a stream.
+type inbound interface {
+	inbound() ([]Meta, Peer)
+}
+
+func (k *call) inbound() ([]Meta, Peer) { return k.meta, Peer{k.peer, k.tls} }

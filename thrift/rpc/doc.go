@@ -13,3 +13,4 @@
 package rpc
 
 //go:generate go run ../../cmd/slipstream gen thrift --rpc --views --setters -o ../internal testdata/calc.thrift
+//go:generate go run ../../cmd/slipstream gen thrift --rpc --views -o ../internal testdata/chat.thrift

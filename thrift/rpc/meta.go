@@ -33,11 +33,12 @@ func readMeta(info *frame.Info) (all []Meta) {
 	return all
 }
 
-// Received returns the values that came with the call whose handler got ctx. The slice must not be
+// Received returns the values that came with the call or the stream whose handler got ctx. The slice must not be
 // changed.
 func Received(ctx context.Context) []Meta {
-	if k, ok := ctx.Value(callKey{}).(*call); ok {
-		return k.meta
+	if k, ok := ctx.Value(callKey{}).(inbound); ok {
+		meta, _ := k.inbound()
+		return meta
 	}
 	return nil
 }

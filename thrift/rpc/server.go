@@ -89,6 +89,9 @@ type ServerConfig struct {
 	// long. If zero, it is 100 ms.
 	DrainGrace time.Duration
 
+	// Streams bound the streams of functions that have them.
+	Streams StreamLimits
+
 	// TLS, if not nil, is for all connections. Handlers see the certificates of clients: see
 	// [PeerOf].
 	TLS *tls.Config
@@ -147,6 +150,7 @@ type Server struct {
 	engine   *loop.Server
 	workers  *loop.Workers
 	large    *loop.Budget // of large answers
+	streams  streamHost   // nil if no function has streams
 
 	jobs sync.WaitGroup // calls that workers run
 
@@ -167,7 +171,8 @@ type figures struct {
 type ServerStats struct {
 	Connections int64  // open
 	Calls       int64  // in progress
-	Done        uint64 // calls whose handlers have returned
+	Streams     int64  // whose handlers have not returned
+	Done        uint64 // calls and streams whose handlers have returned
 	Failed      uint64 // of those: calls that were answered with an exception that is not declared
 	Panics      uint64 // calls whose handlers, or the code of their results, panicked
 	Refused     uint64 // calls that were not executed: too many, or too late
@@ -203,6 +208,9 @@ func newServer(config ServerConfig, large int64, services ...*Service) (*Server,
 		return nil, fmt.Errorf("thrift/rpc: %w", err)
 	}
 	s.workers = loop.NewWorkers(s.config.Workers)
+	if f := registry.streaming(); f != nil {
+		s.streams = f.host(s)
+	}
 	return s, nil
 }
 
@@ -257,13 +265,19 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.engine.Shutdown(ctx)
 	s.jobs.Wait()
 	s.workers.Close()
+	if s.streams != nil {
+		s.streams.close()
+	}
 	return err
 }
 
 // Stats returns the counters.
 func (s *Server) Stats() ServerStats {
-	f := &s.figures
-	return ServerStats{Connections: s.engine.Connections(), Calls: s.calls.Load(), Done: f.done.Load(), Failed: f.failed.Load(), Panics: f.panics.Load(),
+	f, streams := &s.figures, int64(0)
+	if s.streams != nil {
+		streams = s.streams.streams()
+	}
+	return ServerStats{Streams: streams, Connections: s.engine.Connections(), Calls: s.calls.Load(), Done: f.done.Load(), Failed: f.failed.Load(), Panics: f.panics.Load(),
 		Refused: f.refused.Load(), Unknown: f.unknown.Load(), Malformed: f.malformed.Load()}
 }
 

@@ -26,6 +26,8 @@ type Method struct {
 	New func() Exchange
 	// inline is set by Service.Inline.
 	inline bool
+	// stream, if not nil, serves streams in place of New. StreamMethod sets it.
+	stream streamHandler
 }
 
 // An Exchange is one call of a function: generated code has a type for each.
@@ -36,6 +38,18 @@ type Exchange interface {
 	// Handle calls the handler. It returns the result struct, with the value or with an
 	// exception that the function declares; it is nil if err is not nil or the function is oneway.
 	Handle(ctx context.Context) (result thrift.Struct, err error)
+}
+
+// streaming returns a method with streams of one of the services, or nil.
+func (r *registry) streaming() streamHandler {
+	for _, own := range r.services {
+		for _, f := range own {
+			if f.stream != nil {
+				return f.stream
+			}
+		}
+	}
+	return nil
 }
 
 // Inline makes the server call the handlers of these functions on its event loop, without another

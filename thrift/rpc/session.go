@@ -27,8 +27,10 @@ type session struct {
 	told      bool         // the client was notified that the connection will be closed
 	grown     bool         // the limit of messages without a length was raised
 	tls       *tls.ConnectionState
+	decided   bool          // whether the connection has streams
+	streams   streamSession // nil if it has none
 
-	// Atomic: bytes of large answers that wait for their turn. Written by workers and by the
+	// Atomic: bytes of large answers that wait for their turn, or bytes that streams hold. Written by workers and by the
 	// connection's turn, read by surveys.
 	complete atomic.Int64
 }
@@ -44,10 +46,34 @@ func (x *session) HoldsLarge() int64 { return x.complete.Load() }
 func (x *session) Secured(_ *loop.Conn, state tls.ConnectionState) { x.tls = &state }
 
 // Closed implements [loop.Session].
-func (x *session) Closed(*loop.Conn, error) {}
+func (x *session) Closed(_ *loop.Conn, err error) {
+	if x.streams != nil {
+		x.streams.closed(err)
+	}
+}
+
+// PeerEnded implements [loop.EndWatcher]. A client that sends nothing more may still read the answers to its calls. Streams end,
+// because their handlers might wait for it for ever.
+func (x *session) PeerEnded(c *loop.Conn) {
+	if x.streams != nil {
+		x.streams.ended(c)
+	}
+}
 
 // Drain implements [loop.Drainer].
-func (x *session) Drain(c *loop.Conn) { x.tellEnd(c) }
+func (x *session) Drain(c *loop.Conn) {
+	if x.streams != nil {
+		x.streams.drain(c)
+		return
+	}
+	x.tellEnd(c)
+}
+
+// hold counts bytes that large answers or streams hold.
+func (x *session) hold(n int64) {
+	x.complete.Add(n)
+	x.server.engine.HoldLarge(n)
+}
 
 // tellEnd notifies a client of this package whose calls are answered in any order, once, that the connection will be
 // closed: when the server begins to drain, or with its first call if that comes later. Others are notified with their
@@ -91,6 +117,9 @@ func (x *session) control(c *loop.Conn, key string) {
 
 // Data implements [loop.Session].
 func (x *session) Data(c *loop.Conn, in []byte) (consumed int) {
+	if x.streams != nil || !x.decided && x.server.streams != nil && x.begins(c, in) {
+		return x.streams.data(c, in)
+	}
 	now := time.Now()
 	for consumed < len(in) && !c.Full() {
 		rest := in[consumed:]
@@ -179,6 +208,10 @@ func (x *session) newCall(c *loop.Conn, n int, now time.Time) *call {
 
 // Received implements [loop.Receiver].
 func (x *session) Received(c *loop.Conn, p *loop.Payload) {
+	if x.streams != nil {
+		x.streams.received(c, p)
+		return
+	}
 	k := x.newCall(c, p.Len(), time.Now())
 	k.payload = p
 	x.large(c, k, p.Parts()[0])

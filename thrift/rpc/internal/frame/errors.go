@@ -28,7 +28,7 @@ var reasons = [...]string{
 	THeader:    "the peer uses THeader (magic number 0x0FFF), which is not supported",
 	MeshHeader: "the peer uses a mesh header (magic number 0xFFAF), which is not supported",
 	Zlib:       "the peer uses the zlib transport, which is not supported",
-	Streaming:  "the message is a frame of a stream; streams are not supported",
+	Streaming:  "the message is a frame of a stream, and no function of this server has streams, or the connection began with a call",
 	TooLarge:   "the message is too large",
 	Malformed:  "the message is malformed",
 }

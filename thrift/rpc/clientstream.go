@@ -1,0 +1,213 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/internal/buf"
+	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+)
+
+// A ClientStream is an open stream of a function, without the types of its messages: see [OpenBidi], [OpenServer] and
+// [OpenClient] for streams with them. It must be closed, even after its end.
+//
+// Send, CloseSend and Close are safe for concurrent use. Recv must be called by one goroutine at a time, which may run
+// concurrently with the others.
+type ClientStream struct {
+	// Immutable after Open.
+	client *StreamClient
+	name   string
+	ctx    context.Context
+	start  time.Time
+	stream *pipe.Stream
+	link   *streamLink
+
+	closed    chan struct{} // closed by Close
+	closeOnce sync.Once
+
+	// Owned by the goroutine that receives.
+	reader thrift.Reader
+
+	// Atomics.
+	last           atomic.Pointer[slipstream.Error] // how the stream has ended; errEndOfStream after its regular end. Written by the goroutine that receives
+	spent          atomic.Int64                     // bytes sent since the last permission, to a server without flow control
+	messages       atomic.Int64                     // sent
+	sent, received atomic.Int64                     // bytes of messages
+}
+
+// errEndOfStream stands for io.EOF.
+var errEndOfStream = &slipstream.Error{Err: io.EOF}
+
+func newClientStream(ctx context.Context, c *StreamClient, name string) *ClientStream {
+	s := &ClientStream{client: c, name: name, ctx: ctx, start: time.Now(), closed: make(chan struct{})}
+	s.reader.MaxMemory = c.config.MaxMemory
+	return s
+}
+
+// mostPermit is how much is permitted at a time if the server has no flow control.
+const mostPermit = 1 << 29
+
+// permit lets the stream send as much as the window of the server allows.
+func (s *ClientStream) permit(window int64) {
+	s.stream.Grant(int(min(window, mostPermit)) - firstCredit)
+}
+
+// Send sends a message. It waits while the server does not permit more, and while too much waits to be written, until ctx ends. It does not
+// wait until the message is written. Errors are of type *slipstream.Error; if the stream continues, the
+// outcome is NotSent.
+func (s *ClientStream) Send(ctx context.Context, m thrift.Struct) error {
+	b, err := messageOfStream(0, m, s.client.config.MaxMessage)
+	if err != nil {
+		return s.client.fail.NotSent(s.name, &InvalidCallError{err})
+	}
+	defer buf.Put(b)
+	cost := frame.StreamCost(b, len(b))
+	if err := s.admit(ctx, cost); err != nil {
+		return s.client.fail.NotSent(s.name, err)
+	}
+	k := s.client.engine.Acquire()
+	k.Frame = append(k.Frame[:0], b...)
+	if err := s.stream.Send(ctx, k); err != nil {
+		k.Release()
+		return s.named(err)
+	}
+	s.messages.Add(1)
+	s.sent.Add(int64(len(b)))
+	if s.link.window.Load() == endless && s.spent.Add(int64(cost)) > mostPermit/2 {
+		s.stream.Grant(int(s.spent.Swap(0)))
+	}
+	return nil
+}
+
+// admit waits until it is known that a message of that cost is not too large for the server.
+func (s *ClientStream) admit(ctx context.Context, cost int) error {
+	if cost <= firstCredit {
+		return nil
+	}
+	select {
+	case <-s.link.known:
+	default:
+		select {
+		case <-s.link.known:
+		case <-s.closed:
+			return ErrStreamClosed
+		case <-s.ctx.Done():
+			return s.ctx.Err()
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	if window := s.link.window.Load(); int64(cost) > window {
+		return &InvalidCallError{fmt.Errorf("the message counts %d bytes, and the server permits %d: divide it, or raise ServerConfig.Streams.Window there", cost, window)}
+	}
+	return nil
+}
+
+// CloseSend notifies the server that no message follows. Messages are received as before. After the first call it does nothing.
+func (s *ClientStream) CloseSend(ctx context.Context) error {
+	k := s.client.engine.Acquire()
+	var err error
+	if k.Frame, err = appendEnd(k.Frame[:0], 0, frame.StreamTrailer, nil, nil); err == nil {
+		err = s.stream.CloseSend(ctx, k)
+	}
+	if err == nil {
+		return nil
+	}
+	k.Release()
+	if errors.Is(err, ErrSendClosed) || errors.Is(err, ErrStreamEnded) {
+		return nil
+	}
+	return s.named(err)
+}
+
+// Recv receives the next message into m. It waits for one until ctx ends, which does not end the stream. After the last message it returns io.EOF.
+// Other errors are of type *slipstream.Error; they wrap a *StatusError or a *thrift.ApplicationException if the handler has returned an error.
+func (s *ClientStream) Recv(ctx context.Context, m thrift.Struct) error {
+	if s.last.Load() != nil {
+		return s.end()
+	}
+	for {
+		b, err := s.stream.Recv(ctx)
+		if err != nil {
+			failure := s.client.fail.Named(s.name, err)
+			if ctx.Err() == nil || !errors.Is(err, ctx.Err()) || s.ctx.Err() != nil {
+				s.last.Store(failure)
+			}
+			return failure
+		}
+		f, err := frame.OpenStream(b)
+		if err != nil { // the scanner has read it before
+			return s.client.fail.Executed(s.name, err)
+		}
+		switch f.Kind {
+		case frame.StreamData:
+			s.received.Add(int64(len(b)))
+			if _, err := s.reader.Read(f.Payload, 0, m); err != nil {
+				return s.client.fail.Executed(s.name, err)
+			}
+			return nil
+		case frame.StreamTrailer, frame.StreamReset:
+			s.last.Store(s.result(&f))
+			return s.end()
+		}
+	}
+}
+
+// end returns how the stream has ended.
+func (s *ClientStream) end() error {
+	if last := s.last.Load(); last != errEndOfStream {
+		return last
+	}
+	return io.EOF
+}
+
+// result returns the error for the last frame, or errEndOfStream.
+func (s *ClientStream) result(f *frame.Stream) *slipstream.Error {
+	err := lastOf(f)
+	if err == io.EOF {
+		return errEndOfStream
+	}
+	outcome := slipstream.Executed
+	if e, ok := errors.AsType[*thrift.ApplicationException](err); ok {
+		outcome = e.DeliveryOutcome()
+		if e.Kind == KindRefused || f.Info.String(keyRefused) != nil {
+			outcome = slipstream.Refused
+		}
+	}
+	return s.client.fail.With(s.name, outcome, err)
+}
+
+// named returns an error of the engine with the name of the function.
+func (s *ClientStream) named(err error) error { return s.client.fail.Named(s.name, err) }
+
+// Close ends the stream, if it has not ended: the context of the handler ends. Messages that were not received are dropped. It may be called more
+// than once, and does not wait.
+func (s *ClientStream) Close() {
+	s.closeOnce.Do(func() {
+		close(s.closed)
+		s.link.leave(s)
+		s.stream.Close()
+		s.observe()
+	})
+}
+
+// observe notifies the observer.
+func (s *ClientStream) observe() {
+	h := &s.client.hooks
+	if !h.Observing() {
+		return
+	}
+	o := slipstream.Observation{Op: s.name, Start: s.start, Requests: int(max(s.messages.Load(), 1)), Attempts: 1, RequestBytes: int(s.sent.Load()), ReplyBytes: int(s.received.Load())}
+	if last := s.last.Load(); last != nil && last != errEndOfStream {
+		o.Err = last
+	}
+	h.Observe(s.ctx, o)
+}

@@ -1,0 +1,267 @@
+package rpc
+
+import (
+	"context"
+	"fmt"
+	"runtime/debug"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+)
+
+// streamFunction is a function with streams.
+type streamFunction struct {
+	handle func(ctx context.Context, s *ServerStream) error
+}
+
+// StreamMethod returns a function with streams, whose messages have no types: see [BidiMethod], [ServerMethod] and
+// [ClientMethod] for functions with them. The stream ends when the handler returns: the client receives the end, or the error as with other
+// functions. Errors that the function declares have no types in streams, because they have none in Kitex.
+func StreamMethod(name string, handle func(ctx context.Context, s *ServerStream) error) Method {
+	return Method{Name: name, stream: &streamFunction{handle}}
+}
+
+// A ServerStream is the stream of a handler. Send is safe for concurrent use. Recv must be called by one goroutine at a
+// time, which may run concurrently with Send. Neither may be called after the handler has returned.
+type ServerStream struct {
+	context.Context // of the handler, except for Value; immutable
+
+	// Immutable after it was opened.
+	conn     *streamConn
+	function *function
+	handler  *streamFunction
+	cancel   context.CancelCauseFunc
+	stop     context.CancelFunc // releases the timer of the deadline
+	id       int32
+	window   int // of the client; 0 if it has no flow control
+	name     string
+	meta     []Meta
+	start    time.Time
+
+	deferred loop.Deferred // owned by the connection
+	ticket   loop.Ticket   // immutable after streamConn.begin
+
+	// Guarded by conn.mu.
+	over    bool // no frame is sent anymore
+	credit  int
+	granted chan struct{} // closed when credit grows; nil if no goroutine waits
+
+	inbox streamInbox
+
+	// Owned by the goroutine that receives.
+	reader thrift.Reader
+	untold int // bytes that were received, and of which the client does not know
+
+	// Atomics.
+	unread         atomic.Int64 // what the messages in inbox count; added by the turn, subtracted by the receiver
+	sent, received atomic.Int64 // bytes of frames
+}
+
+func newServerStream(s *streamConn, f *frame.Stream) *ServerStream {
+	st := &ServerStream{conn: s, id: f.Info.Seq, window: number(f.Info.String(keyWindow)), start: time.Now(), meta: readMeta(&f.Info)}
+	st.credit = st.window
+	st.inbox.arrived = make(chan struct{}, 1)
+	st.reader.MaxMemory = s.host.server.config.MaxMemory
+	var parent context.Context
+	parent, st.cancel = context.WithCancelCause(s.conn.Context())
+	st.Context, st.stop = parent, func() {}
+	if ms := number(f.Info.Int(frame.KeyTimeout)); ms > 0 {
+		st.Context, st.stop = context.WithDeadline(parent, st.start.Add(time.Duration(ms)*time.Millisecond))
+	}
+	return st
+}
+
+// Value implements [context.Context].
+func (st *ServerStream) Value(key any) any {
+	if key == (callKey{}) {
+		return st
+	}
+	return st.Context.Value(key)
+}
+
+func (st *ServerStream) inbound() ([]Meta, Peer) {
+	return st.meta, Peer{st.conn.conn.RemoteAddr(), st.conn.session.tls}
+}
+
+// cause returns why the stream has ended.
+func (st *ServerStream) cause() error {
+	if err := context.Cause(st.Context); err != nil {
+		return err
+	}
+	return ErrStreamEnded
+}
+
+// receive puts a message into the inbox. If there is no room for it, it returns false.
+func (st *ServerStream) receive(message []byte, size int) bool {
+	cost := messageCost(len(message))
+	if st.unread.Add(cost) > int64(st.conn.host.limits.Unread) {
+		st.unread.Add(-cost)
+		return false
+	}
+	st.conn.session.hold(cost)
+	if !st.inbox.put(message) { // it has ended
+		st.release(cost)
+	}
+	st.received.Add(int64(size))
+	return true
+}
+
+// release removes messages from what the stream holds.
+func (st *ServerStream) release(cost int64) {
+	st.unread.Add(-cost)
+	st.conn.session.hold(-cost)
+}
+
+// Recv receives the next message into m. It waits for one until ctx ends, which may be that of the handler. After the last message of the
+// client it returns io.EOF. If the stream has ended in another way, it returns the cause.
+func (st *ServerStream) Recv(ctx context.Context, m thrift.Struct) error {
+	for ended := false; ; {
+		b, err := st.inbox.take()
+		switch {
+		case err != nil:
+			return err
+		case b != nil:
+			_, err := st.reader.Read(b, 0, m)
+			st.taken(len(b))
+			if err != nil {
+				st.conn.host.server.figures.malformed.Add(1)
+				return &thrift.ApplicationException{Kind: thrift.ProtocolError, Message: fmt.Sprintf("a message of %s: %v", st.name, err)}
+			}
+			return nil
+		case ended:
+			return st.cause()
+		}
+		select {
+		case <-st.inbox.arrived:
+		case <-st.Done():
+			ended = true
+		case <-ctx.Done():
+			if ended = st.Err() != nil; !ended {
+				return context.Cause(ctx)
+			}
+		}
+	}
+}
+
+// taken notes that the handler has received a message of n bytes.
+func (st *ServerStream) taken(n int) {
+	cost := messageCost(n)
+	st.release(cost)
+	if st.window == 0 {
+		return
+	}
+	if st.untold += int(cost); st.untold >= st.conn.host.limits.Window/creditShare {
+		var room [frameOfCredit]byte
+		b := appendNotice(room[:0], st.id, keyCredit, st.untold)
+		st.untold = 0
+		st.conn.sendOwn(st, b)
+	}
+}
+
+const (
+	// creditShare is the divisor of the window that gives the credit sent in one frame.
+	creditShare = 4
+	// frameOfCredit is the size of such a frame, or a little more.
+	frameOfCredit = 80
+)
+
+// Send sends a message. It waits until the client permits it and there is room for it, or ctx or the stream ends.
+func (st *ServerStream) Send(ctx context.Context, m thrift.Struct) error {
+	b, err := messageOfStream(st.id, m, st.conn.host.server.config.MaxMessage)
+	if err != nil {
+		return &InvalidCallError{err}
+	}
+	defer buf.Put(b)
+	cost := frame.StreamCost(b, len(b))
+	if st.window > 0 && cost > st.window {
+		return &InvalidCallError{fmt.Errorf("the message counts %d bytes, and the client permits %d: divide it, or raise StreamConfig.Limits.Window there", cost, st.window)}
+	}
+	if err := st.conn.send(ctx, st, b, cost); err != nil {
+		return err
+	}
+	st.sent.Add(int64(len(b)))
+	return nil
+}
+
+// Work implements [loop.Job].
+func (st *ServerStream) Work() {
+	s := st.conn
+	defer s.host.server.jobs.Done()
+	err := st.run()
+	if b, encodeErr := st.last(err); encodeErr == nil {
+		s.finish(st, b)
+	}
+	st.stop()
+	st.cancel(ErrStreamEnded)
+	st.release(st.inbox.close())
+	st.report(err, false)
+	s.host.open.Add(-1)
+	st.ticket.Complete()
+}
+
+// run calls the handler.
+func (st *ServerStream) run() (err error) {
+	server := st.conn.host.server
+	defer func() {
+		if v := recover(); v != nil {
+			server.figures.panics.Add(1)
+			server.warn("a handler panicked", "service", st.function.service, "function", st.name, "panic", v, "stack", string(debug.Stack()))
+			err = &thrift.ApplicationException{Kind: thrift.InternalError, Message: "the handler of " + st.name + " panicked"}
+		}
+	}()
+	err = st.handler.handle(st, st)
+	server.figures.done.Add(1)
+	return err
+}
+
+// last returns the last frame for what the handler has returned.
+func (st *ServerStream) last(err error) ([]byte, error) {
+	e, status := endOf(err)
+	if e != nil {
+		st.conn.host.server.figures.failed.Add(1)
+	}
+	var keys func(*frame.Writer)
+	if status != nil {
+		keys = func(w *frame.Writer) { writeStatus(w, status) }
+	}
+	b, failed := appendEnd(nil, st.id, frame.StreamTrailer, e, keys)
+	if failed != nil { // the status is too large
+		return appendEnd(nil, st.id, frame.StreamTrailer, &thrift.ApplicationException{Kind: thrift.InternalError, Message: failed.Error()}, nil)
+	}
+	return b, nil
+}
+
+// Write implements [loop.Reply]: the handler has returned.
+func (st *ServerStream) Write(c *loop.Conn) {
+	s := st.conn
+	if s.open[st.id] == st {
+		delete(s.open, st.id)
+	}
+	s.flush(c)
+}
+
+// Drop implements [loop.Reply].
+func (st *ServerStream) Drop() {}
+
+// report notifies ServerConfig.OnCall of the end of the stream, whose panics are contained.
+func (st *ServerStream) report(err error, refused bool) {
+	server := st.conn.host.server
+	if server.config.OnCall == nil {
+		return
+	}
+	defer func() {
+		if v := recover(); v != nil {
+			server.warn("OnCall panicked", "panic", v, "stack", string(debug.Stack()))
+		}
+	}()
+	r := CallReport{Name: st.name, Peer: st.conn.conn.RemoteAddr(), Format: "TTHeader, stream", Start: st.start, Took: time.Since(st.start),
+		Received: int(st.received.Load()), Sent: int(st.sent.Load()), Err: err, Refused: refused}
+	if st.function != nil {
+		r.Service, r.Method = st.function.service, st.function.Name
+	}
+	server.config.OnCall(r)
+}

@@ -1,0 +1,465 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/buf"
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+)
+
+// A streamHandler is a function with streams, as [Method] holds it. It is an interface, and all that serves streams is reached
+// through it, so that programs without streams do not contain that.
+type streamHandler interface {
+	// host returns what a server with such functions needs.
+	host(s *Server) streamHost
+}
+
+// A streamHost is what a server has for all streams.
+type streamHost interface {
+	// begin returns the side of the server of a connection that has streams.
+	begin(x *session, c *loop.Conn) streamSession
+	// streams returns the number of open streams.
+	streams() int64
+	// close waits until all handlers have returned.
+	close()
+}
+
+// A streamSession is what a session of streams does. All methods are called in the turn of the connection.
+type streamSession interface {
+	data(c *loop.Conn, in []byte) (consumed int)
+	received(c *loop.Conn, p *loop.Payload)
+	drain(c *loop.Conn)
+	ended(c *loop.Conn)
+	closed(err error)
+}
+
+// begins reports whether the connection whose first bytes are in has streams.
+func (x *session) begins(c *loop.Conn, in []byte) bool {
+	is, known := frame.IsStream(in)
+	if x.decided = known; is {
+		x.streams = x.server.streams.begin(x, c)
+	}
+	return is
+}
+
+// streaming is the streamHost.
+type streaming struct {
+	server  *Server
+	limits  StreamLimits
+	workers *loop.Workers
+	open    atomic.Int64 // handlers that run or will
+}
+
+func (*streamFunction) host(s *Server) streamHost {
+	limits := s.config.Streams.withDefaults(defaultServerStreams)
+	return &streaming{server: s, limits: limits, workers: loop.NewWorkers(limits.Max)}
+}
+
+func (h *streaming) streams() int64 { return h.open.Load() }
+
+func (h *streaming) close() { h.workers.Close() }
+
+func (h *streaming) begin(x *session, c *loop.Conn) streamSession {
+	most := h.server.config.MaxConnCalls
+	c.SetLimits(loop.Limits{MaxDeferred: most + 1}) // more are refused, and the connection is still read
+	return &streamConn{host: h, session: x, conn: c, most: most, scanner: frame.Scanner{Max: h.server.config.MaxMessage}, open: make(map[int32]*ServerStream)}
+}
+
+// streamConn is the side of the server of a connection that has streams.
+type streamConn struct {
+	// Immutable.
+	host    *streaming
+	session *session
+	conn    *loop.Conn
+	most    int // streams
+
+	// Owned by the turn.
+	scanner   frame.Scanner
+	open      map[int32]*ServerStream // whose handlers have not returned
+	announced bool                    // the client was notified of the window
+	told      bool                    // the client was notified that the connection will be closed
+
+	mu sync.Mutex
+	// Guarded by mu, as are some fields of streams.
+	out    []byte        // frames of handlers that the next turn sends; of package buf
+	posted bool          // a turn was requested for them
+	room   chan struct{} // closed when out was taken; nil if no goroutine waits
+	gone   error         // why the connection has ended; nil if it has not
+}
+
+// mostStreamOutput is how many bytes of frames of handlers may wait for a turn. A larger frame is sent when nothing else waits.
+const mostStreamOutput = 256 << 10
+
+func (s *streamConn) data(c *loop.Conn, in []byte) (consumed int) {
+	for consumed < len(in) && !c.Full() {
+		rest := in[consumed:]
+		n, whole, err := s.scanner.Size(rest)
+		switch {
+		case err != nil:
+			s.malformed(c, err)
+			return len(in)
+		case n > mostWhole:
+			if err := c.Expect(n); err != nil {
+				s.malformed(c, err)
+				return len(in)
+			}
+			return consumed
+		case !whole:
+			return consumed
+		}
+		if err := s.frame(c, rest[:n]); err != nil {
+			s.malformed(c, err)
+			return len(in)
+		}
+		consumed += n
+	}
+	return consumed
+}
+
+// malformed ends the connection: what follows cannot be read.
+func (s *streamConn) malformed(c *loop.Conn, err error) {
+	s.endAll(c, err, true)
+	s.session.malformed(c, err)
+}
+
+// endAll ends all streams.
+func (s *streamConn) endAll(c *loop.Conn, cause error, tell bool) {
+	for _, st := range s.open {
+		s.end(c, st, cause, tell)
+	}
+}
+
+// ended ends all streams of a client that sends nothing more.
+func (s *streamConn) ended(c *loop.Conn) { s.endAll(c, ErrStreamLost, false) }
+
+func (s *streamConn) received(c *loop.Conn, p *loop.Payload) {
+	defer p.Release()
+	if err := s.frame(c, p.Bytes()); err != nil {
+		s.malformed(c, err)
+	}
+}
+
+// Errors of clients that do not keep to the protocol.
+var (
+	errStreamTwice = errors.New("a stream was opened whose ID is in use")
+	errStreamZero  = errors.New("a stream was opened with the ID 0")
+)
+
+// frame handles a frame, which is valid only during the turn. Frames of streams that are not open are dropped: the
+// client may have sent them before it knew that the stream had ended.
+func (s *streamConn) frame(c *loop.Conn, b []byte) error {
+	c.Spend(1 + len(b)>>9)
+	f, err := frame.OpenStream(b)
+	if err != nil {
+		return err
+	}
+	c.Prove()
+	if f.Kind == frame.StreamHeader {
+		return s.begin(c, &f)
+	}
+	st := s.open[f.Info.Seq]
+	if st == nil {
+		return nil
+	}
+	switch f.Kind {
+	case frame.StreamData:
+		if !st.receive(f.Payload, len(b)) {
+			s.reset(c, st, ErrStreamOverflow)
+		}
+	case frame.StreamTrailer:
+		st.inbox.finish(lastOf(&f))
+	case frame.StreamReset:
+		s.leave(c, st, lastOf(&f))
+	case frame.StreamMeta:
+		s.grant(st, number(f.Info.String(keyCredit)))
+	}
+	return nil
+}
+
+// begin opens a stream.
+func (s *streamConn) begin(c *loop.Conn, f *frame.Stream) error {
+	id := f.Info.Seq
+	if id == 0 {
+		return errStreamZero
+	}
+	if other := s.open[id]; other != nil && !s.isOver(other) {
+		return errStreamTwice
+	}
+	st := newServerStream(s, f)
+	if st.window > 0 && !s.announced {
+		s.announced = true
+		s.notify(c, keyWindow, s.host.limits.Window)
+	}
+	s.tellEnd(c)
+	if failure := s.refusal(c, st, f); failure != nil {
+		s.refuse(c, st, failure)
+		return nil
+	}
+	s.open[id] = st
+	st.ticket = c.DeferAnyOrderInto(&st.deferred, st)
+	s.host.server.jobs.Add(1)
+	s.host.workers.Start(st) // ends when the handler returns
+	return nil
+}
+
+// refusal returns why a stream is not opened, or nil. In that case it was counted.
+func (s *streamConn) refusal(c *loop.Conn, st *ServerStream, f *frame.Stream) *thrift.ApplicationException {
+	h := s.host
+	service, name := f.Info.String(frame.KeyService), f.Info.Int(frame.KeyToMethod)
+	st.name = string(name)
+	function, failure := h.server.registry.find(service, name, false)
+	switch {
+	case failure != nil:
+		h.server.figures.unknown.Add(1)
+		return failure
+	case function.stream == nil:
+		h.server.figures.unknown.Add(1)
+		return unknown("the function %s has no streams", function.Name)
+	}
+	st.function, st.handler = function, function.stream.(*streamFunction)
+	if at, ok := st.Deadline(); ok && !time.Now().Before(at) {
+		return refusal("its deadline had passed")
+	}
+	switch n := h.open.Add(1); {
+	case n > int64(h.limits.Max):
+		h.open.Add(-1)
+		return refusal("the server has too many streams")
+	case c.Owed() >= s.most:
+		h.open.Add(-1)
+		return refusal("the connection has too many streams")
+	}
+	return nil
+}
+
+// refuse answers a stream that is not opened.
+func (s *streamConn) refuse(c *loop.Conn, st *ServerStream, e *thrift.ApplicationException) {
+	st.cancel(e)
+	st.stop()
+	var keys func(*frame.Writer)
+	if e.Kind == KindRefused {
+		s.host.server.figures.refused.Add(1)
+		keys = func(w *frame.Writer) { w.String(keyRefused, e.Message) }
+	}
+	s.append(c, func(b []byte) ([]byte, error) { return appendEnd(b, st.id, frame.StreamTrailer, e, keys) })
+	st.report(e, e.Kind == KindRefused)
+}
+
+// append appends a frame to the output. Frames of handlers that wait come before it.
+func (s *streamConn) append(c *loop.Conn, encode func(b []byte) ([]byte, error)) {
+	s.flush(c)
+	o := c.Output()
+	start := len(o.B)
+	var err error
+	if o.B, err = encode(o.B); err != nil {
+		o.B = o.B[:start]
+	}
+}
+
+// notify sends a frame about the connection.
+func (s *streamConn) notify(c *loop.Conn, key string, value int) {
+	s.append(c, func(b []byte) ([]byte, error) { return appendNotice(b, 0, key, value), nil })
+}
+
+func (s *streamConn) drain(c *loop.Conn) { s.tellEnd(c) }
+
+// tellEnd notifies a client of this package, once, that the connection will be closed, if the server drains.
+func (s *streamConn) tellEnd(c *loop.Conn) {
+	if s.announced && !s.told && c.Draining() {
+		s.told = true
+		s.notify(c, frame.KeyReset, 1)
+	}
+}
+
+// isOver reports whether a stream has ended.
+func (s *streamConn) isOver(st *ServerStream) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return st.over
+}
+
+// leave ends a stream that the client has reset. A client of this package gets an answer, because it does not use the
+// ID again before.
+func (s *streamConn) leave(c *loop.Conn, st *ServerStream, cause error) {
+	if cause == io.EOF {
+		cause = ErrStreamReset
+	}
+	s.end(c, st, cause, st.window > 0)
+}
+
+// reset ends a stream because of what the client has sent.
+func (s *streamConn) reset(c *loop.Conn, st *ServerStream, cause error) { s.end(c, st, cause, true) }
+
+// end ends a stream before its handler has returned. If tell is set, the client is notified.
+func (s *streamConn) end(c *loop.Conn, st *ServerStream, cause error, tell bool) {
+	s.mu.Lock()
+	already := st.over
+	st.over = true
+	s.mu.Unlock()
+	if already {
+		return
+	}
+	if tell {
+		s.append(c, func(b []byte) ([]byte, error) { return appendEnd(b, st.id, frame.StreamReset, resetReason(cause), nil) })
+	}
+	st.inbox.finish(cause)
+	st.cancel(cause)
+}
+
+// grant permits a handler to send n more bytes.
+func (s *streamConn) grant(st *ServerStream, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.credit = min(st.credit+min(n, mostPermit), max(st.credit, mostPermit))
+	if st.granted != nil {
+		close(st.granted)
+		st.granted = nil
+	}
+}
+
+// send queues a frame of a handler. cost is what it takes of the credit of the stream. It waits for credit and room until ctx or the stream ends.
+func (s *streamConn) send(ctx context.Context, st *ServerStream, b []byte, cost int) error {
+	s.mu.Lock()
+	for {
+		var wait chan struct{}
+		switch {
+		case s.gone != nil || st.over:
+			s.mu.Unlock()
+			return st.cause()
+		case st.window > 0 && st.credit < cost:
+			wait = waitFor(&st.granted)
+		case len(s.out) > 0 && len(s.out)+len(b) > mostStreamOutput:
+			wait = waitFor(&s.room)
+		default:
+			st.credit -= cost
+			post := s.queue(b)
+			s.mu.Unlock()
+			s.post(post)
+			return nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-wait:
+		case <-st.Done():
+			return st.cause()
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+		s.mu.Lock()
+	}
+}
+
+// waitFor returns a channel that the owner of c closes.
+func waitFor(c *chan struct{}) chan struct{} {
+	if *c == nil {
+		*c = make(chan struct{})
+	}
+	return *c
+}
+
+// queue adds a frame to those that wait for a turn. It reports whether a turn must be requested. The caller holds mu.
+func (s *streamConn) queue(b []byte) (post bool) {
+	s.out = append(grow(s.out, len(b)), b...)
+	s.session.hold(int64(len(b)))
+	post = !s.posted
+	s.posted = true
+	return post
+}
+
+// post requests a turn.
+func (s *streamConn) post(needed bool) {
+	if needed {
+		_ = s.conn.Post(s, 0) // it fails only if the connection has ended, and there is one such task at a time
+	}
+}
+
+// sendOwn queues a frame of the stream that nothing delays.
+func (s *streamConn) sendOwn(st *ServerStream, b []byte) {
+	s.mu.Lock()
+	if s.gone != nil || st.over {
+		s.mu.Unlock()
+		return
+	}
+	post := s.queue(b)
+	s.mu.Unlock()
+	s.post(post)
+}
+
+// finish queues the last frame of a stream whose handler has returned, unless the stream has ended.
+func (s *streamConn) finish(st *ServerStream, b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.gone == nil && !st.over {
+		st.over = true
+		s.out = append(grow(s.out, len(b)), b...)
+		s.session.hold(int64(len(b)))
+	}
+}
+
+// Run implements [loop.Task].
+func (s *streamConn) Run(c *loop.Conn) {
+	s.mu.Lock()
+	s.posted = false
+	s.mu.Unlock()
+	s.flush(c)
+}
+
+// Drop implements [loop.Task].
+func (s *streamConn) Drop() {}
+
+// flush moves the frames of handlers to the output.
+func (s *streamConn) flush(c *loop.Conn) {
+	s.mu.Lock()
+	out, room := s.out, s.room
+	s.out, s.room = nil, nil
+	s.mu.Unlock()
+	if room != nil {
+		close(room)
+	}
+	if out == nil {
+		return
+	}
+	s.session.hold(-int64(len(out)))
+	c.Spend(1 + len(out)>>12)
+	o := c.Output()
+	if len(out) >= linkFrom {
+		o.LinkOwned(out, answerMemory(out))
+		return
+	}
+	o.B = append(o.B, out...)
+	buf.Put(out)
+}
+
+// closed ends all streams, because the connection has ended.
+func (s *streamConn) closed(err error) {
+	cause := ErrStreamLost
+	if err != nil {
+		cause = fmt.Errorf("%w: %w", ErrStreamLost, err)
+	}
+	s.mu.Lock()
+	s.gone = cause
+	out := s.out
+	s.out = nil
+	room := s.room
+	s.room = nil
+	s.mu.Unlock()
+	if room != nil {
+		close(room)
+	}
+	if out != nil {
+		s.session.hold(-int64(len(out)))
+		buf.Put(out)
+	}
+	for _, st := range s.open {
+		st.inbox.finish(cause)
+		st.cancel(cause)
+	}
+	clear(s.open)
+}

@@ -1,0 +1,241 @@
+package rpc
+
+import (
+	"context"
+	"errors"
+	"io"
+	"iter"
+
+	"github.com/slipstream-go/slipstream/thrift"
+)
+
+// A StreamStub is what generated clients of streams have in common.
+type StreamStub struct {
+	Opener  StreamOpener
+	Service string // the name of the service
+}
+
+func (s StreamStub) open(ctx context.Context, function string) (*ClientStream, error) {
+	return s.Opener.Open(ctx, &StreamFunction{Service: s.Service, Name: function})
+}
+
+// asStruct returns a message as a struct. Generated code passes only structs.
+func asStruct(m any) thrift.Struct { return m.(thrift.Struct) }
+
+// newMessage returns a message with its defaults.
+func newMessage[T any]() (*T, thrift.Struct) {
+	m := new(T)
+	if r, ok := any(m).(interface{ Reset() }); ok {
+		r.Reset()
+	}
+	return m, asStruct(m)
+}
+
+// A receiver receives messages: a [ClientStream] or a [ServerStream].
+type receiver interface {
+	Recv(ctx context.Context, m thrift.Struct) error
+}
+
+func recv[T any](ctx context.Context, s receiver) (*T, error) {
+	m, v := newMessage[T]()
+	if err := s.Recv(ctx, v); err != nil {
+		return nil, err
+	}
+	return m, nil
+}
+
+// all iterates over the messages of a stream.
+func all[T any](ctx context.Context, s receiver) iter.Seq2[*T, error] {
+	return func(yield func(*T, error) bool) {
+		for {
+			m, err := recv[T](ctx, s)
+			if err == io.EOF || !yield(m, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// A ServerStreamingClient is the stream of responses of a function, at the client. It must be closed, even after its end.
+type ServerStreamingClient[Res any] struct{ stream *ClientStream }
+
+// OpenServer opens a stream of a function with a stream of responses, and sends the request.
+func OpenServer[Req, Res any](ctx context.Context, stub StreamStub, function string, request *Req) (*ServerStreamingClient[Res], error) {
+	s, err := stub.open(ctx, function)
+	if err != nil {
+		return nil, err
+	}
+	if err = s.Send(ctx, asStruct(request)); err == nil {
+		err = s.CloseSend(ctx)
+	}
+	if err != nil && !errors.Is(err, ErrStreamEnded) { // otherwise Recv returns why it has ended
+		s.Close()
+		return nil, err
+	}
+	return &ServerStreamingClient[Res]{s}, nil
+}
+
+// Recv receives the next response, or io.EOF after the last one: see [ClientStream.Recv].
+func (s *ServerStreamingClient[Res]) Recv(ctx context.Context) (*Res, error) {
+	return recv[Res](ctx, s.stream)
+}
+
+// All iterates over the responses. After an error, it ends.
+func (s *ServerStreamingClient[Res]) All(ctx context.Context) iter.Seq2[*Res, error] {
+	return all[Res](ctx, s.stream)
+}
+
+// Close ends the stream, if it has not ended.
+func (s *ServerStreamingClient[Res]) Close() { s.stream.Close() }
+
+// A ClientStreamingClient is the stream of requests of a function, at the client. It must be closed, even after its end.
+type ClientStreamingClient[Req, Res any] struct{ stream *ClientStream }
+
+// OpenClient opens a stream of a function with a stream of requests.
+func OpenClient[Req, Res any](ctx context.Context, stub StreamStub, function string) (*ClientStreamingClient[Req, Res], error) {
+	s, err := stub.open(ctx, function)
+	if err != nil {
+		return nil, err
+	}
+	return &ClientStreamingClient[Req, Res]{s}, nil
+}
+
+// Send sends a request: see [ClientStream.Send].
+func (s *ClientStreamingClient[Req, Res]) Send(ctx context.Context, request *Req) error {
+	return s.stream.Send(ctx, asStruct(request))
+}
+
+// CloseAndRecv ends the requests, waits for the response, and closes the stream.
+func (s *ClientStreamingClient[Req, Res]) CloseAndRecv(ctx context.Context) (*Res, error) {
+	defer s.stream.Close()
+	if err := s.stream.CloseSend(ctx); err != nil {
+		return nil, err
+	}
+	response, err := recv[Res](ctx, s.stream)
+	switch {
+	case err == io.EOF:
+		return nil, s.stream.client.fail.Executed(s.stream.name, &thrift.ApplicationException{Kind: thrift.MissingResult, Message: "the stream has ended without a response"})
+	case err != nil:
+		return nil, err
+	}
+	// The handler may have failed after it has sent the response.
+	switch _, err := recv[Res](ctx, s.stream); {
+	case err == io.EOF:
+		return response, nil
+	case err != nil:
+		return nil, err
+	}
+	return nil, s.stream.client.fail.Executed(s.stream.name, &thrift.ApplicationException{Kind: thrift.ProtocolError, Message: "the stream has more than one response"})
+}
+
+// Close ends the stream, if it has not ended.
+func (s *ClientStreamingClient[Req, Res]) Close() { s.stream.Close() }
+
+// A BidiStreamingClient is the streams of requests and responses of a function, at the client. It must be closed, even after its end.
+type BidiStreamingClient[Req, Res any] struct{ stream *ClientStream }
+
+// OpenBidi opens a stream of a function with streams of requests and responses.
+func OpenBidi[Req, Res any](ctx context.Context, stub StreamStub, function string) (*BidiStreamingClient[Req, Res], error) {
+	s, err := stub.open(ctx, function)
+	if err != nil {
+		return nil, err
+	}
+	return &BidiStreamingClient[Req, Res]{s}, nil
+}
+
+// Send sends a request: see [ClientStream.Send].
+func (s *BidiStreamingClient[Req, Res]) Send(ctx context.Context, request *Req) error {
+	return s.stream.Send(ctx, asStruct(request))
+}
+
+// CloseSend ends the requests.
+func (s *BidiStreamingClient[Req, Res]) CloseSend(ctx context.Context) error {
+	return s.stream.CloseSend(ctx)
+}
+
+// Recv receives the next response, or io.EOF after the last one: see [ClientStream.Recv].
+func (s *BidiStreamingClient[Req, Res]) Recv(ctx context.Context) (*Res, error) {
+	return recv[Res](ctx, s.stream)
+}
+
+// All iterates over the responses. After an error, it ends.
+func (s *BidiStreamingClient[Req, Res]) All(ctx context.Context) iter.Seq2[*Res, error] {
+	return all[Res](ctx, s.stream)
+}
+
+// Close ends the stream, if it has not ended.
+func (s *BidiStreamingClient[Req, Res]) Close() { s.stream.Close() }
+
+// A ServerStreamingServer is the stream of responses of a function, at its handler.
+type ServerStreamingServer[Res any] struct{ stream *ServerStream }
+
+// ServerMethod returns a function with a stream of responses.
+func ServerMethod[Req, Res any](name string, handle func(ctx context.Context, request *Req, s *ServerStreamingServer[Res]) error) Method {
+	return StreamMethod(name, func(ctx context.Context, s *ServerStream) error {
+		request, err := recv[Req](ctx, s)
+		if err == io.EOF {
+			return &thrift.ApplicationException{Kind: thrift.ProtocolError, Message: "the stream has no request"}
+		}
+		if err != nil {
+			return err
+		}
+		return handle(ctx, request, &ServerStreamingServer[Res]{s})
+	})
+}
+
+// Send sends a response: see [ServerStream.Send].
+func (s *ServerStreamingServer[Res]) Send(ctx context.Context, response *Res) error {
+	return s.stream.Send(ctx, asStruct(response))
+}
+
+// A ClientStreamingServer is the stream of requests of a function, at its handler.
+type ClientStreamingServer[Req any] struct{ stream *ServerStream }
+
+// ClientMethod returns a function with a stream of requests.
+func ClientMethod[Req, Res any](name string, handle func(ctx context.Context, s *ClientStreamingServer[Req]) (*Res, error)) Method {
+	return StreamMethod(name, func(ctx context.Context, s *ServerStream) error {
+		response, err := handle(ctx, &ClientStreamingServer[Req]{s})
+		switch {
+		case err != nil:
+			return err
+		case response == nil:
+			return &thrift.ApplicationException{Kind: thrift.MissingResult, Message: "the handler of " + name + " has no result"}
+		}
+		return s.Send(ctx, asStruct(response))
+	})
+}
+
+// Recv receives the next request, or io.EOF after the last one: see [ServerStream.Recv].
+func (s *ClientStreamingServer[Req]) Recv(ctx context.Context) (*Req, error) {
+	return recv[Req](ctx, s.stream)
+}
+
+// All iterates over the requests. After an error, it ends.
+func (s *ClientStreamingServer[Req]) All(ctx context.Context) iter.Seq2[*Req, error] {
+	return all[Req](ctx, s.stream)
+}
+
+// A BidiStreamingServer is the streams of requests and responses of a function, at its handler.
+type BidiStreamingServer[Req, Res any] struct{ stream *ServerStream }
+
+// BidiMethod returns a function with streams of requests and responses.
+func BidiMethod[Req, Res any](name string, handle func(ctx context.Context, s *BidiStreamingServer[Req, Res]) error) Method {
+	return StreamMethod(name, func(ctx context.Context, s *ServerStream) error {
+		return handle(ctx, &BidiStreamingServer[Req, Res]{s})
+	})
+}
+
+// Recv receives the next request, or io.EOF after the last one: see [ServerStream.Recv].
+func (s *BidiStreamingServer[Req, Res]) Recv(ctx context.Context) (*Req, error) {
+	return recv[Req](ctx, s.stream)
+}
+
+// All iterates over the requests. After an error, it ends.
+func (s *BidiStreamingServer[Req, Res]) All(ctx context.Context) iter.Seq2[*Req, error] {
+	return all[Req](ctx, s.stream)
+}
+
+// Send sends a response: see [ServerStream.Send].
+func (s *BidiStreamingServer[Req, Res]) Send(ctx context.Context, response *Res) error {
+	return s.stream.Send(ctx, asStruct(response))
+}
