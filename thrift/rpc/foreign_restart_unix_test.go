@@ -29,7 +29,7 @@ func kitexProgram(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return buildKitex(t, tool, data)
+	return buildKitex(t, tool, data, "kitex", "calc.thrift")
 }
 
 // kitexServer is a server of Kitex.

@@ -56,12 +56,13 @@ func foreigners(t *testing.T) []foreign {
 		{"apache python", []string{python, filepath.Join(peers, "apache.py")}, []string{"PYTHONPATH=" + filepath.Join(dir, "gen-py")}, []string{"simple", "threaded", "pool", "nonblocking"}, usual, both, false},
 		{"thriftpy2", []string{thriftpy2, filepath.Join(peers, "thriftpy.py")}, []string{"IDL=" + filepath.Join(absolute, "calc.thrift")}, []string{"simple", "threaded"}, usual, both, false},
 		{"apache node", []string{"node", filepath.Join(peers, "apache.js")}, []string{"GENERATED=" + filepath.Join(dir, "gen-nodejs"), "NODE_PATH=" + node}, []string{"single"}, usual, both, true},
-		{"kitex", []string{buildKitex(t, kitex, absolute)}, nil, []string{"default", "mux"}, []string{"buffered", "framed", "ttheader", "ttheader-framed"}, both[:1], false},
+		{"kitex", []string{buildKitex(t, kitex, absolute, "kitex", "calc.thrift")}, nil, []string{"default", "mux"}, []string{"buffered", "framed", "ttheader", "ttheader-framed"}, both[:1], false},
 	}
 }
 
-// buildKitex generates the code of a program for Kitex, builds it and returns its path. data is the path of testdata.
-func buildKitex(t *testing.T, tool, data string) string {
+// buildKitex generates the code of a program for Kitex, builds it and returns its path. data is the path of testdata, program and file are
+// names there.
+func buildKitex(t *testing.T, tool, data, program, file string, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	bench := filepath.Join(data, "..", "..", "..", "bench")
@@ -70,7 +71,7 @@ func buildKitex(t *testing.T, tool, data string) string {
 	for from, to := range map[string]string{
 		filepath.Join(suite, "versions.mod"):             "go.mod",
 		filepath.Join(suite, "versions.sum"):             "go.sum",
-		filepath.Join(data, "peers", "kitex", "main.go"): "main.go",
+		filepath.Join(data, "peers", program, "main.go"): "main.go",
 	} {
 		text, err := os.ReadFile(from)
 		if err != nil {
@@ -80,7 +81,8 @@ func buildKitex(t *testing.T, tool, data string) string {
 			t.Fatal(err)
 		}
 	}
-	runTool(t, dir, tool, "-module", kitexModule, "-type", "thrift", "-gen-path", "gen", "-no-dependency-check", filepath.Join(data, "calc.thrift"))
+	args := append([]string{"-module", kitexModule, "-type", "thrift", "-gen-path", "gen", "-no-dependency-check"}, flags...)
+	runTool(t, dir, tool, append(args, filepath.Join(data, file))...)
 	runTool(t, dir, "go", "build", "-o", "kitex.exe", ".")
 	return filepath.Join(dir, "kitex.exe")
 }

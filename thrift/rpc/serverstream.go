@@ -67,7 +67,7 @@ func newServerStream(s *streamConn, f *frame.Stream) *ServerStream {
 	st.inbox.arrived = make(chan struct{}, 1)
 	st.reader.MaxMemory = s.host.server.config.MaxMemory
 	var parent context.Context
-	parent, st.cancel = context.WithCancelCause(s.conn.Context())
+	parent, st.cancel = context.WithCancelCause(context.Background()) // streamConn.closed ends it with the connection
 	st.Context, st.stop = parent, func() {}
 	if ms := number(f.Info.Int(frame.KeyTimeout)); ms > 0 {
 		st.Context, st.stop = context.WithDeadline(parent, st.start.Add(time.Duration(ms)*time.Millisecond))

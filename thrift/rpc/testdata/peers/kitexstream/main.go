@@ -1,0 +1,288 @@
+//go:build ignore
+
+// A server or a client of chat.thrift with the streams of Kitex, for streamforeign_test.go:
+//
+//	kitex server PORT
+//	kitex client PORT
+//
+// The test generates the package gen/chat and builds the program. A server writes a line for each handler that
+// has ended because its client has ended the stream.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/bytedance/gopkg/cloud/metainfo"
+	"github.com/cloudwego/kitex/client"
+	"github.com/cloudwego/kitex/pkg/kerrors"
+	"github.com/cloudwego/kitex/pkg/klog"
+	"github.com/cloudwego/kitex/server"
+
+	"github.com/slipstream-go/slipstream/bench/thrift-rpc-programs/gen/chat"
+	service "github.com/slipstream-go/slipstream/bench/thrift-rpc-programs/gen/chat/chat"
+)
+
+func main() {
+	klog.SetLevel(klog.LevelFatal)
+	addr := net.JoinHostPort("127.0.0.1", os.Args[2])
+	var err error
+	switch os.Args[1] {
+	case "server":
+		err = serve(addr)
+	case "client":
+		err = call(addr)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+type handler struct{}
+
+func obey(ctx context.Context, m *chat.Message) error {
+	switch kind, text, _ := strings.Cut(m.Text, " "); kind {
+	case "wait":
+		<-ctx.Done()
+		fmt.Println("ended", ctx.Err())
+		return ctx.Err()
+	case "status":
+		return kerrors.NewBizStatusErrorWithExtra(7, text, map[string]string{"a": "b"})
+	case "fail":
+		return errors.New(text)
+	case "meta":
+		tenant, _ := metainfo.GetPersistentValue(ctx, "TENANT")
+		user, _ := metainfo.GetValue(ctx, "USER")
+		m.Text = tenant + " " + user
+	}
+	return nil
+}
+
+func (handler) Talk(ctx context.Context, s chat.Chat_talkServer) error {
+	for {
+		m, err := s.Recv(ctx)
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := obey(ctx, m); err != nil {
+			return err
+		}
+		if err := s.Send(ctx, m); err != nil {
+			return err
+		}
+	}
+}
+
+func (handler) Collect(ctx context.Context, s chat.Chat_collectServer) error {
+	n := int64(0)
+	for {
+		m, err := s.Recv(ctx)
+		if err == io.EOF {
+			return s.SendAndClose(ctx, &chat.Message{Number: n})
+		}
+		if err != nil {
+			return err
+		}
+		if err := obey(ctx, m); err != nil {
+			return err
+		}
+		n++
+	}
+}
+
+func (handler) Watch(ctx context.Context, m *chat.Message, s chat.Chat_watchServer) error {
+	if err := obey(ctx, m); err != nil {
+		return err
+	}
+	for i := range m.Number {
+		if err := s.Send(ctx, &chat.Message{Text: m.Text, Number: i, Blob: m.Blob}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (handler) Echo(_ context.Context, m *chat.Message) (*chat.Message, error) { return m, nil }
+
+func serve(addr string) error {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	return service.NewServer(new(handler), server.WithListener(l)).Run()
+}
+
+// sizes are those of messages.
+var sizes = []int{0, 1, 100, 1 << 10, 60 << 10, 70 << 10, 200 << 10, 10}
+
+func call(addr string) error {
+	c, err := service.NewClient("chat", client.WithHostPorts(addr))
+	if err != nil {
+		return err
+	}
+	for i, test := range []func(context.Context, service.Client) error{cancel, deadline, collect, watch, fails, meta, unary} {
+		ctx, stop := context.WithTimeout(context.Background(), time.Minute)
+		err := test(ctx, c)
+		stop()
+		if err != nil {
+			return fmt.Errorf("test %d: %w", i, err)
+		}
+	}
+	for range runtime.GOMAXPROCS(0) { // as many as there are connections: all resets were received when it is answered
+		if err := talk(context.Background(), c); err != nil {
+			return fmt.Errorf("talk: %w", err)
+		}
+	}
+	return nil
+}
+
+func talk(ctx context.Context, c service.Client) error {
+	s, err := c.Talk(ctx)
+	if err != nil {
+		return err
+	}
+	for i, size := range sizes {
+		text := strings.Repeat("x", size)
+		if err := s.Send(ctx, &chat.Message{Text: text, Number: int64(i)}); err != nil {
+			return err
+		}
+		if m, err := s.Recv(ctx); err != nil || m.Text != text || m.Number != int64(i) {
+			return fmt.Errorf("message %d: %w", i, err)
+		}
+	}
+	if err := s.CloseSend(ctx); err != nil {
+		return err
+	}
+	if _, err := s.Recv(ctx); err != io.EOF {
+		return fmt.Errorf("after the end: %w", err)
+	}
+	return nil
+}
+
+func collect(ctx context.Context, c service.Client) error {
+	s, err := c.Collect(ctx)
+	if err != nil {
+		return err
+	}
+	for range 1000 {
+		if err := s.Send(ctx, &chat.Message{Text: "some text"}); err != nil {
+			return err
+		}
+	}
+	m, err := s.CloseAndRecv(ctx)
+	if err != nil || m.Number != 1000 {
+		return fmt.Errorf("%v, %w", m, err)
+	}
+	return nil
+}
+
+func watch(ctx context.Context, c service.Client) error {
+	for _, size := range sizes {
+		s, err := c.Watch(ctx, &chat.Message{Number: 100, Blob: make([]byte, size)})
+		if err != nil {
+			return err
+		}
+		for i := range int64(100) {
+			if m, err := s.Recv(ctx); err != nil || m.Number != i || len(m.Blob) != size {
+				return fmt.Errorf("message %d of %d bytes: %v, %w", i, size, m, err)
+			}
+		}
+		if _, err := s.Recv(ctx); err != io.EOF {
+			return fmt.Errorf("after the end: %w", err)
+		}
+	}
+	return nil
+}
+
+func fails(ctx context.Context, c service.Client) error {
+	s, err := c.Talk(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Send(ctx, &chat.Message{Text: "fail broken"}); err != nil {
+		return err
+	}
+	if _, err := s.Recv(ctx); err == nil || !strings.Contains(err.Error(), "broken") {
+		return fmt.Errorf("an error: %w", err)
+	}
+	if s, err = c.Talk(ctx); err != nil {
+		return err
+	}
+	if err := s.Send(ctx, &chat.Message{Text: "status sold out"}); err != nil {
+		return err
+	}
+	_, err = s.Recv(ctx)
+	status, ok := kerrors.FromBizStatusError(err)
+	if !ok || status.BizStatusCode() != 7 || status.BizMessage() != "sold out" || status.BizExtra()["a"] != "b" {
+		return fmt.Errorf("a status: %w", err)
+	}
+	return nil
+}
+
+func meta(ctx context.Context, c service.Client) error {
+	s, err := c.Talk(metainfo.WithValue(metainfo.WithPersistentValue(ctx, "TENANT", "a"), "USER", "b"))
+	if err != nil {
+		return err
+	}
+	if err := s.Send(ctx, &chat.Message{Text: "meta"}); err != nil {
+		return err
+	}
+	m, err := s.Recv(ctx)
+	if err != nil || !strings.Contains(m.Text, "TENANT a") || !strings.Contains(m.Text, "USER b") {
+		return fmt.Errorf("%v, %w", m, err)
+	}
+	return s.CloseSend(ctx)
+}
+
+// cancel ends a stream whose handler waits.
+func cancel(ctx context.Context, c service.Client) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	s, err := c.Talk(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Send(ctx, &chat.Message{Text: "wait"}); err != nil {
+		return err
+	}
+	time.AfterFunc(10*time.Millisecond, stop)
+	if _, err := s.Recv(ctx); !errors.Is(err, kerrors.ErrStreamingCanceled) {
+		return fmt.Errorf("received %w", err)
+	}
+	return nil
+}
+
+func deadline(ctx context.Context, c service.Client) error {
+	ctx, stop := context.WithTimeout(ctx, 50*time.Millisecond)
+	defer stop()
+	s, err := c.Talk(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.Send(ctx, &chat.Message{Text: "wait"}); err != nil {
+		return err
+	}
+	if _, err := s.Recv(ctx); !errors.Is(err, kerrors.ErrStreamingTimeout) {
+		return fmt.Errorf("received %w", err)
+	}
+	return nil
+}
+
+func unary(ctx context.Context, c service.Client) error {
+	m, err := c.Echo(ctx, &chat.Message{Number: 5})
+	if err != nil || m.Number != 5 {
+		return fmt.Errorf("%v, %w", m, err)
+	}
+	return nil
+}
