@@ -51,6 +51,13 @@ func (p *streamPeer) send(frames ...[]byte) {
 	}
 }
 
+// reply sends frames to a client that may have gone.
+func (p *streamPeer) reply(frames ...[]byte) {
+	for _, b := range frames {
+		_, _ = p.Write(b)
+	}
+}
+
 // next returns the next frame.
 func (p *streamPeer) next() (f frame.Stream, err error) {
 	head := make([]byte, 4)
