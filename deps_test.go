@@ -86,6 +86,7 @@ thrift/rpc < . internal/attempt internal/buf internal/driver internal/loop inter
 thrift/rpc/governance < . internal/attempt internal/driver internal/fleet internal/pipe thrift thrift/rpc
 # What the generator writes for the tests of package rpc.
 thrift/internal/calc < thrift thrift/rpc
+thrift/internal/chat < thrift thrift/rpc
 # Scalars of JSON, for generated code and for values without it.
 thrift/internal/jsontext <
 # Values without generated code: what the IDL says, with the functions of the runtime.

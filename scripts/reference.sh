@@ -64,6 +64,6 @@ export SLIPSTREAM_NODE_MODULES SLIPSTREAM_THRIFT=$program SLIPSTREAM_PYTHON=$pyt
 status=0
 "${GO:-go}" test -count=1 -v -run 'TestReferenceCompilerAgrees$' ./thrift/idl || status=$?
 "${GO:-go}" test -count=1 -v -timeout 30m -run 'TestGeneratedModule$' ./thrift/gen || status=$?
-"${GO:-go}" test -count=1 -v -timeout 30m -run 'TestForeignClients$|TestForeignServers$|TestGenericCallsOfForeignServers$|TestProcessesOfServerWithTwoThreads$|TestRestartOfKitex$|TestRestartUnderKitexClients$' ./thrift/rpc || status=$?
+"${GO:-go}" test -count=1 -v -timeout 30m -run 'TestForeignClients$|TestForeignServers$|TestGenericCallsOfForeignServers$|TestProcessesOfServerWithTwoThreads$|TestRestartOfKitex$|TestRestartUnderKitexClients$|TestKitexClientsOfStreams$|TestStreamsOfKitexServers$' ./thrift/rpc || status=$?
 "${GO:-go}" test -C test -count=1 -v -timeout 30m -run 'TestForeignCode$|TestKitexDeclarations$|TestKitexJSON$|TestGopkg$' ./thrift || status=$?
 exit "$status"
