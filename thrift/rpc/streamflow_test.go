@@ -179,7 +179,7 @@ func fakeStreams(t *testing.T, serve func(p *streamPeer)) *chat.ChatStreamClient
 	t.Helper()
 	testkit.NoLeaks(t)
 	l := testkit.Serve(t, func(c net.Conn, _ int) { serve(&streamPeer{TB: t, Conn: c, read: bufio.NewReader(c)}) })
-	c, err := rpc.NewStreamClient(rpc.StreamConfig{Addr: l.Addr})
+	c, err := rpc.NewStreamClient(rpc.StreamConfig{Addr: l.Addr, Backoff: time.Millisecond, MaxBackoff: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -538,3 +538,59 @@ func TestStreamsWithoutAServer(t *testing.T) {
 type observations chan slipstream.Observation
 
 func (c observations) Observe(o slipstream.Observation) { c <- o }
+
+// A server that ends at any byte of what it sends: the messages that arrived are received, and then an error with the
+// outcome, or the regular end if that has arrived.
+func TestStreamsCutByTheServer(t *testing.T) {
+	transcript := func(id int32) (all []byte, frames []int) {
+		for _, b := range [][]byte{
+			streamFrame{kind: frame.StreamMeta, keys: []string{"slipstream-window", "65536"}}.bytes(),
+			streamFrame{id: id, kind: frame.StreamHeader, keys: []string{"a", "b"}}.bytes(),
+			message(id, &chat.Message{Number: 1}), message(id, &chat.Message{Number: 2}),
+			streamFrame{id: id, kind: frame.StreamMeta, keys: []string{"slipstream-credit", "50"}}.bytes(),
+			message(id, &chat.Message{Number: 3}), streamFrame{id: id, kind: frame.StreamTrailer}.bytes(),
+		} {
+			all = append(all, b...)
+			frames = append(frames, len(all))
+		}
+		return all, frames
+	}
+	all, frames := transcript(1)
+	var cut atomic.Int64
+	c := fakeStreams(t, func(p *streamPeer) {
+		one, err := p.next()
+		if err != nil {
+			return
+		}
+		b, _ := transcript(one.Info.Seq)
+		p.reply(b[:cut.Load()])
+	})
+	for n := range len(all) + 1 {
+		cut.Store(int64(n))
+		st, err := c.Talk(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := int64(0)
+		for _, at := range []int{frames[2], frames[3], frames[5]} {
+			if n >= at {
+				want++
+			}
+		}
+		got := int64(0)
+		var m *chat.Message
+		for {
+			if m, err = st.Recv(t.Context()); err != nil {
+				break
+			}
+			if got++; m.Number != got {
+				t.Errorf("cut at %d: message %d is %d", n, got, m.Number)
+			}
+		}
+		ended := n == len(all)
+		if got != want || ended != (err == io.EOF) || !ended && slipstream.OutcomeOf(err) != slipstream.MaybeExecuted {
+			t.Errorf("cut at %d: %d messages, want %d; %v", n, got, want, err)
+		}
+		st.Close()
+	}
+}
