@@ -27,7 +27,21 @@ func StreamMethod(name string, handle func(ctx context.Context, s *ServerStream)
 
 // A ServerStream is the stream of a handler. Send is safe for concurrent use. Recv must be called by one goroutine at a
 // time, which may run concurrently with Send. Neither may be called after the handler has returned.
-type ServerStream struct {
+type ServerStream struct{ stream *serverStream }
+
+// Recv receives the next message into m. It waits for one until ctx ends, which may be that of the handler. After the last message of the
+// client it returns io.EOF. If the stream has ended in another way, it returns the cause.
+func (s *ServerStream) Recv(ctx context.Context, m thrift.Struct) error {
+	return s.stream.recv(ctx, m)
+}
+
+// Send sends a message. It waits until the client permits it and there is room for it, or ctx or the stream ends.
+func (s *ServerStream) Send(ctx context.Context, m thrift.Struct) error {
+	return s.stream.send(ctx, m)
+}
+
+// serverStream is a stream of a server. It is the context of its handler.
+type serverStream struct {
 	context.Context // of the handler, except for Value; immutable
 
 	// Immutable after it was opened.
@@ -61,8 +75,8 @@ type ServerStream struct {
 	sent, received atomic.Int64 // bytes of frames
 }
 
-func newServerStream(s *streamConn, f *frame.Stream) *ServerStream {
-	st := &ServerStream{conn: s, id: f.Info.Seq, window: number(f.Info.String(keyWindow)), start: time.Now(), meta: readMeta(&f.Info)}
+func newServerStream(s *streamConn, f *frame.Stream) *serverStream {
+	st := &serverStream{conn: s, id: f.Info.Seq, window: number(f.Info.String(keyWindow)), start: time.Now(), meta: readMeta(&f.Info)}
 	st.credit = st.window
 	st.inbox.arrived = make(chan struct{}, 1)
 	st.reader.MaxMemory = s.host.server.config.MaxMemory
@@ -76,19 +90,19 @@ func newServerStream(s *streamConn, f *frame.Stream) *ServerStream {
 }
 
 // Value implements [context.Context].
-func (st *ServerStream) Value(key any) any {
+func (st *serverStream) Value(key any) any {
 	if key == (callKey{}) {
 		return st
 	}
 	return st.Context.Value(key)
 }
 
-func (st *ServerStream) inbound() ([]Meta, Peer) {
+func (st *serverStream) inbound() ([]Meta, Peer) {
 	return st.meta, Peer{st.conn.conn.RemoteAddr(), st.conn.session.tls}
 }
 
 // cause returns why the stream has ended.
-func (st *ServerStream) cause() error {
+func (st *serverStream) cause() error {
 	if err := context.Cause(st.Context); err != nil {
 		return err
 	}
@@ -96,7 +110,7 @@ func (st *ServerStream) cause() error {
 }
 
 // receive puts a message into the inbox. If there is no room for it, it returns false.
-func (st *ServerStream) receive(message []byte, size int) bool {
+func (st *serverStream) receive(message []byte, size int) bool {
 	cost := messageCost(len(message))
 	if st.unread.Add(cost) > int64(st.conn.host.limits.Unread) {
 		st.unread.Add(-cost)
@@ -111,14 +125,12 @@ func (st *ServerStream) receive(message []byte, size int) bool {
 }
 
 // release removes messages from what the stream holds.
-func (st *ServerStream) release(cost int64) {
+func (st *serverStream) release(cost int64) {
 	st.unread.Add(-cost)
 	st.conn.session.hold(-cost)
 }
 
-// Recv receives the next message into m. It waits for one until ctx ends, which may be that of the handler. After the last message of the
-// client it returns io.EOF. If the stream has ended in another way, it returns the cause.
-func (st *ServerStream) Recv(ctx context.Context, m thrift.Struct) error {
+func (st *serverStream) recv(ctx context.Context, m thrift.Struct) error {
 	for ended := false; ; {
 		b, err := st.inbox.take()
 		switch {
@@ -148,7 +160,7 @@ func (st *ServerStream) Recv(ctx context.Context, m thrift.Struct) error {
 }
 
 // taken notes that the handler has received a message of n bytes.
-func (st *ServerStream) taken(n int) {
+func (st *serverStream) taken(n int) {
 	cost := messageCost(n)
 	st.release(cost)
 	if st.window == 0 {
@@ -169,8 +181,7 @@ const (
 	frameOfCredit = 80
 )
 
-// Send sends a message. It waits until the client permits it and there is room for it, or ctx or the stream ends.
-func (st *ServerStream) Send(ctx context.Context, m thrift.Struct) error {
+func (st *serverStream) send(ctx context.Context, m thrift.Struct) error {
 	b, err := messageOfStream(st.id, m, st.conn.host.server.config.MaxMessage)
 	if err != nil {
 		return &InvalidCallError{err}
@@ -188,7 +199,7 @@ func (st *ServerStream) Send(ctx context.Context, m thrift.Struct) error {
 }
 
 // Work implements [loop.Job].
-func (st *ServerStream) Work() {
+func (st *serverStream) Work() {
 	s := st.conn
 	defer s.host.server.jobs.Done()
 	err := st.run()
@@ -204,7 +215,7 @@ func (st *ServerStream) Work() {
 }
 
 // run calls the handler.
-func (st *ServerStream) run() (err error) {
+func (st *serverStream) run() (err error) {
 	server := st.conn.host.server
 	defer func() {
 		if v := recover(); v != nil {
@@ -213,13 +224,13 @@ func (st *ServerStream) run() (err error) {
 			err = &thrift.ApplicationException{Kind: thrift.InternalError, Message: "the handler of " + st.name + " panicked"}
 		}
 	}()
-	err = st.handler.handle(st, st)
+	err = st.handler.handle(st, &ServerStream{st})
 	server.figures.done.Add(1)
 	return err
 }
 
 // last returns the last frame for what the handler has returned.
-func (st *ServerStream) last(err error) ([]byte, error) {
+func (st *serverStream) last(err error) ([]byte, error) {
 	e, status := endOf(err)
 	if e != nil {
 		st.conn.host.server.figures.failed.Add(1)
@@ -236,7 +247,7 @@ func (st *ServerStream) last(err error) ([]byte, error) {
 }
 
 // Write implements [loop.Reply]: the handler has returned.
-func (st *ServerStream) Write(c *loop.Conn) {
+func (st *serverStream) Write(c *loop.Conn) {
 	s := st.conn
 	if s.open[st.id] == st {
 		delete(s.open, st.id)
@@ -245,10 +256,10 @@ func (st *ServerStream) Write(c *loop.Conn) {
 }
 
 // Drop implements [loop.Reply].
-func (st *ServerStream) Drop() {}
+func (st *serverStream) Drop() {}
 
 // report notifies ServerConfig.OnCall of the end of the stream, whose panics are contained.
-func (st *ServerStream) report(err error, refused bool) {
+func (st *serverStream) report(err error, refused bool) {
 	server := st.conn.host.server
 	if server.config.OnCall == nil {
 		return

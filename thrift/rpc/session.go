@@ -53,7 +53,7 @@ func (x *session) Closed(_ *loop.Conn, err error) {
 }
 
 // PeerEnded implements [loop.EndWatcher]. A client that sends nothing more may still read the answers to its calls. Streams end,
-// because their handlers might wait for it for ever.
+// because their handlers might wait for it forever.
 func (x *session) PeerEnded(c *loop.Conn) {
 	if x.streams != nil {
 		x.streams.ended(c)

@@ -377,7 +377,7 @@ func TestStreamsEndFromTheClient(t *testing.T) {
 	})
 }
 
-// A handler whose client has gone does not wait for ever, although it neither reads nor writes then.
+// A handler whose client has gone does not wait forever, although it neither reads nor writes then.
 func TestDeadlineOfAStream(t *testing.T) {
 	h := newChatter()
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(h))

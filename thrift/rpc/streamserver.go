@@ -70,7 +70,7 @@ func (h *streaming) close() { h.workers.Close() }
 func (h *streaming) begin(x *session, c *loop.Conn) streamSession {
 	most := h.server.config.MaxConnCalls
 	c.SetLimits(loop.Limits{MaxDeferred: most + 1}) // more are refused, and the connection is still read
-	return &streamConn{host: h, session: x, conn: c, most: most, scanner: frame.Scanner{Max: h.server.config.MaxMessage}, open: make(map[int32]*ServerStream)}
+	return &streamConn{host: h, session: x, conn: c, most: most, scanner: frame.Scanner{Max: h.server.config.MaxMessage}, open: make(map[int32]*serverStream)}
 }
 
 // streamConn is the side of the server of a connection that has streams.
@@ -83,7 +83,7 @@ type streamConn struct {
 
 	// Owned by the turn.
 	scanner   frame.Scanner
-	open      map[int32]*ServerStream // whose handlers have not returned
+	open      map[int32]*serverStream // whose handlers have not returned
 	announced bool                    // the client was notified of the window
 	told      bool                    // the client was notified that the connection will be closed
 
@@ -211,7 +211,7 @@ func (s *streamConn) begin(c *loop.Conn, f *frame.Stream) error {
 }
 
 // refusal returns why a stream is not opened, or nil. In that case it was counted.
-func (s *streamConn) refusal(c *loop.Conn, st *ServerStream, f *frame.Stream) *thrift.ApplicationException {
+func (s *streamConn) refusal(c *loop.Conn, st *serverStream, f *frame.Stream) *thrift.ApplicationException {
 	h := s.host
 	service, name := f.Info.String(frame.KeyService), f.Info.Int(frame.KeyToMethod)
 	st.name = string(name)
@@ -240,7 +240,7 @@ func (s *streamConn) refusal(c *loop.Conn, st *ServerStream, f *frame.Stream) *t
 }
 
 // refuse answers a stream that is not opened.
-func (s *streamConn) refuse(c *loop.Conn, st *ServerStream, e *thrift.ApplicationException) {
+func (s *streamConn) refuse(c *loop.Conn, st *serverStream, e *thrift.ApplicationException) {
 	st.cancel(e)
 	st.stop()
 	var keys func(*frame.Writer)
@@ -279,7 +279,7 @@ func (s *streamConn) tellEnd(c *loop.Conn) {
 }
 
 // isOver reports whether a stream has ended.
-func (s *streamConn) isOver(st *ServerStream) bool {
+func (s *streamConn) isOver(st *serverStream) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return st.over
@@ -287,7 +287,7 @@ func (s *streamConn) isOver(st *ServerStream) bool {
 
 // leave ends a stream that the client has reset. A client of this package gets an answer, because it does not use the
 // ID again before.
-func (s *streamConn) leave(c *loop.Conn, st *ServerStream, cause error) {
+func (s *streamConn) leave(c *loop.Conn, st *serverStream, cause error) {
 	if cause == io.EOF {
 		cause = ErrStreamReset
 	}
@@ -295,10 +295,10 @@ func (s *streamConn) leave(c *loop.Conn, st *ServerStream, cause error) {
 }
 
 // reset ends a stream because of what the client has sent.
-func (s *streamConn) reset(c *loop.Conn, st *ServerStream, cause error) { s.end(c, st, cause, true) }
+func (s *streamConn) reset(c *loop.Conn, st *serverStream, cause error) { s.end(c, st, cause, true) }
 
 // end ends a stream before its handler has returned. If tell is set, the client is notified.
-func (s *streamConn) end(c *loop.Conn, st *ServerStream, cause error, tell bool) {
+func (s *streamConn) end(c *loop.Conn, st *serverStream, cause error, tell bool) {
 	s.mu.Lock()
 	already := st.over
 	st.over = true
@@ -314,7 +314,7 @@ func (s *streamConn) end(c *loop.Conn, st *ServerStream, cause error, tell bool)
 }
 
 // grant permits a handler to send n more bytes.
-func (s *streamConn) grant(st *ServerStream, n int) {
+func (s *streamConn) grant(st *serverStream, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	st.credit = min(st.credit+min(n, mostPermit), max(st.credit, mostPermit))
@@ -325,7 +325,7 @@ func (s *streamConn) grant(st *ServerStream, n int) {
 }
 
 // send queues a frame of a handler. cost is what it takes of the credit of the stream. It waits for credit and room until ctx or the stream ends.
-func (s *streamConn) send(ctx context.Context, st *ServerStream, b []byte, cost int) error {
+func (s *streamConn) send(ctx context.Context, st *serverStream, b []byte, cost int) error {
 	s.mu.Lock()
 	for {
 		var wait chan struct{}
@@ -381,7 +381,7 @@ func (s *streamConn) post(needed bool) {
 }
 
 // sendOwn queues a frame of the stream that nothing delays.
-func (s *streamConn) sendOwn(st *ServerStream, b []byte) {
+func (s *streamConn) sendOwn(st *serverStream, b []byte) {
 	s.mu.Lock()
 	if s.gone != nil || st.over {
 		s.mu.Unlock()
@@ -393,7 +393,7 @@ func (s *streamConn) sendOwn(st *ServerStream, b []byte) {
 }
 
 // finish queues the last frame of a stream whose handler has returned, unless the stream has ended.
-func (s *streamConn) finish(st *ServerStream, b []byte) {
+func (s *streamConn) finish(st *serverStream, b []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.gone == nil && !st.over {
