@@ -8,6 +8,9 @@
 // A [Client] carries the calls of many goroutines over few connections. How many calls a connection has depends on
 // what its server has shown: see the type.
 //
+// Functions may have streams of messages, as those of Kitex over TTHeader: a [StreamClient] opens them, and a [Server] serves
+// functions with and without streams on one port.
+//
 // Sources: thrift-rpc.md, thrift-binary-protocol.md and thrift-compact-protocol.md of Apache Thrift, and
 // https://www.cloudwego.io/docs/kitex/reference/transport-protocol-ttheader/.
 package rpc

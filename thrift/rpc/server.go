@@ -52,6 +52,8 @@ import (
 //     knows. The answer is a control frame (sequence ID 0), which is sent immediately: the first call of a
 //     connection may take long. Clients that do not ask do not get it.
 //
+//   - The first message of a connection tells whether it has calls or streams (docs/design/streaming.md).
+//
 // TestApacheClientOfOurServer calls it with the Go library of Apache Thrift, in all formats that both have.
 
 // ServerConfig configures a [Server]. The zero value is ready for use.

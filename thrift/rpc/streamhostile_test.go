@@ -412,3 +412,36 @@ func TestOpeningFrames(t *testing.T) {
 		}
 	}
 }
+
+// What all streams hold is bounded: the connections that hold the most are closed.
+func TestMemoryOfAllStreamsIsBounded(t *testing.T) {
+	testkit.NoLeaks(t)
+	h := newChatter()
+	s, err := rpc.NewServerWith(rpc.ServerConfig{}, 4<<20, chat.NewChatService(h))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listen(t, s)
+	small := dialStreams(t, s)
+	small.send(opening(1, "talk", ""))
+	for range 4 {
+		p := dialStreams(t, s)
+		for i := range int32(4) {
+			p.send(opening(i+1, "collect", ""), message(i+1, &chat.Message{Text: "wait"}))
+			<-h.began
+			for range 90 { // 900 KB, of 1 MiB that it may have
+				p.reply(message(i+1, &chat.Message{Blob: make([]byte, 10<<10)}))
+			}
+		}
+	}
+	for range 4 { // the streams of at least one connection
+		if err := <-h.ended; !errors.Is(err, rpc.ErrStreamLost) {
+			t.Errorf("a handler has ended because of %v", err)
+		}
+	}
+	small.send(message(1, &chat.Message{Number: 5}))
+	if f := small.await(1); f.Kind != frame.StreamData {
+		t.Errorf("a stream that holds little: %c", f.Kind)
+	}
+	close(h.gate)
+}

@@ -14,7 +14,7 @@
 // Six bytes tell the transport and the protocol: Binary, in the strict and in the old form, or Compact. The
 // old form and Framed both begin with a length: a letter follows the length of a name, and a byte of a
 // message that of a frame. Formats that are recognized and not supported (HTTP, TLS, THeader, zlib, mesh
-// headers, streams) are named in the log.
+// headers) are named in the log. Frames of streams (stream.go) are told by a flag of their headers.
 //
 // Messages without a length are searched for their end (walk.go). If one is incomplete, a walker remembers
 // where it is, with the levels of structs and containers above it, so the bytes of a large message are passed
