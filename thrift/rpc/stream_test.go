@@ -198,12 +198,7 @@ func TestStreams(t *testing.T) {
 				st.Close()
 			}
 		})
-		testkit.Eventually(t, patience, func() error {
-			if n := s.Stats().Streams; n != 0 {
-				return fmt.Errorf("%d streams", n)
-			}
-			return nil
-		})
+		noStreams(t, s)
 	})
 }
 
@@ -393,12 +388,7 @@ func TestDeadlineOfAStream(t *testing.T) {
 	if _, err := st.Recv(t.Context()); !errors.Is(err, context.DeadlineExceeded) && slipstream.OutcomeOf(err) != slipstream.Executed {
 		t.Errorf("received %v", err)
 	}
-	testkit.Eventually(t, patience, func() error {
-		if n := s.Stats().Streams; n != 0 {
-			return fmt.Errorf("%d streams", n)
-		}
-		return nil
-	})
+	noStreams(t, s)
 }
 
 // Many streams with many messages share a connection, and every message reaches its stream in order.
@@ -441,5 +431,6 @@ func TestManyStreams(t *testing.T) {
 			})
 		}
 		all.Wait()
+		noStreams(t, s)
 	})
 }

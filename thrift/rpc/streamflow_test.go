@@ -65,6 +65,8 @@ func TestSlowHandler(t *testing.T) {
 		if m, err := slow.CloseAndRecv(t.Context()); err != nil || m.Number != 5001 {
 			t.Errorf("the handler has received %v, %v", m, err)
 		}
+		fast.Close()
+		noStreams(t, s)
 	})
 }
 

@@ -151,12 +151,15 @@ func exceptionIn(t testing.TB, f frame.Stream) (e thrift.ApplicationException) {
 	return e
 }
 
-// noStreams waits until all handlers have returned.
+// noStreams waits until all handlers have returned, and the server holds nothing for streams.
 func noStreams(t testing.TB, s *rpc.Server) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() error {
 		if n := s.Stats().Streams; n != 0 {
 			return fmt.Errorf("%d streams are open", n)
+		}
+		if n := rpc.HeldLarge(s); n != 0 {
+			return fmt.Errorf("the server holds %d bytes for streams", n)
 		}
 		return nil
 	})
