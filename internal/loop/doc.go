@@ -88,6 +88,9 @@
 // internal/gateway/handover a new process has the same listening sockets by then, so no connection
 // is refused.
 //
+// A peer that sends nothing more still gets the answers that it is owed. A session whose answers may depend on
+// what it sends is an EndWatcher, which is told.
+//
 // # Concurrency
 //
 // All state of a connection belongs to its turn: the loop, or the goroutine that has the turn. Only
