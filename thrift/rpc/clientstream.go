@@ -60,9 +60,9 @@ func (s *ClientStream) permit(window int64) {
 	s.stream.Grant(int(min(window, mostPermit)) - firstCredit)
 }
 
-// Send sends a message. It waits while the server does not permit more, and while too much waits to be written, until ctx ends. It does not
-// wait until the message is written. Errors are of type *slipstream.Error; if the stream continues, the
-// outcome is NotSent.
+// Send sends a message. It waits while the server does not permit more, and while too much waits to be written, until
+// ctx ends. It does not wait until the message is written. Errors are of type *slipstream.Error; if the stream
+// continues, the outcome is NotSent.
 func (s *ClientStream) Send(ctx context.Context, m thrift.Struct) error {
 	b, err := messageOfStream(0, m, s.client.config.MaxMessage)
 	if err != nil {
@@ -111,7 +111,8 @@ func (s *ClientStream) admit(ctx context.Context, cost int) error {
 	return nil
 }
 
-// CloseSend notifies the server that no message follows. Messages are received as before. After the first call it does nothing.
+// CloseSend notifies the server that no message follows. Messages are received as before. After the first call it does
+// nothing.
 func (s *ClientStream) CloseSend(ctx context.Context) error {
 	k := s.client.engine.Acquire()
 	var err error
@@ -128,8 +129,9 @@ func (s *ClientStream) CloseSend(ctx context.Context) error {
 	return s.named(err)
 }
 
-// Recv receives the next message into m. It waits for one until ctx ends, which does not end the stream. After the last message it returns io.EOF.
-// Other errors are of type *slipstream.Error; they wrap a *StatusError or a *thrift.ApplicationException if the handler has returned an error.
+// Recv receives the next message into m. It waits for one until ctx ends, which does not end the stream. After the last
+// message it returns io.EOF. Other errors are of type *slipstream.Error; they wrap a *StatusError or a
+// *thrift.ApplicationException if the handler has returned an error.
 func (s *ClientStream) Recv(ctx context.Context, m thrift.Struct) error {
 	if s.last.Load() != nil {
 		return s.end()
@@ -188,8 +190,8 @@ func (s *ClientStream) result(f *frame.Stream) *slipstream.Error {
 // named returns an error of the engine with the name of the function.
 func (s *ClientStream) named(err error) error { return s.client.fail.Named(s.name, err) }
 
-// Close ends the stream, if it has not ended: the context of the handler ends. Messages that were not received are dropped. It may be called more
-// than once, and does not wait.
+// Close ends the stream, if it has not ended: the context of the handler ends. Messages that were not received are
+// dropped. It may be called more than once, and does not wait.
 func (s *ClientStream) Close() {
 	s.closeOnce.Do(func() {
 		close(s.closed)

@@ -19,8 +19,9 @@ type streamFunction struct {
 }
 
 // StreamMethod returns a function with streams, whose messages have no types: see [BidiMethod], [ServerMethod] and
-// [ClientMethod] for functions with them. The stream ends when the handler returns: the client receives the end, or the error as with other
-// functions. Errors that the function declares have no types in streams, because they have none in Kitex.
+// [ClientMethod] for functions with them. The stream ends when the handler returns: the client receives the end, or the
+// error as with other functions. Errors that the function declares have no types in streams, because they have none in
+// Kitex.
 func StreamMethod(name string, handle func(ctx context.Context, s *ServerStream) error) Method {
 	return Method{Name: name, stream: &streamFunction{handle}}
 }
@@ -29,8 +30,8 @@ func StreamMethod(name string, handle func(ctx context.Context, s *ServerStream)
 // time, which may run concurrently with Send. Neither may be called after the handler has returned.
 type ServerStream struct{ stream *serverStream }
 
-// Recv receives the next message into m. It waits for one until ctx ends, which may be that of the handler. After the last message of the
-// client it returns io.EOF. If the stream has ended in another way, it returns the cause.
+// Recv receives the next message into m. It waits for one until ctx ends, which may be that of the handler. After the
+// last message of the client it returns io.EOF. If the stream has ended in another way, it returns the cause.
 func (s *ServerStream) Recv(ctx context.Context, m thrift.Struct) error {
 	return s.stream.recv(ctx, m)
 }

@@ -42,8 +42,9 @@ var (
 // Names of keys in headers of frames. Frames with them, except for those that open streams, are of the kind meta, which
 // Kitex ignores.
 const (
-	// keyWindow is how many bytes the other side may send on a stream before it gets credit. In the frame that opens a stream it is that of the
-	// client for the stream; in a frame without a stream it is that of the server, for all streams of the connection.
+	// keyWindow is how many bytes the other side may send on a stream before it gets credit. In the frame that opens a
+	// stream it is that of the client for the stream; in a frame without a stream it is that of the server, for all
+	// streams of the connection.
 	keyWindow = "slipstream-window"
 	// keyCredit is how many more bytes the other side of the stream may send.
 	keyCredit = "slipstream-credit"

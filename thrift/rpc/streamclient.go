@@ -85,8 +85,8 @@ func (streamProtocol) AppendPing(b []byte) []byte { return b }
 // NewScanner implements [pipe.Protocol].
 func (p streamProtocol) NewScanner() pipe.Scanner { return newStreamLink(p.client.config.MaxMessage) }
 
-// Open implements [StreamOpener]. It waits for a connection, but not for the server. The deadline of ctx, and the metadata in it (see [WithMeta]), are
-// sent. Errors are of type *slipstream.Error.
+// Open implements [StreamOpener]. It waits for a connection, but not for the server. The deadline of ctx, and the
+// metadata in it (see [WithMeta]), are sent. Errors are of type *slipstream.Error.
 func (c *StreamClient) Open(ctx context.Context, f *StreamFunction) (*ClientStream, error) {
 	k := c.engine.Acquire()
 	s, err := c.open(ctx, f, k)
@@ -126,8 +126,8 @@ func (c *StreamClient) Connect(ctx context.Context) error {
 	return nil
 }
 
-// Close closes the client and ends all streams. It waits until all goroutines of the client have ended, so it must not be
-// called by StreamConfig.OnEvent. It may be called again.
+// Close closes the client and ends all streams. It waits until all goroutines of the client have ended, so it must not
+// be called by StreamConfig.OnEvent. It may be called again.
 func (c *StreamClient) Close() error { return c.engine.Close() }
 
 // Shutdown opens no more streams, waits until those that are open have ended, and closes the client. If ctx ends first,

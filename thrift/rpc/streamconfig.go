@@ -16,15 +16,15 @@ import (
 
 // StreamLimits bound the streams of a client or a server. The zero value has the defaults.
 type StreamLimits struct {
-	// Max is how many streams may be open. Further ones fail as Overloaded at a client, and are refused by a server. If zero, it is 1,024 for
-	// a client and 16,384 for a server, of which a connection may have ServerConfig.MaxConnCalls.
+	// Max is how many streams may be open. Further ones fail as Overloaded at a client, and are refused by a server. If
+	// zero, it is 1,024 for a client and 16,384 for a server, of which a connection may have ServerConfig.MaxConnCalls.
 	Max int
 	// Window is how many bytes of a stream may have arrived without having been received by the program. Each message
 	// counts 90 bytes in addition to its own, and must fit. Clients and servers of this package wait until there is
 	// room. If zero, it is 256 KiB.
 	Window int
-	// Unread is the same bound for others, which do not wait: a stream with more is reset. If zero, it is 1 MiB. It is at least
-	// 64 KiB more than Window.
+	// Unread is the same bound for others, which do not wait: a stream with more is reset. If zero, it is 1 MiB. It is
+	// at least 64 KiB more than Window.
 	Unread int
 }
 
@@ -74,8 +74,8 @@ type StreamConfig struct {
 
 	// Limits bound the streams, and what they may hold.
 	Limits StreamLimits
-	// MaxMessage is how many bytes a message may have, with its header. If zero, it is 16 MiB. A message that is larger is not
-	// sent; one that arrives ends its connection.
+	// MaxMessage is how many bytes a message may have, with its header. If zero, it is 16 MiB. A message that is larger
+	// is not sent; one that arrives ends its connection.
 	MaxMessage int
 	// MaxMemory limits the memory of a message that is received: see thrift.Reader.MaxMemory.
 	MaxMemory int

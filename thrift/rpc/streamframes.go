@@ -46,8 +46,8 @@ func appendNotice(b []byte, stream int32, key string, value int) []byte {
 	return b
 }
 
-// messageOfStream returns the frame of a message, in memory of package buf. A panic of the struct, such as a list with an element that is nil,
-// is an error.
+// messageOfStream returns the frame of a message, in memory of package buf. A panic of the struct, such as a list with
+// an element that is nil, is an error.
 func messageOfStream(stream int32, m thrift.Struct, most int) (b []byte, err error) {
 	defer func() {
 		if v := recover(); v != nil {

@@ -395,7 +395,8 @@ func TestStreamsOfAClientThatDoesNotRead(t *testing.T) {
 	noStreams(t, s)
 }
 
-// Keys of any size in the frame that opens a stream are bounded by the header, and a deadline that has passed is refused.
+// Keys of any size in the frame that opens a stream are bounded by the header, and a deadline that has passed is
+// refused.
 func TestOpeningFrames(t *testing.T) {
 	s := serve(t, rpc.ServerConfig{}, chat.NewChatService(newChatter()))
 	p := dialStreams(t, s)

@@ -59,8 +59,8 @@ func (in *streamInbox) notify() {
 	}
 }
 
-// take returns the next message, which is valid until the next call of take, or the end. It returns nil and nil if there is none yet.
-// Only the receiver calls it.
+// take returns the next message, which is valid until the next call of take, or the end. It returns nil and nil if there
+// is none yet. Only the receiver calls it.
 func (in *streamInbox) take() ([]byte, error) {
 	if in.at == len(in.current) {
 		in.mu.Lock()

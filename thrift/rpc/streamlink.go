@@ -32,8 +32,8 @@ type streamLink struct {
 const (
 	// endless is the window of servers without flow control.
 	endless = 1 << 40
-	// silence is how long a server that has streams may send nothing until it counts as one without flow control. Kitex sends nothing before the
-	// first response.
+	// silence is how long a server that has streams may send nothing until it counts as one without flow control. Kitex
+	// sends nothing before the first response.
 	silence = time.Second
 )
 

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
-// A streamHandler is a function with streams, as [Method] holds it. It is an interface, and all that serves streams is reached
-// through it, so that programs without streams do not contain that.
+// A streamHandler is a function with streams, as [Method] holds it. It is an interface, and all that serves streams is
+// reached through it, so that programs without streams do not contain that.
 type streamHandler interface {
 	// host returns what a server with such functions needs.
 	host(s *Server) streamHost
@@ -95,7 +95,8 @@ type streamConn struct {
 	gone   error         // why the connection has ended; nil if it has not
 }
 
-// mostStreamOutput is how many bytes of frames of handlers may wait for a turn. A larger frame is sent when nothing else waits.
+// mostStreamOutput is how many bytes of frames of handlers may wait for a turn. A larger frame is sent when nothing else
+// waits.
 const mostStreamOutput = 256 << 10
 
 func (s *streamConn) data(c *loop.Conn, in []byte) (consumed int) {
@@ -324,7 +325,8 @@ func (s *streamConn) grant(st *serverStream, n int) {
 	}
 }
 
-// send queues a frame of a handler. cost is what it takes of the credit of the stream. It waits for credit and room until ctx or the stream ends.
+// send queues a frame of a handler. cost is what it takes of the credit of the stream. It waits for credit and room
+// until ctx or the stream ends.
 func (s *streamConn) send(ctx context.Context, st *serverStream, b []byte, cost int) error {
 	s.mu.Lock()
 	for {

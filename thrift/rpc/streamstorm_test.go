@@ -25,10 +25,10 @@ func TestStreamStorm(t *testing.T) {
 		s := serve(t, server, chat.NewChatService(newChatter()))
 		all, c := openStreams(t, s, client)
 		var group sync.WaitGroup
-		for worker := range 40 {
+		for worker := range 30 {
 			r := rand.New(rand.NewPCG(uint64(worker), 7))
 			group.Go(func() {
-				for i := range 40 {
+				for i := range 20 {
 					if err := storm(t.Context(), c, fmt.Sprintf("%d/%d ", worker, i), r); err != nil {
 						t.Errorf("worker %d, stream %d: %v", worker, i, err)
 					}

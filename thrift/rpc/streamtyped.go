@@ -56,7 +56,8 @@ func all[T any](ctx context.Context, s receiver) iter.Seq2[*T, error] {
 	}
 }
 
-// A ServerStreamingClient is the stream of responses of a function, at the client. It must be closed, even after its end.
+// A ServerStreamingClient is the stream of responses of a function, at the client. It must be closed, even after its
+// end.
 type ServerStreamingClient[Res any] struct{ stream *ClientStream }
 
 // OpenServer opens a stream of a function with a stream of responses, and sends the request.
@@ -131,7 +132,8 @@ func (s *ClientStreamingClient[Req, Res]) CloseAndRecv(ctx context.Context) (*Re
 // Close ends the stream, if it has not ended.
 func (s *ClientStreamingClient[Req, Res]) Close() { s.stream.Close() }
 
-// A BidiStreamingClient is the streams of requests and responses of a function, at the client. It must be closed, even after its end.
+// A BidiStreamingClient is the streams of requests and responses of a function, at the client. It must be closed, even
+// after its end.
 type BidiStreamingClient[Req, Res any] struct{ stream *ClientStream }
 
 // OpenBidi opens a stream of a function with streams of requests and responses.

@@ -116,8 +116,9 @@ const StreamDataHead = kindAt + 3
 // streamOverhead is what a message of a stream counts in addition to its frame: what keeping it costs.
 const streamOverhead = 64
 
-// StreamCost returns how many bytes of the credit of a stream a frame of size bytes takes that begins with b: those of messages count,
-// and no others. It knows only frames whose header has no key besides the kind, which are those of this package.
+// StreamCost returns how many bytes of the credit of a stream a frame of size bytes takes that begins with b: those of
+// messages count, and no others. It knows only frames whose header has no key besides the kind, which are those of this
+// package.
 func StreamCost(b []byte, size int) int {
 	if plainKind(b) != StreamData {
 		return 0
