@@ -153,6 +153,7 @@ func TestStreamsOfKitexServers(t *testing.T) {
 		t.Errorf("%d messages", n)
 	}
 	errorsOfKitex(ctx, t, c)
+	tooMuchOfKitex(ctx, t, all, c)
 	for name, end := range map[string]func(cancel func(), st *rpc.BidiStreamingClient[chat.Message, chat.Message]){
 		"cancel": func(cancel func(), _ *rpc.BidiStreamingClient[chat.Message, chat.Message]) { cancel() },
 		"close":  func(_ func(), st *rpc.BidiStreamingClient[chat.Message, chat.Message]) { st.Close() },
@@ -207,4 +208,34 @@ func errorsOfKitex(ctx context.Context, t *testing.T, c *chat.ChatStreamClient) 
 			t.Errorf("%s: %v", text, err)
 		}
 	}
+}
+
+// tooMuchOfKitex does not receive what a server of Kitex sends: the stream is reset, and the others continue.
+func tooMuchOfKitex(ctx context.Context, t *testing.T, all *rpc.StreamClient, c *chat.ChatStreamClient) {
+	t.Helper()
+	watch, err := c.Watch(ctx, &chat.Message{Number: 1 << 40, Blob: make([]byte, 1000)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer watch.Close()
+	testkit.Eventually(t, patience, func() error {
+		if all.Stats().Overflows != 1 {
+			return errors.New("the stream has no end")
+		}
+		return nil
+	})
+	n := int64(0)
+	for m, err := range watch.All(ctx) {
+		if err != nil {
+			if !errors.Is(err, rpc.ErrStreamOverflow) || n < 500 {
+				t.Errorf("after %d messages: %v", n, err)
+			}
+			return
+		}
+		if m.Number != n {
+			t.Fatalf("message %d: %v", n, m)
+		}
+		n++
+	}
+	t.Errorf("%d messages, and no error", n)
 }
