@@ -115,3 +115,28 @@ func FuzzOpenStream(f *testing.F) {
 		}
 	})
 }
+
+// All lengths in a header are checked, also after the keys that are needed.
+func TestHeadersOfStreamsAreChecked(t *testing.T) {
+	whole := streamBytes(1, frame.StreamTrailer, "", "key", "some value")
+	key, value := bytes.Index(whole, []byte("key"))-2, bytes.Index(whole, []byte("some value"))-2
+	for _, at := range []int{key - 2, key, value} { // the number of pairs, and the lengths of both texts
+		for _, n := range []uint16{13, 100, 0x7FFF, 0xFFFF} {
+			b := bytes.Clone(whole)
+			binary.BigEndian.PutUint16(b[at:], n)
+			if _, err := frame.OpenStream(b); err == nil {
+				t.Errorf("%d at %d: %q", n, at, b)
+			}
+		}
+	}
+	b := bytes.Clone(whole)
+	b[24] = 7 // the kind of the second block
+	if _, err := frame.OpenStream(b); err == nil {
+		t.Errorf("a block of the kind 7: %q", b)
+	}
+	for n := range whole {
+		if f, err := frame.OpenStream(whole[:n]); err == nil {
+			t.Errorf("%d of %d bytes: %+v", n, len(whole), f)
+		}
+	}
+}
