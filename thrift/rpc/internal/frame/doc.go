@@ -9,6 +9,9 @@
 // https://www.cloudwego.io/docs/kitex/reference/transport-protocol-ttheader/ and the code of
 // github.com/cloudwego/gopkg/protocol/ttheader, where the two differ.
 //
+// In place of a message of Thrift a frame, or a header and a frame, can have one of Protobuf as Kitex sends it: its head is that
+// of the Binary protocol with the version 0x9001.
+//
 // The package knows bytes, and no sockets.
 //
 // Six bytes tell the transport and the protocol: Binary, in the strict and in the old form, or Compact. The

@@ -26,12 +26,17 @@ type Format struct {
 	Transport
 	// Compact selects the Compact protocol, in place of the Binary protocol.
 	Compact bool
+	// Protobuf says that a message of Protobuf follows the head of the Binary protocol, whose version is another one.
+	Protobuf bool
 }
 
 // String returns the names of the transport and the protocol.
 func (f Format) String() string {
-	if f.Compact {
+	switch {
+	case f.Compact:
 		return f.Transport.String() + ", Compact"
+	case f.Protobuf:
+		return f.Transport.String() + ", Protobuf"
 	}
 	return f.Transport.String() + ", Binary"
 }
@@ -39,6 +44,7 @@ func (f Format) String() string {
 // First bytes of messages.
 const (
 	strictBinary  = 0x8001 // the first 16 bits of a message in the Binary protocol
+	protobuf      = 0x9001 // the same of a message of Protobuf, which is always in a frame
 	compactID     = 0x82   // the first byte of a message in the Compact protocol
 	magicHeader   = 0x1000 // after the length
 	magicTHeader  = 0x0FFF // after the length
@@ -60,13 +66,16 @@ func begins(b []byte) (compact, ok bool) {
 	return false, false
 }
 
+// isProtobuf reports whether b, of at least two bytes, begins with a message of Protobuf.
+func isProtobuf(b []byte) bool { return binary.BigEndian.Uint16(b) == protobuf }
+
 // sniff returns the format that the first bytes tell. If there are too few, ok is false.
 func sniff(b []byte) (f Format, ok bool, err error) {
 	if len(b) < 2 {
 		return f, false, nil
 	}
 	if compact, ok := begins(b); ok {
-		return Format{Buffered, compact}, true, nil
+		return Format{Transport: Buffered, Compact: compact}, true, nil
 	}
 	first := binary.BigEndian.Uint16(b)
 	switch {
@@ -90,7 +99,10 @@ func sniff(b []byte) (f Format, ok bool, err error) {
 		return f, true, fail(THeader, expected)
 	}
 	if compact, ok := begins(b[headerToMagic:]); ok {
-		return Format{Framed, compact}, true, nil
+		return Format{Transport: Framed, Compact: compact}, true, nil
+	}
+	if isProtobuf(b[headerToMagic:]) {
+		return Format{Transport: Framed, Protobuf: true}, true, nil
 	}
 	// The old form of the Binary protocol begins with the length of the name of the function.
 	switch c := b[headerToMagic]; {

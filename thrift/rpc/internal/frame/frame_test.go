@@ -24,6 +24,13 @@ func old(body string) []byte {
 	return append([]byte("\x00\x00\x00\x03add\x01\x00\x00\x00\x07"), body...)
 }
 
+// protobuf returns a message of Protobuf. Only the first byte of its head is another one.
+func protobuf(body string) []byte {
+	b := call(false, body)
+	b[0] = 0x90
+	return b
+}
+
 func framed(payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint32(nil, uint32(len(payload))), payload...)
 }
@@ -42,6 +49,12 @@ func headed(t *testing.T, compact bool, payload []byte) []byte {
 	if err := frame.EndMessage(b, 0, 0); err != nil {
 		t.Fatal(err)
 	}
+	return b
+}
+
+// withProtocol replaces the protocol ID in a header.
+func withProtocol(id byte, b []byte) []byte {
+	b[14] = id
 	return b
 }
 
@@ -69,6 +82,11 @@ func variants(t *testing.T) map[string][]byte {
 		"TTHeader-Framed, Compact":  headed(t, true, framed(call(true, compactBody))),
 		"Buffered, Binary (old)":    old(binaryBody),
 		"Framed, Binary (old form)": framed(old(binaryBody)),
+		"Framed, Protobuf":          framed(protobuf("\x0a\x02hi")),
+		"Framed, Protobuf (empty)":  framed(protobuf("")),
+		"TTHeader-Framed, Protobuf": headed(t, false, framed(protobuf("\x0a\x02hi"))),
+		// The protocol ID that Kitex has for Protobuf, and does not write.
+		"TTHeader-Framed, Protobuf (4)": withProtocol(4, headed(t, false, framed(protobuf("\x0a\x02hi")))),
 	}
 }
 
@@ -112,8 +130,11 @@ func TestOpen(t *testing.T) {
 		}
 		var head thrift.Message
 		next := thrift.ReadMessage(m.Payload, 0, &head)
-		if m.Compact {
+		switch {
+		case m.Compact:
 			next = thrift.ReadCompactMessage(m.Payload, 0, &head)
+		case m.Protobuf:
+			next = thrift.ReadMessage(append([]byte{0x80}, m.Payload[1:]...), 0, &head)
 		}
 		if next < 0 || string(head.Name) != "add" || head.Type != thrift.Call || head.Seq != 7 {
 			t.Errorf("%s: message %+v, offset %d", name, head, next)
@@ -176,6 +197,9 @@ func TestRefusals(t *testing.T) {
 		{"TLS", []byte("\x16\x03\x01\x02\x00\x01\x00"), frame.TLS},
 		{"Redis", []byte("*1\r\n$4\r\nPING\r\n"), frame.Unknown},
 		{"another version", []byte("\x80\x02\x00\x01"), frame.Unknown},
+		{"Protobuf without a frame", protobuf(""), frame.Unknown},
+		{"another version of Protobuf", []byte("\x00\x00\x00\x20\x90\x02\x00\x01"), frame.Unknown},
+		{"a frame of Protobuf that is too large", []byte("\x01\x00\x00\x00\x90\x01"), frame.TooLarge},
 		{"a frame that is too large", []byte("\x01\x00\x00\x00\x80\x01"), frame.TooLarge},
 		{"a header that is too large", []byte("\x01\x00\x00\x00\x10\x00"), frame.TooLarge},
 		{"a frame without room for a message", []byte("\x00\x00\x00\x04\x80\x01\x00\x01"), frame.Malformed},
@@ -230,6 +254,10 @@ func TestRefusedHeaders(t *testing.T) {
 		{"the Compact protocol that is Binary", header("\x02\x00"), frame.Malformed},
 		{"a size that is too large", []byte("\x00\x00\x00\x0e\x10\x00\x00\x00\x00\x00\x00\x00\x00\x05\x00\x00\x00\x00"), frame.Malformed},
 		{"no message", []byte("\x00\x00\x00\x0e\x10\x00\x00\x00\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00"), frame.Malformed},
+		{"Protobuf without an inner frame", headed(t, false, protobuf("")), frame.Malformed},
+		{"an inner frame of Protobuf of another size", headed(t, false, append(framed(protobuf("")), 0)), frame.Malformed},
+		{"the Compact protocol that is Protobuf", withProtocol(2, headed(t, false, framed(protobuf("")))), frame.Malformed},
+		{"Protobuf that is Binary", withProtocol(4, headed(t, false, framed(call(false, "\x00")))), frame.Malformed},
 		{"an inner frame of another size", headed(t, false, append(framed(call(false, "\x00")), 0)), frame.Malformed},
 	} {
 		_, err := frame.Open(row.b)

@@ -26,6 +26,7 @@ func FuzzScanner(f *testing.F) {
 		_ = frame.EndMessage(b, 0, 0)
 		f.Add(b, uint16(20))
 	}
+	f.Add(framed(protobuf("\x0a\x02hi")), uint16(3))
 	f.Fuzz(func(t *testing.T, b []byte, piece uint16) {
 		if len(b) > 64<<10 {
 			return

@@ -13,8 +13,9 @@ const (
 
 // Protocol IDs of a header.
 const (
-	idBinary  = 0
-	idCompact = 2
+	idBinary   = 0 // also of Protobuf, as Kitex writes it
+	idCompact  = 2
+	idProtobuf = 4
 )
 
 // Keys with numbers.
@@ -84,8 +85,8 @@ func readInfo(b []byte) (h Info, compact bool, payload int, err error) {
 		return h, false, 0, &Error{Reason: Streaming}
 	case id == idCompact:
 		compact = true
-	case id != idBinary:
-		return h, false, 0, fail(Malformed, "the header has the protocol %d; expected 0 (Binary) or 2 (Compact)", id)
+	case id != idBinary && id != idProtobuf:
+		return h, false, 0, fail(Malformed, "the header has the protocol %d; expected 0 (Binary), 2 (Compact) or 4 (Protobuf)", id)
 	}
 	if n := b[headSize+1]; n != 0 {
 		return h, false, 0, fail(Malformed, "the header has %d transforms; expected none", n)

@@ -172,11 +172,15 @@ func openHeader(b []byte) (m Message, err error) {
 	if err != nil {
 		return m, err
 	}
-	m = Message{Format{Header, compact}, info, b[at:]}
+	m = Message{Format{Transport: Header, Compact: compact}, info, b[at:]}
 	is, ok := false, false
 	if len(m.Payload) >= leastMessage {
 		if is, ok = begins(m.Payload); !ok && len(m.Payload) >= 4+leastMessage {
-			if is, ok = begins(m.Payload[4:]); ok {
+			if is, ok = begins(m.Payload[4:]); !ok {
+				ok = isProtobuf(m.Payload[4:])
+				m.Protobuf = ok
+			}
+			if ok {
 				m.Transport = HeaderFramed
 				if n := int(length(m.Payload)); n != len(m.Payload)-4 {
 					return m, fail(Malformed, "its inner frame has %d bytes, and %d follow its length", n, len(m.Payload)-4)
@@ -186,9 +190,9 @@ func openHeader(b []byte) (m Message, err error) {
 		}
 	}
 	if !ok {
-		return m, fail(Malformed, "the header is followed by neither the Binary nor the Compact protocol")
+		return m, fail(Malformed, "the header is followed by neither the Binary nor the Compact protocol, nor by Protobuf in a frame")
 	}
-	if is != compact {
+	if is != compact || b[headSize] == idProtobuf && !m.Protobuf {
 		return m, fail(Malformed, "its header names another protocol than that of the message: expected %v", m.Format)
 	}
 	return m, nil

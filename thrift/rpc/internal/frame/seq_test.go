@@ -1,6 +1,7 @@
 package frame_test
 
 import (
+	"encoding/binary"
 	"testing"
 
 	"github.com/slipstream-go/slipstream/thrift"
@@ -62,6 +63,23 @@ func TestPutSeq(t *testing.T) {
 				if f.HasHeader() && (uint32(m.Info.Seq) != seq || string(m.Info.Int(frame.KeyTimeout)) != "00001500" || string(m.Info.String(frame.KeyService)) != "Calculator" || !m.Info.HasKeys()) {
 					t.Errorf("%v, %d: header %+v", f, seq, m.Info)
 				}
+			}
+		}
+	}
+}
+
+// The sequence ID of a message of Protobuf is where that of the Binary protocol is.
+func TestPutSeqOfProtobuf(t *testing.T) {
+	for name, b := range map[string][]byte{"framed": framed(protobuf("\x0a\x02hi")), "with a header": headed(t, false, framed(protobuf("\x0a\x02hi")))} {
+		for _, seq := range []uint32{0, 1, 1 << 31, 1<<32 - 1} {
+			frame.PutSeq(b, seq)
+			m, err := frame.Open(b)
+			if err != nil {
+				t.Fatalf("%s, %d: %v", name, seq, err)
+			}
+			want := append(binary.BigEndian.AppendUint32([]byte("\x90\x01\x00\x01\x00\x00\x00\x03add"), seq), "\x0a\x02hi"...)
+			if !m.Protobuf || string(m.Payload) != string(want) || m.HasHeader() && uint32(m.Info.Seq) != seq {
+				t.Errorf("%s, %d: %v, header %+v, %x", name, seq, m.Format, m.Info, m.Payload)
 			}
 		}
 	}
