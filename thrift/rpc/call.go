@@ -90,7 +90,7 @@ func (k *call) open(b []byte) (m frame.Message, body int, err error) {
 		return m, 0, err
 	}
 	var head thrift.Message
-	if body = readMessage(m.Payload, m.Compact, &head); body < 0 {
+	if body = readMessage(m.Payload, m.Format, &head); body < 0 {
 		return m, 0, thrift.Err(body, 0)
 	}
 	if head.Type != thrift.Call && head.Type != thrift.Oneway {
@@ -181,7 +181,7 @@ func (k *call) decode() {
 // read reads the arguments.
 func (k *call) read(r *thrift.Reader, b []byte, off int) {
 	k.exchange = k.function.New()
-	if err := readStruct(r, b, off, k.format.Compact, k.exchange.Arguments()); err != nil {
+	if err := readStruct(r, b, off, k.format, k.exchange.Arguments()); err != nil {
 		k.server.figures.malformed.Add(1)
 		k.fail(thrift.ProtocolError, "arguments of %s: %v", k.name, err)
 	}
@@ -309,7 +309,11 @@ func (k *call) encodeAs(t thrift.MessageType, v thrift.Struct) (err error) {
 	}
 	b := buf.Get(headRoom + len(k.name) + v.SizeThrift())
 	b, inner, err := k.beginMessage(b)
-	if err == nil {
+	switch {
+	case err != nil:
+	case k.format.Protobuf:
+		b, err = appendProtobuf(appendProtobufHead(b, k.name, t, k.seq), v)
+	default:
 		b = appendMessage(b, k.format.Compact, k.name, t, k.seq)
 		if k.format.Compact {
 			b = compact.AppendCompact(b)
@@ -319,6 +323,8 @@ func (k *call) encodeAs(t thrift.MessageType, v thrift.Struct) (err error) {
 		if k.server.draining.Load() && !k.format.HasHeader() {
 			b = appendGoodbye(b, k.format.Compact)
 		}
+	}
+	if err == nil {
 		err = endMessage(b, k.format, 0, inner)
 	}
 	k.out = b

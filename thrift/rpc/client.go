@@ -69,7 +69,10 @@ func newClient(config ClientConfig, now func() time.Time) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{config: config.withDefaults(), fail: driver.Errors{Addr: config.Addr}, closing: make(chan struct{}), idempotent: make(map[string]bool), now: now}
-	c.format = frame.Format{Transport: transports[config.Transport], Compact: config.Compact}
+	c.format = frame.Format{Transport: transports[config.Transport], Compact: config.Compact, Protobuf: config.Protobuf}
+	if config.Protobuf && config.Transport == TTHeader {
+		c.format.Transport = frame.HeaderFramed
+	}
 	for _, name := range config.Idempotent {
 		c.idempotent[name] = true
 	}

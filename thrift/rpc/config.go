@@ -25,6 +25,9 @@ type ClientConfig struct {
 	Transport Transport
 	// Compact selects the Compact protocol, in place of the Binary protocol.
 	Compact bool
+	// Protobuf selects messages of Protobuf, as Kitex sends them, in place of those of Thrift: see package protobufrpc. They
+	// are always in a frame, so TTHeader is the same as TTHeaderFramed.
+	Protobuf bool
 	// Multiplexed writes the name of the service before that of the function, as Apache's
 	// TMultiplexedProtocol does. TTHeader has a different field for it.
 	Multiplexed bool
@@ -120,6 +123,9 @@ func (c *ClientConfig) Validate() error {
 	}
 	if c.Multiplexed && transports[c.Transport].HasHeader() {
 		return fmt.Errorf("%s: Multiplexed is for the transports Framed and Buffered; %v has the name of the service in its header", check, c.Transport)
+	}
+	if c.Protobuf && (c.Compact || c.Multiplexed || c.Transport == Buffered) {
+		return fmt.Errorf("%s: Protobuf with Compact, Multiplexed or Buffered, which are for messages of Thrift; expected TTHeader or Framed", check)
 	}
 	for _, name := range c.Idempotent {
 		if name == "" || strings.Count(name, ".") > 1 {

@@ -3,7 +3,8 @@
 // A [Server] accepts unmodified clients of other implementations. It detects for each message how it
 // is delimited (Buffered, Framed, TTHeader, or TTHeader around a frame) and whether it is in the
 // Binary or the Compact protocol, and answers in the same way. TTHeader is the header of Kitex; the
-// header of Apache Thrift (THeader) is another one, and is not supported.
+// header of Apache Thrift (THeader) is another one, and is not supported. Messages of Protobuf, as Kitex sends them, are for
+// methods of package protobufrpc.
 //
 // A [Client] carries the calls of many goroutines over few connections. How many calls a connection has depends on
 // what its server has shown: see the type.

@@ -136,11 +136,18 @@ func (x *exchange) encode(ctx context.Context, size int) (err error) {
 	if in.Function.Oneway {
 		t = thrift.Oneway
 	}
-	if f.Compact {
+	switch {
+	case f.Compact:
 		b = frame.AppendCompactHead(b, name, byte(t))
 		x.arguments = len(b)
 		b = compact.AppendCompact(b)
-	} else {
+	case f.Protobuf:
+		b = appendProtobufHead(b, name, t, 0)
+		x.arguments = len(b)
+		if b, err = appendProtobuf(b, in.Args); err != nil {
+			return err
+		}
+	default:
 		b = thrift.AppendMessage(b, name, t, 0)
 		x.arguments = len(b)
 		b = in.Args.AppendThrift(b)
@@ -254,7 +261,7 @@ func (x *exchange) decode(k *pipe.Call) *slipstream.Error {
 	var head thrift.Message
 	body := 0
 	if err == nil {
-		if body = readMessage(m.Payload, m.Compact, &head); body < 0 {
+		if body = readMessage(m.Payload, m.Format, &head); body < 0 {
 			err = thrift.Err(body, 0)
 		}
 	}
@@ -269,7 +276,7 @@ func (x *exchange) decode(k *pipe.Call) *slipstream.Error {
 	}
 	r := readers.Get().(*thrift.Reader)
 	r.MaxMemory = c.config.MaxMemory
-	err = readStruct(r, m.Payload, body, m.Compact, x.in.Result)
+	err = readStruct(r, m.Payload, body, m.Format, x.in.Result)
 	readers.Put(r)
 	if err != nil {
 		return c.fail.Executed(name, err)

@@ -9,9 +9,12 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
-func readMessage(b []byte, compact bool, m *thrift.Message) (next int) {
-	if compact {
+func readMessage(b []byte, f frame.Format, m *thrift.Message) (next int) {
+	switch {
+	case f.Compact:
 		return thrift.ReadCompactMessage(b, 0, m)
+	case f.Protobuf:
+		return readProtobufHead(b, m)
 	}
 	return thrift.ReadMessage(b, 0, m)
 }

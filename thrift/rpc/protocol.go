@@ -73,7 +73,7 @@ func (c *conn) Scan(b []byte) (f pipe.Frame, err error) {
 		return f, unreadable(err)
 	}
 	var head thrift.Message
-	body := readMessage(m.Payload, m.Compact, &head)
+	body := readMessage(m.Payload, m.Format, &head)
 	if body < 0 {
 		return f, unreadable(thrift.Err(body, 0))
 	}
@@ -88,7 +88,7 @@ func (c *conn) Scan(b []byte) (f pipe.Frame, err error) {
 	if f.Ticket == 0 {
 		f.Verdict = pipe.Push
 	}
-	if !m.HasHeader() {
+	if !m.HasHeader() && !m.Protobuf {
 		f.Last = hasGoodbye(m.Payload, m.Compact)
 	}
 	if m.Info.HasKeys() {
@@ -126,9 +126,12 @@ func endsConnection(m frame.Message, body int) bool {
 // readException reads the exception of a message.
 func readException(m frame.Message, body int) (e thrift.ApplicationException, err error) {
 	var r thrift.Reader
-	if m.Compact {
+	switch {
+	case m.Compact:
 		_, err = r.ReadCompact(m.Payload, body, &e)
-	} else {
+	case m.Protobuf:
+		err = readProtobufException(m.Payload[body:], &e)
+	default:
 		_, err = r.Read(m.Payload, body, &e)
 	}
 	return e, err

@@ -4,6 +4,7 @@ import (
 	"bytes"
 
 	"github.com/slipstream-go/slipstream/thrift"
+	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // With --views, generated code has a second interface of handlers and second methods of clients, with views of
@@ -14,9 +15,12 @@ import (
 // view is a struct that shares the memory from which it was read: a [thrift.View].
 type view interface{ OpenThrift(b []byte) error }
 
-// readStruct reads the struct at b[off:]. A view gets separate memory.
-func readStruct(r *thrift.Reader, b []byte, off int, compact bool, to thrift.Struct) error {
-	if compact {
+// readStruct reads the struct at b[off:], or the message of Protobuf there. A view gets separate memory.
+func readStruct(r *thrift.Reader, b []byte, off int, f frame.Format, to thrift.Struct) error {
+	if f.Protobuf {
+		return readProtobuf(r, b[off:], to)
+	}
+	if f.Compact {
 		if c, ok := to.(thrift.CompactStruct); ok {
 			_, err := r.ReadCompact(b, off, c)
 			return err
