@@ -37,6 +37,7 @@ var public = []string{
 	"thrift/idl",
 	"thrift/rpc",
 	"thrift/rpc/governance",
+	"thrift/rpc/protobufrpc",
 }
 
 // policy says which packages may import which. It is a statement of intent, taken
@@ -84,6 +85,9 @@ thrift/rpc/internal/frame < thrift
 thrift/rpc < . internal/attempt internal/buf internal/driver internal/loop internal/pipe thrift thrift/rpc/internal/frame
 # What a program with several servers adds to a client: callers around callers.
 thrift/rpc/governance < . internal/attempt internal/driver internal/fleet internal/pipe thrift thrift/rpc
+# Messages of Protobuf, and what protoc-gen-go writes for its tests: only programs that import it have the library.
+thrift/rpc/protobufrpc < thrift thrift/rpc | google.golang.org/protobuf
+thrift/rpc/protobufrpc/internal/catalog <  | google.golang.org/protobuf
 # What the generator writes for the tests of package rpc.
 thrift/internal/calc < thrift thrift/rpc
 thrift/internal/chat < thrift thrift/rpc
@@ -196,6 +200,8 @@ thrift/internal/bulk : net net/... os/exec ./internal/pipe ./internal/loop
 thrift          : net net/... os/exec ./internal/pipe ./internal/loop
 thrift/rpc/internal/frame : net net/... os/exec ./internal/pipe ./internal/loop
 thrift/generic  : net net/... os/exec ./internal/pipe ./internal/loop
+# Thrift without Protobuf.
+thrift/rpc thrift/rpc/governance thrift/genericrpc : google.golang.org/protobuf/...
 cache           : net net/... database/sql os/exec
 `
 

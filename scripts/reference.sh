@@ -3,7 +3,8 @@
 # thrift/idl accepts and reject what thrift/idl rejects, except for files that give a reason in
 # their first line. Programs in Go and Python with the code that it generates, and one with thriftpy2,
 # exchange structs and messages with ours (test/thrift). Servers and clients in Python, with the library
-# of Apache Thrift and with thriftpy2, for Node.js, and of Kitex are called by and call ours (thrift/rpc).
+# of Apache Thrift and with thriftpy2, for Node.js, and of Kitex are called by and call ours
+# (thrift/rpc), those of Kitex with messages of Protobuf as well (thrift/rpc/protobufrpc).
 # What the tool of Kitex generates is compared with what ours generates for programs that use it, and the Binary
 # protocol with that of gopkg. The tests of generated code run for all sets of options, and staticcheck
 # looks at it.
@@ -65,5 +66,6 @@ status=0
 "${GO:-go}" test -count=1 -v -run 'TestReferenceCompilerAgrees$' ./thrift/idl || status=$?
 "${GO:-go}" test -count=1 -v -timeout 30m -run 'TestGeneratedModule$' ./thrift/gen || status=$?
 "${GO:-go}" test -count=1 -v -timeout 30m -run 'TestForeignClients$|TestForeignServers$|TestGenericCallsOfForeignServers$|TestProcessesOfServerWithTwoThreads$|TestRestartOfKitex$|TestRestartUnderKitexClients$|TestKitexClientsOfStreams$|TestStreamsOfKitexServers$' ./thrift/rpc || status=$?
+"${GO:-go}" test -count=1 -v -timeout 30m -run 'TestForeignPrograms$' ./thrift/rpc/protobufrpc || status=$?
 "${GO:-go}" test -C test -count=1 -v -timeout 30m -run 'TestForeignCode$|TestKitexDeclarations$|TestKitexJSON$|TestGopkg$' ./thrift || status=$?
 exit "$status"
