@@ -211,6 +211,7 @@ func TestRefusals(t *testing.T) {
 		{"a map of negative length", call(false, "\x0d\x00\x01\x08\x08\xff\xff\xff\xff"), frame.Malformed},
 		{"a map of no type", call(false, "\x0d\x00\x01\x08\x05\x00\x00\x00\x01"), frame.Malformed},
 		{"a field of no type", call(false, "\x05\x00\x01"), frame.Malformed},
+		{"a field of the type 255", call(false, "\xff\x00\x01"), frame.Malformed},
 		{"a long name", []byte("\x00\x7f\x00\x00name"), frame.Malformed},
 		{"a long name with a version", []byte("\x80\x01\x00\x01\x7f\x00\x00\x00"), frame.Malformed},
 		{"deep structs", call(false, deep), frame.Malformed},
@@ -218,6 +219,8 @@ func TestRefusals(t *testing.T) {
 		{"a list of the Compact protocol", call(true, "\x19\xf5\xff\xff\xff\xff\x7f"), frame.Malformed},
 		{"a map of the Compact protocol", call(true, "\x1b\xff\xff\xff\xff\x7f"), frame.Malformed},
 		{"a map of no type of the Compact protocol", call(true, "\x1b\x01\x0f"), frame.Malformed},
+		{"a list in deep structs", call(false, strings.Repeat("\x0c\x00\x01", 63)+"\x0f\x00\x01\x03\x00\x00\x00\x01"), frame.Malformed},
+		{"a list in deep structs of the Compact protocol", call(true, strings.Repeat("\x1c", 63)+"\x19\x13"), frame.Malformed},
 		{"deep structs of the Compact protocol", call(true, strings.Repeat("\x1c", 70)), frame.Malformed},
 	} {
 		var s frame.Scanner

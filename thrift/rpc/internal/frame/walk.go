@@ -104,8 +104,11 @@ const boolInHead = 0xFF
 // container, which begins a level. If that is greater than len(b), it is a lower bound of the end of
 // the value, and nothing was passed.
 func (w *walker) value(b []byte, t byte, off int) (end int64, code int) {
-	if t == boolInHead {
+	if w.compact && t == boolInHead {
 		return int64(off), 0
+	}
+	if w.depth == len(w.levels) && w.nests(t) {
+		return 0, thrift.CodeDeep
 	}
 	next := 0
 	if w.compact {
@@ -141,6 +144,14 @@ func (w *walker) value(b []byte, t byte, off int) (end int64, code int) {
 	return int64(next), 0
 }
 
+// nests reports whether values of type t contain others.
+func (w *walker) nests(t byte) bool {
+	if w.compact {
+		return t >= thrift.CompactTypeList && t <= thrift.CompactTypeStruct
+	}
+	return t >= thrift.TypeStruct && t <= thrift.TypeList
+}
+
 // text returns the end of a string that is not complete.
 func (w *walker) text(b []byte, off int) (end int64, code int) {
 	var n uint64
@@ -158,9 +169,6 @@ func (w *walker) text(b []byte, off int) (end int64, code int) {
 
 // push begins a level whose first value is at off.
 func (w *walker) push(off int, l level) (end int64, code int) {
-	if w.depth == len(w.levels) {
-		return 0, thrift.CodeDeep
-	}
 	w.levels[w.depth] = l
 	w.depth++
 	return int64(off), 0
