@@ -182,7 +182,7 @@ internal/testkit            <
 # and drop, which work on the origin alone, for disk, which works on a file, and for bench and
 # call, which load and call servers and are no part of a gateway.
 cmd/slipstream < . cache gateway internal/gateway/access gateway/config internal/gateway/demo internal/gateway/handover gateway/resource internal/gateway/origin internal/gateway/origin/* internal/gateway/tier/disk internal/bench internal/bench/clientload internal/bench/httpload internal/bench/mix internal/bench/profiles internal/bench/redisload internal/bench/replay internal/bench/tarantoolload internal/bench/thriftload internal/load redis tarantool thrift thrift/gen thrift/generic thrift/genericrpc thrift/idl thrift/rpc | github.com/spf13/cobra golang.org/x/sys
-examples/...   < . cache gateway gateway/config gateway/resource redis slipstreamprom tarantool tarantool/iproto thrift thrift/rpc examples/catalog/... examples/orders/... examples/thrift/... | github.com/prometheus/client_golang
+examples/...   < . cache gateway gateway/config gateway/resource redis slipstreamprom tarantool tarantool/iproto thrift thrift/rpc thrift/rpc/governance examples/catalog/... examples/chain/... examples/orders/... examples/thrift/... | github.com/prometheus/client_golang
 `
 
 // never lists what a package must not need, directly or indirectly, excluding

@@ -1,0 +1,48 @@
+// Chain is two services and a Redis, one process each: HTTP, to Thrift, to Redis. README.md has what to type, and what happens when
+// one of them is killed.
+//
+//	go run ./examples/chain sales 127.0.0.1:9090 127.0.0.1:6379    # Thrift, over the Redis
+//	go run ./examples/chain web 127.0.0.1:8081 127.0.0.1:9090      # HTTP, over the Thrift service
+package main
+
+import (
+	"context"
+	"errors"
+	"log"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+//go:generate go run ../../cmd/slipstream gen thrift --rpc sales.thrift
+
+// Each service gives the next one less time than it has itself, so that it can still say what went wrong.
+const (
+	webTimeout     = 2 * time.Second        // of a request
+	attemptTimeout = 500 * time.Millisecond // of a call of the Thrift service, of which there may be several
+	redisTimeout   = 250 * time.Millisecond // of a command
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:]); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// run runs a service until ctx ends.
+func run(ctx context.Context, args []string) error {
+	if len(args) == 3 {
+		listening := func(addr string) { slog.Info("listening", "service", args[0], "address", addr) }
+		switch args[0] {
+		case "sales":
+			return serveSales(ctx, args[1], args[2], listening)
+		case "web":
+			return serveWeb(ctx, args[1], args[2], listening)
+		}
+	}
+	return errors.New("usage: chain sales ADDRESS REDIS | chain web ADDRESS SALES")
+}

@@ -1,0 +1,188 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/testkit"
+)
+
+// patience is how long the test waits for what must happen.
+const patience = 60 * time.Second
+
+// serviceVariable makes the program of the test one of the services: it has the arguments.
+const serviceVariable = "SLIPSTREAM_CHAIN"
+
+func TestMain(m *testing.M) {
+	if args := os.Getenv(serviceVariable); args != "" {
+		os.Args = append(os.Args[:1], strings.Fields(args)...)
+		main()
+		return
+	}
+	os.Exit(m.Run())
+}
+
+// service is a process of the chain that can be killed and started again.
+type service struct {
+	*testkit.Process
+	command testkit.Command
+}
+
+func startService(t *testing.T, kind, addr, next string) *service {
+	t.Helper()
+	c := testkit.Command{Path: os.Args[0], Env: []string{serviceVariable + "=" + strings.Join([]string{kind, addr, next}, " ")}, Ready: func(ctx context.Context) error {
+		c, err := new(net.Dialer).DialContext(ctx, "tcp", addr)
+		if err == nil {
+			c.Close()
+		}
+		return err
+	}}
+	return &service{testkit.Start(t, c), c}
+}
+
+// Restart starts the service again.
+func (s *service) Restart(t testing.TB) { s.Process = testkit.Start(t, s.command) }
+
+// tally is what clients have been told.
+type tally struct {
+	mu sync.Mutex
+	// Guarded by mu.
+	sold, unknown int            // by POST: counted, and perhaps counted
+	codes         map[string]int // of answers, by method; 0 if there was none
+}
+
+// request makes a request and notes the answer. It returns its status, or 0 if there is none.
+func (y *tally) request(method, url string) int {
+	req, err := http.NewRequest(method, url, nil)
+	if err != nil {
+		panic(err)
+	}
+	code := 0
+	client := &http.Client{Timeout: patience}
+	if rsp, err := client.Do(req); err == nil {
+		if _, err := io.Copy(io.Discard, rsp.Body); err == nil {
+			code = rsp.StatusCode
+		}
+		_ = rsp.Body.Close()
+	}
+	client.CloseIdleConnections()
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	y.codes[fmt.Sprint(method, " ", code)]++
+	if method == http.MethodPost {
+		switch code {
+		case http.StatusOK:
+			y.sold++
+		case http.StatusServiceUnavailable: // certainly not counted
+		default:
+			y.unknown++
+		}
+	}
+	return code
+}
+
+// take returns what was noted since the last call, apart from sold and unknown.
+func (y *tally) take() map[string]int {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	codes := y.codes
+	y.codes = make(map[string]int)
+	return codes
+}
+
+// Each process of the chain is killed and started again under load. Requests are answered all the time, with errors that say whether
+// the sale may have been counted; the chain recovers; and no sale is lost, or counted twice.
+func TestEachServiceIsKilled(t *testing.T) {
+	redis := testkit.StartRedis(t, "--appendonly", "yes", "--appendfsync", "always")
+	salesAddr, webAddr := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
+	sales := startService(t, "sales", salesAddr, redis.Addr)
+	web := startService(t, "web", webAddr, salesAddr)
+	url := "http://" + webAddr + "/sales/mug"
+
+	y := &tally{codes: make(map[string]int)}
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	for i := range 8 {
+		method := http.MethodGet
+		if i%2 == 0 {
+			method = http.MethodPost
+		}
+		// It ends with ctx, and the test waits for it.
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if y.request(method, url) != http.StatusOK {
+					time.Sleep(10 * time.Millisecond)
+				}
+			}
+		})
+	}
+	defer all.Wait()
+	defer stop()
+	await := func(what string, done func(codes map[string]int) bool) {
+		t.Helper()
+		codes := make(map[string]int)
+		testkit.Eventually(t, patience, func() error {
+			for code, n := range y.take() {
+				codes[code] += n
+			}
+			if !done(codes) {
+				return fmt.Errorf("%s: %v", what, codes)
+			}
+			return nil
+		})
+		t.Logf("%s: %v", what, codes)
+	}
+	works := func(codes map[string]int) bool { return codes["GET 200"] >= 20 && codes["POST 200"] >= 20 }
+	await("before", works)
+	for name, one := range map[string]struct {
+		kill    func()
+		restart func(t testing.TB)
+		want    string // an answer while the process is away
+	}{
+		"redis": {redis.Kill, redis.Restart, "503"},
+		"sales": {func() { sales.Kill() }, sales.Restart, "503"},
+		"web":   {func() { web.Kill() }, web.Restart, "0"},
+	} {
+		one.kill()
+		await(name+" is away", func(codes map[string]int) bool {
+			for code := range codes {
+				switch _, code, _ := strings.Cut(code, " "); {
+				case code == "200", code == "503", code == "504", code == "0" && name == "web":
+				default:
+					t.Errorf("%s is away: the answer %s", name, code)
+				}
+			}
+			return codes["GET "+one.want] > 0 && codes["POST "+one.want] > 0
+		})
+		one.restart(t)
+		y.take()
+		await(name+" is back", works)
+	}
+	stop()
+	all.Wait()
+	rsp, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rsp.Body.Close()
+	text, err := io.ReadAll(rsp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	count, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	t.Logf("%d sales, of which clients know %d; of %d others they do not know", count, y.sold, y.unknown)
+	if err != nil || count < y.sold || count > y.sold+y.unknown {
+		t.Errorf("%q sales (%v), and clients have been told of %d; of %d others they do not know", text, err, y.sold, y.unknown)
+	}
+}

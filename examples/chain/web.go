@@ -1,0 +1,106 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/slipstream-go/slipstream"
+	"github.com/slipstream-go/slipstream/examples/chain/sales"
+	"github.com/slipstream-go/slipstream/slipstreamprom"
+	"github.com/slipstream-go/slipstream/thrift/rpc"
+	"github.com/slipstream-go/slipstream/thrift/rpc/governance"
+)
+
+// shop answers requests of HTTP by calls of the service Sales.
+type shop struct{ sales *sales.SalesClient }
+
+// handler returns the routes.
+func (s shop) handler() *http.ServeMux {
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST /sales/{product}", s.answer((*sales.SalesClient).Sell))
+	mux.HandleFunc("GET /sales/{product}", s.answer((*sales.SalesClient).Sold))
+	return mux
+}
+
+// answer returns a handler that calls a function with the product, and answers with the number that it returns.
+func (s shop) answer(call func(c *sales.SalesClient, ctx context.Context, product string) (int64, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), webTimeout)
+		defer cancel()
+		n, err := call(s.sales, ctx, r.PathValue("product"))
+		if err != nil {
+			refuse(w, r, err)
+			return
+		}
+		fmt.Fprintln(w, n)
+	}
+}
+
+// refuse answers a request whose call has failed: 503 if it is certain that nothing was executed, so that the client may repeat the
+// request, and 504 if it is not.
+func refuse(w http.ResponseWriter, r *http.Request, err error) {
+	code := http.StatusGatewayTimeout
+	if status, ok := errors.AsType[*rpc.StatusError](err); ok {
+		code = int(status.Code)
+	} else if slipstream.SafeToRetry(err) {
+		code = http.StatusServiceUnavailable
+	}
+	if code == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "1")
+	}
+	slog.Warn("a request has failed", "method", r.Method, "path", r.URL.Path, "status", code, "error", err)
+	http.Error(w, http.StatusText(code), code)
+}
+
+// serveWeb serves until ctx ends, and then answers what it has received.
+func serveWeb(ctx context.Context, addr, salesAddr string, listening func(addr string)) error {
+	client, err := rpc.NewClient(rpc.ClientConfig{Addr: salesAddr, Retries: -1}) // Retry repeats
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	metrics, registry := slipstreamprom.New(slipstreamprom.Options{}), prometheus.NewRegistry()
+	if err := registry.Register(metrics); err != nil {
+		return err
+	}
+	if _, err := metrics.Add("sales", func() slipstream.Stats { return client.Stats().Stats }); err != nil {
+		return err
+	}
+	// It repeats calls of sold, and those of sell that were certainly not executed. What it adds to the load of a service that fails is
+	// at most a tenth.
+	retry, err := governance.NewRetry(client, governance.RetryConfig{AttemptTimeout: attemptTimeout, Observer: metrics})
+	if err != nil {
+		return err
+	}
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return err
+	}
+	mux := shop{sales.NewSalesClient(retry)}.handler()
+	mux.Handle("GET /metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: webTimeout}
+	served := make(chan error, 1)
+	// It ends with Shutdown, or if the listener fails; the function waits for it.
+	go func() { served <- server.Serve(l) }()
+	listening(l.Addr().String())
+	select {
+	case err := <-served:
+		return err
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	err = server.Shutdown(ctx)
+	if failure := <-served; !errors.Is(failure, http.ErrServerClosed) {
+		err = errors.Join(err, failure)
+	}
+	return err
+}
