@@ -79,10 +79,8 @@ thrift/internal/testpkg/... < . thrift thrift/internal/testpkg/...
 thrift/internal/bulk <                                             | golang.org/x/sys
 # The runtime of generated Thrift code: it needs the standard library and the body of a request.
 thrift < . thrift/internal/bulk thrift/internal/jsontext
-# Where messages of Thrift RPC begin and end: bytes only.
-thrift/rpc/internal/frame < thrift
 # The server on its event loops, and the client on the engine of the other clients.
-thrift/rpc < . internal/attempt internal/buf internal/driver internal/loop internal/pipe thrift thrift/rpc/internal/frame
+thrift/rpc < . internal/attempt internal/buf internal/driver internal/loop internal/pipe internal/wire/frame thrift
 # What a program with several servers adds to a client: callers around callers.
 thrift/rpc/governance < . internal/attempt internal/driver internal/fleet internal/pipe thrift thrift/rpc
 # Messages of Protobuf, and what protoc-gen-go writes for its tests: only programs that import it have the library.
@@ -141,6 +139,8 @@ internal/driver  < . internal/pipe
 internal/fleet   <
 # The frames of Tarantool hold values of its public codec.
 internal/wire/box < tarantool/iproto
+# Where messages of Thrift RPC begin and end: bytes only.
+internal/wire/frame < thrift
 internal/wire/* <
 internal/safefile <
 internal/suggest <
@@ -191,14 +191,16 @@ examples/...   < . cache gateway gateway/config gateway/resource redis slipstrea
 //	package : forbidden packages (of std, or with ./ of this module)
 const never = `
 # Codecs turn bytes into messages: no network, no lock, no clock.
-internal/wire/* : net net/... sync time ./internal/pipe ./internal/loop
+internal/wire/box : net net/... sync time ./internal/pipe ./internal/loop
+internal/wire/http1 : net net/... sync time ./internal/pipe ./internal/loop
+internal/wire/resp : net net/... sync time ./internal/pipe ./internal/loop
 tarantool/iproto : net net/... sync time ./internal/pipe ./internal/loop
 redis/internal/cluster : net crypto/tls ./internal/pipe ./internal/driver
 thrift/idl      : net net/... os/exec ./internal/pipe ./internal/loop
 thrift/gen      : net net/... os/exec go/format ./thrift
 thrift/internal/bulk : net net/... os/exec ./internal/pipe ./internal/loop
 thrift          : net net/... os/exec ./internal/pipe ./internal/loop
-thrift/rpc/internal/frame : net net/... os/exec ./internal/pipe ./internal/loop
+internal/wire/frame : net net/... os/exec ./internal/pipe ./internal/loop
 thrift/generic  : net net/... os/exec ./internal/pipe ./internal/loop
 # Thrift without Protobuf.
 thrift/rpc thrift/rpc/governance thrift/genericrpc : google.golang.org/protobuf/...

@@ -8,9 +8,9 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift/internal/calc"
 	"github.com/slipstream-go/slipstream/thrift/rpc"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // lines is a log.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/buf"
 	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 //   - After an exception that is not about what a handler did (an unknown function, a message that could not be

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/attempt"
 	"github.com/slipstream-go/slipstream/internal/driver"
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
 // A client talks to one address, by the sockets of one engine (internal/pipe). The ticket of a call is its sequence

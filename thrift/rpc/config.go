@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/driver"
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
 // ClientConfig configures a [Client]. All fields but Addr may be zero.

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
 // conn is a connection of a lane, from when it is up. As a scanner it sees every reply, and as a watcher what

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
@@ -64,7 +65,7 @@ const keyRefused = "slipstream-refused"
 
 // keyAnyOrder is the key in the headers of a [Client] by which it asks the server whether it answers
 // in any order, and in that of the message by which a [Server] says so.
-const keyAnyOrder = "slipstream-any-order"
+const keyAnyOrder = frame.KeyAnyOrder
 
 // refusal returns the exception of a call that is not executed.
 func refusal(why string) *thrift.ApplicationException {

@@ -12,10 +12,10 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
 	"github.com/slipstream-go/slipstream/thrift/internal/calc"
 	"github.com/slipstream-go/slipstream/thrift/rpc"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // Without a header that allows another order, the calls of a connection run one after the other.

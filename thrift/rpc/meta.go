@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"context"
 
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
 // Prefixes of keys in headers.

@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
 	"github.com/slipstream-go/slipstream/thrift/internal/calc"
 	"github.com/slipstream-go/slipstream/thrift/rpc"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // patience is how long a test waits for what must happen.

@@ -7,8 +7,8 @@ import (
 	"net"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // Transport says how a client delimits its messages. A server detects it.

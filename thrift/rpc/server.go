@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/loop"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
 // A server runs on the event loops of internal/loop.

@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // mostWhole is the size up to which messages are read by the event loop where they have arrived.
@@ -98,21 +98,7 @@ func (x *session) announce(c *loop.Conn, info *frame.Info) {
 // control sends a message that answers no call, with a key.
 func (x *session) control(c *loop.Conn, key string) {
 	o := c.Output()
-	start := len(o.B)
-	w := frame.BeginHeader(o.B, 0, 0, x.last.Compact)
-	w.String(key, "1")
-	b, err := w.End()
-	if err != nil {
-		return
-	}
-	inner := len(b)
-	if x.last.Transport == frame.HeaderFramed {
-		b = append(b, 0, 0, 0, 0)
-	}
-	b = append(appendMessage(b, x.last.Compact, "none", thrift.Reply, 0), thrift.TypeStop)
-	if o.B = b; endMessage(b, x.last, start, inner) != nil {
-		o.B = b[:start]
-	}
+	o.B = frame.AppendControl(o.B, x.last, key)
 }
 
 // Data implements [loop.Session].

@@ -14,8 +14,8 @@ import (
 	"testing"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // stock is a server as those of other implementations are: it works on one call of a connection at a time, and

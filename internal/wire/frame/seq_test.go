@@ -4,8 +4,8 @@ import (
 	"encoding/binary"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // A sequence ID is written into the message and its header, in all formats, and changes nothing else.

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // However the bytes of a message arrive, it has the same length, or is refused. Lower bounds of its

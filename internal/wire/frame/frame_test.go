@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // call returns a message of a protocol with a body.

@@ -3,6 +3,8 @@ package frame
 import (
 	"encoding/binary"
 	"math"
+
+	"github.com/slipstream-go/slipstream/thrift"
 )
 
 // A Writer appends a header to a slice. Keys with numbers must come before keys with names.
@@ -137,4 +139,32 @@ func PutSeq(b []byte, seq uint32) {
 		b[2+i] = byte(seq>>(7*i))&0x7F | 0x80
 	}
 	b[1+paddedID] &= 0x7F
+}
+
+// AppendControl appends a message that answers no call (sequence ID 0), with a key in its header. The format must
+// have one.
+func AppendControl(b []byte, f Format, key string) []byte {
+	start := len(b)
+	w := BeginHeader(b, 0, 0, f.Compact)
+	w.String(key, "1")
+	out, err := w.End()
+	if err != nil {
+		return b
+	}
+	inner := len(out)
+	if f.Transport == HeaderFramed {
+		out = append(out, 0, 0, 0, 0)
+	}
+	const name = "none"
+	if f.Compact {
+		out = thrift.AppendCompactMessage(out, name, thrift.Reply, 0)
+	} else {
+		out = thrift.AppendMessage(out, name, thrift.Reply, 0)
+	}
+	out = append(out, thrift.TypeStop)
+	if f.Transport == HeaderFramed {
+		_ = EndMessage(out, inner, 0) // the message is short
+	}
+	_ = EndMessage(out, start, 0)
+	return out
 }

@@ -37,7 +37,10 @@ const (
 	KeyStatus        = "biz-status"  // status of the application that is not 0, in decimal digits
 	KeyStatusMessage = "biz-message" // its text
 	KeyStatusExtra   = "biz-extra"   // its details, a map as JSON
-	keyToken         = "RPC_TRANSIT_gdpr-token"
+	// KeyAnyOrder is the key by which our clients ask whether a server answers in any order, and by which it says that
+	// it does.
+	KeyAnyOrder = "slipstream-any-order"
+	keyToken    = "RPC_TRANSIT_gdpr-token"
 )
 
 // Sizes of a header: LENGTH, magic number, flags, sequence ID and size, and the fixed part after
