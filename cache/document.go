@@ -10,9 +10,10 @@ type FormSlot uint8
 
 // Slots of a document, one per frontend.
 const (
-	FormHTTP FormSlot = iota // head of an HTTP answer
-	FormGzip                 // HTTP answer with the body in gzip
-	FormZstd                 // HTTP answer with the body in zstd
+	FormHTTP   FormSlot = iota // head of an HTTP answer
+	FormGzip                   // HTTP answer with the body in gzip
+	FormZstd                   // HTTP answer with the body in zstd
+	FormThrift                 // struct of Thrift
 
 	formSlots
 )
@@ -27,9 +28,9 @@ type Form struct {
 }
 
 // documentOverhead is what a cached document costs beside its body, its key and
-// its forms: the Document (80 bytes), and the node and table slot that the
+// its forms: the Document (96 bytes), and the node and table slot that the
 // memory tier keeps for it (measured: TestOverheadPerDocument of internal/gateway/tier/memory).
-const documentOverhead = 184
+const documentOverhead = 200
 
 // Document is a JSON body as an origin built it, or the knowledge that the row
 // does not exist, together with the snapshot it was read in. Except for its forms
@@ -130,12 +131,12 @@ func (d *Document) recharge(n int) bool {
 	}
 }
 
-// keepForm keeps the form with the document unless another reader was first or
-// keeper has no room, and returns the form to use.
+// keepForm keeps the form with the document in place of old, which may be nil, unless another reader
+// was first or keeper has no room, and returns the form to use.
 //
 // The charge comes before the form: a form that can be seen can be dropped, and
 // the goroutine that drops it takes its charge back.
-func (d *Document) keepForm(slot FormSlot, form *Form, keeper FormKeeper) *Form {
+func (d *Document) keepForm(slot FormSlot, old, form *Form, keeper FormKeeper) *Form {
 	if d.charge.Load() >= 0 {
 		if !keeper.ReserveForm(form.Size) {
 			return form
@@ -145,16 +146,19 @@ func (d *Document) keepForm(slot FormSlot, form *Form, keeper FormKeeper) *Form 
 			return form
 		}
 	}
-	if d.forms[slot].CompareAndSwap(nil, form) {
+	if d.forms[slot].CompareAndSwap(old, form) {
+		if old != nil && d.recharge(-old.Size) {
+			keeper.ReleaseForm(old.Size)
+		}
 		return form
 	}
 	if d.recharge(-form.Size) {
 		keeper.ReleaseForm(form.Size)
 	} // else the tier dropped the document, and released the charge with it
-	if other := d.forms[slot].Load(); other != nil {
+	if other := d.forms[slot].Load(); other != nil && old == nil {
 		return other
 	}
-	return form // the other form was dropped meanwhile
+	return form // the other form was dropped meanwhile, or may be as old
 }
 
 // Cost is what the document without its forms is charged under key: the memory

@@ -268,7 +268,13 @@ func (c *Cache) unverified(r *resourceState, key Key, start time.Duration) (Answ
 // KeepForm keeps a form with the document if there is room for it, and returns
 // the form to use: that of another reader if it was first.
 func (c *Cache) KeepForm(d *Document, slot FormSlot, form *Form) *Form {
-	return d.keepForm(slot, form, c.forms)
+	return d.keepForm(slot, nil, form, c.forms)
+}
+
+// ReplaceForm keeps a form in place of old, which its frontend cannot use anymore. If old is nil, it is
+// [Cache.KeepForm].
+func (c *Cache) ReplaceForm(d *Document, slot FormSlot, old, form *Form) *Form {
+	return d.keepForm(slot, old, form, c.forms)
 }
 
 // noForms is the keeper of a cache whose first tier holds no forms.

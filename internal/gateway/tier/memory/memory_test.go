@@ -160,6 +160,22 @@ func TestFormsGoBeforeDocuments(t *testing.T) {
 	}
 }
 
+// A form that replaces another is charged in its place. One that is too late is not kept.
+func TestReplacedForms(t *testing.T) {
+	c, tier := newCache(t, MinBudget, 200)
+	d := get(t, c, 0, "1").Doc
+	first, second := &cache.Form{Value: 1, Size: 1000}, &cache.Form{Value: 2, Size: 300}
+	for _, step := range []struct {
+		old, form, kept *cache.Form
+		charged         int64
+	}{{nil, first, first, 1000}, {first, second, second, 300}, {first, &cache.Form{Value: 3, Size: 5000}, second, 300}} {
+		c.ReplaceForm(d, cache.FormThrift, step.old, step.form)
+		if got := d.Form(cache.FormThrift); got != step.kept || tier.Stats().FormBytes != step.charged {
+			t.Errorf("%v in place of %v: %v is kept, %d bytes are charged, want %v and %d", step.form, step.old, got, tier.Stats().FormBytes, step.kept, step.charged)
+		}
+	}
+}
+
 // Whatever happens concurrently, no byte of forms stays charged when everything is
 // gone.
 func TestFormAccountUnderRaces(t *testing.T) {
@@ -176,6 +192,9 @@ func TestFormAccountUnderRaces(t *testing.T) {
 				}
 				if a.Doc.Form(cache.FormHTTP) == nil {
 					c.KeepForm(a.Doc, cache.FormHTTP, &cache.Form{Value: i, Size: 3000})
+				}
+				if i%3 == 0 {
+					c.ReplaceForm(a.Doc, cache.FormThrift, a.Doc.Form(cache.FormThrift), &cache.Form{Value: i, Size: 500 + i%100})
 				}
 				if (i+w)%7 == 0 {
 					c.Purge(cache.Key{ID: id})
