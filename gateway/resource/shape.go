@@ -17,6 +17,8 @@ type Field struct {
 	// values usually look like. Types are certain, a format is not: a date may be
 	// infinite.
 	Format string
+	// Exact says that numbers may have more digits than a double holds, as exact decimals do.
+	Exact bool
 	// Enum, if not nil, are the only strings that occur.
 	Enum []string
 	// SQL is the type in the database, for descriptions; or "" if none was declared.

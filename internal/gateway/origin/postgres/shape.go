@@ -117,7 +117,7 @@ var builtinFields = map[uint32]resource.Field{
 	3802:            {}, // jsonb
 	700:             {Type: resource.JSONNumber, Format: "float", Also: []resource.JSONType{resource.JSONString}, Enum: resource.NotNumbers()},
 	701:             {Type: resource.JSONNumber, Format: "double", Also: []resource.JSONType{resource.JSONString}, Enum: resource.NotNumbers()},
-	1700:            {Type: resource.JSONNumber, Format: "double", Also: []resource.JSONType{resource.JSONString}, Enum: resource.NotNumbers()},
+	1700:            {Type: resource.JSONNumber, Format: "double", Exact: true, Also: []resource.JSONType{resource.JSONString}, Enum: resource.NotNumbers()},
 	1082:            {Type: resource.JSONString, Format: "date"},
 	typeTimestampTZ: {Type: resource.JSONString, Format: "date-time"},
 	2950:            {Type: resource.JSONString, Format: "uuid"},

@@ -97,7 +97,7 @@ func fieldOf(col *column, t *table, at int, quoteBigint bool) resource.Field {
 			f.Enum = resource.NotNumbers()
 		}
 	case affinityNumeric:
-		f.Type, f.Format, f.Also = resource.JSONNumber, "double", []resource.JSONType{resource.JSONString}
+		f.Type, f.Format, f.Exact, f.Also = resource.JSONNumber, "double", true, []resource.JSONType{resource.JSONString}
 	default:
 		f.Type, f.Also = resource.JSONString, []resource.JSONType{resource.JSONNumber}
 		if t.strict && strings.EqualFold(col.declared, "BLOB") { // not ANY
