@@ -32,6 +32,7 @@ type Config struct {
 	Frontends   Frontends
 	HTTP        HTTP
 	Redis       Redis
+	Thrift      Thrift
 	Auth        Auth
 	Tracing     Tracing
 	Admin       Admin
@@ -61,6 +62,8 @@ func (c *Config) fields() []field {
 		{Name: "http", Value: object(c.HTTP.fields), Doc: "how documents are served over HTTP"},
 		{Name: "redis", Value: object(c.Redis.fields), If: func() bool { return len(c.Frontends.Redis) > 0 },
 			Doc: "how documents are served over the Redis protocol, beside frontends.redis; if omitted, with the defaults"},
+		{Name: "thrift", Value: object(c.Thrift.fields), If: func() bool { return len(c.Frontends.Thrift) > 0 },
+			Doc: "how documents are served to Thrift clients, beside frontends.thrift; if omitted, with the defaults"},
 		{Name: "auth", Value: object(c.Auth.fields), Reload: AtReload,
 			Doc: "how callers are identified; if omitted, they are not"},
 		{Name: "tracing", Value: object(c.Tracing.fields), Reload: AtReload,
@@ -142,7 +145,7 @@ func Schema() []byte {
 	s := objectSchema(new(Config).fields())
 	s["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	s["title"] = "Slipstream gateway configuration"
-	s["$defs"] = schema{"child": objectSchema(childFields(&resource.Node{}))}
+	s["$defs"] = schema{"child": objectSchema(childFields(&resource.Node{})), "field_ids": fieldIDsSchema()}
 	out, err := json.MarshalIndent(s, "", "  ")
 	if err != nil {
 		// Strings, numbers and maps only; a test reads the result.

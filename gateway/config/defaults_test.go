@@ -21,7 +21,7 @@ func withEveryDefault() map[string]reflect.Value {
 	full := Config{
 		Origin:    Origin{URL: "postgres://db/shop"},
 		Resources: []Resource{{Resource: resource.Resource{Name: "a"}}},
-		Frontends: Frontends{Redis: Listeners{{Address: "unix:redis.sock"}}},
+		Frontends: Frontends{Redis: Listeners{{Address: "unix:redis.sock"}}, Thrift: Listeners{{Address: "unix:thrift.sock"}}},
 		HTTP:      HTTP{CORS: CORS{Origins: []string{"*"}}},
 		Auth:      Auth{JWT: JWT{Keys: "https://login.example/keys"}},
 		Tracing:   Tracing{Endpoint: "http://127.0.0.1:4318"},

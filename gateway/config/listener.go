@@ -17,8 +17,9 @@ import (
 
 // Frontends are the addresses that documents are served on.
 type Frontends struct {
-	HTTP  Listeners // HTTP/JSON. Default 127.0.0.1:8080.
-	Redis Listeners // The Redis protocol. Default: not served.
+	HTTP   Listeners // HTTP/JSON. Default 127.0.0.1:8080.
+	Redis  Listeners // The Redis protocol. Default: not served.
+	Thrift Listeners // Thrift. Default: not served.
 }
 
 // A Listener is an address at which connections are accepted.
@@ -96,6 +97,8 @@ func (f *Frontends) fields() []field {
 			Doc: "where HTTP/JSON is served: " + expected},
 		{Name: "redis", Value: f.Redis.setting(expected, "127.0.0.1:6379"),
 			Doc: "where the Redis protocol is served: " + expected + "; if omitted, it is not served"},
+		{Name: "thrift", Value: f.Thrift.setting(expected, "127.0.0.1:9090"),
+			Doc: "where documents are served to Thrift clients: " + expected + "; if omitted, they are not"},
 	}
 }
 
@@ -254,18 +257,13 @@ type frontend struct {
 	login     bool      // callers need credentials that no resource requires
 }
 
-// frontends returns those that a configuration can have. Listeners for Redis that are not unix
-// sockets have the TLS of redis.tls unless they have their own.
+// frontends returns those that a configuration can have. Listeners for Redis and Thrift that are not
+// unix sockets have the TLS of redis.tls and thrift.tls unless they have their own.
 func (c *Config) frontends() []frontend {
-	redis := slices.Clone(c.Frontends.Redis)
-	for i, l := range redis {
-		if _, local := l.Unix(); l.TLS == (TLS{}) && !local {
-			redis[i].TLS = c.Redis.TLS
-		}
-	}
 	return []frontend{
 		{name: "http", listeners: c.Frontends.HTTP},
-		{name: "redis", listeners: redis, open: c.Redis.Open, login: c.RedisLogin()},
+		{name: "redis", listeners: withTLS(c.Frontends.Redis, c.Redis.TLS), open: c.Redis.Open, login: c.RedisLogin()},
+		{name: "thrift", listeners: withTLS(c.Frontends.Thrift, c.Thrift.TLS)},
 	}
 }
 

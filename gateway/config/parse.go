@@ -110,7 +110,7 @@ func (p *parser) parse(data []byte) (*Config, error) {
 		return nil, err
 	}
 	c = c.WithDefaults()
-	for _, check := range []func(value, *Config){p.collisions, p.exposure, p.redis, p.drain, p.pace, p.access} {
+	for _, check := range []func(value, *Config){p.collisions, p.exposure, p.redis, p.thrift, p.drain, p.pace, p.access} {
 		check(value{node: root}, &c)
 	}
 	if err := newErrors(p.errors); err != nil {

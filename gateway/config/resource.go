@@ -35,6 +35,10 @@ type Resource struct {
 	Access       *Access       // Who may read the resource. If nil, anyone may.
 	MissingTTL   time.Duration // How long the absence of a row is remembered. Default 60 s; if negative, not at all.
 	Load         LoadLimits
+
+	// Thrift has the numbers of the fields of its documents for Thrift clients. A member without a
+	// number is not served to them.
+	Thrift resource.FieldIDs
 }
 
 // Policy is what a resource does while its freshness promise cannot be kept.
@@ -118,6 +122,7 @@ func (r *Resource) fields() []field {
 		{Name: "load", Value: object(r.Load.fields), Reload: AtReload,
 			Doc: "limits for loads of the resource"},
 		childrenField(&r.Root),
+		thriftField(r),
 	}
 }
 
