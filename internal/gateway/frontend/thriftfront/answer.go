@@ -1,0 +1,267 @@
+package thriftfront
+
+import (
+	"encoding/binary"
+
+	"github.com/slipstream-go/slipstream/cache"
+	"github.com/slipstream-go/slipstream/internal/gateway/thriftdoc"
+	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
+	"github.com/slipstream-go/slipstream/thrift"
+)
+
+// Bounds of answers.
+const (
+	// maxAnswer bounds one document, in bytes, as an answer over HTTP.
+	maxAnswer = 64 << 20
+	// maxTogether bounds the documents of a batch. Clients usually accept frames of 16 MB.
+	maxTogether = 15 << 20
+	// largeAnswer is the size from which answers count as memory that clients hold.
+	largeAnswer = 64 << 10
+	// linked is the size from which the engine sends a document by reference.
+	linked = 8 << 10
+	// maxEncoded is the size of the JSON that is encoded for a call in a turn.
+	maxEncoded = 4 << 10
+)
+
+// form is a document as a struct of Thrift. It is not changed once made.
+type form struct {
+	layout *thriftdoc.Layout
+	body   []byte
+}
+
+// sizeOfForm is what a form costs in addition to its bytes: itself, and a cache.Form.
+const sizeOfForm = 64
+
+// encode makes the encoded documents. In a turn it returns errLater for those that take long.
+func (k *call) encode(inTurn bool) *failure {
+	of, total := k.method.of, 0
+	var layout *thriftdoc.Layout
+	if !of.json {
+		if layout = k.session.server.layoutOf(of); layout == nil {
+			return failNoShape
+		}
+	}
+	for i := range k.slots {
+		x := &k.slots[i]
+		switch {
+		case x.doc.Missing():
+			continue
+		case of.json:
+			x.body = x.doc.Body()
+		default:
+			f := x.doc.Form(cache.FormThrift)
+			if f == nil || f.Value.(*form).layout != layout {
+				if k.fresh += len(x.doc.Body()); inTurn && k.fresh > maxEncoded {
+					k.fresh -= len(x.doc.Body())
+					return errLater
+				}
+				var err error
+				if f, err = k.session.server.makeForm(x.doc, f, layout); err != nil {
+					k.session.server.warnForm(k, err)
+					return &failure{exception: thriftdoc.Unavailable, code: "MISMATCH", text: err.Error()}
+				}
+			}
+			x.body = f.Value.(*form).body
+		}
+		total += len(x.body)
+		switch {
+		case k.method.list && total > maxTogether:
+			return failTogether
+		case total > maxAnswer:
+			return failTooLarge
+		}
+	}
+	return nil
+}
+
+// makeForm encodes a document, and keeps the result with it in place of old, which is of another layout or nil.
+func (s *Server) makeForm(d *cache.Document, old *cache.Form, layout *thriftdoc.Layout) (*cache.Form, error) {
+	body, err := layout.Append(make([]byte, 0, len(d.Body())), d.Body())
+	if err != nil {
+		return nil, err
+	}
+	if cap(body)-len(body) > len(body)/8 {
+		body = append(make([]byte, 0, len(body)), body...)
+	}
+	next := &cache.Form{Value: &form{layout, body}, Size: sizeOfForm + cap(body)}
+	if kept := s.cache.ReplaceForm(d, cache.FormThrift, old, next); kept.Value.(*form).layout == layout {
+		return kept, nil
+	}
+	return next, nil
+}
+
+// appendHead appends what precedes the struct of an answer, which has size bytes.
+func (k *call) appendHead(b []byte, t thrift.MessageType, size int) []byte {
+	name := k.name
+	payload := thrift.SizeMessage(name) + size
+	switch k.format.Transport {
+	case frame.Framed:
+		b = binary.BigEndian.AppendUint32(b, uint32(payload))
+	case frame.Header, frame.HeaderFramed:
+		start := len(b)
+		w := frame.BeginHeader(b, 0, k.seq, false)
+		if k.last {
+			w.String(frame.KeyReset, "1")
+		}
+		b, _ = w.End() // cannot fail with one short key
+		after := payload
+		if k.format.Transport == frame.HeaderFramed {
+			b = binary.BigEndian.AppendUint32(b, uint32(payload))
+		}
+		_ = frame.EndMessage(b, start, after) // an answer has less than 2 GiB
+	}
+	return thrift.AppendMessage(b, name, t, k.seq)
+}
+
+// appendField appends the head of a field.
+func appendField(b []byte, t byte, id uint16) []byte { return append(b, t, byte(id>>8), byte(id)) }
+
+// sizeOfField is the size of the head of a field.
+const sizeOfField = 3
+
+// append appends the answer; every slot has its document. It returns the exception that it is, if any.
+func (k *call) append(o *loop.Output) *failure {
+	if !k.method.list {
+		x := &k.slots[0]
+		if x.body == nil {
+			k.appendFailure(o, failNotFound)
+			return failNotFound
+		}
+		k.appendOne(o, x.body)
+		return nil
+	}
+	start := o.Len()
+	o.B = k.appendListHead(k.appendHead(o.B, thrift.Reply, k.sizeOfList()))
+	for i := range k.slots {
+		if body := k.slots[i].body; body != nil {
+			k.appendDocument(o, thriftdoc.DocumentID, body)
+		}
+		o.B = append(o.B, thrift.TypeStop)
+	}
+	o.B = append(o.B, thrift.TypeStop)
+	markLarge(o, start)
+	return nil
+}
+
+// sizeOfList returns the size of the struct with a batch.
+func (k *call) sizeOfList() int {
+	size := sizeOfField + 5 + 1
+	for i := range k.slots {
+		size += k.sizeOfEntry(&k.slots[i])
+	}
+	return size
+}
+
+// appendListHead appends what precedes the entries of a batch.
+func (k *call) appendListHead(b []byte) []byte {
+	b = append(appendField(b, thrift.TypeList, 0), thrift.TypeStruct)
+	return binary.BigEndian.AppendUint32(b, uint32(len(k.slots)))
+}
+
+// render returns the struct with a batch in parts: small documents are copied, others are parts of their own. A worker
+// does that, because it takes longer than an event loop can afford.
+func (k *call) render() (parts [][]byte, size int) {
+	room := 32
+	for i := range k.slots {
+		if room += 16; len(k.slots[i].body) < linked {
+			room += len(k.slots[i].body)
+		}
+	}
+	b, from := k.appendListHead(make([]byte, 0, room)), 0
+	for i := range k.slots {
+		if body := k.slots[i].body; body != nil {
+			b = k.appendDocumentHead(b, thriftdoc.DocumentID, body)
+			if len(body) < linked {
+				b = append(b, body...)
+			} else {
+				parts = append(parts, b[from:], body)
+				from = len(b)
+			}
+		}
+		b = append(b, thrift.TypeStop)
+	}
+	return append(parts, append(b, thrift.TypeStop)[from:]), k.sizeOfList()
+}
+
+// appendParts appends an answer that render has made.
+func (k *call) appendParts(o *loop.Output, parts [][]byte, size int) {
+	start := o.Len()
+	o.B = k.appendHead(o.B, thrift.Reply, size)
+	for _, p := range parts {
+		o.Link(p)
+	}
+	markLarge(o, start)
+}
+
+// appendOne appends an answer with one document.
+func (k *call) appendOne(o *loop.Output, body []byte) {
+	start := o.Len()
+	o.B = k.appendHead(o.B, thrift.Reply, k.sizeOfDocument(body)+1)
+	k.appendDocument(o, 0, body)
+	o.B = append(o.B, thrift.TypeStop)
+	markLarge(o, start)
+}
+
+// markLarge records an answer that begins at start, if it is large.
+func markLarge(o *loop.Output, start int) {
+	if n := o.Len() - start; n >= largeAnswer {
+		o.Large(n)
+	}
+}
+
+// sizeOfDocument returns the size of a field with a document.
+func (k *call) sizeOfDocument(body []byte) int {
+	if k.method.of.json {
+		return sizeOfField + 4 + len(body)
+	}
+	return sizeOfField + len(body)
+}
+
+// sizeOfEntry returns the size of an entry of a batch.
+func (k *call) sizeOfEntry(x *slot) int {
+	if x.body == nil {
+		return 1
+	}
+	return k.sizeOfDocument(x.body) + 1
+}
+
+// appendDocument appends a field with a document, which is linked if it is large.
+func (k *call) appendDocument(o *loop.Output, id uint16, body []byte) {
+	o.B = k.appendDocumentHead(o.B, id, body)
+	o.Link(body)
+}
+
+// appendDocumentHead appends what precedes a document in its field.
+func (k *call) appendDocumentHead(b []byte, id uint16, body []byte) []byte {
+	if k.method.of.json {
+		return binary.BigEndian.AppendUint32(appendField(b, thrift.TypeString, id), uint32(len(body)))
+	}
+	return appendField(b, thrift.TypeStruct, id)
+}
+
+// appendFailure appends a declared exception as the answer.
+func (k *call) appendFailure(o *loop.Output, f *failure) {
+	size := sizeOfField + sizeOfField + 4 + len(f.text) + 2
+	if f.wait > 0 {
+		size += sizeOfField + 4
+	}
+	b := k.appendHead(o.B, thrift.Reply, size)
+	b = appendField(b, thrift.TypeStruct, uint16(f.exception))
+	b = thrift.AppendString(appendField(b, thrift.TypeString, thriftdoc.MessageID), f.text)
+	if f.wait > 0 {
+		b = binary.BigEndian.AppendUint32(appendField(b, thrift.TypeI32, thriftdoc.WaitID), uint32(f.wait))
+	}
+	o.B = append(b, thrift.TypeStop, thrift.TypeStop)
+}
+
+// appendUnknown answers a call of a method that does not exist.
+func (k *call) appendUnknown(o *loop.Output) {
+	const most = 100
+	e := &thrift.ApplicationException{Kind: thrift.UnknownMethod, Message: "there is no method " + quoted(k.name[:min(len(k.name), most)]) +
+		"; slipstream idl prints those that there are"}
+	o.B = e.AppendThrift(k.appendHead(o.B, thrift.Exception, e.SizeThrift()))
+}
+
+// maxName bounds the name of a method that is repeated in an answer, in bytes.
+const maxName = 256

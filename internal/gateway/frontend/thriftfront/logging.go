@@ -1,0 +1,67 @@
+package thriftfront
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/slipstream-go/slipstream/internal/gateway/frontend"
+	"github.com/slipstream-go/slipstream/internal/gateway/measure"
+)
+
+// maxKeyText bounds text from a client in the log.
+const maxKeyText = 200
+
+// logs are the rations of each kind of line.
+type logs struct{ loads, slow, forms, malformed, throttled measure.Ration }
+
+// warnLoad logs a failure to load for a call, at most one per second; the next line
+// says how many were omitted.
+func (s *Server) warnLoad(k *call, err error) {
+	if leftOut, ok := s.logs.loads.Take(s.cache.Now()); ok {
+		s.log.Warn("load failed", "method", k.method.name, "key", quoted(k.shortKey()), "keys", len(k.keys), "error", err, "left_out", leftOut)
+	}
+}
+
+// warnForm logs a document that has no struct, at most one per second.
+func (s *Server) warnForm(k *call, err error) {
+	if leftOut, ok := s.logs.forms.Take(s.cache.Now()); ok {
+		s.log.Warn("a document cannot be sent to Thrift clients", "method", k.method.name, "key", quoted(k.shortKey()), "keys", len(k.keys), "error", err, "left_out", leftOut)
+	}
+}
+
+// warnSlow logs a call that took long, at most one per second.
+func (s *Server) warnSlow(k *call, took time.Duration, source frontend.Source) {
+	if leftOut, ok := s.logs.slow.Take(s.cache.Now()); ok {
+		s.log.Warn("slow call", "method", k.method.name, "key", quoted(k.shortKey()), "keys", len(k.keys),
+			"took", took.Round(time.Microsecond), "source", source.String(), "left_out", leftOut)
+	}
+}
+
+// warnMalformed logs a message that is not a call, at most one per second.
+func (s *Server) warnMalformed(t *turn, err error) {
+	if leftOut, ok := s.logs.malformed.Take(t.start); ok {
+		s.log.Warn("a client sent a message that is not a call; the connection is closed", "client", t.session.addr.Addr().String(), "error", err, "left_out", leftOut)
+	}
+}
+
+// warnThrottled logs clients that are refused because of a limit, at most one per second.
+func (s *Server) warnThrottled(k *call, what string) {
+	if leftOut, ok := s.logs.throttled.Take(k.start); ok {
+		name := ""
+		if k.caller != nil {
+			name = k.caller.Name()
+		}
+		s.log.Warn("a client is throttled: too many "+what, "client", k.session.addr.Addr().String(), "caller", name, "left_out", leftOut)
+	}
+}
+
+// shortKey returns the part of a client's first key for logs.
+func (k *call) shortKey() []byte {
+	if len(k.keys) == 0 {
+		return nil
+	}
+	return k.keys[0][:min(len(k.keys[0]), maxKeyText)]
+}
+
+// quoted returns text of a client for logs and messages.
+func quoted(b []byte) string { return strconv.QuoteToASCII(string(b)) }
