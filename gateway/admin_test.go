@@ -49,7 +49,7 @@ func TestDocumentedMetricsExist(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, writeAhead+company)
 	cfg := configure(t, path, deptResource+"log: { requests: requests.log }\n")
-	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
+	cfg.Frontends.Redis, cfg.Frontends.Thrift = config.ListenAt("127.0.0.1:0"), config.ListenAt("127.0.0.1:0")
 	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
 	gateway.WriteCertificate(t, filepath.Dir(path), 1)
 	withCredentials(t, cfg)

@@ -148,7 +148,7 @@ func everythingOn(t *testing.T) *served {
 	path := newDatabase(t, writeAhead+company)
 	cfg := configure(t, path, deptResource+"  staff: { table: emp, key: [empno], promise: none }\n"+
 		"log: { requests: requests.log }\ntiers: { disk: { path: tier, size: 32MiB } }\n")
-	cfg.Frontends.Redis = config.ListenAt("127.0.0.1:0")
+	cfg.Frontends.Redis, cfg.Frontends.Thrift = config.ListenAt("127.0.0.1:0"), config.ListenAt("127.0.0.1:0")
 	cfg.Redis.TLS = config.TLS{Cert: "cert.pem", Key: "key.pem"}
 	gateway.WriteCertificate(t, filepath.Dir(path), 1)
 	withCredentials(t, cfg)

@@ -28,7 +28,7 @@ type Exposure struct {
 }
 
 // Exposures returns what the listeners of a configuration with its defaults expose, in the order
-// HTTP, Redis, admin, metrics.
+// HTTP, Redis, Thrift, admin, metrics.
 func Exposures(cfg *config.Config) []Exposure {
 	var all []Exposure
 	for _, name := range listenerNames() {

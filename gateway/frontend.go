@@ -59,7 +59,7 @@ type protocol struct {
 }
 
 // protocols are those that a gateway supports, in the order of the dashboard.
-var protocols = []*protocol{&protocolHTTP, &protocolRedis}
+var protocols = []*protocol{&protocolHTTP, &protocolRedis, &protocolThrift}
 
 // opened is a frontend of a gateway.
 type opened struct {

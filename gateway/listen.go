@@ -20,6 +20,7 @@ import (
 const (
 	ListenHTTP    = "http"
 	ListenRedis   = "redis"
+	ListenThrift  = "thrift"
 	ListenAdmin   = "admin"
 	ListenMetrics = "metrics"
 )

@@ -94,6 +94,9 @@ func checkDatabase(c *cobra.Command, file string, cfg *config.Config) error {
 	for _, w := range db.Warnings() {
 		fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", w)
 	}
+	for _, w := range gateway.ThriftWarnings(cfg, db) {
+		fmt.Fprintf(c.ErrOrStderr(), "warning: %s\n", w)
+	}
 	findings, err := db.Check(c.Context())
 	if err = errors.Join(err, db.Close()); err != nil {
 		return databaseFailure(err, file, exitFailure)

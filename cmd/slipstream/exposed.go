@@ -24,7 +24,7 @@ func printExposed(out io.Writer, cfg *config.Config) error {
 			{"reached by", e.Reach}, {"TLS", e.TLS}, {"credentials", e.Callers}, {"open resources", e.OpenText()},
 			{"pages", e.Pages}, {"names in Host", e.Hosts}, {"limits", e.Limits},
 		} {
-			if row[1] == "" || row[0] == "open resources" && e.Listener != gateway.ListenHTTP && e.Listener != gateway.ListenRedis {
+			if row[1] == "" || row[0] == "open resources" && e.Listener != gateway.ListenHTTP && e.Listener != gateway.ListenRedis && e.Listener != gateway.ListenThrift {
 				continue
 			}
 			fmt.Fprintf(w, "  %s\t%s\n", row[0], row[1])

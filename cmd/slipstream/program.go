@@ -100,7 +100,7 @@ commit never returns the older version.
 		SilenceErrors: true,
 	})
 	root.CompletionOptions.DisableDefaultCmd = true // ours has examples
-	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.probeCommand(), p.redisCommand(), p.callCommand(), p.benchCommand(), p.genCommand(),
+	root.AddCommand(p.serveCommand(), p.demoCommand(), p.dbCommand(), p.diskCommand(), p.configCommand(), p.keyCommand(), p.openapiCommand(), p.idlCommand(), p.probeCommand(), p.redisCommand(), p.callCommand(), p.benchCommand(), p.genCommand(),
 		p.versionCommand(), p.completionCommand(), p.manCommand())
 	return root
 }

@@ -101,6 +101,9 @@ func (p program) serve(ctx context.Context, file string, load func() (*config.Co
 	if redis := g.RedisAddr(); redis != nil {
 		where = append(where, "redis", redis.String())
 	}
+	if thrift := g.ThriftAddr(); thrift != nil {
+		where = append(where, "thrift", thrift.String())
+	}
 	log.Info("serving", append(where, "resources", len(cfg.Resources), "after", time.Since(p.started).Round(time.Millisecond).String())...)
 	place.notify("READY=1")
 	err = untilSignal(g, signals, place.left, h, func(why string) time.Duration {

@@ -19,7 +19,7 @@ func TestUsageErrors(t *testing.T) {
 		args   []string
 		stderr string
 	}{
-		{nil, "expected serve, demo, db, disk, config, key, openapi, probe, redis, call, bench, gen, version, completion, man"},
+		{nil, "expected serve, demo, db, disk, config, key, openapi, idl, probe, redis, call, bench, gen, version, completion, man"},
 		{[]string{"srve"}, `unknown command "srve" (did you mean "serve"?)`},
 		{[]string{"zebra"}, `unknown command "zebra"; expected`},
 		{[]string{"db"}, "expected"},
