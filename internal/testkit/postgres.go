@@ -111,6 +111,15 @@ func (pg *Postgres) Dump(t testing.TB, database string) *exec.Cmd {
 		"-h", pg.SocketDir, "-p", strconv.Itoa(pg.Port), "-U", "postgres", "-d", database)
 }
 
+// Restore runs the statements of a dump in a database, and fails the test at the first error.
+func (pg *Postgres) Restore(t testing.TB, database, dump string) {
+	t.Helper()
+	out, err := exec.CommandContext(t.Context(), postgresClient(t, "psql"), pg.psqlArgs("-d", database, "-f", dump)...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("psql: %v\n%s", err, out)
+	}
+}
+
 // Major returns the major version of the server, such as 18.
 func (pg *Postgres) Major(t testing.TB) int {
 	t.Helper()

@@ -23,6 +23,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
+	"github.com/slipstream-go/slipstream/thrift/idl"
+	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
 // bound is the X of these tests: shorter than the default, so that the same
@@ -118,6 +120,8 @@ type freshnessRun struct {
 	config  string
 	log     string
 	redis   int // port
+	thrift  int // port
+	service *idl.Service
 	writers int
 
 	gateway *testkit.Process
@@ -126,6 +130,7 @@ type freshnessRun struct {
 	over    atomic.Bool
 	answers atomic.Int64 // documents and 404s; one proves several entities
 	byRedis atomic.Int64 // of them: over the Redis protocol
+	byRPC   atomic.Int64 // of them: over Thrift
 }
 
 func newFreshnessRun(t *testing.T, journal, replace string) *freshnessRun {
@@ -139,7 +144,7 @@ func newFreshnessRun(t *testing.T, journal, replace string) *freshnessRun {
 	r.log = filepath.Join(r.dir, "writes.log")
 	r.makeDatabase(filepath.Join(r.dir, "app.db"))
 	port, admin := testkit.FreePort(t), testkit.FreePort(t)
-	r.url, r.redis = fmt.Sprintf("http://127.0.0.1:%d", port), testkit.FreePort(t)
+	r.url, r.redis, r.thrift = fmt.Sprintf("http://127.0.0.1:%d", port), testkit.FreePort(t), testkit.FreePort(t)
 	r.admin = fmt.Sprintf("http://127.0.0.1:%d", admin)
 	r.config = filepath.Join(r.dir, "slipstream.yaml")
 	text := fmt.Sprintf(`
@@ -159,15 +164,16 @@ resources:
         on: { gid: gid }
         order: [id]
         children: { kids: { table: kid, on: { root_id: id }, order: [cid] } }
-frontends: { http: "127.0.0.1:%d", redis: "127.0.0.1:%d" }
+frontends: { http: "127.0.0.1:%d", redis: "127.0.0.1:%d", thrift: "127.0.0.1:%d" }
 admin: "127.0.0.1:%d"
-`, bound, port, r.redis, admin)
+`, bound, port, r.redis, r.thrift, admin)
 	if err := os.WriteFile(r.config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if out := blackbox.Run(t, "db", "apply", "-c", r.config); out.Code != 0 {
 		t.Fatalf("db apply: exit %d\n%s%s", out.Code, out.Stdout, out.Stderr)
 	}
+	r.service = numberFields(t, r.config)
 	return r
 }
 
@@ -219,11 +225,14 @@ func (r *freshnessRun) makeDatabase(path string) {
 func (r *freshnessRun) start() {
 	r.startGateway()
 	r.startWriter()
-	for i := range 11 {
+	for i := range 14 {
 		reader := r.checker.Reader()
 		random := testkit.Fork(uint64(i), 7)
 		var from documents = newOverHTTP(r.url)
-		if i >= 8 {
+		switch {
+		case i >= 11:
+			from = newOverThrift(r.t, r.thrift, r.service, []rpc.Transport{rpc.TTHeader, rpc.Framed, rpc.Buffered}[i-11])
+		case i >= 8:
 			from = newOverRedis(r.t, r.redis, 2+i%2)
 		}
 		r.readers.Go(func() {
@@ -317,8 +326,11 @@ func (r *freshnessRun) ask(from documents, path string, into any) (status int) {
 	}
 	if status == 200 || status == 404 {
 		r.answers.Add(1)
-		if _, ok := from.(overRedis); ok {
+		switch from.(type) {
+		case overRedis:
 			r.byRedis.Add(1)
+		case overThrift:
+			r.byRPC.Add(1)
 		}
 	}
 	return status
@@ -461,9 +473,9 @@ func (r *freshnessRun) awaitEnough() {
 		if err != nil {
 			return err
 		}
-		answers, byRedis, writes := r.answers.Load(), r.byRedis.Load(), bytes.Count(log, []byte("\nack "))
-		if answers < minAnswers || byRedis < minRedisAnswers || writes < minWrites {
-			return fmt.Errorf("%d answers, %d of them over the Redis protocol, %d writes: too few to prove anything", answers, byRedis, writes)
+		answers, byRedis, byRPC, writes := r.answers.Load(), r.byRedis.Load(), r.byRPC.Load(), bytes.Count(log, []byte("\nack "))
+		if answers < minAnswers || byRedis < minRedisAnswers || byRPC < minRedisAnswers || writes < minWrites {
+			return fmt.Errorf("%d answers, %d of them over the Redis protocol and %d over Thrift, %d writes: too few to prove anything", answers, byRedis, byRPC, writes)
 		}
 		return nil
 	})
@@ -486,7 +498,7 @@ func (r *freshnessRun) finish() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	r.t.Logf("%d answers, %d of them over the Redis protocol; %v; %d writers; journal %s", r.answers.Load(), r.byRedis.Load(), report, r.writers, r.journal)
+	r.t.Logf("%d answers, %d of them over the Redis protocol and %d over Thrift; %v; %d writers; journal %s", r.answers.Load(), r.byRedis.Load(), r.byRPC.Load(), report, r.writers, r.journal)
 	if err := report.Err(); err != nil {
 		r.t.Error(err)
 	}
