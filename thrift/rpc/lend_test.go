@@ -25,7 +25,7 @@ func TestGivenUpLargeCallIsSentUnchanged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	ended := make(chan struct{})
+	begun, ended := make(chan struct{}), make(chan struct{})
 	received := make(chan []byte, 1)
 	go func() {
 		for {
@@ -35,12 +35,13 @@ func TestGivenUpLargeCallIsSentUnchanged(t *testing.T) {
 			}
 			go func() {
 				defer conn.Close()
-				<-ended
 				_ = conn.SetReadDeadline(time.Now().Add(patience))
 				head := make([]byte, 4)
 				if _, err := io.ReadFull(conn, head); err != nil {
 					return // the connection for small calls
 				}
+				close(begun)
+				<-ended
 				message := make([]byte, binary.BigEndian.Uint32(head))
 				n, _ := io.ReadFull(conn, message)
 				received <- message[:n]
@@ -50,8 +51,15 @@ func TestGivenUpLargeCallIsSentUnchanged(t *testing.T) {
 
 	client := connect(t, rpc.ClientConfig{Addr: listener.Addr().String(), Transport: rpc.Framed})
 	const size = 12 << 20 // more than buffers of sockets hold
-	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
+	go func() {
+		select {
+		case <-begun:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	_, err = calc.NewCalculatorClient(client).Echo(ctx, strings.Repeat("a", size))
 	if e, ok := errors.AsType[*slipstream.Error](err); !ok || e.Outcome != slipstream.MaybeExecuted {
 		t.Fatalf("%v; want an error that the server may have executed the call", err)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/buf"
 	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // streamFunction is a function with streams.

@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
 	"github.com/slipstream-go/slipstream/thrift/internal/chat"
 	"github.com/slipstream-go/slipstream/thrift/rpc"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // streamPeer is one end of a connection of streams that knows frames.

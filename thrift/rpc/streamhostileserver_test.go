@@ -13,10 +13,10 @@ import (
 
 	"github.com/slipstream-go/slipstream"
 	"github.com/slipstream-go/slipstream/internal/testkit"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
 	"github.com/slipstream-go/slipstream/thrift/internal/chat"
 	"github.com/slipstream-go/slipstream/thrift/rpc"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // fakeStreams starts a server of streams that knows frames, and returns a client.

@@ -5,7 +5,7 @@ import (
 	"sync"
 
 	"github.com/slipstream-go/slipstream/internal/buf"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
 // A streamInbox holds the messages of a stream that have arrived and that the handler has not received. They lie one

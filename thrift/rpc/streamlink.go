@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/slipstream-go/slipstream/internal/pipe"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 )
 
 // A streamLink is a connection of a client of streams. As a scanner it sees every frame. It finds out whether the

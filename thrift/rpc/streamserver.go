@@ -11,8 +11,8 @@ import (
 
 	"github.com/slipstream-go/slipstream/internal/buf"
 	"github.com/slipstream-go/slipstream/internal/loop"
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // A streamHandler is a function with streams, as [Method] holds it. It is an interface, and all that serves streams is

@@ -3,8 +3,8 @@ package rpc
 import (
 	"bytes"
 
+	"github.com/slipstream-go/slipstream/internal/wire/frame"
 	"github.com/slipstream-go/slipstream/thrift"
-	"github.com/slipstream-go/slipstream/thrift/rpc/internal/frame"
 )
 
 // With --views, generated code has a second interface of handlers and second methods of clients, with views of
