@@ -11,8 +11,8 @@ import "time"
 // the horizon that covers it is published. So a document that is held after the horizon was
 // read has not been invalidated by anything that the horizon covers.
 //
-// It counts nothing: a caller that answers with doc calls [Cache.CountHits]. The tiers do
-// not learn that the document is in use either, so callers must call Peek now and then.
+// It counts nothing: a caller that answers with doc calls [Cache.CountHits]. The tiers do not
+// learn that the document is in use either, so callers must call Peek from time to time.
 func (c *Cache) Again(resource ResourceID, doc *Document, start time.Duration) bool {
 	r := c.resources[resource]
 	return c.holds(r, start) && doc.Held() && c.usable(r, doc, start)

@@ -20,7 +20,7 @@ func (none) RemoveIf(cache.Key, func(*cache.Document) bool)          {}
 
 // A hit in memory allocates nothing. One of the disk tier allocates the document (its body, the
 // Document and the key that memory keeps) and 2 objects for the read, whether it is found
-// without waiting or by a look-up that other callers may share.
+// without waiting or by a lookup that other callers may share.
 func TestHitsAllocateNoMoreThanTheDocument(t *testing.T) {
 	for name, c := range map[string]struct {
 		slow, stay, held bool
@@ -28,8 +28,8 @@ func TestHitsAllocateNoMoreThanTheDocument(t *testing.T) {
 	}{
 		"in memory":                        {held: true, want: 0},
 		"on disk, without waiting":         {want: 5},
-		"on disk, by a look-up":            {slow: true, want: 5},
-		"on disk, by a look-up, and stays": {slow: true, stay: true, want: 4},
+		"on disk, by a lookup":            {slow: true, want: 5},
+		"on disk, by a lookup, and stays": {slow: true, stay: true, want: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			mem, err := memory.New(1 << 20)

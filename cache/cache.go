@@ -25,8 +25,8 @@ const (
 	Verify
 )
 
-// Resource is how documents of one resource are loaded and served. The zero
-// value of a field means its default.
+// Resource says how the documents of one resource are loaded and served. The
+// zero value of a field means its default.
 type Resource struct {
 	Name string
 	// Freshness is the X of the promise (default 1 s): a GET that begins more
@@ -34,8 +34,8 @@ type Resource struct {
 	Freshness time.Duration
 	// NoPromise says that changes of the documents need not be observed. A
 	// document is served for Freshness after its load began and is then loaded
-	// again, whatever the stream reports; only its age keeps the bound. Events
-	// that do arrive take effect anyway. Policy is ignored.
+	// again, whatever the stream reports; only its age is bounded. Events that
+	// do arrive still take effect. Policy is ignored.
 	NoPromise bool
 	// Policy applies while the promise cannot be kept from the cache.
 	Policy Policy
@@ -51,8 +51,8 @@ type Resource struct {
 	MaxQueue int
 	// LoadTimeout bounds one statement (default 5 s).
 	LoadTimeout time.Duration
-	// AloneFor is how long a key whose statement failed is loaded in a statement
-	// of its own, so that it cannot fail others (default 10 s).
+	// AloneFor is how long a key whose statement failed is loaded in a separate
+	// statement, so that it cannot fail others (default 10 s).
 	AloneFor time.Duration
 }
 
@@ -82,8 +82,8 @@ type Config struct {
 	// (default: no more than Resources). A slot costs 8 bytes.
 	MaxResources int
 	Origin       Origin
-	// Tiers are queried in order. The first must be one whose Peek finds
-	// everything that it holds: memory.
+	// Tiers are queried in order. Peek of the first must find everything that
+	// the tier holds, as it does for memory.
 	Tiers []Tier
 	Clock Clock
 	// StoreOnly keeps documents that a [Store] holds out of the tiers. Nearer stores
@@ -95,8 +95,8 @@ type Config struct {
 	MaxTombstones int
 	// LoadLag is how old the data that [Origin.Load] reads may be when Load is called
 	// (default 0): an origin of several hosts may not know yet that another one has
-	// become the primary. A load counts as begun that much earlier, so that callers
-	// which join it, and documents that are served by their age, keep to Freshness. It
+	// become the primary. A load counts as begun that much earlier, so callers that
+	// join it, and documents that are served by their age, stay within Freshness. It
 	// must be less than the Freshness of every resource.
 	LoadLag time.Duration
 	// Wake asks the stream to report immediately: to call Advance, as soon as it can,
@@ -123,16 +123,16 @@ type Cache struct {
 	seed          maphash.Seed
 	wake          func()          // Config.Wake, may be nil
 	loadLag       time.Duration   // Config.LoadLag
-	ctx           context.Context // ends with Close
+	ctx           context.Context // canceled by Close
 	cancel        context.CancelFunc
 
-	forms     FormKeeper // the first tier, if it is one
+	forms     FormKeeper // the first tier, if it implements FormKeeper
 	storeOnly bool       // Config.StoreOnly
 
 	shards   [64]shard
 	ledger   ledger
-	sweeping sync.Mutex     // held to begin a sweep, to add a resource or a store and to set closed: none begins after Close took it
-	listing  sync.Mutex     // held to read stats, and to choose the resources that have them
+	sweeping sync.Mutex     // held to begin a sweep, to add a resource or a store and to set closed: none of these begins after Close has locked it
+	listing  sync.Mutex     // held to read stats, and to choose the resources that are in them
 	work     sync.WaitGroup // the goroutines of loaders and sweeps; Close waits
 	moved    broadcast      // the horizon moved, or a promise was lost or everything was dropped
 	recent   recent
@@ -150,8 +150,8 @@ type Cache struct {
 	voids      atomic.Int64
 	voidReason atomic.Pointer[string]
 
-	// Atomics. Written by the goroutine that adds or drops one, requests a sweep
-	// or closes.
+	// Atomics. Written by the goroutine that adds or drops a tombstone, requests
+	// a sweep or closes the cache.
 	tombstoneCount atomic.Int64
 	tombstoneSize  atomic.Int64
 	sweepsWanted   atomic.Int64
@@ -163,7 +163,7 @@ type Cache struct {
 	lastStore uint64 // number of the store that was attached last
 }
 
-// resourceState is a resource while the cache runs.
+// resourceState is the state of a resource of a running cache.
 type resourceState struct {
 	// Immutable after New and Add.
 	Name      string
@@ -192,7 +192,7 @@ type shard struct {
 	// Guarded by mu.
 	mu      sync.Mutex
 	flights map[Key]*keyFlights
-	looks   map[Key]*look // their IDs are those of waiting callers
+	looks   map[Key]*look // the IDs are strings of the waiting callers, not copies
 	tombs   tombstones
 
 	// Atomics. Written with mu held, by store and by Purge; read by Get.
@@ -241,8 +241,8 @@ func New(config Config) (*Cache, error) {
 	return c, nil
 }
 
-// Close ends all loads with ErrClosed and closes the tiers and the stores. The stream must have
-// stopped before.
+// Close ends all loads with ErrClosed and closes the tiers and the stores. The stream must be
+// stopped first.
 func (c *Cache) Close() error {
 	c.sweeping.Lock()
 	closed := c.closed.Swap(true)

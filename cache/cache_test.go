@@ -248,8 +248,8 @@ func TestLookThatMissedTheStore(t *testing.T) {
 	})
 }
 
-// A load during which the key changes is not stored, and a caller that comes later
-// than X after the change does not get it.
+// A load during which the key changes is not stored, and a caller that arrives
+// more than X after the change does not get it.
 func TestChangeWhileLoading(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFixture(t, Resource{Freshness: time.Second})

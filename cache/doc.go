@@ -1,7 +1,6 @@
-// Package cache is the read-through core: documents, tiers, loads, tokens and
-// the freshness horizon. It knows no database, no protocol and no clock; an
-// [Origin] loads, an origin's stream drives [Invalidations], frontends call
-// [Cache.Peek] and [Cache.Get].
+// Package cache is the read-through core: documents, tiers, loads, tokens and the freshness
+// horizon. It is independent of databases, protocols and clocks; an [Origin] loads, an origin's
+// stream drives [Invalidations], frontends call [Cache.Peek] and [Cache.Get].
 //
 // # The promise
 //
@@ -14,8 +13,7 @@
 //     Applying it removed every stored document whose snapshot may miss the
 //     commit, and left a tombstone, so that no load that misses it was stored
 //     later.
-//   - Served from a tier after a wait (policy Verify): the same, only that the
-//     horizon that is read first is a later one.
+//   - Served from a tier after a wait (policy Verify): the same argument, with a later horizon.
 //   - Served from a tier without a promise: the document's load began at
 //     b >= g-X, and its snapshot was taken after b > c.
 //   - From a load that began at b >= g-X: its snapshot was taken after b > c.
@@ -24,20 +22,20 @@
 //     was either not of this key or applied before the load began, and applied
 //     changes are visible to later snapshots.
 //
-// The clock must be read after the request was (so that now >= g), and must count
-// suspends.
+// The clock must be read after the request has been read (so that now >= g), and must not stop
+// while the machine is suspended.
 //
 // # Rules
 //
-// Let a GET begin at g, and a commit be acknowledged at c < g-X. The numbers are those that the
-// mutants of internal/testkit/mutants use.
+// Let a GET begin at g, and a commit be acknowledged at c < g-X. The mutants of
+// internal/testkit/mutants refer to these numbers.
 //
 //  1. Token. Every load returns the snapshot that it read under ([Snapshot]). A document is stored
 //     only if every known invalidating transaction of its key is visible in that snapshot
 //     (tombstones.allow). SQLite commits in the order of the ids of the change table, so there the
 //     snapshot is one number; the type is PostgreSQL's, because PostgreSQL commits in any order.
 //  2. Horizon. A stream notes the time, then reads what changed, applies all of it, and then moves
-//     the horizon to that time. A tier is asked only while start - horizon <= X. After that the
+//     the horizon to that time. A tier is queried only while start - horizon <= X. After that the
 //     policy of the resource decides: load (the default), wait for the stream (Verify), serve the
 //     document marked as stale, or answer with an error, which is 503 over HTTP.
 //  3. Completeness of the stream. Before the horizon moves, the same transaction shows that the
@@ -52,7 +50,7 @@
 //     the next complete poll (Void).
 //
 // Without a promise a document is served while g - loadedAt <= X. Its snapshot is later than the
-// start of its load, b >= g-X > c: the bound holds by age only, at the price of a load every X.
+// start of its load, b >= g-X > c: only the age keeps the bound, at the price of one load every X.
 // What the stream reports about such a resource takes effect as for all others, but no load is
 // joined by the second half of rule 4, since the horizon says nothing about it.
 //
@@ -68,11 +66,10 @@
 //     load timeout. Then it looks at the tiers again, after reading the horizon. One poll verifies
 //     the whole cache, so 10,000 waiting GETs cost one statement, where Reload costs as many
 //     documents. If the document is gone by then, the promise was lost, or the history was voided,
-//     the document is loaded. Waiters sleep on a channel that the first of them makes and that
-//     Advance closes (10 ns when no caller waits). They get the channel before they read the
-//     horizon.
+//     the document is loaded. Waiters block on a channel that the first of them makes and that
+//     Advance closes (10 ns if no caller waits). They get the channel before they read the horizon.
 //  3. [Cache.Get] calls join (flight.go) for a document that no tier has. A load in flight is
-//     shared if it is fresh enough (rule 4). Otherwise the callers of the key share one look-up in
+//     shared if it is fresh enough (rule 4). Otherwise the callers of the key share one lookup in
 //     the stores, which the first of them begins if the horizon holds. If no store has the
 //     document, a flight is queued at the loader of the resource; at most two flights of a key run
 //     at a time.
@@ -84,8 +81,8 @@
 //     load batches grow automatically. A statement that fails is retried in halves, each with a
 //     quarter of the time, until the key at fault fails alone. That key is loaded alone for 10 s,
 //     and such keys take at most half of the statements.
-//  5. settle stores the document, under the shard's lock, if no known change is missing in it. Then
-//     the callers wake. Each caller has kept its own deadline; errors are never cached.
+//  5. settle stores the document, under the shard's lock, if no known change is missing from it. Then
+//     the callers wake. Each caller has its own deadline; errors are never cached.
 //
 // # Tombstones and flushes
 //
@@ -101,9 +98,10 @@
 // # Stores
 //
 // Stores (docs/decisions/0011-disk-tier.md) are tiers that outlive the process. There may be any
-// number of them after memory, asked in the order of their distance; the gateway has one, the disk
-// tier. A store holds the position of the stream beside its documents, and nothing that is ahead of
-// that position. The argument for what it answers is that of a tier, with four additions:
+// number of them after memory, queried in the order of their distance; the gateway has one, the
+// disk tier. A store holds its documents together with a position of the stream, and nothing that
+// is ahead of that position. The argument for what it answers is that of a tier, with four
+// additions:
 //
 //   - After a start, a store is silent until the stream has processed every change since the
 //     store's own position (Waiting, Checkpoint). The history, and a digest of each resource's
@@ -113,19 +111,19 @@
 //   - While the process runs, Invalidate, Remove and Flush are in force when they return, because
 //     reads look into the overlay first.
 //   - What a store gives to memory and to nearer stores is stored like a load (Cache.promote). The
-//     look-up is a statement of the ledger, so the tombstones that it may need are kept; generation
+//     lookup is a statement of the ledger, so the tombstones that it may need are kept; generation
 //     and purges are compared under the shard's lock. Then every change that was applied is in the
-//     document, and each later one is reported to the nearer store after its Put, which is also all
-//     that the nearer store knows about a loaded document. What a store gives while a flush or a
-//     purge is on its way to the stores is not kept.
-//   - A look-up is shared (look.go). Callers of a key join before a store is asked. The first of
-//     them asks without changing goroutines, and GetMany asks each store once for all its keys.
-//     That a look-up began late enough says nothing about what it finds. So callers other than the
-//     first get the document only if it can be stored at the end, under the shard's lock, because
-//     each of them has read its own horizon before that.
+//     document, and each later one is reported to the nearer store after its Put, which is the same
+//     guarantee that the nearer store has for a loaded document. What a store returns while a flush
+//     or a purge has not reached all stores is not kept.
+//   - A lookup is shared (look.go). Callers of a key join before a store is queried. The first of
+//     them queries without changing goroutines, and GetMany queries each store once for all its
+//     keys. Even a lookup that began late enough may find an old document. So callers other than
+//     the first get the document only if it can be stored at the end, under the shard's lock,
+//     because each of them has read its own horizon before that.
 //
-// Loads are the next step of the same callers. A future source that holds documents about the past
-// in place of a position must be asked there, in loader.load.
+// Callers that find nothing in the stores load. A future source of documents from the past that has
+// no position in the stream must be queried there, in loader.load.
 //
 // A purge waits for the store's Sync before it is answered with 200 (gateway/purge.go): what it
 // dropped was wrong, so it must not come back after a kill. Purges that come before the store is
@@ -133,15 +131,15 @@
 //
 // # Roles
 //
-// One goroutine drives Invalidations. Any number call Peek and Get. Loads run on
-// goroutines of the cache, at most MaxLoads a resource; callers only wait.
-// A document handed out stays valid for as long as it is held.
+// One goroutine drives Invalidations. Any number of goroutines call Peek and Get. Loads run on
+// goroutines of the cache, at most MaxLoads a resource; callers only wait. A document handed out
+// stays valid for as long as it is held.
 //
 // # Files
 //
 // cache.go has the configuration and the shards, resources.go the set of resources; get.go and
-// many.go answer, verify.go waits for the horizon, look.go asks the stores, flight.go and loader.go
-// load; invalidate.go and tombstone.go apply what the stream says; store.go keeps the list of
-// stores, which outlive the process;
-// recent.go remembers the last events and samples hits for checks.
+// many.go answer, verify.go waits for the horizon, look.go queries the stores, flight.go and
+// loader.go load; invalidate.go and tombstone.go apply what the stream reports; store.go keeps the
+// list of stores, which outlive the process; recent.go remembers the last events and samples hits
+// for checks.
 package cache

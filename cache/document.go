@@ -18,7 +18,7 @@ const (
 	formSlots
 )
 
-// Form is a document made ready for one frontend, such as its HTTP head. It is
+// Form is a document prepared for one frontend, such as its HTTP head. It is
 // made on first use, kept with the document and charged to the budget.
 type Form struct {
 	// Value belongs to the frontend; it must not change once the form is set.

@@ -108,7 +108,7 @@ func ExampleCache() {
 		Resources: []cache.Resource{{Name: "users", Freshness: time.Hour}},
 		Origin:    users,
 		Tiers:     []cache.Tier{&mapTier{docs: make(map[cache.Key]*cache.Document)}},
-		Clock:     func() time.Duration { return time.Since(began) }, // one that counts suspends, in a program
+		Clock:     func() time.Duration { return time.Since(began) }, // a program uses one that also counts suspended time
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -17,7 +17,7 @@ import (
 //	s  the stream's rounds: send time, read, Apply, Advance
 //	1  a reader's GET; the snapshot of a load; the return of a load
 //	2  the same for a second reader of the key
-//	l  a look-up in the farthest store: the reading; the return
+//	l  a lookup in the farthest store: the reading; the return
 //
 // X is chosen so that some GETs must see the commit and some need not.
 func TestModelExhaustive(t *testing.T) {
@@ -117,7 +117,7 @@ type schedule struct {
 	pending  []chan Batch    // loads that have one and wait to return
 	batches  []Batch
 
-	looking chan chan struct{} // steps of look-ups that wait
+	looking chan chan struct{} // steps of lookups that wait
 
 	sent    time.Duration // of the stream's round
 	commits []commit
@@ -219,7 +219,7 @@ func (s *schedule) streamStep() {
 	}
 }
 
-// get begins a GET; its answer is checked when it comes.
+// get begins a GET; its answer is checked when it arrives.
 func (s *schedule) get() {
 	start := s.now()
 	// Ends with its answer; synctest waits for it.
@@ -249,7 +249,7 @@ func (s *schedule) attach(n int) (all []*mapStore) {
 	return all
 }
 
-// onlyFarthest leaves the document in the farthest store, whose look-ups wait from now on.
+// onlyFarthest leaves the document in the farthest store, whose lookups wait from now on.
 func (s *schedule) onlyFarthest(tier *mapTier, stores []*mapStore) {
 	for i, m := range stores {
 		tier.Clear()
@@ -266,7 +266,7 @@ func (s *schedule) onlyFarthest(tier *mapTier, stores []*mapStore) {
 	}
 }
 
-// lookStep continues the look-up that has waited longest, if any.
+// lookStep continues the lookup that has waited longest, if any.
 func (s *schedule) lookStep() {
 	select {
 	case step := <-s.looking:

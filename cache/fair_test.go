@@ -101,7 +101,7 @@ func TestFloodMakesRoomForOthers(t *testing.T) {
 		flooding.ask(t, f, 1, "first", 1) // in flight
 		flooding.ask(t, f, 1, "flood", room+50)
 		if flooding.overloaded != 50 {
-			t.Errorf("%d keys of the flood were refused, want 50: what there is no room for", flooding.overloaded)
+			t.Errorf("%d keys of the flood were refused, want the 50 for which there is no room", flooding.overloaded)
 		}
 		for client := range uint64(20) {
 			others.ask(t, f, 10+client, fmt.Sprint("other", client, "-"), 2)

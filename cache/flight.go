@@ -61,16 +61,16 @@ func (k *keyFlights) replace(old, f *flight) {
 	}
 }
 
-// join returns a flight whose document will be fresh enough for a request that
-// was there at start, and whether another caller began it.
+// join returns a flight whose document will be fresh enough for a request that arrived
+// at start, and whether another caller began it.
 //
 // A load in flight has read the database at some time after it began. It is fresh
-// enough if it began no earlier than X before the request. An older one is if the
-// horizon covers the moment X before the request and no change of the key has been
-// applied since it began: then there was none to miss.
+// enough if it began no earlier than X before the request. An older one is fresh enough
+// if the horizon covers the moment X before the request and no change of the key has
+// been applied since the load began: then it cannot have missed one.
 //
-// If there is none and w may query the stores, w gets a look-up instead: one that is in
-// flight, or one that it leads. A look-up that w led before ends here.
+// If there is none and w may query the stores, w gets a lookup instead: one that is in
+// flight, or one that it leads. A lookup that w led before ends here.
 //
 // errSettled tells the caller to look at the tiers again: the document of the key has
 // been stored since seen was read.
@@ -135,14 +135,14 @@ func (k *keyFlights) joinable(since time.Duration, covered bool) *flight {
 			return f
 		}
 	}
-	return k.next // has not begun, so it will begin after the request was there
+	return k.next // has not begun, so it will begin after the request arrived
 }
 
 // errSettled is internal to Get and join.
 var errSettled = errors.New("the document of the key has been stored meanwhile")
 
 // settledSlots is how many counts of stored documents a shard has: with 64 shards,
-// two keys share one with a chance of 1 to 4,096, at the price of one more look.
+// two keys share one with a chance of 1 in 4,096, at the price of one more look.
 const settledSlots = 64
 
 func settledSlot(key Key) int {
@@ -164,7 +164,7 @@ func (c *Cache) begin(f *flight, now time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if f.running {
-		return // a second statement, in halves: the earlier time is the safe one
+		return // a retry in halves: the earlier time is the safe one
 	}
 	f.running, f.began = true, now
 	k := s.flights[f.key]
@@ -231,24 +231,25 @@ func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
 	return true
 }
 
-// storable reports whether no known change is missing in what was read of the key. Called with
+// storable reports whether no known change is missing from what was read of the key. Called with
 // s.mu held.
 func (c *Cache) storable(r *resourceState, s *shard, key Key, o outcome) bool {
 	switch {
-	case r.broken.Load() != nil && !r.NoPromise, // no one would report its changes
+	case r.broken.Load() != nil && !r.NoPromise, // its changes would not be reported
 		o.generation != r.generation.Load(), // flushed since the statement began
 		o.statement <= c.storeFrom.Load(),   // began before tombstones were dropped
-		r.missesFlush(o.seen),               // the flush itself is missing in it
-		!s.tombs.allow(key, o.seen):         // a change of the key is missing in it
+		r.missesFlush(o.seen),               // the flush itself is missing from it
+		!s.tombs.allow(key, o.seen):         // a change of the key is missing from it
 		return false
 	}
 	return true
 }
 
 // missesFlush reports whether the last flush of the resource may be absent from
-// what was read in seen. The zero Snapshot misses even transaction 0, the flush
-// that never was, so that what it was read in is not stored; without a promise the
-// age bounds such a document, as long as no flush is known.
+// what was read in seen. The zero Snapshot misses even transaction 0, which stands
+// for no flush at all, so a document that was read in it is not stored. Without a
+// promise such a document is bounded by its age, and is stored as long as no flush
+// is known.
 func (r *resourceState) missesFlush(seen Snapshot) bool {
 	last := Tx(r.flushedBy.Load())
 	return !seen.Sees(last) && (last != 0 || !r.NoPromise)

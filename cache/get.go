@@ -45,10 +45,11 @@ func (c *Cache) Peek(key Key, start time.Duration) (Answer, bool) {
 	return a, ok
 }
 
-// look is Peek without counting, and without the stores if their 2 us are too much.
+// look is Peek without counting. If stores is false, it does not query the stores, which
+// takes about 2 us.
 func (c *Cache) look(key Key, start time.Duration, stores bool) (Answer, bool) {
 	r := c.resources[key.Resource]
-	// The horizon is read before the tier. The other way round, the document
+	// The horizon is read before the tier. In the opposite order, the document
 	// could be fetched, invalidated, and then be covered by the horizon that
 	// moved because its invalidation had been applied.
 	if !c.holds(r, start) {
@@ -134,7 +135,7 @@ func (c *clientContext) Value(key any) any {
 }
 
 // WithClient returns a context whose loads wait in the queue of a client, any number that
-// identifies its address: one client's loads do not delay another's. 0 is a client, too.
+// identifies its address: one client's loads do not delay another's. 0 is a valid client.
 func WithClient(ctx context.Context, client uint64) context.Context {
 	return &clientContext{ctx, client}
 }
@@ -187,7 +188,7 @@ func (c *Cache) withoutLoad(ctx context.Context, key Key, start time.Duration, w
 	return Answer{}, false, nil
 }
 
-// share joins a look-up or a load of the key or begins one. It waits for the look-up; the
+// share joins a lookup or a load of the key or begins one. It waits for the lookup; the
 // load is left in w to be waited for. It returns done if a tier or a store had the document.
 func (c *Cache) share(ctx context.Context, key Key, start time.Duration, w *wait) (a Answer, done bool, err error) {
 	r := c.resources[key.Resource]

@@ -117,7 +117,8 @@ func (c *Cache) Retract() { c.horizon.Store(noHorizon) }
 
 // forget drops tombstones that no load can need anymore. A change that a snapshot
 // of ours has shown is visible to every later one, so only loads that began before
-// that snapshot can miss it: when the last of them has ended, the tombstone goes.
+// that snapshot can miss it: when the last of them has ended, the tombstone is
+// dropped.
 func (c *Cache) forget(seen Snapshot) {
 	if !c.unseen.shown(seen) {
 		return
@@ -159,7 +160,7 @@ const allStatements = ^uint64(0)
 // dropTombstones keeps memory bounded when more keys change than may be
 // remembered: until a snapshot shows all changes, nothing is stored.
 func (c *Cache) dropTombstones() {
-	c.storeFrom.Store(allStatements) // before they go
+	c.storeFrom.Store(allStatements) // before they are dropped
 	c.overflow = true
 	c.eachTombs((*tombstones).drop)
 	c.closing = false
@@ -210,7 +211,7 @@ func (c *Cache) SetPromise(resource ResourceID, ok bool, why string) {
 		r.told = true
 	default:
 		r.broken.Store(&why)
-		if before == nil || !r.told { // a store may hold documents before the first word
+		if before == nil || !r.told { // a store may hold documents before the first report
 			c.flush(r)
 			c.moved.send()
 		}

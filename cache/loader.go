@@ -38,7 +38,8 @@ type loader struct {
 // same time, single keys are not the cause.
 const maxAlone = 4096
 
-// maxQueuedBytes bounds the IDs that wait: MaxQueue of the longest would be 512 MiB.
+// maxQueuedBytes bounds the IDs that wait: MaxQueue IDs of the maximum length would take 512
+// MiB.
 const maxQueuedBytes = 16 << 20
 
 func newLoader(c *Cache, r *resourceState) *loader {
@@ -142,8 +143,8 @@ func (l *loader) pending() int {
 // pendingLocked is pending with the lock held.
 func (l *loader) pendingLocked() int { return l.queue.Len() + len(l.lone) }
 
-// again queues a flight once more, whose key is to be loaded alone. It returns
-// false if the loader is closed. The run that calls it calls take next.
+// again requeues a flight whose key is to be loaded alone. It returns false if
+// the loader is closed. The run that calls it calls take next.
 func (l *loader) again(f *flight) bool {
 	l.setAlone(f.key.ID)
 	l.mu.Lock()
@@ -152,7 +153,7 @@ func (l *loader) again(f *flight) bool {
 		return false
 	}
 	if len(l.lone) == 0 {
-		l.loneWent = true // those that wait already go first
+		l.loneWent = true // keys that already wait go first
 	}
 	l.lone = append(l.lone, f)
 	l.queued += len(f.key.ID)

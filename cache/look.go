@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// look is one look-up of a key in the stores, shared by its callers. The first of them leads:
+// look is one lookup of a key in the stores, shared by its callers. The first of them leads:
 // it queries the stores itself, so that an answer of a store needs no switch of goroutines, and
 // the others wait. The result is a document, or a flight that all of them join.
 //
-// The document is right for the leader because its horizon was read before the stores were
-// queried. It is right for the others if no known change is missing in it when the look-up ends,
+// The document is valid for the leader because its horizon was read before the stores were
+// queried. It is valid for the others if no known change is missing from it when the lookup ends,
 // under the shard's lock: each has read its own horizon before that, so the changes that this
-// horizon covers were known by then. That a look-up began late enough, which is all that matters
+// horizon covers were known by then. That a lookup began late enough, which is all that matters
 // for a load, is not enough: a store answers with a document that is older.
 type look struct {
 	// Owned by the leader: the argument for the stores if this is its only key.
@@ -27,14 +27,14 @@ type look struct {
 
 	// Written before done is closed, read after.
 	answer Answer
-	shared bool // answer is right for all, not only for the leader
-	cut    bool // the leader has gone, and another caller should query
+	shared bool // answer is valid for all, not only for the leader
+	cut    bool // the leader gave up, and another caller should query
 }
 
 // looks are reused, so that a document from a store costs no other allocation.
 var looks = sync.Pool{New: func() any { return new(look) }}
 
-// reuse returns a look-up that has ended to the pool, unless others may still read
+// reuse returns a lookup that has ended to the pool, unless others may still read
 // it.
 func (l *look) reuse() {
 	if l.done == nil {
@@ -53,7 +53,7 @@ func (c *Cache) asksStores() bool {
 	return false
 }
 
-// joinLook makes w wait for the look-up of the key that is in flight, or lead one. The caller
+// joinLook makes w wait for the lookup of the key that is in flight, or lead one. The caller
 // holds s.mu.
 func (s *shard) joinLook(key Key, w *wait) {
 	w.look = s.looks[key]
@@ -68,7 +68,7 @@ func (s *shard) joinLook(key Key, w *wait) {
 	}
 }
 
-// endLook ends the look-up that w leads, if it leads one, without a document that is right for
+// endLook ends the lookup that w leads, if it leads one, without a document that is valid for
 // the others. The caller holds s.mu.
 func (s *shard) endLook(key Key, w *wait) {
 	l := w.look
@@ -101,7 +101,7 @@ func (s *shard) cutLook(key Key, w *wait) {
 }
 
 // awaitLook queries the stores if w leads, and otherwise waits for the leader. If there is no
-// answer, w must join again, which also ends the look-up.
+// answer, w must join again, which also ends the lookup.
 func (c *Cache) awaitLook(ctx context.Context, r *resourceState, key Key, start time.Duration, w *wait) (a Answer, ok bool, err error) {
 	if !w.leads {
 		return c.awaitLeader(ctx, r, start, w)
@@ -123,7 +123,7 @@ func (c *Cache) awaitLook(ctx context.Context, r *resourceState, key Key, start 
 	return Answer{}, false, ctx.Err()
 }
 
-// awaitLeader waits for the look-up that another caller leads.
+// awaitLeader waits for the lookup that another caller leads.
 func (c *Cache) awaitLeader(ctx context.Context, r *resourceState, start time.Duration, w *wait) (Answer, bool, error) {
 	l := w.look
 	w.look = nil
@@ -140,8 +140,8 @@ func (c *Cache) awaitLeader(ctx context.Context, r *resourceState, start time.Du
 	return Answer{}, false, nil
 }
 
-// lookUp queries the stores, the nearest first, for the documents of keys, whose look-ups the
-// waits lead. A look-up that finds its document ends, and its wait no longer leads. found is as
+// lookUp queries the stores, the nearest first, for the documents of keys, whose lookups the
+// waits lead. A lookup that finds its document ends, and its wait no longer leads. found is as
 // long as keys and all zero; the callee may keep both. The promise was checked before, which is
 // the order that Peek explains.
 //
@@ -198,7 +198,7 @@ func (s *shard) purgeMark() uint64 {
 // caller holds s.mu.
 func (s *shard) purgedSince(mark uint64) bool { return uint64(s.purges.Load()) != mark }
 
-// endFound ends a look-up with what a store returned, and keeps that in the nearer
+// endFound ends a lookup with what a store returned, and keeps that in the nearer
 // tiers.
 func (c *Cache) endFound(r *resourceState, key Key, w *wait, a Answer, o outcome, nearer []*attached) {
 	l, s := w.look, c.shardOf(key)

@@ -43,7 +43,7 @@ func (m *mapStore) version(t *testing.T, key Key) int {
 
 // mutant: store-asked-before-join
 //
-// 1,000 GETs of a cold key ask each store once: callers share the look-up, then the load.
+// 1,000 GETs of a cold key ask each store once: callers share the lookup, then the load.
 func TestColdKeyAsksEachStoreOnce(t *testing.T) {
 	for name, holder := range map[string]int{"none holds it": -1, "the nearer holds it": 0, "the farther holds it": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -143,7 +143,7 @@ func TestGetManyAsksEachStoreOnce(t *testing.T) {
 	}
 }
 
-// Two batches that lead look-ups for each other's keys do not deadlock, and a key that occurs
+// Two batches that lead lookups for each other's keys do not deadlock, and a key that occurs
 // twice is queried once.
 func TestGetManyAcrossEachOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -247,7 +247,7 @@ func TestLookUpOutlivesItsLeader(t *testing.T) {
 
 // mutant: look-shared-past-a-change
 //
-// A caller that joins a look-up after the horizon has moved past a change does not get the
+// A caller that joins a lookup after the horizon has moved past a change does not get the
 // document from before, whenever the store was read.
 func TestLookUpIsNotSharedPastAChange(t *testing.T) {
 	for name, change := range map[string]func(f *fixture){

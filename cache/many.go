@@ -11,7 +11,7 @@ const peekedFromStore = 32
 
 // PeekMany answers all keys from the tiers without waiting for anything, into
 // answers, which is as long as keys. If it returns false, only GetMany can answer,
-// and answers holds nothing of use.
+// and the contents of answers are undefined.
 func (c *Cache) PeekMany(keys []Key, start time.Duration, answers []Answer) bool {
 	for i, key := range keys {
 		a, ok := c.look(key, start, len(keys) <= peekedFromStore)
@@ -28,7 +28,7 @@ func (c *Cache) PeekMany(keys []Key, start time.Duration, answers []Answer) bool
 
 // miss is a key of GetMany that no tier in memory holds.
 type miss struct {
-	at       int // its place
+	at       int // its index in keys
 	answered bool
 	wait
 }
@@ -55,7 +55,7 @@ func (c *Cache) GetMany(ctx context.Context, keys []Key, start time.Duration, an
 	if err := c.shareMany(ctx, r, keys, misses, start, answers); err != nil {
 		return err
 	}
-	// Only now may this call wait for others' look-ups, because none of them waits for
+	// Only now may this call wait for others' lookups, because none of them waits for
 	// it.
 	for i := range misses {
 		if m := &misses[i]; m.look != nil {
@@ -104,7 +104,7 @@ func (c *Cache) missing(ctx context.Context, keys []Key, start time.Duration, an
 	return misses, nil
 }
 
-// lookUpMany joins loads and look-ups in flight, and queries the stores for the other keys that
+// lookUpMany joins loads and lookups in flight, and queries the stores for the other keys that
 // they may be queried for.
 func (c *Cache) lookUpMany(ctx context.Context, r *resourceState, keys []Key, misses []miss, start time.Duration, answers []Answer) {
 	if !c.asksStores() {

@@ -97,7 +97,7 @@ func TestGetManyAnswersInOrder(t *testing.T) {
 		t.Errorf("statements %q, want one with each key once", o.statements)
 	}
 	if a := answers[3]; a.Source != Joined {
-		t.Errorf("the second of a key has source %d, want that it joined the first", a.Source)
+		t.Errorf("the second answer of a key has source %d, want that it joined the first", a.Source)
 	}
 	clear(answers)
 	if !c.PeekMany(keys, c.Now(), answers) {
@@ -160,7 +160,7 @@ func TestGetManyFails(t *testing.T) {
 	keys := manyKeys("1", "2", "3", "4")
 	answers := make([]Answer, 4)
 	if err := c.GetMany(t.Context(), keys, c.Now(), answers); !errors.Is(err, ErrOverloaded) {
-		t.Errorf("four keys where three may wait: %v, want ErrOverloaded", err)
+		t.Errorf("four keys, of which three may wait: %v, want ErrOverloaded", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -173,7 +173,7 @@ func TestGetManyFails(t *testing.T) {
 	o.mu.Unlock()
 	keys = manyKeys("5", "bad", "6")
 	if err := c.GetMany(t.Context(), keys, c.Now(), answers[:3]); !errors.Is(err, ErrTooLarge) {
-		t.Errorf("one document that cannot be given: %v, want ErrTooLarge", err)
+		t.Errorf("one document that cannot be returned: %v, want ErrTooLarge", err)
 	}
 	// Nothing stays held: a single key still loads.
 	if a, err := c.Get(t.Context(), Key{ID: "7"}, c.Now()); err != nil || string(a.Doc.Body()) != "doc 7" {

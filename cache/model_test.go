@@ -58,7 +58,7 @@ func (db *database) commit(tx Tx, key Key) (version int) {
 }
 
 // replace begins a new history with the present content and fresh numbers, as a
-// restored file does. Nothing may be running.
+// restored file does. No transaction may be running.
 func (db *database) replace() {
 	db.mu.Lock()
 	defer db.mu.Unlock()
@@ -281,7 +281,7 @@ func TestModelRandom(t *testing.T) {
 	t.Logf("%d answers checked; %d waited for the stream, %d were hits without a promise, %d of stores; schedules with no store, one and two: %d",
 		answers, verified, aged, stored, schedules)
 	if answers < len(list)*90 || verified < int64(len(list)/4) || aged < int64(len(list)) || len(list) > 1 && stored < int64(len(list)) {
-		t.Errorf("only %d answers for %d schedules: the model stands still", answers, len(list))
+		t.Errorf("only %d answers for %d schedules: the model makes no progress", answers, len(list))
 	}
 }
 
@@ -473,8 +473,8 @@ func (m *model) read() {
 // first, then the read, then Apply, and only then Advance.
 func (m *model) stream() {
 	seen, sequence := 0, 0
-	store, tables := uint64(0), digests{} // the last store whose changes it has gone through
-	unheard, regained := -1, false        // the resource without a promise, and whether it regains it now
+	store, tables := uint64(0), digests{} // the last store whose changes it has processed
+	unheard, regained := -1, false        // the resource that has lost its promise, and whether it regains it now
 	for i := range m.cache.resources {
 		m.cache.SetPromise(ResourceID(i), true, "")
 	}

@@ -15,8 +15,8 @@ type modelStores struct {
 	hits atomic.Int64 // answers of stores
 
 	// Owned by run.
-	attached []*mapStore // [distance]; if nil, it has left
-	left     []*mapStore // what is durable of one that has gone
+	attached []*mapStore // by distance; nil for a store that has left
+	left     []*mapStore // the durable contents of a store that has left
 }
 
 func newModelStores(m *model, n int) *modelStores {
@@ -64,7 +64,7 @@ func (s *modelStores) leave(distance int) {
 	s.left[distance] = next
 }
 
-// run lets documents go from memory, and stores come and go, until the model is over.
+// run drops documents from memory, and attaches and removes stores, until the model is over.
 func (s *modelStores) run() {
 	for i := range s.attached {
 		if s.m.chance(0.5) {
@@ -102,8 +102,8 @@ func (d digests) named(c *Cache) map[string]string {
 }
 
 // goBack returns what the stream must also apply for a store that waits, and the store's number.
-// It queries before it reads the changes, as the streams of origins do: waiting is the answer of
-// that query.
+// It calls Waiting before it reads the changes, as the streams of origins do, and the arguments
+// are what Waiting returned.
 func (m *model) goBack(p Position, number uint64, history int, now digests) (events []Event) {
 	if p.History == "" {
 		return nil

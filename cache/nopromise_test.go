@@ -28,7 +28,7 @@ func TestNoPromiseServesByAge(t *testing.T) {
 		f.commit("k")
 		f.mustGet("k", 1, FromTier)
 		f.cache.SetPromise(0, false, "of no concern")
-		time.Sleep(6 * time.Second) // ten after the load began
+		time.Sleep(6 * time.Second) // 10 s after the load began
 		f.mustGet("k", 1, FromTier)
 		time.Sleep(time.Nanosecond)
 		f.mustGet("k", 2, FromLoad)
@@ -67,8 +67,8 @@ func TestNoPromiseHearsEvents(t *testing.T) {
 				f.mustGet("k", 1, FromLoad)
 				f.commit("k")
 				f.cache.Apply([]Event{event})
-				// A load that may have missed the change is not stored: one that
-				// returns no snapshot always may.
+				// A load that may have missed the change is not stored, and a
+				// load that returns no snapshot always may have missed it.
 				f.mustGet("k", 2, FromLoad)
 				f.mustGet("k", 2, FromLoad)
 				f.load = nil
@@ -85,7 +85,8 @@ func TestNoPromiseHearsEvents(t *testing.T) {
 
 // A GET does not join a load that is older than X, though the horizon covers it.
 // What a load of an origin with LoadLag reads may be older than the load. Callers
-// join it, and its document is served, only while the bound holds all the same.
+// join it, and its document is served, only while the bound holds in spite of
+// that.
 func TestLoadsCountAsBegunEarlierByTheirLag(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newUnpromised(t)

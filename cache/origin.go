@@ -12,7 +12,7 @@ import (
 // fresh after it.
 type Clock func() time.Duration
 
-// ResourceID is the index of a resource in the slice that [New] was given.
+// ResourceID is the index of a resource in the slice passed to [New].
 type ResourceID uint32
 
 // Key names one document. ID is the canonical form of its key columns
@@ -89,8 +89,8 @@ type Invalidations interface {
 	// is not the present one (file replaced, restore, failover, lost events).
 	// The horizon is gone until the next Advance.
 	Void(reason string)
-	// Retract removes the horizon until the next Advance: the moment that it stands for
-	// turned out to be uncertain. Nothing is dropped.
+	// Retract removes the horizon until the next Advance: the time that it was set to
+	// has turned out to be uncertain. Nothing is dropped.
 	Retract()
 	// SetPromise says whether the stream observes every change of the resource.
 	// While it does not, the horizon does not hold for it, and why says what is

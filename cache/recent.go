@@ -13,13 +13,13 @@ type RecentEvent struct {
 	Tx Tx
 	// At is when it had been applied, on the cache's clock.
 	At time.Duration
-	// All says that it was one for every document of the resource.
+	// All is set if it concerned every document of the resource.
 	All bool
 }
 
 // maxRecent is how many events are remembered (160 KiB): at 1,000 changes a
-// second those of the last four seconds, which is when the document that a canary
-// finds stale should have gone.
+// second those of the last four seconds, which include the one that should have
+// dropped a document that a canary finds stale.
 const maxRecent = 4096
 
 // recent remembers the last events, for callers that must explain an answer.
@@ -95,8 +95,8 @@ func (s *sampler) take(key Key) {
 }
 
 // Sample returns the key of the first hit since the last call, and requests the next
-// one. If there was none, ok is false. Popular keys are sampled more often, as often
-// as they are answered. While a sample is awaited, a hit copies its key once.
+// one. If there was none, ok is false. Keys are sampled in proportion to their hits.
+// While a sample is awaited, a hit copies its key once.
 func (c *Cache) Sample() (key Key, ok bool) {
 	taken := c.sampler.taken.Swap(nil)
 	c.sampler.wanted.Store(true)

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// ErrTooManyResources is returned by [Cache.Add] when there have been
-// Config.MaxResources already.
-var ErrTooManyResources = errors.New("no place for another resource")
+// ErrTooManyResources is returned by [Cache.Add] if Config.MaxResources resources have already
+// been added.
+var ErrTooManyResources = errors.New("too many resources")
 
 // terms are the parameters of a resource that may change while it is served.
 //
@@ -48,7 +48,7 @@ func (c *Cache) newResource(r Resource, id ResourceID) *resourceState {
 	state.loader = newLoader(c, state)
 	why := "the stream of the origin has not reported yet"
 	if r.NoPromise {
-		why = "the resource is declared without a promise" // for good: SetPromise has no effect on it
+		why = "the resource is declared without a promise" // permanently: SetPromise has no effect on it
 	}
 	state.broken.Store(&why)
 	return state
@@ -59,8 +59,8 @@ func (c *Cache) known() []*resourceState { return c.resources[:c.count.Load()] }
 
 // Add adds resources, all or none, and returns the ID of the first: IDs count up and are never
 // reused. The resources have no promise until the stream reports on them, as at the start, and
-// are in no stats before [Cache.Publish]. Callers that request their documents must have the
-// IDs from here.
+// are in no stats before [Cache.Publish]. Callers that request their documents must use the
+// returned IDs.
 func (c *Cache) Add(more []Resource) (first ResourceID, err error) {
 	c.sweeping.Lock()
 	defer c.sweeping.Unlock()
@@ -69,7 +69,7 @@ func (c *Cache) Add(more []Resource) (first ResourceID, err error) {
 	case c.closed.Load():
 		return 0, ErrClosed
 	case count+len(more) > len(c.resources):
-		return 0, fmt.Errorf("%w: there have been %d, and may be %d", ErrTooManyResources, count, len(c.resources))
+		return 0, fmt.Errorf("%w: %d have been added, the maximum is %d", ErrTooManyResources, count, len(c.resources))
 	}
 	for i, r := range more {
 		state := c.newResource(r, ResourceID(count+i))

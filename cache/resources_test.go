@@ -46,7 +46,7 @@ func TestAddedResource(t *testing.T) {
 		f.mustGet("k", 1, FromTier)
 		f.cache.Publish([]ResourceID{id}, nil)
 		if n := len(f.cache.Stats().Resources); n != 2 {
-			t.Errorf("figures of %d resources, want 2", n)
+			t.Errorf("stats of %d resources, want 2", n)
 		}
 		if _, err := f.cache.Add([]Resource{{Name: "third"}}); !errors.Is(err, ErrTooManyResources) {
 			t.Errorf("a third: %v, want ErrTooManyResources", err)
@@ -67,7 +67,7 @@ func TestRetiredResource(t *testing.T) {
 		f.poll()
 		f.mustGet("k", 1, FromLoad)
 		if n := len(f.cache.Stats().Resources); n != 1 {
-			t.Errorf("figures of %d resources before the other is published", n)
+			t.Errorf("stats of %d resources before the other is published", n)
 		}
 		f.cache.Publish([]ResourceID{id}, []ResourceID{0})
 		synctest.Wait() // for the sweep
@@ -76,7 +76,7 @@ func TestRetiredResource(t *testing.T) {
 		}
 		f.mustGet("k", 1, FromLoad)
 		if s := f.cache.Stats().Resources; len(s) != 1 || s[0].Loaded != 0 || id != 1 {
-			t.Errorf("figures %+v, want those of the other resource alone", s)
+			t.Errorf("stats %+v, want only those of the other resource", s)
 		}
 	})
 }

@@ -12,7 +12,7 @@ import (
 // Store is a tier whose documents outlive the process, such as one on disk. A cache has any
 // number of them, including none, and queries them after the tiers in memory. Unlike a [Tier], a
 // store may wait in Get, applies changes in order, and makes them durable together with a
-// [Position]; its documents are served only after the stream has gone through every change since
+// [Position]; its documents are served only after the stream has processed every change since
 // that position.
 //
 // Invalidate, Flush, Void and Checkpoint are called by the goroutine that drives
@@ -21,15 +21,15 @@ import (
 type Store interface {
 	// Name names this tier in answers and metrics: "disk".
 	Name() string
-	// Get sets the elements of found, which is as long as keys and zero, to the documents
-	// that the store holds. All keys are of one resource, none occurs twice, and concurrent
+	// Get stores the documents that it finds in found, which is as long as keys and whose
+	// elements are zero. All keys are of one resource, none occurs twice. Concurrent
 	// callers of one key share one call. It may wait. After an error, the elements that it
 	// has set are still used. It retains neither slice.
 	Get(ctx context.Context, keys []Key, found []Stored) error
 	// Put keeps the document, or declines to (too large, or too many waiting to be
 	// written). It is never called for a missing row. The document is immutable.
 	Put(key Key, doc *Document)
-	// Invalidate drops the document of the key if a change by tx may be missing in it,
+	// Invalidate drops the document of the key if a change by tx may be missing from it,
 	// which is assumed of any document with an XMin of at most tx.
 	Invalidate(key Key, tx Tx)
 	// Remove drops the document of the key.
@@ -56,7 +56,7 @@ type Store interface {
 // Trier is a [Store] that can return some documents without waiting.
 type Trier interface {
 	// Try returns the document of the key if the store holds it and can return it
-	// without waiting; otherwise only Get can tell.
+	// without waiting; otherwise only Get can answer.
 	Try(key Key) Stored
 }
 
@@ -67,15 +67,15 @@ type Stored struct {
 	// of its SHA-256, so that frontends need not compute it.
 	Summed bool
 	XMin   Tx
-	// LoadedAt is when its load began, on the cache's clock. A store that cannot tell,
-	// because the clock was another one, must not return documents of resources without
-	// a promise.
+	// LoadedAt is when its load began, on the cache's clock. A store that does not know
+	// it, because it was measured by another clock, must not return documents of
+	// resources without a promise.
 	LoadedAt time.Duration
 }
 
 // Position is how far a stream has come: every change visible in Seen has been applied.
 type Position struct {
-	// History names what the numbers of transactions mean: another history, another name.
+	// History names what the numbers of transactions mean: each history has its own name.
 	// If empty, there is no position.
 	History string
 	Seen    Snapshot
@@ -129,7 +129,7 @@ type attached struct {
 	distance int
 
 	// Atomics. Written by the goroutine that drives Invalidations, read by Get.
-	vouched atomic.Bool // the stream has gone through the changes since its position
+	vouched atomic.Bool // the stream has processed the changes since its position
 }
 
 // stores returns the stores, the nearest first. The slice must not be changed.
@@ -142,8 +142,8 @@ func (c *Cache) stores() []*attached {
 
 // Attach gives the cache a store, at the start or later. Stores are queried in the order of
 // their distance; of two with the same, in the order in which they were attached. What a store
-// holds is served as soon as the stream has gone through what changed since its position. False:
-// the cache is closed, and the caller keeps the store.
+// holds is served as soon as the stream has processed what changed since its position. Attach
+// returns false if the cache is closed; the caller then keeps the store.
 func (c *Cache) Attach(s Store, distance int) bool {
 	c.sweeping.Lock() // against Close
 	defer c.sweeping.Unlock()
@@ -174,8 +174,8 @@ func (c *Cache) Detach(s Store) bool {
 	return true
 }
 
-// Waiting implements [Checkpoints]. A stream that gets the smallest number has gone through the
-// changes for every store with a smaller one, so one number is enough to remember.
+// Waiting implements [Checkpoints]. A stream that gets the smallest number has processed the
+// changes for every store with a smaller one, so remembering one number is enough.
 func (c *Cache) Waiting() (Position, uint64, bool) {
 	var first *attached
 	for _, a := range c.stores() {
@@ -260,12 +260,12 @@ func (s *Stored) document(generation uint32) *Document {
 }
 
 // promote puts a document of a store into memory and into the stores that are nearer, if no
-// known change is missing in it and it was not purged meanwhile; else it returns false. Called
+// known change is missing from it and it was not purged meanwhile; else it returns false. Called
 // with s.mu held.
 //
 // Nearer stores get it for the same reason for which they get loaded documents. The store that
-// returned it would have dropped it if a change applied before were missing in it; a change that
-// was being applied meanwhile has a tombstone, because the look-up is a statement of the ledger.
+// returned it would have dropped it if a change applied before were missing from it; a change that
+// was being applied meanwhile has a tombstone, because the lookup is a statement of the ledger.
 // So at this moment every applied change is in it, and each later one is reported to these stores
 // after this Put.
 func (c *Cache) promote(r *resourceState, s *shard, key Key, d *Document, purges uint64, o outcome, nearer []*attached) bool {

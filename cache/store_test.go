@@ -143,7 +143,7 @@ func (m *mapStore) Close() error {
 }
 
 // withStore returns a fixture with the document of k only in a store, whose changes the stream
-// has gone through.
+// has processed.
 func withStore(t *testing.T, store *mapStore) *fixture {
 	f := newFixture(t, Resource{})
 	f.commit("k")
@@ -157,7 +157,7 @@ func withStore(t *testing.T, store *mapStore) *fixture {
 	return f
 }
 
-// What a store holds is served and put into memory, but only after the stream has gone through
+// What a store holds is served and put into memory, but only after the stream has processed
 // the changes since its position.
 func TestStoreIsAskedOnceItIsVouchedFor(t *testing.T) {
 	f := newFixture(t, Resource{})
@@ -189,7 +189,7 @@ func TestStoreIsAskedOnceItIsVouchedFor(t *testing.T) {
 		t.Errorf("it was not put into memory; %d positions", store.told)
 	}
 	if !f.cache.Detach(store) || f.cache.Detach(store) || f.cache.HasStore() {
-		t.Error("what was attached is detached, once")
+		t.Error("Detach must succeed once for an attached store")
 	}
 }
 
@@ -202,7 +202,7 @@ func TestStoreIsDiscarded(t *testing.T) {
 	f.cache.Attach(store, 0)
 	f.cache.Discard(0)
 	if len(store.docs) != 1 {
-		t.Error("another store was meant")
+		t.Error("Discard dropped a store with another number")
 	}
 	f.cache.Discard(1)
 	if p, _, _ := f.cache.Waiting(); len(store.docs) != 0 || p.History != "" {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// How a cache works with no store, one and several.
+// These tests use a cache with no store, one store and several stores.
 
 // mutant: store-nearer-filled-past-tombstone
 //
@@ -49,12 +49,12 @@ func TestNearerStoresAreFilled(t *testing.T) {
 			if !changed {
 				f.mustGet("k", 1, FromTier)
 				if near.asked[key] != 2 || far.asked[key] != 1 {
-					t.Error("the nearer store is not asked first")
+					t.Error("the nearer store is not queried first")
 				}
 				f.commit("k")
 				f.poll()
 				if near.version(t, key)+far.version(t, key) != 0 {
-					t.Error("a change did not reach both")
+					t.Error("a change did not reach both stores")
 				}
 			}
 			f.mustGet("k", 2, FromLoad)
@@ -106,7 +106,7 @@ func TestEachStoreIsTold(t *testing.T) {
 				}
 			}
 			if names != n {
-				t.Errorf("%d stores in the figures, want %d", names, n)
+				t.Errorf("%d stores in the stats, want %d", names, n)
 			}
 			if err := f.cache.Close(); err != nil {
 				t.Error(err)
@@ -123,8 +123,8 @@ func TestEachStoreIsTold(t *testing.T) {
 // mutant: store-resumed-with-the-position-of-another
 //
 // Each store waits for the changes since its own position, in the order in which they were
-// attached; that the stream has gone through those of one store does not vouch for another. A
-// store is discarded without the others.
+// attached; processing those of one store does not vouch for another. A store is discarded
+// without the others.
 func TestEachStoreWaitsForItsOwnChanges(t *testing.T) {
 	f := newFixture(t, Resource{})
 	defer f.cache.Close()
@@ -149,7 +149,7 @@ func TestEachStoreWaitsForItsOwnChanges(t *testing.T) {
 	expect(late, 1)
 	f.cache.Checkpoint(Position{History: "h", Seen: UpTo(10)}, 0)
 	if first.told+second.told+third.told != 0 {
-		t.Error("a store that waits was told a position")
+		t.Error("a waiting store was given a position")
 	}
 	f.cache.Checkpoint(Position{History: "h", Seen: UpTo(10)}, 1)
 	if first.told != 1 || second.told+third.told != 0 {
@@ -157,16 +157,16 @@ func TestEachStoreWaitsForItsOwnChanges(t *testing.T) {
 	}
 	f.mustGet("k", 7, FromTier)
 	if second.calls+third.calls != 0 {
-		t.Error("a store that waits was asked")
+		t.Error("a waiting store was queried")
 	}
 	expect(early, 2)
 	f.cache.Discard(2)
 	if second.version(t, Key{0, "k"}) != 0 || first.version(t, Key{0, "k"}) != 7 || third.version(t, Key{0, "k"}) != 7 {
-		t.Error("not the store that was named was given up")
+		t.Error("another store than the given one was discarded")
 	}
 	f.cache.Discard(1) // it does not wait
 	if first.version(t, Key{0, "k"}) != 7 {
-		t.Error("a store that does not wait was given up")
+		t.Error("a store that does not wait was discarded")
 	}
 	expect(Position{}, 2)
 	f.cache.Checkpoint(Position{History: "h", Seen: UpTo(11)}, 2)
@@ -175,10 +175,10 @@ func TestEachStoreWaitsForItsOwnChanges(t *testing.T) {
 	if _, _, waits := f.cache.Waiting(); waits || first.told != 3 || second.told != 2 || third.told != 1 {
 		t.Errorf("waits: %v; %d, %d and %d positions were told, want 3, 2 and 1", waits, first.told, second.told, third.told)
 	}
-	// A store that is attached again counts as a new one: the stream has not gone through its
+	// A store that is attached again counts as a new one: the stream has not processed its
 	// changes.
 	if !f.cache.Detach(first) || !f.cache.Attach(first, 0) {
-		t.Error("a store cannot be taken away and given again")
+		t.Error("a store cannot be detached and attached again")
 	}
 	if _, number, waits := f.cache.Waiting(); !waits || number != 4 {
 		t.Errorf("store %d waits: %v, want 4", number, waits)

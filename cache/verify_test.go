@@ -133,7 +133,7 @@ func TestVerifyLosesNoReport(t *testing.T) {
 	})
 }
 
-// What ends a wait without an answer from a tier.
+// A wait may end without an answer from a tier; then the document is loaded.
 func TestVerifyEndsInALoad(t *testing.T) {
 	for _, test := range []struct {
 		name    string

@@ -80,7 +80,7 @@ func TestDocumentsOutliveTheProcess(t *testing.T) {
 		tier.Put(key(fmt.Sprint(i)), document(fmt.Sprint("document ", i), 5))
 	}
 	holds(t, tier, "7", "document 7")
-	tier.Invalidate(key("8"), 5) // may be missing in it
+	tier.Invalidate(key("8"), 5) // may be missing from it
 	tier.Invalidate(key("9"), 4) // is not
 	tier.Remove(key("10"))
 	check := func(name string) {

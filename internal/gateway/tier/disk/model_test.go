@@ -141,7 +141,7 @@ func (m *model) load() {
 	}
 }
 
-// put ends a load, as cache.store does: only if no known change is missing in it.
+// put ends a load, as cache.store does: only if no known change is missing from it.
 func (m *model) put() {
 	if len(m.loads) == 0 {
 		return
