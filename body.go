@@ -6,7 +6,7 @@ package slipstream
 type Body struct {
 	// B takes what is appended: b.B = append(b.B, ...).
 	B []byte
-	// Links are in the order of their places. Link appends to them.
+	// Links are in the order of their positions. Link appends to them.
 	Links []Link
 }
 

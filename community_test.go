@@ -39,7 +39,7 @@ func TestIssueForms(t *testing.T) {
 		}
 		if filepath.Base(file) == "config.yml" {
 			if !strings.Contains(string(text), "/security/advisories/new") || !strings.Contains(string(text), "blank_issues_enabled: false") {
-				t.Errorf("%s lets vulnerabilities into public issues", file)
+				t.Errorf("%s does not keep vulnerabilities out of public issues", file)
 			}
 			continue
 		}
@@ -84,8 +84,8 @@ func TestIssueForms(t *testing.T) {
 	}
 }
 
-// People who find a vulnerability find the way to report it where GitHub looks for it, the
-// supported versions, and response times.
+// SECURITY.md is where GitHub looks for it, and says how to report a vulnerability, which
+// versions are supported, and how soon a report is answered.
 func TestSecurityPolicy(t *testing.T) {
 	text, err := os.ReadFile("SECURITY.md")
 	if err != nil {
@@ -106,8 +106,8 @@ var (
 	markdownCode   = regexp.MustCompile("(?ms)^```.*?^```$")
 )
 
-// brokenLinks returns the links of a document that lead to no file or to no title. What looks like one in a code
-// block is none: f[int](x) is Go.
+// brokenLinks returns the links of a document that lead to no file or to no title. Text in code
+// blocks that looks like a link is ignored: f[int](x) is Go.
 func brokenLinks(path string, text []byte) (found int, broken []string) {
 	for _, m := range markdownLink.FindAllSubmatch(markdownCode.ReplaceAll(text, nil), -1) {
 		link := string(m[1])

@@ -46,10 +46,10 @@ var public = []string{
 //
 //	package < packages of this module it may import | modules it may import
 //
-// The standard library is free for all but the packages that "never" rules
-// name. The first line that matches a package counts; "*" stands for one path
-// element, "..." for any number of them. Only direct imports are listed: what
-// an allowed package needs is judged at that package's own line.
+// The standard library is free for all but the packages that "never" rules name.
+// The first line that matches a package counts; "*" stands for one path element,
+// "..." for any number of them. Only direct imports are listed: what an allowed
+// package needs is checked by that package's own line.
 const policy = `
 . <
 
@@ -355,7 +355,7 @@ func TestImportsFollowThePolicy(t *testing.T) {
 	}
 }
 
-// The policy is only worth what its check finds.
+// The check of the policy finds violations.
 func TestPolicyCheckBites(t *testing.T) {
 	rules, err := parsePolicy("a <\nb < a | good.example/m\nc/* < b\n")
 	if err != nil {
@@ -377,8 +377,8 @@ func TestPolicyCheckBites(t *testing.T) {
 		{"b", []string{"fmt", modulePath + "/a", "good.example/m/sub"}, 0},
 		{"b", []string{"bad.example/m", modulePath + "/c/x"}, 2},
 		{"c/x", []string{modulePath + "/b"}, 0},
-		{"c/x", []string{modulePath + "/a"}, 1}, // allowed to b is not allowed to who imports b
-		{"c/x/y", nil, 1},                       // no line
+		{"c/x", []string{modulePath + "/a"}, 1}, // b may import a; an importer of b may not
+		{"c/x/y", nil, 1},                       // no line matches
 		{"new", nil, 1},
 	} {
 		got := check(rules, goPackage{ImportPath: modulePath + "/" + c.pkg, Imports: c.imports}, all)
@@ -532,9 +532,9 @@ func TestModulesForTestsStayInTest(t *testing.T) {
 		direct++
 		switch except := slices.Contains(notShipped, module); {
 		case !needed[module] && !except:
-			t.Errorf("go.mod requires %s, which nothing that ships needs: tests that need it belong into the module test", module)
+			t.Errorf("go.mod requires %s, which nothing that ships needs: tests that need it belong in the module test", module)
 		case needed[module] && except:
-			t.Errorf("%s ships, and is in notShipped", module)
+			t.Errorf("%s ships; remove it from notShipped", module)
 		}
 	}
 	if direct < 10 {
@@ -549,7 +549,7 @@ func TestRivalsStayInBench(t *testing.T) {
 	}
 	for _, rival := range rivals {
 		if bytes.Contains(mod, []byte(rival)) {
-			t.Errorf("go.mod requires %s: a rival belongs into bench/go.mod", rival)
+			t.Errorf("go.mod requires %s: a rival belongs in bench/go.mod", rival)
 		}
 	}
 }

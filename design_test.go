@@ -29,9 +29,9 @@ var (
 	mutantName  = regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)+$`)
 )
 
-// rulesHeldByNothing returns the names in the last column of the tables of a page that are none, and the
-// number of rows. A name is that of a test, of a mutant or of a Go file. Anything else is ignored, and
-// a dash there is followed by the reason why there is no test.
+// rulesHeldByNothing returns the names in the last column of the tables of a page that do not
+// exist, and the number of rows. A name is that of a test, of a mutant or of a Go file. Anything
+// else is ignored, and a dash there is followed by the reason why there is no test.
 func rulesHeldByNothing(page string, exists map[string]bool) (rows int, missing []string) {
 	for line := range strings.Lines(page) {
 		line = strings.TrimSpace(line)

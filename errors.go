@@ -12,7 +12,8 @@ type Outcome uint8
 
 const (
 	// MaybeExecuted: bytes of the request were handed to the system and no
-	// answer came back. The zero value, because it is the careful assumption.
+	// answer came back. It is the zero value because it is the safe
+	// assumption.
 	MaybeExecuted Outcome = iota
 	// NotSent: no byte of the request left this process.
 	NotSent

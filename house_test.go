@@ -17,8 +17,7 @@ import (
 	"testing"
 )
 
-// maxLines is the hard limit of a file; 500 is the aim. Readers praise code
-// bases whose ninth-decile file has about that.
+// maxLines is the hard limit for the lines of a file; aim for 500.
 const maxLines = 600
 
 func TestEveryPackageHasADocComment(t *testing.T) {
@@ -67,8 +66,8 @@ func TestFilesStayShort(t *testing.T) {
 }
 
 // Every goroutine is stopped and waited for, and the comment at its go statement
-// says by what: on the line above or on the same line. One comment may stand over
-// several goroutines started line by line.
+// says by what: on the line above or on the same line. One comment may precede
+// several goroutines that are started on consecutive lines.
 func TestGoStatementsNameTheirEnd(t *testing.T) {
 	seen := 0
 	sources(t, func(path string, text []byte) {
@@ -82,7 +81,7 @@ func TestGoStatementsNameTheirEnd(t *testing.T) {
 		}
 	})
 	if seen == 0 {
-		t.Error("no go statement found: the check looks at nothing")
+		t.Error("no go statement found: the check covers nothing")
 	}
 }
 
@@ -98,7 +97,7 @@ func unexplainedGo(path string, text []byte) (found int, wrong []string) {
 		return 0, []string{err.Error()}
 	}
 	comments := make(map[int]string) // by the line they end on
-	explained := make(map[int]bool)  // last lines of goroutines that are
+	explained := make(map[int]bool)  // last lines of goroutines that have one
 	for _, group := range file.Comments {
 		comments[fset.Position(group.End()).Line] += group.Text()
 	}
@@ -175,8 +174,8 @@ func TestPublicPackagesShowNoInternalTypes(t *testing.T) {
 
 // declarations reads the declarations of packages from source, without function
 // bodies and without building anything. Packages of other modules are left
-// empty: they cannot mention ours, and what a type of theirs would be is invalid
-// here and so passed over.
+// empty: they cannot mention ours, and their types are invalid here, so they are
+// ignored.
 type declarations struct {
 	all    map[string]goPackage
 	fset   *token.FileSet
@@ -213,7 +212,7 @@ func (d declarations) Import(path string) (*types.Package, error) {
 
 // shownInternals returns the exported identifiers of pkg that mention an
 // internal type, and which. A type for which pkg has an exported alias can be
-// named; it is judged as if pkg declared it.
+// named; it is checked as if pkg declared it.
 func shownInternals(pkg *types.Package) []string {
 	var found []string
 	aliased := make(map[types.Type]bool)
@@ -249,8 +248,8 @@ func shownInternals(pkg *types.Package) []string {
 }
 
 // internalIn returns the first type of an internal package that a user would
-// need to spell t out. Named types are not entered: they are judged where they
-// are declared.
+// need to spell t out. Named types are not entered: they are checked where
+// they are declared.
 func internalIn(t types.Type, seen map[types.Type]bool) string {
 	if seen[t] {
 		return ""

@@ -50,7 +50,7 @@ func TestReleasePlatforms(t *testing.T) {
 func TestContainerIsForItsArchitecture(t *testing.T) {
 	file := readText(t, "deploy/Containerfile")
 	if !regexp.MustCompile(`(?m)^ARG TARGETARCH$`).MatchString(file) {
-		t.Error("deploy/Containerfile: TARGETARCH is not declared, or has a default, which BuildKit takes for every architecture")
+		t.Error("deploy/Containerfile: TARGETARCH is not declared, or has a default, which BuildKit uses for every architecture")
 	}
 	if !strings.Contains(file, "\nCOPY dist/slipstream-linux-${TARGETARCH} /slipstream\n") {
 		t.Error("deploy/Containerfile does not copy the binary of TARGETARCH")
@@ -62,7 +62,7 @@ func TestContainerIsForItsArchitecture(t *testing.T) {
 		}
 	}
 	if !strings.Contains(final, "\nUSER 65532:65532\n") || strings.Contains(final, "\nRUN ") {
-		t.Error("deploy/Containerfile: the last stage runs something, or has no user without rights")
+		t.Error("deploy/Containerfile: the last stage runs a command, or does not set an unprivileged user")
 	}
 	ignored := readText(t, ".dockerignore")
 	for _, p := range releasePlatforms(t) {

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// Raw results are megabytes: they stay as long as a page shows what was made of them, and
+// Raw results are megabytes: they are kept only while a page presents their figures and
 // names them as its source.
 func TestRawResultsAreShown(t *testing.T) {
 	var pages bytes.Buffer

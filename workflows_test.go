@@ -30,8 +30,8 @@ var (
 )
 
 // wrongInWorkflow returns what is wrong with a workflow: actions that are not pinned by
-// the hash of a commit with its version beside it, rights that are not bounded, jobs
-// without an end, targets that the Makefile does not have.
+// the hash of a commit with its version beside it, permissions that are not restricted,
+// jobs without a timeout, targets that the Makefile does not have.
 func wrongInWorkflow(text string, targets []string) (actions int, wrong []string) {
 	var w workflow
 	if err := yaml.Unmarshal([]byte(text), &w); err != nil {
