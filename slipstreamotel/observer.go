@@ -87,7 +87,7 @@ type Observer struct {
 	known map[series]*described
 }
 
-// series is what the attributes of calls follow from, except for the sizes of batches.
+// series identifies the calls that have the same attributes, except for the sizes of batches.
 type series struct {
 	system, namespace, op, addr string
 	status                      string // of the server's error, or empty
@@ -101,8 +101,8 @@ type described struct {
 	labels     metric.MeasurementOption
 }
 
-// New returns an observer for the options of clients. The error is that of a MeterProvider that refuses
-// the metric.
+// New returns an observer for the options of clients. It returns an error if the MeterProvider
+// rejects the metric.
 func New(o Options) (*Observer, error) {
 	if o.TracerProvider == nil {
 		o.TracerProvider = otel.GetTracerProvider()
@@ -143,7 +143,7 @@ func isTraced(parent trace.Span) bool {
 
 // span makes the span of a call and returns its context.
 func (o *Observer) span(call *slipstream.Observation, d *described) context.Context {
-	attributes := d.attributes[:len(d.attributes):len(d.attributes)] // to append is to copy
+	attributes := d.attributes[:len(d.attributes):len(d.attributes)] // appending copies
 	if call.Requests > 1 {
 		attributes = append(attributes, semconv.DBOperationBatchSize(call.Requests))
 	}
@@ -162,7 +162,7 @@ func (o *Observer) span(call *slipstream.Observation, d *described) context.Cont
 func seriesOf(call *slipstream.Observation) series {
 	s := series{system: call.System, namespace: call.Namespace, op: call.Op, addr: call.Addr}
 	if s.system == "redis" && s.op == "BATCH" {
-		s.op = "PIPELINE" // the conventions' word
+		s.op = "PIPELINE" // the term of the conventions
 	}
 	if call.Err != nil {
 		s.status, s.failure = failureOf(call.Err)

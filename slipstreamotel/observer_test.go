@@ -78,7 +78,7 @@ func (p *probe) durations(t *testing.T) map[string]metricdata.HistogramDataPoint
 	return points
 }
 
-// text returns attributes in one order.
+// text returns attributes in a fixed order.
 func text(attributes []attribute.KeyValue) string {
 	set := attribute.NewSet(attributes...)
 	return set.Encoded(attribute.DefaultEncoder())
@@ -301,7 +301,7 @@ func TestZeroOptionsMeanTheGlobalProviders(t *testing.T) {
 	o.Observe(call(ctx, nil))
 	p := probe{spans: spans, reader: reader}
 	if len(p.calls()) != 1 || len(p.durations(t)) != 1 {
-		t.Errorf("%d spans, %d series of the metric; expected one of both", len(p.calls()), len(p.durations(t)))
+		t.Errorf("%d spans, %d series of the metric; expected one of each", len(p.calls()), len(p.durations(t)))
 	}
 }
 

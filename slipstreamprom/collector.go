@@ -16,7 +16,7 @@ import (
 // defaultBuckets are the buckets of latencies, from 100 us to 3 s.
 var defaultBuckets = []float64{.0001, .0003, .001, .003, .01, .03, .1, .3, 1, 3}
 
-// maxOps bounds the values of the label op: programs may send commands with made-up names.
+// maxOps bounds the values of the label op: programs may send commands with arbitrary names.
 const maxOps = 256
 
 // otherOp is the label op of operations beyond maxOps.
@@ -145,7 +145,7 @@ func (c *Collector) Add(client string, stats func() slipstream.Stats) (remove fu
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, known := c.clients[client]; known {
-		return nil, fmt.Errorf("slipstreamprom: client %q is added already, expected another name", client)
+		return nil, fmt.Errorf("slipstreamprom: client %q has already been added; expected another name", client)
 	}
 	c.clients[client] = stats
 	return func() {

@@ -98,7 +98,7 @@ func TestMadeUpNamesDoNotGrowTheMetrics(t *testing.T) {
 	}
 }
 
-// What a pool and the callers around it count is exported as the counters of clients are.
+// The counters of a pool and of the callers around it are exported like those of clients.
 func TestHedgesAndEjectionsAreExported(t *testing.T) {
 	collector := slipstreamprom.New(slipstreamprom.Options{})
 	registry := prometheus.NewPedanticRegistry()
