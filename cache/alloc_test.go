@@ -26,8 +26,8 @@ func TestHitsAllocateNoMoreThanTheDocument(t *testing.T) {
 		slow, stay, held bool
 		want             float64
 	}{
-		"in memory":                        {held: true, want: 0},
-		"on disk, without waiting":         {want: 5},
+		"in memory":                       {held: true, want: 0},
+		"on disk, without waiting":        {want: 5},
 		"on disk, by a lookup":            {slow: true, want: 5},
 		"on disk, by a lookup, and stays": {slow: true, stay: true, want: 4},
 	} {
