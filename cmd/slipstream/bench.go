@@ -24,7 +24,7 @@ import (
 func (p program) benchCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "bench",
-		Short: "Load a server, and say what its requests take and what they cost",
+		Short: "Load a server, and report the latency and cost of its requests",
 		Long: `Bench sends requests to a server, in a closed loop or at a rate, and reports their
 latency, the CPU time that each of them costs on both sides, and whether the generator
 itself was the limit.
@@ -37,18 +37,18 @@ itself was the limit.
 	return c
 }
 
-// benchText is what all commands of bench have in common.
+// benchText is the part of the help that all commands of bench share.
 const benchText = `Without -q it is a closed loop: each of -c callers sends its next request when it has
-the reply to the one before. A slow server is asked less, so that its worst moments
-hardly show. With -q it is an open loop: requests are planned beforehand, and latency
-runs from the intended time of a request, however late it was sent.
+the reply to the previous one. A slow server then gets fewer requests, so its worst moments
+hardly show in the results. With -q it is an open loop: requests are scheduled in advance, and
+latency is measured from the intended time of a request, however late it was sent.
 
-A warm-up goes first and is cut. Without --warm-up it ends when rate and latency are steady,
-after two seconds at the earliest, and at the latest when it is as long as the window or took
-30 s. The report is printed at the end, and also when
-Ctrl-C or SIGTERM ends the run: it has what was measured until then, marked as partial.
-The exit code is 5 if the generator was the limit, since the figures are its own then, and
-1 if more requests failed than --max-failed allows.
+Requests are sent for a while before the measured window begins, to warm up. Without --warm-up
+this lasts until rate and latency are steady: at least two seconds, and at most 30 s or the
+length of the window, whichever is shorter. The report is printed at the end, and also when
+Ctrl-C or SIGTERM ends the run: then it covers the time until the signal and is marked as
+partial. The exit code is 5 if the generator was the limit, because the figures then describe
+the generator, and 1 if more requests failed than --max-failed allows.
 
 Servers that are not on this machine are loaded only with --yes.`
 
@@ -94,41 +94,41 @@ type benchFlags struct {
 	findKnee bool
 	p99      seconds
 
-	unreachable string // what to look at if a client cannot connect
+	unreachable string // the hint if a client cannot connect
 }
 
-// register adds the flags to a command. Callers is what the command calls them.
+// register adds the flags to a command. callers completes the description of -c.
 func (f *benchFlags) register(c *cobra.Command, callers string) {
 	f.window, f.timeout = seconds(10*time.Second), seconds(20*time.Second)
 	flags := c.Flags()
 	flags.IntVarP(&f.plan.Callers, "connections", "c", 50, "how many "+callers)
-	flags.Int64VarP(&f.plan.Total, "requests", "n", 0, "end after this many `requests` of all of them; without -z there is no other end then, and no warm-up")
-	flags.VarP(&f.window, "duration", "z", "how long the measured window is")
-	flags.Float64VarP(&f.plan.Rate, "rate", "q", 0, "requests a second of all of them together, in an open loop; 0 is a closed loop")
+	flags.Int64VarP(&f.plan.Total, "requests", "n", 0, "stop after this many `requests` in total; without -z nothing else ends the run, and there is no warm-up")
+	flags.VarP(&f.window, "duration", "z", "the length of the measured window")
+	flags.Float64VarP(&f.plan.Rate, "rate", "q", 0, "total requests per second, in an open loop; 0 is a closed loop")
 	flags.StringVar(&f.arrivals, "arrivals", "", "how requests of an open loop arrive: `process` constant (the default), poisson or bursts (5 to 15 at once)")
-	flags.Var(&f.warmUp, "warm-up", "how long requests are made before the window; without it, until rate and latency are steady")
+	flags.Var(&f.warmUp, "warm-up", "how long requests are sent before the window; without it, until rate and latency are steady")
 	flags.Lookup("warm-up").DefValue = "" // it has none
-	flags.VarP(&f.timeout, "timeout", "t", "how long a request may take, between this and an eighth more; 0 is no limit")
-	flags.Uint64Var(&f.plan.Seed, "seed", 0, "`number` that the planned times and all that is random follow from")
+	flags.VarP(&f.timeout, "timeout", "t", "the timeout of a request, which may expire up to an eighth later; 0 is no limit")
+	flags.Uint64Var(&f.plan.Seed, "seed", 0, "`number` from which the planned times and all random choices are derived")
 	flags.Float64Var(&f.maxFailed, "max-failed", 1, "the exit code is 1 if more than this `percentage` of the requests failed")
-	flags.IntSliceVar(&f.plan.PIDs, "pid", nil, "`process` of the server, whose CPU time is a cost of the requests (Linux); may be repeated")
-	flags.StringArrayVar(&f.plan.Metrics, "metrics", nil, "`URL` of a Prometheus page of the server that tells its process_cpu_seconds_total; may be repeated")
+	flags.IntSliceVar(&f.plan.PIDs, "pid", nil, "`process` of the server, whose CPU time counts as the cost of the requests (Linux); may be repeated")
+	flags.StringArrayVar(&f.plan.Metrics, "metrics", nil, "`URL` of Prometheus metrics of the server that include process_cpu_seconds_total; may be repeated")
 	flags.StringVar(&f.json, "json", "", "write the report in JSON to this `file`; - is the standard output, and nothing else is printed there")
-	flags.StringVar(&f.benchfmt, "benchfmt", "", "write it to this `file` in the format of Go benchmarks, which benchstat reads; - as with --json")
-	flags.StringVar(&f.vs, "vs", "", "compare with this `server`: rounds of A, A again and B, this one, in random order; a window is 3 s then unless -z says otherwise")
-	flags.IntVar(&f.rounds, "rounds", 0, "how many `rounds` of --vs; 0: from 6 to 31, until A is like itself")
-	flags.IntSliceVar(&f.vsPIDs, "vs-pid", nil, "as --pid, of the server of --vs")
-	flags.StringArrayVar(&f.vsMetrics, "vs-metrics", nil, "as --metrics, of the server of --vs")
-	flags.StringArrayVar(&f.vsProfiles, "vs-profile", nil, "as --profile, of the `server` of --vs")
-	flags.BoolVar(&f.findKnee, "find-knee", false, "search for the highest rate with the 99th percentile below --p99, up to -q, or else 100,000 a second, 1,000 with --yes; a window is 3 s then unless -z says otherwise")
+	flags.StringVar(&f.benchfmt, "benchfmt", "", "write the report to this `file` in the format of Go benchmarks, which benchstat reads; - as with --json")
+	flags.StringVar(&f.vs, "vs", "", "compare with this `server`, B: each round runs A, A again and B in random order; a window is then 3 s unless -z is given")
+	flags.IntVar(&f.rounds, "rounds", 0, "how many `rounds` --vs runs; 0 is from 6 to 31, until the results of A agree with each other")
+	flags.IntSliceVar(&f.vsPIDs, "vs-pid", nil, "like --pid, for the server of --vs")
+	flags.StringArrayVar(&f.vsMetrics, "vs-metrics", nil, "like --metrics, for the server of --vs")
+	flags.StringArrayVar(&f.vsProfiles, "vs-profile", nil, "like --profile, for the `server` of --vs")
+	flags.BoolVar(&f.findKnee, "find-knee", false, "find the highest rate with a 99th percentile below --p99, up to -q, by default 100,000 per second, or 1,000 with --yes; a window is then 3 s unless -z is given")
 	f.p99 = seconds(10 * time.Millisecond)
 	flags.Var(&f.p99, "p99", "the limit of --find-knee")
-	flags.StringVar(&f.html, "html", "", "write the report with its plots as a page to this `file`; - as with --json")
+	flags.StringVar(&f.html, "html", "", "write the report with its plots as an HTML page to this `file`; - as with --json")
 	flags.StringVar(&f.hdr, "hdr", "", "write the latencies of each second to this `file` in the log format of HdrHistogram; - as with --json")
-	flags.StringVar(&f.plan.RawFile, "raw", "", "write a row of CSV for each request of the window to this `file`")
-	flags.StringArrayVar(&f.plan.Profile, "profile", nil, "take profiles of a Go `server` in the window, with --vs or --find-knee in one more run, from its net/http/pprof: a URL such as http://127.0.0.1:6060, or a process (Linux); may be repeated")
-	flags.StringVar(&f.plan.ProfileDir, "profile-dir", "", "the `directory` for the profiles; by default profiles- and the time")
-	flags.StringVar(&f.plan.ProfileBase, "profile-base", "", "compare the profile of the CPU with this `file`, such as the cpu.pprof of an earlier run")
+	flags.StringVar(&f.plan.RawFile, "raw", "", "write a CSV row for each request of the window to this `file`")
+	flags.StringArrayVar(&f.plan.Profile, "profile", nil, "take profiles of a Go `server` during the window (with --vs or --find-knee, in one more run) through its net/http/pprof: a URL such as http://127.0.0.1:6060, or a process (Linux); may be repeated")
+	flags.StringVar(&f.plan.ProfileDir, "profile-dir", "", "the `directory` for the profiles; by default, profiles- followed by the time")
+	flags.StringVar(&f.plan.ProfileBase, "profile-base", "", "compare the CPU profile with this `file`, such as the cpu.pprof of an earlier run")
 	for _, name := range []string{"json", "benchfmt", "html", "hdr", "raw", "profile-base"} {
 		_ = c.MarkFlagFilename(name) // fails only if there is no such flag
 	}
@@ -141,11 +141,11 @@ func (f *benchFlags) register(c *cobra.Command, callers string) {
 }
 
 const (
-	// defaultRound is the window of runs of which there are many.
+	// defaultRound is the default window of a run that is one of many.
 	defaultRound = 3 * time.Second
-	// kneeStart is the rate with which the search begins.
+	// kneeStart is the rate at which the search begins.
 	kneeStart = 100
-	// The most that --find-knee tries.
+	// The highest rate that --find-knee tries on this machine and on others.
 	kneeMost, kneeMostFar = 100_000, 1_000
 )
 
@@ -185,7 +185,7 @@ func (f *benchFlags) finish(c *cobra.Command) error {
 		return fmt.Errorf("--max-failed %v; expected a percentage", f.maxFailed)
 	}
 	checked := *p
-	if f.vs != "" || f.findKnee { // profiles are taken in a run of its own length
+	if f.vs != "" || f.findKnee { // profiles are taken in an extra run with its own length
 		checked.Profile = nil
 	}
 	if f.findKnee {
@@ -213,7 +213,7 @@ func (f *benchFlags) standardOutputs() (n int) {
 // so many connections.
 func (f *benchFlags) permit(name, network, address string, connections int) error {
 	if !f.yes && !bench.Local(network, address) {
-		return fail(exitUsage, fmt.Errorf("%s is not on this machine; expected --yes", name), "load only servers that you may load")
+		return fail(exitUsage, fmt.Errorf("%s is not on this machine; expected --yes", name), "load only servers that you have permission to load")
 	}
 	if err := bench.Prepare(connections); err != nil {
 		return fail(exitFailure, err, "raise it with ulimit -Hn as root, or in the limits of the service or the container")
@@ -268,7 +268,7 @@ func (f *benchFlags) run(ctx context.Context, c *cobra.Command, server benchServ
 	return f.judge(ctx, report, err)
 }
 
-// onTerminal returns a line on w if that is a terminal.
+// onTerminal returns a live status line on w if that is a terminal, or nil.
 func onTerminal(w io.Writer) *bench.Live {
 	file, ok := w.(*os.File)
 	if !ok {
@@ -305,7 +305,7 @@ func (f *benchFlags) compare(ctx context.Context, c *cobra.Command, a bench.Side
 	return nil
 }
 
-// knee searches for the highest rate that keeps the limit.
+// knee searches for the highest rate that stays within the limit.
 func (f *benchFlags) knee(ctx context.Context, c *cobra.Command, side bench.Side, local bool) error {
 	most := f.plan.Rate
 	switch {
@@ -325,12 +325,12 @@ func (f *benchFlags) knee(ctx context.Context, c *cobra.Command, side bench.Side
 	case err != nil:
 		return f.partial(ctx, err)
 	case k.Rate == 0:
-		return fail(exitFailure, errors.New("no rate keeps the limit"), "")
+		return fail(exitFailure, errors.New("no rate stays within the limit of --p99"), "")
 	}
 	return nil
 }
 
-// write prints a report and writes the files that were asked for.
+// write prints a report and writes the requested files.
 func (f *benchFlags) write(c *cobra.Command, r interface {
 	WriteText(io.Writer) error
 	WriteJSON(io.Writer) error
@@ -338,7 +338,7 @@ func (f *benchFlags) write(c *cobra.Command, r interface {
 	WriteHTML(io.Writer) error
 }) error {
 	text, hdr := true, r.WriteJSON
-	if one, ok := r.(*bench.Report); ok { // the flag goes with no other
+	if one, ok := r.(*bench.Report); ok { // --hdr cannot be combined with --vs or --find-knee
 		hdr = one.WriteHDR
 	}
 	for _, output := range []struct {
@@ -376,7 +376,7 @@ func writeTo(path string, write func(io.Writer) error) error {
 	return err
 }
 
-// noReport gives an error of a run without a report its exit code.
+// noReport adds the exit code to the error of a run without a report.
 func (f *benchFlags) noReport(ctx context.Context, err error) error {
 	_, ofConnection := errors.AsType[*load.CallerError](err)
 	_, ofClient := errors.AsType[*slipstream.Error](err)
@@ -385,18 +385,18 @@ func (f *benchFlags) noReport(ctx context.Context, err error) error {
 	case ctx.Err() != nil:
 		return fail(exitInterrupted, errors.New("interrupted before anything was measured"), "")
 	case ofProfiles && errors.Is(err, bench.ErrNotLocal):
-		return fail(exitUsage, err, "profile only servers that you may profile")
+		return fail(exitUsage, err, "profile only servers that you have permission to profile")
 	case ofProfiles:
 		return fail(exitFailure, err, "a program serves its profiles if it imports net/http/pprof and listens with the default mux, or mounts the handlers; see docs/tutorial-profiling.md")
 	case ofConnection:
-		return fail(exitUnreachable, err, "does the server listen there, and let this machine in?")
+		return fail(exitUnreachable, err, "is the server listening there, and does it accept connections from this machine?")
 	case ofClient:
 		return fail(exitUnreachable, errors.New(printable(err.Error(), maxErrorText)), f.unreachable)
 	}
 	return fail(exitFailure, err, "")
 }
 
-// partial gives the error of a run that has a partial report its exit code.
+// partial adds the exit code to the error of a run with a partial report.
 func (f *benchFlags) partial(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fail(exitInterrupted, errors.New("interrupted: the report is partial"), "")
@@ -404,9 +404,10 @@ func (f *benchFlags) partial(ctx context.Context, err error) error {
 	return fail(exitFailure, fmt.Errorf("the report is partial: %w", err), "")
 }
 
-const limitedHint = "ask for less with -q, or run the generator on another machine"
+const limitedHint = "lower the rate with -q, or run the generator on another machine"
 
-// judge gives a report its exit code. err is that of the run.
+// judge returns the error that a report amounts to, with its exit code, or nil. err
+// is the error of the run.
 func (f *benchFlags) judge(ctx context.Context, r *bench.Report, err error) error {
 	switch {
 	case err != nil:
@@ -414,11 +415,11 @@ func (f *benchFlags) judge(ctx context.Context, r *bench.Report, err error) erro
 	case r.Wrong() > 0:
 		hint := "the values of keys were mixed up, or another program writes the same keys: try --key-prefix"
 		if r.HTTP != nil {
-			hint = "the server, or a proxy before it, has sent responses that no request asked for"
+			hint = "the server, or a proxy in front of it, sent responses that belong to no request"
 		}
 		return fail(exitFailure, fmt.Errorf("%d answers were wrong", r.Wrong()), hint)
 	case r.Completed == 0:
-		return fail(exitFailure, fmt.Errorf("no request got a right answer: %s", r.FirstFailed), "")
+		return fail(exitFailure, fmt.Errorf("no request got a correct answer: %s", r.FirstFailed), "")
 	case r.FailedShare()*100 > f.maxFailed:
 		return fail(exitFailure, fmt.Errorf("%.3g %% of the requests failed, more than the %.3g %% of --max-failed", r.FailedShare()*100, f.maxFailed), "")
 	case len(r.Limits) > 0:

@@ -66,7 +66,7 @@ func TestBenchHTTP(t *testing.T) {
 		posted.Store(0)
 		expectBench(t, exitOK, "POST "+url, "", append([]string{"http", "-m", "POST", "-H", "X: y", "-n", "20", url}, body...)...)
 		if posted.Load() != 20 {
-			t.Errorf("%v: %d of 20 requests arrived as they should", body, posted.Load())
+			t.Errorf("%v: %d of 20 requests arrived as expected", body, posted.Load())
 		}
 	}
 }
@@ -145,7 +145,7 @@ func TestBenchExitCodes(t *testing.T) {
 	})
 	expectBench(t, exitFailure, " status 503", "25 % of the requests failed", "http", "-c", "1", "-n", "20", url)
 	expectBench(t, exitOK, " status 503", "", "http", "-c", "1", "-n", "20", "--max-failed", "25", url)
-	expectBench(t, exitFailure, "0 completed, 4 failed", "no request got a right answer: status 200 OK", "http", "-c", "1", "-n", "4", "--status", "404", server(t, func(http.ResponseWriter, *http.Request) {}))
+	expectBench(t, exitFailure, "0 completed, 4 failed", "no request got a correct answer: status 200 OK", "http", "-c", "1", "-n", "4", "--status", "404", server(t, func(http.ResponseWriter, *http.Request) {}))
 	if runtime.GOOS == "linux" {
 		expectBench(t, exitFailure, "", "process 1073741824: there is no such process", "http", "-n", "1", "--pid", "1073741824", url)
 	}

@@ -19,7 +19,7 @@ import (
 )
 
 // against loads the server at an address, and compares it with that of --vs. server returns
-// what an address leads to, if it may be loaded.
+// the server at an address, if it may be loaded.
 func (f *benchFlags) against(c *cobra.Command, addr string, server func(addr string) (benchServer, error)) error {
 	if err := f.finish(c); err != nil {
 		return fail(exitUsage, err, c.CommandPath()+" --help says more")
@@ -59,10 +59,10 @@ func checkSockets(n int) error {
 	return nil
 }
 
-// register adds the flags. scheme is that of URLs that mean TLS.
+// register adds the flags. scheme is the URL scheme that enables TLS.
 func (f *clientFlags) register(c *cobra.Command, scheme string) {
 	flags := c.Flags()
-	flags.BoolVar(&f.fill, "fill", false, "write a value of every key first")
+	flags.BoolVar(&f.fill, "fill", false, "first write a value for every key")
 	flags.IntVar(&f.sockets, "sockets", 1, "how many `connections` the callers share")
 	flags.BoolVar(&f.secure, "tls", false, "use TLS, as "+scheme+" does")
 	f.certificates.register(c)
@@ -85,7 +85,8 @@ func (f *clientFlags) apply(config **tls.Config, scheme string) error {
 	return nil
 }
 
-// dialer returns what opens connections of a client; nil: package net, to any machine.
+// dialer returns the function that opens connections of a client, or nil for package net, to any
+// machine.
 func (f *benchFlags) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
 	if f.yes {
 		return nil
@@ -110,7 +111,8 @@ type clientTarget struct {
 	connect     func(ctx context.Context) (bench.Workload, error)
 }
 
-// clientServer returns what options of a client lead to, if it may be loaded. wrong is what is wrong with the flags.
+// clientServer returns the server that the options of a client name, if it may be loaded. wrong is
+// the error in the flags, if any.
 func (f *benchFlags) clientServer(c *cobra.Command, t clientTarget, wrong error) (benchServer, error) {
 	if wrong != nil {
 		return benchServer{}, fail(exitUsage, wrong, c.CommandPath()+" --help says more")
@@ -137,14 +139,14 @@ func (t *clientTarget) open(ctx context.Context) (bench.Workload, error) {
 	return w, nil
 }
 
-// mixText is what all commands of bench say about workload files.
+// mixText is the help about workload files, which all commands of bench share.
 const mixText = `--mix FILE sends several operations, each with a weight. The report has a row for each. FILE
 is JSON; errors name line and column.`
 
 // keyFlags are the flags for keys and values.
 type keyFlags struct {
 	keys clientload.Keys
-	size int // 0: the command has none
+	size int // 0 if the command has no values
 }
 
 // registerSize adds the flag for the size of values.
@@ -161,9 +163,9 @@ func (f *keyFlags) register(c *cobra.Command, prefix, prefixText string) {
 	flags.StringVar(&f.keys.Prefix, "key-prefix", prefix, prefixText)
 }
 
-// mixFlags are the flags that say what is sent.
+// mixFlags are the flags that select what is sent.
 type mixFlags struct {
-	ratio string // empty: the command has none
+	ratio string // empty if the command has no ratio
 	file  string
 }
 
@@ -209,7 +211,7 @@ const maxRatio = 1_000_000
 // loginFlags are the flags for a user and its password.
 type loginFlags struct {
 	user, password, file string
-	variable             string // of the environment, which may hold the password
+	variable             string // environment variable that may hold the password
 }
 
 func (f *loginFlags) register(c *cobra.Command, variable, user string) {

@@ -32,18 +32,18 @@ func (p program) benchHTTP() *cobra.Command {
 	var replayed replayFlags
 	c := &cobra.Command{
 		Use:   "http URL",
-		Short: "Load an HTTP server with one request, several, or those of a log",
-		Long: `Http sends one request to an HTTP server over and over, by HTTP/1.1 or, with --http2, by HTTP/2.
+		Short: "Load an HTTP server with one or several requests, or those of a log",
+		Long: `Http sends one request to an HTTP server over and over, with HTTP/1.1 or, if --http2 is given, with HTTP/2.
 
 ` + benchText + `
 
-A response with status 2xx or 3xx is a right one; --status says otherwise. Redirects are
-not followed, and bodies not decompressed. URL has the scheme http or https, and may have
+A response is expected to have the status 2xx or 3xx; --status overrides this. Redirects are
+not followed, and bodies are not decompressed. URL has the scheme http or https, and may contain
 user:password. Neither these nor its query are printed. In path, query, header lines and body,
 __key__ stands for one of --keys keys.
 
 ` + mixText + ` An operation has method, path
-(with a query, in place of that of URL), header (lines in addition to -H), body and status, each
+(with a query, instead of that of URL), header (lines in addition to -H), body and status, each
 of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST", "path":
 "/orders", "body": "{}", "status": "201", "name": "order"}]}
 
@@ -96,21 +96,21 @@ of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST",
 			})
 		},
 	}
-	f.register(c, "connections, each of which has one request under way")
+	f.register(c, "connections, each of which has one request in flight")
 	flags := c.Flags()
 	flags.StringVarP(&o.Method, "method", "m", "GET", "the `method`")
 	flags.StringArrayVarP(&o.Fields, "header", "H", nil, "a header `line` such as \"Accept: text/html\"; may be repeated")
 	flags.StringVarP(&body, "data", "d", "", "the body, as `text`")
 	flags.StringVarP(&bodyFile, "data-file", "D", "", "the `file` that holds the body")
 	flags.StringVarP(&o.User, "user", "a", "", "`user:password` for basic authentication")
-	flags.StringVar(&o.Statuses, "status", "", "the `list` of right statuses, such as 200,404 or 2xx")
+	flags.StringVar(&o.Statuses, "status", "", "the `list` of expected statuses, such as 200,404 or 2xx")
 	flags.BoolVar(&o.HTTP2, "http2", false, "speak HTTP/2, which TLS negotiates")
 	flags.BoolVar(&o.PriorKnowledge, "http2-prior-knowledge", false, "speak HTTP/2 without TLS")
-	flags.IntVar(&o.Streams, "http2-streams", 1, "how many `requests` are under way on each connection of HTTP/2")
+	flags.IntVar(&o.Streams, "http2-streams", 1, "how many `requests` are in flight on each HTTP/2 connection")
 	c.MarkFlagsMutuallyExclusive("http2", "http2-prior-knowledge")
 	flags.BoolVar(&o.Fresh, "disable-keepalive", false, "open a connection for each request")
 	flags.StringVar(&o.UnixSocket, "unix-socket", "", "connect to the `path` of a unix socket")
-	flags.StringVar(&o.ConnectTo, "connect-to", "", "connect to `host:port` in place of that of the URL; HOST:PORT:HOST:PORT, as curl has it, is understood too")
+	flags.StringVar(&o.ConnectTo, "connect-to", "", "connect to `host:port` instead of that of the URL; HOST:PORT:HOST:PORT, as in curl, is accepted, too")
 	files.register(c)
 	for _, name := range []string{"data-file", "unix-socket"} {
 		// Fails only if there is no such flag.
@@ -118,9 +118,9 @@ of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST",
 	}
 	c.MarkFlagsMutuallyExclusive("data", "data-file")
 	requests.register(c, "", "")
-	keys.register(c, "", "what `text` keys begin with, before their number")
+	keys.register(c, "", "the `text` in front of the number in each key")
 	replayed.register(c)
-	for _, name := range []string{"method", "data", "data-file"} { // a mix says it for each request
+	for _, name := range []string{"method", "data", "data-file"} { // a mix sets these for each request
 		c.MarkFlagsMutuallyExclusive("mix", name)
 		c.MarkFlagsMutuallyExclusive("replay", name)
 	}
@@ -128,7 +128,7 @@ of them optional: {"operations": [{"weight": 9}, {"weight": 1, "method": "POST",
 	return c
 }
 
-// httpServer returns what a URL leads to, if it may be loaded.
+// httpServer returns the server at a URL, if it may be loaded.
 func (f *benchFlags) httpServer(o httpload.Options) (benchServer, error) {
 	if !f.yes {
 		o.Control = bench.OnlyLocal
@@ -162,7 +162,7 @@ func readBody(text, file string) ([]byte, error) {
 		err = errors.New("too long")
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the body in %s, of at most %d bytes: %w", file, maxBody, err)
+		return nil, fmt.Errorf("read the body from %s, at most %d bytes: %w", file, maxBody, err)
 	}
 	return body, nil
 }

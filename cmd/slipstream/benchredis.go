@@ -14,7 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// benchRedisFlags are the flags of slipstream bench redis beside those of all.
+// benchRedisFlags are the flags of slipstream bench redis besides those of all
+// commands of bench.
 type benchRedisFlags struct {
 	benchFlags
 	o        redisload.Options
@@ -30,20 +31,20 @@ func (p program) benchRedis() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "redis ADDR [COMMAND ARG...]",
 		Short: "Load a Redis server with GET and SET, or any command",
-		Long: `Redis sends commands to a Redis server by the Redis client of this module: the callers
+		Long: `Redis sends commands through the Redis client of this module: the callers
 share --sockets connections, as the goroutines of a program that uses the client do.
 
 ADDR is host:port, or a URL of the client: redis://USER:PASSWORD@HOST:PORT/DB, rediss://
-for TLS, unix:///PATH. The password is taken from there, -a, --password-file, or
+for TLS, unix:///PATH. The password comes from the URL, -a, --password-file, or
 ` + passwordVariable + ` in the environment, and never printed.
 
 ` + benchText + `
 
 Without COMMAND it writes and reads the keys PREFIX0 to PREFIXn with SET and GET, in the
-ratio of --ratio. Values say to which key they belong and when they were written, and every
-GET is checked: the values of other keys, and those that an acknowledged SET had replaced
-before, are counted apart, and make the exit code 1. The values stay at the server. In a
-COMMAND, __key__ and __data__ stand for a key and a value; put -- before a command with
+ratio of --ratio. Each value contains its key and the time at which it was written, and
+every GET is checked: values of other keys, and values that an acknowledged SET had already
+replaced, are counted separately, and the exit code is then 1. The values remain on the server.
+In a COMMAND, __key__ and __data__ stand for a key and a value; put -- before a command with
 arguments that begin with a hyphen.
 
 ` + mixText + ` An operation is a command in
@@ -62,21 +63,21 @@ words: {"operations": [{"weight": 9, "command": ["GET", "__key__"]}, {"weight": 
 			return f.against(c, args[0], func(addr string) (benchServer, error) { return f.server(c, addr, args[1:]) })
 		},
 	}
-	f.unreachable = "does Redis listen there, does it want TLS (--tls), and are user and password right?"
+	f.unreachable = "is Redis listening there, does it require TLS (--tls), and are user and password correct?"
 	f.register(c, "callers, each of which waits for its reply before the next command")
 	flags := c.Flags()
 	flags.IntVarP(&f.plan.Batch, "pipeline", "P", 1, "how many `commands` a caller sends together; they share their latency")
 	f.mix.register(c, "SET", "GET")
-	f.keys.register(c, "slipstream-bench:", "what `text` the keys begin with")
+	f.keys.register(c, "slipstream-bench:", "the `text` that keys begin with")
 	f.keys.registerSize(c)
 	f.login.register(c, passwordVariable, "the `name` of the ACL user, if the URL has none")
 	flags.BoolVar(&f.o.Cluster, "cluster", false, "ADDR is a node of a Redis Cluster")
-	flags.IntVar(&f.protocol, "protocol", 0, "the `version` of the protocol, 2 or 3; 0 chooses")
+	flags.IntVar(&f.protocol, "protocol", 0, "the `version` of the protocol, 2 or 3; 0 uses the best one that the server has")
 	f.client.register(c, "rediss://")
 	return c
 }
 
-// server returns what an address leads to, if it may be loaded.
+// server returns the server at an address, if it may be loaded.
 func (f *benchRedisFlags) server(c *cobra.Command, addr string, command []string) (benchServer, error) {
 	o, err := f.options(addr, command)
 	return f.clientServer(c, clientTarget{
@@ -124,7 +125,7 @@ func (f *benchRedisFlags) options(addr string, command []string) (o redisload.Op
 	if err := f.login.apply(&client.User, &client.Password); err != nil {
 		return o, err
 	}
-	if f.o.Cluster && client.TLS != nil { // other nodes than that of the URL have other names
+	if f.o.Cluster && client.TLS != nil { // nodes other than that of the URL have other names
 		client.TLS.ServerName = ""
 	}
 	if err := f.client.apply(&client.TLS, "rediss://"); err != nil {

@@ -42,7 +42,7 @@ func TestBenchRedis(t *testing.T) {
 	expectBench(t, exitOK, "0 of them wrong, 0 stale; 0 misses", "", append(more, "--fill", "--ratio", "0:1", server.Addr)...)
 	expectBench(t, exitOK, "400 replies", "", append(more, server.Addr, "INCRBY", "n:__key__", "5")...)
 	expectBench(t, exitOK, "4 callers with 16 requests at once", "", append(more, "-P", "16", server.Addr, "--", "LRANGE", "list", "0", "-1")...)
-	expectBench(t, exitFailure, "8 error ERR", "no request got a right answer: error ERR", append(more, "-n", "8", server.Addr, "INCR", "__key__")...)
+	expectBench(t, exitFailure, "8 error ERR", "no request got a correct answer: error ERR", append(more, "-n", "8", server.Addr, "INCR", "__key__")...)
 	mix := blackbox.WriteFile(t, "mix.json", `{"operations": [{"weight": 2, "command": ["GET", "__key__"]}, {"command": ["INCR", "__key__"], "name": "wrong type"}]}`)
 	expectBench(t, exitFailure, "\nwrong type  ", "of the requests failed", append(more, "--fill", "--mix", mix, server.Addr)...)
 	expectBench(t, exitFailure, "GET and wrong type, 2 to 1, at redis://", "of the requests failed", append(more, "-P", "8", "--mix", mix, server.Addr)...)
@@ -50,7 +50,8 @@ func TestBenchRedis(t *testing.T) {
 	expectBench(t, exitUnreachable, "", "WRONGPASS", "redis", "-a", "barley", server.Addr)
 }
 
-// A cluster on this machine that announces a node on another one: nothing is sent there without --yes.
+// If a cluster on this machine announces a node on another one, nothing is sent there without
+// --yes.
 func TestBenchStaysOnThisMachine(t *testing.T) {
 	server := testkit.StartRedis(t, "--cluster-enabled", "yes", "--cluster-announce-ip", "192.0.2.7", "--cluster-config-file", t.TempDir()+"/nodes.conf")
 	client, err := redis.Connect(t.Context(), redis.Options{Addr: server.Addr})
@@ -71,7 +72,7 @@ func TestBenchStaysOnThisMachine(t *testing.T) {
 	expectBench(t, exitUnreachable, "", "not on this machine; expected --yes", "redis", "--cluster", "-c", "1", "-n", "10", "-t", "2s", server.Addr)
 }
 
-// A cluster, over TLS and with a password.
+// The cluster requires TLS and a password.
 func TestBenchRedisCluster(t *testing.T) {
 	const password = "open-sesame"
 	cluster := rediscluster.Start(t, rediscluster.Options{Password: password, TLS: true})
@@ -82,7 +83,7 @@ func TestBenchRedisCluster(t *testing.T) {
 	}
 }
 
-// Every flag that docs/bench-flags.md names in its column of ours exists.
+// Every flag of ours that docs/bench-flags.md names exists.
 func TestFlagsOfOtherProgramsHaveOurs(t *testing.T) {
 	text, err := os.ReadFile(filepath.FromSlash("../../docs/bench-flags.md"))
 	if err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/replay"
 )
 
-// replayText is what bench http says about files of requests.
+// replayText is the help of bench http about files of requests.
 const replayText = `--replay FILE sends the requests of a file, in its order: a list with a path or URL on each line, an
-access log in the Common or Combined Log Format, or the gateway's request log. Scheme and host of URLs do not
-count. Of logs, GET and HEAD are sent, at the times of the log; with -q or --replay-speed 0 only their order
-counts. Each request is sent once, unless -n or -z says otherwise.`
+access log in the Common or Combined Log Format, or the gateway's request log. The scheme and host of URLs are
+ignored. Only the GET and HEAD requests of a log are sent, with the pauses of the log; with -q or --replay-speed 0
+only their order is kept. Each request is sent once, unless -n or -z says otherwise.`
 
 // The bounds of --replay-speed.
 const minSpeed, maxSpeed = 0.001, 1e6

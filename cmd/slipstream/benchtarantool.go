@@ -16,7 +16,8 @@ import (
 // tarantoolPasswordVariable names the environment variable with the password of Tarantool.
 const tarantoolPasswordVariable = "SLIPSTREAM_TARANTOOL_PASSWORD"
 
-// benchTarantoolFlags are the flags of slipstream bench tarantool beside those of all.
+// benchTarantoolFlags are the flags of slipstream bench tarantool besides those of all
+// commands of bench.
 type benchTarantoolFlags struct {
 	benchFlags
 	o      tarantoolload.Options
@@ -31,23 +32,23 @@ func (p program) benchTarantool() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "tarantool ADDR [OPERATION ARG...]",
 		Short: "Load a Tarantool instance with select and replace, or with calls of functions",
-		Long: `Tarantool sends requests to a Tarantool instance by the Tarantool client of this module: the
+		Long: `Tarantool sends requests to a Tarantool instance through the Tarantool client of this module: the
 callers share --sockets connections, as the goroutines of a program that uses the client do.
 
 ADDR is host:port, or a URL of the client: tarantool://USER:PASSWORD@HOST:PORT,
-tarantool+tls:// for TLS, tarantool+unix:///PATH. The password is taken from there, -a,
+tarantool+tls:// for TLS, tarantool+unix:///PATH. The password comes from the URL, -a,
 --password-file, or ` + tarantoolPasswordVariable + ` in the environment, and never printed.
 
 ` + benchText + `
 
 Without OPERATION it replaces and selects tuples of a key and a value in a space, in the ratio
-of --ratio. Keys are the numbers from 0 or, with --key-prefix, strings. Values say to which
-key they belong and when they were written, and every select is checked: the values of other
-keys, and those that an acknowledged replace had replaced before, are counted apart, and make
-the exit code 1. The tuples stay at the server.
+of --ratio. Keys are the numbers from 0 or, with --key-prefix, strings. Each
+value contains its key and the time at which it was written, and every select is checked:
+values of other keys, and values that an acknowledged replace had already replaced, are counted
+separately, and the exit code is then 1. The tuples remain on the server.
 
-OPERATION is select, replace, call FUNCTION or eval LUA; the ARGs of the last two are JSON, or
-else texts. In an ARG, __key__ and __data__ stand for a key and a value; put -- before an
+OPERATION is select, replace, call FUNCTION or eval LUA; the ARGs of the last two are JSON;
+an ARG that is not JSON is a string. In an ARG, __key__ and __data__ stand for a key and a value; put -- before an
 operation with arguments that begin with a hyphen.
 
 ` + mixText + ` An operation is a command in
@@ -65,20 +66,20 @@ words: {"operations": [{"weight": 9, "command": ["select"]}, {"weight": 1, "comm
 			return f.against(c, args[0], func(addr string) (benchServer, error) { return f.server(c, addr, args[1:]) })
 		},
 	}
-	f.unreachable = "does Tarantool listen there, does it want TLS (--tls), and are user and password right?"
+	f.unreachable = "is Tarantool listening there, does it require TLS (--tls), and are user and password correct?"
 	f.register(c, "callers, each of which waits for its reply before the next request")
 	flags := c.Flags()
 	f.mix.register(c, "replace", "select")
 	flags.StringVar(&f.o.Space, "space", "slipstream_bench", "the `name` of the space")
-	flags.BoolVar(&f.o.Create, "create", false, "create the space, if there is none")
-	f.keys.register(c, "", "what `text` the keys begin with, which are strings then")
+	flags.BoolVar(&f.o.Create, "create", false, "create the space if it does not exist")
+	f.keys.register(c, "", "the `text` that keys begin with, which are strings then")
 	f.keys.registerSize(c)
-	f.login.register(c, tarantoolPasswordVariable, "the `name` of the user, if the URL has none; without it, guest")
+	f.login.register(c, tarantoolPasswordVariable, "the `name` of the user, if the URL has none; guest by default")
 	f.client.register(c, "tarantool+tls://")
 	return c
 }
 
-// server returns what an address leads to, if it may be loaded.
+// server returns the server at an address, if it may be loaded.
 func (f *benchTarantoolFlags) server(c *cobra.Command, addr string, operation []string) (benchServer, error) {
 	o, err := f.options(addr, operation)
 	return f.clientServer(c, clientTarget{
@@ -124,7 +125,7 @@ func (f *benchTarantoolFlags) options(addr string, operation []string) (o tarant
 }
 
 // operationName returns the name of an operation of Tarantool in reports: its first words,
-// without arguments. Lua may hold secrets.
+// without arguments or Lua code, which may contain secrets.
 func operationName(words []string) string {
 	if words[0] == "call" && len(words) > 1 {
 		return strings.Join(words[:2], " ")

@@ -12,7 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/thriftload"
 )
 
-// benchThriftFlags are the flags of slipstream bench thrift beside those of all.
+// benchThriftFlags are the flags of slipstream bench thrift besides those of all
+// commands of bench.
 type benchThriftFlags struct {
 	benchFlags
 	o       thriftload.Options
@@ -28,7 +29,7 @@ func (p program) benchThrift() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "thrift ADDR [SERVICE.FUNCTION [ARGUMENTS]]",
 		Short: "Load a Thrift service with calls of any function",
-		Long: `Thrift calls functions of a Thrift service by the Thrift client of this module: the callers
+		Long: `Thrift calls functions of a Thrift service through the Thrift client of this module: the callers
 share its connections, as the goroutines of a program that uses the client do.
 
 ADDR is host:port, or the path of a unix socket. Servers of this module and of Kitex understand
@@ -38,9 +39,9 @@ the transport ttheader; Apache Thrift needs --transport framed or buffered.
 
 With --idl FILE, ARGUMENTS is a JSON object with the arguments of the function by their names;
 __key__ and __data__ in its text stand for a key and a value. Without --idl, the function gets
-one text of --data-size bytes, the argument with the ID 1; with --echo it must return that text,
-and replies with another one are counted as wrong, and make the exit code 1. Exceptions that the
-function declares are failures, by name.
+one string of --data-size bytes as the argument with the ID 1. With --echo it must return that
+string; any other reply is counted as wrong, and the exit code is then 1. Exceptions that the
+function declares are counted as failures, by name.
 
 ` + mixText + ` An operation is a command in
 words: {"operations": [{"weight": 9, "command": ["Shop.find", "{\"id\": __key__}"]}, {"weight":
@@ -63,15 +64,15 @@ words: {"operations": [{"weight": 9, "command": ["Shop.find", "{\"id\": __key__}
 	f.idl.register(c)
 	f.client.register(c)
 	flags.BoolVar(&f.o.Echo, "echo", false, "the function returns the text that it gets")
-	flags.BoolVar(&f.o.Idempotent, "idempotent", false, "all functions may be executed twice; servers that answer in order get several calls at once then")
-	f.keys.register(c, "", "what `text` keys begin with")
+	flags.BoolVar(&f.o.Idempotent, "idempotent", false, "all functions may be executed twice; then servers that answer in order get several calls at a time")
+	f.keys.register(c, "", "the `text` that keys begin with")
 	f.keys.registerSize(c)
-	flags.IntVar(&f.sockets, "sockets", maxSockets, "how many `connections` the callers share at most; servers that answer in any order need one")
+	flags.IntVar(&f.sockets, "sockets", maxSockets, "the maximum number of `connections` that the callers share; servers that answer in any order need only one")
 	c.MarkFlagsMutuallyExclusive("echo", "idl")
 	return c
 }
 
-// server returns what an address leads to, if it may be loaded.
+// server returns the server at an address, if it may be loaded.
 func (f *benchThriftFlags) server(c *cobra.Command, addr string, function []string) (benchServer, error) {
 	o, err := f.options(addr, function)
 	return f.clientServer(c, clientTarget{

@@ -57,8 +57,8 @@ func TestBenchThrift(t *testing.T) {
 		}
 	}
 	expectBench(t, exitOK, "Catalog.find at "+addr+" (Framed, binary)", "", append(few, "--transport", "framed", "--multiplexed", "--idempotent", addr, "Catalog.find")...)
-	expectBench(t, exitFailure, "400 exception NotFound", "no request got a right answer: exception NotFound", append(few, addr, "Catalog.find", `{"id": -1}`)...)
-	// The function returns something else than a text.
+	expectBench(t, exitFailure, "400 exception NotFound", "no request got a correct answer: exception NotFound", append(few, addr, "Catalog.find", `{"id": -1}`)...)
+	// The function does not return a string.
 	expectBench(t, exitFailure, "40 wrong answer", "40 answers were wrong", "thrift", "-c", "4", "-n", "40", "--echo", addr, "Catalog.find")
 	expectBench(t, exitUnreachable, "", "does a Thrift server listen there", "thrift", "--echo", "127.0.0.1:"+strconv.Itoa(testkit.FreePort(t)), "Echo.echo")
 

@@ -24,7 +24,7 @@ import (
 func (p program) callCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "call",
-		Short: "Call a function of a server, with JSON",
+		Short: "Call a function of a server with arguments in JSON",
 		Long: `Call calls servers from the command line, by the description of their interface.
 
 ` + exitCodes,
@@ -58,9 +58,9 @@ ADDR is host:port, or the path of a unix socket. Servers of this module and of K
 the transport ttheader; Apache Thrift needs --transport framed or buffered.
 
 The arguments are an object with their names. Strings, numbers and objects are as expected;
-values of enums are their names, binaries are in base64, and maps whose keys are doubles,
+values of enums are their names, binary values are in base64, and maps whose keys are doubles,
 structs or containers are arrays of arrays with a key and a value. A name that the IDL does
-not have is an error, with its place, unless --allow-unknown is given.
+not declare is an error that names its position, unless --allow-unknown is given.
 
 The result is printed in JSON on the standard output: null if the function returns nothing,
 and nothing at all if it is oneway. If the function throws an exception that it declares,
@@ -81,19 +81,19 @@ exit code 1. After exit code 4 the call was not executed. After exit code 5 it m
 	f.idl.register(c)
 	f.client.register(c)
 	flags := c.Flags()
-	flags.StringVarP(&f.data, "data", "d", "{}", "the arguments in `JSON`; @FILE is a file with them, and - the standard input")
-	flags.StringArrayVarP(&f.meta, "meta", "H", nil, "metadata of the call, `KEY=VALUE`, for ttheader; the value @FILE is what the file holds, which keeps a secret out of the list of processes; may be repeated")
+	flags.StringVarP(&f.data, "data", "d", "{}", "the arguments in `JSON`; @FILE reads them from a file, and - from the standard input")
+	flags.StringArrayVarP(&f.meta, "meta", "H", nil, "metadata of the call, `KEY=VALUE`, for ttheader; the value @FILE is read from the file, which keeps a secret out of the process list; may be repeated")
 	flags.StringArrayVar(&f.persistent, "meta-persistent", nil, "metadata, `KEY=VALUE` as above, that the server passes on with its own calls; may be repeated")
-	flags.VarP(&f.timeout, "timeout", "t", "how long the call may take, which the server learns with ttheader; 0 is no limit")
+	flags.VarP(&f.timeout, "timeout", "t", "the timeout of the call, which is passed to the server with ttheader; 0 is no limit")
 	flags.StringVar(&f.format, "format", "json", "`how` the result is printed: json, on one line, or pretty")
 	flags.BoolVar(&f.i64Strings, "i64-strings", false, "print i64 as strings, for programs whose numbers are doubles")
-	flags.BoolVar(&f.allowUnknown, "allow-unknown", false, "skip names in the arguments that the IDL does not have")
+	flags.BoolVar(&f.allowUnknown, "allow-unknown", false, "ignore names in the arguments that the IDL does not declare")
 	_ = c.MarkFlagRequired("idl") // fails only if there is no such flag
 	c.AddCommand(p.callThriftList(), p.callThriftDescribe())
 	return c
 }
 
-// thriftCall is a call that can be made.
+// thriftCall is a call that is ready to be made.
 type thriftCall struct {
 	client   rpc.ClientConfig
 	service  *idl.Service
@@ -146,7 +146,7 @@ func (f *callFlags) prepare(stdin io.Reader, addr, name string) (call thriftCall
 	case f.format != "json" && f.format != "pretty":
 		return call, fmt.Errorf("--format %q; expected json or pretty", f.format)
 	case len(f.meta)+len(f.persistent) > 0 && !hasHeader(call.client.Transport):
-		return call, fmt.Errorf("metadata with --transport %s, which has no place for it; expected ttheader or ttheader-framed", f.client.transport)
+		return call, fmt.Errorf("metadata with --transport %s, which cannot carry it; expected ttheader or ttheader-framed", f.client.transport)
 	}
 	if call.meta, err = appendMeta(nil, f.meta, "meta", false); err != nil {
 		return call, err
@@ -186,7 +186,7 @@ func appendMeta(all []rpc.Meta, values []string, flag string, persistent bool) (
 // maxArguments bounds arguments in JSON. Messages have at most 16 MiB.
 const maxArguments = 64 << 20
 
-// readArguments returns the text that --data leads to.
+// readArguments returns the text of the arguments, or that of the file that --data names.
 func readArguments(stdin io.Reader, data string) ([]byte, error) {
 	from, name := stdin, "the standard input"
 	if path, ofFile := strings.CutPrefix(data, "@"); ofFile {
@@ -206,7 +206,7 @@ func readArguments(stdin io.Reader, data string) ([]byte, error) {
 	return text, err
 }
 
-// connecting is a client that connects for the call, after the arguments were found to be right.
+// connecting is a client that connects for the call, after the arguments have been checked.
 type connecting struct{ config rpc.ClientConfig }
 
 // Call implements [rpc.Caller].
@@ -222,9 +222,9 @@ func (d connecting) Call(ctx context.Context, in rpc.Invocation) error {
 	return client.Call(ctx, in)
 }
 
-const noThriftServer = "does a Thrift server listen there, and does it want TLS (--tls)?"
+const noThriftServer = "is a Thrift server listening there, and does it require TLS (--tls)?"
 
-// callFailure gives an error of a call its exit code. ctx ends with a signal.
+// callFailure adds the exit code to the error of a call. A signal cancels ctx.
 func callFailure(ctx context.Context, err error) error {
 	outcome := slipstream.OutcomeOf(err)
 	text := errors.New(printable(err.Error(), maxErrorText))

@@ -24,7 +24,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// store is a handler of Catalog. What is stored is described by what has arrived.
+// store is a handler of Catalog. The result of Store shows which fields have arrived.
 type store struct {
 	seen chan int64
 	slow chan struct{} // closed at the end of the test
@@ -43,7 +43,7 @@ func (s store) Find(ctx context.Context, id int64) (*catalog.Item, error) {
 		<-s.slow
 	case -5:
 		return nil, &thrift.ApplicationException{Kind: thrift.UnknownMethod}
-	case 8: // who has called
+	case 8: // the tags are the metadata of the call
 		item := &catalog.Item{ID: id}
 		for _, m := range rpc.Received(ctx) {
 			item.Tags = append(item.Tags, m.Key+"="+m.Value+" "+strconv.FormatBool(m.Persistent))
@@ -133,7 +133,7 @@ func TestCallThrift(t *testing.T) {
 		select {
 		case got := <-h.seen:
 			if got != id {
-				t.Errorf("%d was seen, want %d", got, id)
+				t.Errorf("item %d was viewed, want %d", got, id)
 			}
 		case <-time.After(time.Minute):
 			t.Fatal("the oneway call has not arrived")
@@ -248,7 +248,7 @@ func TestCallThriftUsageErrors(t *testing.T) {
 	}
 }
 
-// spaces is an input without an end.
+// spaces is an endless input.
 type spaces struct{}
 
 func (spaces) Read(b []byte) (int, error) {

@@ -16,8 +16,8 @@ func (p program) callThriftList() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "list [SERVICE]",
 		Short: "List the services of an IDL, or the functions of one",
-		Long: `List prints the names of the services that the file declares, or those of the functions of
-SERVICE, those that it inherits last: as slipstream call thrift takes them.`,
+		Long: `List prints the names of the services that the file declares, or of the functions of SERVICE,
+inherited ones last, in the form that slipstream call thrift expects.`,
 		Example: `  slipstream call thrift list -f shop.thrift
   slipstream call thrift list -f shop.thrift Shop`,
 		Args: cobra.MaximumNArgs(1),
@@ -66,10 +66,10 @@ func (p program) callThriftDescribe() *cobra.Command {
 	var f idlFlags
 	c := &cobra.Command{
 		Use:   "describe NAME",
-		Short: "Show what an IDL declares with a name",
+		Short: "Show the declaration of a name in an IDL",
 		Long: `Describe prints the declaration of a function (SERVICE.FUNCTION), a service, a type or a
-constant, with its comments, in the language of Thrift. What an included file declares has the
-name of that file before it: shared.User.`,
+constant, with its comments, in the language of Thrift. Names of an included file are
+prefixed with the name of that file: shared.User.`,
 		Example: `  slipstream call thrift describe -f shop.thrift Shop.find
   slipstream call thrift describe -f shop.thrift Order
   slipstream call thrift describe -f shop.thrift -I idl shared.User`,
@@ -92,7 +92,7 @@ name of that file before it: shared.User.`,
 	return c
 }
 
-// described returns the declaration with a name as IDL.
+// described returns the declaration of a name as IDL.
 func described(file *idl.File, name string) (string, error) {
 	if d := declared(file, name); d != nil {
 		return idl.Text(d), nil
@@ -116,7 +116,7 @@ func described(file *idl.File, name string) (string, error) {
 	return f.Text(), nil
 }
 
-// declared returns the declaration with a name without a prefix, or nil.
+// declared returns the declaration of a name without a prefix, or nil.
 func declared(file *idl.File, name string) idl.Decl {
 	if s := file.Service(name); s != nil {
 		return s

@@ -22,7 +22,7 @@ func (f *certificates) register(c *cobra.Command) {
 	flags.StringVar(&f.cert, "cert", "", "the `file` of the client's certificate (PEM)")
 	flags.StringVar(&f.key, "key", "", "the `file` of its private key (PEM)")
 	flags.BoolVar(&f.insecure, "insecure", false, "accept any certificate of the server")
-	flags.StringVar(&f.name, "sni", "", "the `name` that the server's certificate must have, and that is sent to it, instead of that of the address")
+	flags.StringVar(&f.name, "sni", "", "the `name` that is sent to the server, and that its certificate must have, instead of that of the address")
 	for _, name := range []string{"cacert", "cert", "key"} {
 		// Fails only if there is no such flag.
 		_ = c.MarkFlagFilename(name)

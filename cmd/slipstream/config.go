@@ -36,15 +36,15 @@ func (p program) configCheck() *cobra.Command {
 		Long: `Check reads the file, reports every mistake, and then checks whether the database
 has the tables, columns, keys and joins in the file. With --offline only
 the file is read. If the database cannot be reached the exit code is 4: the file
-itself was right.
+itself is valid.
 
-With --against it asks the admin listener of a running gateway for the configuration
-in force, instead of the database, and prints what a reload would change: each key,
+With --against it gets the configuration in force from the admin listener of a running
+gateway, instead of checking the database, and prints what a reload would change: each key,
 its old and new value, and whether it takes effect by a reload or needs a restart.
 
 With --exposed it prints, instead of checking the database, what other machines can
 reach: each listener with its TLS, the credentials that it accepts, what anyone may
-read there, and the limits. The exit code is 0 however much that is.`,
+read there, and the limits. The exit code is 0 whatever they can reach.`,
 		Example: `  slipstream config check -c slipstream.yaml
   slipstream config check -c slipstream.yaml --offline    # in a build, without the database
   slipstream config check -c slipstream.yaml --exposed    # what can the network reach?

@@ -53,7 +53,7 @@ func databaseFailure(err error, file string, code int) error {
 	} else if errors.Is(err, syscall.ECONNREFUSED) {
 		hint = "is PostgreSQL running there, and does it listen on this address (listen_addresses)?"
 	} else if errors.Is(err, fs.ErrNotExist) {
-		hint = "no server has this socket: is PostgreSQL running, with this folder in unix_socket_directories and this port?"
+		hint = "no server has this socket: is PostgreSQL running, with this directory in unix_socket_directories and this port?"
 	} else if _, ok := errors.AsType[net.Error](err); ok {
 		hint = "is PostgreSQL running there, and does a firewall permit this machine?"
 	}

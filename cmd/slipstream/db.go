@@ -55,7 +55,7 @@ func dbSubcommand(c *cobra.Command, do func(c *cobra.Command, driver config.Driv
 	c.Flags().StringVar(&options.GrantTo, "grant", "", "the `role` of the gateway in PostgreSQL, if it is not the one that runs this")
 	c.Flags().StringVar(&options.Definer, "definer", "", "the `role` without privileges that trigger functions in PostgreSQL belong to; by default they keep their owner")
 	if c.Name() == "plan" || c.Name() == "apply" {
-		c.Flags().BoolVar(&options.Adopt, "adopt", false, "give the schema slipstream in PostgreSQL and everything in it to the role that runs this, and trigger functions to the definer")
+		c.Flags().BoolVar(&options.Adopt, "adopt", false, "make the role that runs this the owner of the schema slipstream in PostgreSQL and everything in it, and the definer the owner of trigger functions")
 	}
 	c.Args = cobra.NoArgs
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -118,9 +118,9 @@ func (p program) dbPlan() *cobra.Command {
 		Long: `Plan compares the database with the configuration and prints the statements that
 would make the triggers what they should be. It changes nothing.
 
-In PostgreSQL it also prints, before BEGIN, what an administrator runs once if the
-role of --definer does not exist yet or the role that applies may not use it. At the
-end it reports what the table of changes keeps: its size, whether keep_changes or
+In PostgreSQL it also prints, before BEGIN, what an administrator must run once if the
+role of --definer does not exist yet or may not be used by the role that applies. At the
+end it reports what the table of changes retains: its size, whether keep_changes or
 keep_bytes bounds it, how long a gateway may be disconnected, and which transaction keeps
 old rows in place.`,
 		Example: `  slipstream db plan -c slipstream.yaml
@@ -163,8 +163,8 @@ func (p program) dbApply() *cobra.Command {
 		Long: `Apply runs what plan shows, in one transaction. It may be run at any time and
 repeatedly: if everything is in place it does nothing. Running gateways notice it.
 
-In PostgreSQL it only adds. Triggers of another configuration, or of this one as it
-was, stay: gateways that still run with it keep their promise. When they are gone,
+In PostgreSQL it only adds. Triggers of another configuration, or of an earlier version
+of this one, remain: gateways that still run with it keep their promise. When they are gone,
 "slipstream db prune" drops what is not needed anymore.
 
 In PostgreSQL it waits for transactions that have written to the tables, and
@@ -195,7 +195,7 @@ func (p program) dbCheck() *cobra.Command {
 		Long: `Check lists every object that the promise needs and its state. It changes nothing
 and exits with 3 if one is missing or differs, or, in PostgreSQL, if a trigger
 function belongs to a superuser or an object to a foreign role. Objects that are
-left over only cost writers time; it reports how many there are on which
+left over only cost writers time; check reports how many there are on each
 table. A warning does not affect the exit code. One of them names what the text
 of a resource calls outside of pg_catalog without naming its schema: a role that may create
 functions or operators in a schema of the search path decides what that is.`,
@@ -220,12 +220,12 @@ functions or operators in a schema of the search path decides what that is.`,
 			fmt.Fprintln(c.OutOrStdout(), line)
 		}
 		if wrong := incomplete(findings); wrong > 0 {
-			return fail(exitIncomplete, fmt.Errorf("%d of %d objects are missing or differ: the freshness promise cannot be given", wrong, len(findings)),
-				"slipstream db apply installs them, run as the owner of the tables; what the gateway's role lacks is granted with --grant ROLE")
+			return fail(exitIncomplete, fmt.Errorf("%d of %d objects are missing or differ: the freshness promise cannot be kept", wrong, len(findings)),
+				"run slipstream db apply as the owner of the tables to install them; --grant ROLE grants what the gateway's role lacks")
 		}
 		if wrong := count(findings, origin.Foreign, origin.SuperuserOwned); wrong > 0 {
 			return fail(exitIncomplete, fmt.Errorf("%d of %d objects belong to the wrong role: the promise holds, but code of the owners of tables may run with privileges that it should not have", wrong, len(findings)),
-				"slipstream db apply --definer ROLE --adopt gives them to their owners")
+				"slipstream db apply --definer ROLE --adopt corrects their owners")
 		}
 		return nil
 	})
@@ -242,7 +242,7 @@ func leftOverCosts(findings []origin.Finding) (lines []string) {
 	}
 	for _, table := range slices.Sorted(maps.Keys(triggers)) {
 		lines = append(lines, fmt.Sprintf("%d triggers on %s are not needed by this configuration. Each statement that writes to the table also inserts rows for them: "+
-			"one set of 4 triggers makes single-row updates 18 %% fewer a second with one writer, 29 %% fewer with 16. "+
+			"one set of 4 triggers lowers the rate of single-row updates by 18 %% with one writer, and by 29 %% with 16.  "+
 			"slipstream db prune drops what no configuration needs", triggers[table], table))
 	}
 	return lines
@@ -329,7 +329,7 @@ their on_stale policy.`,
   slipstream db drop -c slipstream.yaml --yes --url postgres://owner@db/shop`,
 	}, func(c *cobra.Command, _ config.Driver, db gateway.Database) error {
 		if !yes {
-			return fail(exitUsage, errors.New("drop ends the promise of every gateway over this database; expected --yes"), "")
+			return fail(exitUsage, errors.New("without its triggers, no gateway over this database can keep the freshness promise; expected --yes"), "")
 		}
 		list, err := db.Drop(c.Context())
 		if err != nil {

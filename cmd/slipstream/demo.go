@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	// demoFile is the database's name in its folder.
+	// demoFile is the name of the database file.
 	demoFile = "demo.db"
 	// demoConfigName is the name of the demo's configuration in messages.
 	demoConfigName = "(demo)"
@@ -74,7 +74,7 @@ If the default ports are taken, free ones are used.
 	defaults := config.Default()
 	c.Flags().StringVar(&f.http, "http", defaults.Frontends.HTTP[0].Address, "`host:port` of the documents")
 	c.Flags().StringVar(&f.admin, "admin", defaults.Admin.Address, "`host:port` of the admin listener")
-	c.Flags().StringVar(&f.keep, "keep", "", "keep the database in this `folder`, or use an existing one")
+	c.Flags().StringVar(&f.keep, "keep", "", "keep the database in this `directory`, or use an existing one")
 	c.Flags().IntVar(&f.rate, "rate", 20, "changes a second")
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "the same seed gives the same database and changes")
 	c.Flags().BoolVar(&f.noWriter, "no-writer", false, "change nothing")
@@ -126,8 +126,8 @@ func (p program) demo(ctx context.Context, f demoFlags) error {
 	return withHint(err, demoConfigName)
 }
 
-// demoFolder returns a folder for the database and a function that cleans up at the
-// end.
+// demoFolder returns a directory for the database and a function that cleans up at
+// the end.
 func demoFolder(keep string) (dir string, remove func(), err error) {
 	if keep != "" {
 		if err := os.MkdirAll(keep, 0o755); err != nil {
@@ -179,7 +179,7 @@ func freeAddress(address string, chosen bool) string {
 }
 
 // startWriter runs the writer until the returned function is called, which waits
-// for it and may be called again.
+// for it and may be called more than once.
 func (p program) startWriter(ctx context.Context, w *demo.Writer, off bool) (stop func()) {
 	if off {
 		return func() {}

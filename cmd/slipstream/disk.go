@@ -50,7 +50,7 @@ func (p program) diskStats() *cobra.Command {
 	return &cobra.Command{
 		Use: "stats DIR", Short: "Print what the file holds", Args: cobra.ExactArgs(1),
 		Long: `Stats prints how large the file is, how much of it is in use, how many documents it holds
-and up to which transaction of the database they are right.`,
+and up to which transaction of the database they are current.`,
 		Example: `  slipstream disk stats /var/lib/slipstream`,
 		RunE: func(c *cobra.Command, args []string) error {
 			i, err := disk.Inspect(args[0])
@@ -77,7 +77,7 @@ func (p program) diskCheck() *cobra.Command {
 		Use: "check DIR", Short: "Read every page and every document, and verify their checksums", Args: cobra.ExactArgs(1),
 		Long: `Check reads the whole file: the pages, the counts that the file keeps of itself, and the
 checksum of every document. It changes nothing, and reports its progress after 2 s.
-It ends with 1 if something is wrong.`,
+The exit code is 1 if it finds an error.`,
 		Example: `  slipstream disk check /var/lib/slipstream`,
 		RunE: func(c *cobra.Command, args []string) error {
 			progress, end := reportProgress(c.ErrOrStderr(), "documents")
@@ -167,8 +167,8 @@ the gateway accept it. The gateway must be stopped.`,
 	}
 }
 
-// reportProgress prints the progress of an operation, from the second second on: done, total,
-// rate and what remains.
+// reportProgress prints the progress of an operation, starting in its second second: done,
+// total, rate and time remaining.
 func reportProgress(w io.Writer, what string) (progress disk.Progress, end func()) {
 	began := time.Now()
 	last, printed := began, false

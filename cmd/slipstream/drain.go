@@ -15,10 +15,10 @@ import (
 // errInterrupted is returned when a second signal ends the drain.
 var errInterrupted = errors.New("interrupted while draining")
 
-// notifySignals returns the signals that end a gateway: the interactive one, the
-// one of service managers, and the end of the terminal, unless nohup(1) or the like
-// has switched that off. While serve has a terminal, or never had one, the last one
-// means the same as to other daemons: see hangUp.
+// notifySignals delivers the signals that end a gateway: SIGINT, SIGTERM, and
+// SIGHUP unless nohup(1) or the like ignores it. While serve has a terminal, or if
+// it never had one, SIGHUP has the meaning that it has for other daemons: see
+// hangUp.
 func notifySignals() (signals <-chan os.Signal, stop func()) {
 	c := make(chan os.Signal, 2)
 	signal.Notify(c, os.Interrupt, syscall.SIGTERM)
@@ -34,8 +34,8 @@ const sameSignal = 200 * time.Millisecond
 
 // untilSignal waits until the first signal, until left is closed, or until the gateway
 // cannot continue, and drains it. A second signal, or one after left, ends the drain
-// immediately. draining is called before the drain, with the reason, and returns the time.
-// SIGHUP does what h says.
+// immediately. draining is called before the drain, with the reason, and returns the time
+// limit. SIGHUP does what h says.
 func untilSignal(g *gateway.Gateway, signals <-chan os.Signal, left <-chan struct{}, h *hangUp, draining func(why string) (within time.Duration)) error {
 	ended := make(chan error, 1)
 	go func() { ended <- g.Wait() }() // ends with Shutdown at the latest

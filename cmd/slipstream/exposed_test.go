@@ -26,7 +26,7 @@ frontends:
 	}
 	for _, not := range []string{"8080", "9100", "orders"} {
 		if strings.Contains(r.Stdout, not) {
-			t.Errorf("the table has %s:\n%s", not, r.Stdout)
+			t.Errorf("the table must not have %s:\n%s", not, r.Stdout)
 		}
 	}
 	file = blackbox.WriteFile(t, "remote.yaml", text+"admin: { address: \":9100\", allow_remote: true }\n")

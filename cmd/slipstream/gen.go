@@ -22,7 +22,7 @@ func (p program) genCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "gen",
 		Short: "Generate Go code",
-		Long: `The packages of this module include runtimes of generated code. These commands generate it.
+		Long: `Some packages of this module are runtimes for generated code. These commands generate that code.
 
 ` + exitCodes,
 		Example: `  slipstream gen thrift -o gen shop.thrift`,
@@ -50,13 +50,13 @@ needs package github.com/slipstream-go/slipstream/thrift.
 
 Each file becomes a Go file in the directory of its namespace: with "namespace go shop.api",
 shop.thrift becomes shop/api/shop_thrift.go below the directory of --output. Pass all files
-of a namespace at once: names of Go that collide depend on each other.
+of a namespace at once: the Go names of one depend on those that they collide with in others.
 
 If packages import each other, the import path of the output directory must be known. It
 follows from the go.mod file above it, or from --module.
 
 A file whose content is unchanged is not written. A file that was not generated is not
-replaced. All errors of the files are printed, with their lines, and nothing is written then.
+replaced. If files have errors, all of them are printed with their lines, and nothing is written.
 
 ` + exitCodes,
 		Example: `  slipstream gen thrift shop.thrift
@@ -77,14 +77,14 @@ replaced. All errors of the files are printed, with their lines, and nothing is 
 	flags.BoolVar(&f.config.Body, "body", false, "add a method that links large strings into the body of a request instead of copying them")
 	flags.BoolVar(&f.config.KeepUnknown, "keep-unknown", false, "keep fields that a struct does not declare, and write them again")
 	flags.BoolVar(&f.config.Pointers, "pointers", false, "make optional scalars and strings pointers, instead of thrift.Opt")
-	flags.BoolVar(&f.config.Kitex, "kitex", false, "make names and types those of Kitex's package kitex_gen, and add interfaces of services")
+	flags.BoolVar(&f.config.Kitex, "kitex", false, "use the names and types of Kitex's package kitex_gen, and add interfaces of services")
 	flags.BoolVar(&f.config.SortedKeys, "sorted-keys", false, "write maps in the order of their keys, so that equal values have the same encoding")
 	flags.BoolVar(&f.config.FixedFirst, "fixed-first", false, "write fields with a fixed size first, in the Binary protocol")
 	flags.BoolVar(&f.config.Views, "views", false, "add views, which read fields of a message in the Binary protocol without decoding it")
 	flags.BoolVar(&f.config.Setters, "setters", false, "add methods to views that replace fields; needs --views")
 	flags.BoolVar(&f.config.Descriptors, "descriptors", false, "embed the IDL, so that programs can inspect types and services at run time")
 	flags.BoolVar(&f.config.RPC, "rpc", false, "add an interface of handlers and a client for each service, and what a server of package thrift/rpc needs")
-	flags.BoolVar(&f.negativeIDs, "negative-ids", false, "keep IDs of fields that are not positive, instead of assigning new ones")
+	flags.BoolVar(&f.negativeIDs, "negative-ids", false, "keep field IDs that are not positive, instead of assigning new ones")
 	for _, name := range []string{"include", "output"} {
 		// Fails only if there is no such flag.
 		_ = c.MarkFlagDirname(name)
@@ -113,7 +113,7 @@ func (f *thriftFlags) run(stderr io.Writer, names []string) error {
 	}
 	for _, w := range p.Warnings {
 		if name, _, found := strings.Cut(w.Msg, " has no ID and gets "); found && f.config.Kitex {
-			w.Msg = name + " has no ID and gets that of the field before it plus 1, as with Kitex: adding or moving fields changes the meaning of messages"
+			w.Msg = name + " has no ID and gets that of the previous field plus 1, as with Kitex: adding or moving fields changes the meaning of messages"
 		}
 		w.Msg = "warning: " + w.Msg
 		fmt.Fprintln(stderr, w)
@@ -138,7 +138,7 @@ func (f *thriftFlags) run(stderr io.Writer, names []string) error {
 	return nil
 }
 
-// idlFailure prints errors as compilers do, so that editors find the places.
+// idlFailure prints errors as compilers do, so that editors find the positions.
 func idlFailure(stderr io.Writer, err error) error {
 	list, ok := errors.AsType[idl.ErrorList](err)
 	if !ok {

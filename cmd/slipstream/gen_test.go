@@ -47,7 +47,7 @@ func TestGenThrift(t *testing.T) {
 		}
 	}
 	if strings.Contains(string(text), ") Equal(") || strings.Contains(string(text), "thrift.Unknown") || strings.Contains(string(text), "SortedKeys") {
-		t.Error("an option is on")
+		t.Error("an option is on by default")
 	}
 	if _, err := os.Stat(filepath.Join(out, "shop/types/types_thrift.go")); err != nil {
 		t.Error(err)
@@ -99,11 +99,11 @@ func TestGenThriftOptions(t *testing.T) {
 		"--fixed-first":  "p.O.V)\n\t}\n\tb = thrift.Extend(b, 7)",
 	} {
 		if !strings.Contains(generated(flag), want) || strings.Contains(generated(), want) {
-			t.Errorf("%s: %q is missing, or there without the flag", flag, want)
+			t.Errorf("%s: %q is missing with the flag, or present without it", flag, want)
 		}
 	}
 	if setter := "func (v *AView) SetN(x int32) {"; !strings.Contains(generated("--views", "--setters"), setter) || strings.Contains(generated("--views"), setter) {
-		t.Error("setters are missing, or there without the flag")
+		t.Error("setters are missing with the flag, or present without it")
 	}
 	blackbox.Expect(t, exitUsage, "", "expected --views", "gen", "thrift", "-o", dir, "--setters", file)
 	blackbox.Expect(t, exitUsage, "", "--kitex cannot be combined with --equal", "gen", "thrift", "-o", dir, "--kitex", "--equal", file)

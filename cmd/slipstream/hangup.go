@@ -17,8 +17,8 @@ type hangUp struct {
 	had     bool             // there was a terminal at the start
 }
 
-// takes reports whether s was SIGHUP and not a reason to end. It reopens the logs of requests and of
-// audit, for logrotate(8), and, unless the gateway drains, requests a reload.
+// takes reports whether s was a SIGHUP that does not end the gateway. It reopens the logs of
+// requests and of audit, for logrotate(8), and, unless the gateway drains, requests a reload.
 func (h *hangUp) takes(s os.Signal, draining bool) bool {
 	if s != syscall.SIGHUP || h.gateway == nil || h.had && !hasTerminal() {
 		return false
@@ -33,8 +33,8 @@ func (h *hangUp) takes(s os.Signal, draining bool) bool {
 	return true
 }
 
-// hasTerminal reports whether the process has a controlling terminal. It loses it when that
-// hangs up.
+// hasTerminal reports whether the process has a controlling terminal. The process loses it
+// when the terminal hangs up.
 func hasTerminal() bool {
 	f, err := os.Open("/dev/tty")
 	if err != nil {
@@ -45,7 +45,7 @@ func hasTerminal() bool {
 }
 
 // reloads makes h reload the gateway's file, until the returned function is called, which
-// waits for one in progress.
+// waits for a reload in progress.
 func (h *hangUp) reloads(g *gateway.Gateway) (stop func()) {
 	h.gateway, h.reload, h.had = g, make(chan struct{}, 1), hasTerminal()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -18,11 +18,11 @@ func (p program) keyCommand() *cobra.Command {
 	c := group(&cobra.Command{
 		Use:   "key",
 		Short: "Create API keys, and the lines of the key file",
-		Long: `Clients send an API key in the field X-API-Key, or to the Redis protocol as the
-password of AUTH. The gateway only knows its hash,
-from the key file in auth.keys of the configuration: one line
-"name sha256:<64 hex digits>" a key. A name may have several, so that a new key
-can be issued before the old one's line is removed. A third word says when a key
+		Long: `Clients send an API key in the header field X-API-Key, or over the Redis protocol as
+the password of AUTH. The gateway only knows its hash, from the key file in auth.keys
+of the configuration: one line "name sha256:<64 hex digits>" for each key. A name may
+have several keys, so that a new one can be issued before the line of the old one is
+removed. A third word says when a key
 expires: "until:2027-06-30", the last day in UTC, or
 "until:2027-06-30T18:00:00Z" (RFC 3339). Running gateways load a changed
 file within seconds. The file of admin.token has the same lines; its keys are
@@ -63,7 +63,8 @@ it is the line for redis.users of the configuration.`,
 			} else if err := appendLine(file, line); err != nil {
 				return err
 			}
-			// After the line was written: a key without it would open nothing.
+			// The key is printed after its line has been written: without the line it would
+			// be useless.
 			_, err = fmt.Fprintln(c.OutOrStdout(), key)
 			return fail(exitFailure, err, "the key is lost; remove its line and create another")
 		},
@@ -79,7 +80,8 @@ func redisFlag(c *cobra.Command, user *bool) {
 	c.Flags().BoolVar(user, "redis", false, "print a line for redis.users in the configuration")
 }
 
-// untilFlag is for lines of the key file: users of Redis come and go with the configuration.
+// untilFlag adds the flag for the expiry of a key. Only lines of the key file have one:
+// users of Redis are added and removed in the configuration.
 func untilFlag(c *cobra.Command, until *string) {
 	c.Flags().StringVar(until, "until", "", "the `date` at whose end (UTC) the key expires, or a date with time and zone (RFC 3339)")
 	c.MarkFlagsMutuallyExclusive("until", "redis")
@@ -138,7 +140,8 @@ by everyone only if its keys cannot be guessed: a password is not an API key. Wi
   slipstream key hash shop --redis < key.txt`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {
-			// More than the longest key and its newline; what is longer is refused.
+			// The limit is larger than the longest key and its newline; longer input is
+			// rejected.
 			text, err := io.ReadAll(io.LimitReader(c.InOrStdin(), 1024))
 			if err != nil {
 				return fail(exitFailure, err, "")
@@ -161,8 +164,8 @@ func (p program) keyCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check FILE",
 		Short: "Report mistakes in a key file",
-		Long: `Check reads the file as the gateway does and reports the wrong line. A
-gateway that is running keeps what it read before such a mistake.`,
+		Long: `Check reads the file as the gateway does and reports the line that is invalid. If a
+running gateway finds such a mistake, it keeps the keys that it read before.`,
 		Example: `  slipstream key check keys.txt`,
 		Args:    cobra.ExactArgs(1),
 		RunE: func(c *cobra.Command, args []string) error {

@@ -57,7 +57,7 @@ func TestKeyFile(t *testing.T) {
 		t.Errorf("stderr %q, want nothing", first.Stderr)
 	}
 	if info, err := os.Stat(file); err != nil || runtime.GOOS != "windows" && info.Mode().Perm() != 0o600 {
-		t.Errorf("got %v, %v, want a file of its owner alone", info, err)
+		t.Errorf("got %v, %v, want a file that only its owner can read", info, err)
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {

@@ -59,7 +59,7 @@ func TestManual(t *testing.T) {
 		}
 	}
 	if strings.Count(plain, "130  a second signal") != 1 {
-		t.Error("exit codes are said again in sections of commands")
+		t.Error("exit codes are repeated in sections of commands")
 	}
 }
 
@@ -70,7 +70,7 @@ func TestManualTextIsNoMacro(t *testing.T) {
 	if got, want := p.String(), "\\&.so /etc/passwd\n\\&'br\na\\eb \\-c\n\n.SH \"a \\(dqb\\(dq\"\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if groff, err := exec.LookPath("groff"); err == nil { // where there is one, it has nothing to complain about
+	if groff, err := exec.LookPath("groff"); err == nil { // if groff is installed, it must report nothing
 		cmd := exec.CommandContext(t.Context(), groff, "-man", "-Tascii", "-ww", "-z")
 		cmd.Stdin = strings.NewReader(blackbox.Expect(t, exitOK, "", "", "man").Stdout)
 		if out, err := cmd.CombinedOutput(); err != nil || len(out) > 0 {

@@ -16,8 +16,8 @@ func (p program) openapiCommand() *cobra.Command {
 		Long: `Openapi prints what serve would answer for /openapi.json: an OpenAPI 3.1 document
 with the paths of the resources, how keys are written, and what documents look
 like. It reads the columns from the database, so the database must be available; if it
-cannot be reached the exit code is 4. It changes nothing. The document of an
-unchanged file and unchanged tables is the same to the byte.`,
+cannot be reached the exit code is 4. It changes nothing. If neither the
+file nor the tables change, the document is byte-for-byte the same.`,
 		Example: `  slipstream openapi -c slipstream.yaml > openapi.json
 
   # a client in Go, and one in Python:

@@ -25,7 +25,7 @@ If the admin listener requires client certificates, it queries admin.metrics.
 
 live succeeds while the process answers. ready succeeds while every promise is
 kept and says why if not; a gateway that is not ready still serves, so use
-it to direct traffic, never to restart.
+ready to route traffic, never to decide on a restart.
 
 ` + exitCodes,
 		Example: `  slipstream probe live -c /etc/slipstream/slipstream.yaml
@@ -60,8 +60,8 @@ it to direct traffic, never to restart.
 	return c
 }
 
-// local returns an address at which a listener on every interface can be reached
-// from here.
+// local returns the address at which a listener can be reached from this
+// machine, also if it listens on every interface.
 func local(address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if ip := net.ParseIP(host); err != nil || host != "" && !ip.IsUnspecified() {

@@ -13,10 +13,10 @@ import (
 // Exit codes. They are part of the interface: scripts depend on them.
 const (
 	exitOK          = 0
-	exitFailure     = 1   // it could not be done
+	exitFailure     = 1   // the command failed
 	exitUsage       = 2   // the command line or the configuration is wrong
 	exitIncomplete  = 3   // the database lacks what the promise needs, or a Redis Cluster has problems
-	exitThrown      = 3   // a function that was called has thrown an exception that it declares
+	exitThrown      = 3   // the called function threw an exception that it declares
 	exitUnreachable = 4   // the database, the Redis Cluster or the server to load or call could not be reached
 	exitLimited     = 5   // the load generator was the limit
 	exitUnanswered  = 5   // a call has no answer, and may have been executed
@@ -25,12 +25,12 @@ const (
 
 const exitCodes = `Exit codes:
   0    done, or drained after a signal
-  1    it could not be done
+  1    the command failed
   2    the command line or the configuration is wrong
   3    the database lacks triggers that the promise needs; the Redis Cluster has problems;
        call: the function has thrown an exception that it declares
   4    the database, the Redis Cluster or the server to load or call could not be reached
-  5    bench: the load generator was the limit, so the figures are its own;
+  5    bench: the load generator was the limit, so the figures describe it, not the server;
        call: there is no answer, and the server may have executed the call
   130  a second signal cut the drain short, or a signal ended bench or call early`
 
@@ -42,7 +42,7 @@ type program struct {
 }
 
 // failure is an error that a command returned, with its exit code and a hint for
-// the user. Every other error from cobra is about the command line.
+// the user. All other errors, which come from cobra, are about the command line.
 type failure struct {
 	code int
 	err  error

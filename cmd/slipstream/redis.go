@@ -87,10 +87,10 @@ and +config|get to see settings. Without the last two, some values are missing.
 		},
 	}
 	c.Flags().StringVar(&f.key, "key", "", "print the slot of this `key`, and the nodes of its writes and reads")
-	c.Flags().StringVar(&f.readFrom, "read-from", "master", "where reads go: `policy` master, replica, any, nearest or zone, as ClusterOptions.ReadFrom")
+	c.Flags().StringVar(&f.readFrom, "read-from", "master", "where reads go: `policy` master, replica, any, nearest or zone, as in ClusterOptions.ReadFrom")
 	c.Flags().StringVar(&f.zone, "zone", "", "the availability `zone` of the client, for --read-from zone")
 	c.Flags().StringVar(&f.user, "user", "", "the `name` of the ACL user, if the URL has none")
-	c.Flags().StringVar(&f.passwordFile, "password-file", "", "the `file` that holds the password and nothing else; otherwise "+passwordVariable+" of the environment has it")
+	c.Flags().StringVar(&f.passwordFile, "password-file", "", "the `file` that holds the password and nothing else; otherwise "+passwordVariable+" in the environment is used")
 	c.Flags().BoolVar(&f.tls, "tls", false, "use TLS, as rediss:// does")
 	c.Flags().StringVar(&f.ca, "tls-ca", "", "the `file` of the authorities that sign the nodes' certificates (PEM), instead of the system's")
 	c.Flags().StringVar(&f.cert, "tls-cert", "", "the `file` of the client's certificate (PEM)")
@@ -232,7 +232,7 @@ func (f *clusterFlags) secure(o *redis.Options) error {
 	if o.TLS == nil && !f.tls && f.ca == "" && f.cert == "" && f.name == "" {
 		return nil
 	}
-	// A URL names the host of the seed, and other nodes have other names.
+	// The URL names the host of the seed; other nodes have other names.
 	o.TLS = new(tls.Config)
 	files := certificates{ca: f.ca, cert: f.cert, key: f.certKey, name: f.name}
 	return files.apply(o.TLS)
@@ -271,14 +271,14 @@ func clusterFailure(err error, seed string) error {
 		hint string
 	}{
 		{"cluster support disabled", exitFailure, ""},
-		{"WRONGPASS", exitUnreachable, "is the user right, and the password in --password-file or " + passwordVariable + "?"},
+		{"WRONGPASS", exitUnreachable, "is the user correct, and the password in --password-file or " + passwordVariable + "?"},
 		{"NOAUTH", exitUnreachable, "the server requires a password: --password-file FILE, or " + passwordVariable + " in the environment"},
 		{"NOPERM", exitFailure, "the user needs +cluster|nodes +cluster|shards +cluster|slots +cluster|info +ping +info"},
 		{"unknown command", exitFailure, "the server does not know CLUSTER: is it a Sentinel or a proxy?"},
 		{"reply to CLUSTER", exitFailure, "the client refuses such a topology and keeps the present one"},
 		{"CLUSTER ", exitFailure, ""},
 		{"x509:", exitUnreachable, "--tls-ca names the authority, --tls-name the name in the certificates"},
-		{"tls:", exitUnreachable, "does the server use TLS at this port?"},
+		{"tls:", exitUnreachable, "does the server use TLS on this port?"},
 	} {
 		if !strings.Contains(text, s.part) {
 			continue

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestRedisClusterOfRealNodes: over TLS and with a password, a cluster of real servers, one of its
-// slots on its way, and one of its replicas dead.
+// TestRedisClusterOfRealNodes looks, over TLS and with a password, at a cluster of real servers,
+// one slot of which is being migrated, and one replica of which is dead.
 func TestRedisClusterOfRealNodes(t *testing.T) {
 	const password = "open-sesame"
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1, Password: password, TLS: true, NodeTimeout: 10 * time.Second})
@@ -29,11 +29,11 @@ func TestRedisClusterOfRealNodes(t *testing.T) {
 	cluster.AwaitReplication(t)
 	r := look(exitOK)
 	if r.Topology.Slots != allSlots || r.Topology.Source != "CLUSTER SHARDS" || r.Topology.Epoch == 0 || len(r.Shards) != 3 || len(r.Nodes) != 6 || r.Views.Answered != 6 || len(r.Views.Slots) > 0 {
-		t.Errorf("a cluster that is well: %+v", r)
+		t.Errorf("a healthy cluster: %+v", r)
 	}
 	for _, n := range r.Nodes {
 		if n.State != "ok" || n.Version == "" || n.Offset == nil || n.RoundTrip == nil || n.RoundTrip.Max <= 0 || n.Coverage != "yes" || (n.Role == "replica") != (n.Lag != nil) || (n.Role == "replica") != (n.Link == "up") {
-			t.Errorf("a node that is well: %+v", n)
+			t.Errorf("a healthy node: %+v", n)
 		}
 	}
 	slot := cluster.Slot(t, "user:1")

@@ -123,7 +123,7 @@ func answer(reply any) redistest.Handler { return func(*redistest.Conn, []string
 
 var errNotKnown = &redis.ServerError{Code: "ERR", Message: "unknown subcommand"}
 
-// TestRedisClusterWithProblems: a node that is away, an old view, slots without an owner and a slot
+// TestRedisClusterWithProblems: an unreachable node, an old view, slots without an owner and a slot
 // that moves are all reported, with what the client does.
 func TestRedisClusterWithProblems(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -178,7 +178,7 @@ func TestRedisClusterWithSilentNodes(t *testing.T) {
 	nodes := cluster.Nodes()
 	nodes[1].Handle("HELLO", answer(redistest.Silence))
 	for _, command := range []string{"PING", "INFO", "CONFIG", "CLUSTER"} {
-		nodes[2].Handle(command, answer(redistest.Silence)) // whatever the first query: replies have an order
+		nodes[2].Handle(command, answer(redistest.Silence)) // which of these comes first does not matter: replies come in order
 	}
 	f := clusterFlags{timeout: time.Minute, pings: 2, readFrom: "master"}
 	o, err := f.options("redis://" + nodes[0].Addr() + "?dial_timeout=500ms")

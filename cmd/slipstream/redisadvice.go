@@ -59,7 +59,7 @@ func (r *clusterReport) findProblems() {
 		case n.State == "failed":
 			r.problem("%s has failed according to the cluster, but can be reached from here", n.Addr)
 		case n.ownRole == "slave" && n.Role == "master", n.ownRole == "master" && n.Role == "replica":
-			r.problem("%s is a %s in the topology of the client, but denies it itself", n.Addr, n.Role)
+			r.problem("%s is a %s in the topology of the client, but reports another role itself", n.Addr, n.Role)
 		}
 	}
 	for _, split := range r.Views.Slots {
@@ -81,7 +81,7 @@ func (s *splitReport) subject() string {
 	return "slot " + s.Slots
 }
 
-// list joins the first elements of a list, and says how many there are more.
+// list joins the first elements of a list, and says how many more there are.
 func list(all []string, most int) string {
 	if len(all) <= most {
 		return strings.Join(all, ", ")

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Entries of lists in one cell, and of lists of slots that move or that views disagree about.
+// The maximum lengths of the lists in one cell, and of the lists of slots that move or that
+// views disagree about.
 const (
 	maxRangesShown = 6
 	maxSplitsShown = 20
@@ -146,7 +147,7 @@ func (r *clusterReport) printMoving(b *bytes.Buffer) {
 	}
 }
 
-// told reports whether a node has reported its view.
+// told reports whether the node at addr has reported its view.
 func (r *clusterReport) told(addr string) bool {
 	_, silent := r.Views.Silent[addr]
 	return !silent && slices.ContainsFunc(r.Nodes, func(n nodeReport) bool { return n.Addr == addr && n.Error == "" })

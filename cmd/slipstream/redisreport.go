@@ -100,7 +100,7 @@ type movingReport struct {
 	Importing bool   `json:"importing"`
 }
 
-// keyReport is where commands on a key go.
+// keyReport says where commands on a key go.
 type keyReport struct {
 	Key     string   `json:"key"`
 	Slot    int      `json:"slot"`

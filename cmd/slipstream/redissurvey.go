@@ -67,7 +67,8 @@ type clusterSurvey struct {
 	within time.Duration // of the whole survey, for messages
 }
 
-// Nodes that are queried concurrently: few for round trips, because they delay one another.
+// The numbers of nodes that are queried concurrently: few for round trips, because concurrent
+// queries delay one another.
 const (
 	measuredAtOnce = 4
 	askedAtOnce    = 8

@@ -12,7 +12,7 @@ import (
 // maxClaims bounds the owners of a slot that are distinguished.
 const maxClaims = 8
 
-// viewsReport is how far the views of the nodes agree.
+// viewsReport says how far the views of the nodes agree.
 type viewsReport struct {
 	Answered int `json:"answered"`
 	// Silent are nodes that could be reached but have not reported their view, with the
@@ -41,7 +41,7 @@ type claimReport struct {
 	More  int      `json:"more,omitempty"`
 }
 
-// sayers are the nodes that make a claim.
+// sayers are the nodes that make the same claim.
 type sayers struct {
 	by   []string
 	more int

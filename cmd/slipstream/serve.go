@@ -26,17 +26,17 @@ are answered. A second signal ends it immediately.
 
 Serve waits for a database that cannot be reached; until then documents are answered
 with 503 and /ready of the admin listener says why. The triggers that the promise
-needs are made by "slipstream db apply"; without them a resource is served by its
+needs are created by "slipstream db apply"; without them a resource is served by its
 on_stale policy and /ready says which are missing.
 
-Logs go to standard error (log: { level, format } in the configuration). A
-line for every request goes to the file of log.requests, if it is set, one for actions
-of operators and failed logins to that of log.audit; after SIGHUP to new
-files of these names, for logrotate.
+Logs go to standard error (log: { level, format } in the configuration). If
+log.requests is set, a line for every request is written to that file; if log.audit is
+set, a line for every action of an operator and every failed login is written to that
+file. SIGHUP reopens both, for logrotate.
 
 SIGHUP also reloads the configuration, as POST /reload of the admin listener
-does. A configuration that is wrong, or needs a restart, is refused, and the log says
-why; documents of resources that stay are served from the cache all the time.
+does. A configuration that is invalid, or needs a restart, is refused, and the log says
+why; documents of resources that remain are served from the cache without interruption.
 "slipstream config check --against" shows what would change.
 
 With handover in the configuration a process that is started next to a running one

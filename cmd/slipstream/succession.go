@@ -51,7 +51,7 @@ func inherit(ctx context.Context, cfg *config.Config, log *slog.Logger) (*succes
 	return &succession{config: cfg, log: log, left: make(chan struct{}), sockets: sockets}, nil
 }
 
-// options returns the options of a gateway that takes part.
+// options returns the options of a gateway that takes part in the succession.
 func (s *succession) options() gateway.Options {
 	listeners := make(map[string][]net.Listener)
 	for name, addresses := range gateway.Addresses(s.config) {
@@ -62,7 +62,7 @@ func (s *succession) options() gateway.Options {
 	return gateway.Options{Logger: s.log, Listeners: listeners, BeforeAccept: s.ready, Succeeds: s.sockets.Predecessor() != 0}
 }
 
-// ready is called when everything is up: from here on this process replaces its
+// ready is called when everything runs: from here on this process replaces its
 // predecessor.
 func (s *succession) ready(ctx context.Context, g *gateway.Gateway, listeners map[string][]net.Listener) error {
 	if pid := s.sockets.Predecessor(); pid != 0 {
@@ -93,7 +93,7 @@ func (s *succession) await(ctx context.Context, g *gateway.Gateway) error {
 	if ctx.Err() != nil || limited.Err() == nil || errors.Is(err, cache.ErrUnavailable) {
 		return err
 	}
-	s.log.Warn("taking over although not every promise is kept", "waited", warmUp.String(), "error", err)
+	s.log.Warn("taking over although not every freshness promise is kept", "waited", warmUp.String(), "error", err)
 	return nil
 }
 

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// idlFlags are the flags of commands that know a service by its IDL.
+// idlFlags are the flags of commands that read the IDL of a service.
 type idlFlags struct {
 	file     string
 	includes []string
@@ -20,12 +20,12 @@ type idlFlags struct {
 func (f *idlFlags) register(c *cobra.Command) {
 	flags := c.Flags()
 	flags.StringVarP(&f.file, "idl", "f", "", "the `file` that declares the service")
-	flags.StringArrayVarP(&f.includes, "include", "I", nil, "a `directory` in which included files are looked for; may be repeated")
+	flags.StringArrayVarP(&f.includes, "include", "I", nil, "a `directory` that is searched for included files; may be repeated")
 	_ = c.MarkFlagFilename("idl", "thrift") // these fail only if there is no such flag
 	_ = c.MarkFlagDirname("include")
 }
 
-// load returns the file. The error has all mistakes in it.
+// load returns the file. The error lists all mistakes.
 func (f *idlFlags) load() (*idl.File, error) {
 	p, err := idl.Load(idl.Config{Dirs: f.includes}, f.file)
 	if err != nil {
@@ -68,7 +68,7 @@ func (f *thriftClientFlags) config(addr string) (o rpc.ClientConfig, err error) 
 	case f.protocol != "binary" && f.protocol != "compact":
 		return o, fmt.Errorf("--protocol %q; expected binary or compact", f.protocol)
 	case f.multiplexed && hasHeader(transport):
-		return o, fmt.Errorf("--multiplexed with --transport %s, which has another place for the name; expected framed or buffered", f.transport)
+		return o, fmt.Errorf("--multiplexed with --transport %s, which sends the name in another place; expected framed or buffered", f.transport)
 	case f.certificates.given() && !f.secure:
 		return o, errors.New("a certificate or server name without TLS; expected --tls")
 	}

@@ -115,7 +115,7 @@ func TestConfigCommands(t *testing.T) {
 	for _, args := range [][]string{{"config", "check"}, {"config", "check", "--offline"}, {"config", "show"}, {"serve"}, {"db", "plan"}} {
 		r := blackbox.Expect(t, exitUsage, "", bad+`:4:1: freshnes: unknown field (did you mean "freshness"?)`, append(args, "-c", bad)...)
 		if !strings.Contains(r.Stderr, bad+":5:15: log.level: ") {
-			t.Errorf("%v: the second mistake is not told: %s", args, r.Stderr)
+			t.Errorf("%v: the second mistake is not reported: %s", args, r.Stderr)
 		}
 	}
 	good := blackbox.WriteFile(t, "good.yaml", minimal)

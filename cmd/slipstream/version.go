@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// build is what the binary knows about itself.
+// build is the information that the binary has about itself.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`

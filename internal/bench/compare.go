@@ -136,7 +136,7 @@ func (c *Comparison) run(side Side, subject string, name *string) func(context.C
 			return load.Sample{}, err
 		}
 		if r.Completed == 0 {
-			return load.Sample{}, fmt.Errorf("no request got a right answer: %s", r.FirstFailed)
+			return load.Sample{}, fmt.Errorf("no request got a correct answer: %s", r.FirstFailed)
 		}
 		c.Rounds = append(c.Rounds, RoundReport{subject, r})
 		if len(r.Limits) > 0 {

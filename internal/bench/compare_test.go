@@ -114,7 +114,7 @@ func TestAComparisonThatEndsEarly(t *testing.T) {
 		}
 	}
 	c, err := Compare(t.Context(), side(t, hello), side(t, dying), CompareOptions{Rounds: 5, Seed: 1, Progress: io.Discard})
-	if err == nil || !strings.Contains(c.Partial, "B, round 3: no request got a right answer: status 500") {
+	if err == nil || !strings.Contains(c.Partial, "B, round 3: no request got a correct answer: status 500") {
 		t.Errorf("%v, partial %q", err, c.Partial)
 	}
 	if share, first, _ := c.Failed(); len(c.Rounds) < 6 || share <= 0 || first != "status 500 Internal Server Error" {

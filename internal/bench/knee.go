@@ -117,7 +117,7 @@ func (k *Knee) try(ctx context.Context, side Side, o KneeOptions, rate float64) 
 		return false, err
 	}
 	if r.Completed == 0 && r.Failed > 0 {
-		return false, errors.New("no request got a right answer: " + r.FirstFailed)
+		return false, errors.New("no request got a correct answer: " + r.FirstFailed)
 	}
 	k.Points = append(k.Points, r)
 	why := r.misses(o.P99)
