@@ -70,7 +70,7 @@ func TestDocumentedMetricsExist(t *testing.T) {
 	}
 }
 
-// withCredentials gives a configuration the credentials that there are metrics of.
+// withCredentials gives a configuration the kinds of credentials that have metrics.
 func withCredentials(t *testing.T, cfg *config.Config) {
 	t.Helper()
 	line, err := access.KeyLine("web", access.NewKey())
@@ -133,8 +133,8 @@ func TestMetricsCount(t *testing.T) {
 	}
 }
 
-// TestPurge: a purged document is loaded again, its neighbors are not; so with
-// a whole resource.
+// TestPurge: a purged document is loaded again, its neighbors are not; the
+// same holds for a whole resource.
 func TestPurge(t *testing.T) {
 	t.Parallel()
 	path := newDatabase(t, writeAhead+company+`CREATE TABLE pairs (region TEXT, no INTEGER, PRIMARY KEY (region, no));
@@ -257,10 +257,10 @@ func TestReadyOfOneResource(t *testing.T) {
 	s.awaitNotReady("resource plain")
 	reasons := s.gateway.Ready()
 	if len(reasons) != 1 || !strings.Contains(reasons[0], "slipstream_plain/plain/insert") {
-		t.Errorf("reasons %q; expected the trigger of plain alone", reasons)
+		t.Errorf("reasons %q; expected only the trigger of plain", reasons)
 	}
 	if !slices.Equal(s.gateway.Ready(), reasons) {
-		t.Error("the reasons change by asking")
+		t.Error("reading the reasons changes them")
 	}
 	time.Sleep(300 * time.Millisecond) // a few polls
 	if a := s.ready(); a.status != 503 {

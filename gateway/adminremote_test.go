@@ -230,7 +230,7 @@ func TestAllowRemoteStarts(t *testing.T) {
 	}
 }
 
-// TestAdminCertificate: a certificate of a client counts as a token, and a listener that asks for
+// TestAdminCertificate: a certificate of a client counts as a token, and a listener that requires
 // one refuses clients without it.
 func TestAdminCertificate(t *testing.T) {
 	testkit.NoLeaks(t)
@@ -353,7 +353,7 @@ func TestAuditLog(t *testing.T) {
 	if written, err := os.ReadFile(log); err != nil || bytes.Contains(written, []byte("wrong")) {
 		t.Errorf("credentials are in the audit log: %s, %v", written, err)
 	}
-	if runtime.GOOS != "windows" { // where an open file keeps its name
+	if runtime.GOOS != "windows" { // where an open file cannot be renamed
 		if err := os.Rename(log, log+".1"); err != nil {
 			t.Fatal(err)
 		}
@@ -401,7 +401,7 @@ func TestAuditLogFails(t *testing.T) {
 	}
 }
 
-// TestReloadOfAdmin: tokens, profiles and the audit log change by a reload, listeners do not.
+// TestReloadOfAdmin: tokens, profiles and the audit log change with a reload, listeners do not.
 func TestReloadOfAdmin(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)

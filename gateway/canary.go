@@ -17,7 +17,7 @@ import (
 
 // canaryConfig says what a canary watches. All but Interval must be set.
 type canaryConfig struct {
-	// Interval is the time between two samples; If zero, it defaults to 1 s; if
+	// Interval is the time between two samples. If zero, it defaults to 1 s; if
 	// negative, there is no canary.
 	Interval time.Duration
 	Cache    *cache.Cache
@@ -43,11 +43,12 @@ type canaryConfig struct {
 // slipstream_canary_stale_total, logs an error with both entity tags, both tokens and
 // the last events of the key (Cache.Recent, a ring of 4,096), and purges the document.
 //
-// It accuses only the very object that was cached before its own read began, and that
-// is still cached at the end. If two reads overlap, neither their start times nor the
-// one number that is kept of a snapshot tells which is older. So it misses a stale
+// It reports a document only if the same object was cached before its own read began
+// and is still cached at the end. If two reads overlap, neither their start times nor
+// the one number that is kept of a snapshot shows which is older. So it misses a stale
 // document that was loaded at that moment, and finds it with a later sample. A sql
-// resource whose array order is left open may be accused wrongly: give it an order.
+// resource whose array order is undefined may be reported by mistake: give it an
+// order.
 type canary struct {
 	// Immutable after newCanary.
 	canaryConfig
@@ -67,7 +68,7 @@ type suspect struct {
 	key    cache.Key
 	cached *cache.Document
 	fresh  string         // entity tag of what the database held
-	seen   cache.Snapshot // in which it held that
+	seen   cache.Snapshot // the snapshot in which it held that
 	read   time.Duration  // when it had been read, on the cache's clock
 	due    time.Duration  // when a GET may no longer be answered with cached
 }

@@ -197,8 +197,8 @@ func (w *watched) slow() {
 // canarySeeds is how many schedules the random tests run.
 const canarySeeds = 20
 
-// A sound cache is never accused, even if every document is written all the time and
-// loads overlap with the writes.
+// No stale answer of a correct cache is reported, even if every document is written
+// all the time and loads overlap with the writes.
 func TestCanaryAccusesNobody(t *testing.T) {
 	for _, r := range []resource.Resource{{}, {NoPromise: true}} {
 		t.Run(fmt.Sprintf("no promise %v", r.NoPromise), func(t *testing.T) {
@@ -215,20 +215,20 @@ func TestCanaryAccusesNobody(t *testing.T) {
 					}
 					w.work(10*time.Minute, 200*time.Millisecond, lost)
 					if n := w.canary.stale.Load(); n != 0 {
-						t.Errorf("%d stale answers of a sound cache:\n%s", n, w.log.String())
+						t.Errorf("%d stale answers of a correct cache:\n%s", n, w.log.String())
 					}
 					judged += w.canary.checks.Load()
 				})
 			}
 			t.Logf("%d checks", judged)
 			if judged < canarySeeds*100 {
-				t.Errorf("only %d checks: the canary sleeps", judged)
+				t.Errorf("only %d checks: the canary hardly runs", judged)
 			}
 		})
 	}
 }
 
-// A stream that loses one change in twenty is found out, and the log says what is
+// A stream that loses one change in twenty is detected, and the log says what is
 // known.
 func TestCanaryFindsLostChanges(t *testing.T) {
 	seed := testkit.Seed(t)
@@ -261,7 +261,7 @@ func TestCanaryReport(t *testing.T) {
 		w.poll(nil)
 		w.get("7")
 		w.write("7")
-		w.poll(func(string) bool { return true }) // unheard
+		w.poll(func(string) bool { return true }) // no change is reported
 		for range 40 {
 			time.Sleep(100 * time.Millisecond)
 			w.poll(nil)
@@ -293,7 +293,7 @@ func TestCanaryReport(t *testing.T) {
 	})
 }
 
-// Samples that are not checked.
+// Some samples cannot be checked.
 func TestCanaryCannotTell(t *testing.T) {
 	for _, test := range []struct {
 		name            string

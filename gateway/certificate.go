@@ -20,7 +20,7 @@ import (
 // connect.
 const lookEvery = 5 * time.Second
 
-// certificate is a certificate, with the authorities of clients' certificates if they need
+// certificate is a certificate, with the authorities of clients' certificates if clients need
 // one. It is reloaded when its files change, as they do every few weeks. Files that do not fit
 // together, such as a key that was not replaced yet, change nothing.
 type certificate struct {
@@ -34,7 +34,7 @@ type certificate struct {
 
 	started time.Time
 
-	refused measure.Ration // lines about clients whose certificate was refused; counts by itself
+	refused measure.Ration // limits the log lines about refused certificates of clients
 
 	mu sync.Mutex
 	// Guarded by mu.
@@ -227,7 +227,7 @@ func (c *certificate) lookLocked() {
 	}
 	if err != nil {
 		if err.Error() == c.told {
-			return // every few seconds is too often
+			return // it need not be logged every few seconds
 		}
 		c.told = err.Error()
 		c.log.Error("the files of a certificate have changed and cannot be used; the previous ones stay in use", "file", c.files.Cert, "error", err)

@@ -91,7 +91,7 @@ func TestCertificateIsRenewed(t *testing.T) {
 	before := c.expires()
 	now = now.Add(lookEvery)
 	if end := c.expires(); end.Sub(before) < time.Hour {
-		t.Errorf("renewed, it expires %v, before %v: the files were not looked at", end, before)
+		t.Errorf("renewed, it expires %v, before %v: the files were not checked", end, before)
 	}
 	expect("renewed", 2)
 	if err := os.Remove(cert); err != nil {

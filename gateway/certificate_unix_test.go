@@ -90,6 +90,6 @@ func TestAuthoritiesOfClients(t *testing.T) {
 	}
 	write([]byte("nothing that can be used"), 0o644)
 	if now = now.Add(lookEvery); !c.authorities().Equal(second) {
-		t.Error("a file without an authority took the place of the one before")
+		t.Error("a file without an authority replaced the previous one")
 	}
 }

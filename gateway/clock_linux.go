@@ -41,7 +41,7 @@ type bootClock struct {
 	seq    atomic.Uint64
 	asked  atomic.Int64 // when the kernel was queried, on the monotonic clock
 	shift  atomic.Int64 // by how much the wall clock had moved relative to it then
-	offset atomic.Int64 // from the monotonic clock to the boot time
+	offset atomic.Int64 // the boot time minus the monotonic clock
 }
 
 const (
@@ -90,7 +90,7 @@ func (c *bootClock) ask(mono, shift time.Duration) time.Duration {
 	for {
 		seq := c.seq.Load()
 		if seq%2 != 0 || !c.seq.CompareAndSwap(seq, seq+1) {
-			runtime.Gosched() // another reader writes three words
+			runtime.Gosched() // another reader is writing three words
 			continue
 		}
 		if old := time.Duration(c.offset.Load()); offset < old+clockStep {

@@ -257,7 +257,8 @@ func readRules(t *testing.T) (all []rule) {
 	return all
 }
 
-// TestEveryAlertHasARunbook, and every entry of the runbook an alert.
+// TestEveryAlertHasARunbook: each alert has an entry in the runbook, and each entry an
+// alert.
 func TestEveryAlertHasARunbook(t *testing.T) {
 	const (
 		runbook = "docs/operations/night.md"
@@ -339,7 +340,8 @@ func readDashboard(t *testing.T) (d dashboard) {
 	return d
 }
 
-// TestDashboardCanBeImported: what Grafana would refuse, repair or show wrongly.
+// TestDashboardCanBeImported: the dashboard has nothing that Grafana would refuse, repair
+// or show wrongly.
 func TestDashboardCanBeImported(t *testing.T) {
 	d := readDashboard(t)
 	if d.Title == "" || d.UID == "" || len(d.UID) > 40 || d.SchemaVersion < 36 {
@@ -352,13 +354,13 @@ func TestDashboardCanBeImported(t *testing.T) {
 	ids, taken := map[int]bool{}, map[[2]int]string{}
 	for _, p := range d.Panels {
 		if ids[p.ID] || p.ID <= 0 {
-			t.Errorf("%s: the id %d is not its own", p.Title, p.ID)
+			t.Errorf("%s: the id %d is not unique", p.Title, p.ID)
 		}
 		ids[p.ID] = true
 		for x := p.GridPos.X; x < p.GridPos.X+p.GridPos.W; x++ {
 			for y := p.GridPos.Y; y < p.GridPos.Y+p.GridPos.H; y++ {
 				if other := taken[[2]int{x, y}]; other != "" || x >= 24 {
-					t.Fatalf("%s lies at %d, %d, where %q is or nothing can be", p.Title, x, y, other)
+					t.Fatalf("%s covers %d, %d, which %q covers, too, or which is outside the grid", p.Title, x, y, other)
 				}
 				taken[[2]int{x, y}] = p.Title
 			}

@@ -65,7 +65,7 @@ func TestDiskTierOverARestart(t *testing.T) {
 	hits := 0
 	for i := range 300 {
 		a := s.get(fmt.Sprintf("/depts/%d", i+1))
-		if i+1 != 7 && (a.fromDisk() || a.hit()) { // the warm-up may have been there before
+		if i+1 != 7 && (a.fromDisk() || a.hit()) { // the warm-up may have loaded it first
 			hits++
 		}
 		if i+1 == 7 && (a.fromDisk() || !strings.Contains(a.body, "changed while down")) {

@@ -138,10 +138,10 @@ func TestDiskTierResumeIsNoDelay(t *testing.T) {
 	s.stop()
 	write(t, path, "UPDATE dept SET dname = 'y' WHERE deptno = 299")
 	s = s.again()
-	if a := s.get("/depts/7"); !a.fromDisk() && !a.hit() { // the warm-up may have been there before
+	if a := s.get("/depts/7"); !a.fromDisk() && !a.hit() { // the warm-up may have loaded it first
 		t.Errorf("%v; want a document from disk", a)
 	}
 	if sum := s.metric("slipstream_change_to_fresh_seconds_sum"); sum > 10 {
-		t.Errorf("changes took %v s to be seen, says the gateway: the machine has been on for longer than it", sum)
+		t.Errorf("the gateway reports that changes took %v s to be seen, as if it had run all the time", sum)
 	}
 }

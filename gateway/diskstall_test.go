@@ -166,13 +166,13 @@ func TestDiskReadsDoNotStallHits(t *testing.T) {
 		t.Errorf("p99 of hits in memory is %.2f times as high beside reads of the disk as beside as many hits", ratio)
 	}
 	if most.Load() < readers*3/4 {
-		t.Errorf("at most %d reads at once: nothing was proved", most.Load())
+		t.Errorf("at most %d concurrent reads: the test proved nothing", most.Load())
 	}
 }
 
-// askBeside has n clients send requests until stop is called, each with a pause. They begin one
-// after the other, so that they do not come back all together. what returns path and source of a
-// request.
+// askBeside has n clients send requests until stop is called, each with a pause. They start one
+// after the other, so that their requests are spread over time. what returns the path and the
+// source of a request.
 func (s *served) askBeside(n int, pause time.Duration, what func(int) (path, source string)) (stop func()) {
 	var clients sync.WaitGroup
 	var over atomic.Bool

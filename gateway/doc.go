@@ -5,11 +5,11 @@
 // # Embedding
 //
 // [New] takes a [config.Config], which may be made in Go, and [Gateway.Start] connects. Then
-// [Gateway.Get] and [Gateway.GetMany] return documents without a protocol,
-// [Gateway.Handler] goes beside other handlers into a server of net/http, and
-// [Gateway.Collector] into a registry of Prometheus. A gateway listens at the default addresses
-// unless [Options.NoDefaultListeners] is set. It needs its triggers in the database: see
-// [ApplyTriggers]. The program in examples/embed does all of this.
+// [Gateway.Get] and [Gateway.GetMany] return documents without a protocol, [Gateway.Handler] can
+// be mounted next to other handlers in a net/http server, and [Gateway.Collector] can be
+// registered with Prometheus. A gateway listens at the default addresses unless
+// [Options.NoDefaultListeners] is set. It needs its triggers in the database: see [ApplyTriggers].
+// The program in examples/embed does all of this.
 //
 // # Inside
 //
@@ -18,7 +18,7 @@
 // enough in its tiers (internal/gateway/tier) or has it loaded by the origin
 // (internal/gateway/origin), whose stream reports every change.
 //
-// This package composes them: gateway.go and listen.go start and stop it all, frontend.go says
+// This package composes them: gateway.go and listen.go start and stop everything, frontend.go says
 // what a frontend must provide, http.go and redis.go adapt the existing ones, library.go is for
 // programs that embed a gateway, driver.go knows the kinds of databases, origin.go and database.go
 // reach one, generation.go and reload.go apply other configurations, surface.go opens what access

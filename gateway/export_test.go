@@ -1,6 +1,6 @@
 package gateway
 
-// WithSlowDisk has read called before each read of the disk tier.
+// WithSlowDisk makes the disk tier call read before each of its reads.
 func WithSlowDisk(o Options, read func()) Options {
 	o.diskRead = read
 	return o

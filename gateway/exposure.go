@@ -112,7 +112,7 @@ func (e *Exposure) exposeAdmin(cfg *config.Config) {
 	}
 }
 
-// Words about the listeners of operators.
+// Texts about the listeners of operators.
 const (
 	everybody    = "everyone who can reach it"
 	pagesOfAll   = "/metrics, /live and /ready"

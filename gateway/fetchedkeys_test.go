@@ -57,14 +57,14 @@ auth: { jwt: { keys: "`+issuer.URL+`/keys", audience: any } }
 		return answer{status: rsp.StatusCode, head: rsp.Header, body: string(body)}
 	}
 	s.awaitNotReady("auth.jwt: the keys that sign tokens have not been fetched yet")
-	testkit.Eventually(t, patience, func() error { // the database is reached at its own pace
+	testkit.Eventually(t, patience, func() error { // connecting to the database takes its own time
 		if a := s.get("/depts/1"); a.status != http.StatusOK {
 			return fmt.Errorf("/depts/1: %v", a)
 		}
 		return nil
 	})
 	if a := withToken("eyJhbGciOiJIUzI1NiJ9.e30.AAAA"); a.status != http.StatusServiceUnavailable || a.head.Get("Retry-After") == "" {
-		t.Errorf("a token: %v, want 503 and when to come again", a)
+		t.Errorf("a token: %v, want 503 with Retry-After", a)
 	}
 	if a := s.get("/closed/1"); a.status != http.StatusUnauthorized {
 		t.Errorf("no token: %v, want 401", a)

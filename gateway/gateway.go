@@ -28,8 +28,8 @@ import (
 type Options struct {
 	// Logger receives what operators should know. If nil, it is discarded.
 	Logger *slog.Logger
-	// Canary is the time between two samples of the canary, which rereads a
-	// document that was just served from the cache from the database, and counts
+	// Canary is the time between two samples of the canary, which rereads from
+	// the database a document that was just served from the cache, and counts
 	// and reports it if it was older than promised. If zero, it defaults to 1 s;
 	// if negative, there is no canary.
 	Canary time.Duration
@@ -38,7 +38,7 @@ type Options struct {
 	// addresses that other machines can reach apply to the addresses that they are
 	// bound to.
 	Listeners map[string][]net.Listener
-	// BeforeAccept is called by Start when everything is up, before the first
+	// BeforeAccept is called by Start when everything runs, before the first
 	// connection is accepted, with all listeners; connections wait in the kernel's
 	// queues meanwhile. It must not retain the listeners. If it returns an error,
 	// Start fails.
@@ -66,7 +66,7 @@ type Options struct {
 }
 
 // Gateway is a running or startable gateway. Call New, Start, and then Shutdown,
-// which also tidies up after a Start that failed.
+// which also cleans up after a Start that failed.
 type Gateway struct {
 	// Immutable after New. config is that of the start, for settings that a reload does not
 	// change.

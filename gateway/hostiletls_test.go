@@ -49,7 +49,7 @@ func TestHostileHandshakes(t *testing.T) {
 							return
 						}
 						if at == 600 {
-							t.Error("a handshake of a byte now and then is not cut")
+							t.Error("a handshake that sends a byte now and then is not cut off")
 							return
 						}
 					}
@@ -61,19 +61,19 @@ func TestHostileHandshakes(t *testing.T) {
 				}
 				c.SetReadDeadline(time.Now().Add(6 * patience))
 				if _, err := io.Copy(io.Discard, c); errors.Is(err, os.ErrDeadlineExceeded) {
-					t.Error("a handshake that goes nowhere is not cut")
+					t.Error("a handshake that makes no progress is not cut off")
 				}
 			})
 		}
 	}
 	for _, http2 := range []bool{false, true} {
 		if status, text := i.ask(i.client(trust.Clone(), http2), "/web/1", "", false); status != http.StatusOK {
-			t.Errorf("beside them: %d %s", status, text)
+			t.Errorf("a client at the same time: %d %s", status, text)
 		}
 	}
 	c := i.dialRedis(trust)
 	if got := c.do("STRLEN web:1"); !strings.HasPrefix(got, ":") {
-		t.Errorf("beside them: %s", got)
+		t.Errorf("a client at the same time: %s", got)
 	}
 	c.Close()
 	if most := i.gateway.ConnectionsOf(); most[0] > places || most[1] > places {

@@ -96,7 +96,7 @@ func parseHotKeys(from io.Reader) ([]hotKey, error) {
 	r := &summedReader{in: bufio.NewReader(io.LimitReader(from, 2*mostHotBytes))}
 	head := make([]byte, len(hotKeysHead))
 	if _, err := io.ReadFull(r, head); err != nil || string(head) != hotKeysHead {
-		return nil, errors.Join(errors.New("another first line"), err)
+		return nil, errors.Join(errors.New("unknown first line"), err)
 	}
 	var keys []hotKey
 	for {

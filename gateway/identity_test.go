@@ -331,7 +331,7 @@ func TestCertificateEndsOnOpenConnections(t *testing.T) {
 		first[2] = strings.HasPrefix(redis.do("STRLEN web:1"), ":")
 		if first != [3]bool{true, true, true} {
 			if lifetime > time.Minute {
-				t.Fatalf("a certificate of %v is never good", lifetime)
+				t.Fatalf("a certificate with a lifetime of %v is never accepted", lifetime)
 			}
 			continue
 		}
@@ -339,7 +339,7 @@ func TestCertificateEndsOnOpenConnections(t *testing.T) {
 			s1, _ := i.ask(one, "/web/1", "", false)
 			s2, _ := i.ask(two, "/web/1", "", false)
 			if got := redis.do("STRLEN web:1"); s1 != 403 || s2 != 403 || got != "-NOAUTH" {
-				return fmt.Errorf("after its end: %d, %d, %s, want 403, 403 and -NOAUTH", s1, s2, got)
+				return fmt.Errorf("after it expired: %d, %d, %s, want 403, 403 and -NOAUTH", s1, s2, got)
 			}
 			return nil
 		})
@@ -403,7 +403,7 @@ func TestResumedCertificates(t *testing.T) {
 		now.Write(t, dir, "clients")
 		c.Look()
 		if _, err := dial(trust); err == nil {
-			t.Errorf("%x: a session of an authority that has gone was resumed", version)
+			t.Errorf("%x: a session of a removed authority was resumed", version)
 		}
 	}
 	var many x509.Certificate
@@ -411,7 +411,7 @@ func TestResumedCertificates(t *testing.T) {
 		many.DNSNames = append(many.DNSNames, fmt.Sprintf("n%d.internal", n))
 	}
 	if _, err := dial(&tls.Config{RootCAs: old.Pool, ServerName: "localhost", Certificates: []tls.Certificate{now.Issue(t, &many).Certificate}}); err == nil {
-		t.Error("a certificate with 65 names is taken")
+		t.Error("a certificate with 65 names is accepted")
 	}
 	if text := c.Log(); strings.Count(text, "more than 64 names") != 1 {
 		t.Errorf("the log says %s", text)
@@ -428,7 +428,7 @@ func TestCertificatesHaveRates(t *testing.T) {
 	})
 	named := func() *tls.Config { return i.trusting(i.authority.Issue(t, web(t))) }
 	other := i.trusting(i.authority.Issue(t, &x509.Certificate{DNSNames: []string{"shop.internal"}}))
-	i.ask(i.client(other.Clone(), true), "/everybody/1", "", false) // in memory from here on, and charged to another
+	i.ask(i.client(other.Clone(), true), "/everybody/1", "", false) // it is in memory after this, and another caller is charged
 	for n, want := range []int{200, 200, 429} {
 		if got, _ := i.ask(i.client(named(), n%2 == 0), "/everybody/1", "", false); got != want {
 			t.Errorf("request %d over HTTP: %d, want %d", n+1, got, want)

@@ -35,8 +35,8 @@ type Document struct {
 	// Behind is how much older than promised a stale document may be, otherwise 0.
 	Behind time.Duration
 	// Age is the time since the load of the document began. A document that has not changed
-	// keeps to the promise at any age. It is negative if unknown: a disk tier is configured,
-	// and the document may have been loaded before the machine was started.
+	// satisfies the promise at any age. It is negative if unknown: a disk tier is
+	// configured, and the document may have been loaded before the machine was started.
 	Age time.Duration
 
 	found *cache.Document
@@ -159,7 +159,7 @@ func quoted(key []string) string {
 	return text
 }
 
-// Handler returns the HTTP surface of the gateway for a server of the caller's own: documents,
+// Handler returns the HTTP surface of the gateway for the caller's own server: documents,
 // batches and /openapi.json, with the access rules, limits, logs and metrics of the HTTP
 // listeners, and with the same reloads. It needs no listener of the gateway. To serve below a
 // prefix, wrap it in [http.StripPrefix]; logs, and the paths in /openapi.json, omit the prefix.
@@ -174,10 +174,10 @@ func (g *Gateway) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { g.mounted.Load().ServeHTTP(w, r) })
 }
 
-// Collector returns the metrics of the gateway for a registry of the caller's own: those of
-// /metrics except those of the process and of the Go runtime. A gateway uses no global registry.
-// Before Start and after Shutdown there are none. All possible metrics are described from the start,
-// so a pedantic registry accepts them, too. A registry can hold one gateway; for several, see
+// Collector returns the metrics of the gateway for the caller's own registry: those of /metrics
+// except those of the process and of the Go runtime. A gateway uses no global registry. Before
+// Start and after Shutdown there are none. All possible metrics are described from the start, so a
+// pedantic registry accepts them, too. A registry can hold one gateway; for several, see
 // [prometheus.WrapRegistererWith].
 func (g *Gateway) Collector() prometheus.Collector { return embedded{collector{g}} }
 

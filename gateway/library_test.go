@@ -243,7 +243,7 @@ func TestHandlerBelowPrefix(t *testing.T) {
 	g := unstarted(t, path, keysOfAllSorts)
 	base := mount(t, g)
 	if a := fetch(t, base+"/api/depts/42"); a.status != http.StatusServiceUnavailable || a.head.Get("Retry-After") == "" {
-		t.Errorf("before Start: %v; expected 503 and when to come again", a)
+		t.Errorf("before Start: %v; expected 503 with Retry-After", a)
 	}
 	if err := g.Start(t.Context()); err != nil {
 		t.Fatal(err)
@@ -297,7 +297,7 @@ log: { requests: requests.log }
 `)
 	base := mount(t, g)
 	if a := fetch(t, base+"/api/emps/1001"); a.problem() != http.StatusUnauthorized {
-		t.Errorf("%v; expected that a key is asked for", a)
+		t.Errorf("%v; expected that a key is required", a)
 	}
 	if a := fetch(t, base+"/api/emps/1001", "X-API-Key", key); a.status != http.StatusOK {
 		t.Errorf("%v; expected the document for its key", a)
@@ -418,7 +418,7 @@ func TestCollector(t *testing.T) {
 		t.Errorf("after Shutdown: %v; expected none", names)
 	}
 	if !registry.Unregister(g.Collector()) {
-		t.Error("the collector could not be taken out of the registry")
+		t.Error("the collector could not be unregistered")
 	}
 }
 
@@ -480,7 +480,7 @@ func TestLibraryListeners(t *testing.T) {
 		}
 		defer endEmbedded(t, g)
 		if c := g.Config(); len(c.Frontends.HTTP) != 1 || c.Admin.Address == "" {
-			t.Errorf("listeners %v and %q; expected the defaults where nothing else is said", c.Frontends.HTTP, c.Admin.Address)
+			t.Errorf("listeners %v and %q; expected the defaults where nothing else is set", c.Frontends.HTTP, c.Admin.Address)
 		}
 	})
 }

@@ -69,7 +69,7 @@ func TestBeforeAccept(t *testing.T) {
 		t.Errorf("listens at %s, want %s", got, address)
 	}
 	if err := <-early; err != nil {
-		t.Errorf("who connected before: %v", err)
+		t.Errorf("a client that connected before: %v", err)
 	}
 	if err := g.ShutdownAdmin(ctx); err != nil {
 		t.Error(err)
@@ -80,7 +80,7 @@ func TestBeforeAccept(t *testing.T) {
 			return nil
 		}
 		c.Close()
-		return errors.New("the listener of operators continues after ShutdownAdmin")
+		return errors.New("the admin listener continues after ShutdownAdmin")
 	})
 	if err := shutdown(t, g); err != nil {
 		t.Error(err)

@@ -15,10 +15,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// listenUnix binds a unix socket. A file that a process left behind is replaced; one that a
-// process listens at is not, and neither is anything else at the path. No other user may be able to
-// write to the folder: such a user could put another socket at the path, and clients would send
-// their credentials to it.
+// listenUnix binds a unix socket. A socket that a process left behind is replaced. A socket at
+// which a process listens is not, and neither is any other file at the path. No other user may be
+// able to write to the folder: such a user could put another socket at the path, and clients would
+// send their credentials to it.
 func listenUnix(path string, l config.Listener) (net.Listener, error) {
 	uid, gid, err := safefile.LookUpOwner(l.Owner)
 	if err != nil {

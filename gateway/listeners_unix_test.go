@@ -145,8 +145,8 @@ func port(a net.Addr) string {
 	return p
 }
 
-// TestSocketsAreNotTaken: a socket that a process listens at, and a file that is not a socket,
-// stay.
+// TestSocketsAreNotTaken: a socket at which a process listens, and a file that is not a
+// socket, are not replaced.
 func TestSocketsAreNotTaken(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead+company)

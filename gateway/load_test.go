@@ -19,8 +19,8 @@ import (
 )
 
 // big has two documents that are too large between healthy ones: 10 would be
-// 200 MB of JSON by its rows, 20 is 10 MB by one value. The file itself stays
-// small: the values are computed as they are read.
+// 200 MB of JSON because of its rows, 20 is 10 MB because of one value. The
+// file itself stays small: the values are computed as they are read.
 const big = `
 CREATE TABLE doc (id INTEGER PRIMARY KEY, size INTEGER, v TEXT AS (hex(zeroblob(size))) VIRTUAL);
 WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 40) INSERT INTO doc (id, size) SELECT i, 10 FROM n;
@@ -45,7 +45,7 @@ func TestOversizedDocument(t *testing.T) {
 	s.cached("/docs/1")
 	before := s.statements()
 
-	// While the only statement waits for the lock, the others gather.
+	// While the only statement waits for the lock, the other keys gather.
 	_, release := lock(t, path)
 	answers := make([]answer, 41)
 	var clients sync.WaitGroup
@@ -168,7 +168,7 @@ func cancelled(t *testing.T) bool {
 		release()
 		return false
 	}
-	// They are gone before their loads end.
+	// Their connections are gone before the loads end.
 	s.awaitMetric("slipstream_http_connections", 0)
 	release()
 	s.awaitMetric("slipstream_loads_in_flight", 0)
@@ -219,7 +219,7 @@ func TestSlowReaders(t *testing.T) {
 		t.Errorf("a slow reader got %d bytes, %v; expected %d", len(body), err, len(want))
 	}
 	if n := s.statements() - before; n > 4 {
-		t.Errorf("%v statements; expected those after the change alone", n)
+		t.Errorf("%v statements; expected only those after the change", n)
 	}
 }
 

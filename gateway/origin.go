@@ -65,8 +65,8 @@ const (
 	lastRetry  = 5 * time.Second
 )
 
-// Times that one attempt may take: nothing listens before the end of the first,
-// and a server that hangs answers none.
+// The time limits of the first and of later attempts. No listener is open
+// before the first one has ended, and a server that hangs answers none of them.
 const (
 	connectPatience = 5 * time.Second
 	lastPatience    = time.Minute

@@ -30,7 +30,7 @@ func (s *served) expectUnavailable(path, old string) {
 				s.t.Errorf("%s: %v, head %v; expected a problem with Retry-After and no-store", path, a, a.head)
 			}
 			if strings.Contains(a.body, filepath.Dir(path)) && len(filepath.Dir(path)) > 1 || strings.Contains(a.body, ".db") {
-				s.t.Errorf("%s tells where the database is: %s", path, a.body)
+				s.t.Errorf("%s reveals where the database is: %s", path, a.body)
 			}
 			return
 		}
@@ -38,7 +38,7 @@ func (s *served) expectUnavailable(path, old string) {
 			s.t.Fatalf("%s: %v; expected the document with %q, or 503", path, a, old)
 		}
 		if late := asked.Sub(began); late > s.config.Freshness {
-			s.t.Fatalf("%s is still answered %v after its database went: %v", path, late, a)
+			s.t.Fatalf("%s is still answered %v after its database was removed: %v", path, late, a)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

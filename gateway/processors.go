@@ -15,8 +15,8 @@ var spared sync.Once
 // A loop under full load never sleeps, and while all processors run loops, only the runtime's
 // check every 10 ms polls the network for other goroutines. Loads and the stream of changes
 // would wait for that. With one processor more, a thread sleeps in the runtime's own poller,
-// and the operating system shares out the cores: beside 256 connections that request hits all
-// the time, a request to the admin listener took 0.16 ms instead of 4.4 (median).
+// and the operating system shares out the cores: next to 256 connections that request hits
+// all the time, a request to the admin listener took 0.16 ms instead of 4.4 (median).
 func (g *Gateway) SpareProcessor() {
 	if os.Getenv("GOMAXPROCS") != "" {
 		return

@@ -40,7 +40,7 @@ func (g *Gateway) Purge(ctx context.Context, name string, key []string) (pending
 		c := g.origin.reached.Load()
 		switch {
 		case c == nil && g.config.Tiers.Disk.Set():
-			return "", fmt.Errorf("%w: the database has not been reached since the start, so the types of the key are not known; expected a purge of the whole resource, or the same purge later", admin.ErrNotNow)
+			return "", fmt.Errorf("%w: the database has not been reached since the start, so the types of the key are not known; purge the whole resource, or retry later", admin.ErrNotNow)
 		case c == nil:
 			return "", nil // nothing was ever loaded
 		}
@@ -69,7 +69,7 @@ func (g *Gateway) purge(ctx context.Context, p purge) (pending string) {
 	ctx, cancel := context.WithTimeout(ctx, purgePatience)
 	defer cancel()
 	if err := tier.Sync(ctx); err != nil {
-		return fmt.Sprintf("the disk tier has not made the purge durable (%v); expected the same purge again, after a restart or a handover in the process that serves then", err)
+		return fmt.Sprintf("the disk tier has not made the purge durable (%v); repeat the purge; after a restart or a handover, in the process that serves then", err)
 	}
 	return ""
 }

@@ -83,7 +83,7 @@ var (
 	redisBytes     = newMetric("redis_body_bytes_total", "Bytes of documents in answers of the Redis frontend.")
 	redisStale     = newMetric("redis_stale_answers_total", "Answers of the Redis frontend with a document that may be older than promised, which the policy of its resource allows.")
 	redisWaiting   = newMetric("redis_waiting_documents", "Documents that commands wait for.")
-	redisHeld      = newMetric("redis_held_bytes", "Bytes of loaded documents that wait for their place in an answer.")
+	redisHeld      = newMetric("redis_held_bytes", "Bytes of loaded documents that wait for their turn in an answer.")
 	redisSpokeHTTP = newMetric("redis_spoke_http_total", "Connections of the Redis frontend that were closed because they spoke HTTP.")
 )
 

@@ -160,7 +160,7 @@ auth: { keys: keys.txt }
 `
 	for _, test := range []struct {
 		open     bool
-		commands []string // and after each what the answer begins with
+		commands []string // each followed by the beginning of its answer
 	}{
 		{false, []string{
 			"GET depts:1", "-NOAUTH ", "AUTH web wrong", "-WRONGPASS ", "AUTH shop " + key, "+OK", "GET depts:1", `{"deptno":1`, "GET staff:1001", "-NOPERM ",

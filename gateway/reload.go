@@ -68,7 +68,7 @@ func (g *Gateway) Difference(cfg *config.Config) ([]config.Change, error) {
 func (n *generation) difference(full *config.Config) []config.Change {
 	changes := config.Difference(n.config, full)
 	if old, now := n.config.Origin.Dir, full.Origin.Dir; old != now {
-		changes = append(changes, config.Change{Key: "the folder of the file", Old: old, New: now, Effect: config.AtRestart})
+		changes = append(changes, config.Change{Key: "the directory of the file", Old: old, New: now, Effect: config.AtRestart})
 	}
 	return changes
 }
@@ -127,7 +127,7 @@ type reload struct {
 
 	added   []cache.ResourceID                  // that the old one does not have
 	gone    []cache.ResourceID                  // that the next one does not have
-	changed map[cache.ResourceID]cache.Resource // that stay, on other terms
+	changed map[cache.ResourceID]cache.Resource // that remain, with other terms
 }
 
 // prepare prepares the next generation. If that fails, nothing has changed for any client.
@@ -160,8 +160,8 @@ func (r *reload) prepare(ctx context.Context) (err error) {
 	return nil
 }
 
-// compare determines which resources stay and which go, and returns the indexes in the
-// configuration of the new ones.
+// compare determines which resources remain and which are removed, and returns the
+// indexes in the configuration of the new ones.
 func (r *reload) compare() (fresh []int) {
 	old, next := r.old, r.next
 	next.ids = make([]cache.ResourceID, len(next.config.Resources))

@@ -49,8 +49,8 @@ const (
 	shortest = "\nresources:\n  depts: { table: dept, key: [deptno], columns: [dname] }\n"
 )
 
-// Resources are added, changed and removed; those that stay are served from the cache
-// all the time.
+// Resources are added, changed and removed; those that remain are served from the
+// cache all the time.
 func TestReloadOfResources(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newDatabase(t, writeAhead, company)
@@ -137,7 +137,7 @@ func TestReloadRefused(t *testing.T) {
 	_, err := s.reload(path, strings.Replace(deptResource, "table: dept,", "table: depp,", 1)+"freshness: 2s\n")
 	var problem *origin.SchemaError
 	if !errors.As(err, &problem) || !strings.Contains(problem.Problem, "dept") {
-		t.Errorf("a table that there is not: %v", err)
+		t.Errorf("a table that does not exist: %v", err)
 	}
 	var restart *gateway.RestartError
 	_, err = s.reload(path, deptResource+emps+"tiers: { memory: 64MiB }\n")

@@ -131,7 +131,7 @@ func TestCertificateChangesUnderLoad(t *testing.T) {
 		i.authority.Issue(t, &x509.Certificate{SerialNumber: bigint.NewInt(serial), DNSNames: []string{"localhost"}}).Write(t, i.dir, "server")
 		wait := func(kept bool) {
 			t.Helper()
-			testkit.Eventually(t, 3*patience, func() error { // files are looked at every five seconds
+			testkit.Eventually(t, 3*patience, func() error { // files are checked every five seconds
 				var errs []error
 				for _, c := range clients {
 					if got := c.serial.Load(); got != serial && (c.leave != nil) == kept {

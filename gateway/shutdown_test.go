@@ -110,7 +110,7 @@ func TestShutdownCutsOff(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer c.Close()
-	if _, err := c.Write([]byte("GET /depts/1 HTTP/1.1\r\nHost: localhost\r\n")); err != nil { // never the empty line
+	if _, err := c.Write([]byte("GET /depts/1 HTTP/1.1\r\nHost: localhost\r\n")); err != nil { // without the empty line at the end
 		t.Fatal(err)
 	}
 	time.Sleep(100 * time.Millisecond) // until the server has begun to read it
@@ -211,7 +211,7 @@ func TestStartIsBoundedByItsContext(t *testing.T) {
 		t.Errorf("Start took %v with a context of 100 ms", took)
 	}
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Start returned %v; expected that its time was up", err)
+		t.Errorf("Start returned %v; expected that its context had expired", err)
 	}
 	release()
 	if err := shutdown(t, g); err != nil {

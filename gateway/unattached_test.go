@@ -48,6 +48,6 @@ func TestPurgesBeforeTheDiskTierOpensAreNotForgotten(t *testing.T) {
 	}
 	g.config = &config.Config{}
 	if g.purgeLater(purge{}) {
-		t.Error("a purge waits for a disk tier that there is not")
+		t.Error("a purge waits for a disk tier that does not exist")
 	}
 }

@@ -48,7 +48,7 @@ func (g *Gateway) saveHotKeys(tier *disk.Tier) error {
 // beginWarmUp requests the documents that were the hottest when the previous process ended.
 func (g *Gateway) beginWarmUp(tier *disk.Tier) {
 	if g.config.Tiers.Disk.Stay {
-		return // nothing goes into memory from there
+		return // documents found there are not put into memory
 	}
 	keys, err := readHotKeys(tier.Dir())
 	if err != nil {

@@ -49,7 +49,7 @@ func TestWarmUp(t *testing.T) {
 		damaged := append([]byte(nil), text...)
 		damaged[at] ^= 0x20
 		if at%97 != 0 {
-			continue // each start takes its time
+			continue // each start takes a while
 		}
 		if err := os.WriteFile(hot, damaged, 0o600); err != nil {
 			t.Fatal(err)

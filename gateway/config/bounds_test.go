@@ -54,7 +54,7 @@ func TestBoundsOfTheFile(t *testing.T) {
 			t.Errorf("%s: %d are refused: %.300s", test.name, test.most, text)
 		}
 		if text := said(test.most + 1); !strings.Contains(text, test.want+":") {
-			t.Errorf("%s: of %d it is said %.300q, want a refusal of %s", test.name, test.most+1, text, test.want)
+			t.Errorf("%s: with %d the error is %.300q, want a refusal of %s", test.name, test.most+1, text, test.want)
 		}
 	}
 }

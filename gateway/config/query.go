@@ -41,7 +41,7 @@ func (r *Resource) read(p *parser, v value, o *Origin) {
 		if r, err := o.rules(); err == nil && r.noStatement != "" {
 			p.failKey(statement, "%s", r.noStatement)
 		}
-		refuse(`belongs into the statement; expected it there, or "table" instead of "sql"`, "columns", "children", "bigint")
+		refuse(`belongs in the statement; expected it there, or "table" instead of "sql"`, "columns", "children", "bigint")
 		if len(p.errors) == before {
 			p.statement(v, r)
 		}

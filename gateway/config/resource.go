@@ -68,7 +68,7 @@ const (
 
 func (r *Resource) fields() []field {
 	table, bigint := tableField(&r.Root), scalar(&r.BigintAsString, flag("number", "string"))
-	table.Required = false // or sql is
+	table.Required = false // because sql may be given instead
 	number := bigint.write
 	bigint.write = func() any {
 		if r.Query != nil {

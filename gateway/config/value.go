@@ -55,7 +55,7 @@ func position(n ast.Node) token.Position {
 	return *tk.Position
 }
 
-// line is where the name before the value stands, or else the value.
+// line is the line of the name before the value, or else of the value.
 func (v value) line() int {
 	if v.key != nil {
 		return position(v.key).Line

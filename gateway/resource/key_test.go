@@ -192,7 +192,7 @@ func FuzzCheckIsCanonical(f *testing.F) {
 		if accepted(Decimal) {
 			r, ok := new(big.Rat).SetString(s)
 			if !ok {
-				t.Fatalf("%q is accepted and no number", s)
+				t.Fatalf("%q is accepted but is not a number", s)
 			}
 			_, fraction, _ := strings.Cut(s, ".")
 			if back := r.FloatString(len(fraction)); back != s {

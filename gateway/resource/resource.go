@@ -12,8 +12,8 @@ const MaxDepth = 4
 type Resource struct {
 	// Name is the first segment of the path: /{name}/{key}.
 	Name string
-	// Key names the columns of Root.Table that form the key, in path order. Of a
-	// resource with a Query, the names of Query.Key.
+	// Key names the columns of Root.Table that form the key, in path order. For
+	// a resource with a Query, they are the names of Query.Key.
 	Key []string
 	// Root is the table of the document itself; its On is empty. Unused if
 	// Query is set.

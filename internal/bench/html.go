@@ -118,7 +118,7 @@ func (r *Report) verdicts() (all []pageVerdict) {
 		bad("Wrong answers: %s.", grouped(n))
 	}
 	if r.Completed == 0 {
-		bad("No request got a right answer.")
+		bad("No request got a correct answer.")
 	}
 	for _, d := range r.Doubts {
 		all = append(all, pageVerdict{"doubt", "In doubt: " + d})

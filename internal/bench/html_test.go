@@ -166,7 +166,7 @@ func TestPagesSayWhetherToBelieve(t *testing.T) {
 		`class="verdict bad">PARTIAL: dead`:             func(r *Report) { r.Partial = "dead" },
 		`class="verdict bad">Wrong answers: 2`:          func(r *Report) { r.Redis = &RedisReport{Wrong: 2} },
 		`class="verdict doubt">50 % of the requests`:    func(r *Report) { r.Failed = 1000 },
-		`class="verdict bad">No request got a right an`: func(r *Report) { r.Completed = 0 },
+		`class="verdict bad">No request got a correct an`: func(r *Report) { r.Completed = 0 },
 	} {
 		r := good()
 		spoil(r)

@@ -201,7 +201,7 @@ func (r *Rule) named(i int) certificateName {
 	return nameOf(r.Certificates[i])
 }
 
-// Prepare reads the names of certificates once, so that asking for them allocates nothing. Call
+// Prepare reads the names of certificates once, so that comparing them allocates nothing. Call
 // it before the rule is shared, and do not change the names after that.
 func (r *Rule) Prepare() *Rule {
 	if r != nil && len(r.Certificates) > 0 {

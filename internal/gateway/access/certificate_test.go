@@ -37,7 +37,7 @@ func leaf(t testing.TB, until time.Time, names ...san) *x509.Certificate {
 	return testkit.SelfSigned(t, template).Leaf
 }
 
-// stateOf is what a handshake leaves that has verified a certificate.
+// stateOf returns the state after a handshake that has verified a certificate.
 func stateOf(chain ...*x509.Certificate) *tls.ConnectionState {
 	return &tls.ConnectionState{PeerCertificates: chain[:1], VerifiedChains: [][]*x509.Certificate{chain}}
 }
@@ -71,7 +71,7 @@ func TestCertificateNames(t *testing.T) {
 			t.Errorf("%q: got %v, %v, want %q", name, got, refusal, want)
 		}
 		if got == nil || (rule.Allows(got) == nil) != (want != "") {
-			t.Errorf("%q: the caller by itself is judged otherwise", name)
+			t.Errorf("%q: Allows and NamedBy differ", name)
 		}
 		if _, again := (&Rule{Certificates: rule.Certificates}).Admit(nil, c); again != refusal {
 			t.Errorf("%q: the rule that is not prepared says %v, want %v", name, again, refusal)
@@ -80,7 +80,7 @@ func TestCertificateNames(t *testing.T) {
 	other := certificateWith(t, san{tagDNS, "spiffe://prod/web"}, san{tagURI, "web.example.com"}, san{tagEmail, "192.0.2.7"})
 	for _, name := range []string{"spiffe://prod/web", "web.example.com", "192.0.2.7"} {
 		if named := other.NamedBy(&Rule{Certificates: []string{name}}); named != nil {
-			t.Errorf("%s is taken from a name of another kind", name)
+			t.Errorf("%s matches a name of another kind", name)
 		}
 	}
 }
@@ -126,9 +126,9 @@ func TestCertificateBesideCredentials(t *testing.T) {
 			t.Errorf("%s: got %q, %d, want %q, %d", test.name, name, status, test.want, test.refusal)
 		}
 	}
-	// The caller of a certificate has no token, so no rule of tokens lets it in.
+	// The caller of a certificate has no token, so no rule about tokens admits it.
 	if refusal := (&Rule{JWT: true, Keys: []string{"*"}}).Allows(c.NamedBy(nil)); refusal == nil {
-		t.Error("a certificate is taken for a token or a key")
+		t.Error("a certificate is treated as a token or a key")
 	}
 }
 
@@ -144,13 +144,13 @@ func TestCertificateBounds(t *testing.T) {
 		t.Errorf("%d names: %v", maxCertificateNames, err)
 	}
 	if c, err := NewCertificate(stateOf(leaf(t, until, append(many, san{tagDNS, "more"})...))); err == nil || c != nil {
-		t.Error("one name more is taken")
+		t.Error("one name too many is accepted")
 	}
 	if _, err := NewCertificate(stateOf(leaf(t, until, san{tagURI, "u:" + strings.Repeat("x", maxCertificateName-2)}))); err != nil {
 		t.Error(err)
 	}
 	if c, err := NewCertificate(stateOf(leaf(t, until, san{tagURI, "u:" + strings.Repeat("x", maxCertificateName-1)}))); err == nil || c != nil {
-		t.Error("a longer name is taken")
+		t.Error("a name that is too long is accepted")
 	}
 	one := leaf(t, until, san{tagDNS, "web.internal"})
 	for _, state := range []*tls.ConnectionState{{}, {PeerCertificates: []*x509.Certificate{one}}} {
@@ -166,7 +166,7 @@ func TestCertificateBounds(t *testing.T) {
 		t.Errorf("without names: got %v, %v", by, refusal)
 	}
 	if _, refusal := (&Rule{Certificates: []string{"common.internal", ""}}).Admit(nil, nameless); refusal == nil {
-		t.Error("the common name is taken for a name")
+		t.Error("the common name is used as a name")
 	}
 }
 
@@ -191,12 +191,12 @@ func TestCertificateExpires(t *testing.T) {
 			t.Errorf("%s: %v are left, want %v", test.name, got, test.want)
 		}
 		if test.want != 0 && (c.Left(now.Add(time.Minute)) != 0 || c.Left(now.Add(time.Hour)) != 0) {
-			t.Errorf("%s: something is left of it after its end", test.name)
+			t.Errorf("%s: it is valid after its end", test.name)
 		}
 	}
 }
 
-// TestAdmitAllocatesNothing: what each request does.
+// TestAdmitAllocatesNothing: each request calls Admit.
 func TestAdmitAllocatesNothing(t *testing.T) {
 	c := certificateWith(t, san{tagDNS, "a.internal"}, san{tagURI, "spiffe://prod/web"})
 	rule := (&Rule{Keys: []string{"x"}, Certificates: []string{"b.internal", "spiffe://prod/web"}}).Prepare()

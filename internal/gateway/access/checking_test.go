@@ -61,7 +61,7 @@ func TestChecksAreFair(t *testing.T) {
 		}
 		for len(served) > 0 {
 			if client := <-served; client != 0 {
-				t.Errorf("client %d was served, although there is no place", client)
+				t.Errorf("client %d was served, although no slot is free", client)
 			}
 			crowded++
 		}
@@ -70,13 +70,13 @@ func TestChecksAreFair(t *testing.T) {
 		}
 		wait(2)
 		if client := <-served; client != 0 {
-			t.Errorf("client %d was served, although there is no place", client)
+			t.Errorf("client %d was served, although no slot is free", client)
 		}
 		for turn := 1; ; turn++ {
 			p.give()
 			if client := <-served; client == 2 {
 				if turn > 2 {
-					t.Errorf("the second client had turn %d, want one of the first two", turn)
+					t.Errorf("the second client was served as number %d, want one of the first two", turn)
 				}
 				break
 			}

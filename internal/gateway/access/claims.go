@@ -74,7 +74,7 @@ func (c *claims) member(name string, value json.RawMessage) *Refusal {
 		return refusedManyClaims
 	}
 	c.values[name] = list
-	c.bytes += len(name) + 64 // the map's part, about
+	c.bytes += len(name) + 64 // about the part of the map
 	for _, v := range list {
 		c.bytes += len(v) + 16
 	}

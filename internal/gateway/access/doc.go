@@ -8,14 +8,13 @@
 //
 // # API keys
 //
-// A key is sent in the field X-API-Key. The file holds SHA-256 hashes, one "name
-// sha256:<64 hex digits>" per line; # begins a comment. A name may appear twice, so that
-// a new key can be issued before the old one is removed. A third word "until:2027-06-30"
-// or "until:2027-06-30T18:00:00Z" says when the key expires: at the end of that day in
-// UTC, or at that time. Expiry is checked at each use. Keys from [NewKey] have 256 random
-// bits, about which a hash reveals nothing: the file may be readable by everyone. Only
-// users that can write to it must be trusted. That does not hold for keys that people
-// made up.
+// A key is sent in the field X-API-Key. The file holds SHA-256 hashes, one "name sha256:<64 hex
+// digits>" per line; # begins a comment. A name may appear twice, so that a new key can be issued
+// before the old one is removed. A third word "until:2027-06-30" or "until:2027-06-30T18:00:00Z"
+// says when the key expires: at the end of that day in UTC, or at that time. Expiry is checked at
+// each use. Keys from [NewKey] have 256 random bits, about which a hash reveals nothing: the file
+// may be readable by everyone. Only users that can write to it must be trusted. That does not hold
+// for keys that people have made up.
 //
 // A presented key is hashed, and its hash is looked up in a map. The time that
 // this takes only depends on bytes of the hash. To learn a stored hash byte by
@@ -27,21 +26,20 @@
 // A token is sent as "Authorization: Bearer" (RFC 6750), in compact form, signed
 // (RFC 7515, RFC 7519). Only a narrow subset is accepted:
 //
-//   - The algorithm is one of HS, RS, PS or ES with 256, 384 or 512 bits, or EdDSA
-//     with Ed25519, "none" never. A key of the set is used only with algorithms of its own kind and
-//     size, and only with its own "alg" if it names one. The text of an RSA key
-//     is never the secret of an HMAC.
-//   - kid chooses the key by comparison and nothing else. A token without kid is
-//     taken only if one key of the set fits its algorithm; of keys with the same
-//     kid at most 8 are tried. Nothing is fetched from where a token says: jku and x5u are not
-//     read, jwk and x5c refused. If the key set is fetched, an unknown kid has it fetched again.
+//   - The algorithm is one of HS, RS, PS or ES with 256, 384 or 512 bits, or EdDSA with Ed25519;
+//     "none" is never accepted. A key of the set is used only with algorithms of its own kind and
+//     size, and only with its own "alg" if it names one. The text of an RSA key is never the secret
+//     of an HMAC.
+//   - kid only selects a key, by comparison. A token without kid is accepted only if one key of the
+//     set fits its algorithm; of keys with the same kid at most 8 are tried. Nothing is fetched
+//     from a URL in a token: jku and x5u are not read, and jwk and x5c are refused. If the key set
+//     is fetched, an unknown kid causes another fetch.
 //   - crit, b64, nested and encrypted tokens are refused. typ is ignored.
-//   - aud must contain the audience of the gateway; package config has it waived in
-//     words only.
-//   - exp is required, because the cache of a gateway has no other way to be rid
-//     of a token. nbf and iat must have been reached. The leeway counts for all
-//     three.
-//   - A member that stands twice in header or payload is an error, not a choice.
+//   - aud must contain the audience of the gateway; package config requires that waiving this is
+//     explicit.
+//   - exp is required, because otherwise the cache of a gateway could never drop a token. nbf and
+//     iat must have been reached. The leeway applies to all three.
+//   - A member that appears twice in the header or payload is an error; neither value is used.
 //
 // At most 64 claims with 1,024 values are kept of a token: strings up to 1 KiB,
 // arrays of such strings, numbers and Booleans. Objects, null and longer values

@@ -95,7 +95,7 @@ func (g *Gate) remind() {
 		*r = reminded{of: keys}
 	}
 	now := g.now()
-	urgent := 0 // keys that a more urgent reminder is for
+	urgent := 0 // keys that a more urgent reminder covers
 	for i, m := range reminders {
 		due := keys.before(now.Add(m.before).UnixNano())
 		if from := max(r.told[i], urgent); from < due {

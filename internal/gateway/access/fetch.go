@@ -51,7 +51,7 @@ func (r *remote) client() (*http.Client, error) {
 			DisableCompression:     true,
 			MaxResponseHeaderBytes: maxFetchHead,
 		},
-		// The configuration, or the document of the issuer, says where a set comes from.
+		// Only the configuration, or the document of the issuer, may say where a set is.
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}, nil
 }

@@ -91,7 +91,7 @@ func TestModeOfTheAuthorities(t *testing.T) {
 	}
 	testkit.Eventually(t, 30*time.Second, func() error {
 		if log.count("not safe to use") == 0 {
-			return errors.New("the log says nothing of the file")
+			return errors.New("the log does not mention the file")
 		}
 		return nil
 	})

@@ -23,7 +23,8 @@ func run(t *testing.T, dir, stdin, name string, args ...string) string {
 	return string(out)
 }
 
-// TestTokensOfPython: tokens that Python's hmac signed, with another JSON writer.
+// TestTokensOfPython: tokens that Python signed with hmac, and encoded with its own
+// JSON writer, are accepted.
 func TestTokensOfPython(t *testing.T) {
 	const script = `
 import base64, hashlib, hmac, json, sys
@@ -85,7 +86,7 @@ const (
 		"NleKn-g4usBhhr-NzaRmYsZ7JOxLG817wRwUUoX9W2O1ZO9cCO5VldNjG0jLCLas49z8eoMHCsm0Uwl1wvjMFw"
 )
 
-// TestTokensOfOpenSSL: keys and signatures that were made without Go.
+// TestTokensOfOpenSSL: keys and signatures that were made without Go are accepted.
 func TestTokensOfOpenSSL(t *testing.T) {
 	g, _ := newGate(t, func(c *Config) { c.JWKSFile = tempFile(t, "jwks.json", []byte(opensslSet)) })
 	for _, token := range []string{opensslRS256, opensslES256} {
@@ -97,7 +98,7 @@ func TestTokensOfOpenSSL(t *testing.T) {
 }
 
 // tokensOf has a program of another language print a key set and, each in a line, four
-// tokens that are right and one with a salt of a wrong length.
+// valid tokens and one with a salt of the wrong length.
 func tokensOf(t *testing.T, name, file, script string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -106,7 +107,7 @@ func tokensOf(t *testing.T, name, file, script string) {
 	}
 	lines := strings.Split(strings.TrimSpace(run(t, dir, "", name, file)), "\n")
 	if len(lines) != 6 {
-		t.Fatalf("got %d lines, want a key set, four tokens and one that is wrong: %s", len(lines), lines)
+		t.Fatalf("got %d lines, want a key set, four tokens and an invalid one: %s", len(lines), lines)
 	}
 	g, _ := newGate(t, func(c *Config) { c.JWKSFile = tempFile(t, "jwks.json", []byte(lines[0])) })
 	for _, token := range lines[1:5] {
@@ -117,7 +118,7 @@ func tokensOf(t *testing.T, name, file, script string) {
 	refused(t, g, withToken(lines[5]), 401, "signature")
 }
 
-// TestTokensOfNode: EdDSA and PSS of OpenSSL, by Node.
+// TestTokensOfNode: Node signs with EdDSA and PSS of OpenSSL.
 func TestTokensOfNode(t *testing.T) {
 	tokensOf(t, "node", "sign.js", `
 const c = require("crypto");
@@ -138,7 +139,8 @@ token("PS256", "r", pss("sha256", 20));
 `)
 }
 
-// TestTokensOfJava: the same by Java's own library, which shares no code with OpenSSL.
+// TestTokensOfJava: Java signs with its own library, which shares no code with
+// OpenSSL.
 func TestTokensOfJava(t *testing.T) {
 	tokensOf(t, "java", "Sign.java", `
 import java.math.BigInteger;

@@ -106,7 +106,7 @@ func FuzzJWKS(f *testing.F) {
 		}
 		for _, k := range keys {
 			if err := k.strong(); err != nil || len(k.algorithms) == 0 {
-				t.Errorf("a key was taken that is weak (%v) or good for nothing", err)
+				t.Errorf("a weak (%v) or useless key was accepted", err)
 			}
 			for _, a := range k.algorithms {
 				if !a.fits(k.key) {

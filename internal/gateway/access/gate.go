@@ -64,8 +64,8 @@ type Gate struct {
 	now     func() time.Time
 	files   []*watched         // those that exist
 	remote  *remote            // if nil, the key set is a file, or there is none
-	ctx     context.Context    // ends with Close
-	end     context.CancelFunc // ends it
+	ctx     context.Context    // canceled by Close
+	end     context.CancelFunc // cancels ctx
 	running sync.WaitGroup     // goroutines that Close waits for
 
 	checking checking // slots for signature checks

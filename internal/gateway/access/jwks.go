@@ -136,8 +136,8 @@ func parseJWKS(file string, data []byte, allowed []*algorithm) ([]*tokenKey, err
 	return keys, nil
 }
 
-// parseJWK returns nil for a key of no interest, and an error for one that is but
-// must not be used.
+// parseJWK returns nil for a key that is of no interest, and an error for one
+// that would be of use but must not be used.
 func parseJWK(raw json.RawMessage, allowed []*algorithm) (*tokenKey, error) {
 	var head struct{ kty, use, alg, kid string }
 	private, forUse := false, true

@@ -45,7 +45,7 @@ func (e *FileError) Error() string {
 // keySet is the content of a key file. It is immutable.
 type keySet struct {
 	byHash map[[sha256.Size]byte]apiKey
-	dated  []datedKey // those that expire, the first of them first
+	dated  []datedKey // those that expire, the earliest first
 }
 
 // apiKey is a line of a key file.

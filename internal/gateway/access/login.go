@@ -23,7 +23,7 @@ func printOf(key any) [sha256.Size]byte {
 	if secret, ok := key.([]byte); ok {
 		return sha256.Sum256(secret)
 	}
-	der, _ := x509.MarshalPKIXPublicKey(key) // supports the kinds that strong accepts
+	der, _ := x509.MarshalPKIXPublicKey(key) // it supports all kinds that strong accepts
 	return sha256.Sum256(der)
 }
 

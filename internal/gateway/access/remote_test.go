@@ -51,7 +51,7 @@ func text(data []byte) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write(data) }
 }
 
-// fetching opens a gate that fetches from the issuer, as often as the tests like.
+// gate opens a gate that fetches from the issuer as often as the tests need.
 func (s *issuer) gate(t *testing.T, change func(*Config)) *Gate {
 	t.Helper()
 	g, _ := newGate(t, func(c *Config) {
@@ -237,7 +237,7 @@ func TestHostileIssuers(t *testing.T) {
 		})
 	}
 	if n := elsewhere.asked.Load(); n != 0 {
-		t.Errorf("the target of a redirect was asked %d times", n)
+		t.Errorf("the target of a redirect was requested %d times", n)
 	}
 }
 

@@ -63,7 +63,7 @@ func TestFlood(t *testing.T) {
 		t.Errorf("%d entries with %d bytes, want at most 8192 and 32 MiB, and most of them in use", entries, bytes)
 	}
 	if lost > 500 { // of 50,000 reads
-		t.Errorf("%d times an entry in use had been pushed out, want at most 500", lost)
+		t.Errorf("%d times an entry in use had been evicted, want at most 500", lost)
 	}
 	if entries, _ := set.refused.held(); entries != 0 {
 		t.Errorf("%d refused entries, want none", entries)
@@ -107,7 +107,7 @@ func TestFloodOfForgedTokens(t *testing.T) {
 	before := g.Stats().SignatureChecks
 	accepted(t, g, good, "jwt:alice")
 	if n := g.Stats().SignatureChecks; n != before {
-		t.Error("the good token was pushed out by bad ones")
+		t.Error("the good token was evicted by bad ones")
 	}
 	if entries, bytes := g.tokens.Load().refused.held(); entries < 1 || entries > 1024 || bytes > 4<<20 {
 		t.Errorf("%d refused entries with %d bytes, want at most 1024 and 4 MiB", entries, bytes)
@@ -164,13 +164,13 @@ func TestSeenAtOnce(t *testing.T) {
 	}
 	wg.Wait()
 	if entries, _ := set.good.held(); entries < 1 {
-		t.Errorf("%d entries, want some and a right count of bytes", entries)
+		t.Errorf("%d entries, want some entries and a correct count of bytes", entries)
 	}
 }
 
-// TestChecksAreFew: while the maximum of signatures is checked, known callers are
-// admitted immediately, and new tokens wait for their turn. Of identical tokens
-// only one is checked.
+// TestChecksAreFew: while the maximum number of signatures is being checked,
+// known callers are admitted immediately, and new tokens wait for their turn. Of
+// identical tokens only one is checked.
 func TestChecksAreFew(t *testing.T) {
 	g, _ := newGate(t, nil)
 	known := withToken(sign(t, jose.HS256, octKey, "oct", claimSet(nil)))

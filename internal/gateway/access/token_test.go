@@ -180,7 +180,7 @@ func TestForgedTokens(t *testing.T) {
 	}
 }
 
-// TestHeaders: headers that are refused although the signature is right.
+// TestHeaders: some headers are refused although the signature is valid.
 func TestHeaders(t *testing.T) {
 	g, _ := newGate(t, nil)
 	payload := claimsJSON(t, nil)
@@ -249,7 +249,7 @@ func TestOuterForm(t *testing.T) {
 	accepted(t, g, withToken(good), "jwt:alice")
 }
 
-// TestClaims: the signature is right, the claims are not.
+// TestClaims: a token with a valid signature is refused because of its claims.
 func TestClaims(t *testing.T) {
 	g, _ := newGate(t, nil)
 	now := start.Unix()
@@ -311,7 +311,7 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// TestPayloads: signed payloads that no proper issuer would write.
+// TestPayloads: payloads that no proper issuer would sign are refused.
 func TestPayloads(t *testing.T) {
 	g, _ := newGate(t, nil)
 	good := claimsJSON(t, nil)
@@ -340,7 +340,7 @@ func TestPayloads(t *testing.T) {
 	}
 }
 
-// TestKeyOfItsOwn: a key of the set is used only for its purpose.
+// TestKeyOfItsOwn: a key of the set is used only for the purpose that it names.
 func TestKeyOfItsOwn(t *testing.T) {
 	keys := []jose.JSONWebKey{
 		{KeyID: "rsa", Key: &rsaKey().PublicKey, Algorithm: "RS256"},

@@ -21,8 +21,8 @@ func tokenLine(t *testing.T, name, token string) string {
 	return strings.TrimSpace(name+" "+digest) + "\n"
 }
 
-// TestTokens: the tokens of a file open, with and without a name, until they expire; others do
-// not.
+// TestTokens: the tokens of a file are accepted, with and without a name, until they expire;
+// others are not.
 func TestTokens(t *testing.T) {
 	plain, named, old := NewKey(), NewKey(), NewKey()
 	file := filepath.Join(t.TempDir(), "admin.token")
@@ -54,8 +54,8 @@ func TestTokens(t *testing.T) {
 	expect(plain, "", true)
 }
 
-// TestTokensAreRefused: a file with a token itself, without any line or with the same digest
-// twice is wrong, and so is one that others can write to.
+// TestTokensAreRefused: a file that contains a token itself, no line or the same digest
+// twice is refused, and so is one that others can write to.
 func TestTokensAreRefused(t *testing.T) {
 	one := NewKey()
 	for text, want := range map[string]string{
@@ -112,16 +112,16 @@ func TestTokensRotate(t *testing.T) {
 	}
 	write("nonsense\n")
 	if err := <-told; err == nil {
-		t.Error("a wrong file was taken over")
+		t.Error("an invalid file was loaded")
 	}
 	if _, ok := tokens.Find(after); !ok {
-		t.Error("a wrong file has changed something")
+		t.Error("an invalid file has changed something")
 	}
 	write(tokenLine(t, "", after))
 	if err := <-told; err != nil {
 		t.Fatal(err)
 	}
 	if _, ok := tokens.Find(before); ok {
-		t.Error("a token that was removed opens still")
+		t.Error("a token that was removed is still accepted")
 	}
 }

@@ -90,13 +90,13 @@ func TestReload(t *testing.T) {
 	expect("no keys", 5, 2)
 	refused(t, g, Credentials{APIKey: second}, 401, "not known")
 	if n := log.count(second); n != 0 {
-		t.Error("a key stands in the log")
+		t.Error("a key is in the log")
 	}
 
 	testkit.WriteAtOnce(t, cfg.JWKSFile, []byte(`{"keys":[]}`))
 	expect("no key set", 6, 2)
 	if n := log.count("no key for checking signatures"); n != 1 {
-		t.Errorf("the log tells %d times of the empty key set, want once", n)
+		t.Errorf("the log reports the empty key set %d times, want once", n)
 	}
 }
 

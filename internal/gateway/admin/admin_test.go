@@ -50,7 +50,7 @@ func newServer() (*Server, *purges, *atomic.Pointer[[]string]) {
 	}), p, reasons
 }
 
-// ask sends one request from this machine to the handler. target is a path or an URL.
+// ask sends one request from this machine to the handler. target is a path or a URL.
 func ask(s http.Handler, method, target string, header ...string) *httptest.ResponseRecorder {
 	return askFrom(s, "127.0.0.1:40000", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: 9100}, method, target, header...)
 }
@@ -259,7 +259,7 @@ func TestProfilesOneAtATime(t *testing.T) {
 			}
 			io.Copy(io.Discard, response.Body)
 			response.Body.Close()
-			if response.StatusCode != http.StatusTooManyRequests { // a heap profile of below was first
+			if response.StatusCode != http.StatusTooManyRequests { // the heap profile below was first
 				break
 			}
 		}

@@ -68,7 +68,7 @@ type shown struct {
 		Newest  int64
 		Columns []string
 		Rows    [][]*float64
-	} `json:"series"` // instead of the page's, whose rows are only written
+	} `json:"series"` // instead of the type of the page, whose rows can only be encoded
 }
 
 func (p *shown) column(t *testing.T, name string) (values []float64) {
@@ -143,7 +143,7 @@ func TestDashboardFigures(t *testing.T) {
 	s.dashboard.history.take()
 	p := figuresOf(t, s, "")
 	if !p.Ready || p.Requests.Latency != nil || p.Requests.HitRatio != nil || p.Series.Newest != 0 || len(p.Series.Rows) != 0 || p.Fresh.Count != 0 {
-		t.Errorf("with nothing asked: %+v", p)
+		t.Errorf("without parameters: %+v", p)
 	}
 
 	// A second with 90 hits of 2 us and 10 loads of 5 ms, of which 2 fail.
