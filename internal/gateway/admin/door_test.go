@@ -331,7 +331,7 @@ func TestRemoteConnectionsAreBounded(t *testing.T) {
 	}
 	// Connections are accepted one after the other, and this one is the last.
 	if err := live(far); err == nil {
-		t.Errorf("there is a place beside %d", maxRemote)
+		t.Errorf("a connection in addition to %d was accepted", maxRemote)
 	}
 	if err := live(near); err != nil {
 		t.Errorf("this machine is locked out: %v", err)

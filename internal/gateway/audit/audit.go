@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/safefile"
 )
 
-// fileMode is the mode of the file: only this user reads who did what.
+// fileMode is the mode of the file: only this user may read who did what.
 const fileMode = 0o600
 
 // Kinds of events.

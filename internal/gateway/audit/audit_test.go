@@ -96,7 +96,7 @@ func TestFile(t *testing.T) {
 		}
 		l.Record(Event{Event: Purge, Outcome: Done})
 		if !strings.Contains(out.String(), "event=purge") {
-			t.Error("an event after Close is nowhere")
+			t.Error("an event after Close is lost")
 		}
 	}
 	got := lines(t, path)
@@ -185,7 +185,7 @@ func TestReopen(t *testing.T) {
 	testkit.Eventually(t, 10*time.Second, func() error {
 		return written(path)
 	})
-	if runtime.GOOS != "windows" { // where an open file keeps its name
+	if runtime.GOOS != "windows" { // where an open file cannot be renamed
 		if err := os.Rename(path, path+".1"); err != nil {
 			t.Fatal(err)
 		}
@@ -204,6 +204,6 @@ func TestReopen(t *testing.T) {
 	}
 	closeLog(t, l)
 	if _, err := Open(Config{Path: filepath.Join(path, "no")}); err == nil {
-		t.Error("a file that cannot be is open")
+		t.Error("a file that cannot exist was opened")
 	}
 }

@@ -119,7 +119,7 @@ func TestCreate(t *testing.T) {
 		}
 	}
 	if err := Create(path, testSeed); err == nil {
-		t.Error("an existing database was written over")
+		t.Error("an existing database was overwritten")
 	}
 }
 

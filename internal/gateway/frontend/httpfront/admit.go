@@ -202,7 +202,7 @@ func (s *Service) refuse(rsp *Response, refusal *access.Refusal) {
 func (s *Service) tooMany(req *Request, rsp *Response, wait time.Duration, what string) {
 	s.warnThrottled(req, rsp, what)
 	if wait == limit.Never {
-		s.problem(rsp, http.StatusBadRequest, "these are more "+what+" than are ever admitted together: request fewer")
+		s.problem(rsp, http.StatusBadRequest, "too many "+what+" at a time: request fewer")
 		return
 	}
 	s.problem(rsp, http.StatusTooManyRequests, "too many "+what)

@@ -183,7 +183,7 @@ func TestForgedTokensOfAnAddress(t *testing.T) {
 		}
 	}
 	if refused == 0 {
-		t.Errorf("of %d forged tokens none was refused unseen", wrong)
+		t.Errorf("none of %d forged tokens was refused without a check", wrong)
 	}
 	for _, row := range []struct {
 		name, address, token string
@@ -320,7 +320,7 @@ func testIDs(t *testing.T, by way) {
 			t.Errorf("sent %q: Traceresponse %q", sent, r.Header.Get("Traceresponse"))
 		}
 	}
-	if len(spans.all()) != 2 { // not the one whose client said no
+	if len(spans.all()) != 2 { // not the one whose client declined to be traced
 		t.Errorf("%d spans, want 2", len(spans.all()))
 	}
 }

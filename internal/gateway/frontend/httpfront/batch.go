@@ -212,7 +212,7 @@ func (s *Service) batch(ctx context.Context, req *Request, rsp *Response) bool {
 			if ctx != nil && wouldEncode(a.Doc, gzipped, false) {
 				breathe()
 			}
-			forms[i], _ = s.encodedOf(ctx, a.Doc, gzipped, false) // fails only if it must
+			forms[i], _ = s.encodedOf(ctx, a.Doc, gzipped, false) // fails only if must is true
 		}
 	}
 	tag := []string{s.batchTag(q.answers, c)}

@@ -136,7 +136,7 @@ func testBatchConditional(t *testing.T, by way) {
 	}
 }
 
-// The answer to many large documents would hold too much memory.
+// A batch whose answer would hold too much memory is refused.
 func TestBatchTooLarge(t *testing.T) { eachWay(t, testBatchTooLarge) }
 
 func testBatchTooLarge(t *testing.T, by way) {
@@ -292,7 +292,7 @@ func testBatchCountsForLimits(t *testing.T, by way) {
 	if r := f.do("GET", "/depts?"+keys); r.StatusCode != 429 || r.Header.Get("Retry-After") == "" {
 		t.Errorf("the second batch: status %d, fields %v; want 429", r.StatusCode, r.Header)
 	}
-	// A batch that no waiting makes small enough is not retried.
+	// A batch above the burst would be refused however long its client waited.
 	if r := f.do("GET", "/depts?"+keys+"&"+keys); r.StatusCode != 429 && r.StatusCode != 400 {
 		t.Errorf("a batch above the burst: status %d", r.StatusCode)
 	}
@@ -386,7 +386,7 @@ func testWaitingBatchesHoldNoKeys(t *testing.T, by way) {
 		t.Fatal("Peek has answered a batch that must be loaded")
 	}
 	if texts := req.own(); texts != len(req.Target) || req.question.keys != nil || req.question.answers != nil {
-		t.Errorf("it holds %d bytes of texts, %d keys and %d answers, want its target alone", texts, len(req.question.keys), len(req.question.answers))
+		t.Errorf("it holds %d bytes of texts, %d keys and %d answers, want only its target", texts, len(req.question.keys), len(req.question.answers))
 	}
 	done := make(chan string)
 	go func() { // ends with the answer, which follows the release below

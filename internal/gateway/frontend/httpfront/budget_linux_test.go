@@ -126,13 +126,13 @@ func (r *slowReaders) read(t *testing.T, c net.Conn, left *atomic.Int64, pause t
 	}
 }
 
-// goOn makes all of them read faster. None may have read half by now: otherwise those that
-// are closed were not chosen among them.
+// goOn makes all of them read faster. None may have read half by now: otherwise the first
+// connections were not closed while all of them were reading.
 func (r *slowReaders) goOn(t *testing.T) {
 	t.Helper()
 	for i := range r.left {
 		if left := r.left[i].Load(); left < int64(pipelined*r.answer/2) {
-			t.Errorf("slow reader %d has only %d bytes to read when the first connection was closed: nothing was proved", i, left)
+			t.Errorf("slow reader %d has only %d bytes to read when the first connection was closed: the test proved nothing", i, left)
 		}
 	}
 	close(r.faster)

@@ -147,7 +147,7 @@ func (p *corsPolicy) answer(origin string) *corsFields {
 	return &noCORS
 }
 
-// isPreflight reports whether OPTIONS asks on behalf of a page (Fetch standard,
+// isPreflight reports whether OPTIONS is sent on behalf of a page (Fetch standard,
 // CORS-preflight request), for the values of Origin and Access-Control-Request-Method.
 func isPreflight(origin, requestMethod string) bool { return origin != "" && requestMethod != "" }
 

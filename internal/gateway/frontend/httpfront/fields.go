@@ -21,8 +21,8 @@ func (s *Service) dress(req *Request, rsp *Response) {
 	}
 }
 
-// options answers OPTIONS: the allowed methods, and, for a browser that asks on behalf
-// of a page of another origin, whether the page may use them.
+// options answers OPTIONS: the allowed methods, and, for a request that a browser
+// sends on behalf of a page of another origin, whether the page may use them.
 func (s *Service) options(req *Request, rsp *Response) {
 	rsp.Status = http.StatusNoContent
 	rsp.Allow = allowed

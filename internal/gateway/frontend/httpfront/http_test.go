@@ -400,7 +400,7 @@ func testFailures(t *testing.T, by way) {
 			t.Errorf("%v: %d %v", test.err, r.StatusCode, r.Header)
 		}
 		if strings.Contains(text, "salaries") {
-			t.Errorf("the client learns of the database: %s", text)
+			t.Errorf("the answer reveals details of the database: %s", text)
 		}
 		if r.Header.Get("Cache-Control") != "no-store" {
 			t.Errorf("a failure may be cached: %v", r.Header)

@@ -83,9 +83,9 @@ func testClientsThatNeverRead(t *testing.T, by way) {
 		testkit.Eventually(t, 30*time.Second, func() error { return ask(fmt.Sprint("/depts/", 100+i)) })
 		worst = max(worst, heap()-before)
 	}
-	// They ask for 1,600 MiB. Besides what is pending there is what loads (64 MiB),
-	// the cache (16 MiB), and copies of either that have not been let go yet: 80 to 434 MiB
-	// were seen on two cores that did other things too.
+	// The clients request 1,600 MiB. In addition to the pending answers, memory holds what
+	// is being loaded (64 MiB), the cache (16 MiB), and copies of either that have not been
+	// released yet: 80 to 434 MiB were seen on two busy cores.
 	if limit := int64(pending*3/2 + 8*maxLoading); worst > limit {
 		t.Errorf("the heap grew by %d MiB, want at most %d", worst>>20, limit>>20)
 	}

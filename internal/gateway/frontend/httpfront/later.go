@@ -15,9 +15,9 @@ import (
 const maxWaiting = 20_000
 
 // What a waiting request holds in addition to its texts, in bytes. The stack of the first one of
-// a connection is included in the 20 KiB that the memory limit allows for each connection: those
-// are for a crowd whose connections wait for one answer each. Measured: 7.8 KB for both together,
-// by TestWaitingRequestsAreWeighed.
+// a connection is included in the 20 KiB that the memory limit allows for each connection, which
+// is meant for a crowd of connections that each wait for one answer. Measured: 7.8 KB for both
+// together, by TestWaitingRequestsAreWeighed.
 const (
 	weightOfLater = 1 << 10
 	weightOfStack = 8 << 10

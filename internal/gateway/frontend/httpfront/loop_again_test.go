@@ -30,7 +30,7 @@ var headsOfPipelines = [][]string{
 var targetsOfPipelines = []string{"/depts/300", "/depts/1500", "/depts/2000", "/depts/2001", "/orders/x/3", "/depts/-1", "/depts/x",
 	"/nobody/1", "/depts?key=300&key=0", "/depts/300?x", "/depts/%33%30%30", "/depts/" + strings.Repeat("7", 200), "/"}
 
-// pipelineOfRuns returns requests among which many have the same head as the one before except for
+// pipelineOfRuns returns requests many of which have the same head as the previous one, except for
 // the target.
 func pipelineOfRuns(rng *rand.Rand) string {
 	var all strings.Builder
@@ -75,7 +75,7 @@ func TestPipelinesOfEqualHeads(t *testing.T) {
 	eachLoop(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
 		subject, reference := differential(t, by)
-		for range 4 { // so that the table of recent answers has them
+		for range 4 { // puts them into the table of recent answers
 			for _, target := range targetsOfPipelines[:5] {
 				hearToTheEnd(t, subject, []byte(strings.Repeat(requestText("GET", target), 10)+lastRequest))
 			}
@@ -92,7 +92,7 @@ func TestPipelinesOfEqualHeads(t *testing.T) {
 			ids := madeID.FindAllString(string(got), -1)
 			slices.Sort(ids)
 			if n := len(ids); n != len(slices.Compact(ids)) {
-				t.Fatalf("%q: of %d request ids some are equal", text, n)
+				t.Fatalf("%q: some of %d request ids are equal", text, n)
 			}
 		}
 		checkNothingWaits(t, subject)

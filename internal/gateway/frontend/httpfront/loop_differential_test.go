@@ -104,8 +104,8 @@ func ends(text []byte) (rest int, verdict http1.Verdict) {
 func checkMeaning(t testing.TB, subject, reference *Server, text []byte) {
 	t.Helper()
 	var got, want []byte
-	// The end of the client cuts off an answer that is not ready by then, so on a busy machine it
-	// may have to wait longer for silence.
+	// If the client closes the connection, an answer that is not ready is cut off, so on a busy
+	// machine the client may have to wait longer for silence.
 	for _, silence := range []time.Duration{50 * time.Millisecond, time.Second, 5 * time.Second} {
 		got, want = hear(t, subject, text, silence), hear(t, reference, text, silence)
 		if meaning(got) == meaning(want) {
@@ -179,7 +179,7 @@ func differential(t testing.TB, by way) (subject, reference *Server) {
 	subject = listen(t, newConfigured(t, upTo5Digits, config, nil), by.config(limits))
 	reference = listen(t, newConfigured(t, upTo5Digits, config, nil), ways[1].config(limits))
 	for _, s := range []*Server{subject, reference} {
-		for _, accept := range []string{"gzip", "identity"} { // so that its forms are there
+		for _, accept := range []string{"gzip", "identity"} { // makes the forms of the document
 			askOnce(t, s, "GET", "/depts/300", "Accept-Encoding", accept)
 		}
 	}

@@ -159,7 +159,7 @@ func drainRaw(t *testing.T, s *Server, next func(int) string, i int, drained *at
 		}
 	}
 	if rest, err := io.ReadAll(r); len(rest) > 0 || err != nil {
-		t.Errorf("raw client %d: %q, %v behind the last answer, want the end in order", i, rest, err)
+		t.Errorf("raw client %d: %q, %v after the last answer, want the end in order", i, rest, err)
 	}
 }
 
@@ -202,7 +202,7 @@ func TestDrainAnswersMisses(t *testing.T) {
 		r := bufio.NewReader(one)
 		answer, err := readAnswer(r, "GET")
 		if err != nil || !answer.Close || answer.Header.Get("X-Request-Id") != "one" {
-			t.Errorf("a miss with nothing behind it: %v, %v, want the connection's last answer", answer, err)
+			t.Errorf("a miss with nothing after it: %v, %v, want the connection's last answer", answer, err)
 		}
 		checkEnd(t, r)
 		r = bufio.NewReader(many)

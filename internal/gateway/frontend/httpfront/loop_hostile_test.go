@@ -82,8 +82,9 @@ func attacks() []attack {
 	}
 }
 
-// TestHostileConnections: all of them together. Each connection ends, within its limit, and
-// what the loop ended is logged; memory is bounded; another client is served.
+// TestHostileConnections runs all attacks at the same time. Each connection ends, within
+// its limit, and what the loop ended is logged; memory is bounded; another client is
+// served.
 func TestHostileConnections(t *testing.T) { eachLoop(t, testHostileConnections) }
 
 func testHostileConnections(t *testing.T, by way) {
@@ -117,7 +118,7 @@ func testHostileConnections(t *testing.T, by way) {
 	testkit.Eventually(t, 2*patience, func() error {
 		most = max(most, heapNow()-heap)
 		if n := s.Connections(); n > 1 {
-			return fmt.Errorf("%d connections live on", n)
+			return fmt.Errorf("%d connections are still open", n)
 		}
 		return nil
 	})
@@ -130,11 +131,11 @@ func testHostileConnections(t *testing.T, by way) {
 		t.Errorf("the heap grew by %d MiB, want at most 100", most>>20)
 	}
 	if during > max(2*before, 500*time.Millisecond) {
-		t.Errorf("p99 beside it was %v, before it %v", during, before)
+		t.Errorf("p99 of another client was %v, and %v before the attack", during, before)
 	}
-	t.Logf("%d connections; the heap grew by %d MiB; p99 beside them %v, before %v", all, most>>20, during, before)
+	t.Logf("%d connections; the heap grew by %d MiB; p99 of another client %v, before the attack %v", all, most>>20, during, before)
 	stats, _ := s.EngineStats()
-	// A client that is slow to begin has sent nothing when its time is up.
+	// A client that begins slowly may have sent nothing when its time is up.
 	const partial, silent = 50 + 900 + 100, 100
 	if n := stats.Closes[loop.ReasonPartial.String()] + stats.Closes[loop.ReasonUnproven.String()]; n < partial+silent {
 		t.Errorf("%d connections were closed because they did not complete a request, want at least %d", n, partial+silent)
@@ -213,7 +214,7 @@ func startBeside(t *testing.T, s *Server) *besideClient {
 			began := time.Now()
 			io.WriteString(c, requestText("GET", "/depts/300"))
 			if answer, err := readAnswer(r, "GET"); err != nil || answer.StatusCode != 200 {
-				t.Errorf("beside hostile clients: %v, %v", answer, err)
+				t.Errorf("next to hostile clients: %v, %v", answer, err)
 				return
 			}
 			b.mu.Lock()

@@ -246,7 +246,7 @@ func testLongPipelines(t *testing.T, by way) {
 		sent := make(chan error, 1)
 		go func() { // ends when all is sent, or c closed
 			_, err := io.WriteString(c, texts(list))
-			if round == 1 && by.engine == EngineLoop { // net/http would take it for a client that has left
+			if round == 1 && by.engine == EngineLoop { // net/http would treat it as a client that has left
 				err = errors.Join(err, c.(*net.TCPConn).CloseWrite())
 			}
 			sent <- err
@@ -289,7 +289,7 @@ func TestPipelineEnds(t *testing.T) {
 			r := bufio.NewReader(c)
 			check(t, r, list)
 			if rest, _ := io.ReadAll(r); len(rest) > 0 { // net/http may reset what it leaves unread
-				t.Fatalf("%s: %.100q behind the last answer", name, rest)
+				t.Fatalf("%s: %.100q after the last answer", name, rest)
 			}
 		}
 	})

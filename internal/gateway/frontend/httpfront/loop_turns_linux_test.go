@@ -94,7 +94,7 @@ func TestPipelinesOfACrowd(t *testing.T) {
 		turnwatch.Within(t, attempt)
 	}
 	if !slices.ContainsFunc(seen, crowdFigures.good) {
-		t.Errorf("in none of %d attempts a new connection was answered within a second and p99 of another was below ten times that of alone", len(seen))
+		t.Errorf("in none of %d attempts was a new connection answered within a second while p99 of another stayed below ten times its value without the crowd", len(seen))
 	}
 }
 
@@ -137,7 +137,7 @@ func besideCrowd(t *testing.T, w *turnwatch.Watch) (figures crowdFigures) {
 	defer goOn()
 	hold := func() { close(held); <-release }
 	w.Hold.Store(&hold)
-	waker := dial(t, s) // the turn before may be the one that is held
+	waker := dial(t, s) // the previous turn may be the one that is held
 	defer waker.Close()
 	io.WriteString(waker, requestText("GET", "/depts/1500"))
 	<-held
@@ -249,8 +249,8 @@ func answers(f *fixture) (n int64) {
 	return n
 }
 
-// TestTurnsOfUnreadAnswers: the turns of loops beside 2,000 connections that pipeline and read
-// nothing, including those that accept, survey and close them.
+// TestTurnsOfUnreadAnswers: the turns of loops stay short next to 2,000 connections that
+// pipeline and read nothing, including the turns that accept, survey and close them.
 func TestTurnsOfUnreadAnswers(t *testing.T) {
 	const hostile = 2000
 	turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {

@@ -8,7 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/limit"
 )
 
-// What a browser sees of answers to pages of other origins, errors included.
+// Answers to pages of other origins, errors included, have the fields that a
+// browser needs.
 func TestPagesOfOtherOrigins(t *testing.T) { eachWay(t, testPagesOfOtherOrigins) }
 
 func testPagesOfOtherOrigins(t *testing.T, by way) {

@@ -184,8 +184,8 @@ func (v *served) dress(r frontend.Resource) {
 		}
 	}
 	v.own = ownFields{own, string(appendLines(nil, own))}
-	// A problem has no entity tag for revalidation: a client that may not reuse it without
-	// that has no use for it.
+	// A problem has no entity tag, so a client that must revalidate it before reuse could
+	// never reuse it.
 	v.missing = own[0].values
 	if strings.Contains(v.missing[0], "no-cache") {
 		v.missing = noStore

@@ -9,10 +9,10 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// The answer to a batch is a JSON array that is spliced from the bytes that the
-// cache holds: nothing is decoded, encoded or copied except commas. In gzip it is one
+// The answer to a batch is a JSON array that is spliced from the bytes that the cache
+// holds: nothing is decoded, encoded or copied except commas. In gzip it is one
 // member, spliced from the deflate blocks of the documents' own gzip forms (RFC 1951,
-// section 3.2.3: a block may follow any other); commas travel in stored blocks, and
+// section 3.2.3: a block may follow any other); commas are sent in stored blocks, and
 // only the checksum reads the documents once more.
 
 var (

@@ -257,7 +257,7 @@ func TestLimitsOfAddressesOverHTTP2(t *testing.T) {
 			raw, err := tls.Dial("tcp", secure, trust)
 			if err == nil {
 				raw.Close()
-				t.Error("a fourth connection of the address was taken")
+				t.Error("a fourth connection of the address was accepted")
 			}
 			open[0].Close()
 			testkit.Eventually(t, patience, func() error {

@@ -184,7 +184,7 @@ func TestTLSLimits(t *testing.T) {
 		client := clientOf(t, trust, true)
 		answer, err := client.Get("https://" + secure + "/depts/1500")
 		if err != nil || answer.StatusCode != http.StatusOK {
-			t.Fatalf("beside silent connections: %v, %v, want 200", answer, err)
+			t.Fatalf("next to silent connections: %v, %v, want 200", answer, err)
 		}
 		answer.Body.Close()
 		if n := s.Connections(); n > 20 {
@@ -247,7 +247,7 @@ func TestEndlessContinuation(t *testing.T) {
 			}
 		}
 		if sent >= 64<<20 {
-			t.Error("64 MiB of fields were taken, want the connection closed")
+			t.Error("64 MiB of fields were accepted, want the connection closed")
 		}
 		if a := askOnce(t, s, "GET", "/depts/1500"); a.StatusCode != http.StatusOK {
 			t.Errorf("another client: %d, want 200", a.StatusCode)

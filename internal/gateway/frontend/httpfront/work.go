@@ -11,8 +11,8 @@ import (
 var atOnce context.Context
 
 // work is the cost of an answer beyond the look-up of its documents. A caller that must not
-// block does not begin more than the bounds below, 0.3 ms each: a goroutine does, while the
-// other connections of the loop continue.
+// block does not begin work beyond the bounds below, 0.3 ms each: a goroutine does it,
+// while the other connections of the loop continue.
 type work struct {
 	keys     int // of a batch
 	hashed   int // bytes of documents whose entity tag is not known

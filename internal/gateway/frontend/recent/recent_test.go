@@ -111,7 +111,7 @@ func TestReplacedDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := settled(t, c, table, "7"); got == old || got != next.Doc && !got.Held() {
-		t.Errorf("the document of before is answered")
+		t.Errorf("the previous document is returned")
 	}
 }
 

@@ -40,8 +40,8 @@ const (
 	textSyntax    = "syntax error"
 )
 
-// nobody is compared with the password of an unknown user. No known password has this
-// hash.
+// nobody is the user that the password of an unknown user is compared with. No known
+// password has this hash.
 var nobody = &user{hashes: []*[32]byte{{}}}
 
 // credential is the kind of a client's login.
@@ -51,7 +51,7 @@ const (
 	byPassword credential = iota // or nothing
 	byAPIKey
 	byToken
-	byCertificate // of the connection, whose end checkCertificate sees
+	byCertificate // of the connection; checkCertificate notices when it expires
 )
 
 // login returns the caller with a name and password; hash is that of the password. The caller is

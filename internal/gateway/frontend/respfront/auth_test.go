@@ -327,7 +327,7 @@ func TestRemovedKey(t *testing.T) {
 	}
 	testkit.Eventually(t, 5*time.Second, func() error {
 		if _, refusal := gate.Identify(t.Context(), access.Credentials{APIKey: key}); refusal == nil {
-			return errors.New("the gate knows the key still")
+			return errors.New("the gate still knows the key")
 		}
 		return nil
 	})
@@ -384,7 +384,7 @@ func TestLimits(t *testing.T) {
 			{"PING", "-ERR too many commands*"},
 		}},
 		{"more keys than ever", Config{RequestConfig: frontend.RequestConfig{ClientLimit: slow(3)}}, [][2]string{
-			{"EXISTS" + strings.Repeat(" depts:1", 100), "-ERR these are more keys from this address than are ever admitted together: request fewer"},
+			{"EXISTS" + strings.Repeat(" depts:1", 100), "-ERR too many keys from this address at a time: request fewer"},
 		}},
 		{"loads", Config{RequestConfig: frontend.RequestConfig{ClientLimit: slow(6)}}, [][2]string{
 			{"GET depts:1", dept(1)},

@@ -24,7 +24,7 @@ func (g Group) String() string {
 
 // command is an entry of the table. It is not changed once made.
 type command struct {
-	name  string // in lower case; of a subcommand "client|id"
+	name  string // in lower case; a subcommand has both names: "client|id"
 	group Group
 	// arity is the number of words, the name included; if negative, the minimum.
 	arity int

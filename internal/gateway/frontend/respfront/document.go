@@ -157,7 +157,7 @@ func (t *turn) documents(q question, keys [][]byte) {
 	}
 	size := q.size(t.slots)
 	if size >= largeAnswer && t.conn.Owed() > 0 {
-		// After a pending answer nothing would count it.
+		// Written after a pending answer, it would not be counted until then.
 		t.postpone(q, keys, 0)
 		return
 	}

@@ -285,7 +285,7 @@ func (w *waiting) hold(n int) bool {
 	return true
 }
 
-// count counts bytes of documents that wait for their place in an answer.
+// count counts bytes of documents that wait for their turn in an answer.
 func (w *waiting) count(n int64) {
 	w.held.Add(n)
 	w.session.held.Add(n)

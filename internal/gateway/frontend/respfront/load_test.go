@@ -242,7 +242,7 @@ func many(name string, from, to int) string {
 	return b.String()
 }
 
-// While the promise cannot be kept, the policy of the resource rules.
+// While the promise cannot be kept, the policy of the resource applies.
 func TestPolicies(t *testing.T) {
 	for _, row := range []struct {
 		policy cache.Policy
@@ -374,7 +374,7 @@ func TestLargeCommands(t *testing.T) {
 			t.Fatalf("connection %d: consumed %d, ended %v", i, n, c.ended)
 		}
 		if refused && string(c.take()) != "-OVERLOADED too many clients are sending large commands\r\n" {
-			t.Error("the last one does not hear why")
+			t.Error("the last one is not told why")
 		}
 	}
 	// One command completes, one connection closes: two others may begin.

@@ -41,7 +41,7 @@ type session struct {
 	last   atomic.Pointer[command]
 	active atomic.Int64 // when the last command came, on the cache's clock
 
-	// Atomic: bytes of documents that were loaded and wait for their place in an answer.
+	// Atomic: bytes of documents that were loaded and wait for their turn in an answer.
 	// Written by goroutines that load and by the connection's turn, read by surveys.
 	held atomic.Int64
 
@@ -129,7 +129,7 @@ func (x *session) data(c conn, in []byte) (consumed int) {
 		size, args, verdict, err := x.scanner.Scan(in[n:])
 		if err != nil {
 			t.fail(FailProtocol, protocolError(in[n:], err, x.bounds))
-			x.scanner = nil // it would report it forever
+			x.scanner = nil // it would repeat the error forever
 			n = len(in)
 			c.End()
 			break

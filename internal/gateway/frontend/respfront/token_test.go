@@ -137,7 +137,8 @@ func (w *walled) say(after time.Duration, text, want string) {
 	}
 }
 
-// TestTokensExpireOnOpenConnections: when they expire, not at the next check of the keys.
+// TestTokensExpireOnOpenConnections: a token ends its login when it expires, not at the next
+// check of the keys.
 func TestTokensExpireOnOpenConnections(t *testing.T) {
 	w := &walled{t: t, wall: time.Date(2026, 1, 2, 3, 4, 0, 0, time.UTC)}
 	gate, _ := tokenGate(t, func(c *access.Config) { c.Now = func() time.Time { return w.wall }; c.Leeway = 10 * time.Second })
@@ -171,7 +172,7 @@ func TestTokensOfRemovedKeys(t *testing.T) {
 		}
 		testkit.Eventually(t, 30*time.Second, func() error {
 			if s := gate.Stats(); s.Reloads == reloads || s.TokenKeys != keys {
-				return errors.New("the set was not taken over")
+				return errors.New("the set was not loaded")
 			}
 			return nil
 		})

@@ -180,7 +180,7 @@ func appendFailure(b []byte, kind Failure, text string) []byte {
 func (t *turn) tooMany(wait time.Duration, what string) {
 	t.server.warnThrottled(t, what)
 	if wait == limit.Never {
-		t.fail(FailLimited, "these are more "+what+" than are ever admitted together: request fewer")
+		t.fail(FailLimited, "too many "+what+" at a time: request fewer")
 		return
 	}
 	seconds := max(int64((wait+time.Second-1)/time.Second), 1)
