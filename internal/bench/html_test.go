@@ -161,11 +161,11 @@ func TestPagesSayWhetherToBelieve(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	for want, spoil := range map[string]func(r *Report){
-		`class="verdict doubt">In doubt: overloaded`:    func(r *Report) { r.Doubts = []string{"overloaded"} },
-		`class="verdict bad">THE GENERATOR`:             func(r *Report) { r.Limits = []string{"starved"} },
-		`class="verdict bad">PARTIAL: dead`:             func(r *Report) { r.Partial = "dead" },
-		`class="verdict bad">Wrong answers: 2`:          func(r *Report) { r.Redis = &RedisReport{Wrong: 2} },
-		`class="verdict doubt">50 % of the requests`:    func(r *Report) { r.Failed = 1000 },
+		`class="verdict doubt">In doubt: overloaded`:      func(r *Report) { r.Doubts = []string{"overloaded"} },
+		`class="verdict bad">THE GENERATOR`:               func(r *Report) { r.Limits = []string{"starved"} },
+		`class="verdict bad">PARTIAL: dead`:               func(r *Report) { r.Partial = "dead" },
+		`class="verdict bad">Wrong answers: 2`:            func(r *Report) { r.Redis = &RedisReport{Wrong: 2} },
+		`class="verdict doubt">50 % of the requests`:      func(r *Report) { r.Failed = 1000 },
 		`class="verdict bad">No request got a correct an`: func(r *Report) { r.Completed = 0 },
 	} {
 		r := good()
