@@ -15,7 +15,7 @@ type Retention struct {
 	// Reach is the age of the oldest row: a gateway that was disconnected for longer
 	// starts with an empty cache.
 	Reach time.Duration
-	// Bound is what ends the reach.
+	// Bound is what limits the reach.
 	Bound Bound
 	// KeepChanges and KeepBytes are the bounds of the configuration.
 	KeepChanges time.Duration
@@ -71,12 +71,12 @@ func (r Retention) Sentences() []string {
 	}
 	switch r.Bound {
 	case BoundBytes:
-		list = append(list, fmt.Sprintf("keep_bytes (%s) ends it, before keep_changes (%s): %s", size(r.KeepBytes), round(r.KeepChanges), cost(r.Reach)))
+		list = append(list, fmt.Sprintf("keep_bytes (%s) bounds it before keep_changes (%s) does: %s", size(r.KeepBytes), round(r.KeepChanges), cost(r.Reach)))
 	case BoundTransaction:
 		list = append(list, fmt.Sprintf("neither keep_changes (%s) nor keep_bytes (%s) bounds it: rows of a transaction in progress and of later ones are never deleted",
 			round(r.KeepChanges), size(r.KeepBytes)))
 	default:
-		list = append(list, fmt.Sprintf("keep_changes ends it, before keep_bytes (%s): %s", size(r.KeepBytes), cost(r.KeepChanges)))
+		list = append(list, fmt.Sprintf("keep_changes bounds it before keep_bytes (%s) does: %s", size(r.KeepBytes), cost(r.KeepChanges)))
 	}
 	for _, h := range r.Holders {
 		effect := "rows of later transactions are not deleted"

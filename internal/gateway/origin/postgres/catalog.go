@@ -217,7 +217,7 @@ func refuseRelation(r relation, kind, persistence byte, subscribed bool) (proble
 	case persistence == 't':
 		return fmt.Sprintf("%s is a temporary table, which only one session can see", name)
 	case persistence == 'u':
-		return fmt.Sprintf("%s is an unlogged table, which a crash empties without a word; expected: ALTER TABLE %s SET LOGGED", name, r.sql())
+		return fmt.Sprintf("%s is an unlogged table, which a crash empties silently; expected: ALTER TABLE %s SET LOGGED", name, r.sql())
 	case subscribed:
 		return fmt.Sprintf("%s belongs to a subscription; statement triggers do not fire for rows that logical replication applies", name)
 	}

@@ -53,10 +53,10 @@ func directSettings(statementTimeout time.Duration) map[string]string {
 	}
 }
 
-// ours are the pinned settings that a URL may set otherwise.
+// ours are the pinned settings that a URL may override.
 var ours = []string{"application_name", "statement_timeout", "jit", "max_parallel_workers_per_gather", "plan_cache_mode"}
 
-// connector makes connections with pinned settings to where one URL leads.
+// connector makes connections with pinned settings to the servers of one URL.
 type connector struct {
 	// Immutable after newConnector.
 	pool   *pgxpool.Config

@@ -78,7 +78,7 @@ func TestPoolerThatRefusesSettings(t *testing.T) {
 		}
 	}
 	if strings.Contains(warnings, "bytea_output") {
-		t.Errorf("a warning of a setting that is right: %s", warnings)
+		t.Errorf("a warning about a setting that is correct: %s", warnings)
 	}
 	conn, err := o.connectOne(t.Context())
 	if err != nil {
@@ -118,7 +118,7 @@ func TestSettingsArePinned(t *testing.T) {
 	}
 }
 
-// Of several hosts the one that accepts writes is used.
+// Of several hosts, the one that accepts writes is used.
 func TestSeveralHosts(t *testing.T) {
 	first, second := testkit.StartPostgres(t, "default_transaction_read_only=on"), testkit.StartPostgres(t)
 	hosts := strings.Split(strings.TrimPrefix(first.URL, "postgres://postgres@"), "/")[0] + "," + strings.Split(strings.TrimPrefix(second.URL, "postgres://postgres@"), "/")[0]

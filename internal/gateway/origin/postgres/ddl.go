@@ -28,8 +28,9 @@ func (o *Origin) Check(ctx context.Context) ([]origin.Finding, error) {
 }
 
 // checkOwnGrants adds a finding if the connected role may not do what a gateway
-// does. A role that may apply owns all of that; without this check, everything
-// would look right, although the gateway's role can promise nothing.
+// does. A role that may apply has all these rights as the owner of the objects;
+// without this check, everything would look right, although a gateway with this
+// role could promise nothing.
 func (o *Origin) checkOwnGrants(ctx context.Context, tx pgx.Tx, i *inspection) error {
 	if o.cfg.GrantTo != "" || slices.ContainsFunc(i.findings, func(f finding) bool { return f.object.resource == "" && f.state == origin.Missing }) {
 		return nil // it is among the findings, or there is nothing to read yet
@@ -296,7 +297,7 @@ func (s *schema) recorded() []string {
 	return oids
 }
 
-// checked returns the findings for people: with the owners, which the promise does
+// checked returns the findings for humans: with the owners, which the promise does
 // not depend on.
 func (i *inspection) checked(cfg Config) []origin.Finding {
 	faults := make(map[string]ownerFault)
@@ -368,14 +369,15 @@ func (s *schema) judge(f *found, cfg Config) {
 		case has.definition == o.definition, o.tolerated != "" && has.definition == o.tolerated:
 			return ""
 		}
-		return o.title() + " is not as it should be" + remedy
+		return o.title() + " differs from what the resources need" + remedy
 	}
 	for _, o := range wanted(&schema{tracked: s.tracked}, cfg) {
 		if shared == "" {
 			shared = fault(o)
 		}
 	}
-	// One by one: while one replaces another, both have the name.
+	// Resources are checked one by one: while one replaces another, both have the
+	// same name.
 	own := make([]string, len(s.resources))
 	for i := range s.resources {
 		for _, o := range wanted(&schema{tracked: s.tracked, resources: s.resources[i : i+1]}, cfg) {

@@ -116,8 +116,9 @@ func testPlanApplyCheckDrop(t *testing.T, pg *server) {
 	d := pg.database(t, deptSchema)
 	o := d.origin(t, Config{}, "", deptResource())
 	plan := mustPlan(t, o)
-	// Shared objects, functions, triggers; the definer's rights and its turn; the row of
-	// slipstream.meta, and a row that flushes for each table.
+	// Shared objects, functions, triggers; the definer's rights and the statements that
+	// run as the definer; the row of slipstream.meta, and a row that flushes for each
+	// table.
 	if len(plan) != 8+8+8+4+1+2 || !strings.HasPrefix(plan[0].SQL, "CREATE SCHEMA") {
 		t.Errorf("plan of a bare database: %d statements, the first %v", len(plan), plan[0])
 	}
@@ -182,7 +183,7 @@ func testDamage(t *testing.T, pg *server) {
 		damage string
 		object string
 		state  origin.State
-		holds  bool // the promise, all the same
+		holds  bool // the promise still holds
 		begun  bool // the record starts over
 	}{
 		{`ALTER TABLE emp DISABLE TRIGGER "slipstream/depts@EMP/update"`, `trigger "slipstream/depts@EMP/update" on "public"."emp"`, origin.Differs, false, false},
@@ -240,7 +241,7 @@ func testDamage(t *testing.T, pg *server) {
 	emps := resource.Resource{Name: "emps", Key: []string{"empno"}, Root: resource.Node{Table: "emp"}}
 	mustApply(t, d.origin(t, Config{}, "", emps))
 	if plan := mustPlan(t, o); len(plan) != 0 {
-		t.Errorf("plan beside another gateway's resource: %v", plan)
+		t.Errorf("plan with another gateway's resource: %v", plan)
 	}
 	// A smaller definition adds nothing but its own objects, and a prune for both
 	// configurations drops only what neither needs.
@@ -289,13 +290,13 @@ func testApplyLockTimeout(t *testing.T, pg *server) {
 	began := time.Now()
 	_, err := d.origin(t, Config{}, "", deptResource()).Apply(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "try again") {
-		t.Errorf("apply beside an open transaction: %v", err)
+		t.Errorf("apply during an open transaction: %v", err)
 	}
 	if took := time.Since(began); took < 4*time.Second || took > 15*time.Second {
 		t.Errorf("apply gave up after %v, want 5 s", took)
 	}
 	if n := d.text(t, `SELECT count(*) FROM pg_namespace WHERE nspname = 'slipstream'`); n != "0" {
-		t.Error("something was made")
+		t.Error("something was created")
 	}
 }
 
@@ -316,7 +317,7 @@ func testConcurrentApply(t *testing.T, pg *server) {
 	wg.Wait()
 	slices.Sort(ran[:])
 	if ran[2] != 0 || ran[3] == 0 {
-		t.Errorf("four applies at once ran %v statements, want one to do all", ran)
+		t.Errorf("four concurrent applies ran %v statements, want all of them run by one", ran)
 	}
 }
 
@@ -342,7 +343,7 @@ func testWriterDuringApply(t *testing.T, pg *server) {
 		t.Fatal(err)
 	}
 	if ok := d.text(t, fmt.Sprintf(`SELECT complete_from > '%s' FROM slipstream.meta`, xid)); ok != "t" {
-		t.Errorf("the record claims to have the changes of transaction %s, which it has not: complete from %s", xid,
+		t.Errorf("the record claims to have the changes of transaction %s, which it does not have: complete from %s", xid,
 			d.text(t, `SELECT complete_from FROM slipstream.meta`))
 	}
 }
@@ -377,7 +378,7 @@ func testNotifyChoice(t *testing.T, pg *server) {
 	quiet, loud := d.origin(t, Config{}, "", deptResource()), d.origin(t, Config{Notify: true}, "", deptResource())
 	mustApply(t, quiet)
 	if why := promise(t, loud); why != "" {
-		t.Errorf("promise of a configuration with notify over triggers without: %q", why)
+		t.Errorf("promise of a configuration with notify over triggers without it: %q", why)
 	}
 	plan := mustPlan(t, loud)
 	// The functions between three steps that make them the definer's, and two rows that flush.
@@ -386,7 +387,7 @@ func testNotifyChoice(t *testing.T, pg *server) {
 	}
 	mustApply(t, loud)
 	if why := promise(t, quiet); why != "" {
-		t.Errorf("promise of a configuration without notify over triggers with: %q", why)
+		t.Errorf("promise of a configuration without notify over triggers with it: %q", why)
 	}
 	listener := d.connect(t, "")
 	execOn(t, listener, `LISTEN slipstream`)

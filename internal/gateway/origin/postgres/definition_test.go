@@ -54,7 +54,7 @@ func TestApplyWaitsForWritersOfTheDefinitionBefore(t *testing.T) {
 	result := applying(t, d, s.origin, "store")
 	s.advance()
 	if s.sink.promise() == "" {
-		t.Error("the promise holds while a writer that only the definition of before records is open")
+		t.Error("the promise holds while a writer that only the previous definition records is open")
 	}
 	execOn(t, writer, `COMMIT`)
 	if err := <-result; err != nil {
@@ -73,7 +73,7 @@ func TestApplyWaitsForWritersOfTheDefinitionBefore(t *testing.T) {
 		t.Errorf("recorded %s, want a row for each definition", got)
 	}
 	if why := promise(t, old); why != "" {
-		t.Errorf("the definition of before has lost its promise: %s", why)
+		t.Errorf("the previous definition has lost its promise: %s", why)
 	}
 }
 
@@ -141,8 +141,8 @@ func TestAnotherDefinitionFlushesNothing(t *testing.T) {
 	unmoved("prune")
 }
 
-// A reload that adds a resource on a table flushes the new one only, also when its
-// triggers are made afterwards.
+// A reload that adds a resource on a table flushes only the new one, even if its
+// triggers are created later.
 func TestTriggersOfANewResourceFlushNoOther(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()

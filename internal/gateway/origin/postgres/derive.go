@@ -27,7 +27,7 @@ const (
 	firstRetry = 250 * time.Millisecond
 	lastRetry  = 30 * time.Second
 	// defaultLockPatience is how long the derivations of a poll wait for locks, after all
-	// that need not wait.
+	// those that need not wait.
 	defaultLockPatience = 100 * time.Millisecond
 )
 
@@ -95,7 +95,7 @@ func (s *Stream) derive(ctx context.Context) error {
 	if err != nil || len(locked) == 0 {
 		return err
 	}
-	// A resource that has lost its promise gets no time to wait in.
+	// A resource that has lost its promise gets no time for waiting.
 	for i, why := range locked {
 		if s.troubles[i].broken() {
 			s.breakPromise(i, why)
@@ -130,7 +130,7 @@ func (s *Stream) setPatience(ctx context.Context, lockWait, limit time.Duration)
 }
 
 // linked returns the resources with links, those without a promise last. Otherwise each is
-// first in turn, so that slow ones do not use up the time of the same others repeatedly.
+// first in turn, so that slow ones do not always use up the time of the same others.
 func (s *Stream) linked() (resources []int) {
 	var broken []int
 	for i, l := range s.reader.links {
@@ -274,7 +274,7 @@ func (s *Stream) breakPromise(i int, err error) {
 			s.troubles = make(map[int]*trouble)
 		}
 		s.troubles[i] = t
-	case t.broken() || now.Sub(t.regained) < t.pause: // it held for less time than it was away
+	case t.broken() || now.Sub(t.regained) < t.pause: // it held for less time than it was lost
 		t.pause = min(2*t.pause, lastRetry)
 	default:
 		t.pause = firstRetry
@@ -286,8 +286,8 @@ func (s *Stream) breakPromise(i int, err error) {
 	s.origin.cfg.Logger.Warn("freshness cannot be promised", "resource", s.origin.schema.Load().set.Resources[i].Name, "why", t.why)
 }
 
-// muteTroubled makes the reader pass by the links of resources that are in trouble,
-// until the next attempt. Such a resource has no document that a change could concern.
+// muteTroubled makes the reader skip the links of resources that are in trouble, until
+// the next attempt. Such a resource has no document that a change could concern.
 func (s *Stream) muteTroubled(now time.Time) {
 	clear(s.reader.mute)
 	for i, t := range s.troubles {

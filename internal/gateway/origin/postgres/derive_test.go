@@ -15,7 +15,7 @@ import (
 
 // A resource whose derivations fail is retried after pauses that double up to 30 s. Until
 // then its changes are skipped. If it fails soon after it recovered, the pauses continue
-// where they stopped; if it held for longer than it was away, they start over.
+// where they stopped; if it held for longer than it was lost, they start over.
 func TestPausesOfAFailingDerivation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		o := &Origin{cfg: Config{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}}

@@ -9,7 +9,7 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// digestSQL describes, in one row a thing, everything that documents and their
+// digestSQL describes, in one row per thing, everything that documents and their
 // triggers depend on: $1 are the names of tables as to_regclass reads them, $2 the
 // oids of further relations, $3 those of functions, $4 the names of triggers, $5 the
 // oids of types of users, $6 the roles that read documents. Each part is there
@@ -23,7 +23,7 @@ import (
 //   - pg_inherits: partitions attached, detached, inheriting tables made
 //   - pg_trigger: a trigger of ours disabled, enabled, dropped; xmin changes even if
 //     all that happened in one transaction and nothing looks different after it. The
-//     triggers of a table have rows of their own, one a name, because each definition
+//     triggers of a table have separate rows, one per name, because each definition
 //     depends on its own triggers only: an apply or a prune of another one changes no
 //     digest. On our own tables all triggers count, since any could swallow rows.
 //   - pg_proc: a function replaced

@@ -17,7 +17,7 @@ import (
 // locks on all tables. Writers, the stream, trimming and db check continue meanwhile; in the
 // end it writes the record, floor and rows, as of its beginning.
 func TestTrimBesidePgDump(t *testing.T) {
-	t.Setenv("SLIPSTREAM_POSTGRES", "") // a pg_dump refuses a server that is newer; the system's fits the system's
+	t.Setenv("SLIPSTREAM_POSTGRES", "") // pg_dump refuses a newer server; that of the system matches the system's server
 	server := startServer(t, "autovacuum=off")
 	s := streamedOn(t, server.database(t, streamedSchema))
 	d := &database{conn: s.db, url: s.url}
@@ -56,19 +56,19 @@ func TestTrimBesidePgDump(t *testing.T) {
 	s.expect("7")
 	d.settled(t)
 	if n := d.trimAll(t, "1 hour", 1<<30); n != 2000 {
-		t.Errorf("trimmed %d rows beside the dump, want all 2,000", n)
+		t.Errorf("trimmed %d rows during the dump, want all 2,000", n)
 	}
 	s.exec("UPDATE dept SET dname = 'after the trim' WHERE deptno = 8")
 	s.expect("8")
 	if got := states(t, s.origin); len(got) > 0 {
-		t.Errorf("findings of a check beside the dump: %v", got)
+		t.Errorf("findings of a check during the dump: %v", got)
 	}
 	holders, err := readHolders(t.Context(), s.db)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !slices.ContainsFunc(holders, func(h origin.Holder) bool { return fmt.Sprint(h.PID) == pid && !h.Deletes }) {
-		t.Errorf("held by %v, want pid %s among them, from vacuum alone", holders, pid) // a poll may be another
+		t.Errorf("held by %v, want pid %s among them, holding only vacuum", holders, pid) // a poll may be another
 	}
 	if d.text(t, stuck) != pid {
 		t.Error("the dump does not wait anymore, so this tests nothing")
@@ -92,7 +92,7 @@ func TestTrimBesidePgDump(t *testing.T) {
 	s.exec("VACUUM slipstream.change")
 	record(t, s.db, 150, 10, "0 hours")
 	if now := d.text(t, size); now != full {
-		t.Errorf("the table takes %s bytes, %s before: the room of what was trimmed is not used again", now, full)
+		t.Errorf("the table takes %s bytes, %s before: the space of the trimmed rows is not reused", now, full)
 	}
 	s.exec("UPDATE dept SET dname = 'after the dump' WHERE deptno = 9")
 	s.expect("9")

@@ -156,7 +156,7 @@ func factPromotion(t *testing.T, pg *server, d *database, _ func(bool)) {
 		t.Error("a standby can read an unlogged table")
 	}
 	if err := tryOn(t, onStandby, `SELECT pg_walfile_name(pg_current_wal_lsn())`); err == nil {
-		t.Error("a standby has a place in the log that it writes")
+		t.Error("a standby has a position in the log that it writes")
 	}
 	standby.Promote(t)
 	if got := textOn(t, onStandby, `SELECT count(*), (SELECT count(*) FROM t) FROM incarnation`); got != "0 1" {
@@ -185,7 +185,7 @@ func factBackendKilled(t *testing.T, pg *server, d *database, again func(restart
 	pg.KillBackend(t, pid)
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if err := d.conn.Ping(t.Context()); err == nil {
-			return fmt.Errorf("the other sessions live on")
+			return fmt.Errorf("the other sessions survive")
 		}
 		return nil
 	})

@@ -89,7 +89,7 @@ func TestStreamExtends(t *testing.T) {
 	s.extend(emps)
 	s.heard("2 *")
 	if a, b := s.promised(1), s.promised(2); a != "" || b == "" {
-		t.Errorf("promises %q and %q, want the first alone", a, b)
+		t.Errorf("promises %q and %q, want only the first", a, b)
 	}
 
 	s.origin.Retire([]int{0, 2})

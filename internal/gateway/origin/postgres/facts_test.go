@@ -16,8 +16,8 @@ import (
 )
 
 // TestFacts reproduces the behavior of PostgreSQL that the design relies on, one
-// test per claim: here that of snapshots. See firing_test.go for triggers and
-// durability_test.go for durability.
+// test per claim: here the behavior of snapshots. See firing_test.go for
+// triggers and durability_test.go for durability.
 func TestFacts(t *testing.T) {
 	pg := startServer(t, "max_prepared_transactions=10")
 	for _, fact := range []struct {
@@ -94,7 +94,7 @@ func factStatementSnapshot(t *testing.T, pg *server) {
 		}
 	}
 	if changed < len(reads)/2 {
-		t.Errorf("only %d of %d reads had a writer behind them", changed, len(reads))
+		t.Errorf("only %d of %d reads were followed by a write", changed, len(reads))
 	}
 }
 
@@ -184,7 +184,7 @@ func randomTransactions(t *testing.T, d *database, insert string, poll func()) {
 	poll()
 }
 
-// factPollReads: each row once, and no other.
+// factPollReads: the polls read each row once, and no other rows.
 func factPollReads(t *testing.T, pg *server) {
 	d := pg.database(t, streamedSchema+"; CREATE SEQUENCE number")
 	o := openOrigin(t, Config{URL: d.url}, streamedResource())
@@ -239,7 +239,7 @@ func factPollReads(t *testing.T, pg *server) {
 }
 
 // factTriggerSeesOldParent is why triggers record links and the stream derives:
-// a trigger that looks its row's root up finds the root of before.
+// a trigger that looks its row's root up finds the previous root.
 func factTriggerSeesOldParent(t *testing.T, pg *server) {
 	for _, isolation := range []string{"READ COMMITTED", "REPEATABLE READ"} {
 		d := pg.database(t, `
@@ -256,7 +256,7 @@ func factTriggerSeesOldParent(t *testing.T, pg *server) {
 		execOn(t, mover, `COMMIT`)
 		execOn(t, inserter, `COMMIT`)
 		if got := d.text(t, `SELECT customer FROM told`); got != "10" {
-			t.Errorf("%s: the trigger told customer %s, expected the old one", isolation, got)
+			t.Errorf("%s: the trigger recorded customer %s, expected the old one", isolation, got)
 		}
 		if got := d.text(t, `SELECT o.customer FROM line l JOIN orders o ON o.id = l.order_id`); got != "20" {
 			t.Errorf("%s: the line is customer %s's", isolation, got)

@@ -85,7 +85,8 @@ func factStatements(t *testing.T, pg *server) {
 	d.fires(t,
 		step{`INSERT INTO a SELECT i, i FROM generate_series(1, 3) AS i`, "a INSERT 1/1+2/2+3/3"},
 		step{`INSERT INTO a SELECT 9, 9 WHERE false`, "a INSERT none"},
-		// Both kinds fire, each with its part. Triggers that fire are of the command too.
+		// Both kinds of triggers fire, each with its part of the rows; those of the
+		// command fire even if there are none.
 		step{`INSERT INTO a VALUES (1, 10), (4, 4) ON CONFLICT (id) DO UPDATE SET p = excluded.p`, "a UPDATE 1/1 to 1/10,a INSERT 4/4"},
 		step{`INSERT INTO a VALUES (1, 11) ON CONFLICT DO NOTHING`, "a INSERT none"},
 		merge,
@@ -198,7 +199,7 @@ func factTriggerXmin(t *testing.T, pg *server) {
 		t.Errorf("the trigger was %v and is %v", before, after)
 	}
 	if after[2] == before[2] {
-		t.Error("xmin is the same: a write in between would go unheard")
+		t.Error("xmin is the same: a write in between would not be noticed")
 	}
 }
 

@@ -116,7 +116,7 @@ func TestTokenBelongsToTheHistory(t *testing.T) {
 	runScript(t, pg.url, "INSERT INTO slipstream.incarnation VALUES (gen_random_uuid())")
 	o.history.Store(&h)
 	if _, err := o.Load(t.Context(), 0, []string{"1"}); err == nil {
-		t.Error("two incarnations are answered")
+		t.Error("a load with two incarnations succeeded")
 	}
 }
 

@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/cache"
 )
 
-// ledgerOfCommits is an Invalidations that holds, at every Advance, the horizon
-// against commits that were acknowledged before it.
+// ledgerOfCommits is an Invalidations that compares the horizon, at every
+// Advance, with commits that were acknowledged before it.
 type ledgerOfCommits struct {
 	*recorder
 
@@ -67,7 +67,7 @@ func TestHorizonCoversOnlyWhatWasApplied(t *testing.T) {
 	s.sink = ledger.recorder
 	s.runInto(clock, ledger)
 
-	// Every poll moves the horizon: woken all the time.
+	// Every poll moves the horizon, because the stream is woken all the time.
 	const commits = 400
 	var writers sync.WaitGroup
 	for i := 1; i <= 3; i++ {

@@ -296,7 +296,7 @@ func TestHostileSchemas(t *testing.T) {
 		trap := tap(t, hostile.url)
 		conn := connect(t, trap.urlOf(hostile.database, "gateway"))
 		if got := textOn(t, conn, "SELECT u FROM unnest('{2,3}'::text[]) AS u"); got != "1,1" || len(trap.said()) != 1 {
-			t.Errorf("the trap is no trap: got %s, said %q", got, trap.said())
+			t.Errorf("the trap does not work: got %s, said %q", got, trap.said())
 		}
 	})
 }
@@ -335,7 +335,7 @@ func (p *played) findEvil(t *testing.T) {
 	trap := p.connect(t, "")
 	execOn(t, trap, "SET search_path = evil, pg_catalog")
 	if _, err := trap.Exec(t.Context(), "SELECT 1 = 1"); err == nil {
-		t.Fatal("the trap is no trap: 1 = 1 is an answer")
+		t.Fatal("the trap does not work: 1 = 1 has a result")
 	}
 	viewed := 0
 	for _, statement := range p.statements {
@@ -347,7 +347,7 @@ func (p *played) findEvil(t *testing.T) {
 		}
 	}
 	if viewed < 30 {
-		t.Errorf("only %d of %d statements were looked at", viewed, len(p.statements))
+		t.Errorf("only %d of %d statements were checked", viewed, len(p.statements))
 	}
 }
 

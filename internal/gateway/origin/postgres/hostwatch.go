@@ -104,7 +104,7 @@ func (w *hostWatcher) start(ctx context.Context, helpers *sync.WaitGroup) {
 // watch queries a host over one connection until that fails.
 func (w *hostWatcher) watch(ctx context.Context, h *watchedHost) (answered bool, err error) {
 	cfg := h.cfg.Copy()
-	cfg.ValidateConnect = nil // a standby is to answer, too
+	cfg.ValidateConnect = nil // standbys must answer, too
 	conn, err := w.to.connectHost(ctx, cfg)
 	if err != nil {
 		return false, err

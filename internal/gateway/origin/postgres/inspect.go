@@ -200,8 +200,8 @@ func (f *found) readTriggers(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// readable reports whether a table of ours is as it should be and the connected
-// role may read it.
+// readable reports whether a table of ours has the expected definition and the
+// connected role may read it.
 func (f *found) readable(ctx context.Context, tx pgx.Tx, name string) (asItShouldBe, readable bool, err error) {
 	shared := sharedObjects()
 	table := shared[slices.IndexFunc(shared, func(o object) bool { return o.name == name })]
@@ -223,7 +223,7 @@ func (f *found) readMeta(ctx context.Context, tx pgx.Tx) error {
 		return err
 	}
 	if !readable {
-		// Nothing is wrong with it; the stream, which cannot read the record
+		// This is not a fault of the record; the stream, which cannot read it
 		// either, reports that itself.
 		f.recorded = f.system
 		return nil

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// serve is open, and starts the stream.
+// serve does what open does, and starts the stream.
 func (s *streamed) serve(resources ...resource.Resource) {
 	s.Helper()
 	s.open(resources...)
@@ -182,7 +182,8 @@ func (s *streamed) keepsCalm(ids ...int) {
 	s.keeps(1)
 }
 
-// locker executes sql in a transaction of another connection, and returns what commits it.
+// locker executes sql in a transaction of another connection, and returns a function that commits
+// it.
 func (s *streamed) locker(sql string) (commit func()) {
 	s.Helper()
 	conn := s.dial(s.Context())
@@ -202,7 +203,7 @@ func (s *streamed) locker(sql string) (commit func()) {
 const (
 	plainVia = "SELECT v.v::bigint FROM unnest($1) AS v(v)"
 	slowVia  = "SELECT slow(v.v) FROM unnest($1) AS v(v)"
-	// slowSQL makes what slowVia calls.
+	// slowSQL creates the function that slowVia calls.
 	slowSQL = `CREATE FUNCTION slow(text) RETURNS bigint IMMUTABLE LANGUAGE plpgsql AS 'BEGIN IF $1 = ''13'' THEN PERFORM pg_sleep(1.5); END IF; RETURN $1::bigint; END'`
 )
 

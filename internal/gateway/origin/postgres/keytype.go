@@ -219,7 +219,7 @@ func keyValue(types []keyType, expression string, i int) string {
 }
 
 // decodeKey turns what keyText wrote for the key of a document into its ID. ok is
-// false if no path can name it: a NULL, an empty text, a date before Christ.
+// false if no path can name it: a NULL, an empty text, a date BC.
 func decodeKey(columns []resource.KeyColumn, text string) (id string, ok bool) {
 	if len(columns) == 1 {
 		return text, columns[0].Check(text) == nil

@@ -133,7 +133,7 @@ func scan[T any](t testing.TB, conn *pgx.Conn, sql string, args ...any) (value T
 	return value
 }
 
-// Whatever stands in the change table gives a value or NULL, never an error.
+// Any text in the change table yields a value or NULL, never an error.
 func TestNoRecordedTextFails(t *testing.T) {
 	pg := freshDatabase(t)
 	conn := connect(t, pg.url)

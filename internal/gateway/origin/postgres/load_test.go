@@ -178,7 +178,7 @@ func allIDs(t *testing.T, conn *pgx.Conn, c *compiled) []string {
 }
 
 // Every document of two schemas, loaded in batches of every size in every query
-// mode, is what plain SELECTs put together.
+// mode, equals the document that plain SELECTs assemble.
 func TestLoadsAreWhatSelectsSay(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	for _, schema := range []struct {

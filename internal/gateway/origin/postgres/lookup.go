@@ -14,7 +14,7 @@ import (
 type lookedUp struct {
 	operator     bool
 	schema, name string
-	signature    string // for people
+	signature    string // for humans
 }
 
 // readLookedUp describes those of the functions and operators that are not built in.

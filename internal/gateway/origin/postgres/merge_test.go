@@ -49,10 +49,10 @@ func TestMergeIntoPartitions(t *testing.T) {
 			}
 		}
 	}
-	// The price is not paid by ordinary updates: no flush.
+	// Ordinary updates do not pay this price: they do not flush.
 	d.exec(t, `UPDATE emp SET deptno = 90 WHERE empno = 4`, `UPDATE emp_high SET ename = 'x'`)
 	if got := d.recorded(t); strings.Contains(got, "*") || !strings.Contains(got, "depts/emps=90") {
-		t.Errorf("recorded %s, want keys alone", got)
+		t.Errorf("recorded %s, want only keys", got)
 	}
 }
 

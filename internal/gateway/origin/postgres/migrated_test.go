@@ -209,13 +209,13 @@ func TestMigrationUnderWriters(t *testing.T) {
 		s.exec(migration.undo)
 		promised(true)
 		if ids := s.sink.ids(); !strings.Contains(ids, "*") {
-			t.Errorf("%s: the documents of before are kept; events %q", migration.do, ids)
+			t.Errorf("%s: the previous documents are kept; events %q", migration.do, ids)
 		}
 		wait()
 		s.exec("UPDATE emp SET ename = 'last' WHERE empno = 10")
 		testkit.Eventually(t, 30*time.Second, func() error {
 			if ids := s.sink.ids(); !strings.Contains(" "+ids+" ", " 2 ") {
-				return fmt.Errorf("after %s the stream hears %.200q", migration.undo, ids)
+				return fmt.Errorf("after %s the stream reports %.200q", migration.undo, ids)
 			}
 			return nil
 		})

@@ -37,7 +37,7 @@ type object struct {
 	tolerated string
 }
 
-// title names the object for people.
+// title names the object for humans.
 func (o object) title() string { return strings.ToLower(string(o.kind)) + " " + o.name }
 
 func (o object) public() origin.Object {
@@ -87,7 +87,7 @@ func sharedObjects() []object {
 			sql: changeSQL, definition: "r p xid xid8 not null pg_current_xact_id(), at timestamp with time zone not null clock_timestamp(), source text not null, key text"},
 		{kind: indexObject, name: "slipstream.change_xid", table: changeName, comment: "finds what became visible since a snapshot",
 			sql: "CREATE INDEX change_xid ON slipstream.change (xid)", definition: "CREATE INDEX change_xid ON slipstream.change USING btree (xid)"},
-		{kind: tableObject, name: metaName, comment: "says from which transaction on the record is complete, and of which server it is",
+		{kind: tableObject, name: metaName, comment: "says since which transaction the record is complete, and to which server it belongs",
 			sql: metaSQL, definition: "r p format integer not null, system_identifier bigint not null, complete_from xid8 not null"},
 		{kind: tableObject, name: incarnationName, comment: "is emptied by recovery and promotion, when commits that were seen may be lost",
 			sql:        "CREATE UNLOGGED TABLE slipstream.incarnation (\n  id pg_catalog.uuid NOT NULL\n);\nREVOKE ALL ON TABLE slipstream.incarnation FROM PUBLIC",
@@ -123,8 +123,8 @@ const metaSQL = `CREATE TABLE slipstream.meta (
 );
 REVOKE ALL ON TABLE slipstream.meta FROM PUBLIC`
 
-// ownPath is the search path of functions that do not run once a statement and
-// can afford one.
+// ownPath is the search path of functions that can afford to set one, because
+// they do not run with every statement.
 const (
 	ownPath       = " SET search_path = pg_catalog, pg_temp"
 	ownPathConfig = "search_path=pg_catalog, pg_temp"

@@ -61,8 +61,9 @@ type Config struct {
 	// CheckInterval is how often the stream verifies triggers and tables, and
 	// so how often the horizon moves; 0 means 100 ms.
 	CheckInterval time.Duration
-	// Freshness is the smallest bound of the resources, in proportion to which the
-	// clocks of gateway and server may run apart between two polls; 0 means 1 s.
+	// Freshness is the smallest bound of the resources. How far the clocks of
+	// gateway and server may diverge between two polls is proportional to it. If
+	// zero, it defaults to 1 s.
 	Freshness time.Duration
 	// KeepChanges is how long rows of the change table are kept. If zero, it
 	// defaults to 24 h.
@@ -135,8 +136,8 @@ type Origin struct {
 
 var _ origin.Origin = (*Origin)(nil)
 
-// minVersion is the oldest server that the catalogs and functions used here are
-// those of: pg_inherits has a column for partitions that are being detached.
+// minVersion is the oldest version that has the catalogs and functions used
+// here: its pg_inherits has a column for partitions that are being detached.
 const minVersion = 14
 
 // Open connects to the database and resolves the resources against it. The error
@@ -247,12 +248,12 @@ func (o *Origin) Close() error {
 	select {
 	case <-closed:
 	case <-time.After(closePatience):
-		o.cfg.Logger.Warn("connections were left to a server that does not answer", "within", closePatience)
+		o.cfg.Logger.Warn("connections to a server that does not answer were abandoned", "within", closePatience)
 	}
 	return nil
 }
 
-// history identifies a line of commits that nothing was lost from.
+// history identifies a sequence of commits from which nothing was lost.
 type history struct {
 	timeline    string // eight hexadecimal digits, as in names of WAL files
 	incarnation string // the id in slipstream.incarnation, or "" if there is none

@@ -187,7 +187,7 @@ func refuseAdministration(plan []origin.Statement) error {
 	if len(sql) == 0 {
 		return nil
 	}
-	return refusef("the definer is not ready; expected that an administrator with CREATEROLE runs once: %s", strings.Join(sql, " "))
+	return refusef("the definer is not ready; an administrator with CREATEROLE must run this once: %s", strings.Join(sql, " "))
 }
 
 // refusal returns why apply does nothing, and what would make it work.
@@ -277,7 +277,7 @@ func (f ownerFault) note() string {
 }
 
 // warnOfOwners logs objects that belong to the wrong role, unless the previous schema
-// had the same ones. What they record is still right, so the promise holds.
+// had the same ones. What they record is still correct, so the promise holds.
 func (o *Origin) warnOfOwners(before, now *schema) {
 	if before != nil && slices.Equal(before.ownerFaults, now.ownerFaults) {
 		return

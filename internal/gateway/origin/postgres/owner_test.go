@@ -10,7 +10,8 @@ import (
 )
 
 // The owner of a table decides, with a cast, how its columns are converted to text,
-// and so runs code in the trigger functions. It runs with worthless privileges.
+// and so runs code in the trigger functions. That code has only the privileges of
+// the definer, which are worthless.
 func TestCastsOfTableOwnersRunWithoutRights(t *testing.T) {
 	d := freshDatabase(t, `CREATE ROLE mallory LOGIN; GRANT ALL ON SCHEMA public TO mallory`)
 	mallory := d.connect(t, "mallory")
@@ -75,7 +76,7 @@ func TestAdministratorWithCreateRolePreparesTheDefiner(t *testing.T) {
 	deployer := d.origin(t, cfg, "deployer", deptResource())
 	_, err := deployer.Apply(t.Context())
 	if err == nil || !strings.Contains(err.Error(), `CREATE ROLE "new definer" NOLOGIN; GRANT "new definer" TO "deployer"`) {
-		t.Fatalf("apply without the definer: %v, want what an administrator runs", err)
+		t.Fatalf("apply without the definer: %v, want the statements that an administrator must run", err)
 	}
 	admin := d.connect(t, "admin")
 	for _, s := range mustPlan(t, deployer) {
@@ -170,7 +171,7 @@ func TestApplyRefusesForeignOwners(t *testing.T) {
 	}
 }
 
-// A wrong owner is reported and breaks no promise: what is recorded is right.
+// A wrong owner is reported and breaks no promise: what is recorded is correct.
 func TestWrongOwnerKeepsThePromise(t *testing.T) {
 	s := startStreamed(t)
 	s.apply()

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A configuration whose names are only found along the path of the role, and a policy, read by a
-// via, whose function has such a name in its body.
+// Names of a configuration that are only found along the path of the role work, and so do those
+// in the body of a function that a policy calls when a via reads its table.
 func TestNamesThatOnlyThePathOfTheRoleLeadsTo(t *testing.T) {
 	for _, test := range []struct {
 		name   string

@@ -91,8 +91,8 @@ func parseStatement(text string, parameters int) (*statementText, error) {
 	return s, nil
 }
 
-// limits reports whether a word, all of which are reserved, limits the rows of a
-// query.
+// limits reports whether a word limits the rows of a query. All such words are
+// reserved.
 func limits(word string) bool {
 	return strings.EqualFold(word, "limit") || strings.EqualFold(word, "offset") || strings.EqualFold(word, "fetch")
 }
@@ -108,7 +108,7 @@ func checkVerb(word string, kind tokenKind) error {
 	if len(word) > 40 {
 		word = word[:40] + "..."
 	}
-	return fmt.Errorf("the statement begins with %q; SELECT, VALUES or WITH was expected", word)
+	return fmt.Errorf("the statement begins with %q; expected SELECT, VALUES or WITH", word)
 }
 
 func countParameters(n int) string {
@@ -312,7 +312,7 @@ func (s *scanner) skipDollar() (tokenKind, error) {
 			s.at++
 		}
 		if s.at < len(s.text) && isWordStart(s.text[s.at]) {
-			return tokenParameter, fmt.Errorf("letters follow on parameter %s in line %d of the statement without a space", s.text[start:s.at], s.line(start))
+			return tokenParameter, fmt.Errorf("letters follow parameter %s in line %d of the statement without a space", s.text[start:s.at], s.line(start))
 		}
 		return tokenParameter, nil
 	}

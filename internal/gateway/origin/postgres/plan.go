@@ -11,7 +11,7 @@ import (
 // figures are those of docs/PERFORMANCE.md, and for NOTIFY those of decision 0005.
 const (
 	costComment = "every statement that writes to these tables now also inserts one row into slipstream.change for each document it changes, " +
-		"up to 10,000 a statement: single-row updates took 18 % fewer a second with one writer, 29 % fewer with 16"
+		"up to 10,000 per statement: this lowered the rate of single-row updates by 18 % with one writer, and by 29 % with 16"
 	notifyComment = "with notify, commits that write to these tables wait for one another, in the whole cluster: " +
 		"16 writers went from 23,000 to 5,000 updates a second; PREPARE TRANSACTION fails after such a write"
 )
@@ -161,7 +161,7 @@ func (p *planner) trigger(f finding) {
 		return
 	case f.state != origin.Present:
 	case p.replaced[o.function]:
-		comment += ". It is recreated because that waits for transactions that the function has recorded otherwise"
+		comment += ". It is recreated because that waits for transactions that the previous function has recorded"
 	default:
 		return
 	}
@@ -182,7 +182,7 @@ func (p *planner) touch(o object) {
 	}
 }
 
-// adopt plans that the schema and its objects get their owners.
+// adopt plans to give the schema and its objects to their owners.
 func (p *planner) adopt() {
 	r, f := p.i.roles, p.i.found
 	if f.schemaOwner != "" && f.schemaOwner != r.schema {
@@ -210,7 +210,7 @@ func (p *planner) adopt() {
 
 // handOver returns the statements that make the trigger functions the definer's.
 // They are created by the definer itself, which has CREATE on the schema only
-// meanwhile.
+// during that time.
 func (p *planner) handOver() ([]origin.Statement, error) {
 	r := p.i.roles
 	if len(p.functions) > 0 {
@@ -272,7 +272,7 @@ func (p *planner) begin() (list []origin.Statement) {
 		flushes = p.all
 	}
 	for _, source := range flushes {
-		list = append(list, flushStatement(source, "documents of "+source+" that were read before now were read unwatched"))
+		list = append(list, flushStatement(source, "documents of "+source+" that were read before now may have missed changes"))
 	}
 	if len(flushes) == 0 && (p.i.found.unwitnessed || p.restart != nil) {
 		list = append(list, flushStatement(witnessSource, "the newest row of the record is the witness of the history, so there must be one"))

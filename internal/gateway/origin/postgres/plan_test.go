@@ -136,7 +136,7 @@ func climb(t *testing.T, conn *pgx.Conn, c *compiled, n *node, values []*string)
 	return ids
 }
 
-// Which sources record the key itself, and which a link.
+// Some sources record the key itself, the others a link.
 func TestSources(t *testing.T) {
 	pg := freshDatabase(t)
 	runScript(t, pg.url, "orders.sql")

@@ -36,14 +36,12 @@ const (
 // The first row is the header: its key is the floor of the change table, its xid the
 // number of rows read, its age what parsePollHead reads.
 //
-// A row is visible now and was not in the last snapshot exactly if its xid is at
-// or above that snapshot's xmax, or was in progress in it. The statement does not visit
-// rows of transactions that are still in progress, which may be millions: of the
-// transactions in progress then it reads those that have ended, and it reads the range
-// from the last xmax to the present one in the gaps between those in progress now, unless
-// no number lies between them.
-// ORDER BY and LIMIT make each scan one of the index on xid, even while the table has no
-// statistics or the plan is generic.
+// A row is visible now and was not in the last snapshot if and only if its xid is at or above that
+// snapshot's xmax, or was in progress in it. The statement does not visit rows of transactions that
+// are still in progress, which may be millions: of the transactions in progress then it reads those
+// that have ended, and it reads the range from the last xmax to the present one in the gaps between
+// those in progress now, unless no number lies between them. ORDER BY and LIMIT make each scan one
+// of the index on xid, even while the table has no statistics or the plan is generic.
 //
 // It reads no table of users, so nothing that they lock or declare can hold it up.
 func changesStatement(raw bool) string {

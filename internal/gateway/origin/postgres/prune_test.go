@@ -44,7 +44,7 @@ func TestPruneGoesTableByTableAndTriesAgain(t *testing.T) {
 	select {
 	case <-again:
 	case err := <-result:
-		t.Fatalf("prune did not try again: %v", err)
+		t.Fatalf("prune did not retry: %v", err)
 	}
 	if got := definitions(t, d, "dept") + "," + definitions(t, d, "emp"); got != ",depts" {
 		t.Errorf("triggers of %s, want those of dept gone and those of emp there", got)

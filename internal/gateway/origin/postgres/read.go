@@ -104,7 +104,7 @@ func (s *Stream) readPlain(ctx context.Context, sent time.Duration, check bool) 
 		s.accept(head, sent)
 		return s.finish(results, sent, check)
 	}
-	// Before the horizon moves, those are dropped that are concerned.
+	// The documents concerned are dropped before the horizon moves.
 	if !check {
 		if err := results.Close(); err != nil {
 			return false, err
@@ -190,7 +190,7 @@ func (s *Stream) readHead(results pgx.BatchResults, before int, derives bool) (h
 	})
 }
 
-// accept makes a poll of which everything was applied the last one.
+// accept records a poll, all of whose changes were applied, as the last one.
 func (s *Stream) accept(head pollHead, sent time.Duration) {
 	if s.trimmedUnread(head) {
 		s.origin.cfg.Logger.Warn("changes were trimmed before they were read; all resources are flushed", "complete_from", head.floor, "known_from", s.last.XMin)

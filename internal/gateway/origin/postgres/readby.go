@@ -225,7 +225,7 @@ func explainPrivilege(ctx context.Context, tx pgx.Tx, role string, err error) er
 	if !errors.As(err, &pg) {
 		return err
 	}
-	const purpose = "what the statement reads is found by making it a temporary view for a moment: "
+	const purpose = "a temporary view of the statement is needed to find what it reads: "
 	switch pg.Code {
 	case "25006": // read_only_sql_transaction
 		return &statementProblem{fmt.Sprintf("%s%s; expected: ALTER ROLE %s SET default_transaction_read_only = off, or promise: none", purpose, pg.Message, quoteName(role))}

@@ -84,8 +84,8 @@ func TestCheckedNamesAreLoaded(t *testing.T) {
 	}
 }
 
-// Without a promise a statement may call whatever it likes; it is not called
-// before it is loaded from.
+// Without a promise a statement may call any function; it is not executed
+// before the first load.
 func TestWithoutPromise(t *testing.T) {
 	conn := connectOrders(t)
 	before := contents(t, conn)
@@ -142,8 +142,8 @@ func TestPrivilegesOfQueries(t *testing.T) {
 	customers := "select id, json_build_array(name) from customer where id = any($1)"
 	for i, tt := range []struct{ role, options, sql, want string }{
 		{"reader", "", customers, ""},
-		{"No Temp", "", customers, `sql: what the statement reads is found by making it a temporary view for a moment: permission denied to create temporary tables in database "postgres"; expected: GRANT TEMPORARY ON DATABASE "postgres" TO "No Temp", or promise: none`},
-		{"reader", "&default_transaction_read_only=on", customers, `sql: what the statement reads is found by making it a temporary view for a moment: cannot execute CREATE FUNCTION in a read-only transaction; expected: ALTER ROLE "reader" SET default_transaction_read_only = off, or promise: none`},
+		{"No Temp", "", customers, `sql: a temporary view of the statement is needed to find what it reads: permission denied to create temporary tables in database "postgres"; expected: GRANT TEMPORARY ON DATABASE "postgres" TO "No Temp", or promise: none`},
+		{"reader", "&default_transaction_read_only=on", customers, `sql: a temporary view of the statement is needed to find what it reads: cannot execute CREATE FUNCTION in a read-only transaction; expected: ALTER ROLE "reader" SET default_transaction_read_only = off, or promise: none`},
 		{"reader", "&standard_conforming_strings=off", customers, `standard_conforming_strings is off for role reader, so strings cannot be recognized; expected: ALTER ROLE "reader" SET standard_conforming_strings = on`},
 		{"reader", "", "select id, json_build_array((select count(*) from product)) from customer where id = any($1)", "sql: permission denied for table product"},
 		{"reader", "", "select id, json_build_array(secret(id)) from customer where id = any($1)", "sql: permission denied for function secret"},

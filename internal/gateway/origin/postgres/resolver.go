@@ -32,7 +32,7 @@ func (r *resolver) ForeignKeys(from, to *table) (found []tree.ForeignKey, proble
 			continue
 		}
 		if fk.period {
-			problem = fmt.Sprintf("foreign key %s of table %s has a PERIOD, which does not compare by equality; say with on which columns join the table to %s",
+			problem = fmt.Sprintf("foreign key %s of table %s has a PERIOD, which does not compare by equality; name the columns that join the table to %s with on",
 				fk.name, from.name, to.name)
 			continue
 		}
@@ -99,7 +99,7 @@ func (r *resolver) Check(n *node, declared *resource.Node) error {
 	return nil
 }
 
-// warnOfJoin warns of joins that no index helps.
+// warnOfJoin warns about joins for which there is no index.
 func (r *resolver) warnOfJoin(n *node) {
 	if n.Parent == nil {
 		return

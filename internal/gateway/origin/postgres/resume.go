@@ -6,11 +6,12 @@ import (
 )
 
 // A store of the cache has documents of an earlier run, and the position up to which they are
-// right. The stream goes back to it: the next survey reads what changed since then, as after a
-// pause of the stream itself. A position of another history is useless; a resource whose tables
-// or triggers differ from those of the position is flushed.
+// current. The stream goes back to it: the next survey reads what changed since then, as after
+// a pause of the stream itself. A position of another history is useless; a resource whose
+// tables or triggers differ from those of the position is flushed.
 
-// goneBack is how a survey went back to the position of a store. The zero value: it did not.
+// goneBack describes how a survey went back to the position of a store. The zero value means
+// that it did not.
 type goneBack struct {
 	position cache.Position
 	store    uint64
@@ -72,8 +73,8 @@ func (b *goneBack) judge(s *Stream, found *survey) {
 	b.position = cache.Position{}
 }
 
-// knows reports whether documents of the store are made of the tables of now. Without a store
-// there are none that are not.
+// knows reports whether the documents of the store were made from the current tables. Without
+// a store, it returns true.
 func (b *goneBack) knows(resource, digest string) bool {
 	if b.position.History == "" {
 		return true

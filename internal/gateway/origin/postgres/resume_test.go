@@ -100,7 +100,7 @@ func (l *life) end() cache.Position {
 	return p
 }
 
-// triggersOf returns what switches the triggers of a table off and on.
+// triggersOf returns the statements that switch the triggers of a table off and on.
 func (d *database) triggersOf(t *testing.T, table string) (off, on string) {
 	t.Helper()
 	const which = " FROM pg_trigger WHERE tgrelid = '%[1]s'::regclass AND NOT tgisinternal AND tgname LIKE 'slipstream%%'"
@@ -109,7 +109,7 @@ func (d *database) triggersOf(t *testing.T, table string) (off, on string) {
 	return off, on
 }
 
-// madeAgain drops the triggers of a table, runs something, and makes them as they were.
+// madeAgain drops the triggers of a table, runs SQL, and recreates them.
 func (d *database) madeAgain(t *testing.T, table, sql string) {
 	t.Helper()
 	const which = " FROM pg_trigger WHERE tgrelid = '%[1]s'::regclass AND NOT tgisinternal AND tgname LIKE 'slipstream%%'"
@@ -171,7 +171,7 @@ func TestResume(t *testing.T) {
 			p.Digests = nil
 		}},
 		{name: "a recovery", want: "*", discard: true, happens: func(t *testing.T, d *database, _ *cache.Position) {
-			d.exec(t, "DELETE FROM slipstream.incarnation") // which a recovery does
+			d.exec(t, "DELETE FROM slipstream.incarnation") // as a recovery does
 		}},
 		{name: "numbers of transactions that are yet to come", want: "*", discard: true, happens: func(_ *testing.T, _ *database, p *cache.Position) {
 			p.Seen.XMax += 1_000_000

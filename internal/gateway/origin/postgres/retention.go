@@ -87,7 +87,8 @@ type querier interface {
 	QueryRow(context.Context, string, ...any) pgx.Row
 }
 
-// readRetention reads all but the bound. Holders are all that there are, however young.
+// readRetention reads everything except the bound. It includes all holders, however
+// young.
 func readRetention(ctx context.Context, q querier, cfg Config) (r origin.Retention, holders []origin.Holder, err error) {
 	r.KeepChanges, r.KeepBytes = cfg.KeepChanges, cfg.KeepBytes
 	var sampled, share, age float64

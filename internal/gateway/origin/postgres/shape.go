@@ -21,7 +21,8 @@ func (o *Origin) Shape(i int) *resource.Shape {
 	return all[i].shape
 }
 
-// valueType is a type as far as its values look different in documents.
+// valueType has the properties of a type that decide how its values look in
+// documents.
 type valueType struct {
 	kind    byte   // pg_type.typtype: b, c, d, e, m, p, r
 	base    uint32 // of a domain
@@ -91,7 +92,7 @@ func (c *catalog) columnField(col *column, bigintAsString bool) resource.Field {
 		return resource.Field{Type: resource.JSONString, Format: "byte"}
 	}
 	f := c.field(col.declared)
-	// How many dimensions an array has is declared, though not enforced.
+	// The number of dimensions of an array is declared, but not enforced.
 	for range min(col.dimensions, maxDimensions) - 1 {
 		if f.Items == nil {
 			break

@@ -173,7 +173,8 @@ func TestShapeOfTrees(t *testing.T) {
 	}
 }
 
-// The shape is that of the tables of today: the stream finds out.
+// The shape is that of the current tables: the stream detects changes of the
+// schema.
 func TestShapeFollowsTheSchema(t *testing.T) {
 	s := startStreamed(t)
 	before := s.origin.Shape(0)

@@ -86,7 +86,8 @@ type Stream struct {
 	// its first poll.
 	hosts *hostWatcher
 
-	// follows is the set of resources that was reported of. Atomic: written by Run.
+	// follows is the set of resources that the stream has reported on. Atomic: written by
+	// Run.
 	follows atomic.Pointer[origin.Set]
 
 	// notified requests a poll that need not move the horizon; its capacity is
@@ -261,7 +262,7 @@ func (s *Stream) disconnect() {
 }
 
 // poll brings the sink up to date, and moves its horizon to the moment at which
-// the poll began if it is time to verify that nothing went unheard.
+// the poll began if it is time to verify that no change was missed.
 func (s *Stream) poll(ctx context.Context, woken bool) error {
 	sent := s.clock() // first: whatever is committed later is not promised
 	began := time.Now()

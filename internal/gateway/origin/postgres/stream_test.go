@@ -408,14 +408,14 @@ func TestStreamGivesUpThePromiseWhileATriggerIsOff(t *testing.T) {
 	s.exec("ALTER TABLE emp DISABLE TRIGGER " + trigger)
 	s.advance()
 	if why := s.sink.promise(); !strings.Contains(why, "db apply") {
-		t.Errorf("promise: %q, want a trigger that is wrong", why)
+		t.Errorf("promise: %q, want a wrong trigger", why)
 	}
 	s.exec("ALTER TABLE emp ENABLE ALWAYS TRIGGER " + trigger)
 	s.expect("*")
 	if why := s.sink.promise(); why != "" {
 		t.Errorf("promise not regained: %s", why)
 	}
-	// In one transaction nothing looks different afterwards but the row's xmin.
+	// If it happens in one transaction, only the row's xmin is different afterward.
 	s.exec("BEGIN; ALTER TABLE emp DISABLE TRIGGER " + trigger + "; UPDATE emp SET ename = 'unheard' WHERE empno = 1; ALTER TABLE emp ENABLE ALWAYS TRIGGER " + trigger + "; COMMIT")
 	s.expect("*")
 }

@@ -53,7 +53,7 @@ func TestStreamNoticesTriggersOnTheChangeTable(t *testing.T) {
 	}
 	s.exec("CREATE TRIGGER swallow BEFORE INSERT ON slipstream.change FOR EACH ROW EXECUTE FUNCTION swallow()")
 	s.advance()
-	if why := s.sink.promise(); !strings.Contains(why, "slipstream.change is not as it should be") {
+	if why := s.sink.promise(); !strings.Contains(why, "slipstream.change differs from what the resources need") {
 		t.Errorf("promise: %q", why)
 	}
 }

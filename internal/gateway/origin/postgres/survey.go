@@ -88,7 +88,7 @@ func (s *Stream) refuse(found *survey) error {
 	return &lowerTimelineError{host, found.system, found.history.timeline, known.timeline}
 }
 
-// breakWith voids the cache if the history is another one than so far.
+// breakWith voids the cache if the history is not the one that was followed so far.
 func (s *Stream) breakWith(found *survey, back goneBack) {
 	known := s.origin.history.Load()
 	reason := ""
@@ -115,7 +115,7 @@ func (s *Stream) breakWith(found *survey, back goneBack) {
 		return
 	}
 	s.origin.history.Store(nil)
-	s.origin.pool.Reset() // connections to the server of before
+	s.origin.pool.Reset() // connections to the previous server
 	s.following = false
 	s.voids.Add(1)
 	s.origin.cfg.Logger.Warn("history broke, everything cached is dropped", "reason", reason)
@@ -145,7 +145,7 @@ func (s *Stream) adopt(found *survey, back goneBack) (before *schema) {
 	}
 	s.origin.history.Store(&found.history)
 	for i := range s.troubles {
-		// With other tables or triggers it may be another one.
+		// With other tables or triggers the trouble may be a different one.
 		if before == nil || i >= len(before.digests) || i >= len(found.schema.digests) || before.digests[i] != found.schema.digests[i] {
 			delete(s.troubles, i)
 		}

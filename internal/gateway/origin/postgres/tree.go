@@ -94,10 +94,10 @@ func isLocked(err error) bool {
 func (c *catalog) leaveLocked(ctx context.Context, r *resource.Resource) (*compiled, error) {
 	_, err := c.tx.Exec(ctx, "SET LOCAL lock_timeout = '1ms'")
 	return outcomeOnly(tree.Outcome{Resource: r, Err: &origin.SchemaError{Resource: r.Name, Line: r.Line,
-		Problem: "a table that its statements read is locked, such as by an ALTER TABLE that runs or waits; this is retried until it is not"}}), err
+		Problem: "a table that its statements read is locked, such as by an ALTER TABLE that runs or waits; this is retried until the lock is released"}}), err
 }
 
-// outcomeOnly is a resource of which nothing is known but the outcome.
+// outcomeOnly is a resource of which only the outcome is known.
 func outcomeOnly(o tree.Outcome) *compiled {
 	c := &compiled{}
 	c.Outcome = o

@@ -101,7 +101,7 @@ func eventName(name, hash string, event int) string {
 	return name + suffix
 }
 
-// tableName is the table for names of objects and for people.
+// tableName is the table for names of objects and for humans.
 func (g *group) tableName() string { return g.table.schema + "." + g.table.name }
 
 func (g *group) functionName(event int) string {

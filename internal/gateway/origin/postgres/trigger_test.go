@@ -244,7 +244,7 @@ func testHostileSearchPath(t *testing.T, pg *server) {
 	execOn(t, mallory, evil...)
 	execOn(t, mallory, `SET search_path = evil, pg_temp, pg_catalog`)
 	if got := textOn(t, mallory, `SELECT 1 = 1`); got != "" {
-		t.Fatalf("the trap is no trap: 1 = 1 is %q", got)
+		t.Fatalf("the trap does not work: 1 = 1 is %q", got)
 	}
 	execOn(t, mallory, `INSERT INTO public.shop VALUES ('de', 1.50, '2020-01-02', '2020-01-02 03:04:05+00', '11111111-2222-3333-4444-555555555555', '\xc0de')`,
 		`UPDATE public.shop SET raw = '\xbeef'`, `DELETE FROM public.shop`,

@@ -127,9 +127,9 @@ func TestTrimIsNotSlowedDownByRowsDeletedBefore(t *testing.T) {
 	if n := left - countChanges(t, d.conn); n != 54_200 {
 		t.Fatalf("trimmed %d rows, want 54,200", n)
 	}
-	t.Logf("100 rows: %d buffers, and %d behind 54,000 dead rows", first, last)
+	t.Logf("100 rows: %d buffers, and %d after 54,000 dead rows", first, last)
 	if last > 2*first {
-		t.Errorf("100 rows touched %d buffers, 100 rows behind 54,000 deleted ones %d; want at most twice as many", first, last)
+		t.Errorf("100 rows touched %d buffers, 100 rows after 54,000 deleted ones %d; want at most twice as many", first, last)
 	}
 	if now := textOn(t, dump, all); now != seen {
 		t.Errorf("the old snapshot shows %s rows and floor, it began with %s", now, seen)

@@ -180,9 +180,9 @@ func (f *function) unsteady() string {
 	case f.builtin():
 		return "depends on the time, the session or the settings of the server: remove it"
 	case f.volatility == "s":
-		return "is declared STABLE, and what it reads is unknown: put its query into the statement, or declare it IMMUTABLE if its result depends on its arguments alone"
+		return "is declared STABLE, and what it reads is unknown: put its query into the statement, or declare it IMMUTABLE if its result depends only on its arguments"
 	default:
-		return "is declared VOLATILE: declare it IMMUTABLE if its result depends on its arguments alone"
+		return "is declared VOLATILE: declare it IMMUTABLE if its result depends only on its arguments"
 	}
 }
 

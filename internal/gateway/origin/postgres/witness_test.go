@@ -125,7 +125,7 @@ func TestRollbackOfAStoppedClusterIsNoticed(t *testing.T) {
 	second.end()
 }
 
-// Behind a pooler the connection of the stream outlives the database that it leads to.
+// With a pooler, the connection of the stream outlives the database that it leads to.
 func TestCopyRenamedIntoPlaceBehindAPoolerIsNoticed(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := startServer(t)
