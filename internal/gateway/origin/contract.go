@@ -59,7 +59,7 @@ type Administration interface {
 	Apply(ctx context.Context) ([]Statement, error)
 	// Check returns every object that the promise needs, and its state.
 	Check(ctx context.Context) ([]Finding, error)
-	// Drop removes all that Apply ever made, and returns how.
+	// Drop removes everything that Apply ever created, and returns the statements.
 	Drop(ctx context.Context) ([]Statement, error)
 	// Prune drops objects that neither the resources of the origin nor those in others need.
 	// Each element of others is the resources of one configuration. It calls report with
@@ -82,7 +82,7 @@ type Stream interface {
 	Run(ctx context.Context, sink Sink) error
 	// Wake requests an immediate report, if the stream can report ahead of its schedule.
 	Wake()
-	// Follows reports whether the stream has reported of all resources that there are.
+	// Follows reports whether the stream has reported on all resources.
 	Follows() bool
 	// Stats returns the counters since the start.
 	Stats() Stats
@@ -93,12 +93,12 @@ type Stream interface {
 type Stats struct {
 	Polls      int64         // polls that succeeded
 	PollErrors int64         // polls that failed
-	Events     int64         // invalidations handed on
+	Events     int64         // invalidations passed to the sink
 	Voids      int64         // times that the history broke
 	Surveys    int64         // times that the catalogs were read
 	Trimmed    int64         // rows of the change table deleted
 	Wakes      int64         // notifications, loads and answers that requested a poll
-	ClockJumps int64         // times that the clocks of gateway and server ran apart
+	ClockJumps int64         // times that the clocks of gateway and server diverged
 	LastPoll   time.Duration // duration of the last successful poll
 	// ToFresh is the time from a change to the moment at which it was applied.
 	ToFresh Histogram

@@ -46,7 +46,7 @@ const (
 	Missing                     // not in the database
 	Differs                     // there, but with another text
 	LeftOver                    // of another definition; it only costs writers time
-	Foreign                     // there, but belongs to a role that may make anything of it
+	Foreign                     // there, but belongs to a role that may change it
 	SuperuserOwned              // a trigger function that runs with the rights of a superuser
 )
 
@@ -75,7 +75,7 @@ type Finding struct {
 // Statement is one step of a plan.
 type Statement struct {
 	SQL     string
-	Comment string // why, for people
+	Comment string // why, for humans
 	// Administrator says that the statement is for an administrator, who runs it
 	// once before the others, and not for the role that applies.
 	Administrator bool

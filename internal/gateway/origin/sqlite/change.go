@@ -14,7 +14,7 @@ type verdict uint8
 
 const (
 	oneKey     verdict = iota // the document of a key changed
-	noKey                     // a row changed that no key can name
+	noKey                     // the changed row is not the row of any key
 	everything                // the row cannot be read: any document may have changed
 )
 
@@ -118,7 +118,7 @@ func cutText(s string) (kind literalKind, value, rest string) {
 
 // canonical turns the value of a key column into its path segment.
 //
-// noKey is right only for values that no bound parameter of the column's kind
+// noKey is valid only for values that no bound parameter of the column's kind
 // compares equal to: NULL equals nothing; a blob equals only blobs, text and
 // numbers only themselves, and the column's affinity has already turned text that
 // looks like a number into one (Integer), or every number into text (Text). Where

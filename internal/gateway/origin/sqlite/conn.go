@@ -87,7 +87,7 @@ func (c *conn) prepare(cfg Config) error {
 		return err
 	}
 	// A value above the limit ends its statement with TOOBIG before it is
-	// copied anywhere; JSON never is shorter than the value.
+	// copied anywhere; JSON is never shorter than the value.
 	c.Limit(sqlite3.LIMIT_LENGTH, max(cfg.MaxDocument, 1<<20))
 	for _, p := range []struct {
 		stmt **sqlite3.Stmt
@@ -134,7 +134,7 @@ func (c *conn) contain(err *error) {
 
 // close frees the connection and everything prepared on it.
 func (c *conn) close() {
-	var crash error // of a library that has crashed before; nothing is left to do
+	var crash error // the library has crashed before; nothing is left to do
 	defer c.contain(&crash)
 	c.SetInterrupt(context.Background())
 	var all []*sqlite3.Stmt
@@ -147,7 +147,7 @@ func (c *conn) close() {
 	_ = c.Conn.Close() // nothing is left that could keep it busy
 }
 
-// moved reports whether the path leads to another file than the open one, or to
+// moved reports whether the path leads to a file other than the open one, or to
 // none. It is one stat, about 1 us.
 func (c *conn) moved() (bool, error) {
 	now, err := os.Stat(c.path)

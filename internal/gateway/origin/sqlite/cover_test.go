@@ -345,7 +345,7 @@ func TestEveryPairOfAffinitiesJoinsAlike(t *testing.T) {
 	types := []string{"INTEGER", "TEXT", "", "BLOB", "NUMERIC", "REAL"}
 	values := []string{"7", "'7'", "'07'", "' 7'", "7.0", "'7.0'", "7.5", "'7.5'", "'7e0'", "x'37'", "'x'", "NULL",
 		"9007199254740993", "'9007199254740993'", "9007199254740992.0", "-0.0", "0", "'-0'"}
-	// One root with a column of each type, one child table a type, and each
+	// One root with a column of each type, one child table per type, and each
 	// child table as a list under each column.
 	rootColumns, childTables := "k INTEGER PRIMARY KEY", []string(nil)
 	var children []resource.Child

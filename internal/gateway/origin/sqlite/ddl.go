@@ -157,7 +157,7 @@ func stateOf(object origin.Object, texts map[string]string) origin.State {
 	}
 }
 
-// missing returns, for humans, why the promise of the resource cannot be given, or
+// missing returns, for humans, why the promise of the resource cannot be kept, or
 // "" if it can.
 func (c *compiled) missing(texts map[string]string) string {
 	if c.Err != nil {
@@ -179,7 +179,7 @@ func verb(s origin.State) string {
 	if s == origin.Missing {
 		return "is missing"
 	}
-	return "is not as it should be"
+	return "differs from what the resources need"
 }
 
 // plan orders the statements: drops first, then the table, then triggers.
@@ -217,7 +217,7 @@ func (o *Origin) plan(findings []origin.Finding) []origin.Statement {
 			creates = append(creates, origin.Statement{
 				SQL: fmt.Sprintf("INSERT INTO %s(at, resource, key, nonce) VALUES (CAST(strftime('%%s','now') AS INTEGER), %s, NULL, randomblob(8))",
 					quoteName(changeTable), quoteText(name)),
-				Comment: "documents of " + name + " read before now were read unwatched"})
+				Comment: "documents of " + name + " that were read before now may have missed changes"})
 		}
 	}
 	return append(drops, creates...)

@@ -148,7 +148,7 @@ func TestNoTriggersWithoutPromise(t *testing.T) {
 	w := openWriter(t, path)
 	const count = `SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'`
 	if n := apply(true); n != 1 || scalar(t, w, count) != "0" {
-		t.Errorf("%d objects, %s triggers; expected the table alone", n, scalar(t, w, count))
+		t.Errorf("%d objects, %s triggers; expected only the table", n, scalar(t, w, count))
 	}
 	if n := apply(false); n < 2 || scalar(t, w, count) == "0" {
 		t.Errorf("%d objects, %s triggers; expected triggers", n, scalar(t, w, count))

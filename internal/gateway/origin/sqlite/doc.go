@@ -69,8 +69,8 @@
 //
 // # Locks
 //
-// Origin.mu is held for moments only and never while SQLite works. A connection
-// belongs to one goroutine at a time, the stream's to Run.
+// Origin.mu is held only briefly, and never while SQLite works. A connection belongs to one
+// goroutine at a time, the stream's to Run.
 //
 // # Files
 //

@@ -13,7 +13,7 @@ import (
 )
 
 // errMoved is the error of a load whose file is not the one that the stream follows.
-var errMoved = errors.New("the database file was replaced, and the stream of changes has not followed yet")
+var errMoved = errors.New("the database file was replaced, and the stream of changes has not opened the new one yet")
 
 // unavailable lists the result codes that say something about the database and
 // nothing about the statement: any other request would fail in the same way.

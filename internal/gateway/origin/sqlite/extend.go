@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin/tree"
 )
 
-// Prepare looks whether more resources fit the database, and changes nothing. Its errors
-// are those of [Open].
+// Prepare checks whether more resources match the database, and changes nothing. Its
+// errors are those of [Open].
 func (o *Origin) Prepare(ctx context.Context, more []resource.Resource) (*origin.Addition, error) {
 	var found *schema
 	err := o.withConn(ctx, "look up resources", func(c *conn) error {
@@ -36,5 +36,5 @@ func (o *Origin) Extend(a *origin.Addition) { o.set.Store(o.set.Load().Extend(a)
 // withdraws their promise.
 func (o *Origin) Retire(places []int) { o.set.Store(o.set.Load().Retire(places)) }
 
-// Follows reports whether the stream has reported of all resources that there are.
+// Follows reports whether the stream has reported on all resources.
 func (s *Stream) Follows() bool { return s.follows.Load() == s.origin.set.Load() }

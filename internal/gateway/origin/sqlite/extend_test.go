@@ -21,7 +21,7 @@ func (st *streamTest) extend(more ...resource.Resource) {
 	}
 	st.origin.Extend(a)
 	if st.stream.Follows() {
-		st.Error("the stream follows resources that it knows nothing of")
+		st.Error("the stream follows resources that it knows nothing about")
 	}
 }
 

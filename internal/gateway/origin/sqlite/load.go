@@ -25,7 +25,8 @@ func (o *Origin) Load(ctx context.Context, id cache.ResourceID, ids []string) (c
 		return cache.Batch{}, fmt.Errorf("sqlite: load: there is no resource %d", id)
 	}
 	doing := "load " + resources[id].Name
-	// The stream finds a replaced file with its next poll; two are time enough.
+	// The stream finds a replaced file with its next poll; two polls are enough
+	// time.
 	const attemptsPerPoll = 4
 	for attempt := 1; ; attempt++ {
 		batch := cache.Batch{Docs: make([]cache.Loaded, len(ids))}

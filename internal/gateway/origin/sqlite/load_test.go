@@ -169,7 +169,7 @@ func TestDocumentAboveTheLimit(t *testing.T) {
 			t.Errorf("document %d: %d bytes, %v", i, len(doc.Body), doc.Err)
 		}
 	}
-	// The statements are ready for the next document all the same.
+	// The statements are nevertheless ready for the next document.
 	wantDoc(t, o, "30", `{"deptno":30,"dname":"SALES","emps":[]}`)
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -302,8 +302,8 @@ func TestLoadAllocatesLittle(t *testing.T) {
 	}
 }
 
-// A value that the library has no memory for fails its document; without the
-// containment it ends the process.
+// A value that the library has no memory for fails its document; if the panic
+// were not contained, it would end the process.
 func TestValueThatTheLibraryCannotHold(t *testing.T) {
 	path := newFile(t, `CREATE TABLE doc (id INTEGER PRIMARY KEY, w TEXT)`, `INSERT INTO doc VALUES (1, ''), (100, '')`,
 		`ALTER TABLE doc ADD COLUMN v TEXT AS (hex(zeroblob(id * 1000000))) VIRTUAL`)

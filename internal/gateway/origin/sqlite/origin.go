@@ -71,7 +71,7 @@ type Origin struct {
 	// Immutable after Open.
 	cfg      Config
 	warnings []string
-	slots    chan struct{} // one token a connection in use
+	slots    chan struct{} // one token per connection in use
 
 	// The resources. Atomic: written by Open, Extend and Retire, one at a time; read by
 	// the stream and by loads.

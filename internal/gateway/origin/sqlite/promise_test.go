@@ -161,7 +161,7 @@ func TestNothingOlderThanPromisedIsServed(t *testing.T) {
 							cached.Add(1)
 						}
 						if got, want := versionOf(answer.Doc.Body()), h.oldest(key, start-freshness); got < want {
-							t.Errorf("key %d: a GET at %v gave version %d, version %d was acknowledged more than %v before", key, start, got, want, freshness)
+							t.Errorf("key %d: a GET at %v returned version %d, version %d was acknowledged more than %v before", key, start, got, want, freshness)
 							return
 						}
 					}

@@ -2,5 +2,6 @@
 
 package sqlite
 
-// raceEnabled: the race detector allocates where the program does not.
+// raceEnabled reports whether the race detector is on: it allocates where the
+// program does not.
 const raceEnabled = true

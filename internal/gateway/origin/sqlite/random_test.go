@@ -43,8 +43,9 @@ func TestRandomStatementsAreRecorded(t *testing.T) {
 	randomStatements(t, first, count, newWorld)
 }
 
-// TestRandomStatementsOfAForeignWriterAreRecorded runs a part of it through
-// another library: the triggers run in the writer's, not in ours.
+// TestRandomStatementsOfAForeignWriterAreRecorded runs a part of these
+// statements through another library: triggers run in the library of the
+// writer, not in ours.
 func TestRandomStatementsOfAForeignWriterAreRecorded(t *testing.T) {
 	_, count := coverSeeds(t)
 	randomStatements(t, 10_001, (count+4)/5, newForeignWorld)

@@ -101,7 +101,7 @@ func testThereAndBack(t *testing.T, path string, away, back func(backup string))
 	ct.poll(5) // until the cache has dropped the tombstone of the change
 	away(backup)
 	if a, err := ct.get("20"); err == nil {
-		t.Errorf("from a backup that stood at the path for a moment: %s", a.Doc.Body())
+		t.Errorf("from a backup that was at the path for a moment: %s", a.Doc.Body())
 	} else if !errors.Is(err, cache.ErrUnavailable) {
 		t.Errorf("get: %v", err)
 	}
@@ -141,8 +141,8 @@ func TestLinkPointedElsewhereAndBackBetweenPolls(t *testing.T) {
 	testThereAndBack(t, link, point, func(string) { point(file) })
 }
 
-// TestLoadWaitsForTheStreamToFollow replaces the file for good: a load before the
-// poll gets the new file's document after the poll.
+// TestLoadWaitsForTheStreamToFollow replaces the file permanently: a load before
+// the poll gets the new file's document after the poll.
 func TestLoadWaitsForTheStreamToFollow(t *testing.T) {
 	path := newFile(t, deptSchema...)
 	o := openOrigin(t, Config{Path: path, PollInterval: 2 * time.Second}, deptResource())

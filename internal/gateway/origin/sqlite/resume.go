@@ -11,11 +11,11 @@ import (
 )
 
 // A store of the cache has documents of an earlier run, and the position up to which they are
-// right: the newest change that was applied, with its nonce. The stream goes back to it and
+// current: the newest change that was applied, with its nonce. The stream goes back to it and
 // continues reading, as after a pause of the stream itself; a different nonce means another
 // history. Resources are flushed if the schema differs from that of the position.
 
-// resumed is how the stream went back.
+// resumed describes how the stream went back to the position of a store.
 type resumed struct {
 	digests map[string]string
 	fresh   bool // the stream had no position itself

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// deaf is a cache that does not listen.
+// deaf is a sink that ignores everything.
 type deaf struct{ noStore }
 
 func (deaf) Apply([]cache.Event)                       {}
@@ -20,7 +20,8 @@ func (deaf) Void(string)                               {}
 func (deaf) Retract()                                  {}
 func (deaf) SetPromise(cache.ResourceID, bool, string) {}
 
-// The shape is that of the tables of today: the stream finds out.
+// The shape is that of the current tables: the stream detects changes of the
+// schema.
 func TestShapeFollowsTheSchema(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := newFile(t, deptSchema...)

@@ -43,11 +43,11 @@ type Stream struct {
 	anchor      changeMark    // the newest change that was applied
 	dataVersion int64         // of the last complete poll on conn, or 0 if there was none
 	complete    time.Duration // when the last complete poll of this history began
-	changed     bool          // the poll in hand has read changes
+	changed     bool          // the current poll has read changes
 	store       uint64        // the last store of the cache whose changes are being applied
 	resumed     *resumed      // until a complete poll: how the stream went back for it
 	nextTrim    time.Time
-	events      []cache.Event // of the page in hand, empty between pages
+	events      []cache.Event // of the current page, empty between pages
 	flushAt     []int         // per resource: one past its All event in events, 0 if none
 	segments    []string
 	lastLog     time.Time
@@ -57,12 +57,14 @@ type Stream struct {
 
 	toFresh *origin.Counter
 
-	// follows is the set of resources that was reported of. Atomic: written by Run.
+	// follows is the set of resources that the stream has reported on. Atomic: written by
+	// Run.
 	follows atomic.Pointer[origin.Set]
 }
 
 // changeMark is a row of the change table that both sides of a comparison have
-// seen. Its nonce was drawn once, so another history with that id has another.
+// seen. Its nonce was drawn once, so another history with that id has a
+// different one.
 type changeMark struct {
 	id    int64
 	nonce [8]byte
@@ -120,7 +122,7 @@ func (s *Stream) Run(ctx context.Context, sink origin.Sink) error {
 				return context.Cause(ctx)
 			}
 			s.failed(err)
-			// A writer holds the lock: it has been waited for already.
+			// A writer holds the lock, and the poll has already waited for it.
 			if !errors.Is(err, sqlite3.BUSY) {
 				wait = backoff
 				backoff = min(2*backoff, max(maxBackoff, s.origin.cfg.PollInterval))
@@ -243,10 +245,10 @@ func (s *Stream) page() (more bool, err error) {
 		// The same page again, now as the first one.
 		return true, nil
 	}
-	unheard := 0 // from this resource on, changes went unheard so far
+	unheard := 0 // from this resource on, changes were not observed so far
 	if p.schema != nil {
 		if before := c.schema; s.started && before != nil && before.version == p.schema.version {
-			unheard = len(before.resources) // the tables are as they were: resources have joined
+			unheard = len(before.resources) // the tables have not changed: resources were added
 		}
 		c.setSchema(p.schema)
 		s.origin.current.Store(p.schema)
@@ -273,7 +275,7 @@ func (s *Stream) page() (more bool, err error) {
 		s.sink.Apply(s.events)
 		s.forgetPage()
 	}
-	// Of a first page nothing is known but the newest row: it flushes.
+	// Only the newest row of a first page is known, so it flushes.
 	s.changed = s.changed || s.started && p.newest.id != s.anchor.id
 	s.anchor = p.newest
 	s.started = true

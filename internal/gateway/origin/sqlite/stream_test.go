@@ -328,7 +328,7 @@ func TestPageIsBoundedByTheBytesOfItsKeys(t *testing.T) {
 		}
 		pages++
 	}
-	if pages != 3 { // the second one ends with the last row, and does not know it
+	if pages != 3 { // the second one ends with the last row without knowing it
 		t.Errorf("2 MiB of keys came in %d pages, want 3", pages)
 	}
 }
@@ -525,8 +525,8 @@ func TestReadersDoNotStarveWriters(t *testing.T) {
 }
 
 // TestDataVersionSeesEveryCommit is the fact that the shortcut of an idle poll
-// rests on. (An UPDATE to the value that is there writes nothing, and so counts
-// for nothing; with triggers it does write.)
+// rests on. (An UPDATE that does not change a value writes nothing, so it does
+// not count; with triggers it does write.)
 func TestDataVersionSeesEveryCommit(t *testing.T) {
 	journalModes(t, func(t *testing.T, schema []string) {
 		path := newFile(t, schema...)

@@ -3,8 +3,8 @@ package sqlite
 import "time"
 
 // dateTime measures the "YYYY-MM-DD HH:MM:SS[.f]" (or with a T) that text
-// begins with. The digits must be a day and an hour that exist, else a document
-// would carry a moment that no reader can parse.
+// begins with. The digits must be a day and an hour that exist, otherwise a
+// document would contain a time that no reader can parse.
 func dateTime(text []byte) (n int, ok bool) {
 	const pattern = "0000-00-00 00:00:00"
 	if len(text) < len(pattern) {

@@ -232,13 +232,14 @@ func (w *triggerWriter) replaced(n *node, update bool) []string {
 			continue
 		}
 		if u.opaque {
-			// Which rows conflict cannot be written down: all documents go.
+			// SQL cannot express which rows conflict: all documents are dropped.
 			statements = append(statements, w.record("NULL", ""))
 			continue
 		}
 		var conditions []string
 		// A row enters a partial index when any column that its predicate
-		// reads changes, so there the columns of the index decide nothing.
+		// reads changes, so comparing the columns of the index is not enough
+		// there.
 		if update && !u.partial {
 			columns := make([]int, len(u.columns))
 			for i, ic := range u.columns {

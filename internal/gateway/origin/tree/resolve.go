@@ -152,13 +152,13 @@ func (r *Resolved[T]) joinOfForeignKey(c Catalog[T], t, parent T, line int) ([]r
 	case len(found) == 0 && problem != "":
 		return nil, r.Fail(line, "%s", problem)
 	case len(found) == 0:
-		return nil, r.Fail(line, "no foreign key leads from table %s to %s; say with on which columns join them", t.Name(), parent.Name())
+		return nil, r.Fail(line, "no foreign key leads from table %s to %s; name the columns that join them with on", t.Name(), parent.Name())
 	}
 	texts := make([]string, len(found))
 	for i, fk := range found {
 		texts[i] = fk.Text
 	}
-	return nil, r.Fail(line, "%d foreign keys lead from table %s to %s: %s; say with on which one to use",
+	return nil, r.Fail(line, "%d foreign keys lead from table %s to %s: %s; choose one of them with on",
 		len(found), t.Name(), parent.Name(), strings.Join(texts, "; "))
 }
 

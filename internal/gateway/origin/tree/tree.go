@@ -11,10 +11,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// Table is a table as a driver describes it, a pointer: the same table is the same one.
+// Table is a table as a driver describes it. It is a pointer: equal pointers mean the same
+// table.
 type Table interface {
 	comparable
-	Name() string // for people
+	Name() string // for humans
 	// Column returns the index of a column, or -1 if there is none of that name.
 	Column(name string) int
 	ColumnNames() []string
@@ -48,7 +49,7 @@ type NoTable struct{ Problem string }
 // Error implements error.
 func (e *NoTable) Error() string { return e.Problem }
 
-// ForeignKey is one as the message about several shows it, and the join that it means.
+// ForeignKey is a foreign key: its text for messages, and the join that it means.
 type ForeignKey struct {
 	Text string
 	On   []resource.Join

@@ -137,7 +137,7 @@ func TestResolveRefuses(t *testing.T) {
 		{"joined root", []string{"id"}, on(child("", "dept"), "id", "id").Node, "the root table dept has nothing to be joined to"},
 		{"itself", []string{"id"}, dept(child("d", "emp", on(child("e", "dept"), "id", "id"))), "table dept contains itself"},
 		{"name twice", []string{"id"}, dept(child("name", "emp")), `resource r (line 7): table dept has two members called "name"`},
-		{"two keys", []string{"id"}, dept(child("t", "two")), "2 foreign keys lead from table two to dept: a; b; say with on which one to use"},
+		{"two keys", []string{"id"}, dept(child("t", "two")), "2 foreign keys lead from table two to dept: a; b; choose one of them with on"},
 		{"no key to it", []string{"id"}, dept(child("e", "emp", child("t", "two"))), "no foreign key leads from table two to emp"},
 		{"join", []string{"id"}, dept(on(child("e", "emp"), "odd", "id")), "odd columns"},
 		{"join column", []string{"id"}, dept(on(child("e", "emp"), "x", "id")), `table emp has no column "x"`},
