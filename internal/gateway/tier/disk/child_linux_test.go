@@ -70,7 +70,8 @@ func openAndClose(dir string, _ uint64) error {
 	return tier.Close()
 }
 
-// asNobody runs a program without rights, if the tests have them.
+// asNobody makes a program run as an unprivileged user, if the tests run as
+// root.
 func asNobody() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil

@@ -176,7 +176,7 @@ func survives(t *testing.T, l *ledger, text []byte, what string) (found int, ane
 		}
 	}
 	look()
-	// Whatever was found out about it: batches work, if not the first then a later one.
+	// Whatever damage was found, batches work: if not the first, then a later one.
 	for n := range ledgerKeys {
 		tier.Put(ledgerKey(n), l.load(n, 100))
 	}
@@ -197,7 +197,7 @@ func survives(t *testing.T, l *ledger, text []byte, what string) (found int, ane
 	return found, anew
 }
 
-// Files that were cut off at each page, and anywhere.
+// The tier survives files that were cut off after each page, and at random positions.
 func TestTruncatedFiles(t *testing.T) {
 	seed := testkit.Seed(t)
 	random := testkit.Fork(seed, 9)
@@ -220,7 +220,8 @@ func TestTruncatedFiles(t *testing.T) {
 	t.Logf("%d cuts, %d documents found", len(cuts), all)
 }
 
-// Changed bytes, pages of zeros, swapped pages, and both meta pages lost.
+// The tier survives changed bytes, pages of zeros, swapped pages, and the loss of both meta
+// pages.
 func TestDamagedFilesSoak(t *testing.T) {
 	seed := testkit.Seed(t)
 	files := 300

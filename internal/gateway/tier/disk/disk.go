@@ -43,16 +43,16 @@ type Options struct {
 	// 64): each of them uses a thread meanwhile.
 	Readers int
 	// Boot names the present run of the machine, so that times of the cache's clock can
-	// be compared; "" : they cannot.
+	// be compared; if empty, they cannot.
 	Boot string
-	// Logger gets what an operator should know (default: nothing).
+	// Logger receives what operators should know. If nil, it is discarded.
 	Logger *slog.Logger
 
 	// BeforeRead is called before each read of the file, by the goroutine that reads: tests
 	// use it to make the disk slow. While it is set, every read may wait.
 	BeforeRead func()
 
-	// beforeWrite is faults for tests.
+	// beforeWrite injects faults in tests.
 	beforeWrite func(step string) error
 }
 

@@ -55,8 +55,8 @@ func (e *HeldError) Error() string {
 // lockPatience is how long a lock is waited for: a process that ends may still hold it.
 const lockPatience = 100 * time.Millisecond
 
-// boltOptions are those of every opening. The map is as large as the file may become, so that
-// it is never remapped while there are readers.
+// boltOptions returns the options with which the file is always opened. The map is as large
+// as the file may become, so that it is never remapped while there are readers.
 func (t *Tier) boltOptions(f *file, dir *os.Root) *bolt.Options {
 	return &bolt.Options{
 		OpenFile: func(_ string, flag int, mode os.FileMode) (_ *os.File, err error) {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// fullDisk is what a tier must do while there is no room on the disk and after. exhaust uses up
-// the room, relieve frees it.
+// fullDisk checks what a tier does while there is no room on the disk, and afterward. exhaust
+// uses up the room, relieve frees it.
 func fullDisk(dir string, exhaust, relieve func() error) error {
 	tier, err := ledgerTier(dir, nil)
 	if err != nil {

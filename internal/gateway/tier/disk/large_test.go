@@ -40,8 +40,8 @@ func TestCloseOfAFullQueue(t *testing.T) {
 	}
 }
 
-// How long it takes to open a large file, after a clean shutdown and after a kill. Under make soak
-// it has 1 GB.
+// A large file opens quickly, after a clean shutdown and after a kill. Under make soak it has 1
+// GB.
 func TestOpenLargeFileSoak(t *testing.T) {
 	dir := t.TempDir()
 	size := int64(64 << 20)

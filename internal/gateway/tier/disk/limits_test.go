@@ -29,7 +29,7 @@ func checked(t *testing.T, tier *Tier, dir string) Checked {
 	}
 	f := tier.Figures()
 	if f.Documents != c.Documents+c.Garbage || f.Bytes != c.Bytes {
-		t.Errorf("figures say %d documents and %d bytes, the file holds %d and %d", f.Documents, f.Bytes, c.Documents+c.Garbage, c.Bytes)
+		t.Errorf("the stats say %d documents and %d bytes, the file holds %d and %d", f.Documents, f.Bytes, c.Documents+c.Garbage, c.Bytes)
 	}
 	return c
 }
@@ -109,9 +109,9 @@ func TestEvictionKeepsToTheBudget(t *testing.T) {
 		return float64(hits) / float64(reads)
 	}
 	even, zipf := ratio(false), ratio(true)
-	t.Logf("found: even %.3f, zipf %.3f", even, zipf)
+	t.Logf("found: uniform %.3f, zipf %.3f", even, zipf)
 	if zipf < even+0.2 {
-		t.Errorf("of reads after Zipf %.2f were found, of even ones %.2f: what is read does not stay", zipf, even)
+		t.Errorf("%.2f of the reads with a Zipf distribution and %.2f of the uniform ones found a document: what is read does not stay", zipf, even)
 	}
 }
 
@@ -179,7 +179,7 @@ func TestQueueIsBounded(t *testing.T) {
 			t.Fatalf("%d: %+v", i, f)
 		}
 	}
-	holds(t, tier, "first", "") // its resource went
+	holds(t, tier, "first", "") // its resource was flushed
 	tier.Checkpoint(at(99))
 	syncTier(t, tier)
 	holds(t, tier, "first", "")

@@ -211,7 +211,7 @@ func (m *model) flush() {
 	m.tier.Flush(r)
 }
 
-// void begins another history: nothing of before is right, and numbers may go back.
+// void begins another history: nothing from before is valid, and numbers may go back.
 func (m *model) void() {
 	m.history++
 	m.next -= cache.Tx(m.random.IntN(int(m.next / 2)))
@@ -302,11 +302,11 @@ func (m *model) get(key cache.Key) {
 	drops, _ := strconv.Atoi(f[2])
 	switch {
 	case f[0] != key.ID:
-		m.t.Errorf("%v was asked for, %s answered", key, f[0])
+		m.t.Errorf("asked for %v, got %s", key, f[0])
 	case version < m.applied[key]:
 		m.t.Errorf("%v: version %d, and change %d had been applied", key, version, m.applied[key])
 	case drops < m.drops[key]:
-		m.t.Errorf("%v: a document of before drop %d", key, m.drops[key])
+		m.t.Errorf("%v: a document from before drop %d", key, m.drops[key])
 	}
 }
 

@@ -32,7 +32,7 @@ func (e entry) cost(key cache.Key) int64 {
 type overlay struct {
 	// Immutable.
 	most     int64         // bytes of documents
-	mostGone int64         // bytes of keys that go
+	mostGone int64         // bytes of dropped keys
 	wake     chan struct{} // capacity 1: the writer has something to do
 
 	mu sync.RWMutex
@@ -48,7 +48,7 @@ type overlay struct {
 	epochs    []uint32            // of the resources
 	dirty     bool                // epochs have changed
 
-	// Atomics. Written with mu held; read by Get, which spares itself the lock.
+	// Atomics. Written with mu held; read by Get, which avoids the lock.
 	entries atomic.Int64 // in pending and writing
 
 	// Atomics, written by callers of put.
@@ -201,7 +201,7 @@ func (o *overlay) flushResource(r cache.ResourceID) {
 	o.signal()
 }
 
-// clear makes everything go. Under mu.
+// clear drops everything. Under mu.
 func (o *overlay) clear() {
 	o.entries.Add(-int64(len(o.pending)))
 	clear(o.pending)
@@ -299,8 +299,8 @@ func (o *overlay) failed(b batch) {
 		if e.doc != nil {
 			o.declined.Add(1)
 		}
-		// An entry of a document becomes a drop, too: an event may have dropped since
-		// what it would have replaced.
+		// An entry of a document becomes a drop, too: an event may since have dropped
+		// the record that it would have replaced.
 		if int(key.Resource) >= len(o.epochs) {
 			continue
 		}

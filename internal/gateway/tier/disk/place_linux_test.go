@@ -34,7 +34,7 @@ func opened(t *testing.T, dir string) (*Tier, *bytes.Buffer) {
 	return openTier(t, dir, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) }), &log
 }
 
-// lacks fails unless the tier does not have the document, nor a position.
+// lacks fails if the tier has the document or a position.
 func lacks(t *testing.T, tier *Tier, id string) {
 	t.Helper()
 	if s, err := ask(tier, key(id)); err != nil || s.Body != nil {
@@ -162,7 +162,7 @@ func TestHostilePrivateDirectory(t *testing.T) {
 	holds(t, tier, "other", "other")
 }
 
-// TestHostileFile: in a good directory, a link and another user's file are refused, and a file
+// TestHostileFile: in a safe directory, a link and another user's file are refused, and a file
 // that others could write to is recreated.
 func TestHostileFile(t *testing.T) {
 	elsewhere := t.TempDir()

@@ -34,7 +34,7 @@ func TestReadersAreBounded(t *testing.T) {
 	gone, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := getOne(gone, tier, key("absent")); !errors.Is(err, context.Canceled) {
-		t.Errorf("a read too many whose caller has gone: %v, want %v", err, context.Canceled)
+		t.Errorf("a read beyond the limit whose caller has gone: %v, want %v", err, context.Canceled)
 	}
 	reads.Go(read) // waits for its turn
 	select {

@@ -20,7 +20,7 @@ func TestRecordBringsTheDigest(t *testing.T) {
 			t.Fatalf("%t, %v, %d bytes of %d, summed: %t", found, err, len(s.Body), len(body), s.Summed)
 		}
 		if got := s.Body[len(s.Body) : len(s.Body)+cache.SumSize]; !bytes.Equal(got, digest[:cache.SumSize]) {
-			t.Errorf("%d bytes: %x behind the body, want %x", len(body), got, digest[:cache.SumSize])
+			t.Errorf("%d bytes: %x after the body, want %x", len(body), got, digest[:cache.SumSize])
 		}
 		for i := range record { // the digest too is under the checksum
 			record[i] ^= 4

@@ -19,7 +19,7 @@ var (
 
 	metaFormat   = []byte("format")   // a decimal number
 	metaState    = []byte("state")    // JSON of state, see writeJSON
-	metaPosition = []byte("position") // JSON of cache.Position; missing: there is none
+	metaPosition = []byte("position") // JSON of cache.Position; missing if there is none
 )
 
 // state is the metadata of the file, written with every transaction that changes it.
@@ -44,8 +44,8 @@ type stored struct {
 type Resource struct {
 	// Name finds its documents again after a restart.
 	Name string
-	// Fingerprint names how documents are made of rows: with another one those of before
-	// are dropped.
+	// Fingerprint identifies how documents are made from rows. If it changes, earlier
+	// documents are dropped.
 	Fingerprint string
 	// Aged says that documents are bounded only by their age. It is unknown after a reboot,
 	// so they are dropped then.

@@ -22,11 +22,11 @@ const (
 	deepestTree = 48
 )
 
-// errTree is returned by a walk over pages that are not a tree. The caller then uses
-// bbolt, which knows better, or the checksum of the whole file.
+// errTree is returned by a walk over pages that are not a tree. The caller then
+// falls back to bbolt, or checks the checksum of the whole file.
 var errTree = errors.New("pages that are not a tree")
 
-// errElsewhere says that a page is not in memory, or that this walk cannot tell.
+// errElsewhere says that a page is not in memory, or that this walk cannot decide.
 var errElsewhere = errors.New("a page that is not in memory")
 
 // tree walks over the pages of a bucket as a snapshot sees them. It only reads pages that are

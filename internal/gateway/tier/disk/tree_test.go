@@ -167,7 +167,7 @@ func TestTryIsGetWithoutWaiting(t *testing.T) {
 	}
 	// Documents that share a leaf with the large one need Get.
 	if linux := newMappingWorks(t); linux && tried < 1900 {
-		t.Errorf("%d of 2000 documents were given without waiting", tried)
+		t.Errorf("%d of 2000 documents were returned without waiting", tried)
 	}
 	if s := tier.Try(key("waits")); string(s.Body) != "waits" {
 		t.Errorf("what waits to be written: %q", s.Body)

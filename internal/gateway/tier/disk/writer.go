@@ -41,7 +41,7 @@ type writer struct {
 	values     []byte // memory of the batch's records
 }
 
-// write is the writer's life.
+// write is the goroutine of the writer.
 func (t *Tier) write() {
 	defer close(t.stopped)
 	w := &writer{t: t}
@@ -160,10 +160,10 @@ func (w *writer) batch(all bool) error {
 	if err != nil {
 		t.overlay.failed(b)
 		if errors.Is(err, berrors.ErrMaxSizeReached) {
-			w.needs += t.opts.Budget / 64 // pages were free, but not side by side
+			w.needs += t.opts.Budget / 64 // pages were free, but not adjacent
 			if !w.full {
 				w.evicting, w.full = true, true
-				return w.batch(true) // without the documents, and with more of those in the file to go
+				return w.batch(true) // without the documents, and evicting more of those in the file
 			}
 			err = fmt.Errorf("the file is full, documents are dropped: %w", err)
 		}
@@ -292,8 +292,8 @@ func (w *writer) fill(tx *bolt.Tx, b batch, done *counted) error {
 	return writeJSON(meta, metaState, s)
 }
 
-// name writes down the resources and their epochs, and returns the epoch of each number that
-// is in use.
+// name records the resources and their epochs, and returns the epoch of each number that is
+// in use.
 func (w *writer) name(s *state, b batch) map[uint32]uint32 {
 	t := w.t
 	o := t.overlay
@@ -426,13 +426,13 @@ func (w *writer) rebuild(cause error) error {
 func (w *writer) startOver() error {
 	t := w.t
 	t.retire(nil)
-	// Before it is closed: then it is ours, a moment later it may be that of the process
-	// which waits for it.
+	// The file is removed before it is closed: now it is ours, but a moment later it may
+	// be held by the process that waits for it.
 	err := t.remove()
 	if f := t.file; f != nil {
 		t.file = nil
 		f.close()
-		if err != nil { // a system that removes no open file
+		if err != nil { // on a system that cannot remove an open file
 			err = t.remove()
 		}
 	}

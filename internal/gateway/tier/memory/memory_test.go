@@ -72,7 +72,7 @@ func TestOverheadPerDocument(t *testing.T) {
 	charged := float64(s.Bytes)/n - size
 	t.Logf("overhead per document: %.0f bytes on the heap, %.0f charged", overhead, charged)
 	if overhead > 1.1*charged || charged > 1.25*overhead {
-		t.Errorf("a document costs %.0f bytes beside its body, but is charged %.0f", overhead, charged)
+		t.Errorf("a document costs %.0f bytes besides its body, but is charged %.0f", overhead, charged)
 	}
 	runtime.KeepAlive(c)
 }
@@ -153,7 +153,7 @@ func TestFormsGoBeforeDocuments(t *testing.T) {
 	settle(tier)
 	s := tier.Stats()
 	if s.Documents != 2000 {
-		t.Errorf("documents went (%d are left) while forms took %d bytes", s.Documents, s.FormBytes)
+		t.Errorf("documents were evicted (%d are left) while forms took %d bytes", s.Documents, s.FormBytes)
 	}
 	if s.FormBytes > budget/formShare || int64(kept)*2000 != s.FormBytes {
 		t.Errorf("%d forms are kept, %d bytes are charged for them, %d are allowed", kept, s.FormBytes, budget/formShare)
@@ -253,7 +253,7 @@ func TestNothingDroppedIsHeld(t *testing.T) {
 				settle(tier)
 			}
 			if tier.Peek(key) != nil {
-				t.Fatal("nothing has pushed the document out")
+				t.Fatal("the document was not evicted")
 			}
 		},
 	} {
