@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// Config of a [Gate]. The zero value is a gate without any credentials: every
-// resource with a [Rule] refuses, and credentials are ignored.
+// Config configures a [Gate]. The zero value is a gate without any
+// credentials: every resource with a [Rule] refuses, and credentials are
+// ignored.
 type Config struct {
 	// KeysFile holds API keys: lines "name sha256:<64 hex digits>", followed by
 	// "until:<date>" if the key expires, and # comments. At most 10,000 lines.

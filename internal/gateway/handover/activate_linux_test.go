@@ -51,7 +51,7 @@ func TestActivated(t *testing.T) {
 			}
 			out, err := cmd.CombinedOutput()
 			if (err == nil) != c.wantWell {
-				t.Errorf("%v, want well: %t", err, c.wantWell)
+				t.Errorf("%v, want success: %t", err, c.wantWell)
 			}
 			for _, want := range c.want {
 				if !strings.Contains(string(out), want) {

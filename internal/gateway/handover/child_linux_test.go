@@ -169,7 +169,7 @@ func ends(t *testing.T, p *testkit.Process, well bool) {
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	if err := p.Wait(ctx); (err == nil) != well {
-		t.Errorf("process %d ended with %v, want well: %t\n%s", p.PID(), err, well, p.Log())
+		t.Errorf("process %d ended with %v, want success: %t\n%s", p.PID(), err, well, p.Log())
 	}
 }
 

@@ -1,7 +1,7 @@
 // Package handover passes the listening sockets of a running process to the one that
 // replaces it, so that the kernel's queues of connections are never closed.
 //
-// The running process (the predecessor) waits at a unix socket. A new one (the successor)
+// The running process (the predecessor) listens at a unix socket. A new one (the successor)
 // connects to it when it starts, and they exchange frames of a four-byte length and JSON:
 //
 //	successor                               predecessor
@@ -15,9 +15,9 @@
 //	  begins to accept                      stops accepting, drains, ends
 //
 // Until it has read the last message the predecessor continues as if nothing had happened,
-// whatever the successor does. Between the last message and the successor's first accept
-// neither accepts; connections wait in the kernel's queue, which both hold. If one of them
-// is unsure about the state of the other, both serve: never none.
+// whatever the successor does. Between the last message and the successor's first accept neither
+// accepts; connections wait in the kernel's queue, which both hold. If one of them is unsure
+// about the state of the other, both serve, so at least one of them always does.
 //
 // A file next to the unix socket, with ".lock" added to its name, is locked (flock(2)) from
 // [Inherit] to [Sockets.Ready]: of several processes that start together, each waits for the

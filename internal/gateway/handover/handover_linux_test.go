@@ -33,7 +33,7 @@ func TestHandOver(t *testing.T) {
 	p := precede(t, path, 3, func(p *predecessor) { p.named = append(p.named, Named{"spare", u}) })
 	p.serve()
 	if about, err := os.Stat(path); err != nil || about.Mode() != os.ModeSocket|0o600 {
-		t.Errorf("the path: %v, %v; want a socket for its owner alone", about, err)
+		t.Errorf("the path: %v, %v; want a socket only for its owner", about, err)
 	}
 
 	first := start(t, "serves", path, p.address)
@@ -100,7 +100,7 @@ func TestQueueIsNeverClosed(t *testing.T) {
 	}
 }
 
-// TestManySockets: more than fit into one message.
+// TestManySockets: more sockets than fit into one message are handed over.
 func TestManySockets(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
@@ -137,8 +137,8 @@ func TestSuccessorFails(t *testing.T) {
 	says(t, good, "serving")
 }
 
-// TestSuccessorDiesAtTheEnd: it has agreed with the predecessor and taken the path, and dies
-// before it serves.
+// TestSuccessorDiesAtTheEnd: the successor has agreed with the predecessor and taken the
+// path, and dies before it serves.
 func TestSuccessorDiesAtTheEnd(t *testing.T) {
 	testkit.NoLeaks(t)
 	path := meetingPlace(t)
@@ -210,7 +210,7 @@ func TestStalePath(t *testing.T) {
 	}
 }
 
-// TestPaths: paths where a process must not meet others.
+// TestPaths: paths where a process must not meet others are refused.
 func TestPaths(t *testing.T) {
 	testkit.NoLeaks(t)
 	dir := filepath.Dir(meetingPlace(t))
@@ -399,7 +399,7 @@ func TestBusy(t *testing.T) {
 	waiting.Go(func() {
 		s, err := Inherit(t.Context(), Options{Path: path})
 		if err != nil {
-			t.Errorf("who waited: %v", err)
+			t.Errorf("the process that waited: %v", err)
 			return
 		}
 		s.Close()
@@ -422,7 +422,7 @@ func TestFirstStartsInTurn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if second, err := Inherit(t.Context(), Options{Path: path, Wait: 100 * time.Millisecond}); !errors.Is(err, ErrBusy) {
-		t.Errorf("beside the first one: %v, %v; want %v", second, err, ErrBusy)
+		t.Errorf("while the first one starts: %v, %v; want %v", second, err, ErrBusy)
 	}
 	first.Close()
 	second, err := Inherit(t.Context(), Options{Path: path})

@@ -51,11 +51,11 @@ func (s *Sockets) Close() {
 	s.closeRest()
 	m := &s.meeting
 	if m.conn != nil {
-		_ = m.conn.Close() // that is the message
+		_ = m.conn.Close() // closing it is the message
 	}
 	if m.aside != nil {
 		_ = m.aside.Close()
-		_ = os.Remove(s.options.Path + asideSuffix) // otherwise the next process does
+		_ = os.Remove(s.options.Path + asideSuffix) // if this fails, the next process removes it
 	}
 	if m.lock != nil {
 		_ = m.lock.Close() // nothing was written
@@ -86,7 +86,7 @@ func (s *Sockets) add(offered socket, fd int, from string) error {
 		return err
 	}
 	if bound := l.Addr(); offered.Network != "" && (bound.Network() != offered.Network || bound.String() != offered.Address) {
-		_ = l.Close() // not what it should be
+		_ = l.Close() // it is not the socket that was described
 		return fmt.Errorf("it is bound to %s; expected %s, as in its description", bound, offered.Address)
 	}
 	if slices.ContainsFunc(s.all, func(one inherited) bool { return one.inode == inode }) {
@@ -182,7 +182,7 @@ func (s *Sockets) receive(conn *net.UnixConn, from string) error {
 	for total := 0; ; {
 		m, err := readMessage(r)
 		if total == 0 && (errors.Is(err, io.EOF) || errors.Is(err, unix.ECONNRESET)) {
-			return fmt.Errorf("%s closed the connection without an offer, its log says why: %w", from, errLater)
+			return fmt.Errorf("%s closed the connection without an offer; its log says why: %w", from, errLater)
 		}
 		if err != nil {
 			return fmt.Errorf("the offer of %s: %w", from, err)

@@ -44,7 +44,7 @@ func (s *Server) Close() {
 	if !s.door.closed {
 		s.door.closed = true
 		close(s.quit)
-		_ = s.door.listener.Close() // no process is notified
+		_ = s.door.listener.Close() // this notifies no process
 		if s.door.visitor != nil {
 			_ = s.door.visitor.Close() // it continues alone
 		}

@@ -26,7 +26,7 @@ import (
 	"time"
 )
 
-// Config of a Limiter.
+// Config configures a [Limiter].
 type Config struct {
 	// Rate is how many requests per second a key may make in the long run. It is
 	// kept as whole nanoseconds from one request to the next: exact to 0.05 % up
@@ -43,7 +43,7 @@ type Config struct {
 
 const (
 	defaultEntries = 131072
-	// maxEntries is 360 MB: more is a mistake.
+	// maxEntries would take 360 MB; a larger number is a mistake.
 	maxEntries = 1 << 24
 	// ways is how many buckets a set holds: their keys are one cache line.
 	ways = 8
@@ -158,7 +158,8 @@ func (l *Limiter) Allow(key uint64, now time.Duration, n int) (wait time.Duratio
 }
 
 // Charge charges the key for n requests that have been made, whether or not they are allowed.
-// Its debt is at most one burst beyond its own: it is cleared after the time that fills two.
+// The bucket can be at most one burst below empty: it is full again after the time that fills
+// two bursts.
 func (l *Limiter) Charge(key uint64, now time.Duration, n int) {
 	if l == nil || n <= 0 {
 		return

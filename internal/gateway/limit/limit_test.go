@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// bucket is the token bucket by the book, in nanoseconds of refill.
+// bucket is a textbook token bucket, in nanoseconds of refill.
 type bucket struct {
 	capacity, cost, level int64
 	at                    time.Duration
@@ -218,7 +218,7 @@ func TestFlood(t *testing.T) {
 		}
 	}
 	if l.Evicted() < flood/2 {
-		t.Errorf("%d buckets forgotten: this was no flood", l.Evicted())
+		t.Errorf("%d buckets evicted: this was no flood", l.Evicted())
 	}
 	if got := l.Entries(); got < entries || got > 2*entries {
 		t.Errorf("%d entries in a full table, want %d to %d", got, entries, 2*entries)
@@ -288,7 +288,7 @@ func TestFullTable(t *testing.T) {
 		}
 		// A key whose 16 slots are all taken is possible, and rare.
 		if forgotten > size/1000+2 {
-			t.Errorf("%d of %d keys forgotten, want 1 in 1000 at most", forgotten, size)
+			t.Errorf("%d of %d keys evicted, want at most 1 in 1000", forgotten, size)
 		}
 		t.Logf("%d entries: %d forgotten", size, forgotten)
 	}
@@ -306,7 +306,7 @@ func TestPoorKeys(t *testing.T) {
 			l.Allow(key(i), 0, 1)
 		}
 		if l.Evicted() > 10 {
-			t.Errorf("%s: %d of 10000 forgotten, want nearly none", name, l.Evicted())
+			t.Errorf("%s: %d of 10000 evicted, want nearly none", name, l.Evicted())
 		}
 	}
 }

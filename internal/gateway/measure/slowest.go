@@ -133,7 +133,7 @@ func (s *Slowest) quickest() int {
 	return least
 }
 
-// setBar sets what Record lets in. mu is held, or s is not shared yet.
+// setBar sets the threshold above which Record keeps requests. mu is held, or s is not shared yet.
 func (s *Slowest) setBar() {
 	if len(s.kept) < s.places {
 		s.bar.Store(microseconds(slowFloor)<<32 | math.MaxUint32)

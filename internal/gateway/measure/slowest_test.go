@@ -86,7 +86,7 @@ func TestSlowestKeyOnlyWhenKept(t *testing.T) {
 	s.Record(0, time.Second, "depts", func() string { return "1" }, "load")
 	for _, took := range []time.Duration{0, time.Microsecond, 999 * time.Millisecond, time.Second} {
 		s.Record(time.Second, took, "depts", func() string {
-			t.Errorf("the key is asked for at %v", took)
+			t.Errorf("the key is formatted at %v", took)
 			return "2"
 		}, "hit")
 	}

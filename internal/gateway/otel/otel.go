@@ -30,7 +30,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/trace"
 )
 
-// Config of an Exporter.
+// Config configures an [Exporter].
 type Config struct {
 	// Endpoint is the base address of the collector, http://host:4318; /v1/traces
 	// is added to its path. Headers that the collector requires are taken from the

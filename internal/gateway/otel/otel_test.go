@@ -414,7 +414,7 @@ func TestShutdownGivesUp(t *testing.T) {
 	}
 }
 
-// A collector that is not there makes Shutdown fail with the reason.
+// If the collector cannot be reached, Shutdown fails with the reason.
 func TestShutdownWithoutCollector(t *testing.T) {
 	testkit.NoLeaks(t)
 	e, _ := start(t, fmt.Sprint("http://127.0.0.1:", testkit.FreePort(t)), quick)

@@ -85,7 +85,7 @@ func (p *poster) post(ctx context.Context, body []byte) error {
 		// collector.
 		wait := max(retry.after, pause/2+rand.N(pause))
 		if time.Since(began)+wait > p.timing.give {
-			return fmt.Errorf("given up after %v: %w", time.Since(began).Round(time.Millisecond), err)
+			return fmt.Errorf("gave up after %v: %w", time.Since(began).Round(time.Millisecond), err)
 		}
 		select {
 		case <-ctx.Done():

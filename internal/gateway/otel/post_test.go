@@ -108,7 +108,7 @@ func TestRetryAfter(t *testing.T) {
 	if got := retryAfter(time.Now().Add(time.Hour).UTC().Format(http.TimeFormat)); got < 59*time.Minute || got > time.Hour {
 		t.Errorf("in an hour: got %v", got)
 	}
-	// A pause longer than a batch is kept is not waited for.
+	// A batch is dropped if the collector requests a pause longer than batches are kept.
 	impatient, _ := start(t, c.URL, quick)
 	first.Store(0)
 	impatient.Request(someSpan(1))

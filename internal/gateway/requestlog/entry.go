@@ -14,7 +14,7 @@ import (
 // Time, Protocol, Bytes and Took. The strings only need to be valid during the call
 // of Record; longer ones than their bound are cut at a character.
 type Entry struct {
-	// Time is when the request had been read; zero: now.
+	// Time is when the request had been read. If zero, it is now.
 	Time time.Time
 	// Took is the time from then to the answer.
 	Took time.Duration

@@ -28,7 +28,8 @@ type Config struct {
 	// MaxBuffered bounds the memory of lines that wait for the disk, in bytes. If
 	// zero, it defaults to 8 MiB; the minimum is 1 MiB.
 	MaxBuffered int
-	// FlushInterval is how long a line waits for its block to fill (1 s).
+	// FlushInterval is how long a line waits for its block to fill. If zero, it
+	// defaults to 1 s.
 	FlushInterval time.Duration
 	// Sample is the fraction of requests that get a line, above 0 and at most 1;
 	// those that failed and those that took longer than Slow always do. Each line

@@ -175,7 +175,7 @@ func TestLog(t *testing.T) {
 	}
 }
 
-// TestTornFile: a line that an earlier process could not finish spoils none of ours.
+// TestTornFile: a line that an earlier process could not finish damages none of ours.
 func TestTornFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")
 	for before, want := range map[string]int{"": 1, "whole\n": 2, "torn": 2} {
@@ -247,7 +247,7 @@ func TestReopen(t *testing.T) {
 	l.Reopen()
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if !strings.Contains(told.String(), "the old file stays in use") {
-			return errors.New("nothing is told")
+			return errors.New("nothing is logged")
 		}
 		return nil
 	})
@@ -368,8 +368,8 @@ func (d *fullDisk) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// TestDiskFull: an error ends nothing, a line that was cut short spoils no other, and
-// the numbers add up.
+// TestDiskFull: an error does not end the log, a line that was cut short damages no
+// other, and the numbers add up.
 func TestDiskFull(t *testing.T) {
 	d := &fullDisk{room: 1000}
 	l := start(Config{Path: "-", FlushInterval: time.Millisecond}, d, nil)

@@ -62,7 +62,7 @@ func Parse(traceparent string) (Context, bool) {
 }
 
 // unhex fills dst with the bytes that the digits spell. Upper-case digits are
-// none here (section 3.2.1), so encoding/hex would accept too much.
+// not allowed here (section 3.2.1), so encoding/hex would accept too much.
 func unhex(dst []byte, text string) bool {
 	var seen byte
 	for i := range dst {

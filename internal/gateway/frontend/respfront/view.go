@@ -43,8 +43,8 @@ func (s *Server) Next(resources []frontend.Resource, config Config) (*View, erro
 	return newView(resources, config)
 }
 
-// Swap makes the view that of new commands. Clients stay logged in if the view still
-// has their password or API key.
+// Swap makes new commands use the view. Clients stay logged in if the view still has
+// their password or API key.
 func (s *Server) Swap(v *View) { s.live.Store(v) }
 
 func newView(resources []frontend.Resource, config Config) (*View, error) {
