@@ -346,7 +346,7 @@ func TestCanaryCannotTell(t *testing.T) {
 	}
 }
 
-// Turned off, it does not even request samples; the canary's own look-up is not
+// Turned off, it does not even request samples; the canary's own lookup is not
 // sampled.
 func TestCanaryOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

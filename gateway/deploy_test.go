@@ -183,7 +183,7 @@ func (s *served) exposes() exposed {
 	return all
 }
 
-// deployed returns a file of the folder deploy, or of docs.
+// deployed returns a file of the directory deploy, or of docs.
 func deployed(t *testing.T, name string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", filepath.FromSlash(name)))

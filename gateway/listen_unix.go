@@ -17,7 +17,7 @@ import (
 
 // listenUnix binds a unix socket. A socket that a process left behind is replaced. A socket at
 // which a process listens is not, and neither is any other file at the path. No other user may be
-// able to write to the folder: such a user could put another socket at the path, and clients would
+// able to write to the directory: such a user could put another socket at the path, and clients would
 // send their credentials to it.
 func listenUnix(path string, l config.Listener) (net.Listener, error) {
 	uid, gid, err := safefile.LookUpOwner(l.Owner)
@@ -26,7 +26,7 @@ func listenUnix(path string, l config.Listener) (net.Listener, error) {
 	}
 	folder, err := os.OpenRoot(filepath.Dir(path))
 	if err != nil {
-		return nil, fmt.Errorf("the folder of %s: %w", path, err)
+		return nil, fmt.Errorf("directory of %s: %w", path, err)
 	}
 	defer folder.Close()
 	about, err := folder.Stat(".")
@@ -34,7 +34,7 @@ func listenUnix(path string, l config.Listener) (net.Listener, error) {
 		err = safefile.CheckDir(filepath.Dir(path), about)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("the folder of %s: %w", path, err)
+		return nil, fmt.Errorf("directory of %s: %w", path, err)
 	}
 	if err := removeStale(path); err != nil {
 		return nil, err
@@ -50,8 +50,8 @@ func listenUnix(path string, l config.Listener) (net.Listener, error) {
 	return all, nil
 }
 
-// give sets owner and mode of the socket that was bound in the folder. A link there is refused, and
-// one that appears later cannot lead out of the folder.
+// give sets owner and mode of the socket that was bound in the directory. A link there is refused, and
+// one that appears later cannot lead out of the directory.
 func give(folder *os.Root, name string, uid, gid int, mode fs.FileMode) error {
 	about, err := folder.Lstat(name)
 	switch {

@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
-// TestFolderOfASocket: no socket is bound in a folder that others can write to; in other folders
+// TestFolderOfASocket: no socket is bound in a directory that others can write to; in other directories
 // the socket has exactly the mode of the configuration, regardless of the process's umask.
 func TestFolderOfASocket(t *testing.T) {
 	defer syscall.Umask(syscall.Umask(0o077))

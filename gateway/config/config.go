@@ -73,7 +73,7 @@ func (c *Config) fields() []field {
 		{Name: "drain", Value: object(c.Drain.fields), Doc: "how the gateway shuts down"},
 		{Name: "handover", Value: scalar(&c.Handover, fileName("a file, relative to this one, such as run/handover.sock")), Reload: AtRestart,
 			Doc: "the unix socket at which a running gateway gives its listening sockets to the one that replaces it (Linux), " +
-				"best in a folder of the gateway's user or of root that no other user can write to, " +
+				"best in a directory of the gateway's user or of root that no other user can write to, " +
 				"otherwise in a private one that it makes there; if omitted, none"},
 		{Name: "log", Value: object(c.Log.fields),
 			Doc: "what is logged; except for requests, the log goes to standard error"},
@@ -103,7 +103,7 @@ func (c Config) WithDefaults() Config {
 	return c
 }
 
-// Path resolves the name of a file in c: it is relative to the folder of the configuration file, if
+// Path resolves the name of a file in c: it is relative to the directory of the configuration file, if
 // that is known. "" stays "".
 func (c *Config) Path(name string) string { return c.Origin.path(name) }
 

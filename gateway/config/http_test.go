@@ -223,7 +223,7 @@ func TestAuthPaths(t *testing.T) {
 	}
 	c.Origin.Dir = ""
 	if got := c.Path("keys.txt"); got != "keys.txt" {
-		t.Errorf("without a folder: got %s, want keys.txt", got)
+		t.Errorf("without a directory: got %s, want keys.txt", got)
 	}
 	for keys, want := range map[string]string{"jwks.json": "", "https://login.example/keys": "https://login.example/keys", "": ""} {
 		if got := (&JWT{Keys: keys}).KeysURL(); got != want {

@@ -161,7 +161,7 @@ func fileName(expected string) kind[string] {
 }
 
 func badFileName(s string) string {
-	return cmp.Or(badLabel(s, maxPath), when(strings.HasSuffix(s, "/"), " is a folder"))
+	return cmp.Or(badLabel(s, maxPath), when(strings.HasSuffix(s, "/"), " is a directory"))
 }
 
 func isControl(c rune) bool { return c < ' ' || c == 0x7f }

@@ -21,7 +21,7 @@ type Origin struct {
 	Connections int           // Maximum of concurrent loads. Default: the sum of Load.Concurrency, at most 16.
 	KeepChanges time.Duration // How long rows of the change table are kept. Default 24 h.
 	KeepBytes   int64         // Size of these rows above which the oldest are deleted. Default 1 GiB.
-	Dir         string        // The folder of the file, as [Load] sets it. Default: the working directory.
+	Dir         string        // The directory of the file, as [Load] sets it. Default: the working directory.
 }
 
 func (o *Origin) fields() []field {

@@ -29,7 +29,7 @@ const (
 	maxNesting = 32
 )
 
-// Load reads and parses the file at path. Relative paths inside it are relative to its folder.
+// Load reads and parses the file at path. Relative paths inside it are relative to its directory.
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -54,7 +54,7 @@ func Load(path string) (*Config, error) {
 	}
 	dir, err := filepath.Abs(filepath.Dir(path))
 	if err != nil {
-		return nil, fmt.Errorf("configuration: folder of %s: %w", path, err)
+		return nil, fmt.Errorf("configuration: directory of %s: %w", path, err)
 	}
 	c.Origin.Dir = dir
 	return c, nil

@@ -247,7 +247,7 @@ func TestLoadResolvesPaths(t *testing.T) {
 		t.Errorf("missing file: %v", err)
 	}
 	if _, err := Load(dir); err == nil {
-		t.Error("a folder was read as a configuration")
+		t.Error("a directory was read as a configuration")
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// run runs a program in a folder and returns what it printed.
+// run runs a program in a directory and returns what it printed.
 func run(t *testing.T, dir, stdin, name string, args ...string) string {
 	t.Helper()
 	c := exec.CommandContext(t.Context(), name, args...)

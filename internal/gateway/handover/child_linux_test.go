@@ -173,8 +173,8 @@ func ends(t *testing.T, p *testkit.Process, well bool) {
 	}
 }
 
-// meetingPlace returns a path in a new folder. It is short, because the path of a unix
-// socket may have only 107 bytes, and other users may enter the folder.
+// meetingPlace returns a path in a new directory. It is short, because the path of a unix
+// socket may have only 107 bytes, and other users may enter the directory.
 func meetingPlace(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "handover")

@@ -36,7 +36,7 @@ var (
 // Options configure a handover. The zero value accepts sockets from systemd, and waits for
 // no successor.
 type Options struct {
-	// Path is the unix socket at which processes meet, at most 103 bytes. If its folder belongs
+	// Path is the unix socket at which processes meet, at most 103 bytes. If its directory belongs
 	// to another user, except root, or others can write to it, they meet at that name in the
 	// directory slipstream-private there, which has mode 0700. If empty, there is no handover.
 	Path string

@@ -227,7 +227,7 @@ func TestPaths(t *testing.T) {
 		{file, "is not a socket"},
 		{filepath.Join(dir, "link"), "is not a socket"},
 		{filepath.Join(dir, "none", "s"), "no such file"},
-		{filepath.Join(file, "s"), "is not a folder"},
+		{filepath.Join(file, "s"), "is not a directory"},
 		{filepath.Join(dir, strings.Repeat("x", 108)), "expected at most"},
 	}
 	linked := folder("linked", 0o777, os.Geteuid())
@@ -258,7 +258,7 @@ func TestPaths(t *testing.T) {
 	}
 }
 
-// folderOf makes a folder and returns a path in it.
+// folderOf makes a directory and returns a path in it.
 func folderOf(t *testing.T, dir, name string, mode os.FileMode, owner int) string {
 	t.Helper()
 	path := filepath.Join(dir, name)

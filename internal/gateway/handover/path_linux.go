@@ -29,15 +29,15 @@ const (
 // pause is the polling interval of a process that waits for its turn.
 const pause = 20 * time.Millisecond
 
-// findPlace returns where processes meet: at the path, or, where others could put their own socket, at
-// its name in a directory of this user there, which it creates. All processes of the user find the
-// same path.
+// findPlace returns the path at which processes meet: path itself, or, if other users could put their
+// own socket there, the same name in a private subdirectory, which findPlace creates. It returns the
+// same path in all processes of the user.
 func findPlace(path string, log *slog.Logger) (string, error) {
 	dir := filepath.Dir(path)
 	if about, err := os.Stat(dir); err != nil {
 		return "", err
 	} else if !about.IsDir() {
-		return "", fmt.Errorf("%s is not a folder", dir)
+		return "", fmt.Errorf("%s is not a directory", dir)
 	}
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -50,7 +50,7 @@ func findPlace(path string, log *slog.Logger) (string, error) {
 	}
 	if safefile.CheckDir(dir, about) != nil {
 		if path, err = findPrivate(root, path, log); err != nil {
-			return "", fmt.Errorf("%w; or configure a dedicated folder, such as /run/slipstream", err)
+			return "", fmt.Errorf("%w; or configure a dedicated directory, such as /run/slipstream", err)
 		}
 	}
 	if len(path) > maxPath {
@@ -66,8 +66,8 @@ func findPlace(path string, log *slog.Logger) (string, error) {
 	return path, nil
 }
 
-// findPrivate returns the path in the private directory of its folder. A user that can write to the
-// folder can still replace that directory: this keeps processes from meeting, but reveals no sockets,
+// findPrivate returns the path in the private subdirectory. A user that can write to the directory
+// can still replace that subdirectory: this keeps processes from meeting, but reveals no sockets,
 // because processes of other users are refused ([mayTalk]).
 func findPrivate(folder *os.Root, path string, log *slog.Logger) (string, error) {
 	dir, name := filepath.Split(path)
@@ -78,7 +78,7 @@ func findPrivate(folder *os.Root, path string, log *slog.Logger) (string, error)
 	}
 	defer private.Close()
 	path = filepath.Join(dir, safefile.PrivateDir, name)
-	log.Warn("the folder of the handover belongs to another user, or others can write to it: processes meet in a private directory there", "folder", dir, "path", path)
+	log.Warn("the directory of the handover belongs to another user, or others can write to it: processes meet in a private directory there", "folder", dir, "path", path)
 	if !safefile.Of(about).OthersWrite() {
 		return path, nil
 	}

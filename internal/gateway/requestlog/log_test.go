@@ -240,7 +240,7 @@ func TestReopen(t *testing.T) {
 		l.Reopen()
 		testkit.Eventually(t, 10*time.Second, func() error { _, err := os.Stat(path); return err })
 	}
-	// A folder at its path cannot be opened.
+	// A directory at its path cannot be opened.
 	if err := errors.Join(os.Remove(path), os.Mkdir(path, 0o700)); err != nil {
 		t.Fatal(err)
 	}

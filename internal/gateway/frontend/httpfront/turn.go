@@ -29,7 +29,7 @@ type turn struct {
 	hits    int
 	bytes   int
 	counted bool // the last request is one of them
-	again   int  // answers without a look-up, which the cache has to count
+	again   int  // answers without a lookup, which the cache has to count
 	of      *served
 
 	// recent is the table of the lane, or nil if another connection of the lane

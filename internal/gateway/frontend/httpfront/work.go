@@ -10,7 +10,7 @@ import (
 // atOnce is the context of a caller that must not block: none.
 var atOnce context.Context
 
-// work is the cost of an answer beyond the look-up of its documents. A caller that must not
+// work is the cost of an answer beyond the lookup of its documents. A caller that must not
 // block does not begin work beyond the bounds below, 0.3 ms each: a goroutine does it,
 // while the other connections of the loop continue.
 type work struct {

@@ -27,7 +27,7 @@ const (
 	throughTiers = 8
 	// MaxBody is the largest document that is kept, in bytes. It bounds the memory of dropped
 	// documents that a table may keep alive, 32 MiB until their entries are revisited; for
-	// larger documents the look-up is a small part of the cost.
+	// larger documents the lookup is a small part of the cost.
 	MaxBody = 8 << 10
 )
 

@@ -238,7 +238,7 @@ func (s *Server) load(ctx context.Context, start time.Duration, batch []pending)
 			p.w.fail(err)
 		case p.w.failed.Load() == nil:
 			// One of the keys cannot be loaded. The others have been loaded or are in
-			// flight, so this costs a look-up.
+			// flight, so this costs a lookup.
 			if a, err := s.cache.Get(ctx, keys[i], start); err == nil {
 				p.give(a)
 			} else {

@@ -77,7 +77,7 @@ func (c *compiled) keyOf(n *node) (places []int, ok bool) {
 // root's. The table of n is not read; the row that recorded the link may be gone.
 //
 // Each level is a separate subquery, because of OFFSET 0: the only possible plan is a
-// look-up for each row of the level below. With free choice the planner hashes a
+// lookup for each row of the level below. With free choice the planner hashes a
 // whole table for each change if it estimates that a link refers to many rows.
 func (c *compiled) derivation(n *node) string {
 	texts := []string{"c.key"}

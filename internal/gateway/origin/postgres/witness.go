@@ -27,7 +27,7 @@ func micros(expression string) string {
 }
 
 // witnessExists tests whether the row of $3 and $4 exists. It is the first row from its
-// transaction on, unless the table was rewritten since: LIMIT makes this an index look-up,
+// transaction on, unless the table was rewritten since: LIMIT makes this an index lookup,
 // regardless of the statistics, and then nothing else is read.
 var witnessExists = "(EXISTS (SELECT FROM (SELECT w.xid, w.at FROM slipstream.change AS w" +
 	" WHERE w.xid OPERATOR(pg_catalog.>=) $3::pg_catalog.text::pg_catalog.xid8 ORDER BY w.xid LIMIT 1) AS w WHERE " + isWitness +

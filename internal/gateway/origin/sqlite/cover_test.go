@@ -339,7 +339,7 @@ func TestTrapsOfReplaceAndAffinity(t *testing.T) {
 }
 
 // TestEveryPairOfAffinitiesJoinsAlike compares the join of a load with the
-// look-up of a trigger for each pair of declared types and values that
+// lookup of a trigger for each pair of declared types and values that
 // comparisons convert, in both libraries.
 func TestEveryPairOfAffinitiesJoinsAlike(t *testing.T) {
 	types := []string{"INTEGER", "TEXT", "", "BLOB", "NUMERIC", "REAL"}
