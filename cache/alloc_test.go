@@ -18,8 +18,8 @@ func (none) Get(context.Context, cache.Key) (*cache.Document, error) { return ni
 func (none) Put(cache.Key, *cache.Document)                          {}
 func (none) RemoveIf(cache.Key, func(*cache.Document) bool)          {}
 
-// A hit in memory allocates nothing. One of the disk tier allocates the document (its body, the
-// Document and the key that memory keeps) and 2 objects for the read, whether it is found
+// A hit in memory allocates nothing. A hit in the disk tier allocates the document (its body,
+// the Document and the key that memory keeps) and 2 objects for the read, whether it is found
 // without waiting or by a lookup that other callers may share.
 func TestHitsAllocateNoMoreThanTheDocument(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -221,7 +221,7 @@ func TestCallersShareLoads(t *testing.T) {
 	})
 }
 
-// A caller that looked into the tier before a load was stored and joins after it
+// A caller that queried the tier before a load was stored and joins after it
 // ended must find the document, not load it again.
 func TestLookThatMissedTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -230,9 +230,9 @@ func TestLookThatMissedTheStore(t *testing.T) {
 		f.poll()
 		var first atomic.Bool
 		var looks atomic.Int64
-		f.tier.pause = func() { // before and after the look
+		f.tier.pause = func() { // before and after the lookup
 			if looks.Add(1); first.Load() && looks.Load() == 4 {
-				time.Sleep(time.Second) // after the second look of the first caller
+				time.Sleep(time.Second) // after the second lookup of the first caller
 			}
 		}
 		first.Store(true)

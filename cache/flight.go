@@ -124,8 +124,8 @@ func (c *Cache) join(r *resourceState, key Key, start time.Duration, seen uint32
 	return nil
 }
 
-// joinable returns a flight of the key that began since then, or that misses no change if the
-// horizon covers the request; nil if there is none. k may be nil.
+// joinable returns a flight of the key that began at since or later, or that misses no change
+// if the horizon covers the request; nil if there is none. k may be nil.
 func (k *keyFlights) joinable(since time.Duration, covered bool) *flight {
 	if k == nil {
 		return nil
@@ -142,7 +142,7 @@ func (k *keyFlights) joinable(since time.Duration, covered bool) *flight {
 var errSettled = errors.New("the document of the key has been stored meanwhile")
 
 // settledSlots is how many counts of stored documents a shard has: with 64 shards,
-// two keys share one with a chance of 1 in 4,096, at the price of one more look.
+// two keys share one with a chance of 1 in 4,096, at the price of one more lookup.
 const settledSlots = 64
 
 func settledSlot(key Key) int {

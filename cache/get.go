@@ -195,9 +195,9 @@ func (c *Cache) share(ctx context.Context, key Key, start time.Duration, w *wait
 	ask := w.ask
 	err = errSettled
 	for again := false; errors.Is(err, errSettled); again = true {
-		// A load of the key may end between our look at the tier and the
+		// A load of the key may end between the lookup in the tier and the
 		// join; then there is nothing left to join, and the answer is in the
-		// tier. The count is read before the look, and compared by join.
+		// tier. The count is read before the lookup, and compared by join.
 		seen := c.shardOf(key).settledCount(key)
 		if a, ok := c.look(key, start, again); ok {
 			c.shardOf(key).finishLook(key, w)

@@ -28,7 +28,8 @@ func TestRecent(t *testing.T) {
 	})
 }
 
-// The memory is a ring: the newest 4,096 are kept, however they come.
+// Events are kept in a ring: the newest 4,096, whatever the size of the
+// batches that they come in.
 func TestRecentIsBounded(t *testing.T) {
 	for _, batch := range []int{1, 7, maxRecent, maxRecent + 1, 3 * maxRecent} {
 		t.Run(strconv.Itoa(batch), func(t *testing.T) {

@@ -114,7 +114,7 @@ func TestVerifyNeedsTheHorizon(t *testing.T) {
 	})
 }
 
-// The stream may report between the look at the horizon and the wait.
+// The stream may report after the horizon is read and before the wait begins.
 func TestVerifyLosesNoReport(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newVerified(t)
