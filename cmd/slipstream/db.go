@@ -100,7 +100,8 @@ func printStatements(c *cobra.Command, list []origin.Statement) {
 	}
 }
 
-// statements are those for an administrator, or those for the role that applies.
+// statements returns the statements of the list that an administrator must run,
+// or those for the role that applies.
 func statements(list []origin.Statement, administrator bool) iter.Seq[origin.Statement] {
 	return func(yield func(origin.Statement) bool) {
 		for _, s := range list {

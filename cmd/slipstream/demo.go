@@ -35,8 +35,8 @@ type demoFlags struct {
 	noWriter    bool
 	printConfig bool
 	verbose     bool
-	// httpChosen and adminChosen say that the user gave the address: then it is
-	// not replaced.
+	// httpChosen and adminChosen report whether the user gave the address,
+	// which is then not replaced.
 	httpChosen, adminChosen bool
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 // TestProbe: a gateway without triggers is alive and not ready, one with them is both,
-// and no gateway is neither.
+// and one that does not run is neither.
 func TestProbe(t *testing.T) {
 	file := blackbox.DemoFiles(t)
 	blackbox.Expect(t, exitFailure, "", "slipstream: probe live: ", "probe", "live", "-c", file)

@@ -238,8 +238,8 @@ func (f *clusterFlags) secure(o *redis.Options) error {
 	return files.apply(o.TLS)
 }
 
-// connectToCluster returns a client that knows the topology. A cluster none of whose addresses can
-// be reached also has one.
+// connectToCluster returns a client that knows the topology. It also returns one if no address of
+// the cluster can be reached.
 func connectToCluster(ctx context.Context, o redis.ClusterOptions) (*redis.Client, error) {
 	client, err := redis.ConnectCluster(ctx, o)
 	if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {

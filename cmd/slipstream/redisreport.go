@@ -74,7 +74,7 @@ type nodeReport struct {
 	// Offset is how much of the stream of replication a node has, Lag how much less than its master.
 	Offset *int64 `json:"offset,omitempty"`
 	Lag    *int64 `json:"lag_bytes,omitempty"`
-	// Link is that of a replica to its master.
+	// Link is the state of a replica's link to its master.
 	Link      string       `json:"link,omitempty"` // up or down
 	RoundTrip *tripsReport `json:"round_trip,omitempty"`
 	Epoch     uint64       `json:"epoch,omitempty"` // of its view

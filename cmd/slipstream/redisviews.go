@@ -20,8 +20,8 @@ type viewsReport struct {
 	Silent map[string]string `json:"silent,omitempty"`
 	// Slots are those that views give to different owners.
 	Slots []splitReport `json:"slots"`
-	// Members are claims of views about nodes that the topology of the client has, or
-	// lacks.
+	// Members are claims of views about nodes, whether or not the topology of the
+	// client has them.
 	Members []string `json:"members"`
 	// Omitted is how many entries of Slots and Members are omitted.
 	Omitted int `json:"omitted,omitempty"`

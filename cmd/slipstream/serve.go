@@ -119,7 +119,7 @@ func (p program) serve(ctx context.Context, file string, load func() (*config.Co
 	return nil
 }
 
-// startGateway builds and starts. A signal during the start ends it.
+// startGateway builds and starts a gateway. A signal during the start ends it.
 func startGateway(ctx context.Context, file string, cfg *config.Config, options gateway.Options, signals <-chan os.Signal) (*gateway.Gateway, error) {
 	g, err := gateway.New(cfg, options)
 	if err != nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/handover"
 )
 
-// warmUp is how long a new process waits until every resource keeps its promise, before it
-// takes over anyway: one whose triggers are missing never does.
+// warmUp bounds how long a new process waits for every resource to keep its promise before
+// it takes over anyway: a resource without its triggers never keeps it.
 const warmUp = 5 * time.Second
 
 // succession is the role of this process among those that replace one another.
@@ -81,8 +81,9 @@ func (s *succession) ready(ctx context.Context, g *gateway.Gateway, listeners ma
 	return err
 }
 
-// await waits until the gateway keeps its promises. It takes over without them, as it would
-// start without them, but not without the database, which the predecessor may well have.
+// await waits until the gateway keeps its promises. A gateway that does not keep them takes
+// over all the same, as it would start, but one without the database does not: the
+// predecessor may well have a connection to it.
 func (s *succession) await(ctx context.Context, g *gateway.Gateway) error {
 	limited, cancel := context.WithTimeout(ctx, warmUp)
 	defer cancel()

@@ -55,7 +55,7 @@ func (f *thriftClientFlags) register(c *cobra.Command) {
 	f.certificates.register(c)
 }
 
-// defaultThriftPort is that of addresses without one.
+// defaultThriftPort is the port of addresses without one.
 const defaultThriftPort = "9090"
 
 // config returns the configuration of a client of the server at an address.

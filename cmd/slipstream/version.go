@@ -14,7 +14,7 @@ type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
 	Time     string `json:"time,omitempty"` // of the commit
-	Modified bool   `json:"modified"`       // built from a changed tree
+	Modified bool   `json:"modified"`       // built from a modified tree
 	Go       string `json:"go"`
 	Platform string `json:"platform"`
 }
