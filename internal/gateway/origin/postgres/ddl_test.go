@@ -381,7 +381,8 @@ func testNotifyChoice(t *testing.T, pg *server) {
 		t.Errorf("promise of a configuration with notify over triggers without it: %q", why)
 	}
 	plan := mustPlan(t, loud)
-	// The functions between three steps that make them the definer's, and two rows that flush.
+	// Eight statements for the functions, three around them that give them to the definer, and
+	// two rows that flush.
 	if len(plan) != 3+8+2 || !strings.Contains(plan[2].Comment, "PREPARE TRANSACTION") {
 		t.Errorf("plan: %d statements, %v", len(plan), plan)
 	}

@@ -174,7 +174,7 @@ func (q *queryResolver) checkReads(context.Context) error {
 	if len(q.readings) > 0 {
 		for _, t := range q.depends {
 			if !slices.ContainsFunc(t.tree, func(r relation) bool { return used[r.oid] }) {
-				q.Warn("nothing reads table %s of depends; its triggers cost writers time for no document", t.name)
+				q.Warn("no statement reads table %s of depends; its triggers only cost writers time", t.name)
 			}
 		}
 	}
@@ -224,7 +224,7 @@ func (q *queryResolver) missingDepend(d *declaredReading, r *readRelation) strin
 	}
 	problem := fmt.Sprintf("table %s%s%s, which is not in depends: add { table: %s, key: … }", r.shown, through(r.view), partition, name)
 	if d.via {
-		problem += fmt.Sprintf("; when only a row of %s changes, other documents than before depend on the rows that %s starts from", name, d.what)
+		problem += fmt.Sprintf("; a change of %s alone can change which documents depend on the rows that %s starts from", name, d.what)
 	}
 	return problem
 }

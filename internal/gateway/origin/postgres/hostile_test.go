@@ -328,8 +328,8 @@ func (p *played) compare(t *testing.T, clean *played) {
 	}
 }
 
-// findEvil looks for what any statement refers to in schema evil, also where it would have
-// done no harm.
+// findEvil looks for references of any statement to schema evil, even those that would
+// have done no harm.
 func (p *played) findEvil(t *testing.T) {
 	t.Helper()
 	trap := p.connect(t, "")

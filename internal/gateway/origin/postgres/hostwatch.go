@@ -17,10 +17,10 @@ import (
 )
 
 // A connection outlives the role of its server as the primary: after a failover, the
-// former primary continues to answer, with data that no longer changes. So each host of
-// the URL is queried, over a connection that stays open, whether it accepts writes and
-// on which timeline. The stream follows the highest timeline, and its horizon covers no
-// moment at which another host might have become the primary.
+// former primary continues to answer, with data that no longer changes. So the watcher
+// checks on each host of the URL, over a connection that stays open, whether the host
+// accepts writes and which timeline it is on. The stream follows the highest timeline,
+// and its horizon covers no moment at which another host might have become the primary.
 
 const (
 	// settleTime is how long the stream waits at its start for all hosts to answer,
@@ -36,7 +36,7 @@ const (
 	never = time.Duration(math.MinInt64)
 )
 
-// hostSQL queries whether a server accepts writes, and its timeline.
+// hostSQL reads whether a server accepts writes, and its timeline.
 const hostSQL = `SELECT s.system_identifier::pg_catalog.text,
 	CASE WHEN pg_catalog.pg_is_in_recovery() THEN '' ELSE pg_catalog.left(pg_catalog.pg_walfile_name(pg_catalog.pg_current_wal_lsn()), 8) END,
 	pg_catalog.current_setting('transaction_read_only')

@@ -91,7 +91,7 @@ func pollBesideALongWriter(t *testing.T, filled bool, bound func(without float64
 		all[i] = s.follows()
 		all[i].polls(t) // the catalogs are read once
 	}
-	// mean is that of so many rounds of polls, each after something.
+	// mean returns how many buffers a poll touches on average. before is called before each round.
 	mean := func(before func(round int)) float64 {
 		t.Helper()
 		sum := 0

@@ -21,7 +21,7 @@ const (
 	definerObject  objectKind = "RIGHTS" // of the owner of trigger functions
 )
 
-// object is something that the freshness of resources needs.
+// object is something in the database that the freshness of resources needs.
 type object struct {
 	kind     objectKind
 	name     string // quoted as in DROP
@@ -141,10 +141,10 @@ BEGIN
 END
 `
 
-// metaRowSQL starts the record over: it is complete from the first transaction on
-// that has not begun yet. It runs last, when the locks of CREATE TRIGGER have waited
-// for all earlier writers of the tables; in READ COMMITTED, so that its snapshot is
-// that late.
+// metaRowSQL starts the record over: it is complete from the first transaction that
+// has not begun yet. It runs last, when the locks of CREATE TRIGGER have waited for
+// all earlier writers of the tables; in READ COMMITTED, so that its snapshot is that
+// late.
 const metaRowSQL = `INSERT INTO slipstream.meta (format, system_identifier, complete_from)
 SELECT 1, s.system_identifier, pg_catalog.pg_snapshot_xmax(pg_catalog.pg_current_snapshot()) FROM pg_catalog.pg_control_system() AS s
 ON CONFLICT (format) DO UPDATE SET system_identifier = excluded.system_identifier, complete_from = excluded.complete_from`

@@ -130,7 +130,7 @@ func (r *roles) readDefiner(ctx context.Context, tx pgx.Tx) error {
 	return nil
 }
 
-// separate reports whether the definer is another role than the schema's owner.
+// separate reports whether the definer is a role other than the schema's owner.
 func (r *roles) separate() bool { return r.definer != "" && r.definer != r.schema }
 
 // finding reports whether a separate definer may do what the functions do.
@@ -197,8 +197,8 @@ func (e *refusal) Error() string { return e.text }
 
 func refusef(format string, args ...any) error { return &refusal{fmt.Sprintf(format, args...)} }
 
-// refuseOwners refuses to build on objects that a role may change that is neither
-// the schema's owner nor the definer.
+// refuseOwners refuses to build on objects that a role other than the schema's
+// owner and the definer may change.
 func (i *inspection) refuseOwners(cfg Config) error {
 	if cfg.Definer != "" && i.roles.definerSuper {
 		return refusef("role %s is a superuser; expected --definer to name a role without rights, to which the trigger functions can belong", quoteName(cfg.Definer))

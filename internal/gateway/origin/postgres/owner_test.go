@@ -111,7 +111,8 @@ func TestAdministratorWithCreateRolePreparesTheDefiner(t *testing.T) {
 	}
 }
 
-// Without a definer only a role may apply whose functions cannot run code of others.
+// Without a definer, only a role whose functions cannot run code of others may
+// apply.
 func TestFirstInstallationNeedsADefiner(t *testing.T) {
 	d := freshDatabase(t, deptSchema, `CREATE ROLE owner LOGIN; CREATE ROLE second LOGIN; GRANT CREATE ON SCHEMA public TO owner;
 		ALTER TABLE dept OWNER TO owner; ALTER TABLE emp OWNER TO second; GRANT second TO owner; GRANT SELECT ON dept, emp TO owner`)

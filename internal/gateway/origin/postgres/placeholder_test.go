@@ -72,8 +72,8 @@ func TestReplaceParameter(t *testing.T) {
 	}
 }
 
-// FuzzParseStatement checks that no text makes the scanner fail in another way
-// than with an error, and checks the guarantees for accepted text.
+// FuzzParseStatement checks that no text makes the scanner fail other than
+// with an error, and checks the guarantees for accepted text.
 func FuzzParseStatement(f *testing.F) {
 	for _, q := range goodQueries {
 		f.Add(q.resource.Query.SQL)

@@ -238,7 +238,7 @@ func checkPlan(t *testing.T, url, name, mode, sql, args string) {
 		t.Fatal(err)
 	}
 	plan := strings.Join(lines, "\n")
-	// The header looks the database up in a catalog of a page.
+	// The header looks the database up in a catalog that has one page.
 	if strings.Contains(strings.ReplaceAll(plan, "Seq Scan on pg_database", ""), "Seq Scan") || !strings.Contains(plan, "Index") {
 		t.Errorf("%s with %s:\n%s", name, mode, plan)
 	}

@@ -69,7 +69,7 @@ var refusedQueries = []struct {
 	{"document of text", query("select id, '{}' from customer where id = any($1)", idKey, on("customer", "id"))},
 	{"document of a row", query("select id, c from customer c where id = any($1)", idKey, on("customer", "id"))},
 
-	// Tables that it reads.
+	// The tables that the statement reads.
 	{"no depends", query("select id, '{}'::json from customer where id = any($1)", idKey)},
 	{"two tables of a join are missing", query("select order_id, json_agg(price) from line join product p on p.id = product_id join customer c on c.id = no where order_id = any($1) group by 1", orderKey, on("line", "order_id"))},
 	{"a table in a subquery in a with", query("with x as (select order_id from line where exists (select from category)) select order_id, '{}'::json from x where order_id = any($1)", orderKey, on("line", "order_id"))},

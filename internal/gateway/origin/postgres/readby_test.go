@@ -59,7 +59,7 @@ func TestRelationsAndFunctionsOfAQuery(t *testing.T) {
 			t.Errorf("function %s is not watched", name)
 		}
 	}
-	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "nothing reads table category of depends") {
+	if len(c.Warnings) != 1 || !strings.Contains(c.Warnings[0], "no statement reads table category of depends") {
 		t.Errorf("warnings: %q", c.Warnings)
 	}
 }

@@ -260,7 +260,7 @@ func testHostileSearchPath(t *testing.T, pg *server) {
 	}
 }
 
-// testSessionSettings holds that the recorded text is a function of the value.
+// testSessionSettings checks that the recorded text is a function of the value.
 func testSessionSettings(t *testing.T, pg *server) {
 	d := pg.database(t, `
 		CREATE TYPE mood AS ENUM ('sad', 'glad');

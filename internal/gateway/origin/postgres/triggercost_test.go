@@ -117,7 +117,7 @@ func costBodies(shipped string) []costBody {
 	}
 }
 
-// onProcessor returns how many microseconds a process has run.
+// onProcessor returns how many microseconds of CPU time a process has used.
 func onProcessor(b *testing.B, pid int) float64 {
 	b.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/schedstat", pid))

@@ -11,15 +11,14 @@
 // transaction sees determines exactly which changes it sees. That id is the token
 // of a load, read in the load's own transaction.
 //
-// A document is a root row and the rows below it. A statement changes one row of
-// one table at a time. The AFTER trigger of that row looks up the root of its old
-// and of its new form along the declared path, which consists of other tables and
-// therefore is the same before and after; no table may be on a path twice. If the
-// path is interrupted because a row above was deleted in the same statement, that
-// row's own trigger has recorded the root. Rows that REPLACE deletes fire no DELETE
-// trigger; BEFORE triggers find and record their roots through the unique indexes.
-// Look-ups compare column with column as the load does; where NEW.x would lose the
-// affinity that x has in the join, the condition is widened (trigger.go).
+// A document is a root row and the rows below it. A statement changes one row of one table at a
+// time. The AFTER trigger of that row looks up the root of its old and of its new form along the
+// declared path, which consists of other tables and therefore is the same before and after; no
+// table may be on a path twice. If the path is interrupted because a row above was deleted in the
+// same statement, that row's own trigger has recorded the root. Rows that REPLACE deletes fire no
+// DELETE trigger; BEFORE triggers find and record their roots through the unique indexes. Lookups
+// compare column with column as the load does; where NEW.x would lose the affinity that x has in
+// the join, the condition is widened (trigger.go).
 //
 // # Why nothing older than X is served
 //

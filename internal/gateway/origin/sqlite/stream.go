@@ -197,7 +197,7 @@ func (s *Stream) poll(ctx context.Context) error {
 	return nil
 }
 
-// connect makes sure that conn has the file open that is at the path now.
+// connect makes sure that conn has opened the file that is at the path now.
 func (s *Stream) connect(ctx context.Context) error {
 	if s.conn != nil {
 		moved, err := s.conn.moved()

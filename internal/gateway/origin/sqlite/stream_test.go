@@ -484,7 +484,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// TestReadersDoNotStarveWriters holds that a writer in rollback mode, which
+// TestReadersDoNotStarveWriters checks that a writer in rollback mode, which
 // needs a moment without readers, gets it while loads and polls never stop.
 func TestReadersDoNotStarveWriters(t *testing.T) {
 	st := newStreamTest(t, Config{}, append([]string{"PRAGMA journal_mode = DELETE"}, deptSchema...)...)
