@@ -222,7 +222,7 @@ func (k *tokenKey) strong() error {
 	return nil
 }
 
-// choose sets the algorithms of the key; or nil if none is allowed.
+// choose sets the algorithms of the key, to nil if none is allowed.
 func (k *tokenKey) choose(alg string, allowed []*algorithm) (*tokenKey, error) {
 	if allowed == nil {
 		allowed = algorithms

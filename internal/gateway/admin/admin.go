@@ -57,7 +57,7 @@ type Config struct {
 	// Figures returns what the dashboard at / shows. It is called once a second
 	// while Serve runs, by one goroutine.
 	Figures func() Figures
-	// Version is that of the program, for the dashboard.
+	// Version is the version of the program, shown on the dashboard.
 	Version string
 	// Hosts are names that requests may use in their Host header besides IP
 	// addresses and localhost.

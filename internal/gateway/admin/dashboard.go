@@ -90,7 +90,7 @@ func (d *dashboard) figures(w http.ResponseWriter, r *http.Request) {
 	}
 	v, ok := d.history.since(number)
 	if !ok {
-		// Serve collects the first figures when it begins.
+		// Serve collects the first figures when it starts.
 		w.Header().Set("Retry-After", "1")
 		refuse(w, http.StatusServiceUnavailable, "no figures have been collected yet")
 		return

@@ -56,7 +56,8 @@ func (s *Server) profiles() {
 	}))
 }
 
-// profile records the start of a profile in the audit log. The list of profiles does not count.
+// profile records the start of a profile in the audit log. Requests for the list of profiles
+// are not recorded.
 func (s *Server) profile(h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if r.URL.Path != "/debug/pprof/" {

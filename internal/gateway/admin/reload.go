@@ -43,8 +43,8 @@ type Mistake struct {
 	Message string `json:"message"`
 }
 
-// reload answers GET with what would change, and POST with what has. Before that, the guard
-// has refused web pages of other origins.
+// reload answers GET with what would change, and POST with what has changed. Before that,
+// the guard has refused web pages of other origins.
 func (s *Server) reload(r Reloader) http.HandlerFunc {
 	return func(w http.ResponseWriter, req *http.Request) {
 		dry := req.Method == http.MethodGet || req.Method == http.MethodHead

@@ -34,8 +34,8 @@ func newServer(options Options, l *net.UnixListener, kept []kept, leave func()) 
 }
 
 // Close stops waiting for a successor, closes the duplicates of the sockets, and removes the
-// path, unless it leads to a successor by now. A successor that is starting will continue
-// alone.
+// path, unless it leads to a successor by now. A successor that is starting continues on its
+// own.
 func (s *Server) Close() {
 	if s == nil {
 		return

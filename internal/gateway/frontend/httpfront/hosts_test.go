@@ -159,7 +159,7 @@ func TestHostsOfOtherForms(t *testing.T) {
 	})
 }
 
-// TestHostsOverHTTP2: there the name is in :authority.
+// TestHostsOverHTTP2: in HTTP/2 the name is in :authority.
 func TestHostsOverHTTP2(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		f := newConfigured(t, jsonOrigin, ServiceConfig{Hosts: Hosts{Names: []string{"docs.example"}, Loopback: true}}, nil)

@@ -44,7 +44,7 @@ func testClientsThatNeverRead(t *testing.T, by way) {
 	for i := range clients {
 		c := dialFrom(t, "127.0.0.66", s.Addr().String())
 		defer c.Close()
-		// Sixteen documents of one MiB, other ones for each client.
+		// Sixteen documents of one MiB, different ones for each client.
 		var target strings.Builder
 		for k := range 16 {
 			fmt.Fprintf(&target, "&key=%d", 1000+i*16+k)

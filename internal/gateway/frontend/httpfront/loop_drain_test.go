@@ -23,8 +23,8 @@ func slowly(ctx context.Context, r cache.ResourceID, id string) ([]byte, error) 
 	return jsonOrigin(ctx, r, id)
 }
 
-// TestDrainUnderLoad: clients that keep their connections busy are each told once that it
-// ends, and lose no request; idle connections are closed in order.
+// TestDrainUnderLoad: clients that keep their connections busy are each told once that
+// their connection ends, and lose no request; idle connections are closed in order.
 func TestDrainUnderLoad(t *testing.T) { eachLoop(t, testDrainUnderLoad) }
 
 func testDrainUnderLoad(t *testing.T, by way) {

@@ -47,7 +47,7 @@ func runWays(t *testing.T, list []way, test func(*testing.T, way)) {
 	}
 }
 
-// config is config with the server of this way.
+// config returns a configuration with the server of this way.
 func (by way) config(config Config) Config {
 	config.Engine, config.Backend = by.engine, by.backend
 	return config

@@ -217,8 +217,8 @@ func TestSessionsKeepNoKey(t *testing.T) {
 	}
 }
 
-// A key that expires ends the connections that have logged in with it at that time, and not
-// at the next check of the file.
+// When a key expires, the connections that have logged in with it end at that time, not at
+// the next check of the file.
 func TestExpiredKeys(t *testing.T) {
 	key := access.NewKey()
 	line, err := access.KeyLine("web", key)

@@ -48,7 +48,7 @@ type waiting struct {
 }
 
 // What a waiting answer holds in addition to its texts, and per key if it has several; and what
-// the goroutine holds that loads documents of a resource for one read of a connection. The first
+// a goroutine that loads documents of a resource for one read of a connection holds. The first
 // such goroutine of a connection is included in the 20 KiB that the memory limit allows for each
 // connection. Measured: 7.1 KB for all, by TestWaitingLoadsAreWeighed.
 const (
@@ -114,7 +114,7 @@ func (t *turn) postpone(q question, keys [][]byte, missing int) {
 	}
 }
 
-// weightOfLoad returns what the goroutine holds that is started for the current command, or 0
+// weightOfLoad returns what the goroutine that is started for the current command holds, or 0
 // if an earlier command of the same read has started it.
 func (t *turn) weightOfLoad() int {
 	if t.conn.Owed() == 0 || len(t.loads)+len(t.ready) > 0 {

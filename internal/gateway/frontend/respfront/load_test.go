@@ -377,7 +377,7 @@ func TestLargeCommands(t *testing.T) {
 			t.Error("the last one is not told why")
 		}
 	}
-	// One command completes, one connection closes: two others may begin.
+	// One command completes, one connection closes: two others may start.
 	c := &fakeConn{}
 	whole := append(bytes.Clone(begin[:len(begin)-3]), strings.Repeat("x", 500_000)+"\r\n"...)
 	if n := sessions[0].data(c, whole); n != len(whole) || len(c.take()) == 0 {
