@@ -197,8 +197,8 @@ func TestPurge(t *testing.T) {
 	}
 }
 
-// TestAdminPages: alive, ready, and a configuration that is the one in force and
-// can be read back.
+// TestAdminPages: the gateway is alive and ready, and shows the configuration in
+// force, which can be parsed again.
 func TestAdminPages(t *testing.T) {
 	t.Parallel()
 	s := serveReady(t, newDatabase(t, writeAhead+company), deptResource)

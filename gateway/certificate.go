@@ -192,7 +192,7 @@ func (c *certificate) get(*tls.ClientHelloInfo) (*tls.Certificate, error) {
 	return c.loaded, nil
 }
 
-// authorities returns the authorities of clients' certificates.
+// authorities returns the authorities that may sign clients' certificates.
 func (c *certificate) authorities() *x509.CertPool {
 	c.mu.Lock()
 	defer c.mu.Unlock()

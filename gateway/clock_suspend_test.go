@@ -47,7 +47,7 @@ func TestBootTimeCountsSuspensions(t *testing.T) {
 		check("a step back of the wall clock")
 		m.wall += d
 		check("a step of the wall clock")
-		// Both together, which the wall clock does not show.
+		// The two together, which leave the wall clock where it was.
 		m.suspend(d)
 		m.wall -= d
 		m.run(clockAskEvery)

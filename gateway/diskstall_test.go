@@ -152,7 +152,8 @@ func TestDiskReadsDoNotStallHits(t *testing.T) {
 		a, p, b := middle(alone), middle(paced), middle(beside)
 		t.Logf("p99 of hits in memory, medians of %d rounds: %v alone, %v beside as many hits, %v beside %d reads of the disk of %v each (%d reads, at most %d at once): %.2f times that beside hits, %.2f times that alone; goal 1.2",
 			rounds, a, p, b, readers, slowRead, reads.Load(), most.Load(), float64(b)/float64(p), float64(b)/float64(a))
-		// Clients and gateway share the machine: that many requests of any kind need a part of it.
+		// Clients and gateway share the machine, and so many requests, of any kind, take up a part
+		// of it.
 		return float64(b) / float64(p)
 	}
 	// On a quiet machine it is 1.0 to 1.3. A machine that is busy with something else can make it

@@ -21,8 +21,8 @@ type driver struct {
 	// loadLag returns how old the data that a load reads may be when the load starts. If nil,
 	// it is current.
 	loadLag func(*config.Config) time.Duration
-	// wakes says that the stream can be asked to report immediately. A stream that polls often
-	// enough does not support it: the report would not come sooner.
+	// wakes says whether the stream can be asked to report immediately. A stream that polls
+	// often enough does not support it: the report would not come sooner.
 	wakes bool
 	// noRoles is why the options about roles are refused, or "" if they are not; noPrune is why
 	// [Prune] is refused.

@@ -57,7 +57,7 @@ auth: { jwt: { keys: "`+issuer.URL+`/keys", audience: any } }
 		return answer{status: rsp.StatusCode, head: rsp.Header, body: string(body)}
 	}
 	s.awaitNotReady("auth.jwt: the keys that sign tokens have not been fetched yet")
-	testkit.Eventually(t, patience, func() error { // connecting to the database takes its own time
+	testkit.Eventually(t, patience, func() error { // connecting to the database takes time, too
 		if a := s.get("/depts/1"); a.status != http.StatusOK {
 			return fmt.Errorf("/depts/1: %v", a)
 		}

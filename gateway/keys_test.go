@@ -64,7 +64,8 @@ resources:
 	for _, k := range keys {
 		s.expectChange(k.path, `"v2 `+k.want+`"`, committed)
 	}
-	// Each row has one entry: its other spelling with escapes finds the hit.
+	// Each row has one entry: a request in the other spelling, with escapes, is
+	// a hit.
 	before := s.statements()
 	for _, p := range []string{"/ints/%37", "/texts/%70lain", "/blobs/%66f00fe", "/pairs/%61/%31/%30a"} {
 		s.cached(p)

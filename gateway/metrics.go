@@ -132,7 +132,7 @@ var (
 	toFresh           = newMetric("change_to_fresh_seconds", "Time from a change until every answer includes it. For SQLite an upper bound, with one value per poll that read changes.")
 )
 
-// buildInfo shows dashboards when another version began to serve.
+// buildInfo lets dashboards show when another version began to serve.
 var buildInfo = newMetric("build_info", "Always 1; the labels are the versions of slipstream and of Go.", "version", "go")
 
 func resourceMetric(name, help string) metric {

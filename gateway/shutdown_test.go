@@ -178,7 +178,7 @@ func TestShutdownAfterAFailedStart(t *testing.T) {
 			}
 		}
 	}
-	// Never started, and started with nothing to reach.
+	// One gateway that was never started, and one that cannot reach its database.
 	g, err := gateway.New(configure(t, path, deptResource), gateway.Options{})
 	if err != nil {
 		t.Fatal(err)

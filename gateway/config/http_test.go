@@ -276,7 +276,7 @@ http: { trusted_proxies: ["${TEST_PROXY}"], cors: { origins: ["${TEST_ORIGIN}"] 
 	}
 }
 
-// TestOrigins holds which origins are as browsers send them.
+// TestOrigins: which origins have the form in which browsers send them.
 func TestOrigins(t *testing.T) {
 	for _, good := range []string{"*", "https://app.example", "http://localhost:3000", "https://xn--bcher-kva.example:8443", "http://[::1]", "http://192.0.2.1:81",
 		"https://a_b.example.", "chrome-extension://abcdef", "capacitor://localhost", "https://app.example:80"} {

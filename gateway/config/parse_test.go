@@ -34,8 +34,8 @@ func environment(t *testing.T) {
 	}
 }
 
-// TestBad holds every message: each file of testdata/bad shows the mistakes of
-// one kind, its .err has the messages.
+// TestBad checks every message: each file of testdata/bad shows the mistakes
+// of one kind, its .err has the messages.
 func TestBad(t *testing.T) {
 	environment(t)
 	files, err := filepath.Glob("testdata/bad/*.yaml")
@@ -153,7 +153,7 @@ func TestFull(t *testing.T) {
 	}
 }
 
-// TestEffective holds the defaults and the written form.
+// TestEffective checks the defaults and the written form.
 func TestEffective(t *testing.T) {
 	environment(t)
 	files, err := filepath.Glob("testdata/good/*.yaml")
@@ -287,8 +287,8 @@ func TestRedacted(t *testing.T) {
 	}
 }
 
-// TestPostgresURL holds what is accepted. That the driver agrees is tested where
-// both are known, in package gateway.
+// TestPostgresURL checks which URLs are accepted. That the driver agrees is
+// tested where both are known, in package gateway.
 func TestPostgresURL(t *testing.T) {
 	for _, good := range []string{
 		"postgres://", "postgres:///shop", "postgres://db", "postgres://db:5432", "postgres://db:/shop", "postgres://app@/shop",

@@ -127,8 +127,8 @@ func TestPathIsOneSegmentAColumn(t *testing.T) {
 	}
 }
 
-// FuzzKey holds the three properties a key needs: Split is the inverse of ID, two
-// lists of segments never share an ID, and the path parses to the same key.
+// FuzzKey checks the three properties that keys need: Split is the inverse of ID,
+// two lists of segments never share an ID, and the path parses to the same key.
 func FuzzKey(f *testing.F) {
 	f.Add("1", "a", "1", "b")
 	f.Add("1:a", "b", "1", "a:b")
