@@ -4,7 +4,7 @@ package slipstream
 // sent in place, without being copied. The zero value is an empty body. It is not safe for
 // concurrent use.
 type Body struct {
-	// B takes what is appended: b.B = append(b.B, ...).
+	// B is the buffer. Append to it with b.B = append(b.B, ...).
 	B []byte
 	// Links are in the order of their positions. Link appends to them.
 	Links []Link
@@ -18,7 +18,7 @@ type Link struct {
 	Owner Owner
 }
 
-// An Owner has memory that it has lent, to use it again.
+// An Owner owns memory that it has lent to a body and wants to reuse.
 type Owner interface {
 	// Release is called once for each link, when the last system call that reads the memory
 	// has returned or it is certain that there will be none. Until then the memory must not

@@ -209,15 +209,15 @@ thrift/rpc thrift/rpc/governance thrift/genericrpc : google.golang.org/protobuf/
 cache           : net net/... database/sql os/exec
 `
 
-// shipped reports whether a package ends up in users' binaries. Those never need
-// testing or the testkit, not even through a library: package testing adds its
-// flags to every program.
+// shipped reports whether a package ends up in users' binaries. Those must not
+// depend on package testing or the testkit, not even through a library: package
+// testing adds its flags to every program.
 func shipped(pkg string) bool {
 	return !strings.HasPrefix(pkg, "internal/testkit") && !strings.HasSuffix(pkg, "test")
 }
 
-// measures says whether a package belongs to the load generator. Nothing else that ships
-// needs it with its histogram library: only the command does, for slipstream bench.
+// measures says whether a package belongs to the load generator. Of everything that
+// ships, only the command depends on it and its histogram library, for slipstream bench.
 func measures(pkg string) bool {
 	return pkg == "internal/load" || pkg == "cmd/slipstream" || matches("internal/bench/...", pkg)
 }
@@ -254,8 +254,8 @@ func ownPath(importPath string) (string, bool) {
 	return strings.CutPrefix(importPath, modulePath+"/")
 }
 
-// listPackages returns all packages of this module and all they need, as they
-// are on Linux.
+// listPackages returns all packages of this module and their dependencies, as
+// built on Linux.
 func listPackages(t *testing.T) map[string]goPackage {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-json=ImportPath,Name,Dir,Doc,GoFiles,Imports,Deps,Standard,Module", "./...")

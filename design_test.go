@@ -58,7 +58,8 @@ func rulesHeldByNothing(page string, exists map[string]bool) (rows int, missing 
 	return rows, missing
 }
 
-// Each rule that looks unnecessary names the test, the mutant or the file that holds it, and that exists.
+// Each rule that looks unnecessary names the test, the mutant or the file that enforces it, and the
+// name exists.
 func TestRulesNameWhatHoldsThem(t *testing.T) {
 	exists := make(map[string]bool)
 	definition := regexp.MustCompile(`(?m)^func (Test\w+)\(`)

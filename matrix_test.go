@@ -31,7 +31,7 @@ func TestMatrixRunsEveryTestOfPostgres(t *testing.T) {
 		listed = append(listed, "./test/"+strings.TrimPrefix(folder, "./"))
 	}
 	selected := regexp.MustCompile(string(pattern[1]))
-	files := make(map[string][]*ast.File) // by folder
+	files := make(map[string][]*ast.File) // by directory
 	sources(t, func(path string, text []byte) {
 		if !strings.HasSuffix(path, "_test.go") || strings.HasPrefix(path, "bench") {
 			return

@@ -92,7 +92,7 @@ func TestUnitIsHardened(t *testing.T) {
 	}
 }
 
-// Everything that packages consist of is in the folder, or made by scripts/release.sh.
+// Everything that packages consist of is in the directory, or made by scripts/release.sh.
 func TestPackagesAreComplete(t *testing.T) {
 	var file struct {
 		Scripts  map[string]string

@@ -8,10 +8,10 @@ const StatsBuckets = 24
 // Stats are the counters of the connections of a client since it was created, and their current
 // state. The values are not from exactly the same moment.
 type Stats struct {
-	// Calls were queued; Replies came for them; Failed ended with their connection; Cancelled ended
-	// with their context or timeout, and NeverWritten are those of them that were never sent;
-	// Overloaded were rejected because of Options.MaxCalls or MaxBytes; Repeated is the number of
-	// repetitions of calls that failed.
+	// Calls counts the calls that were queued, Replies the replies to them, Failed the calls that
+	// ended with their connection, and Cancelled those that ended with their context or timeout, of
+	// which NeverWritten were never sent. Overloaded counts calls that were rejected because of
+	// Options.MaxCalls or MaxBytes, and Repeated the repetitions of calls that failed.
 	Calls, Replies, Failed, Cancelled, NeverWritten, Overloaded, Repeated uint64
 	// Hedges are second attempts of calls that were slow, HedgesWon those of them that were answered
 	// first. Ejections is how often a member of a pool was ejected because calls to it failed.
@@ -29,8 +29,9 @@ type Stats struct {
 	Yields, ShortWrites uint64
 	// Backstop counts writes that only a periodic check made. It is 0 unless this module has a bug.
 	Backstop uint64
-	// BytesOut were sent. Reads were made of connections, Deliveries are groups of replies that were
-	// delivered together, SoloReplies were read by the caller that waited for them.
+	// BytesOut counts bytes sent, Reads the reads from connections, Deliveries the groups of
+	// replies that were delivered together, and SoloReplies the replies that were read by the
+	// caller that waited for them.
 	BytesOut, Reads, Deliveries, SoloReplies uint64
 	// Pushes are messages of the server that answer no request.
 	Pushes uint64
