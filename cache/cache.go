@@ -184,7 +184,7 @@ type resourceState struct {
 	flushing   atomic.Int32           // flushes that have not reached all stores yet
 	flushedBy  atomic.Uint64          // greatest Tx of an event for all documents
 	hidden     atomic.Bool            // not in the stats; written by Add and Publish
-	broken     atomic.Pointer[string] // why the stream's horizon means nothing here; nil while there is a promise
+	broken     atomic.Pointer[string] // why the stream's horizon does not apply here; nil while there is a promise
 }
 
 // shard holds the loads and recent invalidations of a part of the keys.

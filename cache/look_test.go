@@ -43,7 +43,8 @@ func (m *mapStore) version(t *testing.T, key Key) int {
 
 // mutant: store-asked-before-join
 //
-// 1,000 GETs of a cold key ask each store once: callers share the lookup, then the load.
+// 1,000 GETs of a cold key query each store once: callers share the lookup, then the
+// load.
 func TestColdKeyAsksEachStoreOnce(t *testing.T) {
 	for name, holder := range map[string]int{"none holds it": -1, "the nearer holds it": 0, "the farther holds it": 1} {
 		t.Run(name, func(t *testing.T) {
@@ -77,7 +78,7 @@ func TestColdKeyAsksEachStoreOnce(t *testing.T) {
 						want = 0
 					}
 					if s.asked[key] != want {
-						t.Errorf("store %d was asked %d times, want %d", i, s.asked[key], want)
+						t.Errorf("store %d was queried %d times, want %d", i, s.asked[key], want)
 					}
 				}
 				want := int64(0)
@@ -176,7 +177,7 @@ func TestGetManyAcrossEachOther(t *testing.T) {
 		all.Wait()
 		for _, id := range []string{"a", "b", "c"} {
 			if n := store.asked[Key{0, id}]; n != 1 {
-				t.Errorf("the store was asked %d times for %s", n, id)
+				t.Errorf("the store was queried %d times for %s", n, id)
 			}
 		}
 	})
@@ -189,7 +190,7 @@ func TestLookUpOutlivesItsLeader(t *testing.T) {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 			defer cancel()
 			if _, err := f.cache.Get(ctx, Key{0, "k"}, f.cache.Now()); !errors.Is(err, context.DeadlineExceeded) {
-				f.t.Errorf("%v, want that the deadline has passed", err)
+				f.t.Errorf("%v, want the error of a deadline", err)
 			}
 		},
 		"the store panics": func(f *fixture, store *mapStore) {

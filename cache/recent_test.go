@@ -70,7 +70,7 @@ func TestSample(t *testing.T) {
 		none := func() {
 			t.Helper()
 			if key, ok := f.cache.Sample(); ok {
-				t.Errorf("sampled %v, nothing was hit", key)
+				t.Errorf("sampled %v, although nothing was hit", key)
 			}
 		}
 		none()

@@ -233,7 +233,7 @@ func TestWhatTheStoreGaveIsNotKeptPastItsEnd(t *testing.T) {
 				}
 			}
 			if _, err := f.get("k"); err != nil || first { // it began before, and may get either
-				t.Fatalf("%v, the store was asked: %v", err, !first)
+				t.Fatalf("%v, the store was queried: %v", err, !first)
 			}
 			a, err := f.get("k")
 			if err != nil || modelVersion(t, Key{0, "k"}, a.Doc) != 2 {

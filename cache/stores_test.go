@@ -43,7 +43,7 @@ func TestNearerStoresAreFilled(t *testing.T) {
 				t.Errorf("memory holds the document: %v", d != nil)
 			}
 			if near.asked[key] != 1 || far.asked[key] != 1 {
-				t.Errorf("the nearer was asked %d times, the farther %d times", near.asked[key], far.asked[key])
+				t.Errorf("the nearer was queried %d times, the farther %d times", near.asked[key], far.asked[key])
 			}
 			f.tier.Remove(key)
 			if !changed {
@@ -162,7 +162,7 @@ func TestEachStoreWaitsForItsOwnChanges(t *testing.T) {
 	expect(early, 2)
 	f.cache.Discard(2)
 	if second.version(t, Key{0, "k"}) != 0 || first.version(t, Key{0, "k"}) != 7 || third.version(t, Key{0, "k"}) != 7 {
-		t.Error("another store than the given one was discarded")
+		t.Error("a store other than the given one was discarded")
 	}
 	f.cache.Discard(1) // it does not wait
 	if first.version(t, Key{0, "k"}) != 7 {
@@ -173,7 +173,7 @@ func TestEachStoreWaitsForItsOwnChanges(t *testing.T) {
 	expect(early, 3)
 	f.cache.Checkpoint(Position{History: "h", Seen: UpTo(12)}, 3)
 	if _, _, waits := f.cache.Waiting(); waits || first.told != 3 || second.told != 2 || third.told != 1 {
-		t.Errorf("waits: %v; %d, %d and %d positions were told, want 3, 2 and 1", waits, first.told, second.told, third.told)
+		t.Errorf("waits: %v; %d, %d and %d positions were reported, want 3, 2 and 1", waits, first.told, second.told, third.told)
 	}
 	// A store that is attached again counts as a new one: the stream has not processed its
 	// changes.
@@ -206,7 +206,7 @@ func TestStoreThatWaitsTellsNothing(t *testing.T) {
 		t.Fatal("a store could not be attached")
 	}
 	if _, ok := f.cache.Peek(Key{0, "k"}, f.cache.Now()); ok || store.calls != 0 {
-		t.Errorf("answered: %v, asked %d times", ok, store.calls)
+		t.Errorf("answered: %v, queried %d times", ok, store.calls)
 	}
 	f.cache.Checkpoint(Position{History: "h", Seen: UpTo(1)}, 1)
 	if a, ok := f.cache.Peek(Key{0, "k"}, f.cache.Now()); !ok || !a.FromStore {
@@ -229,7 +229,7 @@ func TestStoreOnly(t *testing.T) {
 	f.mustGet("k", 1, FromTier)
 	key := Key{0, "k"}
 	if len(f.tier.docs) != 0 || near.version(t, key) != 1 || far.asked[key] != 1 {
-		t.Errorf("%d documents in memory, %d in the nearer store; the farther was asked %d times", len(f.tier.docs), near.version(t, key), far.asked[key])
+		t.Errorf("%d documents in memory, %d in the nearer store; the farther was queried %d times", len(f.tier.docs), near.version(t, key), far.asked[key])
 	}
 }
 
@@ -253,7 +253,7 @@ func TestFlushReachesWhatAStoreGaveMeanwhile(t *testing.T) {
 			f.commit("k")
 			old := far.docs[Key{0, "k"}]
 			told := 0
-			far.telling = func() { // the nearer store has been told
+			far.telling = func() { // the nearer store has been notified
 				if told++; told > 1 {
 					return
 				}
@@ -266,7 +266,7 @@ func TestFlushReachesWhatAStoreGaveMeanwhile(t *testing.T) {
 			}
 			flush(f.cache)
 			if told == 0 {
-				t.Fatal("the store was not told")
+				t.Fatal("the store was not notified")
 			}
 			if near.version(t, Key{0, "k"}) != 0 {
 				t.Error("the nearer store got it")

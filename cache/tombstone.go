@@ -13,8 +13,8 @@ type tombstones struct {
 	youngBytes, oldBytes int64
 }
 
-// tombstoneBytes is what a tombstone takes beside its ID: two map slots' worth
-// of key and changes, at the load factor of a map that grows.
+// tombstoneBytes is what a tombstone takes in addition to its ID: two map
+// slots' worth of key and changes, at the load factor of a map that grows.
 const tombstoneBytes = 120
 
 // drop drops all tombstones.

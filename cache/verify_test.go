@@ -76,7 +76,7 @@ func TestVerifyByOneReport(t *testing.T) {
 		}
 		synctest.Wait()
 		if n := asked.Load(); n != 5000 {
-			t.Errorf("the stream was asked %d times by 5,000 callers", n)
+			t.Errorf("the stream was woken %d times by 5,000 callers", n)
 		}
 		f.poll()
 		callers.Wait()
@@ -107,7 +107,7 @@ func TestVerifyNeedsTheHorizon(t *testing.T) {
 			t.Fatal("answered while the horizon did not cover it")
 		}
 		if asked.Load() != 2 {
-			t.Errorf("the stream was asked %d times, want again after each report", asked.Load())
+			t.Errorf("the stream was woken %d times, want another time after each report", asked.Load())
 		}
 		f.poll()
 		f.expect(out, 1, FromTier, 0)
