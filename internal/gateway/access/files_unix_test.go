@@ -38,7 +38,7 @@ func TestModeOfTheFiles(t *testing.T) {
 	for _, path := range []string{cfg.KeysFile, cfg.JWKSFile} {
 		chmod(path, 0o602)
 		if _, err := Open(cfg); !errors.As(err, new(*safefile.Error)) {
-			t.Errorf("%s: %v; want that it is refused", path, err)
+			t.Errorf("%s: %v; want it refused", path, err)
 		}
 		chmod(path, 0o600)
 	}
@@ -87,7 +87,7 @@ func TestModeOfTheAuthorities(t *testing.T) {
 	}
 	chmod(0o646)
 	if _, err := Open(cfg); !errors.As(err, new(*safefile.Error)) {
-		t.Errorf("got %v; want that the file is refused", err)
+		t.Errorf("got %v; want the file refused", err)
 	}
 	testkit.Eventually(t, 30*time.Second, func() error {
 		if log.count("not safe to use") == 0 {

@@ -229,7 +229,7 @@ func TestIdentify(t *testing.T) {
 	}
 	both := Credentials{APIKey: webKey, Authorization: "Bearer " + token}
 	if accepted(t, g, both, "jwt:alice") != alice {
-		t.Error("the same token is another caller beside a key")
+		t.Error("the same token is another caller if it comes with a key")
 	}
 	refused(t, g, Credentials{APIKey: webKey[1:], Authorization: "Bearer " + token}, 401, "API key is not known")
 	refused(t, g, Credentials{APIKey: webKey, Authorization: "Bearer " + token[1:]}, 401, "token")

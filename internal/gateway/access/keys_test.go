@@ -74,10 +74,10 @@ func TestKeyFile(t *testing.T) {
 	}
 	path := tempFile(t, "large", make([]byte, maxKeysFile+1))
 	if _, _, err := CheckKeysFile(path); err == nil || !strings.Contains(err.Error(), "larger than 4194304") {
-		t.Errorf("got %v, want that the file is too large", err)
+		t.Errorf("got %v, want an error that the file is too large", err)
 	}
 	if _, _, err := CheckKeysFile(path + "x"); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("got %v, want that there is no file", err)
+		t.Errorf("got %v, want an error that there is no file", err)
 	}
 }
 

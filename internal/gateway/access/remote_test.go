@@ -356,7 +356,7 @@ func TestUnknownKidsFetchSeldom(t *testing.T) {
 	cancel()
 	all.Wait()
 	if n := s.asked.Load(); n != 1 {
-		t.Errorf("the issuer was asked %d times, want once", n)
+		t.Errorf("the issuer was queried %d times, want once", n)
 	}
 	if g.remote.awaiting != 0 || len(g.remote.clients) != 0 {
 		t.Errorf("%d still wait, of %d clients", g.remote.awaiting, len(g.remote.clients))

@@ -115,7 +115,7 @@ func TestTokensRotate(t *testing.T) {
 		t.Error("an invalid file was loaded")
 	}
 	if _, ok := tokens.Find(after); !ok {
-		t.Error("an invalid file has changed something")
+		t.Error("an invalid file changed something")
 	}
 	write(tokenLine(t, "", after))
 	if err := <-told; err != nil {

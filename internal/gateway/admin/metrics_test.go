@@ -105,7 +105,7 @@ func TestMetricsForFew(t *testing.T) {
 	close(hold)
 	asking.Wait()
 	if w := metricsOf(page, "/metrics"); w.Code != 200 {
-		t.Errorf("after them: %d %s", w.Code, w.Body)
+		t.Errorf("after the others have ended: %d %s", w.Code, w.Body)
 	}
 }
 

@@ -157,7 +157,7 @@ func says(t *testing.T, p *testkit.Process, text string) {
 	t.Helper()
 	testkit.Eventually(t, patience, func() error {
 		if !strings.Contains(p.Log(), text) {
-			return fmt.Errorf("process %d has not said %q, but\n%s", p.PID(), text, p.Log())
+			return fmt.Errorf("process %d has not written %q, but\n%s", p.PID(), text, p.Log())
 		}
 		return nil
 	})

@@ -46,7 +46,7 @@ func TestHandOver(t *testing.T) {
 		t.Errorf("no warning about a socket that is not used\n%s", first.Log())
 	}
 	if _, err := os.Stat(name); err != nil {
-		t.Errorf("the name of the unix socket: %v; want that the predecessor leaves it alone", err)
+		t.Errorf("the name of the unix socket: %v; want it untouched by the predecessor", err)
 	}
 	second := start(t, "serves", path, p.address)
 	ends(t, first, true)
@@ -206,7 +206,7 @@ func TestStalePath(t *testing.T) {
 	p.stays(t)
 	p.server.Close()
 	if _, err := os.Lstat(path); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the path after an orderly end: %v; want that it is gone", err)
+		t.Errorf("the path after an orderly end: %v; want it gone", err)
 	}
 }
 
@@ -453,7 +453,7 @@ func TestOtherUser(t *testing.T) {
 	before := start(t, "stranger", path, p.address)
 	ends(t, before, false)
 	if !strings.Contains(before.Log(), "permission denied") {
-		t.Errorf("another user: %s; want that permission is denied", before.Log())
+		t.Errorf("another user: %s; want permission denied", before.Log())
 	}
 	for name, mode := range map[string]os.FileMode{path: 0o666, path + lockSuffix: 0o666, filepath.Dir(path): 0o755} {
 		if err := os.Chmod(name, mode); err != nil {
@@ -497,7 +497,7 @@ func TestAddressChanges(t *testing.T) {
 	defer server.Close()
 	p.await(t)
 	if _, err := net.Dial("tcp", p.address); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("the old address: %v, want that nothing listens", err)
+		t.Errorf("the old address: %v, want nothing to listen", err)
 	}
 }
 

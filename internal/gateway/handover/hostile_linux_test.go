@@ -188,7 +188,7 @@ func TestHostilePredecessor(t *testing.T) {
 				t.Errorf("%v, want %q", err, c.want)
 			}
 			if _, err := os.Lstat(path + asideSuffix); !errors.Is(err, os.ErrNotExist) {
-				t.Errorf("the socket aside: %v; want that it is gone", err)
+				t.Errorf("the temporary socket: %v; want it gone", err)
 			}
 		})
 	}

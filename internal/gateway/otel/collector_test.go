@@ -87,7 +87,7 @@ func (c *collector) await(t *testing.T, n int) []span {
 	t.Helper()
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if got := len(c.spans()); got != n {
-			return fmt.Errorf("%d spans came, want %d", got, n)
+			return fmt.Errorf("%d spans arrived, want %d", got, n)
 		}
 		return nil
 	})

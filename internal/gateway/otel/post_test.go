@@ -95,7 +95,7 @@ func TestRetryAfter(t *testing.T) {
 		t.Fatal(err)
 	}
 	if waited := time.Duration(again.Load() - first.Load()); waited < time.Second {
-		t.Errorf("asked again after %v, want a second", waited)
+		t.Errorf("retried after %v, want a second", waited)
 	}
 	for value, want := range map[string]time.Duration{
 		"": 0, "3": 3 * time.Second, "-1": 0, "soon": 0, "1.5": 0,

@@ -95,7 +95,7 @@ func TestBounds(t *testing.T) {
 		t.Errorf("got %d bytes, want at most %d", len(b), longestLine)
 	}
 	if l := parse(t, b); len(l.Target) != maxTarget || l.TargetBytes != 1<<17 || l.Time != "1970-01-01T00:00:00.000Z" {
-		t.Errorf("got %d bytes of the target, %d told, time %s", len(l.Target), l.TargetBytes, l.Time)
+		t.Errorf("got %d bytes of the target, %d reported, time %s", len(l.Target), l.TargetBytes, l.Time)
 	}
 	for _, test := range []struct {
 		s    string
@@ -342,7 +342,7 @@ func TestDiskHangs(t *testing.T) {
 		}
 	}
 	if whole+lost != n || lost != dropped {
-		t.Errorf("got %d lines and %d told lost, want %d in all and %d lost", whole, lost, n, dropped)
+		t.Errorf("got %d lines and %d reported lost, want %d in all and %d lost", whole, lost, n, dropped)
 	}
 	if got := strings.Count(told.String(), "lines of the request log were lost"); got != 1 {
 		t.Errorf("complained %d times in a second, want once:\n%s", got, told.String())
@@ -404,7 +404,7 @@ func TestDiskFull(t *testing.T) {
 		}
 	}
 	if torn != 1 || whole+lost != 1000 || lost != l.Dropped() {
-		t.Errorf("got %d torn, %d whole, %d told lost, %d dropped; want 1 torn and 1000 together", torn, whole, lost, l.Dropped())
+		t.Errorf("got %d torn, %d whole, %d reported lost, %d dropped; want 1 torn and 1000 together", torn, whole, lost, l.Dropped())
 	}
 }
 

@@ -27,7 +27,7 @@ func TestSample(t *testing.T) {
 		// Six standard deviations.
 		want, off := part*requests, 6*math.Sqrt(part*(1-part)*requests)+1
 		if got := float64(taken); math.Abs(got-want) > off {
-			t.Errorf("sample %v took %d of %d, want %v +- %.0f", part, taken, requests, want, off)
+			t.Errorf("sample %v selected %d of %d, want %v +- %.0f", part, taken, requests, want, off)
 		}
 	}
 	for _, c := range []struct {
@@ -55,7 +55,7 @@ func TestSample(t *testing.T) {
 		s, e := newSample(c.part, c.slow), hit()
 		c.change(e)
 		if taken := s.takes(e, c.random); taken != c.taken || string(e.share) != c.share {
-			t.Errorf("%s: taken %v with %q, want %v with %q", c.what, taken, e.share, c.taken, c.share)
+			t.Errorf("%s: selected %v with %q, want %v with %q", c.what, taken, e.share, c.taken, c.share)
 		}
 	}
 }

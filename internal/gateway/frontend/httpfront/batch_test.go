@@ -182,7 +182,7 @@ func TestPendingIsBounded(t *testing.T) {
 		w := &heldWriter{discard{make(http.Header)}, closedChannel, make(chan struct{}), 0}
 		h.ServeHTTP(w, f.request("GET", target))
 		if w.status != want {
-			t.Errorf("%s beside three clients that do not read: status %d, want %d", target, w.status, want)
+			t.Errorf("%s next to three clients that do not read: status %d, want %d", target, w.status, want)
 		}
 	}
 	close(reading)
@@ -231,7 +231,7 @@ func TestBatchWaitsForRoom(t *testing.T) {
 		t.Errorf("without room: status %d, want 504", w.status)
 	}
 	if r := f.do("GET", "/depts/1"); r.StatusCode != 200 {
-		t.Errorf("one document beside it: status %d, want 200", r.StatusCode)
+		t.Errorf("one document while it waits: status %d, want 200", r.StatusCode)
 	}
 	f.service.loading.Release(maxLoading)
 	if r := f.do("GET", "/depts?key=1&key=2"); r.StatusCode != 200 {
@@ -267,7 +267,7 @@ func TestLoadingBatchesShareABound(t *testing.T) {
 	h.timeout = 20 * time.Millisecond
 	w := &heldWriter{discard{make(http.Header)}, closedChannel, nil, 0}
 	if h.ServeHTTP(w, f.request("GET", target(200, 25))); w.status != http.StatusGatewayTimeout {
-		t.Errorf("25 documents beside 40: status %d, want 504", w.status)
+		t.Errorf("25 documents in addition to 40: status %d, want 504", w.status)
 	}
 	close(release)
 	if status := <-done; status != 200 {

@@ -97,6 +97,6 @@ func TestForcedFormsWaitWithTheRequest(t *testing.T) {
 		free <- w
 	}
 	if r := forced(t, f, t.Context(), "2000"); r.Status != http.StatusOK {
-		t.Errorf("%d once there are places again, want 200", r.Status)
+		t.Errorf("%d once there are slots again, want 200", r.Status)
 	}
 }

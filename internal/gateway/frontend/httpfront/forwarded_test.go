@@ -134,7 +134,7 @@ func FuzzClientAddr(f *testing.F) {
 	proxy, stranger := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("203.0.113.9")
 	f.Fuzz(func(t *testing.T, a, b string) {
 		if got := clientAddr(stranger, []string{a, b}, trusted); got != stranger {
-			t.Errorf("%q, %q: a stranger passes for %v", a, b, got)
+			t.Errorf("%q, %q: an untrusted client passes for %v", a, b, got)
 		}
 		got := clientAddr(proxy, []string{a, b}, trusted)
 		if !got.IsValid() || got.Zone() != "" || got.Is4In6() {

@@ -43,7 +43,7 @@ func TestEveryHitIsCounted(t *testing.T) {
 				}
 				depts := f.cache.Stats().Resources[0]
 				if n := depts.Hits + depts.Misses; n != 2*rounds {
-					t.Errorf("the cache knows of %d hits and %d misses, want %d together", depts.Hits, depts.Misses, 2*rounds)
+					t.Errorf("the cache counted %d hits and %d misses, want %d together", depts.Hits, depts.Misses, 2*rounds)
 				}
 			})
 		})

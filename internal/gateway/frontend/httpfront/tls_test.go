@@ -191,7 +191,7 @@ func TestTLSLimits(t *testing.T) {
 			t.Errorf("%d connections are open, want at most 20", n)
 		}
 		if a := askOnce(t, s, "GET", "/depts/1500"); a.StatusCode != http.StatusOK {
-			t.Errorf("clear text beside TLS: %d, want 200", a.StatusCode)
+			t.Errorf("clear text next to TLS: %d, want 200", a.StatusCode)
 		}
 	})
 }

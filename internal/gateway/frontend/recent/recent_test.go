@@ -142,7 +142,7 @@ func TestManyTexts(t *testing.T) {
 		id := strconv.FormatUint(zipf.Uint64(), 10)
 		doc, was := ask(t, c, table, id)
 		if got := strings.TrimRight(string(doc.Body()), " "); got != id {
-			t.Fatalf("asked for %s, got %s", id, got)
+			t.Fatalf("requested %s, got %s", id, got)
 		}
 		if was {
 			known++

@@ -343,7 +343,7 @@ func TestRemovedKey(t *testing.T) {
 	say("PING", "-NOAUTH")
 	x.data(c, []byte("*1\r\n$16385\r\n"))
 	if got := string(c.take()); got != "-ERR Protocol error: unauthenticated bulk length\r\n" {
-		t.Errorf("a large command after the key was removed: %q, want the bounds of strangers", got)
+		t.Errorf("a large command after the key was removed: %q, want the bounds of unknown clients", got)
 	}
 }
 

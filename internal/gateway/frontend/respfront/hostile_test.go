@@ -222,7 +222,7 @@ func TestHTTPIsLogged(t *testing.T) {
 			t.Errorf("%d lines about HTTP, want 1:\n%s", n, text.String())
 		}
 		if !strings.Contains(text.String(), "client=127.0.0.1") {
-			t.Errorf("the line does not say who: %s", text.String())
+			t.Errorf("the line does not name the client: %s", text.String())
 		}
 		text.Reset()
 	})

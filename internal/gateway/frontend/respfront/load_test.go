@@ -374,7 +374,7 @@ func TestLargeCommands(t *testing.T) {
 			t.Fatalf("connection %d: consumed %d, ended %v", i, n, c.ended)
 		}
 		if refused && string(c.take()) != "-OVERLOADED too many clients are sending large commands\r\n" {
-			t.Error("the last one is not told why")
+			t.Error("the last one does not get the reason")
 		}
 	}
 	// One command completes, one connection closes: two others may start.

@@ -235,7 +235,7 @@ func TestTokensAreBoundedAsOverHTTP(t *testing.T) {
 		say("PING")
 	}
 	if got := say("AUTH " + token(secret, hour, "")); !strings.HasPrefix(got, "-ERR too many commands from this address") {
-		t.Errorf("after 18 wrong signatures: %q, want that they counted", got)
+		t.Errorf("after 18 wrong signatures: %q, want them counted", got)
 	}
 
 	f = newFixture(t, echo, Config{RequestConfig: frontend.RequestConfig{Gate: gate}, RequireAuth: true})

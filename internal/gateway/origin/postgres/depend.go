@@ -224,7 +224,7 @@ func (q *queryResolver) missingDepend(d *declaredReading, r *readRelation) strin
 	}
 	problem := fmt.Sprintf("table %s%s%s, which is not in depends: add { table: %s, key: … }", r.shown, through(r.view), partition, name)
 	if d.via {
-		problem += fmt.Sprintf("; a change of %s alone can change which documents depend on the rows that %s starts from", name, d.what)
+		problem += fmt.Sprintf("; a change of %s can change which documents depend on the rows that %s starts from", name, d.what)
 	}
 	return problem
 }

@@ -59,7 +59,7 @@ func TestModeOfPasswordFiles(t *testing.T) {
 			switch {
 			case c.used && m == 0o606:
 				if !errors.As(err, new(*safefile.Error)) || strings.Contains(err.Error(), "hunter2") {
-					t.Errorf("%s, mode %v: %v; want that %s is refused", c.name, m, err, c.path)
+					t.Errorf("%s, mode %v: %v; want %s refused", c.name, m, err, c.path)
 				}
 			case err != nil:
 				t.Errorf("%s, mode %v: %v", c.name, m, err)

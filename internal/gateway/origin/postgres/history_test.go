@@ -137,7 +137,7 @@ func TestDocumentsAboveTheLimit(t *testing.T) {
 	for i, id := range []string{"small", "big", "none", "exact"} { // one by one, with another statement
 		batch, err := o.Load(t.Context(), 0, []string{id})
 		if err != nil || string(batch.Docs[0].Body) != string(d[i].Body) || errors.Is(batch.Docs[0].Err, cache.ErrTooLarge) != errors.Is(d[i].Err, cache.ErrTooLarge) {
-			t.Errorf("%s alone: %+v, %v; among others %+v", id, batch, err, d[i])
+			t.Errorf("%s by itself: %+v, %v; among others %+v", id, batch, err, d[i])
 		}
 	}
 	// The key loses its index after Open: two rows are an error of only that key.

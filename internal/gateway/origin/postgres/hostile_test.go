@@ -296,7 +296,7 @@ func TestHostileSchemas(t *testing.T) {
 		trap := tap(t, hostile.url)
 		conn := connect(t, trap.urlOf(hostile.database, "gateway"))
 		if got := textOn(t, conn, "SELECT u FROM unnest('{2,3}'::text[]) AS u"); got != "1,1" || len(trap.said()) != 1 {
-			t.Errorf("the trap does not work: got %s, said %q", got, trap.said())
+			t.Errorf("the trap does not work: got %s, messages %q", got, trap.said())
 		}
 	})
 }

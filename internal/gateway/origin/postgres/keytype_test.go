@@ -84,7 +84,7 @@ func TestKeyTextsAreCanonical(t *testing.T) {
 			}
 			for _, conn := range []*pgx.Conn{plain, odd} {
 				if !scan[bool](t, conn, "SELECT coalesce("+types.value("$1::pg_catalog.text")+" = x, false) FROM public.handed", text) {
-					t.Errorf("%s %s: text %q does not lead back", sample.sql, value, text)
+					t.Errorf("%s %s: text %q does not convert back", sample.sql, value, text)
 				}
 			}
 			if ok && !scan[bool](t, plain, "SELECT coalesce("+types.parameter("$1::pg_catalog.text")+" = x, false) FROM public.handed", text) {
@@ -105,7 +105,7 @@ func compositeLeadsBack(t *testing.T, conn *pgx.Conn, kt keyType, text string) {
 	recorded := scan[string](t, conn, "SELECT "+keyText(types, []string{`E'q"\\\n\x01'`, "x", "NULL::int"})+" FROM public.handed")
 	if !scan[bool](t, conn, "SELECT "+keyValue(types, "$1::text", 1)+" = x AND "+keyValue(types, "$1::text", 0)+` = E'q"\\\n\x01' AND `+
 		keyValue(types, "$1::text", 2)+" IS NULL FROM public.handed", recorded) {
-		t.Errorf("%s does not lead back to %q", recorded, text)
+		t.Errorf("%s does not convert back to %q", recorded, text)
 	}
 }
 

@@ -226,7 +226,7 @@ func compareAll(t *testing.T, o *Origin, i int, r *reader) {
 	for j, id := range ids[:20] { // one by one, with another statement
 		batch, err := o.Load(t.Context(), cache.ResourceID(i), []string{id})
 		if err != nil || batch.Docs[0].Err != nil || !bytes.Equal(batch.Docs[0].Body, bodies[j]) {
-			t.Fatalf("%s %q alone: %v\n got %s\nwant %s", r.c.Resource.Name, id, errors.Join(err, batch.Docs[0].Err), batch.Docs[0].Body, bodies[j])
+			t.Fatalf("%s %q by itself: %v\n got %s\nwant %s", r.c.Resource.Name, id, errors.Join(err, batch.Docs[0].Err), batch.Docs[0].Body, bodies[j])
 		}
 	}
 	for j, id := range ids {

@@ -37,7 +37,7 @@ func TestNamesFoundThroughThePathAreSaid(t *testing.T) {
 		}
 		said := strings.Join(c.Warnings, "\n")
 		if strings.Contains(said, "search path") != (test.want != "") || !strings.Contains(said, test.want) {
-			t.Errorf("%s: said %q, want %q", test.value, said, test.want)
+			t.Errorf("%s: warned %q, want %q", test.value, said, test.want)
 		}
 	}
 }

@@ -142,7 +142,7 @@ func testNoSubtransactions(t *testing.T, pg *server) {
 		}
 		d.exec(t, strings.Repeat(`UPDATE emp SET ename = 'x' WHERE empno = 1; UPDATE dept SET dname = 'x' WHERE deptno = 10;`, 60))
 		if got := d.text(t, owned); got != "t t" {
-			t.Errorf("%s: enough rows, all of the transaction itself: %s", migration, got)
+			t.Errorf("%s: enough rows, all of them of the transaction itself: %s", migration, got)
 		}
 	}
 }

@@ -128,7 +128,7 @@ func TestCheckedUnderLock(t *testing.T) {
 		t.Fatal(err)
 	}
 	if tier, err := ledgerTier(dir, nil); !errors.As(err, new(*HeldError)) {
-		t.Errorf("%v, want that another process holds the file", err)
+		t.Errorf("%v, want an error that another process holds the file", err)
 		if err == nil {
 			tier.Close()
 		}

@@ -47,7 +47,7 @@ func fullDisk(dir string, exhaust, relieve func() error) error {
 		}
 		tier.Checkpoint(at(30))
 		if err := tier.Sync(ctx); err == nil {
-			wrong = append(wrong, fmt.Errorf("round %d: it could be written", round))
+			wrong = append(wrong, fmt.Errorf("round %d: a batch was written in spite of the full disk", round))
 		}
 		for i := range 100 {
 			want := body(i)

@@ -29,10 +29,10 @@ func TestFileHeldByAnotherProcess(t *testing.T) {
 		}
 		held, is := errors.AsType[*HeldError](err)
 		if !is || held.PID != pid || !strings.Contains(err.Error(), fmt.Sprintf("is open in process %d;", pid)) {
-			t.Errorf("%v; want that process %d holds the file", err, pid)
+			t.Errorf("%v; want an error that process %d holds the file", err, pid)
 		}
 		if took := time.Since(began); took > time.Second {
-			t.Errorf("it took %v to say so", took)
+			t.Errorf("the error came after %v", took)
 		}
 	}
 	expectHeld(os.Getpid())

@@ -55,7 +55,7 @@ type model struct {
 	history int
 	heard   int // of log
 	told    cache.Snapshot
-	ready   bool // told is of this history
+	ready   bool // told belongs to this history
 
 	// The state in force: the last applied change of each key (one past its index in log),
 	// and how often it was purged, flushed or voided, now and at the last complete batch.
@@ -302,7 +302,7 @@ func (m *model) get(key cache.Key) {
 	drops, _ := strconv.Atoi(f[2])
 	switch {
 	case f[0] != key.ID:
-		m.t.Errorf("asked for %v, got %s", key, f[0])
+		m.t.Errorf("requested %v, got %s", key, f[0])
 	case version < m.applied[key]:
 		m.t.Errorf("%v: version %d, and change %d had been applied", key, version, m.applied[key])
 	case drops < m.drops[key]:

@@ -38,7 +38,7 @@ func opened(t *testing.T, dir string) (*Tier, *bytes.Buffer) {
 func lacks(t *testing.T, tier *Tier, id string) {
 	t.Helper()
 	if s, err := ask(tier, key(id)); err != nil || s.Body != nil {
-		t.Errorf("%s: %q, %v; want that it is not served", id, s.Body, err)
+		t.Errorf("%s: %q, %v; want it not to be served", id, s.Body, err)
 	}
 	if p := tier.Position(); p.History != "" || p.Seen.XMax != 0 {
 		t.Errorf("position %v; want none", p)
@@ -244,14 +244,14 @@ func TestDirectoryReplacedWhileOpened(t *testing.T) {
 	must(t, err)
 	replace(dir)
 	if root, err := p.open(); !errors.As(err, new(*safefile.Error)) {
-		t.Errorf("%v, %v; want that the directory is refused", root, err)
+		t.Errorf("%v, %v; want the directory refused", root, err)
 	}
 	if p, err = makePlace(dir, slog.New(slog.DiscardHandler)); err != nil || !p.private {
 		t.Fatalf("%+v, %v", p, err)
 	}
 	replace(p.path())
 	if root, err := p.open(); !errors.As(err, new(*safefile.Error)) {
-		t.Errorf("%v, %v; want that the tier's own directory is refused", root, err)
+		t.Errorf("%v, %v; want the tier's own directory refused", root, err)
 	}
 }
 
@@ -290,7 +290,7 @@ func TestVolumesOfKubernetes(t *testing.T) {
 	}
 	first := start()
 	if again := start(); again != first {
-		t.Errorf("inode %s, then %s; want that the file stays", first, again)
+		t.Errorf("inode %s, then %s; want the file to stay", first, again)
 	}
 	// Root inspects the file of the other user's gateway.
 	if _, err := Inspect(volume); err != nil {
