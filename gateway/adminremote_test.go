@@ -444,7 +444,7 @@ func TestReloadOfAdmin(t *testing.T) {
 	}
 	_, err := s.gateway.Reload(t.Context(), load("admin: { address: 127.0.0.1:0, metrics: 127.0.0.1:0 }\n", ""))
 	if restart, ok := errors.AsType[*gateway.RestartError](err); !ok || restart.Changes[0].Key != "admin.metrics" {
-		t.Errorf("another listener: %v, want that it needs a restart", err)
+		t.Errorf("another listener: %v, want an error that it needs a restart", err)
 	}
 	wrong := load("admin: { address: 127.0.0.1:0, token: none.token }\n", "")
 	if _, err := s.gateway.Reload(t.Context(), wrong); err == nil || !strings.Contains(err.Error(), "admin.token: ") {

@@ -356,7 +356,7 @@ func TestCanaryOff(t *testing.T) {
 		w.get("7")
 		w.get("7")
 		if _, ok := w.cache.Sample(); ok {
-			t.Error("a canary that is off has asked for a sample")
+			t.Error("a canary that is off has requested a sample")
 		}
 		w.canary.check(t.Context(), cache.Key{ID: "7"})
 		if _, ok := w.cache.Sample(); ok {

@@ -66,7 +66,7 @@ func TestBootTimeAsksSeldom(t *testing.T) {
 		c.at(m.mono, m.wall-m.mono+50*time.Microsecond)
 	}
 	if m.asked == 0 || m.asked > 1100 {
-		t.Errorf("in a second the kernel was asked %d times, want 1,000 at most: 10 for each reading", m.asked)
+		t.Errorf("in a second the kernel was queried %d times, want 1,000 at most: 10 for each reading", m.asked)
 	}
 }
 

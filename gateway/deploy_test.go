@@ -220,7 +220,7 @@ func TestAlertsAndDashboardNameRealMetrics(t *testing.T) {
 		expect("annotation", a.Expr)
 	}
 	if seen < 100 {
-		t.Errorf("only %d metrics were looked for", seen)
+		t.Errorf("only %d metrics were checked", seen)
 	}
 	bounds := 0
 	for name := range shown {

@@ -150,7 +150,7 @@ func TestDiskReadsDoNotStallHits(t *testing.T) {
 			return of[len(of)/2]
 		}
 		a, p, b := middle(alone), middle(paced), middle(beside)
-		t.Logf("p99 of hits in memory, medians of %d rounds: %v alone, %v beside as many hits, %v beside %d reads of the disk of %v each (%d reads, at most %d at once): %.2f times that beside hits, %.2f times that alone; goal 1.2",
+		t.Logf("p99 of hits in memory, medians of %d rounds: %v alone, %v next to as many hits, %v next to %d reads of the disk of %v each (%d reads, at most %d at once): %.2f times that beside hits, %.2f times that alone; goal 1.2",
 			rounds, a, p, b, readers, slowRead, reads.Load(), most.Load(), float64(b)/float64(p), float64(b)/float64(a))
 		// Clients and gateway share the machine, and so many requests, of any kind, take up a part
 		// of it.
@@ -164,7 +164,7 @@ func TestDiskReadsDoNotStallHits(t *testing.T) {
 		ratio = min(ratio, measure())
 	}
 	if ratio > bound {
-		t.Errorf("p99 of hits in memory is %.2f times as high beside reads of the disk as beside as many hits", ratio)
+		t.Errorf("p99 of hits in memory is %.2f times as high next to reads of the disk as next to as many hits", ratio)
 	}
 	if most.Load() < readers*3/4 {
 		t.Errorf("at most %d concurrent reads: the test proved nothing", most.Load())

@@ -89,7 +89,7 @@ func TestLibraryGet(t *testing.T) {
 		t.Errorf("%+v, %v; expected the same bytes from memory", second, err)
 	}
 	if tag := second.ETag(); tag == "" || tag != first.ETag() {
-		t.Errorf("ETag %q and %q; expected two that are the same", first.ETag(), tag)
+		t.Errorf("ETag %q and %q; expected the same tag twice", first.ETag(), tag)
 	}
 	if pair, err := g.Get(t.Context(), "pairs", "a/b%41", "1"); err != nil || !strings.Contains(string(pair.Body), `"one"`) {
 		t.Errorf("%+v, %v; expected the row whose key has a slash and a percent sign", pair, err)

@@ -144,7 +144,7 @@ func TestBeforeAcceptFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := g.Start(t.Context()); !errors.Is(err, cache.ErrUnavailable) || !strings.Contains(err.Error(), "the database cannot be reached") {
-		t.Errorf("Start returned %v, want that the database cannot be reached", err)
+		t.Errorf("Start returned %v, want an error that the database cannot be reached", err)
 	}
 	if err := shutdown(t, g); err != nil {
 		t.Error(err)

@@ -202,7 +202,7 @@ func TestSlowReaders(t *testing.T) {
 	for range 100 {
 		began := time.Now()
 		if a := s.get("/docs/2"); a.status != 200 || time.Since(began) > time.Second {
-			t.Fatalf("beside slow readers: %v after %v", a, time.Since(began))
+			t.Fatalf("next to slow readers: %v after %v", a, time.Since(began))
 		}
 	}
 	committed := write(t, path, "UPDATE doc SET v = 'changed'")

@@ -86,7 +86,7 @@ func TestDescriptionFollowsTheSchema(t *testing.T) {
 	exec(t, path, "ALTER TABLE a ADD COLUMN colour TEXT")
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if !strings.Contains(string(d.text(everything)), `"colour"`) {
-			return fmt.Errorf("the new column is missing in %s", d.text(everything))
+			return fmt.Errorf("the new column is missing from %s", d.text(everything))
 		}
 		return nil
 	})

@@ -265,7 +265,7 @@ func TestDatabaseLocked(t *testing.T) {
 			case a.problem() == 503:
 				refused++
 			case a.status != 200 || !strings.Contains(a.body, "dept ") || asked > s.config.Freshness+200*time.Millisecond:
-				t.Errorf("%s, asked %v after the lock: %v", p, asked, a)
+				t.Errorf("%s, requested %v after the lock: %v", p, asked, a)
 			}
 		}
 		time.Sleep(20 * time.Millisecond)

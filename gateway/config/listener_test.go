@@ -16,6 +16,6 @@ func TestEveryFrontendIsJudged(t *testing.T) {
 		all = append(all, f.Name)
 	}
 	if !slices.Equal(judged, all) {
-		t.Errorf("the listeners of %q are judged, want those of %q", judged, all)
+		t.Errorf("the listeners of %q are checked, want those of %q", judged, all)
 	}
 }
