@@ -48,7 +48,7 @@ func TestOpenTelemetryIsPaidForByItsUsers(t *testing.T) {
 		}
 	}
 	if seen < 5 {
-		t.Errorf("only %d imports were looked at", seen)
+		t.Errorf("only %d imports were checked", seen)
 	}
 }
 

@@ -39,7 +39,7 @@ func TestBodyEqualsItsParts(t *testing.T) {
 		b.Reset()
 		for i, n := range owners {
 			if n != 1 {
-				t.Errorf("owner %d of %d was told %d times", i, len(owners), n)
+				t.Errorf("owner %d of %d was notified %d times", i, len(owners), n)
 			}
 		}
 		if b.Len() != 0 {

@@ -161,7 +161,7 @@ func TestLinksOfDocumentsLeadSomewhere(t *testing.T) {
 		}
 	}
 	if found < 50 {
-		t.Errorf("only %d links were looked at", found)
+		t.Errorf("only %d links were checked", found)
 	}
 	if _, broken := brokenLinks("README.md", []byte("[a](docs/none.md) [b](docs/operations/night.md#none) [c](docs/operations/night.md#alerts) [d](https://a.example)\n```go\nf[int](x)\n```\n")); len(broken) != 2 {
 		t.Errorf("of two broken links %q were found", broken)

@@ -351,7 +351,7 @@ func TestImportsFollowThePolicy(t *testing.T) {
 		}
 	}
 	if seen < 3 {
-		t.Errorf("only %d packages of ours were looked at", seen)
+		t.Errorf("only %d packages of this module were checked", seen)
 	}
 }
 
@@ -442,7 +442,7 @@ func TestPolicyNamesNoGhosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got := ghosts(rules, []string{"a", "b", "d"}); !slices.Equal(got, []string{"gone", "c/*"}) {
-		t.Errorf("found the ghosts %q; expected gone and c/*", got)
+		t.Errorf("found nonexistent packages %q; expected gone and c/*", got)
 	}
 }
 

@@ -84,13 +84,13 @@ func TestRulesNameWhatHoldsThem(t *testing.T) {
 	}
 	rows, missing := rulesHeldByNothing(string(page), exists)
 	for _, name := range missing {
-		t.Errorf("docs/design/rules.md: a rule is held by %s, which does not exist", name)
+		t.Errorf("docs/design/rules.md: a rule names %s, which does not exist", name)
 	}
 	if rows < 60 {
 		t.Errorf("only %d rules were found", rows)
 	}
 	broken := "| a | b | held by |\n|---|---|---|\n| x | y | `TestOfNothing`, `no-such-mutant`, `none_such.go` |\n| x | y | `TestRulesNameWhatHoldsThem` |\n| x | y | - |\n| x | y | |\n"
 	if rows, missing := rulesHeldByNothing(broken, exists); rows != 4 || len(missing) != 4 {
-		t.Errorf("of 4 faults in %d rows %q were found", rows, missing)
+		t.Errorf("found only %q of the 4 faults in %d rows", rows, missing)
 	}
 }

@@ -168,7 +168,7 @@ func TestPublicPackagesShowNoInternalTypes(t *testing.T) {
 		}
 	}
 	if seen == 0 {
-		t.Error("no public package was looked at")
+		t.Error("no public package was checked")
 	}
 }
 

@@ -106,7 +106,7 @@ func TestActionsArePinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	if actions < 10 {
-		t.Errorf("only %d uses of actions were looked at", actions)
+		t.Errorf("only %d uses of actions were checked", actions)
 	}
 }
 

@@ -43,7 +43,7 @@ func TestGenThrift(t *testing.T) {
 	}
 	for _, want := range []string{generatedMark, `"example.com/shop/gen/shop/types"`, "Item *types.Item"} {
 		if !strings.Contains(string(text), want) {
-			t.Errorf("%s is missing in\n%s", want, text)
+			t.Errorf("%s is missing from\n%s", want, text)
 		}
 	}
 	if strings.Contains(string(text), ") Equal(") || strings.Contains(string(text), "thrift.Unknown") || strings.Contains(string(text), "SortedKeys") {
@@ -71,7 +71,7 @@ func TestGenThrift(t *testing.T) {
 	}
 	for _, want := range []string{`"example.com/other/shop/types"`, ") Equal(", "unknown thrift.Unknown"} {
 		if !strings.Contains(string(text), want) {
-			t.Errorf("%s is missing in\n%s", want, text)
+			t.Errorf("%s is missing from\n%s", want, text)
 		}
 	}
 }

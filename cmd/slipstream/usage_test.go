@@ -89,7 +89,7 @@ func TestCompletion(t *testing.T) {
 		}
 		if path, err := exec.LookPath(shell); err == nil && (shell == "bash" || shell == "zsh") {
 			if out, err := exec.Command(path, "-n", blackbox.WriteFile(t, "script", r.Stdout)).CombinedOutput(); err != nil {
-				t.Errorf("%s does not understand it: %v %s", shell, err, out)
+				t.Errorf("%s does not accept it: %v %s", shell, err, out)
 			}
 		}
 	}
