@@ -87,7 +87,8 @@ func TestLoadsAreQueuedFairly(t *testing.T) {
 	}
 }
 
-// One client's flood does not get another's key refused: the flood's youngest makes room.
+// One client's flood does not get another's key refused: the youngest key of the flood makes
+// room.
 func TestFloodMakesRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const room = 100

@@ -14,8 +14,8 @@ import (
 // The document is valid for the leader because its horizon was read before the stores were
 // queried. It is valid for the others if no known change is missing from it when the lookup ends,
 // under the shard's lock: each has read its own horizon before that, so the changes that this
-// horizon covers were known by then. That a lookup began late enough, which is all that matters
-// for a load, is not enough: a store answers with a document that is older.
+// horizon covers were known by then. It is not enough that a lookup began late enough, which is
+// all that matters for a load: a store answers with an older document.
 type look struct {
 	// Owned by the leader: the argument for the stores if this is its only key.
 	keys  [1]Key
