@@ -33,9 +33,9 @@ func notifySignals() (signals <-chan os.Signal, stop func()) {
 const sameSignal = 200 * time.Millisecond
 
 // untilSignal waits until the first signal, until left is closed, or until the gateway
-// cannot continue, and drains it. A second signal, or one after left, ends the drain
-// immediately. draining is called before the drain, with the reason, and returns the time
-// limit. SIGHUP does what h says.
+// cannot continue, and drains it. A second signal, or one after left is closed, ends the
+// drain immediately. draining is called before the drain, with the reason, and returns
+// the time limit. SIGHUP does what h says.
 func untilSignal(g *gateway.Gateway, signals <-chan os.Signal, left <-chan struct{}, h *hangUp, draining func(why string) (within time.Duration)) error {
 	ended := make(chan error, 1)
 	go func() { ended <- g.Wait() }() // ends with Shutdown at the latest

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TestRedisClusterOfRealNodes looks, over TLS and with a password, at a cluster of real servers,
-// one slot of which is being migrated, and one replica of which is dead.
+// TestRedisClusterOfRealNodes examines, over TLS and with a password, a cluster of real servers
+// in which one slot is being migrated and one replica is dead.
 func TestRedisClusterOfRealNodes(t *testing.T) {
 	const password = "open-sesame"
 	cluster := rediscluster.Start(t, rediscluster.Options{ReplicasPer: 1, Password: password, TLS: true, NodeTimeout: 10 * time.Second})
@@ -67,7 +67,7 @@ func TestRedisClusterOfRealNodes(t *testing.T) {
 }
 
 // TestRedisClusterOfOneServer: a Redis that is not a node of a cluster is distinguished
-// from one.
+// from one that is.
 func TestRedisClusterOfOneServer(t *testing.T) {
 	server := testkit.StartRedis(t)
 	blackbox.Expect(t, exitFailure, "", server.Addr+" is a Redis that is not a node of a cluster", "redis", "cluster", server.Addr)

@@ -111,7 +111,7 @@ func (r *clusterReport) coverage() string {
 	return "cluster-require-full-coverage is no: a slot without an owner only affects commands on its own keys"
 }
 
-// reads describes where commands that only read go.
+// reads describes where read-only commands go.
 func (r *clusterReport) reads() string {
 	usable, replicas := 0, 0
 	for i := range r.Nodes {
