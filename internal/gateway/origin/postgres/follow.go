@@ -40,9 +40,9 @@ func (s *Stream) connect(ctx context.Context) error {
 	return nil
 }
 
-// stays reports whether the present connection is kept: unless its server was abandoned,
-// or does not accept writes, or another one is on a higher timeline. Among equal servers
-// the stream has no preference.
+// stays reports whether the present connection is kept. It is, unless its server was
+// abandoned, or does not accept writes, or another one is on a higher timeline. Among
+// equal servers the stream has no preference.
 func (s *Stream) stays(best *watchedHost) bool {
 	if s.origin.lineage.Load().left(s.followed.system, s.followed.timeline) {
 		return false
@@ -66,8 +66,8 @@ func (s *Stream) vouched(sent time.Duration) (moment time.Duration, ok bool) {
 	return s.hosts.vouched(sent, s.host, s.followed)
 }
 
-// met records that the server of this poll was the primary up to the moment that the
-// poll, which was sent then, can vouch for.
+// met records that the server of this poll was the primary up to the moment that
+// this poll, sent at that time, can vouch for.
 func (s *Stream) met(began time.Time, sent time.Duration) {
 	if moment, ok := s.vouched(sent); ok {
 		s.origin.met.Store(int64(began.Add(moment - sent).Sub(s.origin.began)))

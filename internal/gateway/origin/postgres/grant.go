@@ -53,7 +53,7 @@ func readPrivileges(ctx context.Context, tx pgx.Tx, role string) ([]privilege, e
 	return list, nil
 }
 
-// grantObjectFor is all privileges of a gateway's role as one object.
+// grantObjectFor returns all privileges of a gateway's role as one object.
 func grantObjectFor(role string) object {
 	return object{kind: grantObject, name: "to " + quoteName(role), comment: "lets the gateway's role read the record and trim it"}
 }

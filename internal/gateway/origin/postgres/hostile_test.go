@@ -110,7 +110,7 @@ func messages(r io.Reader, fromServer bool, each func(kind byte, body []byte)) e
 	}
 }
 
-// urlOf is the URL of a role that leads through the tap.
+// urlOf returns the URL of a role, which leads through the tap.
 func (w *wiretap) urlOf(d *database, role string) string {
 	u, err := url.Parse(d.urlOf(role))
 	if err != nil {

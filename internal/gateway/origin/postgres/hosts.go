@@ -151,7 +151,7 @@ func (cfg Config) LoadLag() time.Duration {
 // dial.
 const dialledKey = "slipstream.dialled"
 
-// noteDial makes a connection remember when its host was dialled.
+// noteDial records in a connection when its host was dialed.
 func noteDial(conn *pgx.ConnConfig) {
 	var dialled time.Time
 	dial := conn.DialFunc

@@ -8,9 +8,9 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// equals writes that a column of target, reached through an index if it has one,
-// equals a column of source. Only source is converted: a conversion of target
-// would keep its indexes from being used.
+// equals writes the condition that a column of target, reached through an index
+// if it has one, equals a column of source. Only source is converted: a
+// conversion of target would keep its indexes from being used.
 func equals(target *column, targetSQL string, source *column, sourceSQL string) string {
 	to, from := builtinKeyTypes[target.typ].kind, builtinKeyTypes[source.typ].kind
 	switch {

@@ -29,9 +29,9 @@ type Config struct {
 	// that notify wait for one another; see docs/operations/postgresql.md.
 	Notify bool
 	// GrantTo, if set, is a role to which Plan and Apply grant reading the change
-	// table and calling the functions of a gateway: the role of the gateway's URL
-	// if another one, the owner of the tables, applies. SELECT on the tables of
-	// the resources is granted by their owner.
+	// table and calling the functions of a gateway: the role of the gateway's
+	// URL, if a different role, such as the owner of the tables, runs Apply.
+	// SELECT on the tables of the resources is granted by their owner.
 	GrantTo string
 	// Definer is the role that Plan and Apply give the trigger functions to. It needs
 	// no privileges; Plan shows how to create it. Default: the role that they belong to,

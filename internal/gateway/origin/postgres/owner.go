@@ -19,7 +19,7 @@ import (
 // trigger functions belong to the definer, a role that may only insert into
 // slipstream.change.
 
-// roles are the roles that apply has to do with.
+// roles are the roles that concern apply.
 type roles struct {
 	version int    // the server's major version
 	current string // the connected role

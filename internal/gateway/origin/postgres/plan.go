@@ -147,7 +147,7 @@ func (p *planner) executeSQL(function string) string {
 	return ";\nGRANT EXECUTE ON FUNCTION " + function + " TO " + quoteName(p.i.roles.current)
 }
 
-// give plans to make the definer the owner of a trigger function.
+// give plans the statements that make the definer the owner of a trigger function.
 func (p *planner) give(f foundObject) {
 	p.created["owner of "+f.name] = true
 	p.owners = append(p.owners, origin.Statement{SQL: "ALTER FUNCTION " + f.name + " OWNER TO " + quoteName(p.i.roles.definer),
@@ -182,7 +182,7 @@ func (p *planner) touch(o object) {
 	}
 }
 
-// adopt plans to give the schema and its objects to their owners.
+// adopt plans the statements that give the schema and its objects to their owners.
 func (p *planner) adopt() {
 	r, f := p.i.roles, p.i.found
 	if f.schemaOwner != "" && f.schemaOwner != r.schema {

@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// What a trigger records and a derivation finds from it is what walking up the
-// tree in Go finds.
+// From what a trigger records, a derivation finds the same documents as
+// walking up the tree in Go.
 func TestSourcesLeadToTheDocuments(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	for script, resources := range map[string][]resource.Resource{"film.sql": filmResources(), "orders.sql": orderResources()} {

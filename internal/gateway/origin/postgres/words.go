@@ -22,7 +22,7 @@ import "strings"
 // equal writes a comparison.
 func equal(a, b string) string { return a + " OPERATOR(pg_catalog.=) " + b }
 
-// fitsInt8 writes that a numeric is in the range of bigint.
+// fitsInt8 writes the condition that a numeric is in the range of bigint.
 func fitsInt8(numeric string) string {
 	return numeric + " OPERATOR(pg_catalog.>=) '-9223372036854775808'::pg_catalog.numeric AND " +
 		numeric + " OPERATOR(pg_catalog.<=) '9223372036854775807'::pg_catalog.numeric"

@@ -94,8 +94,8 @@ func TestRowsThatDifferInCaseAlone(t *testing.T) {
 	wantDoc(t, o, "1", `{"id":1,"m":[{"id":"a","l":[{"id":1}]},{"id":"A","l":[{"id":2}]}]}`)
 }
 
-// TestKeyOfEveryType is GET, update, GET for every kind of key, with children
-// whose foreign key is of another type than the key.
+// TestKeyOfEveryType does a GET, an update and a GET for every kind of key,
+// with children whose foreign key is of another type than the key.
 func TestKeyOfEveryType(t *testing.T) {
 	tests := []struct {
 		declared, fk, value, child, id string
@@ -237,7 +237,7 @@ func TestDocumentsAreNeverTorn(t *testing.T) {
 			}
 			ctx, cancel := context.WithCancel(t.Context())
 			done := make(chan error)
-			// Ends when ctx is cancelled; the receive below waits for it.
+			// Ends when ctx is canceled; the receive below waits for it.
 			go func() {
 				for i := 0; ctx.Err() == nil; i++ {
 					from, to := 10+i%2*20, 30-i%2*20

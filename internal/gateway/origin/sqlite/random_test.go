@@ -36,8 +36,8 @@ func coverSeeds(t *testing.T) (first, count uint64) {
 	return 1, count
 }
 
-// TestRandomStatementsAreRecorded is the property that freshness rests on, over
-// random schemas of three levels and random statements.
+// TestRandomStatementsAreRecorded checks the property that freshness rests on,
+// over random schemas of three levels and random statements.
 func TestRandomStatementsAreRecorded(t *testing.T) {
 	first, count := coverSeeds(t)
 	randomStatements(t, first, count, newWorld)

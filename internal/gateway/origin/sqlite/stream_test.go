@@ -473,7 +473,7 @@ func TestRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	s := o.Stream(func() time.Duration { return 0 })
 	done := make(chan error)
-	// Ends when ctx is cancelled; the receive below waits for it.
+	// Ends when ctx is canceled; the receive below waits for it.
 	go func() { done <- s.Run(ctx, &recorder{}) }()
 	for s.Stats().Polls < 20 {
 		time.Sleep(time.Millisecond)
@@ -491,7 +491,7 @@ func TestReadersDoNotStarveWriters(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 3)
 	for range 3 {
-		// Ends when ctx is cancelled; the receives below wait for it.
+		// Ends when ctx is canceled; the receives below wait for it.
 		go func() {
 			for ctx.Err() == nil {
 				if _, err := st.origin.Load(ctx, 0, []string{"10", "20", "30"}); err != nil && ctx.Err() == nil {
@@ -524,9 +524,9 @@ func TestReadersDoNotStarveWriters(t *testing.T) {
 	t.Logf("slowest commit %v", slowest)
 }
 
-// TestDataVersionSeesEveryCommit is the fact that the shortcut of an idle poll
-// rests on. (An UPDATE that does not change a value writes nothing, so it does
-// not count; with triggers it does write.)
+// TestDataVersionSeesEveryCommit checks the fact that the shortcut of an idle
+// poll rests on. (An UPDATE that does not change a value writes nothing, so it
+// does not count; with triggers it does write.)
 func TestDataVersionSeesEveryCommit(t *testing.T) {
 	journalModes(t, func(t *testing.T, schema []string) {
 		path := newFile(t, schema...)
