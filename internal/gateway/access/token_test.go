@@ -31,7 +31,7 @@ func forge(header, payload string, secret []byte) string {
 	return text + "." + b64(string(h.Sum(nil)))
 }
 
-// rehead puts another header before a token, under the signature that it has.
+// rehead replaces the header of a token and keeps the signature.
 func rehead(token, header string) string {
 	_, rest, _ := strings.Cut(token, ".")
 	return b64(header) + "." + rest

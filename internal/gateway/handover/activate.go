@@ -12,7 +12,7 @@ import (
 // (SD_LISTEN_FDS_START).
 const firstActivated = 3
 
-// byOrder are the names that sockets without one get.
+// byOrder are the names given to sockets that have none.
 var byOrder = []string{"http", "redis"}
 
 // activation reads the variables LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES of

@@ -165,7 +165,7 @@ func testConnectionsAreBounded(t *testing.T, by way) {
 			t.Fatalf("%d connections", n)
 		}
 	}
-	// Idle connections are closed for waiting ones.
+	// Idle connections are closed to make room for waiting ones.
 	r, err := http.Get("http://" + s.Addr().String() + "/depts/2")
 	if err != nil || r.StatusCode != 200 {
 		t.Fatalf("%v %v", r, err)

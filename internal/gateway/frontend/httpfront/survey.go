@@ -48,7 +48,7 @@ func weigh(r *http.Request) int64 {
 	for name, values := range r.Header {
 		n += int64(len(name))
 		for _, value := range values {
-			n += int64(len(value)) + 16 // with its header as a string
+			n += int64(len(value)) + 16 // and its string header
 		}
 	}
 	if r.ContentLength != 0 { // nothing reads it before the answer

@@ -168,7 +168,7 @@ func TestHTTP2Drains(t *testing.T) {
 }
 
 // TestTLSLimits: connections over TLS count toward the number of connections, and those that
-// never finish a handshake are closed for others and end in time.
+// never finish a handshake are closed to make room for others and end in time.
 func TestTLSLimits(t *testing.T) {
 	eachServer(t, func(t *testing.T, by way) {
 		testkit.NoLeaks(t)
