@@ -12,11 +12,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/tier/disk"
 )
 
-// How often the gateway tries to open a file that the previous process still has.
+// How often the gateway tries to open a file that the previous process still has open.
 const diskRetry = 50 * time.Millisecond
 
 // openDisk opens the disk tier, if there is one. While the process that handed over its sockets
-// may still have the file, the gateway continues without it and opens it when it is free.
+// may still have the file open, the gateway continues without it and opens it when it is free.
 func (g *Gateway) openDisk() error {
 	if !g.config.Tiers.Disk.Set() {
 		return nil

@@ -32,7 +32,8 @@ func copyFiles(t *testing.T, from, to string) {
 }
 
 // Changes that were not recorded while the gateway was down are not hidden by older documents,
-// and a database that lost changes which documents have seen does not get those documents back.
+// and if a database has lost changes that documents include, these documents are not served
+// again.
 func TestDiskTierAfterChangesThatNobodyRecorded(t *testing.T) {
 	testkit.NoLeaks(t)
 	dropAll := func(t *testing.T, path string) []string {

@@ -151,7 +151,7 @@ func cancelled(t *testing.T) bool {
 	for i := range 200 {
 		clients.Go(func() {
 			if a, err := s.try(ctx, http.MethodGet, fmt.Sprintf("%s/depts/%d", s.http, 2+i/2)); !errors.Is(err, context.Canceled) {
-				t.Logf("client %d: %v, %v; expected that it was cancelled", i, a, err)
+				t.Logf("client %d: %v, %v; expected it canceled", i, a, err)
 				early.Add(1)
 			}
 		})

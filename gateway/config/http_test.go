@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/resource"
 )
 
-// fullHTTP is what testdata/good/full.yaml says of HTTP.
+// fullHTTP is the configuration of HTTP in testdata/good/full.yaml.
 func fullHTTP() HTTP {
 	return HTTP{
 		Engine:      NetHTTP,
