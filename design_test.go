@@ -91,6 +91,6 @@ func TestRulesNameWhatHoldsThem(t *testing.T) {
 	}
 	broken := "| a | b | held by |\n|---|---|---|\n| x | y | `TestOfNothing`, `no-such-mutant`, `none_such.go` |\n| x | y | `TestRulesNameWhatHoldsThem` |\n| x | y | - |\n| x | y | |\n"
 	if rows, missing := rulesHeldByNothing(broken, exists); rows != 4 || len(missing) != 4 {
-		t.Errorf("found only %q of the 4 faults in %d rows", rows, missing)
+		t.Errorf("of 4 faults in %d rows, only %q were found", rows, missing)
 	}
 }

@@ -25,7 +25,8 @@ const (
 	// Closed: the client was closed before the request was sent.
 	Closed
 	// Executed: the server executed the request and its answer says what was
-	// wrong, or the answer could not be turned into what the caller asked for.
+	// wrong, or the answer could not be converted to what the caller
+	// requested.
 	Executed
 )
 

@@ -43,7 +43,7 @@ func TestErrorText(t *testing.T) {
 		t.Error("the deadline is not found in the error")
 	}
 	if (&slipstream.Error{Err: context.Canceled}).Timeout() {
-		t.Error("a cancelled call is not a timeout")
+		t.Error("a canceled call is not a timeout")
 	}
 	if got, want := (&slipstream.Error{}).Error(), "failed (maybe executed)"; got != want {
 		t.Errorf("%q, want %q", got, want)
