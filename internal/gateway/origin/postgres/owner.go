@@ -241,7 +241,7 @@ func (r *roles) refuseDefiner() error {
 	}
 }
 
-// ownerFault is an object that belongs to a role that it should not.
+// ownerFault is an object that belongs to the wrong role.
 type ownerFault struct {
 	title, owner string
 	state        origin.State // Foreign or SuperuserOwned

@@ -19,7 +19,7 @@ type schema struct {
 	// digests are the results of the digest statement, per resource, in the
 	// snapshot in which all this was read.
 	digests []string
-	// ownerFaults are the objects of ours that belong to a role that they should not.
+	// ownerFaults are the objects of ours that belong to the wrong role.
 	ownerFaults []ownerFault
 	// tracked says that the tables of the schema slipstream can be read.
 	tracked bool
@@ -63,8 +63,8 @@ type source struct {
 	// records.
 	columns []int
 	// derive is "" if the recorded text is the key of the document. Otherwise it
-	// is a SELECT of one column, the key of each document concerned in the form of
-	// keyText, that may use c.key, the recorded text of one row.
+	// is a SELECT that returns one column: the key of each document concerned, in
+	// the form of keyText. It may use c.key, the recorded text of one row.
 	derive string
 }
 

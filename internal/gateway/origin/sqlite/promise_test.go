@@ -86,8 +86,8 @@ func (h *history) add(key, version int, at time.Duration) {
 	h.acks[key] = append(h.acks[key], ack{at, version})
 }
 
-// oldest returns the oldest version that a reader may see if everything counts
-// that was acknowledged up to a moment.
+// oldest returns the oldest version that a reader may see, given all writes
+// that were acknowledged up to a moment.
 func (h *history) oldest(key int, upTo time.Duration) int {
 	h.mu.Lock()
 	defer h.mu.Unlock()

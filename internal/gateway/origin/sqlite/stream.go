@@ -13,9 +13,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/origin"
 )
 
-// A page, which is how many changes are in memory at a time, ends at the first of
-// these bounds: 10,000 events of 40 bytes are 400 kB, and their keys, which may
-// have 64 KiB each (changesAfter), are at most 1 MiB and one key.
+// A page, the part of the changes that is in memory at a time, ends at the first
+// of these bounds: 10,000 events of 40 bytes are 400 kB, and their keys, which
+// may have 64 KiB each (changesAfter), are at most 1 MiB and one key.
 const (
 	pageEvents   = 10_000
 	pageKeyBytes = 1 << 20

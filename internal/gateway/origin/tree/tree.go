@@ -43,7 +43,8 @@ type Catalog[T Table] interface {
 	Check(n *Node[T], declared *resource.Node) error
 }
 
-// NoTable says that a name is not that of a table from which documents can be read.
+// NoTable is the error for a name that does not refer to a table from which documents can be
+// read.
 type NoTable struct{ Problem string }
 
 // Error implements error.
