@@ -20,8 +20,8 @@ type Config struct {
 	// If empty, there are no API keys.
 	KeysFile string
 	// JWKSFile holds the issuer's key set (RFC 7517): RSA, EC and Ed25519 keys, and oct
-	// keys, which are secrets and make the file one. Keys of other kinds are
-	// ignored. If empty, there are no tokens.
+	// keys, which are secrets, so that the file is a secret, too. Keys of other kinds
+	// are ignored. If empty, there are no tokens.
 	JWKSFile string
 	// JWKSURL is where the key set is fetched from instead: an https URL, or an
 	// http URL of a loopback address. Discovery is instead the URL of an issuer

@@ -24,7 +24,7 @@ const (
 	minRSABits  = 2048    // RFC 7518, section 3.3
 )
 
-// algorithm is a way of signing and the keys that it may be used with.
+// algorithm is a signature algorithm and the kind of keys that it may be used with.
 type algorithm struct {
 	name jose.SignatureAlgorithm
 	kty  string

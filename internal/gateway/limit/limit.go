@@ -32,8 +32,8 @@ type Config struct {
 	// kept as whole nanoseconds from one request to the next: exact to 0.05 % up
 	// to a million per second. The maximum is 1e9.
 	Rate float64
-	// Burst is how many it may make together. If zero, it is the number for one
-	// second, at least 1.
+	// Burst is how many requests a key may make together. If zero, it defaults
+	// to those of one second, at least 1.
 	Burst int
 	// MaxEntries is the number of keys whose buckets are not full that are
 	// tracked, at 22 bytes each, all allocated by New. If zero, it defaults to

@@ -127,7 +127,7 @@ func TestAppendTraceparent(t *testing.T) {
 	if got := string(c.AppendTraceparent([]byte("x"))); got != "x"+simple {
 		t.Errorf("got %q, want %q", got, "x"+simple)
 	}
-	c.Flags = 0xfe // reserved flags stay with us
+	c.Flags = 0xfe // reserved flags are not passed on
 	if got, want := string(c.AppendTraceparent(nil)), simple[:53]+"00"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -27,7 +27,7 @@ type attack struct {
 	slow bool
 }
 
-// bytewise sends text in single bytes, until the server has had enough.
+// bytewise sends text in single bytes, until the server ends the connection.
 func bytewise(c *net.TCPConn, text string, every time.Duration) {
 	for i := range len(text) {
 		if _, err := io.WriteString(c, text[i:i+1]); err != nil {

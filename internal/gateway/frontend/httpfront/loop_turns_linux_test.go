@@ -211,9 +211,9 @@ func (c loopClock) since(start time.Time) time.Duration {
 	return time.Since(start) - waited
 }
 
-// sampled sends a thousand requests, one every millisecond, and returns how long each answer took
-// from its planned time, and how many answers others had received by then. While one takes long,
-// the next ones wait, too, as those of independent clients would.
+// sampled sends a thousand requests, one every millisecond, and returns how long each answer
+// took, counted from the planned time of its request, and how many answers others had received by
+// then. While one takes long, the next ones wait, too, as those of independent clients would.
 func sampled(t *testing.T, f *fixture, clock loopClock, c net.Conn) (waits []time.Duration, others []int64) {
 	t.Helper()
 	start := time.Now()

@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A file that is open elsewhere is an error that names the process, and is not touched; once
-// that process has ended in any way, the file is free.
+// A file that is open elsewhere is not touched, and opening it returns an error that names
+// the process; once that process has ended in any way, the file is free.
 func TestFileHeldByAnotherProcess(t *testing.T) {
 	dir := t.TempDir()
 	tier := openTier(t, dir, nil)
