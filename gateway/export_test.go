@@ -6,7 +6,7 @@ func WithSlowDisk(o Options, read func()) Options {
 	return o
 }
 
-// MemoryLimit returns what LimitMemory would set now, apart from its step.
+// MemoryLimit returns what LimitMemory would set now, ignoring limitStep.
 func (g *Gateway) MemoryLimit() int64 { return g.memoryLimit() }
 
 // ConnectionsOf returns how many connections the frontends for HTTP and Redis have.

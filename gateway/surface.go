@@ -36,8 +36,8 @@ func newSurface(cfg *config.Config, opts Options) (*surface, error) {
 	return nextSurface(&surface{}, &config.Config{}, cfg, opts)
 }
 
-// nextSurface opens what the configuration names and old, made from the configuration was, does
-// not have; the rest is shared. The caller closes what only one of them uses: see unshared.
+// nextSurface opens what cfg names and old does not have; old was made from the configuration
+// was. The rest is shared. The caller closes what only one of them uses: see unshared.
 func nextSurface(old *surface, was, cfg *config.Config, opts Options) (*surface, error) {
 	s := &surface{limiters: make(map[string]rated), before: old.limiters}
 	fail := func(what string, err error) (*surface, error) {

@@ -87,8 +87,8 @@ func (c *Config) judge(path string, info fs.FileInfo, substituted map[string]boo
 	return err
 }
 
-// hasSecret reports whether the file itself holds a value that [Config.Redacted] hides, which
-// did not come from the environment.
+// hasSecret reports whether the file itself holds a value that [Config.Redacted] hides and
+// that did not come from the environment.
 func (c *Config) hasSecret(substituted map[string]bool) bool {
 	for _, url := range []string{c.Origin.URL, c.Origin.StreamURL} {
 		if redactURL(url) != url && !substituted[url] {
