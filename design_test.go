@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// maxDesignWords bounds docs/DESIGN.md, which is what a maintainer has to hold in mind. Details belong to
-// the documentation of the packages.
+// maxDesignWords bounds docs/DESIGN.md, which is what a maintainer has to keep in mind. Details
+// belong to the documentation of the packages.
 const maxDesignWords = 6000
 
 func TestDesignStaysShort(t *testing.T) {
