@@ -210,9 +210,9 @@ func (c *Cache) settle(r *resourceState, f *flight, o outcome) {
 	close(f.done)
 }
 
-// store puts the document of f into the tiers if no known change is missing in
-// it. Called with s.mu held, so that a change is either known here or finds the
-// document in the tiers.
+// store puts the document of f into the tiers if no known change is missing
+// from it. Called with s.mu held, so that a change is either known here or
+// finds the document in the tiers.
 func (c *Cache) store(r *resourceState, s *shard, f *flight, o outcome) bool {
 	switch {
 	case f.doc.Missing() && r.missingTTL.Load() < 0:
