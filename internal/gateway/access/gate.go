@@ -25,8 +25,8 @@ type Config struct {
 	JWKSFile string
 	// JWKSURL is where the key set is fetched from instead: an https URL, or an
 	// http URL of a loopback address. Discovery is instead the URL of an issuer
-	// whose discovery document says where (OpenID Connect Discovery 1.0). Redirects
-	// are not followed. At most one of the three is not empty.
+	// whose discovery document says where it is (OpenID Connect Discovery 1.0).
+	// Redirects are not followed. At most one of the three is not empty.
 	JWKSURL, Discovery string
 	// CAFile holds the authorities that must have signed the server's certificate, in
 	// PEM. If empty, they are the system's roots.

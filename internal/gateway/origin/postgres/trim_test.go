@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// record writes rows of the change table as transactions writers do, each with as many
-// rows, all of the age.
+// record writes rows of the change table as that many transactions of writers do, each
+// with the given number of rows, all of the given age.
 func record(t testing.TB, conn *pgx.Conn, transactions, rows int, age string) {
 	t.Helper()
 	_, err := conn.PgConn().Exec(t.Context(), fmt.Sprintf(`DO $$ BEGIN
