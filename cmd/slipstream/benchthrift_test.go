@@ -60,7 +60,7 @@ func TestBenchThrift(t *testing.T) {
 	expectBench(t, exitFailure, "400 exception NotFound", "no request got a correct answer: exception NotFound", append(few, addr, "Catalog.find", `{"id": -1}`)...)
 	// The function does not return a string.
 	expectBench(t, exitFailure, "40 wrong answer", "40 answers were wrong", "thrift", "-c", "4", "-n", "40", "--echo", addr, "Catalog.find")
-	expectBench(t, exitUnreachable, "", "does a Thrift server listen there", "thrift", "--echo", "127.0.0.1:"+strconv.Itoa(testkit.FreePort(t)), "Echo.echo")
+	expectBench(t, exitUnreachable, "", "is a Thrift server listening there", "thrift", "--echo", "127.0.0.1:"+strconv.Itoa(testkit.FreePort(t)), "Echo.echo")
 
 	mix := blackbox.WriteFile(t, "mix.json", `{"operations": [{"weight": 9, "command": ["Catalog.find"]}, {"command": ["Catalog.viewed", "{\"id\": __key__}"], "name": "look"}]}`)
 	r := runBench(t, append(few, "--mix", mix, addr)...)

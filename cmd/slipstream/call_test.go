@@ -158,7 +158,7 @@ func TestExitCodesOfCalls(t *testing.T) {
 	expectCall(t, exitUnanswered, "", "hint: the server may have executed the call", find(`{"id": -4}`, "-t", "2s")...)
 	expectCall(t, exitUsage, "", "field id: expected an integer, found a bool, at byte 11 (not sent)\nhint: slipstream call thrift describe", find(`{"id": true}`)...)
 	free := "127.0.0.1:" + strconv.Itoa(testkit.FreePort(t))
-	expectCall(t, exitUnreachable, "", "hint: does a Thrift server listen there", append(idl, "{}", free, "Catalog.find")...)
+	expectCall(t, exitUnreachable, "", "hint: is a Thrift server listening there", append(idl, "{}", free, "Catalog.find")...)
 	// Mistakes in the arguments are found without a server.
 	expectCall(t, exitUsage, "", "field ID: find_args has no field with this name; expected id", append(idl, `{"ID": 1}`, free, "Catalog.find")...)
 
