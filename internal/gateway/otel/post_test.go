@@ -112,7 +112,7 @@ func TestRetryAfter(t *testing.T) {
 	impatient, _ := start(t, c.URL, quick)
 	first.Store(0)
 	impatient.Request(someSpan(1))
-	if err := impatient.Shutdown(t.Context()); err == nil || !strings.Contains(err.Error(), "given up") || impatient.Dropped() != 1 {
+	if err := impatient.Shutdown(t.Context()); err == nil || !strings.Contains(err.Error(), "gave up") || impatient.Dropped() != 1 {
 		t.Errorf("got error %v, %d dropped; want it given up", err, impatient.Dropped())
 	}
 }

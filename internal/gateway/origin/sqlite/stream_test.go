@@ -198,7 +198,7 @@ func TestStreamGivesUpThePromiseWithoutTriggers(t *testing.T) {
 	mustExec(t, w, `DROP TRIGGER "slipstream_depts/emp/update"`,
 		`CREATE TRIGGER "slipstream_depts/emp/update" AFTER UPDATE ON emp BEGIN SELECT 1; END`)
 	st.wantPoll("promise false", "all 0", "advance")
-	if why := st.sink.promises[0]; !strings.Contains(why, "not as it should be") {
+	if why := st.sink.promises[0]; !strings.Contains(why, "differs from what the resources need") {
 		t.Errorf("why = %q", why)
 	}
 	if _, err := st.origin.Drop(t.Context()); err != nil {
