@@ -109,7 +109,7 @@ func TestGenThriftOptions(t *testing.T) {
 	blackbox.Expect(t, exitUsage, "", "--kitex cannot be combined with --equal", "gen", "thrift", "-o", dir, "--kitex", "--equal", file)
 	implicit := filepath.Join(dir, "implicit.thrift")
 	blackbox.Write(t, implicit, "struct A { string s, i32 n }\n")
-	blackbox.Expect(t, exitOK, "", "s has no ID and gets that of the field before it plus 1", "gen", "thrift", "-o", dir, "--kitex", implicit)
+	blackbox.Expect(t, exitOK, "", "s has no ID and gets that of the previous field plus 1", "gen", "thrift", "-o", dir, "--kitex", implicit)
 	r := blackbox.Run(t, "gen", "thrift", "-o", dir, file)
 	if !strings.HasPrefix(r.Stderr, file+":1:12: warning: the ID -5 of s ") {
 		t.Errorf("no warning: %s", r.Stderr)
