@@ -50,7 +50,7 @@ needs package github.com/slipstream-go/slipstream/thrift.
 
 Each file becomes a Go file in the directory of its namespace: with "namespace go shop.api",
 shop.thrift becomes shop/api/shop_thrift.go below the directory of --output. Pass all files
-of a namespace at once: the Go names of one depend on those that they collide with in others.
+of a namespace at once: names that collide across its files get different Go names.
 
 If packages import each other, the import path of the output directory must be known. It
 follows from the go.mod file above it, or from --module.
