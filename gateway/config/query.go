@@ -48,7 +48,7 @@ func (r *Resource) read(p *parser, v value, o *Origin) {
 	case isTable:
 		refuse(`follows from a table and its children; expected it only with "sql"`, "depends")
 		if r.Query != nil && r.Query.Key != nil {
-			p.failAt(within(v, "key"), `a mapping; expected a list of columns, such as [deptno], whose types are the table's ("sql" needs them)`)
+			p.failAt(within(v, "key"), `a mapping; expected a list of columns, such as [deptno]; only "sql" needs their types`)
 		}
 	default:
 		p.failKey(v, `field "table" is missing; expected the table that the rows come from, or "sql", a statement that returns the documents`)
