@@ -32,9 +32,9 @@ type Form struct {
 // memory tier keeps for it (measured: TestOverheadPerDocument of internal/gateway/tier/memory).
 const documentOverhead = 200
 
-// Document is a JSON body as an origin built it, or the knowledge that the row
-// does not exist, together with the snapshot it was read in. Except for its forms
-// it is immutable, and it may be shared by any number of readers.
+// Document is a JSON body as an origin built it, or the fact that the row does
+// not exist, together with the snapshot it was read in. Except for its forms it
+// is immutable, and it may be shared by any number of readers.
 type Document struct {
 	// Immutable after newDocument.
 	loadedAt   time.Duration // cache clock when the load began
