@@ -137,7 +137,7 @@ func parseKeys(file string, data []byte) (*keySet, error) {
 		case name == "":
 			continue
 		case lines[hash] != 0:
-			return nil, &FileError{file, n, fmt.Sprintf("the same hash is in line %d; each key has one name", lines[hash])}
+			return nil, &FileError{file, n, fmt.Sprintf("the same hash is on line %d; each key has one name", lines[hash])}
 		}
 		lines[hash] = n
 		if callers[name] == nil {

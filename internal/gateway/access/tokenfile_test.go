@@ -62,7 +62,7 @@ func TestTokensAreRefused(t *testing.T) {
 		"":                  "the file is empty",
 		one + "\n":          "admin.token:1: ",
 		"ops " + one + "\n": "this is a key itself",
-		tokenLine(t, "", one) + tokenLine(t, "a", one): "the same hash is in line 1",
+		tokenLine(t, "", one) + tokenLine(t, "a", one): "the same hash is on line 1",
 		"sha256:0123\n": "the hash has 4 digits",
 	} {
 		file := filepath.Join(t.TempDir(), "admin.token")

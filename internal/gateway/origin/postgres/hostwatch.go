@@ -49,7 +49,7 @@ type hostWatcher struct {
 	origin   *Origin
 	to       *connector
 	clock    cache.Clock
-	interval time.Duration // between two questions
+	interval time.Duration // between two queries
 	hosts    []*watchedHost
 
 	// answered is signaled by every first answer of a host; of capacity one.

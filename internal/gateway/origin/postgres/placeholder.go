@@ -53,24 +53,24 @@ func parseStatement(text string, parameters int) (*statementText, error) {
 		case t.kind == tokenParameter:
 			number, err := strconv.Atoi(text[t.start+1 : t.end])
 			if err != nil || number < 1 || number > parameters {
-				return nil, fmt.Errorf("the statement uses %s in line %d, but has %s", text[t.start:t.end], scan.line(t.start), countParameters(parameters))
+				return nil, fmt.Errorf("the statement uses %s on line %d, but has %s", text[t.start:t.end], scan.line(t.start), countParameters(parameters))
 			}
 			used[number-1] = true
 			s.pieces = append(s.pieces, text[begin:t.start])
 			s.parameters = append(s.parameters, number-1)
 			begin = t.end
 		case t.kind == tokenWord && depth == 0 && limits(text[t.start:t.end]):
-			return nil, fmt.Errorf("there is a top-level %s in line %d of the statement, which would apply to the rows of all keys of a load together; limit the rows of each key, in a LATERAL subquery or with row_number() OVER (PARTITION BY ...)",
+			return nil, fmt.Errorf("there is a top-level %s on line %d of the statement, which would apply to the rows of all keys of a load together; limit the rows of each key, in a LATERAL subquery or with row_number() OVER (PARTITION BY ...)",
 				strings.ToUpper(text[t.start:t.end]), scan.line(t.start))
 		case t.is(text, "("):
 			depth++
 		case t.is(text, ")"):
 			if depth--; depth < 0 {
-				return nil, fmt.Errorf("there is an unmatched ) in line %d of the statement", scan.line(t.start))
+				return nil, fmt.Errorf("there is an unmatched ) on line %d of the statement", scan.line(t.start))
 			}
 		case t.is(text, ";"):
 			if !scan.atEnd() || depth > 0 {
-				return nil, fmt.Errorf("there is a semicolon in line %d with text after it; expected one statement", scan.line(t.start))
+				return nil, fmt.Errorf("there is a semicolon on line %d with text after it; expected one statement", scan.line(t.start))
 			}
 			text = text[:t.start]
 			scan.text = text
@@ -281,7 +281,7 @@ func (s *scanner) skipQuoted(quote byte, escapes bool) error {
 	if quote == '"' {
 		what = "quoted identifier"
 	}
-	return fmt.Errorf("the %s that begins in line %d of the statement is not closed", what, s.line(start))
+	return fmt.Errorf("the %s that begins on line %d of the statement is not closed", what, s.line(start))
 }
 
 // continued returns the offset of the quote with which a string continues: between
@@ -312,7 +312,7 @@ func (s *scanner) skipDollar() (tokenKind, error) {
 			s.at++
 		}
 		if s.at < len(s.text) && isWordStart(s.text[s.at]) {
-			return tokenParameter, fmt.Errorf("letters follow parameter %s in line %d of the statement without a space", s.text[start:s.at], s.line(start))
+			return tokenParameter, fmt.Errorf("letters follow parameter %s on line %d of the statement without a space", s.text[start:s.at], s.line(start))
 		}
 		return tokenParameter, nil
 	}
@@ -327,7 +327,7 @@ func (s *scanner) skipDollar() (tokenKind, error) {
 	length := strings.Index(s.text[tag+1:], delimiter)
 	if length < 0 {
 		s.at = len(s.text)
-		return tokenQuoted, fmt.Errorf("the string in %s that begins in line %d of the statement is not closed", delimiter, s.line(start))
+		return tokenQuoted, fmt.Errorf("the string in %s that begins on line %d of the statement is not closed", delimiter, s.line(start))
 	}
 	s.at = tag + 1 + length + len(delimiter)
 	return tokenQuoted, nil
@@ -359,7 +359,7 @@ func (s *scanner) skipComment() error {
 			s.at++
 		}
 	}
-	return fmt.Errorf("the comment that begins in line %d of the statement is not closed", s.line(start))
+	return fmt.Errorf("the comment that begins on line %d of the statement is not closed", s.line(start))
 }
 
 func isBlank(c byte) bool {
