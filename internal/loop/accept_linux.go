@@ -42,8 +42,8 @@ func (l *eventLoop) accept(ln *listener) {
 	}
 }
 
-// adopt makes a connection of a socket. local reports that its listener is bound to a loopback
-// address.
+// adopt turns an accepted socket into a connection. local reports that its listener is bound to a
+// loopback address.
 func (l *eventLoop) adopt(fd int, peer unix.Sockaddr, local bool) {
 	c := &epollConn{loop: l, fd: fd}
 	c.server, c.limits, c.backend, c.remote, c.share = l.server, &l.server.limits, c, addrOf(peer), turnUnits
@@ -91,9 +91,9 @@ func (l *eventLoop) addListener(one listener) {
 	l.watchListener(len(l.listeners) - 1)
 }
 
-// watchListener watches a listening socket. It is level-triggered, so that connections that are
-// not accepted immediately are reported again. Of several loops that share one socket the kernel
-// wakes one (EPOLLEXCLUSIVE).
+// watchListener watches a listening socket. It is level-triggered, so that connections that are not
+// accepted immediately are reported again. If several loops share a socket, the kernel wakes only
+// one of them (EPOLLEXCLUSIVE).
 func (l *eventLoop) watchListener(i int) {
 	events := uint32(unix.EPOLLIN)
 	if l.listeners[i].shared {
@@ -149,7 +149,7 @@ func (l *eventLoop) stopAccepting() {
 		return
 	}
 	for i := range l.listeners {
-		// Close alone does not remove it from epoll: another process may have the same socket.
+		// Closing is not enough to remove it from epoll: another process may have the same socket.
 		_ = unix.EpollCtl(l.epfd, unix.EPOLL_CTL_DEL, l.listeners[i].fd, nil)
 		_ = unix.Close(l.listeners[i].fd)
 	}

@@ -6,9 +6,9 @@ import "sync/atomic"
 // connections of different lanes do not write to the same cache line.
 type account struct {
 	unwritten atomic.Int64 // bytes that wait for peers
-	large     atomic.Int64 // those of them that belong to large answers
-	held      atomic.Int64 // memory that counts in the budget
-	told      atomic.Int64 // the part of held that the budget has counted
+	large     atomic.Int64 // of these, bytes that belong to large answers
+	held      atomic.Int64 // memory that counts toward the budget
+	told      atomic.Int64 // the part of held that was reported to the budget
 	_         [96]byte
 }
 
@@ -16,7 +16,7 @@ type account struct {
 type holding struct{ unwritten, large, held int }
 
 // holding returns what the connection holds now. Large answers refer to documents and have a
-// separate budget; everything else counts in Config.Budget.
+// separate budget; everything else counts toward Config.Budget.
 func (c *Conn) holding() (h holding) {
 	memory := c.weight + c.flying.memory + c.tails + c.in.Memory()
 	h.unwritten, h.large = c.flying.bytes, c.flying.large+c.tailsLarge
@@ -63,7 +63,7 @@ func (c *Conn) count(h holding) {
 	}
 }
 
-// roomNow returns how many bytes may wait at the connection in a turn that begins now.
+// roomNow returns how many bytes the connection may have waiting in a turn that begins now.
 func (c *Conn) roomNow() int {
 	config := &c.server.config
 	room := config.Budget.room(config.MaxOutput)

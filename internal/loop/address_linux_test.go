@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// echoing is a session that sends back what comes.
+// echoing is a session that sends back what it receives.
 type echoing struct{}
 
 func (echoing) Data(c *Conn, in []byte) int {
@@ -23,8 +23,8 @@ func (echoing) Data(c *Conn, in []byte) int {
 }
 func (echoing) Closed(*Conn, error) {}
 
-// The limit of connections of an address holds on event loops. Here connections come to a loop
-// as if they had been accepted from another machine.
+// Event loops enforce the limit on connections per address. The test gives a loop connections as if
+// they had been accepted from another machine.
 func TestConnectionsPerAddressOnLoops(t *testing.T) {
 	server, err := New(Config{Backend: Epoll, Loops: 2, MaxPerAddress: 2, New: func(*Conn) Session { return echoing{} }})
 	if err != nil {
@@ -74,13 +74,13 @@ func TestConnectionsPerAddressOnLoops(t *testing.T) {
 		t.Error("a third connection of the address works")
 	}
 	if !works(come("2001:db8::1", 0)) || !works(come("2001:db8::2", 1)) || works(come("2001:db8::3", 0)) {
-		t.Error("a network of IPv6 does not count as one address")
+		t.Error("an IPv6 network does not count as one address")
 	}
 	if n := server.Stats().Closes["address"]; n != 3 {
-		t.Errorf("%d connections were closed for their address, want 3", n)
+		t.Errorf("%d connections were closed because of the limit per address, want 3", n)
 	}
 	first.Close()
-	for i := 0; ; i++ { // once the end of the first has been seen
+	for i := 0; ; i++ { // until the server has noticed that the first has ended
 		if works(come("192.0.2.1", i)) {
 			break
 		}
@@ -88,15 +88,15 @@ func TestConnectionsPerAddressOnLoops(t *testing.T) {
 	if !works(second) {
 		t.Error("the second connection was closed")
 	}
-	testkit.Eventually(t, patience, func() error { // no place is lost
+	testkit.Eventually(t, patience, func() error { // every place is free again
 		if n, want := server.Connections(), int64(4); n != want {
-			return fmt.Errorf("%d places are taken, want %d", n, want)
+			return fmt.Errorf("%d places are in use, want %d", n, want)
 		}
 		return nil
 	})
 }
 
-// listed is a source of peers that a test makes up.
+// listed is a source of peers that a test has made up.
 type listed []Peer
 
 func (l listed) Survey(dst []Peer) []Peer { return append(dst, l...) }
@@ -120,9 +120,8 @@ b1 192.0.2.2 0 -
 	}
 }
 
-// A single answer that is larger than the budget is allowed. With more, the connection is
-// closed, even if no other has unread output: a connection that has the budget to itself would
-// shut others out.
+// A single answer that is larger than the budget is allowed. With more, the connection is closed,
+// even if no other has unread output: a connection that uses up the budget would shut others out.
 func TestReviewLeavesWhatIsAlone(t *testing.T) {
 	var cut []string
 	b := NewLargeBudget(100)
@@ -133,16 +132,16 @@ func TestReviewLeavesWhatIsAlone(t *testing.T) {
 		closed         int
 	}{{500, 0, 0}, {500, 1, 1}, {60, 60, 1}, {500, 0, 0}} {
 		if !b.Admits(row.admitted) {
-			t.Fatal("an answer that is alone is refused")
+			t.Fatal("the only answer is refused")
 		}
 		peers[0].Large = row.admitted + row.more
 		b.Add(peers[0].Large)
 		if n := b.Review(); n != row.closed {
-			t.Errorf("%d bytes beside an answer of %d that was alone: %d were closed, want %d", row.more, row.admitted, n, row.closed)
+			t.Errorf("%d bytes in addition to an only answer of %d: %d were closed, want %d", row.more, row.admitted, n, row.closed)
 		}
 		b.Add(-peers[0].Large)
 	}
 }
 
-// source can be compared, as Join wants it.
+// source is comparable, as Join requires.
 type source struct{ listed }

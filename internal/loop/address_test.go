@@ -58,12 +58,12 @@ func TestConnectionsPerAddress(t *testing.T) {
 		t.Error("a third connection of the address works")
 	}
 	if n := server.Stats().Closes["address"]; n != 1 {
-		t.Errorf("%d connections were closed for their address, want 1", n)
+		t.Errorf("%d connections were closed because of the limit per address, want 1", n)
 	}
 	a.Close()
-	for !works(dial()) { // once the end of the first has been seen
+	for !works(dial()) { // until the server has noticed that the first has ended
 		if t.Context().Err() != nil {
-			t.Fatal("no place was returned")
+			t.Fatal("no place was released")
 		}
 	}
 	if !works(b) {
@@ -71,8 +71,8 @@ func TestConnectionsPerAddress(t *testing.T) {
 	}
 }
 
-// TestAtLoopback: a connection knows whether its listener is bound to a loopback address, not
-// whether its own end is one; and so does the owner that it is detached to.
+// TestAtLoopback: a connection reports whether its listener, not its own local address, is a
+// loopback address. So does the connection that Detached receives.
 func TestAtLoopback(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := newToy(t, m, func(c *loop.Config) {

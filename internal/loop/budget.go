@@ -15,14 +15,14 @@ const DefaultBudget = 64 << 20
 // DefaultLarge is the default limit of large answers, in bytes.
 const DefaultLarge = 256 << 20
 
-// Default timeout and number of connections of a frontend, as in tests. A gateway passes the
-// values of its configuration.
+// Defaults for the timeout and the number of connections of a frontend, which tests use. A gateway
+// passes the values of its configuration.
 const (
 	DefaultTimeout     = 30 * time.Second
 	DefaultConnections = 17_000
 )
 
-// Room of a connection while memory is short: see [Budget.room].
+// The room of a connection while memory is short: see [Budget.room].
 const (
 	roomThrottled = 16 << 10
 	roomOver      = 4 << 10
@@ -33,8 +33,8 @@ const (
 // posted, and unconsumed input: the starts of requests, and what has arrived of inputs that
 // [Conn.Expect] announced.
 //
-// Above half of the limit a connection whose peer reads slowly gets answers of at most 16 KiB at a
-// time. Above the limit connections are closed: of the address that holds the most, the one that
+// Above half of the limit, a connection whose peer reads slowly gets at most 16 KiB of answers at a
+// time. Above the limit, connections are closed, each time the largest one of the address that
 // holds the most. All methods are safe for concurrent use.
 //
 // Large answers have a separate budget: see [NewLargeBudget].
@@ -64,17 +64,17 @@ func NewBudget(limit int64) *Budget {
 }
 
 // NewLargeBudget returns a budget of limit bytes for large answers: those that [Output.Large] marks
-// and [Server.HoldLarge] adds. Above half of the limit a connection that owes a large answer gets
-// no other one. Above the limit connections are closed: of the address that owes the most, the one
-// that owes the most. Above one and a half times the limit large answers are refused: see
-// [Budget.Admits].
+// and [Server.HoldLarge] adds. Above half of the limit, a connection that owes a large answer gets
+// no other one. Above the limit, connections are closed, each time the one that owes the most of
+// the address that owes the most. Above one and a half times the limit, large answers are refused:
+// see [Budget.Admits].
 func NewLargeBudget(limit int64) *Budget {
 	b := NewBudget(limit)
 	b.large = true
 	return b
 }
 
-// Admits reports whether n more bytes may be held. The room above the limit is for what comes
+// Admits reports whether n more bytes may be held. The room above the limit is for what arrives
 // until the connections that hold the most have been closed. An answer is always admitted if
 // nothing else is held.
 func (b *Budget) Admits(n int64) bool {
@@ -93,7 +93,7 @@ func (b *Budget) Admits(n int64) bool {
 	return false
 }
 
-// holds returns the bytes of a connection that count in the budget.
+// holds returns how many bytes of a connection count toward the budget.
 func (b *Budget) holds(p *Peer) int64 {
 	if b.large {
 		return p.Large
@@ -101,7 +101,7 @@ func (b *Budget) holds(p *Peer) int64 {
 	return p.Holds
 }
 
-// reason returns the reason for which the budget closes connections.
+// reason returns the reason that is given for connections that the budget closes.
 func (b *Budget) reason() CloseReason {
 	if b.large {
 		return ReasonLarge
@@ -112,8 +112,8 @@ func (b *Budget) reason() CloseReason {
 // BudgetStats are the metrics of a [Budget].
 type BudgetStats struct {
 	Used, Limit int64
-	// Closed counts connections that were closed for what they held, Throttled connections
-	// that got fewer answers at a time.
+	// Closed counts connections that were closed because of the memory they held, Throttled counts
+	// connections that got fewer answers at a time.
 	Closed, Throttled uint64
 	// Refused counts answers that were not admitted.
 	Refused uint64
@@ -125,7 +125,7 @@ func (b *Budget) Stats() BudgetStats {
 		Refused: b.refused.Load()}
 }
 
-// A Source has connections that may hold memory or places.
+// A Source reports connections that may hold memory or places.
 type Source interface {
 	// Survey appends the current connections to dst.
 	Survey(dst []Peer) []Peer
@@ -134,8 +134,8 @@ type Source interface {
 // A Peer is a connection at the time of a survey.
 type Peer struct {
 	Group  Group
-	Holds  int64         // bytes that count in the budget
-	Large  int64         // bytes that count in the budget of large answers
+	Holds  int64         // bytes that count toward the budget
+	Large  int64         // bytes that count toward the budget of large answers
 	Proven bool          // it has completed a request, or a login where one is required
 	Idle   time.Duration // since its last event or, if it is not proven, since it was opened; negative if it is in use
 	Quiet  time.Duration // since its last event, if it is in use
@@ -150,8 +150,8 @@ type Cutter interface {
 	Cut(why CloseReason)
 }
 
-// A Group is connections that count together: those of one address, of one IPv6 network of 64
-// bits, or a single connection.
+// A Group is a set of connections that count together: those of one address, of one IPv6 network of
+// 64 bits, or a single connection.
 type Group struct {
 	addr netip.Addr
 	own  any // the connection; nil if the group is that of addr
@@ -183,7 +183,7 @@ func (b *Budget) Join(s Source) (leave func()) {
 	}
 }
 
-// CountClosed counts a connection that was closed for what it held.
+// CountClosed counts a connection that was closed because of the memory it held.
 func (b *Budget) CountClosed() { b.closed.Add(1) }
 
 // Add counts delta bytes and reports whether the budget is exceeded.
@@ -201,7 +201,7 @@ func (b *Budget) take(n int64) (ok, over bool) {
 	return true, used > b.limit
 }
 
-// exhausted reports whether the room above the limit is used, too.
+// exhausted reports whether the room above the limit is used up, too.
 func (b *Budget) exhausted() bool { return b.used.Load() > b.limit+b.limit/2 }
 
 // Over reports whether the budget is exceeded.
@@ -230,8 +230,8 @@ func (b *Budget) Parallel(most int) int {
 	return 1
 }
 
-// Review closes connections if the budget is exceeded, until an eighth of it is free, and
-// returns how many. It does not close the connection of a single large answer.
+// Review closes connections if the budget is exceeded, until an eighth of it is free, and returns
+// how many it has closed. It does not close the connection of a single large answer.
 func (b *Budget) Review() (closed int) {
 	if !b.Over() {
 		return 0
@@ -251,8 +251,8 @@ func (b *Budget) Review() (closed int) {
 		return 0
 	}
 	rankByMemory(peers, b.holds)
-	// What came after the survey is left to the next one, so that no connection of this one is
-	// closed for it.
+	// Memory allocated since the survey is left to the next one, so that it does not cause surveyed
+	// connections to be closed.
 	excess := min(sum, b.used.Load()) - (b.limit - b.limit/8)
 	for closed < len(peers) && excess > 0 {
 		p := &peers[closed]
@@ -263,8 +263,8 @@ func (b *Budget) Review() (closed int) {
 	return closed
 }
 
-// rankByMemory sorts connections in the order in which they are to be closed: always the
-// one that holds the most, of the group that holds the most by then.
+// rankByMemory sorts connections in the order in which they are to be closed: each is the one that
+// holds the most of the group that holds the most after the connections before it have been closed.
 func rankByMemory(peers []Peer, holds func(*Peer) int64) {
 	slices.SortFunc(peers, func(a, b Peer) int { return cmp.Compare(holds(&b), holds(&a)) })
 	left := make(map[Group]int64)

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// dialFrom connects from an address of the loopback network, with a small receive buffer, so
-// that little of what the server sends is out of its hands.
+// dialFrom connects from an address of the loopback network, with a small receive buffer, so that
+// the kernel takes little of what the server sends.
 func (y *toy) dialFrom(ip string) *client {
 	y.t.Helper()
 	d := net.Dialer{LocalAddr: &net.TCPAddr{IP: net.ParseIP(ip)}, Control: func(_, _ string, c syscall.RawConn) error {
@@ -34,8 +34,8 @@ func (y *toy) dialFrom(ip string) *client {
 	return y.client(raw)
 }
 
-// Connections of one address that do not read are closed before they hold more than the
-// budget, those of other addresses that read slowly are not.
+// Connections of one address that do not read are closed before they hold more than the budget;
+// connections of other addresses that read slowly are not closed.
 func TestBudgetClosesTheAddressThatHoldsMost(t *testing.T) {
 	const hostile, honest, limit = 150, 10, 4 << 20
 	eachMode(t, func(t *testing.T, m mode) {
@@ -57,17 +57,17 @@ func TestBudgetClosesTheAddressThatHoldsMost(t *testing.T) {
 			each = 64 << 10 // of both sides
 		}
 		line := fmt.Sprintf("big %d\n", 2000)
-		text := strings.Repeat(line, 4000) // of the clients, and the same for all
+		text := strings.Repeat(line, 4000) // what each client sends
 		before := memoryInUse()
 		var reading sync.WaitGroup
 		for i := range honest {
 			c := y.dialFrom(fmt.Sprintf("127.0.1.%d", i+1))
 			reading.Go(func() {
-				go func() { _, _ = io.WriteString(c, text[:1000*len(line)]) }() // ends when it is read
+				go func() { _, _ = io.WriteString(c, text[:1000*len(line)]) }() // ends when all is read
 				got := make([]byte, 2000)
 				for n := range 1000 {
 					if _, err := io.ReadFull(c.r, got); err != nil || string(got) != string(pattern[:2000]) {
-						t.Errorf("an honest reader got a wrong answer %d, or none: %v", n, err)
+						t.Errorf("an honest reader: answer %d is wrong or missing: %v", n, err)
 						return
 					}
 					time.Sleep(100 * time.Microsecond)
@@ -88,7 +88,7 @@ func TestBudgetClosesTheAddressThatHoldsMost(t *testing.T) {
 		// their buffers for a moment more.
 		testkit.Eventually(t, patience, func() error {
 			if n := memoryInUse() - before; n > 2*limit+(hostile+honest)*each && !raceEnabled {
-				return fmt.Errorf("the memory grew by %d bytes, want at most twice %d and %d a connection", n, limit, each)
+				return fmt.Errorf("memory grew by %d bytes, want at most twice %d, and %d for each connection", n, limit, each)
 			}
 			return nil
 		})
@@ -96,13 +96,13 @@ func TestBudgetClosesTheAddressThatHoldsMost(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(closed) != 1 || closed["127.0.0.66"] == 0 {
-			t.Errorf("closed by address: %v, want 127.0.0.66 alone", closed)
+			t.Errorf("closed by address: %v, want only 127.0.0.66", closed)
 		}
 	})
 }
 
-// Above half of the budget a connection that is not read gets few answers at a time, and all
-// of them once it is read.
+// Above half of the budget, a connection whose peer does not read gets few answers at a time, and
+// all of them once the peer reads.
 func TestBudgetThrottles(t *testing.T) {
 	const limit, size, requests = 64 << 20, 2000, 5000
 	eachMode(t, func(t *testing.T, m mode) {
@@ -110,7 +110,7 @@ func TestBudgetThrottles(t *testing.T) {
 		y := startToy(t, m, func(c *loop.Config) { c.Budget = budget })
 		budget.Add(limit/2 + 1)
 		c := y.dialFrom("127.0.0.2")
-		go func() { // ends when all is sent, which the reading below brings about
+		go func() { // ends when all is sent, once the answers are read below
 			_, _ = io.WriteString(c, strings.Repeat(fmt.Sprintf("big %d\n", size), requests))
 		}()
 		testkit.Eventually(t, patience, func() error {
@@ -121,7 +121,7 @@ func TestBudgetThrottles(t *testing.T) {
 		})
 		for range 20 {
 			if n := y.server.Stats().Unwritten; n > 16<<10+size {
-				t.Fatalf("%d bytes are unwritten, want at most 16 KiB and an answer", n)
+				t.Fatalf("%d bytes are unwritten, want at most 16 KiB plus one answer", n)
 			}
 			time.Sleep(time.Millisecond)
 		}
@@ -134,7 +134,7 @@ func TestBudgetThrottles(t *testing.T) {
 	})
 }
 
-// What requests hold while they wait counts, by address.
+// The memory that requests hold while they wait counts for their address.
 func TestBudgetWeighsWaitingRequests(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		budget := loop.NewBudget(1 << 20)
@@ -166,7 +166,7 @@ func TestBudgetWeighsWaitingRequests(t *testing.T) {
 	})
 }
 
-// Large answers are counted apart from small ones.
+// Large answers are counted separately from small ones.
 func TestLargeAnswersAreCountedApart(t *testing.T) {
 	const size = 8 << 20 // more than the kernel takes
 	eachMode(t, func(t *testing.T, m mode) {
@@ -176,7 +176,7 @@ func TestLargeAnswersAreCountedApart(t *testing.T) {
 			t.Helper()
 			testkit.Eventually(t, patience, func() error {
 				if s := y.server.Stats(); !is(s) {
-					return fmt.Errorf("%s: %d bytes wait, %d of them of large answers, %d count in the budget", what, s.Unwritten, s.Large, budget.Stats().Used)
+					return fmt.Errorf("%s: %d bytes wait, %d of them of large answers, %d count toward the budget", what, s.Unwritten, s.Large, budget.Stats().Used)
 				}
 				return nil
 			})
@@ -192,8 +192,8 @@ func TestLargeAnswersAreCountedApart(t *testing.T) {
 	})
 }
 
-// When all places are taken, connections that never asked for anything go first, and those
-// of the address that has most of them before others.
+// When all places are in use, connections that never sent a request are closed first, and among
+// them those of the address that has the most.
 func TestRoomIsMadeByStrangers(t *testing.T) {
 	const places, strangers, rounds = 60, 40, 60
 	eachMode(t, func(t *testing.T, m mode) {
@@ -235,8 +235,8 @@ func TestRoomIsMadeByStrangers(t *testing.T) {
 	})
 }
 
-// When all have asked for something, idle ones of the address with most connections go, and
-// none that waits for an answer.
+// When all connections have sent requests, idle ones of the address with the most connections are
+// closed, and none that waits for an answer.
 func TestRoomIsMadeByTheAddressWithMost(t *testing.T) {
 	const places = 20
 	eachMode(t, func(t *testing.T, m mode) {
@@ -270,12 +270,12 @@ func TestRoomIsMadeByTheAddressWithMost(t *testing.T) {
 		held.finish()
 		waiting.want("w\n")
 		if n := y.server.Stats().Closes["room-address"]; n < 5 {
-			t.Errorf("%d connections of the address with most were closed, want 5 or more", n)
+			t.Errorf("%d connections of the address with the most were closed, want 5 or more", n)
 		}
 	})
 }
 
-// A connection must prove itself in time, whatever it sends.
+// A connection that does not prove itself in time is closed, whatever it sends.
 func TestProveTimeout(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		limit := 300 * time.Millisecond

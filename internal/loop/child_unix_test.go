@@ -20,9 +20,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// runChild is the whole life of a process that a test starts: a server with few descriptors
-// ("server epoll 40"), a client that sends requests without end ("greedy 127.0.0.1:80"), or one
-// with many idle connections ("holder 127.0.0.1:80 100"). It returns in other processes.
+// runChild is what a process that a test starts runs: a server with few descriptors ("server epoll
+// 40"), a client that sends requests without end ("greedy 127.0.0.1:80"), or one with many idle
+// connections ("holder 127.0.0.1:80 100"). In any other process it returns immediately.
 func runChild() {
 	words := testkit.ChildWords()
 	if len(words) == 0 {
@@ -80,7 +80,7 @@ func childServer(words []string) error {
 	return nil
 }
 
-// lower makes a limit at most n. Systems differ in its type.
+// lower reduces a limit to at most n. Its type depends on the operating system.
 func lower[T int64 | uint64](limit *T, n uint64) { *limit = min(*limit, T(n)) }
 
 // childGreedy sends lines to a server as fast as it can and reads the answers.
@@ -100,7 +100,7 @@ func childGreedy(words []string) error {
 	}
 }
 
-// childHolder opens connections, asks once over each, and holds them until it is killed.
+// childHolder opens connections, sends one request on each, and holds them until it is killed.
 func childHolder(words []string) error {
 	n, err := strconv.Atoi(words[1])
 	if err != nil {
@@ -138,8 +138,8 @@ func figures(t *testing.T, server *testkit.Child) (used time.Duration, errors in
 	return time.Duration(us) * time.Microsecond, errors
 }
 
-// A server without descriptors for more connections tries again now and then, without
-// spinning, and serves those that wait once there are some.
+// A server that has run out of descriptors tries to accept again from time to time, without
+// spinning, and serves the waiting connections once descriptors are free.
 func TestFewDescriptors(t *testing.T) {
 	const files, clients = 40, 80
 	eachPlain(t, func(t *testing.T, m mode) {
@@ -153,7 +153,7 @@ func TestFewDescriptors(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer c.Close()
-			go func() { // ends with the answer, at the latest with the connection
+			go func() { // ends with the answer, or at the latest with the connection
 				if _, err := io.WriteString(c, "x\n"); err != nil {
 					return
 				}
@@ -185,7 +185,7 @@ func TestFewDescriptors(t *testing.T) {
 		})
 		took := time.Since(began)
 		if used -= usedBefore; used > took/5 {
-			t.Errorf("used %v of processor time in %v without descriptors, want less than a fifth", used, took)
+			t.Errorf("used %v of CPU time in %v without descriptors, want less than a fifth", used, took)
 		}
 		if errors -= errorsBefore; float64(errors) > 100*took.Seconds() {
 			t.Errorf("accepting failed %d times in %v, want about 20 a second", errors, took)
@@ -196,7 +196,7 @@ func TestFewDescriptors(t *testing.T) {
 			case c := <-answered:
 				c.Close()
 			case <-time.After(30 * time.Second):
-				t.Fatal("a client was not served after others had gone")
+				t.Fatal("a client was not served after others had left")
 			}
 		}
 	})
@@ -233,20 +233,20 @@ func TestFairness(t *testing.T) {
 		alone := p99()
 		testkit.StartChild(t, "greedy "+address).Line()
 		beside := p99()
-		t.Logf("p99 of an echo: alone %v, beside a greedy connection %v", alone, beside)
+		t.Logf("p99 of an echo: %v without other connections, %v with a greedy one", alone, beside)
 		limit := 50 * time.Millisecond
 		if raceEnabled {
 			limit *= 6
 		}
 		if beside > alone+limit {
-			t.Errorf("p99 of an echo is %v beside a greedy connection and %v alone, want less than %v more", beside, alone, limit)
+			t.Errorf("p99 of an echo is %v with a greedy connection and %v without one, want a difference of less than %v", beside, alone, limit)
 		}
 	})
 }
 
 // An idle connection costs little: with epoll less than 1 KiB.
 func TestIdleConnectionsAreSmall(t *testing.T) {
-	if raceEnabled { // its own memory is not small
+	if raceEnabled { // the race detector's own memory is not small
 		return
 	}
 	const connections = 10_000
@@ -267,7 +267,7 @@ func TestIdleConnectionsAreSmall(t *testing.T) {
 		t.Logf("an idle connection takes %d bytes", each)
 		limit := int64(1 << 10)
 		if m.backend == loop.Goroutines {
-			limit = 10 << 10 // a stack of 2 or 4 KiB, a read buffer of 2, and that of package net
+			limit = 10 << 10 // a stack of 2 or 4 KiB, a read buffer of 2 KiB, and the memory of package net
 		}
 		if each > limit {
 			t.Errorf("an idle connection takes %d bytes, want at most %d", each, limit)

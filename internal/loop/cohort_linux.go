@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A cohort is connections that became ready together. All are read, then all their requests
-// are answered, then all answers are written: the code of each step and the processor's tables
-// for it stay warm, and one reading of the clock, after the last read, serves all.
+// A cohort is a group of connections that became ready together. All are read, then all their
+// requests are answered, then all answers are written: the code of each step and the processor's
+// tables for it stay warm, and one reading of the clock, after the last read, serves all.
 //
-// docs/decisions/0008 compares this with whole turns, one connection after the other.
+// docs/decisions/0008 compares this with complete turns, one connection after the other.
 type cohort struct {
 	arena   []byte // cohortRead bytes for each connection
 	conns   [cohortSize]*epollConn
@@ -50,7 +50,7 @@ func (l *eventLoop) serve(events []unix.EpollEvent) {
 		c.note(events[i].Events)
 		if !c.plain() {
 			if c.expected != nil && l.crowded && !c.queued {
-				l.queue(c) // reading it takes long, so others come first
+				l.queue(c) // reading it takes a long time, so others come first
 			} else {
 				l.turn(c)
 			}
@@ -72,7 +72,7 @@ func (l *eventLoop) serve(events []unix.EpollEvent) {
 			l.bulky = true
 			c.in.Append(h.arena[at : at+h.read[n]])
 			c.unfinished = true
-			c.noteWritten(0, l.now) // the budget counts what waits
+			c.noteWritten(0, l.now) // so that the budget counts the waiting bytes
 			l.queue(c)
 			continue
 		}
@@ -87,7 +87,7 @@ func (l *eventLoop) serve(events []unix.EpollEvent) {
 	}
 }
 
-// answer passes on what was read from one connection of the cohort.
+// answer passes what was read from one connection of the cohort to its session.
 func (l *eventLoop) answer(i int) {
 	h := &l.cohort
 	c := h.conns[i]

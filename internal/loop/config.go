@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Backend says how a server waits for its connections.
+// Backend selects how a server waits for its connections.
 type Backend uint8
 
 // Backends.
 const (
-	Auto       Backend = iota // Epoll where there is one
+	Auto       Backend = iota // Epoll if the system has it
 	Epoll                     // a few goroutines wait for all connections (Linux)
-	Goroutines                // a goroutine waits for each
+	Goroutines                // one goroutine waits for each connection
 )
 
 // String returns the backend's name in metrics and logs.
@@ -30,8 +30,8 @@ type Config struct {
 	// bytes that were read from it and not consumed. It owns both and must not block. The
 	// connection counts as open until it is closed. If nil, the connection is closed.
 	Detached func(nc net.Conn, unread []byte)
-	// Clock is read after the read(2) that brought the bytes that a session is given: see
-	// [Conn.ReadAt]. If nil, it is the time since New.
+	// Clock is read after each read(2) whose bytes are passed to a session: see [Conn.ReadAt]. If
+	// nil, it is the time since New.
 	Clock func() time.Duration
 
 	Backend Backend
@@ -58,9 +58,9 @@ type Config struct {
 	// Large bounds the bytes of large answers. If nil, the server has its own budget, of
 	// [DefaultLarge] bytes.
 	Large *Budget
-	// MaxInput bounds the start of a request that a session leaves. A longer one ends the
-	// connection with ErrTooLarge. What [Conn.Expect] announces is bounded by the session and
-	// by Budget. If zero, it is 64 KiB.
+	// MaxInput bounds how much of an incomplete request a session may leave unconsumed. A longer
+	// one ends the connection with ErrTooLarge. Inputs announced with [Conn.Expect] are bounded by
+	// the session and by Budget. If zero, it is 64 KiB.
 	MaxInput int
 	// MaxOutput is how many bytes may wait to be written before the session is Full
 	// and reading stops. One answer may exceed it. If zero, it is 256 KiB.
@@ -77,15 +77,15 @@ type Config struct {
 	// IdleTimeout ends a connection that sends no request. If zero, it is 60 s; if negative,
 	// there is no limit.
 	IdleTimeout time.Duration
-	// PartialTimeout is the time within which a request must arrive, from its first byte. If
-	// zero, it is 5 s. For an input that is expected see [Conn.Expect].
+	// PartialTimeout is the time within which a request must arrive, from its first byte. If zero,
+	// it is 5 s. For expected inputs, see [Conn.Expect].
 	PartialTimeout time.Duration
 	// StallTimeout is how long answers may wait for a peer that reads less than 1 KiB
 	// a second. If zero, it is 30 s.
 	StallTimeout time.Duration
-	// DrainGrace is how long connections may send requests after the server has begun to shut
-	// down. Then those that are in use are half-closed with their last answer, others when they
-	// have been quiet for as long. If zero, they are half-closed immediately.
+	// DrainGrace is how long connections may send requests after the server has begun to shut down.
+	// Then connections in use are half-closed with their last answer, and others once they have
+	// been quiet for that time. If zero, they are half-closed immediately.
 	DrainGrace time.Duration
 
 	// OnClose, if set, is notified of each connection's end; err is that of [Session.Closed].
@@ -142,7 +142,7 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// sweepInterval is how often time limits are checked, and so their precision.
+// sweepInterval returns how often time limits are checked, and so their precision.
 func (c *Config) sweepInterval() time.Duration {
 	d := min(500*time.Millisecond, c.PartialTimeout/4, c.StallTimeout/4)
 	if c.IdleTimeout > 0 {

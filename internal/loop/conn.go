@@ -30,9 +30,9 @@ type Conn struct {
 
 	// Owned by the turn: what was read and not consumed, and what is to be sent.
 	in       buf.Input
-	out      *Output  // of the turn, or its own while something waits; nil if empty
-	settling bool     // a reply is being written, before those still owed
-	after    *Output  // what follows the reply that is being written; nil if nothing does
+	out      *Output  // of the turn, or the connection's own while something waits; nil if empty
+	settling bool     // a reply is being written, ahead of those still owed
+	after    *Output  // output that follows the reply being written; nil if there is none
 	flying   flight   // what is being written outside the turn
 	room     int      // bytes that may wait before the session is Full, in this turn
 	expected *Payload // an input in dedicated memory, see expect.go; nil if none is expected
@@ -48,8 +48,8 @@ type Conn struct {
 	firstOwed, lastOwed *Deferred
 	owed                int
 	tails               int // bytes after owed answers, except after the last
-	tailsLarge          int // those of them that belong to large answers
-	weight              int // of answers owed, see Weigh
+	tailsLarge          int // of these, bytes that belong to large answers
+	weight              int // of the answers owed, see Weigh
 
 	// Owned by the turn: how it continues.
 	closed     bool
@@ -69,27 +69,27 @@ type Conn struct {
 	posts atomic.Pointer[postQueue]
 
 	// Owned by the turn: times for the sweep, on the engine's clock; 0 if they do not apply.
-	readAt  time.Duration // Config.Clock; -1 if it was not read since the last read
+	readAt  time.Duration // Config.Clock; -1 if it has not been read since the last read(2)
 	opened  time.Duration // when it was accepted
 	active  time.Duration // the last event
 	partial time.Duration // since when a request is incomplete
 	stalled time.Duration // since when output waits for the peer
 	sent    int           // bytes written since stalled
-	held    int           // bytes that the kernel held at the sweep after stalled; -1 if not known yet
+	held    int           // bytes that the kernel held at the first sweep after stalled; -1 if not known yet
 	linger  time.Duration // since when it reads to EOF
 	counted holding       // what it has in its lane's account
 	// Owned by the turn: for the budget and for places, see budget.go and places.go.
 	proven    bool // see Prove
 	throttled bool // it was counted as throttled
-	alone     bool // it is not counted with others of its address
-	limited   bool // it counts for the limit of its address
+	alone     bool // it is not counted together with others of its address
+	limited   bool // it counts toward the limit of its address
 
 	// Owned by the turn. They are made when they are first needed.
 	ctx    context.Context
 	cancel context.CancelFunc
 }
 
-// backend is what a connection needs of the backend that serves it.
+// backend is what a connection needs from the backend that serves it.
 type backend interface {
 	// complete brings d into the connection's turn. It may be called on any goroutine.
 	complete(d *Deferred)
@@ -136,8 +136,8 @@ func (c *Conn) AdmitsLarge(n int) bool { return c.server.config.Large.Admits(int
 // Config.ProveTimeout bounds its life.
 func (c *Conn) Prove() { c.proven = true }
 
-// ReadAt returns the time of [Config.Clock], read after the read(2) that brought the
-// bytes that Data received.
+// ReadAt returns the time of [Config.Clock], read after the read(2) that returned the bytes passed
+// to Data.
 func (c *Conn) ReadAt() time.Duration {
 	if c.readAt < 0 {
 		c.readAt = c.backend.clock()
@@ -184,7 +184,7 @@ func flightOf(o *Output) flight { return flight{o.Len(), o.memory(), o.large()} 
 // Full reports whether the session must not answer more requests for now.
 func (c *Conn) Full() bool { return c.expected != nil || c.full() }
 
-// full is Full for reasons other than an expected input.
+// full is like Full, but ignores an expected input.
 func (c *Conn) full() bool {
 	return c.closed || c.ending || c.detaching || c.failure != nil || c.paused || c.spent >= c.share ||
 		c.owed >= c.limits.MaxDeferred || c.waiting() >= c.room ||
@@ -192,8 +192,8 @@ func (c *Conn) full() bool {
 }
 
 // Pause makes the connection Full until it is called with false. It is for a session whose next
-// requests depend on an answer that it has deferred, such as that to a login; [Reply.Write] of
-// that answer ends the pause.
+// requests depend on an answer that it has deferred, such as the answer to a login; [Reply.Write]
+// of that answer ends the pause.
 func (c *Conn) Pause(on bool) { c.paused = on }
 
 // waiting returns the number of bytes that wait to be written.
@@ -213,14 +213,14 @@ func (c *Conn) waiting() int {
 // at most a second, so that no reset destroys an answer in flight.
 func (c *Conn) End() { c.ending = true }
 
-// begin notes that the session may be called from now on.
+// begin records that the session may be called from now on.
 func (c *Conn) begin() {
 	c.ready = true
 	_, c.undrained = c.session.(Drainer)
 	_, c.watchesEnd = c.session.(EndWatcher)
 }
 
-// tellDrain calls Drain, once, if the server has begun to drain. It is a part of the turn.
+// tellDrain calls Drain, once, if the server has begun to drain. It is part of the turn.
 func (c *Conn) tellDrain() {
 	if c.drainDue() && !c.closed && !c.ending && !c.detaching && c.failure == nil {
 		c.undrained = false
@@ -267,8 +267,8 @@ func (c *Conn) deliver(in []byte) (consumed int, full bool) {
 	}
 }
 
-// noteRest keeps the time since which a request is incomplete. rest is the number of bytes that
-// are left, consumed that of the bytes before them.
+// noteRest records since when a request has been incomplete. rest is the number of unconsumed
+// bytes, consumed the number of bytes before them.
 func (c *Conn) noteRest(rest, consumed int, full bool, now time.Duration) {
 	switch {
 	case rest == 0 || full:
@@ -316,7 +316,7 @@ func (c *Conn) next() step {
 			return stepClose
 		}
 		return stepNone
-	case c.eof: // an incomplete request stays incomplete
+	case c.eof: // an incomplete request can no longer be completed
 		return stepClose
 	case c.ending:
 		return stepHalfClose
@@ -332,7 +332,7 @@ func (c *Conn) closeError() error {
 	return c.endReason
 }
 
-// beginLinger notes that the sending side has ended.
+// beginLinger records that the sending side has ended.
 func (c *Conn) beginLinger(now time.Duration) {
 	c.lingering = true
 	c.linger = now
@@ -343,15 +343,15 @@ func (c *Conn) beginLinger(now time.Duration) {
 	c.starved = false
 }
 
-// noteWritten accounts for what waits for the peer. It is called after a turn's writes, with
-// the number of bytes that the kernel took.
+// noteWritten accounts for the bytes that wait for the peer. It is called after a turn's writes
+// with the number of bytes that the kernel accepted.
 func (c *Conn) noteWritten(n int, now time.Duration) {
 	left := c.flying.bytes
 	if c.out != nil {
 		left += c.out.Len()
 	}
 	if n > 0 {
-		c.active = now // the time without a request begins after the answer
+		c.active = now // the idle time starts after the answer
 	}
 	if left != 0 || c.owed != 0 || c.in.Len() != 0 || c.counted != (holding{}) {
 		c.count(c.holding())
@@ -366,13 +366,13 @@ func (c *Conn) noteWritten(n int, now time.Duration) {
 	}
 }
 
-// beginStall begins to count what the peer takes. Only the sweep asks the kernel, because most
-// stalls end earlier.
+// beginStall starts counting the bytes that the peer takes. Only the sweep queries the kernel,
+// because most stalls end earlier.
 func (c *Conn) beginStall(now time.Duration) { c.stalled, c.sent, c.held = now, 0, -1 }
 
-// taken returns the number of bytes that the peer has taken since stalled: those that the kernel
-// was given, and those that left its buffer. Without the latter a peer that reads 40 KB/s would
-// show no progress until half of the kernel's buffer is free.
+// taken returns the number of bytes that the peer has taken since stalled: those passed to the
+// kernel, and those that have left its buffer. Without the latter, a peer that reads 40 KB/s would
+// appear to make no progress until half of the kernel's buffer is free.
 func (c *Conn) taken() int { return c.sent + c.held - c.backend.held() }
 
 // finish ends the state that both backends share. The caller has closed the socket, or
@@ -398,7 +398,7 @@ func (c *Conn) finish(err error) {
 
 func (c *Conn) tellSession(err error) {
 	defer c.outlive()
-	if c.session != nil { // otherwise New has panicked
+	if c.session != nil { // if nil, New has panicked
 		c.session.Closed(c, err)
 	}
 }
@@ -410,7 +410,7 @@ func (c *Conn) tellOnClose(err error) {
 	}
 }
 
-// outlive contains a panic of a function that is called when the connection has ended.
+// outlive recovers a panic of a function that is called after the connection has ended.
 func (c *Conn) outlive() {
 	if v := recover(); v != nil {
 		_ = c.server.panicked(c, v) // it is logged
@@ -429,13 +429,13 @@ func (p *placedConn) Close() error {
 	return p.Conn.Close()
 }
 
-// AtLoopback reports what [Conn.AtLoopback] did.
+// AtLoopback returns the value of [Conn.AtLoopback].
 func (p *placedConn) AtLoopback() bool { return p.local }
 
 // NetConn returns the wrapped connection, a [*tls.Conn] if it came to a listener of [Secure].
 func (p *placedConn) NetConn() net.Conn { return p.Conn }
 
-// CloseWrite ends the sending side, if the connection can do that.
+// CloseWrite closes the sending side, if the connection supports that.
 func (p *placedConn) CloseWrite() error {
 	if c, ok := p.Conn.(interface{ CloseWrite() error }); ok {
 		return c.CloseWrite()

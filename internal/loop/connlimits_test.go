@@ -10,7 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// A connection has the limits that its session has set, and the others those of the server.
+// The limits that a session sets apply to its connection only; other connections keep those of the
+// server.
 func TestSetLimits(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		conns := make(chan *loop.Conn, 1)
@@ -44,7 +45,7 @@ func TestSetLimits(t *testing.T) {
 		const soon = 200 * time.Millisecond
 		other := limited(loop.Limits{})
 		long := strings.Repeat("x", 20_000)
-		_, _ = io.WriteString(other, long) // may be cut in the midst
+		_, _ = io.WriteString(other, long) // the server may cut it off
 		wantEnd("a long request, the limit of the server", loop.ErrTooLarge)
 
 		c := limited(loop.Limits{MaxInput: 100_000, MaxDeferred: 2})

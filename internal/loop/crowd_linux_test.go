@@ -17,8 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// crowdSession consumes what it is given. It blocks its loop on command, and records how much the
-// kernel holds for connections when it answers a small request.
+// crowdSession consumes what it is given. It blocks its loop on command, and records how many
+// unread bytes the kernel holds for connections when it answers a small request.
 type crowdSession struct {
 	blocked chan struct{}
 	release chan struct{}
@@ -58,8 +58,8 @@ func unreadAt(port uint16) (n int64) {
 
 func (*crowdSession) Closed(*loop.Conn, error) {}
 
-// TestCrowdIsNotReadBeforeOthersAreAnswered: of many connections that have sent much, one is read.
-// Then the loop leaves the others unread until it has answered a connection that has sent little.
+// TestCrowdIsNotReadBeforeOthersAreAnswered: of many connections that have sent much, only one is
+// read. The loop leaves the others unread until it has answered a connection that has sent little.
 //
 // mutant: turns-bulk-read-first
 func TestCrowdIsNotReadBeforeOthersAreAnswered(t *testing.T) {
@@ -102,7 +102,7 @@ func TestCrowdIsNotReadBeforeOthersAreAnswered(t *testing.T) {
 	var many []net.Conn
 	for range crowd {
 		c := dial()
-		send(c, []byte("small\n")) // it is accepted
+		send(c, []byte("small\n")) // so that the connection has been accepted
 		answered(c)
 		many = append(many, c)
 	}

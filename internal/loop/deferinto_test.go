@@ -12,9 +12,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// pooler has sessions that answer lines later, each in an object that is used again and again.
+// pooler has sessions that answer lines later, each in objects that are reused.
 type pooler struct {
-	work chan *pooledRequest // what waits to be completed
+	work chan *pooledRequest // requests to be completed
 	// Guarded by mu.
 	mu   sync.Mutex
 	free []*pooledRequest
@@ -43,14 +43,14 @@ func (p *pooler) get() *pooledRequest {
 	return &pooledRequest{pool: p}
 }
 
-// objects returns how many requests were made.
+// objects returns how many request objects were allocated.
 func (p *pooler) objects() int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.made
 }
 
-// put gives a request back to be used again immediately, by any connection.
+// put returns a request to the pool, where any connection may reuse it immediately.
 func (r *pooledRequest) put() {
 	r.pool.mu.Lock()
 	defer r.pool.mu.Unlock()
@@ -96,7 +96,7 @@ func (s pooledSession) Data(c *loop.Conn, in []byte) (consumed int) {
 
 func (pooledSession) Closed(*loop.Conn, error) {}
 
-// startPooler serves with sessions of a pooler, of which workers complete the answers.
+// startPooler starts a server with sessions of a pooler, whose workers complete the answers.
 func startPooler(t *testing.T, m mode, workers int) (*toy, *pooler) {
 	p := newPooler()
 	y := startToy(t, m, func(c *loop.Config) {
@@ -104,7 +104,7 @@ func startPooler(t *testing.T, m mode, workers int) (*toy, *pooler) {
 		c.MaxDeferred = 8
 	})
 	for range workers {
-		go func() { // ends with work, which the end of the test closes
+		go func() { // ends when work is closed, at the end of the test
 			for r := range p.work {
 				r.ticket.Complete()
 			}
@@ -114,7 +114,7 @@ func startPooler(t *testing.T, m mode, workers int) (*toy, *pooler) {
 	return y, p
 }
 
-// Objects that are used for one answer after the other answer all requests, in order.
+// All requests are answered in order by objects that are reused for one answer after the other.
 func TestDeferIntoReuses(t *testing.T) {
 	const conns, lines = 4, 3000
 	eachMode(t, func(t *testing.T, m mode) {
@@ -143,7 +143,8 @@ func TestDeferIntoReuses(t *testing.T) {
 	})
 }
 
-// A late Complete of an earlier use does not complete the answer that the object is used for.
+// A late Complete from an earlier use does not complete the answer for which the object is now
+// used.
 func TestTicketOfAnEarlierUse(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y, p := startPooler(t, m, 0)
@@ -153,9 +154,9 @@ func TestTicketOfAnEarlierUse(t *testing.T) {
 			text := fmt.Sprintf("%d\n", i)
 			c.send(text)
 			r := <-p.work
-			ticket := r.ticket // r is in use again as soon as this one is complete
+			ticket := r.ticket // r may be reused as soon as this one is complete
 			if n := p.objects(); n != 1 {
-				t.Fatalf("%d objects were made, want 1, or this shows nothing", n)
+				t.Fatalf("%d objects were made, want 1, or this test shows nothing", n)
 			}
 			var late sync.WaitGroup
 			for _, earlier := range old {
@@ -167,14 +168,13 @@ func TestTicketOfAnEarlierUse(t *testing.T) {
 			}
 			old = append(old, ticket)
 			ticket.Complete()
-			ticket.Complete() // nor does a second one do anything
+			ticket.Complete() // a second call does nothing, either
 			c.want(text)
 		}
 	})
 }
 
-// A Deferred that is used wrongly ends its connection with a message that says what is
-// wrong.
+// Misuse of a Deferred ends its connection with a message that says what is wrong.
 func TestDeferredInUse(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		for want, do := range map[string]func(c *loop.Conn, r *pooledRequest){
@@ -196,7 +196,7 @@ func TestDeferredInUse(t *testing.T) {
 				t.Fatal(err)
 			}
 			if err := y.ended(); err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("closed with %v, want what says %q", err, want)
+				t.Errorf("closed with %v, want an error that contains %q", err, want)
 			}
 			r.ticket.Complete() // and it is dropped
 			c.Close()
@@ -204,7 +204,7 @@ func TestDeferredInUse(t *testing.T) {
 	})
 }
 
-// A deferred answer allocates nothing if its object is used again.
+// A deferred answer allocates nothing if its object is reused.
 func TestDeferIntoAllocatesNothing(t *testing.T) {
 	if raceEnabled { // its own allocations are counted
 		return
@@ -231,7 +231,7 @@ func TestDeferIntoAllocatesNothing(t *testing.T) {
 	})
 }
 
-// chain is an answer that is used for the next one while it is written.
+// chain is an answer that is reused for the next one while it is being written.
 type chain struct {
 	place loop.Deferred
 	left  int
@@ -258,7 +258,7 @@ func (chained) Data(c *loop.Conn, in []byte) int {
 
 func (chained) Closed(*loop.Conn, error) {}
 
-// An object may be used again from inside of Write.
+// An object may be reused inside Write.
 func TestDeferIntoInsideOfWrite(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(config *loop.Config) {

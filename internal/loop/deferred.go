@@ -2,15 +2,15 @@ package loop
 
 import "sync/atomic"
 
-// A Deferred is the place of an answer that comes later.
+// A Deferred is the place reserved for an answer that comes later.
 //
-// [Conn.Defer] makes one for each answer. A session that has an object for each request anyway
-// may put a Deferred into it and call [Conn.DeferInto], which allocates nothing. The object may be
-// reused once [Reply.Write] or [Reply.Drop] was called, also inside these methods.
+// [Conn.Defer] makes one for each answer. A session that has an object for each request anyway may
+// put a Deferred into it and call [Conn.DeferInto], which allocates nothing. The object may be
+// reused once [Reply.Write] or [Reply.Drop] has been called, even inside these methods.
 type Deferred struct {
-	// Owned by the turn of the connection from Defer until Write or Drop. weight counts in the
-	// budget; tail holds what was appended after this answer, or is nil; next is the answer
-	// after it.
+	// Owned by the turn of the connection from Defer until Write or Drop. weight counts toward the
+	// budget; tail holds what was appended after this answer, or is nil; next is the answer after
+	// it.
 	conn     *Conn
 	reply    Reply
 	anyOrder bool
@@ -27,8 +27,8 @@ type Deferred struct {
 // States of a use of a Deferred.
 const (
 	deferredFree     = iota // it is not in use
-	deferredWaiting         // its answer is not complete
-	deferredComplete        // Complete was called, but neither Write nor Drop
+	deferredWaiting         // the answer is not complete
+	deferredComplete        // Complete has been called, but neither Write nor Drop
 
 	deferredStates = 3 // the bits of a state
 	deferredUse    = 4 // one use
@@ -60,8 +60,8 @@ func (d *Deferred) Complete() {
 	Ticket{d, deferredUse}.Complete()
 }
 
-// Defer reserves the place of the next answer. What is appended from now on follows it and waits
-// until Complete has been called and r written.
+// Defer reserves the place of the next answer. Output appended from now on follows it, and waits
+// until Complete has been called and r has been written.
 func (c *Conn) Defer(r Reply) *Deferred {
 	d := &Deferred{conn: c, reply: r}
 	c.deferInto(d)
@@ -97,7 +97,7 @@ func (c *Conn) deferInto(d *Deferred) (use uint64) {
 	return c.owe(d)
 }
 
-// owe counts an answer that is owed from now on and returns the number of its use.
+// owe records that an answer is owed and returns the number of its use.
 func (c *Conn) owe(d *Deferred) (use uint64) {
 	use = d.state.Load()&^deferredStates + deferredUse
 	d.state.Store(use | deferredWaiting)
@@ -121,8 +121,8 @@ func (c *Conn) DeferAnyOrderInto(d *Deferred, r Reply) Ticket {
 	return Ticket{d, c.owe(d)}
 }
 
-// Weigh adds to the memory that the request holds until its answer is written. It must be called
-// in the same turn as Defer or DeferInto.
+// Weigh adds bytes to the memory that the request holds until its answer is written. It must be
+// called in the same turn as Defer or DeferInto.
 func (d *Deferred) Weigh(bytes int) {
 	d.weight += bytes
 	d.conn.weight += bytes
@@ -131,7 +131,7 @@ func (d *Deferred) Weigh(bytes int) {
 // Owed returns the number of answers that are deferred and not yet written.
 func (c *Conn) Owed() int { return c.owed }
 
-// settle writes the answers that have become complete with d. It is a part of the turn.
+// settle writes the answers that can be written now that d is complete. It is part of the turn.
 func (c *Conn) settle(d *Deferred) {
 	if c.closed {
 		c.drop(d)
@@ -164,8 +164,8 @@ func (c *Conn) settle(d *Deferred) {
 	}
 }
 
-// write calls Write of a reply, whose bytes go before those still owed. d may be in use again
-// when it returns.
+// write calls Write of a reply, whose bytes go ahead of the answers still owed. When it returns, d
+// may have been reused.
 func (c *Conn) write(d *Deferred) {
 	c.owed--
 	c.weight -= d.weight
@@ -191,7 +191,8 @@ func (c *Conn) dropAfter() {
 	}
 }
 
-// dropOwed drops answers that are complete but not written. Others are dropped by their Complete.
+// dropOwed drops answers that are complete but not written. The others are dropped when Complete is
+// called.
 func (c *Conn) dropOwed() {
 	c.dropAfter()
 	var next *Deferred

@@ -1,33 +1,32 @@
 // Package loop is the server engine. It owns sockets and buffers and passes the bytes of
 // each connection to a session; it knows no protocol.
 //
-// On Linux a few goroutines, one for each processor, wait with epoll for thousands of
-// connections and call their sessions (eventloop_linux.go). An answer that is available
-// immediately involves no other goroutine. On other systems, and for TLS, a goroutine for
-// each connection keeps the same contract (goroutines.go, goroutines_conn.go,
-// goroutines_turn.go).
+// On Linux a few goroutines, one for each processor, wait with epoll for thousands of connections
+// and call their sessions (eventloop_linux.go). An answer that is available immediately involves no
+// other goroutine. On other systems, and for TLS, a goroutine for each connection fulfills the same
+// contract (goroutines.go, goroutines_conn.go, goroutines_turn.go).
 //
-// A [Server] serves connections. A [Conn] is one connection as its [Session] sees it, an
-// [Output] what is to be sent, a [Deferred] the place of an answer that comes later, and a
-// [Payload] a large input.
+// A [Server] serves connections. A [Conn] is one connection as its [Session] sees it, an [Output]
+// is what is to be sent, a [Deferred] is the place reserved for an answer that comes later, and a
+// [Payload] is a large input.
 //
-// Both backends share session.go and config.go (the contract), conn.go (the state of a
-// connection), deferred.go (answers in order), post.go (tasks of other goroutines), output.go,
-// expect.go (large inputs), limits.go (limits of one connection), sweep.go (time limits),
-// budget.go and account.go (memory), and places.go (how many connections there are).
+// Both backends share session.go and config.go (the contract), conn.go (the state of a connection),
+// deferred.go (answers in order), post.go (tasks of other goroutines), output.go, expect.go (large
+// inputs), limits.go (limits of one connection), sweep.go (time limits), budget.go and account.go
+// (memory), and places.go (the number of connections).
 //
 // # Backends
 //
-// Two backends keep one contract, and the frontends' tests run over both. A server may use both;
+// Two backends fulfill one contract, and the frontends' tests run over both. A server may use both;
 // they share places, accounts and limits.
 //
 //   - epoll (Linux, clear text; eventloop_linux.go, epollconn_linux.go, cohort_linux.go). A loop
 //     for each processor has its own epoll instance, listening socket (SO_REUSEPORT) and
-//     connections, which never change loops. It calls epoll_wait(0), without telling the scheduler,
+//     connections, which never change loops. It calls epoll_wait(0), without notifying the scheduler,
 //     as long as events come; then it yields, unless the scheduler has a processor besides those of
 //     the loops, and waits. Connections are registered once, edge-triggered for both directions:
 //     neither a pause nor a full socket costs an epoll_ctl. Event data is a slot and its
-//     generation, so an event of a connection that has gone does not reach the next one. An idle
+//     generation, so an event of a connection that has gone does not reach its successor. An idle
 //     connection has no buffer; only the start of a request is kept.
 //   - Goroutines (other systems, and TLS: listeners of loop.Secure; goroutines*.go). Each
 //     connection has a reader. The turn is a lock that is not held while a read or write may wait.
@@ -38,8 +37,7 @@
 //
 //  1. Accept. A connection takes a place, counts for its address, and gets its session from
 //     Config.New. Over TLS its goroutine computes the handshake; there are places for half as many
-//     as processors, which a handshake releases while it waits for the peer (handshake.go). Then
-//     SecureSession.Secured receives what was agreed on.
+//     as processors, which a handshake releases while it waits for the peer (handshake.go). Then SecureSession.Secured receives the result.
 //  2. Turn. All work of a connection is done in its turn: write what waits, run what was posted,
 //     give the session what earlier reads left, read once, write the answers. The loop reads into
 //     its own 64 KiB; a read that brought less than there was room for has emptied the socket. A

@@ -29,8 +29,8 @@ func (s *politeSession) Drain(c *loop.Conn) {
 }
 
 // Every connection is notified of a drain, once and in its turn: idle ones, those that owe an
-// answer, after which the goodbye is sent, and those that arrive during the grace. It does not keep
-// a connection open for longer than its grace.
+// answer, after which the goodbye is sent, and those that arrive during the grace. The goodbye does
+// not keep a connection open beyond the grace period.
 func TestDrainIsTold(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		sessions := make(chan *politeSession, 10)
@@ -70,13 +70,13 @@ func TestDrainIsTold(t *testing.T) {
 		wantResult(t, result, nil)
 		for range 3 {
 			if n := (<-sessions).told.Load(); n != 1 {
-				t.Errorf("a session was told %d times, want once", n)
+				t.Errorf("Drain was called %d times, want once", n)
 			}
 		}
 	})
 }
 
-// Without grace the goodbye still goes before the end.
+// Without a grace period, the goodbye is still sent before the connection ends.
 func TestDrainIsToldWithoutGrace(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(config *loop.Config) {
@@ -94,8 +94,8 @@ func TestDrainIsToldWithoutGrace(t *testing.T) {
 	})
 }
 
-// A connection that is in use when its server has been draining for the grace ends with its next answer: no request is
-// without one. A request that is held is answered before.
+// A connection that is in use after the grace period ends with its next answer: no request goes
+// unanswered. A request that is held is answered first.
 func TestDrainEndsWithAnAnswer(t *testing.T) {
 	const grace, attempts = 200 * time.Millisecond, 20
 	eachMode(t, func(t *testing.T, m mode) {
@@ -106,7 +106,7 @@ func TestDrainEndsWithAnAnswer(t *testing.T) {
 			c.want("a\n")
 			result := y.shutdown(time.Hour)
 			start := time.Now()
-			longest, last := time.Duration(0), start // between two requests
+			longest, last := time.Duration(0), start // the longest time between two requests, and the time of the last
 			ended := false
 			for !ended && longest < grace/2 {
 				c.send("a\n")
@@ -121,11 +121,11 @@ func TestDrainEndsWithAnAnswer(t *testing.T) {
 			c.Close()
 			wantResult(t, result, nil)
 			if took := time.Since(start); ended && took < grace {
-				t.Errorf("the connection ended after %v, before the grace of %v", took, grace)
+				t.Errorf("the connection ended after %v, before the grace period of %v", took, grace)
 			}
 			if longest < grace/2 {
 				if took := time.Since(start); took > 8*grace {
-					t.Errorf("the connection ended after %v, want soon after the grace of %v", took, grace)
+					t.Errorf("the connection ended after %v, want soon after the grace period of %v", took, grace)
 				}
 				return
 			}
@@ -136,7 +136,8 @@ func TestDrainEndsWithAnAnswer(t *testing.T) {
 	})
 }
 
-// A connection whose requests have no answers ends after some times the grace, or half of the time that Shutdown has.
+// A connection whose requests have no answers ends after a multiple of the grace period, or after
+// half of the time that Shutdown has.
 func TestDrainEndsWithoutAnswers(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		for _, row := range []struct{ grace, limit time.Duration }{{50 * time.Millisecond, time.Hour}, {time.Minute, 4 * time.Second}} {

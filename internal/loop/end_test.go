@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// takeDetached waits for a connection that leaves the engine.
+// takeDetached waits for a connection that leaves the engine and returns it.
 func (y *toy) takeDetached() handed {
 	y.t.Helper()
 	select {
@@ -30,8 +30,8 @@ func (y *toy) takeDetached() handed {
 	}
 }
 
-// Detach while earlier answers are deferred, the stream cut at every byte: the answers
-// come first, and what follows the request reaches the new owner whole.
+// Detach while earlier answers are deferred, with the stream cut at every byte: the answers come
+// first, and everything after the request reaches the new owner.
 func TestDetachAtEveryByte(t *testing.T) {
 	const script, rest = "hold a\nb\nlater 2 c\ndetach\n", "what\nfollows"
 	eachMode(t, func(t *testing.T, m mode) {
@@ -47,7 +47,7 @@ func TestDetachAtEveryByte(t *testing.T) {
 			r := y.hold()
 			time.Sleep(3 * time.Millisecond)
 			if len(y.detached) > 0 {
-				t.Fatalf("cut at %d: detached although an answer is owed", at)
+				t.Fatalf("cut at %d: detached while an answer is owed", at)
 			}
 			r.finish()
 			c.want("a\nb\nc\n")
@@ -81,7 +81,7 @@ func TestDetachAtEveryByte(t *testing.T) {
 	})
 }
 
-// An answer may detach, while nothing is read.
+// An answer may detach the connection while nothing is read.
 func TestDetachByAnAnswer(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -89,7 +89,7 @@ func TestDetachByAnAnswer(t *testing.T) {
 			c := y.dial()
 			c.send("hold detach\na\n")
 			y.hold().finish()
-			c.want("a\n") // was appended before the detaching
+			c.want("a\n") // appended before Detach
 			h := y.takeDetached()
 			c.send("more\n")
 			got := make([]byte, 5)
@@ -101,7 +101,7 @@ func TestDetachByAnAnswer(t *testing.T) {
 	})
 }
 
-// Without an owner a detached connection is closed.
+// If Config.Detached is nil, a detached connection is closed.
 func TestDetachWithoutOwner(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.Detached = nil })
@@ -142,8 +142,8 @@ func TestHalfClosedPeersGetTheirAnswers(t *testing.T) {
 	})
 }
 
-// End half-closes behind the last answer and reads what the peer still sends, so that
-// nothing destroys the answers on their way.
+// End half-closes the connection after the last answer and reads what the peer still sends, so that
+// no reset destroys the answers in flight.
 func TestEndReadsOn(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -155,17 +155,17 @@ func TestEndReadsOn(t *testing.T) {
 				replies = append(replies, y.hold())
 			}
 			var wg sync.WaitGroup
-			// Ends below: the peer does not know yet and sends on.
+			// When the connection ends below, the peer does not know it yet and keeps sending.
 			sendOn := func() {
 				for range 20 {
 					if _, err := c.Write(bytes.Repeat([]byte("x"), 10_000)); err != nil {
-						t.Errorf("%q: sending behind the end: %v, want it to be read", script, err)
+						t.Errorf("%q: sending after the end: %v, want the bytes to be read", script, err)
 						return
 					}
 					time.Sleep(time.Millisecond)
 				}
 			}
-			if len(replies) == 1 { // else what is sent now is a request still
+			if len(replies) == 1 { // otherwise what is sent now is still a request
 				wg.Go(sendOn)
 				time.Sleep(20 * time.Millisecond)
 			}
@@ -186,7 +186,7 @@ func TestEndReadsOn(t *testing.T) {
 	})
 }
 
-// A peer that never closes its side is not waited for.
+// The server does not wait for a peer that never closes its side.
 func TestEndIsBounded(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -257,7 +257,7 @@ func TestReset(t *testing.T) {
 	})
 }
 
-// lockedBuffer is a log that several goroutines write.
+// lockedBuffer is a log to which several goroutines write.
 type lockedBuffer struct {
 	mu sync.Mutex
 	b  bytes.Buffer
@@ -275,7 +275,7 @@ func (l *lockedBuffer) String() string {
 	return l.b.String()
 }
 
-// A panic of a session ends its connection and no other, with a line in the log.
+// A panic in a session ends only its connection and is logged.
 func TestPanics(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		var log lockedBuffer
@@ -302,7 +302,7 @@ func TestPanics(t *testing.T) {
 	})
 }
 
-// angry panics in one of the places where the engine calls.
+// angry is a session that panics in one of the methods that the engine calls.
 type angry struct{ where string }
 
 func (a angry) Data(c *loop.Conn, in []byte) int {
@@ -335,7 +335,8 @@ type angryReply struct{}
 func (angryReply) Write(*loop.Conn) {}
 func (angryReply) Drop()            { panic("angry") }
 
-// A panic does not leave the engine from wherever it calls, and its slot is free again.
+// A panic in any method that the engine calls is recovered, and the connection's place is free
+// again.
 func TestPanicsEverywhere(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		for _, where := range []string{"new", "closed", "data and closed", "onclose", "detached", "drop", "consumed", "negative"} {
@@ -360,12 +361,12 @@ func TestPanicsEverywhere(t *testing.T) {
 				for range 3 {
 					c := y.dial()
 					_, _ = io.WriteString(c, "x\n") // the server may have closed already
-					_, _ = io.Copy(io.Discard, c)   // until the end, in order or not
+					_, _ = io.Copy(io.Discard, c)   // until the connection ends in any way
 					c.Close()
 				}
 				testkit.Eventually(t, patience, func() error {
 					if n := y.server.Stats().Connections; n != 0 {
-						return fmt.Errorf("%d places taken, want 0", n)
+						return fmt.Errorf("%d places in use, want 0", n)
 					}
 					if n := strings.Count(log.String(), "panicked"); n < 3 && where != "drop" {
 						return fmt.Errorf("%d lines in the log, want 3", n)

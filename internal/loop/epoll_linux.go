@@ -59,7 +59,7 @@ func (e *epollEngine) serve(listeners []net.Listener) error {
 		_ = l.Close() // our descriptor keeps the socket open
 	}
 	for i := range max(len(files), len(e.loops)) {
-		// With fewer sockets than loops some are shared.
+		// If there are fewer sockets than loops, some are shared.
 		fd, shared := files[i%len(files)], len(files) < len(e.loops)
 		if i >= len(files) {
 			var err error
@@ -86,7 +86,7 @@ func (e *epollEngine) serve(listeners []net.Listener) error {
 }
 
 // listenerFile returns a new descriptor for a listening socket. That of package net is watched by
-// the runtime, which would wake for every connection.
+// the runtime, which would wake up for every connection.
 func listenerFile(l net.Listener) (int, error) {
 	t, ok := l.(syscall.Conn)
 	if !ok {
@@ -118,7 +118,7 @@ func listenerFile(l net.Listener) (int, error) {
 			{unix.IPPROTO_TCP, unix.TCP_NODELAY, 1}, {unix.SOL_SOCKET, unix.SO_KEEPALIVE, 1},
 			{unix.IPPROTO_TCP, unix.TCP_KEEPIDLE, 60}, {unix.IPPROTO_TCP, unix.TCP_KEEPINTVL, 20}, {unix.IPPROTO_TCP, unix.TCP_KEEPCNT, 6},
 		} {
-			_ = unix.SetsockoptInt(fd, o[0], o[1], o[2]) // without it, only speed or the time of detection suffers
+			_ = unix.SetsockoptInt(fd, o[0], o[1], o[2]) // without it, only speed or the time until detection suffers
 		}
 	}
 	return fd, nil

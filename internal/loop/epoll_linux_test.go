@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// slotEcho echoes and lets its connection be found.
+// slotEcho echoes its input and publishes its connection.
 type slotEcho struct{ closed chan error }
 
 func (slotEcho) Data(c *Conn, in []byte) int {
@@ -22,7 +22,7 @@ func (slotEcho) Data(c *Conn, in []byte) int {
 
 func (s slotEcho) Closed(_ *Conn, err error) { s.closed <- err }
 
-// An event of a connection that has gone does not meet the one that has its place now.
+// An event of a connection that has gone does not reach the connection that now has its slot.
 func TestStaleEventsDoNotMeetTheNextConnection(t *testing.T) {
 	closed := make(chan error, 10)
 	made := make(chan *Conn, 10)
@@ -68,16 +68,16 @@ func TestStaleEventsDoNotMeetTheNextConnection(t *testing.T) {
 	defer second.Close()
 	onLoop(func() {
 		if next.place != old.place {
-			t.Errorf("the next connection has place %d, want %d again", next.place, old.place)
+			t.Errorf("the next connection has slot %d, want %d again", next.place, old.place)
 		}
 		l.serve([]unix.EpollEvent{stale})
 		if next.hangsUp || next.readable {
-			t.Error("the event of a connection that has gone met the next")
+			t.Error("the event of a connection that has gone reached its successor")
 		}
 	})
 	ask(t, second)
 
-	// A generation that overflows does not come to 0, which is the listeners'.
+	// A generation that overflows skips 0, which is that of the listeners.
 	onLoop(func() {
 		l.slots[next.place].generation = ^uint32(0)
 		l.close(next, nil)
@@ -87,8 +87,8 @@ func TestStaleEventsDoNotMeetTheNextConnection(t *testing.T) {
 	})
 }
 
-// Mail that arrives while a loop is about to sleep is read before it sleeps. On one processor
-// the post happens where the loop yields, which is after its first check.
+// Mail that arrives while a loop is about to sleep is read before it sleeps. On one processor, the
+// post happens while the loop yields, which is after its first check.
 func TestMailBeforeTheSleep(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	s, err := New(Config{Backend: Epoll, Loops: 1, New: func(*Conn) Session { return nil }})
@@ -97,7 +97,7 @@ func TestMailBeforeTheSleep(t *testing.T) {
 	}
 	defer s.Shutdown(t.Context())
 	l := s.engine.(*epollEngine).loops[0]
-	l.yields = true // as run sets it where no processor is left over
+	l.yields = true // as run does if no processor is left for other goroutines
 	const long = 2 * time.Second
 	for range 20 {
 		start := s.now()
@@ -116,7 +116,7 @@ func TestMailBeforeTheSleep(t *testing.T) {
 	}
 }
 
-// parked is a session that defers an answer for each byte.
+// parked is a session that defers one answer for each byte.
 type parked struct{ all chan *Deferred }
 
 func (p parked) Data(c *Conn, in []byte) int {
@@ -141,8 +141,8 @@ func (l letter) Write(c *Conn) {
 
 func (letter) Drop() {}
 
-// Answers in any order of a connection that have become complete together are written together. One that panics ends
-// its connection, and no other.
+// Answers of one connection, given in any order, that become complete together are written
+// together. One that panics ends only its own connection.
 func TestAnswersAreWrittenTogether(t *testing.T) {
 	const each = 20
 	session := parked{make(chan *Deferred, each)}
@@ -192,7 +192,7 @@ func TestAnswersAreWrittenTogether(t *testing.T) {
 			t.Fatalf("connection %d: %d answers, %v", i, n, err)
 		}
 	}
-	for range 2 { // the second one runs after the counters of the round of the first were published
+	for range 2 { // the second one runs after the round of the first has published its counters
 		done := make(chan struct{})
 		l.post(func() { close(done) })
 		<-done

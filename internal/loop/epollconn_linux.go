@@ -30,7 +30,7 @@ type epollConn struct {
 // a full socket costs an epoll_ctl(2).
 const connEvents = unix.EPOLLIN | unix.EPOLLOUT | unix.EPOLLRDHUP | unix.EPOLLET
 
-// note notes what epoll has reported.
+// note records what epoll has reported.
 func (c *epollConn) note(events uint32) {
 	if events&(unix.EPOLLIN|unix.EPOLLRDHUP|unix.EPOLLHUP|unix.EPOLLERR) != 0 {
 		c.readable = true
@@ -43,8 +43,8 @@ func (c *epollConn) note(events uint32) {
 	}
 }
 
-// turn does all that a connection can do now: write what waits, run what was posted, pass on what
-// was read, read more, write the answers, and take the next step.
+// turn does everything that a connection can do now: write waiting output, run posted tasks, pass
+// buffered input to the session, read more, write the answers, and take the next step.
 func (l *eventLoop) turn(c *epollConn) {
 	defer l.recovered(c)
 	if l.measure != nil {
@@ -55,7 +55,7 @@ func (l *eventLoop) turn(c *epollConn) {
 	if c.out != nil && !c.blocked {
 		wrote += l.flush(c)
 	}
-	if !c.queued { // otherwise it continues when it has reached the front of the queue
+	if !c.queued { // otherwise it continues when it reaches the front of the queue
 		c.tellDrain()
 		c.runPosts()
 		wrote += l.feed(c, false)
@@ -96,7 +96,7 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 			l.queue(c)
 		}
 	case stepHalfClose:
-		_ = unix.Shutdown(c.fd, unix.SHUT_WR) // the next read reports a peer that has gone
+		_ = unix.Shutdown(c.fd, unix.SHUT_WR) // if the peer has gone, the next read reports it
 		c.beginLinger(l.now)
 		c.readable = true
 		l.queue(c)
@@ -107,8 +107,8 @@ func (l *eventLoop) endTurn(c *epollConn, wrote int) {
 	}
 }
 
-// feed passes to the session what was kept of earlier reads, while the session can use it.
-// fresh reports that something has come since the last call of Data.
+// feed passes input kept from earlier reads to the session, as long as the session can use it.
+// fresh reports that input has arrived since the last call of Data.
 func (l *eventLoop) feed(c *epollConn, fresh bool) (wrote int) {
 	c.collectKept()
 	for c.in.Len() > 0 && !c.Full() && (fresh || c.partial == 0) {
@@ -124,7 +124,7 @@ func (l *eventLoop) feed(c *epollConn, fresh bool) (wrote int) {
 	return wrote
 }
 
-// read reads once and passes on what came.
+// read reads once and passes the bytes to the session.
 func (l *eventLoop) read(c *epollConn) (wrote int) {
 	if c.receiving() {
 		return l.readExpected(c)
@@ -132,7 +132,7 @@ func (l *eventLoop) read(c *epollConn) (wrote int) {
 	if c.in.Len() == 0 {
 		p := l.readBuf
 		if c.room < l.server.config.MaxOutput {
-			p = p[:cohortRead] // because what the session leaves of it is kept
+			p = p[:cohortRead] // because what the session does not consume is kept
 		}
 		n := l.readInto(c, p)
 		if n <= 0 || c.lingering {
@@ -140,7 +140,7 @@ func (l *eventLoop) read(c *epollConn) (wrote int) {
 		}
 		return l.handOn(c, l.readBuf[:n])
 	}
-	// The start of a request was kept: the rest is appended to it.
+	// The start of a request is in the buffer: the rest is appended to it.
 	if c.starves() {
 		return 0
 	}
@@ -171,7 +171,7 @@ func (l *eventLoop) readExpected(c *epollConn) (wrote int) {
 	return l.feed(c, false)
 }
 
-// handOn passes to the session what was just read and keeps what it leaves.
+// handOn passes the bytes just read to the session and keeps those that it does not consume.
 func (l *eventLoop) handOn(c *epollConn, in []byte) (wrote int) {
 	for {
 		n, full := c.deliver(in)
@@ -190,14 +190,14 @@ func (l *eventLoop) handOn(c *epollConn, in []byte) (wrote int) {
 	}
 }
 
-// readInto reads once and notes the peer's end and errors.
+// readInto reads once and records errors and the end of the peer's bytes.
 func (l *eventLoop) readInto(c *epollConn, p []byte) int {
 	n, errno := readFile(c.fd, p)
 	l.counts.reads++
 	switch {
 	case n > 0:
-		// If it was less than there was room for, the kernel has no more, and reports it when
-		// it has (epoll(7)).
+		// After a short read the kernel has no more, and epoll reports when more arrives
+		// (epoll(7)).
 		c.readable = n == len(p) || c.hangsUp
 		c.active = l.now
 		c.readAt, l.clockAt = -1, -1
@@ -214,7 +214,7 @@ func (l *eventLoop) readInto(c *epollConn, p []byte) int {
 	return n
 }
 
-// flush writes what it can and returns the number of bytes written.
+// flush writes as much as it can and returns the number of bytes written.
 func (l *eventLoop) flush(c *epollConn) (wrote int) {
 	o := c.out
 	for o != nil && o.Len() > 0 && c.failure == nil && c.wrote < turnBytes {
@@ -277,8 +277,8 @@ func (c *epollConn) clock() time.Duration {
 	return l.clockAt
 }
 
-// keepOutput returns the output that the loop has lent. What was not written moves to an output
-// of the connection's own.
+// keepOutput returns the output that the loop has lent. Unwritten bytes move to an output that
+// belongs to the connection.
 func (l *eventLoop) keepOutput(c *epollConn) {
 	o := c.out
 	switch {
@@ -307,8 +307,8 @@ func (c *epollConn) complete(d *Deferred) {
 // owes implements backend.
 func (c *epollConn) owes(delta int) { c.loop.owed += int64(delta) }
 
-// settle writes an answer that has become complete, and those after it of the same connection, up to most. It
-// returns how many there were.
+// settle writes an answer that has become complete and those that follow it in the queue and belong
+// to the same connection, at most most of them. It returns how many it has settled.
 func (l *eventLoop) settle(d *Deferred, most int) (n int) {
 	n = 1
 	c := d.conn.backend.(*epollConn)
@@ -357,7 +357,7 @@ func (l *eventLoop) close(c *epollConn, err error) {
 	l.finished(c, err)
 }
 
-// leave removes a connection from its slot.
+// leave removes the connection from its slot.
 func (l *eventLoop) leave(c *epollConn) {
 	s := &l.slots[c.place]
 	s.conn = nil
@@ -391,8 +391,8 @@ func (l *eventLoop) detach(c *epollConn) {
 	l.server.countClose(&CloseError{Reason: ReasonDetached})
 	f := os.NewFile(uintptr(c.fd), "detached")
 	nc, err := net.FileConn(f)
-	_ = f.Close()      // FileConn has a descriptor of its own
-	l.finished(c, nil) // before Detached, because the session has no part in what follows
+	_ = f.Close()      // FileConn has duplicated the descriptor
+	l.finished(c, nil) // before Detached, because the session is not involved in what follows
 	if err != nil {
 		l.server.config.Log.Warn("detaching a connection failed", "connection", c.id, "error", err)
 		c.releasePlace()

@@ -14,18 +14,18 @@ import (
 const (
 	eventsAtOnce = 256
 	readSize     = 64 << 10
-	// turnReads bounds the reads of one connection before others have their turn.
+	// turnReads bounds the reads of one connection before other connections get their turn.
 	turnReads = 1
 	// acceptsAtOnce bounds the connections accepted in one call of accept.
 	acceptsAtOnce = 64
 	// yieldEvery is the number of busy rounds after which a loop yields its processor even if
 	// no answer is owed.
 	yieldEvery = 64
-	// roundUnits is what connections of again may spend in one round, and turnCost the cost of a
-	// turn for system calls, in addition to what its session has spent.
+	// roundUnits is how many units connections in again may spend in one round, and turnCost is the
+	// cost of a turn's system calls, in addition to what its session has spent.
 	roundUnits = 64
 	turnCost   = 16
-	// mailAtOnce bounds the answers settled in one round, mailUnits their work.
+	// mailAtOnce bounds the number of answers settled in one round, mailUnits their work.
 	mailAtOnce = 64
 	mailUnits  = mailAtOnce * (turnCost + 4)
 	// sweepAtOnce bounds the slots that a sweep or a survey visits in one round, and
@@ -39,7 +39,7 @@ type eventLoop struct {
 	// Immutable after newEventLoop, until closeFiles.
 	engine *epollEngine
 	server *Server
-	lane   int // which of the engine's loops
+	lane   int // the index among the engine's loops
 	epfd   int
 	wakefd int // eventfd(2): written to end a wait
 
@@ -49,18 +49,18 @@ type eventLoop struct {
 	again     queue[*epollConn]       // connections with more to do than one turn allows
 	spent     int                     // units in this step of the round
 	crowded   bool                    // many connections are ready in this round, or wait in again
-	bulky     bool                    // one of the crowd had sent much; others may have, too
+	bulky     bool                    // one of the crowd has sent much; others may have, too
 	tasks     []func()                // posted and not run yet
 	surveys   []*survey               // requested and not answered yet
 	settling  queue[*Deferred]        // complete and not settled yet
-	calls     queue[*epollConn]       // connections to which something was posted and that had no turn yet
+	calls     queue[*epollConn]       // connections to which something was posted and that have not had a turn since
 	measure   func(cpu time.Duration) // set by MeasureTurns; nil if turns are not measured
 	events    []unix.EpollEvent
 	readBuf   []byte
 	scratch   *Output  // of the current turn, unless the connection has another
 	segments  [][]byte // of the current write
 	cohort    cohort
-	clockAt   time.Duration // Config.Clock, read after the last read of any connection; -1 if it was not
+	clockAt   time.Duration // Config.Clock, read after the last read of any connection; -1 if it has not been read since
 	conns     int
 	owed      int64
 	now       time.Duration
@@ -71,7 +71,7 @@ type eventLoop struct {
 	stopAt    time.Duration // when accepting ends; 0 if it does not
 	accepting bool
 	idled     bool
-	yields    bool // other goroutines may have to wait for this one
+	yields    bool // other goroutines may be waiting for this one's processor
 	stopped   bool
 	counts    struct{ reads, writes, wakes, events, sleeps, postponed, late uint64 }
 
@@ -82,8 +82,8 @@ type eventLoop struct {
 	called []*epollConn // a task was posted to them
 	closed bool         // the loop ends and accepts no more posts
 
-	// Atomics. waiting is written by the loop and read by posters; mail is written by posters
-	// and by the loop. published are the counts, for other goroutines.
+	// Atomics. waiting is written by the loop and read by posters; mail is written by posters and
+	// by the loop. published holds the counters for other goroutines.
 	waiting   atomic.Bool
 	mail      atomic.Bool
 	published struct {
@@ -93,7 +93,7 @@ type eventLoop struct {
 }
 
 // slot is a slot for a connection. Epoll returns its number and generation, so that an event of a
-// connection that has gone does not reach the next one.
+// connection that has gone does not reach its successor.
 type slot struct {
 	conn       *epollConn
 	generation uint32
@@ -105,7 +105,8 @@ type listener struct {
 	local  bool // bound to a loopback address
 }
 
-// Event data of descriptors that are not connections. The generation of a slot is never 0.
+// Event data of descriptors that are not connections. The generation of a connection's slot is
+// never 0.
 const (
 	wakeEvent     = 0
 	firstListener = 1
@@ -133,9 +134,9 @@ func newEventLoop(e *epollEngine) (*eventLoop, error) {
 	return l, nil
 }
 
-// watch adds a descriptor. Its events return generation and place.
+// watch adds a descriptor. Its events carry generation and place.
 func (l *eventLoop) watch(fd int, events uint32, generation, place uint32) error {
-	// The union epoll_data is the two words that x/sys names Fd and Pad.
+	// In x/sys, the union epoll_data consists of the two words Fd and Pad.
 	ev := unix.EpollEvent{Events: events, Fd: int32(place), Pad: int32(generation)}
 	return os.NewSyscallError("epoll_ctl", unix.EpollCtl(l.epfd, unix.EPOLL_CTL_ADD, fd, &ev))
 }
@@ -143,7 +144,7 @@ func (l *eventLoop) watch(fd int, events uint32, generation, place uint32) error
 // run is the loop.
 func (l *eventLoop) run() {
 	if l.measure != nil {
-		runtime.LockOSThread() // never unlocked: the thread's clock is read
+		runtime.LockOSThread() // never unlocked: the thread's CPU clock is read
 	}
 	l.noteProcessors()
 	for rounds := 0; !l.stopped; rounds++ {
@@ -175,8 +176,8 @@ func (l *eventLoop) run() {
 	l.closeFiles()
 }
 
-// wait begins the next round and returns its number of events. It first polls without waiting: under
-// traffic there always are events, and that call can be made without telling the scheduler.
+// wait begins the next round and returns its number of events. It first polls without waiting:
+// under load there are always events, and that call can be made without notifying the scheduler.
 func (l *eventLoop) wait() int {
 	n := pollEvents(l.epfd, l.events)
 	if n == 0 && l.again.len() == 0 && !l.hasMail() && len(l.surveys) == 0 && l.sweeping == 0 && !l.mail.Load() {
@@ -264,14 +265,14 @@ func (l *eventLoop) queue(c *epollConn) {
 	}
 }
 
-// goOn continues queued connections, in order and for at most a round's share, so that
-// connections with little to do are served in between.
+// goOn continues queued connections in order, for at most a round's share, so that connections with
+// little to do are served in between.
 func (l *eventLoop) goOn() {
 	l.spent = 0
-	n := l.again.len() // without those that are queued again meanwhile
+	n := l.again.len() // not counting those that are queued again in the meantime
 	share := turnUnits
 	if n > cohortSize {
-		share = crowdUnits // many others wait for each of these turns
+		share = crowdUnits // each of these turns keeps many others waiting
 	}
 	for ; n > 0 && l.spent < roundUnits; n-- {
 		c := l.again.pop()
@@ -284,7 +285,7 @@ func (l *eventLoop) goOn() {
 	}
 }
 
-// post runs f on the loop. It returns false if the loop has ended. What is posted while the loop
+// post runs f on the loop. It returns false if the loop has ended. A function posted while the loop
 // ends may not run.
 func (l *eventLoop) post(f func()) bool {
 	l.mu.Lock()
@@ -310,7 +311,7 @@ func (l *eventLoop) postDone(d *Deferred) bool {
 }
 
 // wakeLocked makes the loop read its mail. The caller holds mu, so that the descriptor cannot be
-// closed, and reused for another file, at the same time.
+// closed and reused for another file in the meantime.
 func (l *eventLoop) wakeLocked() {
 	if l.mail.Swap(true) {
 		return // the poster that set it woke the loop
@@ -361,7 +362,7 @@ func (l *eventLoop) readMail() {
 	l.answerCalls()
 }
 
-// keepTime begins and continues sweeps, and resumes and ends accepting.
+// keepTime starts and continues sweeps, and resumes and ends accepting.
 func (l *eventLoop) keepTime() {
 	if l.acceptAt > 0 && l.now >= l.acceptAt {
 		l.resumeAccepting()
@@ -398,9 +399,9 @@ func (l *eventLoop) sweep() {
 	}
 }
 
-// noteProcessors finds out whether the scheduler has a processor besides those of the loops.
-// If so, the loop does not yield: each yield would wake a thread that looks for work, which costs
-// a tenth of a hit.
+// noteProcessors finds out whether the scheduler has a processor besides those of the loops. If so,
+// the loop does not yield: each yield would wake a thread that looks for work, which costs a tenth
+// of a cache hit.
 func (l *eventLoop) noteProcessors() {
 	l.yields = runtime.GOMAXPROCS(0) <= len(l.engine.loops)
 }

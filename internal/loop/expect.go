@@ -9,8 +9,8 @@ import (
 )
 
 // Sizes of the parts into which an expected input is read. A part is as large as what has arrived
-// before it, within these bounds: a peer makes the server hold at most twice what it has sent, and
-// at most mostPart more.
+// before it, within these bounds: a peer can make the server hold at most twice what it has sent,
+// and at most mostPart more than that.
 const (
 	leastPart = 4 << 10
 	mostPart  = 256 << 10
@@ -40,7 +40,7 @@ type Receiver interface {
 // Memory is allocated as the bytes arrive, not when they are announced, and is counted in the
 // [Budget] before it is allocated. While the budget has no room, the connection is not read. The
 // total time is not limited, but a peer that sends less than 1 KiB a second for PartialTimeout is
-// cut with [ErrPartial].
+// disconnected with [ErrPartial].
 //
 // If Expect returns an error, nothing is expected. It panics if an input is expected already.
 func (c *Conn) Expect(n int) error {
@@ -63,18 +63,19 @@ type Payload struct {
 	parts   [][]byte // in order; the last may have room
 	size    int      // bytes that are expected
 	arrived int      // bytes in parts
-	memory  int      // capacity of parts, including that of a lent one
+	memory  int      // capacity of parts, including a lent one
 
 	// Owned by the turn of the connection.
 	since time.Duration // when the time limit was last checked
-	mark  int           // arrived at that time
+	mark  int           // the value of arrived at that time
 }
 
 // Len returns the number of bytes of the input.
 func (p *Payload) Len() int { return p.arrived }
 
-// Memory returns the number of bytes of memory that the input holds. A session that keeps it
-// beyond the turn adds them to [Deferred.Weigh]. [Payload.Bytes] may need as much again.
+// Memory returns the number of bytes of memory that the input holds. A session that keeps the input
+// beyond the turn adds this number to [Deferred.Weigh]. [Payload.Bytes] may need the same amount
+// again.
 func (p *Payload) Memory() int { return p.memory }
 
 // Parts returns the bytes in order, in the parts into which they were read. They are valid until
@@ -118,7 +119,7 @@ func (p *Payload) hasRoom() bool {
 	return len(last) < cap(last)
 }
 
-// receiving reports whether bytes that are read now go into the expected input.
+// receiving reports whether the bytes read next go into the expected input.
 func (c *Conn) receiving() bool {
 	p := c.expected
 	return p != nil && p.arrived < p.size && !c.starved && c.in.Len() == 0 && !c.eof && c.failure == nil
@@ -145,7 +146,7 @@ func (c *Conn) extend(ahead int) bool {
 // floorPower returns the largest power of two that is at most n, which is positive.
 func floorPower(n int) int { return 1 << (bits.Len(uint(n)) - 1) }
 
-// fill copies the front of in, which was read already, into the expected input and returns the
+// fill copies the front of in, which has already been read, into the expected input and returns the
 // number of bytes copied.
 func (c *Conn) fill(in []byte) (n int) {
 	p := c.expected
@@ -189,7 +190,7 @@ func (c *Conn) collectKept() {
 // belongs to the reader: the end of the connection does not release it.
 type loan struct {
 	of   *Payload // nil if there is no loan
-	part []byte   // what the part holds
+	part []byte   // the contents of the part
 	free []byte   // where to read to
 }
 
@@ -226,8 +227,7 @@ func (c *Conn) dropExpected() {
 	}
 }
 
-// slowInput reports whether the peer sends the expected input too slowly. It is a part of the
-// sweep.
+// slowInput reports whether the peer sends the expected input too slowly. It is part of the sweep.
 func (c *Conn) slowInput(now time.Duration) bool {
 	p, limit := c.expected, c.limits.PartialTimeout
 	if p == nil || now-p.since <= limit {
@@ -247,7 +247,8 @@ func (c *Conn) starves() bool {
 	return c.starved
 }
 
-// feedable reports whether a connection that was not read for lack of memory can be read again.
+// feedable reports whether a connection that was not read because the budget had no room can be
+// read again.
 func (c *Conn) feedable(now time.Duration) bool {
 	if !c.starved || c.server.config.Budget.Over() {
 		return false

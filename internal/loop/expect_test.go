@@ -35,7 +35,7 @@ func (s *toySession) Received(c *loop.Conn, p *loop.Payload) {
 	o.B = append(o.B, text...)
 }
 
-// putAnswer returns the answer to put of the bytes.
+// putAnswer returns the answer to a put of p.
 func putAnswer(parts ...[]byte) string {
 	sum, n := fnv.New64a(), 0
 	for _, p := range parts {
@@ -45,13 +45,13 @@ func putAnswer(parts ...[]byte) string {
 	return fmt.Sprintf("put %d %x\n", n, sum.Sum64())
 }
 
-// put returns a request with the first n bytes of pattern, again and again, and its answer.
+// put returns a put request with n bytes of pattern, repeated as necessary, and its answer.
 func put(word string, n int) (request, answer string) {
 	text := strings.Repeat(string(pattern), n/len(pattern)+1)[:n]
 	return fmt.Sprintf("%s %d\n%s", word, n, text), putAnswer([]byte(text))
 }
 
-// Inputs of every size arrive whole between other requests, and all answers keep their order.
+// Inputs of every size arrive complete between other requests, and all answers keep their order.
 func TestExpectedInputs(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -77,8 +77,8 @@ func TestExpectedInputs(t *testing.T) {
 	})
 }
 
-// The session is not given the bytes of an input again and again while they arrive, and they
-// take no more memory than they need.
+// Data does not receive the bytes of an input repeatedly while they arrive, and they take no more
+// memory than necessary.
 func TestExpectedInputIsReadOnce(t *testing.T) {
 	const size = 10 << 20
 	eachMode(t, func(t *testing.T, m mode) {
@@ -88,12 +88,12 @@ func TestExpectedInputIsReadOnce(t *testing.T) {
 		go func() { _, _ = io.WriteString(c, request) }() // ends when all is sent, or with the test
 		c.want(answer)
 		if n := y.delivered.Load(); n > 128<<10 {
-			t.Errorf("Data was given %d bytes in sum, want no more than two reads bring", n)
+			t.Errorf("Data received %d bytes in total, want no more than two reads return", n)
 		}
 	})
 }
 
-// An announced length takes no memory: it grows with what has arrived.
+// An announced length takes no memory: memory grows with the bytes that arrive.
 func TestExpectedInputGrowsWithArrival(t *testing.T) {
 	const conns, sent = 20, 50_000
 	eachMode(t, func(t *testing.T, m mode) {
@@ -108,12 +108,12 @@ func TestExpectedInputGrowsWithArrival(t *testing.T) {
 		}
 		testkit.Eventually(t, patience, func() error {
 			if n := budget.Stats().Used; n < conns*(sent-1000) {
-				return fmt.Errorf("%d bytes are counted, want those of %d inputs of %d bytes", n, conns, sent)
+				return fmt.Errorf("%d bytes are counted, want the memory of %d inputs of %d bytes", n, conns, sent)
 			}
 			return nil
 		})
 		if n := budget.Stats().Used; n > conns*2*65_536 {
-			t.Errorf("%d bytes are counted of %d inputs of which %d have arrived, want at most twice that", n, conns, sent)
+			t.Errorf("%d bytes are counted for %d inputs, of each of which %d bytes have arrived, want at most twice that", n, conns, sent)
 		}
 		for _, c := range clients[1:] {
 			c.Close()
@@ -123,15 +123,15 @@ func TestExpectedInputGrowsWithArrival(t *testing.T) {
 		clients[0].want(answer)
 		testkit.Eventually(t, patience, func() error {
 			if n := budget.Stats().Used; n > 16<<20/64 {
-				return fmt.Errorf("%d bytes are counted when all inputs have ended, want less than a step", n)
+				return fmt.Errorf("%d bytes are counted after all inputs have ended, want less than a step", n)
 			}
 			return nil
 		})
 	})
 }
 
-// A peer that sends next to nothing of an input is cut; one that makes progress may take longer
-// than PartialTimeout.
+// A peer that sends almost nothing of an input is disconnected; one that makes progress may take
+// longer than PartialTimeout.
 func TestSlowInputs(t *testing.T) {
 	const limit = time.Second
 	eachMode(t, func(t *testing.T, m mode) {
@@ -147,7 +147,7 @@ func TestSlowInputs(t *testing.T) {
 		}
 		honest.want(answer)
 		if took := time.Since(start); took < 2*limit {
-			t.Errorf("the input took %v, want more than %v, or this shows nothing", took, 2*limit)
+			t.Errorf("the input took %v, want more than %v, or this test shows nothing", took, 2*limit)
 		}
 		trickle := y.dial()
 		start = time.Now()
@@ -175,7 +175,7 @@ func TestOthersBesideLargeInputs(t *testing.T) {
 		for range 4 {
 			c := y.dial()
 			sending.Go(func() {
-				go func() { // ends with stop, and the connection
+				go func() { // ends with stop and with the connection
 					for !stop.Load() {
 						if _, err := io.WriteString(c, request); err != nil {
 							return
@@ -230,7 +230,7 @@ func TestReceivedWaitsForRoom(t *testing.T) {
 	})
 }
 
-// Connections that end in the middle of an input release its memory, whichever side ends them.
+// A connection that ends in the middle of an input releases its memory, whichever side ends it.
 func TestEndsWhileAnInputArrives(t *testing.T) {
 	request, _ := put("put", 1<<20)
 	ends := map[string]func(c *client, conn *loop.Conn){
@@ -293,7 +293,7 @@ func TestDrainWhileAnInputArrives(t *testing.T) {
 	})
 }
 
-// An input that can never fit into the budget is refused.
+// An input that is larger than the budget is refused.
 func TestExpectIsBounded(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.Budget = loop.NewBudget(1 << 20) })

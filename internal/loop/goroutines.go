@@ -25,10 +25,10 @@ type goEngine struct {
 	server  *Server
 	quit    chan struct{} // closed by stop
 	drained chan struct{} // closed by drain
-	emptied chan struct{} // closed when nothing is left after drain
+	emptied chan struct{} // closed when no connection is left after drain
 
 	shaking *handshakes
-	helpers *Workers // as many as connections, so that none waits for another
+	helpers *Workers // as many as connections, so that none has to wait for another
 
 	running sync.WaitGroup // all goroutines
 
@@ -41,8 +41,8 @@ type goEngine struct {
 	stopped   bool
 	isEmptied bool
 
-	// Atomics. Written by connections, read by stats. stop sets cut, the error of all
-	// connections, before it closes their sockets.
+	// Atomics. Written by connections, read by stats. stop sets cut, the error with which all
+	// connections end, before it closes their sockets.
 	reads, writes atomic.Uint64
 	owed          atomic.Int64
 	cut           atomic.Pointer[error]
@@ -98,8 +98,8 @@ func (g *goEngine) accept(l net.Listener, secure *tls.Config) {
 	}
 }
 
-// place adopts a connection as soon as there is a place for it. At most one connection of each
-// listener waits here; the others wait in the kernel. It returns false if the server stops.
+// place adopts a connection as soon as there is a place for it. At most one connection per listener
+// waits here; the others wait in the kernel. It returns false if the server stops.
 func (g *goEngine) place(nc net.Conn, secure *tls.Config, local bool) bool {
 	for !g.server.takePlace() {
 		g.server.lacksRoom()
@@ -139,7 +139,7 @@ func (g *goEngine) acceptEnded(l net.Listener) {
 	g.checkEmptyLocked()
 }
 
-// adopt begins to serve a connection that has its place.
+// adopt starts serving a connection that has a place.
 func (g *goEngine) adopt(raw net.Conn, secure *tls.Config, local bool) {
 	s := g.server
 	c := &goConn{engine: g, raw: raw, nc: raw}

@@ -47,22 +47,22 @@ type goConn struct {
 	mail   []*Deferred // complete answers
 	posted bool        // Post was called since posts were run last
 	wanted int         // goroutines that wait for the turn
-	gone   bool        // closed or detached: what becomes complete is dropped
-	seen   holding     // what it held when the turn began
+	gone   bool        // closed or detached: answers that become complete are dropped
+	seen   holding     // what the connection held when the turn began
 
 	// Owned by the turn.
 	settled    []*Deferred   // the mail that is being settled
 	writing    bool          // a goroutine writes
-	role       uint32        // of the reader; it changes when another takes over from one that is stuck in a write
-	stuck      time.Duration // since when the reader writes; 0 if it does not
-	unblocking bool          // the reader was made to return, so that it detaches
+	role       uint32        // of the reader; it changes when another one takes over from a reader that is stuck in a write
+	stuck      time.Duration // since when the reader has been writing; 0 if it is not writing
+	unblocking bool          // the reader's read was interrupted, so that the reader detaches the connection
 	lastOut    int           // size of the last output, the estimate for the next
 
 	// Guarded by the engine's mu.
 	place int
 }
 
-// run is the reader's goroutine, which starts with the turn.
+// run is the goroutine of the first reader, which starts with the turn.
 func (c *goConn) run() {
 	defer c.engine.running.Done()
 	c.open()
@@ -70,7 +70,7 @@ func (c *goConn) run() {
 		for !c.yield() {
 			c.settleMail()
 		}
-		err := c.shaking.shake(t) // overdue bounds it
+		err := c.shaking.shake(t) // overdue limits its time
 		c.acquire()
 		c.partial, c.active = 0, c.server.now()
 		if err != nil {
@@ -136,7 +136,8 @@ func (c *goConn) read(me uint32) {
 }
 
 // goOn does what there is to do until the connection is to be read, and yields the turn. If an
-// input is expected, into is where to read it to. If ok is false, the reader is no longer needed.
+// input is expected, into is the memory to read it into. If ok is false, the reader is no longer
+// needed.
 func (c *goConn) goOn(me uint32) (into loan, ok bool) {
 	for {
 		c.work(me)
@@ -169,8 +170,8 @@ func (c *goConn) goOn(me uint32) (into loan, ok bool) {
 	}
 }
 
-// help is the goroutine of a helper. It settles answers that became complete while no goroutine
-// had the turn, or does what the sweeper has found. It starts with the turn.
+// help is the goroutine of a helper. It settles answers that became complete while no goroutine had
+// the turn, or what the sweeper has found due. It starts with the turn.
 func (c *goConn) help() {
 	defer c.engine.running.Done()
 	for {
@@ -186,7 +187,8 @@ func (c *goConn) reads() bool {
 	return !c.closed && !c.eof && !c.starved && c.failure == nil && (c.lingering || !c.Full() || c.receiving())
 }
 
-// noteRead notes the result of a read of n bytes. It returns false if there is nothing to pass on.
+// noteRead records the result of a read of n bytes. It returns false if there is nothing to pass to
+// the session.
 func (c *goConn) noteRead(n int, err error) bool {
 	c.engine.reads.Add(1)
 	if c.closed {
@@ -206,14 +208,14 @@ func (c *goConn) noteRead(n int, err error) bool {
 	return true
 }
 
-// tookExpected notes the result of a read into an expected input. The session receives it when the
-// reader continues.
+// tookExpected records the result of a read into an expected input. The session receives it when
+// the reader continues.
 func (c *goConn) tookExpected(l loan, n int, err error) {
 	c.giveBack(l, n)
 	c.noteRead(n, err)
 }
 
-// took passes on the result of a read.
+// took passes the result of a read to the session.
 func (c *goConn) took(in []byte, err error) {
 	defer c.recovered()
 	if !c.noteRead(len(in), err) {
@@ -222,8 +224,8 @@ func (c *goConn) took(in []byte, err error) {
 	switch {
 	case c.lingering:
 	case c.Full():
-		// An answer that was written meanwhile has filled it. The rest of a request that
-		// waits for this reason is not slow.
+		// An answer that was written in the meantime has made the connection Full. A request whose
+		// rest waits for this reason is not slow.
 		c.in.Append(in)
 		c.partial = 0
 	case c.in.Len() > 0:
@@ -236,8 +238,8 @@ func (c *goConn) took(in []byte, err error) {
 	}
 }
 
-// work does all that a connection can do now: settle complete answers, pass on what was read,
-// write the answers, and take the next step. me is the role of a reader, or 0.
+// work does everything that a connection can do now: settle complete answers, pass input to the
+// session, write the answers, and take the next step. me is the role of a reader, or 0.
 func (c *goConn) work(me uint32) {
 	for {
 		c.settleMail()
@@ -259,8 +261,8 @@ func (c *goConn) work(me uint32) {
 	}
 }
 
-// feed passes to the session what was kept of earlier reads, while the session can use it.
-// fresh reports that something has come since the last call of Data.
+// feed passes input kept from earlier reads to the session, as long as the session can use it.
+// fresh reports that input has arrived since the last call of Data.
 func (c *goConn) feed(fresh bool) {
 	defer c.recovered()
 	c.collectKept()
@@ -274,8 +276,8 @@ func (c *goConn) feed(fresh bool) {
 	c.tellPeerEnded()
 }
 
-// step takes the next step of the connection, except for detaching, which the reader does. It
-// returns true if there may be another step.
+// step takes the connection's next step, except for detaching, which the reader does. It returns
+// true if there may be another one.
 func (c *goConn) step() bool {
 	switch c.next() {
 	case stepHalfClose:
@@ -320,8 +322,8 @@ func (c *goConn) leave() {
 	c.engine.remove(c)
 }
 
-// detach passes the connection to Config.Detached. The reader calls it when all is written, so no
-// goroutine reads or writes.
+// detach passes the connection to Config.Detached. The reader calls it when everything is written,
+// so no goroutine reads or writes.
 func (c *goConn) detach() {
 	if c.unblocking {
 		_ = c.raw.SetReadDeadline(time.Time{}) // if the connection is closed, later calls fail, too
@@ -329,14 +331,14 @@ func (c *goConn) detach() {
 	unread := append([]byte(nil), c.in.Peek(c.in.Len())...)
 	c.leave()
 	c.server.countClose(&CloseError{Reason: ReasonDetached})
-	c.finish(nil) // before Detached, because the session has no part in what follows
+	c.finish(nil) // before Detached, because the session is not involved in what follows
 	for !c.yield() {
 		c.settleMail()
 	}
 	c.server.handOver(&c.Conn, c.nc, unread)
 }
 
-// recovered makes a connection fail whose session has panicked, without affecting other
+// recovered makes a connection fail because its session has panicked, without affecting other
 // connections or the process. work then closes it.
 func (c *goConn) recovered() {
 	if v := recover(); v != nil {
@@ -344,7 +346,7 @@ func (c *goConn) recovered() {
 	}
 }
 
-// broke notes that the network has failed, or that the server has cut the connection.
+// broke records that the network has failed or that the server has cut the connection.
 func (c *goConn) broke(err error) {
 	if c.failure != nil {
 		return

@@ -24,14 +24,14 @@ func (c *goConn) acquireLocked() {
 	c.room = c.roomNow()
 }
 
-// begunLocked notes that a goroutine has the turn.
+// begunLocked records that a goroutine has the turn.
 func (c *goConn) begunLocked() {
 	c.busy = true
 	c.seen = c.counted
 }
 
-// yield yields the turn, unless there is mail to settle first. What was posted is left to
-// goroutines that wait for the turn, because endless tasks would otherwise keep them out.
+// yield yields the turn, unless there is mail to settle first. Posted tasks are left to goroutines
+// that wait for the turn; otherwise an endless supply of tasks would keep them waiting.
 func (c *goConn) yield() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -44,7 +44,7 @@ func (c *goConn) yield() bool {
 }
 
 // yieldToRead yields the turn, unless there is mail to settle first. If something was posted, a
-// helper gets the turn, because endless tasks would otherwise keep the reader from reading.
+// helper gets the turn; otherwise an endless supply of tasks would keep the reader from reading.
 func (c *goConn) yieldToRead() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -61,7 +61,7 @@ func (c *goConn) yieldToRead() bool {
 }
 
 // await yields the turn until another goroutine has had it, unless there is mail to settle first.
-// Only the reader calls it, so there are never two goroutines that wake each other.
+// Only the reader calls it, so two goroutines never wake each other.
 func (c *goConn) await() {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -130,7 +130,7 @@ type helper goConn
 // Work implements [Job].
 func (h *helper) Work() { (*goConn)(h).help() }
 
-// lookAt is the sweeper's visit.
+// lookAt checks one connection for the sweeper.
 func (c *goConn) lookAt(now time.Duration) {
 	c.mu.Lock()
 	if c.busy || c.gone {
@@ -159,9 +159,9 @@ func (c *goConn) lookAt(now time.Duration) {
 	c.cond.Broadcast()
 }
 
-// look describes the connection for a survey. During its turn a connection is in use, and holds
-// what it held when the turn began; otherwise others would be closed in its place. Cut does not
-// close it then; if the budget is still exceeded, the next survey follows soon.
+// look describes the connection for a survey. During its turn a connection is in use, and is
+// reported with what it held when the turn began; otherwise others would be closed in its place.
+// Cut does not close it then; if the budget is still exceeded, the next survey follows soon.
 func (c *goConn) look(now time.Duration) Peer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,7 +183,7 @@ func (c *goConn) Cut(why CloseReason) {
 	}
 }
 
-// settleMail settles the answers that have become complete, and runs what was posted.
+// settleMail settles the answers that have become complete, and runs posted tasks.
 func (c *goConn) settleMail() {
 	for {
 		c.mu.Lock()
@@ -201,7 +201,7 @@ func (c *goConn) settleMail() {
 	}
 }
 
-// runPosted calls Drain if that is due, and runs what was posted.
+// runPosted calls Drain if that is due, and runs posted tasks.
 func (c *goConn) runPosted() {
 	defer c.recovered()
 	c.tellDrain()

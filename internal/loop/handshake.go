@@ -11,16 +11,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/fair"
 )
 
-// maxHandshake bounds the bytes that a peer may send until its handshake is complete. A chain of
-// four certificates with RSA keys of 4,096 bits takes 8 KiB.
+// maxHandshake bounds the number of bytes that a peer may send before its handshake is complete. A
+// chain of four certificates with RSA keys of 4,096 bits takes 8 KiB.
 const maxHandshake = 64 << 10
 
 var errLongHandshake = errors.New("loop: the peer sent more than 64 KiB without completing the handshake")
 
-// handshakes bounds how many handshakes are computed at the same time: a signature takes 50 us
-// with P-256 and 1 ms with RSA, so a flood of handshakes would take most of the processors. A
-// handshake that waits for its peer has no place. If there is no free place, handshakes wait for
-// one, and the addresses take turns.
+// handshakes bounds how many handshakes are computed at the same time: a signature takes 50 us with
+// P-256 and 1 ms with RSA, so a flood of handshakes would take most of the processors. A handshake
+// that waits for its peer holds no place. Handshakes that wait for a free place are queued by
+// address, and the addresses take turns.
 type handshakes struct {
 	seed maphash.Seed // immutable
 
@@ -34,8 +34,8 @@ func newHandshakes(places int) *handshakes {
 	return &handshakes{seed: maphash.MakeSeed(), free: places}
 }
 
-// take waits for a place. It cannot be interrupted: each handshake ahead of it takes no longer
-// than a signature, even if its connection has ended.
+// take waits for a place. It cannot be interrupted: each handshake ahead of it holds its place no
+// longer than a signature takes, even if its connection has ended.
 func (h *handshakes) take(client uint64) {
 	h.mu.Lock()
 	if h.free > 0 {
@@ -49,7 +49,7 @@ func (h *handshakes) take(client uint64) {
 	<-ready
 }
 
-// give releases a place, to the next handshake that waits.
+// give releases a place, which goes to the next waiting handshake.
 func (h *handshakes) give() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -60,7 +60,7 @@ func (h *handshakes) give() {
 	}
 }
 
-// shakingConn is the connection under TLS. During the handshake, which one goroutine does, it
+// shakingConn is the connection below TLS. During the handshake, which a single goroutine does, it
 // releases the place while it waits for the peer.
 type shakingConn struct {
 	net.Conn
@@ -69,7 +69,7 @@ type shakingConn struct {
 	client uint64 // the address
 	// Owned by the goroutine of the handshake, and not changed after it.
 	over bool
-	left int  // bytes that may still come
+	left int  // bytes that the peer may still send
 	has  bool // it has a place
 }
 

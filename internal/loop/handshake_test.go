@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// TestHandshakesInTurn: there are no more at a time than places, and addresses have them in turn.
+// TestHandshakesInTurn: there are never more handshakes at a time than places, and addresses get
+// them in turn.
 func TestHandshakesInTurn(t *testing.T) {
 	h := newHandshakes(1)
 	h.take(1)
@@ -19,7 +20,7 @@ func TestHandshakesInTurn(t *testing.T) {
 	var order []uint64
 	var waiting sync.WaitGroup
 	for i, client := range []uint64{1, 1, 1, 2, 3} {
-		waiting.Go(func() { // ends with its place, which those before it give
+		waiting.Go(func() { // ends when it has got its place from those before it
 			h.take(client)
 			mu.Lock()
 			order = append(order, client)
@@ -35,15 +36,15 @@ func TestHandshakesInTurn(t *testing.T) {
 	h.give()
 	waiting.Wait()
 	if want := []uint64{1, 2, 3, 1, 1}; !slices.Equal(order, want) {
-		t.Errorf("the places went to %v, want %v", order, want)
+		t.Errorf("the places were given to %v, want %v", order, want)
 	}
 	if h.free != 1 || h.queue.Len() != 0 {
 		t.Errorf("%d places are free and %d wait, want 1 and none", h.free, h.queue.Len())
 	}
 }
 
-// TestHandshakeIsShort: no more is read of a handshake than its bound, the peer is waited for
-// without a place, and what follows the handshake is read as it comes.
+// TestHandshakeIsShort: no more of a handshake is read than maxHandshake, no place is held while
+// waiting for the peer, and reads after the handshake are not limited.
 func TestHandshakeIsShort(t *testing.T) {
 	h := newHandshakes(1)
 	ours, theirs := net.Pipe()

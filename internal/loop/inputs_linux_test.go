@@ -27,8 +27,9 @@ func (a *closedByAddress) note(c *loop.Conn, err error) {
 	}
 }
 
-// What all connections hold of inputs is bounded, of starts of requests and of expected ones. The
-// address that holds most is closed; the inputs of others arrive.
+// The memory that all connections hold for inputs is bounded, both for incomplete requests and for
+// expected inputs. Connections of the address that holds the most are closed; the inputs of others
+// arrive.
 func TestInputsAreBounded(t *testing.T) {
 	const limit = 8 << 20
 	for _, kind := range []struct {
@@ -78,7 +79,7 @@ func TestInputsAreBounded(t *testing.T) {
 	}
 }
 
-// While there is no memory an input waits, and its peer does not count as slow.
+// While the budget has no room, an input waits, and its peer does not count as slow.
 func TestInputsWaitForMemory(t *testing.T) {
 	const limit, timeout, start = 4 << 20, 500 * time.Millisecond, 10_000
 	expected, answer := put("put", 1<<20)
@@ -104,7 +105,7 @@ func TestInputsWaitForMemory(t *testing.T) {
 				go func() { _, _ = io.WriteString(c, kind.request[start:]) }() // ends when all is sent, or with the test
 				c.wantSilence(3 * timeout)
 				if n := budget.Stats().Used - 2*limit; n > 256<<10 {
-					t.Errorf("%d bytes are counted of an input that waits for memory, want little", n)
+					t.Errorf("%d bytes are counted for an input that waits for memory, want only a few", n)
 				}
 				budget.Add(-2 * limit)
 				c.want(kind.answer)

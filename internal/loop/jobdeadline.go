@@ -6,9 +6,9 @@ import (
 	"time"
 )
 
-// A Deadline is a context that ends at a deadline. It makes the timer only when Done is called:
-// an answer from disk seldom calls it, and the timer was 5 % of its CPU. Set Context and At
-// before use, and call End afterwards.
+// A Deadline is a context that ends at a deadline. It creates the timer only when Done is called:
+// an answer from disk seldom calls it, and the timer was 5 % of its CPU. Set Context and At before
+// use, and call End afterwards.
 type Deadline struct {
 	context.Context // the parent
 	At              time.Time

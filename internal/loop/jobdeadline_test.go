@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// The context ends with its parent and at its deadline, whether or not Done was called, and makes
-// no timer before.
+// The context ends with its parent and at its deadline, whether or not Done was called, and creates
+// no timer before Done is called.
 func TestJobDeadline(t *testing.T) {
 	parent, cancel := context.WithCancel(t.Context())
 	c := &Deadline{Context: parent, At: time.Now().Add(time.Hour)}

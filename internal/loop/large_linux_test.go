@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// What one address owes of large answers is bounded: its connections are closed, the largest
-// debt first, and those of other addresses stay, however much is owed in sum.
+// The bytes of large answers owed to one address are bounded: its connections are closed, the one
+// with the most first, and those of other addresses stay, however much they are owed in total.
 func TestLargeAnswersCloseTheAddressThatOwesMost(t *testing.T) {
 	const size, limit, hostile, honest = 8 << 20, 64 << 20, 40, 4
 	eachMode(t, func(t *testing.T, m mode) {
@@ -47,7 +47,7 @@ func TestLargeAnswersCloseTheAddressThatOwesMost(t *testing.T) {
 			mu.Lock()
 			defer mu.Unlock()
 			if s := large.Stats(); closed["127.0.0.66"] < hostile/2 || s.Used > limit || s.Throttled == 0 {
-				return fmt.Errorf("%d connections were closed, the budget says %+v", closed["127.0.0.66"], s)
+				return fmt.Errorf("%d connections were closed, the budget reports %+v", closed["127.0.0.66"], s)
 			}
 			return nil
 		})
@@ -57,10 +57,10 @@ func TestLargeAnswersCloseTheAddressThatOwesMost(t *testing.T) {
 		mu.Lock()
 		defer mu.Unlock()
 		if len(closed) != 1 {
-			t.Errorf("closed by address: %v, want 127.0.0.66 alone", closed)
+			t.Errorf("closed by address: %v, want only 127.0.0.66", closed)
 		}
 		if n := y.server.Stats().Closes["large"]; n != uint64(closed["127.0.0.66"]) || n != large.Stats().Closed {
-			t.Errorf("%d closes are counted, %d by the budget, want %d", n, large.Stats().Closed, closed["127.0.0.66"])
+			t.Errorf("the server has counted %d closed connections, the budget %d, want %d", n, large.Stats().Closed, closed["127.0.0.66"])
 		}
 	})
 }
@@ -103,7 +103,7 @@ func TestLargeBudgetAdmits(t *testing.T) {
 	}
 }
 
-// A holder is a session that says it holds large answers.
+// A holder is a session that reports large answers that it holds.
 type holder struct{ holds atomic.Int64 }
 
 func (*holder) Data(c *loop.Conn, in []byte) int {
@@ -113,7 +113,7 @@ func (*holder) Data(c *loop.Conn, in []byte) int {
 func (*holder) Closed(*loop.Conn, error) {}
 func (h *holder) HoldsLarge() int64      { return h.holds.Load() }
 
-// What a session holds of large answers counts for its connection.
+// The large answers that a session holds count for its connection.
 func TestSessionsThatHoldLargeAnswers(t *testing.T) {
 	large := loop.NewLargeBudget(100)
 	var mu sync.Mutex
@@ -177,8 +177,8 @@ func TestSessionsThatHoldLargeAnswers(t *testing.T) {
 	}
 }
 
-// Connections of one address that leave bytes unread hold all places: they make room, and
-// idle ones of others stay.
+// Connections of one address that do not read their answers hold all places: some of them are
+// closed to make room, and idle ones of other addresses stay.
 func TestRoomIsMadeByThoseThatLeaveBytes(t *testing.T) {
 	const places, honest, size = 40, 6, 4 << 20
 	eachMode(t, func(t *testing.T, m mode) {
@@ -190,7 +190,7 @@ func TestRoomIsMadeByThoseThatLeaveBytes(t *testing.T) {
 			c.want("a\n")
 			pools = append(pools, c)
 		}
-		time.Sleep(1100 * time.Millisecond) // idle ones may make room from then on
+		time.Sleep(1100 * time.Millisecond) // from then on, idle ones may be closed to make room
 		for range places {
 			c := y.dialFrom("127.0.0.66")
 			if m.tls {
@@ -209,10 +209,10 @@ func TestRoomIsMadeByThoseThatLeaveBytes(t *testing.T) {
 			c.send("c\n")
 			c.want("c\n")
 		}
-		// On a slow machine some of the crowd make room before their request is answered.
+		// On a slow machine, some of the crowd are closed before their request is answered.
 		closes := y.server.Stats().Closes
 		if n := closes["room-crowd"]; n == 0 || n+closes["room-unproven"]+closes["room-address"] < 10 {
-			t.Errorf("closed by reason: %v, want 10 or more of the address with most, some of them in use", closes)
+			t.Errorf("closed by reason: %v, want 10 or more of the address with the most, some of them in use", closes)
 		}
 	})
 }
@@ -246,7 +246,7 @@ func TestRoomIsNotMadeByProxies(t *testing.T) {
 			c.want("b\n")
 		}
 		if n := y.server.Stats().Closes["room-address"]; n < 5 {
-			t.Errorf("%d connections of the address with most were closed, want 5 or more", n)
+			t.Errorf("%d connections of the address with the most were closed, want 5 or more", n)
 		}
 	})
 }

@@ -34,7 +34,8 @@ func TestLateEventsAreCounted(t *testing.T) {
 	}
 }
 
-// Events that a poll returns may have been ready since the poll before it, those that end a sleep since its end.
+// Events that a poll returns may have been ready since the previous poll; those that end a sleep,
+// since the sleep ended.
 func TestEventsAreReadySinceThePollBefore(t *testing.T) {
 	l, _ := twoLoops(t)
 	l.now = 5 // an earlier poll
@@ -54,7 +55,7 @@ func TestEventsAreReadySinceThePollBefore(t *testing.T) {
 	}
 }
 
-// A loop that is busy for long while the other one sleeps shows in the figures of the server.
+// If a loop is busy for a long time while another one sleeps, the server's metrics show it.
 func TestLateEventsShowInStats(t *testing.T) {
 	for _, loops := range []int{1, 2} {
 		t.Run(fmt.Sprintf("%d loops", loops), func(t *testing.T) {

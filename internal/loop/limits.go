@@ -12,8 +12,8 @@ type Limits struct {
 }
 
 // SetLimits replaces the limits of the connection, for a session that learns from its peer which
-// ones it needs. They apply immediately, also to a request in flight. Times are checked as often
-// as the limits of the server require, at least twice a second.
+// ones it needs. They apply immediately, including to a request in flight. Time limits are checked
+// as often as those of the server require, at least twice a second.
 func (c *Conn) SetLimits(l Limits) {
 	s := &c.server.limits
 	if l.MaxInput <= 0 {

@@ -17,10 +17,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// memoryInUse is what the heap and the stacks hold after a collection.
+// memoryInUse returns the size of the heap and the stacks after a garbage collection.
 func memoryInUse() int64 {
 	buf.Forget()
-	// Twice, because the first only moves what pools hold to their victims.
+	// Twice, because the first collection only moves the contents of pools to their victim caches.
 	runtime.GC()
 	runtime.GC()
 	var m runtime.MemStats
@@ -28,15 +28,15 @@ func memoryInUse() int64 {
 	return int64(m.HeapAlloc + m.StackInuse)
 }
 
-// A peer that sends requests without reading costs MaxOutput and one answer, and others
-// continue.
+// A peer that sends requests without reading costs at most MaxOutput plus one answer of memory, and
+// other connections continue.
 func TestPipelineWithoutReading(t *testing.T) {
 	const requests, size, maxOutput = 10_000, 4000, 64 << 10
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.MaxOutput = maxOutput })
 		other := y.dial()
 		c := y.dial()
-		go func() { // ends when all is sent, which the reading below brings about
+		go func() { // ends when all is sent, once the answers are read below
 			_, _ = io.WriteString(c, strings.Repeat(fmt.Sprintf("big %d\n", size), requests))
 		}()
 		var before int64
@@ -51,7 +51,7 @@ func TestPipelineWithoutReading(t *testing.T) {
 				before = memoryInUse()
 			}
 		}
-		// Over TLS only after a while: the reader waits in a write at first.
+		// Over TLS this takes a while: the reader waits in a write at first.
 		testkit.Eventually(t, patience, func() error {
 			if n := y.server.Stats().Unwritten; n < maxOutput/2 {
 				return fmt.Errorf("%d bytes are unwritten, want about %d", n, maxOutput)
@@ -71,8 +71,8 @@ func TestPipelineWithoutReading(t *testing.T) {
 	})
 }
 
-// While an answer waits for a peer that does not read, its requests are read, as long as
-// the bounds allow it.
+// While an answer waits for a peer that does not read, the peer's requests are still read, within
+// the bounds.
 func TestReadingGoesOnBesideAWrite(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.MaxOutput = 100 << 20 })
@@ -90,7 +90,7 @@ func TestReadingGoesOnBesideAWrite(t *testing.T) {
 	})
 }
 
-// No more answers are owed than MaxDeferred.
+// At most MaxDeferred answers are owed.
 func TestDeferredIsBounded(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.MaxDeferred = 100 })
@@ -118,7 +118,7 @@ func TestDeferredIsBounded(t *testing.T) {
 	})
 }
 
-// Large bodies are sent from where they are: slow readers of them cost no memory.
+// Large bodies are sent without being copied, so slow readers of them cost no memory.
 func TestLargeBodiesWithSlowReaders(t *testing.T) {
 	const readers, bodies, size = 8, 4, 1 << 20
 	eachMode(t, func(t *testing.T, m mode) {
@@ -163,16 +163,16 @@ func TestTooLarge(t *testing.T) {
 		c.want(ok + ok)
 		c.send("hold a\n")
 		defer y.hold().finish()
-		_, _ = c.Write(bytes.Repeat([]byte("x"), 10_001)) // may be cut in the midst
+		_, _ = c.Write(bytes.Repeat([]byte("x"), 10_001)) // the server may cut it off
 		if err := y.ended(); !errors.Is(err, loop.ErrTooLarge) {
 			t.Errorf("closed with %v, want %v", err, loop.ErrTooLarge)
 		}
 	})
 }
 
-// A connection without a request for IdleTimeout is ended in order, and no other.
+// A connection without a request for IdleTimeout is closed gracefully, and no other one is.
 func TestIdle(t *testing.T) {
-	const idle = 1500 * time.Millisecond // what a busy machine does not keep the test from its turn for
+	const idle = 1500 * time.Millisecond // longer than a busy machine delays the test
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.IdleTimeout = idle })
 		silent := y.dial()
@@ -190,7 +190,8 @@ func TestIdle(t *testing.T) {
 		if err := y.ended(); !errors.Is(err, loop.ErrIdle) {
 			t.Errorf("closed with %v, want %v", err, loop.ErrIdle)
 		}
-		// Waiting for an answer is not idle, and the time starts over after it.
+		// A connection that waits for an answer is not idle, and its idle time starts after the
+		// answer.
 		busy.send("hold c\n")
 		r := y.hold()
 		time.Sleep(2 * idle)
@@ -206,7 +207,7 @@ func TestIdle(t *testing.T) {
 	})
 }
 
-// A request must come within PartialTimeout, however its bytes trickle.
+// A request must arrive within PartialTimeout, even if its bytes trickle in.
 func TestSlowRequests(t *testing.T) {
 	const limit = time.Second
 	eachMode(t, func(t *testing.T, m mode) {
@@ -229,7 +230,7 @@ func TestSlowRequests(t *testing.T) {
 			t.Errorf("closed with %v, want %v", err, loop.ErrPartial)
 		}
 		if took := time.Since(start); took < limit || took > 6*limit {
-			t.Errorf("cut after %v, want %v and a little", took, limit)
+			t.Errorf("closed after %v, want a little more than %v", took, limit)
 		}
 		// Complete requests in time, each in pieces, are allowed.
 		c = y.dial()
@@ -242,7 +243,7 @@ func TestSlowRequests(t *testing.T) {
 	})
 }
 
-// A peer that does not read is cut after StallTimeout, one that reads slowly is not.
+// A peer that does not read is disconnected after StallTimeout; one that reads slowly is not.
 func TestStalled(t *testing.T) {
 	const limit = time.Second
 	eachMode(t, func(t *testing.T, m mode) {
@@ -263,15 +264,15 @@ func TestStalled(t *testing.T) {
 			t.Errorf("closed with %v, want %v", err, loop.ErrStalled)
 		}
 		if took := time.Since(start); took < limit {
-			t.Errorf("cut after %v, want %v at least", took, limit)
+			t.Errorf("closed after %v, want at least %v", took, limit)
 		}
 		slow.send("a\n")
 		slow.want("a\n")
 	})
 }
 
-// A peer that reads 60 KB/s makes progress, although the kernel, which holds megabytes for
-// it, requests no more within StallTimeout.
+// A peer that reads 60 KB/s makes progress, although the kernel, which buffers megabytes for it,
+// accepts no more within StallTimeout.
 func TestSlowIsNotStalled(t *testing.T) {
 	const limit = 2 * time.Second
 	eachPlain(t, func(t *testing.T, m mode) {
@@ -285,14 +286,14 @@ func TestSlowIsNotStalled(t *testing.T) {
 			}
 		}
 		if st := y.server.Stats(); st.Closes["stalled"] != 0 {
-			t.Error("the reader of 60 KB/s was cut")
+			t.Error("the reader of 60 KB/s was disconnected")
 		}
 	})
 }
 
 // Connections beyond MaxConnections wait in the kernel and are served after others.
 func TestMaxConnections(t *testing.T) {
-	const places = 8 // of three, a client with one would have more than a quarter, and make room even while in use
+	const places = 8 // with three, a client with one would hold more than a quarter and be closed to make room even while in use
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) {
 			c.MaxConnections = places
@@ -304,7 +305,7 @@ func TestMaxConnections(t *testing.T) {
 			c.send("a\n")
 			c.want("a\n")
 			if i > 0 {
-				c.send("hold b\n") // in use: it does not make room
+				c.send("hold b\n") // in use, so it is not closed to make room
 				defer y.hold().finish()
 			}
 			first = append(first, c)
@@ -314,7 +315,7 @@ func TestMaxConnections(t *testing.T) {
 		h := y.takeDetached() // keeps its place
 		late := make(chan *client, 5)
 		for range 5 {
-			go func() { // ends with its answer, or the test's deadline
+			go func() { // ends with its answer or at the test's deadline
 				c := y.dial()
 				c.send("late\n")
 				c.want("late\n")
@@ -323,7 +324,7 @@ func TestMaxConnections(t *testing.T) {
 		}
 		time.Sleep(100 * time.Millisecond)
 		if st := y.server.Stats(); len(late) > 0 || y.made.Load() != places || st.Connections > places {
-			t.Fatalf("%d of those beyond the limit were served, %d connections, want 0 and %d", len(late), st.Connections, places)
+			t.Fatalf("%d connections beyond the limit were served, %d are open, want 0 and %d", len(late), st.Connections, places)
 		}
 		h.nc.Close()
 		(<-late).Close()
@@ -336,7 +337,7 @@ func TestMaxConnections(t *testing.T) {
 	})
 }
 
-// echo answers with its input, as far as there are complete lines.
+// echo is a session that answers with the complete lines of its input.
 type echo struct{}
 
 func (echo) Data(c *loop.Conn, in []byte) int {
@@ -348,7 +349,7 @@ func (echo) Data(c *loop.Conn, in []byte) int {
 
 func (echo) Closed(*loop.Conn, error) {}
 
-// A request costs no allocation.
+// A request causes no allocation.
 func TestRequestsAllocateNothing(t *testing.T) {
 	if raceEnabled { // its own allocations are counted
 		return
@@ -377,7 +378,7 @@ func TestRequestsAllocateNothing(t *testing.T) {
 	}
 }
 
-// ReadAt is the configured clock, read after the bytes came and once for all of them.
+// ReadAt returns the configured clock, read after the bytes arrived and once for all of them.
 func TestReadAt(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		start := time.Now()
@@ -396,8 +397,8 @@ func TestReadAt(t *testing.T) {
 			if at[0] < sent || at[0] > time.Since(start) || at[0] <= last {
 				t.Fatalf("ReadAt is %v, want between %v and now, and after %v", at[0], sent, last)
 			}
-			if at[0] != at[1] && !m.tls { // a read may have brought one only
-				t.Logf("two requests of one write have %v and %v", at[0], at[1])
+			if at[0] != at[1] && !m.tls { // a read may have returned only one
+				t.Logf("ReadAt is %v and %v for two requests of one write", at[0], at[1])
 			}
 			last = at[1]
 		}
@@ -428,7 +429,7 @@ func TestListenAndServeErrors(t *testing.T) {
 			t.Errorf("Serve after Shutdown: %v, want %v", err, net.ErrClosed)
 		}
 		if _, err := l.Accept(); err == nil {
-			t.Error("Serve that failed left its listener open")
+			t.Error("Serve failed and left its listener open")
 		}
 	})
 }

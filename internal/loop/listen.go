@@ -21,8 +21,8 @@ func Listen(network, address string, n int) ([]net.Listener, error) {
 		config.Control = reusePort
 	}
 	if n > 1 {
-		// Two servers of one user could share an address by mistake: a socket
-		// without the option finds out whether the address is in use.
+		// Two servers of one user could share an address by mistake: binding a socket without the
+		// option first shows whether the address is in use.
 		probe, err := net.Listen(network, address)
 		if err != nil {
 			return nil, fmt.Errorf("loop: %w", err)

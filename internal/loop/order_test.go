@@ -33,8 +33,8 @@ func TestEcho(t *testing.T) {
 	})
 }
 
-// Deferred answers in every position of a pipeline of five, completed in every order:
-// after each completion exactly those are sent that have no pending answer before them.
+// Deferred answers in every position of a pipeline of five, completed in every order: after each
+// completion, exactly those answers are sent that have no pending answer before them.
 func TestDeferredInEveryPositionAndOrder(t *testing.T) {
 	const n = 5
 	eachMode(t, func(t *testing.T, m mode) {
@@ -98,7 +98,7 @@ func TestAnyOrder(t *testing.T) {
 		c := y.dial()
 		c.send("idhold a\nidhold b\nhold c\nidhold d\ne\n")
 		a, b, h, d := y.hold(), y.hold(), y.hold(), y.hold()
-		d.finish() // overtakes what is owed in order
+		d.finish() // overtakes the answers owed in order
 		c.want("d\n")
 		b.finish()
 		c.want("b\n")
@@ -109,7 +109,7 @@ func TestAnyOrder(t *testing.T) {
 	})
 }
 
-// Completing twice is completing once.
+// A second Complete does nothing.
 func TestCompleteTwice(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -126,8 +126,8 @@ func TestCompleteTwice(t *testing.T) {
 	})
 }
 
-// An answer that completes inside Data, while kept requests are passed on and nothing is
-// written, is not lost.
+// An answer that completes inside Data, while buffered requests are passed to the session and
+// nothing is being written, is not lost.
 func TestCompletedWhileHandedOn(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.MaxDeferred = 2 })
@@ -136,10 +136,10 @@ func TestCompletedWhileHandedOn(t *testing.T) {
 		c.want("a\n")
 		start := time.Now()
 		for range 20 {
-			c.send("now\nnow\nnow x\n") // the first two are full, and empty
+			c.send("now\nnow\nnow x\n") // the output is full with the first, and empty again
 			c.want("x\n")
 		}
-		// A sweep would find it, each half second.
+		// If it were lost, only a sweep, every half second, would find it.
 		if took := time.Since(start); took > 4*time.Second {
 			t.Errorf("20 round trips took %v", took)
 		}
@@ -200,8 +200,8 @@ func (s *scripter) next() (request, answer string) {
 	return text, text
 }
 
-// Pipelines of random requests, sent in random pieces over several connections: every
-// answer arrives once, in order, at the right peer.
+// Pipelines of random requests, sent in random pieces over several connections: every answer
+// arrives once, in order, and at the right peer.
 func TestPipelinesAgainstAModel(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(c *loop.Config) { c.MaxOutput, c.MaxDeferred = 20<<10, 5 })
@@ -217,7 +217,7 @@ func TestPipelinesAgainstAModel(t *testing.T) {
 	})
 }
 
-// pipeline sends n random requests and checks the answers.
+// pipeline sends n random requests and checks their answers.
 func pipeline(c *client, r *rand.Rand, n int) {
 	s := &scripter{r: r}
 	var requests, answers strings.Builder
@@ -255,7 +255,7 @@ func pipeline(c *client, r *rand.Rand, n int) {
 	<-sent
 }
 
-// readSlowly fills p and rests now and then.
+// readSlowly fills p and pauses from time to time.
 func readSlowly(c *client, p []byte, r *rand.Rand) (n int, err error) {
 	for n < len(p) && err == nil {
 		var k int
@@ -268,8 +268,8 @@ func readSlowly(c *client, p []byte, r *rand.Rand) (n int, err error) {
 	return n, err
 }
 
-// Answers complete on many goroutines while connections go away: each is written or
-// dropped once (which startToy checks), whichever comes first.
+// Answers complete on many goroutines while connections end: each answer is written or dropped once
+// (startToy checks this), whichever happens first.
 func TestCompletionsRaceWithClose(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)

@@ -7,8 +7,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// linkFrom is the size from which bytes are sent from where they are instead of being
-// copied. Below, the copy costs less than an entry of writev and the reference.
+// linkFrom is the size from which bytes are sent by reference instead of being copied. For fewer
+// bytes, a copy is cheaper than a reference and an entry for writev.
 const linkFrom = 8 << 10
 
 // compactFrom is how many bytes at the front must have been written before the rest is
@@ -34,7 +34,7 @@ type Output struct {
 // span is a large answer of n bytes, which end at bytes after what was written.
 type span struct{ at, n int }
 
-// An Owner has memory that an output sends from where it is: see [Output.LinkOwned].
+// An Owner owns memory that an output sends without copying it: see [Output.LinkOwned].
 type Owner interface {
 	// Release is called once, when nothing reads the memory anymore: the kernel has taken all of
 	// its bytes, or the connection has ended. It may be called on any goroutine, in the turn of
@@ -42,7 +42,7 @@ type Owner interface {
 	Release()
 }
 
-// link is memory of another owner, which is sent after B[:at].
+// link is memory that does not belong to the output and is sent after B[:at].
 type link struct {
 	at    int
 	p     []byte
@@ -74,8 +74,8 @@ func (o *Output) LinkOwned(p []byte, owner Owner) {
 	o.linked += len(p)
 }
 
-// Large marks the last n bytes appended as a large answer. They do not count in Config.Budget but
-// in Config.Large.
+// Large marks the last n bytes appended as a large answer. They count toward Config.Large, not
+// Config.Budget.
 func (o *Output) Large(n int) { o.larges = append(o.larges, span{o.Len(), n}) }
 
 // large returns the number of bytes of large answers that wait to be written.
@@ -92,7 +92,7 @@ func (o *Output) memory() int { return cap(o.B) + o.linked }
 // Len returns the number of bytes that wait to be written.
 func (o *Output) Len() int { return len(o.B) - o.from + o.linked }
 
-// segments appends the bytes in order to dst, until its capacity is used.
+// segments appends the waiting bytes to dst in order, until its capacity is used up.
 func (o *Output) segments(dst [][]byte) [][]byte {
 	at := o.from
 	for i := range o.links {
@@ -152,7 +152,7 @@ func (o *Output) advance(n int) {
 	}
 }
 
-// advanceLarges notes that n bytes were written.
+// advanceLarges updates larges after n bytes were written.
 func (o *Output) advanceLarges(n int) {
 	for i := range o.larges {
 		o.larges[i].at -= n
@@ -182,7 +182,7 @@ func (o *Output) take(other *Output) {
 	for _, l := range other.links {
 		o.links = append(o.links, link{base + l.at, l.p, l.owner})
 	}
-	clear(other.links) // o has them now
+	clear(other.links) // they belong to o now
 	other.links = other.links[:0]
 	o.B = append(o.B, other.B[other.from:]...)
 	o.linked += other.linked

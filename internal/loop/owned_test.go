@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// toyOwner has memory that is used for something else as soon as it is released.
+// toyOwner owns memory that is overwritten as soon as it is released.
 type toyOwner struct {
 	toy      *toy
 	p        []byte
@@ -25,7 +25,7 @@ func (w *toyOwner) Release() {
 		w.toy.t.Error("memory was released twice")
 		return
 	}
-	clear(w.p) // the race detector sees a write that reads it still
+	clear(w.p) // if a write still reads it, the race detector reports it
 }
 
 // wantReleased waits until n pieces of memory have been released.
@@ -39,7 +39,7 @@ func (y *toy) wantReleased(n int64) {
 	})
 }
 
-// Memory that is lent is sent as it was, and released once it has been, not before.
+// Lent memory is sent unchanged, and released only after it has been sent.
 func TestLinkOwned(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -56,7 +56,7 @@ func TestLinkOwned(t *testing.T) {
 		h.finish()
 		c.want("h\n" + string(pattern[:300]) + string(pattern[:30_000]) + "i\n" + string(pattern[:40_000]))
 		y.wantReleased(5)
-		// More than the kernel takes in one go.
+		// More than the kernel accepts at once.
 		c.send(fmt.Sprintf("owned %d\nowned %d\n", len(pattern), len(pattern)))
 		c.want(string(pattern[:1<<20]))
 		if n := y.owned.released.Load(); n > 6 {
@@ -67,7 +67,7 @@ func TestLinkOwned(t *testing.T) {
 	})
 }
 
-// Memory that is lent to connections that end is released once, whichever side ends them.
+// Memory lent to connections that end is released once, whichever side ends them.
 func TestLinkOwnedByConnectionsThatEnd(t *testing.T) {
 	ends := []string{"", "abort\n", "panic\n", "now panic\n", "now abort\n", "hold a\nowned 50000\nnow b\nowned 50000\n"}
 	eachMode(t, func(t *testing.T, m mode) {
@@ -100,7 +100,7 @@ func TestLinkOwnedByConnectionsThatEnd(t *testing.T) {
 	})
 }
 
-// Memory that a session appends in Closed is released, too.
+// Memory that a session links in Closed is released, too.
 func TestLinkOwnedInClosed(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, func(config *loop.Config) {

@@ -7,11 +7,11 @@ import (
 	"time"
 )
 
-// panicLines is how many panics a second are logged: a line has a stack, and a client
+// panicLines is how many panics are logged per second: a line contains a stack trace, and a client
 // that knows how to cause a panic can send thousands of such requests.
 const panicLines = 10
 
-// panicLog bounds the lines about panics.
+// panicLog bounds the number of log lines about panics.
 type panicLog struct {
 	// Atomics. Written and read where panics are recovered.
 	second  atomic.Int64 // on the engine's clock
@@ -19,7 +19,8 @@ type panicLog struct {
 	leftOut atomic.Int64 // since the last line
 }
 
-// take reports whether a panic at now is logged, and how many were omitted since the last line.
+// take reports whether a panic at now is to be logged, and how many were left out since the last
+// line.
 func (p *panicLog) take(now time.Duration) (leftOut int64, ok bool) {
 	second := int64(now / time.Second)
 	if last := p.second.Load(); last != second && p.second.CompareAndSwap(last, second) {

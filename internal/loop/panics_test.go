@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestPanicLog: of a storm of panics a few a second are logged, and the others counted.
+// TestPanicLog: of many panics, only a few are logged per second, and the others are counted.
 func TestPanicLog(t *testing.T) {
 	var p panicLog
 	for i := range 3 {

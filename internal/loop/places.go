@@ -11,8 +11,8 @@ import (
 
 // Places.
 const (
-	// roomAtOnce is the fraction of the places, 1/128, that is freed together when none is
-	// free: a survey takes about a millisecond for 10,000 connections.
+	// roomAtOnce is the fraction of the places, 1/128, that is freed at once when none is free: a
+	// survey takes about a millisecond for 10,000 connections.
 	roomAtOnce = 128
 	// leastIdle is how long a connection must have been idle to make room, or open if it
 	// has not proven itself: otherwise connections that have just been accepted would make
@@ -20,14 +20,14 @@ const (
 	// crowdIdle.
 	leastIdle = time.Second
 	crowdIdle = 100 * time.Millisecond
-	// keeperPause is the minimum time between two reviews, and keeperRest that after a review
-	// that closed nothing.
+	// keeperPause is the minimum time between two reviews, and keeperRest the minimum after a
+	// review that closed nothing.
 	keeperPause = 5 * time.Millisecond
 	keeperRest  = 100 * time.Millisecond
 )
 
-// An AddressLimit bounds the connections of each address. All methods are safe for concurrent
-// use.
+// An AddressLimit bounds the number of connections of each address. All methods are safe for
+// concurrent use.
 type AddressLimit struct {
 	Most int // immutable; if zero, there is no limit
 
@@ -38,7 +38,7 @@ type AddressLimit struct {
 
 // Take counts a connection from addr, where alone is the result of [Alone]. If limited is false,
 // the connection is not counted; otherwise Release must be called with g. If ok is false, the
-// address has as many connections as it may have.
+// address already has the maximum number of connections.
 func (a *AddressLimit) Take(addr netip.Addr, alone bool) (g Group, limited, ok bool) {
 	if a.Most <= 0 || alone || addr.IsLoopback() {
 		return g, false, true
@@ -71,7 +71,7 @@ func Alone(addr netip.Addr, proxies []netip.Prefix) bool {
 	return !addr.IsValid() || slices.ContainsFunc(proxies, func(p netip.Prefix) bool { return p.Contains(addr) })
 }
 
-// admitted reports whether an accepted connection may stay, and notes how it is counted.
+// admitted reports whether an accepted connection may stay, and records how it is counted.
 func (c *Conn) admitted() bool {
 	addr := c.remote.Addr()
 	c.alone = Alone(addr, c.server.config.Proxies)
@@ -82,7 +82,7 @@ func (c *Conn) admitted() bool {
 	return ok
 }
 
-// group returns the group of the connection; own is the connection.
+// group returns the group of the connection; own is the connection itself.
 func (c *Conn) group(own any) Group { return GroupOf(c.remote.Addr(), c.alone, own) }
 
 // releasePlace releases the place of a connection.
@@ -140,7 +140,7 @@ func (s *Server) wakeKeeper() {
 	}
 }
 
-// lacksRoom notes that there is no place for a connection that waits to be accepted.
+// lacksRoom records that there is no place for a connection that waits to be accepted.
 func (s *Server) lacksRoom() {
 	s.crowded.Store(true)
 	s.wakeKeeper()
@@ -224,7 +224,7 @@ type Room struct {
 func (r *Room) Make(peers []Peer, now time.Time) {
 	c := crowdsOf(peers, r.Places)
 	if now.Sub(r.last) > leastIdle {
-		r.packedAt = time.Time{} // there were free places since
+		r.packedAt = time.Time{} // places were free in the meantime
 	}
 	r.last = now
 	c.impatient = !r.packedAt.IsZero() && now.Sub(r.packedAt) >= leastIdle
@@ -249,7 +249,7 @@ func (r *Room) Make(peers []Peer, now time.Time) {
 	}
 }
 
-// crowds are what a survey has found out about groups.
+// crowds is what a survey has found out about groups.
 type crowds struct {
 	places int64
 	all    map[Group]int64 // connections of a group
@@ -257,7 +257,7 @@ type crowds struct {
 	young  int64           // connections that are new and have not proven themselves
 
 	packed    bool // most of the places belong to one group, and most of its connections are in use
-	impatient bool // they were for a second, and none of its connections was quiet
+	impatient bool // this has lasted for a second, and none of its connections was quiet
 }
 
 func crowdsOf(peers []Peer, places int) *crowds {
@@ -289,8 +289,8 @@ const (
 	rungs = rungNone
 )
 
-// rung returns the rung of p. A byte that is not read keeps a connection in use: an
-// address could hold all places that way, so connections in use are not always kept.
+// rung returns the rung of p. A single unread byte keeps a connection in use, so an address could
+// hold all places that way; therefore connections in use may be closed, too.
 func (c *crowds) rung(p *Peer) rung {
 	n := c.all[p.Group]
 	large := n > c.places/4
@@ -299,8 +299,8 @@ func (c *crowds) rung(p *Peer) rung {
 	case !p.Proven && ripe:
 		return rungUnproven
 	case !p.Proven || c.young > c.places/8:
-		// The many new ones will make room soon, or prove themselves: no other connection
-		// is closed for them.
+		// The many new ones will soon be closed or have proven themselves: no other connection is
+		// closed for them.
 		return rungNone
 	case c.packed && !large:
 		return rungNone

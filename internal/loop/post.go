@@ -8,7 +8,8 @@ import (
 // A Task runs in a turn of a connection: see [Conn.Post]. Exactly one of its methods is called,
 // once.
 type Task interface {
-	// Run is called like a session's methods. As in Data, its answer follows all that are owed.
+	// Run is called like a session's methods. As in Data, its answer follows all answers that are
+	// owed.
 	Run(c *Conn)
 	// Drop is called instead if the connection has ended. It may be called on any goroutine.
 	Drop()
@@ -28,9 +29,9 @@ var (
 //
 // weight is the number of bytes that t holds until then; they count in the [Budget]. Tasks run in
 // the order in which they were posted, and only while fewer bytes wait to be written than the
-// connection may have: a peer that does not read fills the queue, and Post returns [ErrPostsFull].
-// Tasks also run while the session is [Conn.Full] for another reason, and after [Conn.End] until
-// the connection is half-closed.
+// connection may hold: if the peer does not read, the queue fills up, and Post returns
+// [ErrPostsFull]. Tasks also run while the session is [Conn.Full] for another reason, and after
+// [Conn.End] until the connection is half-closed.
 func (c *Conn) Post(t Task, weight int) error {
 	q := c.postQueue()
 	q.mu.Lock()
@@ -71,8 +72,8 @@ type post struct {
 
 var freePosts = sync.Pool{New: func() any { return new(post) }}
 
-// postQueue is what was posted to a connection and has not run. The first post makes it, because
-// most connections have none.
+// postQueue holds the tasks that were posted to a connection and have not run. It is created by the
+// first post, because most connections need none.
 type postQueue struct {
 	mu sync.Mutex
 	// Guarded by mu. woken says that the backend knows that something was posted.
@@ -81,7 +82,7 @@ type postQueue struct {
 	woken, gone bool
 }
 
-// noPosts is the queue of connections that had none when they ended.
+// noPosts is the queue of connections that ended without having one.
 var noPosts = &postQueue{gone: true}
 
 // postQueue returns the queue of the connection. It may be called on any goroutine.
@@ -124,9 +125,9 @@ func (c *Conn) takePost(q *postQueue) Task {
 	return t
 }
 
-// runPosts runs posted tasks while there is room and the turn has a share left. It is a part of the
-// turn, and returns after as many tasks as there were when it began, so that a task which posts
-// another does not keep the turn.
+// runPosts runs posted tasks while there is room and the turn has a share left. It is part of the
+// turn, and runs at most as many tasks as were queued when it began, so that a task that posts
+// another one does not keep the turn.
 func (c *Conn) runPosts() {
 	q := c.posts.Load()
 	if q == nil || !c.ready {
@@ -146,12 +147,12 @@ func (c *Conn) runPosts() {
 	c.postsLeft = n > 0
 }
 
-// takesPosts reports whether a task may run.
+// takesPosts reports whether a task may run now.
 func (c *Conn) takesPosts() bool {
 	return !c.closed && !c.lingering && c.failure == nil && c.waiting() < c.room
 }
 
-// dropPosts ends the queue: the tasks in it are dropped, and no more are accepted.
+// dropPosts closes the queue: the tasks in it are dropped, and no more are accepted.
 func (c *Conn) dropPosts() {
 	c.posts.CompareAndSwap(nil, noPosts)
 	q := c.posts.Load()

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// published makes a toy announce its connections.
+// published makes a toy server publish its connections.
 func published(conns chan<- *loop.Conn) func(*loop.Config) {
 	return func(config *loop.Config) {
 		inner := config.New
@@ -26,7 +26,7 @@ func published(conns chan<- *loop.Conn) func(*loop.Config) {
 	}
 }
 
-// toyTask is posted: it appends text, or does what the test wants.
+// toyTask is a task that appends text, or calls a function of the test.
 type toyTask struct {
 	text         string
 	do           func(c *loop.Conn)
@@ -51,8 +51,8 @@ func (k *toyTask) Run(c *loop.Conn) {
 
 func (k *toyTask) Drop() { k.dropped.Add(1) }
 
-// Tasks of many goroutines run in the turn of their connection, once each, those of one goroutine
-// in their order, beside requests and deferred answers.
+// Tasks posted by many goroutines run in the turn of their connection, once each, and those of one
+// goroutine in order, interleaved with requests and deferred answers.
 func TestPost(t *testing.T) {
 	const posters, each = 8, 300
 	eachMode(t, func(t *testing.T, m mode) {
@@ -103,7 +103,7 @@ func TestPost(t *testing.T) {
 				}
 			}
 		}
-		// In order: what a task appends goes after what is owed.
+		// What a task appends follows the answers that are owed.
 		c.send("hold h\n")
 		h := y.hold()
 		if err := conn.Post(&toyTask{text: "behind\n"}, 0); err != nil {
@@ -133,8 +133,8 @@ func post(t *testing.T, conn *loop.Conn, k *toyTask, weight int) error {
 	return err
 }
 
-// Of connections that end while others post to them: each task that was accepted has run or was
-// dropped, once; no other has.
+// Connections end while other goroutines post to them: each accepted task is run or dropped once,
+// and no other task is.
 func TestPostToConnectionsThatEnd(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		conns := make(chan *loop.Conn, 100)
@@ -193,8 +193,8 @@ func TestPostToConnectionsThatEnd(t *testing.T) {
 	})
 }
 
-// A peer that does not read fills the queue of its connection and no more; what waits there counts
-// in the budget; once it reads, all run.
+// A peer that does not read fills only the queue of its own connection. Waiting tasks count toward
+// the budget, and all of them run once the peer reads.
 func TestPostsAreBounded(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		conns := make(chan *loop.Conn, 1)
@@ -210,7 +210,7 @@ func TestPostsAreBounded(t *testing.T) {
 		conn := <-conns
 		part := bytes.Repeat([]byte{'x'}, 64<<10)
 		var tasks []*toyTask
-		for full := 0; full < 100; { // of the kernel's buffers too
+		for full := 0; full < 100; { // until the kernel's buffers are full, too
 			k := &toyTask{do: func(c *loop.Conn) { c.Output().Link(part) }}
 			err := post(t, conn, k, len(part))
 			if err == nil {
@@ -243,7 +243,7 @@ func TestPostsAreBounded(t *testing.T) {
 			}
 			return nil
 		})
-		// Without weight the number counts.
+		// For tasks without weight, their number is limited.
 		block := make(chan struct{})
 		if err := conn.Post(&toyTask{do: func(*loop.Conn) { <-block }}, 0); err != nil {
 			t.Fatal(err)
@@ -253,14 +253,14 @@ func TestPostsAreBounded(t *testing.T) {
 			accepted++
 		}
 		close(block)
-		if accepted != 15 && accepted != 16 { // the first may not have been taken out yet
+		if accepted != 15 && accepted != 16 { // the first may still be in the queue
 			t.Errorf("%d tasks were accepted, want 16", accepted)
 		}
 	})
 }
 
-// Endless tasks keep neither other connections of their loop nor requests of their own connection
-// from being answered.
+// An endless supply of tasks prevents neither other connections of the loop nor requests of the
+// same connection from being answered.
 func TestPostsAreFair(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		conns := make(chan *loop.Conn, 2)
@@ -299,7 +299,7 @@ func TestPostsAreFair(t *testing.T) {
 	})
 }
 
-// Nothing posted to a connection that cannot be spoken to yet runs before that.
+// A task posted to a connection does not run before the handshake is complete.
 func TestPostBeforeTheHandshake(t *testing.T) {
 	conns := make(chan *loop.Conn, 2)
 	y := startToy(t, mode{"tls", loop.Auto, true}, published(conns))
@@ -326,7 +326,7 @@ func TestPostBeforeTheHandshake(t *testing.T) {
 	}
 }
 
-// A post allocates nothing once some have been made.
+// Post allocates nothing once the pool of tasks is filled.
 func TestPostAllocatesNothing(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		conns := make(chan *loop.Conn, 1)

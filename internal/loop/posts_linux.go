@@ -1,7 +1,7 @@
 package loop
 
-// wakePosts implements backend. It is called once for all that is posted to a connection until
-// its next turn.
+// wakePosts implements backend. It is called once for all tasks posted to a connection before its
+// next turn.
 func (c *epollConn) wakePosts() {
 	l := c.loop
 	l.mu.Lock()
@@ -12,7 +12,7 @@ func (c *epollConn) wakePosts() {
 	}
 }
 
-// hasMail reports whether there is mail that was read and not processed.
+// hasMail reports whether there is mail that was read and not yet processed.
 func (l *eventLoop) hasMail() bool {
 	return len(l.tasks) > 0 || l.settling.len() > 0 || l.calls.len() > 0
 }
@@ -20,7 +20,7 @@ func (l *eventLoop) hasMail() bool {
 // answerCalls gives a turn to connections to which something was posted, some in each round.
 func (l *eventLoop) answerCalls() {
 	for n := min(l.calls.len(), mailAtOnce); n > 0 && l.spent < mailUnits; n-- {
-		// A queued one continues when it has reached the front of the queue.
+		// A queued one continues when it reaches the front of the queue.
 		if c := l.calls.pop(); !c.closed && !c.queued {
 			l.turn(c)
 		}

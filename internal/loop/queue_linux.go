@@ -2,7 +2,7 @@ package loop
 
 // queue is a FIFO queue. Its zero value is empty.
 type queue[T any] struct {
-	all  []T // from next on
+	all  []T // the elements start at next
 	next int
 }
 

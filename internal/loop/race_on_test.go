@@ -2,6 +2,6 @@
 
 package loop_test
 
-// raceEnabled: the race detector needs additional memory, and its pools drop things at
-// random.
+// raceEnabled reports whether the race detector is enabled. It needs additional memory, and makes
+// pools drop objects at random.
 const raceEnabled = true

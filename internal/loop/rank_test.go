@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// namedPeer is a peer that tells a test that it was cut.
+// namedPeer is a peer that reports to a test that it was cut.
 type namedPeer struct {
 	name string
 	cut  *[]string
@@ -19,8 +19,9 @@ type namedPeer struct {
 
 func (p namedPeer) Cut(why CloseReason) { *p.cut = append(*p.cut, p.name+" "+why.String()) }
 
-// peersOf parses lines "name address holds idle"; idle is in seconds, a leading "-" means in use
-// and, if a number follows, since its last event; a leading "?" not proven.
+// peersOf parses lines "name address holds idle"; idle is in seconds. A leading "-" means that the
+// peer is in use; a number that follows is the time since its last event. A leading "?" means that
+// it has not proven itself.
 func peersOf(t *testing.T, text string, cut *[]string) (peers []Peer) {
 	t.Helper()
 	for line := range strings.Lines(strings.TrimSpace(text)) {
@@ -68,8 +69,8 @@ x2 192.0.2.9      94 -
 	for _, p := range peers {
 		got += p.Conn.(namedPeer).name + " "
 	}
-	// a has 200; then b, a network, 150; then c 140; a again 100; x1 and x2 are counted one
-	// by one.
+	// a holds 200, b, a network, 150, and c 140; a is then left with 100; x1 and x2 are counted
+	// separately.
 	if want := "a1 b1 c1 a2 x1 x2 b2 a3 "; got != want {
 		t.Errorf("closed in the order %s, want %s", got, want)
 	}
@@ -95,14 +96,14 @@ b3 192.0.2.2 0 30`, 128, "b3 room-address, b2 room-address"},
 a1 192.0.2.1 0 100
 x1 192.0.2.9 0 200
 x2 192.0.2.9 0 10`, 128, "x1 room-idle, a1 room-idle"},
-		{"nobody that was used a moment ago", `
+		{"none that was used a moment ago", `
 a1 192.0.2.1 0 0.5
 b1 192.0.2.2 0 -`, 128, ""},
 		{"unless the address has a quarter of the places", `
 a1 192.0.2.1 0 0.5
 a2 192.0.2.1 0 0.05
 b1 192.0.2.2 0 0.9`, 4, "a1 room-address"},
-		{"nobody else while many are new", `
+		{"no other one while many are new", `
 a1 192.0.2.1 0 100
 b1 192.0.2.2 0 ?0.5
 b2 192.0.2.3 0 ?0.5`, 8, ""},
@@ -126,7 +127,7 @@ b4 192.0.2.2 0 0.3`, 8, "b4 room-address"},
 b1 192.0.2.2 0 -0.9
 b2 192.0.2.2 0 0.05
 b3 192.0.2.2 0 0.05`, 8, ""},
-		{"those in use of the largest crowd, the quietest of them, if nobody is idle", `
+		{"those in use of the largest crowd, the quietest of them, if none is idle", `
 a1 192.0.2.1 0 -50
 b1 192.0.2.2 0 -2
 b2 192.0.2.2 0 -3
@@ -169,9 +170,8 @@ b2 192.0.2.2 0 0.05`, 3, "a1 room-idle"},
 	}
 }
 
-// An address that has most of the places and keeps them busy makes room itself: at first no
-// connection is closed, and after a second its connection that has been quiet for the longest time
-// is.
+// If an address holds most of the places and keeps them busy, one of its own connections is closed:
+// at first none is, and after a second the one that has been quiet for the longest time.
 func TestBusyCrowdMakesRoom(t *testing.T) {
 	const crowd = `
 a1 192.0.2.1 0 100
@@ -191,7 +191,7 @@ b5 192.0.2.2 0 -`
 		{500 * time.Millisecond, crowd, ""},
 		{499 * time.Millisecond, crowd, ""},
 		{time.Millisecond, crowd, "b2 room-crowd"},
-		{50 * time.Millisecond, crowd, ""},                                         // a second begins with each
+		{50 * time.Millisecond, crowd, ""},                                         // each starts a new second
 		{900 * time.Millisecond, crowd + "\nb6 192.0.2.2 0 -0.1", "b6 room-crowd"}, // quiet
 		{100 * time.Millisecond, crowd, ""},
 		{900 * time.Millisecond, crowd, ""},
@@ -208,7 +208,8 @@ b5 192.0.2.2 0 -`
 	}
 }
 
-// Which bytes of an output belong to large answers, against a list with an entry for each.
+// The number of bytes that belong to large answers agrees with a list that has an entry for each
+// byte.
 func TestOutputKnowsLargeAnswers(t *testing.T) {
 	r := testkit.Rand(t)
 	var o Output
@@ -269,15 +270,15 @@ func TestAddressLimit(t *testing.T) {
 		{"198.51.100.7", true}, {"198.51.100.7", true}, {"198.51.100.7", true}, {"", true}, {"", true}, {"", true},
 	} {
 		if ok := take(row.addr); ok != row.ok {
-			t.Errorf("a connection from %q: let in %v, want %v", row.addr, ok, row.ok)
+			t.Errorf("a connection from %q: admitted %v, want %v", row.addr, ok, row.ok)
 		}
 	}
 	g := GroupOf(netip.MustParseAddr("192.0.2.1"), false, nil)
 	a.Release(g)
 	if !take("192.0.2.1") || take("192.0.2.1") {
-		t.Error("a connection that was closed does not make room for one more")
+		t.Error("closing a connection does not make room for another one")
 	}
 	if none := (&AddressLimit{}); !func() bool { _, _, ok := none.Take(netip.MustParseAddr("192.0.2.1"), false); return ok }() {
-		t.Error("without a limit a connection is refused")
+		t.Error("a connection is refused although there is no limit")
 	}
 }

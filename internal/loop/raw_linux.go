@@ -11,7 +11,7 @@ import (
 // (RawSyscall), which saves its work before and after each call. Large copies do notify it, because
 // they occupy a processor for a while.
 
-// longCopy is the size from which a write tells the scheduler.
+// longCopy is the size from which a write notifies the scheduler.
 const longCopy = 256 << 10
 
 // readFile is read(2) on a descriptor that does not block.
@@ -81,7 +81,7 @@ func hasQueue(fd int) bool {
 	return n > 0 && err == nil
 }
 
-// pollEvents returns the events that there are, without waiting.
+// pollEvents returns the pending events without waiting.
 func pollEvents(epfd int, events []unix.EpollEvent) int {
 	n, _, errno := syscall.RawSyscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), 0, 0, 0)
 	if errno != 0 {
@@ -90,7 +90,7 @@ func pollEvents(epfd int, events []unix.EpollEvent) int {
 	return int(n)
 }
 
-// waitEvents waits for events, at most for milliseconds; if that is -1, without a limit.
+// waitEvents waits for events, for at most the given number of milliseconds; -1 means no limit.
 func waitEvents(epfd int, events []unix.EpollEvent, milliseconds int) int {
 	n, _, errno := syscall.Syscall6(unix.SYS_EPOLL_PWAIT, uintptr(epfd), uintptr(unsafe.Pointer(&events[0])), uintptr(len(events)), uintptr(milliseconds), 0, 0)
 	if errno != 0 {
@@ -99,7 +99,7 @@ func waitEvents(epfd int, events []unix.EpollEvent, milliseconds int) int {
 	return int(n)
 }
 
-var one = [8]byte{1} // a count of 1; with another byte order it is not 0, either
+var one = [8]byte{1} // a count of 1; in the other byte order it is not 0, either
 
 // wakeEventfd ends a wait.
 func wakeEventfd(fd int) {

@@ -16,12 +16,12 @@ import (
 type Server struct {
 	// Immutable after New.
 	config  Config
-	limits  Limits // of connections that have none of their own
+	limits  Limits // of connections that did not set their own
 	started time.Time
 	engine  engine   // of Config.Backend
 	engines []engine // engine and, if that is epoll, one of goroutines for TLS
 	used    []engine // those with listeners; set by Serve before the first survey
-	step    int64    // of an account, before the budget is updated
+	step    int64    // how far an account may change before the budget is updated
 	wake    chan struct{}
 	quit    chan struct{} // closed by stopKeeping
 	kept    chan struct{} // closed when keep has ended
@@ -46,24 +46,23 @@ type Server struct {
 	closes   [CloseReasons]atomic.Uint64
 	panics   panicLog
 
-	// Atomics. Written by Shutdown, read by connections. drainedAt is on the
-	// engine's clock, or 0 if the server does not drain; from drainBy on, connections in use end, too.
+	// Atomics. Written by Shutdown, read by connections. drainedAt is on the engine's clock, or 0
+	// if the server is not draining; after drainBy, connections in use end, too.
 	draining  atomic.Bool
 	drainedAt atomic.Int64
 	drainBy   atomic.Int64
 }
 
-// acceptPause is how long accepting pauses when there are no descriptors or no places
-// left.
+// acceptPause is how long the server stops accepting when it has run out of descriptors or places.
 const acceptPause = 50 * time.Millisecond
 
-// lastAccepts is how long accepting continues at Shutdown: a client may have connected
-// whose last packet the kernel has not processed yet.
+// lastAccepts is how long accepting continues after Shutdown: the kernel may not yet have processed
+// the last packet of a client that has connected.
 const lastAccepts = 30 * time.Millisecond
 
 // engine is what a backend does for the server.
 type engine interface {
-	// serve begins to accept from listeners, which it owns from now on.
+	// serve starts accepting from the listeners, which the engine then owns.
 	serve(listeners []net.Listener) error
 	// drain stops accepting, once the kernel's queues are empty, and checks the time
 	// limits often.
@@ -80,7 +79,7 @@ type engine interface {
 	stats(s *Stats)
 }
 
-// New returns a server that does not serve yet.
+// New returns a server on which Serve has not been called yet.
 func New(config Config) (*Server, error) {
 	config, err := config.withDefaults()
 	if err != nil {
@@ -120,9 +119,9 @@ func (s *Server) Backend() Backend { return s.config.Backend }
 // now is the engine's clock: the time since New, never 0.
 func (s *Server) now() time.Duration { return time.Since(s.started) + 1 }
 
-// Serve begins to serve connections to the listeners and returns. Listeners that [Secure]
-// returned are served by goroutines, whatever the backend. Serve owns the listeners from now
-// on, even if it fails. It may be called once.
+// Serve starts serving connections to the listeners and returns. Listeners that [Secure] returned
+// are served by goroutines, whatever the backend. The server owns the listeners from then on, even
+// if Serve fails. Serve may be called only once.
 func (s *Server) Serve(listeners ...net.Listener) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,15 +163,15 @@ func (s *Server) serve(listeners []net.Listener) error {
 			continue
 		}
 		if err := e.serve(of[e]); err != nil {
-			return err // not of the last engine: that of goroutines never fails
+			return err // never from the last engine: the backend of goroutines does not fail
 		}
 		s.used = append(s.used, e)
 	}
 	return nil
 }
 
-// Shutdown stops accepting, waits until requests in flight have ended, and closes the
-// connections in order. If ctx ends first, it cuts the remaining connections and returns the
+// Shutdown stops accepting, waits until requests in flight have ended, and closes the connections
+// in order. If ctx ends first, it closes the remaining connections immediately and returns the
 // context's error. It may be called again after it has returned. It does not wait for detached
 // connections.
 func (s *Server) Shutdown(ctx context.Context) error {
@@ -212,8 +211,9 @@ func (s *Server) Shutdown(ctx context.Context) error {
 	return err
 }
 
-// drainPatience is how long connections stay open while the server drains that have requests without answers more often
-// than once in Config.DrainGrace: some times the grace, and half of the time until ctx would cut them.
+// drainPatience returns how long, while the server drains, connections stay open that send requests
+// without answers more often than once in Config.DrainGrace: a multiple of the grace, at most half
+// of the time until ctx ends.
 func (s *Server) drainPatience(ctx context.Context) time.Duration {
 	const times = 10
 	patience := times * s.config.DrainGrace
@@ -223,7 +223,7 @@ func (s *Server) drainPatience(ctx context.Context) time.Duration {
 	return patience
 }
 
-// takePlace takes a place for an open connection and reports whether there was one.
+// takePlace takes a place for a new connection and reports whether one was free.
 func (s *Server) takePlace() bool {
 	for {
 		n := s.open.Load()
@@ -249,7 +249,7 @@ func releaseOnce(c *Conn) func() {
 func (s *Server) handOver(c *Conn, nc net.Conn, unread []byte) {
 	p := &placedConn{Conn: nc, release: releaseOnce(c), local: c.local}
 	if s.config.Detached == nil {
-		_ = p.Close() // there is no owner for it
+		_ = p.Close() // it has no owner
 		return
 	}
 	defer func() {
@@ -281,11 +281,11 @@ type Stats struct {
 	Accepted    uint64 // since the start
 	// AcceptErrors counts failures of accept(2), mostly for lack of descriptors.
 	AcceptErrors uint64
-	// Unwritten is the number of bytes that wait for peers to read, Large those of them that
-	// belong to large answers; Owed is the number of deferred answers.
+	// Unwritten is the number of bytes that wait for peers to read, and Large is the part of it
+	// that belongs to large answers; Owed is the number of deferred answers.
 	Unwritten, Large, Owed int64
-	// Reads and Writes are system calls. Wakes counts returns of epoll_wait with
-	// events, Events those events, Sleeps the waits that did not return immediately.
+	// Reads and Writes are system calls. Wakes counts the calls of epoll_wait that returned events,
+	// Events counts those events, and Sleeps counts the waits that did not return immediately.
 	Reads, Writes, Wakes, Events, Sleeps uint64
 	// Postponed counts turns that ended with work left because their share was spent.
 	Postponed uint64
@@ -296,8 +296,8 @@ type Stats struct {
 	Closes map[string]uint64
 }
 
-// EachClose calls visit with every reason, in alphabetical order, and the number of connections
-// that ended for it.
+// EachClose calls visit with the name of each reason, in alphabetical order, and the number of
+// connections that ended for that reason.
 func (s *Stats) EachClose(visit func(reason string, n uint64)) {
 	for _, reason := range slices.Sorted(maps.Keys(s.Closes)) {
 		visit(reason, s.Closes[reason])

@@ -6,14 +6,13 @@ import "crypto/tls"
 // session one at a time. They must not block, because other connections wait for them. A
 // panic ends the connection and is logged.
 type Session interface {
-	// Data receives all bytes that were read and not consumed, at least one, and
-	// returns how many at their front it has consumed. The bytes are valid only during the
-	// call and must not be changed. Data is called again, with the bytes that are left and
-	// those that followed, when more bytes have come or, if it stopped because of
-	// [Conn.Full], as soon as there is room.
+	// Data receives all bytes that were read and not consumed, at least one, and returns how many
+	// at their front it has consumed. The bytes are valid only during the call and must not be
+	// changed. Data is called again, with the bytes that are left and those that followed, when
+	// more bytes have arrived or, if it stopped because of [Conn.Full], as soon as there is room.
 	//
-	// A session consumes whole requests while it is not [Conn.Full]. What it leaves
-	// without being full is the start of a request.
+	// A session consumes whole requests while it is not [Conn.Full]. If it leaves bytes without
+	// being full, they must be the start of a request.
 	Data(c *Conn, in []byte) (consumed int)
 	// Closed is the last call: the connection has ended or was detached. If it ended in
 	// order, err is nil; otherwise it is a [*CloseError].
@@ -56,8 +55,8 @@ type Drainer interface {
 	Drain(c *Conn)
 }
 
-// A LargeHolder is a session that holds large answers that its connection does not know:
-// they wait for earlier answers. See [Server.HoldLarge].
+// A LargeHolder is a session that holds large answers which it has not yet passed to its connection
+// because they wait for earlier answers. See [Server.HoldLarge].
 type LargeHolder interface {
 	Session
 	// HoldsLarge returns the number of bytes of these answers. It may be called on any
@@ -65,7 +64,7 @@ type LargeHolder interface {
 	HoldsLarge() int64
 }
 
-// CloseReason says why the engine ended a connection.
+// CloseReason is the reason why a connection ended.
 type CloseReason uint8
 
 // Reasons.
@@ -98,7 +97,7 @@ func (r CloseReason) String() string {
 		"unproven", "memory", "address", "room-unproven", "room-address", "room-idle", "large", "room-crowd"}[r]
 }
 
-// CloseError says why a connection ended.
+// CloseError reports why a connection ended.
 type CloseError struct {
 	Reason CloseReason
 	Err    error // of the network, or the one passed to Abort; may be nil
@@ -113,7 +112,7 @@ func (e *CloseError) Error() string {
 		ReasonPartial:  "timed out waiting for the rest of a request",
 		ReasonStalled:  "the peer does not read its answers",
 		ReasonTooLarge: "a request is too large",
-		ReasonDrained:  "the server shuts down",
+		ReasonDrained:  "the server is shutting down",
 		ReasonReset:    "the connection failed",
 		ReasonAborted:  "the connection was aborted",
 
@@ -141,7 +140,7 @@ func (e *CloseError) Is(target error) bool {
 	return ok && t.Reason == e.Reason && t.Err == nil
 }
 
-// Errors with which connections end, for errors.Is.
+// Errors with which connections end, for use with errors.Is.
 var (
 	ErrIdle     = &CloseError{Reason: ReasonIdle}
 	ErrPartial  = &CloseError{Reason: ReasonPartial}

@@ -8,7 +8,7 @@ const (
 	turnUnits = 256
 	// crowdUnits is the share while more connections than a cohort has are queued.
 	crowdUnits = turnUnits / 4
-	// turnBytes bounds what one turn writes, which takes the kernel 0.3 ms.
+	// turnBytes bounds the bytes that one turn writes; writing that many takes the kernel 0.3 ms.
 	turnBytes = 1 << 20
 	// unitBytes is how many bytes written count as one unit.
 	unitBytes = 1 << 10
@@ -28,12 +28,12 @@ func (c *Conn) spendBytes(n int) {
 // exhausted reports whether the turn's share is spent.
 func (c *Conn) exhausted() bool { return c.spent >= c.share }
 
-// hasInput reports whether there is input for the session that was read.
+// hasInput reports whether input for the session has been read and not consumed.
 func (c *Conn) hasInput() bool { return c.in.Len() > 0 || c.expected.complete() }
 
-// newShare ends a turn. It notes whether requests that were read wait for the next turn, because
-// such a connection is not idle. queued reports that it waits for a turn in which they can be
-// answered; the turn that ends may have been one that only writes.
+// newShare ends a turn. It records whether requests that were read wait for the next turn, because
+// such a connection is not idle. queued reports that the connection waits for a turn in which they
+// can be answered; the turn that ends may have been one that only writes.
 func (c *Conn) newShare(queued bool) {
 	c.unfinished = (queued || c.exhausted()) && c.hasInput() && !c.ending && !c.detaching && !c.lingering
 	c.spent, c.wrote = 0, 0

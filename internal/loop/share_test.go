@@ -33,8 +33,8 @@ func (dear) Data(c *loop.Conn, in []byte) (consumed int) {
 
 func (dear) Closed(*loop.Conn, error) {}
 
-// slow answers like dear, and lets so much time pass that a sweep comes while many connections
-// wait for their turn.
+// slow answers like dear, but slowly enough that a sweep happens while many connections wait for
+// their turn.
 type slow struct{ dear }
 
 func (s slow) Data(c *loop.Conn, in []byte) (consumed int) {
@@ -42,7 +42,7 @@ func (s slow) Data(c *loop.Conn, in []byte) (consumed int) {
 	return s.dear.Data(c, in)
 }
 
-// sharing is a server of one loop, and what its sessions do.
+// sharing is a server with one loop, and the behavior of its sessions.
 type sharing struct {
 	*testing.T
 	server *loop.Server
@@ -66,7 +66,7 @@ func startSharing(t *testing.T, m mode, session loop.Session) *sharing {
 	return &sharing{t, s, listeners[0].Addr().String()}
 }
 
-// shutdown begins a shutdown, and returns what waits for its end.
+// shutdown starts a shutdown and returns a function that waits until it is complete.
 func (s *sharing) shutdown() (wait func()) {
 	ended := make(chan error, 1)
 	go func() { ended <- s.server.Shutdown(context.Background()) }() // ends when the server does
@@ -103,7 +103,7 @@ func (w *waiting) send() {
 	}
 }
 
-// first reads the first line, after which the server has read all.
+// first reads the first line, after which the server has read all input.
 func (w *waiting) first() {
 	w.Helper()
 	if line, err := w.r.ReadString('\n'); err != nil || line != "x\n" {
@@ -128,7 +128,8 @@ func (w *waiting) rest() {
 }
 
 // Input that was read and waits for its turn is answered: the end of the peer's bytes, the time
-// limit of idle connections and a shutdown come after it, and other connections in between.
+// limit of idle connections and a shutdown take effect after it, and other connections are served
+// in between.
 func TestWhatWaitsForItsTurn(t *testing.T) {
 	eachPlain(t, func(t *testing.T, m mode) {
 		for _, name := range []string{"the peer ends", "shutdown"} {

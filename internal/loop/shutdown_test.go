@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// shutdown runs Shutdown beside the test.
+// shutdown runs Shutdown concurrently with the test.
 func (y *toy) shutdown(within time.Duration) <-chan error {
 	result := make(chan error, 1)
 	go func() { // ends within the time given
@@ -38,8 +38,8 @@ func wantResult(t *testing.T, result <-chan error, want error) {
 	}
 }
 
-// A drain ends idle connections in order, waits for answers that are owed, and takes no
-// new connections.
+// A drain closes idle connections gracefully, waits for answers that are owed, and accepts no new
+// connections.
 func TestShutdownDrains(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -57,7 +57,7 @@ func TestShutdownDrains(t *testing.T) {
 		if err := y.ended(); !errors.Is(err, loop.ErrDrained) {
 			t.Errorf("the idle connection closed with %v, want %v", err, loop.ErrDrained)
 		}
-		half.send("in\n") // a request that has begun may end
+		half.send("in\n") // the rest of a request that has begun is still read
 		half.want("begin\n")
 		half.wantEnd()
 		half.Close()
@@ -66,7 +66,7 @@ func TestShutdownDrains(t *testing.T) {
 			nc, err := net.Dial("tcp", y.addr)
 			if err == nil {
 				nc.Close()
-				return errors.New("a new connection was taken")
+				return errors.New("a new connection was accepted")
 			}
 			return nil
 		})
@@ -103,7 +103,7 @@ func TestDrainGrace(t *testing.T) {
 			one.want("a\n")
 		}
 		if draining.Load() {
-			t.Error("Draining before Shutdown")
+			t.Error("Draining returned true before Shutdown")
 		}
 		start := time.Now()
 		result := y.shutdown(10 * time.Second)
@@ -111,7 +111,7 @@ func TestDrainGrace(t *testing.T) {
 		c.send("b\n")
 		c.want("b\n")
 		if !draining.Load() {
-			t.Error("not Draining after Shutdown")
+			t.Error("Draining returned false after Shutdown")
 		}
 		silent.wantEnd()
 		if took := time.Since(start); took < grace {
@@ -135,8 +135,8 @@ func (w drainWatcher) Data(c *loop.Conn, in []byte) int {
 	return w.Session.Data(c, in)
 }
 
-// At the end of its context Shutdown cuts off the remaining connections, and pending
-// answers are dropped.
+// When its context ends, Shutdown closes the remaining connections, and pending answers are
+// dropped.
 func TestShutdownCuts(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -164,7 +164,7 @@ func TestShutdownCuts(t *testing.T) {
 	})
 }
 
-// Connections that wait in the kernel's queue at Shutdown are served: no client meets a
+// Connections that wait in the kernel's queue when Shutdown is called are served: no client gets a
 // reset.
 func TestShutdownAndTheQueue(t *testing.T) {
 	const clients = 60
@@ -172,7 +172,7 @@ func TestShutdownAndTheQueue(t *testing.T) {
 		for range 2 {
 			y := startToy(t, m, func(c *loop.Config) { c.DrainGrace, c.Loops = time.Second, 1 })
 			first := y.dial()
-			first.send("block 200\n") // the loop accepts no connection meanwhile
+			first.send("block 200\n") // the loop accepts no connection in the meantime
 			time.Sleep(50 * time.Millisecond)
 			queued := make([]*client, clients)
 			for i := range queued {
@@ -193,7 +193,7 @@ func TestShutdownAndTheQueue(t *testing.T) {
 	})
 }
 
-// Shutdown in the midst of traffic ends, and loses no answer that was owed.
+// Shutdown under load ends and loses no answer that was owed.
 func TestShutdownInTraffic(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		for round := range 5 {
@@ -232,7 +232,7 @@ func TestShutdownInTraffic(t *testing.T) {
 	})
 }
 
-// Detached connections are not the concern of Shutdown.
+// Shutdown does not close detached connections.
 func TestShutdownLeavesDetached(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		y := startToy(t, m, nil)
@@ -248,7 +248,7 @@ func TestShutdownLeavesDetached(t *testing.T) {
 	})
 }
 
-// Unix sockets have no address, and the same contract.
+// Connections of Unix sockets have no address but fulfill the same contract.
 func TestUnixSockets(t *testing.T) {
 	eachPlain(t, func(t *testing.T, m mode) {
 		testkit.NoLeaks(t)
@@ -289,8 +289,8 @@ func TestUnixSockets(t *testing.T) {
 	})
 }
 
-// The peer's address and a number that no other connection has are known from the start;
-// the context ends with the connection.
+// The peer's address and a unique number are known from the start; the context ends with the
+// connection.
 func TestConnIdentity(t *testing.T) {
 	eachMode(t, func(t *testing.T, m mode) {
 		ids := make(chan uint64, 10)

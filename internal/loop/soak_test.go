@@ -34,14 +34,14 @@ func soak(t *testing.T, m mode, seed uint64, until time.Time) {
 	y := startToy(t, m, func(c *loop.Config) {
 		c.MaxOutput = 1 << (10 + r.IntN(9))
 		c.MaxDeferred = 1 + r.IntN(100)
-		c.MaxConnections = 60 + r.IntN(40) // one that waits would have others closed: see places.go
+		c.MaxConnections = 60 + r.IntN(40) // a waiting connection would cause others to be closed: see places.go
 		c.Loops = 1 + r.IntN(3)
 		c.DrainGrace = time.Duration(r.IntN(50)) * time.Millisecond
 	})
 	until = minTime(until, time.Now().Add(5*time.Second))
 	stop := make(chan struct{})
 	background := make(chan struct{}, 3)
-	go func() { // completes what is held; ended by stop, awaited below
+	go func() { // completes held answers; ended by stop, awaited below
 		defer func() { background <- struct{}{} }()
 		for {
 			select {
@@ -52,12 +52,12 @@ func soak(t *testing.T, m mode, seed uint64, until time.Time) {
 			}
 		}
 	}()
-	go func() { // owns what is detached; ended by stop, awaited below
+	go func() { // owns detached connections; ended by stop, awaited below
 		defer func() { background <- struct{}{} }()
 		for {
 			select {
 			case h := <-y.detached:
-				_, _ = h.nc.Write(h.unread) // its peer may have gone
+				_, _ = h.nc.Write(h.unread) // the peer may have gone
 				h.nc.Close()
 			case <-stop:
 				return
@@ -94,7 +94,8 @@ func soak(t *testing.T, m mode, seed uint64, until time.Time) {
 	t.Logf("%d requests, %+v", requests.Load(), y.server.Stats())
 }
 
-// soakConnection is the life of one connection. It returns how many requests it made.
+// soakConnection runs one connection from its start to its end and returns how many requests it
+// made.
 func soakConnection(y *toy, r *rand.Rand) int64 {
 	raw, err := net.Dial("tcp", y.addr)
 	if err != nil {

@@ -1,6 +1,6 @@
 package loop
 
-// survey queries each loop. A loop that has ended does not answer.
+// survey asks each loop for its connections. A loop that has ended does not answer.
 func (e *epollEngine) survey(dst []Peer) []Peer {
 	answers := make(chan [][]Peer, len(e.loops))
 	asked := 0

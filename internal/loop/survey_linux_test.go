@@ -2,7 +2,8 @@ package loop
 
 import "testing"
 
-// A survey visits some slots in a round, and all of them in the end; a second one waits for it.
+// A survey visits some slots in each round and eventually all of them; a second survey waits for
+// the first.
 func TestSurveyInPieces(t *testing.T) {
 	const slots = 3*sweepAtOnce + 100
 	l := &eventLoop{}
@@ -28,7 +29,7 @@ func TestSurveyInPieces(t *testing.T) {
 		seen := make(map[uint64]bool)
 		for _, part := range <-answers {
 			if len(part) > sweepAtOnce {
-				t.Errorf("a round looked at %d connections, want at most %d", len(part), sweepAtOnce)
+				t.Errorf("a round visited %d connections, want at most %d", len(part), sweepAtOnce)
 			}
 			for _, p := range part {
 				seen[p.Conn.(*epollConn).id] = true

@@ -2,7 +2,7 @@ package loop
 
 import "testing"
 
-// A connection during its turn counts with what it held before: otherwise connections of
+// A connection in its turn is counted with what it held before the turn: otherwise connections of
 // other addresses would be closed in its place.
 func TestSurveyOfBusyConnections(t *testing.T) {
 	c := &goConn{}
@@ -14,6 +14,6 @@ func TestSurveyOfBusyConnections(t *testing.T) {
 	}
 	c.acquire()
 	if p := c.look(0); p.Holds != 5000 || p.Idle >= 0 {
-		t.Errorf("in its turn it holds %d bytes and was idle for %v, want 5000 and that it is in use", p.Holds, p.Idle)
+		t.Errorf("in its turn it holds %d bytes and was idle for %v, want 5000 bytes and a connection in use", p.Holds, p.Idle)
 	}
 }

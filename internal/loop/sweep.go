@@ -8,7 +8,7 @@ import (
 // never is a limit that is not reached.
 const never = 1<<63 - 1
 
-// lingerTime is how long a half-closed connection is read to its end.
+// lingerTime is how long a half-closed connection is read while waiting for its end.
 const lingerTime = time.Second
 
 // leastRate is the minimum rate, in bytes a second, at which a peer must read answers and send
@@ -65,8 +65,8 @@ func (c *Conn) overdue(now time.Duration) bool {
 	return c.ending
 }
 
-// drained reports whether a connection that has no request is to end because the server drains: it was quiet for
-// Config.DrainGrace, or has sent requests without answers for long.
+// drained reports whether a connection that has no request is to end because the server drains: it
+// was quiet for Config.DrainGrace, or has sent requests without answers for a long time.
 func (c *Conn) drained(now time.Duration) bool {
 	began := time.Duration(c.server.drainedAt.Load())
 	if began == 0 {
@@ -75,9 +75,10 @@ func (c *Conn) drained(now time.Duration) bool {
 	return now-max(began, c.opened, c.active) >= c.server.config.DrainGrace || now >= time.Duration(c.server.drainBy.Load())
 }
 
-// endWithAnswer ends a connection that has answered its requests if the server has been draining for
-// Config.DrainGrace. The end goes with the answer, so a client that has got it can see the end before it sends another
-// request. At any other moment, a request may be on its way.
+// endWithAnswer ends a connection that has answered its requests if the server has been draining
+// for Config.DrainGrace. The connection ends together with the answer, so a client that has
+// received the answer can see the end before it sends another request. At any other moment, a
+// request may be in flight.
 func (c *Conn) endWithAnswer(now time.Duration) {
 	began := time.Duration(c.server.drainedAt.Load())
 	if began == 0 || now-max(began, c.opened) < c.server.config.DrainGrace {

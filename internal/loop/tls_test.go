@@ -19,7 +19,7 @@ var loopback struct {
 	*testkit.Issued
 }
 
-// tlsConfigs returns the two sides of a certificate for 127.0.0.1, always the same one.
+// tlsConfigs returns the two sides of a certificate for 127.0.0.1, which is always the same.
 func tlsConfigs(t testing.TB) (server, client *tls.Config) {
 	t.Helper()
 	loopback.once.Do(func() {
@@ -28,7 +28,7 @@ func tlsConfigs(t testing.TB) (server, client *tls.Config) {
 	return loopback.Configs()
 }
 
-// TestTLSBesideClearText: a server serves both, and a connection keeps its kind.
+// TestTLSBesideClearText: a server serves both at once.
 func TestTLSBesideClearText(t *testing.T) {
 	for _, b := range []loop.Backend{loop.Auto, loop.Goroutines} {
 		t.Run(b.String(), func(t *testing.T) {
@@ -73,7 +73,7 @@ func TestTLSBesideClearText(t *testing.T) {
 	}
 }
 
-// A peer that does not finish its handshake is cut off like one that does not finish a
+// A peer that does not complete its handshake is disconnected like one that does not complete a
 // request.
 func TestTLSHandshakeIsBounded(t *testing.T) {
 	y := startToy(t, mode{"tls", loop.Auto, true}, func(c *loop.Config) { c.PartialTimeout = 500 * time.Millisecond })
@@ -106,8 +106,8 @@ func TestTLSHandshakeIsBounded(t *testing.T) {
 	c.want("still there\n")
 }
 
-// TestSlowHandshakes: peers that stop in the middle of a handshake do not block those of others,
-// and an endless chain of certificates is not read to its end.
+// TestSlowHandshakes: peers that stop in the middle of a handshake do not block other handshakes,
+// and an endless chain of certificates is not read completely.
 func TestSlowHandshakes(t *testing.T) {
 	for _, b := range []loop.Backend{loop.Auto, loop.Goroutines} {
 		t.Run(b.String(), func(t *testing.T) {
@@ -158,9 +158,9 @@ func TestSlowHandshakes(t *testing.T) {
 			defer raw.Close()
 			c := tls.Client(raw, long)
 			c.SetDeadline(time.Now().Add(10 * time.Second))
-			_ = c.Handshake() // of TLS 1.3 is over when the chain has been sent
+			_ = c.Handshake() // in TLS 1.3, it returns when the chain has been sent
 			if err := y.ended(); !isReason(err, loop.ErrReset) || !strings.Contains(err.Error(), "64 KiB") {
-				t.Errorf("a chain of 200 KiB: %v, want a refusal by the bound of handshakes", err)
+				t.Errorf("a chain of 200 KiB: %v, want the error of the limit on handshakes", err)
 			}
 		})
 	}

@@ -22,25 +22,26 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// patience is how long a test waits for what must come: long, because the machine may be busy.
+// patience is how long a test waits for something that must happen: long, because the machine may
+// be busy.
 const patience = time.Minute
 
-// All tests run with checked pools: memory that is released twice, or used after its
-// release, ends them.
+// All tests run with checked pools: releasing memory twice, or using it after its release, fails
+// them.
 func TestMain(m *testing.M) {
 	runChild()
 	buf.Check()
 	os.Exit(m.Run())
 }
 
-// A mode is how a server of a test works: a backend, or TLS.
+// A mode is how the server of a test works: with one of the backends, or with TLS.
 type mode struct {
 	name    string
 	backend loop.Backend
 	tls     bool
 }
 
-// eachMode runs test once a mode.
+// eachMode runs test once for each mode.
 func eachMode(t *testing.T, test func(t *testing.T, m mode)) {
 	for _, m := range modes() {
 		t.Run(m.name, func(t *testing.T) { test(t, m) })
@@ -73,10 +74,10 @@ func modes() []mode {
 //	id N text     is echoed after N ms, in any order
 //	idhold text   is echoed when the test says so, in any order
 //	big N         is answered with N bytes
-//	end, abort, panic, detach: what they say; text behind end is not read
+//	end, abort, panic, detach: do what they say; text after end is not read
 //	at            is answered with ReadAt
 //	secure        is answered with whether there was a TLS handshake
-//	stranger      is echoed, and does not prove the peer as others do
+//	stranger      is echoed but, unlike others, does not prove the peer
 //	heavy N text  is held, and weighs N bytes
 //	large N       is answered with N bytes of a large answer
 //	owned N       is answered with N bytes that are overwritten once they are released
@@ -112,8 +113,8 @@ type handed struct {
 	unread []byte
 }
 
-// startToy serves until the test ends and then checks that nothing was lost. change may
-// be nil.
+// startToy starts a server that runs until the test ends, and then checks that nothing was lost.
+// change may be nil.
 func startToy(t testing.TB, m mode, change func(*loop.Config)) *toy {
 	t.Helper()
 	y := newToy(t, m, change)
@@ -135,7 +136,7 @@ func startToy(t testing.TB, m mode, change func(*loop.Config)) *toy {
 	return y
 }
 
-// newToy returns a server that serves nothing yet.
+// newToy returns a server on which Serve has not been called yet.
 func newToy(t testing.TB, m mode, change func(*loop.Config)) *toy {
 	t.Helper()
 	testkit.NoLeaks(t)
@@ -160,11 +161,11 @@ func newToy(t testing.TB, m mode, change func(*loop.Config)) *toy {
 	return y
 }
 
-// stop cuts what is left and checks what must be so after every test.
+// stop closes the remaining connections and checks what must hold after every test.
 func (y *toy) stop() {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	_ = y.server.Shutdown(ctx) // the test may have done so, or left connections
+	_ = y.server.Shutdown(ctx) // the test may have called it already, or left connections open
 	for len(y.held) > 0 {
 		(<-y.held).finish()
 	}
@@ -193,7 +194,7 @@ func (y *toy) stop() {
 	}
 }
 
-// ended waits for the end of a connection.
+// ended waits until a connection has ended and returns how it ended.
 func (y *toy) ended() error {
 	y.t.Helper()
 	select {
@@ -205,7 +206,7 @@ func (y *toy) ended() error {
 	}
 }
 
-// hold waits for the next held answer.
+// hold waits for the next held answer and returns it.
 func (y *toy) hold() *toyReply {
 	y.t.Helper()
 	select {
@@ -217,7 +218,7 @@ func (y *toy) hold() *toyReply {
 	}
 }
 
-// dial connects, with a deadline for all that the test does.
+// dial connects, with a deadline for everything that the test does on the connection.
 func (y *toy) dial() *client {
 	y.t.Helper()
 	raw, err := net.Dial("tcp", y.addr)
@@ -266,7 +267,7 @@ func (c *client) want(text string) {
 	}
 }
 
-// wantEnd reads the end, in order: no reset and nothing before it.
+// wantEnd reads until the connection has ended gracefully, with no reset and no bytes before it.
 func (c *client) wantEnd() {
 	c.t.Helper()
 	if rest, err := io.ReadAll(c.r); err != nil || len(rest) > 0 {
@@ -297,7 +298,7 @@ type toySession struct {
 	closed         bool
 	behind         bool // Data must not be called anymore
 	secure         bool // Secured was called
-	own            bool // the last answer was deferred into its reply
+	own            bool // the last answer used the Deferred in its reply
 	expects, later bool // an input is expected; its answer is deferred
 }
 
@@ -369,7 +370,7 @@ func (s *toySession) line(c *loop.Conn, line []byte) {
 			s.toy.t.Errorf("%q: %v", line, err)
 		}
 		o := c.Output()
-		_ = c.AdmitsLarge(n) // it is given all the same
+		_ = c.AdmitsLarge(n) // the answer is sent in any case
 		o.Link(pattern[:n])
 		o.Large(n)
 	case "heavy":
@@ -394,7 +395,7 @@ func (s *toySession) line(c *loop.Conn, line []byte) {
 			break
 		}
 		s.expects, s.later = true, word == "putlater"
-	case "block": // no session may, which is why the test does
+	case "block": // sessions must not block; the test does it on purpose
 		ms, err := strconv.Atoi(strings.TrimSpace(rest))
 		if err != nil {
 			s.toy.t.Errorf("%q: %v", line, err)
@@ -456,7 +457,7 @@ type toyReply struct {
 	session  *toySession
 	text     string
 	deferred *loop.Deferred
-	place    loop.Deferred // for every other answer of a session
+	place    loop.Deferred // used by every second answer of a session
 	complete func()
 	finished atomic.Bool
 	ended    atomic.Bool
@@ -506,7 +507,7 @@ func (r *toyReply) Drop() { r.end(&r.session.toy.replies.dropped) }
 
 var errToy = fmt.Errorf("toy")
 
-// pattern is what big answers consist of.
+// pattern is the text of which big answers consist.
 var pattern = func() []byte {
 	p := make([]byte, 8<<20)
 	for i := range p {

@@ -17,11 +17,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/turnwatch"
 )
 
-// TestTurnsOfTimeouts: thousands of connections that are due together are closed in steps. Each connection that is closed
-// reports a turn, and each step another one, after those of its connections.
+// TestTurnsOfTimeouts: thousands of connections whose time limits expire together are closed in
+// steps. Each closed connection reports a turn, and each step reports another one after those of
+// its connections.
 func TestTurnsOfTimeouts(t *testing.T) {
 	const many, most = 1500, 64
-	var timeout, closed, before, step, longest atomic.Int64 // timeout is 0 as long as there is none
+	var timeout, closed, before, step, longest atomic.Int64 // timeout is 0 while there is no time limit
 	defer loop.MeasureTurns(func(time.Duration) {
 		n := closed.Load()
 		if n == before.Swap(n) {
@@ -31,7 +32,7 @@ func TestTurnsOfTimeouts(t *testing.T) {
 		}
 	})()
 	y := startToy(t, mode{"epoll", loop.Epoll, false}, func(c *loop.Config) {
-		c.Loops = 1 // so that the turns of another loop do not come in between
+		c.Loops = 1 // so that no turns of another loop come in between
 		c.ProveTimeout = func() time.Duration { return time.Duration(timeout.Load()) }
 		c.New = func(*loop.Conn) loop.Session { return &due{closed: &closed} }
 	})
@@ -60,14 +61,14 @@ func TestTurnsOfTimeouts(t *testing.T) {
 	}
 }
 
-// due is a session that has nothing to do but to be closed.
+// due is a session that does nothing and waits to be closed.
 type due struct{ closed *atomic.Int64 }
 
 func (*due) Data(_ *loop.Conn, in []byte) int { return len(in) }
 
 func (d *due) Closed(*loop.Conn, error) { d.closed.Add(1) }
 
-// TestTurnsOfInputs: a turn reads a part of a large input.
+// TestTurnsOfInputs: a turn reads only part of a large input.
 func TestTurnsOfInputs(t *testing.T) {
 	const conns, each = 8, 4
 	turnwatch.Within(t, func(t *testing.T, _ *turnwatch.Watch) {

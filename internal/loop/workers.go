@@ -27,9 +27,9 @@ func (f JobFunc) Work() { f() }
 // job, because their stacks have grown already: with a new goroutine for each job, growing the
 // stack was 22 % of the CPU of an answer from the disk tier.
 //
-// At most one goroutine at a time is on its way to a job. It wakes the next one, if jobs wait, before it
-// runs its own. So many short jobs that are started together wake few goroutines, and a job that blocks
-// does not delay others. All methods are safe for concurrent use.
+// At most one goroutine at a time is on its way to a job. It wakes the next one, if jobs wait,
+// before it runs its own. Therefore many short jobs that are started together wake few goroutines,
+// and a job that blocks does not delay others. All methods are safe for concurrent use.
 type Workers struct {
 	// Immutable.
 	max  int
@@ -38,17 +38,17 @@ type Workers struct {
 
 	// Guarded by mu.
 	mu     sync.Mutex
-	left   sync.Cond // count has become 0
+	left   sync.Cond // signals that count has become 0
 	count  int       // goroutines
 	idle   int       // goroutines that wait for a job and were not woken
-	queue  []Job     // from next on: jobs that wait
+	queue  []Job     // the waiting jobs start at next
 	next   int
-	waking bool // a goroutine was woken or started, and has not looked for a job yet
+	waking bool // a goroutine was woken or started and has not looked for a job yet
 	closed bool
 }
 
-// NewWorkers returns workers of at most max goroutines, which are started when they are needed. If
-// max is zero, it is [DefaultWorkers].
+// NewWorkers returns workers with at most max goroutines, which are started when they are needed.
+// If max is zero, it is [DefaultWorkers].
 func NewWorkers(max int) *Workers {
 	if max <= 0 {
 		max = DefaultWorkers
@@ -58,10 +58,10 @@ func NewWorkers(max int) *Workers {
 	return w
 }
 
-// Start runs j on a goroutine and does not block. If all goroutines are busy and their number is
-// at its limit, j waits for one, after earlier jobs. Callers must bound how many jobs they start,
-// because waiting jobs are kept in memory. After Close j still runs, on a goroutine that ends
-// with it.
+// Start runs j on a goroutine and does not block. If all goroutines are busy and their number is at
+// its limit, j waits for one, after earlier jobs. Callers must bound how many jobs they start,
+// because waiting jobs are kept in memory. After Close, j still runs, on a goroutine that ends with
+// it.
 func (w *Workers) Start(j Job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -74,7 +74,8 @@ func (w *Workers) Start(j Job) {
 	w.rouse()
 }
 
-// rouse wakes or starts a goroutine if jobs wait and none is on its way. The caller holds mu.
+// rouse wakes or starts a goroutine if jobs wait and no goroutine is on its way to one. The caller
+// holds mu.
 func (w *Workers) rouse() {
 	switch {
 	case w.waking || w.next == len(w.queue):

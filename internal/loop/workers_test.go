@@ -11,10 +11,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// patience is how long a test waits for what must come: long, because the machine may be busy.
+// patience is how long a test waits for something that must happen: long, because the machine may
+// be busy.
 const patience = time.Minute
 
-// No more jobs run concurrently than the maximum, each runs once, and waiting ones run in order.
+// At most the configured number of jobs run concurrently, each runs once, and waiting ones run in
+// order.
 func TestWorkersAreBounded(t *testing.T) {
 	testkit.NoLeaks(t)
 	const most, jobs = 4, 1000
@@ -38,7 +40,7 @@ func TestWorkersAreBounded(t *testing.T) {
 	p.Close()
 	p.Close()
 	if n := peak.Load(); n > most {
-		t.Errorf("%d jobs ran at once, want at most %d", n, most)
+		t.Errorf("%d jobs ran concurrently, want at most %d", n, most)
 	}
 	for i := range ran {
 		if n := ran[i].Load(); n != 1 {
@@ -61,8 +63,8 @@ func TestWorkersAreBounded(t *testing.T) {
 	}
 }
 
-// A job that comes while a goroutine is idle gets that one, and jobs that wait for each other
-// have a goroutine each as long as there may be more.
+// A job that is started while a goroutine is idle gets that one, and jobs that wait for each other
+// get a goroutine each until the maximum is reached.
 func TestWorkersStay(t *testing.T) {
 	testkit.NoLeaks(t)
 	p := NewWorkers(0)
@@ -133,7 +135,7 @@ func TestShortJobsShareGoroutines(t *testing.T) {
 	}
 }
 
-// The queue does not grow while as many jobs end as come, although it is never empty.
+// The queue does not grow while jobs end as fast as they are started, although it is never empty.
 func TestQueueOfWorkersIsBounded(t *testing.T) {
 	testkit.NoLeaks(t)
 	p := NewWorkers(1)
@@ -157,8 +159,8 @@ func TestQueueOfWorkersIsBounded(t *testing.T) {
 	}
 }
 
-// Close waits for every job that was started, those that wait for a goroutine among them, and a
-// job that is started afterwards runs as well.
+// Close waits for every job that was started, including those that wait for a goroutine, and a job
+// started afterwards runs as well.
 func TestWorkersClose(t *testing.T) {
 	testkit.NoLeaks(t)
 	for range 200 {
@@ -179,7 +181,7 @@ func TestWorkersClose(t *testing.T) {
 		w.Close()
 	}
 
-	// A job that an idle goroutine is sent while Close begins is not lost.
+	// A job given to an idle goroutine at the moment Close begins is not lost.
 	for range 500 {
 		w := NewWorkers(1)
 		first, second := make(chan struct{}), make(chan struct{})
