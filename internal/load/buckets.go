@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Buckets count durations in the buckets of a time line, which take 16 KiB: quantiles are at most
+// Buckets counts durations in the buckets of a time line, which take 16 KiB: quantiles are at most
 // 1.6 % too high, and durations above 60 s count as 60 s. The zero value is ready to use. All methods
 // are safe for concurrent use.
 type Buckets struct {
@@ -38,7 +38,7 @@ func (b *Buckets) Reset() {
 	b.longest.Store(0)
 }
 
-// Merge adds the durations of other, which stays unchanged.
+// Merge adds the durations of other, which is not changed.
 func (b *Buckets) Merge(other *Buckets) {
 	for i := range other.counts {
 		if n := other.counts[i].Load(); n > 0 {

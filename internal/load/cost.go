@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// ErrNoProcessCPU is returned where the CPU time of another process cannot be
-// read; only Linux can.
+// ErrNoProcessCPU is returned on systems other than Linux, where the CPU time of another process
+// cannot be read.
 var ErrNoProcessCPU = errors.New("load: the cpu time of another process is not available on this system")
 
 // A reading of all meters at one moment.
@@ -21,11 +21,11 @@ type reading struct {
 	counters []float64
 }
 
-// noCPU marks in a reading a CPU time that could not be read.
+// noCPU marks a CPU time that could not be read.
 const noCPU time.Duration = -1
 
-// since returns what was used between two readings. A CPU time that the later
-// one does not have is 0.
+// since returns what was used between two readings. A CPU time that is missing in the later one is
+// 0.
 func (now reading) since(before reading) Cost {
 	cost := Cost{
 		Wait:    now.wait - before.wait,
@@ -41,8 +41,8 @@ func (now reading) since(before reading) Cost {
 	return cost
 }
 
-// allocations returns the objects and bytes this process has allocated on its
-// heap so far, tiny ones included, without stopping the world.
+// allocations returns the number of objects and bytes that this process has allocated on its heap
+// so far, including tiny ones, without stopping the world.
 func allocations() (objects, bytes uint64) {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:objects"},
@@ -55,11 +55,10 @@ func allocations() (objects, bytes uint64) {
 
 // A ProcessMeter reads the CPU time of one other process.
 //
-// The source is the scheduler's account of each thread, in nanoseconds. Threads
-// that have ended are missing there: the meter keeps what it last saw of them
-// and misses what they used after that, up to the total that the kernel keeps
-// for the whole process, ended threads included, in ticks of 10 ms. Both figures
-// can only be too low, so the meter takes the larger one; the error of a
+// The source is the scheduler's account of each thread, in nanoseconds. Threads that have ended are
+// missing there: the meter keeps the last value it saw for them and misses what they used after
+// that. The kernel also keeps a total for the whole process, including ended threads, in ticks of
+// 10 ms. Both figures can only be too low, so the meter uses the larger one; the error of a
 // difference of two readings is at most two ticks.
 type ProcessMeter struct {
 	// Immutable after NewProcessMeter.
@@ -74,7 +73,7 @@ func NewProcessMeter(pid int) *ProcessMeter {
 	return &ProcessMeter{pid: pid, threads: map[int]time.Duration{}}
 }
 
-// CPU returns user and system time of the process so far.
+// CPU returns the user and system time of the process so far.
 func (m *ProcessMeter) CPU() (time.Duration, error) {
 	live, err := threadTimes(m.pid)
 	if err != nil {
@@ -94,13 +93,13 @@ func (m *ProcessMeter) CPU() (time.Duration, error) {
 	return max(sum, total), nil
 }
 
-// threadTime is what the scheduler says about one thread.
+// threadTime is what the scheduler reports about one thread.
 type threadTime struct {
 	running time.Duration
 	waiting time.Duration // runnable, but on no CPU
 }
 
-// Cost is what the requests of a measured window cost.
+// Cost is what the requests of a measurement window cost.
 type Cost struct {
 	Client time.Duration `json:"client_ns"` // CPU time of the generator
 	Server time.Duration `json:"server_ns"` // CPU time of all server processes
@@ -108,16 +107,15 @@ type Cost struct {
 	Wait    time.Duration `json:"client_wait_ns"`
 	Mallocs uint64        `json:"client_mallocs"`
 	Bytes   uint64        `json:"client_bytes"`
-	// Counters holds the growth of each Counter of the Config.
+	// Counters holds the increase of each Counter of the Config.
 	Counters map[string]float64 `json:"counters,omitempty"`
 }
 
-// starvedShare is the share of the time in which the generator wanted a CPU and
-// had none, above which its latencies say more about the generator than about
-// the system under load.
+// starvedShare is the share of the time in which the generator was runnable but had no CPU, above
+// which its latencies say more about the generator than about the system under load.
 const starvedShare = 0.25
 
-// starved says in words that the generator lacked CPU, or nothing.
+// starved returns a warning if the generator lacked CPU time, or an empty string.
 func (c Cost) starved() string {
 	want := c.Client + c.Wait
 	if want <= 0 {

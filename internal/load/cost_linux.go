@@ -12,7 +12,7 @@ import (
 // supports on Linux (it is part of the kernel's interface, unlike CONFIG_HZ).
 const tick = 10 * time.Millisecond
 
-// threadTimes returns what the scheduler has accounted to each living thread.
+// threadTimes returns the times that the scheduler has accounted to each living thread.
 func threadTimes(pid int) (map[int]threadTime, error) {
 	dir := fmt.Sprintf("/proc/%d/task", pid)
 	entries, err := os.ReadDir(dir)
@@ -27,7 +27,7 @@ func threadTimes(pid int) (map[int]threadTime, error) {
 		}
 		data, err := os.ReadFile(dir + "/" + entry.Name() + "/schedstat")
 		if err != nil {
-			continue // the thread died, or the kernel keeps no schedstat: the ticks count it
+			continue // the thread has ended, or the kernel has no schedstat: the ticks include it
 		}
 		var t threadTime
 		if t, err = parseSchedstat(data); err != nil {
@@ -55,7 +55,7 @@ func parseSchedstat(data []byte) (threadTime, error) {
 	return threadTime{running: time.Duration(running), waiting: time.Duration(waiting)}, nil
 }
 
-// processTicks returns user and system time of the whole process.
+// processTicks returns the user and system time of the whole process.
 func processTicks(pid int) (time.Duration, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
@@ -86,7 +86,7 @@ func parseStat(data []byte) (time.Duration, error) {
 	return time.Duration(utime+stime) * tick, nil
 }
 
-// ownWait returns how long threads of this process have been in a run queue.
+// ownWait returns how long threads of this process have waited in a run queue.
 func ownWait() time.Duration {
 	times, err := threadTimes(os.Getpid())
 	if err != nil {

@@ -31,7 +31,7 @@ func TestParseProc(t *testing.T) {
 	}
 }
 
-// A process that burns CPU is metered like getrusage meters it after its end.
+// The meter of a process that burns CPU agrees with getrusage after the process has ended.
 func TestProcessMeter(t *testing.T) {
 	cmd := exec.Command("sh", "-c", "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; echo over; read line")
 	in, err := cmd.StdinPipe()
@@ -48,7 +48,7 @@ func TestProcessMeter(t *testing.T) {
 	meter := NewProcessMeter(cmd.Process.Pid)
 	var last time.Duration
 	over := make(chan error, 1)
-	go func() { // ends when the loop of the process does, or the process
+	go func() { // ends with the loop of the process, or with the process
 		_, err := io.ReadFull(out, make([]byte, len("over\n")))
 		over <- err
 	}()
@@ -58,7 +58,7 @@ func TestProcessMeter(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			waits, reads = false, 0 // the last reading is of a process that rests
+			waits, reads = false, 0 // the last reading is of an idle process
 		case <-time.After(20 * time.Millisecond):
 		}
 		cpu, err := meter.CPU()
@@ -74,14 +74,14 @@ func TestProcessMeter(t *testing.T) {
 	_ = cmd.Wait()
 	usage := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if diff := (usage - last).Abs(); diff > 25*time.Millisecond {
-		t.Errorf("metered %v, the process used %v", last, usage)
+		t.Errorf("the meter shows %v, the process used %v", last, usage)
 	}
 	if _, err := meter.CPU(); err == nil {
-		t.Error("a process that is gone was metered")
+		t.Error("a process that has ended was metered")
 	}
 }
 
-// The time of threads that die between two readings is not lost.
+// The CPU time of threads that end between two readings is not lost.
 func TestProcessMeterCountsDeadThreads(t *testing.T) {
 	meter := NewProcessMeter(os.Getpid())
 	before, err := meter.CPU()
@@ -89,12 +89,13 @@ func TestProcessMeterCountsDeadThreads(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan struct{})
-	// Ends by itself; the test waits for done. A goroutine that ends while
-	// locked to its thread takes the thread with it.
+	// Ends when it has used its CPU time; the test waits for done. A goroutine that ends while
+	// locked to its thread terminates the thread.
 	go func() {
 		defer close(done)
 		runtime.LockOSThread()
-		// Not the time that has passed: others may want the cores. The thread may have run other goroutines before.
+		// CPU time, not elapsed time: other programs may use the cores. The thread may have run
+		// other goroutines before.
 		var start, ran unix.Timespec
 		_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &start)
 		for ran.Nano()-start.Nano() < int64(300*time.Millisecond) {
@@ -111,11 +112,11 @@ func TestProcessMeterCountsDeadThreads(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if after-before < 40*time.Millisecond { // counted in ticks, which meet others as well
-		t.Errorf("metered %v of a thread that ran 300 ms and died", after-before)
+	if after-before < 40*time.Millisecond { // counted in ticks, which may be charged to other threads
+		t.Errorf("the meter shows %v for a thread that ran 300 ms and ended", after-before)
 	}
 	if diff := (own - after).Abs(); diff > 40*time.Millisecond {
-		t.Errorf("metered %v, getrusage says %v", after, own)
+		t.Errorf("the meter shows %v, getrusage %v", after, own)
 	}
 }
 

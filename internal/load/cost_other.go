@@ -8,5 +8,5 @@ func threadTimes(int) (map[int]threadTime, error) { return nil, ErrNoProcessCPU 
 
 func processTicks(int) (time.Duration, error) { return 0, ErrNoProcessCPU }
 
-// ownWait is unknown here; the verdict "starved" is then never given.
+// ownWait is unknown on this system, so "generator starved" is never reported.
 func ownWait() time.Duration { return 0 }

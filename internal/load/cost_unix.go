@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ownCPU returns user and system time of this process, dead threads included.
+// ownCPU returns the user and system time of this process, including ended threads.
 func ownCPU() (time.Duration, error) {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

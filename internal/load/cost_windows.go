@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// ownCPU returns user and kernel time of this process.
+// ownCPU returns the user and kernel time of this process.
 func ownCPU() (time.Duration, error) {
 	self, err := syscall.GetCurrentProcess()
 	if err != nil {

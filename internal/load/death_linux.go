@@ -9,9 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A deathWatch reports server processes that end. It waits in the runtime's
-// poller for the kernel's descriptors of the processes, so that watching costs
-// nothing while they live.
+// A deathWatch reports server processes that end. It waits for their pidfds in the runtime's
+// poller, so watching costs nothing while they live.
 type deathWatch struct {
 	// Immutable after watchDeaths.
 	files []*os.File
@@ -20,8 +19,8 @@ type deathWatch struct {
 	watchers sync.WaitGroup
 }
 
-// watchDeaths watches processes until close. One that cannot be watched, since
-// the kernel is older than 5.10 or it belongs to the system, is omitted.
+// watchDeaths watches processes until close is called. A process that cannot be watched, because
+// the kernel is older than 5.10 or the process belongs to the system, is omitted.
 func watchDeaths(pids []int) *deathWatch {
 	d := &deathWatch{died: make(chan error, len(pids))}
 	for _, pid := range pids {
@@ -40,7 +39,7 @@ func watchDeaths(pids []int) *deathWatch {
 			continue
 		}
 		d.files = append(d.files, file)
-		// Ends with the process, or when close closes the file; close waits for it.
+		// Ends with the process or when close closes the file; close waits for it.
 		d.watchers.Go(func() {
 			if conn.Read(hasEnded) == nil {
 				d.died <- ended(pid)
@@ -52,8 +51,8 @@ func watchDeaths(pids []int) *deathWatch {
 
 func ended(pid int) error { return fmt.Errorf("load: process %d: %w", pid, ErrServerEnded) }
 
-// hasEnded reports whether the process of a descriptor has ended. A process that
-// its parent has not waited for has ended too.
+// hasEnded reports whether the process of a descriptor has ended. A process that has exited but
+// whose parent has not waited for it counts as ended, too.
 func hasEnded(fd uintptr) bool {
 	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	n, err := unix.Poll(fds, 0)

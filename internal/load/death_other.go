@@ -2,8 +2,8 @@
 
 package load
 
-// A deathWatch does nothing here: a server that ends shows in its meter, which
-// cannot be read at the end of the run.
+// A deathWatch does nothing on this system. A server that has ended is noticed at the end of the
+// run, when its meter cannot be read.
 type deathWatch struct{ died chan error }
 
 func watchDeaths([]int) *deathWatch { return &deathWatch{} }

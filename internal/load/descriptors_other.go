@@ -2,5 +2,5 @@
 
 package load
 
-// NeedDescriptors does nothing: there is no such limit.
+// NeedDescriptors does nothing, because this system has no such limit.
 func NeedDescriptors(uint64) error { return nil }

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// NeedDescriptors raises the limit of open descriptors of this process, and of
-// those that it starts, to the hard limit, and says if even that is below n.
+// NeedDescriptors raises the limit of open descriptors of this process, and of those that it
+// starts, to the hard limit. It returns an error if even that is below n.
 func NeedDescriptors(n uint64) error {
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// An Environment describes where figures come from.
+// An Environment describes where and how figures were measured.
 type Environment struct {
-	Commit  string `json:"commit"` // with "-dirty" if sources differ from it
+	Commit  string `json:"commit"` // with "-dirty" appended if the sources differ from it
 	Command string `json:"command"`
 	Machine
 }
 
-// A Machine is what a run has had under it, and when.
+// A Machine describes the machine of a run, and the time of the run.
 type Machine struct {
 	Go     string    `json:"go"`
 	Kernel string    `json:"kernel"`
@@ -26,7 +26,7 @@ type Machine struct {
 	Time   time.Time `json:"time"`
 }
 
-// ThisMachine describes where this process runs, now.
+// ThisMachine describes the machine on which this process runs, at the current time.
 func ThisMachine() Machine {
 	return Machine{
 		Go:     runtime.Version() + " " + runtime.GOOS + "/" + runtime.GOARCH,
@@ -38,8 +38,8 @@ func ThisMachine() Machine {
 	}
 }
 
-// Describe returns the environment of this process. command is what a reader
-// types to measure again.
+// Describe returns the environment of this process. command is the command that repeats the
+// measurement.
 func Describe(command string) Environment {
 	return Environment{Commit: commit(), Command: command, Machine: ThisMachine()}
 }
@@ -50,7 +50,7 @@ func commit() string {
 		return "unknown"
 	}
 	id := strings.TrimSpace(string(out))
-	// The results of earlier scenarios of the same run are not a change.
+	// The results of earlier scenarios of the same run do not count as a change.
 	out, err = exec.Command("git", "status", "--porcelain", "--", ":/", ":(top,exclude)bench/results").Output()
 	if err == nil && len(out) > 0 {
 		id += "-dirty"

@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// WholeTag is the tag of the line of an HDR log that holds the whole window.
+// WholeTag is the tag of the line of an HDR log that covers the whole window.
 const WholeTag = "window"
 
 // WriteHDRLog writes the latencies of a run in the log format of HdrHistogram, version 1.3, with
-// histograms in its compressed V2 format: a line for each interval of the time line, whose latencies are
-// at most 1.6 % too high, and one with the tag [WholeTag] for all of the window, exact to three digits.
-// Values are nanoseconds, and the largest value of an interval is milliseconds, as the format has them.
-// started is when the window began.
+// histograms in its compressed V2 format: one line for each interval of the time line, whose
+// latencies are at most 1.6 % too high, and one with the tag [WholeTag] for the whole window, exact
+// to three digits. As the format requires, values are in nanoseconds, and the maximum of an
+// interval is in milliseconds. started is when the window began.
 func WriteHDRLog(w io.Writer, started time.Time, line []Interval, whole *Histogram) error {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "#[Logged by slipstream bench]\n#[Histogram log format version 1.3]\n#[StartTime: %.3f (seconds since epoch), %s]\n",
@@ -43,13 +43,13 @@ func appendHDR(b *bytes.Buffer, tag string, start, width time.Duration, h *Histo
 	return nil
 }
 
-// A bucketCount is how many requests an interval has in a bucket of latency.
+// A bucketCount is the number of requests of an interval in one latency bucket.
 type bucketCount struct {
 	bucket int32
 	count  uint64
 }
 
-// sparse returns the buckets of a cell that are not empty.
+// sparse returns the non-empty buckets of a cell.
 func (c *cell) sparse() (counts []bucketCount) {
 	for i, n := range c.buckets {
 		if n > 0 {
@@ -59,7 +59,7 @@ func (c *cell) sparse() (counts []bucketCount) {
 	return counts
 }
 
-// latencies returns the latencies of an interval, each as the highest of its bucket.
+// latencies returns the latencies of an interval, each rounded up to the highest of its bucket.
 func (i *Interval) latencies() *Histogram {
 	h := new(Histogram)
 	for _, c := range i.counts {

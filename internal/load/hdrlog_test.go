@@ -11,7 +11,7 @@ import (
 	"github.com/HdrHistogram/hdrhistogram-go"
 )
 
-// Another program reads the log: that of the format's authors.
+// The log is readable by another program, that of the format's authors.
 //
 // mutant: hdr-log-without-the-whole
 func TestHDRLog(t *testing.T) {
@@ -62,8 +62,8 @@ func TestHDRLog(t *testing.T) {
 // width returns the length of an interval in seconds.
 func width(h *hdrhistogram.Histogram) int64 { return (h.EndTimeMs() - h.StartTimeMs() + 500) / 1000 }
 
-// The buckets in JSON are the text that other programs of HdrHistogram read; what older programs
-// have written, in base64 twice, is still read.
+// The buckets in JSON are text that other implementations of HdrHistogram read. Text of older
+// versions, encoded in base64 twice, can still be read.
 func TestHistogramsInJSON(t *testing.T) {
 	var h Histogram
 	h.Record(time.Millisecond)
@@ -87,6 +87,6 @@ func TestHistogramsInJSON(t *testing.T) {
 	}
 	var bad Histogram
 	if err := json.Unmarshal([]byte(`{"hdr": "%"}`), &bad); err == nil {
-		t.Error("no error for what is no histogram")
+		t.Error("no error for text that is not a histogram")
 	}
 }

@@ -15,17 +15,15 @@ const (
 	histogramHighest = int64(60 * time.Second)
 	histogramDigits  = 3
 
-	// An HDR histogram of this range takes 144 KiB. 16,384 callers with two
-	// each would need 4.6 GiB, while they record a few dozen values each: a
-	// histogram therefore keeps plain values until these take as much memory
-	// as the buckets would.
+	// An HDR histogram of this range takes 144 KiB. With two for each of 16,384 callers, they would
+	// need 4.6 GiB, although each caller records only a few dozen values. Therefore a histogram
+	// keeps plain values until they take as much memory as the buckets would.
 	spillAt = 16384
 )
 
-// A Histogram records durations with three significant digits between 1 us and
-// 60 s; longer ones are recorded as 60 s and counted by [Histogram.Clamped].
-// The zero value is ready to use. A Histogram has one owner at a time: record
-// into one a worker and merge them after the run.
+// A Histogram records durations with three significant digits between 1 us and 60 s; longer ones
+// are recorded as 60 s and counted by [Histogram.Clamped]. The zero value is ready to use. A
+// Histogram has one owner at a time: use one for each worker and merge them after the run.
 type Histogram struct {
 	values  []int64 // nanoseconds, until buckets is set
 	buckets *hdrhistogram.Histogram
@@ -77,7 +75,7 @@ func (h *Histogram) add(d time.Duration, n uint64) {
 	_ = h.buckets.RecordValues(min(int64(d), histogramHighest), int64(n)) // in range
 }
 
-// Merge adds the values of other, which stays as it is.
+// Merge adds the values of other, which is not changed.
 func (h *Histogram) Merge(other *Histogram) {
 	h.spill()
 	for _, ns := range other.values {
@@ -135,11 +133,11 @@ type histogramJSON struct {
 	P999    float64 `json:"p999_us"`
 	Max     float64 `json:"max_us"`
 	Clamped int64   `json:"clamped,omitempty"`
-	// HDR holds all buckets in the compressed V2 format of HdrHistogram, in base64.
+	// HDR holds all buckets in the compressed V2 format of HdrHistogram, encoded in base64.
 	HDR string `json:"hdr"`
 }
 
-// encode returns all buckets in the compressed V2 format of HdrHistogram, in base64.
+// encode returns all buckets in the compressed V2 format of HdrHistogram, encoded in base64.
 func (h *Histogram) encode() (string, error) {
 	h.spill()
 	text, err := h.buckets.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
@@ -149,8 +147,8 @@ func (h *Histogram) encode() (string, error) {
 	return string(text), nil
 }
 
-// MarshalJSON writes the usual quantiles for people and the buckets for
-// programs, so that histograms of several processes can be merged.
+// MarshalJSON writes common quantiles for people and the buckets for programs, so that histograms
+// of several processes can be merged.
 func (h *Histogram) MarshalJSON() ([]byte, error) {
 	hdr, err := h.encode()
 	if err != nil {
@@ -163,7 +161,7 @@ func (h *Histogram) MarshalJSON() ([]byte, error) {
 	})
 }
 
-// hdrBegin is how every histogram begins in that format: the text of its first bytes.
+// hdrBegin is the prefix of every histogram in that format: its first bytes in base64.
 const hdrBegin = "HIST"
 
 // UnmarshalJSON restores a histogram from its buckets.

@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// Quantiles are exact to three digits on both sides of the point at which plain
-// values become buckets, and merging in any split gives the same.
+// Quantiles are exact to three digits with plain values and with buckets, and merging gives the
+// same result however the values are split.
 func TestHistogramQuantiles(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 2))
 	for _, n := range []int{1, 2, 1000, spillAt, spillAt + 1, 3 * spillAt} {
@@ -32,7 +32,7 @@ func TestHistogramQuantiles(t *testing.T) {
 			t.Fatalf("n=%d: counts %d and %d", n, whole.Count(), merged.Count())
 		}
 		for _, q := range []float64{0.5, 0.9, 0.99, 0.999, 1} {
-			// HdrHistogram rounds the rank to the nearest, textbooks up.
+			// HdrHistogram rounds the rank to the nearest integer, textbooks round it up.
 			from := values[min(max(int(q*float64(n))-1, 0), n-1)]
 			to := values[min(max(int(math.Ceil(q*float64(n)))-1, 0), n-1)]
 			for name, h := range map[string]*Histogram{"whole": &whole, "merged": &merged} {
@@ -70,11 +70,11 @@ func TestHistogramReadWhileRecording(t *testing.T) {
 	_ = h.Quantile(0.5)
 	h.Record(3 * time.Millisecond)
 	if h.Count() != 2 || h.Max() < 3*time.Millisecond {
-		t.Errorf("count %d, max %v after recording behind a read", h.Count(), h.Max())
+		t.Errorf("count %d, max %v after recording after a read", h.Count(), h.Max())
 	}
 }
 
-// The record path must not allocate once the histogram has its size.
+// The record path must not allocate once the histogram has its full size.
 func TestRecordDoesNotAllocate(t *testing.T) {
 	var h Histogram
 	for range spillAt + 1 {

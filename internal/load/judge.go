@@ -5,7 +5,7 @@ import (
 	"math"
 )
 
-// An Outcome is the answer to the question whether a target was met.
+// An Outcome says whether a target was met.
 type Outcome string
 
 const (
@@ -35,15 +35,15 @@ func (g Goal) String() string {
 }
 
 const (
-	// The control is a second copy of ours. Its interval must hold 1 and be narrower
-	// than this before any comparison of the same rounds is trusted.
+	// The control is a second copy of ours. Its interval must contain 1 and be narrower than this
+	// before any comparison of the same rounds is trusted.
 	controlWidth = 0.10
-	// A target is not met merely by a lucky interval: the median may pass it by no
-	// more than this.
+	// A lucky interval is not enough to meet a target: the median may miss it by no more than this
+	// factor.
 	medianSlack = 1.05
 )
 
-// A Verdict is the answer to one Goal with the figures it is based on.
+// A Verdict is the outcome of one Goal with the figures on which it is based.
 type Verdict struct {
 	Scenario string
 	Subject  string // of ours
@@ -54,11 +54,11 @@ type Verdict struct {
 	Why      string
 }
 
-// Settled reports whether the rounds are worth a judgment: ours divided by the
-// control has an interval of 95 % that holds 1 and is narrower than 10 %.
+// Settled reports whether the rounds allow a verdict: the 95 % interval of ours divided by the
+// control contains 1 and is narrower than 10 %.
 //
-// Rounds may be added until this holds without bending the comparison with the
-// rivals, because the rule does not depend on them.
+// Adding rounds until this holds does not bias the comparison with the rivals, because the rule
+// does not depend on their figures.
 func Settled(ours, control []float64) (Ratio, bool) {
 	r, err := PairedRatio(ours, control)
 	if err != nil {
@@ -67,8 +67,8 @@ func Settled(ours, control []float64) (Ratio, bool) {
 	return r, r.Pairs >= minRounds && r.Lo <= 1 && 1 <= r.Hi && r.Hi-r.Lo < controlWidth
 }
 
-// Judge says whether ours meets goal against rival. The three series hold the
-// goal's metric of the same rounds, in the order of the rounds.
+// Judge decides whether ours meets goal against rival. The three series hold the goal's metric for
+// the same rounds, in the order of the rounds.
 func Judge(goal Goal, ours, rival, control []float64) Verdict {
 	return judge(goal, ours, rival, ours, control)
 }
@@ -85,7 +85,7 @@ func judge(goal Goal, subject, rival, ours, control []float64) Verdict {
 	if v.Control, settled = Settled(ours, control); !settled {
 		switch {
 		case v.Ratio.Pairs < minRounds:
-			v.Why = fmt.Sprintf("%d rounds, an interval of 95 %% needs %d", v.Ratio.Pairs, minRounds)
+			v.Why = fmt.Sprintf("%d rounds, but a 95 %% interval needs %d", v.Ratio.Pairs, minRounds)
 		case v.Control.Hi-v.Control.Lo >= controlWidth:
 			v.Why = fmt.Sprintf("ours against itself has an interval of %.2f-%.2f: too wide", v.Control.Lo, v.Control.Hi)
 		default:
@@ -104,7 +104,7 @@ func judge(goal Goal, subject, rival, ours, control []float64) Verdict {
 	return v
 }
 
-// unjudged is the verdict on figures that are not to be compared.
+// unjudged returns the verdict for figures that must not be compared.
 func unjudged(goal Goal, why string) Verdict {
 	none := Ratio{Median: math.NaN(), Lo: math.NaN(), Hi: math.NaN()}
 	return Verdict{Goal: goal, Outcome: CannotTell, Ratio: none, Control: none, Why: why}

@@ -7,8 +7,7 @@ import (
 	"testing"
 )
 
-// machine makes up rounds on a machine whose speed drifts, with separate noise for
-// every run.
+// machine simulates rounds on a machine whose speed drifts, with independent noise for every run.
 type machine struct {
 	rng   *rand.Rand
 	noise float64
@@ -27,8 +26,8 @@ func (m machine) rounds(n int, factors ...float64) [][]float64 {
 }
 
 func TestJudge(t *testing.T) {
-	// One interval of 95 % in twenty misses 1 by chance, so that "met" becomes
-	// "cannot tell" under some seeds; not under this one.
+	// One 95 % interval in twenty misses 1 by chance, so "met" becomes "cannot tell" with some
+	// seeds, but not with this one.
 	rng := rand.New(rand.NewPCG(5, 7))
 	for _, tc := range []struct {
 		name                 string
@@ -73,7 +72,7 @@ func TestJudge(t *testing.T) {
 			t.Errorf("%s: median ratio %.3f", tc.name, v.Ratio.Median)
 		}
 		if tc.whyContains != "" && !strings.Contains(v.Why, tc.whyContains) {
-			t.Errorf("%s: why %q, want %q in it", tc.name, v.Why, tc.whyContains)
+			t.Errorf("%s: reason %q, want one that contains %q", tc.name, v.Why, tc.whyContains)
 		}
 	}
 }
@@ -99,8 +98,8 @@ func TestJudgeNeedsMedianAndInterval(t *testing.T) {
 	}
 }
 
-// How often the rule is wrong in the direction that would embarrass: a subject
-// that misses its target by 12 % must hardly ever pass.
+// This checks how often the rule errs in the embarrassing direction: a subject that misses its
+// target by 12 % must hardly ever pass.
 func TestJudgeRarelyPassesAMiss(t *testing.T) {
 	m := machine{rng: rand.New(rand.NewPCG(21, 22)), noise: 0.05, drift: 2}
 	passed, told := 0, 0
@@ -115,7 +114,7 @@ func TestJudgeRarelyPassesAMiss(t *testing.T) {
 		}
 	}
 	if told < 200 || passed > told/20 {
-		t.Errorf("of %d judgements %d passed a subject 12 %% above its target", told, passed)
+		t.Errorf("of %d verdicts, %d passed a subject 12 %% above its target", told, passed)
 	}
 }
 

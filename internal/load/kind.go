@@ -9,8 +9,8 @@ import (
 	"syscall"
 )
 
-// kinds are the errors of package net and of the system that have their own name.
-// The first that matches counts.
+// kinds lists the errors of package net and of the system that have a kind of their own. The first
+// match counts.
 var kinds = []struct {
 	err  error
 	name string
@@ -28,11 +28,11 @@ var kinds = []struct {
 	{net.ErrClosed, "connection closed"},
 }
 
-// ErrorKind returns a few words for the kind of an error, the same for all errors
-// that have the same cause. An error with a method ErrorKind() string in its
-// chain provides it itself; its kinds must be few.
+// ErrorKind returns a short name for the kind of an error, which is the same for all errors with
+// the same cause. If an error in the chain has a method ErrorKind() string, that method provides
+// the name; it must return only a few different ones.
 func ErrorKind(err error) string {
-	if errors.Is(err, errAbandoned) { // whatever closing the caller made of it
+	if errors.Is(err, errAbandoned) { // whatever error closing the caller has caused
 		return kinds[0].name
 	}
 	var named interface{ ErrorKind() string }
@@ -55,7 +55,7 @@ func ErrorKind(err error) string {
 	return "other"
 }
 
-// WithKind returns an error with a cause that does not tell its kind.
+// WithKind returns an error with the given kind, for a cause from which the kind cannot be derived.
 func WithKind(kind string, err error) error { return &kindError{kind, err} }
 
 type kindError struct {

@@ -2,43 +2,42 @@ package load
 
 import "math"
 
-// A Metric names a figure of one round. The names are those of the columns of
-// the results file.
+// A Metric is the name of a figure of one round, as in the columns of the results file.
 type Metric string
 
 const (
 	RPS      Metric = "rps"       // completed requests a second
-	ClientUS Metric = "client_us" // CPU microseconds of the client a request
-	ServerUS Metric = "server_us" // CPU microseconds of the server a request
-	MeanUS   Metric = "mean_us"   // mean latency; in raw results, no column
+	ClientUS Metric = "client_us" // CPU microseconds of the client per request
+	ServerUS Metric = "server_us" // CPU microseconds of the server per request
+	MeanUS   Metric = "mean_us"   // mean latency; only in the raw results
 	P50US    Metric = "p50_us"
 	P99US    Metric = "p99_us"
 	P999US   Metric = "p999_us"
 	NsOp     Metric = "ns_op"    // of micro-benchmarks
-	BytesOp  Metric = "bytes_op" // allocated a request by the side the suite measures
-	Allocs   Metric = "allocs"   // objects allocated a request by that side
-	PerRead  Metric = "per_read" // commands that the server gets by one read
+	BytesOp  Metric = "bytes_op" // bytes allocated per request by the side that the suite measures
+	Allocs   Metric = "allocs"   // objects allocated per request by that side
+	PerRead  Metric = "per_read" // commands that the server receives per read
 )
 
-// MoreIsBetter is true of rates and of commands per read; of everything else less is better.
+// MoreIsBetter reports whether a higher value is better, which is so for rates and commands per
+// read.
 func (m Metric) MoreIsBetter() bool { return m == RPS || m == PerRead }
 
-// A Sample is what one subject showed in one round. A metric that does not
-// apply is absent.
+// A Sample holds the figures of one subject in one round. A metric that does not apply is absent.
 type Sample struct {
 	Values      map[Metric]float64
 	Errors      uint64
 	ErrorSample string
-	Doubts      []string // what makes the latencies questionable, in words
-	// Partial is the reason why the round was not finished, or empty if it was. A
-	// Suite never mixes such figures with those of whole rounds.
+	Doubts      []string // reasons why the latencies are questionable
+	// Partial is the reason why the round was not finished, or empty if it was. A Suite never mixes
+	// such figures with those of complete rounds.
 	Partial string
-	// Details go to the raw results as they are.
+	// Details are written to the raw results unchanged.
 	Details any
 }
 
-// Sample returns the figures of a run: rate, latency quantiles and the CPU time
-// each request cost the client and, if servers were metered, the servers.
+// Sample returns the figures of a run: the rate, latency quantiles, and the CPU time that each
+// request cost the client and, if servers were metered, the servers.
 func (r *Result) Sample() Sample {
 	s := Sample{
 		Values: map[Metric]float64{
@@ -57,7 +56,7 @@ func (r *Result) Sample() Sample {
 	if r.Pacing != nil {
 		d := s.Details.(runDetails)
 		d.PacingP50, d.PacingP99 = micros(r.Pacing.Quantile(0.50)), micros(r.Pacing.Quantile(0.99))
-		if r.Release != nil { // not in results of older programs
+		if r.Release != nil { // missing in results of older versions
 			d.ReleaseP99 = micros(r.Release.Quantile(0.99))
 		}
 		s.Details = d
@@ -75,8 +74,7 @@ func (r *Result) Sample() Sample {
 	return s
 }
 
-// runDetails are the details of a run that the raw results have in addition to its
-// figures.
+// runDetails are the details of a run that the raw results contain in addition to its figures.
 type runDetails struct {
 	Elapsed     float64 `json:"elapsed_s"`
 	Completed   uint64  `json:"completed"`
@@ -89,7 +87,7 @@ type runDetails struct {
 	ReleaseP99  float64 `json:"release_p99_us,omitempty"`
 }
 
-// column returns the values of one metric over rounds, NaN where absent.
+// column returns the values of one metric over the rounds, with NaN for those that are absent.
 func column(rounds []Sample, m Metric) []float64 {
 	values := make([]float64, len(rounds))
 	for i, s := range rounds {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// waiters returns a runner whose callers do nothing, and its pacers.
+// waiters returns a runner whose callers do nothing, and the runner's pacers.
 func waiters(callers int, arrivals Arrivals, start time.Time, until time.Duration) (*runner, []*pacer) {
 	r := &runner{cfg: Config{Callers: callers, Arrivals: arrivals, Batch: 1, Seed: 5}}
 	for i := range callers {
@@ -49,7 +49,7 @@ func TestAPacerFollowsThePlansInTheirOrder(t *testing.T) {
 			}
 		}
 		if got != want {
-			t.Errorf("%s: %d instants, the plans have %d", process, got, want)
+			t.Errorf("%s: %d callers were released, the plans have %d instants", process, got, want)
 		}
 	}
 }
@@ -94,7 +94,7 @@ func TestNoCallerStartsEarlyAndNoneIsLost(t *testing.T) {
 	wg.Wait()
 }
 
-// A caller that is late finds out by itself: the pacer has nothing to release.
+// A caller that is late notices it itself, and the pacer has nothing to release.
 func TestALateCallerStartsAtOnce(t *testing.T) {
 	target := &fakeTarget{delay: 5 * time.Millisecond}
 	r, err := Run(t.Context(), Config{
@@ -104,10 +104,10 @@ func TestALateCallerStartsAtOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r.Completed != 50 || r.Pacing.Count() > 1 || r.Release.Count() > 1 {
-		t.Errorf("completed %d of 50, %d waits, %d releases, want at most the first", r.Completed, r.Pacing.Count(), r.Release.Count())
+		t.Errorf("completed %d of 50, %d waits, %d releases, want at most one of each", r.Completed, r.Pacing.Count(), r.Release.Count())
 	}
 	if p50 := r.Intended.Quantile(0.5); p50 < 50*time.Millisecond {
-		t.Errorf("median latency %v: the time that requests waited for their caller is missing", p50)
+		t.Errorf("median latency %v: it does not include the time that requests waited for their caller", p50)
 	}
 }
 

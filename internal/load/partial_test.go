@@ -52,13 +52,13 @@ func TestAnInterruptedRunKeepsWhatItMeasured(t *testing.T) {
 			}
 			text, err := json.Marshal(r)
 			if err != nil || !strings.Contains(string(text), `"partial":"load: interrupted`) {
-				t.Errorf("%v, JSON without the mark", err)
+				t.Errorf("%v, JSON without the field partial", err)
 			}
 		})
 	}
 }
 
-// The rest of the plan was not due when the run was interrupted.
+// Requests that were not due when the run was interrupted are not counted.
 //
 // mutant: load-counts-what-was-not-due
 func TestAnInterruptedRunMissesOnlyWhatWasDue(t *testing.T) {
@@ -70,16 +70,16 @@ func TestAnInterruptedRunMissesOnlyWhatWasDue(t *testing.T) {
 	}
 	counted := float64(r.Completed + r.Errors + r.Cut + r.Unsent)
 	if planned := r.Elapsed.Seconds() * 1000; counted > planned+2 {
-		t.Errorf("%v requests counted, %.0f were due within %v", counted, planned, r.Elapsed)
+		t.Errorf("%v requests were counted, but %.0f were due within %v", counted, planned, r.Elapsed)
 	}
 }
 
-// Requests that the end of the context breaks are neither completed nor errors.
+// Requests that are cut off by the end of the context count neither as completed nor as errors.
 func TestCutRequestsAreNoErrors(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	target := &waitingTarget{began: make(chan struct{}, 3)}
-	go func() { // ends when all callers wait; Run waits for them
+	go func() { // ends when all callers are waiting; Run waits for them
 		for range 3 {
 			<-target.began
 		}
@@ -102,7 +102,8 @@ func (w *waitingTarget) Do(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// A caller that does not end with the context is closed soon, not after the window.
+// A caller that does not end with the context is closed soon afterwards, not at the end of the
+// window.
 func TestAnInterruptedRunDoesNotWaitForRequestsThatHang(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()
@@ -112,7 +113,7 @@ func TestAnInterruptedRunDoesNotWaitForRequestsThatHang(t *testing.T) {
 	}
 }
 
-// A meter that fails at the end costs its figure, not the others.
+// If a meter fails at the end, only its figure is lost.
 func TestAMeterThatFailsAtTheEndKeepsTheRest(t *testing.T) {
 	broken, reads := errors.New("no such page"), 0
 	good := Counter{Name: "good", Read: func(context.Context) (float64, error) { reads++; return float64(reads), nil }}
@@ -134,7 +135,7 @@ func TestAMeterThatFailsAtTheEndKeepsTheRest(t *testing.T) {
 	}
 }
 
-// A run during whose warm-up the context ends has measured nothing.
+// If the context ends during the warm-up, the run has no result.
 func TestNothingIsMeasuredInTheWarmUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -202,7 +203,7 @@ func TestAServerThatDiesEndsTheRun(t *testing.T) {
 	if s := r.Sample(); s.Partial == "" || s.Values[RPS] <= 0 || math.IsNaN(s.Values[ClientUS]) {
 		t.Errorf("sample %+v", s)
 	}
-	// A run on a server that is dead already measures nothing.
+	// A run against a server that is already dead measures nothing.
 	if r, err := Run(t.Context(), Config{Callers: 1, Duration: time.Hour, Servers: []int{pid}}, &fakeTarget{}); r != nil || err == nil {
 		t.Errorf("result %+v, error %v for a dead server", r, err)
 	}
@@ -223,8 +224,7 @@ func endsIn(name string, round int) Scenario {
 	return sc
 }
 
-// A scenario that does not finish is stored apart and marked, and nothing is
-// concluded from it.
+// A scenario that does not finish is stored separately and marked, and no verdict is based on it.
 //
 // mutant: suite-partial-among-whole
 // mutant: suite-judges-partial
@@ -246,7 +246,7 @@ func TestAScenarioThatDoesNotFinish(t *testing.T) {
 		t.Fatalf("error %v", err)
 	}
 	if now, err := os.ReadFile(filepath.Join(dir, "fake.json")); err != nil || !bytes.Equal(now, whole) {
-		t.Errorf("%v; the whole results have changed", err)
+		t.Errorf("%v; the complete results have changed", err)
 	}
 	rows, err := ReadRows(filepath.Join(dir, PartialDirectory, "fake.json"))
 	if err != nil || len(rows) != 4 || len(report.Rows) != 4 || len(Whole(rows)) != 0 {
@@ -254,7 +254,7 @@ func TestAScenarioThatDoesNotFinish(t *testing.T) {
 	}
 	for _, row := range rows {
 		if row.Partial == "" || row.RatioLo != nil || row.Rounds < 3 || *row.ServerUS > 50 {
-			t.Errorf("row %+v: want at least 3 whole rounds, marked, without the broken one", row)
+			t.Errorf("row %+v: want at least 3 complete rounds, marked, without the unfinished one", row)
 		}
 	}
 	if len(report.Ratios) != 0 || len(report.Verdicts) != 2 {
@@ -262,7 +262,7 @@ func TestAScenarioThatDoesNotFinish(t *testing.T) {
 	}
 	for _, v := range report.Verdicts {
 		if v.Outcome != CannotTell || !strings.Contains(v.String(), "partial: ") {
-			t.Errorf("judged a scenario that did not finish: %v", v)
+			t.Errorf("verdicts on a scenario that did not finish: %v", v)
 		}
 	}
 	raw, err := os.ReadFile(filepath.Join(dir, PartialDirectory, "raw", "fake.jsonl"))
@@ -281,7 +281,8 @@ func TestAScenarioThatDoesNotFinish(t *testing.T) {
 	}
 }
 
-// Without a whole round, the figures are those of the broken one, of 0 rounds.
+// Without a complete round, the figures are those of the unfinished one, and the number of rounds
+// is 0.
 func TestAScenarioThatEndsInItsFirstRound(t *testing.T) {
 	sc := endsIn("hit/1", 1)
 	sc.Subjects = sc.Subjects[2:3]
@@ -298,13 +299,13 @@ func TestAScenarioThatEndsInItsFirstRound(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "swallowed") || report.Rows[0].Rounds != 0 {
 		t.Errorf("%v, rows %+v", err, report.Rows)
 	}
-	// Nothing measured, nothing stored.
+	// If nothing was measured, nothing is stored.
 	dir = t.TempDir()
 	sc.Subjects[0].Run = func(context.Context, int) (Sample, error) { return Sample{}, errors.New("no server") }
 	if _, err = (Suite{Name: "fake", Scenarios: []Scenario{sc}}).Run(t.Context(), Options{Directory: dir, Progress: new(bytes.Buffer)}); err == nil {
 		t.Error("no error")
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
-		t.Errorf("%v, stored %v of nothing", err, entries)
+		t.Errorf("%v, stored %v although nothing was measured", err, entries)
 	}
 }

@@ -8,8 +8,7 @@ import (
 	"strings"
 )
 
-// WriteText prints what people want to know after a run: the rows, ours against
-// each rival, and the verdicts.
+// WriteText prints a report for people: the rows, ours against each rival, and the verdicts.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-22s %-20s %6s %10s %9s %9s %9s %9s %9s %7s %8s %7s %6s\n",
@@ -29,7 +28,7 @@ func (r *Report) WriteText(w io.Writer) error {
 			ratio.Ratio.Median, ratio.Rival, ratio.Ratio.Lo, ratio.Ratio.Hi, 100*ratio.Ratio.Confidence, ratio.Ratio.Pairs)
 	}
 	for _, d := range r.Doubts {
-		fmt.Fprintf(&b, "%s: latency in doubt: %s; for example: %s\n", d.Scenario, strings.Join(d.Subjects, ", "), d.Last)
+		fmt.Fprintf(&b, "%s: questionable latency: %s; for example: %s\n", d.Scenario, strings.Join(d.Subjects, ", "), d.Last)
 	}
 	for _, v := range r.Verdicts {
 		fmt.Fprintln(&b, v)
@@ -38,8 +37,8 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// WriteMarkdown prints rows as one table a scenario, without the columns that
-// are empty in all of its rows.
+// WriteMarkdown prints rows as one table per scenario, without the columns that are empty in all of
+// its rows.
 func WriteMarkdown(w io.Writer, rows []Row) error {
 	type column struct {
 		name  string
@@ -92,7 +91,7 @@ func WriteMarkdown(w io.Writer, rows []Row) error {
 	return err
 }
 
-// mark follows a row that must not be compared with others.
+// mark returns the mark for a row that must not be compared with others, or an empty string.
 func mark(r Row) string {
 	if r.Partial == "" {
 		return ""

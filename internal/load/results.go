@@ -33,23 +33,21 @@ type Row struct {
 	// Spread is the interquartile range of the scenario's primary metric
 	// divided by its median.
 	Spread *float64 `json:"spread"`
-	// RatioLo and RatioHi are the interval of 95 %, paired by round, of ours
-	// against the best rival in the primary metric; on rows of ours only.
+	// RatioLo and RatioHi are the 95 % interval, paired by round, of ours against the best rival in
+	// the primary metric. Only rows of ours have them.
 	RatioLo *float64 `json:"ratio_lo"`
 	RatioHi *float64 `json:"ratio_hi"`
-	// Partial is the reason why the scenario did not finish, or empty if it did.
-	// Rounds are then the whole rounds; if there are none, the figures are of a
-	// round that was broken off.
+	// Partial is the reason why the scenario did not finish, or empty if it did. Rounds then counts
+	// the complete rounds; if there are none, the figures are those of an unfinished round.
 	Partial string `json:"partial,omitempty"`
 }
 
-// Whole returns the rows of scenarios that finished. What compares or draws rows
-// uses only these.
+// Whole returns the rows of scenarios that finished. Only these are compared or drawn.
 func Whole(rows []Row) []Row {
 	return slices.DeleteFunc(slices.Clone(rows), func(r Row) bool { return r.Partial != "" })
 }
 
-// number returns v with four decimals, or nil if it is not a number.
+// number returns v rounded to four decimals, or nil if it is not a number.
 func number(v float64) *float64 {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return nil
@@ -90,7 +88,7 @@ type rawLine struct {
 	Environment
 }
 
-// ReadRows reads a results file; a missing one has no rows.
+// ReadRows reads a results file. If the file does not exist, there are no rows.
 func ReadRows(path string) ([]Row, error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -106,9 +104,9 @@ func ReadRows(path string) ([]Row, error) {
 	return rows, nil
 }
 
-// storeRows replaces the rows of one scenario in the results file and leaves
-// the others, so that a part of a suite can be measured again. order lists the
-// scenarios of the suite; rows of scenarios that it does not know go.
+// storeRows replaces the rows of one scenario in the results file and keeps the others, so that
+// part of a suite can be measured again. order lists the scenarios of the suite; rows of scenarios
+// that are not listed are removed.
 func storeRows(path string, order []string, scenario string, rows []Row) error {
 	old, err := ReadRows(path)
 	if err != nil {
@@ -167,7 +165,8 @@ func storeRaw(path string, order []string, scenario string, lines []rawLine) err
 	return replaceFile(path, out.Bytes())
 }
 
-// replaceFile writes path so that a crash leaves the old or the new content.
+// replaceFile replaces the file at path atomically: a crash leaves either the old or the new
+// content.
 func replaceFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return err

@@ -15,12 +15,12 @@ import (
 // every other field is a usable default.
 type Config struct {
 	Callers  int
-	Arrivals Arrivals      // zero: closed loop
+	Arrivals Arrivals      // if zero, a closed loop
 	Duration time.Duration // of the measured window, without the drain
-	WarmUp   time.Duration // before it, not measured; none if 0
+	WarmUp   time.Duration // before the window, not measured; if 0, there is none
 
-	// SteadyAfter lets the warm-up end before WarmUp is over: as soon as rate and latency are
-	// steady, but not before SteadyAfter. If zero, it takes all of WarmUp.
+	// SteadyAfter lets the warm-up end before WarmUp is over, as soon as rate and latency are
+	// steady, but not before SteadyAfter. If zero, the warm-up takes all of WarmUp.
 	SteadyAfter time.Duration
 
 	// Requests ends a closed loop when each caller has sent that many, if that
@@ -33,14 +33,12 @@ type Config struct {
 	// apply to the warm-up.
 	Total int64
 
-	// Batch is how many requests a BatchCaller gets together: always that many
-	// in a closed loop, up to that many of those due in an open one. 0 and 1
-	// mean one at a time.
+	// Batch is how many requests a BatchCaller gets at once: always that many in a closed loop, and
+	// up to that many of those that are due in an open loop. 0 and 1 mean one at a time.
 	Batch int
 
-	// DrainLimit bounds how long requests may take to finish after the end of a
-	// window; the callers are closed then, and what is still missing counts as
-	// an error. 0 means 10 s.
+	// DrainLimit bounds how long requests may take to finish after the end of a window. Then the
+	// callers are closed, and requests without an answer count as errors. 0 means 10 s.
 	DrainLimit time.Duration
 
 	// ConnectParallel is how many callers are created concurrently. 0 means 64,
@@ -51,13 +49,13 @@ type Config struct {
 	Counters []Counter // read before and after the measured window
 	Seed     uint64    // of planned instants
 
-	// Timeline says that the Result has a time line.
+	// Timeline requests a time line in the Result.
 	Timeline bool
-	// Progress, if set, is called each second of the warm-up and of the window with
-	// what was done in it, by a goroutine of Run. It must not block.
+	// Progress, if set, is called by a goroutine of Run after each second of the warm-up and of the
+	// window, with what was done in that second. It must not block.
 	Progress func(Interval)
-	// Ended, if set, is called with each request of the window when it has ended, by the
-	// goroutines of all callers. It must not block.
+	// Ended, if set, is called by the goroutines of all callers with each request of the window
+	// that has ended. It must not block.
 	Ended func(Ended)
 	// Window, if set, is called by a goroutine of Run when the window begins. Its
 	// context ends when all requests of the window have ended; Run waits for it.
@@ -101,13 +99,13 @@ type runner struct {
 
 	// Owned by the goroutine of Run, which sets them before a phase begins.
 	pacers  []*pacer    // of the current phase
-	line    *timeline   // of the current phase; nil: there is none
+	line    *timeline   // of the current phase; nil if there is none
 	bounded bool        // Config.Total applies to it
 	steady  *steadiness // of a warm-up that may end early; nil otherwise
-	// Written by phase before any request, and when all have ended.
+	// Written by phase before any request and after all have ended.
 	beganAt, endedAt time.Time
 
-	// Written before stopped is set, read after it was seen or the phase has ended.
+	// Written before stopped is set; read after stopped was seen or the phase has ended.
 	stopOnce  sync.Once
 	stoppedAt time.Time
 	why       error // nil unless the phase ended early
@@ -119,21 +117,20 @@ type runner struct {
 	begun     atomic.Int64 // requests of the phase, if it is bounded; may pass Config.Total
 	measuring atomic.Bool  // set when the warm-up is over
 	enough    atomic.Bool  // set when Config.Total requests have started
-	stopped   atomic.Bool  // begin no further request
-	abandoned atomic.Bool  // the time to finish has passed: callers are closed
+	stopped   atomic.Bool  // no further request may begin
+	abandoned atomic.Bool  // the time to finish has passed, and callers are closed
 }
 
-// ErrServerEnded is the reason why a run ended early if one of its servers did.
+// ErrServerEnded is the reason why a run ended early if one of its servers has ended.
 var ErrServerEnded = errors.New("the server process ended during the run")
 
-// Run drives target as cfg says. It returns no result if the configuration is
-// wrong, a caller could not be created, a meter could not be read at the start,
-// or the run ended before the measured window.
+// Run drives target as configured by cfg. It returns no result if the configuration is wrong, a
+// caller could not be created, a meter could not be read at the start, or the run ended before the
+// measured window.
 //
-// If ctx ends or a server process of the configuration ends during the window,
-// or a meter cannot be read at its end, Run returns both the error and what was
-// measured until then, as a result that is marked partial. Failed requests are
-// not an error of Run: the Result counts them.
+// If ctx ends or a server process of the configuration ends during the window, or a meter cannot be
+// read at its end, Run returns both the error and what was measured until then, as a result marked
+// partial. Failed requests are not an error of Run: the Result counts them.
 func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
@@ -176,7 +173,7 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	if arrivals != nil {
 		result.Dispersion = arrivals.dispersion(elapsed)
 		if math.IsNaN(result.Dispersion) {
-			result.Dispersion = 0 // nothing was sent; JSON knows no NaN
+			result.Dispersion = 0 // nothing was sent; JSON has no NaN
 		}
 	}
 	if err != nil {
@@ -185,7 +182,7 @@ func Run(ctx context.Context, cfg Config, target Target) (*Result, error) {
 	return result, err
 }
 
-// both joins two errors in one line.
+// both joins two errors on one line.
 func both(a, b error) error {
 	if a == nil || b == nil {
 		return errors.Join(a, b)
@@ -193,7 +190,7 @@ func both(a, b error) error {
 	return fmt.Errorf("%w; %w", a, b)
 }
 
-// CallerError says which caller of a run could not be created, and why.
+// CallerError reports which caller of a run could not be created, and why.
 type CallerError struct {
 	Caller, Callers int
 	Err             error
@@ -243,9 +240,9 @@ func (r *runner) close() {
 	}
 }
 
-// phase runs all workers for d, in a closed loop for at most limit requests each
-// (no limit if 0), and returns when each has finished its last request. In an open
-// loop it returns the arrivals that were achieved.
+// phase runs all workers for d, in a closed loop for at most limit requests each (if 0, there is no
+// limit), and returns when each has finished its last request. In an open loop it returns the
+// actual arrivals.
 func (r *runner) phase(ctx context.Context, d time.Duration, limit int) *arrivalCounter {
 	finished := make(chan struct{})
 	var supervisor, wg sync.WaitGroup
@@ -254,7 +251,7 @@ func (r *runner) phase(ctx context.Context, d time.Duration, limit int) *arrival
 	during, end := context.WithCancel(ctx)
 	defer end()
 	if r.line != nil {
-		// Ends with its context, which end ends; phase waits for it.
+		// Ends with its context, which is ended by end; phase waits for it.
 		supervisor.Go(func() { r.follow(during) })
 	}
 	if r.cfg.Window != nil && r.measuring.Load() {
@@ -269,13 +266,13 @@ func (r *runner) phase(ctx context.Context, d time.Duration, limit int) *arrival
 		arrivals = newArrivalCounter(d)
 		r.pacers = newPacers(r, start, d)
 		for _, p := range r.pacers {
-			// Ends with the plans of its callers, or by stopped; phase waits for it.
+			// Ends with the plans of its callers, or when stopped is set; phase waits for it.
 			wg.Go(p.run)
 		}
 	}
 	for _, w := range r.workers {
-		// Ends by itself after d, or by stopped; phase waits for it. A Do that
-		// never returns is broken by Close once the drain limit has passed.
+		// Ends after d, or when stopped is set; phase waits for it. Close interrupts a Do that
+		// never returns once the drain limit has passed.
 		wg.Go(func() {
 			if arrivals != nil {
 				w.open(ctx, r, start, d, arrivals)
@@ -323,7 +320,7 @@ func (r *runner) supervise(ctx context.Context, d time.Duration, finished <-chan
 	}
 }
 
-// newLine begins a time line, if one is wanted. used is what the meters tell.
+// newLine starts a time line, if one is needed. used holds the current readings of the meters.
 func (r *runner) newLine(warmUp bool, used []float64) {
 	r.line = nil
 	if r.cfg.Timeline || r.cfg.Progress != nil || r.steady != nil {
@@ -337,8 +334,8 @@ func (r *runner) interrupted(ctx context.Context) {
 	r.stop(fmt.Errorf("load: interrupted: %w", context.Cause(ctx)))
 }
 
-// take returns how many of n requests may begin. The first caller that gets none
-// ends the phase, so that no pacer waits for the rest of the plans.
+// take returns how many of n requests may begin. The first caller that gets 0 ends the phase, so
+// that no pacer waits for the rest of the plans.
 func (r *runner) take(n int) int {
 	if !r.bounded {
 		return n
@@ -352,8 +349,7 @@ func (r *runner) take(n int) int {
 	return allowed
 }
 
-// stop lets every worker finish its request and begin no other. Only the first
-// call counts.
+// stop lets every worker finish its request and begin no other. Only the first call has an effect.
 func (r *runner) stop(why error) {
 	r.stopOnce.Do(func() {
 		r.stoppedAt, r.why = time.Now(), why
@@ -361,9 +357,8 @@ func (r *runner) stop(why error) {
 	})
 }
 
-// readBefore takes all readings before the window. Reading a server's counters
-// costs that server CPU, so the counters are read on the outer side of the CPU
-// meters, here and in readAfter.
+// readBefore takes all readings before the window. Reading a server's counters costs that server
+// CPU time, so readBefore reads the counters before the CPU meters, and readAfter reads them after.
 func (r *runner) readBefore(ctx context.Context) (reading, error) {
 	var now reading
 	if err := r.readCounters(ctx, &now); err != nil {
@@ -372,8 +367,8 @@ func (r *runner) readBefore(ctx context.Context) (reading, error) {
 	return now, r.readMeters(&now)
 }
 
-// readAfter is the mirror image of readBefore. It reads what can be read, even
-// if ctx has ended, and returns the first error.
+// readAfter is the counterpart of readBefore. It reads everything that can be read, even if ctx has
+// ended, and returns the first error.
 func (r *runner) readAfter(ctx context.Context) (reading, error) {
 	if r.why != nil {
 		var cancel context.CancelFunc
@@ -388,8 +383,8 @@ func (r *runner) readAfter(ctx context.Context) (reading, error) {
 	return now, err
 }
 
-// readMeters reads all meters and returns the first error. Where there is one,
-// the reading has noCPU.
+// readMeters reads all meters and returns the first error. A meter that fails has the value noCPU
+// in the reading.
 func (r *runner) readMeters(now *reading) (err error) {
 	if now.client, err = ownCPU(); err != nil {
 		now.client, err = noCPU, fmt.Errorf("load: own cpu time: %w", err)
@@ -407,8 +402,8 @@ func (r *runner) readMeters(now *reading) (err error) {
 	return err
 }
 
-// readCounters reads all counters and returns the first error. Where there is
-// one, the reading has NaN.
+// readCounters reads all counters and returns the first error. A counter that fails has the value
+// NaN in the reading.
 func (r *runner) readCounters(ctx context.Context, now *reading) (err error) {
 	for _, c := range r.cfg.Counters {
 		v, counterErr := c.Read(ctx)

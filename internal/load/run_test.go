@@ -18,7 +18,7 @@ import (
 // server with one lock does.
 type fakeTarget struct {
 	delay      time.Duration
-	stallEvery time.Duration // never if 0
+	stallEvery time.Duration // if 0, it never stalls
 	stallFor   time.Duration
 	fail       func(n int64) error
 
@@ -80,15 +80,15 @@ func TestClosedLoopCountsWhatCompletes(t *testing.T) {
 		t.Errorf("%d latencies of %d completed requests", got, r.Completed)
 	}
 	if all := uint64(target.calls.Load()); r.Completed >= all {
-		t.Errorf("counted %d of %d requests: the warm-up was not cut", r.Completed, all)
+		t.Errorf("counted %d of %d requests: those of the warm-up were not excluded", r.Completed, all)
 	}
-	// 4 callers at 2 ms each cannot exceed 2,000 per second. However slow the machine is,
-	// they are hardly ever outside of a request.
+	// 4 callers at 2 ms each cannot exceed 2,000 per second. However slow the machine is, they are
+	// nearly always inside a request.
 	if rate := r.Rate(); rate > 2000 {
 		t.Errorf("rate %.0f", rate)
 	}
 	if busy, all := time.Duration(target.busy.Load()), 4*r.Elapsed; busy < all/2 {
-		t.Errorf("callers were in requests for %v of %v", busy, all)
+		t.Errorf("callers were inside requests for %v of %v", busy, all)
 	}
 	if r.Elapsed < 200*time.Millisecond {
 		t.Errorf("elapsed %v, shorter than the window", r.Elapsed)
@@ -104,9 +104,9 @@ func TestClosedLoopCountsWhatCompletes(t *testing.T) {
 	}
 }
 
-// The reason of the package: a server that stops for 60 ms in every 200 ms affects
-// 30 % of the requests that independent users send. Service time shows the stall
-// only to the few that were in flight when it began.
+// The reason why this package exists: a server that stops for 60 ms in every 200 ms affects 30 % of
+// the requests that independent users send. Service time shows the stall only to the few that were
+// in flight when it began.
 func TestIntendedTimeSeesCoordinatedOmission(t *testing.T) {
 	target := &fakeTarget{stallEvery: 200 * time.Millisecond, stallFor: 60 * time.Millisecond, start: time.Now()}
 	r, err := Run(t.Context(), Config{
@@ -118,7 +118,7 @@ func TestIntendedTimeSeesCoordinatedOmission(t *testing.T) {
 	}
 	service, intended := r.Service.Quantile(0.9), r.Intended.Quantile(0.9)
 	if service > 10*time.Millisecond {
-		t.Errorf("service p90 %v: only about 8 of 1,600 requests meet a stall on their own", service)
+		t.Errorf("service p90 %v: only about 8 of 1,600 requests should see a stall in their service time", service)
 	}
 	if intended < 25*time.Millisecond {
 		t.Errorf("intended p90 %v, want about 40 ms: 30 %% of the requests are planned in stalls of 60 ms", intended)
@@ -160,11 +160,11 @@ func TestErrorsAreCountedWithTheFirstAsSample(t *testing.T) {
 		t.Error("a failed request has a latency")
 	}
 	if s := r.Sample(); s.Errors != r.Errors || s.ErrorSample == "" {
-		t.Errorf("sample %+v lost the errors", s)
+		t.Errorf("sample %+v does not contain the errors", s)
 	}
 }
 
-// A caller that fails immediately must not take the CPU from those that work.
+// A caller whose requests fail immediately must not take the CPU from the others.
 func TestFailingCallerDoesNotSpin(t *testing.T) {
 	target := &fakeTarget{fail: func(int64) error { return errors.New("refused") }}
 	r, err := Run(t.Context(), Config{Callers: 1, Duration: time.Minute, Requests: 10}, target)
@@ -209,7 +209,7 @@ func TestDrainLimitBreaksRequestsThatHang(t *testing.T) {
 		t.Errorf("sample %q does not name the drain limit", r.ErrorSample)
 	}
 	if r.Sample().Errors != 12 {
-		t.Errorf("%d errors in the sample, want 12: a request never sent failed too", r.Sample().Errors)
+		t.Errorf("%d errors in the sample, want 12: requests that were never sent have failed, too", r.Sample().Errors)
 	}
 }
 
@@ -271,8 +271,8 @@ func TestCountersAndOwnCost(t *testing.T) {
 		reads  float64
 		r      *Result
 	)
-	// The system may count CPU time by ticks of 10 ms and give none to a process that the
-	// machine is too busy for: the run is made longer until there is something to count.
+	// The system may count CPU time in ticks of 10 ms, and a busy machine may give a process none:
+	// the run is repeated with longer durations until there is something to count.
 	for length := 50 * time.Millisecond; ; length *= 2 {
 		target, reads = &allocatingTarget{}, 0
 		var err error
@@ -284,7 +284,7 @@ func TestCountersAndOwnCost(t *testing.T) {
 			}}},
 		}, target)
 		if errors.Is(err, ErrNoProcessCPU) {
-			return // the system cannot; the run said so
+			return // the system does not support it, and the run has reported that
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -300,9 +300,10 @@ func TestCountersAndOwnCost(t *testing.T) {
 		t.Errorf("counter grew by %v during %d requests", got, r.Completed)
 	}
 	if r.Cost.Client <= 0 || r.Cost.Server <= 0 {
-		t.Errorf("cpu of client %v and of server %v, want both", r.Cost.Client, r.Cost.Server)
+		t.Errorf("CPU time of the client %v and of the server %v, want both", r.Cost.Client, r.Cost.Server)
 	}
-	// The runtime counts the objects of a span of memory when it is full: 128 of 64 bytes, for each processor.
+	// The runtime counts the objects of a memory span only when the span is full: up to 128 objects
+	// of 64 bytes are missing for each processor.
 	uncounted := uint64(128 * runtime.GOMAXPROCS(0))
 	if r.Cost.Mallocs+uncounted < uint64(3*r.Completed) || float64(r.Cost.Mallocs) > 3.5*float64(r.Completed) {
 		t.Errorf("%d allocations in %d calls, the target makes 3 in each", r.Cost.Mallocs, r.Completed)

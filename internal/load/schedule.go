@@ -10,27 +10,25 @@ import (
 	"time"
 )
 
-// A Process is the law by which the requests of an open loop arrive.
+// A Process is the arrival process of the requests of an open loop.
 type Process string
 
 const (
 	// Constant spaces all requests evenly over all callers.
 	Constant Process = "constant"
-	// Poisson makes every caller an independent source with exponential gaps,
-	// which is how many independent users look together.
+	// Poisson makes every caller an independent source with exponential gaps, which together look
+	// like many independent users.
 	Poisson Process = "poisson"
-	// Bursts gives each caller its own limiter, which waits until the budget for a
-	// random number of requests (5 to 15) has built up and then releases them
-	// together. It is the arrival model with which RedisPipe was measured. One
-	// limiter for all, or bursts of a fixed size, synchronize the callers and
-	// flatter clients that gather requests.
+	// Bursts gives each caller its own limiter, which waits until the budget for a random number of
+	// requests (5 to 15) has built up and then releases them together. RedisPipe was measured with
+	// this arrival model. A shared limiter, or bursts of a fixed size, would synchronize the
+	// callers and favor clients that batch requests.
 	Bursts Process = "bursts"
-	// Replay plans the instants of a Trace, which are dealt out to the callers in their
-	// order.
+	// Replay plans the instants of a Trace, which are distributed to the callers in order.
 	Replay Process = "replay"
 )
 
-// A Trace is the planned instants of all requests of a phase, in their order.
+// A Trace holds the planned instants of all requests of a phase, in order.
 type Trace interface {
 	Len() int
 	At(i int) time.Duration // from the start of the phase
@@ -46,9 +44,9 @@ const (
 
 // Arrivals plans an open loop. The zero value means a closed loop.
 type Arrivals struct {
-	Process Process // if empty, closed loop
-	Rate    float64 // requests a second of all callers together; not of Replay
-	Trace   Trace   // of Replay only
+	Process Process // if empty, a closed loop
+	Rate    float64 // requests a second of all callers together; unused by Replay
+	Trace   Trace   // used only by Replay
 }
 
 func (a Arrivals) open() bool { return a.Process != "" }
@@ -58,7 +56,7 @@ func (a Arrivals) validate() error {
 	case a.Process == Replay && (a.Trace == nil || a.Trace.Len() == 0 || a.Rate != 0):
 		return errors.New("load: a replay needs a trace with at least one instant, and no rate")
 	case a.Process != Replay && a.Trace != nil:
-		return fmt.Errorf("load: a trace with the arrival process %q, want %s", a.Process, Replay)
+		return fmt.Errorf("load: a trace with the arrival process %q; expected the process %s", a.Process, Replay)
 	}
 	switch a.Process {
 	case Replay:
@@ -78,9 +76,9 @@ func (a Arrivals) validate() error {
 	return nil
 }
 
-// planned returns the requests a second that are planned in a window of d, in which at most total
-// requests begin, or any number if total is 0. It is 0 for a trace of less than a second, whose rate
-// means little.
+// planned returns the number of requests per second planned for a window of d, in which at most
+// total requests begin, or any number if total is 0. It is 0 for a trace of less than a second,
+// whose rate means little.
 func (a Arrivals) planned(d time.Duration, total int64) float64 {
 	if a.Process != Replay {
 		return a.Rate
@@ -103,10 +101,10 @@ type plan struct {
 	at      float64 // the next instant, nanoseconds
 	rng     *rand.Rand
 
-	size int // Bursts: requests in the burst at the next instant
+	size int // for Bursts, the number of requests in the burst at the next instant
 
-	trace       Trace // Replay; nil: another process
-	index, step int   // Replay: the next instant of the trace, and the distance to that after it
+	trace       Trace // for Replay; nil for other processes
+	index, step int   // for Replay, the index of the next instant and the distance to the one after it
 }
 
 func (a Arrivals) plan(caller, callers int, seed uint64) *plan {
@@ -159,11 +157,11 @@ const (
 	dispersionWindows = 1 << 16
 )
 
-// An arrivalCounter counts the requests sent in each short window of time, from
-// which the index of dispersion of counts follows.
+// An arrivalCounter counts the requests sent in each short window of time. The index of dispersion
+// is computed from these counts.
 type arrivalCounter struct {
 	window time.Duration
-	counts []atomic.Uint32 // Atomics: every caller adds, read after the run
+	counts []atomic.Uint32 // Atomics: incremented by every caller, read after the run
 }
 
 func newArrivalCounter(duration time.Duration) *arrivalCounter {
@@ -181,11 +179,10 @@ func (c *arrivalCounter) add(at time.Duration, n int) {
 	}
 }
 
-// dispersion returns the variance of the counts until elapsed divided by their
-// mean: 0 for an even flow, 1 for Poisson arrivals, about E[n^2]/E[n] for bursts
-// of n. It is NaN if nothing was sent.
+// dispersion returns the variance of the counts up to elapsed divided by their mean: 0 for an even
+// flow, 1 for Poisson arrivals, about E[n^2]/E[n] for bursts of n. It is NaN if nothing was sent.
 func (c *arrivalCounter) dispersion(elapsed time.Duration) float64 {
-	var n, mean, m2 float64 // Welford
+	var n, mean, m2 float64 // Welford's algorithm
 	for i := range min(len(c.counts), int(elapsed/c.window)) {
 		x := float64(c.counts[i].Load())
 		n++

@@ -33,8 +33,8 @@ func TestPlansKeepTheRateAndTheBurstiness(t *testing.T) {
 	}{
 		{Constant, 50, 10_000, 0, 0.1},
 		{Poisson, 50, 10_000, 0.95, 1.05},
-		// E[n^2]/E[n] of 5 to 15 is 11; 100 callers of which each waits 0.1 s
-		// between bursts look independent within a millisecond.
+		// E[n^2]/E[n] of 5 to 15 is 11; 100 callers that each wait 0.1 s between bursts look
+		// independent within a millisecond.
 		{Bursts, 100, 10_000, 9.5, 12.5},
 	} {
 		total, dispersion := flow(tc.process.at(tc.rate), tc.callers, d, 7)
@@ -79,7 +79,7 @@ func TestPlansDependOnTheSeedAlone(t *testing.T) {
 			at1, n1 := a.next()
 			at2, n2 := b.next()
 			if at1 != at2 || n1 != n2 {
-				t.Fatalf("%s: same seed, %v %d and %v %d", process, at1, n1, at2, n2)
+				t.Fatalf("%s: the same seed gave %v %d and %v %d", process, at1, n1, at2, n2)
 			}
 			at3, _ := other.next()
 			differs = differs || at1 != at3
@@ -92,7 +92,7 @@ func TestPlansDependOnTheSeedAlone(t *testing.T) {
 
 func TestDispersionOfNothing(t *testing.T) {
 	if d := newArrivalCounter(time.Second).dispersion(time.Second); !math.IsNaN(d) {
-		t.Errorf("dispersion %v of no request", d)
+		t.Errorf("dispersion %v without a request", d)
 	}
 	long := newArrivalCounter(time.Hour)
 	if len(long.counts) > dispersionWindows {
@@ -105,9 +105,8 @@ func TestDispersionOfNothing(t *testing.T) {
 func TestSleeperIsPrecise(t *testing.T) {
 	s := newSleeper()
 	defer s.close()
-	// Other programs may hold the machine's cores, so the test waits for a moment at which
-	// they do not. A timer rounded up to whole milliseconds is beyond the bound even on an
-	// idle machine.
+	// Other programs may occupy the machine's cores, so the test waits for a moment when they do
+	// not. A timer rounded up to whole milliseconds exceeds the bound even on an idle machine.
 	testkit.Eventually(t, time.Minute, func() error {
 		var late Histogram
 		for range 100 {
@@ -117,7 +116,7 @@ func TestSleeperIsPrecise(t *testing.T) {
 			}
 			late.Record(time.Since(planned))
 		}
-		t.Logf("late by %v (median), %v (p90)", late.Quantile(0.5), late.Quantile(0.9))
+		t.Logf("%v late (median), %v (p90)", late.Quantile(0.5), late.Quantile(0.9))
 		if precise := late.Quantile(0.1); precise > 400*time.Microsecond {
 			return fmt.Errorf("the best tenth of the waits is %v late", precise)
 		}
@@ -131,7 +130,7 @@ type instants []time.Duration
 func (t instants) Len() int               { return len(t) }
 func (t instants) At(i int) time.Duration { return t[i] }
 
-// Each instant of a trace is planned once, for one of the callers.
+// Each instant of a trace is planned exactly once, for one of the callers.
 //
 // mutant: load-trace-planned-twice
 func TestTracesAreDealtOut(t *testing.T) {
@@ -146,7 +145,7 @@ func TestTracesAreDealtOut(t *testing.T) {
 			}
 		}
 		if at, _ := p.next(); at != never {
-			t.Errorf("caller %d has the instant %v after the last", i, at)
+			t.Errorf("caller %d has the instant %v after the end of the trace", i, at)
 		}
 	}
 	slices.Sort(got)
@@ -163,15 +162,15 @@ func TestRatesOfTraces(t *testing.T) {
 		want  float64
 	}{{time.Minute, 0, 0.4}, {3 * time.Second, 0, 1.5}, {time.Minute, 3, 1.5}, {time.Minute, 1, 0}, {time.Millisecond, 0, 0}} {
 		if got := a.planned(tc.d, tc.total); got != tc.want {
-			t.Errorf("%v a second in %v of at most %d requests, want %v", got, tc.d, tc.total, tc.want)
+			t.Errorf("%v requests a second in %v with at most %d requests, want %v", got, tc.d, tc.total, tc.want)
 		}
 	}
 	if got := Constant.at(7).planned(time.Second, 0); got != 7 {
-		t.Errorf("%v a second, want 7", got)
+		t.Errorf("%v requests a second, want 7", got)
 	}
 	for _, wrong := range []Arrivals{{Process: Replay}, {Process: Replay, Trace: instants{}}, {Process: Replay, Trace: instants{0}, Rate: 1}, {Process: Constant, Rate: 1, Trace: instants{0}}, {Trace: instants{0}}} {
 		if err := wrong.validate(); err == nil {
-			t.Errorf("%+v is taken", wrong)
+			t.Errorf("%+v was accepted", wrong)
 		}
 	}
 	if err := a.validate(); err != nil {

@@ -14,7 +14,7 @@ import (
 // TestSleeperIsPrecise for the precision.
 type sleeper struct {
 	// Immutable after newSleeper.
-	file *os.File        // nil if no timerfd is available: time.Sleep then
+	file *os.File        // nil if no timerfd is available; then time.Sleep is used
 	conn syscall.RawConn // of file
 	wait func(fd uintptr) bool
 
@@ -29,7 +29,7 @@ const (
 	tfdNonblock    = syscall.O_NONBLOCK
 	tfdCloexec     = syscall.O_CLOEXEC
 
-	// A stopped run is noticed after this at the latest.
+	// A stopped run is noticed after this time at the latest.
 	sleepSlice = 100 * time.Millisecond
 )
 
@@ -65,7 +65,7 @@ func (s *sleeper) arm(fd uintptr) bool {
 	return s.failed
 }
 
-// sleep waits about d, at most sleepSlice.
+// sleep waits for about d, but at most sleepSlice.
 func (s *sleeper) sleep(d time.Duration) {
 	d = min(max(d, 1), sleepSlice) // 0 would disarm the timer
 	if s.file == nil {

@@ -33,35 +33,33 @@ func Spread(values []float64) float64 {
 	return (quantile(values, 0.75) - quantile(values, 0.25)) / Median(values)
 }
 
-// confidence is the level asked of every interval.
+// confidence is the confidence level of every interval.
 const confidence = 0.95
 
-// minRounds is the smallest number of pairs from which an interval of 95 % can
-// be had without assuming a distribution: that from the smallest to the largest
-// of five covers 93.75 %, of six 96.9 %.
+// minRounds is the smallest number of pairs that allows a 95 % interval without assuming a
+// distribution: the interval from the smallest to the largest of five covers 93.75 %, that of six
+// 96.9 %.
 const minRounds = 6
 
 // A Ratio is the ratio of two paired series.
 type Ratio struct {
 	Median     float64 // of the ratios of the pairs
 	Lo, Hi     float64
-	Confidence float64 // what [Lo, Hi] really covers; below 0.95 with fewer than six pairs
+	Confidence float64 // the actual coverage of [Lo, Hi]; below 0.95 with fewer than six pairs
 	Pairs      int
 }
 
-// PairedRatio compares x with y pair by pair. Both must have equal, positive
-// length and positive values.
+// PairedRatio compares x with y pair by pair. Both must have the same length, which must not be 0,
+// and positive values.
 //
-// The interval is Tukey's, which belongs to the Wilcoxon signed-rank test
-// (Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd ed.,
-// section 3.3): order statistics of the means of all pairs of log ratios, with
-// the exact distribution of the rank sum. It requires only that the log ratios be
-// symmetric about their center, which the random order inside each round provides
-// for subjects that differ by a factor. A bootstrap of the median covers visibly
-// less than its nominal level with 6 to 31 rounds, and the sign test, which asks
-// for even less, needs half as many rounds again for the same width (its
-// efficiency relative to the signed-rank test is 2/3 under normal noise); the
-// noise of a shared machine leaves no rounds to give away.
+// The interval is Tukey's, which belongs to the Wilcoxon signed-rank test (Hollander, Wolfe,
+// Chicken: Nonparametric Statistical Methods, 3rd ed., section 3.3): order statistics of the means
+// of all pairs of log ratios, with the exact distribution of the rank sum. It requires only that
+// the log ratios be symmetric about their center, which the random order inside each round provides
+// for subjects that differ by a factor. A bootstrap of the median covers noticeably less than its
+// nominal level with 6 to 31 rounds. The sign test, which assumes even less, needs half as many
+// rounds again for the same width (its efficiency relative to the signed-rank test is 2/3 under
+// normal noise), and on a noisy shared machine no rounds can be wasted.
 func PairedRatio(x, y []float64) (Ratio, error) {
 	n := len(x)
 	if n == 0 || n != len(y) {
@@ -93,9 +91,9 @@ func PairedRatio(x, y []float64) (Ratio, error) {
 	}, nil
 }
 
-// signedRankCut returns how many of the sorted Walsh averages to cut off at each
-// end for an interval of at least 95 %, and what the interval covers. With too
-// few pairs it cuts none.
+// signedRankCut returns how many of the sorted Walsh averages to cut off at each end for an
+// interval of at least 95 %, and the coverage of that interval. With too few pairs, none are cut
+// off.
 func signedRankCut(n int) (cut int, covered float64) {
 	// ways[s] is the share of the 2^n sign patterns whose positive ranks add up
 	// to s, under the hypothesis of no difference.

@@ -14,7 +14,7 @@ func TestMedianAndSpread(t *testing.T) {
 		t.Errorf("median %v, want 2.5", m)
 	}
 	if !math.IsNaN(Median(nil)) || !math.IsNaN(Spread([]float64{1})) {
-		t.Error("figures of too few values")
+		t.Error("too few values have a median or a spread")
 	}
 	// R: quantile(1:9, c(.25, .75)) is 3 and 7.
 	if s := Spread([]float64{9, 8, 7, 6, 5, 4, 3, 2, 1}); s != 4.0/5 {
@@ -39,13 +39,13 @@ func TestSignedRankCutMatchesTables(t *testing.T) {
 	}
 }
 
-// Hollander and Wolfe's example of the depression scale (9 patients before and
-// after): the differences are known, the interval of 96.1 % is -0.786 to -0.010.
+// Hollander and Wolfe's example of the depression scale (9 patients before and after): the
+// differences are known, and the 96.1 % interval is -0.786 to -0.010.
 func TestIntervalMatchesTextbook(t *testing.T) {
 	before := []float64{1.83, 0.50, 1.62, 2.48, 1.68, 1.88, 1.55, 3.06, 1.30}
 	after := []float64{0.878, 0.647, 0.598, 2.05, 1.06, 1.29, 1.06, 3.14, 1.29}
 	x, y := make([]float64, 9), make([]float64, 9)
-	for i := range before { // the interval is on logs: feed it differences
+	for i := range before { // the interval is computed on logarithms, so they are given the differences
 		x[i], y[i] = math.Exp(after[i]), math.Exp(before[i])
 	}
 	r, err := PairedRatio(x, y)
@@ -60,8 +60,8 @@ func TestIntervalMatchesTextbook(t *testing.T) {
 	}
 }
 
-// The interval holds the true ratio in at least 95 % of the cases, also with
-// heavy tails and while the machine drifts by a factor of three.
+// The interval contains the true ratio in at least 95 % of the cases, even with heavy tails and
+// while the machine's speed drifts by a factor of three.
 func TestIntervalCovers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(11, 12))
 	noises := map[string]func() float64{
@@ -94,7 +94,7 @@ func TestIntervalCovers(t *testing.T) {
 			}
 			// Three standard deviations of 1,000 trials are 2 %.
 			if share := float64(hits) / trials; share < 0.93 {
-				t.Errorf("%s, %d rounds: covered %.3f of the time", name, n, share)
+				t.Errorf("%s, %d rounds: the interval contained the ratio in a share of %.3f", name, n, share)
 			}
 		}
 	}

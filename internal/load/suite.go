@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// Names of the subjects that are ours.
+// Names of our own subjects.
 const (
 	Ours    = "slipstream"
 	Control = "slipstream-control"
@@ -33,21 +33,20 @@ type Scenario struct {
 	Primary  Metric
 	Subjects []Subject
 	Goals    []Goal
-	// Rounds fixes the number of rounds. If zero, there are as many as the control
-	// requires.
+	// Rounds is a fixed number of rounds. If zero, there are as many as the control requires.
 	Rounds int
-	// Close, if set, releases what the subjects shared, after the last round.
+	// Close, if set, is called after the last round to release resources that the subjects share.
 	Close func() error
 }
 
-// A Subject is measured once a round. A Run that fails may return what it
-// measured until then, as a Sample with Partial set.
+// A Subject is measured once per round. A Run that fails may return what it measured until then, as
+// a Sample with Partial set.
 type Subject struct {
 	Name string
 	// Variant marks a subject of ours other than Ours and Control: it is not a
 	// rival and gets its own interval against the best rival.
 	Variant bool
-	// Goals are those of a Variant: they concern its ratio to a rival. Ours has the goals of the
+	// Goals are the goals of a Variant, for its ratio to a rival. Ours has the goals of the
 	// Scenario.
 	Goals []Goal
 	Run   func(ctx context.Context, round int) (Sample, error)
@@ -55,30 +54,30 @@ type Subject struct {
 
 func (s Subject) rival() bool { return s.Name != Ours && s.Name != Control && !s.Variant }
 
-// Options say how a Suite runs. Directory, Command and Progress must be set.
+// Options configure the run of a Suite. Directory, Command and Progress must be set.
 type Options struct {
-	// Directory is that of the results; raw rounds go to its subdirectory raw. A
-	// scenario that does not finish goes to the same files below PartialDirectory
-	// and leaves the whole results as they are.
+	// Directory is the directory of the results; raw rounds are stored in its subdirectory raw. The
+	// results of a scenario that does not finish are stored in files of the same names below
+	// PartialDirectory, and the complete results are left unchanged.
 	Directory string
-	Command   string // what a reader types to measure again
+	Command   string // the command that repeats the measurement
 	Progress  io.Writer
 
-	// Filter holds names of scenarios, separated by commas; a name that no
-	// scenario has selects those that begin with it, or, if its first letter is
-	// a slash, those that end with it. If empty, all.
+	// Filter holds names of scenarios, separated by commas. A name that no scenario has selects the
+	// scenarios that begin with it or, if it starts with a slash, those that end with it. If empty,
+	// all scenarios run.
 	Filter string
 	// Rounds is the number of rounds of every scenario that does not fix its
 	// own. If zero, there are as many as the control requires.
 	Rounds int
-	// MaxRounds ends the search for a calm control. 0 means 31.
+	// MaxRounds bounds the number of rounds while the control is not yet stable. 0 means 31.
 	MaxRounds int
 	// Seed determines the order of subjects in each round. If zero, it is derived
 	// from the clock and printed.
 	Seed uint64
 }
 
-// A Report is what a Suite found.
+// A Report holds the results of a Suite.
 type Report struct {
 	Rows     []Row
 	Verdicts []Verdict
@@ -94,7 +93,7 @@ type Doubt struct {
 	Last     string // what was wrong in the last of these rounds
 }
 
-// A RivalRatio is ours against one rival in one metric.
+// A RivalRatio is the ratio of ours to one rival in one metric.
 type RivalRatio struct {
 	Scenario string
 	Rival    string
@@ -102,17 +101,16 @@ type RivalRatio struct {
 	Ratio    Ratio
 }
 
-// defaultMaxRounds ends the search for a calm control.
+// defaultMaxRounds bounds the number of rounds while the control is not yet stable.
 const defaultMaxRounds = 31
 
 // PartialDirectory is the subdirectory for the results of scenarios that did not
 // finish.
 const PartialDirectory = "partial"
 
-// Run measures the scenarios one after the other and stores the results of each
-// as soon as it has them. It ends with the first scenario that does not finish;
-// the rounds that this one has go to [PartialDirectory] and into the report,
-// marked as partial.
+// Run measures the scenarios one after the other and stores the results of each as soon as it has
+// them. It ends with the first scenario that does not finish, whose rounds are stored in
+// [PartialDirectory] and reported, marked as partial.
 func (s Suite) Run(ctx context.Context, opts Options) (*Report, error) {
 	chosen, err := s.choose(opts.Filter)
 	if err != nil {
@@ -157,8 +155,7 @@ func (s Suite) Run(ctx context.Context, opts Options) (*Report, error) {
 	return report, nil
 }
 
-// report adds what was found to r and stores it. If nothing was measured, it
-// does neither.
+// report adds the results to r and stores them. If nothing was measured, it does neither.
 func (m *measurement) report(r *Report, directory string, order []string) error {
 	rows, lines := m.rows(), m.raw()
 	if m.ended != "" && len(rows) == 0 {
@@ -202,7 +199,7 @@ func (s Suite) choose(filter string) ([]Scenario, error) {
 		for _, sc := range s.Scenarios {
 			names = append(names, sc.Name)
 		}
-		return nil, fmt.Errorf("load: no scenario of %s is called or begins with %q, want one of %s", s.Name, filter, strings.Join(names, ", "))
+		return nil, fmt.Errorf("load: no scenario of %s is named or begins with %q, want one of %s", s.Name, filter, strings.Join(names, ", "))
 	}
 	return chosen, nil
 }
@@ -216,9 +213,9 @@ type measurement struct {
 	position string
 	rng      *rand.Rand
 
-	rounds map[string][]Sample // by subject, in the order of the rounds; whole ones only
-	// ended says why the scenario did not finish, and is empty if it did. Then
-	// broken is the round that was not finished, of the subject brokenOf.
+	rounds map[string][]Sample // by subject, in the order of the rounds; only complete ones
+	// ended says why the scenario did not finish, and is empty if it did. If it did not, broken is
+	// the unfinished round of the subject brokenOf.
 	ended    string
 	broken   *Sample
 	brokenOf string
@@ -241,8 +238,8 @@ func (m *measurement) limits() (least, most int) {
 	return minRounds, max(minRounds, m.opts.MaxRounds)
 }
 
-// run repeats rounds, each subject once in random order, until the control is
-// calm or the rounds are used up.
+// run repeats rounds, with each subject once in random order, until the control is stable or the
+// rounds are used up.
 func (m *measurement) run(ctx context.Context) error {
 	least, most := m.limits()
 	started := time.Now()
@@ -288,7 +285,7 @@ func (m *measurement) progress(round, least, most int, elapsed time.Duration) {
 		m.suite, m.position, m.scenario.Name, round, least, most, elapsed.Round(time.Second), remaining, control)
 }
 
-// settled reports whether every metric that is judged has a calm control.
+// settled reports whether the control is stable in every metric that has a goal.
 func (m *measurement) settled() bool {
 	metrics := []Metric{m.scenario.Primary}
 	for _, g := range m.scenario.Goals {
@@ -325,9 +322,9 @@ func (m *measurement) bestRival(metric Metric) (string, bool) {
 	return best, best != ""
 }
 
-// rows are medians over the whole rounds. In a scenario that did not finish they
-// are marked and get no ratios, and a subject without a whole round has the
-// figures of the unfinished round, or no row.
+// rows returns the medians over the complete rounds. In a scenario that did not finish, rows are
+// marked and have no ratios, and a subject without a complete round has the figures of the
+// unfinished round, or no row.
 func (m *measurement) rows() []Row {
 	primary := m.scenario.Primary
 	best, found := m.bestRival(primary)
@@ -357,7 +354,7 @@ func (m *measurement) rows() []Row {
 	return rows
 }
 
-// verdicts judge the goals. A scenario that did not finish is not judged.
+// verdicts returns the verdicts on all goals. A scenario that did not finish has none.
 func (m *measurement) verdicts() []Verdict {
 	out := m.judge(Ours, m.scenario.Goals)
 	for _, s := range m.scenario.Subjects {
@@ -366,14 +363,14 @@ func (m *measurement) verdicts() []Verdict {
 	return out
 }
 
-// judge judges goals of one subject. The control is that of ours.
+// judge returns the verdicts on the goals of one subject. The control is that of ours.
 func (m *measurement) judge(subject string, goals []Goal) []Verdict {
 	var out []Verdict
 	for _, goal := range goals {
 		if goal.Rival == "" {
 			goal.Rival, _ = m.bestRival(goal.Metric)
 		}
-		twice := func(v Verdict) bool { return v.Goal == goal } // the best rival may have a goal by its name too
+		twice := func(v Verdict) bool { return v.Goal == goal } // the best rival may also have a goal that names it
 		if !m.has(subject) || !m.has(goal.Rival) || slices.ContainsFunc(out, twice) {
 			continue
 		}

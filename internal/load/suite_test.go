@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// madeUp returns a subject whose server cost is base with some noise.
+// madeUp returns a subject whose server cost is base plus some noise.
 func madeUp(name string, base, noise float64, log *[]string) Subject {
 	rng := rand.New(rand.NewPCG(uint64(len(name)), 4))
 	return Subject{Name: name, Run: func(context.Context, int) (Sample, error) {
@@ -62,7 +62,7 @@ func TestSuiteInterleavesAndStores(t *testing.T) {
 		}
 	}
 	if len(log) != 4*minRounds {
-		t.Errorf("%d rounds with a calm control, want %d", len(log)/4, minRounds)
+		t.Errorf("%d rounds with a stable control, want %d", len(log)/4, minRounds)
 	}
 	if len(orders) < 2 {
 		t.Error("every round had the same order")
@@ -92,7 +92,7 @@ func TestSuiteInterleavesAndStores(t *testing.T) {
 		t.Errorf("%d verdicts and %d ratios, want 4 and 6", len(report.Verdicts), len(report.Ratios))
 	}
 	var text bytes.Buffer
-	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "hit/1: latency in doubt: article (6 of 6 rounds); for example: generator starved") {
+	if err := report.WriteText(&text); err != nil || !strings.Contains(text.String(), "hit/1: questionable latency: article (6 of 6 rounds); for example: generator starved") {
 		t.Errorf("%v, text\n%s", err, &text)
 	}
 	if !strings.Contains(progress.String(), "round 6 of 6 to 31") || !strings.Contains(progress.String(), "seed 3") {
@@ -100,7 +100,7 @@ func TestSuiteInterleavesAndStores(t *testing.T) {
 	}
 }
 
-// The names of the columns are read by programs.
+// The names of the columns must not change, because programs read them.
 func TestRowColumns(t *testing.T) {
 	data, err := json.Marshal(newRow("s", "c/1", Ours, []Sample{{Values: map[Metric]float64{RPS: 10}, Errors: 2}, {Errors: 1}}, RPS))
 	if err != nil {
@@ -161,7 +161,7 @@ func TestPartOfASuiteReplacesItsRowsOnly(t *testing.T) {
 		t.Errorf("raw rounds %v, want 28, 24 and 24", counts)
 	}
 
-	// A scenario that the suite no longer has leaves the file.
+	// The rows of a scenario that the suite no longer has are removed from the file.
 	suite.Scenarios = suite.Scenarios[:2]
 	opts.Filter = "hit/16"
 	if _, err := suite.Run(t.Context(), opts); err != nil {
@@ -188,11 +188,11 @@ func TestChoose(t *testing.T) {
 		}
 	}
 	if _, err := suite.choose("cold"); err == nil || !strings.Contains(err.Error(), "hit/16") {
-		t.Errorf("unknown scenario: %v, want the names there are", err)
+		t.Errorf("unknown scenario: %v, want an error that lists the names", err)
 	}
 }
 
-// A variant is judged by its own goals, and with the control of ours.
+// A variant has its own goals, but the control of ours.
 func TestGoalsOfAVariant(t *testing.T) {
 	sc := comparison("hit/1", 0.01, nil)
 	v := madeUp("slipstream-slow", 36, 0.01, nil)
@@ -215,7 +215,7 @@ func TestGoalsOfAVariant(t *testing.T) {
 	}
 }
 
-// A control that never calms down uses all rounds and ends in "cannot tell".
+// If the control never becomes stable, all rounds are used, and the verdict is "cannot tell".
 func TestNoisyControl(t *testing.T) {
 	suite := Suite{Name: "fake", Scenarios: []Scenario{comparison("hit/1", 0.8, nil)}}
 	report, err := suite.Run(t.Context(), Options{Directory: t.TempDir(), Progress: new(bytes.Buffer), Seed: 9, MaxRounds: 12})

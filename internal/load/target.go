@@ -10,13 +10,13 @@ type Target interface {
 	NewCaller(ctx context.Context, i int) (Caller, error)
 }
 
-// A Caller issues one request at a time. Its methods are called from one
-// goroutine at a time, except Close, which may be called during a Do that
-// outlived the drain limit and must then make that Do return.
+// A Caller issues one request at a time. Its methods are called from one goroutine at a time,
+// except for Close, which may be called during a Do that has exceeded the drain limit and must then
+// make that Do return.
 type Caller interface {
-	// Do performs one request and returns after its answer has been read and
-	// checked. A wrong answer is an error. Do must not allocate if the
-	// allocations of the client are to mean anything.
+	// Do performs one request and returns after its answer has been read and checked. A wrong
+	// answer is an error. Do must not allocate; otherwise its own allocations are attributed to the
+	// client.
 	Do(ctx context.Context) error
 	Close() error
 }
@@ -24,9 +24,9 @@ type Caller interface {
 // A BatchCaller can have several requests in flight.
 type BatchCaller interface {
 	Caller
-	// DoBatch performs len(outcomes) requests and stores the outcome of each,
-	// nil for success. The requests of a batch share their latency, that of
-	// the whole batch: a caller that wants to know each one's uses Do.
+	// DoBatch performs len(outcomes) requests and stores the outcome of each, nil for success. All
+	// requests of a batch have the same latency, that of the whole batch. To measure the latency of
+	// each request, use Do.
 	DoBatch(ctx context.Context, outcomes []error)
 }
 
@@ -36,7 +36,7 @@ type BatchCaller interface {
 type Counter struct {
 	Name string
 	Read func(ctx context.Context) (float64, error)
-	// Live says that Read may be called during the window also, each second, for
-	// the time line. Calls never overlap.
+	// Live means that Read may also be called during the window, each second, for the time line.
+	// Calls never overlap.
 	Live bool
 }

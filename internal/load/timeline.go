@@ -9,21 +9,21 @@ import (
 	"time"
 )
 
-// An Interval is what a run did in a part of a phase: a second, or some seconds of
-// a long run. A request belongs to the interval in which it ended.
+// An Interval is what a run did in a part of a phase: in a second or, in a long run, in several
+// seconds. A request belongs to the interval in which it ended.
 type Interval struct {
 	WarmUp    bool          `json:"warm_up,omitempty"`
 	Start     time.Duration `json:"start_ns"` // from the start of the phase
 	Width     time.Duration `json:"width_ns"`
 	Completed uint64        `json:"completed"`
 	Errors    uint64        `json:"errors"`
-	// Quantiles of the latency of completed requests, from the intended time in an
-	// open loop. They are at most 1.6 % too high; 0: no request was completed.
+	// Quantiles of the latency of completed requests, from the intended time in an open loop. They
+	// are at most 1.6 % too high, and 0 if no request was completed.
 	P50 time.Duration `json:"p50_ns"`
 	P99 time.Duration `json:"p99_ns"`
 	Max time.Duration `json:"max_ns"`
-	// Client is the CPU time of the generator; 0: unknown. Counters is the growth of
-	// each live [Counter] in the window; one that could not be read is absent.
+	// Client is the CPU time of the generator, or 0 if unknown. Counters holds the increase of each
+	// live [Counter] in the window; one that could not be read is absent.
 	Client   time.Duration      `json:"client_ns"`
 	Counters map[string]float64 `json:"counters,omitempty"`
 
@@ -33,9 +33,9 @@ type Interval struct {
 const (
 	// lineTick is how often a time line is read.
 	lineTick = time.Second
-	// maxCells bounds a time line. One that has more is made half as fine.
+	// maxCells bounds the cells of a time line. When it has more, pairs of cells are merged.
 	maxCells = 512
-	// liveLimit bounds reading the live counters each second.
+	// liveLimit bounds the time for reading the live counters each second.
 	liveLimit = 900 * time.Millisecond
 
 	// The latencies of a cell are counted in 64 buckets for each power of two
@@ -62,23 +62,23 @@ func lineTop(bucket int) int64 {
 	return int64(bucket-e<<lineBits+1)<<e - 1
 }
 
-// A timeline keeps what a phase does each second. Its memory is bounded: the cells
-// of a long phase cover several seconds.
+// A timeline records what a phase does each second. Its memory is bounded: the cells of a long
+// phase cover several seconds.
 type timeline struct {
 	// Immutable after newTimeline.
 	began  time.Time
 	warmUp bool
-	shards []*lineShard // the callers are dealt out to them
+	shards []*lineShard // the callers are distributed among them
 
 	// Owned by the goroutine that reads the time line, and by Run after the phase.
 	read  time.Duration // when the shards were read last, from began
-	used  []float64     // at that time: CPU time of the generator, and the live counters
-	ticks int           // readings that make a cell
+	used  []float64     // at that time: the CPU time of the generator and the live counters
+	ticks int           // readings per cell
 	cells []*cell
-	part  *cell // of a second, if the line is read more often; nil: nothing was read since the last cell
+	part  *cell // the current second, if the line is read more often; nil if nothing was read since the last cell
 }
 
-// A lineShard collects what some of the callers do. Reading it leaves zeros.
+// A lineShard collects what some of the callers do. Reading it resets it to zero.
 type lineShard struct {
 	buckets [lineBuckets]atomic.Uint32
 	failed  atomic.Uint64
@@ -96,8 +96,8 @@ type cell struct {
 	buckets [lineBuckets]uint64
 }
 
-// newTimeline returns the time line of a phase that begins now. used is what the
-// meters tell at this time.
+// newTimeline returns the time line of a phase that begins now. used holds the current readings of
+// the meters.
 func newTimeline(warmUp bool, callers int, used []float64) *timeline {
 	l := &timeline{warmUp: warmUp, ticks: 1, used: used}
 	for range min(runtime.GOMAXPROCS(0), callers) {
@@ -126,8 +126,8 @@ func (l *timeline) record(caller int, latency time.Duration, completed, failed i
 	s.buckets[lineBucket(ns)].Add(uint32(completed))
 }
 
-// harvest takes what was recorded since the last call, at the time at from began.
-// used is what the meters tell now.
+// harvest collects what was recorded since the last call. at is the current time, from began, and
+// used holds the current readings of the meters.
 func (l *timeline) harvest(at time.Duration, used []float64) *cell {
 	at = max(at, l.read) // the last reading may be later than the last request
 	c := &cell{ticks: 1, start: l.read, width: at - l.read, used: make([]float64, len(used))}
@@ -147,7 +147,7 @@ func (l *timeline) harvest(at time.Duration, used []float64) *cell {
 	return c
 }
 
-// add appends a cell, or makes it a part of the last one.
+// add appends a cell, or merges it into the last one.
 func (l *timeline) add(c *cell) {
 	if last := len(l.cells) - 1; last >= 0 && l.cells[last].ticks < l.ticks {
 		l.cells[last].merge(c)
@@ -166,8 +166,8 @@ func (l *timeline) add(c *cell) {
 	l.ticks *= 2
 }
 
-// finish adds what was recorded since the last reading. Less than half a second is
-// no cell of its own: its rate would mean little.
+// finish adds what was recorded since the last reading. Less than half a second does not become a
+// separate cell, because its rate would mean little.
 func (l *timeline) finish(at time.Duration, used []float64) {
 	c := l.joined(l.harvest(at, used))
 	if last := len(l.cells) - 1; last >= 0 && c.width < lineTick/2 {
@@ -177,7 +177,7 @@ func (l *timeline) finish(at time.Duration, used []float64) {
 	l.add(c)
 }
 
-// joined returns a reading with the part of a second that was read before it.
+// joined returns a reading merged with the part of a second that was read before it.
 func (l *timeline) joined(c *cell) *cell {
 	if l.part == nil {
 		return c
@@ -188,7 +188,7 @@ func (l *timeline) joined(c *cell) *cell {
 	return c
 }
 
-// second returns the readings of about a second as one, or nil if it is not over.
+// second returns the readings of about a second as one, or nil if the second is not over.
 func (l *timeline) second(c *cell) *cell {
 	if c = l.joined(c); c.width < lineTick-steadyTick/2 {
 		l.part = c
@@ -197,7 +197,7 @@ func (l *timeline) second(c *cell) *cell {
 	return c
 }
 
-// merge adds what came after the cell.
+// merge adds the cell that follows c.
 func (c *cell) merge(next *cell) {
 	c.ticks += next.ticks
 	c.width += next.width
@@ -211,7 +211,7 @@ func (c *cell) merge(next *cell) {
 	}
 }
 
-// interval returns what a cell holds. live are the names of the live counters.
+// interval converts a cell to an Interval. live holds the names of the live counters.
 func (c *cell) interval(warmUp bool, live []string) Interval {
 	i := Interval{WarmUp: warmUp, Start: c.start, Width: c.width, Errors: c.failed}
 	if !math.IsNaN(c.used[0]) {
@@ -241,8 +241,8 @@ func (c *cell) quantile(q float64, count uint64) time.Duration {
 	for i, n := range c.buckets {
 		if below += n; below >= want {
 			top := lineTop(i)
-			// A request that ends during a harvest may have its latency in one cell and
-			// the longest latency in another.
+			// If a request ends during a harvest, its latency may be counted in one cell and
+			// recorded as the longest one in another.
 			if lowest := lineTop(max(i, 1)-1) + 1; c.longest >= lowest {
 				top = min(top, c.longest)
 			}
@@ -262,7 +262,7 @@ func (r *runner) live() (names []string) {
 	return names
 }
 
-// used returns what the time line needs of a reading.
+// used returns the values of a reading that the time line needs.
 func (r *runner) used(now reading) []float64 {
 	used := []float64{cpuOrNaN(now.client)}
 	for i, c := range r.cfg.Counters {
@@ -304,8 +304,8 @@ func (r *runner) usedNow(ctx context.Context, warmUp bool) []float64 {
 	return used
 }
 
-// follow reads the time line each second until ctx ends. It reads that of a warm-up whose end depends on it
-// more often, and ends the warm-up.
+// follow reads the time line each second until ctx ends. In a warm-up that may end early, it reads
+// the time line more often, and ends the warm-up.
 func (r *runner) follow(ctx context.Context) {
 	tick := lineTick
 	if r.steady != nil {
@@ -322,7 +322,7 @@ func (r *runner) follow(ctx context.Context) {
 		}
 		used := r.usedNow(ctx, l.warmUp)
 		if ctx.Err() != nil {
-			return // what is left belongs to the end of the phase
+			return // the rest is read at the end of the phase
 		}
 		c := l.harvest(time.Since(l.began), used)
 		if r.steady != nil {

@@ -70,7 +70,7 @@ func TestTheRestOfATimeLine(t *testing.T) {
 		l.record(0, time.Second, 1, 0)
 		l.finish(time.Second+rest, []float64{2})
 		if want := 1 + i/2; len(l.cells) != want {
-			t.Errorf("%d cells with a rest of %v, want %d", len(l.cells), rest, want)
+			t.Errorf("%d cells with a remainder of %v, want %d", len(l.cells), rest, want)
 		}
 		if last := l.cells[len(l.cells)-1].interval(false, nil); last.Completed != 1 || last.Start+last.Width != time.Second+rest {
 			t.Errorf("%+v", last)
@@ -107,13 +107,13 @@ func TestATimeLineIsOfTheWholeWindow(t *testing.T) {
 		}
 	}
 	if sum.Completed != r.Completed || sum.Errors != r.Errors || sum.Client != r.Cost.Client || (sum.Width-r.Elapsed).Abs() > 100*time.Millisecond {
-		t.Errorf("%+v in all, of %d completed, %d errors, %v of CPU in %v", sum, r.Completed, r.Errors, r.Cost.Client, r.Elapsed)
+		t.Errorf("the sum of the intervals is %+v, want %d completed, %d errors, %v of CPU time in %v", sum, r.Completed, r.Errors, r.Cost.Client, r.Elapsed)
 	}
 	if reads != 2 {
 		t.Errorf("a counter that is not live was read %d times", reads)
 	}
 
-	// One caller that takes 20 ms cannot keep a request each millisecond.
+	// One caller whose requests take 20 ms cannot keep up with a request each millisecond.
 	late, err := Run(t.Context(), Config{Callers: 1, Duration: time.Hour, Total: 20, Timeline: true, Arrivals: Arrivals{Process: Constant, Rate: 1000}}, &fakeTarget{delay: 20 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)

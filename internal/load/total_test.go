@@ -29,7 +29,7 @@ func TestTotalBoundsTheRequestsOfAllCallers(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r.Completed != 100 || r.Unsent != 0 || r.Partial != "" {
-				t.Errorf("completed %d, unsent %d, partial %q, want 100 requests and the end", r.Completed, r.Unsent, r.Partial)
+				t.Errorf("completed %d, unsent %d, partial %q, want 100 requests and a complete run", r.Completed, r.Unsent, r.Partial)
 			}
 			if cfg.WarmUp > 0 && (r.WarmUp.Completed == 0 || r.WarmUp.Elapsed < cfg.WarmUp) {
 				t.Errorf("warm-up of %d requests in %v", r.WarmUp.Completed, r.WarmUp.Elapsed)
@@ -88,7 +88,7 @@ func TestErrorsAreCountedByKind(t *testing.T) {
 	}
 }
 
-// What the target is to blame for is a doubt, but no limit of the generator.
+// An overloaded target makes latencies questionable, but it is not a limit of the generator.
 func TestLimitsAreThoseOfTheGenerator(t *testing.T) {
 	slow := &Result{Elapsed: time.Second, Completed: 10, PlannedRate: 100, Pacing: new(Histogram), Service: new(Histogram)}
 	if l, d := slow.Limits(), slow.Doubts(); len(l) != 0 || len(d) != 1 || !strings.Contains(d[0], "overloaded") {

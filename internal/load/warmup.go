@@ -12,23 +12,24 @@ import (
 type WarmUpEnd string
 
 const (
-	// WarmUpPlanned is the end of a warm-up whose length was given.
+	// WarmUpPlanned means that the warm-up had a fixed length.
 	WarmUpPlanned WarmUpEnd = "planned"
-	// WarmUpSteady is the end of one after which rate and latency no longer changed.
+	// WarmUpSteady means that rate and latency had stopped changing.
 	WarmUpSteady WarmUpEnd = "steady"
-	// WarmUpChanging is the end of one in which they still changed when it was as long as it may be.
+	// WarmUpChanging means that rate and latency were still changing at the maximum length.
 	WarmUpChanging WarmUpEnd = "changing"
 )
 
-// A WarmUp is what was done before the measured window.
+// A WarmUp describes what was done before the measured window.
 type WarmUp struct {
 	Completed uint64
 	Errors    uint64
 	Elapsed   time.Duration
-	End       WarmUpEnd // empty: there was none
-	// SteadyFrom is since when, from its start, rate and latency were steady, if that was its end.
+	End       WarmUpEnd // empty if there was no warm-up
+	// SteadyFrom is the time, from the start of the warm-up, since which rate and latency were
+	// steady, if End is WarmUpSteady.
 	SteadyFrom time.Duration
-	// Timeline is what was done each second, if the Config asks for it.
+	// Timeline is what was done in each second, if the Config requests it.
 	Timeline []Interval
 }
 
@@ -68,7 +69,7 @@ func (r *runner) warmUp(ctx context.Context) (shown WarmUp, err error) {
 	return shown, nil
 }
 
-// describe says why the warm-up ended, and what was done in it.
+// describe returns why the warm-up ended and what was done in it.
 func (r *runner) describe(ctx context.Context, shown *WarmUp) {
 	shown.End = WarmUpPlanned
 	if s := r.steady; s != nil {
@@ -92,21 +93,21 @@ func (r *runner) endWarmUp() {
 }
 
 const (
-	// steadyTick is how often a warm-up is read whose end depends on it.
+	// steadyTick is how often the time line of a warm-up that may end early is read.
 	steadyTick = lineTick / 5
-	// steadyTicks is how many readings there must be after the last change.
+	// steadyTicks is the minimum number of readings after the last change.
 	steadyTicks = 10
 )
 
-// A steadiness looks for the end of the change at the start of a warm-up, in the series of its rates and
-// in that of its median latencies. It belongs to the goroutine that reads the time line, and to Run after
-// the phase.
+// A steadiness determines when the changes at the start of a warm-up have ended, from the series of
+// its rates and that of its median latencies. It belongs to the goroutine that reads the time line,
+// and to Run after the phase.
 type steadiness struct {
 	rates, medians []float64 // by reading
 	starts         []time.Duration
 
 	ended bool          // the warm-up ended because of it
-	at    time.Duration // since when it was steady
+	at    time.Duration // since when rate and latency were steady
 }
 
 // add adds a reading.
@@ -114,7 +115,7 @@ func (s *steadiness) add(c *cell) {
 	i := c.interval(true, nil)
 	median := float64(i.P50)
 	if last := len(s.medians) - 1; i.Completed == 0 && last >= 0 {
-		median = s.medians[last] // nothing is known; the rate shows that
+		median = s.medians[last] // no request was completed, which the rate shows
 	}
 	s.rates = append(s.rates, float64(i.Completed)/max(i.Width, time.Microsecond).Seconds())
 	s.medians = append(s.medians, median)
@@ -143,18 +144,20 @@ func lastChange(values []float64) int {
 }
 
 const (
-	// noChange is exceeded in one of twenty series without a change: the 95th percentile of the largest
-	// distance of a Brownian bridge from 0, which is that of Kolmogorov's test.
+	// noChange is exceeded by one in twenty series without a change: it is the 95th percentile of
+	// the largest distance of a Brownian bridge from 0, as in Kolmogorov's test.
 	noChange = 1.36
-	// fewest is of how many values a change may be seen, and smallest how large it is.
+	// fewest is the minimum number of values in which a change is looked for, and smallest is the
+	// minimum size of a change.
 	fewest   = 4
 	smallest = 0.05
 )
 
-// changePoint returns the index of the first value after the largest change of the level of a series, or 0 if
-// there is none. It is where the cumulative sum of the distances from the mean is farthest from 0 (CUSUM: E. S. Page,
-// "Continuous inspection schemes", Biometrika 41, 1954). The spread of the values is that of the differences
-// between neighbors, which a change of the level hardly widens; so one value that stands out is no change.
+// changePoint returns the index of the first value after the largest change of the level of a
+// series, or 0 if there is none. The change is where the cumulative sum of the distances from the
+// mean is farthest from 0 (CUSUM: E. S. Page, "Continuous inspection schemes", Biometrika 41,
+// 1954). The spread of the values is estimated from the differences between neighbors, which a
+// change of the level hardly affects. A single outlier therefore does not count as a change.
 func changePoint(values []float64) int {
 	n := float64(len(values))
 	if len(values) < fewest {
@@ -169,7 +172,7 @@ func changePoint(values []float64) int {
 	}
 	mean, spread := sum/n, math.Sqrt(squares/(2*(n-1)))
 	var at int
-	var far, cumulated, before float64 // before is the sum of the values before at
+	var far, cumulated, before float64 // before is the sum of the values before index at
 	for i, v := range values[:len(values)-1] {
 		if cumulated += v - mean; math.Abs(cumulated) > far {
 			far, at, before = math.Abs(cumulated), i+1, cumulated+mean*float64(i+1)

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// series returns n values of a function.
+// series returns the first n values of a function.
 func series(n int, f func(i int) float64) []float64 {
 	s := make([]float64, n)
 	for i := range s {
@@ -35,7 +35,7 @@ func TestLastChange(t *testing.T) {
 		"a step":            {series(40, func(i int) float64 { return noise(100 + 50*b2f(i < 9)) }), 9, 9},
 		"two steps":         {series(40, func(i int) float64 { return noise(100 + 50*b2f(i < 9) + 50*b2f(i >= 25)) }), 25, 25},
 		"a step at the end": {series(40, func(i int) float64 { return noise(100 + 50*b2f(i >= 38)) }), 38, 38},
-		"one that is far":   {series(40, func(i int) float64 { return noise(100 + 900*b2f(i == 20)) }), 0, 0},
+		"an outlier":        {series(40, func(i int) float64 { return noise(100 + 900*b2f(i == 20)) }), 0, 0},
 		"a small step":      {series(40, func(i int) float64 { return 100 + 3*b2f(i < 20) }), 0, 0},
 		"a trend":           {series(40, func(i int) float64 { return 100 + 20*float64(i) }), 34, 39},
 		"a decay":           {series(60, func(i int) float64 { return noise(100 + 300*math.Exp(-float64(i)/4)) }), 8, 22},
@@ -60,7 +60,7 @@ func readingAt(start time.Duration, completed uint64, latency time.Duration) *ce
 	return c
 }
 
-// A warm-up is over when neither rate nor latency changes: each of them may change without the other.
+// A warm-up is over when neither rate nor latency changes. Each may change without the other.
 //
 // mutant: warm-up-ignores-latency
 // mutant: warm-up-ignores-the-rate
@@ -69,7 +69,7 @@ func TestSteadiness(t *testing.T) {
 	for name, tc := range map[string]struct {
 		rate    func(i int) uint64
 		latency func(i int) time.Duration
-		ends    int           // after so many readings, 0: never
+		ends    int           // after this many readings; 0 means never
 		from    time.Duration // since when it is steady
 	}{
 		"always":           {func(int) uint64 { return 100 }, func(int) time.Duration { return time.Millisecond }, steadyTicks, 0},
@@ -94,7 +94,7 @@ func TestSteadiness(t *testing.T) {
 	}
 }
 
-// A warm-up that ends early is not measured, and the window after it is whole.
+// A warm-up that ends early is not measured, and the window after it has its full length.
 //
 // mutant: warm-up-stops-the-run
 func TestAWarmUpEndsWhenItIsSteady(t *testing.T) {
@@ -108,7 +108,7 @@ func TestAWarmUpEndsWhenItIsSteady(t *testing.T) {
 			}
 			w := r.WarmUp
 			if w.End != WarmUpSteady || w.Elapsed < steadyTicks*steadyTick/2 || w.SteadyFrom >= w.Elapsed {
-				t.Errorf("%q after %v, steady from %v on", w.End, w.Elapsed, w.SteadyFrom)
+				t.Errorf("%q after %v, steady since %v", w.End, w.Elapsed, w.SteadyFrom)
 			}
 			if r.Completed != 300 || uint64(target.calls.Load()) != w.Completed+300 {
 				t.Errorf("%d and %d requests of %d", w.Completed, r.Completed, target.calls.Load())
@@ -127,7 +127,8 @@ func TestAWarmUpEndsWhenItIsSteady(t *testing.T) {
 	}
 }
 
-// Without a time line of its own, a warm-up that may end early leaves none to the window.
+// If no time line is requested, a warm-up that may end early leaves none, either for itself or for
+// the window.
 func TestAWarmUpLeavesNoTimeLine(t *testing.T) {
 	r, err := Run(t.Context(), Config{Callers: 1, Duration: time.Hour, Total: 10, WarmUp: 300 * time.Millisecond, SteadyAfter: 100 * time.Millisecond}, &fakeTarget{delay: time.Millisecond})
 	if err != nil {
@@ -141,7 +142,7 @@ func TestAWarmUpLeavesNoTimeLine(t *testing.T) {
 	}
 }
 
-// A server that dies while the last requests of an early end are under way is noticed.
+// If a server dies during the last requests of a warm-up that ends early, it is noticed.
 //
 // mutant: warm-up-hides-a-death
 func TestADeathAtTheEndOfAWarmUpIsNoticed(t *testing.T) {

@@ -9,25 +9,25 @@ import (
 	"time"
 )
 
-// A caller whose requests fail immediately would otherwise spin and starve the
-// callers that work. Each error in a row doubles the pause.
+// Without a pause, a caller whose requests fail immediately would spin and starve the others. Each
+// consecutive error doubles the pause.
 const (
 	errorPauseMin = time.Millisecond
 	errorPauseMax = 100 * time.Millisecond
 )
 
-// errAbandoned is the outcome of a request cut off by the drain limit, if the
-// caller did not know better.
+// errAbandoned is the outcome of a request cut off by the drain limit, unless the caller reports
+// another error.
 var errAbandoned = errors.New("load: no answer within the drain limit")
 
-// A worker is one caller with its records.
+// A worker is one caller with what it has recorded.
 type worker struct {
 	// Immutable after newWorker.
 	index  int
 	caller Caller
 	batch  BatchCaller // nil for one request at a time
 	cfg    *Config
-	// released gets a token from the pacer for each wait that the pacer ended.
+	// released receives a token from the pacer for each wait that the pacer ends.
 	released chan struct{}
 
 	// Owned by the worker's goroutine during a phase, by Run between phases.
@@ -40,9 +40,9 @@ type worker struct {
 	errorsInRow               int
 	outcomes                  []error
 
-	// Atomic: the planned instant that the caller waits for, plus 1; 0 if it does
-	// not wait. The side that sets it back to 0 ends the wait: the pacer, which
-	// then sends the token, or the caller itself.
+	// Atomic: the planned instant that the caller waits for, plus 1; 0 if it does not wait.
+	// Whichever side resets it to 0 ends the wait: the pacer, which then sends the token, or the
+	// caller itself.
 	waitsFor atomic.Int64
 
 	closeOnce sync.Once
@@ -67,8 +67,8 @@ func (w *worker) reset() {
 
 func (w *worker) closeCaller() { w.closeOnce.Do(func() { _ = w.caller.Close() }) }
 
-// closed issues one request after the other until end or until it has issued
-// limit of them, if that is not 0.
+// closed issues one request after another until end or, if limit is not 0, until it has issued
+// limit requests.
 func (w *worker) closed(ctx context.Context, r *runner, end time.Time, limit int) {
 	now := time.Now()
 	for issued := 0; now.Before(end) && !r.stopped.Load() && (limit == 0 || issued < limit); {
@@ -108,7 +108,7 @@ func (w *worker) open(ctx context.Context, r *runner, start time.Time, d time.Du
 				return
 			}
 			w.unsent += uint64(due)
-			continue // counts the rest of the plan, as far as it was due
+			continue // counts the rest of the plan that was due
 		}
 		w.await(at, start, r)
 		for due > 0 && !r.stopped.Load() {
@@ -136,8 +136,8 @@ func (w *worker) open(ctx context.Context, r *runner, start time.Time, d time.Du
 // await returns at the planned instant, or at once if that has passed or the
 // run is stopped.
 //
-// The order matters: the caller sets waitsFor and then reads the clock, the
-// pacer reads the clock and then waitsFor. So no caller misses its instant.
+// The order matters: the caller sets waitsFor and then reads the clock, the pacer reads the clock
+// and then waitsFor. Therefore no caller misses its instant.
 func (w *worker) await(at time.Duration, start time.Time, r *runner) {
 	if time.Since(start) >= at {
 		return
@@ -155,7 +155,7 @@ func (w *worker) await(at time.Duration, start time.Time, r *runner) {
 	}
 }
 
-// issue performs n requests and leaves their outcomes in w.outcomes.
+// issue performs n requests and stores their outcomes in w.outcomes.
 func (w *worker) issue(ctx context.Context, n int) {
 	if w.batch != nil {
 		clear(w.outcomes[:n])
@@ -167,25 +167,26 @@ func (w *worker) issue(ctx context.Context, n int) {
 
 // Ended is a request of the window that has ended.
 type Ended struct {
-	// Index is the number of the caller, and Caller is it, which may know more.
+	// Index is the number of the caller, and Caller is the caller itself, which may have more
+	// information.
 	Index  int
 	Caller Caller
-	// Intended and Sent are from the start of the window; in a closed loop they are the same.
-	// Latency is from Intended.
+	// Intended and Sent are measured from the start of the window; in a closed loop they are the
+	// same. Latency is measured from Intended.
 	Intended, Sent, Latency time.Duration
-	Err                     error // nil: a right answer
+	Err                     error // nil if the answer was right
 }
 
-// tell passes a request on to Config.Ended.
+// tell passes a request to Config.Ended.
 func (r *runner) tell(w *worker, planned, sent, done time.Time, err error) {
 	if r.cfg.Ended != nil && r.measuring.Load() {
 		r.cfg.Ended(Ended{w.index, w.caller, planned.Sub(r.beganAt), sent.Sub(r.beganAt), done.Sub(planned), err})
 	}
 }
 
-// settle records n outcomes and returns how many of them were errors. Only
-// requests that completed count in the latencies. A request that failed after
-// ctx ended counts as cut, since the end may be the reason.
+// settle records n outcomes and returns how many of them were errors. Only completed requests are
+// included in the latencies. A request that failed after ctx ended counts as cut, since the end of
+// ctx may be the reason.
 func (w *worker) settle(ctx context.Context, n int, planned, sent, done time.Time, r *runner) (failed int) {
 	cut := 0
 	for _, err := range w.outcomes[:n] {
@@ -228,7 +229,7 @@ func (w *worker) settle(ctx context.Context, n int, planned, sent, done time.Tim
 	return failed
 }
 
-// pause waits after an error, longer with each error in a row.
+// pause waits after an error, longer with each consecutive error.
 func (w *worker) pause(r *runner) {
 	if r.stopped.Load() {
 		return
