@@ -172,7 +172,7 @@ func (f *benchFlags) finish(c *cobra.Command) error {
 	case f.rounds < 0 || f.rounds > 1000:
 		return fmt.Errorf("--rounds %d; expected 1 to 1000", f.rounds)
 	case f.standardOutputs() > 1:
-		return errors.New("more than one of --json, --benchfmt, --html and --hdr on the standard output; expected one of them")
+		return errors.New("more than one of --json, --benchfmt, --html and --hdr on the standard output; expected only one of them")
 	case len(p.Profile)+len(f.vsProfiles) == 0 && (p.ProfileDir != "" || p.ProfileBase != ""):
 		return errors.New("--profile-dir and --profile-base need --profile")
 	case len(p.Profile)+len(f.vsProfiles) > 0 && p.ProfileDir == "":

@@ -60,7 +60,7 @@ func TestBenchHTTP(t *testing.T) {
 	})
 	expectBench(t, exitOK, "requests  100 completed, 0 failed", "", "http", "-c", "4", "-n", "100", url)
 	expectBench(t, exitOK, "open loop, bursts arrivals, 4 callers", "", "http", "-c", "4", "-q", "500", "--arrivals", "bursts", "-n", "100", "--seed", "7", url)
-	expectBench(t, exitOK, " s cut (its length was given): ", "", "http", "-c", "2", "-z", "100ms", "--warm-up", "50ms", "-t", "5", url)
+	expectBench(t, exitOK, " s cut (fixed length): ", "", "http", "-c", "2", "-z", "100ms", "--warm-up", "50ms", "-t", "5", url)
 	file := blackbox.WriteFile(t, "body", "hello")
 	for _, body := range [][]string{{"-d", "hello"}, {"-D", file}} {
 		posted.Store(0)
@@ -123,7 +123,7 @@ func TestBenchUsageErrors(t *testing.T) {
 		{[]string{"http", "--vs", "192.0.2.1", "127.0.0.1"}, "GET http://192.0.2.1 is not on this machine"},
 		{[]string{"http", "--vs", "127.0.0.2", "--find-knee", "127.0.0.1"}, "none of the others can be"},
 		{[]string{"http", "--find-knee", "--p99", "0", "127.0.0.1"}, "expected a positive duration"},
-		{[]string{"http", "--json", "-", "--benchfmt", "-", "127.0.0.1"}, "expected one of them"},
+		{[]string{"http", "--json", "-", "--benchfmt", "-", "127.0.0.1"}, "expected only one of them"},
 		{[]string{"http", "--cacert", "none.pem", "https://127.0.0.1"}, "none.pem"},
 		{[]string{"http", "--insecure", "http://127.0.0.1"}, "without TLS"},
 	} {
@@ -256,7 +256,7 @@ func TestBenchFindsTheKnee(t *testing.T) {
 	if r.Code != exitOK && r.Code != exitFailure || !strings.Contains(r.Stdout, "planned/s") || !strings.Contains(r.Stderr, "1 a second: ") && !strings.Contains(r.Stderr, "00 a second: ") {
 		t.Errorf("exit %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
-	if strings.Contains(r.Stdout, "the most that -q allows") {
+	if strings.Contains(r.Stdout, "the maximum that -q allows") {
 		t.Errorf("a server of 200 requests a second kept the limit at 1,600:\n%s", r.Stdout)
 	}
 }

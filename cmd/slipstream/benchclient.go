@@ -185,7 +185,7 @@ func (f *mixFlags) register(c *cobra.Command, writes, reads string) {
 func (f *mixFlags) operations(command []string, name func(words []string) string, write, read mix.Operation) ([]mix.Operation, error) {
 	switch {
 	case f.file != "" && len(command) > 0:
-		return nil, errors.New("both --mix and a command; expected one of them")
+		return nil, errors.New("both --mix and a command; expected only one of them")
 	case f.file != "":
 		all, err := mix.Load(f.file, mix.Commands)
 		for i := range all {

@@ -27,7 +27,7 @@ func TestBenchProfiles(t *testing.T) {
 	url := profiledServer(t)
 	dir := filepath.Join(t.TempDir(), "profiles")
 	report, page := filepath.Join(t.TempDir(), "report.json"), filepath.Join(t.TempDir(), "report.html")
-	expectBench(t, exitOK, "CPU time, by what functions use with all that they call\n", "",
+	expectBench(t, exitOK, "CPU time, by functions, including what they call\n", "",
 		"http", "-c", "2", "-z", "3s", "--warm-up", "0", "--profile", url, "--profile-dir", dir, "--json", report, "--html", page, url)
 	for _, name := range []string{"cpu.pprof", "allocs.pprof", "heap.pprof", "mutex.pprof", "block.pprof", "goroutine.pprof", "threadcreate.pprof", "trace.out"} {
 		if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Size() == 0 {
@@ -77,7 +77,7 @@ func TestBenchProfilesStayOnThisMachine(t *testing.T) {
 
 func TestBenchWithoutProfiles(t *testing.T) {
 	url := server(t, http.NotFound)
-	expectBench(t, exitFailure, "", "/debug/pprof/threadcreate is answered with 404 Not Found", "http", "--profile", url, url)
+	expectBench(t, exitFailure, "", "/debug/pprof/threadcreate returned 404 Not Found", "http", "--profile", url, url)
 	expectBench(t, exitFailure, "", "hint: a program serves its profiles if it imports net/http/pprof", "http", "--profile", url, url)
 	for _, test := range []struct {
 		args   []string
@@ -88,7 +88,7 @@ func TestBenchWithoutProfiles(t *testing.T) {
 		{[]string{"--profile-dir", "x"}, "--profile-dir and --profile-base need --profile"},
 		{[]string{"--vs", url, "--profile", url, "--profile-base", "cpu.pprof"}, "none of the others can be"},
 		{[]string{"--vs-profile", url}, "--vs-profile need --vs"},
-		{[]string{"--json", "-", "--html", "-"}, "expected one of them"},
+		{[]string{"--json", "-", "--html", "-"}, "expected only one of them"},
 	} {
 		blackbox.Expect(t, exitUsage, "", test.stderr, append([]string{"bench", "http", url}, test.args...)...)
 	}

@@ -12,44 +12,44 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// ComparisonSchema names what the fields of a Comparison mean.
+// ComparisonSchema identifies the meaning of the fields of a Comparison.
 const ComparisonSchema = "slipstream-bench-comparison/1"
 
-// A Side is one of the two servers of a comparison, and what is sent to it.
+// A Side is one of the two servers of a comparison, with the requests for it.
 type Side struct {
 	Plan Plan
-	// Open returns the workload of a round.
+	// Open returns the workload for a round.
 	Open func(ctx context.Context) (Workload, error)
 }
 
-// Names of the subjects of a comparison. A takes part twice, and what differs
-// between the two is noise.
+// Names of the subjects of a comparison. A takes part twice, and any difference between the two is
+// noise.
 const (
 	sideA     = "A"
 	sideAgain = "A again"
 	sideB     = "B"
 )
 
-// CompareOptions say how long a comparison goes on. Progress must be set.
+// CompareOptions limits the number of rounds of a comparison. Progress must be set.
 type CompareOptions struct {
-	Rounds   int // 0: until A equals itself, from 6 to Most
-	Most     int // 0: 31
+	Rounds   int // if 0, from 6 to Most, until A equals itself
+	Most     int // if 0, 31
 	Seed     uint64
 	Progress io.Writer
 }
 
-// A Comparison is what the rounds of two servers have shown.
+// A Comparison is the result of the rounds of two servers.
 type Comparison struct {
 	Schema   string        `json:"schema"`
 	A        string        `json:"a"`
 	B        string        `json:"b"`
 	Rounds   []RoundReport `json:"rounds"`
 	Verdicts []SideVerdict `json:"verdicts"`
-	Limits   []string      `json:"generator_limits,omitempty"` // of rounds, see Report
-	Limited  int           `json:"rounds_limited"`             // in how many of them
+	Limits   []string      `json:"generator_limits,omitempty"` // reached in some rounds, see Report
+	Limited  int           `json:"rounds_limited"`             // the number of these rounds
 	Partial  string        `json:"partial,omitempty"`
-	// ProfiledA and ProfiledB are runs after the rounds in which profiles were taken; nil: none
-	// were asked for.
+	// ProfiledA and ProfiledB are runs after the rounds in which profiles were taken; nil if none
+	// were requested.
 	ProfiledA *Report `json:"profiled_a,omitempty"`
 	ProfiledB *Report `json:"profiled_b,omitempty"`
 
@@ -65,13 +65,13 @@ type RoundReport struct {
 // A SideVerdict compares B with A in one figure.
 type SideVerdict struct {
 	Metric load.Metric `json:"metric"`
-	// Word is faster, slower, cheaper, costlier or cannot tell, and is about B.
+	// Word describes B: faster, slower, cheaper, costlier or cannot tell.
 	Word string  `json:"word"`
 	Why  string  `json:"why,omitempty"`
-	A    float64 `json:"a"` // median of the rounds
+	A    float64 `json:"a"` // median over the rounds
 	B    float64 `json:"b"`
-	// Ratio is that of B to A, the median over the pairs of the rounds, with its
-	// interval. Control is that of A to itself.
+	// Ratio is the ratio of B to A, the median over the pairs of the rounds, with its interval.
+	// Control is the ratio of A to itself.
 	Ratio     float64 `json:"ratio"`
 	Lo        float64 `json:"lo"`
 	Hi        float64 `json:"hi"`
@@ -82,10 +82,9 @@ type SideVerdict struct {
 
 const cannotTell = "cannot tell"
 
-// Compare runs A, A again and B in every round, in random order, and compares
-// them pair by pair. If it ends early, it returns what the whole rounds have
-// shown, marked as partial, beside the error. Profiles are taken in runs after the
-// rounds.
+// Compare runs A, A again and B in every round, in random order, and compares them pair by pair. If
+// it ends early, it returns the result of the complete rounds, marked as partial, in addition to
+// the error. Profiles are taken in runs after the rounds.
 func Compare(ctx context.Context, a, b Side, o CompareOptions) (*Comparison, error) {
 	c := &Comparison{Schema: ComparisonSchema}
 	if err := errors.Join(a.lookForProfiles(ctx), b.lookForProfiles(ctx)); err != nil {
@@ -147,7 +146,7 @@ func (c *Comparison) run(side Side, subject string, name *string) func(context.C
 	}
 }
 
-// sample returns the figures of a run that are compared.
+// sample returns those figures of a run that are compared.
 func (r *Report) sample() load.Sample {
 	s := load.Sample{Values: map[load.Metric]float64{
 		load.RPS:   r.Rate,
@@ -164,7 +163,7 @@ func (r *Report) sample() load.Sample {
 
 func micros(h *load.Histogram, q float64) float64 { return float64(h.Quantile(q)) / 1e3 }
 
-// judge compares B with A. It has nothing to say of what was not measured.
+// judge compares B with A in each figure that was measured.
 func (c *Comparison) judge(metric load.Metric) (SideVerdict, bool) {
 	median := func(subject string) float64 {
 		var values []float64
@@ -185,12 +184,12 @@ func (c *Comparison) judge(metric load.Metric) (SideVerdict, bool) {
 		return v, true
 	}
 	v.Ratio, v.Lo, v.Hi, v.Pairs = ratio.Median, ratio.Lo, ratio.Hi, ratio.Pairs
-	if !math.IsNaN(control.Lo) { // JSON knows no NaN
+	if !math.IsNaN(control.Lo) { // JSON has no NaN
 		v.ControlLo, v.ControlHi = control.Lo, control.Hi
 	}
 	switch {
 	case !settled:
-		v.Why = fmt.Sprintf("A against itself is at %.2f-%.2f in %d rounds, which is too uncertain", v.ControlLo, v.ControlHi, v.Pairs)
+		v.Why = fmt.Sprintf("the ratio of A to itself is %.2f-%.2f after %d rounds, which is too uncertain", v.ControlLo, v.ControlHi, v.Pairs)
 	case ratio.Lo <= 1 && ratio.Hi >= 1:
 		v.Why = "no difference was found"
 	default:
@@ -199,8 +198,8 @@ func (c *Comparison) judge(metric load.Metric) (SideVerdict, bool) {
 	return v, true
 }
 
-// Failed returns the share of requests that failed in all runs together, the first
-// error of the last run that has one, and how many answers were wrong.
+// Failed returns the share of failed requests in all runs together, the first error of the last run
+// that has one, and the number of wrong answers.
 func (c *Comparison) Failed() (share float64, first string, wrong uint64) {
 	var failed, all uint64
 	for _, round := range c.Rounds {
@@ -215,21 +214,21 @@ func (c *Comparison) Failed() (share float64, first string, wrong uint64) {
 	return float64(failed) / float64(max(all, 1)), first, wrong
 }
 
-// words are those of costs, and those of all else, by whether B is better.
+// words returns the words for costs and those for all other figures, by whether B is better.
 var words = map[bool]map[bool]string{
 	true:  {true: "cheaper", false: "costlier"},
 	false: {true: "faster", false: "slower"},
 }
 
-// WriteJSON writes the comparison with indentation.
+// WriteJSON writes the comparison as indented JSON.
 func (c *Comparison) WriteJSON(w io.Writer) error {
 	return writeJSON(w, c)
 }
 
-// titles are the figures as people read them.
+// titles are the names of the figures in reports for people.
 var titles = map[load.Metric]string{load.RPS: "rate", load.P50US: "p50", load.P99US: "p99", load.ServerUS: "server CPU"}
 
-// show prints a figure of the metric.
+// show formats a value of the metric.
 func (v *SideVerdict) show(f float64) string {
 	if v.Metric == load.RPS {
 		return rate(f) + "/s"
@@ -237,7 +236,7 @@ func (v *SideVerdict) show(f float64) string {
 	return three(f) + " us"
 }
 
-// WriteText writes what B is, compared with A.
+// WriteText writes how B compares with A.
 func (c *Comparison) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "A  %s\nB  %s\n", c.A, c.B)
@@ -257,7 +256,7 @@ func (c *Comparison) WriteText(w io.Writer) error {
 		}
 	}
 	if len(c.Verdicts) > 0 {
-		b.WriteString("\nIntervals of 95 %, paired by round. A/A is A against itself, which is noise.\n")
+		b.WriteString("\n95 % intervals, paired by round. A/A is A compared with itself, which is noise.\n")
 	}
 	c.writeProfiles(&b)
 	if share, first, _ := c.Failed(); share > 0 {

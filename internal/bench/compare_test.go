@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// side returns a side of 20 requests a round.
+// side returns a side with 20 requests per round.
 func side(t *testing.T, handler http.HandlerFunc) Side {
 	t.Helper()
 	url := strings.TrimPrefix(serve(t, handler).Name(), "GET ")
@@ -38,7 +38,7 @@ func TestComparisonsHaveAllRounds(t *testing.T) {
 	if rounds["A"] != 3 || rounds["A again"] != 3 || rounds["B"] != 3 || len(c.Verdicts) != 3 || c.Partial != "" {
 		t.Errorf("rounds %v, verdicts %+v", rounds, c.Verdicts)
 	}
-	for _, v := range c.Verdicts { // three rounds allow no judgment
+	for _, v := range c.Verdicts { // three rounds are too few for a verdict
 		if v.Word != "cannot tell" || v.Pairs != 3 || v.Ratio <= 0 {
 			t.Errorf("%+v", v)
 		}
@@ -58,7 +58,7 @@ func TestComparisonsHaveAllRounds(t *testing.T) {
 	}
 }
 
-// compared makes a comparison of figures.
+// compared returns a comparison with the given figures.
 func compared(metric load.Metric, a, again, b []float64) *Comparison {
 	samples := func(values []float64) (s []load.Sample) {
 		for _, v := range values {
@@ -101,11 +101,11 @@ func TestVerdicts(t *testing.T) {
 		}
 	}
 	if _, ok := compared(load.RPS, base, again, base).judge(load.ServerUS); ok {
-		t.Error("a verdict on what was not measured")
+		t.Error("a verdict on a figure that was not measured")
 	}
 }
 
-// What ends a comparison leaves the rounds before it.
+// A comparison that ends early keeps the rounds before that.
 func TestAComparisonThatEndsEarly(t *testing.T) {
 	var n atomic.Int64
 	dying := func(w http.ResponseWriter, _ *http.Request) {
@@ -118,7 +118,7 @@ func TestAComparisonThatEndsEarly(t *testing.T) {
 		t.Errorf("%v, partial %q", err, c.Partial)
 	}
 	if share, first, _ := c.Failed(); len(c.Rounds) < 6 || share <= 0 || first != "status 500 Internal Server Error" {
-		t.Errorf("%d rounds, a share of %v failed: %s", len(c.Rounds), share, first)
+		t.Errorf("%d rounds; the share of failed requests is %v: %s", len(c.Rounds), share, first)
 	}
 	var object strings.Builder
 	if err := c.WriteJSON(&object); err != nil {
@@ -126,7 +126,7 @@ func TestAComparisonThatEndsEarly(t *testing.T) {
 	}
 }
 
-// stepTarget answers at most so many requests a second, by one clock for all callers.
+// stepTarget answers at most the given number of requests a second, with one clock for all callers.
 type stepTarget struct {
 	HTTP
 	each time.Duration
@@ -160,9 +160,9 @@ func TestTheKneeIsWhereTheServerGivesUp(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// 500 a second and no more; a busy machine makes it less.
+	// The target answers at most 500 a second, and fewer on a busy machine.
 	if k.Capped || k.Rate > 600 || len(k.Points) < 3 {
-		t.Errorf("%v a second of 500, capped %v, after %d runs", k.Rate, k.Capped, len(k.Points))
+		t.Errorf("found %v requests a second of 500, capped %v, after %d runs", k.Rate, k.Capped, len(k.Points))
 	}
 	for i := range len(k.Points) - 1 {
 		if k.Points[i].Plan.Rate > k.Points[i+1].Plan.Rate {
@@ -180,7 +180,7 @@ func TestTheSearchForAKnee(t *testing.T) {
 	ok.Plan = Plan{Callers: 2, Duration: 50 * time.Millisecond}
 	k, err := FindKnee(t.Context(), ok, KneeOptions{P99: time.Nanosecond, From: 100, To: 100})
 	if err != nil || k.Rate != 0 || k.Capped {
-		t.Errorf("%v, %+v, want no rate below a limit that nothing keeps", err, k)
+		t.Errorf("%v, %+v, want no rate, because no run can meet the limit", err, k)
 	}
 	for _, o := range []KneeOptions{{From: 1, To: 2}, {P99: 1, To: 2}, {P99: 1, From: 3, To: 2}, {P99: 1, From: math.NaN(), To: 2}} {
 		if _, err := FindKnee(t.Context(), ok, o); err == nil {

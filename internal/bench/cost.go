@@ -14,20 +14,20 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A CostError says why the CPU time of a server cannot be read.
+// A CostError reports why the CPU time of a server cannot be read.
 type CostError struct {
 	Of  string // "process 12" or a URL
 	Err error
 }
 
-// Error returns whose cost is missing, and why.
+// Error returns which cost is missing, and why.
 func (e *CostError) Error() string { return e.Of + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
 func (e *CostError) Unwrap() error { return e.Err }
 
-// meters returns counters of the CPU time that the servers of a plan have used, in
-// nanoseconds. Each was read once.
+// meters returns counters of the CPU time that the servers of a plan have used, in nanoseconds. It
+// has read each of them once.
 func (p *Plan) meters(ctx context.Context) ([]load.Counter, error) {
 	var all []load.Counter
 	for _, pid := range p.PIDs {
@@ -70,18 +70,18 @@ func processMeter(pid int) load.Counter {
 	}}
 }
 
-// cpuSeconds is the name that client libraries of Prometheus give the CPU time of
-// their process.
+// cpuSeconds is the name of the metric with which Prometheus client libraries report the CPU time
+// of their process.
 const cpuSeconds = "process_cpu_seconds_total"
 
-// metricsMeter reads the CPU time of a process from its Prometheus page. What the
-// page itself costs is a part of it.
+// metricsMeter reads the CPU time of a process from its Prometheus page. The figure includes the
+// cost of the page itself.
 func metricsMeter(page string) (load.Counter, error) {
 	u, err := url.Parse(page)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return load.Counter{}, &CostError{"the URL of metrics", errors.New("expected one such as http://host:port/metrics")}
+		return load.Counter{}, &CostError{"the URL of the metrics", errors.New("expected one such as http://host:port/metrics")}
 	}
-	name := u.Scheme + "://" + u.Host + u.EscapedPath() // without user and query
+	name := u.Scheme + "://" + u.Host + u.EscapedPath() // without the user and the query
 	return load.Counter{Name: name, Read: func(ctx context.Context) (float64, error) {
 		values, err := promtext.Scrape(ctx, page)
 		if err != nil {

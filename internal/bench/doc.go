@@ -1,6 +1,6 @@
-// Package bench is the command slipstream bench without its flags: it plans a
-// run, drives it with package load, and reports what the requests took and what
-// they cost. docs/BENCH.md is for its users.
+// Package bench implements the command slipstream bench, except for its flags: it plans a run,
+// drives it with package load, and reports the latency and the cost of the requests. docs/BENCH.md
+// is the manual for users.
 //
 //	file           holds
 //	plan.go        Plan, Workload: what is to be done, and Run
@@ -26,14 +26,11 @@
 //	knee.go        the highest rate below a limit of latency
 //	lastrun.go     profiles after the runs of both
 //
-// The command makes a [Plan] and a [Workload] of its flags. [Plan.Run] reads the
-// meters once, so that a wrong process or page is found before any request, and
-// calls load.Run, which reads all counters before and after the window while
-// nothing is under way. The [Report] is made of its result, and the workload adds
-// what only it knows. The suites of bench/ use the same packages: nothing exists
-// twice.
-//
-// What was decided, and why:
+// The command builds a [Plan] and a [Workload] from its flags. [Plan.Run] reads the meters once, so
+// that a wrong process or page is found before any request, and calls load.Run, which reads all
+// counters before and after the window while no request is in flight. The [Report] is built from
+// its result, and the workload adds what only it knows. The suites in bench/ use the same packages,
+// so nothing is duplicated. Design decisions and their reasons:
 //
 //   - A goroutine for each connection, and blocking reads: a request is one write
 //     and usually one read. An event loop would save the wake-ups of goroutines,

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// lookUpLimit bounds the look-up of a name.
+// lookUpLimit bounds the time of a name lookup.
 const lookUpLimit = 5 * time.Second
 
 // Local reports whether an address is on this machine: a unix socket, a loopback
@@ -35,11 +35,12 @@ func Local(network, address string) bool {
 	return !slices.ContainsFunc(addresses, func(ip net.IP) bool { return !ip.IsLoopback() })
 }
 
-// ErrNotLocal is the reason why [OnlyLocal] refuses a connection.
+// ErrNotLocal is the error with which [OnlyLocal] refuses a connection.
 var ErrNotLocal = errors.New("not on this machine; expected --yes")
 
-// OnlyLocal is a Control of [net.Dialer] that permits connections to this machine only. It is called with the address that
-// a name has when the connection is opened, and for each node that a cluster announces.
+// OnlyLocal is a Control function for [net.Dialer] that permits connections only to this machine.
+// It is called with the address to which a name resolves when the connection is opened, and for
+// each node that a cluster announces.
 func OnlyLocal(network, address string, _ syscall.RawConn) error {
 	if network == "unix" {
 		return nil

@@ -21,8 +21,8 @@ func TestOnlyLoopbackIsLocal(t *testing.T) {
 	}
 }
 
-// A name that passed as local may have another address when the connection is opened, and a node of a cluster may announce
-// any other: no packet is sent there.
+// A name that was local may have another address when the connection is opened, and a cluster node
+// may announce any address: no packet is sent to such an address.
 func TestOnlyLocalConnections(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -44,6 +44,6 @@ func TestOnlyLocalConnections(t *testing.T) {
 		t.Error(err)
 	}
 	if OnlyLocal("tcp", "no port", nil) == nil || OnlyLocal("tcp", "name:80", nil) == nil {
-		t.Error("an address that is none is on this machine")
+		t.Error("an invalid address counts as being on this machine")
 	}
 }

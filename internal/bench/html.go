@@ -21,8 +21,8 @@ var pageText string
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// A page is a report for a browser. Its texts are escaped by the template, those in
-// drawings by package plot. It needs no script and nothing from elsewhere.
+// A page is a report for a browser. Texts are escaped by the template, and those in drawings by
+// package plot. The page needs no scripts and no external files.
 type page struct {
 	Title, What string
 	Verdicts    []pageVerdict
@@ -30,7 +30,7 @@ type page struct {
 	About       string
 }
 
-// A pageVerdict says whether the figures can be believed. Its class is good, doubt or bad.
+// A pageVerdict says whether the figures can be trusted. Its class is good, doubt or bad.
 type pageVerdict struct{ Class, Text string }
 
 // A section is a box of a page.
@@ -48,7 +48,7 @@ type figure struct {
 	SVG  template.HTML
 }
 
-// maxSeries is how many colors there are for series.
+// maxSeries is the number of colors for series.
 const maxSeries = 6
 
 func (p *page) write(w io.Writer) error {
@@ -80,7 +80,7 @@ func (p *page) write(w io.Writer) error {
 	return pageTemplate.Execute(w, p)
 }
 
-// draw returns the figure of a plot, none if it is empty.
+// draw returns the figure for a plot, or no figure if the plot is empty.
 func draw(p *plot.Plot, keys ...string) []figure {
 	p.Series = p.Series[:min(len(p.Series), maxSeries)]
 	svg := p.SVG()
@@ -100,19 +100,19 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return p.write(w)
 }
 
-// about says on what a page was measured.
+// about describes the machine on which the figures of a page were measured.
 func about(on *load.Machine) string {
 	return fmt.Sprintf("Measured by slipstream bench on %s, %s, kernel %s, with %s, at %s.", on.CPU, counted(uint64(on.Cores), "processor"), on.Kernel, on.Go, on.Time.Format(time.RFC3339))
 }
 
-// verdicts says what is wrong with the run, or that nothing is.
+// verdicts returns what is wrong with the run, or that nothing is.
 func (r *Report) verdicts() (all []pageVerdict) {
 	bad := func(format string, args ...any) { all = append(all, pageVerdict{"bad", fmt.Sprintf(format, args...)}) }
 	if r.Partial != "" {
 		bad("PARTIAL: %s", r.Partial)
 	}
 	if len(r.Limits) > 0 {
-		bad("THE GENERATOR WAS THE LIMIT: the figures are its own, not those of the server: %s", strings.Join(r.Limits, "; "))
+		bad("THE GENERATOR WAS THE LIMIT: these are its own figures, not those of the server: %s", strings.Join(r.Limits, "; "))
 	}
 	if n := r.Wrong(); n > 0 {
 		bad("Wrong answers: %s.", grouped(n))
@@ -121,13 +121,13 @@ func (r *Report) verdicts() (all []pageVerdict) {
 		bad("No request got a correct answer.")
 	}
 	for _, d := range r.Doubts {
-		all = append(all, pageVerdict{"doubt", "In doubt: " + d})
+		all = append(all, pageVerdict{"doubt", "Questionable: " + d})
 	}
 	if share := r.FailedShare(); share > 0 {
 		all = append(all, pageVerdict{"doubt", fmt.Sprintf("%.3g %% of the requests failed or were never sent.", 100*share)})
 	}
 	if all == nil {
-		all = []pageVerdict{{"good", "Nothing was found that speaks against the figures: the generator was not the limit, and no request failed."}}
+		all = []pageVerdict{{"good", "No problems were found: the generator was not the limit, and no request failed."}}
 	}
 	return all
 }
@@ -158,9 +158,9 @@ func (r *Report) latencies() (names []string, all []*load.Histogram) {
 
 func (r *Report) latencySection() section {
 	s := section{Title: "Latency", Head: []string{"", "p50", "p90", "p99", "p99.9", "max"}}
-	s.Note = "Latency runs from the intended time of a request, service from sending; pacing is the delay of the generator, a part of the latency."
+	s.Note = "Latency is measured from the intended time of a request, service time from sending. Pacing is the delay caused by the generator, which is part of the latency."
 	if !r.open() {
-		s.Note = "From sending. A closed loop sends nothing while it waits: a server that stalls is asked less."
+		s.Note = "Measured from sending. A closed loop sends nothing while it waits, so a server that stalls gets fewer requests."
 	}
 	p := plot.Plot{
 		Label: "Latency by percentile",
@@ -181,12 +181,13 @@ func (r *Report) latencySection() section {
 	return s
 }
 
-// percentiles are the ticks of an axis on which each further nine is as wide.
+// percentiles are the ticks of an axis on which each additional nine takes the same width.
 var percentiles = []plot.Tick{{At: nines(0.5), Text: "p50"}, {At: 1, Text: "p90"}, {At: 2, Text: "p99"}, {At: 3, Text: "p99.9"}, {At: 4, Text: "p99.99"}, {At: 5, Text: "p99.999"}, {At: 6, Text: "p99.9999"}}
 
 func nines(q float64) float64 { return -math.Log10(1 - q) }
 
-// quantiles returns the curve of a histogram, up to the last value that is one of few.
+// quantiles returns the curve of a histogram, up to the last percentile that is based on more than
+// a few values.
 func quantiles(h *load.Histogram) (s plot.Series) {
 	const points = 150
 	end := min(math.Log10(float64(max(h.Count(), 2))), 6)
@@ -198,7 +199,7 @@ func quantiles(h *load.Histogram) (s plot.Series) {
 	return s
 }
 
-// tickTime prints microseconds at an axis.
+// tickTime formats microseconds for an axis.
 func tickTime(us float64) string {
 	switch {
 	case us < 1e3:
@@ -209,7 +210,7 @@ func tickTime(us float64) string {
 	return fmt.Sprintf("%.3g s", us/1e6)
 }
 
-// tickNumber prints numbers at an axis.
+// tickNumber formats numbers for an axis.
 func tickNumber(v float64) string {
 	switch {
 	case v >= 1e6:
@@ -220,7 +221,7 @@ func tickNumber(v float64) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// timelineSections draws what was done each second.
+// timelineSections draws what was done in each second.
 func (r *Report) timelineSections() []section {
 	if len(r.Timeline) < 2 {
 		return nil
@@ -293,7 +294,7 @@ func (r *Report) repliesSection() section {
 		for _, status := range slices.Sorted(maps.Keys(h.Statuses)) {
 			s.Rows = append(s.Rows, []string{fmt.Sprintf("status %d", status), grouped(h.Statuses[status])})
 		}
-		s.Rows = append(s.Rows, []string{"bodies, in all", size(float64(h.Bytes))}, []string{"connections opened in the window", grouped(h.Opened)}, []string{"that no request asked for", grouped(h.Duplicates)})
+		s.Rows = append(s.Rows, []string{"bodies, total", size(float64(h.Bytes))}, []string{"connections opened in the window", grouped(h.Opened)}, []string{"that no request asked for", grouped(h.Duplicates)})
 	}
 	var others strings.Builder
 	r.writeReplies(&others)
@@ -301,7 +302,7 @@ func (r *Report) repliesSection() section {
 	return s
 }
 
-// maxShown bounds a text that comes from a server.
+// maxShown bounds the length of a text that comes from a server.
 const maxShown = 1000
 
 func (r *Report) failuresSection() section {

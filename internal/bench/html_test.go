@@ -25,7 +25,7 @@ func histogram() *load.Histogram {
 	return h
 }
 
-// pageReport returns a report that has everything, with hostile texts.
+// pageReport returns a report with all sections and with hostile texts.
 func pageReport() *Report {
 	r := &Report{
 		Target: "GET http://127.0.0.1/" + hostile, Loop: "poisson", Plan: PlanReport{Callers: 2, Batch: 1, Rate: 200, Seconds: 3},
@@ -41,7 +41,7 @@ func pageReport() *Report {
 			At: float64(i), Seconds: 1, Completed: 100, Failed: 1, P50: 100, P99: 1000, Max: 2000, CPU: map[string]float64{generator: 0.3, hostile: 0.5},
 		})
 	}
-	r.Timeline[1] = IntervalReport{At: 1, Seconds: 1, CPU: map[string]float64{generator: 0.1}} // nothing was completed
+	r.Timeline[1] = IntervalReport{At: 1, Seconds: 1, CPU: map[string]float64{generator: 0.1}} // no request was completed
 	r.WarmUp = WarmUpReport{Seconds: 1, Completed: 7, End: load.WarmUpSteady, SteadyFrom: 0.4, Timeline: []IntervalReport{{Seconds: 1, Completed: 7, P50: 100, CPU: map[string]float64{generator: 0.1}}}}
 	name := profiles.Printable(hostile, 200)
 	rows := []profiles.Row{{Name: name, Flat: 5e8, Cum: 1e9}}
@@ -57,7 +57,7 @@ func pageReport() *Report {
 	return r
 }
 
-// checkPage fails if a page has more than texts, tables and drawings, or needs anything.
+// checkPage fails if a page contains more than texts, tables and drawings, or needs external files.
 func checkPage(t *testing.T, write func(io.Writer) error) string {
 	t.Helper()
 	var b strings.Builder
@@ -86,11 +86,11 @@ func checkPage(t *testing.T, write func(io.Writer) error) string {
 		switch e := token.(type) {
 		case xml.StartElement:
 			if open = append(open, e.Name.Local); !slices.Contains(elements, e.Name.Local) {
-				t.Errorf("an element %s", e.Name.Local)
+				t.Errorf("the page contains an element %s", e.Name.Local)
 			}
 			for _, a := range e.Attr {
 				if !slices.Contains(attributes, a.Name.Local) {
-					t.Errorf("an attribute %s of %s", a.Name.Local, e.Name.Local)
+					t.Errorf("the page contains an attribute %s of %s", a.Name.Local, e.Name.Local)
 				}
 			}
 		case xml.EndElement:
@@ -101,7 +101,7 @@ func checkPage(t *testing.T, write func(io.Writer) error) string {
 		}
 	}
 	if len(open) > 0 {
-		t.Errorf("%q are not ended", open)
+		t.Errorf("the elements %q are not closed", open)
 	}
 	return text
 }
@@ -111,10 +111,10 @@ func TestPagesHoldNothingOfServersButTexts(t *testing.T) {
 	r := pageReport()
 	text := checkPage(t, r.WriteHTML)
 	for _, want := range []string{
-		"&lt;script&gt;alert(1)", "THE GENERATOR WAS THE LIMIT", "PARTIAL: ", "In doubt: ", "Wrong answers: 1.", "from the intended time of a request", "p99.9",
+		"&lt;script&gt;alert(1)", "THE GENERATOR WAS THE LIMIT", "PARTIAL: ", "Questionable: ", "Wrong answers: 1.", "from the intended time of a request", "p99.9",
 		"Latency by percentile", "Requests each second", "Latency each second", "CPU time each second", "by stacks", "missing: ", "status 200", "5 SET", "planned", "SetMutexProfileFraction",
 		"gone</th><td>50.0%</td><td>0.0%</td><td>-50.0%", `class="up3"`,
-		`<rect class="shade"`, "Shaded: the warm-up of 1.00 s, which was cut; rate and latency were steady after 0.40 s.", "after a warm-up of 1.00 s, which was cut",
+		`<rect class="shade"`, "Shaded: the warm-up of 1.00 s, which is not included; rate and latency were steady after 0.40 s.", "after a warm-up of 1.00 s, which is not included",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in the page", want)

@@ -20,7 +20,7 @@ func (r *Report) profileSections() (all []section) {
 	return all
 }
 
-// setSections shows the files of profiles, their tops, and a flame graph. base may be nil.
+// setSections shows the files of profiles, their top functions, and a flame graph. base may be nil.
 func setSections(set *profiles.Set, base *baseline) (all []section) {
 	files := section{Title: "Profiles of " + set.Of, Head: []string{"profile", "time", "content", "file"}, Wide: true}
 	for _, p := range set.Profiles {
@@ -56,15 +56,15 @@ func setSections(set *profiles.Set, base *baseline) (all []section) {
 // maxPageRows bounds the rows of a table of functions.
 const maxPageRows = 10
 
-// tableSection shows the rows of a table, which are sorted by their flat or cumulative
-// figure; the section is empty if it has no title.
+// tableSection shows the rows of a table, sorted by their flat or cumulative figure. The section is
+// empty if it has no title.
 func tableSection(title string, t *profiles.Table, rows []profiles.Row, cum bool) section {
 	if title == "" {
 		return section{}
 	}
-	s := section{Title: title, Head: []string{"", "flat", "cum", "flat of all"}}
+	s := section{Title: title, Head: []string{"", "flat", "cum", "flat, share"}}
 	if cum {
-		s.Head[3] = "cum of all"
+		s.Head[3] = "cum, share"
 	}
 	for _, row := range rows[:min(len(rows), maxPageRows)] {
 		share := row.Flat
@@ -76,8 +76,8 @@ func tableSection(title string, t *profiles.Table, rows []profiles.Row, cum bool
 	return s
 }
 
-// shortName leaves the last element of the path of a function's package, after the line of
-// source if there is one before it.
+// shortName shortens a function's package path to its last element. A source line in front of it is
+// kept.
 func shortName(name string) string {
 	line, function, ok := strings.Cut(name, " ")
 	if !ok {
@@ -91,7 +91,7 @@ func shortName(name string) string {
 	return strings.TrimSpace(line + " " + function)
 }
 
-// flameSection draws the stacks of a profile of the CPU.
+// flameSection draws the stacks of a CPU profile.
 func flameSection(of string, p *profiles.Profile) []section {
 	svg := plot.Flame(boxes(p.Tree, p.Tree.Value), "CPU time of "+of+" by stacks", false)
 	if svg == "" {
@@ -99,12 +99,12 @@ func flameSection(of string, p *profiles.Profile) []section {
 	}
 	return []section{{
 		Title: "CPU time of " + of + ", by stacks", Wide: true,
-		Note:    "A box is a function, as wide as its CPU time with all that it calls, which is below it. Hold the pointer over a box to see its whole name.",
+		Note:    "Each box is a function. Its width is the CPU time of the function and everything it calls, which is shown below it. Point at a box to see its full name.",
 		Figures: []figure{{SVG: template.HTML(svg)}}, // escaped by package plot
 	}}
 }
 
-// changeSections compares two profiles of the CPU.
+// changeSections compares two CPU profiles.
 func changeSections(of string, base *baseline, now *profiles.Tree) []section {
 	before := base.tree
 	svg := plot.Flame(changedBoxes(before, now, base, now.Value), "Change of the CPU time of "+of+" by stacks", true)
@@ -113,8 +113,8 @@ func changeSections(of string, base *baseline, now *profiles.Tree) []section {
 	}
 	flame := section{
 		Title: "CPU time of " + of + ", compared with that of " + base.of, Wide: true,
-		Note: "Boxes are as wide as in this profile. Red ones have a larger share of all CPU time than in that of " + base.of + ", blue ones a smaller one; deep colors are 5 % and more. " +
-			"What is called only there has no box.",
+		Note: "The width of the boxes is that in this profile. Red boxes have a larger share of all CPU time than in that of " + base.of + ", blue ones a smaller share; deep colors mean a change of 5 % or more. " +
+			"Functions that are called only there have no box.",
 		Figures: []figure{{SVG: template.HTML(svg)}}, // escaped by package plot
 	}
 	table := section{Title: "Shares of CPU time that differ most, by functions themselves", Head: []string{"", base.before, base.now, "change"}}
@@ -125,8 +125,8 @@ func changeSections(of string, base *baseline, now *profiles.Tree) []section {
 	return []section{flame, table}
 }
 
-// changedBoxes returns the boxes of now with the change of their shares. before is the
-// same stack of the baseline, nil if it had none.
+// changedBoxes returns the boxes of now with the change of their shares. before is the same stack
+// in the baseline, or nil if it is not there.
 func changedBoxes(before, now *profiles.Tree, base *baseline, total int64) *plot.Box {
 	was := int64(0)
 	children := map[string]*profiles.Tree{}
@@ -178,7 +178,7 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 		p.Verdicts = append(p.Verdicts, pageVerdict{"doubt", fmt.Sprintf("%.3g %% of the requests failed, for example: %s", share*100, shorten(first))})
 	}
 	table := section{Title: "B compared with A", Wide: true, Head: []string{"", "A", "B", "B/A", "interval", "A/A, which is noise", "B is"},
-		Note: "Intervals of 95 %, paired by round."}
+		Note: "95 % intervals, paired by round."}
 	for _, v := range c.Verdicts {
 		class, word := "good", "B is "+v.Word
 		if v.Word == cannotTell {
@@ -196,7 +196,7 @@ func (c *Comparison) WriteHTML(w io.Writer) error {
 	return p.write(w)
 }
 
-// roundsSection draws a figure of all rounds.
+// roundsSection draws a metric for all rounds.
 func (c *Comparison) roundsSection(metric load.Metric) section {
 	subjects := []string{sideA, sideAgain, sideB}
 	p := plot.Plot{Label: titles[metric] + " by round", X: plot.Axis{Title: "round"}, Y: plot.Axis{Zero: true, Format: tickTime}, Series: make([]plot.Series, len(subjects))}
@@ -245,7 +245,7 @@ func (k *Knee) WriteHTML(w io.Writer) error {
 		}
 		row := []string{rate(r.Plan.Rate), rate(r.Rate), took(r.Latency.Quantile(0.50)), took(r.Latency.Quantile(0.99))}
 		for i := range first.Costs {
-			if i >= len(r.Costs) { // a partial run
+			if i >= len(r.Costs) { // the run is partial
 				row = append(row, "-")
 				continue
 			}

@@ -18,7 +18,7 @@ func (w HTTP) Describe(r *Report) {
 	r.Operations = operationReports(w.Figures())
 }
 
-// Costs implements [Workload]. HTTP servers do not tell their CPU time.
+// Costs implements [Workload]. HTTP servers do not report their CPU time.
 func (w HTTP) Costs(context.Context) []load.Counter { return nil }
 
 // Close implements [Workload]. The run has closed all connections.

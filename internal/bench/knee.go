@@ -11,40 +11,38 @@ import (
 	"time"
 )
 
-// KneeSchema names what the fields of a Knee mean.
+// KneeSchema identifies the meaning of the fields of a Knee.
 const KneeSchema = "slipstream-bench-knee/1"
 
-// KneeOptions say what is searched for. P99, From and To must be set.
+// KneeOptions configures the search. P99, From and To must be set.
 type KneeOptions struct {
-	P99      time.Duration // the 99th percentile of latency must not exceed it
-	From, To float64       // requests a second: where to begin, and the most
-	Progress io.Writer     // gets a line for each run; if nil, nothing is written
+	P99      time.Duration // limit for the 99th percentile of latency
+	From, To float64       // requests a second: the first rate, and the maximum
+	Progress io.Writer     // receives a line for each run; if nil, nothing is written
 }
 
-// A Knee is the highest rate at which a server keeps a limit of latency, and the
-// curve on the way there.
+// A Knee is the highest rate at which a server meets a latency limit, and the curve of the rates
+// that were tried.
 type Knee struct {
 	Schema string  `json:"schema"`
 	Target string  `json:"target"`
 	P99    float64 `json:"p99_limit_us"`
-	// Rate is the highest rate that was tried and kept the limit; 0: none did.
+	// Rate is the highest rate tried that met the limit, or 0 if none did.
 	Rate float64 `json:"rate"`
-	// Capped says that the server kept the limit at the highest rate that may be
-	// tried.
+	// Capped reports that the server met the limit at the maximum rate.
 	Capped  bool      `json:"capped"`
 	Points  []*Report `json:"points"` // by rate
 	Partial string    `json:"partial,omitempty"`
-	// Profiled is the last run, at Rate, in which profiles were taken; nil: none were asked for.
+	// Profiled is the last run, at Rate, in which profiles were taken; nil if none were requested.
 	Profiled *Report `json:"profiled,omitempty"`
 }
 
-// kneeStep ends the search: the next rate is closer than that.
+// kneeStep ends the search: the next rate would be closer than this factor.
 const kneeStep = 1.05
 
-// FindKnee doubles the rate until the server does not keep the limit, and then
-// halves the interval. If it ends early, it returns the curve so far, marked as
-// partial, beside the error. Profiles are taken in a last run, at the rate that was
-// found.
+// FindKnee doubles the rate until the server exceeds the limit, and then bisects the interval. If
+// it ends early, it returns the curve so far, marked as partial, in addition to the error. Profiles
+// are taken in a last run at the rate that was found.
 func FindKnee(ctx context.Context, side Side, o KneeOptions) (*Knee, error) {
 	switch {
 	case o.P99 <= 0:
@@ -71,7 +69,7 @@ func FindKnee(ctx context.Context, side Side, o KneeOptions) (*Knee, error) {
 }
 
 func (k *Knee) search(ctx context.Context, side Side, o KneeOptions) error {
-	var above float64 // the lowest rate that did not keep the limit; 0: none yet
+	var above float64 // the lowest rate that exceeded the limit; 0 if there is none yet
 	for at := o.From; ; {
 		kept, err := k.try(ctx, side, o, at)
 		if err != nil {
@@ -100,7 +98,7 @@ func (k *Knee) search(ctx context.Context, side Side, o KneeOptions) error {
 	}
 }
 
-// try makes one run and reports whether the server kept the limit.
+// try makes one run and reports whether the server met the limit.
 func (k *Knee) try(ctx context.Context, side Side, o KneeOptions, rate float64) (bool, error) {
 	w, err := side.Open(ctx)
 	if err != nil {
@@ -127,13 +125,13 @@ func (k *Knee) try(ctx context.Context, side Side, o KneeOptions, rate float64) 
 	return why == "", nil
 }
 
-// misses says why a run did not keep a limit, after a comma; empty: it did.
+// misses returns why a run exceeded a limit, after a comma, or an empty string if it met the limit.
 func (r *Report) misses(p99 time.Duration) string {
 	switch {
 	case len(r.Limits) > 0:
 		return ", " + r.Limits[0]
 	case r.Rate < 0.95*r.Plan.Rate:
-		return fmt.Sprintf(", only %s a second were done", rate(r.Rate))
+		return fmt.Sprintf(", only %s a second were completed", rate(r.Rate))
 	case r.FailedShare() > 0.01:
 		return fmt.Sprintf(", %.3g %% failed", 100*r.FailedShare())
 	case r.Latency.Quantile(0.99) > p99:
@@ -142,7 +140,7 @@ func (r *Report) misses(p99 time.Duration) string {
 	return ""
 }
 
-// WriteJSON writes the knee with indentation.
+// WriteJSON writes the knee as indented JSON.
 func (k *Knee) WriteJSON(w io.Writer) error {
 	return writeJSON(w, k)
 }
@@ -163,7 +161,7 @@ func (k *Knee) WriteText(w io.Writer) error {
 		}
 		fmt.Fprintf(&b, "%s\n", strings.Replace(r.misses(limit), ",", "  ", 1))
 	}
-	b.WriteString("\nCPU is that of the generator and of the server for each request.\n")
+	b.WriteString("\nCPU is the CPU time of the generator and of the server for each request.\n")
 	if k.Profiled != nil {
 		fmt.Fprintf(&b, "\nat %s requests a second:", rate(k.Rate))
 		k.Profiled.writeProfiles(&b)
@@ -174,16 +172,16 @@ func (k *Knee) WriteText(w io.Writer) error {
 	return err
 }
 
-// conclusion says what the search has found.
+// conclusion describes the result of the search.
 func (k *Knee) conclusion() string {
 	limit := took(time.Duration(k.P99 * 1e3))
 	switch {
 	case k.Partial != "":
 		return "PARTIAL: " + k.Partial
 	case k.Rate == 0:
-		return "No rate that was tried keeps the 99th percentile below " + limit + "."
+		return "At no rate that was tried is the 99th percentile below " + limit + "."
 	case k.Capped:
-		return "The 99th percentile is below " + limit + " at " + rate(k.Rate) + " requests a second, the most that -q allows."
+		return "The 99th percentile is below " + limit + " at " + rate(k.Rate) + " requests a second, the maximum that -q allows."
 	}
 	return "The 99th percentile is below " + limit + " up to " + rate(k.Rate) + " requests a second."
 }

@@ -11,25 +11,24 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/profiles"
 )
 
-// profiledWindow is the shortest window of a run that is made for profiles only.
+// profiledWindow is the minimum window of a run that is made only for profiles.
 const profiledWindow = 6 * time.Second
 
-// withoutProfiles returns a side whose runs are measured without profiles, since these cost the
-// server CPU time.
+// withoutProfiles returns a side whose runs take no profiles, since these cost the server CPU time.
 func (s Side) withoutProfiles() Side {
 	s.Plan.Profile = nil
 	return s
 }
 
-// lookForProfiles fails if profiles of a side are not there, so that this is found out before any
-// request.
+// lookForProfiles fails if the profiles of a side are not available, so that this is noticed before
+// any request.
 func (s Side) lookForProfiles(ctx context.Context) error {
 	_, err := s.Plan.newRecorder(ctx)
 	return err
 }
 
-// profile makes one more run, in which profiles are taken. It returns nil if none are wanted.
-// name is the directory of the files, below that of the plan, and may be empty.
+// profile makes one more run, in which profiles are taken. It returns nil if none are requested.
+// name is the directory of the files, relative to that of the plan, and may be empty.
 func (s Side) profile(ctx context.Context, name string, progress io.Writer) (*Report, error) {
 	if len(s.Plan.Profile) == 0 {
 		return nil, nil
@@ -50,21 +49,20 @@ func (s Side) profile(ctx context.Context, name string, progress io.Writer) (*Re
 	return r, err
 }
 
-// A baseline is an earlier profile of the CPU, or that of another server.
+// A baseline is an earlier CPU profile, or the CPU profile of another server.
 type baseline struct {
 	tree *profiles.Tree
-	of   string // whose it is, after "that of"
-	// The columns of the baseline and of what is compared with it.
+	of   string // completes "that of ..."
+	// Titles of the columns for the baseline and for the profile compared with it.
 	before, now string
 }
 
-// earlier returns the baseline of --profile-base.
+// earlier returns the baseline for --profile-base.
 func earlier(tree *profiles.Tree) *baseline {
 	return &baseline{tree, "an earlier run", "before", "now"}
 }
 
-// baseOf returns the profile of A that is in the place i, as the baseline of that of B; nil: there
-// is none.
+// baseOf returns profile number i of A as the baseline for that of B, or nil if there is none.
 func (c *Comparison) baseOf(i int) *baseline {
 	if c.ProfiledA == nil || i >= len(c.ProfiledA.Profiles) {
 		return nil
@@ -76,7 +74,7 @@ func (c *Comparison) baseOf(i int) *baseline {
 	return &baseline{tree, "A", "A", "B"}
 }
 
-// takeProfiles makes a run of each side that has profiles.
+// takeProfiles makes a run of each side for which profiles are requested.
 func (c *Comparison) takeProfiles(ctx context.Context, a, b Side, progress io.Writer) (err error) {
 	if c.ProfiledA, err = a.profile(ctx, "A", progress); err != nil {
 		return err
@@ -85,7 +83,7 @@ func (c *Comparison) takeProfiles(ctx context.Context, a, b Side, progress io.Wr
 	return err
 }
 
-// takeProfiles makes a run at the rate that was found.
+// takeProfiles makes a run at the rate that was found, in which profiles are taken.
 func (k *Knee) takeProfiles(ctx context.Context, side Side, progress io.Writer) (err error) {
 	if k.Rate > 0 {
 		side.Plan.Rate = k.Rate
@@ -94,7 +92,7 @@ func (k *Knee) takeProfiles(ctx context.Context, side Side, progress io.Writer) 
 	return err
 }
 
-// writeProfiles writes those of both sides, and how they differ.
+// writeProfiles writes the profiles of both sides and how they differ.
 func (c *Comparison) writeProfiles(b *strings.Builder) {
 	if r := c.ProfiledA; r != nil {
 		for _, set := range r.Profiles {
@@ -108,7 +106,7 @@ func (c *Comparison) writeProfiles(b *strings.Builder) {
 	}
 }
 
-// profileSections shows the same on a page.
+// profileSections returns the same as sections of a page.
 func (c *Comparison) profileSections() (all []section) {
 	if r := c.ProfiledA; r != nil {
 		for _, set := range r.Profiles {

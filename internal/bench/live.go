@@ -14,13 +14,13 @@ type Live struct {
 	w      io.Writer
 	warmUp bool
 	failed uint64 // in the phase
-	width  int    // of the line that is there
+	width  int    // of the current line
 }
 
 // NewLive returns a line on w.
 func NewLive(w io.Writer) *Live { return &Live{w: w} }
 
-// Show writes what was done in an interval.
+// Show replaces the line with what was done in an interval.
 func (l *Live) Show(i load.Interval) {
 	if i.WarmUp != l.warmUp || i.Start == 0 {
 		l.failed = 0

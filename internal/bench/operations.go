@@ -8,14 +8,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// OperationReport is what one operation of a workload file has taken.
+// OperationReport holds the figures of one operation of a workload file.
 type OperationReport struct {
 	Name        string `json:"name"`
 	Weight      int    `json:"weight"`
 	Completed   uint64 `json:"completed"`
 	Failed      uint64 `json:"failed"`
 	FirstFailed string `json:"first_failure,omitempty"`
-	// Service runs from sending, as Report.Service does.
+	// Service is measured from sending, like Report.Service.
 	Service *load.Histogram `json:"service"`
 }
 

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/httpload"
 )
 
-// PhaseReport is what a phase of connections or requests has taken. Quantiles are at most 1.6 % too
-// high.
+// PhaseReport holds the times of a phase of connections or requests. Quantiles are at most 1.6 %
+// too high.
 type PhaseReport struct {
 	Name  string  `json:"name"` // DNS, connect, TLS or first byte
 	Count uint64  `json:"count"`
@@ -26,13 +26,13 @@ func phaseReports(phases []httpload.Phase) (all []PhaseReport) {
 	return all
 }
 
-// cells returns the quantiles as texts.
+// cells returns the quantiles as strings.
 func (p *PhaseReport) cells() (p50, p99, longest string) {
 	text := func(us float64) string { return took(time.Duration(us * 1e3)) }
 	return text(p.P50), text(p.P99), text(p.Max)
 }
 
-// phases returns the phases of a report, which only one of HTTP has.
+// phases returns the phases of a report. Only reports of HTTP have them.
 func (r *Report) phases() []PhaseReport {
 	if r.HTTP == nil {
 		return nil
@@ -50,7 +50,7 @@ func (r *Report) writePhases(b *strings.Builder) {
 	for i := range phases {
 		p := &phases[i]
 		p50, p99, longest := p.cells()
-		what := "of each connection, also before the window"
+		what := "of each connection, including those before the window"
 		if p.Name == httpload.FirstByte {
 			what = "from sending a request"
 		}
@@ -65,7 +65,7 @@ func (r *Report) phasesSection() section {
 	if len(phases) == 0 {
 		return s
 	}
-	s.Note = "DNS, connect and TLS are of all connections, also of those that were opened before the window. First byte runs from sending a request, in the window."
+	s.Note = "DNS, connect and TLS cover all connections, including those opened before the window. First byte is measured from sending a request, in the window."
 	s.Head = []string{"", "count", "p50", "p99", "max"}
 	for i := range phases {
 		p50, p99, longest := phases[i].cells()

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Phases are in all reports.
+// Reports in all formats contain the phases.
 func TestPhasesAreReported(t *testing.T) {
 	p := Plan{Callers: 2, Total: 30}
 	r, err := p.Run(t.Context(), serve(t, hello))
@@ -14,14 +14,14 @@ func TestPhasesAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text, object, html strings.Builder
-	_ = r.WriteText(&text) // a Builder takes everything
+	_ = r.WriteText(&text) // a Builder returns no errors
 	for _, want := range []string{"\n              count        p50        p99        max\nconnect           2 ", "\nfirst byte       30 ", "   from sending a request\n\nCPU "} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
 		}
 	}
 	if strings.Contains(text.String(), "DNS") || strings.Contains(text.String(), "TLS") {
-		t.Errorf("phases that did not occur in\n%s", text.String())
+		t.Errorf("phases that did not occur are in\n%s", text.String())
 	}
 	var got struct {
 		HTTP struct {

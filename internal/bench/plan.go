@@ -14,15 +14,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Workload is what is sent to a server, and what is known of the replies. It
-// serves one Run.
+// A Workload is what is sent to a server and what is known about the replies. It is used for one
+// Run.
 type Workload interface {
 	load.Target
-	// Name says what is sent where, without secrets.
+	// Name describes what is sent and where, without secrets.
 	Name() string
-	// Costs tell the CPU time that servers have used, in nanoseconds. They and
-	// Counters are read before and after the measured window; Costs also each second of
-	// it, while the callers work.
+	// Costs are counters of the CPU time that servers have used, in nanoseconds. They and Counters
+	// are read before and after the measured window; Costs are also read during each second of it,
+	// while the callers work.
 	Costs(ctx context.Context) []load.Counter
 	Counters() []load.Counter
 	// Describe adds to a report what only the workload knows.
@@ -30,39 +30,39 @@ type Workload interface {
 	Close() error
 }
 
-// A Plan says how requests are made. Callers must be set, and Duration or Total.
+// A Plan describes how requests are made. Callers must be set, and Duration or Total.
 type Plan struct {
 	Callers  int
-	Batch    int           // requests that a caller sends together; 0: one
-	Total    int64         // requests of all callers; 0: as many as Duration has room for
-	Duration time.Duration // 0: until Total requests are done
+	Batch    int           // requests that a caller sends together; 0 means one
+	Total    int64         // requests of all callers; if 0, only Duration limits them
+	Duration time.Duration // if 0, until Total requests are done
 	WarmUp   time.Duration
 	// SteadyAfter, if set, lets the warm-up end early, see [load.Config].
 	SteadyAfter time.Duration
-	// Rate is the number of requests a second of all callers; 0: a closed loop.
+	// Rate is the number of requests a second of all callers; 0 means a closed loop.
 	Rate     float64
-	Arrivals load.Process // of an open loop; empty: load.Constant
-	// Trace is when requests are sent in an open loop, in place of a rate; nil: it is not planned
-	// by times. The window ends with it.
+	Arrivals load.Process // of an open loop; if empty, load.Constant
+	// Trace, if not nil, holds the times at which requests are sent in an open loop, instead of a
+	// rate. The window ends with it.
 	Trace load.Trace
 	Seed  uint64
-	// Timeout is how long the last requests may take after the window; 0: 10 s.
+	// Timeout is how long the last requests may take after the window; if 0, 10 s.
 	Timeout time.Duration
 
-	PIDs    []int    // of processes whose CPU time is a cost of the requests
-	Metrics []string // URLs of Prometheus pages that tell such CPU time
+	PIDs    []int    // processes whose CPU time is a cost of the requests
+	Metrics []string // URLs of Prometheus pages that report such CPU time
 
-	// Profile names Go servers of which profiles are taken in the window: URLs of
-	// their net/http/pprof, or processes of this machine. Files go to ProfileDir;
-	// empty: the working directory.
+	// Profile lists Go servers of which profiles are taken in the window: URLs of their
+	// net/http/pprof handlers, or processes of this machine. Files are written to ProfileDir or, if
+	// it is empty, to the working directory.
 	Profile    []string
 	ProfileDir string
-	// ProfileBase is the file of an earlier profile of the CPU, with which that of the
-	// run is compared; empty: none.
+	// ProfileBase, if not empty, is the file of an earlier CPU profile, with which that of the run
+	// is compared.
 	ProfileBase string
-	// RawFile is a file that gets a row for each request; empty: none does.
+	// RawFile, if not empty, is a file to which a row is written for each request.
 	RawFile string
-	// Control, if set, is that of the [net.Dialer] of connections to them.
+	// Control, if set, is the Control function of the [net.Dialer] for connections to them.
 	Control func(network, address string, c syscall.RawConn) error
 
 	// Progress, if set, is called each second, see [load.Config].
@@ -75,7 +75,7 @@ const (
 	maxDuration = 7 * 24 * time.Hour
 )
 
-// Check returns the first thing that is wrong with a plan.
+// Check returns an error for the first invalid field of a plan.
 func (p *Plan) Check() error {
 	switch {
 	case p.Callers < 1 || p.Callers > maxCallers:
@@ -85,9 +85,9 @@ func (p *Plan) Check() error {
 	case p.Duration < 0 || p.Duration > maxDuration || p.WarmUp < 0 || p.WarmUp > maxDuration:
 		return fmt.Errorf("a duration of %v and a warm-up of %v; expected at most %v", p.Duration, p.WarmUp, maxDuration)
 	case p.Trace != nil && p.Rate != 0:
-		return errors.New("both a rate and the times of requests; expected one of them")
+		return errors.New("both a rate and the times of requests; expected only one of them")
 	case p.Trace != nil && p.Duration == 0 && p.Trace.At(p.Trace.Len()-1) > maxDuration:
-		return fmt.Errorf("requests over %v; expected at most %v", p.Trace.At(p.Trace.Len()-1), maxDuration)
+		return fmt.Errorf("a trace of %v; expected at most %v", p.Trace.At(p.Trace.Len()-1), maxDuration)
 	case p.Duration == 0 && p.Total == 0 && p.Trace == nil:
 		return errors.New("neither a duration nor a number of requests")
 	case math.IsNaN(p.Rate) || p.Rate < 0 || p.Rate > maxRate:
@@ -127,18 +127,17 @@ func (p *Plan) config() load.Config {
 	return c
 }
 
-// descriptors are those of a process beside its connections.
+// descriptors is how many descriptors a process needs in addition to its connections.
 const descriptors = 100
 
-// Prepare raises the limit of descriptors for connections connections, or says
-// that it is too low.
+// Prepare raises the limit of descriptors to allow the given number of connections. It returns an
+// error if the limit is too low.
 func Prepare(connections int) error {
 	return load.NeedDescriptors(uint64(connections) + descriptors)
 }
 
-// Run makes the requests. A run that ends early, because ctx has ended or a
-// process has, or of which a cost cannot be read at its end, has both a report,
-// which is marked as partial, and an error.
+// Run makes the requests. If a run ends early because ctx or a process has ended, or if a cost
+// cannot be read at its end, Run returns both a report, marked as partial, and an error.
 func (p *Plan) Run(ctx context.Context, w Workload) (*Report, error) {
 	if err := p.Check(); err != nil {
 		return nil, err

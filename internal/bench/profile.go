@@ -18,14 +18,14 @@ type recorder struct {
 	sources []*profiles.Source
 	dir     string
 	window  time.Duration
-	base    *baseline // nil: none
+	base    *baseline // nil if there is none
 
 	// Written by take, read after the run.
 	taken []*profiles.Recording
 }
 
-// newRecorder finds the profiles of a plan, so that those that are not there are
-// missed before any request. It returns nil if none are wanted.
+// newRecorder finds the profiles of a plan, so that missing ones are noticed before any request. It
+// returns nil if none are requested.
 func (p *Plan) newRecorder(ctx context.Context) (*recorder, error) {
 	if len(p.Profile) == 0 {
 		return nil, nil
@@ -58,12 +58,12 @@ func (r *recorder) take(ctx context.Context) {
 	all.Wait()
 }
 
-// save writes the files, and what is in them into a report.
+// save writes the files, and adds their contents to a report.
 func (r *recorder) save(report *Report) error {
 	report.base = r.base
 	for i, taken := range r.taken {
 		if taken == nil {
-			continue // the window never began
+			continue // the window has not begun
 		}
 		dir := r.dir
 		if len(r.taken) > 1 {
@@ -78,7 +78,7 @@ func (r *recorder) save(report *Report) error {
 	return nil
 }
 
-// fileName returns a name with only what any file system takes.
+// fileName returns a name that contains only characters that any file system allows.
 func fileName(text string) string {
 	_, after, ok := strings.Cut(text, "://")
 	if ok {
@@ -92,28 +92,28 @@ func fileName(text string) string {
 	}, text)
 }
 
-// shownTables are the tables that are printed, with how many rows.
+// shownTables are the tables that are printed, with their number of rows.
 var shownTables = []struct {
 	profile, counts string
-	flat, cum       string // titles; empty: not shown
+	flat, cum       string // titles; if empty, the table is not shown
 	lines           string
 	rows            int
 }{
-	{"cpu", "cpu", "CPU time, by what functions use themselves", "CPU time, by what functions use with all that they call", "CPU time, by lines of source", 10},
-	{"allocs", "alloc_space", "", "allocated, by functions with all that they call", "allocated, by lines of source", 5},
+	{"cpu", "cpu", "CPU time, by functions, without what they call", "CPU time, by functions, including what they call", "CPU time, by lines of source", 10},
+	{"allocs", "alloc_space", "", "allocated, by functions, including what they call", "allocated, by lines of source", 5},
 	{"heap", "inuse_space", "", "", "heap in use, by the lines that allocated it", 5},
 	{"mutex", "delay", "", "waiting for mutexes, by the functions that held them", "", 5},
 	{"block", "delay", "", "waiting for channels and locks, by functions", "", 5},
 }
 
-// writeProfiles writes those of all servers.
+// writeProfiles writes the profiles of all servers.
 func (r *Report) writeProfiles(b *strings.Builder) {
 	for _, set := range r.Profiles {
 		writeSet(b, set, r.base)
 	}
 }
 
-// writeSet writes which files there are, and the top of what is in them.
+// writeSet writes the names of the files and the top of their contents.
 func writeSet(b *strings.Builder, set *profiles.Set, base *baseline) {
 	fmt.Fprintf(b, "\nprofiles of %s\n", set.Of)
 	for _, p := range set.Profiles {
@@ -139,7 +139,7 @@ func writeSet(b *strings.Builder, set *profiles.Set, base *baseline) {
 	writeChanges(b, set, base)
 }
 
-// cpuTree returns the stacks of the profile of the CPU, nil if there is none.
+// cpuTree returns the stacks of the CPU profile, or nil if there is none.
 func cpuTree(set *profiles.Set) *profiles.Tree {
 	for _, p := range set.Profiles {
 		if p.Tree != nil {
@@ -149,7 +149,7 @@ func cpuTree(set *profiles.Set) *profiles.Tree {
 	return nil
 }
 
-// writeChanges compares the profile of the CPU with a baseline, which may be nil.
+// writeChanges compares the CPU profile with a baseline, which may be nil.
 func writeChanges(b *strings.Builder, set *profiles.Set, base *baseline) {
 	now := cpuTree(set)
 	if base == nil || now == nil {
@@ -162,14 +162,13 @@ func writeChanges(b *strings.Builder, set *profiles.Set, base *baseline) {
 	}
 }
 
-// unmeasured says of profiles that are empty unless the program turns them on how it
-// does that.
+// unmeasured lists the profiles that are empty unless the program enables them, and how it does so.
 var unmeasured = map[string]string{"mutex": "runtime.SetMutexProfileFraction", "block": "runtime.SetBlockProfileRate"}
 
-// nouns are what is counted, where its unit does not say it.
+// nouns names what is counted if the unit does not say it.
 var nouns = map[string]string{"alloc_objects": "objects", "goroutine": "goroutines", "threadcreate": "threads"}
 
-// content says in a few words what is in a profile.
+// content describes the contents of a profile in a few words.
 func content(p *profiles.Profile) string {
 	var parts []string
 	for _, t := range p.Tables {
@@ -180,7 +179,7 @@ func content(p *profiles.Profile) string {
 		parts = append(parts, text)
 	}
 	if call := unmeasured[p.Name]; call != "" && len(p.Tables) > 0 && p.Tables[0].Total == 0 {
-		return "nothing; a program turns it on with " + call
+		return "empty; a program enables it with " + call
 	}
 	return strings.Join(parts, ", ")
 }
@@ -197,7 +196,7 @@ func writeTable(b *strings.Builder, title string, t *profiles.Table, rows []prof
 
 func percent(part, whole int64) float64 { return 100 * float64(part) / float64(max(whole, 1)) }
 
-// amount prints what a profile counts.
+// amount formats a value of a profile.
 func amount(v int64, unit string) string {
 	if v < 0 {
 		return "-" + amount(-max(v, -1<<62), unit)

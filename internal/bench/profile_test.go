@@ -31,7 +31,8 @@ func TestProfilesOfSeveralServers(t *testing.T) {
 	address := strings.NewReplacer("http://", "", ":", "-").Replace(server.URL)
 	for i, set := range r.Profiles {
 		for _, profile := range set.Profiles {
-			// One of two profiles of the CPU that are asked for at once is refused, and so is one of two traces.
+			// If two CPU profiles are requested at the same time, one is refused; the same holds
+			// for traces.
 			if profile.Missing != "" && profile.Name != "cpu" && profile.Name != "trace" {
 				t.Errorf("%+v", profile)
 			}
@@ -71,7 +72,8 @@ func TestProfilesAreLookedForFirst(t *testing.T) {
 	}
 }
 
-// Profiles cost the server CPU time: they are not taken in the rounds and in the search, but looked for before them.
+// Profiles cost the server CPU time, so they are not taken during the rounds and the search. But
+// their availability is checked before.
 //
 // mutant: bench-profiles-in-the-rounds
 func TestProfilesAreTakenAfterTheRounds(t *testing.T) {
@@ -79,7 +81,7 @@ func TestProfilesAreTakenAfterTheRounds(t *testing.T) {
 	one.Plan.Profile = []string{"http://127.0.0.1:1"}
 	other := side(t, hello)
 	if other.withoutProfiles().Plan.Profile != nil || one.withoutProfiles().Plan.Profile != nil || one.Plan.Profile == nil {
-		t.Error("rounds with profiles, or a side that has lost them")
+		t.Error("profiles were taken in the rounds, or a side has lost them")
 	}
 	var missing *profiles.Error
 	for _, sides := range [][2]Side{{one, other}, {other, one}} {
@@ -140,7 +142,7 @@ func TestAmounts(t *testing.T) {
 		}
 	}
 	p := &profiles.Profile{Name: "mutex", Tables: []profiles.Table{{Type: "delay", Unit: "nanoseconds"}}}
-	if got := content(p); got != "nothing; a program turns it on with runtime.SetMutexProfileFraction" {
+	if got := content(p); got != "empty; a program enables it with runtime.SetMutexProfileFraction" {
 		t.Errorf("%q", got)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A RawReport says what is in the file of requests.
+// A RawReport describes the file of requests.
 type RawReport struct {
 	File string `json:"file"`
 	Rows uint64 `json:"rows"`
@@ -25,11 +25,11 @@ type RawReport struct {
 const rawHead = "caller,intended_ns,start_ns,latency_ns,status,error,bytes\n"
 
 const (
-	// rawBuffer is the size of a buffer of rows, and rawBuffers how many there are: a server that answers a
-	// million requests a second fills them in about a third of a second.
+	// rawBuffer is the size of a buffer of rows, and rawBuffers the number of buffers: a server
+	// that answers a million requests a second fills them in about a third of a second.
 	rawBuffer  = 256 << 10
 	rawBuffers = 64
-	// maxRawKind bounds the text for the kind of an error, and maxRow a row.
+	// maxRawKind bounds the length of an error's kind, and maxRow that of a row.
 	maxRawKind = 100
 	maxRow     = 6*20 + 2*maxRawKind + 10
 )
@@ -40,9 +40,9 @@ type rawWriter struct {
 	// Immutable after newRawWriter.
 	out    io.Writer
 	shards []rawShard
-	free   chan []byte   // nil in place of one that is not made yet
+	free   chan []byte   // nil for a buffer that has not been allocated yet
 	full   chan rawChunk // has room for all buffers
-	done   chan struct{} // closed when all that is full was written
+	done   chan struct{} // closed when all full buffers have been written
 
 	// Owned by the goroutine that writes, until done is closed.
 	rows, lost uint64
@@ -116,8 +116,8 @@ func (w *rawWriter) add(e load.Ended) {
 	}
 }
 
-// close writes what is left, when no request is under way, and returns how many rows there are in
-// the file, and how many requests there are not.
+// close writes the remaining rows, when no request is in flight, and returns the number of rows in
+// the file and the number of requests that are missing.
 func (w *rawWriter) close() (rows, dropped uint64, err error) {
 	for i := range w.shards {
 		s := &w.shards[i]
@@ -178,8 +178,8 @@ type rawFile struct {
 	file *os.File
 }
 
-// openRaw creates the file of requests, so that one that cannot be written is found out before any
-// request. It returns nil if none is wanted.
+// openRaw creates the file of requests, so that an error is noticed before any request. It returns
+// nil if no file is requested.
 func (p *Plan) openRaw() (*rawFile, error) {
 	if p.RawFile == "" {
 		return nil, nil
@@ -191,7 +191,7 @@ func (p *Plan) openRaw() (*rawFile, error) {
 	return &rawFile{newRawWriter(file, rawBuffers), file}, nil
 }
 
-// finish closes the file and says in a report, which may be nil, what is in it.
+// finish closes the file and adds a description of it to a report, which may be nil.
 func (f *rawFile) finish(r *Report) error {
 	rows, dropped, err := f.close()
 	if closeErr := f.file.Close(); err == nil {
@@ -205,7 +205,7 @@ func (f *rawFile) finish(r *Report) error {
 	}
 	r.Raw = &RawReport{File: f.file.Name(), Rows: rows, Dropped: dropped}
 	if dropped > 0 {
-		r.Doubts = append(r.Doubts, fmt.Sprintf("%s are not in %s, which was written too slowly", counted(dropped, "request"), f.file.Name()))
+		r.Doubts = append(r.Doubts, fmt.Sprintf("%s are missing in %s, because it was written too slowly", counted(dropped, "request"), f.file.Name()))
 	}
 	return err
 }

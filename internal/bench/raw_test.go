@@ -29,7 +29,7 @@ func (g *gate) Write(p []byte) (int, error) {
 	return g.Buffer.Write(p)
 }
 
-// A file that is too slow loses no row without counting it, and never makes a caller wait.
+// If a file is too slow, every lost row is counted, and no caller has to wait.
 //
 // mutant: raw-drops-silently
 func TestRowsThatAreDroppedAreCounted(t *testing.T) {
@@ -44,7 +44,7 @@ func TestRowsThatAreDroppedAreCounted(t *testing.T) {
 			}
 		})
 	}
-	all.Wait() // nothing was written by now
+	all.Wait() // nothing has been written yet
 	close(out.open)
 	rows, dropped, err := w.close()
 	if err != nil || rows == 0 || dropped == 0 || rows+dropped != callers*each {
@@ -58,7 +58,7 @@ func TestRowsThatAreDroppedAreCounted(t *testing.T) {
 	}
 }
 
-// With room for all, no row is missing.
+// If there is room for all rows, none is missing.
 func TestNoRowIsMissing(t *testing.T) {
 	var out bytes.Buffer
 	w := newRawWriter(&out, rawBuffers)
@@ -89,7 +89,7 @@ func (b *broken) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// What a file has not taken is not counted as if it were there.
+// Rows that could not be written are not counted as written.
 func TestAFileThatFails(t *testing.T) {
 	w := newRawWriter(&broken{left: 2}, rawBuffers) // the head and one buffer
 	const all = 100_000
@@ -120,7 +120,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// The file of a run has the requests of its window, and not those of the warm-up.
+// The file of a run contains the requests of its window, but not those of the warm-up.
 //
 // mutant: raw-has-the-warm-up
 func TestTheFileOfRequests(t *testing.T) {

@@ -7,7 +7,7 @@ import (
 // Redis is the workload of Redis commands.
 type Redis struct{ *redisload.Target }
 
-// Describe adds what the replies were.
+// Describe adds the counts of replies.
 func (w Redis) Describe(r *Report) {
 	t := w.Tally()
 	r.Redis = &RedisReport{Sets: t.Writes, Hits: t.Hits, Misses: t.Misses, Others: t.Others, Wrong: t.Wrong, Stale: t.Stale, Untracked: !w.Tracks(), Foreign: t.Foreign}

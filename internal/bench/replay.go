@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// ReplayReport is what is known of a file whose requests are sent again.
+// ReplayReport describes a file whose requests are sent again.
 type ReplayReport struct {
 	File     string `json:"file"`
 	Format   string `json:"format"` // list, access log or request log
@@ -29,7 +29,7 @@ func newReplayReport(f *replay.File) *ReplayReport {
 // open reports whether the requests of a run were planned beforehand.
 func (r *Report) open() bool { return r.Plan.Rate > 0 || r.Loop == string(load.Replay) }
 
-// writeReplay writes what was read of the file.
+// writeReplay writes what was read from the file.
 func (r *Report) writeReplay(b *strings.Builder) {
 	f := r.Replay
 	if f == nil {

@@ -14,13 +14,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/replay"
 )
 
-// traced is the times of requests of a test.
+// traced holds the times of the requests of a test.
 type traced []time.Duration
 
 func (t traced) Len() int               { return len(t) }
 func (t traced) At(i int) time.Duration { return t[i] }
 
-// A log is sent again at its times, each request once, and latency runs from these.
+// The requests of a log are sent once each at their logged times, from which latency is measured.
 func TestALogIsReplayed(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "access.log")
 	var log strings.Builder
@@ -51,7 +51,7 @@ func TestALogIsReplayed(t *testing.T) {
 		t.Errorf("%+v after %v", r, took)
 	}
 	var text, object, html strings.Builder
-	_ = r.WriteText(&text) // a Builder takes everything
+	_ = r.WriteText(&text) // a Builder returns no errors
 	for _, want := range []string{"21 requests of access.log at http://127.0.0.1:", "open loop, at the times of the file, 4 callers, ", "from the intended time\nservice ", "\nreplay   21 requests in access.log (access log); skipped: 1 other methods\n"} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
@@ -75,16 +75,16 @@ func TestALogIsReplayed(t *testing.T) {
 	}
 }
 
-// The window ends with the trace, or with the duration that was asked for.
+// The window ends with the trace or with the configured duration.
 //
 // mutant: bench-replay-ignores-the-duration
 func TestPlansOfTraces(t *testing.T) {
 	for problem, p := range map[string]Plan{
 		"both a rate and the times": {Callers: 1, Rate: 1, Duration: time.Second, Trace: traced{0}},
-		"requests over 200h0m0s":    {Callers: 1, Trace: traced{0, 200 * time.Hour}},
+		"a trace of 200h0m0s":       {Callers: 1, Trace: traced{0, 200 * time.Hour}},
 	} {
 		if err := p.Check(); err == nil || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%+v: %v, want %q in it", p, err, problem)
+			t.Errorf("%+v: %v, want an error that contains %q", p, err, problem)
 		}
 	}
 	p := Plan{Callers: 1, Trace: traced{0, time.Second}}

@@ -7,38 +7,38 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/clientload"
 )
 
-// RedisReport is what is known of replies of Redis.
+// RedisReport counts the replies of Redis.
 type RedisReport struct {
 	Sets    uint64 `json:"sets"`
 	Hits    uint64 `json:"get_hits"`
 	Misses  uint64 `json:"get_misses"`
 	Others  uint64 `json:"others"`           // replies to other commands
 	Wrong   uint64 `json:"wrong"`            // GETs that returned the value of another key
-	Stale   uint64 `json:"stale"`            // GETs that returned a value that was replaced before
+	Stale   uint64 `json:"stale"`            // GETs that returned a value that had been replaced before the request
 	Foreign uint64 `json:"values_of_others"` // GETs that returned a value of another program, which is not checked
-	// Untracked says that stale values were not looked for, because there are too many keys.
+	// Untracked means that stale values were not detected, because there are too many keys.
 	Untracked bool `json:"stale_unknown,omitempty"`
 }
 
-// TarantoolReport is what is known of replies of Tarantool.
+// TarantoolReport counts the replies of Tarantool.
 type TarantoolReport struct {
 	Replaces  uint64 `json:"replaces"`
 	Hits      uint64 `json:"select_hits"`
 	Misses    uint64 `json:"select_misses"`
 	Others    uint64 `json:"others"` // replies to call and eval
-	Wrong     uint64 `json:"wrong"`  // as in RedisReport, of select
+	Wrong     uint64 `json:"wrong"`  // as in RedisReport, for select
 	Stale     uint64 `json:"stale"`
 	Foreign   uint64 `json:"values_of_others"`
 	Untracked bool   `json:"stale_unknown,omitempty"`
 }
 
-// ThriftReport is what is known of replies of Thrift services.
+// ThriftReport counts the replies of Thrift services.
 type ThriftReport struct {
-	Replies uint64 `json:"replies"` // without an exception; also calls of oneway functions, which have none
-	Wrong   uint64 `json:"wrong"`   // of --echo: those that did not return what was sent
+	Replies uint64 `json:"replies"` // without an exception; includes calls of oneway functions, which have no reply
+	Wrong   uint64 `json:"wrong"`   // with --echo, those that did not return what was sent
 }
 
-// Wrong is the number of answers that were found to be wrong, stale or duplicates.
+// Wrong returns the number of answers that were wrong, stale or duplicates.
 func (r *Report) Wrong() (n uint64) {
 	if h := r.HTTP; h != nil {
 		n += h.Duplicates
@@ -55,8 +55,8 @@ func (r *Report) Wrong() (n uint64) {
 	return n
 }
 
-// writeReplies writes what the replies of our clients' servers were, and what each operation of a
-// mix has taken.
+// writeReplies writes the counts of replies to our clients, and the figures of each operation of a
+// mix.
 func (r *Report) writeReplies(b *strings.Builder) {
 	var parts []string
 	if t := r.Redis; t != nil {
@@ -81,7 +81,7 @@ func (r *Report) writeReplies(b *strings.Builder) {
 	r.writeOperations(b)
 }
 
-// repliesText says what replies to writes and reads were.
+// repliesText describes the replies to writes and reads.
 func repliesText(write, read string, untracked bool, t clientload.Tally) (parts []string) {
 	if t.Writes > 0 {
 		parts = append(parts, grouped(t.Writes)+" "+write)
@@ -89,7 +89,7 @@ func repliesText(write, read string, untracked bool, t clientload.Tally) (parts 
 	if reads := t.Hits + t.Misses; reads > 0 {
 		stale := grouped(t.Stale) + " stale"
 		if untracked {
-			stale = "stale unknown with so many keys"
+			stale = "stale ones not detected with so many keys"
 		}
 		parts = append(parts, fmt.Sprintf("%s %s (%s hits, %s of them wrong, %s; %s misses)", grouped(reads), read, grouped(t.Hits), grouped(t.Wrong), stale, grouped(t.Misses)))
 	}

@@ -9,11 +9,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Schema names what the fields of a Report mean. A change that breaks readers
-// changes its number; docs/BENCH.md describes it.
+// Schema identifies the meaning of the fields of a Report. Its number changes with each
+// incompatible change; docs/BENCH.md describes it.
 const Schema = "slipstream-bench/1"
 
-// A Report is what a run has shown. It holds no secrets.
+// A Report is the result of a run. It contains no secrets.
 type Report struct {
 	Schema string       `json:"schema"`
 	Target string       `json:"target"`
@@ -24,13 +24,13 @@ type Report struct {
 	WarmUp WarmUpReport `json:"warm_up"`
 	// Started is when the measured window began.
 	Started time.Time `json:"started"`
-	// Seconds is the length of the measured window, the time included in which
-	// the last requests ended.
+	// Seconds is the length of the measured window, including the time in which the last requests
+	// ended.
 	Seconds   float64 `json:"seconds"`
 	Completed uint64  `json:"completed"`
-	Failed    uint64  `json:"failed"` // with a wrong answer or none
-	// Unsent counts requests of an open loop that were due and never sent, Cut
-	// those that the end of an interrupted run has cut off.
+	Failed    uint64  `json:"failed"` // with a wrong answer or without one
+	// Unsent counts requests of an open loop that were due and never sent, Cut those that were cut
+	// off by the end of an interrupted run.
 	Unsent uint64 `json:"unsent"`
 	Cut    uint64 `json:"cut"`
 	// Rate is the number of completed requests a second.
@@ -38,35 +38,34 @@ type Report struct {
 	Failures    map[string]uint64 `json:"failures,omitempty"` // Failed by kind
 	FirstFailed string            `json:"first_failure,omitempty"`
 
-	// Latency runs from the intended time of a request in an open loop, and is the
-	// same as Service in a closed one. Service runs from sending. Pacing is how
-	// late the generator started requests whose caller was idle.
+	// Latency is measured from the intended time of a request in an open loop, and is the same as
+	// Service in a closed one. Service is measured from sending. Pacing is how late the generator
+	// started requests whose caller was idle.
 	Latency *load.Histogram `json:"latency"`
 	Service *load.Histogram `json:"service"`
 	Pacing  *load.Histogram `json:"pacing,omitempty"`
-	// Dispersion is variance over mean of the requests begun in each millisecond
-	// of an open loop.
+	// Dispersion is the variance divided by the mean of the number of requests begun in each
+	// millisecond of an open loop.
 	Dispersion float64 `json:"dispersion,omitempty"`
 
 	Costs []CostReport `json:"costs"` // the first is the generator's own
-	// Timeline is what was done each second of the window. Of a long run it has at
-	// most 512 intervals of several seconds.
+	// Timeline is what was done in each second of the window. For a long run it has at most 512
+	// intervals of several seconds.
 	Timeline  []IntervalReport `json:"timeline,omitempty"`
 	intervals []load.Interval  // the same
 	HTTP      *HTTPReport      `json:"http,omitempty"`
 	Replay    *ReplayReport    `json:"replay,omitempty"`
 	Redis     *RedisReport     `json:"redis,omitempty"`
 
-	// Profiles are those that were taken of servers, each of which costs the server a
-	// little of its CPU time.
+	// Profiles are the profiles of servers, each of which costs the server a little CPU time.
 	Profiles []*profiles.Set `json:"profiles,omitempty"`
-	base     *baseline       // nil: none
+	base     *baseline       // nil if there is none
 
-	// Raw is about the file with all requests; nil: there is none.
+	// Raw describes the file with all requests; nil if there is none.
 	Raw *RawReport `json:"raw,omitempty"`
 
-	// Limits says in which way the generator was the limit, so that the figures
-	// are its own. Doubts says what else makes them questionable.
+	// Limits lists the ways in which the generator was the limit, so that the figures are its own.
+	// Doubts lists other reasons why they are questionable.
 	Limits []string `json:"generator_limits,omitempty"`
 	Doubts []string `json:"doubts,omitempty"`
 	// Partial says why the run ended early or lacks figures.
@@ -74,11 +73,11 @@ type Report struct {
 
 	Tarantool *TarantoolReport `json:"tarantool,omitempty"`
 	Thrift    *ThriftReport    `json:"thrift,omitempty"`
-	// Operations are those of a mix.
+	// Operations are the operations of a mix.
 	Operations []OperationReport `json:"operations,omitempty"`
 }
 
-// PlanReport is what was asked for.
+// PlanReport describes what was requested.
 type PlanReport struct {
 	Callers int     `json:"callers"`
 	Batch   int     `json:"batch"`
@@ -88,22 +87,21 @@ type PlanReport struct {
 	Seed    uint64  `json:"seed"`
 }
 
-// CostReport is the CPU time that one process has used in the window.
+// CostReport is the CPU time that one process used in the window.
 type CostReport struct {
 	Of         string  `json:"of"`
 	CPUSeconds float64 `json:"cpu_seconds"`
-	// PerRequest is nanoseconds for each completed request, absent if there is
+	// PerRequest is the number of nanoseconds for each completed request; it is absent if there was
 	// none.
 	PerRequest float64 `json:"cpu_ns_per_request,omitempty"`
-	// WaitSeconds is how long threads stood ready without a processor, of the
+	// WaitSeconds is how long threads were runnable without a processor. It is known only for the
 	// generator on Linux.
 	WaitSeconds float64 `json:"wait_seconds,omitempty"`
 }
 
-// IntervalReport is a part of the time line. A request belongs to that in which it
-// ended.
+// IntervalReport is a part of the time line. A request belongs to the interval in which it ended.
 type IntervalReport struct {
-	At        float64 `json:"at_seconds"` // its start, from that of the window
+	At        float64 `json:"at_seconds"` // its start, from the start of the window
 	Seconds   float64 `json:"seconds"`
 	Completed uint64  `json:"completed"`
 	Failed    uint64  `json:"failed"`
@@ -112,25 +110,23 @@ type IntervalReport struct {
 	P50 float64 `json:"p50_us,omitempty"`
 	P99 float64 `json:"p99_us,omitempty"`
 	Max float64 `json:"max_us,omitempty"`
-	// CPU is the CPU time that was used, by CostReport.Of. What could not be read is
-	// absent.
+	// CPU is the CPU time that was used, by CostReport.Of. A time that could not be read is absent.
 	CPU map[string]float64 `json:"cpu_seconds"`
 }
 
-// HTTPReport is what is known of HTTP responses.
+// HTTPReport describes the HTTP responses.
 type HTTPReport struct {
 	Statuses map[int]uint64 `json:"statuses"` // of responses in the window
 	Bytes    uint64         `json:"body_bytes"`
 	Opened   uint64         `json:"connections_opened"` // in the window
-	// Duplicates are responses that no request asked for.
+	// Duplicates counts responses that belong to no request.
 	Duplicates uint64 `json:"duplicates"`
-	// Phases are DNS, connect and TLS of all connections, also of those that were opened
-	// before the window, and the first byte of the responses in the window. Those that did not
-	// occur are absent.
+	// Phases are DNS, connect and TLS of all connections, including those opened before the window,
+	// and the first byte of the responses in the window. Those that did not occur are absent.
 	Phases []PhaseReport `json:"phases,omitempty"`
 }
 
-// generator names the cost of this process.
+// generator is the name of the cost of this process.
 const generator = "generator"
 
 func newReport(p *Plan, target string, result *load.Result, meters []load.Counter) *Report {
@@ -191,7 +187,7 @@ func (r *Report) FailedShare() float64 {
 	return float64(r.Failed+r.Unsent) / float64(all)
 }
 
-// WriteJSON writes the report with indentation.
+// WriteJSON writes the report as indented JSON.
 func (r *Report) WriteJSON(w io.Writer) error {
 	return writeJSON(w, r)
 }

@@ -56,9 +56,9 @@ func TestReportsSayWhatWasDone(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		w.Name() + "\nclosed loop, 4 callers, ", " s\nwarm-up: 0.", " s cut (its length was given): ", " requests, 0 failed\n\nrequests  200 completed, 0 failed    ",
-		"p50        p90        p99      p99.9        max\nlatency ", "a request", "in all: generator",
-		"received     5.00 B of body each: 200 with status 200\n",
+		w.Name() + "\nclosed loop, 4 callers, ", " s\nwarm-up: 0.", " s cut (fixed length): ", " requests, 0 failed\n\nrequests  200 completed, 0 failed    ",
+		"p50        p90        p99      p99.9        max\nlatency ", "per request", "in total: generator",
+		"received     5.00 B of body on average: 200 with status 200\n",
 	} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
@@ -84,7 +84,7 @@ func TestOpenLoopsReportFromTheIntendedTime(t *testing.T) {
 		t.Errorf("%s: median %v from the intended time, %v from sending", r.Loop, r.Latency.Quantile(0.5), r.Service.Quantile(0.5))
 	}
 	var text strings.Builder
-	_ = r.WriteText(&text) // a Builder takes everything
+	_ = r.WriteText(&text) // a Builder returns no errors
 	for _, want := range []string{"open loop, poisson arrivals, 1 caller, ", " of 1,000 planned", "from the intended time\nservice ", "pacing "} {
 		if !strings.Contains(text.String(), want) {
 			t.Errorf("no %q in\n%s", want, text.String())
@@ -92,7 +92,7 @@ func TestOpenLoopsReportFromTheIntendedTime(t *testing.T) {
 	}
 }
 
-// The report is what docs/BENCH.md says it is: programs read it.
+// The report has the fields that docs/BENCH.md documents, because programs read it.
 func TestReportInJSON(t *testing.T) {
 	w := serve(t, hello)
 	p := Plan{Callers: 1, Total: 10}
@@ -156,12 +156,12 @@ func TestFailuresAreShownByKind(t *testing.T) {
 		t.Fatal(err)
 	}
 	var text strings.Builder
-	_ = r.WriteText(&text) // a Builder takes everything
+	_ = r.WriteText(&text) // a Builder returns no errors
 	if !strings.Contains(text.String(), " status 503") || !strings.Contains(text.String(), "the first: status 503 Service Unavailable") {
 		t.Errorf("%s", text.String())
 	}
 	if share := r.FailedShare(); share < 0.15 || share > 0.35 {
-		t.Errorf("a share of %v failed: %v", share, r.Failures)
+		t.Errorf("the share of failed requests is %v: %v", share, r.Failures)
 	}
 }
 
@@ -181,7 +181,7 @@ func TestAnInterruptedRunHasAReport(t *testing.T) {
 		t.Fatalf("%v, report %+v", err, r)
 	}
 	var text strings.Builder
-	_ = r.WriteText(&text) // a Builder takes everything
+	_ = r.WriteText(&text) // a Builder returns no errors
 	if !strings.Contains(text.String(), "PARTIAL: load: interrupted") {
 		t.Errorf("%s", text.String())
 	}
@@ -198,7 +198,7 @@ func TestWrongPlans(t *testing.T) {
 		"a duration of":                        {Callers: 1, Duration: 1000 * time.Hour},
 	} {
 		if err := p.Check(); err == nil || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%+v: %v, want %q in it", p, err, problem)
+			t.Errorf("%+v: %v, want an error that contains %q", p, err, problem)
 		}
 	}
 }
@@ -207,8 +207,8 @@ func TestWrongPlans(t *testing.T) {
 func TestTheGeneratorsLimitIsLoud(t *testing.T) {
 	r := &Report{Latency: new(load.Histogram), Service: new(load.Histogram), Limits: []string{"generator starved: x"}, Doubts: []string{"overloaded: y"}}
 	var text strings.Builder
-	_ = r.WriteText(&text) // a Builder takes everything
-	if !strings.HasSuffix(text.String(), "\nin doubt: overloaded: y\nTHE GENERATOR WAS THE LIMIT: the figures are its own, not those of the server\n  generator starved: x\n") {
+	_ = r.WriteText(&text) // a Builder returns no errors
+	if !strings.HasSuffix(text.String(), "\nquestionable: overloaded: y\nTHE GENERATOR WAS THE LIMIT: these are its own figures, not those of the server\n  generator starved: x\n") {
 		t.Errorf("%s", text.String())
 	}
 }
@@ -246,7 +246,7 @@ func TestCostsOfMetricsPages(t *testing.T) {
 	var scrapes atomic.Int64
 	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
-		case "/metrics": // two seconds from each scrape to the next
+		case "/metrics": // the time grows by two seconds with each scrape
 			_, _ = fmt.Fprintf(w, "process_cpu_seconds_total %d\n", 2*scrapes.Add(1))
 		case "/others":
 			_, _ = w.Write([]byte("a 1\n"))
@@ -268,7 +268,7 @@ func TestCostsOfMetricsPages(t *testing.T) {
 	for _, i := range r.Timeline {
 		used += i.CPU[page.URL+"/metrics"]
 	}
-	if scrapes.Load() == 3 && used != r.Costs[1].CPUSeconds { // else one may have been cut off
+	if scrapes.Load() == 3 && used != r.Costs[1].CPUSeconds { // otherwise a scrape may have been cut off
 		t.Errorf("the time line has %v seconds of CPU time", used)
 	}
 	for url, problem := range map[string]string{

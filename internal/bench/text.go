@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// WriteText writes what fits on the first screen: what was done, how long it
-// took, what it cost, and whether the figures can be believed.
+// WriteText writes a report that fits on one screen: what was done, how long it took, what it cost,
+// and whether the figures can be trusted.
 func (r *Report) WriteText(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s\n%s\n", r.Target, r.summary())
@@ -47,7 +47,7 @@ func (r *Report) WriteText(w io.Writer) error {
 	return err
 }
 
-// summary says how the requests were made.
+// summary describes how the requests were made.
 func (r *Report) summary() string {
 	var b strings.Builder
 	switch {
@@ -81,7 +81,7 @@ func (r *Report) writeLatencies(b *strings.Builder) {
 	} else {
 		row("latency", r.Latency, "from the intended time")
 		row("service", r.Service, "from sending")
-		row("pacing", r.Pacing, "the generator's own delay, a part of the latency")
+		row("pacing", r.Pacing, "the generator's own delay, which is part of the latency")
 	}
 	b.WriteByte('\n')
 }
@@ -96,9 +96,9 @@ func (r *Report) writeCosts(b *strings.Builder) {
 		if r.Completed > 0 {
 			each = took(time.Duration(c.PerRequest))
 		}
-		fmt.Fprintf(b, "%-8s %10s a request, %s in all: %s", name, each, seconds(c.CPUSeconds), c.Of)
+		fmt.Fprintf(b, "%-8s %10s per request, %s in total: %s", name, each, seconds(c.CPUSeconds), c.Of)
 		if c.WaitSeconds > 0 {
-			fmt.Fprintf(b, ", which waited %s more for a processor", seconds(c.WaitSeconds))
+			fmt.Fprintf(b, ", which also waited %s for a processor", seconds(c.WaitSeconds))
 		}
 		b.WriteByte('\n')
 	}
@@ -115,12 +115,12 @@ func (r *Report) writeResponses(b *strings.Builder) {
 		responses += h.Statuses[status]
 		parts = append(parts, fmt.Sprintf("%s with status %d", grouped(h.Statuses[status]), status))
 	}
-	fmt.Fprintf(b, "%-8s %10s of body each: %s", "received", size(float64(h.Bytes)/float64(responses)), strings.Join(parts, ", "))
+	fmt.Fprintf(b, "%-8s %10s of body on average: %s", "received", size(float64(h.Bytes)/float64(responses)), strings.Join(parts, ", "))
 	if h.Opened > 0 {
-		fmt.Fprintf(b, "; %s opened meanwhile", counted(h.Opened, "connection"))
+		fmt.Fprintf(b, "; %s opened in the window", counted(h.Opened, "connection"))
 	}
 	if h.Duplicates > 0 {
-		fmt.Fprintf(b, "; %s that no request asked for", counted(h.Duplicates, "response"))
+		fmt.Fprintf(b, "; %s that belong to no request", counted(h.Duplicates, "response"))
 	}
 	b.WriteByte('\n')
 }
@@ -136,7 +136,7 @@ func (r *Report) writeFailures(b *strings.Builder) {
 	fmt.Fprintf(b, "%-8s %s\n%-8s the first: %s\n", "failed", strings.Join(kinds, ", "), "", r.FirstFailed)
 }
 
-// writeVerdict says whether the figures can be believed.
+// writeVerdict writes whether the figures can be trusted.
 func (r *Report) writeVerdict(b *strings.Builder) {
 	if r.Partial == "" && len(r.Limits) == 0 && len(r.Doubts) == 0 {
 		return
@@ -146,14 +146,14 @@ func (r *Report) writeVerdict(b *strings.Builder) {
 		fmt.Fprintf(b, "PARTIAL: %s\n", r.Partial)
 	}
 	for _, d := range r.Doubts {
-		fmt.Fprintf(b, "in doubt: %s\n", d)
+		fmt.Fprintf(b, "questionable: %s\n", d)
 	}
 	if len(r.Limits) > 0 {
-		fmt.Fprintf(b, "THE GENERATOR WAS THE LIMIT: the figures are its own, not those of the server\n  %s\n", strings.Join(r.Limits, "\n  "))
+		fmt.Fprintf(b, "THE GENERATOR WAS THE LIMIT: these are its own figures, not those of the server\n  %s\n", strings.Join(r.Limits, "\n  "))
 	}
 }
 
-// took prints a duration with three digits.
+// took formats a duration with three digits.
 func took(d time.Duration) string {
 	switch {
 	case d < time.Millisecond:
@@ -164,10 +164,10 @@ func took(d time.Duration) string {
 	return three(float64(d)/1e9) + " s"
 }
 
-// seconds prints a number of seconds.
+// seconds formats a number of seconds.
 func seconds(s float64) string { return strconv.FormatFloat(s, 'f', 2, 64) + " s" }
 
-// size prints a number of bytes.
+// size formats a number of bytes.
 func size(n float64) string {
 	for _, unit := range []string{"B", "KiB", "MiB"} {
 		if n < 1024 {
@@ -178,7 +178,7 @@ func size(n float64) string {
 	return three(n) + " GiB"
 }
 
-// three prints three significant digits, and all digits of whole numbers.
+// three formats a number with three significant digits, and whole numbers with all digits.
 func three(v float64) string {
 	switch {
 	case v >= 100:
@@ -189,7 +189,7 @@ func three(v float64) string {
 	return strconv.FormatFloat(v, 'f', 2, 64)
 }
 
-// rate prints requests a second.
+// rate formats a number of requests a second.
 func rate(v float64) string {
 	if v < 100 {
 		return three(v)
@@ -197,7 +197,7 @@ func rate(v float64) string {
 	return grouped(uint64(v + 0.5))
 }
 
-// grouped prints a number with commas between thousands.
+// grouped formats a number with thousands separators.
 func grouped(n uint64) string {
 	s := strconv.FormatUint(n, 10)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -206,7 +206,7 @@ func grouped(n uint64) string {
 	return s
 }
 
-// counted prints a number of things.
+// counted formats a number with its noun.
 func counted(n uint64, thing string) string {
 	if n == 1 {
 		return "1 " + thing

@@ -9,23 +9,23 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// WarmUpReport is what was done before the measured window.
+// WarmUpReport describes what was done before the measured window.
 type WarmUpReport struct {
 	Seconds   float64 `json:"seconds"`
 	Completed uint64  `json:"completed"`
 	Failed    uint64  `json:"failed"`
-	// End says why it ended: planned, steady or changing, see [load.WarmUpEnd].
+	// End is the reason why it ended: planned, steady or changing, see [load.WarmUpEnd].
 	End load.WarmUpEnd `json:"end,omitempty"`
-	// SteadyFrom is since when, from its start, rate and latency were steady, if that was its
-	// end; absent: from the start.
+	// SteadyFrom is the time, from its start, since which rate and latency were steady, if End is
+	// steady. It is absent if they were steady from the start.
 	SteadyFrom float64 `json:"steady_from_seconds,omitempty"`
-	// Timeline is what was done each second of it.
+	// Timeline is what was done in each second of it.
 	Timeline []IntervalReport `json:"timeline,omitempty"`
 }
 
 const (
-	// leastSteady is how long a warm-up of which nothing else is said takes at least, if the
-	// window is not shorter, and mostSteady how long it takes at most.
+	// leastSteady is the default minimum length of a warm-up, if the window is not shorter, and
+	// mostSteady is the maximum.
 	leastSteady = 2 * time.Second
 	mostSteady  = 30 * time.Second
 )
@@ -44,43 +44,44 @@ func newWarmUpReport(w *load.WarmUp) WarmUpReport {
 	return r
 }
 
-// doubts says that the window may hold a part of the start.
+// doubts returns a warning if the window may contain a part of the start.
 func (r *WarmUpReport) doubts() []string {
 	if r.End != load.WarmUpChanging {
 		return nil
 	}
-	return []string{"rate or latency still changed at the end of the warm-up; --warm-up asks for a longer one"}
+	return []string{"rate or latency was still changing at the end of the warm-up; use --warm-up for a longer one"}
 }
 
-// reason says why it ended.
+// reason returns why the warm-up ended.
 func (r *WarmUpReport) reason() string {
 	switch {
 	case r.End == load.WarmUpChanging:
-		return "rate or latency still changed"
+		return "rate or latency was still changing"
 	case r.End != load.WarmUpSteady:
-		return "its length was given"
+		return "fixed length"
 	case r.SteadyFrom == 0:
 		return "rate and latency were steady from its start"
 	}
 	return fmt.Sprintf("rate and latency were steady after %s", seconds(r.SteadyFrom))
 }
 
-// write says what was cut, and why it ended there. It writes nothing if there was none.
+// write writes what was excluded as the warm-up, and why it ended there. It writes nothing if there
+// was no warm-up.
 func (r *WarmUpReport) write(b *strings.Builder) {
 	if r.Seconds > 0 {
 		fmt.Fprintf(b, "warm-up: %s cut (%s): %s, %s failed\n", seconds(r.Seconds), r.reason(), counted(r.Completed, "request"), grouped(r.Failed))
 	}
 }
 
-// each says how every run of several was made.
+// each describes how each of several runs was made.
 func (r *Report) each() string {
 	if r.WarmUp.Seconds == 0 {
 		return r.summary()
 	}
-	return fmt.Sprintf("%s, after a warm-up of %s, which was cut", r.summary(), seconds(r.WarmUp.Seconds))
+	return fmt.Sprintf("%s, after a warm-up of %s, which is not included", r.summary(), seconds(r.WarmUp.Seconds))
 }
 
-// overTime returns the series of a figure of each interval. The warm-up is before 0.
+// overTime returns a series with one figure for each interval. The warm-up has negative times.
 func (r *Report) overTime(figure func(i *IntervalReport) float64) (s plot.Series) {
 	add := func(line []IntervalReport, from float64) {
 		for k := range line {
@@ -101,10 +102,10 @@ func (r *Report) shade(p *plot.Plot) {
 	}
 }
 
-// shadeNote says what is shaded.
+// shadeNote returns the note on what is shaded.
 func (r *Report) shadeNote() string {
 	if len(r.WarmUp.Timeline) == 0 {
 		return ""
 	}
-	return fmt.Sprintf("Shaded: the warm-up of %s, which was cut; %s.", seconds(r.WarmUp.Seconds), r.WarmUp.reason())
+	return fmt.Sprintf("Shaded: the warm-up of %s, which is not included; %s.", seconds(r.WarmUp.Seconds), r.WarmUp.reason())
 }

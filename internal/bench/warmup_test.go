@@ -13,10 +13,10 @@ import (
 func TestReportsSayWhyTheWarmUpEnded(t *testing.T) {
 	for want, w := range map[string]WarmUpReport{
 		"": {},
-		"warm-up: 1.00 s cut (its length was given): 7 requests, 1 failed\n":                        {End: load.WarmUpPlanned},
+		"warm-up: 1.00 s cut (fixed length): 7 requests, 1 failed\n":                                {End: load.WarmUpPlanned},
 		"warm-up: 1.00 s cut (rate and latency were steady from its start): 7 requests, 1 failed\n": {End: load.WarmUpSteady},
 		"warm-up: 1.00 s cut (rate and latency were steady after 0.40 s): 7 requests, 1 failed\n":   {End: load.WarmUpSteady, SteadyFrom: 0.4},
-		"warm-up: 1.00 s cut (rate or latency still changed): 7 requests, 1 failed\n":               {End: load.WarmUpChanging},
+		"warm-up: 1.00 s cut (rate or latency was still changing): 7 requests, 1 failed\n":          {End: load.WarmUpChanging},
 	} {
 		if want != "" {
 			w.Seconds, w.Completed, w.Failed = 1, 7, 1
@@ -31,7 +31,7 @@ func TestReportsSayWhyTheWarmUpEnded(t *testing.T) {
 	}
 }
 
-// A plan without a warm-up of a given length waits for the steady state, but not longer than its window.
+// A plan without a fixed warm-up waits for a steady state, but not longer than its window.
 func TestUntilSteady(t *testing.T) {
 	for window, want := range map[time.Duration][2]time.Duration{
 		0:                {0, 0},
@@ -46,7 +46,7 @@ func TestUntilSteady(t *testing.T) {
 	}
 }
 
-// A run that waits for the steady state reports it, and the window is whole.
+// A run that waits for a steady state reports it, and the window has its full length.
 func TestAWarmUpEndsWhenItIsSteady(t *testing.T) {
 	w := serve(t, func(http.ResponseWriter, *http.Request) { time.Sleep(time.Millisecond) })
 	p := Plan{Callers: 2, Total: 100, Rate: 500, WarmUp: time.Hour, SteadyAfter: time.Second}

@@ -27,7 +27,8 @@ func TestKeysOfSequences(t *testing.T) {
 	}
 }
 
-// Under Zipf the first of many keys is used far more often than its share.
+// With the Zipf distribution, the first of many keys is used far more often than with a uniform
+// one.
 func TestKeysOfZipf(t *testing.T) {
 	k := Keys{Count: 1000, Distribution: Zipf, Exponent: 1.1}
 	c, first := k.Chooser(0, 1), 0
@@ -40,7 +41,7 @@ func TestKeysOfZipf(t *testing.T) {
 		}
 	}
 	if first < 1000 {
-		t.Errorf("the first of 1,000 keys was chosen %d times of 10,000", first)
+		t.Errorf("the first of 1,000 keys was chosen %d out of 10,000 times", first)
 	}
 }
 
@@ -67,12 +68,12 @@ func TestValues(t *testing.T) {
 	}
 }
 
-// ledgers is a ledger of one key, and what its values are.
+// ledgers is a ledger of one key together with a verdict on its values.
 type ledgers struct{ *Ledger }
 
 func (l ledgers) value(w Write) []byte { return AppendValue(nil, w.Key, w.Sequence, MinSize) }
 
-// A value that was replaced by an acknowledged write before the read began is stale.
+// A value is stale if an acknowledged write replaced it before the read began.
 //
 // mutant: clientload-stale-is-right
 // mutant: clientload-floor-stays
@@ -81,7 +82,7 @@ func TestStaleValues(t *testing.T) {
 	first := l.Begin(1)
 	l.Acknowledged(first)
 	second := l.Begin(1)
-	before := l.Floor(1) // a read that begins now may return either of them
+	before := l.Floor(1) // a read that begins now may return either value
 	l.Acknowledged(second)
 	after := l.Floor(1)
 	for _, tc := range []struct {
@@ -94,7 +95,7 @@ func TestStaleValues(t *testing.T) {
 		}
 	}
 	if l.Floor(0) != 0 {
-		t.Errorf("another key begins at %x", l.Floor(0))
+		t.Errorf("another key starts with the number %x", l.Floor(0))
 	}
 	if got := l.Judge(AppendValue(nil, 1, first.Sequence^oneRun, MinSize), 1, after); got != Right {
 		t.Errorf("the value of another process: %v", got)
@@ -115,9 +116,9 @@ func TestOverlappingWritesAreInNoOrder(t *testing.T) {
 	l.Acknowledged(second)
 	l.Acknowledged(first)
 	if got := l.Judge(l.value(first), 0, l.Floor(0)); got != Right {
-		t.Errorf("the value of the first of two writes at once: %v", got)
+		t.Errorf("the value of the first of two concurrent writes: %v", got)
 	}
-	third := l.Begin(0) // after both
+	third := l.Begin(0) // begins after both
 	l.Acknowledged(third)
 	for _, w := range []Write{first, second} {
 		if got := l.Judge(l.value(w), 0, l.Floor(0)); got != Stale {
@@ -126,8 +127,8 @@ func TestOverlappingWritesAreInNoOrder(t *testing.T) {
 	}
 }
 
-// A write whose outcome is unknown may be executed after others; one that was refused was
-// not.
+// A write whose outcome is unknown may be executed after later ones; one that was refused was not
+// executed.
 //
 // mutant: clientload-unknown-write-has-ended
 func TestWritesThatFail(t *testing.T) {
@@ -143,8 +144,8 @@ func TestWritesThatFail(t *testing.T) {
 	}
 }
 
-// A register that executes one request after the other never returns a stale value, whatever
-// overlaps.
+// A register that executes one request after another never returns a stale value, however requests
+// overlap.
 func TestNoFalseAlarms(t *testing.T) {
 	l := NewLedger(1)
 	var mu sync.Mutex
@@ -168,7 +169,7 @@ func TestNoFalseAlarms(t *testing.T) {
 				value := register
 				mu.Unlock()
 				if got := l.Judge(value, 0, floor); got != Right {
-					t.Errorf("a value read in order: %v", got)
+					t.Errorf("a value read in the order of execution: %v", got)
 					return
 				}
 			}
@@ -188,7 +189,7 @@ func TestTooManyKeysToTrack(t *testing.T) {
 	}
 }
 
-// Only what comes between the two readings counts.
+// Only replies between the two readings are counted.
 //
 // mutant: clientload-warm-up-counts
 func TestTalliesOfTheWindow(t *testing.T) {

@@ -1,9 +1,9 @@
-// Package clientload is what the workloads of the clients of this module have in common.
+// Package clientload contains what the workloads of this module's clients have in common.
 //
 //	file       holds
 //	keys.go    Keys: which keys are used
-//	value.go   values that say to which key they belong
+//	value.go   values that identify the key to which they belong
 //	ledger.go  Ledger: which values of a key are too old to be read
-//	tally.go   Tally: what the replies were
+//	tally.go   Tally: counts of replies
 //	failed.go  kinds of errors of clients
 package clientload

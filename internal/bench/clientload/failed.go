@@ -8,9 +8,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Failed gives an error of a client its kind: a cause that any connection has, or else
-// whether the server may have executed the request. Stalled is the error of a server
-// that was silent for too long, or nil.
+// Failed returns an error of a client with its kind: a cause common to all connections or, for
+// other errors, whether the server may have executed the request. Stalled is the client's error for
+// a server that was silent for too long, or nil.
 func Failed(err, stalled error) error {
 	var client *slipstream.Error
 	kind := load.ErrorKind(err)
@@ -23,17 +23,19 @@ func Failed(err, stalled error) error {
 	return load.WithKind(kind, err)
 }
 
-// Refused is an error that the server has answered with, by its code.
+// Refused returns an error for an error reply of the server; the kind is its code.
 func Refused(code string, err error) error {
 	return load.WithKind("error "+code, err)
 }
 
-// WrongAnswer is a reply that belongs to another request, of which text is shown.
+// WrongAnswer returns the error for a reply that belongs to another request; it quotes the start of
+// text.
 func WrongAnswer(what string, text []byte) error {
 	return load.WithKind("wrong answer", errors.New(what+" begins with "+strconv.Quote(string(text[:min(len(text), headerSize)]))))
 }
 
-// StaleAnswer is a reply with a value that was replaced before it was asked for.
+// StaleAnswer returns the error for a reply with a value that was replaced before the request was
+// sent.
 func StaleAnswer(what string) error {
 	return load.WithKind("stale answer", errors.New(what+" is older than a write that was acknowledged before the request"))
 }

@@ -10,31 +10,31 @@ import (
 const (
 	Uniform    = "uniform"
 	Zipf       = "zipf"       // few keys are used often
-	Sequential = "sequential" // each caller walks over all of them from a place of its own
+	Sequential = "sequential" // each caller iterates over all of them, starting at a different one
 )
 
-// maxKeys is the greatest number of keys.
+// maxKeys is the maximum number of keys.
 const maxKeys = 1 << 40
 
-// Keys are those that a workload uses, by their numbers from 0. Count and
-// Distribution must be set.
+// Keys describes the keys that a workload uses, which are numbered from 0. Count and Distribution
+// must be set.
 type Keys struct {
-	Prefix       string // of the names of keys, which ends with their number
+	Prefix       string // of the names of keys; the number of the key follows it
 	Count        int64
 	Distribution string
-	Exponent     float64 // of Zipf
+	Exponent     float64 // for Zipf
 	Seed         uint64
 }
 
-// Check returns the first thing that is wrong.
+// Check returns an error for the first invalid field.
 func (k *Keys) Check() error {
 	switch {
 	case k.Count < 1 || k.Count > maxKeys:
 		return fmt.Errorf("%d keys; expected 1 to %d", k.Count, int64(maxKeys))
 	case k.Distribution != Uniform && k.Distribution != Zipf && k.Distribution != Sequential:
-		return fmt.Errorf("distribution %q of keys; expected %s, %s or %s", k.Distribution, Uniform, Zipf, Sequential)
+		return fmt.Errorf("key distribution %q; expected %s, %s or %s", k.Distribution, Uniform, Zipf, Sequential)
 	case k.Distribution == Zipf && !(k.Exponent > 1 && k.Exponent <= 10):
-		return fmt.Errorf("an exponent of %v for the distribution of Zipf; expected more than 1 and at most 10", k.Exponent)
+		return fmt.Errorf("an exponent of %v for the Zipf distribution; expected more than 1 and at most 10", k.Exponent)
 	}
 	return nil
 }
@@ -44,15 +44,15 @@ func (k *Keys) AppendName(b []byte, key int64) []byte {
 	return strconv.AppendInt(append(b, k.Prefix...), key, 10)
 }
 
-// A Chooser says which key is next. It belongs to one caller.
+// A Chooser chooses the next key. It belongs to one caller.
 type Chooser struct {
 	keys int64
 	rng  *rand.Rand
-	zipf *rand.Zipf // nil: another distribution
-	next int64      // Sequential; -1: another distribution
+	zipf *rand.Zipf // nil for other distributions
+	next int64      // for Sequential; -1 for other distributions
 }
 
-// Chooser returns that of one of so many callers.
+// Chooser returns the chooser for one of the given number of callers.
 func (k *Keys) Chooser(caller, callers int) *Chooser {
 	c := &Chooser{keys: k.Count, rng: rand.New(rand.NewPCG(k.Seed, uint64(caller))), next: -1}
 	switch k.Distribution {

@@ -7,18 +7,17 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// The state of a key counts the writes that are under way and those that have
-// begun, in one word: a write learns its number and whether it is alone at the same
-// instant. If it is alone, every write with a lower number had ended before it
-// began. So a read that begins after its acknowledgement must not return one of
-// these. Nothing follows from writes that overlap, because a server may execute them
-// in any order.
+// The state of a key counts the writes in flight and those that have begun in one word, so a write
+// gets its number and learns at the same instant whether other writes are in flight. If none is,
+// every write with a lower number had ended before it began, so a read that begins after its
+// acknowledgement must not return the value of one of these. Nothing follows from writes that
+// overlap, because a server may execute them in any order.
 const (
 	oneUnderWay  = 1
 	underWay     = unknown - 1
 	unknown      = 1 << 22 // a write has failed and may be executed at any time
 	oneBegun     = unknown << 1
-	sequenceBits = 40 // of 64; the others say which process has written a value
+	sequenceBits = 40 // of 64; the others identify the process that has written a value
 	sequenceMask = 1<<sequenceBits - 1
 	oneRun       = 1 << sequenceBits // untracked values have none
 )
@@ -26,12 +25,12 @@ const (
 // mostTracked bounds the memory of a Ledger to 64 MiB.
 const mostTracked = 1 << 22
 
-// A Ledger knows which writes of each key have been acknowledged, so that old values
-// are found out. All methods are safe for concurrent use.
+// A Ledger knows which writes of each key have been acknowledged, so that stale values are
+// detected. All methods are safe for concurrent use.
 type Ledger struct {
 	// Immutable after NewLedger.
 	run    uint64  // the upper bits of all sequence numbers
-	states []state // of the keys; nil: there are too many
+	states []state // of the keys; nil if there are too many
 
 	sequence atomic.Uint64 // of values whose age does not matter
 }
@@ -41,8 +40,8 @@ type state struct {
 	floor  atomic.Uint64 // sequence number of the oldest value that may be read
 }
 
-// NewLedger returns the ledger of so many keys. With more than 4,194,304 it finds no
-// value too old.
+// NewLedger returns a ledger for the given number of keys. If there are more than 4,194,304, it
+// detects no stale values.
 func NewLedger(keys int64) *Ledger {
 	l := &Ledger{run: (rand.Uint64() | oneRun) &^ sequenceMask}
 	if keys <= mostTracked {
@@ -51,14 +50,14 @@ func NewLedger(keys int64) *Ledger {
 	return l
 }
 
-// Tracks reports whether the ledger finds old values out.
+// Tracks reports whether the ledger detects stale values.
 func (l *Ledger) Tracks() bool { return l.states != nil }
 
 // A Write is one write of a key.
 type Write struct {
 	Key      int64
-	Sequence uint64 // is to be in the value
-	alone    bool   // no other write of the key was under way when it began
+	Sequence uint64 // must be stored in the value
+	alone    bool   // no other write of the key was in flight when it began
 }
 
 // Begin begins a write, which Acknowledged or Failed ends.
@@ -70,7 +69,7 @@ func (l *Ledger) Begin(key int64) Write {
 	return Write{Key: key, Sequence: l.run | writes/oneBegun&sequenceMask, alone: writes&(underWay|unknown) == oneUnderWay}
 }
 
-// Untracked returns a sequence number of a value of which nothing is known later.
+// Untracked returns a sequence number for a value that is not tracked.
 func (l *Ledger) Untracked() uint64 { return l.sequence.Add(1) & sequenceMask }
 
 // Acknowledged ends a write that the server has executed.
@@ -90,7 +89,7 @@ func (l *Ledger) Acknowledged(w Write) {
 	s.writes.Add(^uint64(oneUnderWay - 1)) // minus oneUnderWay
 }
 
-// Failed ends a write that ended with an error of a client.
+// Failed ends a write for which the client returned an error.
 func (l *Ledger) Failed(w Write, err error) {
 	if l.states == nil {
 		return
@@ -102,7 +101,8 @@ func (l *Ledger) Failed(w Write, err error) {
 	s.writes.Add(^uint64(oneUnderWay - 1))
 }
 
-// Floor returns what Judge needs to know of a read that begins now.
+// Floor returns the sequence number of the oldest value that a read which begins now may return. It
+// is passed to Judge.
 func (l *Ledger) Floor(key int64) uint64 {
 	if l.states == nil {
 		return 0
@@ -110,8 +110,8 @@ func (l *Ledger) Floor(key int64) uint64 {
 	return l.states[key].floor.Load()
 }
 
-// Judge says what is wrong with the value of a key. Values of other processes are
-// never too old: it is not known when they were written.
+// Judge returns the verdict on a value that was read from a key. Values of other processes are
+// never stale, because it is not known when they were written.
 func (l *Ledger) Judge(value []byte, key int64, floor uint64) Verdict {
 	v := judge(value, key)
 	if v != Right || floor == 0 {

@@ -14,11 +14,11 @@ type Tally struct {
 	Misses  uint64
 	Others  uint64 // replies to other requests
 	Wrong   uint64 // replies with the value of another key
-	Stale   uint64 // hits with a value that was replaced before
-	Foreign uint64 // hits with a value that was not written here, so that nothing is known
+	Stale   uint64 // hits with a value that had been replaced before the request
+	Foreign uint64 // hits with a value of another program, which cannot be checked
 }
 
-// plus returns t and u together.
+// plus returns the sum of t and u.
 func (t Tally) plus(u *Tally) Tally {
 	return Tally{
 		Writes: t.Writes + u.Writes, Hits: t.Hits + u.Hits, Misses: t.Misses + u.Misses, Others: t.Others + u.Others,
@@ -26,10 +26,10 @@ func (t Tally) plus(u *Tally) Tally {
 	}
 }
 
-// Tallies are those of all callers of a target. The zero value is ready for use.
+// Tallies holds the tallies of all callers of a target. The zero value is ready to use.
 type Tallies struct {
 	mu       sync.Mutex
-	all      []*Tally // guarded by mu; what they count is owned by the callers while requests are under way
+	all      []*Tally // guarded by mu; their counts are owned by the callers while requests are in flight
 	measured bool     // guarded by mu: the window has begun
 }
 
@@ -42,8 +42,8 @@ func (t *Tallies) New() *Tally {
 	return one
 }
 
-// Counter returns what [load.Run] reads before and after the window. The first reading
-// forgets what was counted before it.
+// Counter returns what [load.Run] reads before and after the window. The first reading discards
+// what was counted before it.
 func (t *Tallies) Counter() load.Counter {
 	return load.Counter{Name: "wrong answers", Read: func(context.Context) (float64, error) {
 		t.mu.Lock()
@@ -58,7 +58,7 @@ func (t *Tallies) Counter() load.Counter {
 	}}
 }
 
-// sum adds up all callers. None of them has a request under way, and mu is held.
+// sum adds up the counts of all callers. None of them has a request in flight, and mu is held.
 func (t *Tallies) sum() (sum Tally) {
 	for _, one := range t.all {
 		sum = sum.plus(one)
@@ -66,7 +66,7 @@ func (t *Tallies) sum() (sum Tally) {
 	return sum
 }
 
-// Sum returns what was counted in the window. No request may be under way.
+// Sum returns what was counted in the window. No request may be in flight.
 func (t *Tallies) Sum() Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -5,16 +5,16 @@ import (
 	"encoding/hex"
 )
 
-// A value begins with a mark, the number of its key and a sequence number, so that
-// a reply with the value of another key is found out, and one with a value that
-// was replaced before the request.
+// A value begins with a mark, the number of its key and a sequence number, so that a reply with the
+// value of another key is detected, as is one with a value that had been replaced before the
+// request.
 const (
 	mark       = "bench:"
 	numberSize = 16 // hexadecimal digits
 	headerSize = len(mark) + numberSize + 1 + numberSize
 )
 
-// MinSize is the size of the smallest value.
+// MinSize is the minimum size of a value.
 const MinSize = headerSize
 
 // AppendValue appends a value of size bytes.
@@ -35,10 +35,10 @@ func appendNumber(b []byte, n uint64) []byte {
 	return hex.AppendEncode(b, raw[:])
 }
 
-// filler returns byte n of a value, behind the header.
+// filler returns byte n of a value, after the header.
 func filler(key int64, n int) byte { return 'a' + byte((key+int64(n))%26) }
 
-// A Verdict is what a value says about itself.
+// A Verdict is the result of checking a value.
 type Verdict int
 
 // Verdicts.
@@ -46,11 +46,11 @@ const (
 	Right   Verdict = iota
 	Foreign         // it was not written by this package
 	Wrong           // it belongs to another key, or was changed
-	Stale           // it was replaced before it was asked for
+	Stale           // it was replaced before the request was sent
 )
 
-// judge looks at the value of a key. The bytes after the header are looked at
-// only at their ends: all of them would cost more than the request.
+// judge checks the value of a key. Of the bytes after the header, it checks only those at the ends:
+// checking all of them would cost more than the request.
 func judge(value []byte, key int64) Verdict {
 	if len(value) < headerSize || string(value[:len(mark)]) != mark {
 		return Foreign
@@ -66,7 +66,7 @@ func judge(value []byte, key int64) Verdict {
 	return Right
 }
 
-// sequenceOf returns the sequence number of a value that is right.
+// sequenceOf returns the sequence number of a valid value.
 func sequenceOf(value []byte) (sequence uint64, ok bool) {
 	var raw [8]byte
 	_, err := hex.Decode(raw[:], value[headerSize-numberSize:headerSize])

@@ -2,9 +2,9 @@ package httpload
 
 import "syscall"
 
-// ipBindAddressNoPort is IP_BIND_ADDRESS_NO_PORT of linux/in.h: the port is
-// chosen when connecting, by the whole pair of addresses, and not when binding,
-// where every connection of a source address would need a port of its own.
+// ipBindAddressNoPort is IP_BIND_ADDRESS_NO_PORT of linux/in.h: the port is chosen when connecting,
+// depending on both addresses, and not when binding, where every connection from a source address
+// would need a different port.
 const ipBindAddressNoPort = 24
 
 // manySources says that all of 127.0.0.0/8 are addresses of this machine.

@@ -15,47 +15,45 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// An Endpoint is where connections lead to, and how they are opened.
+// An Endpoint says where connections lead to and how they are opened.
 type Endpoint struct {
-	Network string      // "tcp" or "unix"; empty: tcp
+	Network string      // "tcp" or "unix"; if empty, tcp
 	Address string      // host:port, or a path
-	TLS     *tls.Config // nil: clear text
+	TLS     *tls.Config // nil for clear text
 	// Sources spreads the connections over that many loopback addresses, from
-	// 127.0.0.2 up, because one address has only some 28,000 ports. 0: none is
-	// chosen.
+	// 127.0.0.2 up, because one address has only some 28,000 ports. If 0, no source address is chosen.
 	Sources int
-	// Control, if set, is that of the [net.Dialer].
+	// Control, if set, is the Control function of the [net.Dialer].
 	Control func(network, address string, c syscall.RawConn) error
-	// Timeout bounds opening a connection, the handshake included. 0: 30 s.
+	// Timeout bounds the time for opening a connection, including the handshake. If 0, it is 30 s.
 	Timeout time.Duration
-	// Secured, if set, is called after the handshakes of TLS. An error ends the
-	// connection. again says that it is not the first one of the Conn.
+	// Secured, if set, is called after each TLS handshake. An error closes the connection. again
+	// reports that it is not the first handshake of the Conn.
 	Secured func(state tls.ConnectionState, again bool) error
-	// Opening, if set, is where the time that opening takes is recorded.
+	// Opening, if set, records the time that opening connections takes.
 	Opening *Opening
 }
 
 const (
-	// defaultTimeout is that of an Endpoint.
+	// defaultTimeout is the default timeout of an Endpoint.
 	defaultTimeout = 30 * time.Second
 	// MaxBody bounds the bodies that are kept.
 	MaxBody = 64 << 20
 	// maxHead bounds the heads of responses.
 	maxHead = 64 << 10
-	// bodyMemory is for bodies that are not kept and do not fit into the usual
-	// memory.
+	// bodyMemory provides buffers for bodies that are not kept and do not fit into the buffer of
+	// the Conn.
 	bodyMemory = 16 << 10
 )
 
-// A Conn is a connection that is opened again as often as needed. It sends
-// requests that are complete, and reads the responses. All methods but Close are
-// called by one goroutine at a time.
+// A Conn is a connection that is reopened as often as necessary. It sends complete requests and
+// reads the responses. All methods except Close must be called by one goroutine at a time.
 type Conn struct {
 	// Immutable after the first Open.
 	Endpoint *Endpoint
 	Index    int  // chooses the source address
-	Keep     bool // bodies are kept, up to MaxBody
-	Timed    bool // FirstByte is wanted, at the cost of reading the clock for each request
+	Keep     bool // whether bodies are kept, up to MaxBody
+	Timed    bool // whether FirstByte is needed, at the cost of reading the clock for each request
 	// OnHead, if set, is called with the head of each final response before its
 	// body is read. An error ends Read.
 	OnHead func(h *http1.ResponseHead) error
@@ -63,17 +61,17 @@ type Conn struct {
 	// Guarded by mu, because Close may be called during a Read. The goroutine that
 	// uses the Conn sets conn, and reads it without mu.
 	mu     sync.Mutex
-	conn   net.Conn // nil: none was opened yet
+	conn   net.Conn // nil if none has been opened yet
 	closed bool
 
 	// Owned by the goroutine that uses the Conn.
-	shaken bool       // a handshake is done
-	buf    [4096]byte // a whole response usually
-	large  []byte     // instead of buf once a response did not fit
+	shaken bool       // a handshake has been completed
+	buf    [4096]byte // usually has room for a whole response
+	large  []byte     // replaces buf once a response did not fit
 	have   int        // bytes read
-	used   int        // bytes of them that belong to responses that were read
-	began  bool       // bytes have come since the last Send
-	first  time.Time  // when they came, if the Conn is timed
+	used   int        // of these, bytes that belong to responses already returned
+	began  bool       // bytes have arrived since the last Send
+	first  time.Time  // when they arrived, if the Conn is timed
 	head   http1.ResponseHead
 }
 
@@ -81,14 +79,13 @@ type Conn struct {
 type Response struct {
 	Status int
 	Length int64 // bytes of the body, without the framing of chunks
-	// Body is valid until the next Read. It is nil if it was not kept: in chunks,
-	// up to the end of the connection, or too large for a Conn that keeps none.
+	// Body is valid until the next Read. It is nil if it was not kept, because it came in chunks,
+	// ended with the connection, or was too large for a Conn with Keep unset.
 	Body  []byte
-	Close bool // no further response comes over the connection
+	Close bool // no further response will arrive over the connection
 }
 
-// Open opens a connection in place of the one before, which must be closed or
-// broken.
+// Open opens a connection that replaces the previous one, which must be closed or broken.
 func (c *Conn) Open(ctx context.Context) error {
 	e := c.Endpoint
 	timeout := e.Timeout
@@ -122,7 +119,7 @@ func (c *Conn) Open(ctx context.Context) error {
 	return nil
 }
 
-// bind is Control of connections from several addresses.
+// bind is the Control function for connections from several addresses.
 func (e *Endpoint) bind(network, address string, c syscall.RawConn) error {
 	if e.Control != nil {
 		if err := e.Control(network, address, c); err != nil {
@@ -144,7 +141,7 @@ func (c *Conn) keep(conn net.Conn) error {
 	return nil
 }
 
-// handshake makes the connection one of TLS.
+// handshake does the TLS handshake of the connection.
 func (c *Conn) handshake(ctx context.Context, until time.Time) error {
 	below, began := c.conn, time.Now()
 	conn := tls.Client(below, c.Endpoint.TLS)
@@ -171,20 +168,20 @@ func (c *Conn) handshake(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// Net returns the connection that was opened last, nil before the first.
+// Net returns the connection that was opened last, or nil before the first.
 func (c *Conn) Net() net.Conn { return c.conn }
 
-// Hangup closes the connection as clients do: with the notice of TLS and without
-// a reset. The Conn may be opened again.
+// Hangup closes the connection as clients do: with a TLS close notification and without a reset.
+// The Conn may be reopened.
 func (c *Conn) Hangup() {
 	if c.conn != nil {
 		_ = c.conn.Close()
 	}
 }
 
-// Close ends the connection with a reset, so that a run over many connections
-// leaves no ports in TIME_WAIT for the next one. It ends a Read under way, and
-// the Conn cannot be opened again. Safe for concurrent use.
+// Close ends the connection with a reset, so that a run over many connections leaves no ports in
+// TIME_WAIT for the next one. It ends a Read in progress, and the Conn cannot be reopened. It is
+// safe for concurrent use.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,8 +199,7 @@ func (c *Conn) Close() error {
 	return conn.Close()
 }
 
-// Send sends requests. What was read before must have been responses and nothing
-// else: see Idle.
+// Send sends requests. No bytes may have followed the responses read before: see Idle.
 func (c *Conn) Send(requests []byte) error {
 	c.began = false
 	_, err := c.conn.Write(requests)
@@ -214,14 +210,14 @@ func (c *Conn) Send(requests []byte) error {
 // request.
 func (c *Conn) Idle() error {
 	if n := c.Surplus(); n > 0 {
-		return protocolError("%d bytes that nobody asked for", n)
+		return protocolError("%d unexpected bytes after the last response", n)
 	}
 	c.have, c.used = 0, 0
 	return nil
 }
 
-// Reserve makes the memory for responses at least n bytes large, so that the
-// responses of a pipeline come with few reads. It is called between responses.
+// Reserve makes the buffer for responses at least n bytes large, so that the responses of a
+// pipeline need few reads. It is called between responses.
 func (c *Conn) Reserve(n int) {
 	if len(c.memory()) < n {
 		c.makeRoom(n - 1)
@@ -235,15 +231,15 @@ func (c *Conn) memory() []byte {
 	return c.buf[:]
 }
 
-// Began reports whether bytes have come since the last Send.
+// Began reports whether bytes have arrived since the last Send.
 func (c *Conn) Began() bool { return c.began }
 
-// FirstByte returns when the first bytes since the last Send came, if the Conn is timed and they
-// have come.
+// FirstByte returns when the first bytes since the last Send arrived, if the Conn is timed and they
+// have arrived.
 func (c *Conn) FirstByte() time.Time { return c.first }
 
-// Read reads the response that follows the previous one. bodyless says that the
-// request was HEAD. Interim responses are passed over.
+// Read reads the response that follows the previous one. bodyless says that the request was a HEAD
+// request. Interim responses are skipped.
 func (c *Conn) Read(bodyless bool) (r Response, err error) {
 	h, err := c.readHead()
 	for ; err == nil && h.Status < 200; h, err = c.readHead() {
@@ -256,7 +252,7 @@ func (c *Conn) Read(bodyless bool) (r Response, err error) {
 		return r, err
 	}
 	if c.OnHead != nil {
-		c.head = h // a variable whose address is passed would be allocated
+		c.head = h // passing the address of a local variable would allocate it
 		if err := c.OnHead(&c.head); err != nil {
 			return r, err
 		}
@@ -282,8 +278,8 @@ func (c *Conn) Read(bodyless bool) (r Response, err error) {
 	return r, err
 }
 
-// readHead reads until the head is there; some of it may have come with the
-// response before.
+// readHead reads until the head is complete. Some of it may have arrived together with the previous
+// response.
 func (c *Conn) readHead() (h http1.ResponseHead, err error) {
 	if c.have > c.used {
 		if h, err = http1.ParseResponseHead(c.memory()[c.used:c.have]); err != nil {
@@ -326,7 +322,7 @@ func (c *Conn) readHead() (h http1.ResponseHead, err error) {
 // readBody reads a body whose length is known.
 func (c *Conn) readBody(h *http1.ResponseHead) ([]byte, error) {
 	if h.Length > MaxBody && c.Keep {
-		return nil, protocolError("a body of %d bytes, at most %d are kept", h.Length, MaxBody)
+		return nil, protocolError("a body of %d bytes; at most %d can be kept", h.Length, MaxBody)
 	}
 	if !c.Keep && h.Length > int64(len(c.memory())-h.Size) {
 		c.used += h.Size
@@ -348,7 +344,7 @@ func (c *Conn) readBody(h *http1.ResponseHead) ([]byte, error) {
 	return c.memory()[start+h.Size : end], nil
 }
 
-// cutOff says that a body ended early.
+// cutOff returns the error for a body that ended early.
 func cutOff(have, length int64, err error) error {
 	if errors.Is(err, io.EOF) {
 		err = io.ErrUnexpectedEOF
@@ -356,8 +352,8 @@ func cutOff(have, length int64, err error) error {
 	return fmt.Errorf("httpload: %d of %d bytes of the body: %w", have, length, err)
 }
 
-// makeRoom moves what was not used to the front, of memory that has room for size
-// bytes and one more, so that what nobody asked for shows.
+// makeRoom moves the unused bytes to the front of memory that has room for size bytes and one more,
+// so that unexpected bytes are noticed.
 func (c *Conn) makeRoom(size int) {
 	rest := c.memory()[c.used:c.have]
 	if size >= len(c.memory()) {
@@ -366,7 +362,7 @@ func (c *Conn) makeRoom(size int) {
 	c.have, c.used = copy(c.memory(), rest), 0
 }
 
-// refill reads into the memory, all of which was used.
+// refill reads into the buffer, all of whose bytes have been used.
 func (c *Conn) refill() error {
 	if c.large == nil {
 		c.large = make([]byte, bodyMemory)
@@ -379,8 +375,7 @@ func (c *Conn) refill() error {
 	return err
 }
 
-// passBody reads a body of length bytes, of which nothing was used, and keeps
-// nothing of it.
+// passBody reads and discards a body of length bytes, of which none have been used.
 func (c *Conn) passBody(length int64) error {
 	left := length
 	for {
@@ -395,7 +390,7 @@ func (c *Conn) passBody(length int64) error {
 	}
 }
 
-// passChunks reads a body in chunks and returns how many bytes of data it has.
+// passChunks reads and discards a chunked body and returns its number of data bytes.
 func (c *Conn) passChunks() (length int64, err error) {
 	var chunks http1.ChunkScanner
 	for {
@@ -411,12 +406,12 @@ func (c *Conn) passChunks() (length int64, err error) {
 			if errors.Is(err, io.EOF) {
 				err = io.ErrUnexpectedEOF
 			}
-			return length, fmt.Errorf("httpload: a body in chunks, after %d bytes: %w", length, err)
+			return length, fmt.Errorf("httpload: a chunked body, after %d bytes: %w", length, err)
 		}
 	}
 }
 
-// passAll reads until the server closes the connection.
+// passAll reads and discards bytes until the server closes the connection.
 func (c *Conn) passAll() (length int64, err error) {
 	for {
 		length += int64(c.have - c.used)

@@ -11,8 +11,8 @@ import (
 )
 
 // HTTP/1.1 matches responses with requests by their order, so after a duplicate every request gets
-// the response to the one before it. A duplicate is detected if it arrives together with the
-// response before it. Otherwise it is detected at the start or the end of the window, when no
+// the response to the previous one. A duplicate is detected if it arrives together with the
+// preceding response. Otherwise it is detected at the start or the end of the window, when no
 // request is in flight: the connection then has one response too many.
 
 // duplicateAnswer is the error of a request whose response was followed by n bytes.
@@ -20,15 +20,16 @@ func duplicateAnswer(n int) error {
 	return load.WithKind("duplicate answer", fmt.Errorf("%d surplus bytes after a response", n))
 }
 
-// waitingLimit is how long the rest of a TLS record may take of which a part has arrived.
+// waitingLimit bounds the time for the rest of a TLS record of which a part has arrived.
 const waitingLimit = 50 * time.Millisecond
 
-// Surplus returns how many bytes have been read that follow the last response. They belong to no
+// Surplus returns the number of bytes that were read after the last response. They belong to no
 // request.
 func (c *Conn) Surplus() int { return c.have - c.used }
 
-// Waiting returns the first bytes that have arrived since the last response was read, up to the length
-// of into. They belong to no request if none is under way. Deadlines are removed from a connection of TLS.
+// Waiting returns the first bytes that have arrived since the last response was read, up to the
+// length of into. They belong to no request if none is in flight. The deadline of a TLS connection
+// is removed.
 func (c *Conn) Waiting(into []byte) []byte {
 	below := c.conn
 	secure, _ := below.(*tls.Conn)
@@ -40,7 +41,7 @@ func (c *Conn) Waiting(into []byte) []byte {
 		return nil
 	}
 	n := peek(sys, into)
-	if n > 0 && secure != nil { // perhaps only the notice that the server closes the connection
+	if n > 0 && secure != nil { // it may be only the notification that the server closes the connection
 		_ = secure.SetDeadline(time.Now().Add(waitingLimit))
 		n, _ = secure.Read(into)
 		_ = secure.SetDeadline(time.Time{})
@@ -48,16 +49,16 @@ func (c *Conn) Waiting(into []byte) []byte {
 	return into[:n]
 }
 
-// isNotice reports whether the start of a response has the status 408, with which servers say that
-// they close a connection that was idle (RFC 9110, section 15.5.9). It answers no request, and is no
-// duplicate.
+// isNotice reports whether the start of a response has the status 408, with which servers announce
+// that they close an idle connection (RFC 9110, section 15.5.9). It answers no request, and is not
+// a duplicate.
 func isNotice(start []byte) bool {
 	const version = len("HTTP/1.1")
 	return bytes.HasPrefix(start, []byte("HTTP/1.")) && len(start) > version && bytes.HasPrefix(start[version:], []byte(" 408"))
 }
 
-// checkIdle counts a duplicate that waits at the connection, which is closed then. No request may be
-// under way.
+// checkIdle counts a duplicate that has arrived at the connection, and then closes the connection.
+// No request may be in flight.
 func (c *caller) checkIdle() {
 	if !c.open {
 		return

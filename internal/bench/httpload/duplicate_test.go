@@ -16,13 +16,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// A response that comes when no request is under way is counted at the end of the window. At its start
-// it is not, and costs only the connection. Notices that a connection ends are no responses.
+// A response that arrives while no request is in flight is counted at the end of the window. At its
+// start it is not counted, and only the connection is lost. A notification that a connection is
+// closed is not a response.
 //
 // mutant: httpload-late-duplicate-unseen
 func TestDuplicatesThatComeLate(t *testing.T) {
 	if runtime.GOOS == "windows" {
-		t.Skip("what waits at connections is not known there")
+		t.Skip("this system cannot detect bytes that wait at a connection")
 	}
 	const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
 	authority := testkit.NewAuthority(t)
@@ -87,7 +88,7 @@ func TestDuplicatesThatComeLate(t *testing.T) {
 					t.Fatal(err)
 				}
 				if tc.late != "" && target.callers[0].open {
-					t.Fatal("the connection is kept")
+					t.Fatal("the connection was not closed")
 				}
 			}
 			window() // the warm-up
@@ -106,7 +107,7 @@ func configOf(scheme string, pool *x509.CertPool) *tls.Config {
 	return &tls.Config{RootCAs: pool, ServerName: "a.example"}
 }
 
-// await waits until bytes have arrived at a connection.
+// await waits until bytes have arrived on a connection.
 func await(t *testing.T, conn net.Conn) {
 	t.Helper()
 	if secure, ok := conn.(*tls.Conn); ok {
@@ -115,7 +116,7 @@ func await(t *testing.T, conn net.Conn) {
 	var b [1]byte
 	testkit.Eventually(t, 30*time.Second, func() error {
 		if peek(conn.(syscall.Conn), b[:]) == 0 {
-			return errors.New("nothing has arrived")
+			return errors.New("no bytes have arrived")
 		}
 		return nil
 	})

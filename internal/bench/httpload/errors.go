@@ -8,12 +8,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// protocolError says that the server does not keep to HTTP/1.1.
+// protocolError reports that the server violates HTTP/1.1.
 func protocolError(format string, args ...any) error {
 	return load.WithKind("protocol", fmt.Errorf(format, args...))
 }
 
-// A StatusError is a response with a status that is not a right one.
+// A StatusError is a response with a status that does not count as right.
 type StatusError int
 
 // Error returns the status and its name.

@@ -19,13 +19,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// HTTP/2 is spoken by net/http, over connections that Conn opens. A request takes a goroutine,
-// several allocations and locks there: it costs several times as much as one of HTTP/1.1 here.
+// HTTP/2 is implemented by net/http, over connections that Conn opens. There, a request takes a
+// goroutine, several allocations and locks: it costs several times as much as an HTTP/1.1 request
+// of this package.
 
-// maxStreams bounds the requests under way on a connection.
+// maxStreams bounds the requests in flight on a connection.
 const maxStreams = 10_000
 
-// useHTTP2 makes the target one of HTTP/2, if that is wanted.
+// useHTTP2 makes the target use HTTP/2, if the options request it.
 func (t *Target) useHTTP2(o *Options, u *url.URL) error {
 	switch wanted := o.HTTP2 || o.PriorKnowledge; {
 	case !wanted && o.Streams > 1:
@@ -33,9 +34,9 @@ func (t *Target) useHTTP2(o *Options, u *url.URL) error {
 	case !wanted:
 		return nil
 	case o.PriorKnowledge && u.Scheme != "http":
-		return errors.New("HTTP/2 with prior knowledge over TLS, which negotiates it; expected http://")
+		return errors.New("HTTP/2 with prior knowledge over TLS, where HTTP/2 is negotiated; expected http://")
 	case !o.PriorKnowledge && u.Scheme != "https":
-		return errors.New("HTTP/2 without TLS, which negotiates it; expected https://, or prior knowledge")
+		return errors.New("HTTP/2 without TLS, which would negotiate it; expected https://, or prior knowledge")
 	case o.Fresh:
 		return errors.New("HTTP/2 with a connection for each request; expected HTTP/1.1")
 	case o.Streams < 0 || o.Streams > maxStreams:
@@ -73,10 +74,10 @@ func (t *Target) useHTTP2(o *Options, u *url.URL) error {
 	return nil
 }
 
-// openedKey is that of a connection in a context.
+// openedKey is the key of a connection in a context.
 type openedKey struct{}
 
-// opened is how the transport gets connections, which are open already.
+// opened passes connections that are already open to the transport.
 func opened(ctx context.Context, _, _ string) (net.Conn, error) {
 	conn, ok := ctx.Value(openedKey{}).(net.Conn)
 	if !ok {
@@ -85,7 +86,7 @@ func opened(ctx context.Context, _, _ string) (net.Conn, error) {
 	return conn, nil
 }
 
-// A link is one connection of HTTP/2, opened again when it has ended. Several callers share it.
+// A link is an HTTP/2 connection that several callers share. It is reopened after it has ended.
 type link struct {
 	// Immutable after useHTTP2.
 	transport *http.Transport
@@ -94,16 +95,17 @@ type link struct {
 
 	mu     sync.Mutex
 	conn   Conn             // guarded by mu, except its method Close
-	client *http.ClientConn // guarded by mu; nil: none was opened yet
-	count  uint64           // guarded by mu: connections that were opened
+	client *http.ClientConn // guarded by mu; nil if none has been opened yet
+	count  uint64           // guarded by mu: the number of connections opened
 
-	room atomic.Int64 // how many requests the server permits at once, as far as it is known
+	room atomic.Int64 // how many concurrent requests the server permits, as far as it is known
 
 	endMu   sync.Mutex
-	clients []*http.ClientConn // guarded by endMu: those that may have requests under way
+	clients []*http.ClientConn // guarded by endMu: those that may have requests in flight
 }
 
-// ready returns the connection, and opens one if there is none, or if it takes no more requests.
+// ready returns the connection. It opens one if there is none or if the current one accepts no more
+// requests.
 func (l *link) ready(ctx context.Context) (*http.ClientConn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -119,7 +121,7 @@ func (l *link) ready(ctx context.Context) (*http.ClientConn, error) {
 	return client, nil
 }
 
-// open opens a connection. The one before closes itself when its last request has ended.
+// open opens a connection. The previous one closes itself when its last request has ended.
 func (l *link) open(ctx context.Context) (*http.ClientConn, error) {
 	if err := l.conn.Open(ctx); err != nil {
 		return nil, err
@@ -137,8 +139,9 @@ func (l *link) open(ctx context.Context) (*http.ClientConn, error) {
 	return client, nil
 }
 
-// usable reports whether a connection takes further requests. The server may have said that it
-// closes it (GOAWAY). If it only permits no more at once, a request waits.
+// usable reports whether a connection takes further requests. The server may have announced that it
+// closes the connection (GOAWAY). If only the limit of concurrent requests is reached, a request
+// waits.
 func (l *link) usable(client *http.ClientConn) bool {
 	if client.Err() != nil {
 		return false
@@ -151,8 +154,8 @@ func (l *link) usable(client *http.ClientConn) bool {
 	return int64(underWay) >= min(l.room.Load(), int64(l.streams))
 }
 
-// close ends the connection with a reset. It ends all requests under way, also those over earlier
-// connections.
+// close ends the connection with a reset. It ends all requests in flight, including those over
+// earlier connections.
 func (l *link) close() error {
 	err := l.conn.Close()
 	l.endMu.Lock()
@@ -171,7 +174,7 @@ func (l *link) opened() uint64 {
 	return l.count
 }
 
-// A parser makes requests of net/http of those that are complete for HTTP/1.1.
+// A parser converts complete HTTP/1.1 requests to requests of net/http.
 type parser struct {
 	scheme string
 	in     bytes.Reader
@@ -194,12 +197,12 @@ func (p *parser) parse(message []byte) (*http.Request, []byte, error) {
 	}
 	r.RequestURI, r.URL.Scheme, r.URL.Host, r.Body = "", p.scheme, r.Host, http.NoBody
 	if r.Header["User-Agent"] == nil {
-		r.Header["User-Agent"] = []string{""} // none, in place of that of net/http
+		r.Header["User-Agent"] = []string{""} // no User-Agent, instead of that of net/http
 	}
 	return r, body, nil
 }
 
-// asHTTP2 returns the request to be sent. It shares its header with others.
+// asHTTP2 returns the request to be sent. Its header is shared with other requests.
 func (c *caller) asHTTP2(ctx context.Context) (*http.Request, error) {
 	r, body := c.request.http2, c.request.body
 	if c.request.template != nil || c.target.sequel != nil {
@@ -223,7 +226,7 @@ func (c *caller) stream(ctx context.Context) error {
 	}
 	r, begun, err := c.roundTrip(ctx, client)
 	if err != nil && !begun && c.request.repeatable && ctx.Err() == nil && !c.link.usable(client) {
-		// As over HTTP/1.1: the server has closed the connection.
+		// As with HTTP/1.1, the server has closed the connection.
 		if client, err = c.link.ready(ctx); err != nil {
 			return err
 		}
@@ -243,7 +246,7 @@ func (c *caller) stream(ctx context.Context) error {
 	return nil
 }
 
-// roundTrip sends a request and reads the response. begun says that its head has come.
+// roundTrip sends a request and reads the response. begun reports whether its head has arrived.
 func (c *caller) roundTrip(ctx context.Context, client *http.ClientConn) (r Response, begun bool, err error) {
 	if timeout := c.target.timeout; timeout > 0 {
 		var cancel context.CancelFunc

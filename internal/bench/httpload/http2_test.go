@@ -23,7 +23,7 @@ import (
 
 // A server2 speaks HTTP/2 over TLS or with prior knowledge.
 type server2 struct {
-	o      Options // that reach it
+	o      Options // options with which it can be reached
 	opened atomic.Int64
 }
 
@@ -52,13 +52,13 @@ func startHTTP2(t *testing.T, secure bool, handler http.HandlerFunc) *server2 {
 	return s
 }
 
-// both runs a test over TLS and without it.
+// both runs a test with and without TLS.
 func both(t *testing.T, test func(t *testing.T, secure bool)) {
 	t.Run("TLS", func(t *testing.T) { test(t, true) })
 	t.Run("prior knowledge", func(t *testing.T) { test(t, false) })
 }
 
-// runStreams makes n requests over connections of HTTP/2.
+// runStreams makes n requests over HTTP/2 connections.
 func runStreams(t *testing.T, o Options, n int64) (*load.Result, *Target) {
 	t.Helper()
 	target, err := New(o)
@@ -73,13 +73,13 @@ func runStreams(t *testing.T, o Options, n int64) (*load.Result, *Target) {
 	return r, target
 }
 
-// Callers share connections, and have their requests under way on them at the same time.
+// Callers share connections, on which their requests are in flight concurrently.
 func TestStreamsShareConnections(t *testing.T) {
 	both(t, func(t *testing.T, secure bool) {
 		const connections, streams = 2, 4
 		var mu sync.Mutex
 		atOnce := map[string]int{} // guarded by mu: by connection
-		var all sync.WaitGroup     // ends when all requests are under way
+		var all sync.WaitGroup     // ends when all requests are in flight
 		all.Add(connections * streams)
 		s := startHTTP2(t, secure, func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
@@ -110,8 +110,8 @@ func TestStreamsShareConnections(t *testing.T) {
 	})
 }
 
-// Requests are those of HTTP/1.1: method, path, header, body and right statuses, of one, of a mix, with
-// keys, and of a file.
+// Requests are the same as over HTTP/1.1 in method, path, header, body and right statuses: single
+// ones, those of a mix, those with keys, and those of a file.
 //
 // mutant: httpload-http2-without-keys
 func TestRequestsOverHTTP2(t *testing.T) {
@@ -154,7 +154,7 @@ func TestRequestsOverHTTP2(t *testing.T) {
 	})
 }
 
-// A connection that the server closes (GOAWAY) is opened again, and no request fails.
+// A connection that the server closes (GOAWAY) is reopened, and no request fails.
 //
 // mutant: httpload-http2-stays-on-a-closed-connection
 func TestConnectionsOfHTTP2ThatEnd(t *testing.T) {
@@ -173,7 +173,7 @@ func TestConnectionsOfHTTP2ThatEnd(t *testing.T) {
 	})
 }
 
-// What goes wrong has its kind, and ends with the timeout or with Close.
+// Each failure has its kind, and a request ends with the timeout or with Close.
 func TestFailuresOverHTTP2(t *testing.T) {
 	both(t, func(t *testing.T, secure bool) {
 		release := make(chan struct{})
@@ -245,7 +245,7 @@ func TestServersWithoutHTTP2(t *testing.T) {
 		"a connection for each request": {URL: secure, HTTP2: true, Fresh: true}, "-1 streams": {URL: secure, HTTP2: true, Streams: -1}, "10001 streams": {URL: plain, PriorKnowledge: true, Streams: 10_001},
 	} {
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%+v: %v, want %q in it", o, err, problem)
+			t.Errorf("%+v: %v, want an error that contains %q", o, err, problem)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/mix"
 )
 
-// Each operation of a mix has its own method, path, header, body and right statuses; what it
-// does not say is that of the options.
+// Each operation of a mix has its own method, path, header, body and right statuses; what it does
+// not specify comes from the options.
 //
 // mutant: httpload-mix-has-one-status
 func TestMixes(t *testing.T) {
@@ -56,12 +56,13 @@ func TestWrongMixes(t *testing.T) {
 	} {
 		o.Weight = 1
 		if _, err := New(Options{URL: "http://127.0.0.1:1/", Mix: []mix.Operation{o}}); err == nil || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%+v: %v, want %q in it", o, err, problem)
+			t.Errorf("%+v: %v, want an error that contains %q", o, err, problem)
 		}
 	}
 }
 
-// A key has its place in path, query, header and body, whose length follows it.
+// Keys are inserted into the path, the query, the header and the body, and the length of the body
+// is adjusted.
 //
 // mutant: httpload-length-without-key
 func TestKeysInRequests(t *testing.T) {

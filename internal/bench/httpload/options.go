@@ -19,54 +19,55 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Options say what to send where. URL must be set; the zero value of every other
-// field works.
+// Options specifies which requests to send, and where. URL must be set; the zero value of every
+// other field is valid.
 type Options struct {
 	URL    string   // http or https; http if it has no scheme
-	Method string   // empty: GET
+	Method string   // if empty, GET
 	Fields []string // header lines "Name: value"; Host replaces that of the URL
 	Body   []byte
-	// User is user:password for basic authentication. Empty: that of the URL, if
-	// it has one.
+	// User is user:password for basic authentication. If empty, that of the URL is used, if it has
+	// one.
 	User    string
-	Timeout time.Duration // of a request and of opening a connection; 0: only the latter has one, 30 s
+	Timeout time.Duration // of a request and of opening a connection; if 0, requests have none, and opening has 30 s
 
-	Fresh      bool   // a connection for each request
+	Fresh      bool   // use a new connection for each request
 	UnixSocket string // path of the socket to connect to instead
-	// ConnectTo is host:port to connect to instead, or host:port:host:port, where
-	// the first two must be those of the URL, or empty.
+	// ConnectTo is the host:port to connect to instead, or host:port:host:port, where the first two
+	// must be those of the URL, or empty.
 	ConnectTo string
 
-	// Control, if set, is that of the [net.Dialer] of connections.
+	// Control, if set, is the Control function of the [net.Dialer].
 	Control func(network, address string, c syscall.RawConn) error
 
-	// TLS is the configuration of connections to URLs with https. If nil, it is the
-	// usual one. An empty ServerName is that of the URL.
+	// TLS is the configuration for https URLs. If nil, the default is used. If ServerName is empty,
+	// it is the host of the URL.
 	TLS *tls.Config
 
-	// HTTP2 says that connections, which must be of TLS, speak HTTP/2, and PriorKnowledge that those in
-	// clear text do.
+	// HTTP2 requests HTTP/2 over connections with TLS, and PriorKnowledge over connections in clear
+	// text.
 	HTTP2, PriorKnowledge bool
-	// Streams is how many callers share a connection of HTTP/2; 0: one.
+	// Streams is how many callers share an HTTP/2 connection; 0 means one.
 	Streams int
 
-	// Statuses are those of right responses: "200,404" or "2xx". Empty: 2xx and 3xx.
+	// Statuses are the statuses of right responses, such as "200,404" or "2xx". If empty, they are
+	// 2xx and 3xx.
 	Statuses string
-	// Connections is how many there will be: many need several source addresses.
+	// Connections is the number of connections: a large number needs several source addresses.
 	Connections int
 
-	// Mix are several requests by weight, in place of one. Their paths replace that of the URL.
+	// Mix lists several requests with weights, instead of a single one. Their paths replace that of
+	// the URL.
 	Mix []mix.Operation
-	// Replay is the file whose requests are sent in their order, in place of one; nil: none. The path of
-	// the URL is not used.
+	// Replay, if not nil, is a file whose requests are sent in order, instead of a single one. The
+	// path of the URL is then not used.
 	Replay *replay.File
-	// Keys are what __key__ stands for in the path, the query, the headers and the body of
-	// requests. The order of the requests of Mix follows from its seed, too.
+	// Keys are the keys that replace __key__ in the path, the query, the headers and the body of
+	// requests. Its seed also determines the order of the requests of Mix.
 	Keys clientload.Keys
 }
 
-// New returns the target of a request, or of the requests of a mix. Errors say which option is
-// wrong.
+// New returns a target for the requests of the options. An error says which option is wrong.
 func New(o Options) (*Target, error) {
 	u, err := parseURL(o.URL)
 	if err != nil {
@@ -114,7 +115,7 @@ func New(o Options) (*Target, error) {
 	return t, nil
 }
 
-// parseURL reads a URL. Its errors do not show it, since it may hold a password.
+// parseURL parses a URL. Errors do not contain the URL, since it may contain a password.
 func parseURL(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
 		text = "http://" + text
@@ -133,7 +134,7 @@ func parseURL(text string) (*url.URL, error) {
 	return u, nil
 }
 
-// dial says where connections lead to.
+// dial determines where connections lead to.
 func (o *Options) dial(u *url.URL, e *Endpoint) error {
 	port := u.Port()
 	if port == "" {
@@ -142,7 +143,7 @@ func (o *Options) dial(u *url.URL, e *Endpoint) error {
 	e.Network, e.Address = "tcp", net.JoinHostPort(u.Hostname(), port)
 	switch {
 	case o.UnixSocket != "" && o.ConnectTo != "":
-		return errors.New("both a unix socket and another address to connect to; expected one of them")
+		return errors.New("both a unix socket and another address to connect to; expected only one of them")
 	case o.UnixSocket != "":
 		e.Network, e.Address = "unix", o.UnixSocket
 	case o.ConnectTo != "":
@@ -155,7 +156,7 @@ func (o *Options) dial(u *url.URL, e *Endpoint) error {
 	return nil
 }
 
-// connectTo reads an address in one of its two forms.
+// connectTo parses an address in one of its two forms.
 func connectTo(text, host, port string) (string, error) {
 	if h, p, err := net.SplitHostPort(text); err == nil && h != "" && p != "" {
 		return text, nil
@@ -165,10 +166,10 @@ func connectTo(text, host, port string) (string, error) {
 			return parts[2], nil
 		}
 	}
-	return "", fmt.Errorf("%q to connect to; expected host:port, or %s:%s:host:port", text, host, port)
+	return "", fmt.Errorf("the address %q to connect to; expected host:port, or %s:%s:host:port", text, host, port)
 }
 
-// tls returns the configuration of connections.
+// tls returns the TLS configuration of connections.
 func (o *Options) tls(u *url.URL) *tls.Config {
 	c := &tls.Config{MinVersion: tls.VersionTLS12}
 	if o.TLS != nil {
@@ -182,13 +183,13 @@ func (o *Options) tls(u *url.URL) *tls.Config {
 const (
 	// oneSource is how many connections share a source address.
 	oneSource = 4096
-	// freshSources is how many source addresses connections have that are closed
-	// after each request: their ports rest for a minute.
+	// freshSources is how many source addresses are used if each request has a new connection: a
+	// port cannot be reused for a minute.
 	freshSources = 64
 )
 
-// sources returns how many source addresses the connections need. Only the
-// addresses 127.0.0.0/8 are at hand.
+// sources returns how many source addresses the connections need. Only the addresses 127.0.0.0/8
+// are available.
 func (o *Options) sources(e *Endpoint) int {
 	host, _, err := net.SplitHostPort(e.Address)
 	if ip := net.ParseIP(host); err != nil || e.Network != "tcp" || ip == nil || ip.To4() == nil || !ip.IsLoopback() || !manySources {

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Errors say which option is wrong, and show no secrets.
+// Errors say which option is wrong, and contain no secrets.
 func TestWrongOptions(t *testing.T) {
 	const url = "http://127.0.0.1:1/"
 	for problem, o := range map[string]Options{
@@ -30,7 +30,7 @@ func TestWrongOptions(t *testing.T) {
 	} {
 		_, err := New(o)
 		if err == nil || !strings.Contains(err.Error(), problem) || strings.Contains(err.Error(), "sesame") {
-			t.Errorf("%+v: %v, want %q in it", o, err, problem)
+			t.Errorf("%+v: %v, want an error that contains %q", o, err, problem)
 		}
 	}
 }

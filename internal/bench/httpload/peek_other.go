@@ -4,5 +4,5 @@ package httpload
 
 import "syscall"
 
-// peek does nothing here: bytes that arrive between two requests are not detected.
+// peek does nothing on this system: bytes that arrive between two requests are not detected.
 func peek(syscall.Conn, []byte) int { return 0 }

@@ -4,8 +4,8 @@ package httpload
 
 import "syscall"
 
-// peek copies what has arrived at a connection and was not read, and leaves it there. It does not
-// wait.
+// peek copies the unread bytes that have arrived on a connection, and leaves them there. It does
+// not wait.
 func peek(conn syscall.Conn, into []byte) int {
 	raw, err := conn.SyscallConn()
 	if err != nil {

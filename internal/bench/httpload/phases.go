@@ -9,15 +9,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Opening is what opening connections takes: the parts of those that succeeded. The zero value is
-// ready to use. It is safe for concurrent use.
+// Opening records the time that opening connections takes, by phase, for those that succeeded. The
+// zero value is ready to use. It is safe for concurrent use.
 type Opening struct {
 	DNS     load.Buckets // resolving a name; addresses and unix sockets have none
-	Connect load.Buckets // from the address to the connection
+	Connect load.Buckets // connecting, once the address is known
 	TLS     load.Buckets // the handshake
 }
 
-// connect opens a connection and records what resolving the name and connecting take.
+// connect opens a connection and records how long resolving the name and connecting take.
 func (e *Endpoint) connect(ctx context.Context, d *net.Dialer, network string) (net.Conn, error) {
 	if e.Opening == nil {
 		return d.DialContext(ctx, network, e.Address)
@@ -39,7 +39,7 @@ func (e *Endpoint) connect(ctx context.Context, d *net.Dialer, network string) (
 	return conn, nil
 }
 
-// A Phase is a part of what requests take.
+// A Phase is a part of the time that requests take.
 type Phase struct {
 	Name string // DNS, connect, TLS or first byte
 	Took *load.Buckets
@@ -48,8 +48,8 @@ type Phase struct {
 // FirstByte is the name of the phase from sending a request to the first byte of its response.
 const FirstByte = "first byte"
 
-// Phases returns the phases that have occurred: those of all connections, also of the ones that
-// were opened before the window, and the first byte of requests in the window.
+// Phases returns the phases that have occurred: those of all connections, including the ones opened
+// before the window, and the first byte of the requests in the window.
 func (t *Target) Phases() (phases []Phase) {
 	first := new(load.Buckets)
 	for _, part := range t.firstByte {

@@ -23,8 +23,8 @@ func phasesOf(t *Target) map[string]uint64 {
 	return all
 }
 
-// Opening is counted for each connection, also before the window, and only its phases that occur; the
-// first byte is counted for each request of the window.
+// The phases of opening that occur are counted for each connection, including those opened before
+// the window; the first byte is counted for each request of the window.
 //
 // mutant: httpload-first-byte-of-the-warm-up
 // mutant: httpload-lookups-unseen
@@ -35,12 +35,12 @@ func TestPhasesThatOccur(t *testing.T) {
 	defer secure.Close()
 	named := strings.Replace(plain.URL, "127.0.0.1", "localhost", 1)
 	if _, err := net.DefaultResolver.LookupHost(t.Context(), "localhost"); err != nil {
-		named = plain.URL // this machine does not know its own name
+		named = plain.URL // this machine cannot resolve its own name
 	}
 	for _, tc := range []struct {
 		name                   string
 		o                      Options
-		dns, connect, tls, sum uint64 // 0 connections: one for each request, those of the warm-up included
+		dns, connect, tls, sum uint64 // if connections is 0, there is one for each request, including those of the warm-up
 	}{
 		{"address", Options{URL: plain.URL}, 0, 3, 0, 50},
 		{"name", Options{URL: named}, 3, 3, 0, 50},
@@ -71,7 +71,7 @@ func TestPhasesThatOccur(t *testing.T) {
 	}
 }
 
-// The first byte comes before the rest of the response, whatever that takes.
+// The time of the first byte does not include the rest of the response.
 //
 // mutant: httpload-first-byte-is-the-last
 func TestTheFirstByteIsNotTheLast(t *testing.T) {
@@ -107,6 +107,6 @@ func TestTheFirstByteIsNotTheLast(t *testing.T) {
 	}
 	phases := target.Phases()
 	if first := phases[len(phases)-1].Took.Max(); first < before || first > head.Sub(began) {
-		t.Errorf("the first byte came after %v, the head after %v", first, head.Sub(began))
+		t.Errorf("the first byte arrived after %v, the head after %v", first, head.Sub(began))
 	}
 }

@@ -9,19 +9,19 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/replay"
 )
 
-// A sequel is what a Target needs to send the requests of a file again.
+// A sequel is what a Target needs to send the requests of a file.
 type sequel struct {
 	file      *replay.File
 	rest      []byte // of each request, after its target
 	get, head request
-	// logged says that the status that the log has is a right one, if it is between 400 and 499.
+	// logged means that the status in the log counts as right if it is between 400 and 499.
 	logged bool
 }
 
-// newSequel returns what sends the requests of a file, and its name.
+// newSequel returns the sequel for the requests of a file, and its name.
 func (o *Options) newSequel(u *url.URL) (*sequel, string, error) {
 	if o.Method != "" || len(o.Body) > 0 || len(o.Mix) > 0 {
-		return nil, "", errors.New("both requests of a file and a method, a body or a mix; expected one of them")
+		return nil, "", errors.New("both requests of a file and a method, a body or a mix; expected only one of them")
 	}
 	at := &url.URL{Scheme: u.Scheme, User: u.User, Host: u.Host, Path: "/"}
 	get, _, err := o.newRequest(at)
@@ -29,15 +29,14 @@ func (o *Options) newSequel(u *url.URL) (*sequel, string, error) {
 		return nil, "", err
 	}
 	if get.template != nil {
-		return nil, "", fmt.Errorf("%s in a header; requests of a file have no keys", keyPlace)
+		return nil, "", fmt.Errorf("%s in a header; requests of a file cannot have keys", keyPlace)
 	}
 	s := &sequel{file: o.Replay, rest: get.bytes[len("GET /"):], get: get, head: get, logged: o.Statuses == ""}
 	s.head.bodyless = true
 	return s, fmt.Sprintf("%d requests of %s at %s://%s", o.Replay.Len(), o.Replay.Name, u.Scheme, u.Host), nil
 }
 
-// follow makes the next request of the file the one to be sent. After the last one follows the
-// first.
+// follow selects the next request of the file. After the last one, it starts again with the first.
 func (c *caller) follow() {
 	t := c.target
 	s := t.sequel
@@ -55,7 +54,7 @@ func (c *caller) follow() {
 	c.message = c.memory
 }
 
-// Replayed returns the file whose requests are sent, nil if there is none.
+// Replayed returns the file whose requests are sent, or nil if there is none.
 func (t *Target) Replayed() *replay.File {
 	if t.sequel == nil {
 		return nil

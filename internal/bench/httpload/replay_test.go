@@ -16,7 +16,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// fileOf returns a file of requests.
+// fileOf returns a file with requests.
 func fileOf(t *testing.T, text string) *replay.File {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "requests")
@@ -30,7 +30,7 @@ func fileOf(t *testing.T, text string) *replay.File {
 	return f
 }
 
-// Requests of a file are sent in its order, and again from the start after the last one. The window
+// Requests of a file are sent in order, and after the last one again from the start. The window
 // begins with the first.
 //
 // mutant: httpload-replay-goes-on-after-the-warm-up
@@ -69,7 +69,8 @@ func TestRequestsOfAFile(t *testing.T) {
 	}
 }
 
-// A response is also right if it has the client's error that the log has; --status says otherwise.
+// A response with a 4xx status is also right if the log has the same status, unless --status is
+// set.
 //
 // mutant: httpload-replay-repeats-faults
 func TestStatusesOfALog(t *testing.T) {
@@ -95,12 +96,12 @@ func TestStatusesOfALog(t *testing.T) {
 func TestWrongReplays(t *testing.T) {
 	file := fileOf(t, "/a\n")
 	for problem, o := range map[string]Options{
-		"a method, a body or a mix": {Method: "POST"}, "both requests of a file": {Body: []byte("x")}, "expected one of them": {Mix: []mix.Operation{{Weight: 1}}},
+		"a method, a body or a mix": {Method: "POST"}, "both requests of a file": {Body: []byte("x")}, "expected only one of them": {Mix: []mix.Operation{{Weight: 1}}},
 		"__key__ in a header": {Fields: []string{"A: __key__"}}, `header "x"`: {Fields: []string{"x"}},
 	} {
 		o.URL, o.Replay = "http://127.0.0.1:1/", file
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), problem) {
-			t.Errorf("%+v: %v, want %q in it", o, err, problem)
+			t.Errorf("%+v: %v, want an error that contains %q", o, err, problem)
 		}
 	}
 }

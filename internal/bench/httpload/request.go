@@ -15,20 +15,20 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/mix"
 )
 
-// A request is one that is sent over and over.
+// A request is a request that is sent repeatedly.
 type request struct {
 	bytes      []byte    // complete
-	template   *template // nil: it has no places for keys
-	bodyless   bool      // HEAD
-	repeatable bool      // it may be executed twice (RFC 9110, section 9.2.2)
+	template   *template // nil if it has no placeholders for keys
+	bodyless   bool      // whether the method is HEAD
+	repeatable bool      // whether it may be executed twice (RFC 9110, section 9.2.2)
 	right      statuses
 
-	// The same for HTTP/2; nil: it is not spoken.
+	// The same for HTTP/2; nil if HTTP/2 is not used.
 	http2 *http.Request
 	body  []byte
 }
 
-// newRequest returns the request of the options, and its name.
+// newRequest returns the request that the options describe, and its name.
 func (o *Options) newRequest(u *url.URL) (r request, name string, err error) {
 	method := cmp.Or(o.Method, http.MethodGet)
 	if !isToken(method) || method == http.MethodConnect {
@@ -52,7 +52,7 @@ func (o *Options) newRequest(u *url.URL) (r request, name string, err error) {
 	return r, name, nil
 }
 
-// mix makes the requests of a mix.
+// mix builds the requests of a mix.
 func (t *Target) mix(o *Options, u *url.URL) error {
 	operations := slices.Clone(o.Mix)
 	for i := range operations {
@@ -77,7 +77,7 @@ func (t *Target) mix(o *Options, u *url.URL) error {
 	return nil
 }
 
-// pathOf returns a URL with another path and query; an empty path is that of the URL.
+// pathOf returns a URL with another path and query. If path is empty, the path of the URL is kept.
 func pathOf(u *url.URL, path string) (*url.URL, error) {
 	if path == "" {
 		return u, nil
@@ -91,8 +91,8 @@ func pathOf(u *url.URL, path string) (*url.URL, error) {
 	return &at, nil
 }
 
-// head returns the head of a request without the length of the body and what follows, and
-// whether it must have that.
+// head returns the head of a request up to the length of the body, and whether the length is
+// required.
 func (o *Options) head(u *url.URL, method string) (head []byte, hasLength bool, err error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "%s %s HTTP/1.1\r\n", method, u.RequestURI())
@@ -123,7 +123,7 @@ func (o *Options) head(u *url.URL, method string) (head []byte, hasLength bool, 
 	}
 	switch {
 	case user != "" && authorized:
-		return nil, false, errors.New("both a user and a header Authorization; expected one of them")
+		return nil, false, errors.New("both a user and a header Authorization; expected only one of them")
 	case user != "" && !strings.Contains(user, ":"):
 		return nil, false, errors.New("a user without a password; expected user:password")
 	case user != "":
@@ -137,7 +137,7 @@ func (o *Options) head(u *url.URL, method string) (head []byte, hasLength bool, 
 	return b.Bytes(), hasLength, nil
 }
 
-// statuses are those of right responses; bit i of word i/64 is that of 100+i.
+// statuses is the set of statuses of right responses; status 100+i is bit i%64 of word i/64.
 type statuses [8]uint64
 
 func (s *statuses) has(status int) bool {

@@ -8,23 +8,23 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Tally counts what a server has sent in the measured window.
+// A Tally counts the responses of a server in the measured window.
 type Tally struct {
 	Statuses map[int]uint64 // responses by status
 	Bytes    uint64         // of all bodies, in their content coding
 	Opened   uint64         // connections
-	// Duplicates are responses that no request asked for.
+	// Duplicates counts responses that belong to no request.
 	Duplicates uint64
 }
 
-// counts are those of one caller.
+// counts holds the counts of one caller.
 type counts struct {
 	bytes      uint64
 	opened     uint64
 	duplicates uint64
 	status     int // of the last response
 	run        uint64
-	statuses   map[int]uint64 // those before the last change of status
+	statuses   map[int]uint64 // responses before the last change of status
 }
 
 func (c *counts) add(r *Response) {
@@ -36,7 +36,7 @@ func (c *counts) add(r *Response) {
 	c.run++
 }
 
-// settle moves the responses of one status to where those of all are.
+// settle adds the responses with the current status to statuses.
 func (c *counts) settle() {
 	if c.run == 0 {
 		return
@@ -48,8 +48,8 @@ func (c *counts) settle() {
 	c.run = 0
 }
 
-// Counters returns what [load.Run] reads before and after the window, so that
-// Tally knows the difference. What they count is of no interest.
+// Counters returns counters that [load.Run] reads before and after the window, so that Tally can
+// compute the difference. The values themselves are not used.
 func (t *Target) Counters() []load.Counter {
 	return append(t.recorder.Counters(), load.Counter{Name: "http_connections", Read: func(context.Context) (float64, error) {
 		t.mu.Lock()
@@ -67,10 +67,10 @@ func (t *Target) Counters() []load.Counter {
 	}})
 }
 
-// Figures returns those of each request of a mix.
+// Figures returns the figures of each request of a mix.
 func (t *Target) Figures() []mix.Figures { return t.recorder.Figures() }
 
-// count sums up all callers. None of them has a request under way, and mu is held.
+// count adds up the counts of all callers. None of them has a request in flight, and mu is held.
 func (t *Target) count() Tally {
 	sum := Tally{Statuses: map[int]uint64{}}
 	for _, c := range t.callers {
@@ -89,7 +89,7 @@ func (t *Target) count() Tally {
 	return sum
 }
 
-// Tally returns what came between the two readings of the counters.
+// Tally returns what was counted between the two readings of the counters.
 func (t *Target) Tally() Tally {
 	t.mu.Lock()
 	defer t.mu.Unlock()

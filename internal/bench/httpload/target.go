@@ -15,44 +15,44 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Target sends one request over and over, several by weight, or those of a file. It is made by
-// [New].
+// A Target repeatedly sends one request, several requests by weight, or those of a file. It is
+// created by [New].
 type Target struct {
 	// Immutable after New.
 	name        string
 	endpoint    Endpoint
 	requests    []request
-	fresh       bool // a connection for each request
+	fresh       bool // whether each request has a new connection
 	timeout     time.Duration
 	connections int
-	streams     int     // callers of a connection
-	links       []*link // of HTTP/2; empty: HTTP/1.1
+	streams     int     // callers that share a connection
+	links       []*link // connections of HTTP/2; empty for HTTP/1.1
 	opening     *Opening
-	firstByte   []*load.Buckets // the callers are dealt out to them
+	firstByte   []*load.Buckets // the callers are distributed among them
 
-	// If there are several requests, or places for keys.
+	// Set if there are several requests, or placeholders for keys.
 	chooses  bool
 	weights  mix.Weights
 	keys     clientload.Keys
-	recorder *mix.Recorder // nil: there is one request
+	recorder *mix.Recorder // nil if there is only one request
 
-	sequel *sequel      // nil: no requests of a file are sent
-	turn   atomic.Int64 // of the next request of the file
+	sequel *sequel      // nil unless requests of a file are sent
+	turn   atomic.Int64 // the index of the next request of the file
 
 	mu      sync.Mutex
 	callers []*caller // guarded by mu
 	before  *Tally    // guarded by mu: at the start of the window
-	after   Tally     // guarded by mu: when it was read last
+	after   Tally     // guarded by mu: at the last reading
 }
 
-// Name returns method and URL, without what may be secret: user, password and
+// Name returns the method and the URL, without the parts that may be secret: user, password and
 // query.
 func (t *Target) Name() string { return t.name }
 
-// Address returns where connections lead to, in the terms of package net.
+// Address returns the network and the address of connections, as package net uses them.
 func (t *Target) Address() (network, address string) { return t.endpoint.Network, t.endpoint.Address }
 
-// NewCaller opens a connection, unless each request has one of its own, or callers share it.
+// NewCaller opens a connection, unless each request has a new one or callers share connections.
 func (t *Target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
 	c := &caller{target: t, request: &t.requests[0], message: t.requests[0].bytes, record: t.recorder.New()}
 	c.firstByte = t.firstByte[i%len(t.firstByte)]
@@ -80,28 +80,28 @@ func (t *Target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
 	return c, nil
 }
 
-// A caller is one connection, opened again when it has ended.
+// A caller is one connection, which is reopened after it has ended.
 type caller struct {
 	target    *Target
 	firstByte *load.Buckets
 	conn      Conn
-	link      *link // in place of conn; nil: HTTP/1.1
+	link      *link // used instead of conn; nil for HTTP/1.1
 
 	// Owned by the goroutine that calls Do.
-	chooser *clientload.Chooser // nil: there is one request without places
-	record  *mix.Record         // nil: there is one request
+	chooser *clientload.Chooser // nil if there is only one request without placeholders
+	record  *mix.Record         // nil if there is only one request
 	request *request            // to be sent
-	message []byte              // the same, with a key or a target
-	logged  int                 // another right status; 0: none
-	memory  []byte              // that a message may be in
+	message []byte              // the same with a key or a target
+	logged  int                 // another status that counts as right; 0 if there is none
+	memory  []byte              // the buffer for messages
 	key     []byte
-	parser  *parser // HTTP/2
+	parser  *parser // for HTTP/2
 	open    bool
-	served  bool      // a response has come over this connection
+	served  bool      // a response has arrived over this connection
 	sent    time.Time // when sending the last request began
-	armed   time.Time // until then the deadline of the connection is late enough
+	armed   time.Time // the deadline of the connection is late enough until this time
 	counts  counts
-	status  int   // of the response to the last request; 0: it got none
+	status  int   // of the response to the last request; 0 if it got none
 	length  int64 // of its body
 }
 
@@ -133,7 +133,7 @@ func (c *caller) Do(ctx context.Context) error {
 	return err
 }
 
-// next chooses a request and returns its number.
+// next chooses the next request and returns its number.
 func (c *caller) next() int {
 	t := c.target
 	n := t.weights.Choose(c.chooser)
@@ -157,7 +157,7 @@ func (c *caller) send(ctx context.Context) error {
 	}
 	r, err := c.exchange()
 	if err != nil && c.stale(err) {
-		// As other clients do: the server has closed a connection that was idle.
+		// The server has closed an idle connection. Other clients retry in this case, too.
 		if err = c.ready(ctx); err == nil {
 			r, err = c.exchange()
 		}
@@ -173,7 +173,7 @@ func (c *caller) send(ctx context.Context) error {
 	if r.Close || c.target.fresh || surplus > 0 {
 		c.hangUp()
 	}
-	if surplus > 0 { // which of them answers the request is unknown
+	if surplus > 0 { // it is unknown which of the responses answers the request
 		c.counts.duplicates++
 		return duplicateAnswer(surplus)
 	}
@@ -213,9 +213,9 @@ func (c *caller) exchange() (Response, error) {
 	return c.conn.Read(c.request.bodyless)
 }
 
-// arm bounds a request. Setting a deadline takes a good part of a microsecond, so
-// it is set later than asked for, by an eighth of the timeout, and serves all
-// requests that begin within that time.
+// arm bounds the time of a request. Setting a deadline takes a good part of a microsecond, so the
+// deadline is set an eighth of the timeout later than necessary, and is kept for all requests that
+// begin within that time.
 func (c *caller) arm(now time.Time) error {
 	timeout := c.target.timeout
 	if timeout == 0 || now.Before(c.armed) {
@@ -226,12 +226,12 @@ func (c *caller) arm(now time.Time) error {
 	return c.conn.Net().SetDeadline(now.Add(timeout + slack))
 }
 
-// goneErrors are what a connection has that the server has closed. Over TLS without a
-// notice it is ErrUnexpectedEOF.
+// goneErrors are the errors of a connection that the server has closed. Over TLS without a close
+// notification it is ErrUnexpectedEOF.
 var goneErrors = []error{io.EOF, io.ErrUnexpectedEOF, syscall.ECONNRESET, syscall.EPIPE}
 
-// stale reports whether the server has closed the connection without a byte of a
-// response, and the request may be sent again. It closes the connection then.
+// stale reports whether the server has closed the connection without a byte of a response, and the
+// request may be sent again. If so, it closes the connection.
 func (c *caller) stale(err error) bool {
 	gone := slices.ContainsFunc(goneErrors, func(e error) bool { return errors.Is(err, e) })
 	if !gone || !c.served || !c.request.repeatable || c.conn.Began() {

@@ -79,7 +79,7 @@ func TestResponsesOfAnyFraming(t *testing.T) {
 			t.Run(fmt.Sprintf("%s/%d", name, size), func(t *testing.T) {
 				server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { handler(w, size) }))
 				defer server.Close()
-				r, tally := run(t, Options{URL: server.URL, Method: "POST"}, 30) // no request is sent twice
+				r, tally := run(t, Options{URL: server.URL, Method: "POST"}, 30) // requests with POST are never sent twice
 				if r.Completed != 30 || r.Errors != 0 || tally.Bytes != uint64(30*size) || tally.Statuses[200] != 30 {
 					t.Errorf("%d completed, %d failed, %s; %+v, want 30 of %d bytes", r.Completed, r.Errors, r.ErrorSample, tally, size)
 				}
@@ -198,7 +198,7 @@ func TestTLSOptions(t *testing.T) {
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	server.TLS, _ = issued.Configs()
 	trusting := func(name string) *tls.Config { return &tls.Config{RootCAs: authority.Pool, ServerName: name} }
-	server.Config.ErrorLog = log.New(io.Discard, "", 0) // of handshakes that fail
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // for handshakes that fail
 	server.StartTLS()
 	defer server.Close()
 	for name, tc := range map[string]struct {
@@ -228,7 +228,7 @@ func TestTLSOptions(t *testing.T) {
 	}
 }
 
-// A request without a response ends after the timeout, and the connection with it.
+// A request without a response ends after the timeout, and so does its connection.
 //
 // mutant: httpload-no-deadline
 func TestTimeout(t *testing.T) {
@@ -249,7 +249,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// serve answers each request with what answer returns; "" closes the connection.
+// serve answers each request with the result of answer; "" closes the connection.
 func serve(t *testing.T, answer func(n int) string) string {
 	t.Helper()
 	var n atomic.Int64
@@ -270,8 +270,7 @@ func serve(t *testing.T, answer func(n int) string) string {
 	}).Addr
 }
 
-// What a server must not do is an error of the kind that says so, and never
-// counts as a response.
+// A violation of the protocol is an error of its own kind, and never counts as a response.
 //
 // mutant: httpload-duplicate-unseen
 func TestServersThatBreakTheProtocol(t *testing.T) {
@@ -305,8 +304,8 @@ func TestServersThatBreakTheProtocol(t *testing.T) {
 	}
 }
 
-// A server may close a connection that waits for a request. A GET is sent again,
-// a POST is not, because it may have been executed.
+// A server may close a connection while it waits for a request. A GET request is sent again; a POST
+// request is not, because it may have been executed.
 //
 // mutant: httpload-post-twice
 func TestKeptConnectionsThatWereClosed(t *testing.T) {
@@ -341,8 +340,8 @@ func TestKeptConnectionsThatWereClosed(t *testing.T) {
 	}
 }
 
-// A response that was cut off is an error, also of a request that may be executed
-// twice: bytes of it have come.
+// A truncated response is an error even if the request may be executed twice, because part of the
+// response has arrived.
 //
 // mutant: httpload-hides-cut-responses
 func TestResponsesThatAreCutOff(t *testing.T) {
@@ -412,7 +411,7 @@ func TestDoDoesNotAllocate(t *testing.T) {
 
 func TestManyConnectionsHaveManySources(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("other systems have one loopback address")
+		t.Skip("this system has only one loopback address")
 	}
 	for _, tc := range []struct {
 		o    Options

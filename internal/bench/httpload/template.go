@@ -9,17 +9,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/clientload"
 )
 
-// keyPlace stands for a key in the path, the query, the headers and the body of a request.
+// keyPlace is the placeholder for a key in the path, the query, the headers and the body of a
+// request.
 const keyPlace = "__key__"
 
-// A template is a request with places for a key.
+// A template is a request with placeholders for a key.
 type template struct {
-	head, body [][]byte // what is between the places
-	hasLength  bool     // the head says how long the body is
+	head, body [][]byte // the parts between the placeholders
+	hasLength  bool     // the head contains the length of the body
 	size       int      // of the body without keys
 }
 
-// newTemplate returns the template of a request, or nil if it has no places.
+// newTemplate returns the template of a request, or nil if it has no placeholders.
 func newTemplate(head, body []byte, hasLength bool) *template {
 	t := &template{head: bytes.Split(head, []byte(keyPlace)), body: bytes.Split(body, []byte(keyPlace)), hasLength: hasLength}
 	if len(t.head)+len(t.body) == 2 {
@@ -57,12 +58,12 @@ func endHead(b []byte, hasLength bool, length int) []byte {
 	return append(b, "\r\n"...)
 }
 
-// checkKeys returns what is wrong with keys. Their names are written into a URL as they are.
+// checkKeys checks keys, whose names are inserted into a URL unchanged.
 func checkKeys(k *clientload.Keys) error {
 	if strings.ContainsFunc(k.Prefix, func(r rune) bool {
 		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-._~:", r))
 	}) {
-		return fmt.Errorf("keys that begin with %q; expected letters, digits and -._~: of a URL", k.Prefix)
+		return fmt.Errorf("keys that begin with %q; expected only letters, digits and the characters -._~: in a URL", k.Prefix)
 	}
 	return k.Check()
 }

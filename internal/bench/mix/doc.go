@@ -1,7 +1,7 @@
-// Package mix is several operations over one target, each with a weight.
+// Package mix describes workloads of several operations on one target, each with a weight.
 //
 //	file         holds
 //	mix.go       Operation, Weights: which operation is next
-//	record.go    Recorder: what each operation takes
+//	record.go    Recorder: the latency and errors of each operation
 //	file.go      Load: the workload file
 package mix

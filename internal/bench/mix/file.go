@@ -24,31 +24,31 @@ func (e *FileError) Error() string {
 	return fmt.Sprintf("%s:%d:%d: %v", e.File, e.Line, e.Column, e.Err)
 }
 
-// Unwrap returns what is wrong.
+// Unwrap returns the mistake without its position.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// place is where in a file something is.
+// place is a position in a file.
 type place struct {
 	file         string
 	line, column int
 }
 
-// Bounds of a workload file.
+// Limits for a workload file.
 const (
 	maxFile       = 1 << 20
 	maxOperations = 1000
 	maxWeight     = 1_000_000
 )
 
-// Fields that operations may have besides name and weight.
+// Fields that operations may have in addition to name and weight.
 var (
 	Commands = []string{"command"}
 	Requests = []string{"method", "path", "header", "body", "status"}
 )
 
-// Load reads a workload file: {"operations": [{"weight": 9, "command": ["GET", "__key__"]}, ...]}. The
-// operations may have the fields named, and those of Commands must have a command. A
-// weight that is missing is 1. An error of what is in the file is a [FileError].
+// Load reads a workload file: {"operations": [{"weight": 9, "command": ["GET", "__key__"]}, ...]}.
+// fields lists the fields that operations may have; with Commands, each operation must have a
+// command. The default weight is 1. An error in the contents of the file is a [FileError].
 func Load(path string, fields []string) ([]Operation, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -64,7 +64,7 @@ func Load(path string, fields []string) ([]Operation, error) {
 	return parse(path, text, fields)
 }
 
-// parse reads the text of a file.
+// parse parses the text of a file.
 func parse(path string, text []byte, fields []string) ([]Operation, error) {
 	r := &reader{file: path, text: text, fields: slices.Concat([]string{"name", "weight"}, fields), tokens: json.NewDecoder(bytes.NewReader(text))}
 	if len(text) > maxFile {
@@ -81,7 +81,7 @@ func parse(path string, text []byte, fields []string) ([]Operation, error) {
 	return r.document()
 }
 
-// reader reads one file, which is valid JSON.
+// reader parses one file, which is valid JSON.
 type reader struct {
 	file   string
 	text   []byte
@@ -119,7 +119,7 @@ func (r *reader) token() json.Token {
 
 const example = `{"operations": [{"weight": 1, ...}]}`
 
-// document reads all of it.
+// document parses the whole file.
 func (r *reader) document() ([]Operation, error) {
 	at := r.next()
 	if r.token() != json.Delim('{') {
@@ -129,7 +129,7 @@ func (r *reader) document() ([]Operation, error) {
 	for r.tokens.More() {
 		at := r.next()
 		if name := r.token(); name != "operations" || all != nil {
-			return nil, r.wrong(at, fmt.Errorf("the field %q; expected operations, once", name))
+			return nil, r.wrong(at, fmt.Errorf("the field %q; expected only operations, once", name))
 		}
 		var err error
 		if all, err = r.operations(); err != nil {
@@ -160,16 +160,16 @@ func (r *reader) operations() (all []Operation, err error) {
 	}
 	r.token()
 	if len(all) == 0 {
-		return nil, r.wrong(list, errors.New("no operation; expected at least one"))
+		return nil, r.wrong(list, errors.New("an empty list; expected at least one operation"))
 	}
 	return all, nil
 }
 
-// operation reads one operation.
+// operation parses one operation.
 func (r *reader) operation() (o Operation, err error) {
 	start := r.next()
 	if r.token() != json.Delim('{') {
-		return o, r.wrong(start, errors.New("expected an operation, in braces"))
+		return o, r.wrong(start, errors.New("expected an operation in braces"))
 	}
 	o.Weight, o.place = 1, r.at(start)
 	into := map[string]any{
@@ -205,8 +205,8 @@ func (r *reader) operation() (o Operation, err error) {
 	return o, nil
 }
 
-// kinds are what the values of fields are.
+// kinds describes the values of fields in error messages.
 var kinds = map[string]string{
-	"name": "a text", "weight": "a whole number", "command": "a list of words, as texts",
-	"method": "a text", "path": "a text", "header": "a list of lines, as texts", "body": "a text", "status": "a text such as \"200,404\"",
+	"name": "a string", "weight": "a whole number", "command": "a list of words, as strings",
+	"method": "a string", "path": "a string", "header": "a list of lines, as strings", "body": "a string", "status": "a string such as \"200,404\"",
 }

@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// An Operation is one of several that a workload consists of.
+// An Operation is one of the operations of a workload.
 type Operation struct {
-	Name   string // in reports, which hold no secrets
-	Weight int    // its share is its weight over the sum of all
-	// Command is the operation in words, as on the command line.
+	Name   string // in reports, which must not contain secrets
+	Weight int    // its share is its weight divided by the sum of all weights
+	// Command is the operation as words, as on the command line.
 	Command []string
-	// The others are those of HTTP requests. Empty ones are those of the command line.
+	// The other fields are for HTTP requests. If one is empty, the command line applies.
 	Method string
 	Path   string   // with a query
 	Header []string // lines, in addition to those of the command line
@@ -31,7 +31,7 @@ func (o *Operation) Wrong(err error) error {
 	return &FileError{File: o.place.file, Line: o.place.line, Column: o.place.column, Err: err}
 }
 
-// Of returns operations for the weights that are not 0.
+// Of returns the operations whose weight is not 0.
 func Of(all ...Operation) []Operation {
 	var some []Operation
 	for _, o := range all {
@@ -42,7 +42,7 @@ func Of(all ...Operation) []Operation {
 	return some
 }
 
-// Names returns the names of operations, with a number at those that several have.
+// Names returns the names of operations. A number is appended to names that occur more than once.
 func Names(all []Operation) []string {
 	names, seen := make([]string, len(all)), map[string]int{}
 	for i, o := range all {
@@ -54,10 +54,10 @@ func Names(all []Operation) []string {
 	return names
 }
 
-// fewNames is how many operations are named one by one.
+// fewNames is the maximum number of operations that are listed by name.
 const fewNames = 4
 
-// Describe returns what operations do in a few words: their names and weights.
+// Describe returns a short description of operations: their names and weights.
 func Describe(all []Operation) string {
 	if len(all) == 1 {
 		return all[0].Name
@@ -74,10 +74,10 @@ func Describe(all []Operation) string {
 	return strings.Join(names[:last], ", ") + " and " + names[last] + ", " + strings.Join(weights, " to ") + ","
 }
 
-// Weights choose operations.
+// Weights chooses operations by their weights.
 type Weights struct{ upTo []int }
 
-// WeightsOf returns the weights of operations, of which there is at least one.
+// WeightsOf returns the weights of operations, of which there must be at least one.
 func WeightsOf(all []Operation) Weights {
 	var w Weights
 	sum := 0
@@ -88,7 +88,7 @@ func WeightsOf(all []Operation) Weights {
 	return w
 }
 
-// Choose returns the number of an operation. IntN returns a random number below n.
+// Choose returns the index of an operation. IntN must return a random number below n.
 func (w Weights) Choose(random interface{ IntN(n int) int }) int {
 	last := len(w.upTo) - 1
 	if last == 0 {

@@ -24,7 +24,7 @@ func TestOperationsAreChosenByWeight(t *testing.T) {
 			t.Errorf("operation %d has %d %%, want %d", i, got, share)
 		}
 	}
-	if n := WeightsOf([]Operation{{Weight: 7}}).Choose(nil); n != 0 { // asks nobody
+	if n := WeightsOf([]Operation{{Weight: 7}}).Choose(nil); n != 0 { // needs no random number
 		t.Errorf("the only operation is %d", n)
 	}
 }
@@ -74,7 +74,7 @@ func TestFiguresOfTheWindow(t *testing.T) {
 	record.End(t.Context(), 0, record.Begin(), nil)
 	record.EndBatch(t.Context(), nil, record.Begin(), nil)
 	if none.Figures() != nil || none.Counters() != nil || record != nil {
-		t.Error("a recorder that is none has figures")
+		t.Error("a nil recorder has figures")
 	}
 }
 
@@ -120,10 +120,10 @@ func TestMistakesOfWorkloadFiles(t *testing.T) {
 		{`[]`, `:1:1: expected {"operations"`},
 		{`{}`, `:1:1: no operations; expected {"operations"`},
 		{`{"operations": 7}`, ":1:16: expected a list of operations"},
-		{`{"operations": []}`, ":1:16: no operation; expected at least one"},
-		{`{"operation": []}`, `:1:2: the field "operation"; expected operations`},
-		{"{\"operations\": [\n{\"command\": [\"a\"]}], \"operations\": []}", ":2:22: the field \"operations\"; expected operations, once"},
-		{`{"operations": [7]}`, ":1:17: expected an operation, in braces"},
+		{`{"operations": []}`, ":1:16: an empty list; expected at least one"},
+		{`{"operation": []}`, `:1:2: the field "operation"; expected only operations`},
+		{"{\"operations\": [\n{\"command\": [\"a\"]}], \"operations\": []}", ":2:22: the field \"operations\"; expected only operations, once"},
+		{`{"operations": [7]}`, ":1:17: expected an operation in braces"},
 		{`{"operations": [{"weight": 1}]}`, ":1:17: an operation without a command"},
 		{"{\"operations\": [{\"command\": [\"é\"],\n \"wait\": 1}]}", `:2:2: the field "wait"; expected name, weight, command`},
 		{`{"operations": [{"name": "é", "path": "/"}]}`, `:1:31: the field "path"`},

@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Figures are what one operation has taken in the measured window.
+// Figures holds what was measured for one operation in the window.
 type Figures struct {
 	Name              string
 	Weight            int
@@ -17,22 +17,22 @@ type Figures struct {
 	Service           load.Histogram // of the completed ones, from sending
 }
 
-// A Recorder records what each operation of a workload takes.
+// A Recorder records the latency and the errors of each operation of a workload.
 type Recorder struct {
 	operations []Operation // immutable
 
 	mu       sync.Mutex
-	all      []*Record // guarded by mu; what they hold is owned by the callers while requests are under way
+	all      []*Record // guarded by mu; their contents are owned by the callers while requests are in flight
 	measured bool      // guarded by mu: the window has begun
 }
 
 // NewRecorder returns a recorder of operations.
 func NewRecorder(operations []Operation) *Recorder { return &Recorder{operations: operations} }
 
-// A Record is what one caller has done. A nil Record records nothing.
+// A Record holds the figures of one caller. A nil Record records nothing.
 type Record struct{ operations []Figures }
 
-// New returns the record of one more caller; nil if r is nil.
+// New returns the record for one more caller, or nil if r is nil.
 func (r *Recorder) New() *Record {
 	if r == nil {
 		return nil
@@ -44,8 +44,8 @@ func (r *Recorder) New() *Record {
 	return one
 }
 
-// Counters returns what [load.Run] reads before and after the window. The first reading
-// forgets what was recorded before it.
+// Counters returns what [load.Run] reads before and after the window. The first reading discards
+// what was recorded before it.
 func (r *Recorder) Counters() []load.Counter {
 	if r == nil {
 		return nil
@@ -63,7 +63,7 @@ func (r *Recorder) Counters() []load.Counter {
 	}}}
 }
 
-// Begin returns when a request begins, if that matters.
+// Begin returns the current time as the start of a request, or the zero time if c is nil.
 func (c *Record) Begin() (began time.Time) {
 	if c != nil {
 		began = time.Now()
@@ -80,7 +80,7 @@ func (c *Record) End(ctx context.Context, operation int, began time.Time, err er
 	c.add(ctx, operation, time.Since(began), err)
 }
 
-// EndBatch records requests that were sent together, and share what they took.
+// EndBatch records requests that were sent together and have the same latency.
 func (c *Record) EndBatch(ctx context.Context, operations []int, began time.Time, outcomes []error) {
 	if c == nil {
 		return
@@ -105,7 +105,7 @@ func (c *Record) add(ctx context.Context, operation int, took time.Duration, err
 	}
 }
 
-// Figures returns those of the window, or none if r is nil. No request may be under way.
+// Figures returns the figures of the window, or none if r is nil. No request may be in flight.
 func (r *Recorder) Figures() []Figures {
 	if r == nil {
 		return nil

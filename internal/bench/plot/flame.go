@@ -6,32 +6,32 @@ import (
 	"strings"
 )
 
-// A Box is a function in a stack, above those that it calls. Its children are not
-// wider than it is.
+// A Box is a function in a stack, drawn above the functions that it calls. Its children together
+// are not wider than it is.
 type Box struct {
 	Name     string
-	Title    string // what is shown of it on demand
+	Title    string // shown when a reader points at the box
 	Value    float64
-	Change   float64 // of its share to that in another profile, from -1 to 1; for Difference
+	Change   float64 // of its share compared with another profile, from -1 to 1; for Difference
 	Children []*Box
 }
 
 const (
 	flameWidth = 1200
 	flameRow   = 18
-	// letter is about how wide a letter is.
+	// letter is the approximate width of a letter.
 	letter = 6.6
-	// maxBoxes bounds a flame graph, and thinnest how narrow boxes may be.
+	// maxBoxes bounds the number of boxes of a flame graph, and thinnest is the minimum width of a
+	// box.
 	maxBoxes = 20_000
 	thinnest = 0.5
-	// flameColors is how many classes f0, f1, ... of colors there are.
+	// flameColors is the number of color classes f0, f1, ...
 	flameColors = 6
 )
 
-// Flame returns a flame graph as an element svg: boxes as wide as their values, callers
-// above what they call. If difference is true, the classes of boxes say how their
-// share has changed: up1 to up3 and down1 to down3. It is empty if there is nothing to
-// draw.
+// Flame returns a flame graph as an svg element: the width of boxes is their value, and callers are
+// above the functions they call. If difference is true, the classes of boxes show how their share
+// has changed: up1 to up3 and down1 to down3. It is empty if there is nothing to draw.
 func Flame(root *Box, label string, difference bool) string {
 	if root == nil || root.Value <= 0 {
 		return ""
@@ -70,7 +70,7 @@ func (f *flame) draw(box *Box, x float64, depth int) {
 	}
 }
 
-// class returns the class of the color of a box.
+// class returns the color class of a box.
 func (f *flame) class(box *Box) string {
 	if !f.difference {
 		hash := fnv.New32a()
@@ -92,7 +92,7 @@ func (f *flame) class(box *Box) string {
 	return way + "3"
 }
 
-// cut shortens a text to so many letters.
+// cut shortens a text to the given number of letters.
 func cut(text string, letters int) string {
 	runes := []rune(text)
 	if len(runes) <= letters {

@@ -1,5 +1,5 @@
-// Package plot draws lines over two axes, and stacks of functions, as SVG that stands in a page. Colors
-// belong to the page: what is drawn has classes only. Texts are escaped here.
+// Package plot draws lines over two axes, and stacks of functions, as SVG for embedding in a page.
+// The page defines the colors: drawings have only classes. Texts are escaped here.
 package plot
 
 import (
@@ -11,23 +11,23 @@ import (
 	"unicode"
 )
 
-// The size of a plot, in units that are pixels where it is not scaled. It is about as
-// wide as a phone, so that texts can be read there.
+// The size of a plot, in units that are pixels if it is not scaled. It is about as wide as a phone,
+// so that its texts are readable there.
 const (
 	width, height            = 400, 230
 	left, right, top, bottom = 60, 10, 8, 38
-	// lastTick is how far from the right end a text at an axis does not fit.
+	// lastTick is the distance from the right edge within which the label of a tick does not fit.
 	lastTick = 15
-	// manyPoints is from how many points on a series has no dots.
+	// manyPoints is the number of points from which a series is drawn without dots.
 	manyPoints = 40
 )
 
-// A Plot is some series over two axes.
+// A Plot is a set of series over two axes.
 type Plot struct {
-	Label  string // what is shown, for people who do not see it
+	Label  string // a description of the plot for people who cannot see it
 	X, Y   Axis
 	Series []Series
-	Shade  Range // a part of X that is not like the rest; if empty, there is none
+	Shade  Range // a part of X that is drawn shaded; if empty, there is none
 }
 
 // A Range is a part of an axis.
@@ -37,13 +37,13 @@ type Range struct{ From, To float64 }
 type Axis struct {
 	Title string
 	Log   bool // values that are not positive are left out
-	// Zero says that the axis begins at 0 at the latest, and has no effect with Log.
+	// Zero means that the axis includes 0. It has no effect with Log.
 	Zero   bool
-	Format func(float64) string // of the values at ticks; if nil, as few digits as possible
+	Format func(float64) string // formats the values at ticks; if nil, as few digits as possible are used
 	Ticks  []Tick               // if nil, they are chosen
 }
 
-// A Tick is a value of an axis that is marked.
+// A Tick is a marked value of an axis.
 type Tick struct {
 	At   float64
 	Text string
@@ -58,14 +58,14 @@ type Series struct {
 // scale maps the values of an axis to units of the plot.
 type scale struct {
 	axis     *Axis
-	lo, hi   float64 // logarithms, if the axis has them
+	lo, hi   float64 // logarithms, if the axis is logarithmic
 	from, to float64 // units
 }
 
-// place returns where a value is, and whether it can be drawn.
+// place returns the position of a value, and whether it can be drawn.
 func (s *scale) place(v float64) (float64, bool) {
 	if s.axis.Log {
-		v = math.Log10(v) // NaN of negative values
+		v = math.Log10(v) // NaN for negative values
 	}
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return 0, false
@@ -73,8 +73,7 @@ func (s *scale) place(v float64) (float64, bool) {
 	return s.from + (v-s.lo)/(s.hi-s.lo)*(s.to-s.from), true
 }
 
-// newScale returns the scale of an axis that holds all values. ok is false if there
-// are none.
+// newScale returns the scale of an axis that covers all values. ok is false if there are none.
 func newScale(axis *Axis, series []Series, of func(Series) []float64, from, to float64) (s scale, ok bool) {
 	s = scale{axis: axis, lo: math.Inf(1), hi: math.Inf(-1), from: from, to: to}
 	for _, one := range series {
@@ -93,7 +92,7 @@ func newScale(axis *Axis, series []Series, of func(Series) []float64, from, to f
 	if axis.Zero && !axis.Log {
 		s.lo, s.hi = min(s.lo, 0), max(s.hi, 0)
 	}
-	if s.hi-s.lo < 1e-9*max(math.Abs(s.hi), 1e-3) { // one value
+	if s.hi-s.lo < 1e-9*max(math.Abs(s.hi), 1e-3) { // a single value
 		wider := max(math.Abs(s.hi)/2, 0.5)
 		s.lo, s.hi = s.lo-wider, s.hi+wider
 		if axis.Zero && !axis.Log {
@@ -103,7 +102,7 @@ func newScale(axis *Axis, series []Series, of func(Series) []float64, from, to f
 	return s, true
 }
 
-// SVG returns the plot as an element svg. It is empty if there is nothing to draw.
+// SVG returns the plot as an svg element, or an empty string if there is nothing to draw.
 func (p *Plot) SVG() string {
 	x, hasX := newScale(&p.X, p.Series, func(s Series) []float64 { return s.X }, left, width-right)
 	y, hasY := newScale(&p.Y, p.Series, func(s Series) []float64 { return s.Y }, height-bottom, top)
@@ -121,7 +120,7 @@ func (p *Plot) SVG() string {
 	for _, tick := range x.ticks() {
 		at, _ := x.place(tick.At)
 		class, text := "x", at
-		if at > width-right-lastTick { // it would reach over the edge
+		if at > width-right-lastTick { // it would extend beyond the edge
 			class, text = "x last", width-1
 		}
 		fmt.Fprintf(&b, `<path class="grid" d="M%s %dV%d"/><text class="%s" x="%s" y="%d">%s</text>`,
@@ -135,7 +134,7 @@ func (p *Plot) SVG() string {
 	return b.String()
 }
 
-// draw writes a box over the whole height.
+// draw writes a box of the full height.
 func (r Range) draw(b *strings.Builder, x *scale) {
 	from, okFrom := x.place(r.From)
 	to, okTo := x.place(r.To)
@@ -145,7 +144,7 @@ func (r Range) draw(b *strings.Builder, x *scale) {
 	}
 }
 
-// draw writes the line of a series, whose class is c and its number.
+// draw writes the line of a series, whose class is c followed by its number.
 func (s Series) draw(b *strings.Builder, i int, x, y *scale) {
 	var line, dots strings.Builder
 	points, pen := 0, "M"
@@ -221,14 +220,14 @@ func (s *scale) chosen() (ticks []Tick) {
 	for k := math.Ceil(lo/step - 1e-9); k*step <= hi+1e-9*step && len(ticks) < 20; k++ {
 		at := k * step
 		if at == 0 {
-			at = 0 // not the negative one
+			at = 0 // not negative zero
 		}
 		ticks = append(ticks, Tick{at, format(at)})
 	}
 	return ticks
 }
 
-// roundStep returns 1, 2 or 5 times a power of ten, at least about v.
+// roundStep returns 1, 2 or 5 times a power of ten that is approximately v or larger.
 func roundStep(v float64) float64 {
 	power := math.Pow(10, math.Floor(math.Log10(v)))
 	for _, m := range []float64{1, 2, 5} {
@@ -239,8 +238,8 @@ func roundStep(v float64) float64 {
 	return 10 * power
 }
 
-// Text returns a text with a mark in place of each control character, which pages must
-// not have.
+// Text returns a text with a replacement for each control character, because pages must not contain
+// any.
 func Text(text string) string {
 	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) {
@@ -252,5 +251,5 @@ func Text(text string) string {
 
 func escape(text string) string { return html.EscapeString(Text(text)) }
 
-// number prints a coordinate.
+// number formats a coordinate.
 func number(v float64) string { return strconv.FormatFloat(math.Round(v*10)/10, 'f', -1, 64) }

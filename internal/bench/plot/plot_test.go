@@ -26,7 +26,7 @@ func wellFormed(t *testing.T, text string) {
 
 var coordinate = regexp.MustCompile(`[ML](-?[\d.]+) (-?[\d.]+)`)
 
-// points returns those of the line of a series.
+// points returns the points of the line of a series.
 func points(t *testing.T, svg, class string) (all [][2]float64) {
 	t.Helper()
 	_, after, ok := strings.Cut(svg, `<g class="`+class+`"><path class="line`)
@@ -56,7 +56,7 @@ func TestLinesFollowTheirValues(t *testing.T) {
 		t.Errorf("%v, want %v", points(t, svg, "c0"), want)
 	}
 	if got := points(t, svg, "c1"); len(got) != 2 || got[0][1] != top || strings.Count(svg, "M") < 2 {
-		t.Errorf("%v, want a line that is interrupted", got)
+		t.Errorf("%v, want an interrupted line", got)
 	}
 	for _, bad := range []string{"<b>", `"c"`, "<title>"} {
 		if strings.Contains(svg, bad) {
@@ -84,7 +84,7 @@ func TestNothingToDraw(t *testing.T) {
 			t.Errorf("%v: %s", s, svg)
 		}
 	}
-	for _, y := range []float64{0, 1e-12, 3, 1e12, -5} { // one value alone
+	for _, y := range []float64{0, 1e-12, 3, 1e12, -5} { // a single value
 		for _, axis := range []Axis{{}, {Zero: true}, {Log: true}} {
 			svg := (&Plot{Y: axis, Series: []Series{{X: []float64{1}, Y: []float64{y}}}}).SVG()
 			wellFormed(t, svg)
@@ -92,7 +92,7 @@ func TestNothingToDraw(t *testing.T) {
 				t.Errorf("%v: %s", y, svg)
 			}
 			if got := points(t, svg, "c0"); len(got) > 0 && (got[0][1] < top-0.1 || got[0][1] > height-bottom+0.1) {
-				t.Errorf("%v at %v is outside", y, got)
+				t.Errorf("%v is drawn at %v, which is outside the plot", y, got)
 			}
 		}
 	}
@@ -146,7 +146,7 @@ func TestFlameGraphs(t *testing.T) {
 		}
 	}
 	if Flame(nil, "", false) != "" || Flame(&Box{}, "", false) != "" {
-		t.Error("a flame graph of nothing")
+		t.Error("a flame graph without boxes is not empty")
 	}
 	many := &Box{Value: 1}
 	at := many

@@ -10,8 +10,7 @@ import (
 	"slices"
 )
 
-// Open reads the stacks of a profile of the CPU from a file, such as one that Save has
-// written.
+// Open reads the stacks of a CPU profile from a file, such as one that Save has written.
 func Open(path string) (*Tree, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -29,7 +28,7 @@ func Open(path string) (*Tree, error) {
 	}
 	p, err := parse(data)
 	if err == nil && typeOf(p, "cpu") < 0 {
-		err = errors.New("a profile of something else than CPU time; expected a cpu.pprof")
+		err = errors.New("a profile that does not contain CPU time; expected a cpu.pprof")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
@@ -37,14 +36,14 @@ func Open(path string) (*Tree, error) {
 	return newTree(p), nil
 }
 
-// A Change is how the share of a function in all CPU time has changed.
+// A Change is the change of a function's share of all CPU time.
 type Change struct {
 	Name string
-	// Shares from 0 to 1 of what was counted in the function itself.
+	// Shares, from 0 to 1, of what was counted in the function itself.
 	Before, Now float64
 }
 
-// Changes returns the functions whose shares differ most, at most 20.
+// Changes returns the functions whose shares differ the most, at most 20.
 func Changes(before, now *Tree) []Change {
 	was, is := before.shares(), now.shares()
 	var all []Change
@@ -63,7 +62,7 @@ func Changes(before, now *Tree) []Change {
 	return slices.Clip(all[:min(len(all), maxRows)])
 }
 
-// shares returns the share of each function itself.
+// shares returns the share of each function, without what it calls.
 func (t *Tree) shares() map[string]float64 {
 	all := map[string]float64{}
 	if t.Value > 0 {

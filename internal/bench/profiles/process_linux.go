@@ -35,13 +35,13 @@ func listeners(pid int) ([]string, error) {
 	own, ownErr := os.Readlink("/proc/self/ns/net")
 	theirs, theirErr := os.Readlink(proc + "/ns/net")
 	if ownErr == nil && theirErr == nil && own != theirs {
-		return nil, errors.New("it has a network of its own, as processes of containers have; expected the URL of its profiles")
+		return nil, errors.New("it has its own network namespace, as processes in containers do; expected the URL of its profiles")
 	}
 	var found []netip.AddrPort
 	for _, name := range []string{"tcp", "tcp6"} {
 		file, err := os.Open(proc + "/net/" + name)
 		if err != nil {
-			continue // a kernel without that version of IP
+			continue // the kernel does not have that version of IP
 		}
 		for lines := bufio.NewScanner(file); lines.Scan(); {
 			// sl local_address rem_address st tx:rx tr:when retrnsmt uid timeout inode
@@ -65,8 +65,8 @@ func listeners(pid int) ([]string, error) {
 	return all, nil
 }
 
-// parseAddress reads an address such as 0100007F:1F90: 32-bit words in the order of
-// the processor, and the port. That of all interfaces becomes the loopback address.
+// parseAddress parses an address such as 0100007F:1F90: 32-bit words in the byte order of the
+// processor, and the port. The address of all interfaces becomes the loopback address.
 func parseAddress(text string) (a netip.AddrPort, ok bool) {
 	host, port, ok := strings.Cut(text, ":")
 	raw, err := hex.DecodeString(host)
@@ -78,7 +78,7 @@ func parseAddress(text string) (a netip.AddrPort, ok bool) {
 		binary.NativeEndian.PutUint32(word, binary.BigEndian.Uint32(word))
 	}
 	ip, _ := netip.AddrFromSlice(raw)
-	if ip = ip.Unmap(); ip.IsUnspecified() { // also ::, where Go listens to both versions of IP
+	if ip = ip.Unmap(); ip.IsUnspecified() { // including ::, where Go listens on both versions of IP
 		ip = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 	}
 	return netip.AddrPortFrom(ip, uint16(n)), true

@@ -4,7 +4,7 @@ package profiles
 
 import "errors"
 
-// listeners is known on Linux only.
+// listeners is implemented only on Linux.
 func listeners(int) ([]string, error) {
 	return nil, errors.New("on this system the URL of its profiles is needed, such as http://127.0.0.1:6060")
 }

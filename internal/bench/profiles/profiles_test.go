@@ -25,7 +25,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// handlers are those of net/http/pprof.
+// handlers returns the handlers of net/http/pprof.
 func handlers() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc(defaultPath, pprof.Index)
@@ -47,7 +47,7 @@ func find(t *testing.T, handler http.Handler) *Source {
 
 var sink atomic.Pointer[[]byte]
 
-// allocateBefore allocates before profiles are taken, burn in the meantime.
+// allocateBefore allocates memory before profiles are taken; burn does so while they are taken.
 //
 //go:noinline
 func allocateBefore() {
@@ -74,7 +74,7 @@ func burn(until <-chan struct{}) {
 func TestProfilesAreOrdinaryFilesOfTheWindow(t *testing.T) {
 	s := find(t, handlers())
 	allocateBefore()
-	for range 3 { // the profile has what was allocated two collections ago
+	for range 3 { // the profile shows what was allocated two garbage collections ago
 		runtime.GC()
 	}
 	stop := make(chan struct{})
@@ -117,14 +117,14 @@ func TestProfilesAreOrdinaryFilesOfTheWindow(t *testing.T) {
 			t.Errorf("%s: %v", p.File, err)
 		}
 		if len(p.Tables) == 0 {
-			t.Errorf("nothing is known of what %s counts", p.Name)
+			t.Errorf("there is no table for what %s counts", p.Name)
 		}
 	}
 	has := func(rows []Row, name string) bool {
 		return slices.ContainsFunc(rows, func(r Row) bool { return strings.HasSuffix(r.Name, "/profiles."+name) })
 	}
 	if cpu := set.Table("cpu", "cpu"); cpu == nil || !has(cpu.Cum, "burn") || cpu.Total <= 0 || cpu.Unit != "nanoseconds" {
-		t.Errorf("burn is not in the profile of the CPU: %+v", cpu)
+		t.Errorf("burn is not in the CPU profile: %+v", cpu)
 	}
 	allocs := set.Table("allocs", "alloc_space")
 	if allocs == nil || !has(allocs.Flat, "burn") || !slices.ContainsFunc(allocs.Lines, func(r Row) bool {
@@ -132,7 +132,7 @@ func TestProfilesAreOrdinaryFilesOfTheWindow(t *testing.T) {
 	}) {
 		t.Errorf("burn is not in the profile of allocations: %+v", allocs)
 	} else if has(allocs.Cum, "allocateBefore") {
-		t.Errorf("the profile of allocations has what was allocated before: %+v", allocs.Cum)
+		t.Errorf("the profile of allocations contains what was allocated before: %+v", allocs.Cum)
 	}
 	if tree := set.Profiles[0].Tree; tree == nil || tree.Value != set.Table("cpu", "cpu").Total {
 		t.Errorf("stacks %+v", tree)
@@ -148,11 +148,11 @@ func TestThereAreNoProfiles(t *testing.T) {
 		}
 	}
 	for problem, handler := range map[string]http.HandlerFunc{
-		"/debug/pprof/threadcreate is answered with 404 Not Found; expected the handlers of net/http/pprof there": status(404, "<html>nothing here</html>"),
-		`is answered with 500 Internal Server Error (a\x1b[31mb`:                                                  status(500, "a\x1b[31mb"),
-		"the answer is no profile":             status(200, "<html>hello</html>"),
-		"the answer is no profile; expected":   status(200, ""),
-		"the answer is no profile; expected t": status(200, "\x1f\x8bnot really"),
+		"/debug/pprof/threadcreate returned 404 Not Found; expected the handlers of net/http/pprof there": status(404, "<html>nothing here</html>"),
+		`returned 500 Internal Server Error (a\x1b[31mb`:                                                  status(500, "a\x1b[31mb"),
+		"the response is not a profile":                                                                   status(200, "<html>hello</html>"),
+		"the response is not a profile; expected":                                                         status(200, ""),
+		"the response is not a profile; expected t":                                                       status(200, "\x1f\x8bnot really"),
 		"302 Found": func(w http.ResponseWriter, r *http.Request) {
 			http.Redirect(w, r, "http://192.0.2.1/", http.StatusFound)
 		},
@@ -213,7 +213,7 @@ func TestProfilesOfAProcess(t *testing.T) {
 	server.Close()
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
-	if _, err := Find(t.Context(), strconv.Itoa(os.Getpid()), nil); err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(plain.URL, "http://")+": /debug/pprof/threadcreate is answered with 404") {
+	if _, err := Find(t.Context(), strconv.Itoa(os.Getpid()), nil); err == nil || !strings.Contains(err.Error(), strings.TrimPrefix(plain.URL, "http://")+": /debug/pprof/threadcreate returned 404") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Find(t.Context(), "1073741824", nil); err == nil || !strings.Contains(err.Error(), "process 1073741824: there is no such process") {
@@ -230,7 +230,7 @@ func TestAWindowThatEndsEarly(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, p := range set.Profiles {
-		if p.Missing != "the window ended before it was there" || p.File != "" || p.Tables != nil {
+		if p.Missing != "the window ended before it was available" || p.File != "" || p.Tables != nil {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -254,7 +254,7 @@ func TestProfilesThatAreRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	missing := map[string]string{"cpu": "500 Internal Server Error (Could not enable CPU profiling)", "trace": "the answer is no trace", "heap": "404"}
+	missing := map[string]string{"cpu": "500 Internal Server Error (Could not enable CPU profiling)", "trace": "the response is not a trace", "heap": "404"}
 	for _, p := range set.Profiles {
 		if why := missing[p.Name]; why == "" && p.Missing != "" || !strings.Contains(p.Missing, why) {
 			t.Errorf("%s: %q, want %q", p.Name, p.Missing, why)
@@ -280,7 +280,7 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
-// FuzzParse: no answer of a target ends the program.
+// FuzzParse checks that no response of a target crashes the program.
 func FuzzParse(f *testing.F) {
 	var b bytes.Buffer
 	if err := madeUp().Write(&b); err != nil {

@@ -10,27 +10,27 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// A Set is the profiles of one process.
+// A Set holds the profiles of one process.
 type Set struct {
 	Of       string    `json:"of"` // a process or a URL, without secrets
 	Profiles []Profile `json:"profiles"`
 }
 
-// A Profile is one of them.
+// A Profile is one profile of a Set.
 type Profile struct {
 	Name string `json:"name"`
-	File string `json:"file,omitempty"` // its path; empty: it is missing
-	// Seconds is the time that it covers; 0: it is of one moment.
+	File string `json:"file,omitempty"` // its path; empty if the profile is missing
+	// Seconds is the time that it covers; 0 if it describes a single moment.
 	Seconds float64 `json:"seconds,omitempty"`
 	Missing string  `json:"missing,omitempty"` // why
-	// Tables say what is in it. A trace has none.
+	// Tables summarize its contents. A trace has none.
 	Tables []Table `json:"tables,omitempty"`
 	// Tree has the stacks of the CPU profile, for flame graphs; nil for others.
 	Tree *Tree `json:"-"`
 }
 
-// Save writes the files into a directory, which is made if there is none. They can be
-// read by this user only, since profiles show the insides of a program.
+// Save writes the files into a directory, which is created if it does not exist. Only this user can
+// read them, since profiles reveal the internals of a program.
 func (r *Recording) Save(dir string) (*Set, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err
@@ -56,7 +56,7 @@ func (r *Recording) Save(dir string) (*Set, error) {
 	return set, nil
 }
 
-// content returns what the file of a profile holds, and fills in the rest of p.
+// content returns the contents of the file of a profile, and fills in the rest of p.
 func (r *Recording) content(k kind, p *Profile) ([]byte, error) {
 	last := r.after[k.name]
 	if last.err != nil {
@@ -66,7 +66,7 @@ func (r *Recording) content(k kind, p *Profile) ([]byte, error) {
 	case traceOf:
 		p.Seconds = traced.Seconds()
 		if !bytes.HasPrefix(last.data, []byte("go 1.")) {
-			return nil, errors.New("the answer is no trace")
+			return nil, errors.New("the response is not a trace")
 		}
 		return last.data, nil
 	case cpuProfile:
@@ -100,8 +100,7 @@ func (r *Recording) content(k kind, p *Profile) ([]byte, error) {
 	return data, nil
 }
 
-// difference returns what was counted between two profiles, the later of which was
-// parsed.
+// difference returns what was counted between two profiles, of which the later one has been parsed.
 func difference(first, last answer, parsed *profile.Profile) (*profile.Profile, error) {
 	before, err := parse(first.data)
 	if err != nil {
@@ -110,13 +109,13 @@ func difference(first, last answer, parsed *profile.Profile) (*profile.Profile, 
 	before.Scale(-1)
 	diff, err := profile.Merge([]*profile.Profile{before, parsed})
 	if err != nil {
-		return nil, fmt.Errorf("the profiles before and after do not go together: %s", Printable(err.Error(), maxRefusal))
+		return nil, fmt.Errorf("the profiles before and after do not match: %s", Printable(err.Error(), maxRefusal))
 	}
 	diff.TimeNanos, diff.DurationNanos = last.at.UnixNano(), last.at.Sub(first.at).Nanoseconds()
 	return diff, nil
 }
 
-// Table returns the table of a thing that a profile counts, nil if there is none.
+// Table returns the table for one of the things that a profile counts, or nil if there is none.
 func (s *Set) Table(profile, counts string) *Table {
 	for i := range s.Profiles {
 		for k := range s.Profiles[i].Tables {

@@ -21,26 +21,26 @@ import (
 )
 
 const (
-	// defaultPath is where net/http/pprof puts its handlers.
+	// defaultPath is the path of the handlers of net/http/pprof.
 	defaultPath = "/debug/pprof/"
-	// probeTimeout bounds asking whether there are profiles.
+	// probeTimeout bounds the check whether there are profiles.
 	probeTimeout = 5 * time.Second
-	// maxProfile and maxTrace bound what is kept of an answer, maxUnpacked the profile
-	// in it.
+	// maxProfile and maxTrace bound the size of a response, and maxUnpacked that of the
+	// uncompressed profile.
 	maxProfile  = 32 << 20
 	maxTrace    = 128 << 20
 	maxUnpacked = 64 << 20
-	// maxRefusal bounds what is shown of an answer that is no profile.
+	// maxRefusal bounds how much is shown of a response that is not a profile.
 	maxRefusal = 200
 )
 
-// An Error says why there are no profiles of a process.
+// An Error reports why there are no profiles of a process.
 type Error struct {
 	Of  string // "process 12" or a URL without user and query
 	Err error
 }
 
-// Error returns whose profiles are missing, and why.
+// Error returns which profiles are missing, and why.
 func (e *Error) Error() string { return "profiles of " + e.Of + ": " + e.Err.Error() }
 
 // Unwrap returns the cause.
@@ -57,10 +57,9 @@ type Source struct {
 // Name returns the URL of the profiles, without user and query, or the process.
 func (s *Source) Name() string { return s.name }
 
-// Find returns the source that text names: a URL, to which the usual path
-// /debug/pprof/ is added if it has none, or the number of a process of this machine,
-// whose listeners are asked. It fails if no profile can be had there. Control, if
-// set, is that of the [net.Dialer].
+// Find returns the source that text names: a URL, to which the default path /debug/pprof/ is added
+// if it has none, or the number of a process of this machine, whose listeners are tried. It fails
+// if there are no profiles. control, if set, is the Control function of the [net.Dialer].
 func Find(ctx context.Context, text string, control func(network, address string, c syscall.RawConn) error) (*Source, error) {
 	dialer := &net.Dialer{Timeout: probeTimeout, Control: control}
 	client := &http.Client{
@@ -91,7 +90,7 @@ func Find(ctx context.Context, text string, control func(network, address string
 	return s, nil
 }
 
-// findProcess asks the listeners of a process for profiles.
+// findProcess tries to get profiles from the listeners of a process.
 func findProcess(ctx context.Context, pid int, client *http.Client) (*Source, error) {
 	name := fmt.Sprintf("process %d", pid)
 	addresses, err := listeners(pid)
@@ -122,7 +121,7 @@ func findProcess(ctx context.Context, pid int, client *http.Client) (*Source, er
 	return nil, &Error{name, errors.Join(all...)}
 }
 
-// probe asks for a small profile.
+// probe requests a small profile.
 func (s *Source) probe(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
@@ -136,7 +135,7 @@ func (s *Source) probe(ctx context.Context) error {
 	return nil
 }
 
-// get returns the answer to a request for a profile, which has at most most bytes.
+// get returns the response to a request for a profile, which may have at most most bytes.
 func (s *Source) get(ctx context.Context, page string, most int64) ([]byte, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "", nil)
 	if err != nil {
@@ -147,7 +146,7 @@ func (s *Source) get(ctx context.Context, page string, most int64) ([]byte, erro
 	req.URL.RawQuery = query
 	resp, err := s.client.Do(req)
 	if err != nil {
-		var shown *url.Error // has the URL, which has a user
+		var shown *url.Error // contains the URL, which may contain a user
 		if errors.As(err, &shown) {
 			err = shown.Err
 		}
@@ -155,7 +154,7 @@ func (s *Source) get(ctx context.Context, page string, most int64) ([]byte, erro
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // says more than the status, if it comes
+		text, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal)) // if it arrives, it says more than the status
 		return nil, refusal(resp.StatusCode, req.URL.Path, string(text))
 	}
 	data, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
@@ -168,25 +167,25 @@ func (s *Source) get(ctx context.Context, page string, most int64) ([]byte, erro
 	return data, nil
 }
 
-// refusal returns the error of an answer that is no profile.
+// refusal returns the error for a response that is not a profile.
 func refusal(status int, path, text string) error {
 	if text = strings.TrimSpace(text); strings.HasPrefix(text, "<") {
-		text = "" // a page for people
+		text = "" // an HTML page
 	}
 	answer := strings.TrimSpace(fmt.Sprintf("%d %s", status, http.StatusText(status)))
 	if text != "" {
 		answer += " (" + Printable(text, maxRefusal) + ")"
 	}
 	if status == http.StatusNotFound {
-		return fmt.Errorf("%s is answered with %s; expected the handlers of net/http/pprof there", path, answer)
+		return fmt.Errorf("%s returned %s; expected the handlers of net/http/pprof there", path, answer)
 	}
-	return fmt.Errorf("%s is answered with %s", path, answer)
+	return fmt.Errorf("%s returned %s", path, answer)
 }
 
-// errNoProfile is the cause of answers that are something else.
-var errNoProfile = errors.New("the answer is no profile; expected the handlers of net/http/pprof there")
+// errNoProfile is the cause for responses that are something else.
+var errNoProfile = errors.New("the response is not a profile; expected the handlers of net/http/pprof there")
 
-// parse reads a profile, which is compressed or not.
+// parse parses a profile, which may be compressed.
 func parse(data []byte) (*profile.Profile, error) {
 	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
 		z, err := gzip.NewReader(bytes.NewReader(data))
@@ -204,8 +203,8 @@ func parse(data []byte) (*profile.Profile, error) {
 	if err == nil {
 		err = p.CheckValid()
 	}
-	if err == nil && len(p.SampleType) == 0 { // as some texts look
-		err = errors.New("nothing is counted in it")
+	if err == nil && len(p.SampleType) == 0 { // some texts look like this
+		err = errors.New("the profile counts nothing")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("%w (%s)", errNoProfile, Printable(err.Error(), maxRefusal))
@@ -213,8 +212,8 @@ func parse(data []byte) (*profile.Profile, error) {
 	return p, nil
 }
 
-// Printable returns a text of a target with what is not printable escaped, cut off
-// after most bytes.
+// Printable returns a text of a target with non-printable characters escaped, cut off after most
+// bytes.
 func Printable(text string, most int) string {
 	var b strings.Builder
 	for _, c := range strings.ToValidUTF8(text, "\uFFFD") {

@@ -7,18 +7,18 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// maxDepth bounds the stacks of a tree. What is deeper belongs to the last function.
+// maxDepth bounds the depth of a tree. Deeper functions are counted for the last one.
 const maxDepth = 256
 
 // A Tree holds the stacks of a profile, callers above what they call.
 type Tree struct {
 	Name     string // of the function; empty at the root
-	Value    int64  // what was counted in it and all that it calls
+	Value    int64  // what was counted in it and in everything that it calls
 	Children []*Tree
 }
 
-// newTree returns the stacks of the last thing that a profile counts, which is the CPU
-// time of a CPU profile.
+// newTree returns the stacks with the last value type of a profile, which in a CPU profile is the
+// CPU time.
 func newTree(p *profile.Profile) *Tree {
 	root := new(Tree)
 	children := map[*Tree]map[string]*Tree{}

@@ -16,14 +16,14 @@ const (
 	maxName = 200
 )
 
-// A Table says of one thing that a profile counts in which functions and lines most
-// of it was counted.
+// A Table shows, for one of the things that a profile counts, the functions and lines with the
+// highest figures.
 type Table struct {
 	Type  string `json:"type"` // such as cpu, alloc_space or delay
 	Unit  string `json:"unit"` // such as nanoseconds, bytes or count
 	Total int64  `json:"total"`
 	Flat  []Row  `json:"flat"`  // functions, by what was counted in themselves
-	Cum   []Row  `json:"cum"`   // functions, by what was counted in them and all that they call
+	Cum   []Row  `json:"cum"`   // functions, by what was counted in them and in everything that they call
 	Lines []Row  `json:"lines"` // lines of source, by what was counted in themselves
 }
 
@@ -34,7 +34,7 @@ type Row struct {
 	Cum  int64  `json:"cum"`
 }
 
-// shownTypes are the things that are shown of a profile, of those that it counts.
+// shownTypes lists those of the things that a profile counts which are shown.
 var shownTypes = map[string][]string{
 	cpuProfile: {"cpu"}, "allocs": {"alloc_space", "alloc_objects"}, "heap": {"inuse_space"}, "mutex": {"delay"}, "block": {"delay"},
 	"goroutine": {"goroutine"}, "threadcreate": {"threadcreate"},
@@ -51,12 +51,12 @@ func tables(name string, p *profile.Profile) []Table {
 	return all
 }
 
-// typeOf returns the number of a thing that a profile counts, -1 if it does not.
+// typeOf returns the index of a thing that a profile counts, or -1 if it does not count it.
 func typeOf(p *profile.Profile, name string) int {
 	return slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == name })
 }
 
-// counts add up what was counted for each name.
+// counts adds up what was counted for each name.
 type counts map[string]*Row
 
 func (c counts) row(name string) *Row {
@@ -68,7 +68,7 @@ func (c counts) row(name string) *Row {
 	return r
 }
 
-// top returns the rows with the most of by, without those that have nothing.
+// top returns the rows with the highest values of by, without those whose value is 0.
 func (c counts) top(by func(*Row) int64) []Row {
 	var rows []Row
 	for _, r := range c {
@@ -80,7 +80,7 @@ func (c counts) top(by func(*Row) int64) []Row {
 	return slices.Clip(rows[:min(len(rows), maxRows)])
 }
 
-// newTable adds up what was counted of the thing with number index.
+// newTable adds up the values with the given index.
 func newTable(p *profile.Profile, index int) Table {
 	t := Table{Type: Printable(p.SampleType[index].Type, maxName), Unit: Printable(p.SampleType[index].Unit, maxName)}
 	functions, lines := counts{}, counts{}
@@ -132,7 +132,7 @@ func framesOf(l *profile.Location) []frame {
 	frames := make([]frame, len(l.Line))
 	for i, line := range l.Line {
 		name, file := Printable(line.Function.Name, maxName), Printable(line.Function.Filename, maxName)
-		if last := strings.LastIndexByte(file, '/'); last >= 0 { // a file and its folder are enough
+		if last := strings.LastIndexByte(file, '/'); last >= 0 { // the file name and its directory are enough
 			file = file[strings.LastIndexByte(file[:last], '/')+1:]
 		}
 		frames[i] = frame{name, fmt.Sprintf("%s:%d %s", file, line.Line, name)}

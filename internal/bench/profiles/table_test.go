@@ -66,7 +66,7 @@ func TestTables(t *testing.T) {
 		t.Errorf("lines %v, want %v", got.Lines, want)
 	}
 	if tables := (&Set{Profiles: []Profile{{Name: "cpu", Tables: tables}}}); tables.Table("cpu", "cpu") == nil || tables.Table("cpu", "samples") != nil {
-		t.Error("a table is not found by its name")
+		t.Error("Table does not find a table by its name")
 	}
 }
 
@@ -118,7 +118,7 @@ func TestChanges(t *testing.T) {
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), path+": the answer is no profile") {
+		if _, err := Open(path); err == nil || !strings.Contains(err.Error(), path+": the response is not a profile") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -8,14 +8,14 @@ import (
 )
 
 const (
-	// MinWindow is the shortest window that has room for profiles.
+	// MinWindow is the minimum length of a window in which profiles are taken.
 	MinWindow = 3 * time.Second
-	// maxCPU is the longest profile of the CPU that is taken: longer ones say nothing
-	// new, and many servers refuse them.
+	// maxCPU is the maximum length of a CPU profile: longer ones provide no new information, and
+	// many servers refuse them.
 	maxCPU = 30 * time.Second
-	// margin is left of a window for everything but the profile of the CPU.
+	// margin is the part of a window reserved for everything except the CPU profile.
 	margin = 2500 * time.Millisecond
-	// traced is how long a trace is. It grows by megabytes each second.
+	// traced is the length of a trace, which grows by megabytes each second.
 	traced = 500 * time.Millisecond
 )
 
@@ -23,7 +23,7 @@ const (
 type kind struct {
 	name  string // of the handler
 	file  string
-	since bool // counts since the start of the process, so that the difference is stored
+	since bool // it counts since the start of the process, so the difference is stored
 }
 
 const (
@@ -43,12 +43,12 @@ var kinds = []kind{
 	{name: traceOf, file: "trace.out"},
 }
 
-// A Recording is what Take has fetched.
+// A Recording holds the profiles that Take has fetched.
 type Recording struct {
 	source *Source
 	// By the name of the kind: what was fetched, or why it was not, and when.
 	before, after map[string]answer
-	cpu           time.Duration // how long the profile of the CPU was asked for
+	cpu           time.Duration // the requested length of the CPU profile
 }
 
 type answer struct {
@@ -57,15 +57,15 @@ type answer struct {
 	err  error
 }
 
-// Take fetches all profiles within a window that begins now. Those that are not there
-// when ctx ends are missing.
+// Take fetches all profiles within a window that begins now. Those that have not arrived when ctx
+// ends are missing.
 func (s *Source) Take(ctx context.Context, window time.Duration) *Recording {
 	defer s.client.CloseIdleConnections()
 	r := &Recording{source: s, before: map[string]answer{}, after: map[string]answer{}}
 	fetch := func(into map[string]answer, name, query string, most int64) {
 		data, err := s.get(ctx, name+query, most)
 		if err != nil && ctx.Err() != nil {
-			err = errors.New("the window ended before it was there")
+			err = errors.New("the window ended before it was available")
 		}
 		into[name] = answer{data, time.Now(), err}
 	}

@@ -13,18 +13,17 @@ import (
 )
 
 const (
-	// scrapeTimeout bounds a request for a page.
+	// scrapeTimeout bounds the time of a request for a page.
 	scrapeTimeout = 10 * time.Second
-	// maxPage and maxLine bound what is read of it.
+	// maxPage and maxLine bound how much of it is read.
 	maxPage = 64 << 20
 	maxLine = 1 << 20
 )
 
 var client = &http.Client{Timeout: scrapeTimeout}
 
-// Scrape returns the samples of the page at a URL that have no labels, and for
-// each name with labels the sum over them. Errors do not show user or password of
-// the URL.
+// Scrape returns the samples of the page at a URL that have no labels, and for each name with
+// labels the sum over them. Errors do not contain the user or the password of the URL.
 func Scrape(ctx context.Context, url string) (map[string]float64, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -41,7 +40,7 @@ func Scrape(ctx context.Context, url string) (map[string]float64, error) {
 	return Parse(io.LimitReader(resp.Body, maxPage))
 }
 
-// Parse reads a page as Scrape does.
+// Parse parses a page; its results are those of Scrape.
 func Parse(r io.Reader) (map[string]float64, error) {
 	values := map[string]float64{}
 	lines := bufio.NewScanner(r)

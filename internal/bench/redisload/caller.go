@@ -22,11 +22,11 @@ type caller struct {
 	text    []byte // of the key
 	value   []byte // written or read
 	args    []string
-	anys    []any // the same
+	anys    []any // the same as arguments
 	batch   redis.Batch
 	sent    []request
-	numbers []int    // of the operations of sent
-	values  [][]byte // of GETs of the batch
+	numbers []int    // of the operations in sent
+	values  [][]byte // returned by the GETs of the batch
 }
 
 // A request is one command of a caller.
@@ -34,8 +34,8 @@ type request struct {
 	operation int // its number
 	kind      opKind
 	key       int64
-	floor     uint64           // of a GET
-	write     clientload.Write // of a SET
+	floor     uint64           // for a GET
+	write     clientload.Write // for a SET
 }
 
 func newCaller(t *Target, i int) *caller {
@@ -45,8 +45,8 @@ func newCaller(t *Target, i int) *caller {
 // Close implements [load.Caller]. The client is closed with the target.
 func (c *caller) Close() error { return nil }
 
-// next returns what to do next. It leaves the key in c.text and, if one is sent, a new
-// value in c.value.
+// next returns the next request. It stores the key in c.text and, if one is sent, a new value in
+// c.value.
 func (c *caller) next() request {
 	t := c.target
 	r := request{key: c.chooser.Key()}
@@ -185,8 +185,8 @@ func (c *caller) valueOf(key int64) string {
 	return fmt.Sprintf("the value of key %s%d", c.target.options.Keys.Prefix, key)
 }
 
-// failed gives an error of the client its kind: the code of the server, if it has
-// answered with one.
+// failed returns an error of the client with its kind, which is the error code of the server, if it
+// has sent one.
 func failed(err error) error {
 	var refused *redis.ServerError
 	if errors.As(err, &refused) {

@@ -5,22 +5,22 @@ import (
 	"strings"
 )
 
-// Places in the arguments of a command, as memtier_benchmark has them.
+// Placeholders in the arguments of a command, the same as those of memtier_benchmark.
 const (
 	keyPlace  = "__key__"
 	dataPlace = "__data__"
 )
 
-// opKind is what is known of the replies to an operation.
+// opKind says how the replies to an operation are checked.
 type opKind uint8
 
 const (
 	opOther opKind = iota
 	opGet          // GET __key__, whose value is checked
-	opSet          // SET __key__ __data__, whose value is noted
+	opSet          // SET __key__ __data__, whose value is recorded
 )
 
-// An operation is what a caller may send.
+// An operation is a command that callers may send.
 type operation struct {
 	kind    opKind
 	command *command
@@ -57,7 +57,7 @@ func newCommand(words []string) *command {
 	return c
 }
 
-// arguments appends the arguments with a key and a value in their places.
+// arguments appends the arguments, with placeholders replaced by a key and a value.
 func (c *command) arguments(args []string, key string, value []byte) []string {
 	for _, p := range c.args {
 		if !p.hasPlaces {

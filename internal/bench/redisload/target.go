@@ -14,12 +14,13 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// Options say what to send where. Client, Callers, Operations, Keys and Size must be set.
+// Options specifies which commands to send, and where. Client, Callers, Operations, Keys and Size
+// must be set.
 type Options struct {
 	Client  redis.Options
 	Cluster bool // Client.Addr is a node of a cluster
 	Callers int
-	Batch   int // commands that a caller sends together; 0: one
+	Batch   int // commands that a caller sends together; 0 means one
 
 	// Operations are commands with their arguments, in which __key__ and __data__ stand
 	// for a key and a value. The values of GET __key__ are checked.
@@ -37,31 +38,31 @@ var (
 )
 
 const (
-	// maxSize bounds values, as Redis does by default.
+	// maxSize bounds the size of values; it is the default limit of Redis.
 	maxSize = 512 << 20
-	// maxAtOnce keeps commands below what the client can have under way.
+	// maxAtOnce keeps the number of commands below what the client allows in flight.
 	maxAtOnce = 1 << 21
-	// callMemory is what the client counts for a call beside its request, and a
+	// callMemory is the memory that the client counts for a call in addition to its request, plus a
 	// margin.
 	callMemory = 2048
 )
 
-// Check returns the first thing that is wrong, connections left out.
+// Check returns an error for the first invalid field, except those for connections.
 func (o *Options) Check() error {
 	switch {
 	case o.Size < clientload.MinSize || o.Size > maxSize:
-		return fmt.Errorf("values of %d bytes; expected %d, which say to which key they belong, to %d", o.Size, clientload.MinSize, maxSize)
+		return fmt.Errorf("values of %d bytes; expected %d, the minimum for values that identify their key, to %d", o.Size, clientload.MinSize, maxSize)
 	case o.Batch < 0 || o.Batch > 65_536:
 		return fmt.Errorf("%d commands at once; expected 1 to 65536", o.Batch)
 	case o.Callers < 1 || o.Callers*max(o.Batch, 1) > maxAtOnce:
-		return fmt.Errorf("%d callers with %d commands at once; expected at most %d commands of all together", o.Callers, max(o.Batch, 1), maxAtOnce)
+		return fmt.Errorf("%d callers with %d commands at once; expected at most %d commands of all callers together", o.Callers, max(o.Batch, 1), maxAtOnce)
 	case len(o.Operations) == 0:
 		return errors.New("no commands")
 	}
 	return o.Keys.Check()
 }
 
-// A Target is a Redis server or cluster. It is made by [Connect].
+// A Target is a Redis server or cluster. It is created by [Connect].
 type Target struct {
 	// Immutable after Connect.
 	options    Options
@@ -70,7 +71,7 @@ type Target struct {
 	operations []operation
 	weights    mix.Weights
 	ledger     *clientload.Ledger
-	recorder   *mix.Recorder // nil: operations are not told apart
+	recorder   *mix.Recorder // nil if operations are not recorded separately
 
 	tallies clientload.Tallies
 }
@@ -81,10 +82,10 @@ func Connect(ctx context.Context, o Options) (*Target, error) {
 		return nil, err
 	}
 	atOnce := o.Callers * max(o.Batch, 1)
-	// Bounds of the client are not what is measured.
+	// The limits of the client must not affect the measurement.
 	o.Client.MaxCalls = max(o.Client.MaxCalls, 1<<16, 2*atOnce)
 	o.Client.MaxBytes = max(o.Client.MaxBytes, 64<<20, 2*atOnce*(2*o.Size+callMemory))
-	o.Client.Retries = -1 // what fails is to be seen
+	o.Client.Retries = -1 // so that failures are visible
 	t := &Target{options: o, weights: mix.WeightsOf(o.Operations), ledger: clientload.NewLedger(o.Keys.Count)}
 	t.name = mix.Describe(o.Operations) + " at " + o.Client.String()
 	for _, one := range o.Operations {
@@ -107,16 +108,16 @@ func Connect(ctx context.Context, o Options) (*Target, error) {
 	return t, nil
 }
 
-// Name returns what is sent where, without passwords.
+// Name describes what is sent and where, without passwords.
 func (t *Target) Name() string { return t.name }
 
-// Tally returns what the replies in the window were.
+// Tally returns the counts of replies in the window.
 func (t *Target) Tally() clientload.Tally { return t.tallies.Sum() }
 
-// Tracks reports whether old values are found out: not if there are too many keys.
+// Tracks reports whether stale values are detected. They are not if there are too many keys.
 func (t *Target) Tracks() bool { return t.ledger.Tracks() }
 
-// Figures returns those of each operation, if they are told apart.
+// Figures returns the figures of each operation, if they are recorded separately.
 func (t *Target) Figures() []mix.Figures { return t.recorder.Figures() }
 
 // Counters returns what [load.Run] reads before and after the window.
@@ -127,7 +128,7 @@ func (t *Target) Counters() []load.Counter {
 // Close closes the client.
 func (t *Target) Close() error { return t.client.Close() }
 
-// Fill writes a value of each key.
+// Fill writes a value for each key.
 func (t *Target) Fill(ctx context.Context) error {
 	const atOnce = 256
 	var batch redis.Batch
@@ -158,8 +159,7 @@ func (t *Target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 	return newCaller(t, i), nil
 }
 
-// Costs returns a counter of the CPU time that INFO tells, or none if the user
-// may not ask.
+// Costs returns a counter of the CPU time that INFO reports, or none if the user may not run INFO.
 func (t *Target) Costs(ctx context.Context) []load.Counter {
 	read := func(ctx context.Context) (float64, error) {
 		var sum time.Duration
@@ -180,7 +180,7 @@ func (t *Target) Costs(ctx context.Context) []load.Counter {
 	return []load.Counter{{Name: "Redis, by INFO", Read: read}}
 }
 
-// parseCPU returns user and system time of the process of a server.
+// parseCPU returns the user and system time of the process of a server.
 func parseCPU(info string) (sum time.Duration, err error) {
 	found := 0
 	for line := range strings.Lines(info) {
@@ -190,13 +190,13 @@ func parseCPU(info string) (sum time.Duration, err error) {
 		}
 		seconds, err := strconv.ParseFloat(value, 64)
 		if err != nil {
-			return 0, fmt.Errorf("redisload: INFO: %q is no time", line)
+			return 0, fmt.Errorf("redisload: INFO: %q is not a number of seconds", line)
 		}
 		sum += time.Duration(seconds * float64(time.Second))
 		found++
 	}
 	if found != 2 {
-		return 0, errors.New("redisload: INFO does not tell the CPU time")
+		return 0, errors.New("redisload: INFO does not report the CPU time")
 	}
 	return sum, nil
 }

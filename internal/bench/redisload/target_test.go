@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// usual returns options of a small load.
+// usual returns the options for a small load.
 func usual(addr string) Options {
 	return Options{
 		Client: redis.Options{Addr: addr}, Callers: 4, Operations: ratio(1, 4), Size: 64,
@@ -21,7 +21,7 @@ func usual(addr string) Options {
 	}
 }
 
-// ratio returns the operations for a ratio of SET to GET.
+// ratio returns the operations for the given ratio of SET to GET.
 func ratio(sets, gets int) []mix.Operation {
 	set, get := Set, Get
 	set.Weight, get.Weight = sets, gets
@@ -90,7 +90,7 @@ func TestMissesAreCounted(t *testing.T) {
 	}
 }
 
-// A value of another key is a wrong answer, and one of another program is not known.
+// A value of another key is a wrong answer; a value of another program cannot be checked.
 //
 // mutant: redisload-wrong-answer-passes
 func TestWrongAnswersAreCountedApart(t *testing.T) {
@@ -117,8 +117,8 @@ func TestWrongAnswersAreCountedApart(t *testing.T) {
 	}
 }
 
-// A value that an acknowledged write had replaced is a stale answer. Another process does not
-// know that.
+// A value that an acknowledged write had replaced is a stale answer, which another process cannot
+// detect.
 //
 // mutant: redisload-stale-answer-passes
 func TestStaleAnswersAreCounted(t *testing.T) {
@@ -144,7 +144,7 @@ func TestStaleAnswersAreCounted(t *testing.T) {
 	}
 }
 
-// Few keys and many callers: a server that is right is never said to be wrong.
+// Even with few keys and many callers, answers of a correct server are never counted as wrong.
 func TestNoAlarmsOfARightServer(t *testing.T) {
 	server := testkit.StartRedis(t)
 	o := usual(server.Addr)
@@ -179,7 +179,7 @@ func TestAnyCommand(t *testing.T) {
 			t.Errorf("%s, want %s", target.Name(), want)
 		}
 	}
-	o.Operations = commandOf("LPUSH k0 x") // a hash
+	o.Operations = commandOf("LPUSH k0 x") // k0 is a hash
 	for _, o.Batch = range []int{1, 8} {
 		if r, _ := run(t, connect(t, o), 8); r.Errors != 8 || r.ErrorKinds["error WRONGTYPE"] != 8 {
 			t.Errorf("%v", r.ErrorKinds)
@@ -219,7 +219,7 @@ func TestPasswordsAreNotNamed(t *testing.T) {
 	}
 }
 
-// The user may not ask for INFO: there is no cost, and a load all the same.
+// If the user may not run INFO, the load still runs, but without a cost.
 func TestCostsThatMayNotBeRead(t *testing.T) {
 	server := testkit.StartRedis(t)
 	admin := connect(t, usual(server.Addr))

@@ -19,14 +19,15 @@ func (r *reader) skip(reason string, n uint64) error {
 	return nil
 }
 
-// timesOf is how access logs write times.
+// timesOf is the format of times in access logs.
 const timesOf = "02/Jan/2006:15:04:05 -0700"
 
-// accessLine reads a line of the Common Log Format, whatever follows it, as in the Combined one:
+// accessLine parses a line of the Common Log Format. More fields may follow, as in the Combined Log
+// Format:
 //
 //	192.0.2.7 - - [22/Nov/2026:07:08:09 +0100] "GET /depts/1 HTTP/1.1" 200 135
 //
-// Escapes are those of Apache httpd and nginx.
+// Escapes are decoded as Apache httpd and nginx write them.
 func (r *reader) accessLine(line []byte) error {
 	open := bytes.IndexByte(line, '[')
 	if open < 0 {
@@ -63,7 +64,7 @@ func (r *reader) accessLine(line []byte) error {
 	return r.logged(line, string(method), rest[:end], request{at: at, status: status})
 }
 
-// parseTime returns Unix nanoseconds.
+// parseTime parses a time and returns it in Unix nanoseconds.
 func parseTime(layout, text string) (at int64, ok bool) {
 	t, err := time.Parse(layout, text)
 	if err != nil || t.Year() < 1970 || t.Year() > 2200 {
@@ -72,7 +73,7 @@ func parseTime(layout, text string) (at int64, ok bool) {
 	return t.UnixNano(), true
 }
 
-// logged adds a request of a log, or skips it.
+// logged adds a request from a log, or skips it.
 func (r *reader) logged(line []byte, method string, target []byte, one request) error {
 	switch method {
 	case "GET":
@@ -100,7 +101,7 @@ func quotedSize(text []byte) int {
 	return -1
 }
 
-// statusAt reads a space and three digits.
+// statusAt parses a space and three digits.
 func statusAt(text []byte) (status uint16, ok bool) {
 	if len(text) < 4 || text[0] != ' ' || len(text) > 4 && text[4] != ' ' {
 		return 0, false
@@ -114,8 +115,8 @@ func statusAt(text []byte) (status uint16, ok bool) {
 	return status, true
 }
 
-// unescape undoes \xHH, \" and \\. Control characters with a letter, such as \n, stay: a target
-// cannot have them.
+// unescape decodes \xHH, \" and \\. Escapes of control characters with a letter, such as \n, are
+// kept: a target cannot contain them.
 func unescape(text []byte) []byte {
 	if bytes.IndexByte(text, '\\') < 0 {
 		return text
@@ -150,18 +151,18 @@ func unhex(c byte) int {
 	return -1
 }
 
-// A requestLogLine is what is read of a line of the request log.
+// A requestLogLine holds the fields that are used of a line of the request log.
 type requestLogLine struct {
 	Time        string `json:"time"`
 	Protocol    string `json:"protocol"`
 	Method      string `json:"method"`
 	Target      string `json:"target"`
-	TargetBytes int    `json:"target_bytes"` // of a target that was cut off
+	TargetBytes int    `json:"target_bytes"` // of a truncated target
 	Status      int    `json:"status"`
-	Lost        uint64 `json:"lost"` // lines that are missing
+	Lost        uint64 `json:"lost"` // number of missing lines
 }
 
-// requestLine reads a line of the request log.
+// requestLine parses a line of the request log.
 func (r *reader) requestLine(line []byte) error {
 	var l requestLogLine
 	if err := json.Unmarshal(line, &l); err != nil {

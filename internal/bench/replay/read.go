@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/mix"
 )
 
-// Load reads a file; "-" is the standard input. Its first line that is neither empty nor a comment
-// says which format it has. An error of what is in the file is a [mix.FileError].
+// Load reads a file; "-" is the standard input. The first line that is neither empty nor a comment
+// determines its format. An error in the contents of the file is a [mix.FileError].
 func Load(path string) (*File, error) {
 	if path == "-" {
 		return read("standard input", os.Stdin)
@@ -36,9 +36,9 @@ type reader struct {
 	name string
 	file *File
 	line int // from 1
-	// add reads a line; nil: the format is not known yet.
+	// add parses a line; nil if the format is not known yet.
 	add func(line []byte) error
-	// most is how many requests there may be.
+	// most is the maximum number of requests.
 	most int
 }
 
@@ -76,7 +76,7 @@ func (r *reader) read(in io.Reader) (*File, error) {
 	return r.file, nil
 }
 
-// begin finds out which format a file has, unless its first line is a comment.
+// begin determines the format of a file, unless its first line is a comment.
 func (r *reader) begin(line []byte) bool {
 	text := bytes.TrimSpace(line)
 	switch {
@@ -97,7 +97,7 @@ func (r *reader) wrong(line []byte, at int, format string, args ...any) error {
 	return &mix.FileError{File: r.name, Line: r.line, Column: 1 + utf8.RuneCount(line[:at]), Err: fmt.Errorf(format, args...)}
 }
 
-// listLine reads a line of a list: a path, a URL, or a comment.
+// listLine parses a line of a list: a path, a URL, or a comment.
 func (r *reader) listLine(line []byte) error {
 	text := bytes.TrimSpace(line)
 	if text[0] == '#' {
@@ -110,7 +110,7 @@ func (r *reader) listLine(line []byte) error {
 	return r.room(line)
 }
 
-// room returns an error if the file has more than there is memory for.
+// room returns an error if the file exceeds the limits.
 func (r *reader) room(line []byte) error {
 	if len(r.file.requests) > r.most || len(r.file.text) > maxText {
 		return r.wrong(line, 0, "more than %d requests or %d bytes of targets; expected a smaller part of the file", r.most, maxText)
@@ -118,8 +118,8 @@ func (r *reader) room(line []byte) error {
 	return nil
 }
 
-// take adds a request to a target: a path, or a URL, of which path and query count. If that cannot
-// be sent, it returns the offset of what is wrong, or else -1.
+// take adds a request for a target: a path, or a URL, of which only the path and the query are
+// used. It returns -1 or, if the target cannot be sent, the offset of the mistake.
 func (r *reader) take(target []byte, one request) (wrong int) {
 	f := r.file
 	start := len(f.text)
@@ -174,7 +174,7 @@ func schemeOf(text []byte) int {
 	return 0
 }
 
-// quote shows a part of a line in an error.
+// quote quotes a part of a line for an error.
 func quote(text []byte) string {
 	const most = 40
 	if len(text) > most {

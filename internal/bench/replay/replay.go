@@ -9,17 +9,17 @@ import (
 // Formats of files.
 const (
 	List       = "list"        // of paths and URLs
-	AccessLog  = "access log"  // in the Common Log Format, or the Combined one
+	AccessLog  = "access log"  // in the Common or the Combined Log Format
 	RequestLog = "request log" // of the gateway
 )
 
 // Reasons why a line of a log is skipped.
 const (
-	OtherMethod   = "other methods"   // than GET and HEAD: a log holds no bodies
-	OtherProtocol = "other protocols" // than HTTP
+	OtherMethod   = "other methods"   // methods other than GET and HEAD: a log contains no bodies
+	OtherProtocol = "other protocols" // protocols other than HTTP
 	NoPath        = "no path"         // garbage, or a target such as *
-	Truncated     = "truncated"       // the log holds only a part of the target
-	Lost          = "lost"            // the log has lost the request
+	Truncated     = "truncated"       // the log contains only a part of the target
+	Lost          = "lost"            // the log is missing the request
 )
 
 // Bounds of a File.
@@ -30,7 +30,7 @@ const (
 	maxLine     = 64 << 10
 )
 
-// A File is requests in their order. It is immutable.
+// A File is an ordered list of requests. It is immutable.
 type File struct {
 	Name    string // without its directory
 	Format  string
@@ -38,13 +38,13 @@ type File struct {
 
 	text     []byte // all targets
 	requests []request
-	ticks    time.Duration // resolution of the times; 0: there are none
+	ticks    time.Duration // resolution of the times; 0 if there are none
 }
 
-// A request has no pointers, so that the garbage collector has nothing to do with them.
+// A request contains no pointers, so the garbage collector need not scan requests.
 type request struct {
-	at     int64  // nanoseconds from the first; 0: there are no times
-	target uint32 // its place in text
+	at     int64  // nanoseconds from the first request; 0 if there are no times
+	target uint32 // its offset in text
 	size   uint16 // of the target
 	status uint16
 	head   bool
@@ -55,9 +55,9 @@ func (f *File) Len() int { return len(f.requests) }
 
 // A Request is one of a File.
 type Request struct {
-	Head   bool   // HEAD, or else GET
+	Head   bool   // the method is HEAD; otherwise GET
 	Target []byte // a path, with its query; it must not be changed
-	Status int    // that the log has; 0: unknown
+	Status int    // from the log; 0 if unknown
 }
 
 // Request returns request i, from 0.
@@ -69,10 +69,11 @@ func (f *File) Request(i int) Request {
 // Timed reports whether it is known when the requests were sent.
 func (f *File) Timed() bool { return f.ticks > 0 }
 
-// Trace returns when the requests of a timed file are to be sent, speed times as fast as they were.
+// Trace returns the times at which the requests of a timed file are to be sent, speed times as fast
+// as originally.
 func (f *File) Trace(speed float64) Trace { return Trace{f, speed} }
 
-// A Trace is the times of requests.
+// A Trace holds the times of requests.
 type Trace struct {
 	file  *File
 	speed float64
@@ -81,16 +82,16 @@ type Trace struct {
 // Len returns the number of requests.
 func (t Trace) Len() int { return t.file.Len() }
 
-// At returns when request i is to be sent, from the start.
+// At returns when request i is to be sent, relative to the start.
 func (t Trace) At(i int) time.Duration {
 	return time.Duration(min(float64(t.file.requests[i].at)/t.speed, latest))
 }
 
-// latest is later than all times that a run has.
+// latest is later than any time in a run.
 const latest = 1 << 62
 
-// arrange brings the requests into the order of their times, and makes these relative to the first.
-// Those with the same time are spread evenly over the time until the next tick of the log's clock.
+// arrange sorts the requests by time, and makes the times relative to the first one. Requests with
+// the same time are spread evenly until the next tick of the log's clock.
 func (f *File) arrange() {
 	byTime := func(a, b request) int { return cmp.Compare(a.at, b.at) }
 	if !slices.IsSortedFunc(f.requests, byTime) {

@@ -24,7 +24,7 @@ func mustRead(t *testing.T, text string) *File {
 	return f
 }
 
-// sent returns requests as texts.
+// sent returns requests as strings.
 func sent(f *File) (all []string) {
 	for i := range f.Len() {
 		r := f.Request(i)
@@ -44,7 +44,7 @@ func times(f *File) (all []time.Duration) {
 	return all
 }
 
-// Path and query of a line count, written as a request must have them.
+// Only the path and the query of a line are used, escaped as a request requires.
 func TestLists(t *testing.T) {
 	f := mustRead(t, "# paths\n\n/a?b=c#d\r\n  http://host:81/e/f?g \nHTTPS://host\nhttps://host?q\n/\u00e9\n//x\n")
 	want := []string{"GET /a?b=c 0", "GET /e/f?g 0", "GET / 0", "GET /?q 0", "GET /%C3%A9 0", "GET //x 0"}
@@ -53,8 +53,8 @@ func TestLists(t *testing.T) {
 	}
 }
 
-// Lines of an access log are sent in the order of their times, and spread over the second that they
-// have in common.
+// Lines of an access log are sent in the order of their times, and those of the same second are
+// spread over it.
 //
 // mutant: replay-second-at-once
 // mutant: replay-in-the-order-of-the-file
@@ -85,7 +85,7 @@ func TestAccessLogs(t *testing.T) {
 	}
 }
 
-// The lines are those that the gateway writes: see package requestlog.
+// The lines have the format that the gateway writes: see package requestlog.
 func TestRequestLogs(t *testing.T) {
 	f := mustRead(t, strings.Join([]string{
 		`{"time":"2026-11-22T07:08:09.045Z","protocol":"http","client":"192.0.2.17","method":"GET","target":"/depts/10?a=\"\u00e9","status":200,"bytes":321,"took_us":12,"source":"hit"}`,
@@ -108,7 +108,7 @@ func TestRequestLogs(t *testing.T) {
 	}
 }
 
-// What the gateway writes can be read.
+// The request log that the gateway writes can be read.
 func TestTheRequestLogOfTheGateway(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "requests.log")
 	log, err := requestlog.Open(requestlog.Config{Path: path})
@@ -144,7 +144,7 @@ func TestTheRequestLogOfTheGateway(t *testing.T) {
 	}
 }
 
-// Mistakes are named with line and column.
+// Mistakes are reported with line and column.
 //
 // mutant: replay-error-without-column
 func TestMistakesInFiles(t *testing.T) {
@@ -185,7 +185,7 @@ func TestMistakesInFiles(t *testing.T) {
 	}
 }
 
-// A file that has more than there is memory for is refused.
+// A file that exceeds the limits is refused.
 //
 // mutant: replay-unbounded
 func TestFilesAreBounded(t *testing.T) {
@@ -210,7 +210,8 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-// No file makes a request that is not one line with a path, or times that do not grow.
+// FuzzRead checks that no file leads to a request that is not a single line with a path, or to
+// decreasing times.
 func FuzzRead(f *testing.F) {
 	f.Add([]byte("/a\nhttp://b/c?d#e\n"))
 	f.Add([]byte(`a [22/Nov/2026:07:08:10 +0100] "GET /\x41 HTTP/1.1" 200 1`))

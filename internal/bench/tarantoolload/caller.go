@@ -106,8 +106,8 @@ func (c *caller) valueOf(number int64) string {
 	return fmt.Sprintf("the value of key %s%d", c.target.options.Keys.Prefix, number)
 }
 
-// failed gives an error of the client its kind: the code of the server, if it has
-// answered with one.
+// failed returns an error of the client with its kind, which is the error code of the server, if it
+// has sent one.
 func failed(err error) error {
 	var refused *tarantool.ServerError
 	if errors.As(err, &refused) {

@@ -32,15 +32,15 @@ const (
 
 var opKinds = map[string]opKind{"select": opSelect, "replace": opReplace, "call": opCall, "eval": opEval}
 
-// An operation is what a caller may send.
+// An operation is a request that callers may send.
 type operation struct {
 	kind      opKind
 	text      string // the name of a function, or Lua
 	arguments arguments
-	constant  tarantool.Request // nil: the arguments have places
+	constant  tarantool.Request // nil if the arguments have placeholders
 }
 
-// newOperation reads select, replace, call FUNCTION ARG... or eval LUA ARG...
+// newOperation parses select, replace, call FUNCTION ARG... or eval LUA ARG...
 func newOperation(words []string) (operation, error) {
 	kind, known := opKinds[words[0]]
 	o := operation{kind: kind}
@@ -52,7 +52,7 @@ func newOperation(words []string) (operation, error) {
 	case onSpace:
 		return o, nil
 	case len(words) == 1:
-		return o, fmt.Errorf("%s alone; expected what to %s", words[0], words[0])
+		return o, fmt.Errorf("%[1]s without an argument; expected what to %[2]s", words[0], words[0])
 	}
 	o.text, o.arguments = words[1], newArguments(words[2:])
 	if !o.arguments.hasPlaces {
@@ -70,26 +70,26 @@ func (o *operation) request(p *places) tarantool.Request {
 	return what(o.text).Arguments(&filled{&o.arguments, p})
 }
 
-// Places in arguments.
+// Placeholders in arguments.
 const (
 	keyPlace  = "__key__"
 	dataPlace = "__data__"
 )
 
-// places are what stands in the places of arguments.
+// places holds what replaces the placeholders in arguments.
 type places struct {
 	key  *key
 	data []byte
 }
 
-// arguments are those of a function: nil, bool, json.Number, string, []any and
+// arguments are the arguments of a function: nil, bool, json.Number, string, []any and
 // map[string]any.
 type arguments struct {
 	values    []any
 	hasPlaces bool
 }
 
-// newArguments reads arguments: each is JSON or else a text.
+// newArguments parses arguments: each is JSON or, if it is not valid JSON, a string.
 func newArguments(words []string) (a arguments) {
 	for _, word := range words {
 		a.hasPlaces = a.hasPlaces || strings.Contains(word, keyPlace) || strings.Contains(word, dataPlace)
@@ -102,7 +102,7 @@ func newArguments(words []string) (a arguments) {
 	return a
 }
 
-// parseJSON reads a text that is nothing but one value.
+// parseJSON parses a text that consists of a single value.
 func parseJSON(text string) (value any, err error) {
 	d := json.NewDecoder(strings.NewReader(text))
 	d.UseNumber()
@@ -115,10 +115,10 @@ func parseJSON(text string) (value any, err error) {
 	return value, nil
 }
 
-// filled are arguments with what stands in their places.
+// filled are arguments together with what replaces their placeholders.
 type filled struct {
 	*arguments
-	places *places // nil: there are none
+	places *places // nil if there are none
 }
 
 // AppendMsgpack implements [tarantool.Appender].
@@ -154,8 +154,8 @@ func (p *places) append(b []byte, v any) []byte {
 	return iproto.AppendNil(b)
 }
 
-// appendText appends a text. One that is nothing but __key__ is the key, be it a number or
-// a text.
+// appendText appends a string. If the string is just __key__, the key is appended, which is a
+// number or a string.
 func (p *places) appendText(b []byte, text string) []byte {
 	if p == nil {
 		return iproto.AppendString(b, text)
@@ -180,6 +180,6 @@ func appendNumber(b []byte, n json.Number) []byte {
 	if u, err := strconv.ParseUint(string(n), 10, 64); err == nil {
 		return iproto.AppendUint(b, u)
 	}
-	f, _ := n.Float64() // infinite if it is too large
+	f, _ := n.Float64() // infinity if it is too large
 	return iproto.AppendFloat64(b, f)
 }

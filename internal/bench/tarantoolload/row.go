@@ -8,10 +8,10 @@ import (
 // A key of a space is its number or, if there is a prefix, its name.
 type key struct {
 	number int64
-	name   []byte // nil: it is the number
+	name   []byte // if nil, the key is the number
 }
 
-// part returns the key as a request has it.
+// part returns the key as a part of a request.
 func (k *key) part() tarantool.Part {
 	if k.name == nil {
 		return tarantool.Int(k.number)
@@ -28,7 +28,7 @@ func (k *key) append(b []byte) []byte {
 
 // A row is a tuple of a key and a value.
 type row struct {
-	key   key // written only
+	key   key // only for writing
 	value []byte
 }
 
@@ -37,8 +37,8 @@ func (r *row) AppendMsgpack(b []byte) ([]byte, error) {
 	return iproto.AppendStringBytes(r.key.append(iproto.AppendArray(b, 2)), r.value), nil
 }
 
-// ReadMsgpack implements [tarantool.Reader]. The value of a tuple of another program is
-// empty if it is no string.
+// ReadMsgpack implements [tarantool.Reader]. The value of a tuple of another program is empty if it
+// is not a string.
 func (r *row) ReadMsgpack(d *iproto.Decoder) error {
 	r.value = r.value[:0]
 	for i := range d.Array() {

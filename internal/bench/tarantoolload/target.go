@@ -13,39 +13,42 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// Options say what to send where. Client, Callers, Operations, Keys and Size must be set,
-// and Space if operations need it.
+// Options specifies which requests to send, and where. Client, Callers, Operations, Keys and Size
+// must be set, and Space if operations need it.
 type Options struct {
 	Client  tarantool.Options
 	Callers int
 
-	// Operations are select, replace, call FUNCTION ARG... and eval LUA ARG... An argument is
-	// JSON or else a text; __key__ and __data__ in it stand for a key and a value.
+	// Operations are select, replace, call FUNCTION ARG... and eval LUA ARG... An argument is JSON
+	// or, if it is not valid JSON, a string; in it, __key__ and __data__ stand for a key and a
+	// value.
 	Operations []mix.Operation
 	Each       bool // record each operation
 
 	// Space has tuples of a key and a value. Its keys are numbers or, if Keys has a prefix,
 	// strings.
 	Space  string
-	Create bool // the space, if there is none
+	Create bool // create the space if it does not exist
 	Keys   clientload.Keys
 	Size   int // of values
 }
 
 const (
-	// maxSize bounds values. Servers have a bound of their own, usually 1 MiB.
+	// maxSize bounds the size of values. Servers have their own limit, which is usually 1 MiB.
 	maxSize = 64 << 20
-	// maxCallers keeps requests below what a connection of the client can have under way.
+	// maxCallers keeps the number of requests below what a connection of the client allows in
+	// flight.
 	maxCallers = 1 << 19
-	// callMemory is what the client counts for a call beside its request, and a margin.
+	// callMemory is the memory that the client counts for a call in addition to its request, plus a
+	// margin.
 	callMemory = 2048
 )
 
-// Check returns the first thing that is wrong, connections left out.
+// Check returns an error for the first invalid field, except those for connections.
 func (o *Options) Check() error {
 	switch {
 	case o.Size < clientload.MinSize || o.Size > maxSize:
-		return fmt.Errorf("values of %d bytes; expected %d, which say to which key they belong, to %d", o.Size, clientload.MinSize, maxSize)
+		return fmt.Errorf("values of %d bytes; expected %d, the minimum for values that identify their key, to %d", o.Size, clientload.MinSize, maxSize)
 	case o.Callers < 1 || o.Callers > maxCallers:
 		return fmt.Errorf("%d callers; expected 1 to %d", o.Callers, maxCallers)
 	case len(o.Operations) == 0:
@@ -59,7 +62,7 @@ func (o *Options) Check() error {
 	return o.Keys.Check()
 }
 
-// A Target is a Tarantool instance. It is made by [Connect].
+// A Target is a Tarantool instance. It is created by [Connect].
 type Target struct {
 	// Immutable after Connect.
 	options    Options
@@ -69,7 +72,7 @@ type Target struct {
 	operations []operation
 	weights    mix.Weights
 	ledger     *clientload.Ledger
-	recorder   *mix.Recorder // nil: operations are not told apart
+	recorder   *mix.Recorder // nil if operations are not recorded separately
 
 	tallies clientload.Tallies
 }
@@ -79,10 +82,10 @@ func Connect(ctx context.Context, o Options) (*Target, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	// Bounds of the client are not what is measured.
+	// The limits of the client must not affect the measurement.
 	o.Client.MaxCalls = max(o.Client.MaxCalls, 1<<16, 2*o.Callers)
 	o.Client.MaxBytes = max(o.Client.MaxBytes, 64<<20, 2*o.Callers*(2*o.Size+callMemory))
-	o.Client.Retries = -1 // what fails is to be seen
+	o.Client.Retries = -1 // so that failures are visible
 	t := &Target{options: o, weights: mix.WeightsOf(o.Operations), ledger: clientload.NewLedger(o.Keys.Count)}
 	for i := range o.Operations {
 		one, err := newOperation(o.Operations[i].Command)
@@ -115,7 +118,7 @@ if box.space[name] == nil then
     s:create_index('primary', {parts = {1, kind}})
 end`
 
-// A SpaceError says why the space cannot be used.
+// A SpaceError reports why the space cannot be used.
 type SpaceError struct {
 	Space string
 	Err   error
@@ -124,8 +127,8 @@ type SpaceError struct {
 // Error returns the name of the space, and why it cannot be used.
 func (e *SpaceError) Error() string { return fmt.Sprintf("the space %q: %v", e.Space, e.Err) }
 
-// prepareSpace creates the space if that is asked for, and reads a tuple, so that a space that
-// is missing or has other keys is found before any request.
+// prepareSpace creates the space if the options request it, and reads a tuple, so that a space that
+// is missing or has other keys is noticed before any request.
 func (t *Target) prepareSpace(ctx context.Context) error {
 	o := &t.options
 	if !slices.ContainsFunc(t.operations, func(o operation) bool { return o.kind == opSelect || o.kind == opReplace }) {
@@ -145,28 +148,29 @@ func (t *Target) prepareSpace(ctx context.Context) error {
 	return t.spaceError(err)
 }
 
-// spaceError returns an error about the space as such. Others are those of the connection.
+// spaceError converts an error of the server about the space to a SpaceError. Other errors are
+// returned unchanged.
 func (t *Target) spaceError(err error) error {
 	var refused *tarantool.ServerError
 	switch {
 	case errors.Is(err, tarantool.ErrNoSuchSpace):
-		return &SpaceError{t.options.Space, errors.New("there is none; expected --create")}
+		return &SpaceError{t.options.Space, errors.New("it does not exist; expected --create")}
 	case errors.As(err, &refused):
 		return &SpaceError{t.options.Space, refused}
 	}
 	return err
 }
 
-// Name returns what is sent where, without passwords.
+// Name describes what is sent and where, without passwords.
 func (t *Target) Name() string { return t.name }
 
-// Tally returns what the replies in the window were.
+// Tally returns the counts of replies in the window.
 func (t *Target) Tally() clientload.Tally { return t.tallies.Sum() }
 
-// Tracks reports whether old values are found out: not if there are too many keys.
+// Tracks reports whether stale values are detected. They are not if there are too many keys.
 func (t *Target) Tracks() bool { return t.ledger.Tracks() }
 
-// Figures returns those of each operation, if they are told apart.
+// Figures returns the figures of each operation, if they are recorded separately.
 func (t *Target) Figures() []mix.Figures { return t.recorder.Figures() }
 
 // Counters returns what [load.Run] reads before and after the window.
@@ -177,7 +181,7 @@ func (t *Target) Counters() []load.Counter {
 // Close closes the client.
 func (t *Target) Close() error { return t.client.Close() }
 
-// Fill writes a value of each key.
+// Fill writes a value for each key.
 func (t *Target) Fill(ctx context.Context) error {
 	const atOnce = 256
 	var one row
@@ -197,7 +201,7 @@ func (t *Target) Fill(ctx context.Context) error {
 		}
 		for i, reply := range replies {
 			if err := reply.Wait(nil); err != nil {
-				return t.spaceError(err) // the client is closed then, and with it the other requests end
+				return t.spaceError(err) // the caller then closes the client, which ends the other requests
 			}
 			t.ledger.Acknowledged(writes[i])
 		}
@@ -220,7 +224,7 @@ func (t *Target) Costs(ctx context.Context) []load.Counter {
 			return 0, err
 		}
 		if len(seconds) != 1 {
-			return 0, errors.New("tarantoolload: the server does not tell its CPU time")
+			return 0, errors.New("tarantoolload: the server does not report its CPU time")
 		}
 		return seconds[0] * float64(time.Second), nil
 	}

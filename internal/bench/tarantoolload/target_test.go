@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// usual returns options of a small load.
+// usual returns the options for a small load.
 func usual(addr string) Options {
 	return Options{
 		Client: tarantool.Options{Addr: addr}, Callers: 4, Operations: ratio(1, 4), Space: "bench", Create: true, Size: 64,
@@ -21,7 +21,7 @@ func usual(addr string) Options {
 	}
 }
 
-// ratio returns the operations for a ratio of replace to select.
+// ratio returns the operations for the given ratio of replace to select.
 func ratio(replaces, selects int) []mix.Operation {
 	replace, get := Replace, Select
 	replace.Weight, get.Weight = replaces, selects
@@ -98,8 +98,8 @@ func TestMissesAreCounted(t *testing.T) {
 	}
 }
 
-// A value of another key is a wrong answer, one that was replaced is a stale one, and of one of
-// another program nothing is known.
+// A value of another key is a wrong answer, one that was replaced is a stale answer, and one of
+// another program cannot be checked.
 //
 // mutant: tarantoolload-wrong-answer-passes
 // mutant: tarantoolload-stale-answer-passes
@@ -153,7 +153,7 @@ func TestFunctions(t *testing.T) {
 	}
 }
 
-// Arguments are JSON or else a text, and have keys and values in their places.
+// Arguments are JSON or strings, and their placeholders are replaced by keys and values.
 func TestPlacesInArguments(t *testing.T) {
 	server := testkit.StartTarantool(t, functions)
 	for prefix, want := range map[string]string{
@@ -181,10 +181,10 @@ func TestPlacesInArguments(t *testing.T) {
 	}
 }
 
-// A space that is missing or has other keys is found before the first request.
+// A space that is missing or has other keys is noticed before the first request.
 func TestSpacesThatDoNotFit(t *testing.T) {
 	server := testkit.StartTarantool(t, functions+"box.schema.space.create('named'):create_index('primary', {parts = {1, 'string'}})")
-	for name, want := range map[string]string{"none": "there is none; expected --create", "named": `the space "named": `} {
+	for name, want := range map[string]string{"none": "it does not exist; expected --create", "named": `the space "named": `} {
 		o := usual(server.Addr)
 		o.Space, o.Create = name, false
 		if _, err := Connect(t.Context(), o); err == nil || !strings.Contains(err.Error(), want) {
@@ -198,7 +198,7 @@ func TestSpacesThatDoNotFit(t *testing.T) {
 	}
 }
 
-// The user may not run Lua: there is no cost, and a load all the same.
+// If the user may not run Lua, the load still runs, but without a cost.
 func TestCostsThatMayNotBeRead(t *testing.T) {
 	server := testkit.StartTarantool(t, `
 		box.schema.user.create('app', {password = 'open-sesame'})
@@ -226,13 +226,13 @@ func TestAServerThatDies(t *testing.T) {
 
 func TestWrongOptions(t *testing.T) {
 	for problem, change := range map[string]func(*Options){
-		"0 keys":                             func(o *Options) { o.Keys.Count = 0 },
-		"values of 3 bytes":                  func(o *Options) { o.Size = 3 },
-		"0 callers":                          func(o *Options) { o.Callers = 0 },
-		"no operations":                      func(o *Options) { o.Operations = nil },
-		`operation "get"; expected select`:   func(o *Options) { o.Operations = operations("get x") },
-		"call alone; expected what to call":  func(o *Options) { o.Operations = operations("call") },
-		"select with arguments; expected no": func(o *Options) { o.Operations = operations("select 1") },
+		"0 keys":                           func(o *Options) { o.Keys.Count = 0 },
+		"values of 3 bytes":                func(o *Options) { o.Size = 3 },
+		"0 callers":                        func(o *Options) { o.Callers = 0 },
+		"no operations":                    func(o *Options) { o.Operations = nil },
+		`operation "get"; expected select`: func(o *Options) { o.Operations = operations("get x") },
+		"call without an argument; expected what to call": func(o *Options) { o.Operations = operations("call") },
+		"select with arguments; expected no":              func(o *Options) { o.Operations = operations("select 1") },
 	} {
 		o := usual("127.0.0.1:1")
 		change(&o)

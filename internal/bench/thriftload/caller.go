@@ -26,7 +26,7 @@ type caller struct {
 	tally   *clientload.Tally
 	record  *mix.Record
 	args    genericrpc.Raw
-	memory  []byte // that args may be in
+	memory  []byte // the buffer for args
 	text    []byte
 	want    []byte
 	result  result
@@ -62,11 +62,11 @@ func (c *caller) Do(ctx context.Context) error {
 	return err
 }
 
-// mostAttempts bounds the attempts of a call that is not sent.
+// mostAttempts bounds the attempts of a call that was not sent.
 const mostAttempts = 4
 
-// call calls a function. The client may have closed a connection that it no longer needs just
-// when the call got it: such a call is made again. The server has not seen it.
+// call calls a function. If the client has closed a connection that it no longer needs just when
+// the call got it, the call is repeated, because the server has not seen it.
 func (c *caller) call(ctx context.Context, in rpc.Invocation) error {
 	for attempt := 1; ; attempt++ {
 		err := c.target.client.Call(ctx, in)
@@ -76,7 +76,7 @@ func (c *caller) call(ctx context.Context, in rpc.Invocation) error {
 	}
 }
 
-// prepare makes the arguments, and says what the result must be.
+// prepare builds the arguments and sets the expected result.
 func (c *caller) prepare(f *function, key int64) (err error) {
 	t := c.target
 	c.result = result{first: noField}
@@ -91,13 +91,13 @@ func (c *caller) prepare(f *function, key int64) (err error) {
 		c.args.Bytes = c.memory
 		if t.options.Echo {
 			c.want = appendText(c.want[:0], t.codec.Compact, 0, c.text)
-			c.result.want = c.want[:len(c.want)-1] // a struct may have further fields
+			c.result.want = c.want[:len(c.want)-1] // the struct may have further fields
 		}
 	}
 	return err
 }
 
-// check looks at the reply.
+// check checks the reply.
 func (c *caller) check(f *function) error {
 	r := &c.result
 	switch {
@@ -114,8 +114,8 @@ func (c *caller) check(f *function) error {
 	return nil
 }
 
-// failed gives an error of the client its kind: that of an exception or the number of a
-// status, if the server has answered with one.
+// failed returns an error of the client with its kind: that of an exception or the number of a
+// status, if the server has sent one.
 func failed(err error) error {
 	var exception *thrift.ApplicationException
 	var status *rpc.StatusError

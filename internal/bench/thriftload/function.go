@@ -13,30 +13,30 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// Places in the JSON of arguments.
+// Placeholders in the JSON of arguments.
 const (
 	keyPlace  = "__key__"
 	dataPlace = "__data__"
 )
 
-// A function is what a caller may call.
+// A function is a function that callers may call.
 type function struct {
 	rpc     rpc.Function
-	service string // that is called
+	service string // the service that is called
 
 	// With IDL.
-	declared *idl.Function // nil: without
+	declared *idl.Function // nil without IDL
 	args     *idl.Struct
-	text     string // the JSON of the arguments, if it has places
-	constant []byte // the arguments, if it has none
+	text     string // the JSON of the arguments, if it has placeholders
+	constant []byte // the encoded arguments, if there are no placeholders
 }
 
-// newFunction reads SERVICE.FUNCTION [ARGUMENTS].
+// newFunction parses SERVICE.FUNCTION [ARGUMENTS].
 func newFunction(o *Options, program *idl.Program, words []string) (*function, error) {
 	if program == nil {
 		service, name, err := genericrpc.SplitName(words[0])
 		if err == nil && len(words) > 1 {
-			err = errors.New("arguments without IDL; expected --idl FILE, which says what they are")
+			err = errors.New("arguments without IDL; expected --idl FILE, which declares them")
 		}
 		return &function{service: service, rpc: rpc.Function{Service: service, Name: name, Idempotent: o.Idempotent}}, err
 	}
@@ -47,7 +47,7 @@ func newFunction(o *Options, program *idl.Program, words []string) (*function, e
 	f := &function{service: service.Name, rpc: genericrpc.FunctionOf(declared), declared: declared, args: declared.ArgsStruct(), text: "{}"}
 	f.rpc.Idempotent = f.rpc.Idempotent || o.Idempotent
 	if len(words) > 2 {
-		return nil, fmt.Errorf("%d arguments; expected one, the JSON of all of them", len(words)-1)
+		return nil, fmt.Errorf("%d arguments; expected one, a JSON object with all of them", len(words)-1)
 	}
 	if len(words) == 2 {
 		f.text = words[1]
@@ -62,7 +62,7 @@ func newFunction(o *Options, program *idl.Program, words []string) (*function, e
 	return f, nil
 }
 
-// encode returns the arguments with what stands in their places.
+// encode returns the arguments with their placeholders replaced.
 func (f *function) encode(c generic.Codec, places *strings.Replacer) ([]byte, error) {
 	values, err := c.FromJSON([]byte(places.Replace(f.text)), f.args)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *function) encode(c generic.Codec, places *strings.Replacer) ([]byte, er
 // isVoid reports whether it is known that the function returns nothing.
 func (f *function) isVoid() bool { return f.declared != nil && f.declared.Result.Kind == idl.Void }
 
-// exception returns the name of the exception with an ID.
+// exception returns the name of the exception with the given ID.
 func (f *function) exception(id int) string {
 	name := ""
 	if f.declared != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// appendText appends a struct with one field, a text.
+// appendText appends a struct with one field, a string.
 func appendText(b []byte, compact bool, id uint16, text []byte) []byte {
 	if compact {
 		b = thrift.AppendCompactString(thrift.AppendCompactHead(b, thrift.CompactTypeString, id, 0), text)
@@ -17,14 +17,14 @@ func appendText(b []byte, compact bool, id uint16, text []byte) []byte {
 	return append(b, thrift.TypeStop)
 }
 
-// noField is in place of the ID of a field if there is none.
+// noField replaces the ID of a field if there is none.
 const noField = -1
 
-// A result is the struct of a reply, of which it is known whether it is a whole struct, which field
-// comes first, and whether that is the one expected.
+// A result is the struct of a reply. It records whether the struct is complete, which field comes
+// first, and whether that is the expected one.
 type result struct {
-	want  []byte // the first field, with its head; nil: anything is right
-	first int    // ID of the first field: 0 is what the function returns, others are exceptions
+	want  []byte // the expected first field, including its head; nil if any is right
+	first int    // ID of the first field: 0 for the result of the function, others for exceptions
 	right bool
 }
 
@@ -46,7 +46,7 @@ func (r *result) ReadThrift(_ *thrift.Reader, b []byte, off, depth int) int {
 		return next
 	}
 	r.first = noField
-	if b[off] != thrift.TypeStop { // the struct is whole, so there is an ID
+	if b[off] != thrift.TypeStop { // the struct is complete, so there is an ID
 		r.first = int(int16(binary.BigEndian.Uint16(b[off+1:])))
 	}
 	r.right = bytes.HasPrefix(b[off:next], r.want)

@@ -15,22 +15,23 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// Options say what to call where. Client, Callers, Operations, Keys and Size must be set.
+// Options specifies which functions to call, and where. Client, Callers, Operations, Keys and Size
+// must be set.
 type Options struct {
 	Client  rpc.ClientConfig
 	Callers int
 
 	// Operations are SERVICE.FUNCTION ARGUMENTS. Arguments are a JSON object, in whose text __key__
-	// and __data__ stand for a key and a value. Without IDL there are none, and the function gets
-	// one text, the argument with the ID 1.
+	// and __data__ stand for a key and a value. Without IDL there are none, and the function gets a
+	// single string as the argument with the ID 1.
 	Operations []mix.Operation
 	Each       bool // record each operation
 
-	IDL      string // file; empty: none
+	IDL      string // file; if empty, there is none
 	Includes []string
-	Echo     bool // without IDL: the function must return the text that it got
-	// Idempotent says that all functions may be executed twice, besides those that the IDL says it
-	// of. Servers that answer in order get several of their calls at once.
+	Echo     bool // without IDL, the function must return the string that it got
+	// Idempotent means that all functions may be executed twice, not only those that the IDL marks
+	// as such. Servers that answer in order get several of their calls at once.
 	Idempotent bool
 
 	Keys clientload.Keys
@@ -38,15 +39,16 @@ type Options struct {
 }
 
 const (
-	// maxSize bounds values. Servers have a bound of messages, usually 16 MiB.
+	// maxSize bounds the size of values. Servers limit the size of messages, usually to 16 MiB.
 	maxSize = 64 << 20
-	// maxCallers bounds the calls under way.
+	// maxCallers bounds the number of calls in flight.
 	maxCallers = 1 << 20
-	// callMemory is what the client counts for a call beside its arguments, and a margin.
+	// callMemory is the memory that the client counts for a call in addition to its arguments, plus
+	// a margin.
 	callMemory = 2048
 )
 
-// Check returns the first thing that is wrong, connections left out.
+// Check returns an error for the first invalid field, except those for connections.
 func (o *Options) Check() error {
 	_, err := o.functions()
 	return err
@@ -62,7 +64,7 @@ func (o *Options) functions() ([]*function, error) {
 	case len(o.Operations) == 0:
 		return nil, errors.New("no functions")
 	case o.Echo && o.IDL != "":
-		return nil, errors.New("both IDL and an echo; expected one of them: an echo is of a function of one text")
+		return nil, errors.New("both IDL and an echo; expected only one of them, because --echo calls a function of a single string")
 	case o.IDL == "" && len(o.Includes) > 0:
 		return nil, errors.New("directories of included files without IDL")
 	}
@@ -87,17 +89,17 @@ func (o *Options) functions() ([]*function, error) {
 	return all, nil
 }
 
-// codec returns the codec of arguments.
+// codec returns the codec for arguments.
 func (o *Options) codec() generic.Codec {
 	return generic.Codec{Compact: o.Client.Compact, Strict: true}
 }
 
-// places returns what stands in the places of arguments.
+// places returns what replaces the placeholders in arguments.
 func (o *Options) places(key int64, sequence uint64) *strings.Replacer {
 	return strings.NewReplacer(keyPlace, string(o.Keys.AppendName(nil, key)), dataPlace, string(clientload.AppendValue(nil, key, sequence, o.Size)))
 }
 
-// A Target is a Thrift server. It is made by [Connect].
+// A Target is a Thrift server. It is created by [Connect].
 type Target struct {
 	// Immutable after Connect.
 	options   Options
@@ -106,7 +108,7 @@ type Target struct {
 	codec     generic.Codec
 	functions []*function
 	weights   mix.Weights
-	recorder  *mix.Recorder // nil: operations are not told apart
+	recorder  *mix.Recorder // nil if operations are not recorded separately
 
 	sequence atomic.Uint64 // of values
 
@@ -119,11 +121,11 @@ func Connect(ctx context.Context, o Options) (*Target, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Bounds of the client are not what is measured.
+	// The limits of the client must not affect the measurement.
 	o.Client.MaxCalls = max(o.Client.MaxCalls, 1<<16, 2*o.Callers)
 	o.Client.MaxBytes = max(o.Client.MaxBytes, 256<<20, 2*o.Callers*(2*o.Size+callMemory))
 	o.Client.MaxMessage = max(o.Client.MaxMessage, 16<<20, 2*o.Size)
-	o.Client.Retries = -1 // what fails is to be seen
+	o.Client.Retries = -1 // so that failures are visible
 	t := &Target{options: o, codec: o.codec(), functions: functions, weights: mix.WeightsOf(o.Operations)}
 	t.name = mix.Describe(o.Operations) + " at " + o.Address()
 	if o.Each {
@@ -139,7 +141,7 @@ func Connect(ctx context.Context, o Options) (*Target, error) {
 	return t, nil
 }
 
-// Address returns where the calls go, and how.
+// Address returns the address to which calls are sent, with the transport and the protocol.
 func (o *Options) Address() string {
 	protocol := "binary"
 	if o.Client.Compact {
@@ -152,13 +154,13 @@ func (o *Options) Address() string {
 	return fmt.Sprintf("%s (%v, %s%s)", o.Client.Addr, o.Client.Transport, protocol, secure)
 }
 
-// Name returns what is called where.
+// Name describes what is called and where.
 func (t *Target) Name() string { return t.name }
 
-// Tally returns what the replies in the window were: Others and Wrong.
+// Tally returns the counts of replies in the window: Others and Wrong.
 func (t *Target) Tally() clientload.Tally { return t.tallies.Sum() }
 
-// Figures returns those of each operation, if they are told apart.
+// Figures returns the figures of each operation, if they are recorded separately.
 func (t *Target) Figures() []mix.Figures { return t.recorder.Figures() }
 
 // Counters returns what [load.Run] reads before and after the window.

@@ -46,7 +46,7 @@ func (s *shelf) Viewed(context.Context, int64) error {
 	return nil
 }
 
-// text is a struct with a text, in the field with the ID of the arguments or of the result.
+// text is a struct with a string, in the field with the ID of the arguments or of the result.
 type text struct {
 	id   uint16
 	text string
@@ -73,7 +73,7 @@ func (x *text) ReadCompact(_ *thrift.Reader, b []byte, off, depth int) int {
 	return next
 }
 
-// echo is a call of a function that returns a text, changed by change.
+// echo is a call of a function that returns a string, changed by change.
 type echo struct {
 	args   text
 	change func(string) thrift.Struct
@@ -104,7 +104,7 @@ func serve(t *testing.T, services ...*rpc.Service) string {
 	return s.Addr().String()
 }
 
-// usual returns options of a small load of one function.
+// usual returns the options for a small load of one function.
 func usual(addr string, command ...string) Options {
 	return Options{
 		Client: rpc.ClientConfig{Addr: addr, Timeout: 5 * time.Minute}, Callers: 4, Size: 64,
@@ -151,7 +151,7 @@ func TestEchoes(t *testing.T) {
 	})
 }
 
-// A reply with another text is a wrong answer; so is that of another call.
+// A reply with another string is a wrong answer; so is the reply to another call.
 //
 // mutant: thriftload-wrong-echo-passes
 func TestWrongEchoes(t *testing.T) {
@@ -216,14 +216,15 @@ func TestFunctionsOfTheIDL(t *testing.T) {
 	})
 }
 
-// A function that the server does not have, and one whose declaration is not known.
+// Calls fail if the server does not have the function or its declaration is not known.
 func TestFailuresOfServers(t *testing.T) {
 	addr := serve(t, catalog.NewCatalogService(new(shelf)))
 	r, _ := run(t, usual(addr, "Catalog.none"), 8)
 	if r.Errors != 8 || r.ErrorKinds["unknown method"] != 8 {
 		t.Errorf("%v: %s", r.ErrorKinds, r.ErrorSample)
 	}
-	// The ID of the item is a text in place of a number, so it stays 0, and nothing is thrown.
+	// The ID of the item is a string instead of a number, so it stays 0, and no exception is
+	// thrown.
 	if r, _ := run(t, usual(addr, "Catalog.find"), 8); r.Completed != 8 {
 		t.Errorf("%v: %s", r.ErrorKinds, r.ErrorSample)
 	}
