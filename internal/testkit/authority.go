@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// Authority signs certificates.
+// Authority is a certificate authority.
 type Authority struct {
 	// Immutable.
 	Certificate *x509.Certificate
@@ -30,7 +30,7 @@ type Issued struct {
 	CertPEM, KeyPEM []byte // the certificate and its key in PKCS 8
 }
 
-// SelfSigned returns a certificate that is its own authority, see [Authority.Issue].
+// SelfSigned returns a self-signed certificate, see [Authority.Issue].
 func SelfSigned(t testing.TB, template *x509.Certificate) *Issued {
 	t.Helper()
 	return new(Authority).Issue(t, template)
@@ -48,8 +48,8 @@ func NewAuthority(t testing.TB) *Authority {
 	return a
 }
 
-// Issue returns a certificate with a new key. Issue chooses the serial number, times and purposes
-// if the template does not have them.
+// Issue returns a certificate with a new key. The serial number, the times and the key usages are
+// chosen if the template does not have them.
 func (a *Authority) Issue(t testing.TB, template *x509.Certificate) *Issued {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -88,14 +88,14 @@ func (a *Authority) Issue(t testing.TB, template *x509.Certificate) *Issued {
 	return one
 }
 
-// Write writes the certificate to dir as name.pem and its key as name.key. Each of the files
-// changes at once.
+// Write writes the certificate to dir as name.pem and its key as name.key. Each file is replaced
+// atomically.
 func (i *Issued) Write(t testing.TB, dir, name string) (cert, key string) {
 	t.Helper()
 	return i.write(t, filepath.Join(dir, name+".pem"), filepath.Join(dir, name+".key"))
 }
 
-// WritePair is Write to cert.pem and key.pem.
+// WritePair is like Write, but the files are cert.pem and key.pem.
 func (i *Issued) WritePair(t testing.TB, dir string) (cert, key string) {
 	t.Helper()
 	return i.write(t, filepath.Join(dir, "cert.pem"), filepath.Join(dir, "key.pem"))
@@ -115,8 +115,8 @@ func (i *Issued) Pool() *x509.CertPool {
 	return pool
 }
 
-// Configs returns the configurations of a server with the certificate, and of a client that
-// trusts it and expects the first of its names or, if it has none, of its addresses.
+// Configs returns the configurations of a server with the certificate, and of a client that trusts
+// it and expects the first of its names or, if it has no names, the first of its addresses.
 func (i *Issued) Configs() (server, client *tls.Config) {
 	client = &tls.Config{RootCAs: i.Pool()}
 	if len(i.Leaf.DNSNames) > 0 {
@@ -135,7 +135,7 @@ func (a *Authority) Write(t testing.TB, dir, name string) string {
 	return path
 }
 
-// ClientHello returns what a client sends first when it connects over TLS.
+// ClientHello returns the first bytes that a client sends when it connects over TLS.
 func ClientHello(t testing.TB) []byte {
 	t.Helper()
 	ours, theirs := net.Pipe()
@@ -153,7 +153,7 @@ func ClientHello(t testing.TB) []byte {
 	return b[:n]
 }
 
-// WriteAtOnce replaces a file by rename.
+// WriteAtOnce replaces a file atomically with a rename.
 func WriteAtOnce(t testing.TB, path string, data []byte) {
 	t.Helper()
 	if err := os.WriteFile(path+".new", data, 0o600); err != nil {

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// childEnv has the words that a child process was started with.
+// childEnv is the environment variable with the words for a child process.
 const childEnv = "SLIPSTREAM_TEST_CHILD"
 
 // ChildWords returns the words that [StartChild] gave to this process. There are none if the
 // process is not a child.
 func ChildWords() []string { return strings.Fields(os.Getenv(childEnv)) }
 
-// Child is a process of the test binary that talks to its test in lines: it reads them from its
+// Child is a process of the test binary that exchanges lines with its test: it reads them from its
 // input and writes them to its output. It is killed when the test ends.
 type Child struct {
 	// Immutable after StartChild.
@@ -49,7 +49,7 @@ func StartChild(t testing.TB, words string, args ...string) *Child {
 	return c
 }
 
-// End kills the process if it runs, and waits for it.
+// End kills the process if it is running, and waits for it.
 func (c *Child) End() {
 	_ = c.cmd.Process.Kill() // it may have ended
 	_ = c.cmd.Wait()         // killed
@@ -71,7 +71,7 @@ func (c *Child) Line() string {
 	c.t.Helper()
 	text, err := c.out.ReadString('\n')
 	if err != nil {
-		rest, _ := io.ReadAll(c.out) // what a test prints when it fails
+		rest, _ := io.ReadAll(c.out) // a test that fails prints the reason
 		c.t.Fatalf("a child process: %v\n%s%s", err, text, rest)
 	}
 	return strings.TrimSpace(text)
@@ -82,6 +82,6 @@ func (c *Child) Expect(want string) {
 	c.t.Helper()
 	if got := c.Line(); got != want {
 		rest, _ := io.ReadAll(c.out)
-		c.t.Fatalf("a child process says %q, want %q\n%s", got, want, rest)
+		c.t.Fatalf("the child process wrote %q, want %q\n%s", got, want, rest)
 	}
 }

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// patienceOnBusy is how many times longer than its timeout Eventually waits on a machine that has
-// no processor time left: the programs under test may just not have had their turn.
+// patienceOnBusy is the factor by which Eventually extends its timeout on a machine that has no
+// processor time left: the programs under test may just not have been scheduled.
 const patienceOnBusy = 6
 
-// Eventually calls cond until it returns nil, and fails the test with its last
-// error when that takes longer than timeout, or [patienceOnBusy] times as long if all processors
-// of the machine were busy meanwhile. Cond runs on the calling goroutine.
+// Eventually calls cond until it returns nil, and fails the test with its last error when that
+// takes longer than timeout, or [patienceOnBusy] times as long if all processors of the machine
+// were busy in the meantime. cond runs on the calling goroutine.
 func Eventually(t testing.TB, timeout time.Duration, cond func() error) {
 	t.Helper()
 	began, before := time.Now(), processorTime()
-	// The pause grows from 1 ms so that fast conditions cost nothing and slow ones
-	// do not take a core from the program under test.
+	// The pause starts at 1 ms and grows, so that fast conditions cost nothing and slow ones do not
+	// take a core from the program under test.
 	for pause := time.Millisecond; ; pause = min(2*pause, 50*time.Millisecond) {
 		err := cond()
 		if err == nil {
@@ -32,8 +32,8 @@ func Eventually(t testing.TB, timeout time.Duration, cond func() error) {
 	}
 }
 
-// processorTimes are what all processors together have spent since the machine was started, in
-// ticks of the clock. They are zero on systems other than Linux.
+// processorTimes holds the times that all processors together have spent since the machine was
+// started, in clock ticks. They are zero on systems other than Linux.
 type processorTimes struct{ idle, all uint64 }
 
 func processorTime() processorTimes {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Golden compares got with testdata/name of the package under test. With
-// `go test -update` it writes the file instead; the diff is then reviewed in git.
+// Golden compares got with testdata/name of the package under test. With `go test -update` it
+// writes the file instead, so that the difference can be reviewed in git.
 func Golden(t testing.TB, name string, got []byte) {
 	t.Helper()
 	golden(t, filepath.Join("testdata", filepath.FromSlash(name)), got, updateFlag)

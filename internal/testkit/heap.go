@@ -8,8 +8,8 @@ import (
 	"time"
 )
 
-// HeapGrowth watches the memory of the heap until the returned function is called, which returns
-// the maximum growth, or the test ends.
+// HeapGrowth observes the size of the heap until the test ends or the returned function is called,
+// which returns the maximum growth.
 func HeapGrowth(t testing.TB) func() int64 {
 	runtime.GC()
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}

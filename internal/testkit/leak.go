@@ -14,9 +14,8 @@ import (
 	"time"
 )
 
-// leakPatience is how long NoLeaks waits for goroutines and descriptors that are
-// about to end: a closed connection takes some milliseconds to wake its reader, a
-// loaded machine longer.
+// leakPatience is how long NoLeaks waits for goroutines and descriptors that are about to end: the
+// reader of a closed connection wakes up after some milliseconds, and later on a busy machine.
 const leakPatience = 5 * time.Second
 
 // NoLeaks fails the test if, when it ends, goroutines or descriptors exist that
@@ -25,10 +24,10 @@ const leakPatience = 5 * time.Second
 // distinguish goroutines of other tests from leaks. On systems without /proc only
 // goroutines are checked.
 //
-// Two things look like leaks and are not: io.Copy from socket to socket splices
-// through pipes that package net keeps in a pool, and idle connections of
-// http.DefaultClient stay open; such tests use their own client and close it. No
-// garbage collection is run, because it would also close leaked files.
+// Two things look like leaks but are not: io.Copy from socket to socket splices through pipes that
+// package net keeps in a pool, and idle connections of http.DefaultClient stay open, so tests must
+// use their own client and close it. No garbage collection is run, because it would also close
+// leaked files.
 func NoLeaks(t testing.TB) {
 	t.Helper()
 	// The first socket makes the runtime open its epoll and event descriptors,
@@ -45,18 +44,18 @@ func NoLeaks(t testing.TB) {
 	})
 }
 
-// inventory is what the process holds at one moment.
+// inventory holds the goroutines and descriptors of the process at one moment.
 type inventory struct {
 	goroutines  map[string]string // id -> stack
-	descriptors map[string]string // number -> what it is open on
+	descriptors map[string]string // number -> the file that it refers to
 }
 
 func takeInventory() inventory {
 	return inventory{goroutines: goroutines(), descriptors: descriptors()}
 }
 
-// findLeaks returns a description of everything that is there now, was not
-// there before, and does not go away within patience.
+// findLeaks returns a description of everything that exists now, did not exist before, and does not
+// disappear within patience.
 func findLeaks(before inventory, patience time.Duration) []string {
 	deadline := time.Now().Add(patience)
 	for pause := time.Millisecond; ; pause = min(2*pause, 100*time.Millisecond) {
@@ -76,8 +75,7 @@ func compare(before, now inventory) []string {
 		}
 	}
 	for _, fd := range slices.Sorted(maps.Keys(now.descriptors)) {
-		// The same number on another file is a new descriptor: the old one
-		// was closed in between.
+		// The same number with another file is a new descriptor: the old one was closed in between.
 		if before.descriptors[fd] != now.descriptors[fd] {
 			leaks = append(leaks, fmt.Sprintf("descriptor %s -> %s", fd, now.descriptors[fd]))
 		}
@@ -87,8 +85,8 @@ func compare(before, now inventory) []string {
 
 var goroutineHeader = regexp.MustCompile(`^goroutine (\d+) `)
 
-// harmless are functions whose goroutines belong to the test binary or the
-// runtime and live as long as the process.
+// harmless lists functions whose goroutines belong to the test binary or the runtime and live as
+// long as the process.
 var harmless = []string{
 	"testing.(*T).Run(",      // a parent waiting for its sub-test
 	"testing.tRunner.func",   // the runner of a test that is just ending
@@ -123,7 +121,7 @@ func goroutines() map[string]string {
 	return all
 }
 
-// descriptors returns what each descriptor is open on, empty without /proc.
+// descriptors returns the file of each descriptor. The map is empty without /proc.
 func descriptors() map[string]string {
 	const dir = "/proc/self/fd"
 	entries, err := os.ReadDir(dir)

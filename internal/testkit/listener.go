@@ -6,20 +6,20 @@ import (
 	"testing"
 )
 
-// Listener is a server of a test at a free port of the loopback address. When the test ends, it
-// and its connections are closed.
+// Listener is a server of a test on a free port of the loopback address. When the test ends, the
+// server and its connections are closed.
 type Listener struct {
 	Addr string // immutable
 
 	// Guarded by mu.
 	mu    sync.Mutex
 	conns []net.Conn
-	ended bool // the test
+	ended bool // whether the test has ended
 }
 
-// Serve starts a server that calls serve with each connection, and with its number, which starts
-// from 0. Each call has a goroutine, and the connection is closed when it returns. The end of the
-// test waits for the calls.
+// Serve starts a server that calls serve with each connection and with the connection's number,
+// starting from 0. Each call has a goroutine, and the connection is closed when it returns. The end
+// of the test waits for the calls.
 func Serve(t testing.TB, serve func(conn net.Conn, n int)) *Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

@@ -10,14 +10,13 @@ import (
 	"testing"
 )
 
-// PgBouncer is a running connection pooler in front of a PostgreSQL server. By
-// default a client has a server connection for one transaction, so that what it
-// prepares or sets in its session is lost with the next one. Every client is
-// trusted.
+// PgBouncer is a running connection pooler in front of a PostgreSQL server. By default a client
+// keeps a server connection for one transaction, so statements that it prepares and settings of its
+// session are lost with the next one. Every client is trusted.
 type PgBouncer struct {
 	*Process
 	Port int
-	// URL leads to the database "postgres" as its superuser, through the pooler.
+	// URL is the URL of the database "postgres", through the pooler and as the superuser.
 	URL string
 }
 
@@ -25,10 +24,10 @@ type PgBouncer struct {
 // "name=value" and override ours: "pool_mode=session"; see [PoolModes].
 func StartPgBouncer(t testing.TB, pg *Postgres, settings ...string) *PgBouncer {
 	t.Helper()
-	runAs := unprivileged(t) // it refuses root too
+	runAs := unprivileged(t) // PgBouncer also refuses to run as root
 	dir := shortTempDir(t, "slip-pgb-")
 	port := FreePort(t)
-	// With auth_type any, every client is the user named by the entry of the database.
+	// With auth_type any, every client is the user given in the entry of the database.
 	ini := fmt.Sprintf("[databases]\n* = host=127.0.0.1 port=%d user=postgres\n[pgbouncer]\n", pg.Port)
 	ours := []string{
 		"listen_addr=127.0.0.1", fmt.Sprintf("listen_port=%d", port), "unix_socket_dir=",
@@ -67,9 +66,9 @@ func StartPgBouncer(t testing.TB, pg *Postgres, settings ...string) *PgBouncer {
 	return b
 }
 
-// restartAfterCrash starts a pooler again that has ended because of an internal error, as a service manager
-// would: 1.18 does so if a client that has sent a request to cancel a statement is gone early. A pooler that a test
-// has stopped stays so.
+// restartAfterCrash restarts a pooler that has ended because of an internal error, as a service
+// manager would. Version 1.18 crashes if a client that has requested the cancellation of a
+// statement disconnects early. A pooler that a test has stopped is not restarted.
 func restartAfterCrash(t testing.TB, p *Process, command Command, stop <-chan struct{}) {
 	for {
 		select {
@@ -80,10 +79,10 @@ func restartAfterCrash(t testing.TB, p *Process, command Command, stop <-chan st
 		if !strings.Contains(p.Log(), " FATAL @src/") {
 			return
 		}
-		t.Logf("PgBouncer has crashed and is started again:\n%s", p.logTail())
+		t.Logf("PgBouncer has crashed and is restarted:\n%s", p.logTail())
 		var err error
 		if p, err = Launch(t, command); err != nil {
-			return // the test has ended, or will find that there is no pooler
+			return // the test has ended or will notice that there is no pooler
 		}
 	}
 }
@@ -91,14 +90,14 @@ func restartAfterCrash(t testing.TB, p *Process, command Command, stop <-chan st
 // PoolMode is a way in which a pooler shares its connections to the server.
 type PoolMode struct {
 	Name string
-	// Settings are for [StartPgBouncer], Parameters are to be added to a URL.
+	// Settings are passed to [StartPgBouncer], Parameters are added to a URL.
 	Settings   []string
 	Parameters string
 }
 
-// PoolModes returns the modes that tests of poolers run in: a server connection for
-// a transaction, for a session, and, from PgBouncer 1.21 on, for a transaction with
-// statements that it prepares wherever they are executed.
+// PoolModes returns the modes in which tests of poolers run: with a server connection for each
+// transaction, for each session and, from PgBouncer 1.21 on, for each transaction with prepared
+// statements, which the pooler prepares on each server connection that executes them.
 func PoolModes(t testing.TB) []PoolMode {
 	t.Helper()
 	out, err := exec.CommandContext(t.Context(), pgbouncerPath(), "--version").Output()
@@ -106,7 +105,7 @@ func PoolModes(t testing.TB) []PoolMode {
 	if _, scanErr := fmt.Sscanf(string(out), "PgBouncer %d.%d", &major, &minor); err != nil || scanErr != nil {
 		t.Fatalf("pgbouncer --version: %v, %q", err, out)
 	}
-	// In session mode a client keeps its server connection for as long as it lives.
+	// In session mode, a client keeps its server connection until it disconnects.
 	modes := []PoolMode{{"transaction", nil, ""}, {"session", []string{"pool_mode=session", "default_pool_size=40"}, ""}}
 	if major > 1 || minor >= 21 {
 		modes[0].Settings = []string{"max_prepared_statements=0"}
@@ -116,7 +115,8 @@ func PoolModes(t testing.TB) []PoolMode {
 	return modes
 }
 
-// pgbouncerPath is the program. Debian keeps it where only root's PATH leads.
+// pgbouncerPath returns the path of the program. On Debian it is in a directory that only root has
+// in PATH.
 func pgbouncerPath() string {
 	if path, err := exec.LookPath("pgbouncer"); err == nil {
 		return path

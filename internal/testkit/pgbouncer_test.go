@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// A pooler that ended itself is started again, and one that was stopped is not.
+// A pooler that has crashed is restarted, and one that was stopped is not.
 func TestCrashedPoolerIsStartedAgain(t *testing.T) {
 	dir := t.TempDir()
 	ran := filepath.Join(dir, "ran")

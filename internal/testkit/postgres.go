@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// postgresVariable names the folder of the programs that [StartPostgres] starts,
-// initdb and postgres. If empty, they are those of the system.
+// postgresVariable is the environment variable with the directory of the programs that
+// [StartPostgres] starts, initdb and postgres. If it is empty, those of the system are used.
 const postgresVariable = "SLIPSTREAM_POSTGRES"
 
 // Postgres is a running PostgreSQL server with its own cluster. Every connection
@@ -26,18 +26,17 @@ type Postgres struct {
 	// SocketDir holds the Unix socket; Port is used there and on loopback.
 	SocketDir string
 	Port      int
-	// URL leads to the database "postgres" over TCP, as its superuser.
+	// URL is the URL of the database "postgres" over TCP, as the superuser.
 	URL string
 
-	bin   string  // the folder of initdb and postgres; the clients are elsewhere
+	bin   string  // the directory of initdb and postgres; clients are elsewhere
 	start Command // starts the server again
 }
 
-// StartPostgres creates a database cluster in a temporary directory and starts a
-// server on it: the newest of the system, or the one in the folder that
-// SLIPSTREAM_POSTGRES names. Settings are given as "name=value" and override ours:
-// "wal_level=logical". PostgreSQL refuses to run as root; under root it runs as the
-// user "postgres" if there is one, otherwise as "nobody".
+// StartPostgres creates a database cluster in a temporary directory and starts a server on it: the
+// newest version on the system, or the one in the directory SLIPSTREAM_POSTGRES. Settings are given
+// as "name=value" and override ours: "wal_level=logical". PostgreSQL refuses to run as root; under
+// root it runs as the user "postgres" if there is one, otherwise as "nobody".
 func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	t.Helper()
 	bin := postgresBin(t)
@@ -65,11 +64,11 @@ func StartPostgres(t testing.TB, settings ...string) *Postgres {
 	return pg
 }
 
-// Definer is a role that every server has and that has no rights: the owner of
-// trigger functions that a superuser creates (db apply --definer).
+// Definer is a role without privileges that exists on every server: the owner of trigger functions
+// that a superuser creates (db apply --definer).
 const Definer = "slipstream_definer"
 
-// newPostgres describes a server on the cluster in dir/data.
+// newPostgres returns the description of a server for the cluster in dir/data.
 func newPostgres(t testing.TB, bin, runAs, dir string, port int, settings []string) *Postgres {
 	t.Helper()
 	isReady := postgresClient(t, "pg_isready")
@@ -103,8 +102,9 @@ func (pg *Postgres) PSQL(t testing.TB, script string) string {
 	return string(out)
 }
 
-// Dump returns a pg_dump of a database, yet to be started, that is killed when the test
-// ends. It is the one beside the server, which the system's server has.
+// Dump returns a command, not started yet, that runs pg_dump for a database and is killed when the
+// test ends. The program is in the directory of the server's programs, which is so for the system's
+// server.
 func (pg *Postgres) Dump(t testing.TB, database string) *exec.Cmd {
 	t.Helper()
 	return exec.CommandContext(t.Context(), filepath.Join(pg.bin, "pg_dump"),
@@ -130,13 +130,13 @@ func (pg *Postgres) Major(t testing.TB) int {
 	return version / 10_000
 }
 
-// psqlArgs are the arguments of a psql that prints values only and stops at the first error.
+// psqlArgs returns the arguments for a psql that prints only values and stops at the first error.
 func (pg *Postgres) psqlArgs(more ...string) []string {
 	return append([]string{"-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1",
 		"-h", pg.SocketDir, "-p", strconv.Itoa(pg.Port), "-U", "postgres", "-d", "postgres"}, more...)
 }
 
-// postgresBin returns the folder of the server's programs.
+// postgresBin returns the directory of the server's programs.
 func postgresBin(t testing.TB) string {
 	t.Helper()
 	folder := os.Getenv(postgresVariable)
@@ -145,15 +145,15 @@ func postgresBin(t testing.TB) string {
 	}
 	for _, program := range []string{"initdb", "postgres"} {
 		if _, err := exec.LookPath(filepath.Join(folder, program)); err != nil {
-			t.Fatalf("%s=%s is not a folder with the programs initdb and postgres: %v", postgresVariable, folder, err)
+			t.Fatalf("%s=%s is not a directory with the programs initdb and postgres: %v", postgresVariable, folder, err)
 		}
 	}
 	return folder
 }
 
-// postgresClient returns the path of a program that connects to a server, such as
-// psql. It is always the system's, whichever server runs: the builds that
-// SLIPSTREAM_POSTGRES is meant for have none.
+// postgresClient returns the path of a program that connects to a server, such as psql. It is
+// always the system's, whichever server runs: the builds for which SLIPSTREAM_POSTGRES is intended
+// do not include it.
 func postgresClient(t testing.TB, name string) string {
 	t.Helper()
 	if path, err := exec.LookPath(name); err == nil {
@@ -162,12 +162,12 @@ func postgresClient(t testing.TB, name string) string {
 	return filepath.Join(systemPostgres(t), name)
 }
 
-// systemPostgres returns the folder of the system's PostgreSQL. Debian keeps it
-// out of PATH, because several versions may be installed; the newest is used.
+// systemPostgres returns the directory of the system's PostgreSQL. On Debian it is not in PATH,
+// because several versions may be installed; the newest one is used.
 func systemPostgres(t testing.TB) string {
 	t.Helper()
 	if path, err := exec.LookPath("postgres"); err == nil {
-		// PATH may hold a link to it, without initdb beside the link.
+		// PATH may contain only a link to postgres, in a directory without initdb.
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real
 		}
@@ -178,14 +178,14 @@ func systemPostgres(t testing.TB) string {
 		t.Fatal("postgres is neither in PATH nor in /usr/lib/postgresql (install what the tests need with: make prepare)")
 	}
 	version := func(path string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // not a number sorts first
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // names that are not numbers sort first
 		return n
 	}
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(version(a), version(b)) }))
 }
 
-// unprivileged returns the user that a server which refuses root runs as;
-// empty when the test itself is not root.
+// unprivileged returns the user as which a server that refuses to run as root is run. It is empty
+// if the test itself does not run as root.
 func unprivileged(t testing.TB) string {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -196,7 +196,7 @@ func unprivileged(t testing.TB) string {
 			return name
 		}
 	}
-	t.Fatal("running as root, and there is neither a user postgres nor nobody for PostgreSQL to run as")
+	t.Fatal("running as root, and PostgreSQL can be run neither as the user postgres nor as nobody, because they do not exist")
 	return ""
 }
 

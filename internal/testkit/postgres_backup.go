@@ -14,9 +14,9 @@ import (
 	"testing"
 )
 
-// baseBackup copies the cluster of a running server into the new folder to, as
-// pg_basebackup -R does: a server that starts there is a standby. The program
-// itself comes with neither every build nor every version of the server.
+// baseBackup copies the cluster of a running server to the new directory to, as pg_basebackup -R
+// does: a server that starts there is a standby. The program itself is not included in every build
+// and version of the server.
 func (pg *Postgres) baseBackup(t testing.TB, runAs, to string) {
 	t.Helper()
 	from := filepath.Join(pg.SocketDir, "data")
@@ -24,8 +24,8 @@ func (pg *Postgres) baseBackup(t testing.TB, runAs, to string) {
 	if pg.Major(t) < 15 {
 		start, stop = "pg_start_backup('standby', true, false)", "pg_stop_backup(false, false)"
 	}
-	// A backup belongs to a session, and so does a temporary slot, which makes the
-	// server keep the log that is written meanwhile.
+	// A backup belongs to a session, and so does a temporary slot, which makes the server retain
+	// the WAL that is written in the meantime.
 	session := pg.openSession(t)
 	session.run(t, "SELECT pg_create_physical_replication_slot('base_backup', true, true)")
 	session.run(t, "SELECT "+start)
@@ -53,21 +53,21 @@ func (pg *Postgres) baseBackup(t testing.TB, runAs, to string) {
 	}
 }
 
-// notInBackup are the files of a cluster that belong to the running server. Folders
-// are copied empty. A standby clears unlogged tables itself.
+// notInBackup lists the files of a cluster that belong to the running server. Directories are
+// created empty. A standby clears unlogged tables itself.
 var notInBackup = []string{
 	"postmaster.pid", "postmaster.opts", "pg_wal", "pg_replslot", "pg_dynshmem", "pg_notify",
 	"pg_serial", "pg_snapshots", "pg_stat_tmp", "pg_subtrans",
 }
 
-// copyFolder copies a folder whose files may be written, extended and removed at
-// the same time. Folders for which with returns false are created empty, files are
-// omitted; with is called with paths relative to from.
+// copyFolder copies a directory whose files may be written, extended and removed at the same time.
+// If with returns false, a directory is created empty and a file is omitted; with is called with
+// paths relative to from.
 func copyFolder(t testing.TB, from, to string, with func(path string) bool) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && path != from {
-			return nil // removed since its folder was read
+			return nil // removed since its directory was read
 		}
 		if err != nil {
 			return err
@@ -126,7 +126,7 @@ func writeFile(t testing.TB, path, text string) {
 	}
 }
 
-// psqlSession is a psql that runs one statement after the other in one session.
+// psqlSession is a psql process that runs statements one after another in one session.
 type psqlSession struct {
 	cmd    *exec.Cmd
 	input  io.WriteCloser
@@ -149,7 +149,7 @@ func (pg *Postgres) openSession(t testing.TB) *psqlSession {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatalf("psql: %v", err)
 	}
-	t.Cleanup(func() { // in case the test failed before close
+	t.Cleanup(func() { // in case the test fails before close is called
 		_ = s.cmd.Process.Kill()
 		_ = s.cmd.Wait()
 	})

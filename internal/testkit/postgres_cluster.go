@@ -10,12 +10,12 @@ import (
 	"time"
 )
 
-// This file is what happens to servers in operation: they are stopped, crash,
-// and have standbys that are promoted. None of it may run while another
-// goroutine uses the server's Process.
+// This file contains what happens to servers in operation: they are stopped, they crash, and they
+// have standbys that are promoted. None of these methods may run while another goroutine uses the
+// server's Process.
 
-// Stop ends the server in good order: sessions are ended, open transactions are
-// rolled back, a checkpoint is written.
+// Stop shuts down the server: sessions are ended, open transactions are rolled back, and a
+// checkpoint is written.
 func (pg *Postgres) Stop(t testing.TB) {
 	t.Helper()
 	if err := pg.Signal(os.Interrupt); err != nil {
@@ -25,7 +25,7 @@ func (pg *Postgres) Stop(t testing.TB) {
 	defer cancel()
 	_ = pg.Wait(ctx) // how it ended does not matter
 	if ctx.Err() != nil {
-		t.Fatal("the server did not end when requested")
+		t.Fatal("the server did not shut down when requested")
 	}
 }
 
@@ -39,17 +39,17 @@ func (pg *Postgres) Crash(t testing.TB) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 	defer cancel()
 	_ = pg.Wait(ctx) // how it ended does not matter
-	pg.Kill()        // the sessions of a server that hangs end with it
+	pg.Kill()        // if the server hangs, its sessions are killed, too
 }
 
-// Restart starts the server again, on the same port, after Stop, Crash or Kill.
+// Restart starts the server on the same port after Stop, Crash or Kill.
 func (pg *Postgres) Restart(t testing.TB) {
 	t.Helper()
 	pg.Process = Start(t, pg.start)
 }
 
-// KillBackend kills one session's process (SIGKILL). The server then ends all
-// others, because shared memory may be damaged, and recovers from its log.
+// KillBackend kills one session's process (SIGKILL). The server then ends all other sessions,
+// because shared memory may be damaged, and recovers from its WAL.
 func (pg *Postgres) KillBackend(t testing.TB, pid int) {
 	t.Helper()
 	backend, err := os.FindProcess(pid)
@@ -78,10 +78,9 @@ func (pg *Postgres) StartStandby(t testing.TB, port int, settings ...string) *Po
 	return standby
 }
 
-// Flush makes everything durable that was committed so far, including with
-// synchronous_commit off. The WAL writer by itself may take three times
-// wal_writer_delay, and from PostgreSQL 17 on, filling pages of the log no longer wakes
-// it up before wal_writer_flush_after (1 MB).
+// Flush makes everything durable that was committed so far, including with synchronous_commit off.
+// Without it, the WAL writer may take three times wal_writer_delay, and from PostgreSQL 17 on,
+// filled WAL pages no longer wake it up before wal_writer_flush_after (1 MB).
 func (pg *Postgres) Flush(t testing.TB) {
 	t.Helper()
 	pg.PSQL(t, "SET synchronous_commit = local; SELECT pg_logical_emit_message(true, 'flush', '')")
@@ -98,7 +97,7 @@ func (pg *Postgres) CutOff(t testing.TB) {
 	})
 }
 
-// CatchUp waits until a standby has applied all that the primary has written.
+// CatchUp waits until a standby has replayed everything that the primary has written.
 func (pg *Postgres) CatchUp(t testing.TB, primary *Postgres) {
 	t.Helper()
 	primary.Flush(t) // only flushed data is sent
@@ -108,15 +107,15 @@ func (pg *Postgres) CatchUp(t testing.TB, primary *Postgres) {
 	})
 }
 
-// Promote makes a standby a primary. It returns when it accepts writes.
+// Promote promotes a standby. It returns when the server accepts writes.
 func (pg *Postgres) Promote(t testing.TB) {
 	t.Helper()
 	if got := strings.TrimSpace(pg.PSQL(t, "SELECT pg_promote(true, 30)")); got != "t" {
-		t.Fatalf("pg_promote gave %q", got)
+		t.Fatalf("pg_promote returned %q", got)
 	}
 }
 
-// holds runs a query of one boolean, and returns an error unless it is true.
+// holds runs a query that returns one boolean, and returns an error unless it is true.
 func (pg *Postgres) holds(t testing.TB, question string) error {
 	out, err := exec.Command(postgresClient(t, "psql"), pg.psqlArgs("-c", question)...).CombinedOutput()
 	if err != nil {

@@ -34,15 +34,15 @@ type Command struct {
 	ReadyTimeout time.Duration
 }
 
-// Process is a running program. It is killed, with all that it started, when
-// the test ends, and on Linux also when the test binary dies. Its methods may
-// be called from any goroutine.
+// Process is a running program. It is killed, together with all processes that it has started, when
+// the test ends, and on Linux also when the test binary dies. Its methods may be called from any
+// goroutine.
 type Process struct {
 	// Immutable after Start.
 	name    string
 	logPath string
 	pid     int
-	exited  chan struct{} // closed once the program was reaped
+	exited  chan struct{} // closed once the program has been reaped
 
 	// Written before exited is closed, read after.
 	exitErr error
@@ -59,8 +59,8 @@ func Start(t testing.TB, c Command) *Process {
 	return p
 }
 
-// Launch is [Start] that returns an error instead of failing the test; the program is
-// gone then. It may be called from any goroutine.
+// Launch is like [Start], but returns an error instead of failing the test; in that case the
+// program has ended. It may be called from any goroutine.
 func Launch(t testing.TB, c Command) (*Process, error) {
 	t.Helper()
 	path, err := exec.LookPath(c.Path)
@@ -72,8 +72,8 @@ func Launch(t testing.TB, c Command) (*Process, error) {
 		logPath: filepath.Join(t.TempDir(), "output"),
 		exited:  make(chan struct{}),
 	}
-	// Output goes to a file and not through a pipe: a pipe needs a goroutine,
-	// and a grandchild that keeps it open would hold up Wait.
+	// Output goes to a file instead of a pipe: a pipe needs a goroutine, and a grandchild that
+	// keeps it open would block Wait.
 	log, err := os.Create(p.logPath)
 	if err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ func Launch(t testing.TB, c Command) (*Process, error) {
 		return nil, fmt.Errorf("%s: %w", p.name, err)
 	}
 	started := make(chan error)
-	// Ends when the program does; Kill, registered below, sees to that and waits for it.
+	// Ends with the program; Kill, registered below, ends it and waits for it.
 	go p.run(cmd, started)
 	err = <-started
 	log.Close()
@@ -155,11 +155,11 @@ func (p *Process) PID() int { return p.pid }
 // Exited is closed when the program has ended.
 func (p *Process) Exited() <-chan struct{} { return p.exited }
 
-// Signal sends sig to the program itself: syscall.SIGSTOP freezes it,
-// syscall.SIGCONT continues it, os.Interrupt requests it to end.
+// Signal sends sig to the program itself: syscall.SIGSTOP freezes it, syscall.SIGCONT continues it,
+// os.Interrupt asks it to end.
 func (p *Process) Signal(sig os.Signal) error {
 	select {
-	case <-p.exited: // its number may belong to another process by now
+	case <-p.exited: // its process ID may have been reused
 		return fmt.Errorf("signal %v to %s: %w", sig, p.name, os.ErrProcessDone)
 	default:
 	}
@@ -171,8 +171,8 @@ func (p *Process) Signal(sig os.Signal) error {
 	return proc.Signal(sig)
 }
 
-// Kill ends the program and everything it started (SIGKILL), and waits until it
-// is gone. It may be called again.
+// Kill kills the program and everything it has started (SIGKILL), and waits until it has ended. It
+// may be called again.
 func (p *Process) Kill() {
 	select {
 	case <-p.exited:
@@ -183,14 +183,13 @@ func (p *Process) Kill() {
 	<-p.exited
 }
 
-// Wait waits until the program ends and returns how: nil for exit code 0, else
-// an [exec.ExitError].
+// Wait waits until the program ends. It returns nil for exit code 0, otherwise an [exec.ExitError].
 func (p *Process) Wait(ctx context.Context) error {
 	select {
 	case <-p.exited:
 		return p.exitErr
 	case <-ctx.Done():
-		return fmt.Errorf("%s still runs: %w", p.name, ctx.Err())
+		return fmt.Errorf("%s is still running: %w", p.name, ctx.Err())
 	}
 }
 
@@ -209,13 +208,14 @@ func (p *Process) logTail() string {
 	return text[max(0, len(text)-most):]
 }
 
-// portsGiven has the ports that FreePort has returned in this process, or found in use.
+// portsGiven contains the ports that FreePort has returned in this process or found in use.
 var portsGiven sync.Map
 
-// FreePort returns a TCP port of the loopback address that was free a moment ago. It is not one that
-// the kernel assigns automatically (those begin at 32768), or a connection of another test could take
-// it before it is used. No port is returned twice. Two processes that call it at the same time get the
-// same one with a chance of about 1 in 16,000.
+// FreePort returns a TCP port of the loopback address that was free a moment ago. It is below the
+// range from which the kernel assigns ports automatically (from 32768 on), because a connection of
+// another test could take such a port before it is used. No port is returned twice. If two
+// processes call FreePort at the same time, they get the same port with a probability of about 1 in
+// 16,000.
 func FreePort(t testing.TB) int {
 	t.Helper()
 	for range 100 {
@@ -228,13 +228,13 @@ func FreePort(t testing.TB) int {
 			return port
 		}
 	}
-	t.Fatal("no port of 100 is free")
+	t.Fatal("none of 100 ports is free")
 	return 0
 }
 
-// shortTempDir returns a directory that is removed when the test ends. Its path
-// is short, because a Unix socket's may have only 107 bytes, and all its parents
-// can be entered by every user, which is not so for t.TempDir.
+// shortTempDir returns a directory that is removed when the test ends. Its path is short, because
+// the path of a Unix socket may have only 107 bytes. Unlike with t.TempDir, every user can enter
+// all of its parent directories.
 func shortTempDir(t testing.TB, prefix string) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", prefix)
@@ -242,8 +242,8 @@ func shortTempDir(t testing.TB, prefix string) string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		// Processes of PostgreSQL notice only after a moment that their server was
-		// killed, and the statistics collector of version 14 then writes a file.
+		// Processes of PostgreSQL notice only after a moment that their server was killed, and the
+		// statistics collector of version 14 may still write a file.
 		var err error
 		for range 100 {
 			if err = os.RemoveAll(dir); err == nil {
@@ -256,9 +256,8 @@ func shortTempDir(t testing.TB, prefix string) string {
 	return dir
 }
 
-// exchange connects to a port of the loopback address, writes send, and reads
-// until the answer is at least as long as want; it is the readiness probe of
-// servers that answer a single packet.
+// exchange connects to a port of the loopback address, writes send, and reads until the answer is
+// at least as long as want. It is the readiness probe for servers that answer a single packet.
 func exchange(ctx context.Context, port int, send, want string) error {
 	var d net.Dialer
 	conn, err := d.DialContext(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))

@@ -39,7 +39,7 @@ func TestProcessLifecycle(t *testing.T) {
 	if err := p.Signal(syscall.SIGTERM); !errors.Is(err, os.ErrProcessDone) {
 		t.Errorf("signal after the end: %v, want os.ErrProcessDone", err)
 	}
-	p.Kill() // after the end: nothing to do, and no hang
+	p.Kill() // does nothing after the end, and does not hang
 }
 
 func TestProcessStopAndContinue(t *testing.T) {
@@ -58,7 +58,7 @@ func TestProcessStopAndContinue(t *testing.T) {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	// A stop takes effect soon, not immediately.
+	// SIGSTOP takes effect soon, but not immediately.
 	Eventually(t, 10*time.Second, func() error {
 		if grows() {
 			return errors.New("still writes after SIGSTOP")
@@ -105,7 +105,7 @@ func TestStartFailures(t *testing.T) {
 			p.runCleanups()
 			for _, want := range c.want {
 				if !p.contains(want) {
-					t.Errorf("failure %q, want %q in it", p.failure(), want)
+					t.Errorf("failure %q, want one that contains %q", p.failure(), want)
 				}
 			}
 			if c.name == "ends early" && !strings.Contains(strings.Join(p.logs, "\n"), "port taken") {
@@ -115,8 +115,8 @@ func TestStartFailures(t *testing.T) {
 	}
 }
 
-// The kernel kills what a test binary leaves behind when it dies without
-// running its cleanups. The dying parent is this binary, run again.
+// When a test binary dies without running its cleanups, the kernel kills the processes it has
+// started. Here, the dying parent is another process of this binary.
 func TestProcessDiesWithTheTestBinary(t *testing.T) {
 	const role = "SLIPSTREAM_TESTKIT_ORPHAN"
 	if os.Getenv(role) != "" {
@@ -147,8 +147,8 @@ func TestProcessDiesWithTheTestBinary(t *testing.T) {
 	awaitGone(t, pid)
 }
 
-// awaitGone waits until a process that is not our child has ended; a zombie
-// that is never reaped (a container without init) has ended too.
+// awaitGone waits until a process that is not our child has ended. A zombie that is never reaped,
+// as in a container without init, counts as ended.
 func awaitGone(t *testing.T, pid int) {
 	t.Helper()
 	Eventually(t, 10*time.Second, func() error {
@@ -159,7 +159,7 @@ func awaitGone(t *testing.T, pid int) {
 		if err == nil && bytes.Contains(stat, []byte(") Z ")) {
 			return nil
 		}
-		return fmt.Errorf("process %d still runs", pid)
+		return fmt.Errorf("process %d is still running", pid)
 	})
 }
 

@@ -13,8 +13,8 @@ import (
 	"syscall"
 )
 
-// isolate gives the program its own process group, so that Kill reaches its
-// children too, and the user to run as.
+// isolate sets the program's own process group, so that Kill also reaches its children, and the
+// user as which it runs.
 func isolate(cmd *exec.Cmd, username string) error {
 	heedHangup()
 	attr := &syscall.SysProcAttr{Setpgid: true}
@@ -30,15 +30,15 @@ func isolate(cmd *exec.Cmd, username string) error {
 	return nil
 }
 
-// heedHangup lets programs receive SIGHUP although the tests run under nohup(1): a program
-// inherits signals that are ignored, and not those that are caught.
+// heedHangup lets programs receive SIGHUP even if the tests run under nohup(1): a program inherits
+// ignored signals, but not caught ones.
 var heedHangup = sync.OnceFunc(func() {
 	if signal.Ignored(syscall.SIGHUP) {
 		signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP) // never read
 	}
 })
 
-// killGroup may fail only because the group has ended already.
+// killGroup can fail only because the group has already ended.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
 func lookupIDs(username string) (uid, gid int, err error) {

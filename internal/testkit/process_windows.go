@@ -24,5 +24,5 @@ func killGroup(pid int) {
 
 func lookupIDs(string) (uid, gid int, err error) { return 0, 0, errNoUsers }
 
-// immediateShutdown ends PostgreSQL's first process; the others notice.
+// immediateShutdown ends PostgreSQL's main process; the others notice this and end.
 var immediateShutdown = os.Kill

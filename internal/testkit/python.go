@@ -9,16 +9,16 @@ import (
 	"time"
 )
 
-// PythonStep is a Python expression, and one of its expected value.
+// PythonStep is a Python expression, and another one for its expected value.
 type PythonStep struct {
 	Do   string `json:"do"`
 	Want string `json:"want"`
 }
 
-// PythonTarantool lets the Python client of Tarantool's makers do steps at a server,
-// and fails the test for each whose value is not the wanted one. Script is the
-// program that does them: internal/testkit/testdata/steps.py as seen from the
-// test, which says what the expressions may name.
+// PythonTarantool runs steps against a server with Tarantool's official Python client, and fails
+// the test for each step whose value is not the expected one. script is the path of
+// internal/testkit/testdata/steps.py, relative to the test; that program runs the steps and
+// documents the names that expressions may use.
 func PythonTarantool(t testing.TB, script, addr, user, password string, steps []PythonStep) {
 	t.Helper()
 	input, err := json.Marshal(map[string]any{"addr": addr, "user": user, "password": password, "steps": steps})
@@ -45,6 +45,6 @@ func PythonTarantool(t testing.TB, script, addr, user, password string, steps []
 		t.Errorf("Python: %.300s\n got %.300s\nwant %.300s", w.Do, w.Got, w.Want)
 	}
 	if result.Done != len(steps) {
-		t.Errorf("Python did %d steps of %d", result.Done, len(steps))
+		t.Errorf("Python ran %d steps of %d", result.Done, len(steps))
 	}
 }

@@ -9,21 +9,22 @@ import (
 	"testing"
 )
 
-// redisVariable names the program that [StartRedis] starts. Empty means redis-server.
+// redisVariable is the environment variable with the program that [StartRedis] starts. If it is
+// empty, redis-server is used.
 const redisVariable = "SLIPSTREAM_REDIS"
 
 // Redis is a running redis-server without persistence.
 type Redis struct {
-	// Process is another one after Restart.
+	// Process is replaced by Restart.
 	*Process
-	// Addr is its address on loopback: host:port. It survives Restart.
+	// Addr is its address on loopback, host:port. Restart keeps it.
 	Addr string
 
 	command Command // immutable
 }
 
-// UseRedis8 lets [StartRedis] start redis-server-8 until the test ends: Redis 8.0, or what
-// is in PATH under this name. The test may not be parallel, nor any above it.
+// UseRedis8 lets [StartRedis] start redis-server-8 until the test ends: Redis 8.0, or what is in
+// PATH under this name. Neither the test nor any of its parents may be parallel.
 func UseRedis8(t testing.TB) {
 	t.Helper()
 	t.Setenv(redisVariable, "redis-server-8")
@@ -46,9 +47,9 @@ func StartRedis(t testing.TB, args ...string) *Redis {
 	return &Redis{Process: Start(t, c), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), command: c}
 }
 
-// Restart kills the server if it is still running and starts it again, on the same
-// port and in the same directory, so persisted data is available again. It returns
-// when the server answers. No other method may run meanwhile.
+// Restart kills the server if it is still running and starts it again, on the same port and in the
+// same directory, so persisted data is available again. It returns when the server answers. No
+// other method may run in the meantime.
 func (r *Redis) Restart(t testing.TB) {
 	t.Helper()
 	r.Kill()

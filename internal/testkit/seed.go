@@ -12,11 +12,11 @@ import (
 	"testing"
 )
 
-// SeedEnv is the environment variable that fixes the seed of every test.
+// SeedEnv is the environment variable that sets the seed of every test.
 const SeedEnv = "SLIPSTREAM_SEED"
 
-// Flags exist in test binaries only: a benchmark program that imports this
-// package keeps its command line to itself.
+// The flags exist only in test binaries: they must not appear on the command line of a benchmark
+// program that imports this package.
 var (
 	seedFlag   string
 	updateFlag bool
@@ -24,14 +24,14 @@ var (
 
 func init() {
 	if testing.Testing() {
-		flag.StringVar(&seedFlag, "seed", "", "seed of randomised tests, as printed by a failed run (also "+SeedEnv+")")
+		flag.StringVar(&seedFlag, "seed", "", "seed of randomized tests, as printed by a failed run (also "+SeedEnv+")")
 		flag.BoolVar(&updateFlag, "update", false, "rewrite golden files with the output of the tests")
 	}
 }
 
-// Seed returns the seed of this test: the -seed flag, else SLIPSTREAM_SEED,
-// else a random one. It is always logged; when the test fails, so is the
-// command that runs the same test with the same seed.
+// Seed returns the seed of this test: that of the flag -seed, that of SLIPSTREAM_SEED, or a random
+// one. It is always logged. If the test fails, the command that runs the same test with the same
+// seed is logged, too.
 func Seed(t testing.TB) uint64 {
 	t.Helper()
 	seed, err := chooseSeed(seedFlag, os.Getenv(SeedEnv))
@@ -47,8 +47,8 @@ func Seed(t testing.TB) uint64 {
 	return seed
 }
 
-// Rand returns a generator for [Seed]. It is not safe for concurrent use:
-// goroutines of one test take one each, see [Fork].
+// Rand returns a generator for [Seed]. It is not safe for concurrent use: each goroutine of a test
+// needs its own, see [Fork].
 func Rand(t testing.TB) *rand.Rand {
 	t.Helper()
 	return Fork(Seed(t), 0)
@@ -72,8 +72,8 @@ func chooseSeed(flagValue, env string) (uint64, error) {
 	return rand.Uint64(), nil
 }
 
-// replayCommand names the package by its folder below the module root, because
-// that is where the command is typed.
+// replayCommand names the package by its directory relative to the module root, because the command
+// is run there.
 func replayCommand(t testing.TB, seed uint64) string {
 	pkg := "."
 	if dir, err := os.Getwd(); err == nil {
@@ -81,7 +81,7 @@ func replayCommand(t testing.TB, seed uint64) string {
 			pkg = "./" + filepath.ToSlash(rel)
 		}
 	}
-	// -run takes one anchored pattern per level of subtests.
+	// -run needs one anchored pattern for each level of subtests.
 	var pattern []string
 	for part := range strings.SplitSeq(t.Name(), "/") {
 		pattern = append(pattern, "^"+regexp.QuoteMeta(part)+"$")
@@ -89,8 +89,7 @@ func replayCommand(t testing.TB, seed uint64) string {
 	return fmt.Sprintf("%s=%d go test -count=1 -run '%s' %s", SeedEnv, seed, strings.Join(pattern, "/"), pkg)
 }
 
-// moduleRoot returns the nearest folder at or above dir that holds a go.mod,
-// or dir itself.
+// moduleRoot returns the nearest directory at or above dir that contains a go.mod, or dir itself.
 func moduleRoot(dir string) string {
 	for d := dir; ; d = filepath.Dir(d) {
 		if _, err := os.Stat(filepath.Join(d, "go.mod")); err == nil {

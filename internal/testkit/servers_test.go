@@ -31,11 +31,11 @@ func TestRestartRedis(t *testing.T) {
 		t.Error(err)
 	}
 	before := r.PID()
-	r.Restart(t) // while it runs
+	r.Restart(t) // while it is running
 	r.Kill()
 	r.Restart(t)
 	if err := exchange(t.Context(), port, "INCR n\r\n", ":2\r\n"); err != nil {
-		t.Errorf("what was persisted: %v", err)
+		t.Errorf("persisted data: %v", err)
 	}
 	if r.PID() == before {
 		t.Error("it is the same process")
@@ -72,14 +72,13 @@ func TestStartPostgres(t *testing.T) {
 	t.Cleanup(func() {
 		pg.Kill()
 		if _, err := os.Stat(dir); err != nil {
-			t.Errorf("the cluster went before its server: %v", err)
+			t.Errorf("the cluster was removed before its server ended: %v", err)
 		}
 	})
 }
 
-// Data committed after the standby was cut off is lost once it is promoted, data
-// committed before is kept; a crash and a restart lose nothing that was
-// acknowledged.
+// Data committed after the standby was cut off is lost once it is promoted; data committed before
+// is kept. A crash and a restart lose nothing that was acknowledged.
 func TestPostgresInOperation(t *testing.T) {
 	NoLeaks(t)
 	pg := StartPostgres(t)
@@ -99,8 +98,8 @@ func TestPostgresInOperation(t *testing.T) {
 	}
 }
 
-// After Flush, a commit with synchronous_commit off survives a crash; one after it
-// need not, which is what tests of crashes rely on.
+// A commit with synchronous_commit off before Flush survives a crash; one after it does not, which
+// tests of crashes rely on.
 func TestPostgresFlush(t *testing.T) {
 	NoLeaks(t)
 	pg := StartPostgres(t, "wal_writer_delay=10s", "synchronous_commit=off")
@@ -127,8 +126,8 @@ func atoi(t *testing.T, s string) int {
 	return n
 }
 
-// Two statements of a client outside of a transaction may run on two server
-// connections: that is what makes a pooler in transaction mode worth testing with.
+// Two statements of a client outside a transaction may run on two server connections, which is why
+// tests use a pooler in transaction mode.
 func TestStartPgBouncer(t *testing.T) {
 	NoLeaks(t)
 	pg := StartPostgres(t)

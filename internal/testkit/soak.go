@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// SoakEnv is the environment variable by which `make soak` lengthens tests.
+// SoakEnv is the environment variable with which `make soak` makes tests run longer.
 const SoakEnv = "SLIPSTREAM_SOAK"
 
 // SoakTime is how long a test that repeats random work should run: short in an

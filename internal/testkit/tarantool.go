@@ -10,8 +10,7 @@ import (
 	"testing"
 )
 
-// Tarantool is a running tarantool without a write-ahead log, in which the
-// guest user may do everything.
+// Tarantool is a running tarantool without a write-ahead log, whose guest user has all privileges.
 type Tarantool struct {
 	*Process
 	// Addr is the address of its binary protocol: host:port.
@@ -20,8 +19,8 @@ type Tarantool struct {
 	command Command // immutable
 }
 
-// tarantoolInit opens the port last: a client that gets the greeting finds
-// the rights and everything that setup made.
+// tarantoolInit opens the port last: when a client gets the greeting, the privileges and everything
+// that setup creates exist.
 const tarantoolInit = `
 box.cfg{work_dir = %q, wal_mode = 'none', log_level = 4}
 box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})
@@ -46,8 +45,9 @@ func StartTarantool(t testing.TB, setup string) *Tarantool {
 	return &Tarantool{Process: Start(t, c), Addr: net.JoinHostPort("127.0.0.1", strconv.Itoa(port)), command: c}
 }
 
-// Restart kills the server if it still runs and starts it again on the same port. Without a
-// write-ahead log it has only what setup creates. No other method may run meanwhile.
+// Restart kills the server if it is still running and starts it again on the same port. Without a
+// write-ahead log, it then contains only what setup creates. No other method may run in the
+// meantime.
 func (s *Tarantool) Restart(t testing.TB) {
 	t.Helper()
 	s.Kill()

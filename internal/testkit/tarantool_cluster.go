@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// TarantoolNode is an instance of a replica set. It keeps a write-ahead log that is on disk
-// before a write is acknowledged, so that it can be killed and started again.
+// TarantoolNode is an instance of a replica set. It syncs its write-ahead log to disk before it
+// acknowledges a write, so that it can be killed and restarted.
 //
 // Restart must not run while another goroutine uses its Process.
 type TarantoolNode struct {
@@ -25,9 +25,9 @@ type TarantoolNode struct {
 	born        bool // it has data
 }
 
-// tarantoolNodeInit opens the port immediately, because replicas need that, and reports at the
-// end that it is ready. A replica waits for both instances, or it might found its own replica
-// set; a later start does not wait.
+// tarantoolNodeInit opens the port immediately, because replicas need that, and reports at the end
+// that it is ready. A replica waits for both instances; otherwise it might create its own replica
+// set. A later start does not wait.
 const tarantoolNodeInit = `
 box.cfg{
 	work_dir = %[1]q, wal_mode = 'fsync', log_level = 4, memtx_memory = 64 * 1024 * 1024,
@@ -39,9 +39,9 @@ box.cfg{replication_connect_quorum = 0}
 require('fio').open(%[7]q, {'O_CREAT', 'O_WRONLY'}, tonumber('644', 8)):close()
 `
 
-// StartTarantoolPair starts a master, which has run setup, and a read-only replica of it. Each
-// of them follows the other, so that their roles can be exchanged by
-// box.cfg{read_only = ...}. The guest user may do everything.
+// StartTarantoolPair starts a master, which has run setup, and a read-only replica of it. Each of
+// them follows the other, so that their roles can be swapped with box.cfg{read_only = ...}. The
+// guest user has all privileges.
 func StartTarantoolPair(t testing.TB, setup string) (master, replica *TarantoolNode) {
 	t.Helper()
 	master = &TarantoolNode{port: FreePort(t), setup: "box.schema.user.grant('guest', 'super', nil, nil, {if_not_exists = true})\n" + setup}

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Each instance follows the other, only one of them takes writes, and what was written outlives
-// a kill.
+// Each instance follows the other, only one of them accepts writes, and written data survives when
+// it is killed.
 func TestStartTarantoolPair(t *testing.T) {
 	NoLeaks(t)
 	master, replica := StartTarantoolPair(t, "box.schema.space.create('notes'):create_index('primary')")

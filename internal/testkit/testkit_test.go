@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// probe is a testing.TB that records instead of failing, so that a helper's
-// failures can be tested. Its Fatal ends the goroutine that run started.
+// probe is a testing.TB that records failures instead of failing, so that the failures of helpers
+// can be tested. Its Fatal ends the goroutine that run has started.
 type probe struct {
 	testing.TB // the real test: TempDir, Context, Helper, Name
 
@@ -84,10 +84,10 @@ func TestSeedIsPrintedAndReplays(t *testing.T) {
 	var first, second uint64
 	p.run(func() { first = Rand(p).Uint64(); second = Rand(p).Uint64() })
 	if first != second {
-		t.Errorf("one seed gave %d and %d", first, second)
+		t.Errorf("the same seed gave %d and %d", first, second)
 	}
 	if Fork(42, 0).Uint64() == Fork(42, 1).Uint64() {
-		t.Error("two forks of one seed draw the same")
+		t.Error("two forks of one seed yield the same number")
 	}
 	if len(p.logs) == 0 || p.logs[0] != "seed 42" {
 		t.Errorf("logged %q, want the seed first", p.logs)
@@ -133,7 +133,7 @@ func TestEventually(t *testing.T) {
 	p := &probe{TB: t}
 	p.run(func() { Eventually(p, 5*time.Millisecond, func() error { return errors.New("door shut") }) })
 	if !p.contains("door shut") {
-		t.Errorf("failure %q, want the last error in it", p.failure())
+		t.Errorf("failure %q, want one that contains the last error", p.failure())
 	}
 }
 
@@ -152,7 +152,7 @@ func TestGolden(t *testing.T) {
 		p := &probe{TB: t}
 		p.run(func() { golden(p, path, []byte(c.got), false) })
 		if !p.contains(c.want) {
-			t.Errorf("%q: failure %q, want %q in it", c.got, p.failure(), c.want)
+			t.Errorf("%q: failure %q, want one that contains %q", c.got, p.failure(), c.want)
 		}
 	}
 }
@@ -190,8 +190,7 @@ func TestNoLeaksWaitsForWhatIsEnding(t *testing.T) {
 	}
 }
 
-// A descriptor number that was closed and given to another file is a leak of
-// the other file.
+// If a descriptor number was closed and reused for another file, that file is a leak.
 func TestCompareSeesReusedDescriptorNumber(t *testing.T) {
 	before := inventory{descriptors: map[string]string{"3": "socket:[1]"}}
 	now := inventory{descriptors: map[string]string{"3": "socket:[2]"}}

@@ -16,11 +16,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// ProgramEnv names a command that was built already, so that a run of all tests builds
-// it only once; see the Makefile.
+// ProgramEnv is the environment variable with the path of a command that was already built, so that
+// a run of all tests builds it only once; see the Makefile.
 const ProgramEnv = "SLIPSTREAM_PROGRAM"
 
-// Exit codes of the command, as its help promises them.
+// Exit codes of the command, as documented in its help.
 const (
 	ExitOK          = 0
 	ExitFailure     = 1
@@ -34,7 +34,7 @@ const (
 // program is the command; set by Main.
 var program string
 
-// Main is the whole of TestMain for tests that run the command.
+// Main implements TestMain for tests that run the command.
 func Main(m *testing.M) { os.Exit(buildAndRun(m)) }
 
 func buildAndRun(m *testing.M) int {
@@ -47,7 +47,7 @@ func buildAndRun(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	program = filepath.Join(dir, "slipstream.exe") // the suffix is harmless where it is not needed
+	program = filepath.Join(dir, "slipstream.exe") // on other systems the suffix is harmless
 	if err := build(program); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
@@ -55,7 +55,7 @@ func buildAndRun(m *testing.M) int {
 	return m.Run()
 }
 
-// build builds the command in its own module, whatever module the tests are of.
+// build builds the command in its own module, whichever module the tests belong to.
 func build(path string) error {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/slipstream-go/slipstream").Output()
 	if err != nil {
@@ -93,7 +93,7 @@ func Run(t testing.TB, args ...string) Result {
 	ctx, cancel := context.WithTimeout(t.Context(), 60*time.Second)
 	defer cancel()
 	c := exec.CommandContext(ctx, Program(), withDefiner(args)...)
-	c.Dir = t.TempDir() // no slipstream.yaml there
+	c.Dir = t.TempDir() // it contains no slipstream.yaml
 	var stdout, stderr bytes.Buffer
 	c.Stdout, c.Stderr = &stdout, &stderr
 	err := c.Run()
@@ -118,7 +118,7 @@ func withDefiner(args []string) []string {
 		if arg == "--url" {
 			origin = args[i+1]
 		} else if arg == "-c" && origin == "" {
-			text, _ := os.ReadFile(args[i+1]) // a file that is missing is one without a URL
+			text, _ := os.ReadFile(args[i+1]) // a missing file contains no URL
 			origin = string(text)
 		}
 	}
@@ -154,11 +154,10 @@ func ExitCode(t testing.TB, p *testkit.Process, within time.Duration) int {
 	return 0
 }
 
-// Long reports whether this is a soak, in which faults are repeated and clients hardly
-// pause.
+// Long reports whether this is a soak test, in which faults are repeated and clients hardly pause.
 func Long() bool { return os.Getenv(testkit.SoakEnv) != "" }
 
-// Rounds returns how often a fault is repeated.
+// Rounds returns how many times a fault is injected.
 func Rounds(short, soak int) int {
 	if Long() {
 		return soak

@@ -2,6 +2,6 @@
 
 package blackbox
 
-// Race says that the tests run under the race detector; the command is built with it
-// then, too.
+// Race says that the tests run under the race detector; in that case, the command is built with it,
+// too.
 const Race = false

@@ -18,10 +18,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// DemoFile is the name of the demo's database, beside its configuration.
+// DemoFile is the name of the demo's database, which is in the directory of its configuration.
 const DemoFile = "demo.db"
 
-// Get asks without keeping the connection. header is names and values in turn.
+// Get makes a GET request without keeping the connection. header holds alternating names and
+// values.
 func Get(ctx context.Context, url string, header ...string) (status int, head http.Header, body string, err error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -40,7 +41,7 @@ func Get(ctx context.Context, url string, header ...string) (status int, head ht
 	return response.StatusCode, response.Header, string(text), err
 }
 
-// WriteFile writes a file into a new folder and returns its path.
+// WriteFile writes a file in a new directory and returns its path.
 func WriteFile(t testing.TB, name, text string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -69,15 +70,15 @@ func Execute(t testing.TB, path, sql string) {
 	}
 }
 
-// DemoConfig writes the demo's configuration on free ports into a new folder, and
-// returns its path and the URLs of its listeners.
+// DemoConfig writes the demo's configuration on free ports in a new directory, and returns its path
+// and the URLs of its listeners.
 func DemoConfig(t testing.TB) (file, http, admin string) {
 	t.Helper()
 	http, admin = fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
 	return WriteFile(t, "slipstream.yaml", demo.Config(DemoFile, http, admin)), "http://" + http, "http://" + admin
 }
 
-// DemoFiles is DemoConfig with the database, but without triggers.
+// DemoFiles is like DemoConfig, but also creates the database, without triggers.
 func DemoFiles(t testing.TB) (file string) {
 	t.Helper()
 	file, _, _ = DemoConfig(t)
@@ -114,14 +115,14 @@ func Serving(t testing.TB, file string, args ...string) *testkit.Process {
 		default:
 		}
 		if !strings.Contains(p.Log(), "msg=serving") {
-			return fmt.Errorf("does not serve:\n%s", p.Log())
+			return fmt.Errorf("the gateway does not serve:\n%s", p.Log())
 		}
 		return nil
 	})
 	return p
 }
 
-// ReloadAnswer is what /reload answers.
+// ReloadAnswer is the response of /reload.
 type ReloadAnswer struct {
 	Reloaded bool
 	Changes  []struct{ Key, Old, New, Effect string }
@@ -134,7 +135,7 @@ type ReloadAnswer struct {
 	}
 }
 
-// AskReload requests the admin listener's /reload.
+// AskReload calls the admin listener's /reload.
 func AskReload(t testing.TB, method, admin string) (status int, a ReloadAnswer) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), method, admin+"/reload", nil)

@@ -1,4 +1,4 @@
-// Package cachekit makes caches for tests whose origin is a function.
+// Package cachekit creates caches for tests, with a function as their origin.
 package cachekit
 
 import (
@@ -25,8 +25,8 @@ func (f Origin) Load(ctx context.Context, r cache.ResourceID, ids []string) (cac
 	return b, nil
 }
 
-// New returns a cache of the resources with one tier. It keeps the promise of each for an hour,
-// and is closed when the test ends.
+// New returns a cache of the resources with one tier. Freshness is promised for each resource for
+// an hour, and the cache is closed when the test ends.
 func New(t testing.TB, origin cache.Origin, tier cache.Tier, resources ...cache.Resource) *cache.Cache {
 	t.Helper()
 	start := time.Now()

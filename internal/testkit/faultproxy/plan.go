@@ -10,23 +10,23 @@ import (
 type Plan struct {
 	// Refuse resets the connection as soon as it is accepted.
 	Refuse bool
-	// Up is the way from the client to the server, Down the way back.
+	// Up is the direction from the client to the server, Down the reverse direction.
 	Up, Down Link
 }
 
 // Link is one direction of a connection.
 type Link struct {
-	// Delay is how long after it was read every piece is forwarded. It adds
-	// latency and takes no bandwidth, like a longer cable.
+	// Delay is the time from reading a piece to forwarding it. It adds latency and takes no
+	// bandwidth, like a longer cable.
 	Delay time.Duration
 	// Jitter is the upper limit of a random time added to Delay. Bytes never
 	// overtake each other.
 	Jitter time.Duration
-	// Chop forwards segments of at most this many bytes; 0 means as read.
+	// Chop is the maximum number of bytes in a forwarded segment; 0 means as read.
 	Chop int
 	// BytesPerSecond limits the rate; 0 means no limit.
 	BytesPerSecond int
-	// Faults happen at fixed places of the stream, in ascending order of After.
+	// Faults happen at fixed positions in the stream, in ascending order of After.
 	Faults []Fault
 }
 
@@ -46,8 +46,8 @@ type Action uint8
 // The actions. All but Stall end their link: later faults of that link never
 // occur.
 const (
-	// Cut closes both directions in good order: each side reads EOF after
-	// the bytes that were forwarded.
+	// Cut closes both directions gracefully: each side reads EOF after the bytes that were
+	// forwarded.
 	Cut Action = iota + 1
 	// Reset closes both directions with RST. The bytes before it were handed
 	// to the kernel; over loopback the peer can still read them.
@@ -56,8 +56,8 @@ const (
 	HalfClose
 	// Stall stops forwarding, and soon reading, so that the sender's buffers fill.
 	Stall
-	// Blackhole reads and discards everything that follows: the sender sees
-	// no trouble, the receiver silence.
+	// Blackhole reads and discards everything that follows: the sender notices nothing, and the
+	// receiver gets no more data.
 	Blackhole
 )
 
@@ -75,11 +75,11 @@ func (a Action) String() string {
 // are the same in every run with that seed, however connections interleave.
 type Planner func(conn int, r *rand.Rand) Plan
 
-// Always gives every connection the same plan.
+// Always returns a [Planner] that gives every connection the same plan.
 func Always(p Plan) Planner { return func(int, *rand.Rand) Plan { return p } }
 
-// Sequence gives the first connections the plans in order, and all later ones
-// the last of them.
+// Sequence returns a [Planner] that gives the first connections the plans in order, and all later
+// ones the last plan.
 func Sequence(plans ...Plan) Planner {
 	return func(conn int, _ *rand.Rand) Plan { return plans[min(conn, len(plans)-1)] }
 }

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// Options configure a [Proxy]. The zero value forwards everything unharmed.
+// Options configure a [Proxy]. The zero value forwards everything unchanged.
 type Options struct {
-	// Seed fixes jitter and what a Planner draws; take it from testkit.Seed.
+	// Seed determines the jitter and the random numbers of a Planner; use testkit.Seed.
 	Seed uint64
-	// Plan chooses what happens to each connection; nil means nothing does.
+	// Plan chooses what happens to each connection; if nil, nothing does.
 	Plan Planner
 }
 
@@ -32,7 +32,7 @@ type Proxy struct {
 	plan    Planner
 	refuse  bool
 	stalled chan struct{} // not nil while stalled; closed by Resume
-	upFlows bool          // while stalled, what clients send is forwarded
+	upFlows bool          // while stalled, data from clients is still forwarded
 	relays  map[*relay]struct{}
 	closed  bool
 
@@ -54,7 +54,8 @@ func Listen(target string, o Options) (*Proxy, error) {
 	return p, nil
 }
 
-// Start is Listen for tests: a failure ends the test, and its end closes the proxy.
+// Start is Listen for tests: if it fails, the test fails, and the proxy is closed when the test
+// ends.
 func Start(t testing.TB, target string, o Options) *Proxy {
 	t.Helper()
 	p, err := Listen(target, o)
@@ -75,8 +76,8 @@ func (p *Proxy) SetPlan(plan Planner) {
 	p.plan = plan
 }
 
-// Refuse resets (true) or lets in (false) connections accepted from now on.
-// Existing ones are not touched.
+// Refuse resets (true) or admits (false) connections accepted from now on. Existing ones are not
+// touched.
 func (p *Proxy) Refuse(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -110,7 +111,7 @@ func (p *Proxy) Resume() {
 	}
 }
 
-// Cut closes all present connections in good order (FIN).
+// Cut gracefully closes all present connections (FIN).
 func (p *Proxy) Cut() { p.endAll((*relay).close, Cut) }
 
 // Reset closes all present connections with RST.
@@ -126,8 +127,8 @@ func (p *Proxy) endAll(end func(*relay) bool, a Action) {
 	}
 }
 
-// Close stops listening, cuts every connection and waits until nothing of the
-// proxy runs. It may be called again.
+// Close stops listening, cuts every connection and waits until all goroutines of the proxy have
+// ended. It may be called again.
 func (p *Proxy) Close() error {
 	p.mu.Lock()
 	p.closed = true

@@ -17,8 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
 )
 
-// patience bounds every read of these tests, so that a proxy that lost bytes
-// fails a test instead of hanging it.
+// patience bounds every read of these tests, so that a proxy that loses bytes makes a test fail
+// instead of hang.
 const patience = 10 * time.Second
 
 // serve starts a TCP server whose connections are handled by handle.
@@ -50,8 +50,8 @@ func serve(t *testing.T, handle func(*net.TCPConn)) string {
 	return l.Addr().String()
 }
 
-// echo hides the types from io.Copy, which else splices through pipes that
-// package net keeps in a pool, and the leak check would find those.
+// echo hides the types from io.Copy, which would otherwise splice through pipes that package net
+// keeps in a pool and that the leak check would report.
 func echo(c *net.TCPConn) { io.Copy(struct{ io.Writer }{c}, struct{ io.Reader }{c}) }
 
 func dial(t *testing.T, p *faultproxy.Proxy) *net.TCPConn {
@@ -107,7 +107,7 @@ func wantReset(t *testing.T, c net.Conn) {
 	}
 }
 
-// wantRefused connects and wants a reset; it may come before connect(2) returns.
+// wantRefused connects and expects a reset, which may arrive before connect(2) returns.
 func wantRefused(t *testing.T, p *faultproxy.Proxy) {
 	t.Helper()
 	c, err := net.Dial("tcp", p.Addr())
@@ -134,7 +134,7 @@ func TestForwardsUnharmed(t *testing.T) {
 	c := dial(t, p)
 	data := pattern(3 << 20)
 	var sent sync.WaitGroup
-	// Ends when the echo server has taken everything; waited for below.
+	// Ends when the echo server has read everything; waited for below.
 	sent.Go(func() {
 		c.Write(data)
 		c.CloseWrite()
@@ -187,8 +187,8 @@ func TestJitterKeepsOrder(t *testing.T) {
 	wantRead(t, c, data)
 }
 
-// TCP may join segments, so the sizes are seen only by a reader that takes each
-// segment before the next one leaves: a delay between them makes it so.
+// TCP may join segments, so their sizes are visible only to a reader that reads each segment before
+// the next one is sent. A delay between them ensures this.
 func TestChop(t *testing.T) {
 	testkit.NoLeaks(t)
 	sizes := make(chan int, 100)
@@ -217,7 +217,7 @@ func TestChop(t *testing.T) {
 		}
 	}
 	if total != 32 || whole < 5 {
-		t.Errorf("%d bytes in all and %d segments of 3, want 32 and most of 10", total, whole)
+		t.Errorf("%d bytes in total and %d segments of 3, want 32 and most of 10", total, whole)
 	}
 }
 
@@ -233,7 +233,7 @@ func TestThrottle(t *testing.T) {
 	}
 }
 
-// Every byte offset of both directions: exactly the bytes before it arrive.
+// For a fault at any byte offset in either direction, exactly the bytes before it arrive.
 func TestFaultAtByte(t *testing.T) {
 	for _, action := range []faultproxy.Action{faultproxy.Cut, faultproxy.Reset, faultproxy.HalfClose, faultproxy.Blackhole, faultproxy.Stall} {
 		t.Run(action.String(), func(t *testing.T) {
@@ -252,8 +252,7 @@ func testFaultAtByte(t *testing.T, f faultproxy.Fault, up bool) {
 	message := []byte("12345678")
 	addr := serve(t, func(c *net.TCPConn) {
 		if !up {
-			// Not before the client has connected: else it would see the
-			// reset as a failed dial.
+			// Wait until the client has connected; otherwise its dial would fail with the reset.
 			c.Read(make([]byte, 1))
 			c.Write(message)
 			<-hold
@@ -262,8 +261,8 @@ func testFaultAtByte(t *testing.T, f faultproxy.Fault, up bool) {
 		var got []byte
 		buf := make([]byte, 64)
 		for {
-			// Patient until the bytes before the fault are here, then
-			// only long enough to see that no more come.
+			// Wait long enough for the bytes before the fault, and then only long enough to see
+			// that no more arrive.
 			wait := patience
 			if int64(len(got)) >= f.After {
 				wait = 50 * time.Millisecond
@@ -286,14 +285,14 @@ func testFaultAtByte(t *testing.T, f faultproxy.Fault, up bool) {
 	defer p.Close()
 	defer close(hold)
 	want := message[:f.After]
-	if f.Do == faultproxy.Reset && f.After == 0 { // the dial itself may see it
+	if f.Do == faultproxy.Reset && f.After == 0 { // the dial itself may fail
 		wantRefused(t, p)
 		return
 	}
 	c := dial(t, p)
 	defer c.Close()
 	if up {
-		c.Write(message) // may fail when the reset comes first
+		c.Write(message) // fails if the reset comes first
 		if got := <-received; !bytes.Equal(got, want) {
 			t.Errorf("%v after %d bytes up: the server read %q, want %q", f.Do, f.After, got, want)
 		}
@@ -343,7 +342,7 @@ func TestBlackholeSwallowsAndStallBlocks(t *testing.T) {
 	blackhole := start(t, faultproxy.Plan{Up: faultproxy.Link{Faults: []faultproxy.Fault{{Do: faultproxy.Blackhole}}}})
 	c := dial(t, blackhole)
 	if n, err := c.Write(make([]byte, much)); err != nil {
-		t.Errorf("the blackhole took %d of %d bytes: %v", n, much, err)
+		t.Errorf("the blackhole accepted %d of %d bytes: %v", n, much, err)
 	}
 	if got := blackhole.Stats().UpBytes; got != 0 {
 		t.Errorf("%d bytes came out of the blackhole", got)
@@ -352,7 +351,7 @@ func TestBlackholeSwallowsAndStallBlocks(t *testing.T) {
 	c = dial(t, stall)
 	c.SetWriteDeadline(time.Now().Add(200 * time.Millisecond))
 	if n, err := c.Write(make([]byte, much)); err == nil {
-		t.Errorf("the stall took all %d bytes", n)
+		t.Errorf("the stall accepted all %d bytes", n)
 	}
 }
 

@@ -10,14 +10,14 @@ import (
 )
 
 const (
-	// chunkSize is the most that is read in one go: a few segments of loopback.
+	// chunkSize is the maximum number of bytes per read: a few segments of the loopback interface.
 	chunkSize = 32 << 10
-	// queueLen bounds what a delayed link holds: 64 chunks are 2 MiB, about
-	// what the socket buffers of a long path hold too.
+	// queueLen bounds what a delayed link holds: 64 chunks are 2 MiB, about as much as the socket
+	// buffers of a long path hold.
 	queueLen = 64
 )
 
-// relay is one client connection and its twin to the server.
+// relay is one client connection and the corresponding connection to the server.
 type relay struct {
 	// Immutable after serve.
 	p              *Proxy
@@ -27,12 +27,12 @@ type relay struct {
 	once sync.Once
 }
 
-// close ends both connections with FIN, reset with RST. They report whether the
-// relay was still alive.
+// close ends both connections with FIN, reset with RST. They report whether the relay was still
+// open.
 func (r *relay) close() bool {
 	return r.end(func(c *net.TCPConn) {
-		// Closing a socket with unread bytes sends RST; a FIN that is on its
-		// way before it lets the peer read EOF all the same.
+		// Closing a socket with unread bytes sends RST; if a FIN is sent before it, the peer still
+		// reads EOF.
 		_ = c.CloseWrite() // fails only when the peer has gone
 		c.Close()
 	})
@@ -67,7 +67,7 @@ type link struct {
 	dst   *net.TCPConn
 	rand  *rand.Rand
 	total *atomic.Int64
-	// toServer is whether this is the direction from the client to the server.
+	// toServer reports whether this is the direction from the client to the server.
 	toServer bool
 
 	// Owned by forward.
@@ -76,14 +76,14 @@ type link struct {
 	nextWrite time.Time // when the rate allows the next byte
 }
 
-// chunk is a piece that may be forwarded at due. A nil data is the end of the stream.
+// chunk is a piece of data to be forwarded at due. If data is nil, it is the end of the stream.
 type chunk struct {
 	data []byte
 	due  time.Time
 }
 
-// run reads on this goroutine and forwards on another, so that a delay does not
-// hold up the reading of what follows.
+// run reads on this goroutine and forwards on another, so that a delay does not delay the reading
+// of later data.
 func (l *link) run() {
 	held := 1
 	if l.Delay > 0 || l.Jitter > 0 {
@@ -106,7 +106,7 @@ func (l *link) read(queue chan<- chunk, forwarded <-chan struct{}) {
 	for {
 		buf := make([]byte, chunkSize)
 		n, err := l.src.Read(buf)
-		// The delay counts from here. Jitter never lets a byte overtake.
+		// The delay starts here. Jitter never makes bytes overtake each other.
 		due := time.Now().Add(l.Delay)
 		if l.Jitter > 0 {
 			due = due.Add(time.Duration(l.rand.Int64N(int64(l.Jitter) + 1)))
@@ -120,7 +120,7 @@ func (l *link) read(queue chan<- chunk, forwarded <-chan struct{}) {
 		}
 		if err != nil {
 			if err != io.EOF {
-				// One side was reset or closed under us: so does the other.
+				// One side was reset or closed, so the other is reset, too.
 				l.relay.reset()
 				return
 			}
@@ -139,9 +139,9 @@ func send(queue chan<- chunk, c chunk, forwarded <-chan struct{}) bool {
 	}
 }
 
-// forward writes the chunks at their times and fires the faults between them.
+// forward writes the chunks at their times and triggers the faults between them.
 func (l *link) forward(queue <-chan chunk) {
-	if !l.fire() { // faults before the first byte
+	if !l.fire() { // triggers faults before the first byte
 		return
 	}
 	for c := range queue {
@@ -193,7 +193,7 @@ func (l *link) segment(n int) int {
 		n = min(n, l.Chop)
 	}
 	if l.BytesPerSecond > 0 {
-		// Ten writes a second keep a slow link smooth.
+		// Ten writes a second keep the rate of a slow link even.
 		n = min(n, max(1, l.BytesPerSecond/10))
 	}
 	if len(l.Faults) > 0 {
@@ -212,8 +212,8 @@ func (l *link) throttle(n int) bool {
 	return l.wait(l.nextWrite.Sub(now))
 }
 
-// fire applies all faults that are due at this position of the stream, and reports
-// whether the link continues.
+// fire triggers all faults that are due at this position in the stream, and reports whether the
+// link continues.
 func (l *link) fire() bool {
 	for len(l.Faults) > 0 && l.Faults[0].After <= l.sent {
 		f := l.Faults[0]
@@ -261,7 +261,7 @@ func (l *link) waitResumed() bool {
 	}
 }
 
-// wait sleeps and reports whether the relay still lives.
+// wait sleeps and reports whether the relay is still open.
 func (l *link) wait(d time.Duration) bool {
 	if d <= 0 {
 		select {

@@ -11,12 +11,11 @@ import (
 
 // Options configure a [Checker].
 type Options struct {
-	// Bound is X: how long after its acknowledgement a write may still be
-	// missing from answers.
+	// Bound is the freshness bound: how long after its acknowledgement a write may still be missing
+	// from answers.
 	Bound time.Duration
-	// Torn decides whether the parts of one document (its children's
-	// versions) could come from the state in which the document itself had
-	// version. Nil means that all of them must equal version.
+	// Torn reports whether the parts of a document (the versions of its children) cannot come from
+	// the state in which the document itself had version. If nil, all of them must equal version.
 	Torn func(version uint64, parts []uint64) bool
 }
 
@@ -57,8 +56,8 @@ func (c *Checker) id(key string) uint32 {
 	return id
 }
 
-// write is one version of one key. A version that was never acknowledged (its
-// writer was killed, its answer lost) may have been committed or not.
+// write is one version of one key. A version that was never acknowledged (because its writer was
+// killed or the answer was lost) may or may not have been committed.
 type write struct {
 	version uint64
 	begun   int64
@@ -113,13 +112,13 @@ func (w *Writer) Begin(key string, version uint64) Attempt {
 	return w.begin(key, version, Now(), false)
 }
 
-// BeginDelete is Begin for a write after which the row is gone; the version is
-// the next one of the key all the same.
+// BeginDelete is Begin for a write after which the row is gone; the version is still the next one
+// of the key.
 func (w *Writer) BeginDelete(key string, version uint64) Attempt {
 	return w.begin(key, version, Now(), true)
 }
 
-// Initial logs a version that was there before the run began.
+// Initial logs a version that existed before the run began.
 func (w *Writer) Initial(key string, version uint64) {
 	w.begin(key, version, 0, false).ackAt(0)
 }
@@ -129,8 +128,8 @@ func (w *Writer) begin(key string, version uint64, at int64, deleted bool) Attem
 	return Attempt{w, len(w.writes) - 1}
 }
 
-// Acked logs that the commit was acknowledged. It is called right after that;
-// a write without it may be seen or not.
+// Acked logs that the commit was acknowledged. It must be called immediately afterwards. A write
+// that was not acknowledged may or may not be seen.
 func (a Attempt) Acked() { a.ackAt(Now()) }
 
 func (a Attempt) ackAt(at int64) { a.w.writes[a.at].acked = at }
@@ -162,15 +161,15 @@ func (r *Reader) Missing(key string, start int64) {
 	r.add(read{start: start, end: Now(), key: cached(r.ids, r.c, key), outcome: missing})
 }
 
-// Failed logs a request without an answer about the row: refused, timed out.
-// It is counted and proves nothing.
+// Failed logs a request without an answer about the row, because it was refused or timed out. It is
+// counted and proves nothing.
 func (r *Reader) Failed(key string, start int64) {
 	r.add(read{start: start, end: Now(), key: cached(r.ids, r.c, key), outcome: failed})
 }
 
 func (r *Reader) add(one read) { r.reads = append(r.reads, one) }
 
-// cached spares the lock of the shared table for keys seen before.
+// cached avoids locking the shared table for keys seen before.
 func cached(ids map[string]uint32, c *Checker, key string) uint32 {
 	id, ok := ids[key]
 	if !ok {
@@ -180,12 +179,12 @@ func cached(ids map[string]uint32, c *Checker, key string) uint32 {
 	return id
 }
 
-// history is what was written to one key, by version, with a version 0 of the
-// time before in front.
+// history holds the writes of one key, ordered by version. The first element is version 0, the
+// state before all writes.
 type history struct {
 	writes []write
-	// ackedFrom[i] is when the first of writes[i:] was acknowledged. It makes
-	// one look-up of "was a newer version acknowledged before t".
+	// ackedFrom[i] is when the first of writes[i:] was acknowledged. With it, a single lookup shows
+	// whether a newer version was acknowledged before t.
 	ackedFrom []int64
 }
 
@@ -217,8 +216,8 @@ func (c *Checker) histories() ([]history, error) {
 	return all, nil
 }
 
-// overwritten returns when the state that writes[at] made was replaced by a
-// newer one that was acknowledged; never if it was not.
+// overwritten returns when the state after writes[at] was replaced by a newer acknowledged one, or
+// never if it was not.
 func (h *history) overwritten(at int) int64 { return h.ackedFrom[at+1] }
 
 // seen returns the position of what a read saw, in the interpretation that favors

@@ -18,7 +18,7 @@ const (
 	sec   = int64(time.Second)
 )
 
-// log makes a checker from a script of writes and reads at given times.
+// log builds a checker from a script of writes and reads at given times.
 type log struct {
 	c *Checker
 	w *Writer
@@ -156,10 +156,10 @@ func TestPublicLogs(t *testing.T) {
 	w, r := c.Writer(), c.Reader()
 	w.Initial("a", 10)
 	w.Begin("a", 11).Acked()
-	w.BeginDelete("b", 1) // its writer was killed
+	w.BeginDelete("b", 1) // never acknowledged: the writer was killed
 	start := Now()
 	r.Found("a", start, 11, 11, 11)
-	r.Found("a", start, 11, 11, 10) // a child of the state before
+	r.Found("a", start, 11, 11, 10) // one child has the previous state
 	r.Missing("b", start)
 	r.Failed("a", start)
 	got, err := c.Check()
@@ -175,7 +175,7 @@ func TestPublicLogs(t *testing.T) {
 }
 
 func TestTornHook(t *testing.T) {
-	// Children are written after their parent, so one may be a version behind.
+	// Children are written after their parent, so a child may be one version behind.
 	c := New(Options{Bound: bound, Torn: func(version uint64, parts []uint64) bool { return parts[0]+1 < version }})
 	c.Writer().Initial("k", 5)
 	r := c.Reader()
@@ -197,9 +197,9 @@ func TestVersionLoggedTwice(t *testing.T) {
 	}
 }
 
-// A million reads of a simulated cache with a known delay, against an oracle
-// that is too simple to be wrong in the same way; then again with late answers
-// planted, each of which must be counted.
+// A million reads of a simulated cache with a known delay are checked against an oracle that is too
+// simple to be wrong in the same way. Then late answers are inserted, each of which must be
+// counted.
 func TestMillionEntries(t *testing.T) {
 	const keys, versions, reads = 200, 500, 1_000_000
 	rnd := testkit.Rand(t)
@@ -244,8 +244,8 @@ func TestMillionEntries(t *testing.T) {
 	}
 }
 
-// newestAckedBefore returns the last version (from 1) acknowledged by t, by
-// checking each, or 0 if there is none.
+// newestAckedBefore returns the last version, from 1, that was acknowledged by t, or 0 if there is
+// none. It checks each of them.
 func newestAckedBefore(acks []int64, t int64) int {
 	newest := 0
 	for i, at := range acks {
@@ -265,7 +265,7 @@ func TestReadLog(t *testing.T) {
 	}
 	got, err := c.Check()
 	if err != nil || got.Writes != 3 || got.Unacked != 1 {
-		t.Errorf("%v, %v; want 3 writes, 1 of them unacknowledged, and the cut line left out", got, err)
+		t.Errorf("%v, %v; want 3 writes, 1 of them unacknowledged, and the truncated line ignored", got, err)
 	}
 	for _, bad := range []struct{ text, want string }{
 		{"ack a 1 100\n", "line 1: a of version 1 was not started"},
@@ -276,13 +276,13 @@ func TestReadLog(t *testing.T) {
 		{"commit a 1 100\n", `event "commit"`},
 	} {
 		if err := New(Options{}).Writer().ReadLog(strings.NewReader(bad.text)); err == nil || !strings.Contains(err.Error(), bad.want) {
-			t.Errorf("%q: error %v, want %q in it", bad.text, err, bad.want)
+			t.Errorf("%q: error %v, want one that contains %q", bad.text, err, bad.want)
 		}
 	}
 }
 
-// A writer in another process uses the same clock: a time read by Python is
-// between two that we read.
+// A writer in another process uses the same clock: a time read by Python is between two times read
+// by this process.
 func TestClockIsSharedWithOtherProcesses(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Log("only Linux has a clock that all processes share")

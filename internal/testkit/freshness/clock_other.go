@@ -6,7 +6,6 @@ import "time"
 
 var started = time.Now()
 
-// Now returns the nanoseconds since this process was started: other systems
-// have no common clock that package time gives, so writers in other processes
-// cannot be checked there.
+// Now returns the nanoseconds since this process was started: on other systems, package time
+// provides no clock that processes share, so writers in other processes cannot be checked there.
 func Now() int64 { return int64(time.Since(started)) }

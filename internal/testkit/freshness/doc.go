@@ -1,11 +1,11 @@
-// Package freshness is a black-box checker of the one promise: a read that
-// begins more than X after a write was acknowledged never returns an older
-// version. It knows no protocol and no database. Writers and readers log what
-// they did and saw, and the checker compares the logs afterwards.
+// Package freshness is a black-box checker of the freshness guarantee: a read that begins more than
+// X after a write was acknowledged never returns an older version. It knows no protocol and no
+// database. Writers and readers log their writes and reads, and the checker compares the logs
+// afterwards.
 //
-// [Checker] knows documents of one version each and compares logs at the end.
-// [Rows] knows the rows that documents consist of and judges every answer as it
-// arrives; it is for trees of rows that move, and for runs of any length.
+// [Checker] knows documents of one version each and compares logs at the end. [Rows] knows the rows
+// of which documents consist and checks every answer as it arrives; it is for trees of rows that
+// move, and for runs of any length.
 //
 // A version is a number that a writer stores in the row and a reader finds in
 // the document. The versions of one key grow in the order of their commits, so
@@ -16,7 +16,7 @@
 //
 //	time.clock_gettime_ns(time.CLOCK_BOOTTIME)
 //
-// A write counts from the moment the writer knew of its commit, which is later
-// than the commit itself; a read counts from before its request was sent. Both
-// err to the side of the system under test, so every violation is real.
+// A write counts from the moment when the writer learned of its commit, which is later than the
+// commit itself; a read counts from before its request was sent. Both favor the system under test,
+// so every violation is real.
 package freshness

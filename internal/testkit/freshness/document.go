@@ -14,18 +14,17 @@ import (
 type Shown struct {
 	Row     Row
 	Version uint64
-	// Parent is Anywhere if the document does not tell. It is Absent if the
-	// document shows that the row does not exist at the top; Version is 0 then.
+	// Parent is Anywhere if the document does not show the parent. It is Absent if the document
+	// shows that the row does not exist at the top; Version is then 0.
 	Parent Row
-	// Alone says that the document does not show the row's children.
+	// Alone means that the document does not show the row's children.
 	Alone bool
 }
 
-// Document is what an answer holds. It may be checked many times, by one
-// goroutine at a time.
+// Document is the content of an answer. It may be checked many times, by one goroutine at a time.
 type Document struct {
 	rows  []Shown // by Row
-	whole bool    // known not to be torn
+	whole bool    // whether it is known not to be torn
 }
 
 // NewDocument returns a document of these rows, the root among them.
@@ -51,7 +50,7 @@ func (d *Document) Version(row Row) uint64 {
 	return 0
 }
 
-// verdicts count what was found.
+// verdicts counts the findings.
 type verdicts struct {
 	// Atomics: readers write, Report reads.
 	answers, missing, stale, unknown, struck, torn, outdated atomic.Int64
@@ -63,14 +62,14 @@ type verdicts struct {
 	taken    int64 // violations that Take has returned
 }
 
-// Ages of outdated answers are counted by the millisecond.
+// Ages of outdated answers are counted in buckets of a millisecond.
 const (
 	ageBuckets = 4096
 	ageUnit    = time.Millisecond
 )
 
-// Check judges a document that was read from the request that was sent at start
-// (see [Now]) on. It is called as soon as the answer is there.
+// Check checks a document whose request was sent at start (see [Now]). It must be called as soon as
+// the answer has arrived.
 func (m *Rows) Check(d *Document, start int64) {
 	m.answers.Add(1)
 	m.mu.RLock()
@@ -99,8 +98,8 @@ func (m *Rows) Check(d *Document, start int64) {
 	}
 }
 
-// CheckMissing judges the answer that root is not there, at the parent at or,
-// with Anywhere, at all.
+// CheckMissing checks the answer that root does not exist below the parent at or, with Anywhere, at
+// all.
 func (m *Rows) CheckMissing(root, at Row, start int64) {
 	m.answers.Add(1)
 	m.missing.Add(1)
@@ -139,10 +138,10 @@ func (m *Rows) judgeShown(s *Shown, start int64) (age int64) {
 	return age
 }
 
-// judgeMissing returns for how long a row that is not shown had been there.
+// judgeMissing returns for how long a row that is not shown had existed.
 func (m *Rows) judgeMissing(row, parent Row, start int64) (age int64) {
 	h := &m.rows[row]
-	// Any state elsewhere explains it; the newest is the most favorable.
+	// Any state in which it is elsewhere explains this; the newest is the most favorable.
 	for at := len(h.states) - 1; at >= 0; at-- {
 		s := &h.states[at]
 		if s.parent == parent || parent == Anywhere && s.parent != Absent {
@@ -153,11 +152,11 @@ func (m *Rows) judgeMissing(row, parent Row, start int64) (age int64) {
 		}
 		age, stale := m.judgeAge(h, at, start)
 		if stale {
-			m.complain(&m.stale, "%s is not under %s, where it has been for %v; it has %s", h.name, m.nameOf(parent), time.Duration(age), h)
+			m.complain(&m.stale, "%s is not shown under %s, where it has been for %v; it has %s", h.name, m.nameOf(parent), time.Duration(age), h)
 		}
 		return age
 	}
-	m.complain(&m.stale, "%s is not under %s, where it has been for more than %v", h.name, m.nameOf(parent), time.Duration(forgetAfter))
+	m.complain(&m.stale, "%s is not shown under %s, where it has been for more than %v", h.name, m.nameOf(parent), time.Duration(forgetAfter))
 	return 0
 }
 
@@ -182,7 +181,7 @@ func (m *Rows) judgeWhole(d *Document) {
 		}
 		for _, c := range states[at].tx.changes {
 			if other := d.find(c.Row); other != nil && other.Parent != Absent && other.Version < c.Version {
-				m.complain(&m.torn, "%s at version %d beside %s at version %d: one transaction wrote version %d of it",
+				m.complain(&m.torn, "%s at version %d together with %s at version %d: one transaction wrote version %d of it",
 					m.rows[s.Row].name, s.Version, m.rows[c.Row].name, other.Version, c.Version)
 			}
 		}
@@ -197,8 +196,7 @@ func (m *Rows) age(age int64) {
 	m.ages[min(age/int64(ageUnit), ageBuckets-1)].Add(1)
 }
 
-// Complain counts a document that contradicts itself, for contradictions that only
-// the test can detect.
+// Complain counts a document that contradicts itself in a way that only the test can detect.
 func (m *Rows) Complain(format string, args ...any) { m.complain(&m.torn, format, args...) }
 
 func (m *Rows) complain(count *atomic.Int64, format string, args ...any) {
@@ -246,18 +244,18 @@ func (h *rowHistory) String() string {
 	return b.String()
 }
 
-// RowsReport has the findings so far.
+// RowsReport holds the findings so far.
 type RowsReport struct {
-	// Answers are all documents and 404s, Missing the 404s among them.
+	// Answers counts all documents and 404s, Missing the 404s among them.
 	Answers, Missing int64
-	// Writes are the changes of rows.
+	// Writes counts the changes of rows.
 	Writes int
-	// Stale answers were older than the bound, Struck ones showed what the
-	// server had lost, Unknown ones what was never written, Torn ones parts of
-	// different states. Each violation counts, several in one answer too.
+	// Stale answers were older than the bound, Struck ones showed what the server had lost, Unknown
+	// ones what was never written, Torn ones parts of different states. Each violation counts, even
+	// if an answer has several.
 	Stale, Struck, Unknown, Torn int64
-	// Outdated answers were older than a commit acknowledged before they were
-	// asked for, within the bound or not; P50, P99 and Max say by how much.
+	// Outdated answers were older than a commit acknowledged before their request, within the bound
+	// or not; P50, P99 and Max say by how much.
 	Outdated      int64
 	P50, P99, Max time.Duration
 }
@@ -276,7 +274,7 @@ func (m *Rows) Report() RowsReport {
 		if n == 0 {
 			continue
 		}
-		age := time.Duration(i+1) * ageUnit // the upper end
+		age := time.Duration(i+1) * ageUnit // the upper end of the bucket
 		if seen*2 < r.Outdated {
 			r.P50 = age
 		}
@@ -289,16 +287,16 @@ func (m *Rows) Report() RowsReport {
 	return r
 }
 
-// Violations is the number of them.
+// Violations returns the number of violations.
 func (r RowsReport) Violations() int64 { return r.Stale + r.Struck + r.Unknown + r.Torn }
 
-// String gives the counts on one line.
+// String returns the counts on one line.
 func (r RowsReport) String() string {
 	return fmt.Sprintf("%d answers (%d missing) against %d writes: %d stale, %d struck, %d unknown, %d torn; %d outdated by p50 %v, p99 %v, max %v",
 		r.Answers, r.Missing, r.Writes, r.Stale, r.Struck, r.Unknown, r.Torn, r.Outdated, r.P50, r.P99, r.Max)
 }
 
-// Take returns an error if there were violations since it was called last.
+// Take returns an error if there were violations since its last call.
 func (m *Rows) Take() error {
 	r := m.Report()
 	m.found.Lock()

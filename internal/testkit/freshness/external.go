@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// ReadLog adds the writes of another process. Its log has one line an event,
-// with times of the clock of [Now]:
+// ReadLog adds the writes of another process. Its log has one line for each event, with times of
+// the clock of [Now]:
 //
 //	begin KEY VERSION TIME     before the statement is sent
 //	delete KEY VERSION TIME    the same, for a write that deletes the row
 //	ack KEY VERSION TIME       after the commit was acknowledged
 //
-// Keys contain no spaces. The writer flushes "begin" before it sends the
-// statement. A last line without a line break is ignored: its writer was killed in
-// the middle of it.
+// Keys contain no spaces. The writer flushes "begin" before it sends the statement. A last line
+// without a line break is ignored, because its writer was killed while writing it.
 func (w *Writer) ReadLog(log io.Reader) error {
 	type id struct {
 		key     string

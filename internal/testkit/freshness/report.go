@@ -8,28 +8,28 @@ import (
 	"time"
 )
 
-// maxExamples is how many violations a report describes one by one.
+// maxExamples is how many violations a report describes individually.
 const maxExamples = 20
 
 // Report is the verdict on a run.
 type Report struct {
-	// Reads are all logged reads. Missing and Failed are among them.
+	// Reads counts all logged reads, including those counted in Missing and Failed.
 	Reads, Missing, Failed int
-	// Writes are all logged writes, Unacked those with an unknown outcome.
+	// Writes counts all logged writes, and Unacked those with an unknown outcome.
 	Writes, Unacked int
 
 	// Stale reads returned a version that had been overwritten for more than
 	// the bound when they began.
 	Stale int
-	// Unknown reads returned what no write explains.
+	// Unknown reads returned a result that no write explains.
 	Unknown int
 	// Future reads returned a version whose write began after they had ended.
 	Future int
-	// Torn reads returned a document whose parts are of different states.
+	// Torn reads returned a document whose parts belong to different states.
 	Torn int
 
-	// Outdated reads returned a version that had been overwritten, within
-	// the bound or not. P50, P99 and Max say for how long, over these.
+	// Outdated reads returned a version that had been overwritten, within the bound or not. P50,
+	// P99 and Max say for how long.
 	Outdated      int
 	P50, P99, Max time.Duration
 
@@ -70,8 +70,8 @@ func (c *Checker) Check() (Report, error) {
 	return rep, nil
 }
 
-// judge counts one read, and returns for how long what it saw had been
-// overwritten when it began (0 if it had not).
+// judge counts one read, and returns for how long its result had been overwritten when the read
+// began (0 if it had not).
 func (rep *Report) judge(key string, h *history, r read) time.Duration {
 	rep.Reads++
 	if r.outcome == failed {
@@ -114,10 +114,10 @@ func (rep *Report) judge(key string, h *history, r read) time.Duration {
 	return age
 }
 
-// Violations is the number of reads that break the promise.
+// Violations returns the number of reads that break the guarantee.
 func (rep Report) Violations() int { return rep.Stale + rep.Unknown + rep.Future + rep.Torn }
 
-// Err is nil if no read breaks the promise, else it describes the first ones.
+// Err returns nil if no read breaks the guarantee; otherwise the error describes the first ones.
 func (rep Report) Err() error {
 	if rep.Violations() == 0 {
 		return nil
@@ -125,7 +125,7 @@ func (rep Report) Err() error {
 	return errors.New(rep.String() + "\n" + strings.Join(rep.Examples, "\n"))
 }
 
-// String gives the counts on one line.
+// String returns the counts on one line.
 func (rep Report) String() string {
 	return fmt.Sprintf("%d reads (%d missing, %d failed) against %d writes (%d unacknowledged), bound %v: %d stale, %d unknown, %d future, %d torn; %d outdated by p50 %v, p99 %v, max %v",
 		rep.Reads, rep.Missing, rep.Failed, rep.Writes, rep.Unacked, rep.bound, rep.Stale, rep.Unknown, rep.Future, rep.Torn, rep.Outdated, rep.P50, rep.P99, rep.Max)

@@ -8,17 +8,15 @@ import (
 	"time"
 )
 
-// Rows is a model of the rows of a database, and checks documents that are made
-// of many rows against it, while the run continues. Writers announce to it what they
-// are about to write and report the outcome, readers report the contents of
-// documents.
+// Rows is a model of the rows of a database, and checks documents that are made of many rows
+// against it, while the run continues. Writers announce what they are about to write and report the
+// outcome; readers report the contents of documents.
 //
-// A row has a version, which grows with each write, and a parent: the row that
-// contains it in documents. What is judged is each row of a document by itself.
-// A row that is shown must not have been overwritten, moved away or deleted for
-// longer than the bound, and under each row that is shown, no child may be
-// missing that has been there for longer than the bound. Level by level that
-// covers whole documents, whatever moved between them.
+// A row has a version, which grows with each write, and a parent: the row that contains it in
+// documents. Each row of a document is checked separately. A row that is shown must not have been
+// overwritten, moved away or deleted for longer than the bound, and under each row that is shown,
+// no child may be missing that has been there for longer than the bound. Level by level, this
+// covers complete documents, whatever moved between them.
 //
 // A row has one writer at a time, which holds it until the outcome is known.
 // All methods may be called from many goroutines concurrently. Memory does not grow
@@ -33,7 +31,7 @@ type Rows struct {
 	names    map[string]Row
 	rows     []rowHistory
 	children map[Row][]Row // rows with a remembered state under the key
-	suspect  uint64        // versions from here on may turn out to be lost; see Suspect
+	suspect  uint64        // this version and later ones may be lost; see Suspect
 	writes   int
 
 	verdicts
@@ -52,28 +50,28 @@ const (
 	Anywhere Row = -3
 )
 
-// Change is what a transaction does to one row: an insert, an update, a move.
-// A deletion has the parent Absent and a version all the same.
+// Change is what a transaction does to one row: an insert, an update, a move. A deletion also has a
+// version, and the parent Absent.
 type Change struct {
 	Row     Row
 	Version uint64
 	Parent  Row
 }
 
-// rowHistory has the states of a row, oldest first.
+// rowHistory holds the states of a row, oldest first.
 type rowHistory struct {
 	name   string
 	states []rowState
-	// forgotten is set once states in front were dropped: the row was written
-	// over at least forgetAfter ago.
+	// forgotten is set once the first states have been dropped, because the row was overwritten at
+	// least forgetAfter ago.
 	forgotten bool
 }
 
 type rowState struct {
 	version uint64
 	parent  Row
-	acked   int64 // never while the outcome is not known
-	struck  int64 // not 0 if the database lost it, and reported this at that time
+	acked   int64 // the constant never while the outcome is unknown
+	struck  int64 // if not 0, the time at which the loss of this state by the database was reported
 	tx      *Transaction
 }
 
@@ -92,8 +90,8 @@ func NewRows(bound time.Duration) *Rows {
 	return &Rows{bound: bound, now: Now, names: make(map[string]Row), children: make(map[Row][]Row), suspect: math.MaxUint64}
 }
 
-// Row returns the row of that name. It does not exist in the database until a
-// change says so.
+// Row returns the row with the given name. It does not exist in the database until a change creates
+// it.
 func (m *Rows) Row(name string) Row {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -106,8 +104,8 @@ func (m *Rows) Row(name string) Row {
 	return id
 }
 
-// Begin is called before the first statement of the changes is sent. The
-// versions must be above those that the rows have.
+// Begin is called before the first statement of the changes is sent. The versions must be higher
+// than the current ones of the rows.
 func (m *Rows) Begin(changes ...Change) *Transaction {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -146,7 +144,7 @@ func (m *Rows) forget(id Row, now int64) {
 	}
 }
 
-// Acked says that the commit was acknowledged just now.
+// Acked reports that the commit has just been acknowledged.
 func (tx *Transaction) Acked() {
 	m := tx.rows
 	m.mu.Lock()
@@ -160,7 +158,7 @@ func (tx *Transaction) Acked() {
 	}
 }
 
-// Aborted says that the changes are certain never to be committed.
+// Aborted reports that the changes will certainly never be committed.
 func (tx *Transaction) Aborted() {
 	m := tx.rows
 	m.mu.Lock()
@@ -183,20 +181,19 @@ func find(states []rowState, version uint64) int {
 	return -1
 }
 
-// Suspect is called before the database is made to lose commits. Until Settle,
-// versions of this and above may be in documents or not.
+// Suspect is called before the database is made to lose commits. Until Settle, documents may or may
+// not contain this version and later ones.
 func (m *Rows) Suspect(from uint64) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.suspect = from
 }
 
-// Settle is called after a server came back, while nothing is being written:
-// held are the versions of all rows that exist now, and back is when the server
-// accepted connections again. Acknowledged writes that it does not hold are
-// struck from the record: documents read later than the bound after back must
-// not show them. Only versions that were suspected may be lost. It returns how
-// many acknowledged writes were.
+// Settle is called after a server came back, while nothing is being written: held contains the
+// versions of all rows that exist now, and back is when the server accepted connections again.
+// Acknowledged writes that the server does not hold are struck from the record: documents read
+// later than the bound after back must not show them. Only versions marked by Suspect may be lost.
+// Settle returns how many acknowledged writes were lost.
 func (m *Rows) Settle(held map[Row]uint64, back int64) (lost int, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -224,7 +221,7 @@ func (m *Rows) Settle(held map[Row]uint64, back int64) (lost int, err error) {
 			s := &h.states[at]
 			if s.acked != never && s.struck == 0 {
 				if s.version < m.suspect {
-					return lost, fmt.Errorf("the database lost version %d of %s, which was safe", s.version, h.name)
+					return lost, fmt.Errorf("the database lost version %d of %s, which was not marked by Suspect", s.version, h.name)
 				}
 				lost++
 			}
@@ -237,8 +234,8 @@ func (m *Rows) Settle(held map[Row]uint64, back int64) (lost int, err error) {
 	return lost, nil
 }
 
-// Verify compares the model with all rows that exist in the database, while
-// nothing is being written: a test of the test.
+// Verify compares the model with all rows that exist in the database, while nothing is being
+// written. It tests the test itself.
 func (m *Rows) Verify(held map[Row]uint64) error {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -249,7 +246,7 @@ func (m *Rows) Verify(held map[Row]uint64) error {
 			switch {
 			case s.struck != 0:
 			case s.acked == never:
-				return fmt.Errorf("%s: the outcome of version %d is not known", h.name, s.version)
+				return fmt.Errorf("%s: the outcome of version %d is unknown", h.name, s.version)
 			case s.parent == Absent:
 				want = 0
 			default:
@@ -263,8 +260,7 @@ func (m *Rows) Verify(held map[Row]uint64) error {
 	return nil
 }
 
-// overwritten returns when the first of the states after at was acknowledged;
-// never if none was.
+// overwritten returns when the first of the states after at was acknowledged, or never if none was.
 func (m *Rows) overwritten(h *rowHistory, at int) int64 {
 	first := int64(never)
 	for i := at + 1; i < len(h.states); i++ {

@@ -31,10 +31,10 @@ func (w *town) wrote(at int64, changes ...Change) {
 	w.Begin(changes...).Acked()
 }
 
-// saw checks a document asked for at second at.
+// saw checks a document requested at second at.
 func (w *town) saw(at int64, rows ...Shown) { w.Check(NewDocument(rows), at*sec) }
 
-// annaWith is the customer with the order and line of second 1.
+// annaWith returns the customer with the order and the line of second 1.
 func (w *town) annaWith(more ...Shown) []Shown {
 	return append([]Shown{{Row: w.anna, Version: 1, Parent: Top}, {Row: w.order, Version: 1, Parent: w.anna}, {Row: w.line, Version: 1, Parent: w.order}}, more...)
 }
@@ -113,7 +113,7 @@ func TestRowsJudgement(t *testing.T) {
 			w.wrote(2, Change{w.order, 2, w.anna}, Change{w.line, 2, w.order})
 			w.saw(2, Shown{Row: w.anna, Version: 1, Parent: Top}, Shown{Row: w.order, Version: 2, Parent: w.anna}, Shown{Row: w.line, Version: 1, Parent: w.order})
 		}, RowsReport{Torn: 1}},
-		{"a row that is shown not to be there, long after it came", func(w *town) {
+		{"a row that is shown as missing long after it was inserted", func(w *town) {
 			gone := Shown{Row: w.bert, Parent: Absent, Alone: true}
 			w.saw(2, append(w.annaWith(), gone)...)
 			w.saw(3, append(w.annaWith(), gone)...)
@@ -122,14 +122,14 @@ func TestRowsJudgement(t *testing.T) {
 			w.wrote(9, Change{w.bert, 3, Top}, Change{w.anna, 3, Top})
 			w.saw(9, Shown{Row: w.anna, Version: 3, Parent: Top, Alone: true}, gone)
 		}, RowsReport{Stale: 1}},
-		{"a row that is alone hides its children", func(w *town) {
+		{"a row with Alone set hides its children", func(w *town) {
 			w.saw(9, Shown{Row: w.order, Version: 1, Parent: Anywhere, Alone: true})
 		}, RowsReport{}},
-		{"no document, long after it came", func(w *town) {
+		{"no document long after it was inserted", func(w *town) {
 			w.CheckMissing(w.order, Anywhere, 2*sec)
 			w.CheckMissing(w.order, Anywhere, 3*sec)
 		}, RowsReport{Stale: 1}},
-		{"no document at a place that the root has left", func(w *town) {
+		{"no document at a parent that the root has left", func(w *town) {
 			w.wrote(2, Change{w.order, 2, w.bert})
 			w.CheckMissing(w.order, w.anna, 9*sec)
 			w.CheckMissing(w.order, w.bert, 9*sec)
@@ -161,17 +161,17 @@ func TestRowsJudgement(t *testing.T) {
 				t.Errorf("got  %v\nwant %v", got, c.want)
 			}
 			if err := w.Take(); (err != nil) != (got.Violations() > 0) {
-				t.Errorf("Take gave %v", err)
+				t.Errorf("Take returned %v", err)
 			}
 			if err := w.Take(); err != nil {
-				t.Errorf("Take gave the same twice: %v", err)
+				t.Errorf("Take returned the same violations twice: %v", err)
 			}
 		})
 	}
 }
 
-// A standby that lacks the last commits is promoted: these may be visible until
-// the bound after that, and are no longer required.
+// A standby that lacks the last commits is promoted: until the bound has passed, they may be
+// visible, but they are no longer required.
 func TestRowsLostByTheServer(t *testing.T) {
 	w := newTown()
 	w.Suspect(2)
@@ -218,13 +218,13 @@ func TestRowsLostByTheServer(t *testing.T) {
 
 func TestRowsRefuseAnImpossibleDatabase(t *testing.T) {
 	for want, held := range map[string]func(w *town) map[Row]uint64{
-		"never written":  func(w *town) map[Row]uint64 { return map[Row]uint64{w.anna: 7, w.bert: 1, w.order: 1, w.line: 1} },
-		"which was safe": func(w *town) map[Row]uint64 { return map[Row]uint64{w.bert: 1, w.order: 1, w.line: 1} },
+		"never written":         func(w *town) map[Row]uint64 { return map[Row]uint64{w.anna: 7, w.bert: 1, w.order: 1, w.line: 1} },
+		"not marked by Suspect": func(w *town) map[Row]uint64 { return map[Row]uint64{w.bert: 1, w.order: 1, w.line: 1} },
 	} {
 		w := newTown()
 		w.Suspect(2)
 		if _, err := w.Settle(held(w), 9*sec); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("Settle gave %v, want an error with %q", err, want)
+			t.Errorf("Settle returned %v, want an error that contains %q", err, want)
 		}
 		if err := w.Verify(held(w)); err == nil {
 			t.Error("Verify found nothing")
@@ -232,8 +232,8 @@ func TestRowsRefuseAnImpossibleDatabase(t *testing.T) {
 	}
 }
 
-// Documents from a simulated cache that applies changes late: every one that is
-// too late is found, and none that is not.
+// Documents from a simulated cache that applies changes late: every document that is too old is
+// found, and no other one.
 func TestRowsMillionAnswers(t *testing.T) {
 	rnd := testkit.Rand(t)
 	const seconds, lines = 1000, 8

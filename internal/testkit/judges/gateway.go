@@ -17,19 +17,19 @@ import (
 	"time"
 )
 
-// gateway is the command under judgment, over the demo's database.
+// gateway is the command under test, which serves the demo's database.
 type gateway struct {
 	url    string
 	apiKey string // of the caller "judge"
 	token  string // a JWT that the local key set verifies
 	admin  string
-	redis  string // port of the Redis frontend; apiKey is a password there
+	redis  string // port of the Redis frontend, where apiKey is the password
 	log    string // path of its output
 	pid    int
 }
 
-// settings are put before the resources of the demo's configuration: the whole
-// surface is on, and no limit is low enough to be reached.
+// settings are inserted before the resources of the demo's configuration. They enable all features,
+// with limits that are never reached.
 const settings = `auth:
   keys: keys.txt
   jwt: { keys: jwks.json, issuer: "https://issuer.example", audience: slipstream }
@@ -44,7 +44,7 @@ log: { level: warn }
 resources:
 `
 
-// guarded is what the departments get: orders stay open to all clients.
+// guarded is inserted for the departments; orders remain open to all clients.
 const guarded = `    key: [deptno]
     access: { keys: [judge], jwt: true }
 `
@@ -54,8 +54,8 @@ const (
 	secret = "a secret of the judges, long enough for HS256"
 )
 
-// startGateway makes a database in dir and serves it until ctx ends. wait returns
-// when the process is gone.
+// startGateway creates a database in dir and serves it until ctx ends. wait returns when the
+// process has ended.
 func startGateway(ctx context.Context, binary, dir string) (g *gateway, wait func(), err error) {
 	if err := makeDatabase(ctx, binary, dir); err != nil {
 		return nil, nil, err
@@ -100,7 +100,7 @@ func startGateway(ctx context.Context, binary, dir string) (g *gateway, wait fun
 	return g, wait, err
 }
 
-// serve starts the command and returns when it answers with documents.
+// serve starts the command and returns when it serves documents.
 func (g *gateway) serve(ctx context.Context, binary, dir string) (wait func(), err error) {
 	log, err := os.Create(g.log)
 	if err != nil {
@@ -116,7 +116,7 @@ func (g *gateway) serve(ctx context.Context, binary, dir string) (wait func(), e
 	gone := make(chan struct{})
 	// Ends with the process, which ends with ctx; wait waits for it.
 	go func() {
-		_ = c.Wait() // it was stopped by a signal, or its log says why it ended
+		_ = c.Wait() // it was stopped by a signal, or its log shows why it ended
 		close(gone)
 	}()
 	deadline := time.Now().Add(30 * time.Second)
@@ -131,7 +131,7 @@ func (g *gateway) serve(ctx context.Context, binary, dir string) (wait func(), e
 				continue
 			}
 		}
-		text, _ := os.ReadFile(g.log) // an empty one says enough
+		text, _ := os.ReadFile(g.log) // an empty log is informative enough
 		return nil, fmt.Errorf("slipstream serve does not answer: %w\n%s", err, text)
 	}
 }
@@ -147,7 +147,7 @@ func (g *gateway) answers(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		_ = rsp.Body.Close() // nothing of it is read
+		_ = rsp.Body.Close() // the body is not read
 		if rsp.StatusCode != http.StatusOK {
 			return fmt.Errorf("%s: status %d", path, rsp.StatusCode)
 		}
@@ -155,7 +155,7 @@ func (g *gateway) answers(ctx context.Context) error {
 	return nil
 }
 
-// makeDatabase lets the demo make its database and triggers in dir, and ends it.
+// makeDatabase runs the demo until it has created its database and triggers in dir.
 func makeDatabase(ctx context.Context, binary, dir string) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -167,7 +167,7 @@ func makeDatabase(ctx context.Context, binary, dir string) error {
 	}
 	select {
 	case <-ready.found:
-		_ = c.Process.Signal(os.Interrupt) // Wait tells if that failed
+		_ = c.Process.Signal(os.Interrupt) // if this fails, Wait returns an error
 	case <-ctx.Done():
 	}
 	if err := c.Wait(); err != nil {
@@ -176,10 +176,10 @@ func makeDatabase(ctx context.Context, binary, dir string) error {
 	return nil
 }
 
-// watcher records what is written and signals when a word appears.
+// watcher records what is written, and reports when a word appears.
 type watcher struct {
 	word  []byte
-	found chan struct{} // closed at the word
+	found chan struct{} // closed when the word appears
 	text  bytes.Buffer
 	done  bool
 }
@@ -194,8 +194,7 @@ func (w *watcher) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// command is a program in dir that is interrupted when ctx ends, and killed if it
-// does not mind that.
+// command is a program in dir that is interrupted when ctx ends, and killed if it ignores that.
 func command(ctx context.Context, dir, path string, args ...string) *exec.Cmd {
 	c := exec.CommandContext(ctx, path, args...)
 	c.Dir = dir
@@ -215,7 +214,7 @@ func output(ctx context.Context, dir, path string, args ...string) (string, erro
 	return stdout.String(), nil
 }
 
-// freeAddress returns one of the loopback interface that was free a moment ago.
+// freeAddress returns an address of the loopback interface that was free a moment ago.
 func freeAddress() (string, error) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -224,7 +223,7 @@ func freeAddress() (string, error) {
 	return l.Addr().String(), l.Close()
 }
 
-// mintToken makes a JWT (RFC 7519) that holds for an hour.
+// mintToken creates a JWT (RFC 7519) that is valid for an hour.
 func mintToken(now time.Time) string {
 	encode := base64.RawURLEncoding.EncodeToString
 	text := encode([]byte(`{"alg":"HS256","kid":"judge","typ":"JWT"}`)) + "." +

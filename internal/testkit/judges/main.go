@@ -1,6 +1,5 @@
-// Command judges lets third-party programs judge the gateway's HTTP answers. It
-// starts the slipstream command over the demo's database with the whole surface on,
-// and points at it
+// Command judges checks the gateway's HTTP responses with third-party programs. It starts the
+// slipstream command with the demo's database and all features enabled, and runs against it
 //
 //   - REDbot, which knows what RFC 9110, RFC 9111 and related ones require of an
 //     answer: no note above "info";
@@ -14,8 +13,8 @@
 //   - redis-benchmark, which tests the Redis frontend: no answer is an error;
 //   - hiredis, below a program of C: it reads what HTTP says.
 //
-// It is run by scripts/judges.sh, which installs them. Findings that the gateway
-// need not or cannot fix are allowed by name, with the reason, in allowed.go.
+// It is run by scripts/judges.sh, which installs them. Findings that the gateway need not or cannot
+// fix are listed with their reasons in allowed.go.
 package main
 
 import (
@@ -30,7 +29,7 @@ import (
 	"time"
 )
 
-// patience bounds a whole run.
+// patience bounds the time of a whole run.
 const patience = 20 * time.Minute
 
 func main() {
@@ -44,20 +43,20 @@ func main() {
 	}
 }
 
-// tools has the paths of the judges and the folder of a run.
+// tools holds the paths of the judges and the directory of a run.
 type tools struct {
 	slipstream string // the command
-	python     string // the programs of a virtual environment of Python
+	python     string // the directory of the programs of a Python virtual environment
 	dir        string
 }
 
-// errFound means that a judge has found something, which was printed.
-var errFound = errors.New("not all judges are satisfied")
+// errFound means that a judge has reported findings, which were printed.
+var errFound = errors.New("the judges have findings")
 
 func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet("judges", flag.ContinueOnError)
-	binary := flags.String("slipstream", "bin/slipstream", "the command to be judged")
-	python := flags.String("python", "", "folder of the programs of a Python environment with redbot and schemathesis")
+	binary := flags.String("slipstream", "bin/slipstream", "the slipstream command to be checked")
+	python := flags.String("python", "", "directory with the programs of a Python environment that has redbot and schemathesis")
 	only := flags.String("run", "", "run only the judges whose name matches this regular expression")
 	if err := flags.Parse(args); err != nil {
 		return err

@@ -16,20 +16,19 @@ import (
 //go:embed redbot.py
 var redbotScript string
 
-// request is one that REDbot checks: it sends it, and then similar ones with
-// ranges, conditions and encodings.
+// request is a request that REDbot sends, followed by similar ones with ranges, conditions and
+// encodings.
 type request struct {
 	Name    string            `json:"name"`
 	Method  string            `json:"method"`
 	URL     string            `json:"url"`
 	Headers map[string]string `json:"headers"`
 
-	// want is the status of the answer. A route with an unexpected answer was not
-	// really checked.
+	// want is the expected status. A route with an unexpected response was not really checked.
 	want int
 }
 
-// noted is what REDbot reports for a request.
+// noted holds what REDbot reports for a request.
 type noted struct {
 	Name   string `json:"name"`
 	Status int    `json:"status"`
@@ -40,7 +39,7 @@ type noted struct {
 	} `json:"notes"`
 }
 
-// redbot checks every kind of answer.
+// redbot checks every kind of response.
 func (t *tools) redbot(ctx context.Context, g *gateway) (verdict, error) {
 	requests := requestsOf(g)
 	text, err := json.Marshal(requests)
@@ -83,8 +82,8 @@ func judgeNotes(requests []request, results []noted) (verdict, error) {
 	return v, nil
 }
 
-// requestsOf are requests for every kind of answer, each as GET and HEAD, from a
-// page of another origin and not, and in every coding.
+// requestsOf returns requests for every kind of response, each with GET and HEAD, with and without
+// another origin, and in every content coding.
 func requestsOf(g *gateway) []request {
 	key := map[string]string{"X-API-Key": g.apiKey}
 	token := map[string]string{"Authorization": "Bearer " + g.token}
@@ -130,7 +129,7 @@ func requestsOf(g *gateway) []request {
 	return all
 }
 
-// varied returns the request with another method and more fields.
+// varied returns the request with another method and additional header fields.
 func varied(g *gateway, r request, method, how string, headers map[string]string) request {
 	r.Name = strings.TrimSpace(method + " " + r.Name + " " + how)
 	r.Method = method

@@ -17,8 +17,8 @@ import (
 //go:embed hiredis/program.c
 var hiredisProgram string
 
-// redisBenchmark lets redis-benchmark request documents in both versions of the
-// protocol, with pipelines and without.
+// redisBenchmark requests documents with redis-benchmark in both versions of the protocol, with and
+// without pipelining.
 func (t *tools) redisBenchmark(ctx context.Context, g *gateway) (verdict, error) {
 	var v verdict
 	var looked []string
@@ -56,12 +56,12 @@ func judgeBenchmark(out string) (perSecond string, found []finding) {
 	}
 	m := benchmarked.FindStringSubmatch(out)
 	if m == nil {
-		return "0", append(found, finding{id: "silent", text: fmt.Sprintf("it does not say how fast it was: %.300q", out)})
+		return "0", append(found, finding{id: "silent", text: fmt.Sprintf("the output contains no rate: %.300q", out)})
 	}
 	return m[1], found
 }
 
-// hiredis compiles a C program and compares what it reads with the HTTP answers.
+// hiredis compiles a C program and compares what it reads with the HTTP responses.
 func (t *tools) hiredis(ctx context.Context, g *gateway) (verdict, error) {
 	var v verdict
 	source, binary := filepath.Join(t.dir, "hiredis.c"), filepath.Join(t.dir, "hiredis")
@@ -88,7 +88,7 @@ func (t *tools) hiredis(ctx context.Context, g *gateway) (verdict, error) {
 	return v, nil
 }
 
-// document returns the HTTP answer for a path.
+// document returns the HTTP response for a path.
 func (g *gateway) document(ctx context.Context, path string) (string, error) {
 	r, err := http.NewRequestWithContext(ctx, http.MethodGet, g.url+path, nil)
 	if err != nil {

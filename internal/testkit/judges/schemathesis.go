@@ -14,12 +14,12 @@ import (
 	"strings"
 )
 
-// schemathesisConfig says which statuses are right when.
+// schemathesisConfig defines which statuses are valid in which case.
 //
 //go:embed schemathesis.toml
 var schemathesisConfig string
 
-// existing are parameters of rows that exist: made up ones are all missing.
+// existing are the parameters of existing rows; generated keys never exist.
 const existing = `
 [parameters]
 "path.region" = "emea"
@@ -27,7 +27,7 @@ const existing = `
 "path.deptno" = 42
 `
 
-// report is what is read of the JSON report of schemathesis.
+// report holds the fields that are used of the JSON report of schemathesis.
 type report struct {
 	Complete   bool `json:"complete"`
 	Operations struct {
@@ -45,8 +45,8 @@ type report struct {
 	Errors []json.RawMessage `json:"errors"`
 }
 
-// schemathesis makes requests out of /openapi.json, first with keys that it makes
-// up and an API key, then with those of rows that exist and a token.
+// schemathesis makes requests according to /openapi.json, first with generated keys and an API key,
+// then with the keys of existing rows and a token.
 func (t *tools) schemathesis(ctx context.Context, g *gateway) (verdict, error) {
 	var all verdict
 	for _, run := range []struct{ name, config, credentials string }{
@@ -74,7 +74,7 @@ func (t *tools) schemathesisRun(ctx context.Context, g *gateway, name, config, c
 	var out bytes.Buffer
 	c := command(ctx, dir, filepath.Join(t.python, "schemathesis"), "--config-file", "schemathesis.toml", "run", g.url+"/openapi.json",
 		"--checks", "all", "-H", credentials,
-		// Credentials of the other kind beside ours would be refused, made up as they are.
+		// Generated credentials of the other kind, in addition to ours, would be refused.
 		"--generation-with-security-parameters", "false", "--continue-on-failure", "--max-examples", "200", "--no-color",
 		"--generation-database", "none", "--seed", "20260101", "--report-json-path", "report.json")
 	c.Stdout, c.Stderr = &out, &out
@@ -93,13 +93,13 @@ func (t *tools) schemathesisRun(ctx context.Context, g *gateway, name, config, c
 	return v, err
 }
 
-// Parts of the output of schemathesis; its report does not say what an error was.
+// Parts of the output of schemathesis; its report does not contain the text of an error.
 var (
 	errorsPart = regexp.MustCompile(`(?s)\n=+ ERRORS =+\n(.*?)\n=+ [A-Z]+ =+\n`)
 	heading    = regexp.MustCompile(`(?m)^__+ (.+) __+$`)
 )
 
-// addErrors finds the errors in what was printed.
+// addErrors finds the errors in the output.
 func (v *verdict) addErrors(name, out string) {
 	part := errorsPart.FindStringSubmatch(out)
 	if part == nil {
@@ -120,8 +120,8 @@ func (v *verdict) addErrors(name, out string) {
 	}
 }
 
-// judgeReport finds the failures in a report, and the errors in the output. failed
-// says that the program exited as it does after failures.
+// judgeReport finds the failures in a report, and the errors in the output. failed reports that the
+// exit code of the program indicates failures.
 func judgeReport(name string, text []byte, out string, failed bool) (verdict, error) {
 	var r report
 	if err := json.Unmarshal(text, &r); err != nil {
@@ -140,7 +140,7 @@ func judgeReport(name string, text []byte, out string, failed bool) (verdict, er
 		v.add(name, "incomplete", fmt.Sprintf("%d of %d operations were tested", r.Operations.Tested, r.Operations.Selected))
 	}
 	if failed && len(v.findings) == 0 {
-		v.add(name, "failed", "schemathesis is not satisfied, but its report is empty")
+		v.add(name, "failed", "schemathesis failed, but its report is empty")
 	}
 	return v, nil
 }

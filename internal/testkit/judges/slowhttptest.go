@@ -16,17 +16,17 @@ import (
 	"time"
 )
 
-// Bounds of what slow clients may do to others.
+// Limits for the effect of slow clients on others.
 const (
 	slowConnections = 1000
 	slowSeconds     = 20
-	// slower is how much longer the 99th percentile of a probe may be than that of the
-	// same probe of another gateway, which is not attacked, at the same time: other load of
-	// the machine slows both. unfelt is a few slices of the kernel's scheduler.
+	// slower is the factor by which the 99th percentile of a probe may exceed that of the same
+	// probe of another gateway, which is not attacked, at the same time: other load on the machine
+	// slows down both. unfelt is a few time slices of the kernel's scheduler.
 	slower = 2
 	unfelt = 20 * time.Millisecond
-	// slowMemory is what the gateway may grow by: a head of 64 KiB for each connection,
-	// and what Go's collector leaves lying for a while.
+	// slowMemory is how much the gateway may grow: a head of 64 KiB for each connection, and
+	// garbage that has not been collected yet.
 	slowMemory = 128 << 20
 )
 
@@ -68,19 +68,19 @@ func (t *tools) slowhttptest(ctx context.Context, g *gateway) (verdict, error) {
 		for _, f := range findings {
 			v.add(mode.name, f.id, f.text)
 		}
-		looked = append(looked, fmt.Sprintf("%d %s (p99 of %d probes %v, of another gateway %v; grown by %d MiB)", attacked.slow, mode.name,
+		looked = append(looked, fmt.Sprintf("%d %s (p99 of %d probes %v, of another gateway %v; memory grew by %d MiB)", attacked.slow, mode.name,
 			attacked.asked, attacked.p99.Round(10*time.Microsecond), other.p99.Round(10*time.Microsecond), attacked.grown>>20))
 	}
 	v.looked = strings.Join(looked, ", ")
 	return v, nil
 }
 
-// slowly runs the program to its end and probes this gateway and another meanwhile.
+// slowly runs the program to its end while it probes this gateway and another one.
 func (g *gateway) slowly(ctx context.Context, args []string, calm *gateway) (out string, attacked, other probed, err error) {
 	ctx, cancel := context.WithTimeout(ctx, slowSeconds*time.Second+time.Minute)
 	defer cancel()
 	common := []string{"-c", strconv.Itoa(slowConnections), "-r", "250", "-l", strconv.Itoa(slowSeconds), "-p", "3"}
-	// It needs a file for each connection, and the usual limit is 1,024.
+	// It needs a descriptor for each connection, and the default limit is 1,024.
 	c := exec.CommandContext(ctx, "sh", append([]string{"-c", `ulimit -n 4096 && exec slowhttptest "$@"`, "sh"}, append(common, args...)...)...)
 	var text bytes.Buffer
 	c.Stdout, c.Stderr = &text, &text
@@ -97,7 +97,7 @@ func (g *gateway) slowly(ctx context.Context, args []string, calm *gateway) (out
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for running := true; running; {
-		// The first after a pause is the slower one.
+		// The first probe after a pause is the slower one.
 		if attacked.asked%2 == 0 {
 			attacked.ask(ctx, g)
 			other.ask(ctx, calm)
@@ -113,7 +113,7 @@ func (g *gateway) slowly(ctx context.Context, args []string, calm *gateway) (out
 	}
 	attacked.end()
 	other.end()
-	// Its exit code says nothing; judgeSlow reads what it printed.
+	// Its exit code is not meaningful; judgeSlow reads its output.
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok && ctx.Err() == nil && exit.Exited() {
 		err = nil
 	}
@@ -125,17 +125,18 @@ func (g *gateway) slowly(ctx context.Context, args []string, calm *gateway) (out
 	return colours.ReplaceAllString(text.String(), ""), attacked, other, err
 }
 
-// probed is what a client saw that requests a document, each time on a new connection.
+// probed holds the results of a client that requests a document repeatedly, each time on a new
+// connection.
 type probed struct {
 	asked, failed int
-	why           string // of the last that failed
+	why           string // why the last failed one failed
 	took          []time.Duration
 	p99           time.Duration
-	first, grown  int64 // bytes resident at first, and at most beyond that
-	slow          int   // connections of others that the gateway accepted meanwhile
+	first, grown  int64 // resident bytes at the start, and the maximum increase
+	slow          int   // connections of other clients that the gateway accepted in the meantime
 }
 
-// slowProbe keeps no connection.
+// slowProbe is a client that keeps no connection.
 var slowProbe = &http.Client{Timeout: 5 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 func (p *probed) ask(ctx context.Context, g *gateway) {
@@ -180,7 +181,7 @@ func (g *gateway) ask(ctx context.Context, client *http.Client) error {
 	return nil
 }
 
-// resident is the memory of a process, from Linux's /proc.
+// resident returns the resident memory of a process, from Linux's /proc.
 func resident(pid int) (int64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	if err != nil {
@@ -232,11 +233,11 @@ func judgeSlow(out string, attacked, other probed) (found []finding) {
 	said := slowAvailable.FindAllStringSubmatch(out, -1)
 	for i, s := range said {
 		if s[1] != "YES" {
-			add("unavailable", "at its %dth look the service was not there", i+1)
+			add("unavailable", "at check %d the service was not available", i+1)
 		}
 	}
 	if len(said) == 0 {
-		add("silent", "it does not say whether the service was there: %.300q", out)
+		add("silent", "the output does not say whether the service was available: %.300q", out)
 	}
 	if attacked.slow < slowConnections*9/10 {
 		add("few", "%d connections were made, expected %d", attacked.slow, slowConnections)

@@ -12,22 +12,23 @@ import (
 	"time"
 )
 
-// vulnerableScript is a server with holes.
+// vulnerableScript is a server with vulnerabilities.
 //
 //go:embed vulnerable.py
 var vulnerableScript string
 
-// target is what sqlmap attacks. A star marks the places where it puts its texts.
+// target is a request that sqlmap attacks. An asterisk marks the positions where it inserts its
+// payloads.
 type target struct {
 	name, path string
 	headers    []string
 }
 
-// agents is the target that is about the fields of every client.
+// agents is the target for the header fields that every client sends.
 const agents = "client and host"
 
-// sqlmap tries to reach the database through everything that clients can write.
-// Before that it must find the holes of a server that has some.
+// sqlmap tries to reach the database through everything that clients can send. First it must find
+// the vulnerabilities of a server that has some.
 func (t *tools) sqlmap(ctx context.Context, g *gateway) (verdict, error) {
 	inPath := target{name: "text key", path: "/orders/emea*/17"}
 	inBatch := target{name: "batch", path: "/orders?key=emea/17*"}
@@ -52,7 +53,7 @@ func (t *tools) sqlmap(ctx context.Context, g *gateway) (verdict, error) {
 	}
 	for _, target := range targets {
 		strength := []string{"--level", "5", "--risk", "3", "--keep-alive"}
-		if target.name != agents { // once is enough: sqlmap would try these everywhere
+		if target.name != agents { // once is enough: sqlmap would try these with every target
 			strength = append(strength, "--skip", "user-agent,referer,host")
 		}
 		out, err := t.attack(ctx, g.url, target, strength...)
@@ -68,11 +69,11 @@ func (t *tools) sqlmap(ctx context.Context, g *gateway) (verdict, error) {
 			v.add(target.name, "injection", f)
 		}
 	}
-	v.looked = fmt.Sprintf("%d targets, %d requests answered with an error", len(targets), requests)
+	v.looked = fmt.Sprintf("%d targets, %d requests with an error response", len(targets), requests)
 	return v, nil
 }
 
-// attack runs sqlmap to its end and returns what it printed.
+// attack runs sqlmap to its end and returns its output.
 func (t *tools) attack(ctx context.Context, url string, a target, strength ...string) (string, error) {
 	args := []string{"--batch", "--flush-session", "--output-dir", filepath.Join(t.dir, "sqlmap"), "--disable-coloring",
 		"--dbms", "SQLite", "--time-sec", "2", "--ignore-code", "400,401,404,406,412", "-u", url + a.path}
@@ -91,8 +92,8 @@ var (
 	answered = regexp.MustCompile(`([0-9]+) times\b`)
 )
 
-// judgeAttack reads the output of sqlmap: how many requests were answered with an
-// error, and the vulnerabilities that were found.
+// judgeAttack reads the output of sqlmap: the number of requests with an error response, and the
+// vulnerabilities that were found.
 func judgeAttack(out string) (requests int, found []string, err error) {
 	for _, m := range answered.FindAllStringSubmatch(out, -1) {
 		n := 0
@@ -110,7 +111,7 @@ func judgeAttack(out string) (requests int, found []string, err error) {
 	return requests, found, nil
 }
 
-// provoke attacks the server with holes.
+// provoke attacks the vulnerable server.
 func (t *tools) provoke(ctx context.Context, targets ...target) error {
 	ctx, cancel := context.WithCancel(ctx)
 	port := &watcher{word: []byte("\n"), found: make(chan struct{})}
@@ -128,7 +129,7 @@ func (t *tools) provoke(ctx context.Context, targets ...target) error {
 	select {
 	case <-port.found:
 	case <-time.After(10 * time.Second):
-		return fmt.Errorf("the server with holes does not start\n%s", stderr.Bytes())
+		return fmt.Errorf("the vulnerable server does not start\n%s", stderr.Bytes())
 	}
 	for _, a := range targets {
 		out, err := t.attack(ctx, "http://127.0.0.1:"+strings.TrimSpace(port.text.String()), a, "--level", "1", "--risk", "1")
@@ -136,7 +137,7 @@ func (t *tools) provoke(ctx context.Context, targets ...target) error {
 			return err
 		}
 		if _, found, _ := judgeAttack(out); len(found) == 0 {
-			return fmt.Errorf("sqlmap: the hole of the %s in a server that has one was not found\n%s", a.name, out)
+			return fmt.Errorf("sqlmap: the vulnerability of the %s in the vulnerable server was not found\n%s", a.name, out)
 		}
 	}
 	return nil

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// judge is a program that finds faults of a gateway.
+// judge is a program that looks for faults in a gateway.
 type judge struct {
 	name string
 	look func(ctx context.Context, g *gateway) (verdict, error)
@@ -17,11 +17,11 @@ type judge struct {
 
 // verdict is the result of a judge.
 type verdict struct {
-	looked   string // what was checked, in a few words
+	looked   string // a short description of what was checked
 	findings []finding
 }
 
-// finding is one thing that a judge objects to.
+// finding is one fault that a judge reports.
 type finding struct {
 	where string // the request
 	id    string // its name in the output of the judge
@@ -37,8 +37,7 @@ func (v *verdict) counted(judge string) []finding {
 	return slices.DeleteFunc(slices.Clone(v.findings), func(f finding) bool { return reasonFor(judge, f) != "" })
 }
 
-// print writes the verdict: each finding that is not allowed, and how often which
-// others were.
+// print writes the verdict: each finding that is not allowed, and the number of allowed ones.
 func (v *verdict) print(w io.Writer, judge string, took time.Duration) {
 	excused := map[string]int{}
 	for _, f := range v.findings {

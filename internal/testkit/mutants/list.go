@@ -8,10 +8,10 @@ import (
 // mutant is one deliberate fault.
 type mutant struct {
 	name    string
-	file    string   // below the module root, with slashes
+	file    string   // relative to the module root, with slashes
 	old     string   // occurs exactly once in file
 	new     string   // its replacement
-	command []string // must pass without and fail with the fault
+	command []string // must pass without the fault and fail with it
 	why     string   // the rule that the fault breaks
 	line    int      // of the name, for messages
 }
@@ -73,7 +73,7 @@ func (p *listParser) next() (m mutant, ok bool, err error) {
 	if m.old, err = p.block("--- old", "--- new"); err != nil {
 		return m, false, err
 	}
-	p.at-- // "--- new" ends the one block and begins the other
+	p.at-- // "--- new" ends one block and begins the other
 	if m.new, err = p.block("--- new", "--- end"); err != nil {
 		return m, false, err
 	}
@@ -117,7 +117,7 @@ func (p *listParser) errorf(format string, args ...any) error {
 	return fmt.Errorf("%s:%d: %s", p.path, p.at, fmt.Sprintf(format, args...))
 }
 
-// splitCommand splits at spaces; single quotes protect spaces and have no escapes.
+// splitCommand splits a command at spaces outside single quotes, which cannot be escaped.
 func splitCommand(text string) ([]string, error) {
 	var words []string
 	var word strings.Builder

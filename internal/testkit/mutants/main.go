@@ -1,7 +1,6 @@
-// Command mutants proves that the tests bite. It reads a list of deliberate
-// faults, builds each into the code through an overlay (the tree is never
-// touched), and runs the tests that must fail. A fault that no test notices is
-// a survivor, and one survivor fails the run.
+// Command mutants proves that the tests detect faults. It reads a list of deliberate faults, builds
+// each into the code through an overlay (source files are never changed), and runs the tests that
+// must fail. A fault that no test notices is a survivor, and a single survivor fails the run.
 //
 //	go run ./internal/testkit/mutants internal/testkit/mutants/mutants.txt
 //	go run ./internal/testkit/mutants -run token internal/testkit/mutants/mutants.txt
@@ -55,7 +54,7 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	if len(chosen) == 0 {
-		return fmt.Errorf("%s: none of its %d mutants is called like %q", flags.Arg(0), len(list), *only)
+		return fmt.Errorf("%s: none of its %d mutants has a name that matches %q", flags.Arg(0), len(list), *only)
 	}
 	r := runner{root: ".", log: os.Stdout}
 	return r.runAll(ctx, chosen)

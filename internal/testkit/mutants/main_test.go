@@ -65,7 +65,7 @@ func TestRunner(t *testing.T) {
 	}
 }
 
-// One survivor among the caught fails the whole run, and all are in the table.
+// A single survivor fails the whole run, and the table lists all mutants.
 func TestOneSurvivorFailsTheRun(t *testing.T) {
 	var log bytes.Buffer
 	err := runner{root: "testdata/toy", log: &log}.runAll(t.Context(), []mutant{
@@ -139,13 +139,13 @@ func TestParseListErrors(t *testing.T) {
 		{strings.Repeat(head+"--- old\na\n--- new\nb\n--- end\n", 2), "also at line 1"},
 	} {
 		if _, err := parseList("list", c.text); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%q: error %v, want %q in it", c.text, err, c.want)
+			t.Errorf("%q: error %v, want one that contains %q", c.text, err, c.want)
 		}
 	}
 }
 
-// The list that ships parses, and its files and texts exist: a list that has
-// drifted from the code is noticed by every test run, not only by make mutants.
+// The list that ships parses, and its files and texts exist: every test run, not only make mutants,
+// notices when the list no longer matches the code.
 func TestShippedListMatchesTheCode(t *testing.T) {
 	text, err := os.ReadFile("mutants.txt")
 	if err != nil {
@@ -162,8 +162,8 @@ func TestShippedListMatchesTheCode(t *testing.T) {
 	}
 }
 
-// Every alternative of every -run pattern in the list that ships matches a test: one that was renamed does
-// not silently stop guarding its rule.
+// Every alternative of every -run pattern in the list matches a test, so that a renamed test does
+// not silently stop checking its rule.
 func TestShippedListNamesTests(t *testing.T) {
 	text, err := os.ReadFile("mutants.txt")
 	if err != nil {
@@ -240,7 +240,7 @@ func TestRunChoosesByName(t *testing.T) {
 		{[]string{filepath.Join(t.TempDir(), "no-such-list")}, "no such file"},
 	} {
 		if err := run(t.Context(), c.args); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("run %q = %v, want %q in it", c.args, err, c.want)
+			t.Errorf("run %q = %v, want an error that contains %q", c.args, err, c.want)
 		}
 	}
 }

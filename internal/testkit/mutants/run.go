@@ -17,17 +17,17 @@ import (
 	"time"
 )
 
-// commandLimit bounds one run of a command: a mutant may hang, and go test's
-// own limit of 10 minutes a package is the one that should strike first.
+// commandLimit bounds one run of a command, because a mutant may hang. The default limit of go
+// test, 10 minutes for each package, should apply first.
 const commandLimit = 15 * time.Minute
 
-// outcome is what became of a mutant.
+// outcome is the result of a mutant.
 type outcome string
 
 const (
 	caught   outcome = "caught"
 	survived outcome = "SURVIVED"
-	broken   outcome = "ERROR" // the list is wrong, nothing was proved
+	broken   outcome = "ERROR" // the list is wrong, and nothing was proved
 )
 
 type result struct {
@@ -43,7 +43,7 @@ type runner struct {
 	log  io.Writer
 }
 
-// errNotAllCaught is returned after the table has said why.
+// errNotAllCaught is returned after the table, which shows why, was printed.
 var errNotAllCaught = errors.New("not every mutant was caught")
 
 // runAll runs the mutants one by one, prints a table, and fails unless all
@@ -55,7 +55,7 @@ func (r runner) runAll(ctx context.Context, list []mutant) error {
 	}
 	defer os.RemoveAll(dir)
 	results := make([]result, 0, len(list))
-	sound := make(map[string]string) // command -> what is wrong with it unmutated
+	sound := make(map[string]string) // command -> what is wrong with it without a mutant
 	for _, m := range list {
 		command := strings.Join(m.command, " ")
 		if _, known := sound[command]; !known {
@@ -68,7 +68,7 @@ func (r runner) runAll(ctx context.Context, list []mutant) error {
 			res = r.runOne(ctx, dir, m)
 		}
 		if err := ctx.Err(); err != nil {
-			return err // a test killed by Ctrl-C is not a catch
+			return err // a test killed by Ctrl-C has not caught the mutant
 		}
 		fmt.Fprintf(r.log, "%-9s %s (%.1f s)\n", res.outcome, m.name, res.took.Seconds())
 		results = append(results, res)
@@ -130,8 +130,8 @@ func (r runner) runOne(ctx context.Context, dir string, m mutant) result {
 	res.took = time.Since(begin)
 	switch build := buildFailure.Find(out); {
 	case build != nil:
-		// Nothing ran, so nothing was caught: a list that does not
-		// compile would else look like a perfect one.
+		// No test ran, so the mutant was not caught; otherwise a list of mutants that do not
+		// compile would look perfect.
 		res.detail = "does not compile: " + firstProblem(out)
 	case err == nil:
 		res.outcome = survived
@@ -141,8 +141,8 @@ func (r runner) runOne(ctx context.Context, dir string, m mutant) result {
 	return res
 }
 
-// writeOverlay makes the file that tells the go command to read the mutated
-// text instead of the real file.
+// writeOverlay writes the overlay file with which the go command reads the mutated text instead of
+// the real file.
 func (r runner) writeOverlay(dir string, m mutant) (string, error) {
 	path, err := filepath.Abs(filepath.Join(r.root, filepath.FromSlash(m.file)))
 	if err != nil {
@@ -167,9 +167,9 @@ func (r runner) writeOverlay(dir string, m mutant) (string, error) {
 	return overlay, os.WriteFile(overlay, spec, 0o644)
 }
 
-// command runs a go command. The overlay goes through GOFLAGS, so that tests
-// which build programs of ours build the mutant too. Vet is off: it would fail
-// mutants that no test has seen.
+// command runs a go command. The overlay is passed in GOFLAGS, so that tests that build our
+// programs build the mutant, too. Vet is disabled, because it would reject mutants before any test
+// runs.
 func (r runner) command(ctx context.Context, command []string, overlay string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, commandLimit)
 	defer cancel()
@@ -197,7 +197,8 @@ var (
 	problem      = regexp.MustCompile(`(?m)^\S+\.go:\d+:\d+: .*$`)
 )
 
-// failedTest names what noticed: the deepest first failing test.
+// failedTest returns the name of the test that noticed the fault: the first failing test at the
+// deepest level.
 func failedTest(out []byte) string {
 	if found := failure.FindSubmatch(out); found != nil {
 		return string(found[1])

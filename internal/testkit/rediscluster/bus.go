@@ -17,8 +17,8 @@ const (
 	senderTo     = 80
 )
 
-// A bus is the relays through which the nodes of a cluster reach each other's cluster buses. It throws
-// away what one side of a partition sends the other.
+// A bus is the relays through which the nodes of a cluster reach each other's cluster buses. It
+// discards what one side of a partition sends to the other.
 type bus struct {
 	mu sync.Mutex
 	// Guarded by mu.
@@ -26,16 +26,17 @@ type bus struct {
 	links map[*link]struct{}
 }
 
-// A way is from one node to another, by their IDs.
+// A way is the direction from one node to another, by their IDs.
 type way struct{ from, to string }
 
 // A link is a connection that one node has opened to another.
 type link struct {
 	opened, accepted net.Conn
-	cut              bool // something was thrown away; guarded by bus.mu
+	cut              bool // data was discarded; guarded by bus.mu
 }
 
-// relay starts the relay before the cluster bus of a node, and returns its port. It ends with the test.
+// relay starts the relay in front of the cluster bus of a node, and returns its port. It ends with
+// the test.
 func (b *bus) relay(t testing.TB, n *Node) int {
 	t.Helper()
 	l := testkit.Serve(t, func(conn net.Conn, _ int) { b.serve(conn, n) })
@@ -76,14 +77,14 @@ func (b *bus) serve(opened net.Conn, to *Node) {
 	b.mu.Unlock()
 }
 
-// pump forwards what one end of a link sends, after what was read of it already, and closes both ends
-// at the end.
+// pump forwards what one end of a link sends, starting with what has already been read, and finally
+// closes both ends.
 func (b *bus) pump(l *link, from, to net.Conn, w way, read []byte) {
 	defer from.Close()
 	defer to.Close()
 	chunk, lost := make([]byte, 64<<10), false
 	for {
-		// After something was lost, nothing that follows makes sense.
+		// After data was lost, the data that follows makes no sense.
 		if lost = lost || b.loses(l, w); !lost {
 			if _, err := to.Write(read); err != nil {
 				return
@@ -97,7 +98,7 @@ func (b *bus) pump(l *link, from, to net.Conn, w way, read []byte) {
 	}
 }
 
-// loses reports whether something that a link has got is thrown away.
+// loses reports whether data that a link has received is discarded.
 func (b *bus) loses(l *link, w way) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -107,7 +108,7 @@ func (b *bus) loses(l *link, w way) bool {
 	return b.mute[w]
 }
 
-// heal lets everything pass again. Links that have lost something are closed, and nodes open others.
+// heal lets everything pass again. Links that have lost data are closed, and nodes open new ones.
 func (b *bus) heal() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -120,16 +121,16 @@ func (b *bus) heal() {
 	}
 }
 
-// Partition parts nodes from all others: until [Cluster.Heal], what they send each other over the cluster
-// bus gets lost without a sign, as in a network that drops packets. Clients and replicas reach all nodes.
-// It needs [Options.Partitions]. It does not wait until nodes have noticed.
+// Partition separates nodes from all others: until [Cluster.Heal], messages between them over the
+// cluster bus are lost silently, as in a network that drops packets. Clients and replicas reach all
+// nodes. It needs [Options.Partitions]. It does not wait until nodes have noticed.
 func (c *Cluster) Partition(t testing.TB, nodes ...*Node) {
 	t.Helper()
 	c.part(t, nodes, true)
 }
 
-// Mute is Partition in one direction: the other nodes hear nothing of the given ones, which hear
-// everything.
+// Mute is Partition in one direction: the other nodes receive nothing from the given ones, which
+// receive everything.
 func (c *Cluster) Mute(t testing.TB, nodes ...*Node) {
 	t.Helper()
 	c.part(t, nodes, false)

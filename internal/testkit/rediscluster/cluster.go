@@ -12,32 +12,33 @@ import (
 	"time"
 )
 
-// Slots is how many slots a cluster has.
+// Slots is the number of slots of a cluster.
 const Slots = 16384
 
-// Patience bounds every wait.
+// Patience bounds the time of every wait.
 const Patience = 60 * time.Second
 
-// Options are those of [Start]. The zero value is three masters without replicas.
+// Options are the options of [Start]. The zero value describes three masters without replicas.
 type Options struct {
 	// Masters is how many masters share the slots. Zero means 3.
 	Masters int
 	// ReplicasPer is how many replicas each master has. A cluster with replicas is formed
 	// faster: see form.
 	ReplicasPer int
-	// Binary is the server. Empty means what testkit.StartRedis starts.
+	// Binary is the server program. If empty, it is the one that testkit.StartRedis starts.
 	Binary string
 	// NodeTimeout is cluster-node-timeout. Zero means 1 s.
 	NodeTimeout time.Duration
-	// Password is what clients and replicas log in with. Empty means no login.
+	// Password is the password of clients and replicas. If empty, no login is required.
 	Password string
 	// TLS encrypts the connections of clients, replicas and the cluster bus; see
 	// [Cluster.TLS].
 	TLS bool
-	// Partitions allows [Cluster.Partition] and [Cluster.Mute]: nodes reach each other's cluster buses
-	// through relays. It does not go with TLS.
+	// Partitions allows [Cluster.Partition] and [Cluster.Mute]: nodes reach each other's cluster
+	// buses through relays. It cannot be combined with TLS.
 	Partitions bool
-	// Args are arguments for every server. They follow the kit's, so they win.
+	// Args are additional arguments for every server. They follow those of the package, so they
+	// take precedence.
 	Args []string
 }
 
@@ -47,7 +48,7 @@ type Cluster struct {
 	// Immutable.
 	options Options
 	setup   *setup
-	bus     *bus // nil: nodes reach each other without relays
+	bus     *bus // if nil, nodes reach each other without relays
 
 	// Guarded by mu.
 	mu    sync.Mutex
@@ -55,15 +56,15 @@ type Cluster struct {
 }
 
 // Start starts a cluster whose masters have equal shares of the slots, in the order of
-// [Cluster.Nodes]; the replicas follow. It returns when every node is ready and knows all
-// others, and the replicas are in sync.
+// [Cluster.Nodes]; the replicas follow. It returns when every node is ready and knows all others,
+// and the replicas are in sync.
 func Start(t testing.TB, o Options) *Cluster {
 	t.Helper()
 	o.Masters, o.NodeTimeout = cmp.Or(o.Masters, 3), cmp.Or(o.NodeTimeout, time.Second)
 	c := &Cluster{options: o, setup: newSetup(t, o.Binary, o.TLS)}
 	if o.Partitions {
 		if o.TLS {
-			t.Fatal("Options.Partitions does not go with Options.TLS")
+			t.Fatal("Options.Partitions cannot be combined with Options.TLS")
 		}
 		c.bus = &bus{mute: make(map[way]bool), links: make(map[*link]struct{})}
 	}
@@ -82,7 +83,7 @@ func Start(t testing.TB, o Options) *Cluster {
 	return c
 }
 
-// newNode returns a node that was not started.
+// newNode returns a node that has not been started.
 func (c *Cluster) newNode() *Node {
 	n := &Node{setup: c.setup, dir: c.setup.owner.TempDir(), password: c.options.Password}
 	if c.bus != nil {
@@ -93,7 +94,8 @@ func (c *Cluster) newNode() *Node {
 			"--bind", "127.0.0.1", "--protected-mode", "no", "--dir", n.dir, "--save", "", "--appendonly", "no",
 			"--cluster-enabled", "yes", "--cluster-config-file", "nodes.conf", "--cluster-port", strconv.Itoa(bus),
 			"--cluster-node-timeout", strconv.FormatInt(c.options.NodeTimeout.Milliseconds(), 10),
-			// A replica fails over however long it was cut off, and only a replica of that master.
+			// A replica may fail over no matter how long it was disconnected, and only for its own
+			// master.
 			"--cluster-replica-validity-factor", "0", "--cluster-allow-replica-migration", "no",
 			"--repl-diskless-sync-delay", "0", "--repl-ping-replica-period", "1",
 		}
@@ -123,7 +125,7 @@ func launchAll(nodes []*Node) error {
 	return errors.Join(problems...)
 }
 
-// form makes a cluster of nodes that know nothing.
+// form creates a cluster from nodes that do not know each other yet.
 //
 // A master that has just started refuses commands for 2 s, but a replica does not, and it keeps
 // that state when it becomes a master. So the slots are first given to a node that will be a
@@ -152,10 +154,11 @@ func (c *Cluster) form(t testing.TB) {
 		for _, n := range masters {
 			c.await(t, n.String()+" is ready", func() error { return isReady(n) })
 			n.Do(t, "CLUSTER", "FAILOVER", "TAKEOVER")
-			// Nodes call a replica online that has received anything.
+			// Nodes report a replica as online once it has received anything.
 			n.Do(t, "FLUSHALL")
 		}
-		// A replica does not follow a master that becomes a replica, so further ones have no master yet.
+		// A replica does not follow a master that becomes a replica, so the other replicas get
+		// their master later.
 		for i, n := range c.nodes[2*o.Masters:] {
 			c.await(t, n.String()+" is a replica", func() error {
 				_, err := n.Ask("CLUSTER", "REPLICATE", masters[i%o.Masters].id)
@@ -224,7 +227,7 @@ func await(t testing.TB, patience time.Duration, what string, state func() strin
 			return
 		}
 		if time.Now().After(deadline) {
-			t.Fatalf("after %v this is not so: %s\n%v\n%s", patience, what, err, state())
+			t.Fatalf("not true after %v: %s\n%v\n%s", patience, what, err, state())
 		}
 		time.Sleep(pause)
 	}

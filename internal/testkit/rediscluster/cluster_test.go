@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// binaries returns the servers that the kit is tested with in addition to the usual
+// binaries returns the server programs with which the package is tested in addition to the default
 // one.
 func binaries() []string {
 	return slices.DeleteFunc([]string{"redis-server-8", "valkey-server"}, func(name string) bool {
@@ -37,7 +37,7 @@ func refused(t *testing.T, n *Node, args ...string) string {
 	return err.Error()
 }
 
-// TestCluster does each operation once.
+// TestCluster runs each operation once.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	c := Start(t, Options{ReplicasPer: 1})
@@ -150,7 +150,7 @@ func migrationByStep(t *testing.T, c *Cluster) {
 	if n := m.MoveKeys(t, 2); n != 2 {
 		t.Errorf("%d keys were moved", n)
 	}
-	m.MoveKey(t, "{tag}0", "{tag}1", "{tag}2") // some of them are there already
+	m.MoveKey(t, "{tag}0", "{tag}1", "{tag}2") // some of them have already been moved
 	ask := fmt.Sprintf("ASK %d %s", slot, to.Addr())
 	if got := refused(t, from, "GET", "{tag}0"); got != ask {
 		t.Errorf("the old master answers %s, expected %s", got, ask)
@@ -166,7 +166,7 @@ func migrationByStep(t *testing.T, c *Cluster) {
 		to.Do(t, "GET", "{tag}"+strconv.Itoa(i))
 	}
 	if got := to.Do(t, "CLUSTER", "COUNTKEYSINSLOT", strconv.Itoa(slot)).Int; got != 5 {
-		t.Errorf("%d keys have come", got)
+		t.Errorf("%d keys have arrived", got)
 	}
 }
 
@@ -215,7 +215,7 @@ func killAndRestart(t *testing.T, c *Cluster) {
 	replica, master := replicaOf(t, c, 100)
 	master.Kill()
 	if master.Running() {
-		t.Error("it runs")
+		t.Error("it is running")
 	}
 	if got := c.AwaitMaster(t, 100, master); got != replica {
 		t.Errorf("the new master is %s, expected %s", got, replica)
@@ -231,7 +231,7 @@ func freeze(t *testing.T, c *Cluster) {
 	n, _ := replicaOf(t, c, 100)
 	n.Stop(t)
 	if n.Running() {
-		t.Error("it runs")
+		t.Error("it is running")
 	}
 	n.Cont(t)
 	c.Settle(t)
@@ -298,15 +298,16 @@ func TestClusterWithPasswordAndTLS(t *testing.T) {
 	}
 	if c, err := dial(to.Addr(), c.TLS(), "wrong"); err == nil {
 		c.net.Close()
-		t.Error("it takes another password")
+		t.Error("it accepts another password")
 	}
 	if c.TLS() == nil {
 		t.Error("there is no configuration for clients")
 	}
 }
 
-// TestPartitions: a master that the others do not hear is replaced and no longer serves anything, whether it
-// hears them or not. When the partition ends, it is a replica of its successor.
+// TestPartitions: a master from which the others receive nothing is replaced and stops serving,
+// whether or not it receives their messages. When the partition ends, it is a replica of its
+// successor.
 //
 // mutant: testkit-partition-lets-everything-pass
 func TestPartitions(t *testing.T) {
@@ -338,7 +339,7 @@ func TestPartitions(t *testing.T) {
 	}
 }
 
-// TestOtherServers: what the kit needs of servers of another generation.
+// TestOtherServers: other server programs provide what the package needs.
 func TestOtherServers(t *testing.T) {
 	t.Parallel()
 	for _, binary := range binaries() {
@@ -361,7 +362,7 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
-// recorder takes the failure of a test.
+// recorder records the failure of a test.
 type recorder struct {
 	testing.TB
 	failure string
@@ -407,10 +408,10 @@ func TestPortsThatAreTaken(t *testing.T) {
 	c := &Cluster{options: Options{NodeTimeout: time.Second}, setup: newSetup(t, "", false)}
 	n := c.newNode()
 	if err := n.launchAt(taken, testkit.FreePort(t)); err == nil {
-		t.Error("it listens at a port that was taken")
+		t.Error("it listens on a port that was in use")
 	}
 	if n.process != nil && n.Running() {
-		t.Error("it runs")
+		t.Error("it is running")
 	}
 	if err := n.launch(); err != nil {
 		t.Error(err)

@@ -11,22 +11,22 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// replyTimeout bounds a command of the kit.
+// replyTimeout bounds the time of a command of this package.
 const replyTimeout = 5 * time.Second
 
-// ReplyError is an error that a server answered.
+// ReplyError is an error reply of a server.
 type ReplyError string
 
 func (e ReplyError) Error() string { return string(e) }
 
-// conn is a connection with one command at a time, in version 2 of the protocol.
+// conn is a connection that sends one command at a time, in version 2 of the protocol.
 type conn struct {
 	net     net.Conn
 	scanner *resp.Scanner
 	in      []byte // read and not used yet
 }
 
-// dial connects and logs in. No password means no login.
+// dial connects and, if there is a password, logs in.
 func dial(addr string, config *tls.Config, password string) (*conn, error) {
 	dialer := &net.Dialer{Timeout: replyTimeout}
 	var c net.Conn
@@ -90,13 +90,13 @@ func parse(frame []byte) (resp.Value, error) {
 	return v, nil
 }
 
-// isReply reports whether the server answered, if only with an error.
+// isReply reports whether the server has replied, even if with an error.
 func isReply(err error) bool {
 	var e ReplyError
 	return err == nil || errors.As(err, &e)
 }
 
-// words returns the elements of a reply as texts.
+// words returns the elements of a reply as strings.
 func words(v resp.Value) []string {
 	list := make([]string, len(v.Elems))
 	for i, e := range v.Elems {

@@ -8,17 +8,17 @@
 //	old.Kill()
 //	master := c.AwaitMaster(t, 0, old)
 //
-// Every operation but a partition waits until its effect is seen by all nodes. If that takes longer than
-// [Patience], the test fails with the state of every node. Processes end with the test, and
-// on Linux also when the test binary dies.
+// Every operation except a partition waits until all nodes have noticed its effect. If that takes
+// longer than [Patience], the test fails with the state of every node. Processes end with the test,
+// and on Linux also when the test binary dies.
 //
 //	file             gives
 //	cluster.go       Start, Options, Cluster: a cluster, and how it is formed
 //	operate.go       failover, restart, proxies, new nodes, forgotten nodes, settings
-//	migrate.go       Migration: a slot that moves, step by step
-//	bus.go           Partition, Mute, Heal: nodes that do not hear each other
-//	view.go          what nodes say about each other, and when a cluster has settled
+//	migrate.go       Migration: moving a slot, step by step
+//	bus.go           Partition, Mute, Heal: nodes that do not receive each other's messages
+//	view.go          what nodes report about each other, and when a cluster has settled
 //	sentinel.go      StartSentinels: a master, replicas and Sentinels that watch them
 //	node.go          Node: one process, its address, its counters
-//	conn.go          the connection on which the kit talks to a node
+//	conn.go          the connection on which the package sends commands to a node
 package rediscluster

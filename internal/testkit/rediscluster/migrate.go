@@ -7,21 +7,21 @@ import (
 	"testing"
 )
 
-// A Migration moves a slot from its master to another one, as redis-cli does. Between its steps
-// a test may do what it likes.
+// A Migration moves a slot from its master to another one, as redis-cli does. Between its steps, a
+// test may do anything.
 type Migration struct {
 	// Immutable.
 	cluster  *Cluster
 	slot     string
 	From, To *Node
 
-	// Replace lets keys that are moved replace those that the new master has already, because a
-	// client has sent ASKING without having been told. Otherwise the test fails.
+	// Replace lets moved keys replace keys that the new master already has, because a client has
+	// sent ASKING without having received an ASK error. Otherwise the test fails.
 	Replace bool
 }
 
-// BeginMigration lets the slot's master migrate it and the other master import it: commands on
-// keys that the former does not have are answered with ASK. No key is moved yet.
+// BeginMigration makes the slot's master migrate it and the other master import it. The former
+// replies with ASK to commands on keys that it does not have. No key is moved yet.
 func (c *Cluster) BeginMigration(t testing.TB, slot int, to *Node) *Migration {
 	t.Helper()
 	m := &Migration{cluster: c, slot: strconv.Itoa(slot), From: c.MasterOf(t, slot), To: to}
@@ -67,7 +67,7 @@ func (m *Migration) Finish(t testing.TB) {
 	m.cluster.Settle(t)
 }
 
-// finish is Finish without the wait.
+// finish is like Finish, but does not wait.
 func (m *Migration) finish(t testing.TB) {
 	t.Helper()
 	for {
@@ -80,7 +80,7 @@ func (m *Migration) finish(t testing.TB) {
 	}
 }
 
-// give tells a node who has the slot now. It returns false if there are keys left.
+// give tells a node which node owns the slot now. It returns false if there are keys left.
 func (m *Migration) give(t testing.TB, n *Node) bool {
 	t.Helper()
 	_, err := n.Ask("CLUSTER", "SETSLOT", m.slot, "NODE", m.To.id)
@@ -108,7 +108,7 @@ func (c *Cluster) Migrate(t testing.TB, to *Node, slots ...int) {
 			}
 		}
 		if from == to {
-			t.Fatal(fmt.Errorf("slot %d is at %s already", slot, to))
+			t.Fatal(fmt.Errorf("slot %d is already at %s", slot, to))
 		}
 		m := &Migration{cluster: c, slot: strconv.Itoa(slot), From: from, To: to}
 		m.begin(t)

@@ -20,18 +20,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// A Node is a server of the kit: a node of a cluster, a server that Sentinels watch, or a
+// A Node is a server of this package: a node of a cluster, a server that Sentinels watch, or a
 // Sentinel. All methods are safe for concurrent use.
 type Node struct {
 	// Immutable.
 	setup    *setup
 	dir      string
-	args     func(bus int) []string // everything but the port and TLS
-	password string                 // to log in with
-	relayed  int                    // the port of the relay before the cluster bus; zero: none
+	args     func(bus int) []string // everything except the port and TLS
+	password string                 // for logging in
+	relayed  int                    // the port of the relay in front of the cluster bus; 0 if there is none
 
-	// Set when the cluster is formed, under mu, and immutable after. A relay, which may be ahead of that,
-	// reads it under mu.
+	// Set when the cluster is formed, under mu, and immutable after. A relay, which may run
+	// earlier, reads it under mu.
 	id string
 
 	// Guarded by mu.
@@ -42,12 +42,12 @@ type Node struct {
 	announced int  // the announced port; its own port if zero
 	stopped   bool // by Stop
 	conn      *conn
-	asked     map[string]int64 // commands of the kit, as in Commands
+	asked     map[string]int64 // commands of this package, as in Commands
 }
 
-// setup is what all servers of a test share.
+// setup holds what all servers of a test share.
 type setup struct {
-	owner  testing.TB // with which the servers end; operations may be those of its subtests
+	owner  testing.TB // the servers end with it; operations may run in its subtests
 	binary string
 	client *tls.Config // nil without TLS
 	files  [3]string   // certificate, key, authority
@@ -75,7 +75,7 @@ func (s *setup) listening(port int) []string {
 		"--tls-ca-cert-file", s.files[2], "--tls-auth-clients", "no", "--tls-replication", "yes"}
 }
 
-// launch starts the process at free ports. It may be called from any goroutine.
+// launch starts the process on free ports. It may be called from any goroutine.
 func (n *Node) launch() error {
 	var problems []error
 	for range 5 {
@@ -88,7 +88,7 @@ func (n *Node) launch() error {
 	return errors.Join(problems...)
 }
 
-// launchAt is launch at the given ports.
+// launchAt is like launch, but uses the given ports.
 func (n *Node) launchAt(port, bus int) error {
 	addr := net.JoinHostPort("127.0.0.1", strconv.Itoa(port))
 	p, err := testkit.Launch(n.setup.owner, testkit.Command{
@@ -113,14 +113,14 @@ func (n *Node) launchAt(port, bus int) error {
 	n.asked = map[string]int64{}
 	n.mu.Unlock()
 	n.setup.owner.Cleanup(n.Kill) // closes the connection, too
-	// Another server may have got the port first.
+	// Another server may have taken the port first.
 	info, err := n.info("server")
 	if err != nil {
 		return err
 	}
 	if info["process_id"] != strconv.Itoa(p.PID()) {
 		n.Kill()
-		return fmt.Errorf("port %d: process %s listens there", port, info["process_id"])
+		return fmt.Errorf("port %d: process %s is listening on it", port, info["process_id"])
 	}
 	return nil
 }
@@ -174,7 +174,7 @@ func (n *Node) busPort() int {
 	return n.bus
 }
 
-// String returns what messages call the node.
+// String returns the name of the node in messages.
 func (n *Node) String() string {
 	if n.id == "" {
 		return n.Addr()
@@ -182,7 +182,7 @@ func (n *Node) String() string {
 	return n.Addr() + " (" + n.id[:8] + ")"
 }
 
-// Running reports whether the process runs and was not stopped.
+// Running reports whether the process is running and has not been stopped.
 func (n *Node) Running() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -197,7 +197,7 @@ func (n *Node) Running() bool {
 	}
 }
 
-// Kill ends the process with SIGKILL and waits until it is gone.
+// Kill kills the process with SIGKILL and waits until it has ended.
 func (n *Node) Kill() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -205,7 +205,7 @@ func (n *Node) Kill() {
 	n.hangUp()
 }
 
-// hangUp closes the connection of the kit. Under mu.
+// hangUp closes the connection of this package. The caller holds mu.
 func (n *Node) hangUp() {
 	if n.conn != nil {
 		n.conn.net.Close()
@@ -220,8 +220,8 @@ func (n *Node) Log() string {
 	return n.process.Log()
 }
 
-// Ask sends a command on the connection that the kit has to the node, and returns the reply.
-// An error that the node answers is a [ReplyError].
+// Ask sends a command on this package's connection to the node, and returns the reply. An error
+// reply is a [ReplyError].
 func (n *Node) Ask(args ...string) (resp.Value, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -241,7 +241,7 @@ func (n *Node) Ask(args ...string) (resp.Value, error) {
 	return v, err
 }
 
-// count counts a command of the kit. Under mu.
+// count counts a command of this package. The caller holds mu.
 func (n *Node) count(args []string) {
 	if n.asked == nil {
 		return
@@ -249,7 +249,7 @@ func (n *Node) count(args []string) {
 	name := strings.ToLower(args[0])
 	switch {
 	case name == "config" && len(args) > 1 && strings.EqualFold(args[1], "RESETSTAT"):
-		n.asked = map[string]int64{} // the server counts this one after it has reset the others
+		n.asked = map[string]int64{} // the server counts this command after it has reset the counters
 		name = "config|resetstat"
 	case len(args) > 1 && (name == "cluster" || name == "client" || name == "config"):
 		name += "|" + strings.ToLower(args[1])
@@ -257,7 +257,7 @@ func (n *Node) count(args []string) {
 	n.asked[name]++
 }
 
-// Do is Ask that fails the test if there is an error.
+// Do is like Ask, but fails the test if there is an error.
 func (n *Node) Do(t testing.TB, args ...string) resp.Value {
 	t.Helper()
 	v, err := n.Ask(args...)
@@ -294,7 +294,8 @@ func (n *Node) SetConfig(t testing.TB, name, value string) {
 }
 
 // Commands returns how often the node has executed each command since its start or
-// [Node.ResetCommands], by names such as get and config|set. The kit's own commands count.
+// [Node.ResetCommands], by names such as get and config|set. The commands of this package are
+// included.
 func (n *Node) Commands(t testing.TB) map[string]int64 {
 	t.Helper()
 	calls := make(map[string]int64)
@@ -306,14 +307,14 @@ func (n *Node) Commands(t testing.TB) map[string]int64 {
 		first, _, _ := strings.Cut(value, ",")
 		count, err := strconv.ParseInt(strings.TrimPrefix(first, "calls="), 10, 64)
 		if err != nil {
-			t.Fatalf("%s: INFO commandstats says %s:%s", n, name, value)
+			t.Fatalf("%s: INFO commandstats contains %s:%s", n, name, value)
 		}
 		calls[name] = count
 	}
 	return calls
 }
 
-// CommandsOfClients is Commands without what [Node.Ask] has sent, which is what the kit has.
+// CommandsOfClients is Commands without those that this package has sent with [Node.Ask].
 func (n *Node) CommandsOfClients(t testing.TB) map[string]int64 {
 	t.Helper()
 	n.mu.Lock()
@@ -332,8 +333,8 @@ func (n *Node) ResetCommands(t testing.TB) {
 	n.Do(t, "CONFIG", "RESETSTAT")
 }
 
-// Connections returns the IDs of the connections of clients, in the order of their beginning.
-// Neither the connections of the kit and of other nodes count.
+// Connections returns the IDs of the connections of clients, in the order in which they were
+// opened. Connections of this package and of other nodes are not included.
 func (n *Node) Connections(t testing.TB) []int64 {
 	t.Helper()
 	own := n.Do(t, "CLIENT", "ID").Int
@@ -345,13 +346,13 @@ func (n *Node) Connections(t testing.TB) []int64 {
 			name, value, _ := strings.Cut(field, "=")
 			switch name {
 			case "id":
-				id, _ = strconv.ParseInt(value, 10, 64) // 0 is no ID
+				id, _ = strconv.ParseInt(value, 10, 64) // 0 is not an ID
 			case "flags":
 				flags = value
 			}
 		}
 		if id == 0 {
-			t.Fatalf("%s: CLIENT LIST says %s", n, line)
+			t.Fatalf("%s: CLIENT LIST contains %s", n, line)
 		}
 		if id != own && !strings.ContainsAny(flags, "SM") {
 			ids = append(ids, id)

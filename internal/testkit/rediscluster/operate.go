@@ -33,8 +33,8 @@ func (c *Cluster) promote(t testing.TB, replica *Node, how ...string) {
 		if s.master == "" {
 			return nil
 		}
-		// A failover that has no success within 5 s is given up by the server, for instance
-		// because masters have voted too short a time ago.
+		// The server gives up a failover that does not succeed within 5 s, for instance because
+		// masters have voted too recently.
 		if time.Since(asked) > 6*time.Second {
 			if _, err := replica.Ask(append([]string{"CLUSTER", "FAILOVER"}, how...)...); err != nil {
 				return fmt.Errorf("%s: %w", replica, err)
@@ -54,7 +54,7 @@ func (c *Cluster) promote(t testing.TB, replica *Node, how ...string) {
 // reject that forever. AwaitMaster gives it a new epoch.
 func (c *Cluster) AwaitMaster(t testing.TB, slot int, old *Node) *Node {
 	t.Helper()
-	const tooLong = 3 * time.Second // for others to learn of it
+	const tooLong = 3 * time.Second // for others to be notified
 	var master *Node
 	var since time.Time
 	c.await(t, fmt.Sprintf("slot %d has another master than %s", slot, old), func() error {
@@ -77,8 +77,8 @@ func (c *Cluster) AwaitMaster(t testing.TB, slot int, old *Node) *Node {
 	return master
 }
 
-// Restart kills the node if it runs, and starts it again at the same ports. It has kept its ID
-// and what it knew of the cluster, and has no keys.
+// Restart kills the node if it is running, and starts it again on the same ports. It keeps its ID
+// and its view of the cluster, but has no keys.
 func (c *Cluster) Restart(t testing.TB, n *Node) {
 	t.Helper()
 	n.mu.Lock()
@@ -91,7 +91,7 @@ func (c *Cluster) Restart(t testing.TB, n *Node) {
 	c.Settle(t)
 }
 
-// Move is Restart at other ports.
+// Move is like Restart, but uses other ports.
 func (c *Cluster) Move(t testing.TB, n *Node) {
 	t.Helper()
 	n.Kill()
@@ -101,9 +101,9 @@ func (c *Cluster) Move(t testing.TB, n *Node) {
 	c.Settle(t)
 }
 
-// Announce makes all nodes tell clients that a node is at another port of the loopback address,
-// for instance that of a proxy, until the node is started again. Its replicas go there, too. Zero
-// is the node's own port.
+// Announce makes all nodes announce another port of the loopback address for a node, for instance
+// that of a proxy, until the node is restarted. Its replicas connect there, too. Zero means the
+// node's own port.
 func (c *Cluster) Announce(t testing.TB, n *Node, port int) {
 	t.Helper()
 	setting := "cluster-announce-port"
@@ -117,8 +117,8 @@ func (c *Cluster) Announce(t testing.TB, n *Node, port int) {
 	c.Settle(t)
 }
 
-// AddMaster starts a new master without slots and waits until all know it. It takes at least
-// 2 s, because a master that has just started refuses commands so long.
+// AddMaster starts a new master without slots and waits until all know it. It takes at least 2 s,
+// because a master that has just started refuses commands for that long.
 func (c *Cluster) AddMaster(t testing.TB) *Node {
 	t.Helper()
 	n := c.join(t)
@@ -151,14 +151,14 @@ func (c *Cluster) join(t testing.TB) *Node {
 	return n
 }
 
-// Forget removes a node from the cluster by CLUSTER FORGET. Its slots, if it has any, have
-// no master then. A running node keeps running and does not notice.
+// Forget removes a node from the cluster by CLUSTER FORGET. Its slots, if it has any, then have no
+// master. A running node keeps running and does not notice.
 func (c *Cluster) Forget(t testing.TB, n *Node) {
 	t.Helper()
 	c.mu.Lock()
 	c.nodes = slices.DeleteFunc(c.nodes, func(other *Node) bool { return other == n })
 	c.mu.Unlock()
-	// A node that has forgotten it may learn of it again from one that has not yet.
+	// A node that has forgotten it may learn of it again from a node that has not.
 	c.await(t, "all nodes have forgotten "+n.String(), func() error {
 		var problem error
 		for _, other := range c.running() {
@@ -233,7 +233,7 @@ func (c *Cluster) SetConfig(t testing.TB, name, value string) {
 	}
 }
 
-// Slot returns the slot of a key, as the servers see it.
+// Slot returns the slot of a key, as the servers compute it.
 func (c *Cluster) Slot(t testing.TB, key string) int {
 	t.Helper()
 	return int(c.running()[0].Do(t, "CLUSTER", "KEYSLOT", key).Int)

@@ -16,28 +16,28 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// SentinelOptions are those of [StartSentinels]. The zero value is a master with two replicas
-// and three Sentinels, two of which must agree.
+// SentinelOptions are the options of [StartSentinels]. The zero value describes a master with two
+// replicas and three Sentinels, two of which must agree.
 type SentinelOptions struct {
-	// Name is what the Sentinels call the master. Empty means mymaster.
+	// Name is the name of the master. If empty, it is mymaster.
 	Name string
-	// Replicas is how many replicas the master has. Zero means 2.
+	// Replicas is the number of replicas. If zero, it is 2.
 	Replicas int
-	// Sentinels is how many Sentinels there are. Zero means 3.
+	// Sentinels is the number of Sentinels. If zero, it is 3.
 	Sentinels int
 	// Quorum is how many Sentinels must agree that the master is down. Zero means 2.
 	Quorum int
 	// DownAfter is how long a server must be silent to be down. Zero means 500 ms.
 	DownAfter time.Duration
-	// Binary is the server. Empty means what testkit.StartRedis starts.
+	// Binary is the server program. If empty, it is the one that testkit.StartRedis starts.
 	Binary string
-	// Password is that of the servers, SentinelPassword that of the Sentinels. Empty means
-	// no login.
+	// Password is the password of the servers, SentinelPassword that of the Sentinels. If empty, no
+	// login is required.
 	Password, SentinelPassword string
 	// TLS encrypts all connections; see [Sentinels.TLS].
 	TLS bool
-	// Args are arguments for every server but the Sentinels. They follow the kit's, so they
-	// win.
+	// Args are additional arguments for every server except the Sentinels. They follow those of the
+	// package, so they take precedence.
 	Args []string
 }
 
@@ -124,8 +124,8 @@ func (s *Sentinels) newSentinel(t testing.TB, number int) *Node {
 	return n
 }
 
-// hurry makes a Sentinel check servers, and communicate with other Sentinels, more often than by
-// default. The setting is lost when it restarts.
+// hurry makes a Sentinel check servers and communicate with other Sentinels more often than by
+// default. The setting is lost in a restart.
 func (s *Sentinels) hurry(t testing.TB, n *Node) {
 	t.Helper()
 	n.Do(t, "SENTINEL", "DEBUG", "INFO-PERIOD", "200", "PUBLISH-PERIOD", "200", "ASK-PERIOD", "100", "TILT-PERIOD", "1000")
@@ -148,11 +148,11 @@ func (s *Sentinels) Addrs() []string {
 	return addrs
 }
 
-// Sentinels returns the Sentinels, whether they run or not.
+// Sentinels returns all Sentinels, whether or not they are running.
 func (s *Sentinels) Sentinels() []*Node { return slices.Clone(s.watches) }
 
-// Servers returns the servers that the Sentinels watch, whether they run or not. The first one
-// was the master at the start.
+// Servers returns the servers that the Sentinels watch, whether or not they are running. The first
+// one was the master at the start.
 func (s *Sentinels) Servers() []*Node { return slices.Clone(s.servers) }
 
 // Master waits until all running Sentinels name the same running server as the master, and
@@ -175,7 +175,7 @@ func (s *Sentinels) master() (*Node, error) {
 			return nil, fmt.Errorf("%s: %w", n, err)
 		}
 		if len(v.Elems) != 2 {
-			return nil, fmt.Errorf("%s knows no master", n)
+			return nil, fmt.Errorf("%s does not know a master", n)
 		}
 		named := s.byAddr(net.JoinHostPort(text(v.Elems[0]), text(v.Elems[1])))
 		if named == nil || !named.Running() || master != nil && master != named {
@@ -184,7 +184,7 @@ func (s *Sentinels) master() (*Node, error) {
 		master = named
 	}
 	if master == nil {
-		return nil, errors.New("no Sentinel runs")
+		return nil, errors.New("no Sentinel is running")
 	}
 	return master, nil
 }
@@ -264,7 +264,7 @@ func (s *Sentinels) knowsAll(n, master *Node, servers, watches []*Node) error {
 	return nil
 }
 
-// list returns a list of SENTINEL by addresses.
+// list returns the result of a SENTINEL command that lists servers, by address.
 func list(v resp.Value) map[string]map[string]string {
 	m := make(map[string]map[string]string)
 	for _, e := range v.Elems {
@@ -291,9 +291,9 @@ func (s *Sentinels) AwaitSwitch(t testing.TB, old *Node) *Node {
 	return master
 }
 
-// Failover lets a Sentinel replace the master by SENTINEL FAILOVER, waits until all have settled and
-// returns the new master. On a busy machine Sentinels may consider the new master dead and return to
-// the old one: then Failover tries again.
+// Failover makes a Sentinel replace the master with SENTINEL FAILOVER, waits until all have
+// settled, and returns the new master. On a busy machine, Sentinels may consider the new master
+// dead and return to the old one; in that case, Failover tries again.
 func (s *Sentinels) Failover(t testing.TB) *Node {
 	t.Helper()
 	old := s.Master(t)
@@ -302,7 +302,7 @@ func (s *Sentinels) Failover(t testing.TB) *Node {
 		if master, err = s.master(); err != nil {
 			return err
 		}
-		// No failover is in progress when all have settled.
+		// Once all have settled, no failover is in progress.
 		if err = s.settled(); err != nil || master != old {
 			return err
 		}
@@ -312,9 +312,9 @@ func (s *Sentinels) Failover(t testing.TB) *Node {
 	return master
 }
 
-// Restart kills a server or a Sentinel if it runs, starts it again at the same port, and waits
-// until everything has settled. A server has no keys then; a Sentinel has kept its ID and what it
-// knew.
+// Restart kills a server or a Sentinel if it is running, starts it again on the same port, and
+// waits until everything has settled. A server then has no keys; a Sentinel keeps its ID and its
+// state.
 func (s *Sentinels) Restart(t testing.TB, n *Node) {
 	t.Helper()
 	port := n.Port()

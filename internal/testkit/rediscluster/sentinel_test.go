@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestSentinels does each operation once.
+// TestSentinels runs each operation once.
 func TestSentinels(t *testing.T) {
 	t.Parallel()
 	s := StartSentinels(t, SentinelOptions{Password: "data", SentinelPassword: "watch"})
@@ -35,12 +35,12 @@ func TestSentinels(t *testing.T) {
 	}
 	s.Restart(t, s.Sentinels()[0])
 	if v, err := s.Sentinels()[1].Ask("AUTH", "data"); err == nil {
-		t.Errorf("a Sentinel takes the password of the servers: %s", text(v))
+		t.Errorf("a Sentinel accepts the password of the servers: %s", text(v))
 	}
 }
 
-// TestSentinelsWithTLS: other numbers, another name, and encrypted connections, of servers of
-// each generation.
+// TestSentinelsWithTLS: other numbers of servers, another name, and encrypted connections, with
+// each server program.
 func TestSentinelsWithTLS(t *testing.T) {
 	t.Parallel()
 	for _, binary := range append(binaries(), "redis-server") {

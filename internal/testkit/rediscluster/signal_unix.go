@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// Stop freezes the process with SIGSTOP: its connections stay open and nothing is answered.
+// Stop freezes the process with SIGSTOP: its connections stay open, but it does not answer.
 func (n *Node) Stop(t testing.TB) {
 	t.Helper()
 	n.mu.Lock()
@@ -22,7 +22,7 @@ func (n *Node) Stop(t testing.TB) {
 	n.hangUp()
 }
 
-// Cont continues a stopped process, and waits until it answers.
+// Cont resumes a stopped process, and waits until it answers.
 func (n *Node) Cont(t testing.TB) {
 	t.Helper()
 	n.mu.Lock()

@@ -41,12 +41,12 @@ func (n *Node) sightings() (map[string]sighting, error) {
 func parseSighting(line string) (sighting, error) {
 	f := strings.Fields(line)
 	if len(f) < 8 {
-		return sighting{}, fmt.Errorf("CLUSTER NODES says %q", line)
+		return sighting{}, fmt.Errorf("CLUSTER NODES contains the line %q", line)
 	}
 	addr, _, _ := strings.Cut(f[1], "@")
 	epoch, err := strconv.ParseInt(f[6], 10, 64)
 	if err != nil {
-		return sighting{}, fmt.Errorf("CLUSTER NODES says %q: %w", line, err)
+		return sighting{}, fmt.Errorf("CLUSTER NODES contains the line %q: %w", line, err)
 	}
 	s := sighting{id: f[0], addr: addr, flags: strings.Split(f[2], ","), linked: f[7] == "connected", epoch: epoch}
 	if f[3] != "-" {
@@ -80,7 +80,7 @@ func (s sighting) healthy() bool {
 	})
 }
 
-// acquainted returns an error unless each of the nodes knows all of them.
+// acquainted returns an error unless each of the nodes knows all others.
 func (c *Cluster) acquainted(nodes []*Node) error {
 	for _, n := range nodes {
 		seen, err := n.sightings()
@@ -96,7 +96,7 @@ func (c *Cluster) acquainted(nodes []*Node) error {
 	return nil
 }
 
-// isReady returns an error unless the node would execute commands.
+// isReady returns an error unless the node is ready to execute commands.
 func isReady(n *Node) error {
 	v, err := n.Ask("CLUSTER", "INFO")
 	if err != nil {
@@ -104,7 +104,7 @@ func isReady(n *Node) error {
 	}
 	f := fields(text(v))
 	if f["cluster_state"] != "ok" || f["cluster_slots_ok"] != strconv.Itoa(Slots) {
-		return fmt.Errorf("%s says cluster_state:%s, cluster_slots_ok:%s", n, f["cluster_state"], f["cluster_slots_ok"])
+		return fmt.Errorf("%s reports cluster_state:%s, cluster_slots_ok:%s", n, f["cluster_state"], f["cluster_slots_ok"])
 	}
 	return nil
 }
@@ -138,8 +138,8 @@ func (c *Cluster) settled() error {
 	return nil
 }
 
-// agree returns what the nodes say about themselves, by ID, and an error unless all of them say
-// the same about each other.
+// agree returns what the nodes report about themselves, by ID, and an error unless all of them
+// report the same about each other.
 func agree(nodes []*Node) (map[string]sighting, error) {
 	views, own := make([]map[string]sighting, len(nodes)), make(map[string]sighting)
 	for i, n := range nodes {
@@ -173,9 +173,9 @@ func inSync(n *Node) error {
 	return nil
 }
 
-// showsAll returns an error unless the node tells clients that all nodes are online, and each
-// replica with its master. It learns the offset of a replica, on which the former depends, some
-// time after the replica is in sync.
+// showsAll returns an error unless the node reports to clients that all nodes are online, and lists
+// each replica with its master. The former depends on the replica's offset, which the node learns
+// some time after the replica is in sync.
 func showsAll(n *Node, nodes map[string]sighting) error {
 	v, err := n.Ask("CLUSTER", "SHARDS")
 	if err != nil {
@@ -199,7 +199,7 @@ func showsAll(n *Node, nodes map[string]sighting) error {
 	return nil
 }
 
-// member returns a value of a flat list of names and values.
+// member returns the value for a name in a flat list of names and values.
 func member(v resp.Value, name string) resp.Value {
 	for i := 0; i+1 < len(v.Elems); i += 2 {
 		if text(v.Elems[i]) == name {
@@ -209,13 +209,13 @@ func member(v resp.Value, name string) resp.Value {
 	return resp.Value{}
 }
 
-// self returns what the node says about itself.
+// self returns what the node reports about itself.
 func (n *Node) self() (sighting, error) {
 	seen, err := n.sightings()
 	return seen[n.id], err
 }
 
-// MasterOf returns the master of a slot: the running node that claims the slot, and of several
+// MasterOf returns the master of a slot: the running node that claims the slot or, if several do,
 // the one with the latest claim. It fails the test if there is none.
 func (c *Cluster) MasterOf(t testing.TB, slot int) *Node {
 	t.Helper()

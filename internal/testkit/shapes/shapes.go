@@ -14,8 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/gateway/openapi"
 )
 
-// compile returns the schema of a batch in the OpenAPI document of a shape, with
-// its formats.
+// compile returns the schema of a batch from the OpenAPI document for a shape, and checks formats.
 func compile(t testing.TB, name string, key []resource.KeyColumn, shape *resource.Shape) *jsonschema.Schema {
 	t.Helper()
 	text := openapi.Document(openapi.Config{Resources: []openapi.Resource{{Name: name, Key: key, Shape: shape}}})
@@ -36,9 +35,9 @@ func compile(t testing.TB, name string, key []resource.KeyColumn, shape *resourc
 	return schema
 }
 
-// Hold validates documents of a resource, of which the first exists. To make sure that this
-// proves something, each field of the first is also omitted, and then given a value of a type
-// that it never has.
+// Hold validates documents of a resource, of which the first must exist. To prove that the
+// validation can fail, each field of the first document is also omitted, and then set to a value of
+// a type that it never has.
 func Hold(t testing.TB, name string, key []resource.KeyColumn, shape *resource.Shape, docs []cache.Loaded) {
 	t.Helper()
 	schema := compile(t, name, key, shape)
@@ -58,7 +57,7 @@ func Hold(t testing.TB, name string, key []resource.KeyColumn, shape *resource.S
 			whole, _ = value.(map[string]any)
 		}
 		if err := schema.Validate([]any{value}); err != nil {
-			t.Errorf("%s: %s\nis not what its shape says: %v", name, doc.Body, err)
+			t.Errorf("%s: %s\ndoes not match its shape: %v", name, doc.Body, err)
 		}
 	}
 	if len(whole) != len(shape.Fields) {
@@ -77,7 +76,7 @@ func Hold(t testing.TB, name string, key []resource.KeyColumn, shape *resource.S
 	}
 }
 
-// wrong is a value that no field of that type has.
+// wrong returns a value that no field of the given type has.
 func wrong(f resource.Field) any {
 	object := map[string]any{"?": 1}
 	if f.Type == resource.JSONArray {

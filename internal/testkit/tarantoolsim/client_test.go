@@ -17,7 +17,8 @@ type user struct {
 	Age  int
 }
 
-// The package's own client finds in the server what it needs from a new Tarantool.
+// The client of package tarantool finds everything in the server that it needs from a new
+// Tarantool.
 func TestClient(t *testing.T) {
 	testkit.NoLeaks(t)
 	server, tls := certificates(t)

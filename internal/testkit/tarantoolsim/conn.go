@@ -49,7 +49,7 @@ func newConn(s *Server, socket net.Conn, number int) *conn {
 	return c
 }
 
-// close ends the connection; its goroutines see to the rest.
+// close ends the connection; its goroutines do the rest.
 func (c *conn) close() {
 	c.cancel()
 	c.socket.Close()
@@ -84,7 +84,7 @@ func (c *conn) read() {
 	}
 }
 
-// end lets write send what is left and close.
+// end makes write send the rest and close the connection.
 func (c *conn) end() {
 	c.cancel()
 	c.mu.Lock()
@@ -111,7 +111,7 @@ func (c *conn) send(b []byte) {
 	c.notify()
 }
 
-// reply sends a reply in its turn.
+// reply sends a reply when it is its turn.
 func (c *conn) reply(b []byte) {
 	c.mu.Lock()
 	if c.held = append(c.held, b); len(c.held) >= c.reorders {
@@ -179,7 +179,7 @@ type stream struct {
 func (c *conn) take(r *Request) {
 	s := c.server
 	if r.Stream != 0 && !s.has(box.FeatureStreams) {
-		r.Stream = 0 // as servers did that had no streams
+		r.Stream = 0 // as servers without streams did
 	}
 	handler, waits := s.note(r)
 	if r.Stream == 0 {
@@ -200,7 +200,7 @@ func (c *conn) take(r *Request) {
 	}
 	before, done := st.last, make(chan struct{})
 	st.last, r.stream = done, st
-	// Ends as the one above, and as those before it in the stream.
+	// Ends like the one above, after those before it in the stream.
 	s.serving.Go(func() {
 		defer close(done)
 		<-before

@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// database is all spaces.
+// database contains all spaces.
 type database struct {
 	spaces  map[uint32]*space
 	version uint32 // of the schema
@@ -21,19 +21,19 @@ func newDatabase() database {
 	return db
 }
 
-// transaction is a transaction in a stream. It sees the spaces as they were when it began, and
-// what it changed.
+// transaction is a transaction in a stream. It sees the spaces as they were when it began, and its
+// own changes.
 type transaction struct {
 	spaces   map[uint32]*space
 	began    uint64              // the database's clock
 	version  uint32              // of the schema
-	deadline time.Time           // zero: none
-	changes  map[change]*tuple   // what became of a tuple; nil if it is gone
+	deadline time.Time           // if zero, there is none
+	changes  map[change]*tuple   // the new tuple, or nil if it was deleted
 	touched  map[change]struct{} // what was read or changed
-	order    []change            // of changes, as they came first
+	order    []change            // the keys of changes, in the order of the first change
 }
 
-// change names a tuple by its space and its encoded primary key.
+// change identifies a tuple by its space and its encoded primary key.
 type change struct {
 	space uint32
 	key   string
@@ -60,8 +60,8 @@ func (tx *transaction) expired() error {
 
 var errConflict = fail(iproto.CodeTransactionConflict, "Transaction has been aborted by conflict")
 
-// commit makes the changes of a transaction, all or none: it fails if a tuple that it read by
-// its whole key, or changed, was changed by others meanwhile. Range reads are not checked.
+// commit makes the changes of a transaction, all or none: it fails if a tuple that it read by its
+// full key, or changed, was changed by others in the meantime. Range reads are not checked.
 func (db *database) commit(tx *transaction) error {
 	if len(tx.changes) == 0 {
 		return nil
@@ -74,7 +74,7 @@ func (db *database) commit(tx *transaction) error {
 			return errConflict
 		}
 	}
-	// Work on copies, so that a key that others took leaves nothing half done.
+	// Work on copies, so that a conflict with an existing key leaves nothing half done.
 	copies := make(map[uint32]*space)
 	for _, c := range tx.order {
 		sp := copies[c.space]
@@ -107,19 +107,19 @@ func (db *database) commit(tx *transaction) error {
 	return nil
 }
 
-// primaryKey returns the name of a tuple in its space.
+// primaryKey returns the encoded primary key of a tuple.
 func (sp *space) primaryKey(t *tuple) string { return keyName(sp.indexes[0].keyOf(t)) }
 
 func keyName(key []any) string { return string(iproto.AppendAny(nil, key)) }
 
-// byKey returns the tuple with a name.
+// byKey returns the tuple with the given primary key.
 func (sp *space) byKey(name string) *tuple {
 	d := iproto.NewDecoder([]byte(name))
 	key, _ := d.Any().([]any)
 	return sp.indexes[0].find(key)
 }
 
-// view is what a request works on: the database, or a transaction's copy of it.
+// view is the data on which a request operates: the database, or a transaction's copy of it.
 type view struct {
 	db *database
 	tx *transaction // nil outside of transactions
@@ -139,7 +139,8 @@ func (v view) read(sp *space, key string) {
 	}
 }
 
-// swap replaces old by t, either of which may be nil, after it has checked what must be unique.
+// swap replaces old with t, either of which may be nil, after it has checked that unique keys
+// remain unique.
 func (v view) swap(sp *space, old, t *tuple) error {
 	if t != nil {
 		for _, ix := range sp.indexes {
@@ -173,7 +174,7 @@ func (v view) swap(sp *space, old, t *tuple) error {
 	return nil
 }
 
-// note remembers what became of the tuple with the key of one.
+// note records the change of a tuple.
 func (tx *transaction) note(sp *space, one, now *tuple) {
 	c := change{sp.id, sp.primaryKey(one)}
 	if _, known := tx.changes[c]; !known {
@@ -183,7 +184,7 @@ func (tx *transaction) note(sp *space, one, now *tuple) {
 	tx.touched[c] = struct{}{}
 }
 
-// own returns the space for the writer: a copy if a transaction and the database share it.
+// own returns the space for writing: a copy if a transaction and the database share it.
 func (v view) own(sp *space) *space {
 	if !sp.shared {
 		return sp

@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// spaces are those that both servers have. A real one makes them by luaSpaces.
+// spaces are the spaces of both servers. The real one creates them with luaSpaces.
 var spaces = []tarantoolsim.Space{
 	{
 		Name: "users", ID: 512,
@@ -30,7 +30,7 @@ var spaces = []tarantoolsim.Space{
 	},
 }
 
-// luaSpaces returns the Lua that makes the spaces.
+// luaSpaces returns the Lua code that creates the spaces.
 func luaSpaces() string {
 	var b strings.Builder
 	for _, sp := range spaces {
@@ -53,7 +53,7 @@ func luaSpaces() string {
 	return b.String()
 }
 
-// oldServer is what the installed server is: one before 2.10.
+// oldServer is the configuration of a server before 2.10, like the installed one.
 func oldServer(t *testing.T) *tarantoolsim.Server {
 	t.Helper()
 	s := tarantoolsim.Start(t, tarantoolsim.Config{Version: "2.6.0", Protocol: -1})
@@ -65,8 +65,8 @@ func oldServer(t *testing.T) *tarantoolsim.Server {
 	return s
 }
 
-// TestAnswersAsTarantoolDoes sends the same random requests to both, and compares what they
-// answer: the data, or the number of the error.
+// TestAnswersAsTarantoolDoes sends the same random requests to both servers, and compares their
+// answers: the data, or the number of the error.
 func TestAnswersAsTarantoolDoes(t *testing.T) {
 	testkit.NoLeaks(t)
 	theirs := dial(t, testkit.StartTarantool(t, luaSpaces()).Addr)
@@ -86,14 +86,15 @@ func TestAnswersAsTarantoolDoes(t *testing.T) {
 		}
 		outcomes[kind]++
 	}
-	// Nothing but errors would prove nothing, and no errors little.
+	// If all requests failed, the test would prove nothing, and without any errors it would prove
+	// little.
 	t.Log(outcomes)
 	if outcomes["data"] < requests/3 || len(outcomes) < 8 {
 		t.Errorf("outcomes %v", outcomes)
 	}
 }
 
-// draw draws from a list.
+// draw returns a random element of a list.
 func draw[T any](r *rand.Rand, from ...T) T { return from[r.IntN(len(from))] }
 
 func randomScalar(r *rand.Rand) any {
@@ -177,9 +178,9 @@ func randomOps(r *rand.Rand) list {
 	return ops
 }
 
-// countable leaves out fields that are counted from the end if operations change how many there
-// are: where one of these fails in an upsert, 2.6.0 counts the others wrongly, and then does not
-// notice that the primary key would change.
+// countable removes fields that are counted from the end if operations change the number of fields:
+// if such an operation fails in an upsert, 2.6.0 counts the others wrongly, and does not notice
+// that the primary key would change.
 func countable(ops list) list {
 	grows := slices.ContainsFunc(ops, func(o any) bool { name := o.(list)[0]; return name == "!" || name == "#" || name == "=" })
 	return slices.DeleteFunc(ops, func(o any) bool {
@@ -188,7 +189,7 @@ func countable(ops list) list {
 	})
 }
 
-// randomRequest returns a request, and how to send it.
+// randomRequest returns a random request and how to send it.
 func randomRequest(r *rand.Rand) (string, func(p *peer) string) {
 	space := draw[uint32](r, 512, 512, 513)
 	if r.IntN(200) == 0 {

@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The iterators that an index has, and the last number of one that exists.
+// The iterators that an index supports, and the highest number of an iterator.
 const (
 	iterEq uint32 = iota
 	iterReq
@@ -21,7 +21,7 @@ const (
 	iterLast = 13
 )
 
-// result is what a request about a space is answered with.
+// result is the answer to a request about a space.
 type result struct {
 	tuples   []*tuple
 	position []byte // of the last of them
@@ -134,7 +134,7 @@ func (r *Request) index(sp *space) (*index, error) {
 	return nil, fail(iproto.CodeNoSuchIndexID, fmt.Sprintf("No index #%d is defined in space '%s'", r.body.index, sp.def.Name))
 }
 
-// one returns the tuple with the whole key of the request, or nil if there is none.
+// one returns the tuple with the full key of the request, or nil if there is none.
 func (r *Request) one(v view, sp *space) (*tuple, error) {
 	ix, err := r.index(sp)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 const guest = "guest"
 
-// own answers in the server's own way.
+// own answers a request like a real server.
 func (r *Request) own() {
 	s := r.conn.server
 	if r.broken != nil {
@@ -90,7 +90,7 @@ func (s *Server) info(r *Request) ([]any, error) {
 	return nil, Own
 }
 
-// known says whether a server of this version knows the type of request.
+// known reports whether a server of this version knows the type of request.
 func (r *Request) known() bool {
 	s := r.conn.server
 	switch c := r.code; {
@@ -120,7 +120,7 @@ func (r *Request) finish(res *result, err error) {
 	}
 }
 
-// authenticate checks a proof and makes the connection one of its user.
+// authenticate checks a proof and sets the user of the connection.
 func (r *Request) authenticate() error {
 	s := r.conn.server
 	if r.body.user != guest || len(r.Args) > 0 {
@@ -160,7 +160,7 @@ func (r *Request) checkProof() error {
 	return nil
 }
 
-// identify tells the server's features and learns the client's.
+// identify sends the server's features and records the client's.
 func (r *Request) identify() {
 	s := r.conn.server
 	s.mu.Lock()
@@ -174,7 +174,7 @@ func (r *Request) identify() {
 	}
 	auth := s.config.Auth
 	if s.config.Protocol < since[box.FeaturePagination] {
-		auth = "" // told since the version that has more than one
+		auth = "" // reported only since the version that has more than one
 	}
 	r.conn.reply(box.EndReply(box.AppendID(r.begin(), uint32(s.config.Protocol), features, auth), 0))
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// peer is a plain client: it shows what is on the wire.
+// peer is a simple client that shows what is sent over the connection.
 type peer struct {
 	t        *testing.T
 	c        net.Conn
@@ -25,7 +25,7 @@ type peer struct {
 	greeting box.Greeting
 	sync     uint32
 	stream   uint64 // of the requests that follow
-	relies   uint32 // they rely on a schema of this version, if it is not 0
+	relies   uint32 // if not 0, the schema version that they require
 	schema   uint32 // of the last message
 }
 
@@ -65,7 +65,7 @@ func (p *peer) send(code box.Code, body func(b []byte) []byte) uint64 {
 		b = box.Header{Code: code, Stream: p.stream}.Append(nil)
 	}
 	if p.relies != 0 {
-		b[5]++ // one pair more in the header
+		b[5]++ // one more pair in the header
 		b = iproto.AppendUint(box.AppendKey(b, box.KeySchemaVersion), uint64(p.relies))
 	}
 	b = box.EndRequest(body(b), 0)
@@ -98,7 +98,7 @@ func (p *peer) receive() (box.Message, box.Response, error) {
 	}
 }
 
-// response sends a request and returns its reply, which comes next.
+// response sends a request and returns its reply, which must be the next message.
 func (p *peer) response(code box.Code, body func(b []byte) []byte) (box.Response, error) {
 	p.t.Helper()
 	sync := p.send(code, body)

@@ -11,7 +11,7 @@ import (
 
 var errPosition = fail(iproto.CodeIteratorPosition, "Iterator position is invalid")
 
-// position returns that of a tuple.
+// position returns the position of a tuple.
 func (ix *index) position(t *tuple) []byte {
 	key := make([]any, len(ix.order))
 	for i, p := range ix.order {
@@ -39,8 +39,7 @@ func (r *Request) after(ix *index, tuples []*tuple, reverse bool) ([]*tuple, err
 	return tuples, nil
 }
 
-// last returns the key after which a select continues, or nil if it starts at the
-// beginning.
+// last returns the key after which a select continues, or nil if it starts from the beginning.
 func (r *Request) last(ix *index) ([]any, error) {
 	if raw := r.body.afterTuple; raw != nil {
 		t, err := parseTuple(raw)

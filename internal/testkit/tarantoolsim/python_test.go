@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The Python client of Tarantool's makers uses the server: with the types that the installed
-// server is too old for, and with errors as a newer one tells them.
+// Tarantool's official Python client uses the server, with the types that the installed server is
+// too old for, and with errors as newer servers report them.
 
 const pythonScript = "../testdata/steps.py"
 
@@ -62,8 +62,8 @@ func pythonServer(t *testing.T) *tarantoolsim.Server {
 	return s
 }
 
-// Moments and distances, in tuples, as keys and as arguments. What Python stored is read back
-// by the package's client, what that stored by Python.
+// Datetimes and intervals, in tuples, as keys and as arguments. Values stored by Python are read
+// back by the client of package tarantool, and vice versa.
 func TestPythonMoments(t *testing.T) {
 	s := pythonServer(t)
 	s.Func("echo", func(r *tarantoolsim.Request) ([]any, error) { return r.Args, nil })
@@ -106,7 +106,7 @@ func TestPythonMoments(t *testing.T) {
 	}
 }
 
-// Errors as values and as answers, with their causes and fields.
+// Errors as values and as error replies, with their causes and fields.
 func TestPythonErrors(t *testing.T) {
 	s := pythonServer(t)
 	whole := &iproto.BoxError{
@@ -134,8 +134,8 @@ func TestPythonErrors(t *testing.T) {
 	}
 }
 
-// The rest that the client has: the life cycle of a tuple, also by field names, and what
-// it learned about the server.
+// The other features of the client: the life cycle of a tuple, including field names, and what the
+// client has learned about the server.
 func TestPythonRequests(t *testing.T) {
 	s := pythonServer(t)
 	s.Eval("return ...", func(r *tarantoolsim.Request) ([]any, error) { return r.Args, nil })

@@ -12,15 +12,15 @@ import (
 type Request struct {
 	// Type is select, insert, replace, update, upsert, delete, call, eval, begin, commit, rollback, ping, auth, id, watch, unwatch or watch_once.
 	Type string
-	// Stream is the number of its stream, 0 if it is in none.
+	// Stream is the number of its stream, or 0 if it belongs to none.
 	Stream uint64
 	// Space is the name of the space, if there is one.
 	Space string
-	// Function is the name of the function of a call, and the text of an eval.
+	// Function is the name of the function of a call, or the expression of an eval.
 	Function string
 	// Args are the arguments of a call, the fields of a tuple, or the parts of a key.
 	Args []any
-	// Body is the encoded map with all that was sent.
+	// Body is the complete encoded map of the request.
 	Body []byte
 
 	conn   *conn
@@ -48,13 +48,13 @@ func (r *Request) Push(v any) error {
 	return nil
 }
 
-// A Handler answers a request. The results are the values of an answer: what a call returns, or
-// the tuples of a select, each a []any. The error is one of those below, one of [Error], or any
-// other, which then is like one of Lua. It runs in its own goroutine, but those of a stream
-// run one after another; it may wait, as long as it does not outlast the request's context.
+// A Handler answers a request. The results are the values of an answer: what a call returns, or the
+// tuples of a select, each a []any. The error is one of those below, an [Error], or any other
+// error, which is sent like a Lua error. Each Handler runs in its own goroutine, but those of a
+// stream run one after another. It may wait, but not longer than the request's context.
 type Handler func(r *Request) (results []any, err error)
 
-// The actions of a [Handler] that gives no answer.
+// Errors for a [Handler] that returns no answer.
 var (
 	// Own makes the server answer as if there were no handler.
 	//lint:ignore ST1012 it says what to do, and is no failure
@@ -62,12 +62,12 @@ var (
 	// HangUp closes the connection.
 	//lint:ignore ST1012 it says what to do, and is no failure
 	HangUp = errors.New("tarantooltest: the connection is closed")
-	// Silence leaves the client without an answer.
+	// Silence sends no answer to the client.
 	//lint:ignore ST1012 it says what to do, and is no failure
 	Silence = errors.New("tarantooltest: no answer")
 )
 
-// Error returns an error of the server with a number of box.error.
+// Error returns a server error with a number of box.error.
 func Error(code uint32, message string) error { return fail(iproto.ErrorCode(code), message) }
 
 func fail(code iproto.ErrorCode, message string) *iproto.BoxError {
@@ -89,7 +89,8 @@ func (s *Server) Func(name string, f Handler) {
 	set(s.functions, name, f)
 }
 
-// Eval defines what the evaluation of an expression does, which has to be spelled exactly so.
+// Eval defines what the evaluation of an expression does. Clients must spell the expression exactly
+// the same.
 func (s *Server) Eval(expression string, f Handler) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -104,7 +105,7 @@ func set(m map[string]Handler, name string, f Handler) {
 	m[name] = f
 }
 
-// body is what the body of a request may have. Slices are views.
+// body holds the fields that the body of a request may have. Slices refer to the request's buffer.
 type body struct {
 	space, index         uint32
 	spaceName, indexName string
@@ -187,8 +188,8 @@ func (r *Request) parse() {
 	r.broken = d.Err()
 }
 
-// note reads a request, records it, and returns the handler that a test has set for it. It may
-// wait if a test holds it up.
+// note parses a request, records it, and returns the handler that a test has set for it. It waits
+// while a test blocks requests.
 func (s *Server) note(r *Request) (handler Handler, waits bool) {
 	r.parse()
 	s.mu.Lock()
@@ -197,7 +198,7 @@ func (s *Server) note(r *Request) (handler Handler, waits bool) {
 	if sp := s.data.spaces[r.body.space]; r.Space == "" && sp != nil {
 		r.Space = sp.def.Name
 	}
-	what := r.Space + r.Function // a request has but one of them
+	what := r.Space + r.Function // a request has only one of them
 	entry := r.Type
 	if what != "" {
 		entry += " " + what
@@ -230,9 +231,9 @@ func (s *Server) function(r *Request) Handler {
 func (s *Server) denies(r *Request) bool {
 	switch r.code {
 	case box.CodePing, box.CodeAuth, box.CodeID, box.CodeWatch, box.CodeUnwatch, box.CodeWatchOnce:
-		return false // no right is needed to watch
+		return false // watching requires no privilege
 	case box.CodeSelect:
-		// All users may read the spaces that describe: see hides.
+		// All users may read the spaces that describe the schema: see hides.
 		if sp, err := r.space(view{db: &s.data}); err != nil || sp.system {
 			return false
 		}
@@ -240,16 +241,17 @@ func (s *Server) denies(r *Request) bool {
 	return s.locked(r)
 }
 
-// locked says whether the user has hardly any rights. It is called with mu held.
+// locked reports whether the user has hardly any privileges. It is called with mu held.
 func (s *Server) locked(r *Request) bool { return s.config.Locked && r.conn.user == guest }
 
-// hides says whether the user must not see the description of a space. It is called with mu held.
+// hides reports whether the user must not see the description of a space. It is called with mu
+// held.
 func (s *Server) hides(r *Request, sp *space, t *tuple) bool {
 	id, _ := t.field(0).(int64)
 	return sp.system && id != vspaceID && id != vindexID && s.locked(r)
 }
 
-// answer answers the request: by a handler, or in the server's own way.
+// answer answers the request, with a handler or like a real server.
 func (r *Request) answer(handler Handler) {
 	if handler == nil {
 		r.own()
@@ -262,7 +264,7 @@ func (r *Request) answer(handler Handler) {
 	}
 }
 
-// say answers what a handler returned.
+// say answers with what a handler has returned.
 func (r *Request) say(results []any, err error) {
 	switch {
 	case errors.Is(err, HangUp):

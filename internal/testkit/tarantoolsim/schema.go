@@ -34,7 +34,7 @@ var systemSpaces = []Space{
 	},
 }
 
-// CreateSpace creates a space, and makes the schema newer.
+// CreateSpace creates a space, and increases the version of the schema.
 func (s *Server) CreateSpace(def Space) error {
 	s.mu.Lock()
 	err := s.data.create(def)
@@ -45,7 +45,7 @@ func (s *Server) CreateSpace(def Space) error {
 	return err
 }
 
-// DropSpace removes a space with its tuples, and makes the schema newer.
+// DropSpace removes a space with its tuples, and increases the version of the schema.
 func (s *Server) DropSpace(name string) error {
 	s.mu.Lock()
 	sp := s.data.named(name)
@@ -105,7 +105,8 @@ func (s *Server) Tuples(name string) [][]any {
 	return tuples
 }
 
-// SchemaVersion returns the version of the schema, which grows when spaces come and go.
+// SchemaVersion returns the version of the schema, which increases when spaces are created and
+// dropped.
 func (s *Server) SchemaVersion() uint32 { return s.schemaVersion() }
 
 func (db *database) named(name string) *space {
@@ -124,7 +125,7 @@ func (db *database) create(def Space) error {
 		}
 	}
 	if db.spaces[id] != nil || db.named(def.Name) != nil {
-		return fmt.Errorf("tarantooltest: there is a space %q or %d already", def.Name, id)
+		return fmt.Errorf("tarantooltest: a space %q or %d already exists", def.Name, id)
 	}
 	def.Fields, def.Indexes = slices.Clone(def.Fields), slices.Clone(def.Indexes)
 	for i := range def.Fields {
@@ -152,7 +153,7 @@ func (db *database) describe() {
 	for _, def := range systemSpaces {
 		sp, err := newSpace(def, def.ID)
 		if err != nil {
-			panic(err) // systemSpaces are right
+			panic(err) // systemSpaces are valid
 		}
 		sp.system = true
 		db.spaces[sp.id] = sp
@@ -173,7 +174,7 @@ func (db *database) describe() {
 	}
 }
 
-// add puts an encoded tuple into a space that describes.
+// add puts an encoded tuple into a space that describes the schema.
 func (sp *space) add(raw []byte) {
 	t, err := parseTuple(raw)
 	if err != nil {
@@ -182,7 +183,7 @@ func (sp *space) add(raw []byte) {
 	sp.swap(nil, t)
 }
 
-// appendFormat appends the fields of a space as _vspace has them.
+// appendFormat appends the fields of a space in the format of _vspace.
 func appendFormat(b []byte, fields []Field) []byte {
 	b = iproto.AppendArray(b, len(fields))
 	for _, f := range fields {

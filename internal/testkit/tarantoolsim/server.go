@@ -1,5 +1,5 @@
-// Package tarantoolsim is a Tarantool in memory, for the tests of this module: with the protocol
-// of a Tarantool 3, or of an older one, whatever server is installed.
+// Package tarantoolsim is an in-memory Tarantool server for the tests of this module. It implements
+// the protocol of Tarantool 3, or of an older version, independently of the installed server.
 //
 // It has spaces with ordered indexes and the requests that read and write them, transactions in
 // streams, watchers, authentication and the spaces that describe the schema. Functions are Go
@@ -7,7 +7,7 @@
 // by [Server.Handle], and the whole server by [Server.Hang], [Server.HangUp], [Server.Refuse]
 // and [Server.Reorder]. It has no Lua, no SQL and no replication.
 //
-// Package tarantooltest gives users a part of it.
+// Package tarantooltest exports a part of it to users.
 package tarantoolsim
 
 import (
@@ -27,7 +27,7 @@ import (
 
 // Config configures a server. The zero value is a new server on a free port.
 type Config struct {
-	// Version is what the greeting says. Default 3.3.0.
+	// Version is the version in the greeting. Default 3.3.0.
 	Version string
 	// Protocol is the version of the protocol, which determines the features of the server.
 	// Default 10, the newest; -1 is a server before 2.10, which has none.
@@ -36,12 +36,12 @@ type Config struct {
 	Without []int
 	// Users are names with passwords. There is always a guest without one.
 	Users map[string]string
-	// Locked refuses all requests of the guest but those that greet and watch, and shows in the
-	// schema nothing but itself.
+	// Locked refuses all requests of the guest except for greeting and watching. The guest sees in
+	// the schema only the spaces that describe it.
 	Locked bool
 	// Auth is how users authenticate: chap-sha1 or pap-sha256. Default chap-sha1.
 	Auth string
-	// TLS makes all connections encrypted.
+	// TLS, if set, encrypts all connections.
 	TLS *tls.Config
 	// Listen is where the server listens: a path is a Unix socket, anything else host:port.
 	// Default 127.0.0.1 with a free port.
@@ -50,7 +50,7 @@ type Config struct {
 	ReadOnly bool
 }
 
-// A Server is a Tarantool in memory. All methods are safe for concurrent use.
+// A Server is an in-memory Tarantool server. All methods are safe for concurrent use.
 type Server struct {
 	// Immutable.
 	config   Config
@@ -160,7 +160,7 @@ func (s *Server) accept() {
 			if errors.Is(err, net.ErrClosed) {
 				return
 			}
-			time.Sleep(time.Millisecond) // out of descriptors: others will end
+			time.Sleep(time.Millisecond) // out of descriptors: wait until other connections end
 			continue
 		}
 		s.serve(c)
@@ -183,7 +183,7 @@ func (s *Server) serve(socket net.Conn) {
 	s.serving.Go(c.write)
 }
 
-// Connections returns how many connections there are, and how many there have been.
+// Connections returns the current number of connections, and the total number so far.
 func (s *Server) Connections() (open, ever int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -198,7 +198,7 @@ func (s *Server) Seen() []string {
 	return append([]string(nil), s.log...)
 }
 
-// HangUp closes all connections, like a server that restarts without losing its data.
+// HangUp closes all connections, like a server that restarts without losing data.
 func (s *Server) HangUp() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -214,8 +214,8 @@ func (s *Server) Refuse(on bool) {
 	s.refuses = on
 }
 
-// Hang makes the server execute requests without answering them, and with false send the
-// answers that it kept.
+// Hang makes the server execute requests without answering them; with false, it sends the answers
+// that it has kept.
 func (s *Server) Hang(on bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +236,7 @@ func (s *Server) Reorder(n int) {
 	}
 }
 
-// SetReadOnly makes the server refuse writes, or accept them, and tells the clients that watch
+// SetReadOnly makes the server refuse or accept writes, and notifies the clients that watch
 // box.status.
 func (s *Server) SetReadOnly(on bool) {
 	s.mu.Lock()
@@ -256,7 +256,8 @@ func (s *Server) tellStatus() {
 }
 
 // Shutdown accepts no more connections, notifies the clients that watch box.shutdown that the
-// server is about to end, waits up to the given time until all of these are gone, and closes.
+// server is about to end, waits up to the given time until all of these have disconnected, and
+// closes the server.
 func (s *Server) Shutdown(wait time.Duration) {
 	s.listener.Close()
 	s.Broadcast("box.shutdown", true)

@@ -34,7 +34,7 @@ func start(t *testing.T, c tarantoolsim.Config) (*tarantoolsim.Server, *peer) {
 	return s, dial(t, s.Addr())
 }
 
-// want fails unless got is what is wanted.
+// want fails unless got is the expected value.
 func want[T any](t *testing.T, what string, got, wanted T) {
 	t.Helper()
 	if !reflect.DeepEqual(got, wanted) {
@@ -42,7 +42,7 @@ func want[T any](t *testing.T, what string, got, wanted T) {
 	}
 }
 
-// data is the text of the data of an answer.
+// data returns the data of an answer as text.
 func data(values ...any) string { return fmt.Sprintf("%#v", append(list{}, values...)) }
 
 func TestGreetingAndID(t *testing.T) {
@@ -74,14 +74,14 @@ func TestOlderServers(t *testing.T) {
 	unknown := "error UNKNOWN_REQUEST_TYPE"
 	want(t, "id", p.do(box.CodeID, func(b []byte) []byte { return box.AppendID(b, 10, nil, "") }), unknown)
 	want(t, "watch", p.do(box.CodeWatch, func(b []byte) []byte { return box.AppendWatch(b, "k") }), unknown)
-	// The trap of such a server: there is no transaction, and its changes stay.
+	// A pitfall of such a server: there is no transaction, and changes are permanent.
 	p.stream = 1
 	want(t, "begin", p.begin(box.Begin{}), unknown)
 	want(t, "insert", p.insert(box.CodeInsert, 512, int64(1), "a"), data(list{int64(1), "a"}))
 	want(t, "rollback", p.rollback(), unknown)
 	p.stream = 0
 	want(t, "select", p.selects(512, 0, tarantool.All, 10, 0), data(list{int64(1), "a"}))
-	// And it does not know positions.
+	// It does not support positions, either.
 	after := func(b []byte) []byte {
 		return any1((&box.Select{Target: box.Target{Space: 512}, Limit: 10, Iterator: uint32(tarantool.All), FetchPosition: true, AfterTuple: any1(nil, list{int64(5)})}).AppendHead(b), list{})
 	}
@@ -201,7 +201,7 @@ func TestPagination(t *testing.T) {
 					break
 				}
 				pages = append(pages, page...)
-				// Alternately the position and the tuple itself.
+				// Alternate between the position and the tuple itself.
 				sel.AfterPosition, sel.AfterTuple = bytes.Clone(r.Position), nil
 				if len(pages)%2 == 0 {
 					sel.AfterPosition, sel.AfterTuple = nil, any1(nil, page[len(page)-1])
@@ -363,14 +363,14 @@ func TestFaults(t *testing.T) {
 	sync := p.send(box.CodePing, func(b []byte) []byte { return iproto.AppendMap(b, 0) })
 	s.Reorder(0)
 	if m, _, err := p.receive(); err != nil || m.Sync != sync {
-		t.Errorf("held back: %d, %v, want %d", m.Sync, err, sync)
+		t.Errorf("reply that was held back: %d, %v, want %d", m.Sync, err, sync)
 	}
 
 	s.Hang(true)
 	sync = p.send(box.CodeInsert, func(b []byte) []byte { return any1(box.AppendInsertHead(b, 512), list{int64(1), "a"}) })
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if len(s.Tuples("users")) != 1 {
-			return errors.New("a server that hangs does nothing")
+			return errors.New("a server that hangs does not execute requests")
 		}
 		return nil
 	})

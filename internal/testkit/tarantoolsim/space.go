@@ -12,9 +12,9 @@ import (
 // Space defines a space.
 type Space struct {
 	Name string
-	// ID is its number. If 0, it is the next free one from 512 on.
+	// ID is its number. If 0, it is the next free number from 512 on.
 	ID uint32
-	// Fields are those that have a name. Tuples may have more.
+	// Fields are the named fields. Tuples may have more.
 	Fields []Field
 	// Indexes are ordered (TREE); the first is the primary one.
 	Indexes []Index
@@ -51,7 +51,7 @@ type tuple struct {
 	fields []any
 }
 
-// field returns a field, nil beyond the last.
+// field returns a field, or nil if there is none.
 func (t *tuple) field(n int) any {
 	if n < len(t.fields) {
 		return t.fields[n]
@@ -59,14 +59,14 @@ func (t *tuple) field(n int) any {
 	return nil
 }
 
-// index is the tuples of a space in an order.
+// index holds the tuples of a space in the order of its parts.
 type index struct {
 	// Immutable.
 	name   string
 	number uint32
 	unique bool
-	parts  []part // what was requested
-	order  []part // those, followed by the primary key
+	parts  []part // as defined
+	order  []part // parts followed by the primary key
 
 	tuples []*tuple
 }
@@ -77,11 +77,11 @@ type space struct {
 	def     Space
 	id      uint32
 	indexes []*index
-	system  bool // cannot be written
+	system  bool // whether it is read-only
 
-	// shared says that a transaction and the database have the same one: a writer copies it.
+	// shared means that a transaction and the database share the space, so a writer must copy it.
 	shared bool
-	// changed is when the tuple with a primary key was changed last: see [database.commit].
+	// changed is the time of the last change for each primary key: see [database.commit].
 	changed map[string]uint64
 }
 
@@ -150,14 +150,14 @@ func compareKey(parts []part, t *tuple, key []any) int {
 	return 0
 }
 
-// bounds returns where the tuples begin whose keys begin with key, and where they end.
+// bounds returns the start and the end of the tuples whose keys begin with key.
 func (ix *index) bounds(key []any) (from, to int) {
 	from = sort.Search(len(ix.tuples), func(i int) bool { return compareKey(ix.order, ix.tuples[i], key) >= 0 })
 	to = from + sort.Search(len(ix.tuples)-from, func(i int) bool { return compareKey(ix.order, ix.tuples[from+i], key) > 0 })
 	return from, to
 }
 
-// find returns the tuple with a whole key of a unique index.
+// find returns the tuple with the given full key of a unique index.
 func (ix *index) find(key []any) *tuple {
 	if from, to := ix.bounds(key); from < to {
 		return ix.tuples[from]
@@ -174,8 +174,8 @@ func (ix *index) keyOf(t *tuple) []any {
 	return key
 }
 
-// conflict returns another tuple than old with the key of t in a unique index. Keys with a nil
-// repeat.
+// conflict returns a tuple other than old that has the key of t in a unique index. Keys that
+// contain nil may repeat.
 func (ix *index) conflict(t, old *tuple) *tuple {
 	if key := ix.keyOf(t); ix.unique && !slices.Contains(key, nil) {
 		if found := ix.find(key); found != old {
@@ -189,7 +189,7 @@ func (ix *index) place(t *tuple) int {
 	return sort.Search(len(ix.tuples), func(i int) bool { return compare(ix.order, ix.tuples[i], t) >= 0 })
 }
 
-// swap takes old out, if it is not nil, and puts t in, if that is not nil.
+// swap removes old, if it is not nil, and inserts t, if it is not nil.
 func (sp *space) swap(old, t *tuple) {
 	for _, ix := range sp.indexes {
 		if old != nil {
@@ -202,7 +202,7 @@ func (sp *space) swap(old, t *tuple) {
 	}
 }
 
-// check says whether the fields of a tuple are what the space wants.
+// check returns an error if a tuple does not match the format of the space.
 func (sp *space) check(t *tuple) error {
 	for i, f := range sp.def.Fields {
 		v := t.field(i)
@@ -217,12 +217,12 @@ func (sp *space) check(t *tuple) error {
 	return nil
 }
 
-// duplicate is the error of a key that is there already.
+// duplicate returns the error for a key that already exists.
 func (sp *space) duplicate(ix *index) error {
 	return fail(iproto.CodeTupleFound, fmt.Sprintf("Duplicate key exists in unique index %q in space %q", ix.name, sp.def.Name))
 }
 
-// checkKey says whether key is a key of an index, or the beginning of one.
+// checkKey returns an error if key is neither a full nor a partial key of an index.
 func (ix *index) checkKey(key []any, whole bool) error {
 	switch {
 	case whole && len(key) != len(ix.parts):

@@ -51,7 +51,7 @@ func TestTransactions(t *testing.T) {
 	})
 	want(t, "nothing happened", all(), data(one, two))
 	want(t, "begin out of a stream", p.begin(box.Begin{}), "error UNABLE_TO_PROCESS_OUT_OF_STREAM")
-	// A name that moves from one tuple to another.
+	// A unique name is moved from one tuple to another.
 	in(p, 1, func() {
 		p.begin(box.Begin{})
 		want(t, "delete", p.delete(512, 0, int64(1)), data(one))
@@ -137,8 +137,8 @@ func TestTransactionTimeout(t *testing.T) {
 	want(t, "tuples", s.Tuples("users"), [][]any{{int64(2), "x"}, {int64(3), "y"}})
 }
 
-// The requests of a stream are answered one after another, whatever delays them, and no other
-// requests wait for them.
+// The requests of a stream are answered one after another, however long they take, and other
+// requests do not wait for them.
 func TestStreamOrder(t *testing.T) {
 	s, p := start(t, tarantoolsim.Config{})
 	free := make(chan struct{})
@@ -183,7 +183,7 @@ func TestWatch(t *testing.T) {
 	}
 	watch(box.CodeWatch, "k")
 	event("no value yet", "")
-	s.Broadcast("k", "one") // the client has not asked for more
+	s.Broadcast("k", "one") // the client has not watched again
 	s.Broadcast("k", "two")
 	want(t, "nothing comes before it asks again", p.ping(), "ok")
 	watch(box.CodeWatch, "k")
@@ -209,7 +209,7 @@ func TestWatch(t *testing.T) {
 		data(map[any]any{"is_ro": false, "is_ro_cfg": false, "status": "running"}))
 }
 
-// Events of servers before 3.0 have no sync, and watching needs no right.
+// Events of servers before 3.0 have no sync, and watching requires no privilege.
 func TestWatchOfOldServers(t *testing.T) {
 	s, p := start(t, tarantoolsim.Config{Protocol: 3, Locked: true})
 	s.Broadcast("k", 7)
@@ -221,7 +221,7 @@ func TestWatchOfOldServers(t *testing.T) {
 	want(t, "unknown", p.do(box.CodeWatchOnce, func(b []byte) []byte { return box.AppendWatch(b, "k") }), "error UNKNOWN_REQUEST_TYPE")
 }
 
-// A server that shuts down waits for clients that watch for it.
+// A server that shuts down waits for clients that watch box.shutdown.
 func TestShutdown(t *testing.T) {
 	s, p := start(t, tarantoolsim.Config{})
 	p.send(box.CodeWatch, func(b []byte) []byte { return box.AppendWatch(b, "box.shutdown") })

@@ -17,7 +17,7 @@ func certificates(t *testing.T) (server, client *tls.Config) {
 	return testkit.SelfSigned(t, &x509.Certificate{DNSNames: []string{"tarantool.test"}}).Configs()
 }
 
-// netDialer opens sockets without a word.
+// netDialer opens sockets without sending anything.
 type netDialer struct{ net.Dialer }
 
 func (d *netDialer) dial(ctx context.Context, addr string) (net.Conn, error) {

@@ -13,18 +13,18 @@ import (
 type op struct {
 	name  byte
 	field int64  // from 0, or from the end if negative
-	label string // the name, if it was given by one
-	// arg is what is added, set and so on; raw its encoding.
+	label string // the name, if the field was given by name
+	// arg is the argument, such as the number to add or the value to set, and raw is its encoding.
 	arg any
 	raw []byte
-	// A splice has these instead of arg.
+	// A splice has these fields instead of arg.
 	offset, cut int64
 	paste       string
 }
 
 type ops []op
 
-// parseOps reads operations. Fields are numbers, counted from base, or names.
+// parseOps parses operations. Fields are numbers, counted from base, or names.
 func parseOps(sp *space, raw []byte, base int64) (ops, error) {
 	wrong := fail(iproto.CodeIllegalParams, "Illegal parameters, update operation must be an array {op,..}")
 	d := iproto.NewDecoder(raw)
@@ -98,7 +98,7 @@ func (o *op) readField(sp *space, d *iproto.Decoder, base int64) error {
 	return fail(iproto.CodeIllegalParams, "Illegal parameters, field id must be a number or a string")
 }
 
-// readSplice reads where something is cut and what is pasted.
+// readSplice parses the arguments of a splice: what is cut, and what is inserted.
 func (o *op) readSplice(d *iproto.Decoder, base int64) error {
 	for _, n := range []*int64{&o.offset, &o.cut} {
 		if k := d.Kind(); k != iproto.KindUint && k != iproto.KindInt {
@@ -122,7 +122,7 @@ func (o op) argument(expected string) error {
 	return fail(iproto.CodeUpdateArgumentType, fmt.Sprintf("Argument type in operation '%c' on field %d does not match field type: expected %s", o.name, o.field+1, expected))
 }
 
-// checkArg checks what can be checked without a tuple.
+// checkArg checks those properties of an argument that do not depend on a tuple.
 func (o op) checkArg() error {
 	switch o.name {
 	case '+', '-':
@@ -148,7 +148,7 @@ func (o op) checkArg() error {
 type slot struct {
 	raw   []byte
 	value any
-	done  bool // an operation was here: only the whole field may be set again
+	done  bool // an operation has changed the field, so only the whole field may be set again
 }
 
 // apply returns the updated tuple. With lenient, as for an upsert, failing operations are skipped.
@@ -174,7 +174,7 @@ func (list ops) apply(t *tuple, lenient bool) (*tuple, error) {
 	return makeTuple(fields)
 }
 
-// apply makes one operation on slots, which it may change.
+// apply applies one operation to slots, which it may change.
 func (o op) apply(slots []slot) ([]slot, error) {
 	at, n := o.field, int64(len(slots))
 	if at < 0 {
@@ -249,7 +249,8 @@ func bitsOf(v any) uint64 {
 	return u
 }
 
-// add adds or subtracts: integers stay integers, a float makes a float, and a decimal a decimal.
+// add adds or subtracts two numbers. The result of integers is an integer, with a float it is a
+// float, and with a decimal a decimal.
 func (o op) add(v any) (any, error) {
 	a, b := class(v), class(o.arg)
 	x, okX := finite(v)
@@ -296,7 +297,7 @@ func decimalOf(r *big.Rat, scale int) (any, error) {
 	return d, nil
 }
 
-// integer returns a number of 64 bits with or without a sign.
+// integer converts a number to a signed or unsigned 64-bit integer.
 func integer(n *big.Int) (any, error) {
 	switch {
 	case n.IsInt64():
@@ -307,7 +308,7 @@ func integer(n *big.Int) (any, error) {
 	return nil, fail(iproto.CodeUpdateIntegerOverflow, "Integer overflow when performing operation")
 }
 
-// splice cuts a part of a string out and pastes another in.
+// splice replaces a part of a string with another string.
 func (o op) splice(v any) (any, error) {
 	s, ok := v.(string)
 	if !ok {

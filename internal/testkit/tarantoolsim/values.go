@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// kinds are the types of fields with the classes of values that they take.
+// kinds maps the types of fields to the classes of values that they accept.
 var kinds = map[string]string{
 	"": "*", "any": "*", "unsigned": "u", "integer": "ui", "number": "uifd", "double": "f", "decimal": "d", "boolean": "b", "string": "s",
 	"varbinary": "v", "uuid": "U", "datetime": "t", "interval": "I", "array": "a", "map": "m", "scalar": "buifdsvUt",
@@ -158,12 +158,12 @@ func float(v any) float64 {
 	return math.NaN()
 }
 
-// appender is what package tarantool calls an Appender.
+// appender is the interface Appender of package tarantool.
 type appender interface {
 	AppendMsgpack(b []byte) ([]byte, error)
 }
 
-// encode appends a value of a test.
+// encode appends the encoding of a value of a test.
 func encode(b []byte, v any) ([]byte, error) {
 	switch v := v.(type) {
 	case nil, bool, int64, uint64, float64, float32, string, []byte, iproto.Decimal, iproto.UUID, iproto.Datetime, iproto.Interval,
@@ -231,7 +231,7 @@ func parseTuple(raw []byte) (*tuple, error) {
 	return &tuple{raw: slices.Clone(raw[:d.Offset()]), fields: fields}, nil
 }
 
-// makeTuple makes a tuple of encoded fields.
+// makeTuple builds a tuple from encoded fields.
 func makeTuple(fields [][]byte) (*tuple, error) {
 	raw := iproto.AppendArray(nil, len(fields))
 	for _, f := range fields {

@@ -11,15 +11,15 @@ type event struct {
 	version uint64
 }
 
-// watch is what a connection knows of a key that it watches.
+// watch is the state of a connection for a key that it watches.
 type watch struct {
-	sync    uint64 // of the request that asked last
-	told    uint64 // version
-	waiting bool   // for the client, which watches again when it has seen the event
+	sync    uint64 // of the last watch request
+	told    uint64 // the version that was sent
+	waiting bool   // for the client, which sends a new watch request after it has processed the event
 }
 
-// Broadcast sets the value of a key and sends it to the clients that watch the key. If value
-// is nil, the key has no value afterwards. The error says that the value cannot be sent.
+// Broadcast sets the value of a key and sends it to the clients that watch the key. If value is
+// nil, the key has no value afterwards. It returns an error if the value cannot be encoded.
 func (s *Server) Broadcast(key string, value any) error {
 	var b []byte
 	if value != nil {
@@ -34,7 +34,7 @@ func (s *Server) Broadcast(key string, value any) error {
 	return nil
 }
 
-// broadcast is Broadcast of an encoded value, with mu held.
+// broadcast is Broadcast for an encoded value. The caller holds mu.
 func (s *Server) broadcast(key string, value []byte) {
 	e := s.event(key)
 	e.value, e.version = value, e.version+1
@@ -61,8 +61,8 @@ func (c *conn) tell(key string, w *watch, e *event) {
 	c.send(appendEvent(w.sync, c.server.config.Protocol >= since[box.FeatureWatchOnce], key, e.value))
 }
 
-// appendEvent appends an event with the head that servers give it: the code, from 3.0 on the sync
-// of the request that asked for it, which by then may be that of another, and nothing else.
+// appendEvent appends an event with the header that servers use: the code and, from 3.0 on, the
+// sync of the watch request, which the client may have reused by then.
 func appendEvent(sync uint64, syncs bool, key string, value []byte) []byte {
 	n := 1
 	if syncs {

@@ -11,26 +11,27 @@ import (
 	"github.com/slipstream-go/slipstream/internal/loop"
 )
 
-// Longest is how much CPU time one turn of a loop may take.
+// Longest is the maximum CPU time of one turn of a loop.
 const Longest = 2 * time.Millisecond
 
-// A test passes once enough of its attempts are clean. The clock of a thread also counts what is
-// not the turn's: what a hypervisor gives to others, and packets of other sockets that the
-// kernel handles at the end of a system call. On a busy machine a write that wrote nothing took
+// A test passes once enough of its attempts are clean. The clock of a thread also counts time that
+// does not belong to the turn: time that a hypervisor gives to other machines, and packets of other
+// sockets that the kernel processes at the end of a system call. On a busy machine a write that
+// wrote nothing took
 // 2.2 ms, and one of five attempts was clean.
 const (
 	attempts = 20
 	enough   = 2
 )
 
-// memory is how much memory an attempt may use. There is no collection of garbage before:
-// allocating would help with it, in the turn that allocates.
+// memory is how much memory an attempt may use. No garbage collection starts before that, because
+// allocations in a turn would have to assist it.
 const memory = 2 << 30
 
 // A Watch is notified of each turn of the loops that are created during an
 // attempt.
 type Watch struct {
-	// Hold runs once, at the end of the turn that follows.
+	// Hold runs once, at the end of the next turn.
 	Hold atomic.Pointer[func()]
 
 	// Atomics, written by loops.
@@ -49,10 +50,10 @@ func Within(t *testing.T, attempt func(t *testing.T, w *Watch)) {
 		w = new(Watch)
 		runtime.GC()
 		stop := loop.MeasureTurns(w.report)
-		t.Run("attempt", func(t *testing.T) { attempt(t, w) }) // its end ends the loops, and the last turn is reported
+		t.Run("attempt", func(t *testing.T) { attempt(t, w) }) // when it ends, the loops end and the last turn is reported
 		stop()
 		turns, long := w.turns.Load(), w.long.Load()
-		t.Logf("of %d turns %d took more than %v, the longest %v", turns, long, Longest, time.Duration(w.longest.Load()))
+		t.Logf("of %d turns, %d took more than %v; the longest took %v", turns, long, Longest, time.Duration(w.longest.Load()))
 		if turns > 0 && long == 0 {
 			clean++
 		}
@@ -60,7 +61,7 @@ func Within(t *testing.T, attempt func(t *testing.T, w *Watch)) {
 			return
 		}
 	}
-	t.Errorf("turns take more than %v of CPU time, the longest %v", Longest, time.Duration(w.longest.Load()))
+	t.Errorf("turns take more than %v of CPU time; the longest took %v", Longest, time.Duration(w.longest.Load()))
 }
 
 func (w *Watch) report(cpu time.Duration) {

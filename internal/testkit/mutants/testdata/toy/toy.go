@@ -1,4 +1,4 @@
-// Package toy is what the runner's own tests mutate.
+// Package toy is the code that the runner's own tests mutate.
 package toy
 
 // Clamp returns v limited to [low, high].

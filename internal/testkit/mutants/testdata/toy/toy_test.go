@@ -13,7 +13,7 @@ func TestClamp(t *testing.T) {
 	}
 }
 
-// TestRed fails by itself when asked to: a command that cannot prove anything.
+// TestRed fails without a mutant if it is requested to, as a command that cannot prove anything.
 func TestRed(t *testing.T) {
 	if os.Getenv("TOY_RED") != "" {
 		t.Error("red")
