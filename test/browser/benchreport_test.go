@@ -14,9 +14,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// TestBenchReportInABrowser: the page of slipstream bench --html can be read at the width of a phone
-// and of a desk, in both colors, with a hostile server; it runs nothing and asks for nothing.
-// SLIPSTREAM_SCREENSHOTS names a directory for pictures.
+// TestBenchReportInABrowser: the page of slipstream bench --html is readable at the widths of a
+// phone and of a desktop, in light and dark mode, even with a hostile server. It runs no scripts
+// and sends no requests. SLIPSTREAM_SCREENSHOTS is a directory for screenshots.
 func TestBenchReportInABrowser(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/debug/pprof/", pprof.Index)
@@ -36,7 +36,7 @@ func TestBenchReportInABrowser(t *testing.T) {
 		"comparison": {"-n", "50", "-c", "2", "--rounds", "2", "--vs", target.URL + "/other"},
 		"knee":       {"-z", "300ms", "--warm-up", "0", "-c", "4", "--find-knee", "-q", "400", "--p99", "1s"},
 	} {
-		// A busy machine may be the limit of any run: that is a report, too.
+		// On a busy machine the generator may be the limit of any run; this also produces a report.
 		r := blackbox.Run(t, append([]string{"bench", "http", "--html", filepath.Join(dir, name+".html"), target.URL + "/x"}, args...)...)
 		if _, err := os.Stat(filepath.Join(dir, name+".html")); err != nil {
 			t.Fatalf("%s: %v\n%s%s", name, err, r.Stdout, r.Stderr)
@@ -54,7 +54,7 @@ func TestBenchReportInABrowser(t *testing.T) {
 				if over := eval[[]int](b, `[document.documentElement.scrollWidth, document.documentElement.clientWidth]`); over[0] > over[1] {
 					t.Errorf("%s, %s, %d pixels: the page is %d wide: %s", name, scheme, width, over[0], eval[[]string](b, `[...document.querySelectorAll("body *")].filter((e) => e.getBoundingClientRect().right > innerWidth).map((e) => e.tagName + "." + e.className)`))
 				}
-				// Letters of drawings are at least 9 pixels high where they are shown.
+				// Letters in drawings are at least 9 pixels high on the screen.
 				if small := eval[int](b, `[...document.querySelectorAll("svg.plot text")].filter((e) => parseFloat(getComputedStyle(e).fontSize) * e.getScreenCTM().a < 9).length`); small > 0 {
 					t.Errorf("%s, %d pixels: %d texts are too small", name, width, small)
 				}

@@ -23,8 +23,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// browser is a Chromium with one page open, which writes down all that a person
-// at the console would frown at.
+// browser is a Chromium with one open page. It records everything that would be a problem to a
+// person watching the console.
 type browser struct {
 	// Immutable after openBrowser.
 	t      testing.TB
@@ -49,16 +49,15 @@ func chromium(t testing.TB) string {
 	return ""
 }
 
-// openBrowser starts a browser that is to stay on the pages of origin. It ends
-// with the test.
+// openBrowser starts a browser that must not leave the pages of origin. It ends with the test.
 func openBrowser(t testing.TB, origin string) *browser {
 	t.Helper()
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.ExecPath(chromium(t)), chromedp.UserDataDir(t.TempDir()),
-		// Shared memory of a container is often 64 MB, less than a page takes.
+		// The shared memory of a container is often only 64 MB, less than a page needs.
 		chromedp.Flag("disable-dev-shm-usage", true))
 	if os.Getuid() == 0 {
-		options = append(options, chromedp.NoSandbox) // its sandbox refuses root
+		options = append(options, chromedp.NoSandbox) // the sandbox does not work for root
 	}
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	ctx, closePage := chromedp.NewContext(allocator)
@@ -70,7 +69,7 @@ func openBrowser(t testing.TB, origin string) *browser {
 		stop()
 	})
 	b := &browser{t: t, ctx: ctx, origin: origin}
-	// The browser lives as long as the context that it is started with.
+	// The browser lives as long as the context with which it is started.
 	if err := chromedp.Listen(ctx, b.hear); err != nil {
 		t.Fatalf("starting the browser: %v", err)
 	}
@@ -119,7 +118,7 @@ func (b *browser) hear(event any) {
 	}
 }
 
-// expectNoProblems also says that the page has asked for something.
+// expectNoProblems also fails if the page has sent no requests.
 func (b *browser) expectNoProblems(when string) {
 	b.t.Helper()
 	b.mu.Lock()
@@ -168,14 +167,14 @@ func eval[T any](b *browser, script string) T {
 	return perform(b, chromedp.Evaluate[T](script))
 }
 
-// texts returns what is written in elements, by their ids.
+// texts returns the texts of elements, by their ids.
 func (b *browser) texts(ids ...string) map[string]string {
 	b.t.Helper()
 	list, _ := json.Marshal(ids)
 	return eval[map[string]string](b, fmt.Sprintf("Object.fromEntries(%s.map((id) => [id, document.getElementById(id).innerText]))", list))
 }
 
-// await waits until an element has a certain text.
+// await waits until an element has the given text.
 func (b *browser) await(id, text string) {
 	b.t.Helper()
 	b.awaitMatch(id, regexp.MustCompile(regexp.QuoteMeta(text)))
@@ -198,7 +197,7 @@ func (b *browser) asked() int {
 	return b.requests
 }
 
-// show sets the size of the window and whether the machine prefers dark pages.
+// show sets the size of the window and whether dark mode is preferred.
 func (b *browser) show(width, height int64, scheme string) {
 	b.t.Helper()
 	b.do(command(emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 500}),
@@ -206,7 +205,7 @@ func (b *browser) show(width, height int64, scheme string) {
 	time.Sleep(100 * time.Millisecond) // a few frames, in which charts are redrawn
 }
 
-// picture writes what is seen as a PNG.
+// picture writes a screenshot as a PNG.
 func (b *browser) picture(path string) {
 	b.t.Helper()
 	image := perform(b, chromedp.CaptureScreenshot())

@@ -29,7 +29,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// markup is what an attacker sends as a key.
+// markup is a key that an attacker sends.
 const markup = `<img src=x onerror=alert(1)>`
 
 // serveDemo serves the demo's database, with its writer.
@@ -51,8 +51,8 @@ func serveDemo(t *testing.T) (s *served, path string) {
 	return s, path
 }
 
-// crowd requests documents and changes them until the test ends. It reconnects to
-// the same address if the gateway is gone for a while.
+// crowd requests documents and changes them until the test ends. It reconnects to the same address
+// if the gateway is down for a while.
 func crowd(t *testing.T, base, path string) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -87,10 +87,10 @@ func crowd(t *testing.T, base, path string) {
 					return
 				}
 				if rsp, err := client.Do(r); err == nil {
-					_, _ = io.Copy(io.Discard, rsp.Body) // else the connection is not used again
+					_, _ = io.Copy(io.Discard, rsp.Body) // otherwise the connection is not reused
 					rsp.Body.Close()
 				}
-				// Alternately busier and quieter, over a minute.
+				// The load rises and falls over a minute.
 				pause := 4 + 3*time.Duration(time.Now().Unix()/10%4)
 				time.Sleep(pause * time.Millisecond)
 			}
@@ -98,12 +98,12 @@ func crowd(t *testing.T, base, path string) {
 	}
 }
 
-// moving are the elements whose text must be another under load than without.
+// moving lists the elements whose text must change under load.
 var moving = []string{"n-rate", "n-errors", "n-p99", "n-p50", "n-p90", "n-p999", "n-hit", "n-statements", "t-resources", "t-sources", "t-frontends",
 	"t-slowest", "t-statuses", "memory", "budgets", "l-statements", "l-loaded", "l-connections", "l-events", "f-p50", "f-p99", "f-max", "f-bars", "uptime"}
 
-// TestDashboardInABrowser uses the dashboard as an operator would, through an idle
-// gateway, load, an incident, and a restart.
+// TestDashboardInABrowser uses the dashboard as an operator would: with an idle gateway, under
+// load, during an incident, and across a restart.
 func TestDashboardInABrowser(t *testing.T) {
 	s, path := serveDemo(t)
 	b := openBrowser(t, s.admin)
@@ -125,7 +125,7 @@ func TestDashboardInABrowser(t *testing.T) {
 			}
 		}
 		if still != nil {
-			return fmt.Errorf("does not move under load: %s", strings.Join(still, ", "))
+			return fmt.Errorf("%s does not change under load", strings.Join(still, ", "))
 		}
 		return nil
 	})
@@ -136,7 +136,7 @@ func TestDashboardInABrowser(t *testing.T) {
 
 	pictures := os.Getenv("SLIPSTREAM_SCREENSHOTS")
 	if pictures != "" {
-		time.Sleep(2 * time.Minute) // so that the charts are full
+		time.Sleep(2 * time.Minute) // until the charts are full
 		takePictures(b, pictures, "light", "narrow")
 	}
 
@@ -163,7 +163,7 @@ func TestDashboardInABrowser(t *testing.T) {
 	expectRestartShown(t, b, s)
 }
 
-// expectReadable: the numbers have units, as people write them.
+// expectReadable checks that numbers have units and are formatted for people.
 func expectReadable(t *testing.T, b *browser) {
 	t.Helper()
 	duration := `\d+(\.\d+)? (ns|µs|ms|s)`
@@ -182,8 +182,8 @@ func expectReadable(t *testing.T, b *browser) {
 
 var chartTitles = []string{"Requests a second", "Latency", "Freshness", "Database and changes, a second", "Memory of the documents", "Bytes out a second"}
 
-// expectCharts: every chart has lines, axes, and values of a moment that is
-// pointed at with the mouse or the keyboard.
+// expectCharts checks that every chart has lines and axes, and shows the values at a moment chosen
+// with the mouse or the keyboard.
 func expectCharts(t *testing.T, b *browser) {
 	t.Helper()
 	type chart struct {
@@ -210,7 +210,7 @@ func expectCharts(t *testing.T, b *browser) {
 		t.Errorf("%d charts show the moment that was chosen by keyboard, want %d", n, len(chartTitles))
 	}
 	if said := b.texts("spoken")["spoken"]; !strings.HasPrefix(said, "Requests a second, ") {
-		t.Errorf("a screen reader is told %q", said)
+		t.Errorf("a screen reader gets %q", said)
 	}
 	b.do(chromedp.KeyEvent(kb.Escape))
 	if n := eval[int](b, when); n != 0 {
@@ -230,12 +230,12 @@ func expectCharts(t *testing.T, b *browser) {
 	b.do(chromedp.Click(chromedp.CSS("#config summary")))
 }
 
-// expectText: what clients send stays text, in any colors and at any width.
+// expectText checks that input from clients is shown as text, in any color scheme and at any width.
 func expectText(t *testing.T, b *browser) {
 	t.Helper()
 	b.await("t-slowest", "/depts/")
 	if n := eval[int](b, `document.querySelectorAll("main img, main script, main a").length`); n != 0 {
-		t.Errorf("%d elements were made out of keys", n)
+		t.Errorf("%d elements were created from keys", n)
 	}
 	grounds := map[string]string{}
 	for _, scheme := range []string{"light", "dark"} {
@@ -256,8 +256,8 @@ func expectText(t *testing.T, b *browser) {
 	b.show(1440, 900, "light")
 }
 
-// contrastScript returns the texts with a contrast below 4.5 to their ground
-// (WCAG 2.2, success criterion 1.4.3).
+// contrastScript returns the texts whose contrast to their background is below 4.5 (WCAG 2.2,
+// success criterion 1.4.3).
 const contrastScript = `(() => {
 	const rgb = (s) => s.match(/[\d.]+/g).map(Number);
 	const light = (s) => { const [r, g, b] = rgb(s).map((v) => { v /= 255; return v <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4; }); return 0.2126 * r + 0.7152 * g + 0.0722 * b; };
@@ -272,7 +272,7 @@ const contrastScript = `(() => {
 	return [...low];
 })()`
 
-// expectRestartShown: the page reports when the gateway is gone, and the charts
+// expectRestartShown checks that the page reports when the gateway is down, and that the charts
 // continue when it is back.
 func expectRestartShown(t *testing.T, b *browser, s *served) {
 	t.Helper()
@@ -284,7 +284,7 @@ func expectRestartShown(t *testing.T, b *browser, s *served) {
 	b.await("state", "NOT REACHABLE")
 	b.awaitMatch("state-text", regexp.MustCompile(`^gateway not reachable since ([4-9]|\d\d) s; the figures below are of \d\d:`))
 	if title := eval[string](b, "document.title"); !strings.HasPrefix(title, "NOT REACHABLE") {
-		t.Errorf("the tab says %q", title)
+		t.Errorf("the title of the tab is %q", title)
 	}
 	cfg := *s.config
 	cfg.Admin.Address = strings.TrimPrefix(s.admin, "http://")
@@ -292,13 +292,13 @@ func expectRestartShown(t *testing.T, b *browser, s *served) {
 	serve(t, &cfg).awaitReady()
 	b.await("state-text", "every promise is kept")
 	testkit.Eventually(t, patience, func() error {
-		// The line of the horizon has a gap: the earlier part is still there.
+		// The line of the horizon has a gap, and the earlier part is still shown.
 		if n := eval[int](b, `document.querySelectorAll(".chart path.c-age")[0].getAttribute("d").split("M").length - 1`); n < 2 {
 			return fmt.Errorf("the line of the horizon has %d parts, want 2 or more", n)
 		}
 		return nil
 	})
-	b.forgive() // requests have failed while the gateway was gone
+	b.forgive() // requests have failed while the gateway was down
 	requests := b.asked()
 	testkit.Eventually(t, patience, func() error {
 		if n := b.texts("n-rate")["n-rate"]; n == "0/s" || b.asked() < requests+2 {
@@ -309,7 +309,7 @@ func expectRestartShown(t *testing.T, b *browser, s *served) {
 	b.expectNoProblems("after a restart")
 }
 
-// takePictures makes pictures of docs/images.
+// takePictures takes the screenshots for docs/images.
 func takePictures(b *browser, dir string, names ...string) {
 	b.t.Helper()
 	for _, name := range names {
@@ -320,14 +320,14 @@ func takePictures(b *browser, dir string, names ...string) {
 			b.show(1440, 1640, name)
 		}
 		eval[bool](b, "(scrollTo(0, 0), true)")
-		time.Sleep(1200 * time.Millisecond) // the next figures
+		time.Sleep(1200 * time.Millisecond) // until the next figures are shown
 		b.picture(filepath.Join(dir, "dashboard-"+name+".png"))
 	}
 	b.show(1440, 900, "light")
 }
 
-// TestDashboardOfTrouble shows figures that a healthy gateway does not have:
-// nothing promised, everything wrong, and names and reasons that look like markup.
+// TestDashboardOfTrouble shows figures that a healthy gateway does not have: no freshness is
+// promised, everything is wrong, and names and reasons look like markup.
 func TestDashboardOfTrouble(t *testing.T) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -396,12 +396,12 @@ func TestDashboardOfTrouble(t *testing.T) {
 	if n := eval[int](b, `document.querySelectorAll("main img, header img, main script").length`); n != 0 {
 		t.Errorf("%d elements were made out of names", n)
 	}
-	// The policy blocks what would get past that.
+	// The content security policy blocks whatever would get past that.
 	blocked := eval[bool](b, `(() => { const s = document.createElement("script"); s.textContent = "window.ran = 1"; document.body.append(s); return window.ran === undefined; })()`)
 	if !blocked {
 		t.Error("an inline script ran")
 	}
-	b.forgive() // the policy told the console
+	b.forgive() // the policy logs violations to the console
 	time.Sleep(1200 * time.Millisecond)
 	b.expectNoProblems("in trouble")
 }

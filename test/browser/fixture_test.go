@@ -11,10 +11,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// patience is how long a test waits for what must happen.
+// patience is how long a test waits for something that must happen.
 const patience = 10 * time.Second
 
-// served is a gateway that runs.
+// served is a running gateway.
 type served struct {
 	t           testing.TB
 	config      *config.Config

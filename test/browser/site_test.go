@@ -17,17 +17,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// siteWidths are those of a desk and of a phone.
+// siteWidths are the widths of a desktop and of a phone.
 var siteWidths = []int64{1280, 390}
 
-// sitePage is what the browser sees of a page.
+// sitePage describes a page as the browser shows it.
 type sitePage struct {
 	Links     []string // addresses of links
-	Resources []string // addresses of what the page is made of
+	Resources []string // addresses of the resources that the page loads
 	IDs       []string
 	Missing   []string // images that are not shown
-	Wide      []string // what is wider than the window and in no part of the article that scrolls
-	Width     int      // of the page, where the window has Window
+	Wide      []string // elements that are wider than the window and not in a scrollable part of the article
+	Width     int      // of the page; that of the window is Window
 	Window    int
 }
 
@@ -51,9 +51,9 @@ func fileAddress(path string) string {
 	return (&url.URL{Scheme: "file", Path: filepath.ToSlash(path)}).String()
 }
 
-// wrongWithSite opens all pages below dir as files, at all widths, and returns how many there are and what is wrong with them:
-// links to files or titles that do not exist, anything that is not in dir, images that are not shown, pages that
-// scroll sideways, what the console says.
+// wrongWithSite opens all pages below dir as files, at all widths. It returns the number of pages
+// and their problems: links to files or headings that do not exist, resources outside dir, images
+// that are not shown, pages that scroll horizontally, and messages on the console.
 func wrongWithSite(t *testing.T, b *browser, dir string) (pages int, wrong []string) {
 	t.Helper()
 	seen := make(map[string]sitePage) // by address
@@ -80,7 +80,7 @@ func wrongWithSite(t *testing.T, b *browser, dir string) (pages int, wrong []str
 	for address, p := range seen {
 		for _, r := range p.Resources {
 			if !strings.HasPrefix(r, root) {
-				wrong = append(wrong, fmt.Sprintf("%s: needs %s, which is elsewhere", address, r))
+				wrong = append(wrong, fmt.Sprintf("%s: needs %s, which is outside the site", address, r))
 			}
 		}
 		for _, m := range p.Missing {
@@ -103,7 +103,8 @@ func wrongWithSite(t *testing.T, b *browser, dir string) (pages int, wrong []str
 	return len(seen), slices.Compact(wrong)
 }
 
-// followInSite returns an error if a link leads to no file of the site, or to no element of a page.
+// followInSite returns an error if the file or the element to which a link leads does not exist in
+// the site.
 func followInSite(seen map[string]sitePage, root, link string) error {
 	page, _, _ := strings.Cut(link, "#")
 	page, _, _ = strings.Cut(page, "?")
@@ -113,7 +114,7 @@ func followInSite(seen map[string]sitePage, root, link string) error {
 	}
 	info, err := os.Stat(filepath.FromSlash(u.Path))
 	if err != nil || !info.Mode().IsRegular() || !strings.HasPrefix(link, root) {
-		return fmt.Errorf("a link to %s, which is no file of the site", link)
+		return fmt.Errorf("a link to %s, which is not a file of the site", link)
 	}
 	if u.Fragment != "" && !slices.Contains(seen[page].IDs, u.Fragment) {
 		return fmt.Errorf("a link to %s, which has no such element", link)
@@ -121,12 +122,12 @@ func followInSite(seen map[string]sitePage, root, link string) error {
 	return nil
 }
 
-// TestSite checks the documentation site, opened from the disk as after a download: every page, and the search.
-// SLIPSTREAM_SCREENSHOTS names a directory for pictures.
+// TestSite checks every page and the search of the documentation site, opened from disk as after a
+// download. SLIPSTREAM_SCREENSHOTS is a directory for screenshots.
 func TestSite(t *testing.T) {
 	dir := os.Getenv("SLIPSTREAM_SITE")
 	if dir == "" {
-		t.Skip("SLIPSTREAM_SITE names no site: make docs builds it and runs this test")
+		t.Skip("SLIPSTREAM_SITE is not set: make docs builds the site and runs this test")
 	}
 	root := fileAddress(dir)
 	b := openBrowser(t, root)
@@ -145,7 +146,7 @@ func TestSite(t *testing.T) {
 		b.show(width, 900, "light")
 		b.do(chromedp.Navigate(root + "/index.html"))
 		if !eval[bool](b, `document.querySelector(".sidebar-search").getBoundingClientRect().left >= 0`) {
-			b.do(chromedp.Click(chromedp.CSS(".mobile-header .nav-overlay-icon"))) // a phone shows it on demand
+			b.do(chromedp.Click(chromedp.CSS(".mobile-header .nav-overlay-icon"))) // on a phone, the menu must be opened
 		}
 		b.do(chromedp.Focus(chromedp.CSS(".sidebar-search")), chromedp.KeyEvent("pgbouncer"), chromedp.KeyEvent(kb.Enter))
 		found := ""
@@ -172,7 +173,7 @@ func TestSite(t *testing.T) {
 	b.expectNoProblems("after the search")
 }
 
-// sitePicture writes pictures of what is shown, if they are wanted.
+// sitePicture writes screenshots, if they are requested.
 func sitePicture(b *browser, width int64, name string) {
 	b.t.Helper()
 	if shots := os.Getenv("SLIPSTREAM_SCREENSHOTS"); shots != "" {
@@ -183,7 +184,7 @@ func sitePicture(b *browser, width int64, name string) {
 	}
 }
 
-// TestSiteCheckBites: the check finds what it is there for, and nothing else.
+// TestSiteCheckBites: the check finds each kind of problem, and nothing else.
 func TestSiteCheckBites(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -212,21 +213,21 @@ func TestSiteCheckBites(t *testing.T) {
 		t.Errorf("%d pages were opened, want 3", pages)
 	}
 	wants := []string{
-		`index\.html: needs http://127\.0\.0\.1:1/foreign\.js, which is elsewhere$`,
+		`index\.html: needs http://127\.0\.0\.1:1/foreign\.js, which is outside the site$`,
 		`^a request to http://127\.0\.0\.1:1/foreign\.js$`,
-		`index\.html: a link to \S+/none\.html, which is no file of the site$`,
+		`index\.html: a link to \S+/none\.html, which is not a file of the site$`,
 		`index\.html: a link to \S+/b\.html#none, which has no such element$`,
-		`index\.html: a link to \S+/outside\.html, which is no file of the site$`,
+		`index\.html: a link to \S+/outside\.html, which is not a file of the site$`,
 		`index\.html: does not show \S+/none\.png$`,
 		`wide\.html: wider than 390 pixels: \["P C"\]$`,
 	}
 	for _, want := range wants {
 		if !slices.ContainsFunc(wrong, regexp.MustCompile(want).MatchString) {
-			t.Errorf("nothing that matches %s in %q", want, wrong)
+			t.Errorf("no problem matches %s in %q", want, wrong)
 		}
 	}
 	for _, w := range wrong {
-		// The browser reports failed requests in words of its own.
+		// The browser reports failed requests in its own words.
 		if !slices.ContainsFunc(append(wants, `^a request failed: `, `^error: Failed to load resource`), func(want string) bool { return regexp.MustCompile(want).MatchString(w) }) {
 			t.Errorf("found %q", w)
 		}

@@ -21,16 +21,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
 )
 
-// client is a program or library that sends steps to base.
+// client is a program or library that sends the steps to base.
 type client struct {
 	name string
-	// connections is how many it may open for all of them; any number if 0.
+	// connections is the maximum number that it may open for all steps; 0 means any number.
 	connections int64
-	zstd        func(t *testing.T) bool // nil if it has none
+	zstd        func(t *testing.T) bool // nil if it does not support zstd
 	send        func(t *testing.T, base string, steps []step) []answered
 }
 
-// TestForeignClients: what the gateway sends means the same to every client.
+// TestForeignClients: every client understands the gateway's responses in the same way.
 func TestForeignClients(t *testing.T) {
 	clients := []client{
 		{"go", 1, nil, sendGo},
@@ -38,7 +38,7 @@ func TestForeignClients(t *testing.T) {
 		{"python-http.client", 1, nil, script("python3", "testdata/clients/client.py", "http.client")},
 		{"python-urllib", 0, nil, script("python3", "testdata/clients/client.py", "urllib")},
 		{"node-http", 1, nodeHasZstd, script("node", "testdata/clients/client.mjs", "http")},
-		// It closes its connection after a HEAD, whatever the answer.
+		// It closes its connection after a HEAD request, whatever the response.
 		{"node-fetch", 6, nil, script("node", "testdata/clients/client.mjs", "fetch")},
 		{"java", 1, nil, script("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "testdata/clients/Client.java")},
 	}
@@ -118,7 +118,7 @@ func runForeign(t *testing.T, stdin, name string, args ...string) string {
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	c := exec.CommandContext(ctx, path, args...)
-	// No proxy of the machine is used, and curl reads no files of the user.
+	// Proxies of the machine are not used, and curl reads no files of the user.
 	c.Env = append(os.Environ(), "no_proxy=127.0.0.1", "NO_PROXY=127.0.0.1")
 	c.Stdin, c.Stdout, c.Stderr = strings.NewReader(stdin), &stdout, &stderr
 	if err := c.Run(); err != nil {
@@ -135,7 +135,7 @@ func curlHasZstd(t *testing.T) bool {
 	return strings.Contains(runForeign(t, "", "curl", "--version"), "zstd")
 }
 
-// sendCurl sends all steps with one curl, which does the decoding.
+// sendCurl sends all steps with a single curl process, which decodes the bodies.
 func sendCurl(t *testing.T, base string, steps []step) []answered {
 	t.Helper()
 	dir := t.TempDir()
@@ -168,18 +168,18 @@ func sendCurl(t *testing.T, base string, steps []step) []answered {
 			t.Fatalf("%s: %v\n%s", s.name, err, head)
 		}
 		body, err := os.ReadFile(file(i, "body"))
-		if err != nil && !os.IsNotExist(err) { // curl makes no file for no body
+		if err != nil && !os.IsNotExist(err) { // curl creates no file if there is no body
 			t.Fatal(err)
 		}
 		if s.method == http.MethodHead {
-			body = nil // curl writes the head there
+			body = nil // curl writes the head to that file
 		}
 		all = append(all, observed(rsp.StatusCode, rsp.Header, body))
 	}
 	return all
 }
 
-// sendGo sends the steps with net/http, which decodes gzip if it may request it itself.
+// sendGo sends the steps with net/http, which decodes gzip if it requests it automatically.
 func sendGo(t *testing.T, base string, steps []step) []answered {
 	t.Helper()
 	transport := &http.Transport{}

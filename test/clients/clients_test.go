@@ -24,7 +24,7 @@ import (
 // Third-party clients read the gateway's answers: each one sends the same requests
 // and reports what it received, and how its decoder read it.
 
-// foreignKeys are orders whose keys need percent signs, as SQL and as a path.
+// foreignKeys are keys of orders that need percent-encoding, as SQL and as a path.
 var foreignKeys = map[string]string{
 	`north/east ü%+`: "north%2Feast%20%C3%BC%25%2B",
 	`a"b'c;?#&=`:     "a%22b%27c%3B%3F%23%26%3D",
@@ -34,20 +34,20 @@ var foreignKeys = map[string]string{
 // order is a document that all clients may read.
 const order = "/orders/emea/17"
 
-// clientBurst is how many requests a caller may send without delay; the next one is let
-// through after longer than the test takes.
+// clientBurst is how many requests a caller may send without delay; the next one is admitted only
+// after the test has ended.
 const clientBurst = 12
 
-// surface is a gateway with its whole HTTP surface on.
+// surface is a gateway with all HTTP features enabled.
 type surface struct {
 	url     string
 	address string
 	keys    map[string]string // API keys by caller
-	dept    []byte            // /depts/42, as it is
+	dept    []byte            // /depts/42, uncompressed
 }
 
-// startSurface serves the demo's database. Each of the callers has a key for the
-// departments, and one more that is used up by a flood; "stranger" may not read them.
+// startSurface serves the demo's database. Each of the callers has a key for the departments, and a
+// second one for the flood of requests; "stranger" may not read them.
 func startSurface(t *testing.T, callers []string) *surface {
 	t.Helper()
 	dir := t.TempDir()
@@ -95,14 +95,14 @@ resources:
 		return err
 	}})
 	s.dept, _ = s.reference(t, "/depts/42")
-	// While every processor compresses, answers are sent as they are: the forms that
-	// the steps name are made now.
+	// While all processors are compressing, responses are sent uncompressed. So the compressed
+	// forms that the steps expect are created now.
 	for _, path := range []string{order, "/depts/42"} {
 		for _, coding := range []string{"gzip", "zstd"} {
 			testkit.Eventually(t, 10*time.Second, func() error {
 				_, head := s.reference(t, path, "Accept-Encoding: "+coding)
 				if got := head.Get("Content-Encoding"); got != coding {
-					return fmt.Errorf("%s comes as %q, want %q", path, got, coding)
+					return fmt.Errorf("%s has the content coding %q, want %q", path, got, coding)
 				}
 				return nil
 			})
@@ -111,26 +111,26 @@ resources:
 	return s
 }
 
-// step is a request and what every client must say of its answer.
+// step is a request and what every client must report about the response.
 type step struct {
 	name, method, path string
 	fields             []string // "Name: value"
 	status             int
-	answer             map[string]string // fields of the answer; "*": any value but none
-	// same is the identity that the decoded body must be; not checked if nil.
+	answer             map[string]string // fields of the response; "*" means any non-empty value
+	// same is the expected decoded body; if nil, it is not checked.
 	same []byte
-	// coding of the answer; not checked if empty.
+	// coding is the content coding of the response; if empty, it is not checked.
 	coding string
 }
 
-// answered is what a client said of an answer.
+// answered is what a client reported about a response.
 type answered struct {
 	status, length int
 	hash           string
 	fields         map[string]string
 }
 
-// reference asks with a client that decodes nothing.
+// reference makes a request with a client that decodes nothing.
 func (s *surface) reference(t *testing.T, path string, fields ...string) (body []byte, head http.Header) {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, s.url+path, nil)
@@ -157,8 +157,8 @@ func (s *surface) reference(t *testing.T, path string, fields ...string) (body [
 	return body, rsp.Header
 }
 
-// manyKeys is a batch of 1,000: every order of two regions, the odd keys among them,
-// and missing ones.
+// manyKeys is a batch of 1,000 keys: every order of two regions, including the unusual keys, and
+// missing ones.
 func manyKeys() string {
 	var b strings.Builder
 	b.WriteString("/orders?")
@@ -227,7 +227,7 @@ func (s *surface) steps(t *testing.T, caller string, zstd bool) []step {
 		step{name: "after all", method: "GET", path: order, status: 200, same: document})
 }
 
-// judge compares what a client said with what it must say.
+// judge compares what a client reported with what it must report.
 func (want *step) judge(t *testing.T, got answered) {
 	t.Helper()
 	if got.status != want.status {

@@ -21,8 +21,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// Clients of others read the same resources at every kind of listener, each what its
-// credentials let it.
+// Third-party clients read the same resources from every kind of listener, and each gets what its
+// credentials permit.
 
 // listenerRules are the rules of the resources r0 to r9.
 var listenerRules = []string{
@@ -38,7 +38,8 @@ var (
 	byBoth        = [10]int{200, 200, 200, 200, 200, 403, 200, 200, 403, 200}
 )
 
-// everyListener is a gateway with listeners of each kind, and what its clients need.
+// everyListener is a gateway with listeners of each kind, and the files and addresses that its
+// clients need.
 type everyListener struct {
 	authority, cert, key, apiKey string // files, and an API key
 	trust                        *tls.Config
@@ -100,7 +101,7 @@ func startListening(t *testing.T) *everyListener {
 	return l
 }
 
-// TestEachListenerToForeignClients: programs and libraries of others read ten resources at
+// TestEachListenerToForeignClients: third-party programs and libraries read ten resources from
 // listeners of each kind, and are refused those that they may not read.
 func TestEachListenerToForeignClients(t *testing.T) {
 	l := startListening(t)
@@ -140,7 +141,7 @@ func TestEachListenerToForeignClients(t *testing.T) {
 						expected += want
 					}
 					if len(lines) != len(statuses) || !strings.HasPrefix(lines[i], expected) {
-						t.Errorf("%s: r%d is answered %q of %d, want %q", what, i, lines[min(i, len(lines)-1)], len(lines), expected)
+						t.Errorf("%s: the response for r%d is %q of %d, want %q", what, i, lines[min(i, len(lines)-1)], len(lines), expected)
 					}
 				}
 			}
@@ -162,7 +163,7 @@ func TestEachListenerToForeignClients(t *testing.T) {
 		t.Parallel()
 		got := runForeign(t, "", "node", "testdata/listeners/renegotiate.mjs", l.secure, l.authority)
 		if got != "answered in TLSv1.2\nrefused\n" {
-			t.Errorf("another handshake on a connection: %q, want it refused", got)
+			t.Errorf("renegotiation: %q, want it refused", got)
 		}
 	})
 	t.Run("redis-cli", func(t *testing.T) {
@@ -171,7 +172,7 @@ func TestEachListenerToForeignClients(t *testing.T) {
 	})
 }
 
-// askCurl requests all resources with one curl.
+// askCurl requests all resources with a single curl process.
 func askCurl(t *testing.T, protocol, address, ca, cert, key, apiKey string) string {
 	t.Helper()
 	scheme, host := "http://", address
@@ -198,7 +199,7 @@ func askCurl(t *testing.T, protocol, address, ca, cert, key, apiKey string) stri
 	for i := 0; i+1 < len(lines); i += 2 {
 		status, version, _ := strings.Cut(lines[i+1], " ")
 		if protocol == "h2" && version != "2" {
-			t.Errorf("curl was answered in HTTP/%s, want HTTP/2", version)
+			t.Errorf("curl got a response in HTTP/%s, want HTTP/2", version)
 		}
 		fmt.Fprintln(&b, status, lines[i])
 	}
@@ -281,7 +282,7 @@ func (l *everyListener) redisCLI(t *testing.T, want string) {
 				expected = "NOPERM "
 			}
 			if len(lines) != len(test.statuses) || !strings.HasPrefix(lines[i], expected) {
-				t.Errorf("%s: r%d is answered %q of %d, want %q", test.name, i, lines[min(i, len(lines)-1)], len(lines), expected)
+				t.Errorf("%s: the response for r%d is %q of %d, want %q", test.name, i, lines[min(i, len(lines)-1)], len(lines), expected)
 			}
 		}
 	}

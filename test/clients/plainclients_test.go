@@ -18,8 +18,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// Third-party programs request documents in their simplest way. The event loop answers
-// all of it, whatever headers each of them sends.
+// Third-party programs request documents in the simplest way. The event loop answers all of the
+// requests, whatever headers the programs send.
 
 // plainGateway serves the demo's database. Departments need a key, orders do not.
 type plainGateway struct {
@@ -36,8 +36,8 @@ func startPlain(t *testing.T, settings ...string) *plainGateway {
 	})
 }
 
-// startEdited starts a gateway over the demo's database after sql, and with the demo's
-// configuration as edit returns it.
+// startEdited starts a gateway with the demo's database, in which sql was run, and with the demo's
+// configuration as modified by edit.
 func startEdited(t *testing.T, sql string, edit func(config string) string) *plainGateway {
 	t.Helper()
 	dir := t.TempDir()
@@ -74,7 +74,7 @@ func startEdited(t *testing.T, sql string, edit func(config string) string) *pla
 	return g
 }
 
-// figure adds up the values of a name in /metrics, over all labels that match.
+// figure returns the sum of the samples of a metric in /metrics whose labels match.
 func (g *plainGateway) figure(t *testing.T, name, labels string) float64 {
 	t.Helper()
 	_, _, page, err := blackbox.Get(t.Context(), g.admin+"/metrics")
@@ -100,28 +100,27 @@ func (g *plainGateway) answers(t *testing.T) int {
 	return int(g.figure(t, "slipstream_http_answers_total", `\{[^}]*\}`))
 }
 
-// onLoop lets do send n requests. None of them may be handed over to net/http, which
-// would keep the rest of its connection as well, and the gateway must count n answers,
-// or up to underWay more.
+// onLoop calls do, which sends n requests. None of them may be passed to net/http, which would also
+// keep the rest of the connection, and the gateway must count n responses, or up to underWay more.
 func (g *plainGateway) onLoop(t *testing.T, underWay int, do func() (n int)) {
 	t.Helper()
 	handed := func() int { return int(g.figure(t, "slipstream_http_handed_over_total", `\{[^}]*\}`)) }
 	before, answers := handed(), g.answers(t)
 	n := do()
 	over, counted := handed()-before, g.answers(t)-answers
-	t.Logf("%d of %d requests were handed over to net/http: %.3f %%", over, counted, 100*float64(over)/float64(max(counted, 1)))
+	t.Logf("%d of %d requests were passed to net/http: %.3f %%", over, counted, 100*float64(over)/float64(max(counted, 1)))
 	if over > 0 {
 		_, _, page, err := blackbox.Get(t.Context(), g.admin+"/metrics")
-		t.Errorf("%d requests were handed over, want none: %v %q", over, err,
+		t.Errorf("%d requests were passed to net/http, want none: %v %q", over, err,
 			regexp.MustCompile(`slipstream_http_handed_over_total\{.*\} [1-9].*`).FindAllString(page, -1))
 	}
 	if counted < n || counted > n+underWay {
-		t.Errorf("the gateway counts %d answers to %d requests", counted, n)
+		t.Errorf("the gateway has counted %d responses to %d requests", counted, n)
 	}
 }
 
-// plainSteps are ordinary requests: documents with the key and without, compressed and
-// not, unchanged, missing and refused, and a batch.
+// plainSteps returns ordinary requests: documents with and without the key, compressed and not,
+// unchanged, missing and refused, and a batch.
 func (g *plainGateway) plainSteps(t *testing.T) []step {
 	t.Helper()
 	key := "X-API-Key: " + g.keys["reference"]
@@ -158,8 +157,8 @@ func (g *plainGateway) plainSteps(t *testing.T) []step {
 	)
 }
 
-// installed returns the path of a program that make prepare installs, some of them
-// where only root's PATH leads.
+// installed returns the path of a program that make prepare installs, possibly in a directory that
+// only root has in PATH.
 func installed(t *testing.T, name string) string {
 	t.Helper()
 	for _, candidate := range []string{name, "/usr/sbin/" + name} {
@@ -185,7 +184,7 @@ func TestPlainClients(t *testing.T) {
 		{"python-urllib", script("python3", "testdata/clients/client.py", "urllib")},
 		{"node-http", script("node", "testdata/clients/client.mjs", "http")},
 		{"node-fetch", script("node", "testdata/clients/client.mjs", "fetch")},
-		// It offers HTTP/2 with every request, and says that each has a body of 0 bytes.
+		// It offers HTTP/2 with every request, and declares a body of 0 bytes for each.
 		{"java", script("java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "testdata/clients/Client.java")},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -204,7 +203,7 @@ func TestPlainClients(t *testing.T) {
 	t.Run("curl-modes", func(t *testing.T) { g.onLoop(t, 0, func() int { return curlModes(t, g) }) })
 }
 
-// curlModes calls curl as people do at a prompt, and returns how many requests it sent.
+// curlModes runs curl as people do in a shell, and returns the number of requests it has sent.
 func curlModes(t *testing.T, g *plainGateway) (sent int) {
 	sent = 1
 	document, head := g.reference(t, order)
@@ -219,7 +218,7 @@ func curlModes(t *testing.T, g *plainGateway) (sent int) {
 		name        string
 		args        []string
 		n           int
-		line        string // of the first; later ones have opened no connection
+		line        string // expected for the first request; later ones open no connection
 		later, body string
 	}{
 		{"several", nil, 20, fmt.Sprintf("200 1.1 %d 1", len(document)), fmt.Sprintf("200 1.1 %d 0", len(document)), string(document)},
@@ -234,7 +233,7 @@ func curlModes(t *testing.T, g *plainGateway) (sent int) {
 		out := runForeign(t, "", "curl", append(args, urls(c.n)...)...)
 		sent += c.n
 		if got := strings.Count(strings.ToLower(out), strings.ToLower(c.body)); got != c.n {
-			t.Errorf("%s: the document or its tag is there %d times, want %d:\n%.2000s", c.name, got, c.n, out)
+			t.Errorf("%s: the document or its ETag appears %d times, want %d:\n%.2000s", c.name, got, c.n, out)
 		}
 		if got := strings.Count(out, "\n200 1"); got != c.n {
 			t.Errorf("%s: %d answers of status 200, want %d:\n%.2000s", c.name, got, c.n, out)

@@ -14,8 +14,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// TestHostsThroughNginx: a proxy on this machine that passes Host on gets its answers if it is
-// trusted or the name is listed. Otherwise answer and log say which keys help.
+// TestHostsThroughNginx: requests of a proxy on this machine that forwards Host are served if the
+// proxy is trusted or the name is listed. Otherwise the response and the log name the configuration
+// keys that help.
 func TestHostsThroughNginx(t *testing.T) {
 	for _, test := range []struct {
 		name, setting string
@@ -54,7 +55,7 @@ func TestHostsThroughNginx(t *testing.T) {
 	}
 }
 
-// passingHost starts an nginx that passes Host on, and returns its URL.
+// passingHost starts an nginx that forwards Host, and returns its URL.
 func passingHost(t *testing.T, upstream string) string {
 	dir, port := t.TempDir(), testkit.FreePort(t)
 	config := filepath.Join(dir, "nginx.conf")

@@ -12,8 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// TestPlainLoad: programs that make load count as many answers as the gateway, all of
-// them right.
+// TestPlainLoad: load generators count as many responses as the gateway, and all of them are right.
 func TestPlainLoad(t *testing.T) {
 	g := startPlain(t, "trusted_proxies: [127.0.0.1]")
 	document, _ := g.reference(t, "/depts/42")
@@ -42,7 +41,7 @@ func (g *plainGateway) byAB(t *testing.T, name string, n, length int, args ...st
 			}
 		}
 		if strings.Contains(out, "Non-2xx") || strings.Contains(out, "Write errors") {
-			t.Errorf("ab saw errors:\n%s", out)
+			t.Errorf("ab reports errors:\n%s", out)
 		}
 	})
 }
@@ -65,23 +64,23 @@ function done(summary, latency, requests)
 end
 `, length))
 		var out string
-		// Those in flight at the end are answered and not counted by wrk.
+		// Requests in flight at the end are answered but not counted by wrk.
 		g.onLoop(t, connections, func() int {
 			out = runForeign(t, "", "wrk", "-t1", "-c", strconv.Itoa(connections), "-d1s", "-H", key, "-s", script, g.url+"/depts/42")
 			return number(t, out, `(\d+) requests in`)
 		})
 		if wrong := number(t, out, `Wrong answers: (\d+)`); wrong != 0 || strings.Contains(out, "Non-2xx") || strings.Contains(out, "Socket errors") {
-			t.Errorf("wrk is not content:\n%s", out)
+			t.Errorf("wrk reports errors:\n%s", out)
 		}
 	})
 }
 
-// number finds one in what a program printed.
+// number returns a number from the output of a program.
 func number(t *testing.T, out, pattern string) int {
 	t.Helper()
 	m := regexp.MustCompile(pattern).FindStringSubmatch(out)
 	if m == nil {
-		t.Fatalf("nothing like %s in\n%s", pattern, out)
+		t.Fatalf("nothing matches %s in\n%s", pattern, out)
 	}
 	n, err := strconv.Atoi(m[1])
 	if err != nil {

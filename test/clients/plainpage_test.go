@@ -20,8 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// pageScript fetches given URLs from another origin and reports to its own server what
-// a page can see of the answers.
+// pageScript fetches the given URLs from another origin and reports to its own server what a page
+// can see of the responses.
 const pageScript = `<!doctype html><meta charset="utf-8"><script>
 (async () => {
   const wanted = %s;
@@ -40,9 +40,8 @@ const pageScript = `<!doctype html><meta charset="utf-8"><script>
 })();
 </script>`
 
-// TestPlainPage: a page of another origin reads 50 documents with Chromium, without a key
-// and with one, which the browser asks leave for by OPTIONS. None of it leaves the event
-// loop.
+// TestPlainPage: in Chromium, a page of another origin reads 50 documents without a key and with
+// one, for which the browser sends preflight requests. All requests are served by the event loop.
 func TestPlainPage(t *testing.T) {
 	var script atomic.Value
 	told := make(chan string, 1)
@@ -81,7 +80,7 @@ func TestPlainPage(t *testing.T) {
 		case got := <-told:
 			judgePage(t, steps, got)
 		case <-time.After(2 * time.Minute):
-			t.Fatalf("the page tells nothing\n%s", browser.Log())
+			t.Fatalf("the page has reported nothing\n%s", browser.Log())
 		}
 	}
 	t.Run("simple", func(t *testing.T) {
@@ -93,17 +92,17 @@ func TestPlainPage(t *testing.T) {
 		preflights, after := g.answers(t)-answers-len(keyed), g.handedOver(t)
 		t.Logf("50 documents and %d preflights", preflights)
 		if preflights < 1 {
-			t.Error("the browser has not asked leave for the key")
+			t.Error("the browser has sent no preflight request for the key")
 		}
 		for reason, n := range after {
 			if n != before[reason] {
-				t.Errorf("%d requests were handed over for %s", n-before[reason], reason)
+				t.Errorf("%d requests were passed to net/http because of %s", n-before[reason], reason)
 			}
 		}
 	})
 }
 
-// handedOver returns how many requests were handed over, by reason.
+// handedOver returns how many requests were passed to net/http, by reason.
 func (g *plainGateway) handedOver(t *testing.T) map[string]int {
 	t.Helper()
 	_, _, text, err := blackbox.Get(t.Context(), g.admin+"/metrics")
@@ -171,7 +170,7 @@ func chromiumArgs(t *testing.T, url string) []string {
 	args := []string{"--headless=new", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run", "--disable-background-networking",
 		"--disable-component-update", "--disable-extensions", "--no-proxy-server", "--user-data-dir=" + t.TempDir(), "--remote-debugging-port=0"}
 	if os.Getuid() == 0 {
-		args = append(args, "--no-sandbox") // its sandbox refuses root
+		args = append(args, "--no-sandbox") // the sandbox does not work for root
 	}
 	return append(args, url)
 }

@@ -22,11 +22,11 @@ import (
 // Third-party reverse proxies are in front of the gateway, with their defaults and
 // configured to keep connections.
 
-// proxyBurst is how many requests an address may send to the gateway behind proxies.
+// proxyBurst is how many requests an address may send to the gateway through proxies.
 const proxyBurst = 400
 
-// TestPlainProxies: what clients get through nginx and HAProxy is right, and each of
-// them is limited by its own address.
+// TestPlainProxies: responses through nginx and HAProxy are right, and each client is limited by
+// its own address.
 func TestPlainProxies(t *testing.T) {
 	for _, start := range []struct {
 		name string
@@ -35,8 +35,8 @@ func TestPlainProxies(t *testing.T) {
 		t.Run(start.name, func(t *testing.T) {
 			g := startPlain(t, "trusted_proxies: [127.0.0.1]", fmt.Sprintf("limits: { client: { rate: 0.001, burst: %d } }", proxyBurst))
 			closing, keeping := start.do(t, g.address)
-			// Through a proxy's own address nothing was limited yet: the steps are
-			// made by asking the gateway from it.
+			// The address of the proxy itself has not reached its limit, so the steps can be
+			// prepared with direct requests from it.
 			steps := g.plainSteps(t)
 			for i, proxy := range []string{closing, keeping} {
 				t.Run([]string{"closing", "keeping"}[i], func(t *testing.T) {
@@ -47,8 +47,8 @@ func TestPlainProxies(t *testing.T) {
 	}
 }
 
-// throughProxy asks from three addresses, the first of which is 127.0.0.(2+offset),
-// and returns how many requests it sent.
+// throughProxy sends requests from three addresses, the first of which is 127.0.0.(2+offset), and
+// returns how many it has sent.
 func (g *plainGateway) throughProxy(t *testing.T, proxy string, steps []step, offset int) int {
 	own, greedy, other := machine(t, 2+offset), machine(t, 3+offset), machine(t, 4+offset)
 	var group sync.WaitGroup
@@ -61,7 +61,7 @@ func (g *plainGateway) throughProxy(t *testing.T, proxy string, steps []step, of
 		})
 	}
 	group.Wait()
-	// A client that claims another address still has the one that the proxy saw.
+	// A client that claims another address is still limited by the one that the proxy sees.
 	flood := step{name: "flood", method: "GET", path: order, fields: []string{"X-Forwarded-For: 192.0.2.1"}}
 	for range proxyBurst {
 		if got := greedy.send(t, proxy, &flood); got.status != 200 {
@@ -94,7 +94,7 @@ func (m *foreignMachine) send(t *testing.T, base string, s *step) answered {
 		return answered{}
 	}
 	for _, f := range s.fields {
-		if name, value, _ := strings.Cut(f, ": "); f != "Accept-Encoding: gzip" { // the transport asks and decodes
+		if name, value, _ := strings.Cut(f, ": "); f != "Accept-Encoding: gzip" { // the transport sends this field and decodes
 			r.Header.Set(name, value)
 		}
 	}
@@ -111,8 +111,8 @@ func (m *foreignMachine) send(t *testing.T, base string, s *step) answered {
 	return observed(rsp.StatusCode, rsp.Header, body)
 }
 
-// startNginx runs one whose first address forwards as nginx does by default, in
-// HTTP/1.0 with a connection for each request, and whose second keeps connections.
+// startNginx starts an nginx whose first address forwards with the defaults of nginx, HTTP/1.0 and
+// a connection for each request, and whose second address keeps connections.
 func startNginx(t *testing.T, upstream string) (closing, keeping string) {
 	dir, a, b := t.TempDir(), testkit.FreePort(t), testkit.FreePort(t)
 	var temporary strings.Builder
@@ -148,7 +148,7 @@ http {
 	return loopback(a), loopback(b)
 }
 
-// startHAProxy is startNginx for HAProxy, which keeps connections by default.
+// startHAProxy is like startNginx, but for HAProxy, which keeps connections by default.
 func startHAProxy(t *testing.T, upstream string) (closing, keeping string) {
 	a, b := testkit.FreePort(t), testkit.FreePort(t)
 	config := blackbox.WriteFile(t, "haproxy.cfg", fmt.Sprintf(`global

@@ -21,8 +21,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// Third-party Redis clients read documents: what users try first works, and what
-// cannot work gives a reason.
+// Third-party Redis clients read documents: what users try first works, and what cannot work fails
+// with a reason.
 
 // redisGateway serves the demo's database over the Redis protocol to a user called
 // web, and pages by the keys that redis-benchmark requests.
@@ -36,7 +36,7 @@ func startRedisGateway(t *testing.T) *redisGateway {
 	t.Helper()
 	port := strconv.Itoa(testkit.FreePort(t))
 	g := &redisGateway{port: port, password: access.NewKey()}
-	// One more that no user may read.
+	// Another resource that no user may read.
 	const more = `  key:
     table: page
     key: [id]
@@ -69,7 +69,7 @@ func (g *redisGateway) document(t *testing.T, path string) string {
 	return string(body)
 }
 
-// cli runs redis-cli; --no-raw shows the types of answers as at a terminal.
+// cli runs redis-cli; --no-raw shows the types of replies as on a terminal.
 func (g *redisGateway) cli(t *testing.T, stdin string, args ...string) string {
 	t.Helper()
 	return runForeign(t, stdin, "redis-cli", append([]string{"-p", g.port, "--no-auth-warning"}, args...)...)
@@ -125,11 +125,11 @@ func TestRedisCLI(t *testing.T) {
 	for _, protocol := range []string{"-2", "-3"} {
 		t.Run("pipe "+protocol, func(t *testing.T) {
 			out := g.cli(t, script.String(), append(login, "--no-raw", protocol)...)
-			// It assumes that MONITOR has started, until it reads the answer.
+			// It assumes that MONITOR has started until it reads the reply.
 			lines := strings.Split(strings.ReplaceAll(out, "Reading messages... (press Ctrl-C to quit)\n", ""), "\n")
 			for i, r := range rows {
 				if i >= len(lines) || !matches(lines[i], r[1]) {
-					t.Fatalf("%s: got %q, want %q; all of it:\n%s", r[0], lines[min(i, len(lines)-1)], r[1], out)
+					t.Fatalf("%s: got %q, want %q; complete output:\n%s", r[0], lines[min(i, len(lines)-1)], r[1], out)
 				}
 			}
 		})
@@ -175,7 +175,8 @@ func matches(got, pattern string) bool {
 	return ok && (rest == "" || parts[len(parts)-1] == "")
 }
 
-// TestRedisBenchmark: redis-benchmark gets documents, and counts as the gateway does.
+// TestRedisBenchmark: redis-benchmark reads documents, and its counts agree with those of the
+// gateway.
 func TestRedisBenchmark(t *testing.T) {
 	g := startRedisGateway(t)
 	for _, c := range []struct {
@@ -193,9 +194,9 @@ func TestRedisBenchmark(t *testing.T) {
 		args := []string{"-p", g.port, "--user", "web", "-a", g.password, "-q", "-e", "-c", "8", "-n", strconv.Itoa(c.n)}
 		out := runForeign(t, "", "redis-benchmark", append(args, c.args...)...)
 		after, errs := g.commands(t, "get")
-		// A round of pipelines is always sent as a whole.
+		// A round of pipelines is always sent completely.
 		if n := after - before; n < c.n || n > c.n+16*8 || errs != failed {
-			t.Errorf("%s: the gateway counts %d answers and %d errors, want %d", c.name, n, errs-failed, c.n)
+			t.Errorf("%s: the gateway has counted %d replies and %d errors, want %d", c.name, n, errs-failed, c.n)
 		}
 		if !strings.Contains(out, c.says) || !strings.Contains(out, " requests per second") || strings.Contains(strings.ToUpper(out), "ERR") {
 			t.Errorf("%s: %s", c.name, out)
@@ -208,7 +209,7 @@ func TestRedisBenchmark(t *testing.T) {
 	}
 }
 
-// TestRedisLibraries: redis-py and node-redis, each with the answers that its users see.
+// TestRedisLibraries: redis-py and node-redis, each with the results that its users see.
 func TestRedisLibraries(t *testing.T) {
 	g := startRedisGateway(t)
 	dept, order := g.document(t, "/depts/42"), g.document(t, "/orders/emea/17")
@@ -218,7 +219,8 @@ func TestRedisLibraries(t *testing.T) {
 		args []string
 	}{
 		{"redis-py", "", []string{pythonWithRedis(t), "testdata/clients/redis_client.py"}},
-		// Where Debian keeps modules; a Node of other makers does not look there.
+		// The modules of Debian are there; a Node from another source does not search that
+		// directory.
 		{"node-redis", "NODE_PATH=/usr/share/nodejs", []string{"node", "testdata/clients/redis_client.cjs"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -255,13 +257,13 @@ func TestRedisLibraries(t *testing.T) {
 	}
 }
 
-// pythonWithRedis returns a Python that has redis-py: the first one in PATH, or that of
-// the system, for which Debian has a package.
+// pythonWithRedis returns a Python that has redis-py: the first one in PATH, or that of the system,
+// for which Debian provides a package.
 func pythonWithRedis(t *testing.T) string {
 	t.Helper()
 	for _, path := range []string{"python3", "/usr/bin/python3"} {
 		c := exec.CommandContext(t.Context(), path, "-c", "import redis; redis.Redis")
-		c.Dir = t.TempDir() // Python would take a folder called redis for it
+		c.Dir = t.TempDir() // Python would import a directory named redis instead
 		if c.Run() == nil {
 			return path
 		}
@@ -270,7 +272,7 @@ func pythonWithRedis(t *testing.T) string {
 	return ""
 }
 
-// TestRedisOwnClient: package redis reads the documents of a gateway.
+// TestRedisOwnClient: the client of package redis reads the documents of a gateway.
 func TestRedisOwnClient(t *testing.T) {
 	g := startRedisGateway(t)
 	ctx := t.Context()

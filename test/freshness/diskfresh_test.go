@@ -24,7 +24,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// useDisk gives the gateway a disk tier that is really used: memory holds none of it.
+// useDisk configures a disk tier that is really used, because memory holds none of its documents.
 func (r *freshnessRun) useDisk() {
 	text, err := os.ReadFile(r.config)
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *freshnessRun) useDisk() {
 
 const diskTiers = "\ntiers: { memory: 1MiB, disk: { path: tier, size: 64MiB, promote: false } }\n"
 
-// endGateway ends the process in good order and starts another.
+// endGateway shuts the process down gracefully and starts another one.
 func (r *freshnessRun) endGateway() {
 	r.signal(r.gateway, syscall.SIGTERM)
 	if code := blackbox.ExitCode(r.t, r.gateway, 20*time.Second); code != blackbox.ExitOK {
@@ -44,15 +44,15 @@ func (r *freshnessRun) endGateway() {
 	r.startGateway()
 }
 
-// TestFreshnessDiskSoak is TestFreshnessSoak with a disk tier, and with many restarts: what was
-// kept over them is right.
+// TestFreshnessDiskSoak is TestFreshnessSoak with a disk tier, and with many restarts: documents
+// kept across them are right.
 func TestFreshnessDiskSoak(t *testing.T) {
 	for _, journal := range []string{"wal", "delete"} {
 		t.Run(journal, func(t *testing.T) {
 			length := testkit.SoakTime(t, 8*time.Second)
 			replace := "0"
 			if journal == "delete" {
-				replace = "2.5" // the file is replaced, also while the gateway is down
+				replace = "2.5" // the file is replaced, even while the gateway is down
 			}
 			r := newFreshnessRun(t, journal, replace)
 			r.useDisk()
@@ -72,8 +72,8 @@ func TestFreshnessDiskSoak(t *testing.T) {
 // shelf is a gateway over many documents with a disk tier, one writer, and readers whose
 // answers are checked.
 //
-// Its drain has some grace: without it, a connection that was just opened is closed while its first
-// request is in transit, which no client may retry on its own.
+// Its drain has a grace period: without one, a new connection could be closed while its first
+// request is in transit, which a client must not retry automatically.
 type shelf struct {
 	t       *testing.T
 	dir     string
@@ -155,7 +155,7 @@ func (s *shelf) write() {
 				return
 			}
 			attempt.Acked()
-			s.changed[id].Store(true) // also if it was loaded in the meantime
+			s.changed[id].Store(true) // even if it was loaded in the meantime
 		}
 	})
 }
@@ -244,7 +244,7 @@ func (s *shelf) awaitReady() {
 	})
 }
 
-// end stops everything and judges.
+// end stops everything and checks the results.
 func (s *shelf) end() {
 	close(s.stop)
 	s.clients.Wait()
@@ -258,7 +258,7 @@ func (s *shelf) end() {
 	}
 }
 
-// TestDiskRestartsUnderWrites: right after a restart, however the process ended, nearly all
+// TestDiskRestartsUnderWrites: immediately after a restart, however the process ended, nearly all
 // answers are hits, and none is stale.
 func TestDiskRestartsUnderWrites(t *testing.T) {
 	s := newShelf(t)
@@ -280,7 +280,7 @@ func TestDiskRestartsUnderWrites(t *testing.T) {
 			s.gateway.Kill()
 		}
 		down := time.Since(began)
-		time.Sleep(2 * bound) // what is written now is seen after the restart
+		time.Sleep(2 * bound) // writes from now on are visible after the restart
 		s.gateway = blackbox.Serving(t, s.file)
 		s.awaitReady()
 		hits, disk, answers, needless := s.hits.Load(), s.fromDisk.Load(), s.answers.Load(), s.needless.Load()
@@ -296,8 +296,9 @@ func TestDiskRestartsUnderWrites(t *testing.T) {
 		needless = s.needless.Load() - needless
 		t.Logf("%s, which took %v: of %d answers in %v after it was ready %.1f %% were hits, %d of them from disk; %d loads were needless",
 			how, down.Round(time.Millisecond), answers, time.Since(ready).Round(time.Millisecond), 100*ratio, disk, needless)
-		// The slower the machine, the more documents were changed since they were last read, and the more often freshness
-		// is not promised, so that documents are loaded and not stored. Others are hits.
+		// The slower the machine, the more documents have changed since they were last read, and
+		// the more often freshness is not promised, so that documents are loaded without being
+		// stored. All others are hits.
 		if ratio < 0.9 && float64(needless) > 0.05*float64(answers) {
 			t.Errorf("restart %d by %s: %.1f %% hits of %d, %d from disk; %d were loaded although they had not changed", i, how, 100*ratio, answers, disk, needless)
 		}
@@ -311,9 +312,9 @@ func TestDiskRestartsUnderWrites(t *testing.T) {
 	}
 }
 
-// TestDiskHandOvers: a successor begins without the disk tier and opens it when the process
-// before lets it go. No request fails, no answer is stale, and documents come from disk again.
-// Any other holder of the file is an error that names it.
+// TestDiskHandOvers: a successor starts without the disk tier and opens it when the previous
+// process releases it. No request fails, no answer is stale, and documents come from disk again. If
+// any other process holds the file, the error names it.
 func TestDiskHandOvers(t *testing.T) {
 	s := newShelf(t)
 	s.gateway = blackbox.Serving(t, s.file)
@@ -329,7 +330,7 @@ func TestDiskHandOvers(t *testing.T) {
 		old := s.gateway
 		s.gateway = blackbox.Serving(t, s.file)
 		if code := blackbox.ExitCode(t, old, 20*time.Second); code != blackbox.ExitOK {
-			t.Errorf("exit code %d of the process before\n%s", code, old.Log())
+			t.Errorf("exit code %d of the previous process\n%s", code, old.Log())
 		}
 		testkit.Eventually(t, 20*time.Second, func() error {
 			if !strings.Contains(s.gateway.Log(), "the disk tier is open") {
@@ -338,7 +339,7 @@ func TestDiskHandOvers(t *testing.T) {
 			return nil
 		})
 		if !strings.Contains(s.gateway.Log(), "still open in the process before") {
-			t.Logf("the process before was quick: the tier was free at once\n%s", s.gateway.Log())
+			t.Logf("the previous process was quick: the tier was free immediately\n%s", s.gateway.Log())
 		}
 		before := s.fromDisk.Load()
 		testkit.Eventually(t, 20*time.Second, func() error {

@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// TestPostgresPurgeOutlivesAKill: after a purge that was answered with 200, no process serves what
-// was purged from disk, however the one that answered ended.
+// TestPostgresPurgeOutlivesAKill: after a purge was acknowledged with 200, no process serves purged
+// documents from disk, however the acknowledging process ended.
 func TestPostgresPurgeOutlivesAKill(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
@@ -46,7 +46,7 @@ func TestPostgresPurgeOutlivesAKill(t *testing.T) {
 		{"resource=depts&key=1", map[string]bool{"/depts/1": true}},
 		{"resource=counts", map[string]bool{"/counts/1": true, "/counts/2": true}},
 	} {
-		// A process whose documents are on disk, and a next one that holds them only there.
+		// One process stores documents on disk, and the next one holds them only there.
 		g.serve()
 		g.await(g.admin+"/ready", 200, "true")
 		for _, path := range paths {
@@ -59,7 +59,7 @@ func TestPostgresPurgeOutlivesAKill(t *testing.T) {
 			for _, path := range paths {
 				if from := source(path); from != fromDisk {
 					time.Sleep(1500 * time.Millisecond) // a batch is written once a second
-					return fmt.Errorf("%s: %s; expected it on disk", path, from)
+					return fmt.Errorf("%s: %s; expected the document on disk", path, from)
 				}
 			}
 			return nil

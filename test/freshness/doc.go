@@ -1,3 +1,3 @@
-// Package freshness holds the tests that write to a database while others read the
-// gateway: no answer may be older than its promise.
+// Package freshness contains the tests that write to a database while clients read from the
+// gateway: no answer may be older than promised.
 package freshness

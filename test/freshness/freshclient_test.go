@@ -15,12 +15,11 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// documents is how a reader of a freshness test uses a gateway: over one of its
-// frontends, on its own connection.
+// documents is the access of a reader to a gateway: over one of the frontends, on its own
+// connection.
 type documents interface {
-	// ask takes the path of HTTP and returns the status of HTTP, 0 if there was no
-	// answer about the documents, the body of a 200, and whether it is known to have
-	// come from the cache.
+	// ask requests an HTTP path. It returns the HTTP status (0 if there was no answer about the
+	// documents), the body of a 200, and whether the answer is known to have come from the cache.
 	ask(path string) (status int, body []byte, hit bool)
 	close()
 }
@@ -28,7 +27,7 @@ type documents interface {
 type overHTTP struct {
 	url    string
 	client *http.Client
-	disk   *atomic.Int64 // counts answers from disk, may be nil
+	disk   *atomic.Int64 // counts answers from disk; may be nil
 }
 
 func newOverHTTP(url string) overHTTP {
@@ -44,7 +43,7 @@ func (o overHTTP) ask(path string) (status int, body []byte, hit bool) {
 	}
 	defer answer.Body.Close()
 	if body, err = io.ReadAll(answer.Body); err != nil {
-		return 0, nil, false // cut off by a kill
+		return 0, nil, false // the process was killed
 	}
 	source := answer.Header.Get("Cache-Status")
 	if o.disk != nil && strings.Contains(source, "detail=disk") {
@@ -53,11 +52,11 @@ func (o overHTTP) ask(path string) (status int, body []byte, hit bool) {
 	return answer.StatusCode, body, strings.Contains(source, "; hit")
 }
 
-// overRedis asks by GET for one document and by MGET for several.
+// overRedis requests one document with GET and several with MGET.
 type overRedis struct{ client *redis.Client }
 
-// newOverRedis connects to a gateway that runs. Requests made while it is stopped wait for
-// their answers.
+// newOverRedis connects to a running gateway. Requests made while it is stopped wait for their
+// answers.
 func newOverRedis(t *testing.T, port int, version int) overRedis {
 	t.Helper()
 	c, err := redis.Connect(t.Context(), redis.Options{Addr: fmt.Sprintf("127.0.0.1:%d", port), Protocol: version,

@@ -27,22 +27,22 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// bound is the X of these tests: shorter than the default, so that the same
-// running time leaves more room to break the promise.
+// bound is the freshness bound in these tests: shorter than the default, so that violations are
+// more likely in the same running time.
 const bound = 300 * time.Millisecond
 
-// TestFreshnessSoak runs the real command over a real file that a foreign program
-// writes to, disturbs all of them, and checks every answer against the log of
-// the writes. The writer uses plain updates, upserts, REPLACE that deletes other
-// rows, cascades over two levels, and moves; see testdata/writer.py.
+// TestFreshnessSoak runs the real command with a real file to which another program writes,
+// disturbs all of them, and checks every answer against the log of the writes. The writer uses
+// plain updates, upserts, REPLACE statements that delete other rows, cascades over two levels, and
+// moves; see testdata/writer.py.
 func TestFreshnessSoak(t *testing.T) {
 	for _, test := range []struct {
 		journal string
 		replace string // seconds between replacements of the file
 		disturb []func(*freshnessRun)
 	}{
-		// A file in WAL mode cannot be replaced under open connections: SQLite
-		// itself does not survive that (sqlite.org/howtocorrupt.html, 2.4 and 2.5).
+		// A file in WAL mode must not be replaced while connections are open, because this corrupts
+		// the database (sqlite.org/howtocorrupt.html, 2.4 and 2.5).
 		{"wal", "0", []func(*freshnessRun){(*freshnessRun).stopGateway, (*freshnessRun).killGateway, (*freshnessRun).killWriter}},
 		{"delete", "1.5", []func(*freshnessRun){(*freshnessRun).stopGateway, (*freshnessRun).killWriter, (*freshnessRun).killGateway}},
 	} {
@@ -59,8 +59,8 @@ func TestFreshnessSoak(t *testing.T) {
 	}
 }
 
-// TestFreshnessReloads reloads the configuration all the time, by signal and by request: one
-// resource changes its definition but not its documents, the other its terms.
+// TestFreshnessReloads reloads the configuration continuously, by signal and by request: the
+// definition of one resource changes but not its documents, and the settings of the other change.
 func TestFreshnessReloads(t *testing.T) {
 	r := newFreshnessRun(t, "wal", "0")
 	r.start()
@@ -85,8 +85,8 @@ func TestFreshnessReloads(t *testing.T) {
 			continue
 		}
 		status, a := blackbox.AskReload(t, "POST", r.admin)
-		// On a busy machine the stream may be behind for a moment, or too late for a reload, which is refused then.
-		// Such a reload does not count.
+		// On a busy machine the stream may lag for a moment, or be too late for a reload, which is
+		// then refused. Such a reload does not count.
 		behind := len(a.Warnings) > 0 && !slices.ContainsFunc(a.Warnings, func(warning string) bool {
 			return !strings.Contains(warning, "the invalidation stream is")
 		})
@@ -177,7 +177,7 @@ admin: "127.0.0.1:%d"
 	return r
 }
 
-// makeDatabase fills the file and tells the checker what was there.
+// makeDatabase fills the file and reports its initial contents to the checker.
 func (r *freshnessRun) makeDatabase(path string) {
 	db, err := sqlite3.Open(path)
 	if err != nil {
@@ -196,7 +196,7 @@ func (r *freshnessRun) makeDatabase(path string) {
 	}
 	for id := 1; id <= 50; id++ {
 		if id == 32 || id == 34 || id == 36 {
-			continue // the one that a code can be stolen for
+			continue // its code may be taken by another row
 		}
 		group := id % 5
 		if id >= 45 && id <= 47 {
@@ -250,7 +250,7 @@ func (r *freshnessRun) start() {
 				default:
 					r.readRoot(from, reader, 1+random.IntN(50))
 				}
-				if random.IntN(50) == 0 { // let documents lie for a while
+				if random.IntN(50) == 0 { // leave documents in the cache for a while
 					time.Sleep(between(random, 20*time.Millisecond))
 				}
 			}
@@ -279,8 +279,8 @@ func (r *freshnessRun) startWriter() {
 	})
 }
 
-// stopGateway freezes the process for longer than the bound: what it knew is
-// stale when it continues, and requests wait in its sockets.
+// stopGateway freezes the process for longer than the bound: when it continues, its knowledge is
+// out of date and requests wait in its sockets.
 func (r *freshnessRun) stopGateway() {
 	r.signal(r.gateway, syscall.SIGSTOP)
 	time.Sleep(3 * bound)
@@ -293,8 +293,8 @@ func (r *freshnessRun) killGateway() {
 	r.startGateway()
 }
 
-// killWriter ends the writer in the middle of something, in rollback mode with a
-// hot journal now and then, and begins another.
+// killWriter kills the writer in the middle of an operation, in rollback mode sometimes with a hot
+// journal, and starts another one.
 func (r *freshnessRun) killWriter() {
 	r.writer.Kill()
 	r.startWriter()
@@ -315,7 +315,7 @@ type rootDocument struct {
 	}
 }
 
-// ask returns the status and decodes the body of a 200.
+// ask makes a request, decodes the body of a 200, and returns the status.
 func (r *freshnessRun) ask(from documents, path string, into any) (status int) {
 	status, body, _ := from.ask(path)
 	if status == 200 {
@@ -349,8 +349,8 @@ func (r *freshnessRun) readRoot(from documents, log *freshness.Reader, id int) {
 	}
 }
 
-// readRoots reads many in one request, half of the time in gzip, which Go's client
-// requests and decodes automatically.
+// readRoots reads many roots in one request, half of the time in gzip, which Go's client requests
+// and decodes automatically.
 func (r *freshnessRun) readRoots(from documents, log *freshness.Reader, ids []int) {
 	keys := make([]string, len(ids))
 	for i, id := range ids {
@@ -388,7 +388,7 @@ func (r *freshnessRun) answered(log *freshness.Reader, start int64, id int, root
 	}
 }
 
-// sawRoot logs the entities of a root that was found, by itself or in its group.
+// sawRoot logs the entities of a root that was found, separately or in its group.
 func (r *freshnessRun) sawRoot(log *freshness.Reader, start int64, root *rootDocument) {
 	var versions []uint64
 	slots := make(map[int]uint64)
@@ -458,15 +458,15 @@ func (r *freshnessRun) readGroup(from documents, log *freshness.Reader, gid int)
 	}
 }
 
-// A run that saw less than this proves nothing.
+// A run with fewer than these numbers proves nothing.
 const (
 	minAnswers      = 8_000
 	minRedisAnswers = 1_000
 	minWrites       = 500
 )
 
-// awaitEnough waits until the run has seen enough to prove something. A machine to
-// itself gives 60,000 answers in the ordinary run; a slow or busy one needs longer.
+// awaitEnough waits until the run has seen enough to prove something. An otherwise idle machine
+// gives 60,000 answers in an ordinary run; a slow or busy one needs longer.
 func (r *freshnessRun) awaitEnough() {
 	testkit.Eventually(r.t, 2*time.Minute, func() error {
 		log, err := os.ReadFile(r.log)

@@ -17,16 +17,15 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// This file has mistakes that operators make: each case asserts the message, what is
-// served meanwhile, and that nothing has to be restarted once the mistake is
-// corrected.
+// This file tests mistakes of operators: each case checks the message, what is served in the
+// meantime, and that nothing has to be restarted once the mistake is corrected.
 
-// as is the URL of a server for another role.
+// as returns the URL of a server for another role.
 func as(pg *testkit.Postgres, role string) string {
 	return strings.Replace(pg.URL, "postgres@", role+"@", 1)
 }
 
-// TestPostgresSettings: ways to name a database, right and wrong.
+// TestPostgresSettings: ways to specify a database, right and wrong.
 func TestPostgresSettings(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
@@ -57,7 +56,7 @@ func TestPostgresSettings(t *testing.T) {
 			r := blackbox.Expect(t, test.code, "", test.stderr, "config", "check", "-c", shopConfig(t, test.url).file)
 			for _, never := range []string{password, "db.go", "panic", "does the file exist"} {
 				if strings.Contains(r.Stderr, never) {
-					t.Errorf("the message has %q: %s", never, r.Stderr)
+					t.Errorf("the message contains %q: %s", never, r.Stderr)
 				}
 			}
 		})
@@ -68,8 +67,8 @@ func TestPostgresSettings(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitUnreachable, "", "PGPASSWORD", "config", "check", "-c", shopConfig(t, "postgres://checked@"+here+"/postgres?sslmode=disable").file)
 }
 
-// TestPostgresPrivileges: each privilege of the gateway's role is revoked, and
-// granted again, while it serves.
+// TestPostgresPrivileges: each privilege of the gateway's role is revoked and granted again while
+// the gateway serves.
 func TestPostgresPrivileges(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop+"CREATE ROLE gateway LOGIN; GRANT SELECT ON dept, emp, rate TO gateway")
@@ -81,12 +80,12 @@ func TestPostgresPrivileges(t *testing.T) {
 	for _, command := range []string{"plan", "apply", "check"} {
 		r := blackbox.Expect(t, blackbox.ExitFailure, "", `there is no role "nosuch" to grant to`, "db", command, "-c", g.file, "--url", pg.URL, "--grant", "nosuch")
 		if strings.Contains(r.Stderr, "unavailable") {
-			t.Errorf("a server that answered is called unavailable: %s", r.Stderr)
+			t.Errorf("a server that has answered is reported as unavailable: %s", r.Stderr)
 		}
 	}
 	g.serve()
 	g.await(g.admin+"/ready", 503, "db apply --grant")
-	g.await(g.http+"/depts/42", 200, "dept 42") // from the database, by the policy
+	g.await(g.http+"/depts/42", 200, "dept 42") // from the database, according to the policy
 	blackbox.Expect(t, blackbox.ExitOK, "1 statements were run", "", "db", "apply", "-c", g.file, "--url", pg.URL, "--grant", "gateway")
 	g.await(g.admin+"/ready", 200, "true")
 	for _, test := range []struct {
@@ -109,7 +108,7 @@ func TestPostgresPrivileges(t *testing.T) {
 			pg.PSQL(t, test.grant)
 			g.await(g.admin+"/ready", 200, "true")
 			if _, _, body, err := blackbox.Get(t.Context(), g.http+"/depts/42"); err != nil || !strings.Contains(body, "without "+test.name) {
-				t.Errorf("after the grant: %s %v; expected what was written meanwhile", body, err)
+				t.Errorf("after the grant: %s %v; expected what was written in the meantime", body, err)
 			}
 		})
 	}
@@ -124,8 +123,8 @@ func TestPostgresPrivileges(t *testing.T) {
 	g.keepsPromise(func(sql string) { pg.PSQL(t, sql) })
 }
 
-// TestPostgresTablesChange: what the resources name goes away, comes back or means
-// something else while it is served.
+// TestPostgresTablesChange: objects that the resources use are dropped, restored or changed while
+// they are served.
 func TestPostgresTablesChange(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
@@ -168,8 +167,8 @@ func TestPostgresTablesChange(t *testing.T) {
 	}
 }
 
-// TestPostgresHasNoConnectionLeft: others have taken them all, before the gateway
-// starts and while it serves; those kept for superusers are not for it.
+// TestPostgresHasNoConnectionLeft: other clients use all connections, before the gateway starts and
+// while it serves. The gateway cannot use those reserved for superusers.
 func TestPostgresHasNoConnectionLeft(t *testing.T) {
 	pg := testkit.StartPostgres(t, "max_connections=12", "superuser_reserved_connections=3")
 	pg.PSQL(t, shop+"CREATE ROLE gateway LOGIN; CREATE ROLE hog LOGIN; GRANT SELECT ON dept, emp, rate TO gateway")
@@ -179,7 +178,7 @@ func TestPostgresHasNoConnectionLeft(t *testing.T) {
 		n, _ := strconv.Atoi(strings.TrimSpace(pg.PSQL(t, "SELECT count(*) FROM pg_stat_activity WHERE usename = '"+role+"'")))
 		return n
 	}
-	// take fills the server and returns what gives all back.
+	// take uses up all connections and returns a function that releases them.
 	take := func() func() {
 		var hogs []*exec.Cmd
 		another := func() {
@@ -190,7 +189,7 @@ func TestPostgresHasNoConnectionLeft(t *testing.T) {
 			hogs = append(hogs, hog)
 		}
 		testkit.Eventually(t, 10*time.Second, func() error {
-			// The checks themselves count while they run, so that it takes a few attempts.
+			// The connections of the checks themselves count, too, so this takes a few attempts.
 			another()
 			if n := count("hog"); n < 9 {
 				return fmt.Errorf("%d of 9 connections are taken", n)
@@ -215,16 +214,16 @@ func TestPostgresHasNoConnectionLeft(t *testing.T) {
 	g.keepsPromise(func(sql string) { pg.PSQL(t, sql) })
 }
 
-// TestPostgresRestoredElsewhere: a dump that holds the record of another cluster
-// brings transaction numbers that mean nothing there.
+// TestPostgresRestoredElsewhere: a dump that contains the record of changes of another cluster has
+// transaction numbers that mean nothing in this one.
 func TestPostgresRestoredElsewhere(t *testing.T) {
 	pg, other := testkit.StartPostgres(t), testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
 	other.PSQL(t, shop)
 	blackbox.Expect(t, blackbox.ExitOK, "", "", "db", "apply", "-c", shopConfig(t, pg.URL).file)
 	blackbox.Expect(t, blackbox.ExitOK, "", "", "db", "apply", "-c", shopConfig(t, other.URL).file)
-	// pg_dump refuses servers that are newer than itself. Its dump holds the same
-	// objects, and these rows.
+	// pg_dump refuses servers newer than itself. Its dump would contain the same objects and these
+	// rows.
 	for _, table := range []string{"slipstream.meta", "slipstream.change", "slipstream.incarnation"} {
 		rows := pg.PSQL(t, fmt.Sprintf(`SELECT 'INSERT INTO %[1]s SELECT * FROM json_populate_record(NULL::%[1]s, ' || quote_literal(row_to_json(t)) || ');' FROM %[1]s AS t`, table))
 		other.PSQL(t, fmt.Sprintf("DELETE FROM %s; %s", table, rows))
@@ -237,15 +236,15 @@ func TestPostgresRestoredElsewhere(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitOK, "restored into this", "", "db", "apply", "-c", g.file)
 	g.keepsPromise(func(sql string) { other.PSQL(t, sql) })
 
-	// A copy within the cluster has the same identity in everything but its name.
+	// A copy within the cluster differs from the original only in its name.
 	pg.PSQL(t, "CREATE DATABASE copy TEMPLATE template0")
 	crossed := shopConfig(t, pg.URL, fmt.Sprintf("stream_url: %q", strings.Replace(pg.URL, "/postgres?", "/copy?", 1)))
 	crossed.serve()
 	crossed.await(crossed.admin+"/ready", 503, `stream_url leads to the database`)
 }
 
-// TestPostgresHangs: the server stops answering without closing anything. The
-// gateway says so, ends within seconds when told to, and starts in spite of it.
+// TestPostgresHangs: the server stops answering without closing connections. The gateway reports
+// this, ends within seconds when requested, and starts in spite of it.
 func TestPostgresHangs(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
@@ -267,7 +266,7 @@ func TestPostgresHangs(t *testing.T) {
 		}
 	}
 	each(syscall.SIGSTOP)
-	t.Cleanup(func() { each(syscall.SIGCONT) }) // before the server is ended
+	t.Cleanup(func() { each(syscall.SIGCONT) }) // before the server is shut down
 	g.await(g.admin+"/ready", 503, "the last poll of the stream failed")
 	began := time.Now()
 	if err := g.Signal(os.Interrupt); err != nil {
@@ -283,7 +282,7 @@ func TestPostgresHangs(t *testing.T) {
 	pg.PSQL(t, "DELETE FROM emp WHERE empno >= 5000")
 	g.keepsPromise(func(sql string) { pg.PSQL(t, sql) })
 
-	// A gateway that is killed leaves the server nothing.
+	// A killed gateway leaves no sessions on the server.
 	g.Kill()
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if left := pg.PSQL(t, "SELECT state, query FROM pg_stat_activity WHERE application_name = 'slipstream'"); left != "" {
@@ -293,8 +292,8 @@ func TestPostgresHangs(t *testing.T) {
 	})
 }
 
-// TestPostgresIsLocked: the gateway does not wait for a long transaction, because all later requests
-// for the lock would wait for it too.
+// TestPostgresIsLocked: the gateway does not wait for a long transaction, because all later
+// requests for the lock would then wait, too.
 func TestPostgresIsLocked(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)

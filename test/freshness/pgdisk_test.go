@@ -16,20 +16,21 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// whileDown is a fault that happens between two processes of the gateway. The writers rest: a
-// document that changes meanwhile is dropped for that, and proves nothing of the fault.
+// whileDown injects a fault between two processes of the gateway. The writers pause, because a
+// document that changes in the meantime is dropped for that reason and proves nothing about the
+// fault.
 func whileDown(do func(*pgRun)) func(*pgRun) {
 	return func(r *pgRun) {
 		before := r.pause.Swap(int64(calmly))
 		defer r.pause.Store(before)
-		time.Sleep(1500 * time.Millisecond) // a batch: the file holds what is right now
+		time.Sleep(1500 * time.Millisecond) // until a batch is written and the file holds the current state
 		r.gateway.Kill()
 		do(r)
 		r.startGateway()
 	}
 }
 
-// endGateway ends the process in good order and starts another.
+// endGateway shuts the process down gracefully and starts another one.
 func (r *pgRun) endGateway() {
 	time.Sleep(1500 * time.Millisecond)
 	r.signalGateway(syscall.SIGTERM)
@@ -40,7 +41,7 @@ func (r *pgRun) endGateway() {
 	r.startGateway()
 }
 
-// crashWhileDown has the server lose what a gateway of before has kept.
+// crashWhileDown makes the server lose commits that the previous gateway process has stored.
 func (r *pgRun) crashWhileDown() {
 	const attempts = 20 // a busy server may have written all commits when it ends
 	lost := 0
@@ -49,10 +50,10 @@ func (r *pgRun) crashWhileDown() {
 			r.startGateway()
 			r.regained(15 * time.Second)
 		}
-		w := r.newWriter(r.t.Context(), 60) // a multiple of three: asynchronous
+		w := r.newWriter(r.t.Context(), 60) // a multiple of three, so its commits are asynchronous
 		lost = r.crashDown(w)
 		w.close()
-		// Numbers of transactions are given out for the second time.
+		// Transaction numbers are assigned for the second time.
 		r.query("DO $$ BEGIN FOR i IN 1..100 LOOP PERFORM pg_current_xact_id(); COMMIT; END LOOP; END $$")
 	}
 	r.t.Logf("%d acknowledged writes were lost", lost)
@@ -72,15 +73,15 @@ func (r *pgRun) crashDown(w *pgWriter) (lost int) {
 		for range 40 {
 			w.updateOne()
 		}
-		time.Sleep(1500 * time.Millisecond) // a batch: the file holds them
+		time.Sleep(1500 * time.Millisecond) // until a batch is written and the file holds them
 		r.gateway.Kill()
 		r.killBackend(int(w.conns[0].PgConn().PID()))
 	}
 	return r.settleAlone(freshness.Now())
 }
 
-// dropWhileDown makes changes that are not recorded, and restores everything before the gateway is
-// back.
+// dropWhileDown makes changes that are not recorded, and restores everything before the gateway
+// restarts.
 func (r *pgRun) dropWhileDown(sql string) {
 	if sql == "a trigger" {
 		table, trigger, _ := strings.Cut(strings.TrimPrefix(r.triggers("DROP")[0], "ALTER TABLE "), " DROP TRIGGER ")
@@ -91,7 +92,7 @@ func (r *pgRun) dropWhileDown(sql string) {
 	r.apply()
 }
 
-// diskFaults does one fault after the other to a gateway with a disk tier.
+// diskFaults injects one fault after another into a gateway with a disk tier.
 func diskFaults(t *testing.T, faults []pgFault) {
 	r := newPGRun(t, diskOptions)
 	for _, fault := range faults {
@@ -103,8 +104,8 @@ func diskFaults(t *testing.T, faults []pgFault) {
 
 var diskOptions = pgOptions{bound: 300 * time.Millisecond, disk: true, sensors: 100, perSensor: 100, writers: 5, readers: 6}
 
-// cameFromDisk ends and starts the gateway until 200 answers have come from disk, as they do
-// for a moment after each start: during the faults there are fewer on a slow machine.
+// cameFromDisk restarts the gateway until 200 answers have come from disk, which happens for a
+// moment after each start. During the faults, there are fewer on a slow machine.
 func (r *pgRun) cameFromDisk() {
 	const least = 200
 	n := r.reads.disk.Load()
@@ -119,7 +120,7 @@ func (r *pgRun) cameFromDisk() {
 	}
 }
 
-// TestPGFreshnessDisk has a gateway with a disk tier, and faults between its processes and
+// TestPGFreshnessDisk injects faults into a gateway with a disk tier, between its processes and
 // while it runs.
 func TestPGFreshnessDisk(t *testing.T) {
 	diskFaults(t, pgDiskFaults)
@@ -153,14 +154,14 @@ var pgDiskSchemaFaults = []pgFault{
 	{"column-added-while-down", whileDown((*pgRun).addColumn)},
 }
 
-// trimWhileDown empties the change table of rows that were not read.
+// trimWhileDown deletes rows from the change table before they are read.
 func (r *pgRun) trimWhileDown() {
 	time.Sleep(r.options.bound)
 	r.trim()
 }
 
-// TestPGFreshnessDiskPromotion: the server that a gateway comes back to is another one, which
-// never had the last commits that the file knows of.
+// TestPGFreshnessDiskPromotion: when a gateway restarts, the server is another one, which never had
+// the last commits that the file contains.
 func TestPGFreshnessDiskPromotion(t *testing.T) {
 	r := newPGRun(t, pgOptions{bound: time.Second, disk: true, standby: true, sensors: 10, perSensor: 10, writers: 4, readers: 6})
 	r.run(t, "promotion-while-down", func(r *pgRun) {
@@ -173,8 +174,9 @@ func TestPGFreshnessDiskPromotion(t *testing.T) {
 	r.finish()
 }
 
-// TestPostgresCopyInItsPlace: a copy of the database takes its name, while a gateway is down and
-// while one runs. It lacks the last changes and has the same record of the others.
+// TestPostgresCopyInItsPlace: a copy of the database replaces it under the same name, while the
+// gateway is down and while it runs. The copy lacks the last changes and has the same record of the
+// others.
 func TestPostgresCopyInItsPlace(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	url := strings.Replace(pg.URL, "/postgres?", "/app?", 1)
@@ -208,7 +210,7 @@ func TestPostgresCopyInItsPlace(t *testing.T) {
 		pg.PSQL(t, "DROP DATABASE app WITH (FORCE)")
 		pg.PSQL(t, "ALTER DATABASE copy RENAME TO app")
 	}
-	g.serve() // the first to follow the record gives it its number, which a copy shares
+	g.serve() // the first gateway that follows the record gives it a number, which a copy shares
 	g.await(g.admin+"/ready", 200, "")
 	end()
 	for _, down := range []bool{true, false} {
@@ -217,7 +219,7 @@ func TestPostgresCopyInItsPlace(t *testing.T) {
 		g.await(g.admin+"/ready", 200, "")
 		in("UPDATE dept SET dname = 'after' WHERE deptno = 42")
 		g.await(g.http+"/depts/42", 200, "after")
-		time.Sleep(2 * time.Second) // a batch
+		time.Sleep(2 * time.Second) // until a batch is written
 		if down {
 			end()
 			swap()
@@ -226,7 +228,7 @@ func TestPostgresCopyInItsPlace(t *testing.T) {
 			swap()
 		}
 		g.await(g.admin+"/ready", 200, "")
-		time.Sleep(2 * time.Second) // the promise, and the horizon of before
+		time.Sleep(2 * time.Second) // longer than the promise and the old horizon
 		g.await(g.admin+"/ready", 200, "")
 		if status, _, body, err := blackbox.Get(t.Context(), g.http+"/depts/42"); err != nil || status != 200 || !strings.Contains(body, "before") {
 			t.Errorf("while it was down %v: %d %s, %v; want what the copy has", down, status, body, err)

@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// TestPGFreshness does one fault after the other to one gateway and one server.
+// TestPGFreshness injects one fault after another into one gateway and one server.
 func TestPGFreshness(t *testing.T) {
 	oneByOne(t, pgFaults)
 }
@@ -35,7 +35,7 @@ func oneByOne(t *testing.T, faults []pgFault) {
 	r.finish()
 }
 
-// TestPGFreshnessWrites does every kind of write, without any fault.
+// TestPGFreshnessWrites makes every kind of write, without any fault.
 func TestPGFreshnessWrites(t *testing.T) {
 	r := newPGRun(t, pgOptions{bound: 300 * time.Millisecond, sensors: 10, perSensor: 10, writers: 6, readers: 6})
 	time.Sleep(testkit.SoakTime(t, 6*time.Second))
@@ -54,7 +54,7 @@ func TestPGFreshnessWrites(t *testing.T) {
 	}
 }
 
-// TestPGFreshnessNotify has triggers that notify, and a stream that listens.
+// TestPGFreshnessNotify uses triggers that send notifications, and a stream that listens for them.
 func TestPGFreshnessNotify(t *testing.T) {
 	r := newPGRun(t, pgOptions{bound: time.Second, notify: true, sensors: 10, perSensor: 10, writers: 4, readers: 4})
 	r.run(t, "calm", (*pgRun).calm)
@@ -63,8 +63,8 @@ func TestPGFreshnessNotify(t *testing.T) {
 	r.finish()
 }
 
-// floodNotifications sends what the triggers would never send, and far too much of
-// it, for seconds.
+// floodNotifications sends notifications that the triggers would never send, and far too many of
+// them, for seconds.
 func (r *pgRun) floodNotifications() {
 	ctx, cancel := context.WithTimeout(r.t.Context(), 3*time.Second)
 	defer cancel()
@@ -75,7 +75,7 @@ func (r *pgRun) floodNotifications() {
 	defer c.Close(context.Background())
 	sent := 0
 	for n := 0; ctx.Err() == nil; n++ {
-		// Equal payloads of one transaction are sent once: each is another.
+		// Equal payloads of one transaction are sent only once, so each is different.
 		_, err := c.Exec(ctx, `SELECT pg_notify('slipstream', repeat($1, $2) || i) FROM generate_series(1, 1000) i`,
 			[]string{"", "x", "{", "\\", "customers/1 ", "\x01\u00fc"}[n%6], []int{0, 1, 900}[n%3])
 		if err == nil {
@@ -90,25 +90,25 @@ func (r *pgRun) floodNotifications() {
 // TestPGFreshnessFailover promotes a standby that lacks the last commits.
 func TestPGFreshnessFailover(t *testing.T) {
 	r := newPGRun(t, pgOptions{bound: time.Second, standby: true, sensors: 10, perSensor: 10, writers: 4, readers: 6})
-	r.run(t, "promotion-unnoticed", (*pgRun).promoteUnnoticed) // of the first host
+	r.run(t, "promotion-unnoticed", (*pgRun).promoteUnnoticed) // promotes the standby of the first host
 	r.newStandby()
 	r.run(t, "promotion", (*pgRun).promoteStandby)
 	r.run(t, "calm", (*pgRun).calm)
 	r.finish()
 }
 
-// promoteStandby has the primary die.
+// promoteStandby kills the primary and promotes the standby.
 func (r *pgRun) promoteStandby() {
 	primary := r.servers[r.primary]
 	r.promote(func() { primary.Crash(r.t) }, func() {})
 }
 
-// promoteUnnoticed leaves the primary running: only new connections find it silent.
-// The gateway's own stay open, and would answer forever that nothing changed.
+// promoteUnnoticed leaves the primary running, but it does not respond to new connections. The
+// gateway's existing connections stay open, and would report forever that nothing has changed.
 func (r *pgRun) promoteUnnoticed() {
 	primary, proxy := r.servers[r.primary], r.proxy()
-	// From the moment on at which there is a new primary: the gateway's last
-	// connection to the old one is as young as it can be.
+	// New connections are blocked from the moment when there is a new primary, so that the
+	// gateway's last connection to the old one is as recent as possible.
 	r.promote(func() {}, func() {
 		proxy.SetPlan(faultproxy.Always(faultproxy.Plan{Up: faultproxy.Link{Faults: []faultproxy.Fault{{Do: faultproxy.Blackhole}}}}))
 	})
@@ -119,8 +119,8 @@ func (r *pgRun) promoteUnnoticed() {
 	proxy.Cut()
 }
 
-// promote cuts the standby off, has the primary acknowledge more, and promotes. The
-// gateway has both hosts in its URL and has served what is lost.
+// promote cuts the standby off, lets the primary acknowledge more commits, and promotes the
+// standby. The gateway's URL contains both hosts, and it has served data that is then lost.
 func (r *pgRun) promote(before, after func()) {
 	r.t.Helper()
 	primary, standby := r.servers[r.primary], r.servers[1-r.primary]
@@ -133,11 +133,11 @@ func (r *pgRun) promote(before, after func()) {
 	}()
 	time.Sleep(2 * time.Second)
 	before()
-	r.world.gate.Lock() // nothing writes before the remaining rows are known
+	r.world.gate.Lock() // no writes until the remaining rows are known
 	defer r.world.gate.Unlock()
 	standby.Promote(r.t)
-	// Only now: as long as the old primary greets new connections, the gateway may
-	// trust it. Reading the remaining rows takes long on a busy machine.
+	// Not earlier: as long as the old primary accepts new connections, the gateway may trust it.
+	// Reading the remaining rows takes a long time on a busy machine.
 	after()
 	back := freshness.Now()
 	r.primary = 1 - r.primary
@@ -149,15 +149,15 @@ func (r *pgRun) promote(before, after func()) {
 	}
 }
 
-// newStandby makes the server that was killed a standby of the other.
+// newStandby turns the killed server into a standby of the other one.
 func (r *pgRun) newStandby() {
 	old := r.servers[1-r.primary]
 	r.servers[1-r.primary] = r.servers[r.primary].StartStandby(r.whole, old.Port, pgSettings...)
 }
 
-// TestPGFreshnessSoak injects random faults for the configured time. Half of the time is for
-// one server, half for one with a standby; a long one takes as much again for a gateway with
-// a disk tier.
+// TestPGFreshnessSoak injects random faults for the configured time. Half of the time is spent on a
+// single server, half on one with a standby; a long soak takes the same time again for a gateway
+// with a disk tier.
 func TestPGFreshnessSoak(t *testing.T) {
 	length := testkit.SoakTime(t, 8*time.Second) / 2
 	t.Run("one-server", func(t *testing.T) {
@@ -184,14 +184,14 @@ func TestPGFreshnessSoak(t *testing.T) {
 	}
 }
 
-// soakDisk is the part of TestPGFreshnessSoak that has a disk tier. In an ordinary run
-// TestPGFreshnessDisk and TestPGFreshnessDiskSchema do each of its faults once.
+// soakDisk is the part of TestPGFreshnessSoak that has a disk tier. In an ordinary run,
+// TestPGFreshnessDisk and TestPGFreshnessDiskSchema inject each of its faults once.
 func soakDisk(t *testing.T, length time.Duration) {
 	r := newPGRun(t, diskOptions)
 	r.soak(length, slices.Concat(pgDiskFaults, pgDiskSchemaFaults))
 }
 
-// soak draws faults from the seed and pauses between them.
+// soak injects faults chosen by the seed, with pauses between them.
 func (r *pgRun) soak(length time.Duration, faults []pgFault) {
 	random := testkit.Fork(r.seed, 3)
 	began := time.Now()
@@ -199,7 +199,7 @@ func (r *pgRun) soak(length time.Duration, faults []pgFault) {
 		fault := faults[random.IntN(len(faults))]
 		time.Sleep(between(random, time.Second))
 		if !r.run(r.whole, fmt.Sprintf("%03d-%s", n, fault.name), fault.do) {
-			break // its leftovers would be blamed on the next
+			break // its effects would be attributed to the next fault
 		}
 	}
 	r.run(r.whole, "end", (*pgRun).calm)

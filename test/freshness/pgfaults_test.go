@@ -19,13 +19,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// pgFault is something that happens to the gateway, the server or what is between.
+// pgFault is a fault of the gateway, the server or the connections between them.
 type pgFault struct {
 	name string
 	do   func(*pgRun)
 }
 
-// pgFaults happen to connections, processes and transactions.
+// pgFaults are faults of connections, processes and transactions.
 var pgFaults = []pgFault{
 	{"calm", (*pgRun).calm},
 	{"long-transaction", (*pgRun).longTransaction},
@@ -43,20 +43,20 @@ var pgFaults = []pgFault{
 	{"crash", (*pgRun).crashServer},
 }
 
-// calm has few writes: nearly everything comes from the cache, and a commit is
-// seen immediately.
+// calm makes few writes: nearly everything comes from the cache, and a commit is visible
+// immediately.
 func (r *pgRun) calm() {
 	r.pause.Store(int64(calmly))
 	defer r.pause.Store(int64(briskly))
-	time.Sleep(300 * time.Millisecond) // what was brisk ends
-	// Usually ten times as many come from the cache as are loaded; while the machine is busy
-	// with other things fewer are read.
+	time.Sleep(300 * time.Millisecond) // until the faster writes have ended
+	// Usually, ten times as many documents come from the cache as are loaded; while the machine is
+	// busy, fewer are read.
 	var hits, others int64
 	for attempt := 0; attempt == 0 || attempt < 5 && hits < others/2; attempt++ {
 		hits, others = r.reads.hits.Load(), r.reads.others.Load()
 		ages := r.commitToFresh(40)
 		hits, others = r.reads.hits.Load()-hits, r.reads.others.Load()-others
-		r.t.Logf("commit to fresh, %d times: p50 %v, p99 %v, max %v", len(ages), ages[len(ages)/2], ages[len(ages)*99/100], ages[len(ages)-1])
+		r.t.Logf("time from commit to fresh answer, %d times: p50 %v, p99 %v, max %v", len(ages), ages[len(ages)/2], ages[len(ages)*99/100], ages[len(ages)-1])
 		r.t.Logf("%d answers from the cache, %d loaded", hits, others)
 	}
 	if hits < others/2 {
@@ -71,7 +71,7 @@ func (r *pgRun) longTransaction() {
 	w := r.newWriter(ctx, 50)
 	defer w.close()
 	for range blackbox.Rounds(1, 3) {
-		w.attempt(func(w *pgWriter) bool { return w.holdOpen(10 * time.Millisecond) }) // connects
+		w.attempt(func(w *pgWriter) bool { return w.holdOpen(10 * time.Millisecond) }) // opens the connection
 		w.attempt(func(w *pgWriter) bool {
 			p := w.plan()
 			var sql []string
@@ -92,7 +92,7 @@ func (r *pgRun) longTransaction() {
 	}
 }
 
-// onlyMoves has rows moved and added to at the same time, and nothing else.
+// onlyMoves only moves rows, and at the same time adds rows below them.
 func (r *pgRun) onlyMoves() {
 	r.pause.Store(int64(calmly))
 	defer r.pause.Store(int64(briskly))
@@ -131,8 +131,8 @@ func (r *pgRun) stallConnections() {
 	}
 }
 
-// cutConnections cuts and resets; for a while no connection is accepted, and the
-// gateway misses what is written then.
+// cutConnections cuts and resets; for a while no connection is accepted, and the gateway misses
+// what is written in that time.
 func (r *pgRun) cutConnections() {
 	for i := range blackbox.Rounds(2, 4) {
 		if i%2 == 0 {
@@ -147,8 +147,8 @@ func (r *pgRun) cutConnections() {
 	}
 }
 
-// delayConnections gives every connection a different delay: the data of one was
-// overtaken long ago by that of another.
+// delayConnections gives every connection a different delay: data on one may be much older than
+// data on another.
 func (r *pgRun) delayConnections() {
 	r.proxy().SetPlan(func(_ int, random *rand.Rand) faultproxy.Plan {
 		delay := time.Duration(random.Int64N(int64(r.options.bound / 3)))
@@ -165,8 +165,8 @@ func (r *pgRun) delayConnections() {
 	r.proxy().Cut()
 }
 
-// slowConnections lets answers trickle in: the first rows of a poll are there long
-// before the last ones.
+// slowConnections makes answers trickle in: the first rows of a poll arrive long before the last
+// ones.
 func (r *pgRun) slowConnections() {
 	r.proxy().SetPlan(faultproxy.Always(faultproxy.Plan{Down: faultproxy.Link{BytesPerSecond: 40_000, Chop: 500}}))
 	r.proxy().Cut()
@@ -219,9 +219,8 @@ func (r *pgRun) updateAllReadings() {
 	})
 }
 
-// trimChanges empties the change table while the gateway cannot see it. Nothing
-// writes at that moment: rows younger than the oldest running transaction are
-// kept.
+// trimChanges empties the change table while the gateway cannot see it. Nothing writes at that
+// moment, because rows newer than the oldest running transaction are kept.
 func (r *pgRun) trimChanges() {
 	r.signalGateway(syscall.SIGSTOP)
 	defer r.signalGateway(syscall.SIGCONT)
@@ -231,16 +230,15 @@ func (r *pgRun) trimChanges() {
 	r.pause.Store(int64(calmly))
 }
 
-// trim deletes all rows of the change table but those of the newest transaction, as if
-// they were a day old, and returns how many it deleted and how many are left.
+// trim deletes all rows of the change table except those of the newest transaction, as if they were
+// a day old, and returns how many it deleted and how many are left.
 func (r *pgRun) trim() string {
 	function := strings.TrimSpace(r.aloneQuery(`SELECT oid::regproc FROM pg_proc WHERE pronamespace = 'slipstream'::regnamespace AND proname LIKE 'trim@%'`))
 	return r.aloneQuery(`UPDATE slipstream.change SET at = at - interval '1 day' WHERE xid < (SELECT max(xid::text::bigint)::text::xid8 FROM slipstream.change);
 		SELECT ` + function + `('1 hour', 1000000000000, 1000000); SELECT count(*) FROM slipstream.change`)
 }
 
-// outOfConnections takes all connections that the server has, and then those of
-// the gateway.
+// outOfConnections uses up all connections of the server, and then terminates those of the gateway.
 func (r *pgRun) outOfConnections() {
 	var taken []*pgx.Conn
 	defer func() {
@@ -261,11 +259,11 @@ func (r *pgRun) outOfConnections() {
 		}
 		time.Sleep(r.options.bound)
 	}
-	r.t.Logf("%d connections were taken", len(taken))
+	r.t.Logf("%d connections were in use", len(taken))
 	time.Sleep(2 * r.options.bound)
 }
 
-// restartServer stops the server in good order: open transactions fail.
+// restartServer shuts the server down gracefully: open transactions fail.
 func (r *pgRun) restartServer() {
 	server := r.servers[r.primary]
 	server.Stop(r.t)
@@ -274,31 +272,31 @@ func (r *pgRun) restartServer() {
 	time.Sleep(r.options.bound)
 	server.Restart(r.whole)
 	if lost := r.settleAlone(freshness.Now()); lost > 0 {
-		r.t.Errorf("a server that was stopped in good order lost %d writes", lost)
+		r.t.Errorf("a server that was shut down gracefully lost %d writes", lost)
 	}
 }
 
-// crashServer makes the server lose what was acknowledged, seen and cached: commits
-// with synchronous_commit off, whose log records were not written.
+// crashServer makes the server lose what was acknowledged, seen and cached: commits with
+// synchronous_commit off, whose WAL records were not written.
 func (r *pgRun) crashServer() {
 	lost := r.crash(false)
-	// A gateway that wakes up when transactions have their numbers for the second
-	// time cannot tell by those that some were lost. Any commit of the server's own
-	// writes the log up to here, so it may need several attempts to lose some.
+	// If transaction numbers have been assigned for the second time when a gateway wakes up, it
+	// cannot notice from them that commits were lost. Any commit by the server itself writes the
+	// WAL up to this point, so several attempts may be necessary to lose some.
 	for attempt := 0; attempt == 0 || lost == 0 && attempt < 5; attempt++ {
 		lost += r.crash(true)
 	}
-	// Vacuuming a million rows, as in a soak, writes the log all the time.
+	// Vacuuming a million rows, as in a soak, writes the WAL continuously.
 	if lost == 0 && len(r.world.readings)*r.world.perSensor < 100_000 {
 		r.t.Error("no commit was lost: nothing was proved")
 	}
 }
 
-// crash kills a session's process, while the gateway is stopped or not.
+// crash kills a session's process, optionally while the gateway is stopped.
 func (r *pgRun) crash(stopped bool) (lost int) {
 	w := r.newWriter(r.t.Context(), 60) // a multiple of three: asynchronous
 	defer w.close()
-	// Alone, because any other commit would write the log up to here. Gateways
+	// Nothing else writes, because any other commit would write the WAL up to this point. Gateways
 	// only read.
 	lost = r.crashAlone(w, stopped)
 	r.t.Logf("%d acknowledged writes were lost", lost)
@@ -320,7 +318,7 @@ func (r *pgRun) crashAlone(w *pgWriter, stopped bool) (lost int) {
 		for range 40 {
 			w.updateOne()
 		}
-		time.Sleep(r.options.bound) // the cache holds them
+		time.Sleep(r.options.bound) // until the cache holds them
 		if stopped {
 			r.signalGateway(syscall.SIGSTOP)
 		}
@@ -329,19 +327,19 @@ func (r *pgRun) crashAlone(w *pgWriter, stopped bool) (lost int) {
 	return r.settleAlone(freshness.Now())
 }
 
-// suspectFromNow makes everything durable that was acknowledged; what follows may be
-// lost. The caller holds the gate, so that nothing is written meanwhile. Without the
-// flush, a crash could also take what writers with synchronous_commit off committed
-// earlier: their promise has no order of pages, and PostgreSQL 17 and later leave
-// whole pages of the log in memory until the WAL writer wakes up.
+// suspectFromNow makes everything durable that was acknowledged; later commits may be lost. The
+// caller holds the gate, so that nothing is written in the meantime. Without the flush, a crash
+// could also lose earlier commits of writers with synchronous_commit off: their WAL pages are not
+// necessarily written in order, and PostgreSQL 17 and later keep complete WAL pages in memory until
+// the WAL writer wakes up.
 func (r *pgRun) suspectFromNow() {
 	r.t.Helper()
 	r.servers[r.primary].Flush(r.t)
 	r.model.Suspect(r.world.version.Load() + 1)
 }
 
-// killBackend kills the process of one session. It returns when the server has noticed, which
-// ends all other sessions, and lets clients in again.
+// killBackend kills the process of one session. It returns when the server has noticed this, has
+// ended all other sessions, and accepts clients again.
 func (r *pgRun) killBackend(pid int) {
 	r.t.Helper()
 	witness, err := r.dial(r.t.Context())

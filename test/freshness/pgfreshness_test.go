@@ -22,10 +22,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// pgRun is the real command over a real PostgreSQL, with writers that speak to the
-// server directly and readers that speak to the gateway. The gateway reaches the
-// server through a proxy that misbehaves on demand. Every answer is checked against
-// a model of all rows as soon as it arrives.
+// pgRun is a run of the real command with a real PostgreSQL server, writers that connect directly
+// to the server, and readers that connect to the gateway. The gateway reaches the server through a
+// proxy that misbehaves on demand. Every answer is checked against a model of all rows as soon as
+// it arrives.
 type pgRun struct {
 	// Immutable after newPGRun.
 	options pgOptions
@@ -46,10 +46,10 @@ type pgRun struct {
 	proxies []*faultproxy.Proxy // one for each server
 	servers []*testkit.Postgres // their Process belongs to the test's goroutine
 
-	whole *testing.T // processes outlive sub-tests
+	whole *testing.T // the test that owns the processes, which outlive subtests
 
 	// Owned by the test's goroutine.
-	t       *testing.T // of the sub-test that runs
+	t       *testing.T // of the running subtest
 	gateway *testkit.Process
 	primary int // index in servers
 
@@ -64,18 +64,18 @@ type pgOptions struct {
 	bound     time.Duration
 	notify    bool
 	standby   bool
-	disk      bool // a disk tier, which memory takes nothing of
+	disk      bool // use a disk tier, with none of its documents in memory
 	sensors   int
 	perSensor int
 	writers   int
 	readers   int // over HTTP
 }
 
-// redisReaders read over the Redis protocol beside the others.
+// redisReaders is the number of additional readers over the Redis protocol.
 const redisReaders = 2
 
-// pgSettings are those of the servers. The log writer sleeps long, so that commits
-// with synchronous_commit off are there to be lost.
+// pgSettings are the settings of the servers. The WAL writer sleeps for a long time, so that
+// commits with synchronous_commit off can be lost.
 var pgSettings = []string{"max_prepared_transactions=20", "max_connections=40", "autovacuum_naptime=5s", "wal_writer_delay=10s"}
 
 // Pauses of each writer between two writes.
@@ -129,7 +129,7 @@ admin: "127.0.0.1:%d"
 	return r
 }
 
-// makeDatabase makes the tables and fills them, half of the rows that may exist.
+// makeDatabase creates the tables and inserts half of the rows that may exist.
 func (r *pgRun) makeDatabase() {
 	schema, err := os.ReadFile("testdata/pgfreshness.sql")
 	if err != nil {
@@ -191,11 +191,11 @@ func (r *pgRun) begin() {
 			defer from.close()
 			for !r.over.Load() {
 				if !reader.step() {
-					time.Sleep(5 * time.Millisecond) // it may be down for a while
+					time.Sleep(5 * time.Millisecond) // the gateway may be down for a while
 				}
-				// Let documents lie for a while. Those over the Redis protocol need
-				// not be many, and leave the machine to the others. A disk tier answers
-				// only for a moment after each start of the gateway.
+				// Leave documents in the cache for a while. Readers over the Redis protocol need
+				// not be fast, and leave the CPU to the others. A disk tier answers only for a
+				// moment after each start of the gateway.
 				if n >= r.options.readers || !blackbox.Long() && !r.options.disk || reader.random.IntN(4) == 0 {
 					time.Sleep(between(reader.random, 4*time.Millisecond))
 				}
@@ -212,15 +212,15 @@ func (r *pgRun) newWriter(ctx context.Context, n int) *pgWriter {
 	}
 }
 
-// dial connects past the proxy, to the server that accepts writes.
+// dial connects directly, not through the proxy, to the server that accepts writes.
 func (r *pgRun) dial(ctx context.Context) (*pgx.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()
 	return pgx.Connect(ctx, *r.direct.Load())
 }
 
-// apply runs db apply. It locks tables that are being written to, so it may have to
-// be tried again, as it says then.
+// apply runs db apply. It locks tables that are being written to, so it may ask the user to try
+// again.
 func (r *pgRun) apply() {
 	r.t.Helper()
 	r.world.races.Lock()
@@ -244,7 +244,7 @@ func (r *pgRun) startGateway() {
 	})
 }
 
-// ready checks whether the gateway reports that it keeps its promise.
+// ready returns an error unless the gateway reports that it keeps its promise.
 func (r *pgRun) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
@@ -270,7 +270,7 @@ func (r *pgRun) regained(within time.Duration) {
 	r.t.Logf("the promise held again after %v", time.Since(began).Round(time.Millisecond))
 }
 
-// warm waits until there is much in the cache that could be wrong.
+// warm waits until the cache holds many documents that could be wrong.
 func (r *pgRun) warm() {
 	hits := r.reads.hits.Load()
 	testkit.Eventually(r.t, 4*time.Minute, func() error {
@@ -281,8 +281,8 @@ func (r *pgRun) warm() {
 	})
 }
 
-// run is one fault: its effect, then the recovery of the promise, then enough time
-// to detect missed changes.
+// run injects one fault, waits until the promise is kept again, and then long enough to detect
+// missed changes.
 func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) (ok bool) {
 	return t.Run(name, func(t *testing.T) {
 		outer := r.t
@@ -291,8 +291,7 @@ func (r *pgRun) run(t *testing.T, name string, fault func(*pgRun)) (ok bool) {
 		r.warm()
 		before := r.model.Report()
 		fault(r)
-		// A document that changes often hides missed changes: the next one drops
-		// it.
+		// A document that changes often hides missed changes, because the next change drops it.
 		r.pause.Store(int64(calmly))
 		defer r.pause.Store(int64(briskly))
 		if r.world.unsettled.Load() > 0 {

@@ -17,24 +17,24 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// pgTable is one of the tables of testdata/pgfreshness.sql, with the rows that
-// it may hold. Rows come and go with the same numbers again and again.
+// pgTable is one of the tables of testdata/pgfreshness.sql, with the rows that it may hold. Rows
+// are repeatedly inserted and deleted with the same numbers.
 type pgTable struct {
 	// Immutable after newPGWorld.
 	name, id string
-	key      string   // the primary key, as ON CONFLICT names it
+	key      string   // the primary key, as used in ON CONFLICT
 	link     []string // the columns that lead to the parent
 	parent   *pgTable // nil for roots
 	children []*pgTable
-	tops     []*pgRow // what roots may be under
+	tops     []*pgRow // the possible parents of roots
 	rows     []*pgRow
 
-	// mu is held for reading while rows are written, for writing while the whole
-	// table is changed.
+	// mu is held for reading while rows are written, and for writing while the whole table is
+	// changed.
 	mu sync.RWMutex
 }
 
-// pgRow is a row that exists or does not.
+// pgRow is a row that may or may not exist.
 type pgRow struct {
 	// Immutable after newPGWorld.
 	table *pgTable
@@ -42,11 +42,11 @@ type pgRow struct {
 	name  string // of a position that is not a row
 	model freshness.Row
 
-	// mu is held by who writes the row, until the outcome is known. It guards kind.
+	// mu is held by the writer of the row until the outcome is known. It guards kind.
 	mu   sync.Mutex
-	kind string // of an entry, the partition that it is in
-	// under is held for reading by who puts rows below this one, for writing by
-	// who makes it go or changes its key.
+	kind string // for an entry, the partition that contains it
+	// under is held for reading by writers that put rows below this one, and for writing by a
+	// writer that deletes it or changes its key.
 	under sync.RWMutex
 
 	// Atomics: written under mu, read by all.
@@ -67,20 +67,20 @@ type pgWorld struct {
 	regions                            []*pgRow
 	problem                            func(format string, args ...any)
 
-	// gate is held for reading by every write, for writing by who must have
-	// the database to himself.
+	// gate is held for reading by every write, and for writing by code that needs exclusive access
+	// to the database.
 	gate sync.RWMutex
-	// races is held for reading by a writer with several transactions, for
-	// writing by db apply. One of them might wait for a lock behind apply, and
-	// apply for another of the same writer: only its lock_timeout would end that.
+	// races is held for reading by a writer with several transactions, and for writing by db apply.
+	// Otherwise one of these transactions might wait for a lock after apply, and apply for another
+	// transaction of the same writer, until lock_timeout expires.
 	races sync.RWMutex
 
-	// Atomics: every writer.
+	// Atomics: used by every writer.
 	version atomic.Uint64
-	// unsettled writes wait for settle, and no other begins meanwhile.
+	// unsettled counts writes that wait for settle; no other write begins in the meantime.
 	unsettled atomic.Int64
-	// settlements are counted: connections from before one may lead to a
-	// server that is gone.
+	// settlements counts calls of settle: connections opened before one may lead to a server that
+	// has gone.
 	settlements atomic.Int64
 
 	// Guarded by pending.
@@ -129,7 +129,7 @@ func newPGWorld(model *freshness.Rows, sensors, perSensor int, problem func(stri
 // next returns a version above all others.
 func (w *pgWorld) next() uint64 { return w.version.Add(1) }
 
-// columns are those that insert names; values are theirs, in text.
+// columns returns the columns in an insert; values returns their values as text.
 func (t *pgTable) columns() string {
 	names := append([]string{t.id}, t.link...)
 	switch t.name {
@@ -152,7 +152,7 @@ func (r *pgRow) values(parent *pgRow, version uint64) []string {
 	return append(values, strconv.FormatUint(version, 10))
 }
 
-// linkTo are the values of the columns that lead to a parent.
+// linkTo returns the values of the columns that lead to a parent.
 func (t *pgTable) linkTo(parent *pgRow) []string {
 	switch {
 	case t.name == "entry":
@@ -165,7 +165,7 @@ func (t *pgTable) linkTo(parent *pgRow) []string {
 	return []string{strconv.Itoa(parent.id)}
 }
 
-// literal writes a value for SQL; only the names of kinds and regions are text.
+// literal formats a value for SQL; only the names of kinds and regions are strings.
 func literal(value string) string {
 	if value[0] >= '0' && value[0] <= '9' {
 		return value
@@ -181,7 +181,7 @@ func tuple(values []string) string {
 	return "(" + strings.Join(quoted, ", ") + ")"
 }
 
-// moveTo is the SET clause that moves a row.
+// moveTo returns the SET clause that moves a row.
 func (t *pgTable) moveTo(parent *pgRow) string {
 	var set []string
 	for i, v := range t.linkTo(parent) {
@@ -190,7 +190,7 @@ func (t *pgTable) moveTo(parent *pgRow) string {
 	return strings.Join(set, ", ")
 }
 
-// pick returns a random row that exists, or does not; nil if it found none.
+// pick returns a random row that exists or does not exist, as requested, or nil if it found none.
 func (t *pgTable) pick(random *rand.Rand, present bool) *pgRow {
 	for range 20 {
 		if r := t.rows[random.IntN(len(t.rows))]; (r.parent.Load() != nil) == present {
@@ -200,7 +200,7 @@ func (t *pgTable) pick(random *rand.Rand, present bool) *pgRow {
 	return nil
 }
 
-// pickParent returns what a row of the table may be put under.
+// pickParent returns a possible parent for a row of the table.
 func (t *pgTable) pickParent(random *rand.Rand) *pgRow {
 	if t.parent == nil {
 		return t.tops[random.IntN(len(t.tops))]
@@ -208,7 +208,7 @@ func (t *pgTable) pickParent(random *rand.Rand) *pgRow {
 	return t.parent.pick(random, true)
 }
 
-// pgWrite is one transaction: the rows that it has taken and what becomes of them.
+// pgWrite is one transaction: the rows that it has locked and how it changes them.
 type pgWrite struct {
 	world   *pgWorld
 	changes []freshness.Change
@@ -217,8 +217,8 @@ type pgWrite struct {
 	tx      *freshness.Transaction
 }
 
-// take locks a row to write it. Like all that takes, it never waits: on false the
-// write is given up, and with it everything taken.
+// take locks a row for writing. Like all methods that lock rows, it never waits: if it returns
+// false, the write is abandoned and all of its rows are released.
 func (p *pgWrite) take(r *pgRow) bool {
 	if r == nil || !p.try(r.table.mu.TryRLock, r.table.mu.RUnlock) {
 		return false
@@ -234,7 +234,7 @@ func (p *pgWrite) try(lock func() bool, unlock func()) bool {
 	return true
 }
 
-// below makes sure that a row exists, with this key, until the write has ended.
+// below ensures that a row exists and keeps its key until the write has ended.
 func (p *pgWrite) below(parent *pgRow) bool {
 	if parent == nil {
 		return false
@@ -242,7 +242,7 @@ func (p *pgWrite) below(parent *pgRow) bool {
 	return parent.table == nil || p.try(parent.under.TryRLock, parent.under.RUnlock) && parent.parent.Load() != nil
 }
 
-// put gives a row that was taken its next version and a parent.
+// put gives a locked row its next version and a parent.
 func (p *pgWrite) put(r, parent *pgRow) uint64 {
 	version := p.world.next()
 	p.puts(r, parent, version)
@@ -258,13 +258,13 @@ func (p *pgWrite) change(row freshness.Row, version uint64, parent freshness.Row
 	p.changes = append(p.changes, freshness.Change{Row: row, Version: version, Parent: parent})
 }
 
-// gone deletes a row that was taken.
+// gone deletes a locked row.
 func (p *pgWrite) gone(r *pgRow) {
 	p.change(r.model, p.world.next(), freshness.Absent)
 	p.apply = append(p.apply, func() { r.parent.Store(nil) })
 }
 
-// dropTree takes a row and all below it, for a cascade.
+// dropTree locks a row and all rows below it, for a cascade.
 func (p *pgWrite) dropTree(r *pgRow) bool {
 	if !p.take(r) || r.parent.Load() == nil || !p.try(r.under.TryLock, r.under.Unlock) {
 		return false
@@ -281,7 +281,7 @@ func (p *pgWrite) dropTree(r *pgRow) bool {
 	return true
 }
 
-// giveUp releases everything before begin.
+// giveUp releases all rows of a write that has not begun.
 func (p *pgWrite) giveUp() {
 	for _, unlock := range slices.Backward(p.release) {
 		unlock()
@@ -291,8 +291,8 @@ func (p *pgWrite) giveUp() {
 
 func (p *pgWrite) begin() { p.tx = p.world.model.Begin(p.changes...) }
 
-// end tells the model how the write ended, and reports whether it was committed.
-// A write of unknown outcome keeps its rows until settle has looked.
+// end tells the model how the write ended, and reports whether it was committed. A write with an
+// unknown outcome keeps its rows until settle has determined it.
 func (p *pgWrite) end(err error) (committed bool) {
 	switch {
 	case err == nil:
@@ -316,8 +316,8 @@ func (p *pgWrite) end(err error) (committed bool) {
 // errRolledBack ends a write that was rolled back on purpose.
 var errRolledBack = errors.New("rolled back")
 
-// isRefused reports whether the server reported that nothing was committed, and is still
-// running.
+// isRefused reports whether err is an error of a server that is still running and has committed
+// nothing.
 func isRefused(err error) bool {
 	if errors.Is(err, errRolledBack) {
 		return true
@@ -326,9 +326,8 @@ func isRefused(err error) bool {
 	return ok && refusal.Severity == "ERROR"
 }
 
-// settled makes the writers' knowledge that of the database: place returns the parent
-// of each row, or nil if the row does not exist. The caller holds the gate
-// exclusively.
+// settled makes the writers' knowledge agree with the database: place returns the parent of each
+// row, or nil if the row does not exist. The caller holds the gate exclusively.
 func (w *pgWorld) settled(place func(r *pgRow) *pgRow) {
 	for _, table := range w.tables {
 		for _, r := range table.rows {

@@ -10,8 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// What db plan prints is all that psql needs, the statements of an administrator
-// included.
+// The output of db plan can be run by psql, including the statements of an administrator.
 func TestPostgresPlanCanBeFedToPSQL(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)

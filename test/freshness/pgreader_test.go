@@ -14,12 +14,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// pgReads count what all readers got.
+// pgReads counts the answers that all readers got.
 type pgReads struct {
 	// Atomics: the readers write.
 	hits, others, failed atomic.Int64
 	redis                atomic.Int64 // answers over the Redis protocol
-	disk                 atomic.Int64 // of the hits: from disk
+	disk                 atomic.Int64 // hits from disk
 }
 
 // pgReader is one client that reads and checks.
@@ -31,7 +31,7 @@ type pgReader struct {
 	seen   map[string]*pgSeen
 }
 
-// pgSeen is the last document of a path: most answers hold it again, byte by byte.
+// pgSeen is the last document of a path: most answers contain the same bytes.
 type pgSeen struct {
 	body     []byte
 	document *freshness.Document
@@ -67,7 +67,7 @@ func (r *pgReader) step() bool {
 	}
 }
 
-// ask gets one document and checks it.
+// ask requests one document and checks it.
 func (r *pgReader) ask(path string, root, at freshness.Row, read func([]byte) ([]freshness.Shown, error)) bool {
 	target, batch := path, r.random.IntN(5) == 0
 	if batch { // the same document as an array of one

@@ -23,7 +23,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// pgReloadSchema has tables that are written all the time, and calm, which is never written.
+// pgReloadSchema contains tables that are written continuously, and calm, which is never written.
 const pgReloadSchema = `
 CREATE TABLE calm (id int PRIMARY KEY, v bigint NOT NULL);
 CREATE TABLE box (id int PRIMARY KEY, v bigint NOT NULL, label text NOT NULL DEFAULT 'x');
@@ -44,13 +44,13 @@ const pgReloadRows = 20 // of each table
 // pgReloadPhase is one configuration.
 type pgReloadPhase struct {
 	name  string
-	tags  bool   // there is a resource of this name
+	tags  bool   // whether there is a resource with this name
 	boxes string // the definition of the other one
 	shows string // the members of its documents
-	apply bool   // it needs triggers that there are not yet
+	apply bool   // whether it needs triggers that do not exist yet
 }
 
-// pgReloads follow one another; the last leads to the first again.
+// pgReloads are applied in order; after the last one follows the first.
 var pgReloads = []pgReloadPhase{
 	{name: "the first", boxes: "columns: [id, v], children: { items: { table: item, order: [id] } }", shows: "id v items"},
 	{name: "a resource more", tags: true, boxes: "columns: [id, v], children: { items: { table: item, order: [id] } }", shows: "id v items"},
@@ -71,15 +71,15 @@ type pgReload struct {
 	clients sync.WaitGroup // writers and readers; the test waits
 
 	// Atomics: the test writes phase and over, the clients read them; those write the others.
-	phase            atomic.Pointer[pgReloadPhase] // that every answer must be of; nil while that is not sure
+	phase            atomic.Pointer[pgReloadPhase] // to which every answer must belong; nil while it is not certain
 	over             atomic.Bool
 	calm, calmHits   atomic.Int64
-	hits, tags, seen atomic.Int64 // of boxes; answers of tags; answers whose phase was sure
+	hits, tags, seen atomic.Int64 // hits of boxes; answers of tags; answers with a certain phase
 }
 
 // TestPostgresReloadsUnderLoad: resources of a PostgreSQL origin are added, changed and removed by
-// signal while their rows change. No answer is stale or of another configuration, and what stays
-// stays cached.
+// signal while their rows change. No answer is stale or from another configuration, and unchanged
+// resources remain cached.
 func TestPostgresReloadsUnderLoad(t *testing.T) {
 	r := newPGReload(t)
 	for i := range uint64(2) {
@@ -94,14 +94,14 @@ func TestPostgresReloadsUnderLoad(t *testing.T) {
 				r.reload(&pgReloads[i])
 			}
 			r.phase.Store(&pgReloads[i])
-			time.Sleep(bound + 200*time.Millisecond) // missed changes show as stale documents by then
+			time.Sleep(bound + 200*time.Millisecond) // by then, missed changes would appear as stale documents
 			r.phase.Store(nil)
 		}
 	}
-	r.phase.Store(&pgReloads[len(pgReloads)-1]) // it stays in force
+	r.phase.Store(&pgReloads[len(pgReloads)-1]) // it remains in effect
 	testkit.Eventually(t, 2*time.Minute, func() error {
 		if r.calm.Load() < 100 || r.hits.Load() < 100 || r.tags.Load() < 100 || r.seen.Load() < 100 {
-			return fmt.Errorf("%d answers of what stays, %d hits of what changes, %d answers of what comes and goes, %d that were judged: too few to prove anything",
+			return fmt.Errorf("%d answers of the unchanged resource, %d hits of the changed one, %d answers of the one that is added and removed, %d checked: too few to prove anything",
 				r.calm.Load(), r.hits.Load(), r.tags.Load(), r.seen.Load())
 		}
 		return nil
@@ -112,16 +112,16 @@ func TestPostgresReloadsUnderLoad(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Logf("%v; %d answers of what stays, %d hits of what changes, %d answers of what comes and goes", report, r.calm.Load(), r.hits.Load(), r.tags.Load())
+	t.Logf("%v; %d answers of the unchanged resource, %d hits of the changed one, %d answers of the one that is added and removed", report, r.calm.Load(), r.hits.Load(), r.tags.Load())
 	if err := report.Err(); err != nil {
 		t.Error(err)
 	}
 	if n := r.calm.Load(); r.calmHits.Load() < n {
-		t.Errorf("%d of %d answers of the resource that stays were hits", r.calmHits.Load(), n)
+		t.Errorf("%d of %d answers of the unchanged resource were hits", r.calmHits.Load(), n)
 	}
 	for _, wrong := range []string{"history broke", "cannot be promised", "configuration was refused"} {
 		if log := r.gateway.Log(); strings.Contains(log, wrong) {
-			t.Errorf("the log says %q:\n%s", wrong, log)
+			t.Errorf("the log contains %q:\n%s", wrong, log)
 		}
 	}
 }
@@ -131,7 +131,7 @@ func newPGReload(t *testing.T) *pgReload {
 	r.pg.PSQL(t, pgReloadSchema)
 	r.http, r.admin = fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
 	r.file = blackbox.WriteFile(t, "slipstream.yaml", "")
-	r.write(&pgReloads[1]) // the triggers of tags have to be there when it is added
+	r.write(&pgReloads[1]) // the triggers of tags must exist when it is added
 	blackbox.Expect(t, blackbox.ExitOK, "", "", "db", "apply", "-c", r.file)
 	r.write(&pgReloads[0])
 	r.gateway = testkit.Start(t, testkit.Command{Path: blackbox.Program(), Args: []string{"serve", "-c", r.file}, Ready: blackbox.Ready("http://" + r.admin)})
@@ -141,7 +141,7 @@ func newPGReload(t *testing.T) *pgReload {
 			first.Initial(fmt.Sprint(table, id+1), 1)
 		}
 	}
-	for id := range pgReloadRows { // what stays is there from now on
+	for id := range pgReloadRows { // the unchanged resource is cached from now on
 		testkit.Eventually(t, 10*time.Second, func() error {
 			_, head, _, err := blackbox.Get(t.Context(), fmt.Sprintf("http://%s/calm/%d", r.http, id+1))
 			if err == nil && head.Get("Cache-Status") != "slipstream; hit" {
@@ -153,8 +153,8 @@ func newPGReload(t *testing.T) *pgReload {
 	return r
 }
 
-// write writes the configuration of a phase. The horizon of calm may be far behind: a machine that
-// is busy makes no difference to its hits.
+// write writes the configuration of a phase. The horizon of calm may be old, so its hits do not
+// depend on how busy the machine is.
 func (r *pgReload) write(p *pgReloadPhase) {
 	r.t.Helper()
 	tags := ""
@@ -165,7 +165,7 @@ func (r *pgReload) write(p *pgReloadPhase) {
 		r.pg.URL, bound, r.http, r.admin, tags, p.boxes))
 }
 
-// reload makes a phase the present one and waits until it answers.
+// reload loads the configuration of a phase and waits until answers belong to it.
 func (r *pgReload) reload(p *pgReloadPhase) {
 	r.t.Helper()
 	r.write(p)
@@ -207,7 +207,7 @@ func (p *pgReloadPhase) judgeBox(body string) error {
 	return nil
 }
 
-// startWriter starts a client that updates its share of the rows, one after the other.
+// startWriter starts a client that updates its share of the rows, one after another.
 func (r *pgReload) startWriter(n uint64) {
 	conn, err := pgx.Connect(r.t.Context(), r.pg.URL)
 	if err != nil {
@@ -265,7 +265,7 @@ func (r *pgReload) read(client *http.Client, log *freshness.Reader, random *rand
 	}
 	phase := r.phase.Load()
 	if phase != before {
-		phase = nil // it may be of either
+		phase = nil // the answer may belong to either phase
 	}
 	if phase != nil {
 		r.seen.Add(1)

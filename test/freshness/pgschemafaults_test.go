@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// This file has the faults that change tables and triggers. Faults that change rows
-// of a whole table lock the table exclusively.
+// This file contains the faults that change tables and triggers. Faults that change rows of a whole
+// table lock the table exclusively.
 
 var pgSchemaFaults = []pgFault{
 	{"truncate", (*pgRun).truncateParents},
@@ -41,7 +41,7 @@ func (r *pgRun) alone(tables ...*pgTable) *pgWrite {
 	return p
 }
 
-// script runs statements as one transaction that the model knows of.
+// script runs statements as one transaction that is known to the model.
 func (r *pgRun) script(p *pgWrite, sql ...string) {
 	r.t.Helper()
 	r.world.gate.RLock()
@@ -50,7 +50,8 @@ func (r *pgRun) script(p *pgWrite, sql ...string) {
 	c, err := r.dial(r.t.Context())
 	if err == nil {
 		defer c.Close(r.t.Context())
-		// The gateway reads the same tables, and the victim of a deadlock has done nothing.
+		// The gateway reads the same tables, so there may be deadlocks, whose victim has changed
+		// nothing.
 		for deadlocked := true; deadlocked; {
 			_, err = c.PgConn().Exec(r.t.Context(), strings.Join(sql, ";\n")).ReadAll()
 			e, ok := errors.AsType[*pgconn.PgError](err)
@@ -62,9 +63,8 @@ func (r *pgRun) script(p *pgWrite, sql ...string) {
 	}
 }
 
-// ddl runs a statement that changes no rows of documents and locks many tables,
-// with the writers between two writes: else it would be the victim of one deadlock
-// after the other.
+// ddl runs a statement that changes no rows of documents and locks many tables, while the writers
+// are between two writes; otherwise it would be the victim of one deadlock after another.
 func (r *pgRun) ddl(sql string) {
 	r.t.Helper()
 	r.world.gate.Lock()
@@ -81,7 +81,7 @@ func (r *pgRun) ddl(sql string) {
 	})
 }
 
-// truncateParents empties tables together with what refers to them.
+// truncateParents truncates tables together with those that reference them.
 func (r *pgRun) truncateParents() {
 	w := r.world
 	for range blackbox.Rounds(1, 2) {
@@ -104,7 +104,7 @@ func (r *pgRun) alterType() {
 	for i, table := range []*pgTable{w.emp, w.line, w.entry, w.emp} {
 		p := r.alone(table)
 		step := uint64(1_000_000)
-		w.version.Add(2 * step) // above all that are there, and above all that will be
+		w.version.Add(2 * step) // above all current versions, and above all that are being assigned
 		versions := r.versionsOf(table)
 		for _, row := range table.rows {
 			if row.parent.Load() != nil {
@@ -132,7 +132,7 @@ func (r *pgRun) versionsOf(table *pgTable) map[int]uint64 {
 	return versions
 }
 
-// addColumn changes what every document of a table shows, without writing a row.
+// addColumn changes every document of a table without writing a row.
 func (r *pgRun) addColumn() {
 	for range blackbox.Rounds(1, 3) {
 		p := r.alone(r.world.dept)
@@ -143,8 +143,7 @@ func (r *pgRun) addColumn() {
 	}
 }
 
-// triggers are the triggers of a table and its partitions, each with a format
-// for a statement about it.
+// triggers returns a format for a statement about each trigger of a table and its partitions.
 func (r *pgRun) triggers(format string) []string {
 	r.t.Helper()
 	var all []string
@@ -158,8 +157,8 @@ func (r *pgRun) triggers(format string) []string {
 	return all
 }
 
-// disableTriggers has rows written that no trigger reports, in one transaction and in
-// several within a second.
+// disableTriggers makes writes that no trigger records, in one transaction and in several within a
+// second.
 func (r *pgRun) disableTriggers() {
 	off, on := r.triggers("DISABLE"), r.triggers("ENABLE ALWAYS")
 	for _, separator := range [][]string{nil, {"COMMIT", "BEGIN"}} {
@@ -178,7 +177,7 @@ func (r *pgRun) disableTriggers() {
 	}
 }
 
-// writes reports whether the row is written already.
+// writes reports whether the transaction already writes the row.
 func (p *pgWrite) writes(row *pgRow) bool {
 	for _, c := range p.changes {
 		if c.Row == row.model {
@@ -203,7 +202,7 @@ func (r *pgRun) enableForOrigin() {
 	r.apply()
 }
 
-// givenUp checks that the gateway reports that it promises nothing.
+// givenUp checks that the gateway reports that it makes no promise.
 func (r *pgRun) givenUp() {
 	r.t.Helper()
 	if err := r.ready(r.t.Context()); err == nil {
@@ -240,7 +239,7 @@ func (r *pgRun) detachPartition() {
 		r.script(back, append(sql, "ALTER TABLE entry ATTACH PARTITION entry_a FOR VALUES IN ('a')")...)
 		r.lull()
 	}
-	// A partition that is made from a table which never had triggers.
+	// Another partition is made from a table that never had triggers.
 	p := r.alone(w.account, w.entry)
 	var account *pgRow
 	for _, row := range w.account.rows {
@@ -269,7 +268,7 @@ func (r *pgRun) detachPartition() {
 	p.giveUp()
 }
 
-// dropPartition moves what is in partition d elsewhere, and removes it.
+// dropPartition moves the rows of partition d elsewhere, and drops it.
 func (r *pgRun) dropPartition() {
 	p := r.alone(r.world.account, r.world.entry)
 	var sql []string
@@ -285,7 +284,7 @@ func (r *pgRun) dropPartition() {
 	r.script(p, append(sql, "ALTER TABLE entry DETACH PARTITION entry_d", "DROP TABLE entry_d")...)
 }
 
-// dropObjects drops the objects that the promise depends on.
+// dropObjects drops the objects on which the promise depends.
 func (r *pgRun) dropObjects() {
 	for _, sql := range []string{
 		r.triggers("DROP")[0],
@@ -309,8 +308,7 @@ func (r *pgRun) dropObjects() {
 	}
 }
 
-// applyConcurrently runs db apply several times concurrently, and takes objects away
-// between.
+// applyConcurrently runs db apply several times concurrently, and drops objects in between.
 func (r *pgRun) applyConcurrently() {
 	var runs sync.WaitGroup
 	defer runs.Wait()

@@ -11,10 +11,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/freshness"
 )
 
-// This file queries the database itself.
+// This file contains queries of the database itself.
 
-// settle determines from the database the outcome of writes that were in doubt, and
-// of those that it lost. back is when it accepted connections again.
+// settle determines from the database the outcome of writes for which it is unknown, and which
+// writes were lost. back is when it accepted connections again.
 func (r *pgRun) settle(back int64) (lost int) {
 	r.t.Helper()
 	r.world.gate.Lock()
@@ -22,7 +22,7 @@ func (r *pgRun) settle(back int64) (lost int) {
 	return r.settleAlone(back)
 }
 
-// settleAlone is settle for a caller that holds the gate exclusively.
+// settleAlone is like settle, but the caller holds the gate exclusively.
 func (r *pgRun) settleAlone(back int64) (lost int) {
 	r.t.Helper()
 	for name := range strings.FieldsSeq(r.query("SELECT gid FROM pg_prepared_xacts")) {
@@ -35,7 +35,7 @@ func (r *pgRun) settleAlone(back int64) (lost int) {
 	return lost
 }
 
-// aloneQuery is query while nothing writes. A failure that ends the test must not
+// aloneQuery is like query, but runs while nothing writes. A failure that ends the test must not
 // leave the writers waiting forever.
 func (r *pgRun) aloneQuery(sql string) string {
 	r.t.Helper()
@@ -50,8 +50,8 @@ func (r *pgRun) query(sql string) string {
 	return r.servers[r.primary].PSQL(r.t, sql)
 }
 
-// look reads the versions of all rows that exist, and corrects the writers'
-// knowledge of them. Nothing writes meanwhile.
+// look reads the versions of all rows that exist, and updates the writers' knowledge of them.
+// Nothing may write in the meantime.
 func (r *pgRun) look() map[freshness.Row]uint64 {
 	r.t.Helper()
 	held := make(map[freshness.Row]uint64)
@@ -114,9 +114,9 @@ func (t *pgTable) parentNamed(text string) *pgRow {
 	return t.parent.rows[id-1]
 }
 
-// commitToFresh updates rows of documents that are in the cache, one by one, and
-// returns, sorted, how long after each acknowledgement the first request began
-// that was answered with the new version.
+// commitToFresh updates rows of cached documents, one by one. For each it measures the time from
+// the acknowledgement to the start of the first request that returned the new version, and returns
+// these times in order.
 func (r *pgRun) commitToFresh(times int) []time.Duration {
 	r.t.Helper()
 	w := r.newWriter(r.t.Context(), 70)
@@ -138,7 +138,7 @@ func (r *pgRun) commitToFresh(times int) []time.Duration {
 			return reader.seen[path].document.Version(dept.model)
 		}
 		version()
-		time.Sleep(time.Duration(w.random.Int64N(int64(40 * time.Millisecond)))) // no step with the polls
+		time.Sleep(time.Duration(w.random.Int64N(int64(40 * time.Millisecond)))) // not synchronous with the polls
 		var written uint64
 		if !w.attempt(func(w *pgWriter) bool {
 			p := w.plan()

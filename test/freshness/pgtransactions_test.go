@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// This file has the writes that are more than one statement.
+// This file contains the writes that consist of more than one statement.
 
 // together writes a row and one below it in one transaction: no document may show
 // one without the other.
@@ -69,8 +69,8 @@ func (w *pgWriter) rollback() bool {
 	return done
 }
 
-// prepared leaves a prepared transaction without a session for a while, then
-// commits it or rolls it back.
+// prepared keeps a prepared transaction without a session for a while, then commits it or rolls it
+// back.
 func (w *pgWriter) prepared() bool {
 	if w.noPrepared {
 		return false
@@ -114,8 +114,7 @@ func (w *pgWriter) asReplica() bool {
 	return p.end(w.execute("BEGIN", "SET LOCAL session_replication_role = replica", sql, "COMMIT"))
 }
 
-// takeAll locks a table against all other writes, and plans the end of its rows
-// that were chosen.
+// takeAll locks a table against all other writes, and plans the deletion of the chosen rows.
 func (w *pgWriter) takeAll(p *pgWrite, t *pgTable, chosen func(*pgRow) bool) bool {
 	if !p.try(t.mu.TryLock, t.mu.Unlock) {
 		return false
@@ -149,8 +148,8 @@ func (w *pgWriter) truncatePartition() bool {
 	return p.end(w.execute("TRUNCATE entry_b"))
 }
 
-// heldOpen commits long after it wrote: its changes were invisible to many polls,
-// and later transactions were seen before it.
+// heldOpen commits long after it has written: its changes were invisible to many polls, and later
+// transactions became visible first.
 func (w *pgWriter) heldOpen() bool {
 	length := time.Second
 	if w.noHeld {
@@ -176,10 +175,10 @@ func (w *pgWriter) holdOpen(length time.Duration) bool {
 	return p.end(err)
 }
 
-// race runs two or three transactions at the same time, their statements and
-// commits in random order and with pauses, so that many polls come between: an
-// order moves to another customer while something is added below it, a line, or a
-// shipment to one of its lines; and in the latter case the line may move, too.
+// race runs two or three transactions at the same time, with their statements and commits in random
+// order and with pauses, so that there are many polls in between. An order moves to another
+// customer while a line, or a shipment of one of its lines, is added below it; in the latter case
+// the line may move, too.
 func (w *pgWriter) race(level string) bool {
 	if !w.world.races.TryRLock() {
 		return false
@@ -251,7 +250,7 @@ func (w *pgWriter) interleave(level string, plans []*pgWrite, statements []strin
 			errs[n] = w.exec(n, []string{"BEGIN ISOLATION LEVEL " + level + "; SELECT 1", statements[n], "COMMIT"}[done[n]])
 		}
 		if done[n]++; done[n] == 3 {
-			// At once: the acknowledgement counts from here.
+			// Immediately, because the acknowledgement counts from here.
 			all = plans[n].end(errs[n]) && all
 		}
 		w.rest(40 * time.Millisecond)

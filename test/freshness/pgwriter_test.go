@@ -14,12 +14,12 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// pgOp is one way of writing. It returns false if nothing was committed.
+// pgOp is one kind of write. Its function returns false if nothing was committed.
 type pgOp struct {
 	name   string
 	weight int
 	do     func(*pgWriter) bool
-	since  int // the first major version that can do it, 0 for all
+	since  int // the first major version that supports it, 0 for all
 }
 
 var pgOps = []pgOp{
@@ -48,7 +48,7 @@ var pgOps = []pgOp{
 	{"race of a move, repeatable read", 5, func(w *pgWriter) bool { return w.race("REPEATABLE READ") }, 0},
 }
 
-// pgOpCounts says how often each of pgOps was committed.
+// pgOpCounts counts how often each of pgOps was committed.
 type pgOpCounts [32]atomic.Int64
 
 // pgWriter is one client that writes.
@@ -58,16 +58,16 @@ type pgWriter struct {
 	random *rand.Rand
 	dial   func(context.Context) (*pgx.Conn, error)
 	conns  [3]*pgx.Conn // more than one only in a race
-	since  [3]int64     // settlements when each was made
+	since  [3]int64     // value of settlements when each was opened
 	number int
 	major  int // version of the server
 	counts *pgOpCounts
 
-	noHeld     bool // no transaction stays open for long
+	noHeld     bool // no transaction may stay open for long
 	noPrepared bool // PREPARE TRANSACTION is refused, because triggers notify
 }
 
-// step does one random write.
+// step makes one random write.
 func (w *pgWriter) step() {
 	total := 0
 	for _, op := range pgOps {
@@ -98,7 +98,7 @@ func (w *pgWriter) attempt(do func(*pgWriter) bool) bool {
 	return w.connected(0) && do(w)
 }
 
-// connected makes sure of the n-th connection.
+// connected ensures that the n-th connection is open.
 func (w *pgWriter) connected(n int) bool {
 	now := w.world.settlements.Load()
 	if c := w.conns[n]; c != nil && !c.IsClosed() {
@@ -113,7 +113,7 @@ func (w *pgWriter) connected(n int) bool {
 		w.conns[n] = nil
 		return false
 	}
-	// Some commit before their log record is written: a crash loses them.
+	// Some writers commit before their WAL record is written, so a crash loses these commits.
 	if (w.number+n)%3 == 0 {
 		err = w.exec(n, "SET synchronous_commit = off")
 	}
@@ -128,7 +128,7 @@ func (w *pgWriter) close() {
 	}
 }
 
-// exec sends statements in one simple query: without BEGIN one transaction.
+// exec sends statements in one simple query, which is one transaction unless it contains BEGIN.
 func (w *pgWriter) exec(n int, sql ...string) error {
 	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
 	defer cancel()
@@ -136,14 +136,14 @@ func (w *pgWriter) exec(n int, sql ...string) error {
 	return err
 }
 
-// execute is exec of a whole transaction on the first connection, which is left idle.
+// execute is exec for a complete transaction on the first connection, which is idle afterwards.
 func (w *pgWriter) execute(sql ...string) error {
 	err := w.exec(0, sql...)
 	w.idle(0)
 	return err
 }
 
-// idle rolls back what a failure left open.
+// idle rolls back a transaction that a failure has left open.
 func (w *pgWriter) idle(n int) {
 	if c := w.conns[n]; !c.IsClosed() && c.PgConn().TxStatus() != 'I' {
 		if err := w.exec(n, "ROLLBACK"); err != nil {
@@ -154,7 +154,7 @@ func (w *pgWriter) idle(n int) {
 
 func (w *pgWriter) plan() *pgWrite { return &pgWrite{world: w.world} }
 
-// one is exec of one statement that must write so many rows.
+// one is exec for one statement that must write the given number of rows.
 func (w *pgWriter) one(n int, rows int64, format string, args ...any) error {
 	ctx, cancel := context.WithTimeout(w.ctx, 20*time.Second)
 	defer cancel()
@@ -166,7 +166,7 @@ func (w *pgWriter) one(n int, rows int64, format string, args ...any) error {
 	return err
 }
 
-// anyTable returns a table whose rows may be updated singly.
+// anyTable returns a random table whose rows may be updated individually.
 func (w *pgWriter) anyTable() *pgTable { return w.world.tables[w.random.IntN(len(w.world.tables))] }
 
 // someUpdates plans updates of up to n rows of a table that exist.
@@ -223,7 +223,7 @@ func (w *pgWriter) newRow(p *pgWrite, t *pgTable) (values []string) {
 	return r.values(parent, p.put(r, parent))
 }
 
-// fuller returns a table with room for a row: a random one, if possible.
+// fuller returns a table with room for another row, a random one if possible.
 func (w *pgWriter) fuller() *pgTable {
 	for range 5 {
 		if t := w.anyTable(); t.pick(w.random, false) != nil {
@@ -270,7 +270,7 @@ func (w *pgWriter) copyIn() bool {
 	return p.end(err)
 }
 
-// putAnywhere takes a row, which may exist or not, and puts it under a random parent.
+// putAnywhere locks a row, which may or may not exist, and puts it under a random parent.
 func (w *pgWriter) putAnywhere(p *pgWrite, t *pgTable, r *pgRow) (values []string) {
 	parent := t.pickParent(w.random)
 	if parent == nil || !p.take(r) || !p.below(parent) {
@@ -282,7 +282,7 @@ func (w *pgWriter) putAnywhere(p *pgWrite, t *pgTable, r *pgRow) (values []strin
 	return r.values(parent, p.put(r, parent))
 }
 
-// movable are the tables whose rows can be put under any parent in one statement.
+// movable returns the tables whose rows can be put under any parent with one statement.
 func (w *pgWriter) movable() *pgTable {
 	all := []*pgTable{w.world.orders, w.world.line, w.world.shipment, w.world.emp, w.world.entry}
 	return all[w.random.IntN(len(all))]
@@ -303,10 +303,10 @@ func (w *pgWriter) upsert() bool {
 	return p.end(w.one(0, 1, "INSERT INTO %s (%s) VALUES %s ON CONFLICT (%s) DO UPDATE SET %s", t.name, t.columns(), tuple(values), t.key, set))
 }
 
-// merge updates, inserts and, where nothing hangs below, deletes in one statement.
+// merge updates and inserts rows and deletes rows without children in one statement.
 //
-// On the partitioned table PostgreSQL 15.18 gives triggers the row that a MERGE
-// inserted last instead of each row that it updates after that. The triggers notice.
+// On the partitioned table, PostgreSQL 15.18 passes the row that a MERGE inserted last to triggers,
+// instead of each row that it updates after that. Our triggers notice this.
 func (w *pgWriter) merge() bool {
 	p := w.plan()
 	t := []*pgTable{w.world.shipment, w.world.emp, w.world.entry}[w.random.IntN(3)]
@@ -339,7 +339,7 @@ func (w *pgWriter) merge() bool {
 		t.name, strings.Join(rows, ", "), t.columns(), t.id, t.id, set, t.columns(), strings.ReplaceAll(t.columns(), ", ", ", s.")))
 }
 
-// remove deletes a row, and by cascade all below it, if that is little.
+// remove deletes a row and, by cascade, all rows below it, if there are few.
 func (w *pgWriter) remove() bool {
 	t := []*pgTable{w.world.line, w.world.shipment, w.world.emp, w.world.entry, w.world.product}[w.random.IntN(5)]
 	return w.delete(t)
@@ -361,8 +361,7 @@ func (w *pgWriter) delete(t *pgTable) bool {
 	return p.end(w.one(0, 1, "DELETE FROM %s WHERE %s = %d", t.name, t.id, r.id))
 }
 
-// planMove takes a row of the table and plans its move; it returns "" if the row
-// cannot move.
+// planMove locks a row of the table and plans its move; it returns "" if the row cannot be moved.
 func (w *pgWriter) planMove(p *pgWrite, r *pgRow) string {
 	if r == nil {
 		return ""
@@ -386,8 +385,8 @@ func (w *pgWriter) move() bool {
 	return p.end(w.one(0, 1, "%s", sql))
 }
 
-// moveAccount changes the key of a document and so the partition of its root; the
-// entries follow by ON UPDATE CASCADE.
+// moveAccount changes the key of a document and thereby the partition of its root; the entries
+// follow by ON UPDATE CASCADE.
 func (w *pgWriter) moveAccount() bool {
 	p := w.plan()
 	r := w.world.account.pick(w.random, true)
@@ -404,7 +403,7 @@ func (w *pgWriter) moveAccount() bool {
 	return p.end(w.one(0, 1, "UPDATE account SET region = '%s', v = %d WHERE id = %d", to.name, version, r.id))
 }
 
-// moveEntry moves a child between partitions; its parent stays.
+// moveEntry moves a child between partitions; its parent stays the same.
 func (w *pgWriter) moveEntry() bool {
 	p := w.plan()
 	r := w.world.entry.pick(w.random, true)
@@ -419,7 +418,7 @@ func (w *pgWriter) moveEntry() bool {
 	return p.end(w.one(0, 1, "UPDATE entry SET kind = '%s', v = %d WHERE id = %d", kind, version, r.id))
 }
 
-// intoPartition writes past the partitioned table.
+// intoPartition writes directly to a partition, not to the partitioned table.
 func (w *pgWriter) intoPartition() bool {
 	p := w.plan()
 	if w.random.IntN(3) == 0 {
@@ -455,7 +454,7 @@ func (w *pgWriter) intoPartition() bool {
 	return p.end(w.one(0, 1, "%s", sql))
 }
 
-// rest waits for up to d, as long as the test runs.
+// rest waits for d, or until the test ends.
 func (w *pgWriter) rest(d time.Duration) {
 	if d > 0 {
 		select {
@@ -465,7 +464,7 @@ func (w *pgWriter) rest(d time.Duration) {
 	}
 }
 
-// refused turns a failure before the commit into what it means for the writes.
+// refused converts a failure before the commit to the outcome of the writes.
 func refused(err error) error {
 	if err == nil || isRefused(err) {
 		return err

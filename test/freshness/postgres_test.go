@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// shop is the schema that these tests serve, and shopResources declares it: the
-// documents of a table, those of a statement, and those without a promise.
+// shop is the schema that these tests serve, and shopResources declares the resources: documents of
+// a table, documents of a statement, and documents without a promise.
 const shop = `
 CREATE TABLE dept (deptno int PRIMARY KEY, dname text);
 CREATE TABLE emp (empno int PRIMARY KEY, deptno int REFERENCES dept, ename text);
@@ -34,15 +34,14 @@ resources:
   rates: { table: rate, key: [currency], promise: none, freshness: 1h }
 `
 
-// shopGateway is a gateway over PostgreSQL and where it listens.
+// shopGateway is a gateway over PostgreSQL, with the addresses on which it listens.
 type shopGateway struct {
 	t                 *testing.T
 	file, http, admin string
 	*testkit.Process
 }
 
-// shopConfig writes a configuration. origin has the fields of origin other than the
-// URL.
+// shopConfig writes a configuration. origin contains the fields of origin other than the URL.
 func shopConfig(t *testing.T, url string, origin ...string) *shopGateway {
 	t.Helper()
 	http, admin := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t)), fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
@@ -54,7 +53,7 @@ func shopConfig(t *testing.T, url string, origin ...string) *shopGateway {
 	return &shopGateway{t: t, file: blackbox.WriteFile(t, "shop.yaml", text), http: "http://" + http, admin: "http://" + admin}
 }
 
-// serve starts the gateway; it need not be ready.
+// serve starts the gateway and does not wait until it is ready.
 func (g *shopGateway) serve() {
 	g.t.Helper()
 	g.Process = testkit.Start(g.t, testkit.Command{Path: blackbox.Program(), Args: []string{"serve", "-c", g.file}, Ready: blackbox.Alive(g.admin)})
@@ -71,9 +70,9 @@ func (g *shopGateway) await(url string, status int, text string) {
 	})
 }
 
-// keepsPromise updates a department and its employees through write, again and
-// again: no GET that begins more than the second of the promise after a commit may
-// show less, and hits must be among them.
+// keepsPromise repeatedly updates a department and its employees through write. No GET that begins
+// more than the promised second after a commit may return older data, and some answers must be
+// hits.
 func (g *shopGateway) keepsPromise(write func(sql string)) {
 	g.t.Helper()
 	g.await(g.admin+"/ready", 200, "true")
@@ -97,7 +96,7 @@ func (g *shopGateway) keepsPromise(write func(sql string)) {
 				}
 				time.Sleep(2 * time.Millisecond)
 			}
-			_, head, _, err := blackbox.Get(g.t.Context(), g.http+path) // what the next round must not be shown
+			_, head, _, err := blackbox.Get(g.t.Context(), g.http+path) // what the next round must not get
 			if err != nil {
 				g.t.Fatal(err)
 			}
@@ -107,7 +106,7 @@ func (g *shopGateway) keepsPromise(write func(sql string)) {
 		}
 	}
 	if hits == 0 {
-		g.t.Error("nothing was answered from the cache: the promise was kept by loads alone")
+		g.t.Error("no answer came from the cache: the promise was kept only by loading")
 	}
 }
 
@@ -119,7 +118,7 @@ func TestPostgresCommands(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitIncomplete, "missing", "slipstream db apply", "db", "check", "-c", file)
 	plan := blackbox.Expect(t, blackbox.ExitOK, "ON \"public\".\"dept\"", "", "db", "plan", "-c", file)
 	if again := blackbox.Run(t, "db", "plan", "-c", file); again.Stdout != plan.Stdout || !strings.HasPrefix(plan.Stdout, "BEGIN;\n") {
-		t.Errorf("plan changed something, or begins with another word:\n%s", plan.Stdout)
+		t.Errorf("plan has changed something, or its output begins with another word:\n%s", plan.Stdout)
 	}
 	if strings.Contains(plan.Stdout, `"rates`) {
 		t.Error("the resource without a promise would get triggers")
@@ -142,7 +141,7 @@ func TestPostgresCommands(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitOK, "DROP TRIGGER", "", "db", "drop", "-c", file, "--yes")
 	blackbox.Expect(t, blackbox.ExitIncomplete, "missing", "", "db", "check", "-c", file)
 
-	// The printed plan is SQL that the database takes as it is.
+	// The printed plan is SQL that the database accepts unchanged.
 	pg.PSQL(t, plan.Stdout)
 	blackbox.Expect(t, blackbox.ExitOK, "present", "", "db", "check", "-c", file)
 
@@ -150,8 +149,8 @@ func TestPostgresCommands(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitFailure, "", "not a connection URL of PostgreSQL", "db", "plan", "-c", file, "--url", "db.example.com")
 }
 
-// TestPostgresRefusesViaOverItsOwnTable: the row that was deleted or moved is no
-// longer there when such a via runs, so the document that showed it would keep it.
+// TestPostgresRefusesViaOverItsOwnTable: a deleted or moved row no longer exists when such a via
+// runs, so the document that contained it would not be invalidated.
 func TestPostgresRefusesViaOverItsOwnTable(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
@@ -186,8 +185,8 @@ func TestPostgresRefusesViaOverItsOwnTable(t *testing.T) {
 	}
 }
 
-// TestServeWaitsForPostgres: the gateway is started before the server, and without
-// triggers; nothing but the world has to change for it to keep its promise.
+// TestServeWaitsForPostgres: the gateway is started before the server, and without triggers. It
+// keeps its promise as soon as both exist, without a restart.
 func TestServeWaitsForPostgres(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
@@ -203,7 +202,7 @@ func TestServeWaitsForPostgres(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitOK, "statements were run", "", "db", "apply", "-c", g.file)
 	g.keepsPromise(func(sql string) { pg.PSQL(t, sql) })
 
-	// What operators see: the canary compares hits, and finds nothing.
+	// What operators see: the canary has compared hits and found no stale one.
 	figure := func(name string) string {
 		_, _, page, err := blackbox.Get(t.Context(), g.admin+"/metrics")
 		if err != nil {
@@ -218,18 +217,18 @@ func TestServeWaitsForPostgres(t *testing.T) {
 			return err
 		}
 		if n := figure("slipstream_canary_checks_total"); n == "" || n == "0" {
-			return fmt.Errorf("the canary made %q checks", n)
+			return fmt.Errorf("the canary has made %q checks", n)
 		}
 		return nil
 	})
 	if n := figure("slipstream_canary_stale_total"); n != "0" {
-		t.Errorf("the canary found %q stale documents\n%s", n, g.Log())
+		t.Errorf("the canary has found %q stale documents\n%s", n, g.Log())
 	}
 	if n := figure("slipstream_change_to_fresh_seconds_count"); n == "" || n == "0" {
 		t.Errorf("the time from change to fresh was measured %q times", n)
 	}
 
-	// A resource without a promise is served and is no reason to be unready.
+	// A resource without a promise is served and does not make the gateway unready.
 	g.await(g.http+"/rates/EUR", 200, "1.25")
 	g.await(g.admin+"/config", 200, "promise: none")
 
@@ -240,8 +239,8 @@ func TestServeWaitsForPostgres(t *testing.T) {
 	g.await(g.http+"/depts/42", 200, `"version 4"`)
 }
 
-// TestPostgresRoles: a gateway that owns nothing, an owner who installs the triggers,
-// and writers who are granted nothing of ours.
+// TestPostgresRoles: a gateway role that owns nothing, an owner that installs the triggers, and
+// writers without privileges on our objects.
 func TestPostgresRoles(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, "CREATE ROLE owner LOGIN; CREATE ROLE gateway LOGIN; CREATE ROLE writer LOGIN;"+
@@ -263,8 +262,8 @@ func TestPostgresRoles(t *testing.T) {
 	}
 }
 
-// TestPostgresThroughPgBouncer: one URL through a pooler is enough, whatever its
-// mode; a direct one for the stream is better.
+// TestPostgresThroughPgBouncer: a single URL through a pooler is enough, whatever its mode; a
+// direct one for the stream is better.
 func TestPostgresThroughPgBouncer(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
@@ -282,8 +281,8 @@ func TestPostgresThroughPgBouncer(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			// One for each: PgBouncer 1.18 may end itself over a cancel request whose sender is
-			// gone, as are those of a gateway that ends.
+			// Each gateway has its own pooler: PgBouncer 1.18 may crash on a cancel request whose
+			// sender has disconnected, which happens when a gateway ends.
 			pooler := testkit.StartPgBouncer(t, pg, test.pooler...)
 			g := shopConfig(t, pooler.URL+test.parameters, test.origin...)
 			blackbox.Expect(t, blackbox.ExitOK, "statements were run", "", "db", "apply", "-c", g.file)
@@ -301,7 +300,7 @@ func TestPostgresThroughPgBouncer(t *testing.T) {
 	}
 }
 
-// askForPasswords makes the server require one for the role "checked".
+// askForPasswords makes the server require a password for the role "checked".
 func askForPasswords(t *testing.T, pg *testkit.Postgres) {
 	t.Helper()
 	hba := filepath.Join(pg.SocketDir, "data", "pg_hba.conf")
@@ -313,8 +312,8 @@ func askForPasswords(t *testing.T, pg *testkit.Postgres) {
 		"GRANT SELECT ON ALL TABLES IN SCHEMA public TO checked; SELECT pg_reload_conf()")
 }
 
-// TestPostgresFailures: the messages for the most common failures say what to do and
-// never show a password.
+// TestPostgresFailures: the messages for the most common failures say what to do and never contain
+// a password.
 func TestPostgresFailures(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)
@@ -342,7 +341,7 @@ func TestPostgresFailures(t *testing.T) {
 			for _, args := range [][]string{{"config", "check"}, {"db", "plan"}} {
 				r := blackbox.Expect(t, test.code, "", test.hint, append(args, "-c", g.file)...)
 				if strings.Contains(r.Stderr+r.Stdout, "hunter2") {
-					t.Errorf("%v shows the password: %s", args, r.Stderr)
+					t.Errorf("%v contains the password: %s", args, r.Stderr)
 				}
 			}
 		})
@@ -352,8 +351,8 @@ func TestPostgresFailures(t *testing.T) {
 	}
 }
 
-// TestServeWaitsForThePasswordOfPostgres: a wrong password is not fatal, because the
-// database may be what is wrong; once it is corrected there, the gateway recovers.
+// TestServeWaitsForThePasswordOfPostgres: a wrong password is not fatal, because the mistake may be
+// in the database. Once it is corrected there, the gateway recovers.
 func TestServeWaitsForThePasswordOfPostgres(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	pg.PSQL(t, shop)

@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// load reads a description as a tool would, and validates it with its examples.
+// load reads a description as a tool would, and validates it, including its examples.
 func load(t testing.TB, text []byte) *openapi3.T {
 	t.Helper()
 	if !json.Valid(text) {
@@ -31,7 +31,7 @@ func load(t testing.TB, text []byte) *openapi3.T {
 	return doc
 }
 
-// sample has a resource of each kind.
+// sample contains a resource of each kind.
 func sample() openapi.Config {
 	numbers := resource.NotNumbers()
 	text := []resource.JSONType{resource.JSONString}
@@ -87,7 +87,7 @@ func TestDocument(t *testing.T) {
 	}
 	open, byKey, byEither := doc.Paths.Find("/depts/{deptno}").Get, doc.Paths.Find("/stock-levels").Get, doc.Paths.Find("/counts/{day}").Head
 	if n := len(*open.Security); n != 0 || open.Responses.Value("401") != nil {
-		t.Errorf("%d schemes for a resource that all clients may read", n)
+		t.Errorf("%d security schemes for a resource that all clients may read", n)
 	}
 	if n := len(*byKey.Security); n != 1 || (*byKey.Security)[0]["apiKey"] == nil || byKey.Responses.Value("401") == nil || byKey.Responses.Value("404") != nil {
 		t.Errorf("security %v, responses %v", *byKey.Security, byKey.Responses.Map())
@@ -107,17 +107,17 @@ func TestZeroConfig(t *testing.T) {
 		t.Errorf("%d paths", doc.Paths.Len())
 	}
 	if doc := load(t, openapi.Document(openapi.Config{Unserved: true})); doc.Paths.Len() != 0 {
-		t.Errorf("%d paths of nothing", doc.Paths.Len())
+		t.Errorf("%d paths without a resource", doc.Paths.Len())
 	}
 	for _, status := range []string{"401", "403", "429"} {
 		if doc.Paths.Find("/r/{k}").Get.Responses.Value(status) != nil {
-			t.Errorf("%s cannot be answered without credentials or limits", status)
+			t.Errorf("%s lists responses for missing credentials or limits that do not exist", status)
 		}
 	}
 }
 
-// The examples of keys are keys, and what Check refuses the schema refuses, as far
-// as a schema can.
+// The examples of keys are valid, and the schema refuses what Check refuses, as far as a schema
+// can.
 func TestKinds(t *testing.T) {
 	for k := resource.Integer; k <= resource.Boolean; k++ {
 		column := resource.KeyColumn{Name: "k", Kind: k}
@@ -139,7 +139,7 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Names that could be confused with one another, or with names made by generators.
+// Names must not clash with one another or with names that generators create.
 func TestNamesDoNotClash(t *testing.T) {
 	key := []resource.KeyColumn{{Name: "a b", Kind: resource.Text}, {Name: "a-b", Kind: resource.Text}, {Name: "Ab", Kind: resource.Text}, {Name: "{}", Kind: resource.Text}, {Name: "1", Kind: resource.Text}}
 	child := &resource.Shape{Fields: []resource.Field{{Name: "x", Type: resource.JSONString}}}
@@ -153,14 +153,14 @@ func TestNamesDoNotClash(t *testing.T) {
 
 var anIdentifier = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9]*$`)
 
-// checkNames holds that operations and schemas have names that are identifiers, and
-// stay different when their case is lost.
+// checkNames checks that the names of operations and schemas are identifiers that differ even if
+// case is ignored.
 func checkNames(t testing.TB, doc *openapi3.T) {
 	t.Helper()
 	seen := make(map[string]bool)
 	check := func(what, name string) {
 		if folded := what + strings.ToLower(name); !anIdentifier.MatchString(name) || seen[folded] {
-			t.Errorf("%s %q is no identifier, or there are two of it", what, name)
+			t.Errorf("%s %q is not an identifier, or is used twice", what, name)
 		} else {
 			seen[folded] = true
 		}
@@ -175,8 +175,8 @@ func checkNames(t testing.TB, doc *openapi3.T) {
 	}
 }
 
-// FuzzNames: whatever resources, columns and types are called, the description is
-// valid, and a document with these names is what its schema says.
+// FuzzNames: whatever the names of resources, columns and types, the description is valid, and a
+// document with these names matches its schema.
 func FuzzNames(f *testing.F) {
 	f.Add("depts", "deptno", "dname", "mood")
 	f.Add("{a}/b", "{}", "\"\\\n", "a'b")

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { blackbox.Main(m) }
 
-// attributes returns strings and numbers of OTLP as text.
+// attributes returns string and number attributes of OTLP as text.
 func attributes(list []*commonpb.KeyValue) map[string]string {
 	values := make(map[string]string)
 	for _, kv := range list {

@@ -17,8 +17,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// shop is a schema of PostgreSQL, and shopResources declares it: the documents of a
-// table, those of a statement, and those without a promise.
+// shop is a PostgreSQL schema, and shopResources declares the resources: documents of a table,
+// documents of a statement, and documents without a promise.
 const shop = `
 CREATE TABLE dept (deptno int PRIMARY KEY, dname text);
 CREATE TABLE emp (empno int PRIMARY KEY, deptno int REFERENCES dept, ename text);
@@ -36,7 +36,7 @@ resources:
   rates: { table: rate, key: [currency], promise: none, freshness: 1h }
 `
 
-// describe reads what the command printed as a tool would.
+// describe reads the output of the command as a tool would.
 func describe(t *testing.T, text string) *openapi3.T {
 	t.Helper()
 	doc, err := openapi3.NewLoader().LoadFromData([]byte(text))
@@ -60,11 +60,11 @@ func TestOpenAPI(t *testing.T) {
 		t.Errorf("no depts in %.2000s", r.Stdout)
 	}
 	if again := blackbox.Run(t, "openapi", "-c", file); again.Stdout != r.Stdout {
-		t.Error("printed again, it is another document")
+		t.Error("a second run prints another document")
 	}
 }
 
-// TestOpenAPIOfPostgres: columns of tables, statements, and resources without a promise.
+// TestOpenAPIOfPostgres describes columns of tables, statements, and resources without a promise.
 func TestOpenAPIOfPostgres(t *testing.T) {
 	pg := testkit.StartPostgres(t)
 	file := blackbox.WriteFile(t, "shop.yaml", fmt.Sprintf("origin: { url: %q }\n", pg.URL)+shopResources)
@@ -93,8 +93,8 @@ func TestOpenAPIOfPostgres(t *testing.T) {
 	}
 }
 
-// TestOpenAPIFollowsTheConfiguration: what is configured about credentials, limits,
-// batches and encodings is in the document.
+// TestOpenAPIFollowsTheConfiguration: the document reflects the configured credentials, limits,
+// batches and encodings.
 func TestOpenAPIFollowsTheConfiguration(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app.db")
 	blackbox.Write(t, path, "") // an empty database

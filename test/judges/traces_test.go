@@ -20,8 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// collector keeps the requests of exporters, decoded by the messages of the
-// OpenTelemetry project.
+// collector keeps the requests of exporters, decoded with the message types of the OpenTelemetry
+// project.
 type collector struct {
 	mu       sync.Mutex
 	requests []*collectorpb.ExportTraceServiceRequest
@@ -43,8 +43,7 @@ func (c *collector) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set("Content-Type", "application/x-protobuf")
 }
 
-// TestTraces: the spans of a gateway are what the messages of the OpenTelemetry project
-// read.
+// TestTraces: the message types of the OpenTelemetry project decode the spans of a gateway.
 func TestTraces(t *testing.T) {
 	c := new(collector)
 	server := httptest.NewServer(c)

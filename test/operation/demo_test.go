@@ -26,9 +26,8 @@ var (
 	dashboardLine = regexp.MustCompile(`(?m)^Dashboard: (http://[^/]+/)$`)
 )
 
-// TestDemoStartsFast: the first printed line answers within a second of the
-// start on an idle machine. The bound leaves room for a busy one, and the best
-// of three counts.
+// TestDemoStartsFast: the first printed line answers within a second of the start on an idle
+// machine. The limit allows for a busy machine, and the best of three attempts counts.
 func TestDemoStartsFast(t *testing.T) {
 	const bound = 3 * time.Second
 	best := time.Hour
@@ -44,8 +43,8 @@ func TestDemoStartsFast(t *testing.T) {
 	}
 }
 
-// startDemo runs the demo with its temporary files in a separate folder, and
-// returns when the first printed line answers.
+// startDemo runs the demo with its temporary files in a separate directory, and returns when the
+// URL in the first printed line answers.
 func startDemo(t *testing.T, args ...string) (p *testkit.Process, tmp string, urls []string) {
 	t.Helper()
 	tmp = t.TempDir()
@@ -69,7 +68,7 @@ func startDemo(t *testing.T, args ...string) (p *testkit.Process, tmp string, ur
 	return p, tmp, urls
 }
 
-// endDemo presses Ctrl-C.
+// endDemo ends the demo like Ctrl-C.
 func endDemo(t *testing.T, p *testkit.Process) {
 	t.Helper()
 	if err := p.Signal(os.Interrupt); err != nil {
@@ -110,10 +109,10 @@ func TestDemo(t *testing.T) {
 		t.Fatal(err)
 	}
 	if status, _, body, err := blackbox.Get(t.Context(), base+"/depts/1000", "If-None-Match", head.Get("ETag")); err != nil || status != 304 || body != "" {
-		t.Errorf("with its own ETag: %d %s %v", status, body, err)
+		t.Errorf("request with the document's ETag: %d %s %v", status, body, err)
 	}
 
-	// The document that it suggests watching does change.
+	// The document that the demo suggests watching changes.
 	before, err := budget(t.Context(), base+"/depts/42")
 	if err != nil {
 		t.Fatal(err)
@@ -143,8 +142,8 @@ func TestDemo(t *testing.T) {
 	expectEmpty(t, tmp)
 }
 
-// TestDemoLeavesNothing: whatever ends it, a wrong port or the end of the
-// terminal, and even when its output is not read.
+// TestDemoLeavesNothing: the demo removes its files however it ends, such as by a wrong port or the
+// end of the terminal, and even if its output is not read.
 func TestDemoLeavesNothing(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGHUP} {
 		p, tmp, _ := startDemo(t, "--http", "127.0.0.1:0", "--admin", "127.0.0.1:0")
@@ -195,7 +194,7 @@ func expectEmpty(t *testing.T, dir string) {
 	}
 }
 
-// TestTwoDemos: the second finds the default ports taken and chooses others.
+// TestTwoDemos: the second one finds the default ports in use and chooses others.
 func TestTwoDemos(t *testing.T) {
 	one, _, first := startDemo(t, "--no-writer")
 	two, _, second := startDemo(t, "--no-writer")
@@ -204,11 +203,11 @@ func TestTwoDemos(t *testing.T) {
 	}
 	endDemo(t, two)
 	if _, _, _, err := blackbox.Get(t.Context(), first[0]); err != nil {
-		t.Errorf("the first: %v", err)
+		t.Errorf("the first demo: %v", err)
 	}
 	endDemo(t, one)
 	if !strings.Contains(one.Log(), " 0 changes written") {
-		t.Errorf("--no-writer wrote\n%s", one.Log())
+		t.Errorf("the demo has written in spite of --no-writer\n%s", one.Log())
 	}
 }
 
@@ -256,7 +255,7 @@ func TestDemoKeep(t *testing.T) {
 	}
 }
 
-// TestDemoConfig: what --print-config shows is a configuration.
+// TestDemoConfig: the output of --print-config is a valid configuration.
 func TestDemoConfig(t *testing.T) {
 	r := blackbox.Expect(t, blackbox.ExitOK, "key: [region, order_no]", "", "demo", "--print-config")
 	file := blackbox.WriteFile(t, "slipstream.yaml", r.Stdout)

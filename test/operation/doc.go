@@ -1,3 +1,3 @@
-// Package operation holds the tests of the command as operators use it: start, reload,
-// handover, end.
+// Package operation contains the tests of the command as operators use it: start, reload, handover,
+// shutdown.
 package operation

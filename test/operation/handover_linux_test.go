@@ -55,15 +55,14 @@ func shellWithFile(t *testing.T, script string, f *os.File) *exec.Cmd {
 	return cmd
 }
 
-// drainLoad has the results of clients of several kinds. They run until stop is
-// closed.
+// drainLoad holds the results of several kinds of clients. They run until stop is closed.
 type drainLoad struct {
 	stop    chan struct{}
 	clients sync.WaitGroup
 	kinds   []*drainKind
 }
 
-// drainKind is one kind of clients.
+// drainKind is one kind of client.
 type drainKind struct {
 	name string
 
@@ -80,7 +79,7 @@ func (k *drainKind) failure(err error) {
 	k.first.CompareAndSwap(nil, &err)
 }
 
-// run starts n clients that call one after another. Each call is given its number.
+// run starts n clients, each of which makes one call after another. Each call gets its number.
 func (l *drainLoad) run(name string, n int, pause time.Duration, call func(i int) error) {
 	k := &drainKind{name: name}
 	l.kinds = append(l.kinds, k)
@@ -90,7 +89,7 @@ func (l *drainLoad) run(name string, n int, pause time.Duration, call func(i int
 				select {
 				case <-l.stop:
 					return
-				case <-time.After(pause): // leaves the processes that start some of the two cores
+				case <-time.After(pause): // leaves CPU time to starting processes
 				}
 				began := time.Now()
 				if err := call(i); err != nil {
@@ -136,7 +135,7 @@ func dept(n int, body []byte) error {
 	return nil
 }
 
-// kept calls over the connections that Go's client keeps.
+// kept makes calls over the connections that Go's client keeps.
 func kept(client *http.Client, base string) func(i int) error {
 	return func(i int) error {
 		n := 1 + i%40
@@ -168,7 +167,7 @@ func fresh(address string, last bool) func(i int) error {
 			return err
 		}
 		n := 1 + i%40
-		// Without "Connection: close" it is the client that ends the connection.
+		// Without "Connection: close", the client closes the connection.
 		field := ""
 		if last {
 			field = "Connection: close\r\n"
@@ -199,7 +198,7 @@ func fresh(address string, last bool) func(i int) error {
 // TestHandOvers: one process after another takes over under load, and no call fails.
 func TestHandOvers(t *testing.T) {
 	times, callers := 20, 32
-	if blackbox.Race { // starts and loads take a hundred times as long: the calls would time out
+	if blackbox.Race { // starting and loading take a hundred times as long, so calls would time out
 		times, callers = 3, 2
 	}
 	file, base, _ := handoverConfig(t, "")
@@ -251,7 +250,7 @@ func TestHandOvers(t *testing.T) {
 	load.end(t)
 	client.CloseIdleConnections()
 	t.Logf("%d handovers in %v", times, took)
-	// The last one is an ordinary process.
+	// The last one ends like an ordinary process.
 	if err := old.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +258,7 @@ func TestHandOvers(t *testing.T) {
 		t.Errorf("exit code %d after SIGTERM\n%s", code, old.Log())
 	}
 	if _, err := os.Lstat(filepath.Join(filepath.Dir(file), "handover.sock")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the meeting place after the end: %v; want that it is gone", err)
+		t.Errorf("the handover socket after the end: %v; want that it does not exist", err)
 	}
 }
 
@@ -288,7 +287,7 @@ func TestHandOverRefused(t *testing.T) {
 		}
 	}
 
-	// A signal while it waits for its turn ends it.
+	// A signal ends a process that waits for its turn.
 	lock, err := os.OpenFile(filepath.Join(filepath.Dir(file), "handover.sock.lock"), os.O_RDWR, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -307,7 +306,8 @@ func TestHandOverRefused(t *testing.T) {
 	}
 	lock.Close()
 
-	// Another address: the new process binds it, and operators see the new process immediately.
+	// With another address, the new process binds it, and operators see the new process
+	// immediately.
 	other := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
 	blackbox.Write(t, beside, strings.Replace(string(text), strings.TrimPrefix(base, "http://"), other, 1))
 	next := blackbox.Serving(t, beside)
@@ -318,7 +318,7 @@ func TestHandOverRefused(t *testing.T) {
 		t.Errorf("the new address: %d, %v\n%s", status, err, next.Log())
 	}
 	if _, _, _, err := blackbox.Get(t.Context(), base+"/depts/42"); !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("the old address: %v, want that nothing listens", err)
+		t.Errorf("the old address: %v, want no listener", err)
 	}
 	if !strings.Contains(next.Log(), "is not bound to a configured address") {
 		t.Errorf("no warning about the other address\n%s", next.Log())
@@ -328,8 +328,8 @@ func TestHandOverRefused(t *testing.T) {
 	}
 }
 
-// TestHandOverOfAdmin: the listeners of operators go to the new process, too: a unix socket and
-// the one of metrics.
+// TestHandOverOfAdmin: the listeners of operators, a unix socket and that of the metrics, are
+// passed to the new process, too.
 func TestHandOverOfAdmin(t *testing.T) {
 	file, _, _ := handoverConfig(t, "drain: { grace: 0s }\n")
 	metrics := fmt.Sprintf("127.0.0.1:%d", testkit.FreePort(t))
@@ -345,12 +345,12 @@ func TestHandOverOfAdmin(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitOK, "live", "", "probe", "live", "-c", file)
 	blackbox.Expect(t, blackbox.ExitOK, "live", "", "probe", "live", "--admin", metrics)
 	if !strings.Contains(next.Log(), "metrics="+metrics) {
-		t.Errorf("the log does not say where metrics are\n%s", next.Log())
+		t.Errorf("the log does not contain the address of the metrics\n%s", next.Log())
 	}
 }
 
 // TestHandOverCutsOff: a request that does not end is cut off after drain.timeout, and immediately
-// by a signal, as in every drain; the new process serves meanwhile.
+// by a signal, as in every drain; the new process serves in the meantime.
 func TestHandOverCutsOff(t *testing.T) {
 	file, base, _ := handoverConfig(t, "")
 	for _, c := range []struct {
@@ -361,7 +361,7 @@ func TestHandOverCutsOff(t *testing.T) {
 		old := blackbox.Serving(t, file, "--drain", c.drain)
 		unfinished(t, base)
 		next := blackbox.Serving(t, file)
-		time.Sleep(400 * time.Millisecond) // for 200 ms the command takes another for the same
+		time.Sleep(400 * time.Millisecond) // within 200 ms, the command treats a second signal as the same
 		if c.signal {
 			if err := old.Signal(syscall.SIGTERM); err != nil {
 				t.Fatal(err)
@@ -399,9 +399,9 @@ func TestActivatedService(t *testing.T) {
 			}
 			got = append(got, string(b[:n]))
 		}
-		slices.Sort(got) // of two processes, in any order
+		slices.Sort(got) // sent by two processes in any order
 		if !slices.Equal(got, want) {
-			t.Errorf("the service manager hears %q, want %q", got, want)
+			t.Errorf("the service manager got %q, want %q", got, want)
 		}
 	}
 	socket, err := net.Listen("tcp", strings.TrimPrefix(base, "http://"))
@@ -414,7 +414,8 @@ func TestActivatedService(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	// The shell puts the socket to descriptor 3 and keeps its number when it becomes the program.
+	// The shell makes the socket descriptor 3 and keeps its process ID when it executes the
+	// program.
 	script := fmt.Sprintf("exec env LISTEN_PID=$$ LISTEN_FDS=1 LISTEN_FDNAMES=slipstream.socket NOTIFY_SOCKET=%s %s serve -c %s", name, blackbox.Program(), file)
 	first := shellWithFile(t, script, f)
 	hears("READY=1")
@@ -432,8 +433,8 @@ func TestActivatedService(t *testing.T) {
 		t.Error(err)
 	}
 
-	// systemd keeps the socket: clients that connect while no process serves are answered
-	// by the next one.
+	// systemd keeps the socket open: clients that connect while no process serves are served by the
+	// next one.
 	answer := make(chan error)
 	go func() { answer <- fresh(strings.TrimPrefix(base, "http://"), true)(1) }() // ends within its time limit, awaited below
 	time.Sleep(100 * time.Millisecond)
@@ -450,6 +451,6 @@ func TestActivatedService(t *testing.T) {
 	if err := third.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	hears("STOPPING=1") // and not from the second
+	hears("STOPPING=1") // only from the first process
 	_ = third.Wait(context.WithoutCancel(t.Context()))
 }

@@ -51,7 +51,7 @@ func awaitProbe(t *testing.T, args ...string) {
 }
 
 // TestOperatorOverSocket: probes and comparisons reach a gateway whose admin listener is a unix
-// socket, by the configuration and by its path.
+// socket, through the configuration and through its path.
 func TestOperatorOverSocket(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		return // owners and modes of sockets are those of Unix
@@ -66,8 +66,8 @@ func TestOperatorOverSocket(t *testing.T) {
 	blackbox.Expect(t, blackbox.ExitFailure, "", "none.sock", "probe", "live", "--admin", "unix:none.sock")
 }
 
-// TestProbeOverTLS: a probe needs no trust, and where the admin listener wants a certificate it
-// asks the listener of metrics.
+// TestProbeOverTLS: a probe does not verify the certificate, and if the admin listener requires a
+// client certificate, the probe uses the listener of metrics.
 func TestProbeOverTLS(t *testing.T) {
 	for _, c := range []struct{ name, admin, failure string }{
 		{"TLS", "admin: { address: \"127.0.0.1:%d\", tls: { cert: cert.pem, key: key.pem } }", ""},
@@ -94,7 +94,8 @@ func TestProbeOverTLS(t *testing.T) {
 	}
 }
 
-// TestAgainstWithToken: the token of a file is sent, and a caller without it gets an error that says so.
+// TestAgainstWithToken: the token from a file is sent, and without it there is an error that says
+// so.
 func TestAgainstWithToken(t *testing.T) {
 	file := blackbox.DemoFiles(t)
 	cfg, err := config.Load(file)
@@ -107,7 +108,7 @@ func TestAgainstWithToken(t *testing.T) {
 			return
 		}
 		w.Header().Set("Content-Type", "application/yaml")
-		_, _ = w.Write(cfg.Redacted()) // the client finds out
+		_, _ = w.Write(cfg.Redacted()) // an error is noticed by the client
 	}))
 	defer s.Close()
 	token := blackbox.WriteFile(t, "ops.token", "slk_secret\n")

@@ -21,11 +21,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// reloadable is a gateway of the demonstration's database and its file.
+// reloadable is a gateway over the demo's database, together with its configuration file.
 type reloadable struct {
 	t           *testing.T
 	file        string
-	text        string // of the file at the start
+	text        string // the contents of the file at the start
 	http, admin string
 	process     *testkit.Process
 }
@@ -46,7 +46,7 @@ func newReloadable(t *testing.T) *reloadable {
 	return r
 }
 
-// write replaces parts of the file, pairs of old and new text, and adds lines to its end.
+// write replaces parts of the original file, given as pairs of old and new text, and appends lines.
 func (r *reloadable) write(more string, pairs ...string) {
 	text := strings.NewReplacer(pairs...).Replace(r.text)
 	if len(pairs) > 0 && text == r.text {
@@ -59,14 +59,14 @@ func (r *reloadable) awaitLog(text string) {
 	r.t.Helper()
 	testkit.Eventually(r.t, 10*time.Second, func() error {
 		if !strings.Contains(r.process.Log(), text) {
-			return fmt.Errorf("the log does not say %q", text)
+			return fmt.Errorf("the log does not contain %q", text)
 		}
 		return nil
 	})
 }
 
-// The changes of a reload can be shown in advance; errors are refused with their location,
-// and nothing changes.
+// The changes of a reload can be shown in advance. A file with errors is refused with their
+// location, and nothing changes.
 func TestReloadFile(t *testing.T) {
 	r := newReloadable(t)
 	blackbox.Expect(t, blackbox.ExitOK, "no difference", "", "config", "check", "-c", r.file, "--against", r.admin)
@@ -74,7 +74,7 @@ func TestReloadFile(t *testing.T) {
 
 	r.write("", "order: [line_id]", "order: [line_id")
 	if status, a := blackbox.AskReload(t, "POST", r.admin); status != 422 || a.Reloaded || len(a.Mistakes) == 0 || a.Mistakes[0].Line == 0 || a.Mistakes[0].Column == 0 {
-		t.Errorf("a file that is no YAML: %d %+v", status, a)
+		t.Errorf("a file that is not YAML: %d %+v", status, a)
 	}
 	if err := r.process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestReloadFile(t *testing.T) {
 
 	r.write("", "table: dept\n", "table: depp\n")
 	if status, a := blackbox.AskReload(t, "POST", r.admin); status != 422 || len(a.Mistakes) != 1 || a.Mistakes[0].Line == 0 || !strings.Contains(a.Error, "dept") {
-		t.Errorf("a table that there is not: %d %+v", status, a)
+		t.Errorf("a table that does not exist: %d %+v", status, a)
 	}
 
 	r.write("http: { batch: 7 }\n", "memory: 64MiB", "memory: 65MiB")
@@ -113,7 +113,7 @@ func TestReloadFile(t *testing.T) {
 	}
 	blackbox.Expect(t, blackbox.ExitOK, "no difference", "", "config", "check", "-c", r.file, "--against", r.admin)
 
-	// As a signal, which logs at a level that the file has just raised no more.
+	// Reload by signal. The file must set the level info again so that the reload is logged.
 	r.write("log: { level: info }\n")
 	if err := r.process.Signal(syscall.SIGHUP); err != nil {
 		t.Fatal(err)
@@ -127,7 +127,7 @@ func TestReloadFile(t *testing.T) {
 	}
 }
 
-// reloadsUnderLoad is how many reloads there are, turnsOf how many are made in a second.
+// reloadsUnderLoad is the number of reloads, and turnsOf the number made in a second.
 const (
 	reloadsUnderLoad = 100
 	turnsOf          = 10
@@ -140,14 +140,14 @@ func TestReloadsUnderLoad(t *testing.T) {
 	l := &reloadLoad{t: t, base: r.http}
 	var without, with measured
 	l.start(4)
-	testkit.Eventually(t, 20*time.Second, func() error { // the first answers load
+	testkit.Eventually(t, 20*time.Second, func() error { // the first answers are loaded
 		if l.count.Load() < 2000 {
 			return fmt.Errorf("%d answers", l.count.Load())
 		}
 		return nil
 	})
 	l.take()
-	// Turns of a second, so that other load of the machine affects both equally.
+	// Alternate every second, so that other load on the machine affects both equally.
 	slowest := time.Duration(0)
 	pace := time.NewTicker(time.Second / turnsOf)
 	defer pace.Stop()
@@ -166,24 +166,24 @@ func TestReloadsUnderLoad(t *testing.T) {
 	}
 	l.stop()
 	p99Without, p99With := without.p99(), with.p99()
-	t.Logf("%d reloads, the slowest took %v; of the resource that stays %d answers without reloads, p99 %v; %d with, p99 %v; hit ratio %.4f and %.4f",
+	t.Logf("%d reloads, the slowest took %v; unchanged resource: %d answers without reloads, p99 %v; %d with reloads, p99 %v; hit ratio %.4f and %.4f",
 		reloadsUnderLoad, slowest.Round(time.Millisecond), without.all, p99Without, with.all, p99With, without.ratio(), with.ratio())
 	if n := l.failed.Load(); n > 0 {
 		t.Errorf("%d requests failed, the first with %v", n, *l.why.Load())
 	}
 	if with.hits < with.all {
-		t.Errorf("%d of %d answers of the resource that stays were no hits", with.all-with.hits, with.all)
+		t.Errorf("%d of %d answers of the unchanged resource were not hits", with.all-with.hits, with.all)
 	}
-	// Below some milliseconds it is the scheduler of a busy machine that is measured.
+	// Below a few milliseconds, the scheduler of a busy machine determines the result.
 	if p99With >= 2*max(p99Without, 2*time.Millisecond) {
 		t.Errorf("p99 %v, want less than twice %v", p99With, p99Without)
 	}
 	if !strings.Contains(r.process.Log(), "configuration reloaded") {
-		t.Error("the log says nothing of the reloads")
+		t.Error("the log does not mention the reloads")
 	}
 }
 
-// reloadLoad requests documents all the time.
+// reloadLoad requests documents continuously.
 type reloadLoad struct {
 	t       *testing.T
 	base    string
@@ -195,10 +195,10 @@ type reloadLoad struct {
 
 	// Guarded by mu.
 	mu       sync.Mutex
-	measured // of depts, which never change
+	measured // the answers of depts, which never changes
 }
 
-// measured are the times of answers, and how many were hits.
+// measured holds the latencies of answers, and the number of hits.
 type measured struct {
 	took      []time.Duration
 	hits, all int
@@ -224,9 +224,9 @@ func (l *reloadLoad) reload(r *reloadable, i int) (took time.Duration) {
 	switch i % 4 {
 	case 0: // a definition
 		r.write("", "order: [line_id]", "order: [-line_id]")
-	case 1: // a resource more
+	case 1: // an additional resource
 		r.write("", "\ntiers:", "\n  employees: { table: emp, key: [empno] }\n\ntiers:")
-	case 2: // terms
+	case 2: // settings
 		r.write("freshness: 2s\nhttp: { batch: 77, cors: { origins: [\"*\"] }, limits: { client: { rate: 10000000 } } }\n", "freshness: 1s\n", "")
 	default:
 		r.write("")

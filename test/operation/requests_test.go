@@ -14,9 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// TestServeReopensTheRequestLog: SIGHUP, as logrotate sends it, does not end the
-// process if there is a request log, and the drain takes its time from the
-// configuration.
+// TestServeReopensTheRequestLog: SIGHUP, as sent by logrotate, does not end the process if there is
+// a request log, and the timeout of the drain comes from the configuration.
 func TestServeReopensTheRequestLog(t *testing.T) {
 	file, http, admin := blackbox.DemoConfig(t)
 	text, err := os.ReadFile(file)
@@ -42,7 +41,7 @@ func TestServeReopensTheRequestLog(t *testing.T) {
 		t.Errorf("exit code %d, want 0\n%s", code, p.Log())
 	}
 	if !bytes.Contains([]byte(p.Log()), []byte("within=7s")) {
-		t.Errorf("the drain does not have the time of the configuration:\n%s", p.Log())
+		t.Errorf("the drain does not have the configured timeout:\n%s", p.Log())
 	}
 	lines := 0
 	for i := range 3 {

@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/blackbox"
 )
 
-// TestServeWaitsForTheDatabase: no file, no answers but clear ones; with the
-// file and the triggers the same process becomes ready.
+// TestServeWaitsForTheDatabase: without the file, requests get clear errors; with the file and the
+// triggers, the same process becomes ready.
 func TestServeWaitsForTheDatabase(t *testing.T) {
 	file, http, admin := blackbox.DemoConfig(t)
 	p := testkit.Start(t, testkit.Command{Path: blackbox.Program(), Args: []string{"serve", "-c", file}, Ready: blackbox.Alive(admin)})
@@ -32,7 +32,7 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 		}
 	}
 
-	// The file appears whole, as a restore would make it.
+	// The file appears complete, as after a restore.
 	path := filepath.Join(filepath.Dir(file), blackbox.DemoFile)
 	if err := demo.Create(path+".new", 1); err != nil {
 		t.Fatal(err)
@@ -47,8 +47,7 @@ func TestServeWaitsForTheDatabase(t *testing.T) {
 		}
 		return err
 	})
-	// Served, but not promised: the triggers are missing, which the first poll
-	// of the stream finds.
+	// Served without a promise: the triggers are missing, as the first poll of the stream detects.
 	testkit.Eventually(t, 15*time.Second, func() error {
 		status, _, body, err := blackbox.Get(t.Context(), admin+"/ready")
 		if err == nil && (status != 503 || !strings.Contains(body, "db apply")) {
@@ -99,7 +98,7 @@ func TestServeEndsOnAWrongDatabase(t *testing.T) {
 	}
 }
 
-// unfinished opens a connection with a request that never ends.
+// unfinished opens a connection and sends a request that never ends.
 func unfinished(t *testing.T, http string) {
 	t.Helper()
 	conn, err := net.Dial("tcp", strings.TrimPrefix(http, "http://"))
@@ -113,8 +112,8 @@ func unfinished(t *testing.T, http string) {
 	time.Sleep(200 * time.Millisecond) // until the server has read it
 }
 
-// TestDrainIsBounded: a request that does not end is cut off after --drain, and
-// at once by a second signal.
+// TestDrainIsBounded: a request that does not end is cut off after --drain, and immediately by a
+// second signal.
 func TestDrainIsBounded(t *testing.T) {
 	for _, test := range []struct {
 		name, drain string
@@ -135,7 +134,7 @@ func TestDrainIsBounded(t *testing.T) {
 			if err := p.Signal(os.Interrupt); err != nil {
 				t.Fatal(err)
 			}
-			time.Sleep(400 * time.Millisecond) // for 200 ms the command takes another for the same
+			time.Sleep(400 * time.Millisecond) // within 200 ms, the command treats a second signal as the same
 			if test.second {
 				if err := p.Signal(os.Interrupt); err != nil {
 					t.Fatal(err)

@@ -27,7 +27,7 @@ func TestTutorialOverPostgres(t *testing.T) {
 		t.Fatal(err)
 	}
 	pg := testkit.StartPostgres(t)
-	pg.PSQL(t, "DROP ROLE "+testkit.Definer) // which the page creates
+	pg.PSQL(t, "DROP ROLE "+testkit.Definer) // because the page creates it
 	const rules = "host all owner,gateway 127.0.0.1/32 scram-sha-256\nhost all postgres 127.0.0.1/32 trust\nlocal all postgres trust\n"
 	if err := os.WriteFile(filepath.Join(pg.SocketDir, "data", "pg_hba.conf"), []byte(rules), 0o600); err != nil {
 		t.Fatal(err)
@@ -48,21 +48,22 @@ func TestTutorialOverPostgres(t *testing.T) {
 		s.expect(step)
 	}
 	if commands < 20 {
-		t.Errorf("the page has %d commands, expected at least 20: the test does not read it", commands)
+		t.Errorf("found only %d commands in the page, expected at least 20: the test does not parse it", commands)
 	}
 }
 
 // A tutorialStep is a file to write, or a command to run and what it prints.
 type tutorialStep struct {
 	file    string // empty for a command
-	text    string // of the file, or the output, in which ... matches any text, and as a line any number of lines
+	text    string // of the file, or the output; in it, ... matches any text and, as a line, any number of lines
 	command string
 }
 
 var fileOfBlock = regexp.MustCompile(`^\S+ title="([^"/]+)"$`)
 
-// tutorialSteps returns the steps of a page: code blocks with a title are files; in code blocks of the language console, lines
-// that begin with a prompt are commands and the others their output. Other blocks are left out.
+// tutorialSteps returns the steps of a page: code blocks with a title are files. In code blocks of
+// the language console, lines that begin with a prompt are commands, and the others are their
+// output. Other blocks are ignored.
 func tutorialSteps(page string) (steps []tutorialStep) {
 	fence, info := false, ""
 	var lines []string
@@ -138,15 +139,15 @@ func TestTutorialCheckBites(t *testing.T) {
 	}
 }
 
-// shell is a bash that runs one command after the other, with the slipstream of the tests in its PATH. It is killed with its
-// background jobs when the test ends.
+// shell is a bash process that runs one command after another, with the slipstream of the tests in
+// its PATH. It is killed with its background jobs when the test ends.
 type shell struct {
 	t   *testing.T
 	in  io.Writer
 	out *bufio.Reader
 }
 
-// endOfCommand is what the shell prints after a command, with the exit code.
+// endOfCommand is what the shell prints after a command, followed by the exit code.
 const endOfCommand = "--- end of the command:"
 
 func newShell(t *testing.T, dir string, env ...string) *shell {
@@ -157,7 +158,7 @@ func newShell(t *testing.T, dir string, env ...string) *shell {
 	}
 	cmd := exec.Command("bash", "--noprofile", "--norc")
 	cmd.Dir = dir
-	// Nothing else of the environment: proxies and passwords must not matter.
+	// Nothing else from the environment: proxies and passwords must have no influence.
 	cmd.Env = append(env, "PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+t.TempDir(), "LC_ALL=C")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	in, err := cmd.StdinPipe()
@@ -180,7 +181,7 @@ func newShell(t *testing.T, dir string, env ...string) *shell {
 		}
 	})
 	s := &shell{t, in, bufio.NewReader(out)}
-	// If this process dies, the shell reads the end of its input.
+	// If this process dies, the shell reaches the end of its input.
 	if output, code := s.run("trap 'kill $(jobs -p) 2>/dev/null' EXIT"); output != "" || code != "0" {
 		t.Fatalf("bash: exit code %s\n%s", code, output)
 	}
@@ -190,7 +191,7 @@ func newShell(t *testing.T, dir string, env ...string) *shell {
 // run runs a command and returns what it printed, with a newline at the end if it printed anything, and its exit code.
 func (s *shell) run(command string) (output, code string) {
 	s.t.Helper()
-	// Commands must not read what follows.
+	// Commands must not read the commands that follow.
 	if _, err := fmt.Fprintf(s.in, "{ %s\n} </dev/null; printf '\\n%%s%%d\\n' '%s' $?\n", command, endOfCommand); err != nil {
 		s.t.Fatalf("%s: %v", command, err)
 	}
@@ -211,8 +212,8 @@ func (s *shell) run(command string) (output, code string) {
 	}
 }
 
-// expect runs a command of the page. One that only reads is repeated until it prints what the page shows: on a busy machine the
-// gateway may need longer than the reader of the page.
+// expect runs a command of the page. A command that only reads is repeated until it prints what the
+// page shows, because on a busy machine the gateway may need longer than a reader of the page.
 func (s *shell) expect(step tutorialStep) {
 	s.t.Helper()
 	try := func() error {

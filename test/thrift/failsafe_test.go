@@ -23,13 +23,13 @@ func (c caller) Call(ctx context.Context, _ rpc.Invocation) error { return c(ctx
 
 var find = rpc.Function{Service: "Catalog", Name: "find", Idempotent: true}
 
-// callFind calls the function of a service, and returns the outcome.
+// callFind calls the function of the service, and returns its error.
 func callFind(ctx context.Context, c rpc.Caller) slipstream.Outcome {
 	return slipstream.OutcomeOf(c.Call(ctx, rpc.Invocation{Service: "Catalog", Function: &find}))
 }
 
-// A circuit breaker of failsafe-go opens when calls have no answer, denies calls, and closes after one that was
-// answered with an error of the service.
+// A circuit breaker of failsafe-go opens when calls get no answer, denies calls, and closes after a
+// call that was answered with an error of the service.
 func TestCircuitBreakerOfFailsafe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		breaker := circuitbreaker.NewBuilder[any]().WithFailureThreshold(3).WithDelay(time.Second).Build()
@@ -45,7 +45,7 @@ func TestCircuitBreakerOfFailsafe(t *testing.T) {
 			callFind(t.Context(), b)
 		}
 		if !breaker.IsClosed() || calls != 10 {
-			t.Errorf("after %d answers that are errors the state is %v", calls, breaker.State())
+			t.Errorf("after %d error answers the state is %v", calls, breaker.State())
 		}
 		outcome = slipstream.MaybeExecuted
 		for range 10 {
@@ -76,7 +76,7 @@ func TestCanceledTrialOfFailsafe(t *testing.T) {
 			time.Sleep(time.Second + time.Millisecond)
 			result = &slipstream.Error{Outcome: slipstream.MaybeExecuted, Err: context.Canceled}
 			if got := callFind(t.Context(), b); got != slipstream.MaybeExecuted {
-				t.Fatalf("the trial was not made: %v", got)
+				t.Fatalf("the trial call was not made: %v", got)
 			}
 		}
 		time.Sleep(time.Second + time.Millisecond)
@@ -87,7 +87,7 @@ func TestCanceledTrialOfFailsafe(t *testing.T) {
 	})
 }
 
-// A bulkhead of failsafe-go bounds concurrent calls, a rate limiter those of a time.
+// A bulkhead of failsafe-go limits concurrent calls, and a rate limiter limits calls in a period.
 func TestLimitsOfFailsafe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		gate := make(chan struct{})
@@ -105,7 +105,7 @@ func TestLimitsOfFailsafe(t *testing.T) {
 		short, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
 		if got := callFind(short, b); got != slipstream.NotSent {
-			t.Errorf("a call without time: %v", got)
+			t.Errorf("a call beyond the rate: %v", got)
 		}
 		close(gate)
 		if got := <-first; got != slipstream.Executed || callFind(t.Context(), b) != slipstream.Executed {

@@ -8,9 +8,9 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/gen"
 )
 
-// TestGopkg compares our Binary protocol with that of gopkg, on which code for Kitex is built: each side reads what
-// the other one has written, for random values of all types, with the same bytes. The fuzz test compares what both
-// skip, and the headers of messages that both read.
+// TestGopkg compares our Binary protocol with that of gopkg, on which code for Kitex is built: each
+// side reads what the other one has written, for random values of all types, with the same bytes.
+// The fuzz test compares what both sides skip, and the message headers that both sides read.
 //
 //	make reference
 func TestGopkg(t *testing.T) {
@@ -18,7 +18,7 @@ func TestGopkg(t *testing.T) {
 		t.Skip("SLIPSTREAM_KITEX is not set: make reference runs this test")
 	}
 	m := newModule(t, gen.Config{}, sources(t), "gopkg_test.go")
-	// The version is that of the benchmarks.
+	// The version is that used in the benchmarks.
 	const versions = "../../bench/thrift-codec/versions."
 	for name, more := range map[string]string{"go.mod": line(t, read(t, versions+"mod"), "github.com/cloudwego/gopkg "), "go.sum": read(t, versions+"sum")} {
 		path := filepath.Join(m.dir, name)

@@ -24,14 +24,14 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// kitexEdits change the IDL for both generators, because Kitex's tool cannot do what the IDL says.
+// kitexEdits changes the IDL for both generators where Kitex's tool does not support it.
 var kitexEdits = []edit{
 	{"", "", `\buuid\b`, "string", "it has no uuid"},
 	{"", "types.thrift", `(?m)^.*map<(list|set)<.*\n`, "", "containers are keys of maps in Go, which does not compile"},
 	{"", "constants.thrift", `(?m)^const map<list<.*\n`, "", "the same"},
 	{"", "constants.thrift", `(?m)^const string FROM_BINARY.*\n`, "", "a binary is a variable of Go, which cannot be the value of a constant"},
 	{"", "constants.thrift", `(?m)^const map<double.*\n`, "", "0.0 and -0.0 are the same key, which does not compile"},
-	{"", "constants.thrift", `(?m)^const map<string, i32> UUIDS.*\n`, "", "without uuid, the keys differ from what the IDL means"},
+	{"", "constants.thrift", `(?m)^const map<string, i32> UUIDS.*\n`, "", "without uuid, the keys have a different meaning"},
 	{"", "constants.thrift", `"inner": INNER, `, "", "a constant as a field of a constant becomes a pointer to a pointer, which does not compile"},
 	{"", "constants.thrift", `-0\.0`, "0.5", "constants of Go have no negative zero"},
 	{"", "constants.thrift", `-1e10`, "-1.5", "its parser takes the exponent for the number"},
@@ -50,29 +50,29 @@ var kitexJSONEdits = []edit{
 	{"", "lib/shared.thrift", `-0\.0`, "0.5", "constants of Go have no negative zero"},
 }
 
-// notInOurs are what Kitex's tool generates and we do not.
+// notInOurs lists what Kitex's tool generates and we do not.
 var notInOurs = []struct {
 	name string // a regular expression
 	why  string
 	used bool
 }{
 	{`\.(BLength|FastRead|FastReadField_?\d+|FastWrite|FastWriteNocopy)$`, "Kitex's codec; ours has other methods", false},
-	{`\.KitexUnusedProtection$`, "for the compiler only", false},
+	{`\.KitexUnusedProtection$`, "only for the compiler", false},
 	{`^names\.User\.SizeThrift$`, "a method of ours; the field is SizeThrift_", false},
-	{`^shop\.Nested\.(Get|Set)?(ByStruct|Defaults)$`, "keys that are structs are pointers, so that no entry can be found; ours are slices of entries", false},
+	{`^shop\.Nested\.(Get|Set)?(ByStruct|Defaults)$`, "keys that are structs are pointers, so entries cannot be found; ours are slices of entries", false},
 }
 
-// TestKitexDeclarations compares what Kitex's tool generates with what we generate with Config.Kitex, for
-// the IDL that our generator is tested with. Everything that a handler can use exists, with the same
-// type. A handler compiles with both.
+// TestKitexDeclarations compares what Kitex's tool generates with what we generate with
+// Config.Kitex, for the IDL with which our generator is tested. Everything that a handler can use
+// exists with the same type. A handler compiles with both.
 //
 //	make reference
 //
-// SLIPSTREAM_KITEX names the tool.
+// SLIPSTREAM_KITEX is the path of the tool.
 func TestKitexDeclarations(t *testing.T) {
 	tool := os.Getenv("SLIPSTREAM_KITEX")
 	if tool == "" {
-		t.Skip("SLIPSTREAM_KITEX does not name Kitex's tool: make reference runs this test")
+		t.Skip("SLIPSTREAM_KITEX is not the path of Kitex's tool: make reference runs this test")
 	}
 	m := module{dir: t.TempDir()}
 	write(t, filepath.Join(m.dir, "go.mod"), "module generated\n\ngo 1.26.0\n")
@@ -216,7 +216,7 @@ func applyEdits(t *testing.T, all map[string]string, edits []edit) {
 	}
 }
 
-// compareLists reports what their list has and ours does not.
+// compareLists reports what is in their list and not in ours.
 func compareLists(t *testing.T, ours, theirs map[string]string) {
 	t.Helper()
 	for name, their := range theirs {
@@ -240,7 +240,7 @@ func compareLists(t *testing.T, ours, theirs map[string]string) {
 	}
 }
 
-// describe returns what other packages can use of a package, by name.
+// describe returns the exported declarations of a package, by name.
 func describe(p *types.Package) map[string]string {
 	all := make(map[string]string)
 	text := func(t types.Type) string {
@@ -320,8 +320,8 @@ func withoutNames(t types.Type) types.Type {
 	return types.NewSignatureType(nil, nil, nil, tuple(sig.Params()), tuple(sig.Results()), sig.Variadic())
 }
 
-// packages imports the packages of one side. Those of Kitex are not needed: their uses are listed in
-// notInOurs.
+// packages imports the packages of one side. The packages of Kitex are not needed: their uses are
+// listed in notInOurs.
 type packages struct {
 	dir, prefix string
 	std         types.Importer
@@ -363,7 +363,7 @@ func (p *packages) Import(importPath string) (*types.Package, error) {
 		return done, nil
 	}
 	if strings.HasPrefix(importPath, "github.com/cloudwego/") {
-		// The files that import it have methods of Kitex's codec, whose errors are ignored below.
+		// Only files with methods of Kitex's codec import it; errors in them are ignored below.
 		done := types.NewPackage(importPath, path.Base(importPath))
 		done.MarkComplete()
 		p.done[importPath] = done

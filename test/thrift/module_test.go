@@ -49,7 +49,7 @@ func newModule(t *testing.T, c gen.Config, sources map[string]string, inner stri
 	root := absolute(t, "../..")
 	sum, mod := read(t, "../go.sum"), read(t, "../go.mod")
 	write(t, filepath.Join(m.dir, "go.sum"), sum)
-	// Versions are those of the module test.
+	// Versions are those in go.mod of the module test.
 	write(t, filepath.Join(m.dir, "go.mod"), "module generated\n\ngo 1.26.0\n\n"+line(t, mod, "github.com/apache/thrift ")+`
 require github.com/slipstream-go/slipstream v0.0.0
 require github.com/slipstream-go/slipstream/test v0.0.0
@@ -66,7 +66,8 @@ replace github.com/slipstream-go/slipstream/thrift/apache => `+root+"/thrift/apa
 	return m
 }
 
-// offline is the environment of the go command for a module. The cache of modules has what it needs.
+// offline returns the environment of the go command for a module. The module cache contains what it
+// needs.
 var offline = []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off"}
 
 // test runs the tests of the module.
@@ -89,7 +90,7 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) {
 	}
 }
 
-// registry lists all structs of a program: it is a plug-in that adds functions that make them.
+// registry lists all structs of a program: it is a plug-in that adds functions that create them.
 type registry struct {
 	imports map[string]bool
 	names   []string
@@ -121,7 +122,7 @@ func (r *registry) add(f *gen.GoFile) error {
 
 func packageVar(dir string) string { return "p_" + strings.ReplaceAll(dir, "/", "_") }
 
-// source returns a file with a map of all structs.
+// source returns the text of a file with a map of all structs.
 func (r *registry) source() string {
 	var b bytes.Buffer
 	b.WriteString("package testpkg\n\nimport (\n\t\"github.com/slipstream-go/slipstream/thrift\"\n")
@@ -136,7 +137,7 @@ func (r *registry) source() string {
 	return b.String()
 }
 
-// sources returns the IDL that the generator is tested with, and that of this package, by path.
+// sources returns the IDL with which the generator is tested, and that of this package, by path.
 func sources(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -186,7 +187,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// line returns the requirement of go.mod that begins with a path.
+// line returns the requirement in go.mod for the module with the given path.
 func line(t *testing.T, mod, path string) string {
 	t.Helper()
 	for one := range strings.Lines(mod) {

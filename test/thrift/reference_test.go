@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// edit changes the IDL for some languages or all, because version 0.17 of the compiler, or thriftpy2,
-// cannot do what the IDL says, although the language allows it.
+// edit changes the IDL for some or all languages where version 0.17 of the compiler, or thriftpy2,
+// does not support it, although the language allows it.
 type edit struct {
 	languages string // "" for all
 	file      string // "" for all
@@ -45,18 +45,18 @@ var edits = []edit{
 	{"python thriftpy2", "constants.thrift", `(Inner inner) = \{[^}]*\}|(by_name) = .*?\}\}`, "$1$2", "a struct as a default is used before it is declared"},
 }
 
-// TestForeignCode lets the compiler of Apache Thrift generate code for the IDL that our generator is
-// tested with. Programs with that code and tests with ours exchange structs and messages. So does a
-// program with thriftpy2, which reads the IDL itself:
+// TestForeignCode generates code with the compiler of Apache Thrift for the IDL with which our
+// generator is tested. Programs with that code and tests with ours exchange structs and messages.
+// So does a program with thriftpy2, which reads the IDL itself:
 //
 //	make reference
 //
-// Things that the tests in testdata/inner skip or expect of one language only are listed there,
-// with the reason, and so are the changes of the IDL in edits.
+// What the tests in testdata/inner skip or expect for only one language is listed there with the
+// reason, like the changes of the IDL in edits.
 func TestForeignCode(t *testing.T) {
 	compiler, python, thriftpy2 := os.Getenv("SLIPSTREAM_THRIFT"), os.Getenv("SLIPSTREAM_PYTHON"), os.Getenv("SLIPSTREAM_THRIFTPY2")
 	if compiler == "" || python == "" || thriftpy2 == "" {
-		t.Skip("SLIPSTREAM_THRIFT, SLIPSTREAM_PYTHON and SLIPSTREAM_THRIFTPY2 do not name programs: make reference runs this test")
+		t.Skip("SLIPSTREAM_THRIFT, SLIPSTREAM_PYTHON and SLIPSTREAM_THRIFTPY2 are not paths of programs: make reference runs this test")
 	}
 	for _, language := range []string{"thriftpy2", "python", "go"} {
 		t.Run(language, func(t *testing.T) {
@@ -70,7 +70,8 @@ func TestForeignCode(t *testing.T) {
 				m.test(t, "PEER_LANGUAGE=python", "PEER="+buildPython(t, compiler, python, m))
 				return
 			}
-			// Code of the old compiler with its own library, and with the new one.
+			// Code of the old compiler runs with the library of its version and with the newest
+			// one.
 			for _, version := range []string{"v0.17.0", "v0.25.0"} {
 				m.test(t, "PEER_LANGUAGE=go", "PEER="+buildGo(t, compiler, version, m))
 			}
@@ -86,7 +87,7 @@ func edited(t *testing.T, language string) map[string]string {
 	case "go":
 		delete(all, "names.thrift") // 0.17 does not resolve names that collide in Go
 	case "thriftpy2":
-		delete(all, "names.thrift") // it refuses keywords of many languages as names
+		delete(all, "names.thrift") // the compiler refuses keywords of many languages as names
 	}
 	for _, e := range edits {
 		if e.languages != "" && !strings.Contains(e.languages, language) {

@@ -11,22 +11,22 @@ import (
 // Adapter changes values that are filled at random.
 type Adapter struct {
 	Rand   *rand.Rand
-	Single bool // containers without an order have at most one entry
+	Single bool // unordered containers have at most one entry
 	Text   bool // binaries are text
 }
 
 var doubles = []float64{0, math.Copysign(0, -1), math.Inf(1), math.Inf(-1), math.MaxFloat64, math.SmallestNonzeroFloat64}
 
-// Struct makes sets of lists whose elements are to be distinct, and adds what random values lack:
-// special doubles, text that is not ASCII, bytes that are not text, and optional fields that are absent.
-// Keys do not change.
+// Struct removes duplicates from lists that are sets, and adds what random values lack: special
+// doubles, text that is not ASCII, bytes that are not text, and absent optional fields. Keys do not
+// change.
 func (a *Adapter) Struct(v reflect.Value, s *idl.Struct) {
 	v = reflect.Indirect(v)
 	if !v.IsValid() {
 		return
 	}
 	for _, f := range Fields(v.Type(), s) {
-		// A field with a default would get it again.
+		// A field with a default would be set to the default when it is read.
 		if f.IDL.Requirement == idl.Optional && f.IDL.Default == nil && s.Kind != idl.Union && a.Rand.IntN(5) == 0 {
 			v.Field(f.Index).SetZero()
 			continue

@@ -1,4 +1,4 @@
-// Package walk visits values of generated types along their IDL.
+// Package walk traverses values of generated types according to their IDL.
 package walk
 
 import (
@@ -12,17 +12,20 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// View says how a library presents values.
+// View describes how a library represents values.
 type View struct {
-	// SortSets is for sets without an order.
+	// SortSets is set for libraries whose sets are unordered.
 	SortSets bool
-	// DefaultsAreSet is for libraries in which an optional field with a default always has a value.
+	// DefaultsAreSet is set for libraries in which an optional field with a default always has a
+	// value.
 	DefaultsAreSet bool
-	// DefaultsAreUnset is for libraries in which an optional field is not set if it has its default.
+	// DefaultsAreUnset is set for libraries in which an optional field with its default value
+	// counts as not set.
 	DefaultsAreUnset bool
 }
 
-// Dump returns all fields of a struct, by ID, in a text that other languages can write too.
+// Dump returns all fields of a struct, by ID, in a text format that programs in other languages can
+// also write.
 func (w View) Dump(v reflect.Value, s *idl.Struct) string {
 	var b strings.Builder
 	w.structure(&b, reflect.Indirect(v), s)
@@ -39,7 +42,7 @@ func Fields(t reflect.Type, s *idl.Struct) []Field {
 		}
 	}
 	if len(fields) != len(s.Fields) {
-		panic(fmt.Sprintf("%v has %d fields, the IDL %d", t, len(fields), len(s.Fields)))
+		panic(fmt.Sprintf("%v has %d fields, the IDL declares %d", t, len(fields), len(s.Fields)))
 	}
 	slices.SortFunc(fields, func(a, b Field) int { return int(a.IDL.ID) - int(b.IDL.ID) })
 	return fields

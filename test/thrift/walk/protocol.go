@@ -109,7 +109,7 @@ func (p *protocol) write(v reflect.Value, t *idl.Type) {
 	}
 }
 
-// Read reads a struct. It fails if the input has a type that the IDL does not have there.
+// Read reads a struct. It fails if a field of the input has a type other than that in the IDL.
 func Read(ctx context.Context, from thrift.TProtocol, v reflect.Value, s *idl.Struct) error {
 	p := &protocol{from, ctx, nil}
 	p.readStruct(reflect.Indirect(v), s)

@@ -60,13 +60,13 @@ func exchange(t *testing.T, o one, p protocol, s thrift.CompactStruct, ordered b
 		t.Fatalf("%s, %s: %v, %d bytes are left", o.name, p.name, err, buffer.Len())
 	}
 	if got := o.dump(back, walk.View{}); got != want {
-		t.Fatalf("%s, %s: they have read\n%s, not\n%s", o.name, p.name, got, want)
+		t.Fatalf("%s, %s: the library has read\n%s, not\n%s", o.name, p.name, got, want)
 	}
 	adapt(t, o, p, s, ours, b)
 }
 
-// adapt does the same through the adapter: code that is written against TProtocol uses our protocols, and
-// our struct is a TStruct for theirs. ours and theirs are the encodings of s.
+// adapt does the same through the adapter: code written for TProtocol uses our protocols, and the
+// library's protocols use our struct as a TStruct. ours and theirs are the encodings of s.
 func adapt(t *testing.T, o one, p protocol, s thrift.CompactStruct, ours, theirs []byte) {
 	t.Helper()
 	create := adapter.NewBinary
@@ -84,7 +84,7 @@ func adapt(t *testing.T, o one, p protocol, s thrift.CompactStruct, ours, theirs
 	}
 	want := o.dump(s, walk.View{})
 	if got := o.dump(back, walk.View{}); got != want {
-		t.Fatalf("%s, %s: through the adapter, they have read\n%s, not\n%s", o.name, p.name, got, want)
+		t.Fatalf("%s, %s: through the adapter, the library has read\n%s, not\n%s", o.name, p.name, got, want)
 	}
 	for _, own := range []bool{false, true} {
 		var to apache.TProtocol = create(nil)

@@ -70,11 +70,11 @@ func (p *theirs) WriteBinary(_ context.Context, v []byte) error {
 	return p.set(gopkg.Binary.AppendBinary(p.b, v))
 }
 func (p *theirs) WriteUUID(_ context.Context, v apache.Tuuid) error {
-	return p.set(append(p.b, v[:]...)) // it has no such type
+	return p.set(append(p.b, v[:]...)) // gopkg does not have this type
 }
 func (p *theirs) Flush(context.Context) error { return nil }
 
-// take removes what was read.
+// take removes the bytes that were read.
 func take[T any](p *theirs, v T, n int, err error) (T, error) {
 	if err == nil {
 		p.b = p.b[n:]
@@ -165,13 +165,14 @@ func TestGopkgAgrees(t *testing.T) {
 				t.Fatalf("%s: %v, %d bytes are left", o.name, err, len(read.b))
 			}
 			if got := o.dump(back, walk.View{}); got != want {
-				t.Fatalf("%s: they have read\n%s, not\n%s", o.name, got, want)
+				t.Fatalf("%s: gopkg has read\n%s, not\n%s", o.name, got, want)
 			}
 		}
 	}
 }
 
-// FuzzGopkg holds for every input: what one side skips, or reads as the header of a message, the other one does too.
+// FuzzGopkg checks that both sides skip the same values and read the same message headers for every
+// input.
 func FuzzGopkg(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(1, 2))
 	for _, o := range all(f) {
@@ -210,7 +211,7 @@ func skipTheirs(b []byte, kind byte) (next int, uncertain bool, err error) {
 	switch {
 	case err != nil:
 		return 0, strings.Contains(err.Error(), "unknown data type 16"), err
-	case next > len(b): // it does not look whether the last number of a map is there
+	case next > len(b): // gopkg does not check whether the last number of a map is complete
 		return 0, false, errors.New("the input ends inside of a map")
 	}
 	return next, false, nil
@@ -221,26 +222,26 @@ func compareSkips(t *testing.T, b []byte, kind byte) {
 	ours := thrift.Skip(b, 0, kind, thrift.MaxDepth)
 	next, uncertain, err := skipTheirs(b, kind)
 	if !uncertain && ((ours < 0) != (err != nil) || ours >= 0 && ours != next) {
-		t.Fatalf("type %d of %x: we skip to %d, they to %d, %v", kind, b, ours, next, err)
+		t.Fatalf("type %d of %x: we skip to %d, gopkg to %d, %v", kind, b, ours, next, err)
 	}
 }
 
 func compareHeads(t *testing.T, b []byte) {
 	t.Helper()
 	if len(b) == 0 || b[0] < 0x80 {
-		return // the old form, which they do not know
+		return // the old form, which gopkg does not know
 	}
 	var m thrift.Message
 	ours := thrift.ReadMessage(b, 0, &m)
 	name, kind, seq, next, err := gopkg.Binary.ReadMessageBegin(b)
-	kind &= 0xff // the byte before the type is free
+	kind &= 0xff // the byte before the type is unused
 	if err != nil || kind < gopkg.CALL || kind > gopkg.ONEWAY {
 		if ours >= 0 {
-			t.Fatalf("we read the message %x, and they do not: type %d, %v", b, kind, err)
+			t.Fatalf("we read the message %x, and gopkg does not: type %d, %v", b, kind, err)
 		}
 		return
 	}
 	if ours != next || string(m.Name) != name || int32(m.Type) != kind || m.Seq != seq {
-		t.Fatalf("we read the message %x as %+v of %d bytes; they as %q, type %d, number %d, of %d bytes", b, m, ours, name, kind, seq, next)
+		t.Fatalf("we read the message %x as %+v of %d bytes, gopkg as %q, type %d, number %d, of %d bytes", b, m, ours, name, kind, seq, next)
 	}
 }

@@ -51,7 +51,7 @@ func (c call) value() jsonStruct {
 	return v.Interface().(jsonStruct)
 }
 
-// noteUnions notes which of the structs in a type are unions.
+// noteUnions records which of the structs in a type are unions.
 func noteUnions(t reflect.Type) {
 	switch t.Kind() {
 	case reflect.Pointer, reflect.Slice, reflect.Map:
@@ -76,7 +76,7 @@ func service(t *testing.T) *descriptor.ServiceDescriptor {
 	return <-p.Provide()
 }
 
-// forCalls calls f with values of all structs: one that is zero, and others.
+// forCalls calls f with the zero value and other values of all structs.
 func forCalls(t *testing.T, f func(t *testing.T, c call, v jsonStruct, rnd *rand.Rand)) {
 	for _, c := range calls {
 		v := c.value()
@@ -94,7 +94,7 @@ func forCalls(t *testing.T, f func(t *testing.T, c call, v jsonStruct, rnd *rand
 	}
 }
 
-// theirJSON returns what Kitex makes of a result.
+// theirJSON returns the JSON that Kitex writes for a result.
 func theirJSON(svc *descriptor.ServiceDescriptor, c call, v any) (string, error) {
 	result := c.result()
 	result.SetSuccess(v)
@@ -103,7 +103,7 @@ func theirJSON(svc *descriptor.ServiceDescriptor, c call, v any) (string, error)
 	return s, err
 }
 
-// isIncomplete reports whether a struct without fields was sent that requires some.
+// isIncomplete reports whether a struct was sent without its required fields.
 func isIncomplete(err error) bool { return err != nil && strings.Contains(err.Error(), "required") }
 
 func TestOurJSONIsThatOfKitex(t *testing.T) {
@@ -157,7 +157,7 @@ func TestJSONIsReadAsByKitex(t *testing.T) {
 		}
 		args := c.args()
 		if err := thrift.Unmarshal(wire, args); err != nil {
-			return // a union without a field, or a struct that requires some
+			return // a union without a field, or a struct without its required fields
 		}
 		got := c.value()
 		if err := got.ReadJSON(new(thrift.Reader), text); err != nil {
@@ -203,7 +203,7 @@ func parse(t *testing.T, text []byte) (v any) {
 	return v
 }
 
-// difference says where two documents differ, or is empty.
+// difference returns where two documents differ, or an empty string.
 func difference(at string, x, y any) string {
 	switch x := x.(type) {
 	case map[string]any:

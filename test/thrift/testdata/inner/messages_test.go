@@ -27,7 +27,7 @@ func (pr protocol) appendMessage(name string, kind thrift.MessageType, seq int32
 	return append(b, pr.encode(s)...)
 }
 
-// readMessage returns the header, and what follows it.
+// readMessage returns the header and the bytes that follow it.
 func (pr protocol) readMessage(t *testing.T, b []byte) (m thrift.Message, rest []byte) {
 	t.Helper()
 	off := 0
@@ -56,7 +56,7 @@ func TestHeadersOfPeer(t *testing.T) {
 			for kind := thrift.Call; kind <= thrift.Oneway; kind++ {
 				for _, pr := range protocols {
 					if p.language == "thriftpy2" && pr.name == "compact" && seq < 0 {
-						continue // it takes the number for one without a sign
+						continue // the peer reads the number as unsigned
 					}
 					p.header(t, pr, name, kind, seq)
 				}
@@ -76,7 +76,7 @@ func (p *peer) header(t *testing.T, pr protocol, name string, kind thrift.Messag
 	ours := pr.appendMessage(name, kind, seq, s)
 	asked := []string{pr.name}
 	if pr.name == "binary" {
-		asked = append(asked, "old") // the form without a version: we read it, and do not write it
+		asked = append(asked, "old") // the form without a version, which we read but do not write
 	}
 	for _, form := range asked {
 		answer, theirs := p.ask("message", form, hex.EncodeToString(ours))
@@ -135,7 +135,7 @@ func TestServerOfPeer(t *testing.T) {
 		}
 		for name, want := range map[string]int32{"find": thrift.InternalError, "nothing": thrift.UnknownMethod} {
 			if p.language == "thriftpy2" && name == "find" {
-				continue // the error is one of the server; there is no answer
+				continue // the error occurs in the server, so there is no answer
 			}
 			var e thrift.ApplicationException
 			if kind, _ := serve(name, thrift.Call, &shop.OrdersFindArgs{Query: query("fails")}, &e); kind != thrift.Exception || e.Kind != want {
@@ -160,7 +160,7 @@ func TestServerOfPeer(t *testing.T) {
 	}
 }
 
-// We understand what clients of the peer ask, and they what we answer.
+// We understand the requests of the peer's clients, and they understand our answers.
 func TestClientOfPeer(t *testing.T) {
 	p := startPeer(t)
 	for _, pr := range protocols {
@@ -187,7 +187,7 @@ func TestClientOfPeer(t *testing.T) {
 		}
 		oneway := thrift.Oneway
 		if !p.python {
-			oneway = thrift.Call // the client of the Go library has only one function that sends
+			oneway = thrift.Call // the client of the Go library has only one method for sending
 		}
 		var forget shop.OrdersForgetArgs
 		if kind := called("forget", &forget); kind != oneway || forget.ID != 9 {

@@ -21,18 +21,18 @@ import (
 type peer struct {
 	t        *testing.T
 	language string // go, python or thriftpy2
-	python   bool   // also of thriftpy2
+	python   bool   // also true for thriftpy2
 	view     walk.View
 	in       io.Writer
 	out      *bufio.Scanner
 }
 
-// startPeer starts the program that the environment names. It ends with the test.
+// startPeer starts the program given in the environment. It ends with the test.
 func startPeer(t *testing.T) *peer {
 	t.Helper()
 	p := &peer{t: t, language: os.Getenv("PEER_LANGUAGE")}
-	// In Python, sets have no order, and optional fields have their defaults from the beginning, so
-	// they are always written. In Go, an optional field that has its default counts as not set.
+	// In Python, sets are unordered, and optional fields have their defaults from the start, so
+	// they are always written. In Go, an optional field with its default value counts as not set.
 	p.python = p.language != "go"
 	p.view = walk.View{SortSets: p.python, DefaultsAreSet: p.python, DefaultsAreUnset: !p.python}
 	words := strings.Fields(os.Getenv("PEER"))
@@ -58,7 +58,8 @@ func startPeer(t *testing.T) *peer {
 	return p
 }
 
-// ask returns the words of an answer, and the bytes that are the last one.
+// ask sends a request and returns the words of the answer, and the bytes that the last word
+// represents.
 func (p *peer) ask(words ...string) (answer []string, b []byte) {
 	p.t.Helper()
 	answer, err := p.try(words...)
@@ -86,7 +87,7 @@ func (p *peer) try(words ...string) (answer []string, err error) {
 	return strings.Fields(text), nil
 }
 
-// The peer reads what we write, field by field, and we read what it writes of that. If the order is
+// The peer reads what we write, field by field, and we read what it then writes. If the order is
 // defined, it writes the same bytes.
 func TestStructsOfPeer(t *testing.T) {
 	p := startPeer(t)
@@ -117,8 +118,8 @@ func (p *peer) exchange(t *testing.T, o one, pr protocol, s thrift.CompactStruct
 	}
 	answer, theirs := p.ask("read", pr.name, o.name, hex.EncodeToString(b))
 	want := o.dump(s, p.view)
-	// Generated code does not describe fields with negative IDs (the specs of Python, the tags of Go), so
-	// only the way back shows what the peer has read.
+	// Generated code (the specs of Python, the tags of Go) does not describe fields with negative
+	// IDs, so only what the peer writes back shows what it has read.
 	if answer[0] != want && !o.negative() {
 		t.Fatalf("%s, %s: the peer has read\n%s, not\n%s", o.name, pr.name, answer[0], want)
 	}
@@ -131,7 +132,7 @@ func (p *peer) exchange(t *testing.T, o one, pr protocol, s thrift.CompactStruct
 	}
 	ordered = ordered && want == o.dump(s, walk.View{})
 	if p.language == "thriftpy2" && !slices.IsSortedFunc(o.idl.Fields, func(a, b *idl.Field) int { return int(a.ID) - int(b.ID) }) {
-		ordered = false // it writes fields in the order of the IDL
+		ordered = false // the peer writes fields in the order of the IDL
 	}
 	if ordered && !bytes.Equal(b, theirs) {
 		t.Fatalf("%s, %s: the bytes of the peer are\n%x, not\n%x", o.name, pr.name, theirs, b)
@@ -175,7 +176,7 @@ func TestVersionsOfPeer(t *testing.T) {
 	p := startPeer(t)
 	older, newer := find(t, "evolve.OldTree"), find(t, "evolve.LaterTree")
 	for seed := range uint64(30) {
-		// To skip a binary, Python decodes it as text, and fails.
+		// To skip a binary, Python decodes it as text, and fails if it is not UTF-8.
 		s, _ := newer.randomText(seed, p.python)
 		for _, pr := range protocols {
 			b := pr.encode(s)
@@ -188,7 +189,7 @@ func TestVersionsOfPeer(t *testing.T) {
 			if answer[0] != want {
 				t.Fatalf("%s: the peer has read\n%s, not\n%s", pr.name, answer[0], want)
 			}
-			// What the peer does not know we keep.
+			// We keep fields that the peer does not know.
 			kept, _ := p.ask("read", pr.name, newer.name, hex.EncodeToString(pr.encode(ours)))
 			if all := newer.dump(s, p.view); kept[0] != all {
 				t.Fatalf("%s: we have kept\n%s, not\n%s", pr.name, kept[0], all)

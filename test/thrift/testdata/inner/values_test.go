@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// A one is a struct of the IDL and its Go type.
+// A one is a struct of the IDL together with its Go type.
 type one struct {
 	name  string
 	idl   *idl.Struct
@@ -52,13 +52,13 @@ func all(t testing.TB) []one {
 	return list
 }
 
-// random returns a value. Every second one has an order that is defined, every fifth one has no
+// random returns a random value. Every second one has a defined order, and every fifth one has no
 // optional scalars.
 func (o one) random(seed uint64) (s thrift.CompactStruct, ordered bool) {
 	return o.randomText(seed, false)
 }
 
-// randomText is random; if text is true, binaries are valid UTF-8.
+// randomText is like random, but if text is true, binaries are valid UTF-8.
 func (o one) randomText(seed uint64, text bool) (s thrift.CompactStruct, ordered bool) {
 	f := &filler{Rand: rand.New(rand.NewPCG(seed, 1)), sparse: seed%5 == 4, single: seed%2 == 0, utf8: true}
 	s = o.fresh()
@@ -71,7 +71,7 @@ func (o one) dump(s thrift.CompactStruct, v walk.View) string {
 	return v.Dump(reflect.ValueOf(s), o.idl)
 }
 
-// protocol is one of ours.
+// protocol is one of our protocols.
 type protocol struct {
 	name   string
 	encode func(s thrift.CompactStruct) []byte

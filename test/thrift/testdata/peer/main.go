@@ -187,7 +187,7 @@ func serve(name, data string) ([]string, error) {
 	h := new(handler)
 	in, _ := protocol(name, data)
 	out, buffer := protocol(name, "")
-	// The error is also in the answer.
+	// The answer contains the error, too.
 	_, _ = shop.NewOrdersProcessor(h).Process(ctx, in, out)
 	return []string{strconv.FormatInt(h.forgotten, 10), written(out, buffer)}, nil
 }
@@ -208,7 +208,7 @@ func call(name, function string) ([]string, error) {
 	default:
 		args = &shop.BasePingArgs{}
 	}
-	// Send calls a function that is not oneway; the type is the only difference.
+	// Send calls a function that is not oneway; the message type is the only difference.
 	if err := client.Send(ctx, out, 0, function, args); err != nil {
 		return nil, err
 	}
