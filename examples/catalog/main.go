@@ -3,7 +3,8 @@
 //	go run ./examples/catalog serve 127.0.0.1:9090    # stop it with Ctrl-C
 //	go run ./examples/catalog call 127.0.0.1:9090
 //
-// The server takes clients of Kitex and Apache Thrift as well, and "call -framed" calls servers of theirs.
+// The server also accepts clients of Kitex and Apache Thrift, and "call -framed" calls their
+// servers.
 package main
 
 import (
@@ -83,7 +84,7 @@ func (s *shelf) Viewed(_ context.Context, id int64) error {
 	return nil
 }
 
-// serve serves until ctx ends, and then answers the requests that it has received.
+// serve serves until ctx ends, and then still answers the requests that it has received.
 func serve(ctx context.Context, addr string, listening func(addr string)) error {
 	s, err := rpc.NewServer(rpc.ServerConfig{Log: slog.Default(), OnCall: rpc.AccessLog(slog.Default())},
 		catalog.NewCatalogService(&shelf{items: make(map[int64]catalog.Item), views: make(map[int64]int)}))
@@ -100,7 +101,7 @@ func serve(ctx context.Context, addr string, listening func(addr string)) error 
 	return s.Shutdown(ctx)
 }
 
-// timed is middleware: generated clients accept it instead of a client.
+// timed is middleware that generated clients accept instead of a client.
 type timed struct {
 	rpc.Caller
 	record func(function string, took time.Duration, err error)
@@ -114,7 +115,7 @@ func (t timed) Call(ctx context.Context, in rpc.Invocation) error {
 	return err
 }
 
-// call calls all functions and writes what it gets to w.
+// call calls all functions and writes the results to w.
 func call(ctx context.Context, w io.Writer, config rpc.ClientConfig) error {
 	client, err := rpc.NewClient(config) // one for the whole program
 	if err != nil {

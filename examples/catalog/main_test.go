@@ -19,8 +19,8 @@ calls of store: 2
 calls of viewed: 1
 `
 
-// TestServerAndClient: the client gets what the document shows, also in the format of Apache Thrift, which has no
-// statuses. The server ends when its context does.
+// TestServerAndClient: the output of the client is what the document shows, including in the format
+// of Apache Thrift, which has no statuses. The server ends when its context does.
 func TestServerAndClient(t *testing.T) {
 	testkit.NoLeaks(t)
 	ctx, stop := context.WithCancel(t.Context())
@@ -50,7 +50,8 @@ func TestServerAndClient(t *testing.T) {
 	}
 }
 
-// TestDocumentShowsTheExample: docs/THRIFT.md has the IDL of the example and its output.
+// TestDocumentShowsTheExample: docs/MIGRATION-THRIFT.md contains the IDL of the example and its
+// output.
 func TestDocumentShowsTheExample(t *testing.T) {
 	idl, err := os.ReadFile("catalog.thrift")
 	if err != nil {
@@ -61,9 +62,9 @@ func TestDocumentShowsTheExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(text), "```thrift\n"+string(idl)+"```\n") {
-		t.Error("docs/MIGRATION-THRIFT.md does not have the IDL of the example")
+		t.Error("docs/MIGRATION-THRIFT.md does not contain the IDL of the example")
 	}
 	if !strings.Contains(string(text), output) {
-		t.Error("docs/MIGRATION-THRIFT.md does not have the output of the example")
+		t.Error("docs/MIGRATION-THRIFT.md does not contain the output of the example")
 	}
 }

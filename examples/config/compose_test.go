@@ -20,7 +20,7 @@ import (
 
 const composed = "../../deploy/compose"
 
-// service has the fields of a service in compose.yaml that the tests check.
+// service holds the fields of a service in compose.yaml that the tests check.
 type service struct {
 	ReadOnly    bool     `yaml:"read_only"`
 	CapDrop     []string `yaml:"cap_drop"`
@@ -44,12 +44,12 @@ func readCompose(t *testing.T) map[string]service {
 	return file.Services
 }
 
-// TestComposeExampleOverPostgresIsServed does what the services of compose.yaml do one after the
-// other: init.sql, db apply as the owner, serve as a role that only reads.
+// TestComposeExampleOverPostgresIsServed runs what the services of compose.yaml run, in order:
+// init.sql, db apply as the owner, and serve as a role that only reads.
 func TestComposeExampleOverPostgresIsServed(t *testing.T) {
 	testkit.NoLeaks(t)
 	pg := testkit.StartPostgres(t)
-	pg.PSQL(t, "DROP ROLE "+testkit.Definer) // which init.sql makes
+	pg.PSQL(t, "DROP ROLE "+testkit.Definer) // because init.sql creates it
 	t.Setenv("OWNER_PASSWORD", "a")
 	t.Setenv("GATEWAY_PASSWORD", "b")
 	sql, err := filepath.Abs(filepath.Join(composed, "init.sql"))
@@ -76,7 +76,7 @@ func TestComposeExampleOverPostgresIsServed(t *testing.T) {
 	after := func(flag string) string {
 		i := slices.Index(command, flag)
 		if i < 0 || i+1 == len(command) {
-			t.Fatalf("apply runs %q, without %s", command, flag)
+			t.Fatalf("the service apply runs %q, which does not contain %s", command, flag)
 		}
 		return command[i+1]
 	}
@@ -111,8 +111,8 @@ func TestComposeExampleOverPostgresIsServed(t *testing.T) {
 	}
 }
 
-// TestComposeExampleIsHardened: our services run as the container is intended to, and
-// mount files that exist.
+// TestComposeExampleIsHardened: our services run with the intended restrictions, and mount files
+// that exist.
 func TestComposeExampleIsHardened(t *testing.T) {
 	services := readCompose(t)
 	for name, s := range services {

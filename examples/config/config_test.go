@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// shop is what postgres.yaml serves.
+// shop is the schema that postgres.yaml serves.
 const shop = `
 CREATE TABLE customer (id int PRIMARY KEY, name text);
 CREATE TABLE orders (region text, order_no int, customer int REFERENCES customer, PRIMARY KEY (region, order_no));
@@ -27,7 +27,7 @@ INSERT INTO order_line VALUES (1, 'emea', 17, 'lamp', 19.90);
 INSERT INTO rate VALUES ('EUR', 1.25);
 `
 
-// anyPorts makes the listeners of a configuration take ports that are free; all else stays.
+// anyPorts changes the listeners of a configuration to free ports and keeps everything else.
 func anyPorts(t *testing.T, c *config.Config) {
 	t.Helper()
 	free := func(address string) string {
@@ -49,7 +49,8 @@ func anyPorts(t *testing.T, c *config.Config) {
 	}
 }
 
-// here returns where this machine reaches a port that may be bound on every interface.
+// here returns the address at which this machine reaches a port that may be bound on every
+// interface.
 func here(t *testing.T, bound net.Addr) string {
 	t.Helper()
 	_, port, err := net.SplitHostPort(bound.String())
@@ -59,8 +60,8 @@ func here(t *testing.T, bound net.Addr) string {
 	return net.JoinHostPort("127.0.0.1", port)
 }
 
-// TestListenersOfOtherMachines: what the files and the chart show for listeners that other machines
-// reach is bound so.
+// TestListenersOfOtherMachines: the settings that the files and the chart show for listeners that
+// other machines can reach have that effect.
 func TestListenersOfOtherMachines(t *testing.T) {
 	testkit.NoLeaks(t)
 	data := t.TempDir()
@@ -88,7 +89,7 @@ func TestListenersOfOtherMachines(t *testing.T) {
 		path  string
 	}{{g.HTTPAddr(), "/openapi.json"}, {g.AdminAddr(), "/live"}} {
 		if ip := test.bound.(*net.TCPAddr).IP; !ip.IsUnspecified() {
-			t.Errorf("%s is served at %v, want every interface", test.path, test.bound)
+			t.Errorf("%s listens on %v, want every interface", test.path, test.bound)
 		}
 		response, err := client.Get("http://" + here(t, test.bound) + test.path)
 		if err != nil {
@@ -124,7 +125,7 @@ func TestConfigurationsOfSQLiteAndPostgresAreServed(t *testing.T) {
 				t.Fatal(err)
 			}
 			anyPorts(t, c)
-			if err := c.Validate(); err != nil { // what is bound is what may be
+			if err := c.Validate(); err != nil { // the listeners must be valid
 				t.Fatal(err)
 			}
 			if file == packaged {
@@ -133,7 +134,7 @@ func TestConfigurationsOfSQLiteAndPostgresAreServed(t *testing.T) {
 			for i := range c.Resources {
 				c.Resources[i].OnStale = config.Reload // there are no triggers
 			}
-			if file == "postgres.yaml" { // its statements are worth checking too
+			if file == "postgres.yaml" { // its statements should be checked, too
 				if err := gateway.ApplyTriggers(t.Context(), c, gateway.DatabaseOptions{Definer: testkit.Definer}); err != nil {
 					t.Fatal(err)
 				}
@@ -168,8 +169,8 @@ func TestConfigurationsOfSQLiteAndPostgresAreServed(t *testing.T) {
 	}
 }
 
-// TestEveryFieldIsShown: a field that the parser learns must be explained, in
-// production.yaml, or in postgres.yaml if only PostgreSQL has it.
+// TestEveryFieldIsShown: every field of the parser must be explained in production.yaml, or in
+// postgres.yaml if only PostgreSQL has it.
 func TestEveryFieldIsShown(t *testing.T) {
 	t.Setenv("DATA", "/data")
 	t.Setenv("SHOP_URL", "postgres://db/shop")
@@ -184,8 +185,8 @@ func TestEveryFieldIsShown(t *testing.T) {
 			t.Fatal(err)
 		}
 		shown += string(text)
-		c.Origin.Notify = c.Origin.StreamURL != "" // so that all is written
-		if file == "production.yaml" {             // where comments show what needs files or a collector
+		c.Origin.Notify = c.Origin.StreamURL != "" // so that all fields are written
+		if file == "production.yaml" {             // whose comments show fields that need files or a collector
 			tls := config.TLS{Cert: "a", Key: "a", Clients: "a"}
 			c.Admin = config.Admin{Address: "unix:a", Mode: 0o660, Owner: "a", TLS: tls, Plaintext: true, AllowRemote: true, Token: "a",
 				Metrics: config.Listener{Address: "a:1", TLS: tls}, NoProfiles: true}

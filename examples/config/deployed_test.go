@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/gateway/config"
 )
 
-// configurations finds the files below deploy and examples that are read by the gateway, and
-// returns each text by its name. The chart's is a value of it.
+// configurations finds the files below deploy and examples that the gateway reads, and returns
+// their texts by name. That of the chart is one of its values.
 func configurations(t *testing.T) map[string]string {
 	t.Helper()
 	all := make(map[string]string)
@@ -48,8 +48,8 @@ func configurations(t *testing.T) map[string]string {
 	return all
 }
 
-// TestEveryConfigurationIsValid: what is shown and installed is read without a mistake, and a
-// gateway can be made of it.
+// TestEveryConfigurationIsValid: every configuration that is shown or installed is parsed without
+// errors, and a gateway can be created from it.
 func TestEveryConfigurationIsValid(t *testing.T) {
 	for _, name := range []string{"DATA", "SHOP_URL", "DATABASE_URL", "GATEWAY_PASSWORD", "OWNER_PASSWORD"} {
 		t.Setenv(name, "postgres://db/shop")
@@ -59,7 +59,7 @@ func TestEveryConfigurationIsValid(t *testing.T) {
 	all := configurations(t)
 	for _, want := range []string{"deploy/package/slipstream.yaml", "deploy/compose/slipstream.yaml", "deploy/chart/values.yaml", "examples/config/production.yaml"} {
 		if all["../../"+want] == "" {
-			t.Errorf("%s is not found among %d files", want, len(all))
+			t.Errorf("%s is not among the %d files found", want, len(all))
 		}
 	}
 	for name, text := range all {

@@ -1,2 +1,2 @@
-// Package config holds configurations to start from. Its test serves each.
+// Package config contains configurations to start from. Its tests serve each of them.
 package config

@@ -1,12 +1,12 @@
 // Embed runs a gateway inside a program that has its own server. It serves the departments of the
-// demo's database, declared in Go, below /api, along with a page made from a document and the
-// metrics of both:
+// demo's database, declared in Go, below /api, together with a page computed from a document and
+// the metrics of both:
 //
-//	slipstream demo --keep shop                # makes shop/demo.db; stop it with Ctrl-C
+//	slipstream demo --keep shop                # creates shop/demo.db; stop it with Ctrl-C
 //	go run ./examples/embed shop/demo.db
 //
 //	curl -i http://127.0.0.1:8081/api/depts/42     # the gateway's own answer
-//	curl http://127.0.0.1:8081/headcount/42        # made of the same document
+//	curl http://127.0.0.1:8081/headcount/42        # computed from the same document
 //	curl http://127.0.0.1:8081/metrics
 package main
 
@@ -64,8 +64,8 @@ func declare(database string) *config.Config {
 // run serves on the listener until ctx ends.
 func run(ctx context.Context, database string, listener net.Listener) (err error) {
 	cfg := declare(database)
-	// Once for each change of the declaration; an operator may rather run
-	// "slipstream db apply".
+	// This is needed once for each change of the declaration; an operator may run "slipstream db
+	// apply" instead.
 	if err := gateway.ApplyTriggers(ctx, cfg, gateway.DatabaseOptions{}); err != nil {
 		return errors.Join(err, listener.Close())
 	}
@@ -73,7 +73,7 @@ func run(ctx context.Context, database string, listener net.Listener) (err error
 	if err != nil {
 		return errors.Join(err, listener.Close())
 	}
-	// After the server, whose requests need it.
+	// Shut down after the server, whose requests need the gateway.
 	defer func() { err = errors.Join(err, within(5*time.Second, g.Shutdown)) }()
 	if err := g.Start(ctx); err != nil {
 		return errors.Join(err, listener.Close())
@@ -107,7 +107,7 @@ func within(patience time.Duration, end func(context.Context) error) error {
 	return end(ctx)
 }
 
-// headcount answers with the number of employees of a department.
+// headcount is a handler that responds with the number of employees of a department.
 type headcount struct{ gateway *gateway.Gateway }
 
 // ServeHTTP implements [http.Handler].

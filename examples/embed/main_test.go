@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit"
 )
 
-// get returns status, Cache-Status and body.
+// get returns the status, the Cache-Status and the body of a response.
 func get(t *testing.T, url string) (status int, cacheStatus, body string) {
 	t.Helper()
 	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, url, nil)

@@ -4,7 +4,7 @@
 //	curl -d '[{"srt_a":"foo","str_b":"bar"}]' localhost:6060/foo
 //	go tool pprof http://localhost:6060/debug/pprof/profile?seconds=10
 //
-// docs/tutorial-profiling.md goes through the versions. The profiler exposes the internals of the
+// docs/tutorial-profiling.md explains the versions. The profiler exposes the internals of the
 // program to every client that can connect, so the address is a loopback address.
 package main
 
@@ -37,7 +37,7 @@ func main() {
 	}
 }
 
-// run serves until ctx ends. It says on log where.
+// run serves until ctx ends. It writes the address to log.
 func run(ctx context.Context, args []string, log io.Writer) error {
 	flags := flag.NewFlagSet("foo", flag.ContinueOnError)
 	flags.SetOutput(log)
@@ -69,7 +69,8 @@ func run(ctx context.Context, args []string, log io.Writer) error {
 	return serve(ctx, *address, mux, func(a net.Addr) { fmt.Fprintf(log, "foo: version %s at http://%s/foo\n", *version, a) })
 }
 
-// serve serves until ctx ends, then lets requests finish. It calls begun once connections are accepted.
+// serve serves until ctx ends, then lets requests finish. It calls begun once connections are
+// accepted.
 func serve(ctx context.Context, address string, handler http.Handler, begun func(net.Addr)) error {
 	listener, err := net.Listen("tcp", address)
 	if err != nil {

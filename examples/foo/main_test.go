@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// The program serves a version and its profiler, and leaves a profile of the run.
+// The program serves a version and the profiler, and writes a profile of the run.
 func TestRun(t *testing.T) {
 	profile := filepath.Join(t.TempDir(), "cpu.pprof")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -28,7 +28,7 @@ func TestRun(t *testing.T) {
 	}
 	version, url, ok := strings.Cut(strings.TrimSpace(line), " at ")
 	if !ok || version != "foo: version 1.3-slices" {
-		t.Fatalf("it says %q", line)
+		t.Fatalf("the output is %q", line)
 	}
 	rsp, err := http.Post(url, "application/json", strings.NewReader(`[{"srt_a":"foo","str_b":"bar"}]`))
 	if err != nil {

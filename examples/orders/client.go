@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// call calls all functions and writes what it gets to w.
+// call calls all functions and writes the results to w.
 func call(ctx context.Context, w io.Writer, addr string) error {
 	client, err := rpc.NewClient(rpc.ClientConfig{Addr: addr}) // one for the whole program
 	if err != nil {
@@ -29,7 +29,8 @@ func call(ctx context.Context, w io.Writer, addr string) error {
 	return inspect(ctx, w, c, id)
 }
 
-// place places an order and reads it. Both calls would share the connection with those of other goroutines.
+// place places an order and reads it. Both calls share the connection with calls of other
+// goroutines, if there are any.
 func place(ctx context.Context, w io.Writer, c *orders.OrdersClient) (id int64, err error) {
 	mug := orders.NewLine() // with its defaults, unlike a composite literal
 	mug.Product = "mug"
@@ -66,7 +67,7 @@ func ship(ctx context.Context, w io.Writer, c *orders.OrdersClient, id int64) {
 	fmt.Fprintln(w, "out of time:", errors.Is(err, context.DeadlineExceeded), "- not executed:", slipstream.SafeToRetry(err))
 }
 
-// inspect reads an order without decoding it, and passes it on with another status.
+// inspect reads an order without decoding it, and forwards it with another status.
 func inspect(ctx context.Context, w io.Writer, c *orders.OrdersClient, id int64) error {
 	result, err := c.GetView(ctx, &orders.OrdersGetArgs{ID: id})
 	if err != nil {
@@ -80,7 +81,7 @@ func inspect(ctx context.Context, w io.Writer, c *orders.OrdersClient, id int64)
 	fmt.Fprintf(w, "view of order %d: %v, %d pieces\n", order.ID(), order.Status(), pieces)
 
 	order.SetStatus(orders.StatusShipped)
-	frame := order.AppendThrift(nil) // all else as it was, fields that the IDL does not declare included
+	frame := order.AppendThrift(nil) // everything else is unchanged, including fields that the IDL does not declare
 
 	var received orders.Order
 	if err := thrift.Unmarshal(frame, &received); err != nil {

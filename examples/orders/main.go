@@ -1,4 +1,5 @@
-// Orders is a Thrift service and a client that reads what it needs of the messages. docs/tutorial-thrift.md explains it:
+// Orders is a Thrift service and a client that reads only the parts of messages that it needs.
+// docs/tutorial-thrift.md explains it:
 //
 //	go run ./examples/orders serve 127.0.0.1:9090    # stop it with Ctrl-C
 //	go run ./examples/orders call 127.0.0.1:9090

@@ -32,8 +32,9 @@ func (r *record) String() string {
 	return r.text.String()
 }
 
-// TestTutorialShowsTheExample: docs/tutorial-thrift.md has the declarations, and what the client prints. The server notices that
-// the time of a call is over, and ends when its context does.
+// TestTutorialShowsTheExample: docs/tutorial-thrift.md contains the declarations and the output of
+// the client. The server notices when the deadline of a call has passed, and ends when its context
+// does.
 func TestTutorialShowsTheExample(t *testing.T) {
 	testkit.NoLeaks(t)
 	text, err := os.ReadFile("../../docs/tutorial-thrift.md")
@@ -46,7 +47,7 @@ func TestTutorialShowsTheExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(page, "```thrift title=\"examples/orders/orders.thrift\"\n"+string(idl)+"```\n") {
-		t.Error("docs/tutorial-thrift.md does not have the declarations of orders.thrift")
+		t.Error("docs/tutorial-thrift.md does not contain the declarations of orders.thrift")
 	}
 
 	ctx, stop := context.WithCancel(t.Context())
@@ -66,7 +67,7 @@ func TestTutorialShowsTheExample(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(page, "```text\n"+out.String()+"```\n") {
-		t.Errorf("docs/tutorial-thrift.md does not have this output:\n%s", out.String())
+		t.Errorf("docs/tutorial-thrift.md does not contain this output:\n%s", out.String())
 	}
 	testkit.Eventually(t, 10*time.Second, func() error {
 		if !strings.Contains(log.String(), `msg="no carrier in time" order=1 error="context deadline exceeded"`) {

@@ -42,14 +42,14 @@ func (s *store) Place(_ context.Context, order *orders.Order) (int64, error) {
 	return order.ID, nil
 }
 
-// Ship waits for a carrier, and in this example none comes.
+// Ship waits for a carrier; in this example, none comes.
 func (s *store) Ship(ctx context.Context, id int64) error {
-	<-ctx.Done() // at the deadline of the client
+	<-ctx.Done() // at the client's deadline
 	s.log.Info("no carrier in time", "order", id, "error", ctx.Err())
 	return ctx.Err()
 }
 
-// serve serves until ctx ends, and then answers what it has received.
+// serve serves until ctx ends, and then still answers the requests that it has received.
 func serve(ctx context.Context, addr string, log *slog.Logger, listening func(addr string)) error {
 	handler := &store{log: log, orders: make(map[int64]orders.Order)}
 	s, err := rpc.NewServer(rpc.ServerConfig{Log: log}, orders.NewOrdersService(handler))

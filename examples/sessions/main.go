@@ -31,7 +31,7 @@ func main() {
 	}
 }
 
-// connect returns a client whose calls and connections are metrics of the registry.
+// connect returns a client that reports its calls and connections as metrics of the registry.
 func connect(ctx context.Context, options redis.Options, registry prometheus.Registerer) (*redis.Client, error) {
 	collector := slipstreamprom.New(slipstreamprom.Options{})
 	if err := registry.Register(collector); err != nil {
@@ -48,7 +48,7 @@ func connect(ctx context.Context, options redis.Options, registry prometheus.Reg
 	return client, nil
 }
 
-// advice says what a caller may do after an error.
+// advice returns what a caller may do after an error.
 func advice(err error) string {
 	switch slipstream.OutcomeOf(err) {
 	case slipstream.NotSent, slipstream.Overloaded, slipstream.Refused:
@@ -60,9 +60,9 @@ func advice(err error) string {
 	}
 }
 
-// run writes what it does to w.
+// run runs the example and writes its output to w.
 func run(ctx context.Context, w io.Writer, options redis.Options) error {
-	registry := prometheus.NewRegistry() // of a program that has one: prometheus.DefaultRegisterer
+	registry := prometheus.NewRegistry() // many programs use prometheus.DefaultRegisterer
 	client, err := connect(ctx, options, registry)
 	if err != nil {
 		return err
@@ -90,7 +90,7 @@ func run(ctx context.Context, w io.Writer, options redis.Options) error {
 		return err
 	}
 
-	_, err = client.Incr(ctx, "session:4711") // a hash
+	_, err = client.Incr(ctx, "session:4711") // fails, because the value is a hash
 	fmt.Fprintf(w, "%v\n  %s\n", err, advice(err))
 	late, cancel := context.WithCancel(ctx)
 	cancel()

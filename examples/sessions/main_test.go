@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// TestOutputIsThatOfTheTutorial: docs/tutorial-redis.md shows what the program prints over a Redis, except for the number of
-// writes and the port.
+// TestOutputIsThatOfTheTutorial: docs/tutorial-redis.md shows the output of the program with a
+// Redis server, except for the number of writes and the port.
 func TestOutputIsThatOfTheTutorial(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartRedis(t)
@@ -29,11 +29,11 @@ func TestOutputIsThatOfTheTutorial(t *testing.T) {
 	writes := regexp.MustCompile(`in \d+ writes`)
 	got := writes.ReplaceAllString(strings.ReplaceAll(out.String(), server.Addr, "127.0.0.1:6379"), "in N writes")
 	if !strings.Contains(writes.ReplaceAllString(string(page), "in N writes"), got) {
-		t.Errorf("docs/tutorial-redis.md does not have this output:\n%s", got)
+		t.Errorf("docs/tutorial-redis.md does not contain this output:\n%s", got)
 	}
 }
 
-// TestSessions needs no server: redistest is one in memory.
+// TestSessions needs no server: redistest provides one in memory.
 func TestSessions(t *testing.T) {
 	server := redistest.NewServer()
 	defer server.Close()
@@ -55,7 +55,7 @@ func TestSessions(t *testing.T) {
 		t.Errorf("after an hour: loaded %+v, %v", v, err)
 	}
 
-	// A server that fails.
+	// The server returns an error.
 	server.Handle("HGETALL", func(*redistest.Conn, []string) any {
 		return &redis.ServerError{Code: "LOADING", Message: "Redis is loading the dataset in memory"}
 	})

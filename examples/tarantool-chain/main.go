@@ -1,7 +1,7 @@
-// Command tarantool-chain counts visits of users as a chain of three stages, each on its own
-// goroutines: one sends the reads, one takes their results and sends the writes, one takes the
-// results of these. The stages pass futures, not results, so that no stage waits for a round trip
-// while it could send, and the requests of all of them leave together.
+// Command tarantool-chain counts visits of users in a chain of three stages, each on its own
+// goroutine: the first sends the reads, the second receives their results and sends the writes, and
+// the third receives the results of the writes. The stages pass futures, not results, so no stage
+// waits for a round trip while it could send, and the requests of all stages are sent together.
 //
 //	tarantool-chain -addr 127.0.0.1:3301 -users 1000 -visits 100000
 //
@@ -25,8 +25,8 @@ import (
 
 func main() {
 	addr := flag.String("addr", tarantool.DefaultAddr, "`host:port` of the server")
-	users := flag.Int("users", 1000, "how many `users` there are")
-	visits := flag.Int("visits", 100_000, "how many `visits` are counted")
+	users := flag.Int("users", 1000, "number of `users`")
+	visits := flag.Int("visits", 100_000, "number of `visits` to count")
 	flag.Parse()
 	if err := run(context.Background(), os.Stdout, *addr, *users, *visits); err != nil {
 		fmt.Fprintln(os.Stderr, "tarantool-chain:", err)
@@ -59,7 +59,7 @@ func (u *user) ReadMsgpack(d *iproto.Decoder) error {
 
 func run(ctx context.Context, out io.Writer, addr string, users, visits int) error {
 	if users < 1 || visits < 0 {
-		return fmt.Errorf("%d users and %d visits, expected one user or more and no negative number", users, visits)
+		return fmt.Errorf("%d users and %d visits; expected at least one user and no negative number", users, visits)
 	}
 	client, err := tarantool.Connect(ctx, tarantool.Options{Addr: addr})
 	if err != nil {
@@ -79,8 +79,8 @@ func run(ctx context.Context, out io.Writer, addr string, users, visits int) err
 	return nil
 }
 
-// underWay is how many futures wait between two stages at most. A stage that gets ahead of
-// the server waits for room, so memory is bounded whatever the number of visits.
+// underWay is the maximum number of futures between two stages. A stage that gets ahead of the
+// server waits for room, so memory is bounded whatever the number of visits.
 const underWay = 512
 
 type read struct {
@@ -102,7 +102,7 @@ func chain(ctx context.Context, client *tarantool.Client, users, visits int) (co
 	reads, writes := make(chan read, underWay), make(chan write, underWay)
 	var stages sync.WaitGroup
 
-	// Sends the reads. Ends with the visits, or ctx; waited for by stages.
+	// Sends the reads. Ends after the last visit or with ctx; waited for by stages.
 	stages.Go(func() {
 		defer close(reads)
 		for i := 0; i < visits && ctx.Err() == nil; i++ {
@@ -110,7 +110,7 @@ func chain(ctx context.Context, client *tarantool.Client, users, visits int) (co
 			reads <- read{id, space.StartGet(ctx, tarantool.Int(id))}
 		}
 	})
-	// Takes users and sends the writes. Ends when reads is closed; waited for by stages.
+	// Receives users and sends the writes. Ends when reads is closed; waited for by stages.
 	stages.Go(func() {
 		defer close(writes)
 		var u user
@@ -120,16 +120,16 @@ func chain(ctx context.Context, client *tarantool.Client, users, visits int) (co
 			case err != nil:
 				cancel(fmt.Errorf("user %d: %w", r.id, err))
 			case !found:
-				cancel(fmt.Errorf("user %d is not there", r.id))
+				cancel(fmt.Errorf("user %d does not exist", r.id))
 			case u.id != uint64(r.id):
-				cancel(fmt.Errorf("asked for user %d, got %d", r.id, u.id))
+				cancel(fmt.Errorf("requested user %d, got %d", r.id, u.id))
 			default:
 				key := []tarantool.Part{tarantool.Int(u.id)}
 				writes <- write{r.id, client.Start(ctx, tarantool.Update("visits_demo", key, tarantool.Add(2, 1)))}
 			}
 		}
 	})
-	// Takes the results of the writes. Ends when writes is closed.
+	// Receives the results of the writes. Ends when writes is closed.
 	for w := range writes {
 		if err := w.future.Wait(nil); err != nil {
 			cancel(fmt.Errorf("user %d: %w", w.id, err))

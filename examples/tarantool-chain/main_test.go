@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// The chain counts every visit once, on a real server.
+// The chain counts every visit once on a real server.
 func TestChain(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartTarantool(t, "")
@@ -31,7 +31,7 @@ func TestChain(t *testing.T) {
 	}
 }
 
-// Whatever ends the chain, it reports the reason, and leaves nothing behind.
+// However the chain ends, it reports the reason and leaves no goroutines.
 func TestChainThatFails(t *testing.T) {
 	testkit.NoLeaks(t)
 	server := testkit.StartTarantool(t, "")
@@ -44,7 +44,7 @@ func TestChainThatFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, err := chain(t.Context(), client, 11, 1000); err == nil || n == 1000 {
-		t.Errorf("a user that is not there: %d counted, %v", n, err)
+		t.Errorf("a user that does not exist: %d counted, %v", n, err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

@@ -65,7 +65,7 @@ func run(w io.Writer) error {
 	}
 	fmt.Fprintln(w, "forwarded:", got.ID, got.Status)
 
-	// A reader that is used again decodes into memory that it has.
+	// A reused reader decodes into memory that it already has.
 	var r thrift.Reader
 	for range 3 {
 		r.Recycle()
@@ -75,7 +75,7 @@ func run(w io.Writer) error {
 		}
 	}
 
-	// Bytes from the network are not trusted. The error says where they are wrong.
+	// Bytes from the network are not trusted. The error says where they are invalid.
 	fmt.Fprintln(w, thrift.Unmarshal(frame[:len(frame)/2], &got))
 	return nil
 }

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// TestOutputIsThatOfTheDocument: docs/THRIFT.md shows what the program prints.
+// TestOutputIsThatOfTheDocument: docs/THRIFT.md shows the output of the program.
 func TestOutputIsThatOfTheDocument(t *testing.T) {
 	text, err := os.ReadFile("../../docs/THRIFT.md")
 	if err != nil {
@@ -18,12 +18,12 @@ func TestOutputIsThatOfTheDocument(t *testing.T) {
 			t.Fatal(err)
 		}
 		if !strings.Contains(string(text), out.String()) {
-			t.Fatalf("docs/THRIFT.md does not have this output:\n%s", out.String())
+			t.Fatalf("docs/THRIFT.md does not contain this output:\n%s", out.String())
 		}
 	}
 }
 
-// TestDocumentShowsTheDeclarations: docs/THRIFT.md has the IDL of the example.
+// TestDocumentShowsTheDeclarations: docs/THRIFT.md contains the IDL of the example.
 func TestDocumentShowsTheDeclarations(t *testing.T) {
 	idl, err := os.ReadFile("shop.thrift")
 	if err != nil {
@@ -34,6 +34,6 @@ func TestDocumentShowsTheDeclarations(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(text), "```thrift\n"+string(idl)+"```\n") {
-		t.Error("docs/THRIFT.md does not have the declarations of shop.thrift")
+		t.Error("docs/THRIFT.md does not contain the declarations of shop.thrift")
 	}
 }

@@ -10,7 +10,7 @@ const textSize = 44
 
 const letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 
-// pairs has the two letters for each 12 bits, the first one in the low byte.
+// pairs contains the two letters for each value of 12 bits, the first one in the low byte.
 var pairs = func() (table [1 << 12]uint16) {
 	for i := range table {
 		table[i] = uint16(letters[i>>6]) | uint16(letters[i&63])<<8
@@ -18,8 +18,8 @@ var pairs = func() (table [1 << 12]uint16) {
 	return table
 }()
 
-// encode writes sum to dst as base64.StdEncoding does (RFC 4648, section 4), in less than half of the time: 12 bits at
-// a time, and no length to check.
+// encode writes sum to dst as base64.StdEncoding does (RFC 4648, section 4), in less than half of
+// the time: it converts 12 bits at a time and need not check the length.
 func encode(dst *[textSize]byte, sum *[sha256.Size]byte) {
 	for i, j := 0, 0; i+8 <= len(sum); i, j = i+6, j+8 {
 		v := binary.BigEndian.Uint64(sum[i : i+8 : i+8]) // the upper 48 bits are encoded

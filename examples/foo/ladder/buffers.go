@@ -8,13 +8,14 @@ import (
 	"sync"
 )
 
-// pooled is versions 1.1 and 1.2: bodies are read into buffers of a pool. The collector empties the pool: a large buffer
-// is then allocated again unnecessarily, which is why 1.2 can be slower than 1.1.
+// pooled implements versions 1.1 and 1.2: bodies are read into buffers from a pool. The garbage
+// collector empties the pool, so large buffers are allocated again unnecessarily, which is why 1.2
+// can be slower than 1.1.
 type pooled struct {
 	buffers sync.Pool
 }
 
-// newPooled returns a service whose buffers begin with size bytes.
+// newPooled returns a service whose buffers start with size bytes.
 func newPooled(size int) *pooled {
 	return &pooled{sync.Pool{New: func() any { return bytes.NewBuffer(make([]byte, 0, size)) }}}
 }
@@ -38,13 +39,14 @@ func (p *pooled) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, hashEach(buf, req))
 }
 
-// A freeList keeps values for later, which the collector does not take. It is safe for concurrent use.
+// A freeList keeps values for reuse, which the garbage collector does not remove. It is safe for
+// concurrent use.
 type freeList[T any] struct {
 	free   chan T
 	create func() T
 }
 
-// newFreeList returns a list that keeps up to n values, and begins with as many.
+// newFreeList returns a list that keeps up to n values and starts with that many.
 func newFreeList[T any](n int, create func() T) freeList[T] {
 	l := freeList[T]{make(chan T, n), create}
 	for range n {
@@ -53,7 +55,7 @@ func newFreeList[T any](n int, create func() T) freeList[T] {
 	return l
 }
 
-// get returns a value of the list, or a new one if the list is empty.
+// get returns a value from the list, or a new one if the list is empty.
 func (l freeList[T]) get() T {
 	select {
 	case v := <-l.free:
@@ -63,7 +65,7 @@ func (l freeList[T]) get() T {
 	}
 }
 
-// put gives a value back. If the list is full, the value is dropped.
+// put returns a value to the list. If the list is full, the value is dropped.
 func (l freeList[T]) put(v T) {
 	select {
 	case l.free <- v:
@@ -76,8 +78,8 @@ func newBuffers(n int) freeList[*bytes.Buffer] {
 	return newFreeList(n, func() *bytes.Buffer { return bytes.NewBuffer(make([]byte, 0, 1<<20)) })
 }
 
-// buffered is version 1.3: bodies are read into buffers of a list. There is no bound: a buffer of the list stays as large
-// as the largest body that it has held.
+// buffered implements version 1.3: bodies are read into buffers from a list. Memory is not bounded:
+// a buffer stays as large as the largest body that it has held.
 type buffered struct {
 	buffers freeList[*bytes.Buffer]
 }

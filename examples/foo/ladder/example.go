@@ -12,9 +12,9 @@ const ExampleItems = 500
 // exampleText is the length of each string in the article's request.
 const exampleText = 50
 
-// Example returns a request like the article's, and the answer to it: items objects with two strings of 50 random letters
-// and digits. The first string of each has the name first: srt_a as the service wants it, or another one, and then the
-// service does not see it.
+// Example returns a request like the article's, and the answer to it: items objects with two
+// strings of 50 random letters and digits. The first string of each has the name first, which is
+// srt_a as the service expects it, or another name, which the service ignores.
 func Example(seed uint64, items int, first string) (body, answer []byte) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	body, answer = append(body, '['), append(answer, `{"hashes":`...)

@@ -9,27 +9,27 @@ import (
 	"sync"
 )
 
-// DefaultMaxBody is the most bytes of a body if [Handler.MaxBody] is zero.
+// DefaultMaxBody is the maximum size of a body in bytes if [Handler.MaxBody] is zero.
 const DefaultMaxBody = 1 << 20
 
-// A Handler is the service at the end of the ladder. It reads a body in pieces, hashes the strings of
-// each item in place, and writes the text of the hash to where the answer is made. So it has no memory
-// that grows with a request except that of the answer, which is at most 16 times as long as the body,
-// and none of it stays if it is large.
+// A Handler is the service at the end of the ladder. It reads a body in pieces, hashes the strings
+// of each item in place, and writes the text of the hash directly to the answer. Therefore only the
+// memory of the answer, which is at most 16 times as long as the body, grows with a request, and
+// large memory is not kept.
 //
-// It answers with the status and the body of version 1.0, and to a body of more than MaxBody bytes with 413. The zero
-// value is ready. It is safe for concurrent use.
+// It answers with the status and the body of version 1.0, and with 413 to a body of more than
+// MaxBody bytes. The zero value is ready to use. It is safe for concurrent use.
 type Handler struct {
-	// MaxBody is the most bytes of a body. If zero, it is [DefaultMaxBody].
+	// MaxBody is the maximum size of a body in bytes. If zero, it is [DefaultMaxBody].
 	MaxBody int64
 
 	requests sync.Pool // of *request
 }
 
-// pieceSize is the most that is read in one go.
+// pieceSize is the maximum number of bytes per read.
 const pieceSize = 64 << 10
 
-// A request is the memory of one request.
+// A request holds the memory of one request.
 type request struct {
 	hasher Hasher
 	piece  [pieceSize]byte
@@ -57,11 +57,11 @@ func (s *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if len(answer) != q.size {
 		q.size = len(answer)
-		q.length = []string{strconv.Itoa(q.size)} // not changed in place: the header of an earlier answer may have it
+		q.length = []string{strconv.Itoa(q.size)} // not changed in place, because the header of an earlier answer may still refer to it
 	}
 	header := w.Header()
 	header["Content-Type"], header["Content-Length"] = contentType, q.length
-	_, _ = w.Write(answer) // a client that is gone cannot be notified
+	_, _ = w.Write(answer) // a client that has disconnected cannot be notified
 }
 
 var errTooLarge = errors.New("foo: the body is too large")
@@ -69,7 +69,8 @@ var errTooLarge = errors.New("foo: the body is too large")
 // answer reads the body and returns the answer to it, which is valid until the next call.
 func (q *request) answer(r *http.Request, most int64) ([]byte, error) {
 	q.hasher.Reset()
-	// Exactly as many bytes as the client has announced; if it has not, one more than are allowed.
+	// Read exactly as many bytes as the client has announced or, if it has not announced a length,
+	// one more than allowed.
 	left, announced := r.ContentLength, r.ContentLength >= 0
 	switch {
 	case left > most:

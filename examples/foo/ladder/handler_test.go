@@ -12,10 +12,10 @@ import (
 	"testing"
 )
 
-// nested returns n arrays in each other.
+// nested returns n nested arrays.
 func nested(n int) string { return strings.Repeat("[", n) + strings.Repeat("]", n) }
 
-// oddBodies are what encoding/json has a rule for.
+// oddBodies are bodies that test special rules of encoding/json.
 func oddBodies() []string {
 	bodies := []string{
 		"", " ", "null", " null\n", "nul", "nulL", "nullx", "null null", "[]", "[\t]", "{}", `"x"`, "1", "true", "[", "]", "[}", "[]]", "[],", "[,]",
@@ -23,16 +23,16 @@ func oddBodies() []string {
 		"[1]", `["x"]`, "[[]]", "[true]", "\xef\xbb\xbf[]", "[]\x00", "\v[]", "[{}\f]",
 		// White space in every place.
 		" [ { \"srt_a\" : \"foo\" , \"str_b\"\t:\r\n\"bar\" } , { } ] ", "[\n  {\n    \"srt_a\": \"foo\",\n    \"str_b\": \"bar\"\n  }\n]\n",
-		// Members in other orders, repeated, unknown, null, of other types.
+		// Members in another order, repeated, unknown, null, and of other types.
 		`[{"str_b":"bar","srt_a":"foo"}]`, `[{"srt_a":"x","srt_a":"foo"},{"srt_a":"foo","srt_a":null}]`, `[{"srt_a":"foo","SRT_A":"bar"}]`,
 		`[{"srt_a":null,"str_b":null}]`, `[{"srt_a":1}]`, `[{"srt_a":true}]`, `[{"srt_a":[]}]`, `[{"srt_a":{}}]`, `[{"str_b":-1}]`, `[{"str_b":false}]`,
 		`[{"srt_a":"x","other":[1,{"srt_a":"y"},"z"],"str_b":"w"}]`, `[{"":"x"," ":"y","srt_a ":"z","srt_":"v","srt_ab":"u","srt_aaaaaaaaaaaaaaaaaaaaaa":"t"}]`,
 		`[{"srt_a":"foo","other":{"a":{},"b":[],"c":[[],{}],"d":null,"e":true,"f":false}}]`, `[{"other":{"a":1,}}]`, `[{"other":[1,]}]`, `[{"other":[}]}]`, `[{"other":{]}}]`,
 		`[{"other":tru}]`, `[{"other":trux}]`, `[{"other":nul}]`, `[{"other":fals}]`, `[{"other":truefalse}]`, `[{"other":{1:2}}]`, `[{"other":{"a" 1}}]`, `[{"other":}]`,
-		// Names in other writings.
+		// Names in other spellings.
 		`[{"SRT_A":"foo","Str_B":"bar"}]`, `[{"\u0073rt_a":"foo"}]`, `[{"srt\u005fa":"foo"}]`, "[{\"\u017frt_a\":\"foo\",\"\u017fTR_B\":\"bar\"}]", `[{"\u017ftr_b":"bar"}]`,
 		"[{\"sr\u017f_a\":\"foo\"}]", "[{\"srt_a\xff\":\"foo\"}]", "[{\"\xc5rt_a\":\"foo\"}]", `[{"\ud800srt_a":"foo"}]`, `[{"srt_a\n":"foo"}]`, "[{\"srt\ufffda\":\"foo\"}]",
-		// Strings: escapes, halves of pairs, bytes that are not UTF-8, control bytes.
+		// Strings with escapes, unpaired surrogates, bytes that are not UTF-8, and control bytes.
 		`[{"srt_a":"\"\\\/\b\f\n\r\t\u0041\u00e9\u20ac\u0000"}]`, `[{"srt_a":"\x"}]`, `[{"srt_a":"\u12g4"}]`, `[{"srt_a":"\u123"}]`, `[{"srt_a":"\'"}]`, `[{"srt_a":"\U0041"}]`,
 		`[{"srt_a":"\ud83d\ude00"}]`, `[{"srt_a":"\ud83d"}]`, `[{"srt_a":"\ude00"}]`, `[{"srt_a":"\ud83dx"}]`, `[{"srt_a":"\ud83d\n"}]`, `[{"srt_a":"\ud83d\u0041"}]`,
 		`[{"srt_a":"\ud83d\ud83d\ude00"}]`, `[{"srt_a":"\ude00\ud83d"}]`, `[{"srt_a":"\ud83d\"}]`, `[{"srt_a":"\uDBFF\uDFFF\uE000\ud7ff"}]`, `[{"other":"\ud83d","str_b":"\ude00"}]`,
@@ -40,7 +40,7 @@ func oddBodies() []string {
 		"[{\"srt_a\":\"\\u00c3\xa9\"}]", "[{\"srt_a\":\"\xed\xa0\x80\xf4\x90\x80\x80\xc0\x80\"}]", "[{\"srt_a\":\"\xe2\x82\\ud83d\xac\"}]", "[{\"other\":\"\xff\",\"str_b\":\"\u00e9\xff\"}]",
 		"[{\"srt_a\":\"a\nb\"}]", "[{\"srt_a\":\"a\x00b\"}]", "[{\"srt_a\":\"a\x1fb\x7f\"}]", "[{\"srt_a\":\"\x7f\"}]", `[{"srt_a":"x]`, `[{"srt_a":"x"`, `[{"srt_a":"x"}`,
 		"[{\"srt_a\":\"12345\x1978901234567890\"}]", "[{\"srt_a\":\"1234567\xe9\"}]",
-		// Hashes of more than a block, and of more than fits beside.
+		// Hashes of more than one block, and of strings that do not fit into the fixed buffer.
 		`[{"srt_a":"` + strings.Repeat("a", 200) + `","str_b":"` + strings.Repeat("b", 56) + `"}]`, `[{"srt_a":"` + strings.Repeat("a", 200) + `","str_b":"` + strings.Repeat("b", 57) + `"}]`,
 		`[{"str_b":"` + strings.Repeat("b", 5000) + `\n"},{"srt_a":"` + strings.Repeat("\xff", 300) + `"},{"srt_a":"x"}]`,
 	}
@@ -53,8 +53,8 @@ func oddBodies() []string {
 	return bodies
 }
 
-// FuzzHandler compares Handler with version 1.0: two requests after each other, so that nothing of the first is in the
-// answer to the second.
+// FuzzHandler compares Handler with version 1.0 for two consecutive requests, so that the answer to
+// the second must contain nothing of the first.
 func FuzzHandler(f *testing.F) {
 	bodies := oddBodies()
 	example, _ := Example(1, 5, "srt_a")
@@ -94,7 +94,7 @@ func TestOddBodiesInPiecesOfEverySize(t *testing.T) {
 	}
 }
 
-// What is wrong in a slice of an item must not be found out in the next one.
+// State left over from one request must not affect the next one.
 func TestHandlerKeepsNothingOfARequest(t *testing.T) {
 	ours := new(Handler)
 	for _, secret := range []string{`[{"srt_a":"secret","str_b":"yours"}]`, `[{"srt_a":"s\u0065cret","str_b":"y\u006furs"}]`, `[{"srt_a":"s\u0065cret`, `[{"srt_a":"\ud83d`} {
@@ -109,11 +109,11 @@ func TestHandlerKeepsNothingOfARequest(t *testing.T) {
 
 func TestHandlerAllocatesNothing(t *testing.T) {
 	if raceEnabled {
-		t.Skip("the race detector drops what is in pools")
+		t.Skip("the race detector drops objects from pools")
 	}
 	plain, want := Example(1, ExampleItems, "srt_a")
 	odd := bytes.ReplaceAll(plain, []byte(`"srt_a":"`), []byte(`"srt\u005fA" : "\u00e9\ud83d\ude00`))
-	for name, body := range map[string][]byte{"the article's": plain, "with escapes": odd} {
+	for name, body := range map[string][]byte{"the article's request": plain, "with escapes": odd} {
 		service, q := new(Handler), newQuestion(body)
 		if n := testing.AllocsPerRun(100, func() { service.ServeHTTP(q.again()) }); n != 0 {
 			t.Errorf("%s: %v allocations for a request, want none", name, n)
@@ -139,7 +139,7 @@ func TestHandlerRefusesLargeBodies(t *testing.T) {
 	}
 }
 
-// A body that is shorter than announced is not a whole one, even if it looks like one.
+// A body that is shorter than announced is not complete, even if it looks complete.
 func TestHandlerWantsTheAnnouncedLength(t *testing.T) {
 	q := newQuestion([]byte("[]"))
 	q.request.ContentLength = 3
@@ -163,7 +163,7 @@ func TestHandlerNamesTypeAndLength(t *testing.T) {
 	}
 }
 
-// Memory that was needed for a large answer or string does not stay.
+// Memory for a large answer or string is not kept.
 func TestHasherKeepsNoLargeMemory(t *testing.T) {
 	var h Hasher
 	for _, body := range []string{
@@ -181,7 +181,7 @@ func TestHasherKeepsNoLargeMemory(t *testing.T) {
 		}
 		h.Reset()
 		if n := cap(h.answer) + cap(h.a) + cap(h.b) + cap(h.spare) + cap(h.name); n > 5*kept {
-			t.Errorf("%.20s...: %d bytes stay", body, n)
+			t.Errorf("%.20s...: %d bytes are kept", body, n)
 		}
 	}
 }
@@ -190,7 +190,7 @@ func TestEncodeIsBase64(t *testing.T) {
 	var sum [sha256.Size]byte
 	var text [textSize]byte
 	for i := range 1 << 12 {
-		for at := range sum { // all 12 bits in all places, in time
+		for at := range sum { // over time, all values of 12 bits in all positions
 			sum[at] = byte(i >> (at % 5))
 		}
 		if i%2 == 0 {
@@ -241,11 +241,11 @@ func TestBodyErrorNamesThePlace(t *testing.T) {
 		h.Reset()
 		n, err := h.Write([]byte(body))
 		if again, _ := h.Write([]byte("[]")); err != nil && again != 0 {
-			t.Errorf("%q: %d bytes more are taken", body, again)
+			t.Errorf("%q: %d more bytes are accepted", body, again)
 		}
 		if err == nil {
 			if n != len(body) {
-				t.Errorf("%q: %d bytes are taken", body, n)
+				t.Errorf("%q: %d bytes are accepted", body, n)
 			}
 			h.Reset()
 			_, _ = h.Write([]byte(body))

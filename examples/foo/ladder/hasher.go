@@ -7,22 +7,23 @@ import (
 	"slices"
 )
 
-// A Hasher makes the answer to a request from the pieces of its body as they come. It has neither the body nor the items
-// in memory, only the answer so far and the strings of one item. Answers are those of version 1.0, byte for byte: it reads
-// JSON as encoding/json does. The zero value is ready. It must not be copied, and is not safe for concurrent use.
+// A Hasher builds the answer to a request from the pieces of its body as they arrive. It keeps
+// neither the body nor the items in memory, only the answer so far and the strings of one item.
+// Answers are identical to those of version 1.0: it reads JSON as encoding/json does. The zero
+// value is ready to use. A Hasher must not be copied, and is not safe for concurrent use.
 //
 // Call Reset, then Write with each piece, then Answer.
 type Hasher struct {
 	answer []byte // so far
 	offset int64  // of the piece that is being read
 	state  state
-	depth  int // of arrays and objects that are open: 1 in the array of items, 2 in an item
+	depth  int // number of open arrays and objects: 1 in the array of items, 2 in an item
 	failed bool
 
-	// objects has a bit for each depth: it is an object, not an array.
+	// objects has a bit for each depth that says whether it is an object, not an array.
 	objects [maxDepth/64 + 1]uint64
 
-	// The current item, if it is not read in one step by wholeItem.
+	// The current item, if wholeItem does not read it in one step.
 	name   []byte // of the member
 	member member // the same, at depth 2
 	a, b   []byte
@@ -32,23 +33,24 @@ type Hasher struct {
 
 	block [256]byte // both strings of an item, if they fit
 	sum   [sha256.Size]byte
-	long  hash.Hash // for items that do not fit; nil until the first
+	long  hash.Hash // for items that do not fit; nil until the first of them
 }
 
-// maxDepth is how deep arrays and objects may be nested: that of encoding/json.
+// maxDepth is the maximum nesting depth of arrays and objects, the same as in encoding/json.
 const maxDepth = 10000
 
-// kept is how much memory, in bytes, a buffer of a Hasher keeps from one request to the next.
+// kept is the maximum memory, in bytes, that a buffer of a Hasher keeps from one request to the
+// next.
 const kept = 256 << 10
 
-// A BodyError says where a body is wrong.
+// A BodyError reports where a body is wrong.
 type BodyError struct {
-	Offset int64 // of the byte that is wrong; the length of the body if its end is missing
+	Offset int64 // of the wrong byte; the length of the body if its end is missing
 }
 
 // Error implements error.
 func (e *BodyError) Error() string {
-	return fmt.Sprintf("foo: the body is wrong at byte %d, want an array of objects whose members srt_a and str_b are strings", e.Offset)
+	return fmt.Sprintf("foo: the body is wrong at byte %d; expected an array of objects whose members srt_a and str_b are strings", e.Offset)
 }
 
 // A state says what the next byte of a body may be.
@@ -76,7 +78,7 @@ const (
 	stateExponent                // in its digits
 )
 
-// A member is one of an item.
+// A member identifies a member of an item.
 type member uint8
 
 const (
@@ -100,7 +102,7 @@ func (h *Hasher) Reset() {
 	h.text = text{}
 }
 
-// shrink returns an empty slice, with the memory of b unless that is large.
+// shrink returns an empty slice that reuses the memory of b unless it is large.
 func shrink(b []byte) []byte {
 	if cap(b) > kept {
 		return nil
@@ -122,8 +124,8 @@ func (h *Hasher) Answer() ([]byte, error) {
 	return h.answer, nil
 }
 
-// Write reads the next piece of the body. It keeps nothing of it. If the body is wrong, it returns a [*BodyError], now and
-// for all further pieces.
+// Write reads the next piece of the body, and does not retain it. If the body is wrong, it returns
+// a [*BodyError], now and for all further pieces.
 func (h *Hasher) Write(piece []byte) (int, error) {
 	i := 0
 	for i < len(piece) && !h.failed {
@@ -185,7 +187,7 @@ func isSpace(c byte) bool { return c <= ' ' && (c == ' ' || c == '\n' || c == '\
 
 // begin reads the first byte of a value, or the end of an empty array.
 func (h *Hasher) begin(c byte) bool {
-	if c == 'n' { // null is everything: no items, an item with empty strings, a string that stays as it is
+	if c == 'n' { // null is valid for every type: no items, an item with empty strings, or an unchanged string
 		h.state, h.rest = stateLiteral, "ull"
 		return true
 	}
@@ -194,7 +196,7 @@ func (h *Hasher) begin(c byte) bool {
 	}
 	switch {
 	case h.depth == 0 && c != '[', h.depth == 1 && c != '{', h.depth == 2 && h.member != memberOther && c != '"':
-		return false // right JSON perhaps, but another type
+		return false // possibly valid JSON, but of another type
 	}
 	switch c {
 	case '[', '{':
@@ -231,12 +233,12 @@ func (h *Hasher) open(object bool) bool {
 		h.state = stateFirstValue
 	}
 	if h.depth == 2 {
-		h.a, h.b = h.a[:0], h.b[:0] // or an item would have strings of the previous one
+		h.a, h.b = h.a[:0], h.b[:0] // otherwise an item would contain strings of the previous one
 	}
 	return true
 }
 
-// inObject reports whether the innermost that is open is an object.
+// inObject reports whether the innermost open value is an object.
 func (h *Hasher) inObject() bool { return h.objects[h.depth/64]>>(h.depth%64)&1 != 0 }
 
 // close ends the innermost array or object.

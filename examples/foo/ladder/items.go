@@ -6,11 +6,12 @@ import (
 	"unicode/utf8"
 )
 
-// Most items come whole in one piece, and their strings have no escapes. They are read here, from where they are and
-// without the states of a Hasher. Whatever is not like that is left to these, from the first byte of its item on.
+// Most items arrive complete in one piece, and their strings have no escapes. The functions in this
+// file read them in place, without the states of a Hasher. All other items are left to the states,
+// from their first byte on.
 
-// wholeItems reads the items at the front of b, with the commas after them, and returns the number of bytes. The state is
-// then what it is after them. b begins with the brace of an item.
+// wholeItems reads the items at the front of b, with the commas after them, updates the state, and
+// returns the number of bytes read. b begins with the brace of an item.
 func (h *Hasher) wholeItems(b []byte) (n int) {
 	i := 0
 	for {
@@ -30,14 +31,14 @@ func (h *Hasher) wholeItems(b []byte) (n int) {
 	}
 }
 
-// The names as they mostly are, each with its colon, as 8 bytes in the order of memory.
+// The names in their usual spelling, each with its colon, as 8 bytes in memory order.
 const (
 	nameA uint64 = '"' | 's'<<8 | 'r'<<16 | 't'<<24 | '_'<<32 | 'a'<<40 | '"'<<48 | ':'<<56
 	nameB uint64 = '"' | 's'<<8 | 't'<<16 | 'r'<<24 | '_'<<32 | 'b'<<40 | '"'<<48 | ':'<<56
 )
 
-// wholeItem reads the item whose first member is at b[i], emits its hash, and returns where it ends. If the item has
-// anything but plain strings, or does not end in b, it returns 0.
+// wholeItem reads the item whose first member is at b[i], emits its hash, and returns where it
+// ends. If the item contains anything other than plain strings, or does not end in b, it returns 0.
 func (h *Hasher) wholeItem(b []byte, i int) (end int) {
 	var strA, strB []byte
 	for i = skipSpace(b, i); ; i = skipSpace(b, i+1) {
@@ -88,8 +89,8 @@ func (h *Hasher) wholeItem(b []byte, i int) (end int) {
 	}
 }
 
-// plainString returns the string that begins with the quote b[i], and where it ends. If there is none, or it has an
-// escape or bytes that are not UTF-8, or does not end in b, after is 0.
+// plainString returns the string that begins with the quote b[i], and where it ends. If there is no
+// string, or it contains an escape or bytes that are not UTF-8, or does not end in b, after is 0.
 func plainString(b []byte, i int) (value []byte, after int) {
 	if i >= len(b) || b[i] != '"' {
 		return nil, 0
@@ -111,20 +112,22 @@ func skipSpace(b []byte, i int) int {
 	return i
 }
 
-// Eight copies of a byte are multiplied out of ones; highs is the top bit of each.
+// Multiplying a byte by ones makes eight copies of it; highs is the top bit of each byte.
 const (
 	ones  = 0x0101010101010101
 	highs = 0x8080808080808080
 )
 
-// plain returns how many bytes b begins with that stand for themselves in a string: no quote, no backslash, no control
-// byte. high reports whether one of them is outside of ASCII. It looks at eight bytes at a time.
+// plain returns the number of bytes at the start of b that represent themselves in a string: no
+// quote, no backslash, no control byte. high reports whether one of them is not ASCII. It checks
+// eight bytes at a time.
 func plain(b []byte) (n int, high bool) {
 	var all uint64
 	for ; len(b)-n >= 8; n += 8 {
 		w := binary.LittleEndian.Uint64(b[n:])
-		// The top bit of each byte that stops; exact for the lowest one, above it a borrow may set others. The bit 0x02
-		// swaps the quote with the space, so that the quote is found with the control bytes.
+		// The top bit of each byte that ends the run. Only the lowest one is exact, because a
+		// borrow may set higher ones. The bit 0x02 swaps the quote with the space, so that the
+		// quote is found with the control bytes.
 		if stop := ((w ^ 0x02*ones - (' '+1)*ones) | (w ^ '\\'*ones - ones)) &^ w & highs; stop != 0 {
 			k := bits.TrailingZeros64(stop) &^ 7
 			all |= w & (1<<k - 1)

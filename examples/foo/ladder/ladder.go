@@ -1,4 +1,5 @@
-// Package ladder has the versions of one small HTTP service, from the plainest one to one that allocates nothing.
+// Package ladder contains versions of a small HTTP service, from the simplest one to one that
+// allocates nothing.
 //
 // A request is a JSON array of objects with two strings. The answer has the SHA-256 of both strings of each object
 // together, in base64:
@@ -6,13 +7,14 @@
 //	[{"srt_a":"foo","str_b":"bar"}]
 //	{"hashes":["w6uP8Tcg6K2QR905Rms8iXTlksL6OD1KOWBxTK7wxPI="]}
 //
-// Versions 1.0 to 1.6 are the steps of an article by Andrey Shalamov of Kaspersky Lab (Habr, December 2021) about the
-// profiling of Go programs, written from its description. "1.3-slices" is the step without a number between 1.3
-// and 1.4. "stream" is what a reader of the article proposed. "slipstream" is [Handler], the end of the ladder.
+// Versions 1.0 to 1.6 are the steps of an article by Andrey Shalamov of Kaspersky Lab (Habr,
+// December 2021) about the profiling of Go programs, written from its description. "1.3-slices" is
+// the step without a number between 1.3 and 1.4. "stream" was proposed by a reader of the article.
+// "slipstream" is [Handler], the end of the ladder.
 //
-// The name srt_a is a slip in the article's struct tag, and part of the interface: a client that writes str_a gets the
-// hash of str_b only, because encoding/json ignores names that it does not know. It stays as it is, so that all versions
-// answer the same requests.
+// The name srt_a is a typo in the article's struct tag, and part of the interface: a client that
+// writes str_a gets the hash of only str_b, because encoding/json ignores names that it does not
+// know. The typo is kept, so that all versions answer the same requests.
 //
 // Versions 1.3-slices, 1.4 and 1.5 have the same bug as the article's: members that a request omits
 // are taken from an earlier request. The tests show it. Do not copy them.
@@ -26,9 +28,9 @@ import (
 	"strings"
 )
 
-// An item is an object of a request.
+// An item is one object in a request.
 type item struct {
-	A string `json:"srt_a"` // as the article spells it
+	A string `json:"srt_a"` // as spelled in the article
 	B string `json:"str_b"`
 }
 
@@ -63,14 +65,14 @@ func Versions() []string {
 	return names
 }
 
-// New returns a service of a version. It shares no memory with other services.
+// New returns a service of the given version. It shares no memory with other services.
 func New(version string) (http.Handler, error) {
 	for _, v := range versions {
 		if v.name == version {
 			return v.make(), nil
 		}
 	}
-	return nil, fmt.Errorf("foo: no version %q, want one of %s", version, strings.Join(Versions(), ", "))
+	return nil, fmt.Errorf("foo: unknown version %q; expected one of %s", version, strings.Join(Versions(), ", "))
 }
 
 // reply sends the answer.
@@ -80,8 +82,9 @@ func reply(w http.ResponseWriter, hashes []string) {
 		fail(w)
 		return
 	}
-	_, _ = w.Write(answer) // a client that is gone cannot be notified
+	_, _ = w.Write(answer) // a client that has disconnected cannot be notified
 }
 
-// fail answers a request that could not be read or understood. The article's service has this one status for all of them.
+// fail answers a request that could not be read or parsed. The article's service uses the same
+// status for all of them.
 func fail(w http.ResponseWriter) { w.WriteHeader(http.StatusInternalServerError) }

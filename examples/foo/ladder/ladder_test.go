@@ -17,7 +17,7 @@ import (
 	"unsafe"
 )
 
-// An outcome is what a client sees of an answer.
+// An outcome is an answer as the client sees it.
 type outcome struct {
 	status int
 	body   string
@@ -28,7 +28,7 @@ func (o outcome) String() string {
 	return fmt.Sprintf("status %d, body %.300q, broken off: %v", o.status, o.body, o.broken)
 }
 
-// pieces is a body that comes in pieces of at most most bytes.
+// pieces is a body that is read in pieces of at most most bytes.
 type pieces struct {
 	rest []byte
 	most int
@@ -77,7 +77,7 @@ func service(t testing.TB, version string) http.Handler {
 	return s
 }
 
-// hashes returns the answer that has the hashes of texts.
+// hashes returns the answer with the hashes of texts.
 func hashes(texts ...string) outcome {
 	res := result{}
 	for _, text := range texts {
@@ -124,11 +124,11 @@ func TestExampleIsTheArticlesRequest(t *testing.T) {
 	}
 	other, _ := Example(8, ExampleItems, "srt_a")
 	if again, _ := Example(7, ExampleItems, "srt_a"); !bytes.Equal(body, again) || bytes.Equal(body, other) {
-		t.Error("the request does not follow from the seed")
+		t.Error("the request is not determined by the seed")
 	}
 }
 
-// The tag of the article says srt_a: str_a is a name that no version knows.
+// The tag in the article is srt_a, so no version knows the name str_a.
 func TestTheMisspeltNameIsTheInterface(t *testing.T) {
 	for _, version := range Versions() {
 		s := service(t, version)
@@ -141,7 +141,8 @@ func TestTheMisspeltNameIsTheInterface(t *testing.T) {
 	}
 }
 
-// No items are null for the versions with a slice that is nil until the first hash, and [] for those that make it first.
+// Without items, the hashes are null in versions whose slice is nil until the first hash, and [] in
+// versions that allocate it first.
 func TestNoItems(t *testing.T) {
 	for _, version := range Versions() {
 		want := outcome{http.StatusOK, `{"hashes":null}`, false}
@@ -154,7 +155,7 @@ func TestNoItems(t *testing.T) {
 	}
 }
 
-// leaking are the versions that decode into slices of earlier requests with encoding/json.
+// leaking lists the versions that use encoding/json to decode into slices of earlier requests.
 var leaking = []string{"1.3-slices", "1.4", "1.5"}
 
 // golang/go#21092: members that a request omits have values of an earlier request in a reused slice,
@@ -163,7 +164,7 @@ func TestReusedSlicesLeakEarlierRequests(t *testing.T) {
 	for _, version := range Versions() {
 		for body, right := range map[string]string{`[{"str_b":"mine"}]`: "mine", `[null]`: "", `[{}]`: "", `[{"srt_a":null,"str_b":"mine"}]`: "mine"} {
 			s := service(t, version)
-			for range runtime.NumCPU() { // that is how many slices there are, used in turn
+			for range runtime.NumCPU() { // there is this number of slices, which are used in turn
 				if got, want := ask(s, `[{"srt_a":"secret","str_b":"yours"}]`), hashes("secretyours"); got != want {
 					t.Fatalf("%s: %v, want %v", version, got, want)
 				}
@@ -179,7 +180,7 @@ func TestReusedSlicesLeakEarlierRequests(t *testing.T) {
 	}
 }
 
-// A failed request leaves its items as well.
+// A failed request leaves its items, too.
 func TestReusedSlicesLeakFailedRequests(t *testing.T) {
 	for _, version := range Versions() {
 		s := service(t, version)
@@ -198,7 +199,8 @@ func TestReusedSlicesLeakFailedRequests(t *testing.T) {
 	}
 }
 
-// hashWrong is the article's first version 1.5, as a reader has found it: strings that share memory which changes.
+// hashWrong is the article's first version 1.5, whose bug a reader found: strings share memory that
+// changes.
 func hashWrong(buf *bytes.Buffer, req []item) []string {
 	hashes := make([]string, 0, len(req))
 	text := roomForText(buf)
@@ -220,7 +222,7 @@ func TestStringsThatShareMemoryAreAllTheLast(t *testing.T) {
 	}
 }
 
-// Differences between the code of easyjson and encoding/json.
+// The code of easyjson differs from encoding/json in these cases.
 func TestGeneratedCodeReadsOtherwise(t *testing.T) {
 	for body, want := range map[string][2]outcome{
 		`[{"SRT_A":"foo","Str_B":"bar"}]`:  {hashes("foobar"), hashes("")},
@@ -235,7 +237,8 @@ func TestGeneratedCodeReadsOtherwise(t *testing.T) {
 	}
 }
 
-// A body that is wrong at its end: the streaming version has sent hashes by then, and can only break off.
+// If a body is wrong at its end, the streaming version has already sent hashes, and can only abort
+// the response.
 func TestStreamBreaksOff(t *testing.T) {
 	body, _ := Example(1, 4*ExampleItems, "srt_a")
 	server := httptest.NewServer(service(t, "stream"))
@@ -269,7 +272,7 @@ func TestUnknownVersion(t *testing.T) {
 	}
 }
 
-// BenchmarkVersions is the article's request without a network:
+// BenchmarkVersions measures the article's request without a network:
 //
 //	go test -run '^$' -bench Versions/1.0 -cpuprofile cpu.pprof ./ladder
 func BenchmarkVersions(b *testing.B) {

@@ -9,7 +9,7 @@ import (
 	"net/http"
 )
 
-// v10 is version 1.0: the obvious implementation.
+// v10 implements version 1.0, the obvious implementation.
 func v10(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -24,7 +24,8 @@ func v10(w http.ResponseWriter, r *http.Request) {
 	reply(w, hashEach(nil, req))
 }
 
-// hashEach has a hasher, two copies of strings, a sum and a text for each item. It does not need the buffer.
+// hashEach allocates a hasher, two copies of strings, a sum and a text for each item. It does not
+// use the buffer.
 func hashEach(_ *bytes.Buffer, req []item) []string {
 	var hashes []string
 	for _, it := range req {

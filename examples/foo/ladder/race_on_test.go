@@ -2,6 +2,6 @@
 
 package ladder
 
-// raceEnabled: the race detector uses its own memory, and its pools drop things at
-// random.
+// raceEnabled reports whether the race detector is enabled. It uses additional memory, and makes
+// pools drop objects at random.
 const raceEnabled = true

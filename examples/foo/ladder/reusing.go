@@ -10,12 +10,13 @@ import (
 	"unsafe"
 )
 
-// reusing is the version after 1.3, 1.4 and 1.5, which differ in how they hash: requests are decoded into slices of a
-// list, too.
+// reusing implements the version after 1.3 and versions 1.4 and 1.5, which differ in how they hash:
+// requests are also decoded into slices from a list.
 //
-// It has the bug of the article's versions. encoding/json does not clear the items between length and capacity of a slice
-// before it decodes into them (golang/go#21092), so a member that a request omits keeps the value of
-// an earlier request, possibly of another client. clear((*req)[:cap(*req)]) before put would end that.
+// It has the bug of the article's versions. encoding/json does not clear the items between length
+// and capacity of a slice before it decodes into them (golang/go#21092), so a member that a request
+// omits keeps the value of an earlier request, possibly of another client. Calling
+// clear((*req)[:cap(*req)]) before put would fix that.
 type reusing struct {
 	buffers freeList[*bytes.Buffer]
 	slices  freeList[*[]item]
@@ -52,9 +53,9 @@ func (u *reusing) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	reply(w, u.hash(buf, *req))
 }
 
-// hashReused is that of 1.4: one hasher, one sum and one place for texts, and room for all hashes at once. If there are
-// no items, it returns an empty slice, not nil: from 1.4 on the answer to [] is {"hashes":[]} instead
-// of {"hashes":null}.
+// hashReused is the hash function of 1.4: it uses a single hasher, a single sum and a single buffer
+// for texts, and allocates room for all hashes at once. If there are no items, it returns an empty
+// slice, not nil: from 1.4 on the answer to [] is {"hashes":[]} instead of {"hashes":null}.
 func hashReused(buf *bytes.Buffer, req []item) []string {
 	hashes := make([]string, 0, len(req))
 	sha := sha256.New()
@@ -70,8 +71,8 @@ func hashReused(buf *bytes.Buffer, req []item) []string {
 	return hashes
 }
 
-// roomForText returns the memory of buf for the text of a hash. The body in it is lost: encoding/json has copied its
-// strings.
+// roomForText returns the memory of buf for the text of a hash. It overwrites the body, whose
+// strings encoding/json has copied.
 func roomForText(buf *bytes.Buffer) []byte {
 	n := base64.StdEncoding.EncodedLen(sha256.Size)
 	buf.Reset()
@@ -79,8 +80,9 @@ func roomForText(buf *bytes.Buffer) []byte {
 	return buf.AvailableBuffer()[:n]
 }
 
-// hashUnsafe is that of 1.5: strings are read where they are. The article also made the strings of hashes share the
-// place for texts, until a reader noticed that all hashes of an answer were then the last one.
+// hashUnsafe is the hash function of 1.5: strings are hashed without a copy. In the article, the
+// strings of hashes also shared the buffer for texts, until a reader noticed that all hashes of an
+// answer were then equal to the last one.
 func hashUnsafe(buf *bytes.Buffer, req []item) []string {
 	hashes := make([]string, 0, len(req))
 	sha := sha256.New()

@@ -11,22 +11,23 @@ import (
 	"net/http"
 )
 
-// stream decodes one item after the other as the body arrives, and sends each hash immediately. It never has the whole of a
-// request or an answer in memory. The price is an answer that may break off: what is wrong at the end of a body is found
-// when the status and many hashes have been sent.
+// stream decodes one item after another as the body arrives, and sends each hash immediately. It
+// never has a complete request or answer in memory. The price is that an answer may be aborted: an
+// error at the end of a body is detected only after the status and many hashes have been sent.
 func stream(w http.ResponseWriter, r *http.Request) {
-	// Without it, net/http drops the rest of a body when an answer begins. Over HTTP/2 it is the rule, and the call an error.
+	// Without it, net/http drops the rest of a body when an answer begins. HTTP/2 is always full
+	// duplex, and the call returns an error.
 	_ = http.NewResponseController(w).EnableFullDuplex()
 	s := streamer{sha: sha256.New(), to: w}
 	if err := s.copy(json.NewDecoder(r.Body)); err != nil {
 		if s.begun {
-			panic(http.ErrAbortHandler) // the connection ends: the only possible notification of the client
+			panic(http.ErrAbortHandler) // closing the connection is the only way to notify the client
 		}
 		fail(w)
 	}
 }
 
-// A streamer has the memory of one request.
+// A streamer holds the memory of one request.
 type streamer struct {
 	sha   hash.Hash
 	sum   [sha256.Size]byte
@@ -51,7 +52,7 @@ func (s *streamer) copy(dec *json.Decoder) error {
 		}
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("foo: there is data after the array")
+		return errors.New("foo: unexpected data after the array")
 	}
 	end := "]}"
 	if !s.begun {
@@ -61,7 +62,7 @@ func (s *streamer) copy(dec *json.Decoder) error {
 	return err
 }
 
-// copyItems copies up to the end of the array.
+// copyItems sends the hashes of all items up to the end of the array.
 func (s *streamer) copyItems(dec *json.Decoder) error {
 	for dec.More() {
 		var it item

@@ -7,19 +7,19 @@ import (
 	"unicode/utf8"
 )
 
-// A text is the string that is being read.
+// A text is the state of the string that is being read.
 type text struct {
-	to   *[]byte // gets it; nil if it is not needed
-	name bool    // it is the name of a member
-	high bool    // it has bytes from 0x80 on that were not written as escapes
+	to   *[]byte // receives the string; nil if it is not needed
+	name bool    // whether it is the name of a member
+	high bool    // whether it contains bytes from 0x80 on that were not written as escapes
 
-	// surrogate is the first half of a pair, whose second half may follow; 0 if there is none.
+	// surrogate is the first half of a surrogate pair whose second half may follow, or 0.
 	surrogate rune
-	digits    int // that were read after \u
+	digits    int // number of digits read after \u
 	code      rune
 }
 
-// maxName is the most bytes that are kept of a name. No longer one means anything.
+// maxName is the maximum number of bytes kept of a name. No longer name has a meaning.
 const maxName = 16
 
 // beginText begins a string, which is the name of a member or a value.
@@ -35,12 +35,12 @@ func (h *Hasher) beginText(name bool) {
 		h.text.to = &h.b
 	}
 	if to := h.text.to; to != nil {
-		*to = (*to)[:0] // of several members with one name the last one counts
+		*to = (*to)[:0] // if several members have the same name, the last one counts
 	}
 	h.state = stateText
 }
 
-// readText reads the front of b, which is in a string.
+// readText reads the front of b, which continues a string.
 func (h *Hasher) readText(b []byte) int {
 	if n, high := plain(b); n > 0 {
 		h.put(b[:n])
@@ -77,7 +77,7 @@ func (h *Hasher) add(p []byte) {
 
 var replacement = []byte("\uFFFD")
 
-// endSurrogate replaces the first half of a pair that has no second half.
+// endSurrogate replaces the first half of a surrogate pair without a second half.
 func (h *Hasher) endSurrogate() {
 	if h.text.surrogate != 0 {
 		h.text.surrogate = 0
@@ -128,7 +128,7 @@ func (h *Hasher) hexDigit(c byte) bool {
 	return true
 }
 
-// putCode appends the code point of \u. Unpaired halves become U+FFFD.
+// putCode appends the code point of a \u escape. Unpaired halves become U+FFFD.
 func (h *Hasher) putCode(code rune) {
 	t := &h.text
 	if t.surrogate != 0 {
@@ -164,8 +164,8 @@ func (h *Hasher) endText() {
 	h.endValue()
 }
 
-// appendValid appends b with U+FFFD instead of each byte that is not UTF-8. Decoded escapes are UTF-8,
-// so it does not matter that they are decoded.
+// appendValid appends b with U+FFFD instead of each byte that is not UTF-8. Escapes have already
+// been decoded to UTF-8, so they are not affected.
 func appendValid(dst, b []byte) []byte {
 	for len(b) > 0 {
 		r, n := utf8.DecodeRune(b)
@@ -175,7 +175,7 @@ func appendValid(dst, b []byte) []byte {
 	return dst
 }
 
-// memberOf returns the member that a name means.
+// memberOf returns the member with the given name.
 func memberOf(name []byte) member {
 	switch {
 	case sameName(name, "srt_a"):
@@ -188,8 +188,8 @@ func memberOf(name []byte) member {
 
 var longS = []byte("\u017F")
 
-// sameName compares as encoding/json does if no name is equal: upper case is lower case, and so is what Unicode folds to
-// it, which in these names is U+017F for s.
+// sameName compares names as encoding/json does if no name matches exactly: case is ignored,
+// including Unicode case folding, which in these names affects only U+017F for s.
 func sameName(name []byte, want string) bool {
 	for i := range len(want) {
 		rest, ok := bytes.CutPrefix(name, longS)

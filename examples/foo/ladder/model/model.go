@@ -1,14 +1,15 @@
-// Package model has the types of version 1.6, and the code that easyjson generates for them. They are apart from those of
-// the other versions because the generated methods are found by encoding/json, too.
+// Package model contains the types of version 1.6 and the code that easyjson generates for them.
+// They are separate from the types of the other versions because encoding/json would also use the
+// generated methods.
 package model
 
 //go:generate go run github.com/mailru/easyjson/easyjson model.go
 
-// An Item is an object of a request.
+// An Item is one object in a request.
 //
 //easyjson:json
 type Item struct {
-	A string `json:"srt_a"` // as the article spells it
+	A string `json:"srt_a"` // as spelled in the article
 	B string `json:"str_b"`
 }
 
