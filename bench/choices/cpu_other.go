@@ -4,5 +4,5 @@ package main
 
 import "time"
 
-// ownCPU returns 0: this system is not measured.
+// ownCPU returns 0, because CPU time is not measured on this system.
 func ownCPU() time.Duration { return 0 }

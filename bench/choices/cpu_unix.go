@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ownCPU returns user and system time of this process.
+// ownCPU returns the user and system time of this process.
 func ownCPU() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -14,12 +14,12 @@ import (
 type shard struct {
 	mu      sync.Mutex
 	buf     []byte          // guarded by mu
-	waiting []chan struct{} // guarded by mu: whose bytes are in buf
+	waiting []chan struct{} // guarded by mu: callers whose bytes are in buf
 	_       cacheLine
 }
 
-// A queue is the subject of the question lock: callers append requests to shards,
-// and one flusher removes them.
+// A queue is what the question lock measures: callers append requests to shards, and one flusher
+// removes them.
 type queue struct {
 	// Immutable after newQueue.
 	shards []shard
@@ -37,15 +37,15 @@ type queue struct {
 // appended is what a caller appends: a GET of a short key has about 40 bytes.
 var appended = bytes.Repeat([]byte("request,"), 5)
 
-// fullShard is when free callers wait for the flusher.
+// fullShard is the size from which free callers wait for the flusher.
 const fullShard = 64 << 10
 
 func newQueue(shards int) *queue {
 	return &queue{shards: make([]shard, shards), wake: make(chan struct{}, 1)}
 }
 
-// submit appends a request; a nil done does not wait for anything. It reports
-// false if the shard is full, which does not happen to callers that wait.
+// submit appends a request. If done is nil, the caller does not wait for it to be written. It
+// returns false if the shard is full, which cannot happen if callers wait.
 func (q *queue) submit(caller int, done chan struct{}) bool {
 	s := &q.shards[caller%len(q.shards)]
 	s.mu.Lock()
@@ -64,7 +64,7 @@ func (q *queue) submit(caller int, done chan struct{}) bool {
 	return true
 }
 
-// flush collects all shards once. It reports whether there was anything.
+// flush collects all shards once, and reports whether they contained anything.
 func (q *queue) flush() bool {
 	found := false
 	for i := range q.shards {
@@ -86,7 +86,7 @@ func (q *queue) flush() bool {
 	return found
 }
 
-// run is the flusher's life.
+// run is the flusher's goroutine.
 func (q *queue) run(stop <-chan struct{}) {
 	for {
 		select {
@@ -100,7 +100,7 @@ func (q *queue) run(stop <-chan struct{}) {
 			for q.flush() {
 			}
 			q.busy.Store(false)
-			// Who queued before that line has seen a busy flusher.
+			// A caller that queued before this line has seen a busy flusher.
 			if !q.flush() || q.busy.Swap(true) {
 				break
 			}
@@ -108,7 +108,7 @@ func (q *queue) run(stop <-chan struct{}) {
 	}
 }
 
-// measureLock counts what callers get through a queue.
+// measureLock counts how many requests callers get through a queue.
 func measureLock(ctx context.Context, m micro) (microResult, error) {
 	q := newQueue(max(m.Count, 1))
 	stop, flushed := make(chan struct{}), make(chan struct{})

@@ -44,7 +44,7 @@ type options struct {
 	markdown  bool
 }
 
-// children ends the process if it was started to measure.
+// children runs a measurement and exits if the process was started for one.
 func children() {
 	loadproc.Child(targets())
 	microChild()
@@ -62,9 +62,9 @@ func parse(args []string, stderr io.Writer) (options, error) {
 		return o, err
 	}
 	quick := os.Getenv("QUICK")
-	flags.StringVar(&o.questions, "question", os.Getenv("SCENARIO"), "ask only these `questions`, separated by commas (SCENARIO): "+strings.Join(names(questions()), ", "))
-	flags.BoolVar(&o.quick, "quick", quick != "" && quick != "0", "one short round, stored in results/quick: to check that everything works (QUICK=1)")
-	flags.BoolVar(&o.markdown, "markdown", false, "print the stored results as tables and end")
+	flags.StringVar(&o.questions, "question", os.Getenv("SCENARIO"), "measure only these `questions`, separated by commas (SCENARIO): "+strings.Join(names(questions()), ", "))
+	flags.BoolVar(&o.quick, "quick", quick != "" && quick != "0", "one short round, stored in results/quick, to check that everything works (QUICK=1)")
+	flags.BoolVar(&o.markdown, "markdown", false, "print the stored results as tables and exit")
 	if err := command.Parse(flags, args, stderr); err != nil {
 		return o, err
 	}
@@ -83,10 +83,10 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// typed is what a reader types to measure again.
+// typed returns the command that repeats the measurement.
 func (o options) typed() string {
 	if o.Duration > 0 {
-		// make knows no window.
+		// make has no parameter for the window.
 		return fmt.Sprintf("cd bench && go run ./%s -question=%s -quick=%v -rounds=%d -duration=%v", suiteName, o.questions, o.quick, o.Rounds, o.Duration)
 	}
 	words := []string{"make bench SUITE=" + suiteName}
@@ -119,7 +119,7 @@ func names(qs []question) []string {
 	return all
 }
 
-// selected returns the questions named in text, all if it is empty.
+// selected returns the questions named in text, or all if it is empty.
 func selected(qs []question, text string) ([]question, error) {
 	if text == "" {
 		return qs, nil

@@ -12,14 +12,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// The test program starts itself as the processes that measure, as the command
-// does.
+// Like the command, the test program starts itself for the processes that measure.
 func TestMain(m *testing.M) {
 	children()
 	os.Exit(m.Run())
 }
 
-// testBench has windows too short to mean anything.
+// testBench has windows that are too short for meaningful results.
 func testBench(t *testing.T) *bench {
 	t.Helper()
 	b := &bench{
@@ -39,7 +38,7 @@ func testBench(t *testing.T) *bench {
 	return b
 }
 
-// Every load and every variant of every question runs once, not all pairs.
+// Every load and every variant of every question runs once, but not in all combinations.
 func TestEveryQuestionRuns(t *testing.T) {
 	b := testBench(t)
 	for _, q := range questions() {
@@ -48,11 +47,11 @@ func TestEveryQuestionRuns(t *testing.T) {
 				v, l := q.variants[i%len(q.variants)], q.loads[i%len(q.loads)]
 				b.options.Duration = 10 * time.Millisecond
 				if l.callers > 200 {
-					b.options.Duration = 60 * time.Millisecond // all of them must have been started
+					b.options.Duration = 60 * time.Millisecond // every engine must have been started in this time
 				}
 				sample, err := b.measure(t.Context(), q, v, l, 1)
 				for err != nil && strings.Contains(err.Error(), "no request was sent") && b.options.Duration < 10*time.Second {
-					b.options.Duration *= 2 // a busy machine needs longer for the first
+					b.options.Duration *= 2 // a busy machine needs longer for the first request
 					sample, err = b.measure(t.Context(), q, v, l, 1)
 				}
 				if err != nil {
@@ -82,7 +81,7 @@ func TestQuestionsAreWhole(t *testing.T) {
 	seen := map[string]bool{}
 	for _, q := range questions() {
 		if seen[q.name] || q.asks == "" {
-			t.Errorf("question %q twice, or without words", q.name)
+			t.Errorf("question %q is listed twice or has no text", q.name)
 		}
 		seen[q.name] = true
 		cells := map[place]bool{}
@@ -97,7 +96,7 @@ func TestQuestionsAreWhole(t *testing.T) {
 		if !cells[place{q.base, q.loads[0].name}] {
 			t.Errorf("%s: no variant %q", q.name, q.base)
 		}
-		// 0.15 s are for the start and the end of a process.
+		// 0.15 s is for the start and the end of a process.
 		window, warmUp := options{}.times()
 		if whole := time.Duration(usualRounds*len(cells)) * (window + warmUp + 150*time.Millisecond); whole > 3*time.Minute {
 			t.Errorf("%s takes about %v", q.name, whole)
@@ -105,7 +104,7 @@ func TestQuestionsAreWhole(t *testing.T) {
 	}
 }
 
-// counted returns what the engines of one run counted.
+// counted returns the counters of the engines of one run.
 func (b *bench) counted(t *testing.T, q question, v variant, l shape) (map[string]float64, error) {
 	t.Helper()
 	sample, err := b.measure(t.Context(), q, v, l, 1)
@@ -177,7 +176,7 @@ func TestAskStoresEveryRound(t *testing.T) {
 		name: "yield", base: "default", variants: []variant{{name: "default"}, {name: "never"}},
 		loads: closed(1, 16),
 	}
-	old := []row{{Question: "yield", Variant: "gone", Load: "closed/1", Round: 1}, {Question: "solo", Variant: "64", Round: 1}, {Question: "nobody asks"}}
+	old := []row{{Question: "yield", Variant: "gone", Load: "closed/1", Round: 1}, {Question: "solo", Variant: "64", Round: 1}, {Question: "none asks"}}
 	if err := storeRows(b.path, "", old); err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +189,7 @@ func TestAskStoresEveryRound(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(rows) != 8 || len(stored) != 9 || stored[8].Question != "solo" {
-		t.Fatalf("%d rows, %d stored, want 8 and 9: those of another question stay", len(rows), len(stored))
+		t.Fatalf("%d rows, %d stored, want 8 and 9: rows of another question must be kept", len(rows), len(stored))
 	}
 	cells := map[place]int{}
 	for _, r := range stored[:8] {
@@ -206,7 +205,7 @@ func TestAskStoresEveryRound(t *testing.T) {
 	}
 }
 
-// A wrong value in the server must show, and must not be lost in the rows.
+// A wrong value in the server must be reported, and must appear in the rows.
 func TestWrongRepliesAreErrors(t *testing.T) {
 	b := testBench(t)
 	address, err := b.stage.open(t.Context(), smallValue, 0)
@@ -249,13 +248,13 @@ func TestFlags(t *testing.T) {
 	}
 	for _, args := range [][]string{{"-rounds", "-1"}, {"-duration", "-1s"}, {"word"}} {
 		if _, err := parse(args, io.Discard); err == nil {
-			t.Errorf("%q was taken", args)
+			t.Errorf("%q was accepted", args)
 		}
 	}
 	if _, err := selected(questions(), "k,kk"); err == nil {
 		t.Error("question kk was found")
 	}
 	if qs, err := selected(questions(), "k"); err != nil || len(qs) != 1 || qs[0].name != "k" {
-		t.Errorf("%d questions are called k (%v)", len(qs), err)
+		t.Errorf("%d questions are named k (%v)", len(qs), err)
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// writeMarkdown prints a table a question: variants down, loads across.
+// writeMarkdown prints a table for each question, with variants as rows and loads as columns.
 func writeMarkdown(w io.Writer, qs []question, rows []row) error {
 	var out strings.Builder
 	for _, q := range qs {
@@ -89,11 +89,11 @@ func (q question) legend() string {
 	const interval = " with its interval (below six rounds: lowest to highest) · "
 	switch {
 	case q.cpuOnly:
-		return fmt.Sprintf("In the row %s: ns. In the others: ratio to it%sns.", q.base, interval)
+		return fmt.Sprintf("Row %s: ns. Other rows: ratio to it%sns.", q.base, interval)
 	case q.micro != nil:
-		return fmt.Sprintf("In the row %s: ns · CPU ns of the process. In the others: ratio of ns to it%sratio of CPU · ns.", q.base, interval)
+		return fmt.Sprintf("Row %s: ns · CPU ns of the process. Other rows: ratio of ns to it%sratio of CPU · ns.", q.base, interval)
 	}
-	return fmt.Sprintf("In the row %s: client µs · server µs · p50 µs. In the others: ratio of client CPU to it%sratio of server CPU · p50 µs.", q.base, interval)
+	return fmt.Sprintf("Row %s: client µs · server µs · p50 µs. Other rows: ratio of client CPU to it%sratio of server CPU · p50 µs.", q.base, interval)
 }
 
 func (t table) write(out *strings.Builder) {
@@ -112,10 +112,10 @@ func (t table) write(out *strings.Builder) {
 		}
 		out.WriteString("\n")
 	}
-	fmt.Fprintf(out, "\nMedians of %d rounds; %d of %d runs in doubt, %d wrong replies; commit %.12s, `%s`.\n\n", t.most(), t.doubts, t.runs(), t.errors, t.commit, t.command)
+	fmt.Fprintf(out, "\nMedians of %d rounds; %d of %d runs questionable, %d wrong replies; commit %.12s, `%s`.\n\n", t.most(), t.doubts, t.runs(), t.errors, t.commit, t.command)
 }
 
-// most is the number of rounds of the cell that has most.
+// most is the maximum number of rounds of a cell.
 func (t table) most() int {
 	n := 0
 	for _, rounds := range t.rounds {
@@ -169,7 +169,7 @@ func (t table) cell(p place) string {
 	return strings.Join(words, " · ")
 }
 
-// figure prints three digits.
+// figure formats a number with three digits.
 func figure(v float64) string {
 	switch {
 	case v != v:

@@ -32,6 +32,6 @@ func TestBrokenResultsAreNamed(t *testing.T) {
 		t.Error("results that cannot be read were replaced")
 	}
 	if rows, err := readRows(t.TempDir() + "/none"); err != nil || rows != nil {
-		t.Errorf("%v, %v of a file that is not there", rows, err)
+		t.Errorf("%v, %v for a file that does not exist", rows, err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A micro is the job of the child process of a micro-benchmark.
+// A micro is the job of a child process that runs a micro-benchmark.
 type micro struct {
 	Question string
 	Kind     string  `json:",omitempty"`
@@ -26,12 +26,12 @@ type micro struct {
 	Window   time.Duration
 }
 
-// A microResult is what it answers.
+// A microResult is the result of a micro.
 type microResult struct {
 	Ops     uint64        `json:"ops"`
 	Elapsed time.Duration `json:"elapsed_ns"`
 	CPU     time.Duration `json:"cpu_ns"` // of the process
-	// ByCPU makes CPU time, not the time that passed, the time of an op.
+	// ByCPU means that the time of an op is CPU time, not elapsed time.
 	ByCPU bool   `json:"by_cpu,omitempty"`
 	Error string `json:"error,omitempty"`
 }
@@ -53,8 +53,7 @@ func (r microResult) sample() load.Sample {
 
 const microArgument = "-micro-process"
 
-// microChild runs a micro-benchmark and ends the process if the program was
-// started for one.
+// microChild runs a micro-benchmark and exits if the process was started for one.
 func microChild() {
 	if len(os.Args) != 2 || os.Args[1] != microArgument {
 		return

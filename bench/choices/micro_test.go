@@ -46,11 +46,11 @@ func TestWakersKeepAnEarlyWake(t *testing.T) {
 		wg.Wait()
 	}
 	if _, err := newWaker("shouting", 1); err == nil {
-		t.Error("no error for a way that does not exist")
+		t.Error("no error for an unknown kind of waker")
 	}
 }
 
-// measureLock itself fails if a byte is lost; this shows that it can.
+// measureLock fails if a byte is lost; this test shows that it does.
 func TestQueueWritesAllOnce(t *testing.T) {
 	testkit.NoLeaks(t)
 	for _, shards := range []int{1, 2, 8} {
@@ -79,7 +79,7 @@ func TestQueueWritesAllOnce(t *testing.T) {
 func TestRunMicroRefusesWhatItDoesNotKnow(t *testing.T) {
 	for _, text := range []string{`{"Question":"k"}`, `{"Question":"wake","Kind":"shouting","Callers":1}`, `{`} {
 		if _, err := runMicro(strings.NewReader(text)); err == nil {
-			t.Errorf("%s was run", text)
+			t.Errorf("%s was accepted", text)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/resp"
 )
 
-// A protocol is the minimum that the engine needs to talk to a redis-server: RESP2
-// and a PING as the greeting, whose time is the first guess of the round trip.
+// A protocol is the minimum that the engine needs to talk to a redis-server: RESP2, with a PING as
+// the greeting, whose duration is the first estimate of the round trip.
 type protocol struct{}
 
 var (
@@ -80,15 +80,15 @@ func bulk(reply []byte) ([]byte, error) {
 	return token.Bytes, nil
 }
 
-// The values carry their key, so that a reply handed to the wrong caller is
-// detected: the digits of the key stand at the start and again at the end.
+// The values contain their key, so that a reply passed to the wrong caller is detected: the digits
+// of the key are at the start and at the end.
 
 const (
 	keyDigits = 7
 	minValue  = 2 * keyDigits
 )
 
-// keysOf is how many keys have values of a size: at most 16 MB of them.
+// keysOf returns the number of keys with values of a size, at most 16 MB of values.
 func keysOf(size int) int { return max(min(10_000, 16<<20/size), 1) }
 
 func keyName(size, i int) string { return fmt.Sprintf("value-%d:%0*d", size, keyDigits, i) }
@@ -100,8 +100,8 @@ func valueOf(key string, size int) string {
 	return digits + strings.Repeat("v", size-minValue) + digits
 }
 
-// checkValue checks the length and both ends: reading all of a large value would
-// cost the caller more than the measured operation.
+// checkValue checks the length and both ends: checking all of a large value would cost the caller
+// more than the measured operation.
 func checkValue(key string, value []byte, size int) error {
 	digits := digitsOf(key)
 	if len(value) == size && string(value[:keyDigits]) == digits && string(value[size-keyDigits:]) == digits {

@@ -11,16 +11,15 @@ import (
 // A question is a decision of the engine, with its variants under several loads.
 type question struct {
 	name string
-	asks string // in words, for the tables
-	// base is the variant that ratios refer to: what the engine does, or what it
-	// does without the feature whose cost is in question.
+	asks string // the text for the tables
+	// base is the variant to which ratios refer: what the engine does, or what it does without the
+	// feature whose cost is measured.
 	base     string
 	variants []variant
 	loads    []shape
-	// micro measures outside of the engine; if nil, the engine is measured under
-	// load.
+	// micro measures something outside the engine; if nil, the engine is measured under load.
 	micro microFunc
-	// cpuOnly: an op has no time but its CPU time.
+	// cpuOnly means that an op has only a CPU time.
 	cpuOnly bool
 }
 
@@ -28,7 +27,7 @@ type variant struct {
 	name string
 	setting
 	kind  string // of a micro-benchmark
-	count int    // of a micro-benchmark: how many of that kind
+	count int    // of a micro-benchmark: the number of that kind
 }
 
 // A shape is a load.
@@ -40,13 +39,13 @@ type shape struct {
 	store   bool
 	size    int           // of values; smallValue if 0
 	delay   time.Duration // added to the round trip
-	free    bool          // for the question lock: no caller waits for an answer
+	free    bool          // for the question lock: callers do not wait for an answer
 }
 
 const (
 	smallValue = 16
 	k          = 1 << 10
-	// never is a size that nothing reaches.
+	// never is a size that is never reached.
 	never = 1 << 30
 )
 
@@ -57,7 +56,7 @@ func sizeName(n int) string {
 	return fmt.Sprint(n)
 }
 
-// closed are callers that each wait for their reply before their next request.
+// closed returns loads with callers that wait for their reply before their next request.
 func closed(callers ...int) []shape {
 	var all []shape
 	for _, n := range callers {
@@ -66,7 +65,7 @@ func closed(callers ...int) []shape {
 	return all
 }
 
-// closedSizes are the same with values of some sizes.
+// closedSizes returns the same loads with values of several sizes.
 func closedSizes(store bool, sizes []int, callers ...int) []shape {
 	name := "get"
 	if store {
@@ -81,9 +80,8 @@ func closedSizes(store bool, sizes []int, callers ...int) []shape {
 	return all
 }
 
-// The rate-limited load of the RedisPipe article: 5 clients in one process, 3
-// goroutines for each 1,000 requests a second, each with its own limiter that lets
-// 5 to 15 requests through at a time.
+// The rate-limited load of the RedisPipe article: 5 clients in one process, 3 goroutines for each
+// 1,000 requests a second, each with its own limiter that admits 5 to 15 requests at a time.
 const (
 	rateClients = 5
 	rateCallers = 3
@@ -122,7 +120,7 @@ func join(lists ...[]shape) []shape {
 	return all
 }
 
-// usual are the loads of decisions that could matter anywhere.
+// usual are the loads for decisions that may matter in any situation.
 func usual() []shape {
 	return join(closed(1, 16, 128, 1024, 8192), rates(rateClients, 20_000, 80_000))
 }
@@ -131,7 +129,7 @@ func choices(name string, c pipe.Choices) variant {
 	return variant{name: name, setting: setting{Choices: c}}
 }
 
-// sizes are variants of one threshold.
+// sizes returns variants of one threshold.
 func sizes(set func(*pipe.Choices, int), values ...int) []variant {
 	var all []variant
 	for _, n := range values {
@@ -177,7 +175,7 @@ func kinds(names ...string) []variant {
 	return all
 }
 
-// questions are all there are, in the order of the tables.
+// questions lists all questions, in the order of the tables.
 func questions() []question {
 	return []question{
 		{name: "k", asks: "How many writes may be unanswered at a time (Config.FlushFactor)?", base: auto,
@@ -190,7 +188,7 @@ func questions() []question {
 			variants: []variant{choices("default", pipe.Choices{}), choices("never", pipe.Choices{NeverYield: true}), choices("always", pipe.Choices{AlwaysYield: true}),
 				choices("readers too", pipe.Choices{ReaderYields: true})},
 			loads: usual()},
-		{name: "solo", asks: "After how many lone calls does a caller read its own reply?", base: "64",
+		{name: "solo", asks: "After how many calls without concurrent ones does a caller read its own reply?", base: "64",
 			variants: []variant{choices("never", pipe.Choices{SoloAfter: -1}), choices("8", pipe.Choices{SoloAfter: 8}),
 				choices("64", pipe.Choices{SoloAfter: 64}), choices("1024", pipe.Choices{SoloAfter: 1024})},
 			loads: join(closed(1, 2, 16), rates(rateClients, 5_000, 20_000, 80_000))},
@@ -200,10 +198,10 @@ func questions() []question {
 		{name: "linked-frame", asks: "From which size on does a request get its own segment instead of being copied into the shared buffer?", base: "16k",
 			variants: sizes(func(c *pipe.Choices, n int) { c.LinkedFrame = n }, 4*k, 16*k, 64*k, 1<<20),
 			loads:    closedSizes(true, []int{8 * k, 16 * k, 32 * k, 64 * k}, 1, 16, 128)},
-		{name: "direct-reply", asks: "How much of a reply must be missing for it to be read into its own buffer instead of being copied?", base: "16k",
+		{name: "direct-reply", asks: "How many bytes of a reply must be missing for it to be read into its own buffer instead of being copied?", base: "16k",
 			variants: sizes(func(c *pipe.Choices, n int) { c.DirectReply = n }, 4*k, 16*k, 64*k, never),
 			loads:    closedSizes(false, []int{16 * k, 64 * k, 256 * k}, 1, 16, 128)},
-		{name: "sweep", asks: "What do contexts with a deadline cost, visited this often?", base: noContext,
+		{name: "sweep", asks: "What do contexts with a deadline cost, depending on how often they are checked?", base: noContext,
 			variants: sweeps(), loads: closed(128, 1024, 8192)},
 		{name: "sweep-alone", asks: "What does the sweeper itself cost? CPU ns per millisecond of waiting (10,000 are 1 % of a core), with this many calls in flight at a silent server.", base: "5ms",
 			variants: sweeps(), loads: waiting(128, 1024, 8192), micro: measureSweep, cpuOnly: true},
@@ -212,9 +210,9 @@ func questions() []question {
 			loads:    join(closed(1, 16, 128, 1024, 8192), rates(1, 20_000, 80_000))},
 		{name: "wake", asks: "What does it cost to wake this many waiters, each separately, in one round? ns per wake, including the waiter's return to its wait.", base: wakeChannel,
 			variants: kinds(wakeChannel, wakeCond, wakeBroadcast, wakeGroup, wakeMutex), loads: waiting(1, 16, 1024, 8192), micro: measureWake},
-		{name: "lock", asks: "One lock or shards that the flusher collects in turn? ns per call that appends 40 bytes; closed: and waits until they are written; free: and continues.", base: "1",
+		{name: "lock", asks: "One lock, or shards that the flusher collects in turn? ns per call that appends 40 bytes and then waits until they are written (closed) or continues (free).", base: "1",
 			variants: shards(1, 2, 4, 8), loads: join(closed(16, 1024, 8192), free(16, 1024)), micro: measureLock},
-		{name: "decode", asks: "Who reads the bulk string: the caller after its wait, a Completer on the reader, or the caller that a Completer has woken by a channel?", base: "caller",
+		{name: "decode", asks: "Which goroutine reads the bulk string: the caller after its wait, a Completer on the reader, or the caller after a Completer has woken it through a channel?", base: "caller",
 			variants: []variant{{name: "caller"}, {name: onReader, setting: setting{Decode: onReader}}, {name: byCompleter, setting: setting{Decode: byCompleter}}},
 			loads:    join(closed(16, 128, 1024, 8192), closedSizes(false, []int{k}, 16, 128, 1024, 8192))},
 	}

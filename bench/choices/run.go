@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A bench asks questions, one after the other.
+// A bench measures questions, one after another.
 type bench struct {
 	// Immutable.
 	options     options
@@ -22,7 +22,7 @@ type bench struct {
 	environment load.Environment
 	progress    io.Writer
 
-	// Owned by the goroutine that asks.
+	// Owned by the goroutine that runs the questions.
 	stage *stage
 }
 
@@ -44,8 +44,8 @@ type row struct {
 	load.Environment
 }
 
-// ask measures all variants of a question and stores the rows. Wrong replies
-// are in the rows and in the error.
+// ask measures all variants of a question and stores the rows. Wrong replies are reported in the
+// rows and in the error.
 func (b *bench) ask(ctx context.Context, q question) (rows []row, err error) {
 	defer func() { err = errors.Join(err, b.stage.endDelays()) }()
 	rng := rand.New(rand.NewPCG(b.options.Seed, uint64(len(q.name))))
@@ -53,8 +53,8 @@ func (b *bench) ask(ctx context.Context, q question) (rows []row, err error) {
 	for round := 1; round <= b.options.Rounds; round++ {
 		fmt.Fprintf(b.progress, "%s: round %d of %d, %v so far\n", q.name, round, b.options.Rounds, time.Since(began).Round(time.Second))
 		for _, l := range q.loads {
-			// The variants of a load follow each other closely: what disturbs the
-			// machine for seconds disturbs all of them.
+			// The variants of a load are measured in quick succession, so a disturbance that lasts
+			// for seconds affects all of them.
 			for _, i := range rng.Perm(len(q.variants)) {
 				sample, err := b.measure(ctx, q, q.variants[i], l, round)
 				if err == nil || sample.Values != nil {
@@ -74,8 +74,8 @@ func (b *bench) ask(ctx context.Context, q question) (rows []row, err error) {
 	return rows, errors.Join(storeRows(b.path, q.name, rows), wrongReplies(rows))
 }
 
-// storePartial stores the rows of a question that did not finish, marked, and apart from
-// those that are compared.
+// storePartial stores the rows of a question that did not finish, marked, and separate from those
+// that are compared.
 func (b *bench) storePartial(q question, rows []row, why error) error {
 	if len(rows) == 0 {
 		return nil
@@ -89,7 +89,7 @@ func (b *bench) storePartial(q question, rows []row, why error) error {
 	return storeRows(path, q.name, rows)
 }
 
-// wrongReplies is an error if a row has any.
+// wrongReplies returns an error if a row has wrong replies.
 func wrongReplies(rows []row) error {
 	var errs []error
 	for _, r := range rows {
@@ -141,12 +141,12 @@ func (b *bench) measure(ctx context.Context, q question, v variant, l shape, rou
 	return sampleOf(outcome.Result), nil
 }
 
-// details go to the raw results.
+// details are stored in the raw results.
 type details struct {
 	Load any `json:"load"`
-	// CallsPerWrite is how many requests left together.
+	// CallsPerWrite is the mean number of requests per write.
 	CallsPerWrite float64 `json:"calls_per_write,omitempty"`
-	// IntendedP99 counts from the planned instant of each burst.
+	// IntendedP99 is measured from the planned instant of each burst.
 	IntendedP99 float64 `json:"intended_p99_us,omitempty"`
 }
 
@@ -171,7 +171,7 @@ func sampleOf(r *load.Result) load.Sample {
 		}
 	}
 	if n := r.Cost.Counters[countBackstop]; n > 0 {
-		sample.Doubts = append(sample.Doubts, fmt.Sprintf("the backstop made %.0f writes that nothing else had made", n))
+		sample.Doubts = append(sample.Doubts, fmt.Sprintf("the backstop made %.0f writes that should have been made earlier", n))
 	}
 	sample.Details = d
 	return sample

@@ -15,16 +15,16 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
 )
 
-// startLimit is how long the server may take until it is ready, and to be filled.
+// startLimit is how long the server may take to become ready, and to be filled.
 const startLimit = 30 * time.Second
 
-// A stage is what the engines connect to: one redis-server for the whole run.
-// Owned by the goroutine that runs the questions.
+// A stage is the server to which the engines connect, one redis-server for the whole run. Owned by
+// the goroutine that runs the questions.
 type stage struct {
 	scratch string
 	server  *proc.Process // nil before it is started
 	address string
-	filled  map[int]bool // sizes of which there are values
+	filled  map[int]bool // sizes for which values are stored
 	delays  map[time.Duration]*faultproxy.Proxy
 	fine    func() // ends fine timers; nil without them
 }
@@ -33,8 +33,8 @@ func newStage(scratch string) *stage {
 	return &stage{scratch: scratch, filled: map[int]bool{}, delays: map[time.Duration]*faultproxy.Proxy{}}
 }
 
-// open returns an address of a server that has values of that size and whose
-// round trip takes delay longer.
+// open returns the address of a server that has values of that size and whose round trip takes
+// delay longer.
 func (s *stage) open(ctx context.Context, size int, delay time.Duration) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
@@ -96,7 +96,7 @@ func (s *stage) delayed(delay time.Duration) (string, error) {
 	return p.Addr(), nil
 }
 
-// endDelays ends the proxies, so that their timers do not disturb who needs none.
+// endDelays ends the proxies, so that their timers do not disturb measurements without a delay.
 func (s *stage) endDelays() error {
 	var errs []error
 	for delay, p := range s.delays {
@@ -134,7 +134,7 @@ func ping(ctx context.Context, address string) error {
 	return err
 }
 
-// fill stores all values of a size, over an engine.
+// fill stores all values of a size through an engine.
 func fill(ctx context.Context, address string, size int) error {
 	e, err := setting{}.open(ctx, address)
 	if err != nil {
@@ -179,8 +179,7 @@ func listenSilent() (*silent, error) {
 		return nil, err
 	}
 	s := &silent{listener: l, done: make(chan struct{})}
-	// Ends when its one client has hung up, or close closes the listener; close
-	// waits for it.
+	// Ends when its only client has disconnected or close closes the listener; close waits for it.
 	go func() {
 		defer close(s.done)
 		conn, err := l.Accept()
@@ -200,7 +199,7 @@ func listenSilent() (*silent, error) {
 	return s, nil
 }
 
-// close ends the server. Its client has hung up already.
+// close ends the server. Its client has already disconnected.
 func (s *silent) close() error {
 	err := s.listener.Close()
 	<-s.done

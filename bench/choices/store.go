@@ -11,7 +11,7 @@ import (
 	"slices"
 )
 
-// readRows reads raw results; a missing file has none.
+// readRows reads raw results. If the file does not exist, there are none.
 func readRows(path string) ([]row, error) {
 	data, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -30,8 +30,8 @@ func readRows(path string) ([]row, error) {
 	return rows, nil
 }
 
-// storeRows replaces the rows of one question and leaves the others, except
-// those of questions that no longer exist. A crash leaves the old file.
+// storeRows replaces the rows of one question and keeps the others, except those of questions that
+// no longer exist. After a crash, the old file remains.
 func storeRows(path, question string, rows []row) error {
 	old, err := readRows(path)
 	if err != nil {

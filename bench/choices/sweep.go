@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-// measureSweep has calls wait at a silent server and counts what the engine uses
-// meanwhile; an op is a millisecond of waiting.
+// measureSweep lets calls wait for a silent server and measures the CPU time that the engine uses;
+// an op is a millisecond of waiting.
 func measureSweep(ctx context.Context, m micro) (result microResult, err error) {
 	server, err := listenSilent()
 	if err != nil {
@@ -45,7 +45,7 @@ func measureSweep(ctx context.Context, m micro) (result microResult, err error) 
 	return result, err
 }
 
-// startCalls returns those it has started even if not all could be.
+// startCalls returns the calls that it has started, even if it could not start all of them.
 func startCalls(ctx context.Context, e *pipe.Engine, n int) ([]*pipe.Call, error) {
 	var calls []*pipe.Call
 	for i := range n {

@@ -17,20 +17,20 @@ import (
 	"github.com/slipstream-go/slipstream/internal/pipe"
 )
 
-// Who turns a reply into a value.
+// Which goroutine converts a reply to a value.
 const (
 	onCaller    = ""          // the caller, after it has waited
-	onReader    = "reader"    // a Completer, which then wakes the caller by a channel
+	onReader    = "reader"    // a Completer, which then wakes the caller through a channel
 	byCompleter = "completer" // the caller, woken by a Completer that does nothing else
 )
 
 // A setting is one variant of a decision of the engine.
 type setting struct {
-	FlushFactor int          `json:"flush_factor,omitempty"` // k; derived from the round trip if 0
+	FlushFactor int          `json:"flush_factor,omitempty"` // k; if 0, derived from the round trip
 	Sockets     int          `json:"sockets,omitempty"`      // one if 0
 	Choices     pipe.Choices `json:"choices,omitzero"`
-	// Deadline gives every caller a context that can be cancelled and has a
-	// deadline, made once for all of its requests.
+	// Deadline gives every caller a cancelable context with a deadline, created once for all of its
+	// requests.
 	Deadline bool   `json:"deadline,omitempty"`
 	Decode   string `json:"decode,omitempty"`
 }
@@ -41,12 +41,12 @@ type work struct {
 	Setting setting
 	Store   bool // SET instead of GET
 	Size    int  // of values
-	Clients int  // engines that share the callers in turn; one if 0
+	Clients int  // engines that share the callers; one if 0
 }
 
 const targetName = "engine"
 
-// targets are what the load process knows.
+// targets are the targets that the load process can open.
 func targets() loadproc.Targets {
 	return loadproc.Targets{targetName: openTarget}
 }
@@ -143,12 +143,11 @@ func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 	return c, nil
 }
 
-// copyLimit is the size up to which callers copy values into their own memory.
-// Larger ones are inspected in place: then the question is what the engine does
-// with them.
+// copyLimit is the size up to which callers copy values into their own memory. Larger ones are
+// checked in place, because the engine's handling of them is what is measured.
 const copyLimit = 4 << 10
 
-// copied is how many bytes of a value a caller copies.
+// copied returns how many bytes of a value a caller copies.
 func (t *target) copied() int {
 	if t.work.Store || t.work.Size > copyLimit {
 		return 0
@@ -156,7 +155,7 @@ func (t *target) copied() int {
 	return t.work.Size
 }
 
-// Names of what the engines count, in the raw results.
+// Names of the engines' counters in the raw results.
 const (
 	countWrites     = "writes"
 	countYields     = "yields"
@@ -185,7 +184,7 @@ func (t *target) Counters() []load.Counter {
 	}
 }
 
-// verified is how many keys are read again after stores.
+// verified is the number of keys that are read again after stores.
 const verified = 64
 
 // Close ends the engines, after checking what was stored.
@@ -308,8 +307,8 @@ func (c *caller) Complete(call *pipe.Call) {
 	c.woken <- struct{}{}
 }
 
-// pooledFrame is the size from which a request is encoded into memory of the
-// pools, which gets it back: a call keeps no large frames.
+// pooledFrame is the size from which a request is encoded into pooled memory, which is returned to
+// the pool, because a call keeps no large frames.
 const pooledFrame = 1 << 10
 
 func (c *caller) set(value string) error {
@@ -324,7 +323,7 @@ func (c *caller) set(value string) error {
 		err = fmt.Errorf("SET %s answered by %.60q, want %q", c.key, call.Reply(), okReply)
 	}
 	if pooled {
-		// After an error the engine may still have the frame: it is left to the
+		// After an error the engine may still use the frame, so it is left to the garbage
 		// collector.
 		if err == nil {
 			buf.Put(call.Frame)

@@ -17,8 +17,8 @@ const (
 	wakeMutex     = "sync.Mutex"     // one for each, handed over locked
 )
 
-// A waker lets n goroutines wait, and wakes all of them. A wake before the wait
-// counts: replies may be faster than callers.
+// A waker makes n goroutines wait, and wakes all of them. A wake before the wait is not lost,
+// because replies may be faster than callers.
 type waker interface {
 	wait(i int)
 	wakeAll()
@@ -55,7 +55,7 @@ func newWaker(kind string, n int) (waker, error) {
 		}
 		return w, nil
 	}
-	return nil, fmt.Errorf("no way %q to wake", kind)
+	return nil, fmt.Errorf("unknown kind of waker %q", kind)
 }
 
 type channels []chan struct{}
@@ -146,8 +146,8 @@ func (w mutexes) wakeAll() {
 	}
 }
 
-// measureWake has one goroutine wake all others in rounds. The last one to wake
-// reports this over a channel, which costs the same for every kind.
+// measureWake makes one goroutine wake all others in rounds. The last one to wake reports this over
+// a channel, which costs the same for every kind.
 func measureWake(ctx context.Context, m micro) (microResult, error) {
 	w, err := newWaker(m.Kind, m.Callers)
 	if err != nil {

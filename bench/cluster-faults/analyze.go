@@ -6,7 +6,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A row is what one subject showed in one scenario.
+// A row holds the results of one subject in one scenario.
 type row struct {
 	Scenario string           `json:"scenario"`
 	Subject  string           `json:"subject"`
@@ -29,10 +29,10 @@ type row struct {
 	Share      float64        `json:"error_share"`
 	Errors     map[string]int `json:"errors,omitempty"`
 
-	// Numbers of writes. Lost were acknowledged by a master that stayed one, and LostByRedis by one
-	// that was replaced; neither is at the servers. Denied are there although the error said
-	// otherwise. Reordered were acknowledged, and follow one that was sent after they had been
-	// acknowledged.
+	// Numbers of writes. Lost writes were acknowledged by a master that remained one, and
+	// LostByRedis by one that was replaced; neither are on the servers. Denied writes were executed
+	// although the error said otherwise. Reordered writes were acknowledged, but come after one
+	// that was sent after their acknowledgement.
 	Lost        int `json:"lost"`
 	LostByRedis int `json:"lost_by_redis"`
 	Twice       int `json:"twice"`
@@ -40,40 +40,41 @@ type row struct {
 	Reordered   int `json:"reordered"`
 
 	FaultMS    float64  `json:"fault_ms"`              // since the first call
-	RestoredMS *float64 `json:"restored_ms,omitempty"` // the servers serve again, since the fault
-	OverMS     float64  `json:"over_ms"`               // the fault, since it began
-	// FirstMS and SteadyMS are those of the affected slots, since the servers serve them again: to the
-	// first success, and to the end of the last call that failed, was sent before or took more than
-	// slowCall.
+	RestoredMS *float64 `json:"restored_ms,omitempty"` // from the fault until the servers serve again
+	OverMS     float64  `json:"over_ms"`               // the length of the fault
+	// FirstMS and SteadyMS are measured for the affected slots from the moment when the servers
+	// serve them again: FirstMS to the first success, and SteadyMS to the end of the last call that
+	// failed, was sent before that moment or took more than slowCall.
 	FirstMS  *float64 `json:"first_ms,omitempty"`
 	SteadyMS *float64 `json:"steady_ms,omitempty"`
-	// BeforeP99MS is that of all slots before the fault: what the machine and the clients need without one.
+	// BeforeP99MS is the 99th percentile for all slots before the fault: what the machine and the
+	// clients need without one.
 	BeforeP99MS float64 `json:"before_p99_ms"`
-	// Of the other slots, from the fault until settling after it.
+	// For the other slots, from the fault until settling after it.
 	OthersCalls  int     `json:"others_calls"`
 	OthersErrors int     `json:"others_errors"`
 	OthersP99MS  float64 `json:"others_p99_ms"`
 	OthersMaxMS  float64 `json:"others_max_ms"`
 
 	Topology float64 `json:"topology_per_s"`
-	// Unasked are failovers that the scenario does not have: servers that lacked CPU time were
-	// considered dead. What Redis then lost counts as Lost.
+	// Unasked counts failovers that do not belong to the scenario: servers that lacked CPU time
+	// were considered dead. What Redis then lost counts as Lost.
 	Unasked int `json:"unasked_failovers"`
-	// LateP99MS and LateMaxMS are how late the generator began calls of callers that had nothing to do.
+	// LateP99MS and LateMaxMS are how late the generator began calls of idle callers.
 	LateP99MS float64 `json:"late_p99_ms"`
 	LateMaxMS float64 `json:"late_max_ms"`
 }
 
 const (
-	// slowCall is the time from which a call says that a client has not recovered.
+	// slowCall is the duration from which a call shows that a client has not recovered.
 	slowCall = 250 * time.Millisecond
-	// settling is how long after the fault the other slots are watched.
+	// settling is how long after the fault the other slots are observed.
 	settling = time.Second
 )
 
 func millis(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
 
-// analyze fills in what the ledger says.
+// analyze computes the figures of a row from the ledger.
 func (r *row) analyze(l *ledger, t *times, affected func(caller int) bool) {
 	r.Requests, r.Unresolved, r.Errors = len(l.Ops), l.Unresolved, l.Errors
 	r.FaultMS, r.OverMS = millis(t.fault.Sub(t.began)), millis(t.over.Sub(t.fault))

@@ -17,7 +17,7 @@ const (
 	succeeded fate = iota
 	missing        // the server has no such key
 	wrong          // without an error, a value of another key
-	notSent        // the error says that the server has not got the call
+	notSent        // the error says that the server has not received the call
 	answered       // the server answered with an error
 	unknown        // the server may have executed the call
 	cut            // the end of the run ended the call
@@ -39,12 +39,12 @@ func (o *op) ended() time.Time { return o.sent().Add(o.Took) }
 // failed reports whether the call ended with its own error.
 func (o *op) failed() bool { return o.Fate == notSent || o.Fate == answered || o.Fate == unknown }
 
-// A ledger is all that the load process has noted. It is encoded by package gob.
+// A ledger is everything that the load process has recorded. It is encoded by package gob.
 type ledger struct {
 	Ops []op
-	// Unresolved is how many calls did not return although their contexts had ended.
+	// Unresolved is the number of calls that did not return although their contexts had ended.
 	Unresolved int
-	// Errors are the texts of errors, without figures, and how often they occurred.
+	// Errors maps the texts of errors, without numbers, to how often they occurred.
 	Errors map[string]int
 }
 
@@ -82,7 +82,7 @@ func listKey(caller int) string { return "w:" + strconv.Itoa(caller) }
 // valueKey returns the key that a caller reads. It has the slot of the list.
 func valueKey(caller int) string { return "{" + listKey(caller) + "}:v" }
 
-// valueOf returns what is at valueKey.
+// valueOf returns the value stored at valueKey.
 func valueOf(caller int) string { return "value of " + listKey(caller) }
 
 // slotOf returns the slot of both keys of a caller.

@@ -21,14 +21,14 @@ import (
 type work struct {
 	Seeds    []string
 	Ledger   string        // file that is written at the end
-	Started  string        // file that is made with the first call
+	Started  string        // file that is created with the first call
 	Deadline time.Duration // of each call
 }
 
 // returnLimit is how long calls may take to return after their contexts have ended.
 const returnLimit = 5 * time.Second
 
-// mostTexts bounds the texts of errors that are kept.
+// mostTexts bounds the number of error texts that are kept.
 const mostTexts = 30
 
 // targets are the clients of clusters, each of which runs in the load process.
@@ -61,7 +61,7 @@ type target struct {
 	mu    sync.Mutex
 	texts map[string]int
 
-	ending atomic.Bool // calls that fail from now on were cut
+	ending atomic.Bool // calls that fail from now on were cut off
 }
 
 func openTarget(ctx context.Context, k redisload.Kind, s loadproc.Spec) (load.Target, error) {
@@ -99,7 +99,7 @@ func (t *target) stop() {
 	})
 }
 
-// writeLedger writes what was noted until now.
+// writeLedger writes what has been recorded so far.
 func (t *target) writeLedger() {
 	t.written.Do(func() {
 		l := &ledger{Errors: t.texts}
@@ -128,7 +128,7 @@ func (t *target) Close() error {
 	return errors.Join(t.failure, t.client.Close())
 }
 
-// note counts the text of an error.
+// note counts an error by its text.
 func (t *target) note(err error) {
 	text := figures.ReplaceAllString(err.Error(), "N")
 	t.mu.Lock()
@@ -141,8 +141,8 @@ func (t *target) note(err error) {
 
 var figures = regexp.MustCompile(`[0-9]+(\.[0-9]+)*`)
 
-// A caller alternates between pushes and reads, of keys of one slot. So callers on other shards than
-// the failing one continue at their rate.
+// A caller alternates between pushes and reads, of keys of one slot. Therefore callers on shards
+// other than the failing one continue at their rate.
 type caller struct {
 	// Immutable after NewCaller.
 	target           *target
@@ -199,7 +199,7 @@ func (c *caller) Do(context.Context) error {
 	return nil
 }
 
-// fateOf returns what became of a call that failed.
+// fateOf returns the outcome of a failed call.
 func (t *target) fateOf(err error) fate {
 	of := redisload.FateOf(err)
 	switch {

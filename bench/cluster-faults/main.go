@@ -44,7 +44,7 @@ type options struct {
 	quick, markdown    bool
 }
 
-// typical are the default subjects: one of each library.
+// typical lists the default subjects, one of each library.
 var typical = []string{load.Ours, "go-redis-pool", "rueidis", "redispipe", "radix"}
 
 func main() {
@@ -59,19 +59,19 @@ func parse(args []string, stderr io.Writer) (*options, error) {
 	flags.StringVar(&o.scenario, "scenario", os.Getenv("SCENARIO"), "run only these `scenarios`, separated by commas (SCENARIO)")
 	flags.StringVar(&o.subjects, "subjects", os.Getenv("SUBJECTS"), "run these `subjects`, separated by commas (SUBJECTS); empty: "+strings.Join(typical, ","))
 	flags.Float64Var(&o.rate, "rate", 20_000, "calls a second")
-	flags.IntVar(&o.callers, "callers", 3000, "how many callers share the rate; each has one call in flight and keys of one slot")
+	flags.IntVar(&o.callers, "callers", 3000, "number of callers that share the rate; each has one call in flight and keys of one slot")
 	flags.DurationVar(&o.deadline, "deadline", 10*time.Second, "of each call")
 	flags.DurationVar(&o.nodeTimeout, "node-timeout", 2*time.Second, "cluster-node-timeout of the servers")
 	flags.DurationVar(&o.lead, "lead", 4*time.Second, "load before the fault")
 	flags.DurationVar(&o.tail, "tail", 8*time.Second, "load after the fault")
 	flags.DurationVar(&o.stop, "stop", 5*time.Second, "of the scenario stop")
 	flags.DurationVar(&o.outage, "outage", 8*time.Second, "of half-down, silent, one-way, split-view and cut-off")
-	flags.IntVar(&o.slots, "slots", 4096, "how many slots migrate, at most a third of all")
-	flags.Uint64Var(&o.seed, "seed", 1, "of the planned instants")
+	flags.IntVar(&o.slots, "slots", 4096, "number of slots that migrate, at most a third of all")
+	flags.Uint64Var(&o.seed, "seed", 1, "`seed` of the planned instants")
 	flags.StringVar(&o.out, "out", "", "the `file` of raw results; if empty, results/raw/"+suiteName+".jsonl, with -quick below results/quick")
-	flags.StringVar(&o.note, "note", "", "a `text` for the head of the raw results, such as what else ran")
+	flags.StringVar(&o.note, "note", "", "a `text` for the head of the raw results, such as what else was running")
 	flags.BoolVar(&o.quick, "quick", quick != "" && quick != "0", "600 calls a second and short faults, to check that everything works (QUICK=1)")
-	flags.BoolVar(&o.markdown, "markdown", false, "print the stored results as a table and end")
+	flags.BoolVar(&o.markdown, "markdown", false, "print the stored results as a table and exit")
 	if err := command.Parse(flags, args, stderr); err != nil {
 		return nil, err
 	}
@@ -93,7 +93,7 @@ func (o *options) hurry() {
 	o.lead, o.tail, o.stop, o.outage = 300*time.Millisecond, time.Second, 2*time.Second, time.Second
 }
 
-// typed is what a reader types to measure the same again.
+// typed returns the command that repeats the measurement.
 func (o *options) typed() string {
 	words := []string{"go run ./" + suiteName, "-rate " + strconv.FormatFloat(o.rate, 'f', -1, 64), "-callers " + strconv.Itoa(o.callers)}
 	if o.quick {
@@ -170,7 +170,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	return errors.Join(err, results.write(stdout))
 }
 
-// runAll runs each subject in each scenario, one after the other, and stores every row.
+// runAll runs each subject in each scenario, one after another, and stores every row.
 func (o *options) runAll(ctx context.Context, scratch string, all []*scenario, subjects []string, results *results, progress io.Writer) error {
 	var problems []error
 	for _, sc := range all {

@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 )
 
-// The test program starts itself as the load process, as the command does.
+// Like the command, the test program starts itself as the load process.
 func TestMain(m *testing.M) {
 	loadproc.Child(targets())
 	os.Exit(m.Run())

@@ -20,7 +20,7 @@ type head struct {
 	Note    string `json:"note,omitempty"`
 }
 
-// results are all rows of a file, which has the latest of each scenario and subject.
+// results holds all rows of a file, which contains the latest row for each scenario and subject.
 type results struct {
 	path string
 	head head
@@ -78,12 +78,12 @@ func (r *results) add(one *row) error {
 	return os.Rename(r.path+".new", r.path)
 }
 
-// place returns the place of a scenario in the table.
+// place returns the position of a scenario in the table.
 func place(name string) int {
 	return slices.IndexFunc(scenarios, func(sc scenario) bool { return sc.name == name })
 }
 
-// columns are those of the table.
+// columns are the columns of the table.
 var columns = []struct {
 	name string
 	of   func(r *row) string

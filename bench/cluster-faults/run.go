@@ -17,7 +17,7 @@ import (
 // longest bounds the load of a run, which is ended when the fault is over.
 const longest = 10 * time.Minute
 
-// loadavg returns the load averages of the machine, or nothing where there are none.
+// loadavg returns the load averages of the machine, or an empty string if they are not available.
 func loadavg() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	fields := strings.Fields(string(text))
@@ -81,7 +81,7 @@ func (o *options) run(ctx context.Context, scratch, subject string, sc *scenario
 	return r, errors.Join(err, s.look(r, l))
 }
 
-// look adds what the servers say at the end.
+// look adds what the servers report at the end.
 func (s *stage) look(r *row, l *ledger) error {
 	var lists [][]int32
 	var problem error
@@ -116,7 +116,7 @@ func (s *stage) underLoad(subject string, w work, act func() error) (loadproc.Ou
 		err     error
 	}
 	ended := make(chan ending, 1)
-	// Ends when the load process does, which end sees to; waited for below.
+	// Ends with the load process, which end terminates; waited for below.
 	go func() {
 		outcome, err := loadproc.Run(ctx, spec)
 		ended <- ending{outcome, err}
@@ -137,8 +137,8 @@ func (s *stage) underLoad(subject string, w work, act func() error) (loadproc.Ou
 	return e.outcome, problem
 }
 
-// begun waits for the file that the load process creates with its first call. It returns false if the
-// load or the run ends before.
+// begun waits for the file that the load process creates with its first call. It returns false if
+// the load or the run ends first.
 func (s *stage) begun(path string, ended func() bool) bool {
 	for {
 		if _, err := os.Stat(path); err == nil {

@@ -11,10 +11,10 @@ import (
 // A scenario is a fault. Its functions run on the goroutine of an operation.
 type scenario struct {
 	name, about string
-	failovers   int // that belong to it
-	// prepare changes the cluster before the load. If nil, it stays as it was started.
+	failovers   int // the number of failovers that belong to it
+	// prepare changes the cluster before the load. If nil, the cluster is not changed.
 	prepare func(o *operator)
-	// inject lets the fault happen, and returns when it is over.
+	// inject causes the fault, and returns when it is over.
 	inject func(o *operator)
 	parted bool // the cluster bus can be cut
 }
@@ -22,18 +22,18 @@ type scenario struct {
 // scenarios are all of them, in the order of the table.
 var scenarios = []scenario{
 	{"kill", "kill -9 of a master; its replica is promoted", 1, firstShard, kill, false},
-	{"stop", "SIGSTOP of a master for 5 s; its replica is promoted meanwhile", 1, firstShard, stop, false},
+	{"stop", "SIGSTOP of a master for 5 s; its replica is promoted in the meantime", 1, firstShard, stop, false},
 	{"migrate", "4,096 slots move to another master", 0, migrating, migrate, false},
-	{"roll", "all nodes restart, one at a time; replicas are promoted before by CLUSTER FAILOVER", 3, nil, roll, false},
-	{"half-down", "the master and the replica of half of the slots end, and the master comes back without data", 0, halve, halfDown, false},
-	{"silent", "a master and its clients do not hear each other, the cluster is well", 0, proxied, silent, false},
-	{"one-way", "a master hears its clients, they do not hear it, the cluster is well", 0, proxied, oneWay, false},
-	{"address", "a node comes back at another port, and becomes the master again", 2, firstShard, address, false},
+	{"roll", "all nodes restart, one at a time; replicas are promoted first with CLUSTER FAILOVER", 3, nil, roll, false},
+	{"half-down", "the master and the replica of half of the slots are killed, and the master restarts without data", 0, halve, halfDown, false},
+	{"silent", "traffic between a master and its clients is lost, while the cluster is healthy", 0, proxied, silent, false},
+	{"one-way", "replies of a master to its clients are lost, while the cluster is healthy", 0, proxied, oneWay, false},
+	{"address", "a node restarts on another port, and becomes the master again", 2, firstShard, address, false},
 	{"split-view", "a master has forgotten all other nodes, and another one is replaced", 1, firstShard, splitView, false},
-	{"cut-off", "a master and the other nodes do not hear each other, clients reach all; its replica is promoted", 1, firstShard, cutOff, true},
+	{"cut-off", "a master is partitioned from the other nodes, clients reach all; its replica is promoted", 1, firstShard, cutOff, true},
 }
 
-// firstShard: the slots of the first master are affected.
+// firstShard is for faults that affect the slots of the first master.
 func firstShard(o *operator) { o.affects(share(0)) }
 
 func kill(o *operator) {
@@ -53,7 +53,7 @@ func stop(o *operator) {
 	o.times.safe = o.awaitRole(o.master(0), "slave")
 }
 
-// migrating: the first slots of the first master are affected.
+// migrating affects the first slots of the first master.
 func migrating(o *operator) {
 	first, _ := share(0)
 	o.affects(first, first+o.options.slots)
@@ -116,8 +116,8 @@ func halfDown(o *operator) {
 	o.kit.Restart(o, o.master(0))
 }
 
-// proxied puts a proxy before the first master. Its replica uses the proxy, too; the cluster bus does
-// not.
+// proxied puts a proxy in front of the first master. Its replica uses the proxy, too; the cluster
+// bus does not.
 func proxied(o *operator) {
 	firstShard(o)
 	o.proxy = faultproxy.Start(o, o.master(0).Addr(), faultproxy.Options{})
@@ -137,7 +137,7 @@ func (o *operator) partition(begin func()) {
 }
 
 // address restarts a node at another port while its replica is the master, as an operator does, and
-// makes it the master again. Clients have to find out where it is.
+// makes it the master again. Clients have to find its new address.
 func address(o *operator) {
 	o.fault()
 	o.kit.Failover(o, o.replica(0))
@@ -165,8 +165,9 @@ func splitView(o *operator) {
 	o.sleep(o.options.outage / 2)
 }
 
-// cutOff parts the first master from the other nodes. Its replica is promoted, and it stops serving when it has
-// noticed. It is a replica when the partition ends, and has lost what it had acknowledged after the promotion.
+// cutOff separates the first master from the other nodes. Its replica is promoted, and it stops
+// serving when it has noticed. When the partition ends, it is a replica, and has lost the writes
+// that it acknowledged after the promotion.
 func cutOff(o *operator) {
 	o.fault()
 	o.kit.Partition(o, o.master(0))

@@ -15,20 +15,20 @@ import (
 	"github.com/slipstream-go/slipstream/redis/redistest"
 )
 
-// masters is how many masters the cluster has, each with one replica.
+// masters is the number of masters of the cluster, each with one replica.
 const masters = 3
 
 // times are the events of a run.
 type times struct {
 	began    time.Time // the first call
 	fault    time.Time
-	restored time.Time // the servers serve the affected slots again; zero: they always did
-	// safe is when the last reply of a master that was replaced may have come. What such a master had
-	// acknowledged and not replicated was lost by Redis. It is zero if no master was replaced without
-	// its agreement.
+	restored time.Time // when the servers serve the affected slots again; zero if they always did
+	// safe is the latest time at which a reply of a replaced master may have arrived. Writes that
+	// such a master had acknowledged but not replicated were lost by Redis. It is zero if no master
+	// was replaced without its agreement.
 	safe  time.Time
-	over  time.Time // the fault and its repair
-	ended time.Time // the load
+	over  time.Time // end of the fault and its repair
+	ended time.Time // end of the load
 }
 
 // A stage is a cluster, and one client under load on it while a fault happens.
@@ -42,8 +42,8 @@ type stage struct {
 	proxy    *faultproxy.Proxy // of the first master; nil if there is none
 	affected [rediscluster.Slots]bool
 	times    times
-	// topology and failovers are what nodes have counted and logged before their processes ended, and at
-	// the end.
+	// topology and failovers are sums of what nodes had counted and logged when their processes
+	// ended, and at the end.
 	topology  int64
 	failovers int
 }
@@ -66,23 +66,23 @@ type operator struct {
 	kit *rediscluster.Cluster
 }
 
-// operate lets f operate the cluster.
+// operate calls f with an operator of the cluster.
 func (s *stage) operate(f func(o *operator)) error {
 	return s.cluster.Operate(func(t testing.TB, kit *rediscluster.Cluster) { f(&operator{s, t, kit}) })
 }
 
-// master returns the i-th master of those that the cluster began with, and replica its replica.
+// master returns the i-th master of the original cluster, and replica its replica.
 func (o *operator) master(i int) *rediscluster.Node  { return o.kit.Nodes()[i] }
 func (o *operator) replica(i int) *rediscluster.Node { return o.kit.Nodes()[masters+i] }
 
-// affects notes the slots from first to before end as affected.
+// affects records that the slots from first up to end are affected.
 func (o *operator) affects(first, end int) {
 	for slot := first; slot < end; slot++ {
 		o.affected[slot] = true
 	}
 }
 
-// share returns the slots of the i-th master: from first to before end.
+// share returns the slots of the i-th master: from first up to end.
 func share(i int) (first, end int) {
 	return i * rediscluster.Slots / masters, (i + 1) * rediscluster.Slots / masters
 }
@@ -98,15 +98,15 @@ func (o *operator) sleep(d time.Duration) {
 	}
 }
 
-// fault notes that the fault begins.
+// fault records that the fault begins.
 func (o *operator) fault() { o.times.fault = time.Now() }
 
-// until waits until cond holds, and looks often.
+// until waits until cond holds, checking it frequently.
 func (o *operator) until(what string, cond func() bool) {
 	deadline := time.Now().Add(rediscluster.Patience)
 	for !cond() {
 		if time.Now().After(deadline) {
-			o.Fatal(what, "is not so after", rediscluster.Patience)
+			o.Fatal(what, "not true after", rediscluster.Patience)
 		}
 		o.sleep(2 * time.Millisecond)
 	}
@@ -121,7 +121,7 @@ func (o *operator) awaitRole(n *rediscluster.Node, role string) time.Time {
 	return time.Now()
 }
 
-// awaitService waits until a node executes commands on a slot, and returns when that was.
+// awaitService waits until a node executes commands on a slot, and returns the time.
 func (o *operator) awaitService(n *rediscluster.Node, slot int) time.Time {
 	key := keyAt(slot)
 	o.until(n.String()+" serves a slot", func() bool {
@@ -140,7 +140,7 @@ func keyAt(slot int) string {
 	}
 }
 
-// promoted lets promote make a node the master, and returns when it was that.
+// promoted calls promote to make a node the master, and returns when it had become one.
 func (o *operator) promoted(n *rediscluster.Node, promote func(t testing.TB, n *rediscluster.Node)) time.Time {
 	at := make(chan time.Time, 1)
 	// Ends when the node is a master, or with the run; waited for below.
@@ -152,7 +152,7 @@ func (o *operator) promoted(n *rediscluster.Node, promote func(t testing.TB, n *
 	return <-at
 }
 
-// retire notes what a node has counted and logged before its process ends.
+// retire records what a node has counted and logged before its process ends.
 func (o *operator) retire(n *rediscluster.Node) {
 	o.stage.topology += topologyRequests(n.CommandsOfClients(o))
 	o.stage.failovers += strings.Count(n.Log(), "Failover election won")
@@ -165,14 +165,14 @@ func topologyRequests(calls map[string]int64) (n int64) {
 	return n
 }
 
-// resetCounters lets the nodes count from zero.
+// resetCounters resets the counters of the nodes.
 func (o *operator) resetCounters() {
 	for _, n := range o.kit.Nodes() {
 		n.ResetCommands(o)
 	}
 }
 
-// count adds what the nodes that run have counted and logged.
+// count adds what the running nodes have counted and logged.
 func (o *operator) count() {
 	for _, n := range o.kit.Nodes() {
 		if n.Running() {
@@ -181,7 +181,8 @@ func (o *operator) count() {
 	}
 }
 
-// seeds are the addresses passed to clients: all of them, so that no client is lucky.
+// seeds returns the addresses passed to clients: all of them, so that the results do not depend on
+// luck.
 func (o *operator) seeds() []string {
 	seeds := o.kit.Addrs()
 	if o.proxy != nil {
@@ -190,7 +191,7 @@ func (o *operator) seeds() []string {
 	return seeds
 }
 
-// lists returns what the servers have of the lists of the callers.
+// lists returns the contents of the callers' lists on the servers.
 func (o *operator) lists(callers int) ([][]int32, error) {
 	nodes := slices.DeleteFunc(o.kit.Nodes(), func(n *rediscluster.Node) bool { return !n.Running() })
 	all := make([][]int32, callers)

@@ -32,7 +32,7 @@ func TestFaultsUnderLoad(t *testing.T) {
 	for i := range scenarios {
 		all = append(all, one{scenarios[i].name, load.Ours})
 	}
-	// The servers of these always serve the affected slots.
+	// In these scenarios, the servers always serve the affected slots.
 	served := []string{"migrate", "roll"}
 	for _, c := range all {
 		t.Run(c.scenario+"/"+c.subject, func(t *testing.T) {
@@ -47,7 +47,7 @@ func TestFaultsUnderLoad(t *testing.T) {
 			if (r.FirstMS == nil) != slices.Contains(served, c.scenario) {
 				t.Errorf("first success after %v", r.FirstMS)
 			}
-			// On a busy machine servers are taken for dead. What Redis loses then counts as lost.
+			// On a busy machine, servers are considered dead. What Redis then loses counts as lost.
 			if r.Unresolved != 0 || r.Wrong != 0 || r.Twice != 0 || r.Lost != 0 && r.Unasked == 0 {
 				t.Errorf("%d calls did not return, %d wrong, %d twice, %d lost", r.Unresolved, r.Wrong, r.Twice, r.Lost)
 			}
@@ -58,7 +58,7 @@ func TestFaultsUnderLoad(t *testing.T) {
 	}
 }
 
-// An end before the load has begun is an error, and leaves nothing.
+// A run that ends before the load has begun returns an error and stores nothing.
 func TestEndedBeforeTheLoad(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -80,7 +80,7 @@ func TestAnalyze(t *testing.T) {
 	l := &ledger{Ops: []op{
 		call(0, 1, 0, 1, succeeded),         // lost by Redis
 		call(0, 2, 1000, 1500, notSent),     // denied
-		call(0, 3, 1600, 3100, succeeded),   // sent before the servers were well
+		call(0, 3, 1600, 3100, succeeded),   // sent before the servers had recovered
 		call(0, 4, 3200, 3210, succeeded),   // twice
 		call(0, 5, 3300, 3700, answered),    // a late error
 		call(0, 6, 3800, 3801, succeeded),   // lost

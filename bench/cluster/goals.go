@@ -9,15 +9,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Targets that are ratios to the best rival: of client CPU, and of the commands that the servers get
-// by one read.
+// Targets that are ratios to the best rival: of client CPU, and of the commands that the servers
+// receive per read.
 const (
 	clientGoal  = 0.8
 	perReadGoal = 1.0
 )
 
-// routingGoal is the largest share that the search for the node of a command may have in the CPU time
-// of the client.
+// routingGoal is the maximum share of the client's CPU time for finding the node of a command.
 const routingGoal = 0.03
 
 // goals are the targets of every scenario but topology: none has fewer than 15 callers.
@@ -33,8 +32,8 @@ func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	return command.Failures(rows)
 }
 
-// checkPerRead compares ours with the best rival that never waits for more commands. The goal
-// includes those that wait, which bring the most by a read and answer late.
+// checkPerRead compares ours with the best rival that never waits for more commands. The goal also
+// includes rivals that wait, which send the most commands per read but answer late.
 func checkPerRead(w io.Writer, rows []load.Row) {
 	for _, row := range rows {
 		if row.Subject != load.Ours || row.PerRead == nil {
@@ -53,7 +52,7 @@ func checkPerRead(w io.Writer, rows []load.Row) {
 	}
 }
 
-// checkCost prints what a cluster costs ours beside one server.
+// checkCost prints what a cluster costs ours compared with a single server.
 func checkCost(w io.Writer, rows []load.Row) {
 	for _, row := range rows {
 		if row.Subject != load.Ours || row.ClientUS == nil {
@@ -66,7 +65,8 @@ func checkCost(w io.Writer, rows []load.Row) {
 	}
 }
 
-// writeQuestions prints how often clients asked for the topology, and how often they were redirected.
+// writeQuestions prints how often clients requested the topology, and how often they were
+// redirected.
 func (h *harness) writeQuestions(w io.Writer) {
 	for _, subject := range redisload.SubjectNames(clustered) {
 		q := h.asked[subject]

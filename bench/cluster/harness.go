@@ -15,10 +15,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// masters is how many masters the cluster has.
+// masters is the number of masters of the cluster.
 const masters = 3
 
-// A harness has what the scenarios share. Subjects run one at a time.
+// A harness holds what the scenarios share. Subjects run one at a time.
 type harness struct {
 	// Immutable after newHarness.
 	scratch string
@@ -47,8 +47,8 @@ func newHarness(scratch string, o options) *harness {
 // quickWindow is the window of every scenario with -quick.
 const quickWindow = 150 * time.Millisecond
 
-// A stage is what a scenario's clients connect to: a cluster, and a server outside of a cluster
-// for the subject single.
+// A stage is what the clients of a scenario connect to: a cluster, and a single server for the
+// subject single.
 type stage struct {
 	cluster *redisclusters.Cluster
 	server  *redisserver.Server
@@ -135,7 +135,7 @@ func (h *harness) run(ctx context.Context, subject string, r round, number int) 
 	return sample, err
 }
 
-// ask records the requests of a subject in a window in addition to its work.
+// ask records the requests that a subject has sent in a window in addition to its work.
 func (h *harness) ask(subject, scenario string, result *load.Result, sample load.Sample) {
 	d, ok := sample.Details.(redisload.Details)
 	if !ok || d.Servers == nil {

@@ -3,7 +3,7 @@
 //
 //	cd bench && go run ./cluster [-scenario closed/128] [-quick]
 //
-// It writes results/cluster.json and results/raw/cluster.jsonl; with -profile it looks where one
+// It writes results/cluster.json and results/raw/cluster.jsonl; with -profile it shows where one
 // client spends its time.
 package main
 
@@ -39,8 +39,8 @@ func suite() command.Suite {
 	return command.Suite{
 		Name: suiteName, Window: "600ms (closed), 800ms (rates), 3s (-profile), or 150ms with -quick", Descriptors: 8192 + 500, MaxRounds: 16,
 		Register: func(flags *flag.FlagSet) {
-			flags.StringVar(&o.profile, "profile", "", "write a CPU profile of this `subject` in the scenario that follows the flags, print where its time goes and end")
-			flags.StringVar(&o.out, "out", "", "with -profile: the `file`; empty: one in the system's temporary directory")
+			flags.StringVar(&o.profile, "profile", "", "write a CPU profile of this `subject` in the scenario that follows the flags, print where its time goes and exit")
+			flags.StringVar(&o.out, "out", "", "with -profile, the `file`; if empty, one in the system's temporary directory")
 		},
 		Parsed: func(f *command.Flags, rest []string) error {
 			switch {

@@ -26,9 +26,9 @@ const (
 	generator = "load generator"
 )
 
-// parts are those of a load process.
+// parts are the parts of a load process.
 var parts = slices.Concat(cpushare.Parts{
-	// A call's way to its node, and the judgment of replies that redirect it.
+	// Finding the node of a call, and handling replies that redirect it.
 	{Name: routing, Prefixes: []string{
 		module + "redis/internal/slot.", module + "redis/internal/cluster.", module + "redis.(*router).", module + "redis.slotOf",
 		module + "redis.(*keyCursor).", module + "redis.(*commandInfo).", module + "redis.(*Client).route", module + "redis.(*Client).slotGroups",
@@ -68,8 +68,8 @@ func (h *harness) profile(ctx context.Context, w io.Writer) error {
 	return errors.Join(err, writeShares(w, o.profile, r.profile))
 }
 
-// writeShares prints the shares of the parts in a profile, and whether that of routing is as small as
-// it should be.
+// writeShares prints the shares of the parts in a profile, and whether that of routing meets its
+// goal.
 func writeShares(w io.Writer, subject, path string) error {
 	file, err := os.Open(path)
 	if err != nil {

@@ -29,11 +29,10 @@ var (
 	rates   = []int{5_000, 20_000, 80_000, 160_000}
 )
 
-// single is ours over a single server without a cluster: it shows what a cluster
-// costs ours.
+// single is ours over a single server without a cluster: it shows the cost of a cluster for ours.
 const single = load.Ours + "-single"
 
-// clustered reports whether a client can be that of a cluster.
+// clustered reports whether a client supports clusters.
 func clustered(k redisload.Kind) bool { return k.Clustered() }
 
 // kindOf returns the kind of a subject.
@@ -59,7 +58,7 @@ func (h *harness) rounds() []round {
 	return append(all, h.limited(topology, rates[0], topologyWindow))
 }
 
-// limited is a round at a rate.
+// limited returns a round at a fixed rate.
 func (h *harness) limited(name string, rate int, window time.Duration) round {
 	return round{
 		scenario: name, callers: rate / 1000 * redisload.RateCallers, sent: true, window: h.options.Window(window, quickWindow),

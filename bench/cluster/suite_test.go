@@ -44,7 +44,7 @@ func TestClientsAnswerRight(t *testing.T) {
 			with := redisload.Setting{Cluster: c.Addresses(), Callers: 16}
 			if !k.Clustered() {
 				if _, err := k.Open(t.Context(), with); err == nil {
-					t.Error("a client that knows no clusters was opened")
+					t.Error("a client without support for clusters was opened")
 				}
 				return
 			}
@@ -53,8 +53,8 @@ func TestClientsAnswerRight(t *testing.T) {
 	}
 }
 
-// One window of one subject from end to end has all figures. The requests are on all masters, and
-// every reply is that of its key: those of another one are errors.
+// One complete window of one subject has all figures. The requests go to all masters, and every
+// reply belongs to its key; others are errors.
 func TestWindowsHaveAllFigures(t *testing.T) {
 	h := quick(t)
 	for _, sc := range h.Scenarios() {
@@ -84,7 +84,7 @@ func TestWindowsHaveAllFigures(t *testing.T) {
 		}
 	}
 	if h.asked[load.Ours] == nil || h.asked[load.Ours].moved > 0 {
-		t.Errorf("ours asked %+v; want no redirections", h.asked[load.Ours])
+		t.Errorf("ours sent %+v; want no redirections", h.asked[load.Ours])
 	}
 }
 
@@ -112,7 +112,7 @@ func TestScenarios(t *testing.T) {
 			}
 		}
 		if subjects["redigo"] || subjects["pascaldekloe"] {
-			t.Errorf("%s has clients that know no clusters", sc.Name)
+			t.Errorf("%s has clients without support for clusters", sc.Name)
 		}
 	}
 	for _, name := range []string{"closed/16", "closed/128", "closed/1024", "closed/8192", "rate/5k", "rate/20k", "rate/80k", "rate/160k", topology} {
@@ -171,7 +171,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A profile is of the process that was asked for, and its table shows the cost of routing.
+// A profile describes the requested process, and its table shows the cost of routing.
 func TestProfile(t *testing.T) {
 	h := quick(t)
 	h.options.profile, h.options.Scenario = load.Ours, "closed/128"
@@ -196,11 +196,11 @@ func TestProfile(t *testing.T) {
 	}
 	h.options.profile = "nobody"
 	if err := h.profile(t.Context(), io.Discard); err == nil {
-		t.Error("nobody has a profile")
+		t.Error("no subject has a profile")
 	}
 }
 
-// The way of a call to its node is routing, whatever calls it, and what it allocates is not.
+// Finding the node of a call is routing, whatever calls it; its allocations are not.
 func TestParts(t *testing.T) {
 	for _, c := range []struct{ stack, want string }{
 		{"github.com/slipstream-go/slipstream/redis/internal/slot.checksum github.com/slipstream-go/slipstream/redis.(*router).routeKey", routing},

@@ -35,7 +35,7 @@ func (c *comparison) programs(ctx context.Context, k *kind, open func(s *side, b
 	return all, nil
 }
 
-// with starts a server, measures it and stops it. The heap left by an earlier round must not
+// with starts a server, measures it and stops it, so that the heap of an earlier round does not
 // influence a later one.
 func with(ctx context.Context, program subject.Program, measure func(*subject.Server) (load.Sample, error)) (load.Sample, error) {
 	server, err := program.Start(ctx)
@@ -46,7 +46,7 @@ func with(ctx context.Context, program subject.Program, measure func(*subject.Se
 	return sample, errors.Join(err, server.Stop())
 }
 
-// memoryHit reads documents that are in memory over HTTP.
+// memoryHit reads documents from memory over HTTP.
 func memoryHit(ctx context.Context, c *comparison, k *kind) (measurement, error) {
 	programs, err := c.programs(ctx, k, func(_ *side, binary, dir string) (*subject.Slipstream, error) {
 		return subject.NewSlipstream(ctx, binary, dir, depts.Count, "512MiB")
@@ -60,7 +60,7 @@ func memoryHit(ctx context.Context, c *comparison, k *kind) (measurement, error)
 	}, err
 }
 
-// missDepartments are far more than the smallest memory tier holds.
+// missDepartments is a number of departments far larger than the smallest memory tier holds.
 const missDepartments = 200_000
 
 // miss reads documents over HTTP that have to be loaded from PostgreSQL. Each side has its
@@ -91,8 +91,8 @@ func miss(ctx context.Context, c *comparison, k *kind) (measurement, error) {
 	}, err
 }
 
-// redisHit reads documents that are in memory over the Redis protocol. The callers share one
-// connection of package redis, that of the working tree for both sides.
+// redisHit reads documents from memory over the Redis protocol. The callers share one connection of
+// package redis, which is that of the working tree for both sides.
 func redisHit(ctx context.Context, c *comparison, k *kind) (measurement, error) {
 	return overPages(ctx, c, k, loadproc.Spec{Target: pages.TargetName})
 }

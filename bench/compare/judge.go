@@ -12,11 +12,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// calls are the system calls that read or write, by request: see [loadproc.Spec].
+// calls is the number of system calls that read or write, per request: see [loadproc.Spec].
 const calls load.Metric = "calls"
 
-// sampleOf turns an outcome into the figures of a round. Allocations and calls are those of
-// the side whose CPU time is judged.
+// sampleOf converts an outcome to the figures of a round. Allocations and calls are those of the
+// process whose CPU time is compared.
 func sampleOf(outcome loadproc.Outcome, k *kind) load.Sample {
 	sample, r := outcome.Sample(), outcome.Result
 	name := loadproc.ServerCalls
@@ -35,27 +35,28 @@ type finding struct {
 	metric   load.Metric
 	ours     float64 // medians
 	other    float64
-	// ratio says how much worse ours is: above 1, the working tree needs more of the
-	// metric, or does fewer requests a second. control is the same of ours with itself.
+	// ratio says how much worse ours is: above 1, the working tree needs more of the metric, or
+	// completes fewer requests a second. control is the ratio of ours to itself.
 	ratio   load.Ratio
 	control load.Ratio
 	rounds  int
-	partial bool // the scenario did not finish and is not judged
+	partial bool // the scenario did not finish and gets no verdict
 	worse   bool
 }
 
 const (
-	// leastRounds make an interval of 95 %.
+	// leastRounds is the minimum number of rounds for a 95 % interval.
 	leastRounds = 6
-	// worseRatio is how large a median ratio of times may be.
+	// worseRatio is the maximum median ratio of times.
 	worseRatio = 1.10
-	// worseCount and worseShare are by how much more of what is counted is more.
+	// worseCount and worseShare are the minimum absolute and relative increase of a count that is
+	// reported.
 	worseCount = 0.01
 	worseShare = 1.01
 )
 
-// findings are those of a scenario, in the order of the table. One that did not finish
-// has medians and no ratios: its sides may have different numbers of rounds.
+// findings returns the findings of a scenario, in the order of the table. A scenario that did not
+// finish has medians but no ratios, because its sides may have different numbers of rounds.
 func findings(s scenario, samples map[string][]load.Sample, ref string, partial bool) []finding {
 	var all []finding
 	for _, metric := range []load.Metric{load.RPS, s.kind.cpu, load.Allocs, load.BytesOp, calls} {
@@ -65,7 +66,7 @@ func findings(s scenario, samples map[string][]load.Sample, ref string, partial 
 			all = append(all, f)
 			continue
 		}
-		if metric == load.RPS { // more is better
+		if metric == load.RPS { // higher is better
 			f.ratio, f.control = ratio(other, ours), ratio(control, ours)
 		} else {
 			f.ratio, f.control = ratio(ours, other), ratio(ours, control)
@@ -90,7 +91,7 @@ func column(rounds []load.Sample, metric load.Metric) []float64 {
 	return values
 }
 
-// ratio returns the zero Ratio where there is none, as for counts that are 0.
+// ratio returns the zero Ratio if there is none, as for counts that are 0.
 func ratio(x, y []float64) load.Ratio {
 	r, err := load.PairedRatio(x, y)
 	if err != nil {
@@ -99,15 +100,15 @@ func ratio(x, y []float64) load.Ratio {
 	return r
 }
 
-// more says whether every round of ours counted more than each of the other, and by more
-// than what a garbage collection or a timer more does. Counts hardly differ from round to
-// round, so a ratio of 1.10 would hide what has been added.
+// more reports whether every round of ours counted more than every round of the other, by more than
+// an additional garbage collection or timer would explain. Counts hardly differ from round to
+// round, so a threshold of 1.10 would hide additions.
 func more(ours, other []float64) bool {
 	least, most := slices.Min(ours), slices.Max(other)
 	return least > most+worseCount && least > most*worseShare
 }
 
-// suspects are the scenarios of which something is worse.
+// suspects returns the scenarios in which something is worse.
 func suspects(chosen []scenario, all []finding) []scenario {
 	var some []scenario
 	for _, s := range chosen {
@@ -118,7 +119,7 @@ func suspects(chosen []scenario, all []finding) []scenario {
 	return some
 }
 
-// errWorse says that the working tree is worse than the other commit.
+// errWorse reports that the working tree is worse than the other commit.
 var errWorse = errors.New("worse in two runs")
 
 // confirmed returns an error that names what is worse in both runs.
@@ -135,7 +136,7 @@ func confirmed(first, second []finding) error {
 	return fmt.Errorf("%w: %s", errWorse, strings.Join(worse, ", "))
 }
 
-// title is a metric as the table names it.
+// title returns the name of a metric in the table.
 func title(m load.Metric) string {
 	return map[load.Metric]string{
 		load.RPS: "requests/s", load.ServerUS: "server CPU us/op", load.ClientUS: "client CPU us/op",
@@ -161,9 +162,9 @@ func writeFindings(w io.Writer, all []finding, ref string) error {
 			median(f.ratio), interval(f.ratio), interval(f.control), verdict)
 		b.WriteString(strings.TrimRight(line, " ") + "\n")
 	}
-	b.WriteString("A ratio above 1 is worse: this tree needs more, or does fewer requests a second. The control is this tree compared with itself.\n" +
+	b.WriteString("A ratio above 1 is worse: this tree needs more, or completes fewer requests a second. The control is this tree compared with itself.\n" +
 		"Allocations, bytes and calls are those of the process whose CPU time is shown. Calls are the kernel's counts of reads and\n" +
-		"writes (/proc/PID/io), sockets included; epoll_wait, futex and others are not among them.\n")
+		"writes (/proc/PID/io), including sockets, but not epoll_wait, futex and others.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

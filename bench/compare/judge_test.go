@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// rounds are six of the same kind, with a little noise.
+// rounds returns six rounds with the same figures plus a little noise.
 func rounds(rps, cpu, allocs float64) []load.Sample {
 	var all []load.Sample
 	for i := range 6 {
@@ -45,7 +45,7 @@ func TestWorse(t *testing.T) {
 			t.Errorf("%s: %d figures, worse are %v, want %v", name, len(all), got, c.want)
 		}
 		if some := suspects([]scenario{s}, all); (len(some) == 1) != (c.want != nil) {
-			t.Errorf("%s: %d scenarios once more", name, len(some))
+			t.Errorf("%s: %d scenarios are repeated", name, len(some))
 		}
 	}
 }
@@ -68,7 +68,7 @@ func TestWorseTwice(t *testing.T) {
 	}
 	few := of(rounds(100, 50, 30)[:5])
 	if suspects([]scenario{s}, few) != nil {
-		t.Error("five rounds told something")
+		t.Error("there is a verdict after five rounds")
 	}
 	var out strings.Builder
 	if err := writeFindings(&out, append(few, dear...), "main"); err != nil {
@@ -81,7 +81,7 @@ func TestWorseTwice(t *testing.T) {
 	}
 }
 
-// A scenario that did not finish is shown, marked, and not judged.
+// A scenario that did not finish is shown and marked, but gets no verdict.
 func TestFindingsOfAScenarioThatDidNotFinish(t *testing.T) {
 	s := scenario{kind: &kind{name: "k", cpu: load.ServerUS}, callers: 1}
 	var ours []load.Sample

@@ -1,12 +1,12 @@
-// Command compare measures the working tree beside another commit, before and after as
-// two processes, interleaved in one run:
+// Command compare compares the working tree with another commit. Both run as separate processes,
+// interleaved in one run:
 //
 //	cd bench && go run ./compare -ref main [-suite http,redis] [-scenario redis-hit] [-callers 1,64]
 //
-// Of the gateway, the command slipstream of both commits is built and loaded over the
-// network. Of the client libraries, one load program ([./client]) is built with the
-// libraries of each. What seems worse is measured once more, and is reported as worse if it
-// is worse both times; then the command fails. Nothing is stored.
+// Of the gateway, the command slipstream of both commits is built and loaded over the network. Of
+// the client libraries, one load program ([./client]) is built with the libraries of each.
+// Scenarios that seem worse are measured again, and are reported if they are worse both times; then
+// the command fails. Nothing is stored.
 package main
 
 import (
@@ -29,7 +29,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// maxRounds ends the search for a calm control.
+// maxRounds bounds the number of rounds while the control is not yet stable.
 const maxRounds = 12
 
 func main() {
@@ -68,7 +68,7 @@ func parse(args []string, stderr io.Writer) (options, error) {
 	return o, nil
 }
 
-// typed is what a reader types to measure again.
+// typed returns the command that repeats the measurement.
 func (o options) typed() string {
 	text := "make bench-compare REF=" + o.ref
 	for name, value := range map[string]string{"SUITE": o.suites, "SCENARIO": o.scenarios, "CALLERS": o.callers} {
@@ -112,8 +112,8 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) (err erro
 	return c.judge(ctx, chosen, o, stdout)
 }
 
-// measure runs the scenarios and returns what was found about them, with an error also
-// what was found until then.
+// measure runs the scenarios and returns the findings. If there is an error, it also returns the
+// findings so far.
 func (c *comparison) measure(ctx context.Context, chosen []scenario, o options) ([]finding, error) {
 	suite := load.Suite{Name: "compare"}
 	clear(c.samples)
@@ -140,7 +140,7 @@ func (c *comparison) measure(ctx context.Context, chosen []scenario, o options) 
 	return all, err
 }
 
-// judge measures, and repeats the measurement of what seems worse.
+// judge measures the scenarios, and measures those that seem worse again.
 func (c *comparison) judge(ctx context.Context, chosen []scenario, o options, stdout io.Writer) error {
 	first, err := c.measure(ctx, chosen, o)
 	if len(first) > 0 {
@@ -153,10 +153,10 @@ func (c *comparison) judge(ctx context.Context, chosen []scenario, o options, st
 	if len(doubtful) == 0 {
 		return nil
 	}
-	fmt.Fprintf(c.progress, "compare: %d scenarios once more, because something in them seems to be worse\n", len(doubtful))
+	fmt.Fprintf(c.progress, "compare: repeating %d scenarios that seem to be worse\n", len(doubtful))
 	second, err := c.measure(ctx, doubtful, o)
 	if len(second) > 0 {
-		_, writeErr := fmt.Fprintln(stdout, "\nOnce more:")
+		_, writeErr := fmt.Fprintln(stdout, "\nRepeated:")
 		err = errors.Join(err, writeErr, writeFindings(stdout, second, c.ref.name))
 	}
 	if err != nil {

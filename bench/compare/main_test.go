@@ -30,7 +30,7 @@ func TestMistakesAreNamed(t *testing.T) {
 		`argument "HEAD", want flags`: {"HEAD"},
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: error %v, want %q in it", args, err, want)
+			t.Errorf("%v: error %v, want one that contains %q", args, err, want)
 		}
 	}
 }
@@ -55,7 +55,7 @@ func TestChoice(t *testing.T) {
 			t.Errorf("%q and %q are %s, want %s", c.suites, c.scenarios, got, c.want)
 		}
 	}
-	// The scenarios of every suite exist, and all of them are all.
+	// The scenarios of every suite exist, and "all" selects all of them.
 	all, err := choose("all", "", "")
 	if err != nil {
 		t.Fatal(err)

@@ -13,18 +13,18 @@ import (
 // A kind is a load, for any number of callers.
 type kind struct {
 	name string
-	// cpu is the CPU time that is judged: that of the server or of the client.
+	// cpu is the CPU time that is compared: that of the server or of the client.
 	cpu  load.Metric
 	open func(ctx context.Context, c *comparison, k *kind) (measurement, error)
 
-	many  int // of the Redis frontend: keys of an MGET; 0 for GET
+	many  int // for the Redis frontend, the number of keys of an MGET; 0 for GET
 	batch int // requests per write; one if 0
 }
 
 // depth is how many requests a pipelining client sends in one write.
 const depth = 16
 
-// kinds are all, in the order of the tables.
+// kinds lists all kinds, in the order of the tables.
 var kinds = []*kind{
 	{name: "memory-hit", cpu: load.ServerUS, open: memoryHit},
 	{name: "memory-hit-p16", cpu: load.ServerUS, open: memoryHit, batch: depth},
@@ -43,10 +43,10 @@ var kinds = []*kind{
 	{name: "tarantool-batch", cpu: load.ClientUS, open: tarantoolClient},
 }
 
-// usualCallers are the numbers of callers of a kind that was selected by name.
+// usualCallers are the numbers of callers for a kind that is selected by name.
 var usualCallers = []int{1, 64, 1024}
 
-// A suite is a choice of scenarios that tells about one part of the house.
+// A suite is a selection of scenarios for one part of the repository.
 type suite struct {
 	name      string
 	scenarios []string
@@ -83,8 +83,8 @@ type scenario struct {
 
 func (s scenario) name() string { return fmt.Sprintf("%s/%d", s.kind.name, s.callers) }
 
-// choose returns the scenarios of suites and those that are named, each once. callers, if
-// not empty, replaces the numbers of callers of all.
+// choose returns the scenarios of the given suites and the named ones, each once. callers, if not
+// empty, replaces the numbers of callers of all scenarios.
 func choose(suiteList, scenarioList, callers string) ([]scenario, error) {
 	var wanted []string
 	if suiteList == "all" {
@@ -143,7 +143,7 @@ func named(name, callers string) ([]scenario, error) {
 	return all, nil
 }
 
-// positive reads numbers separated by commas.
+// positive parses positive numbers separated by commas.
 func positive(list string) ([]int, error) {
 	var numbers []int
 	for text := range strings.SplitSeq(list, ",") {

@@ -24,13 +24,13 @@ type side struct {
 	source string // directory of the module
 	dir    string // for its files
 
-	// Owned by the goroutine that runs the scenarios: paths of what was built, empty
-	// before.
+	// Owned by the goroutine that runs the scenarios: paths of the programs built, empty before
+	// that.
 	gateway string
 	client  string
 }
 
-// A comparison has what the scenarios of a run share.
+// A comparison holds what the scenarios of a run share.
 type comparison struct {
 	// Immutable after checkOut.
 	module   string // of the benchmarks
@@ -46,10 +46,10 @@ type comparison struct {
 	samples map[string]map[string][]load.Sample // by scenario and subject, of the current run
 }
 
-// sides are both.
+// sides returns both sides.
 func (c *comparison) sides() []*side { return []*side{c.ours, c.ref} }
 
-// checkOut makes a worktree of the other commit. done removes it.
+// checkOut creates a worktree of the other commit, which done removes.
 func (c *comparison) checkOut(ctx context.Context, ref string) (done func() error, err error) {
 	c.ours = &side{name: load.Ours, source: filepath.Dir(c.module), dir: filepath.Join(c.scratch, "ours")}
 	c.ref = &side{name: ref, source: filepath.Join(c.scratch, "source"), dir: filepath.Join(c.scratch, "other")}
@@ -62,7 +62,7 @@ func (c *comparison) checkOut(ctx context.Context, ref string) (done func() erro
 		return nil, err
 	}
 	done = func() error {
-		// Also when interrupted: a worktree left behind stays registered.
+		// Also if interrupted, because a worktree that is not removed stays registered.
 		return git(context.WithoutCancel(ctx), c.module, "worktree", "remove", "--force", c.ref.source)
 	}
 	return done, nil
@@ -77,7 +77,7 @@ func git(ctx context.Context, dir string, args ...string) error {
 	return nil
 }
 
-// buildGateway returns the command of a side, built when it is first asked for.
+// buildGateway returns the command of a side, built on first use.
 func (c *comparison) buildGateway(ctx context.Context, s *side) (string, error) {
 	if s.gateway != "" {
 		return s.gateway, nil
@@ -91,9 +91,8 @@ func (c *comparison) buildGateway(ctx context.Context, s *side) (string, error) 
 	return binary, nil
 }
 
-// buildClient returns the load program with the libraries of a side, built when it is first
-// asked for. The source of the program is that of the working tree on both sides, and so
-// is that of the generator.
+// buildClient returns the load program with the libraries of a side, built on first use. The source
+// of the program is that of the working tree on both sides, and so is that of the generator.
 func (c *comparison) buildClient(ctx context.Context, s *side) (string, error) {
 	if s.client != "" {
 		return s.client, nil
@@ -136,7 +135,7 @@ func (c *comparison) modfile(s *side) (string, error) {
 	}
 	const here = "=> ../\n"
 	if strings.Count(string(mod), here) != 1 {
-		return "", fmt.Errorf("go.mod of the benchmarks has no line that ends with %q", here)
+		return "", fmt.Errorf("go.mod of the benchmarks contains no line that ends with %q", here)
 	}
 	path := filepath.Join(s.dir, "go.mod")
 	if err := os.WriteFile(path, []byte(strings.Replace(string(mod), here, "=> "+s.source+"\n", 1)), 0o644); err != nil {

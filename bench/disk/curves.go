@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// curve begins the names of the scenarios that the article's tables have.
+// curve is the prefix of the names of the scenarios in the article's tables.
 const curve = "curve/"
 
 // Subjects of the curves: ours with one processor and with two, and the article's
@@ -20,14 +20,14 @@ const (
 	article   = "article"
 )
 
-// curveConnections are the article's, up to its last.
+// curveConnections are the numbers of connections in the article.
 var curveConnections = []int{1, 4, 16, 64, 256, 1024, 4096, 16384}
 
-// A mode is where the documents of a curve come from.
+// A mode says where the documents of a curve come from.
 type mode struct {
 	name          string // in the scenarios
 	ours, article string // programs in the catalog
-	status        string // Cache-Status of ours; not checked if empty
+	status        string // Cache-Status of ours; if empty, it is not checked
 }
 
 var modes = []mode{
@@ -73,7 +73,7 @@ func (h *harness) curve(m mode, connections int) load.Scenario {
 	return sc
 }
 
-// allowing lets the first pass find documents that are not in memory yet.
+// allowing permits the first pass to find documents that are not in memory yet.
 func allowing(ask func(*loadproc.Spec)) func(*loadproc.Spec) {
 	return func(s *loadproc.Spec) {
 		ask(s)
@@ -81,8 +81,8 @@ func allowing(ask func(*loadproc.Spec)) func(*loadproc.Spec) {
 	}
 }
 
-// overDatabase requests no document before the window, because almost none may be in
-// memory, and compares some with the database.
+// overDatabase requests no documents before the window, because almost none may be in memory, and
+// compares some with the database.
 func (h *harness) overDatabase(hit *subject.Hit) {
 	ask := hit.Ask
 	hit.Ask = func(s *loadproc.Spec) {

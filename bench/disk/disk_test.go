@@ -20,13 +20,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// The load process is the test program started again.
+// The load process is another process of the test program.
 func TestMain(m *testing.M) {
 	loadproc.Child()
 	m.Run()
 }
 
-// newTestHarness measures few documents for a moment.
+// newTestHarness measures a few documents for a moment.
 func newTestHarness(t *testing.T) *harness {
 	t.Helper()
 	module, err := proc.BenchModule(t.Context())
@@ -63,7 +63,7 @@ func TestSubjectsServeTheSameBytes(t *testing.T) {
 				}
 			}()
 			for _, n := range []int64{1, 17, h.options.documents} {
-				for range 2 { // what was found on disk stays there
+				for range 2 { // documents found on disk are not moved to memory
 					rsp, body := get(t, fmt.Sprintf("http://%s/depts/%d", server.Address, n))
 					if rsp.StatusCode != http.StatusOK || !bytes.Equal(body, document(n)) {
 						t.Fatalf("document %d: %s %.200q, want %.200q", n, rsp.Status, body, document(n))
@@ -77,7 +77,7 @@ func TestSubjectsServeTheSameBytes(t *testing.T) {
 				}
 			}
 			if rsp, _ := get(t, fmt.Sprintf("http://%s/depts/%d", server.Address, h.options.documents+1)); rsp.StatusCode != http.StatusNotFound {
-				t.Errorf("a document that is not there: %s", rsp.Status)
+				t.Errorf("a document that does not exist: %s", rsp.Status)
 			}
 		})
 	}
@@ -102,7 +102,7 @@ func get(t *testing.T, url string) (*http.Response, []byte) {
 	return rsp, body
 }
 
-// One round of each kind of scenario from end to end, over few connections.
+// One complete round of each kind of scenario, over a few connections.
 func TestScenariosMeasure(t *testing.T) {
 	h := newTestHarness(t)
 	scenarios := []load.Scenario{h.diskHit(8), h.fillScenario()}
@@ -151,7 +151,7 @@ func TestAnotherTierFailsTheRound(t *testing.T) {
 	}
 }
 
-// Programs read the names: the number of connections ends each.
+// Programs read the names of scenarios, which end with the number of connections.
 func TestScenarioNames(t *testing.T) {
 	h := newHarness(options{documents: 1}, command.Place{}, io.Discard)
 	seen := map[string]bool{}
@@ -162,12 +162,12 @@ func TestScenarioNames(t *testing.T) {
 			t.Errorf("scenario %q does not end in a number of connections", sc.Name)
 		}
 		if seen[sc.Name] {
-			t.Errorf("two scenarios are called %q", sc.Name)
+			t.Errorf("two scenarios are named %q", sc.Name)
 		}
 		seen[sc.Name] = true
 		for _, g := range sc.Goals {
 			if !slices.ContainsFunc(sc.Subjects, func(s load.Subject) bool { return s.Name == g.Rival }) {
-				t.Errorf("%s has a goal against %q, which is no subject", sc.Name, g.Rival)
+				t.Errorf("%s has a goal against %q, which is not a subject", sc.Name, g.Rival)
 			}
 		}
 	}
@@ -195,9 +195,9 @@ func TestCheck(t *testing.T) {
 		t.Error(err)
 	}
 	for _, want := range []string{
-		"disk-hit/1: requests a CPU second: 50000, article-bbolt 33333: 1.50x, goal >= 1.3x",
-		"disk-hit/4096: requests a CPU second: 100000, article-bbolt 66667: 1.50x, goal >= 1.6x",
-		"disk-hit/16384: requests a CPU second: not measured for both",
+		"disk-hit/1: requests per CPU second: 50000, article-bbolt 33333: 1.50x, goal >= 1.3x",
+		"disk-hit/4096: requests per CPU second: 100000, article-bbolt 66667: 1.50x, goal >= 1.6x",
+		"disk-hit/16384: requests per CPU second: not measured for both",
 		"disk-hit/4096: requests a second >= 0.7x of disk-hit/4096, the best: met (1.00",
 		"disk-hit/16384: requests a second >= 0.7x of disk-hit/4096, the best: missed (0.60",
 		"fill: slipstream: 5 documents/s; 1.50 bytes written to the device for one of a document (file 3 MiB, documents 2 MiB); anonymous memory at the end 7 MiB",
@@ -217,7 +217,7 @@ func TestWriteCurves(t *testing.T) {
 	dir := t.TempDir()
 	raw := filepath.Join(dir, "disk.jsonl")
 	if err := writeCurves(raw, dir, io.Discard); err == nil {
-		t.Error("curves without results were drawn")
+		t.Error("curves were drawn without results")
 	}
 	var lines strings.Builder
 	for round, rate := range []float64{1000, 3000, 2000} {
@@ -254,7 +254,7 @@ func TestWriteCurves(t *testing.T) {
 	}
 }
 
-// A server that writes other documents than the database has is found out.
+// A server that sends documents other than those in the database is detected.
 func TestDirectIsVerified(t *testing.T) {
 	h := newTestHarness(t)
 	if _, err := h.program(t.Context(), directArticle); err != nil {
@@ -262,6 +262,6 @@ func TestDirectIsVerified(t *testing.T) {
 	}
 	wrong := func(context.Context, int64) ([]byte, error) { return []byte(`{"deptno":1}`), nil }
 	if err := pgdepts.Verify(t.Context(), h.cluster.URL(), h.options.documents, wrong, 1); err == nil {
-		t.Error("a wrong document was taken for right")
+		t.Error("a wrong document was accepted as right")
 	}
 }

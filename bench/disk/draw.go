@@ -16,18 +16,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A figure is what a subject showed in a mode with a number of connections: medians
-// over the rounds.
+// A figure holds the results of a subject in a mode with a number of connections: medians over the
+// rounds.
 type figure struct {
 	rate           float64 // requests a second
 	meanMS, p99MS  float64
 	errors, rounds int
 }
 
-// measured are the stored figures of the curves, by mode, subject and connections.
+// measured holds the stored figures of the curves, by mode, subject and connections.
 type measured map[string]map[string]map[int]figure
 
-// rawRound is what a line of the raw results has of a round.
+// rawRound holds the fields that are used of a line of the raw results.
 type rawRound struct {
 	Scenario string                   `json:"scenario"`
 	Subject  string                   `json:"subject"`
@@ -36,12 +36,12 @@ type rawRound struct {
 	Partial  string                   `json:"partial"`
 }
 
-// readCurves reads the raw results: rows have no mean latency. Unfinished rounds are
+// readCurves reads the raw results, because rows contain no mean latency. Unfinished rounds are
 // omitted.
 func readCurves(path string) (measured, error) {
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%w; make bench SUITE=%s SCENARIO=%s measures", err, suiteName, curve)
+		return nil, fmt.Errorf("%w; measure with make bench SUITE=%s SCENARIO=%s", err, suiteName, curve)
 	}
 	if err != nil {
 		return nil, err
@@ -107,7 +107,7 @@ func summary(rounds []rawRound) figure {
 	return f
 }
 
-// drawn are the subjects in the order of the pictures and tables.
+// drawn lists the subjects in the order of the pictures and tables.
 var drawn = []struct{ name, title, dashes string }{
 	{load.Ours, "2 processors", ""},
 	{oursOnOne, "1 processor", "6 4"},
@@ -117,7 +117,7 @@ var drawn = []struct{ name, title, dashes string }{
 // colors of the modes.
 var colours = map[string]string{"direct": "#b3491d", "bbolt": "#2a5db0", "memory": "#2e7d32"}
 
-// pictures are the article's: each is one figure over the number of connections.
+// pictures are the same as in the article: each shows one figure over the number of connections.
 var pictures = []struct {
 	file, title, y string
 	logY           bool
@@ -157,7 +157,7 @@ func writeCurves(raw, dir string, w io.Writer) error {
 	return err
 }
 
-// lines are all modes of all subjects in one figure.
+// lines returns all modes of all subjects for one figure.
 func (m measured) lines(of func(figure) float64) (lines []plot.Line) {
 	for _, mode := range modes {
 		for _, s := range drawn {
@@ -173,7 +173,7 @@ func (m measured) lines(of func(figure) float64) (lines []plot.Line) {
 	return lines
 }
 
-// writeTable prints one mode: a line a number of connections, three columns a
+// writeTable prints one mode, with a row for each number of connections and three columns for each
 // subject.
 func (m measured) writeTable(b *strings.Builder, mode string) {
 	if m[mode] == nil {
@@ -206,7 +206,7 @@ func (m measured) writeTable(b *strings.Builder, mode string) {
 	b.WriteByte('\n')
 }
 
-// thousands prints a whole number with commas.
+// thousands formats a whole number with commas.
 func thousands(v float64) string {
 	s := strconv.FormatFloat(v, 'f', 0, 64)
 	for i := len(s) - 3; i > 0; i -= 3 {
@@ -215,7 +215,7 @@ func thousands(v float64) string {
 	return s
 }
 
-// milliseconds prints three digits.
+// milliseconds formats a duration in milliseconds with three digits.
 func milliseconds(v float64) string {
 	if v >= 100 {
 		return thousands(v)

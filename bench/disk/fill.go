@@ -20,12 +20,12 @@ import (
 )
 
 const (
-	// fillPasses is how often all documents are requested until all are on disk:
-	// once to load them, once to check that they are there, and twice more, because
-	// a tier that cannot keep up may drop writes.
+	// fillPasses is the maximum number of passes over all documents until all are on disk: one to
+	// load them, one to check that they are there, and two more, because a tier that cannot keep up
+	// may drop writes.
 	fillPasses = 4
-	// A process has written everything when it has caused less than writeStep to be
-	// written for as long as writeRest: batches wait for a second at most.
+	// A process has written everything when it has written less than writeStep during writeRest,
+	// because batches wait for at most a second.
 	writeStep  = 64 << 10
 	writeRest  = 3 * time.Second
 	writeLimit = 2 * time.Minute
@@ -94,7 +94,7 @@ func document(key int64) []byte {
 	return d.AppendJSON(nil)
 }
 
-// fillDetails go to the raw results.
+// fillDetails are stored in the raw results.
 type fillDetails struct {
 	Documents     int64   `json:"documents"`
 	DocumentBytes int64   `json:"document_bytes"`
@@ -103,9 +103,9 @@ type fillDetails struct {
 	FileBytes     int64   `json:"file_bytes"`
 	Amplification float64 `json:"write_amplification"`
 	RSSAnon       int64   `json:"rss_anon_bytes"`
-	RSSFile       int64   `json:"rss_file_bytes"` // pages of mapped files, the page cache's
+	RSSFile       int64   `json:"rss_file_bytes"` // pages of mapped files, which belong to the page cache
 	HeapInUse     float64 `json:"heap_in_use_bytes"`
-	// NotOnDisk is how many documents a restarted gateway did not have.
+	// NotOnDisk is the number of documents that a restarted gateway did not have.
 	NotOnDisk int64 `json:"not_on_disk"`
 }
 
@@ -149,8 +149,8 @@ func (h *harness) describeFill(sample *load.Sample, name string, d fillDetails) 
 	h.fills[name] = append(h.fills[name], d)
 }
 
-// fillOurs requests every document from a gateway over an empty tier, waits until
-// it stops writing, and checks with another gateway what has arrived.
+// fillOurs requests every document from a gateway over an empty tier, waits until it stops writing,
+// and checks with another gateway which documents are on disk.
 func (h *harness) fillOurs(ctx context.Context, dir string) (load.Sample, fillDetails, error) {
 	p, err := h.onDisk(ctx, "fill", filepath.Join(dir, "tier"))
 	if err != nil {
@@ -188,7 +188,7 @@ func (h *harness) fillOnce(ctx context.Context, p subject.Program) (sample load.
 		return sample, d, err
 	}
 	if strays != h.options.documents {
-		return sample, d, fmt.Errorf("%d of %d documents came from a disk that was empty", h.options.documents-strays, h.options.documents)
+		return sample, d, fmt.Errorf("%d of %d documents came from an empty disk", h.options.documents-strays, h.options.documents)
 	}
 	last, written, err := awaitWrites(ctx, server.PID())
 	if err != nil {
@@ -203,8 +203,7 @@ func (h *harness) fillOnce(ctx context.Context, p subject.Program) (sample load.
 	return sample, d, d.readMemory(ctx, server)
 }
 
-// fillArticle lets the article's service write all documents, which it makes
-// itself.
+// fillArticle makes the article's service write all documents, which it generates itself.
 func (h *harness) fillArticle(ctx context.Context, dir string) (sample load.Sample, d fillDetails, err error) {
 	r, err := h.buildArticle(ctx, suiteName, "article-bbolt")
 	if err != nil {
@@ -232,8 +231,7 @@ func (h *harness) fillArticle(ctx context.Context, dir string) (sample load.Samp
 	return sample, d, d.readMemory(ctx, server)
 }
 
-// readMemory reads the memory of the process as it is, without a garbage collection
-// before.
+// readMemory reads the memory of the process without running a garbage collection first.
 func (d *fillDetails) readMemory(ctx context.Context, server *subject.Server) (err error) {
 	if d.RSSAnon, err = proc.RSSAnon(server.PID()); err != nil {
 		return err
@@ -246,8 +244,8 @@ func (d *fillDetails) readMemory(ctx context.Context, server *subject.Server) (e
 	return err
 }
 
-// awaitWrites waits until a process has written what it had to write, and returns
-// when that was and how much it has written since its start.
+// awaitWrites waits until a process has finished writing, and returns when it did and how much it
+// has written since its start.
 func awaitWrites(ctx context.Context, pid int) (last time.Time, total int64, err error) {
 	ctx, cancel := context.WithTimeout(ctx, writeLimit)
 	defer cancel()
@@ -270,7 +268,7 @@ func awaitWrites(ctx context.Context, pid int) (last time.Time, total int64, err
 		select {
 		case <-ticker.C:
 		case <-ctx.Done():
-			return last, total, fmt.Errorf("the process still writes after %v: %w", writeLimit, ctx.Err())
+			return last, total, fmt.Errorf("the process is still writing after %v: %w", writeLimit, ctx.Err())
 		}
 	}
 }
@@ -293,7 +291,7 @@ func sizeOf(path string) (total int64, err error) {
 	return total, err
 }
 
-// checkFills prints the medians for which the rows have no columns.
+// checkFills prints the medians that are not in the columns of the rows.
 func checkFills(w io.Writer, fills map[string][]fillDetails) {
 	for _, name := range []string{load.Ours, articleBBolt} {
 		rounds := fills[name]
@@ -317,7 +315,7 @@ func checkFills(w io.Writer, fills map[string][]fillDetails) {
 			median(func(d fillDetails) float64 { return d.HeapInUse / mebi }),
 			median(func(d fillDetails) float64 { return float64(d.NotOnDisk) }))
 		if rounds[0].WriteBytes == 0 {
-			fmt.Fprintf(w, "fill: %s: nothing was written to a device: the folder for temporary files lies in memory, set TMPDIR\n", name)
+			fmt.Fprintf(w, "fill: %s: nothing was written to a device: the directory for temporary files is in memory; set TMPDIR\n", name)
 		}
 	}
 }

@@ -21,7 +21,7 @@ import (
 // articleBBolt is the article's service over a bbolt file.
 const articleBBolt = "article-bbolt"
 
-// Names of programs in the catalog beside ours over a filled disk and articleBBolt.
+// Names of programs in the catalog, in addition to ours with a filled disk and articleBBolt.
 const (
 	memoryOurs    = "slipstream in memory"
 	memoryArticle = "article in memory"
@@ -32,7 +32,7 @@ const (
 // diskStatus is the Cache-Status of an answer from the disk tier.
 const diskStatus = "slipstream; hit; detail=disk"
 
-// memoryStatus is that of an answer from memory.
+// memoryStatus is the Cache-Status of an answer from memory.
 const memoryStatus = "slipstream; hit"
 
 const (
@@ -40,15 +40,15 @@ const (
 	diskSize = "2GiB"
 	// diskGrace is how long a gateway may take to write what is queued.
 	diskGrace = time.Minute
-	// articlePatience is how long the article's service may take to make or write all
-	// documents before it serves.
+	// articlePatience is how long the article's service may take to generate or write all documents
+	// before it serves.
 	articlePatience = 5 * time.Minute
-	// learners is how many connections a pass over all documents has.
+	// learners is the number of connections of a pass over all documents.
 	learners = 32
-	// smallMemory is the least budget of the memory tier: of 200,000 documents
-	// chosen uniformly, it holds almost none.
+	// smallMemory is the minimum budget of the memory tier, which holds almost none of 200,000
+	// uniformly chosen documents.
 	smallMemory = "1MiB"
-	// Connections to PostgreSQL at which each side did most in suite origin.
+	// The numbers of connections to PostgreSQL with which each side was fastest in suite origin.
 	ourConnections     = 4
 	articleConnections = 16
 )
@@ -65,7 +65,7 @@ type harness struct {
 	binary   func() (string, error) // builds our command once
 
 	// Owned by the goroutine that runs the suite.
-	database string             // SQLite file with all documents, once it is there
+	database string             // SQLite file with all documents, once it exists
 	cluster  *pgcluster.Cluster // the same in PostgreSQL
 	fills    map[string][]fillDetails
 }
@@ -105,7 +105,7 @@ func (h *harness) printf(format string, args ...any) {
 	fmt.Fprintf(h.progress, suiteName+": "+format+"\n", args...)
 }
 
-// program returns the program of a subject; the control is the same program as ours.
+// program returns the program of a subject. The control is the same program as ours.
 func (h *harness) program(ctx context.Context, name string) (subject.Program, error) {
 	if name == load.Control {
 		name = load.Ours
@@ -113,8 +113,8 @@ func (h *harness) program(ctx context.Context, name string) (subject.Program, er
 	return h.catalog.Program(ctx, name)
 }
 
-// gateway returns ours over the SQLite database of all documents, which is made
-// when it is first needed, with its files in a directory of that name.
+// gateway returns ours over the SQLite database of all documents, which is created on first use,
+// with its files in a directory of that name.
 func (h *harness) gateway(ctx context.Context, name, memory string) (*subject.Slipstream, error) {
 	binary, err := h.binary()
 	if err != nil {
@@ -167,7 +167,7 @@ func (h *harness) articleInMemory(ctx context.Context) (subject.Program, error) 
 	return r.With("-documents", fmt.Sprint(h.options.documents)), nil
 }
 
-// postgres makes the database of suite origin, as large as the others here.
+// postgres creates the database of suite origin, as large as the others in this suite.
 func (h *harness) postgres(ctx context.Context) (string, error) {
 	if h.cluster == nil {
 		var err error
@@ -215,5 +215,5 @@ func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	return command.Failures(rows)
 }
 
-// stopping joins what came before with the error of ending a server.
+// stopping joins an earlier error with the error of stopping a server.
 func stopping(server *subject.Server, err *error) { *err = errors.Join(*err, server.Stop()) }

@@ -1,5 +1,5 @@
-// Command disk measures documents that lie on disk, in a bbolt file, beside the
-// article's service over such a file:
+// Command disk measures documents on disk, in a bbolt file, compared with the article's service
+// with such a file:
 //
 //	cd bench && go run ./disk [-scenario disk-hit/64] [-quick]
 //	cd bench && go run ./disk -curves ../docs/images
@@ -47,8 +47,8 @@ func suite() command.Suite {
 	return command.Suite{
 		Name: suiteName, Window: "2s, or 500ms with -quick", Descriptors: 16384 + 500, MaxRounds: 16,
 		Register: func(flags *flag.FlagSet) {
-			flags.Int64Var(&o.documents, "documents", 0, fmt.Sprintf("that each subject serves; if 0, %d, or %d with -quick", usualDocuments, quickDocuments))
-			flags.StringVar(&o.curves, "curves", "", "draw the stored curves into this `directory`, print them as tables and end")
+			flags.Int64Var(&o.documents, "documents", 0, fmt.Sprintf("number of `documents` that each subject serves; if 0, %d, or %d with -quick", usualDocuments, quickDocuments))
+			flags.StringVar(&o.curves, "curves", "", "draw the stored curves into this `directory`, print them as tables and exit")
 		},
 		Parsed: func(f *command.Flags, rest []string) error {
 			usual := int64(usualDocuments)

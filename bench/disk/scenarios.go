@@ -14,16 +14,16 @@ import (
 )
 
 const (
-	// cpuGoal is the minimum ratio of requests per CPU second of ours to those of
-	// the article over its file; oneGoal is that with a single connection.
+	// cpuGoal is the minimum ratio of requests per CPU second of ours to those of the article over
+	// its file; oneGoal is the ratio with a single connection.
 	cpuGoal = 1.6
 	oneGoal = 1.3
-	// manyGoal is how much of its highest rate ours should keep with 4,096 and
-	// 16,384 connections.
+	// manyGoal is the share of its highest rate that ours should reach with 4,096 and 16,384
+	// connections.
 	manyGoal = 0.7
 )
 
-// hits names the scenarios of documents on disk.
+// hits is the prefix of the names of the scenarios with documents on disk.
 const hits = "disk-hit/"
 
 // Scenarios implements [command.Harness].
@@ -36,7 +36,7 @@ func (h *harness) Scenarios() []load.Scenario {
 	return append(all, h.curves()...)
 }
 
-// goalOf is the target for a number of connections.
+// goalOf returns the target for a number of connections.
 func goalOf(connections int) float64 {
 	if connections == 1 {
 		return oneGoal
@@ -44,11 +44,11 @@ func goalOf(connections int) float64 {
 	return cpuGoal
 }
 
-// diskHit compares ours and the article on documents in a file of each.
+// diskHit compares ours with the article, each with documents in its own file.
 func (h *harness) diskHit(connections int) load.Scenario {
 	sc := load.Scenario{
 		Name: fmt.Sprintf(hits+"%d", connections), Primary: load.ServerUS,
-		// The goals on requests per CPU second, as goals on CPU per request.
+		// The goals for requests per CPU second, expressed as goals for CPU time per request.
 		Goals: []load.Goal{{Metric: load.ServerUS, Rival: articleBBolt, Ratio: 1 / goalOf(connections)}},
 	}
 	for _, name := range []string{load.Ours, load.Control, articleBBolt} {
@@ -78,8 +78,8 @@ func (h *harness) hit(connections, round int, status string, env ...string) subj
 	}
 }
 
-// checkHits prints requests per CPU second, of medians; the goals are judged by the
-// rounds.
+// checkHits prints the requests per CPU second, from medians; the verdicts on the goals are based
+// on the rounds.
 func checkHits(w io.Writer, rows []load.Row) {
 	for _, row := range rows {
 		if row.Subject != load.Ours || !strings.HasPrefix(row.Scenario, hits) {
@@ -92,17 +92,17 @@ func checkHits(w io.Writer, rows []load.Row) {
 		}
 		var connections int
 		_, _ = fmt.Sscanf(strings.TrimPrefix(row.Scenario, hits), "%d", &connections) // 0 has the usual goal
-		fmt.Fprintf(w, "%s: requests a CPU second: %.0f, %s %.0f: %.2fx, goal >= %.1fx\n", row.Scenario,
+		fmt.Fprintf(w, "%s: requests per CPU second: %.0f, %s %.0f: %.2fx, goal >= %.1fx\n", row.Scenario,
 			1e6/ours, articleBBolt, 1e6/article, article/ours, goalOf(connections))
 	}
 }
 
-// bothCosts returns the server's CPU time a request of ours and of the article.
+// bothCosts returns the server's CPU time per request of ours and of the article.
 func bothCosts(rows []load.Row, scenario string) (ours, article float64, err error) {
 	a, okA := command.Find(rows, scenario, load.Ours)
 	b, okB := command.Find(rows, scenario, articleBBolt)
 	if !okA || !okB || a.ServerUS == nil || b.ServerUS == nil || *a.ServerUS == 0 {
-		return 0, 0, errors.New("requests a CPU second: not measured for both")
+		return 0, 0, errors.New("requests per CPU second: not measured for both")
 	}
 	return *a.ServerUS, *b.ServerUS, nil
 }

@@ -20,7 +20,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// The load process is the test program started again.
+// The load process is another process of the test program.
 func TestMain(m *testing.M) {
 	loadproc.Child(targets())
 	m.Run()
@@ -38,13 +38,13 @@ func newTestHarness(t *testing.T) *harness {
 	return h
 }
 
-// One round of every subject of every scenario: all answers are correct, and there are all figures.
+// One round of every subject of every scenario: all answers are correct, and no figure is missing.
 func TestScenariosMeasure(t *testing.T) {
 	h := newTestHarness(t)
 	for _, sc := range h.Scenarios() {
 		for _, g := range sc.Goals {
 			if !slices.ContainsFunc(sc.Subjects, func(s load.Subject) bool { return s.Name == g.Rival }) {
-				t.Errorf("%s has a goal against %q, which is no subject", sc.Name, g.Rival)
+				t.Errorf("%s has a goal against %q, which is not a subject", sc.Name, g.Rival)
 			}
 		}
 		for _, s := range sc.Subjects {
@@ -62,7 +62,7 @@ func TestScenariosMeasure(t *testing.T) {
 					}
 				}
 				if bytesOp, ok := sample.Values[load.BytesOp]; !ok || strings.HasPrefix(s.Name, "foo-") && bytesOp < 20_000 {
-					t.Errorf("%s is %v: an answer has 23,000 bytes", load.BytesOp, sample.Values[load.BytesOp])
+					t.Errorf("%s is %v, but an answer has 23,000 bytes", load.BytesOp, sample.Values[load.BytesOp])
 				}
 			})
 		}
@@ -94,7 +94,7 @@ func TestWrongAnswersAreErrors(t *testing.T) {
 	}
 }
 
-// Both engines give the same answers, also to requests that the loop does not read itself.
+// Both engines give the same answers, including to requests that the loop passes to net/http.
 func TestEnginesAnswerAlike(t *testing.T) {
 	h := newTestHarness(t)
 	program, err := h.catalog.Program(t.Context(), "ladder")

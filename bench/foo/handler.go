@@ -44,7 +44,7 @@ func (t *handlerTarget) NewCaller(_ context.Context, i int) (load.Caller, error)
 	return c, nil
 }
 
-// A handlerCaller makes requests and receives their answers.
+// A handlerCaller makes requests and checks their answers.
 type handlerCaller struct {
 	target  *handlerTarget
 	request *http.Request
@@ -54,7 +54,7 @@ type handlerCaller struct {
 
 	// Of the current answer.
 	status int
-	rest   []byte // that must still come
+	rest   []byte // the part that must still arrive
 	wrong  bool
 }
 
@@ -89,8 +89,8 @@ func (c *handlerCaller) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A floorCaller makes the hashes of strings that are already in memory in the form to be hashed, and
-// their texts. It reads and writes no JSON.
+// A floorCaller computes the hashes of strings that are already in memory in the form to be hashed,
+// and the texts of the hashes. It reads and writes no JSON.
 type floorCaller struct {
 	requests []floorRequest
 	next     int

@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Names of subjects beside ours, the control and the versions, which are called foo-1.0 and so on. Ours has the same name
-// as a version.
+// Names of subjects in addition to ours, the control and the versions, which are named foo-1.0 and
+// so on. Ours has the same name as a version.
 const (
 	onNetHTTP = "slipstream-nethttp" // ours on the server of net/http
 	floorName = "floor"              // hashes and base64 only
@@ -24,11 +24,11 @@ const (
 
 const (
 	cpuGoal     = 0.5  // of the CPU time of version 1.6, for a request over HTTP: twice the requests per CPU second
-	stretchGoal = 0.4  // the same at best
+	stretchGoal = 0.4  // the same, as an ambitious target
 	floorGoal   = 1.25 // of the floor, for the handler
 )
 
-// handlerScenario has the handlers without a network.
+// handlerScenario compares the handlers without a network.
 const handlerScenario = "handler/1"
 
 // A harness builds the server and measures its versions.
@@ -139,7 +139,8 @@ func (h *harness) handlers() load.Scenario {
 	return sc
 }
 
-// measureHandler calls a handler in the load process, whose CPU time and allocations are those of the handler then.
+// measureHandler calls a handler in the load process, so the CPU time and allocations of that
+// process are those of the handler.
 func (h *harness) measureHandler(ctx context.Context, version string, round int) (load.Sample, error) {
 	spec := loadproc.Spec{Target: inProcess, Callers: 1, WarmUp: h.warmUp, Duration: h.window, Seed: uint64(round)}
 	if err := ask(&spec, work{First: asTagged, Version: version}); err != nil {
@@ -160,14 +161,14 @@ func (h *harness) measureHandler(ctx context.Context, version string, round int)
 	return s, nil
 }
 
-// ask adds what a target needs to know.
+// ask adds the information that a target needs.
 func ask(s *loadproc.Spec, w work) (err error) {
 	s.Options, err = json.Marshal(w)
 	return err
 }
 
-// Check implements [command.Harness]: it prints the figures of the article's tables, and judges the
-// stretch goal by medians.
+// Check implements [command.Harness]: it prints the figures of the article's tables, and the
+// verdict on the stretch goal, based on medians.
 func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	for _, row := range rows {
 		if row.ServerUS == nil || row.BytesOp == nil || row.Allocs == nil || row.RPS == nil {

@@ -40,8 +40,8 @@ func suite() command.Suite {
 	return command.Suite{
 		Name: suiteName, Window: "1500ms, or 300ms with -quick; with -drive 10s", MaxRounds: 16,
 		Register: func(flags *flag.FlagSet) {
-			flags.StringVar(&o.drive, "drive", "", "put the article's request on the service at this `address`, print the rate and end")
-			flags.IntVar(&o.callers, "callers", 30, "with -drive: how many connections there are")
+			flags.StringVar(&o.drive, "drive", "", "put the article's request on the service at this `address`, print the rate and exit")
+			flags.IntVar(&o.callers, "callers", 30, "with -drive, the number of connections")
 		},
 		Open: func(f *command.Flags, p command.Place, progress io.Writer) command.Harness {
 			o.Flags = f
@@ -56,7 +56,7 @@ func suite() command.Suite {
 	}
 }
 
-// drive puts load on a service that is not ours to start.
+// drive puts load on a service that is already running.
 func drive(ctx context.Context, o options, stdout io.Writer) error {
 	spec := loadproc.Spec{Target: overHTTP, Address: o.drive, Callers: o.callers, Duration: o.Window(10*time.Second, time.Second), Seed: 1}
 	if err := ask(&spec, work{First: asTagged}); err != nil {

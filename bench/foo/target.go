@@ -23,13 +23,13 @@ const (
 	inProcess = "foo-handler"
 )
 
-// How the first member of an object is called.
+// Names of the first member of an object.
 const (
 	asTagged = "srt_a" // as the service expects it: both strings are hashed
-	asNamed  = "str_a" // as the article calls it, and the service does not know it: the second string is hashed
+	asNamed  = "str_a" // as in the article's text; the service does not know it and hashes only the second string
 )
 
-// A work is what the callers of a load process do, beside what a [loadproc.Spec] says.
+// A work is the job of the callers of a load process, in addition to a [loadproc.Spec].
 type work struct {
 	First   string // name of the first member
 	Version string // of the handler, or floorName; empty over HTTP
@@ -62,10 +62,11 @@ func workOf(s loadproc.Spec) (w work, err error) {
 	return w, err
 }
 
-// An exchange is the body of a request and that of its answer.
+// An exchange is the body of a request and the body of its answer.
 type exchange struct{ body, answer []byte }
 
-// different is how many different requests there are, used in turn: an answer to another request is found out.
+// different is the number of different requests, which are used in turn, so that an answer to
+// another request is detected.
 const different = 8
 
 func exchanges(seed uint64, first string) []exchange {
@@ -99,11 +100,12 @@ func (t *target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
 	return &caller{target: t, conn: conn, reader: bufio.NewReaderSize(conn, 64<<10), next: i}, nil
 }
 
-// A caller is one connection, as hey with keep-alive has it: a GET with a body, and the whole answer.
+// A caller is one connection and behaves like hey with keep-alive: it sends a GET with a body, and
+// reads the complete answer.
 type caller struct {
 	target *target
 
-	// Owned by the goroutine that calls Do; Close may use conn beside it.
+	// Owned by the goroutine that calls Do; Close may use conn concurrently.
 	conn   net.Conn
 	reader *bufio.Reader
 	next   int
@@ -111,9 +113,9 @@ type caller struct {
 	dead   bool
 }
 
-var errDead = errors.New("foo: the connection has failed before")
+var errDead = errors.New("foo: the connection has already failed")
 
-// Do implements [load.Caller]. After an error the connection stays dead.
+// Do implements [load.Caller]. After an error the connection is not used again.
 func (c *caller) Do(context.Context) error {
 	if c.dead {
 		return errDead
@@ -154,10 +156,10 @@ func (c *caller) exchange(e *exchange) error {
 // maxAnswer is far above the length of an answer.
 const maxAnswer = 1 << 20
 
-// chunked is the length of a body that comes in chunks.
+// chunked stands for the length of a chunked body.
 const chunked = -1
 
-// readHead reads status and header, and returns the length of the body.
+// readHead reads the status and the header, and returns the length of the body.
 func (c *caller) readHead() (length int, err error) {
 	line, err := c.reader.ReadSlice('\n')
 	if err != nil {
@@ -210,7 +212,7 @@ func (c *caller) readPart(n int) error {
 	return err
 }
 
-// readChunks appends a body in chunks (RFC 9112, section 7.1), without extensions and trailers.
+// readChunks appends a chunked body (RFC 9112, section 7.1) without extensions and trailers.
 func (c *caller) readChunks() error {
 	for {
 		line, err := c.reader.ReadSlice('\n')

@@ -10,16 +10,15 @@ import (
 )
 
 const (
-	// batchGoal is what documents may cost in one request, in the server's CPU
-	// time for one request each.
+	// batchGoal is the maximum cost of documents in one request, relative to the server's CPU time
+	// with one request for each document.
 	batchGoal = 0.15
 	// single is the subject that requests each document separately.
 	single = "single"
 )
 
-// batchHit compares one request for many documents with one request per document, over
-// the same number of keep-alive connections. What is counted as a request is, for
-// both, all of the documents.
+// batchHit compares one request for many documents with one request per document, over the same
+// number of keep-alive connections. For both, all documents together count as one request.
 func (h *harness) batchHit(documents, callers int, coding string) load.Scenario {
 	name := fmt.Sprintf("batch-%d/%d", documents, callers)
 	if coding != "" {

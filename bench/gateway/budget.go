@@ -17,11 +17,12 @@ import (
 )
 
 const (
-	// dataShare is how much larger the data is than the budget.
+	// dataShare is the ratio of the data to the budget.
 	dataShare = 3
-	// rssLimit is how much of the budget the process may hold in memory.
+	// rssLimit is the maximum memory of the process, relative to the budget.
 	rssLimit = 1.4
-	// overheadGoal is how many bytes beside its body a document should take.
+	// overheadGoal is the maximum number of bytes that a document should take in addition to its
+	// body.
 	overheadGoal = 200
 	// bodyBytes is the size of a document for the estimate of their number.
 	bodyBytes = 1840
@@ -48,7 +49,7 @@ func (h *harness) budget(mebibytes, callers int) load.Scenario {
 	}
 }
 
-// budgetDetails go to the raw results.
+// budgetDetails are stored in the raw results.
 type budgetDetails struct {
 	BudgetBytes int64   `json:"budget_bytes"`
 	DataBytes   int64   `json:"data_bytes"`           // estimated, of all bodies
@@ -58,8 +59,8 @@ type budgetDetails struct {
 	Documents   float64 `json:"documents"`
 	Charged     float64 `json:"charged_bytes"`
 	BodyMean    float64 `json:"body_mean_bytes"`
-	// ChargedOverhead is what the tier charges a document beside its body,
-	// HeapOverhead what it really takes: live heap after a collection.
+	// ChargedOverhead is what the tier charges for a document in addition to its body, and
+	// HeapOverhead is what it really takes: live heap after a garbage collection.
 	ChargedOverhead float64 `json:"charged_overhead_bytes"`
 	HeapOverhead    float64 `json:"heap_overhead_bytes"`
 	Run             any     `json:"run"`
@@ -133,8 +134,8 @@ func (h *harness) fill(ctx context.Context, dir string, budget int64, callers in
 	return h.budgetSample(ctx, server, outcome, d, documents, full-empty)
 }
 
-// budgetSample completes d, which knows the memory of the process. heap is how
-// much the live heap has grown since the tier was empty.
+// budgetSample completes d, which contains the memory of the process. heap is how much the live
+// heap has grown since the tier was empty.
 func (h *harness) budgetSample(ctx context.Context, server *subject.Server, outcome loadproc.Outcome, d budgetDetails, documents int64, heap float64) (load.Sample, error) {
 	page, err := loadproc.Scrape(ctx, server.Metrics)
 	if err != nil {
@@ -159,14 +160,14 @@ func (h *harness) budgetSample(ctx context.Context, server *subject.Server, outc
 		return load.Missed
 	}
 	fmt.Fprintf(h.progress, "budget: RssAnon %d MiB when empty, at most %d MiB, %.2f of the budget: < %.1f %s\n", d.RSSEmpty>>20, d.RSSAnonMax>>20, d.RSSShare, rssLimit, outcomeOf(d.RSSShare < rssLimit))
-	fmt.Fprintf(h.progress, "budget: %.0f documents of %.0f bytes; beside its body a document is charged %.0f bytes and takes %.0f on the heap: <= %d %s\n",
+	fmt.Fprintf(h.progress, "budget: %.0f documents of %.0f bytes; in addition to its body, a document is charged %.0f bytes and takes %.0f on the heap: <= %d %s\n",
 		held, mean, d.ChargedOverhead, d.HeapOverhead, overheadGoal, outcomeOf(d.HeapOverhead <= overheadGoal))
 	return sample, nil
 }
 
 // liveHeap collects the garbage of the gateway and returns what is left.
 func liveHeap(ctx context.Context, admin string) (float64, error) {
-	for range 2 { // what the first leaves to finalizers and pools, the second takes
+	for range 2 { // the second collects what finalizers and pools kept after the first
 		if _, err := get(ctx, "http://"+admin+"/debug/pprof/heap?gc=1"); err != nil {
 			return 0, err
 		}
@@ -212,7 +213,7 @@ func watchRSS(pid int) func() (int64, error) {
 	var wg sync.WaitGroup
 	var largest int64
 	var failed error
-	// Ends by stop; the returned function waits for it.
+	// Ends when stop is closed; the returned function waits for it.
 	wg.Go(func() {
 		ticker := time.NewTicker(250 * time.Millisecond)
 		defer ticker.Stop()

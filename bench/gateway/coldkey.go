@@ -9,11 +9,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// statements counts what the gateway has sent to its origin to load documents.
+// statements is the counter of statements that the gateway has sent to its origin to load
+// documents.
 const statements = "slipstream_load_statements_total"
 
-// coldKey lets many clients request one key that no tier holds, at the same
-// moment. The origin must see one statement.
+// coldKey makes many clients request one key that no tier holds at the same moment. The origin must
+// get one statement.
 func (h *harness) coldKey(callers int) load.Scenario {
 	return load.Scenario{
 		Name: fmt.Sprintf("cold-key/%d", callers), Primary: load.RPS,

@@ -8,8 +8,7 @@ import (
 	"sync/atomic"
 )
 
-// A collector takes traces in and counts the requests. Nothing is to come while no
-// request is sampled.
+// A collector receives traces and counts the requests. None may arrive while no request is sampled.
 type collector struct {
 	// Immutable after newCollector.
 	server *http.Server
@@ -28,7 +27,7 @@ func newCollector() (*collector, error) {
 	c := &collector{url: fmt.Sprintf("http://%s", listener.Addr()), done: make(chan struct{})}
 	c.server = &http.Server{Handler: http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		c.posts.Add(1)
-		_, _ = io.Copy(io.Discard, r.Body) // a sender that breaks off has been counted
+		_, _ = io.Copy(io.Discard, r.Body) // a request that is cut off has been counted
 	})}
 	// Ends with Close, which waits for it.
 	go func() {

@@ -17,22 +17,21 @@ import (
 )
 
 const (
-	// fullGoal is what a hit may cost with everything switched on, in the
-	// server's CPU time for the same request with all of it off.
+	// fullGoal is the maximum cost of a hit with all features enabled, relative to the server's CPU
+	// time for the same request with all of them disabled.
 	fullGoal = 1.25
-	// clients is how many credentials and how many source addresses there are;
-	// callers share them in turn.
+	// clients is the number of credentials and of source addresses, which callers use in turn.
 	clients = 64
-	// webOrigin is the page that asks.
+	// webOrigin is the origin of the page that makes the requests.
 	webOrigin = "https://app.example"
-	// off is the subject with everything switched off.
+	// off is the subject with all features disabled.
 	off = "off"
 )
 
-// A variant is a kind of request to a gateway that has everything switched on.
+// A variant is a kind of request to a gateway with all features enabled.
 type variant struct {
-	name   string // behind "memory-hit-full"
-	token  bool   // a JWT; else an API key
+	name   string // appended to "memory-hit-full"
+	token  bool   // whether to use a JWT instead of an API key
 	coding string // that is requested and expected; "" for identity
 }
 
@@ -42,7 +41,7 @@ var variants = []variant{
 	{name: "-key", token: false, coding: "gzip"},
 }
 
-// full is what the scenarios with everything switched on share.
+// full holds what the scenarios with all features enabled share.
 type full struct {
 	// Immutable after open.
 	credentials *credentials.Set
@@ -50,8 +49,8 @@ type full struct {
 	on, off     subject.Program
 }
 
-// fullScenarios compare ours with everything that the sections http, auth, tracing
-// and log switch on with ours without any of it, under the same requests.
+// fullScenarios compare ours with all features of the sections http, auth, tracing and log enabled
+// with ours with all of them disabled, under the same requests.
 func (h *harness) fullScenarios() (all []load.Scenario) {
 	for _, v := range variants {
 		for _, callers := range []int{64, 1024} {
@@ -86,7 +85,7 @@ func (h *harness) fullScenario(v variant, callers int) load.Scenario {
 	return sc
 }
 
-// full makes on first use what the scenarios share.
+// full creates what the scenarios share on first use.
 func (h *harness) full(ctx context.Context) (*full, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -128,8 +127,8 @@ func (h *harness) Close() error {
 	return h.everything.collector.Close()
 }
 
-// everything is the configuration of a gateway in which nothing is switched off. The
-// limits are far above any load, so that they are enforced but never refuse a request.
+// everything returns the configuration of a gateway with all features enabled. The limits are far
+// above any load, so they are enforced but never refuse a request.
 func everything(c *credentials.Set, collector string) subject.Extra {
 	return subject.Extra{
 		Access: fmt.Sprintf(`keys: ["*"], jwt: true, claims: { scope: [%q] }`, credentials.Scope),
@@ -150,7 +149,7 @@ log: { slow: 1s }
 	}
 }
 
-// ask makes the requests of a variant, the same for every subject.
+// ask sets the requests of a variant, which are the same for every subject.
 func (f *full) ask(v variant, s *loadproc.Spec) {
 	s.Traced, s.Coding, s.Depts, s.Sources = true, v.coding, true, clients
 	for i := range clients {
@@ -162,7 +161,7 @@ func (f *full) ask(v variant, s *loadproc.Spec) {
 	}
 }
 
-// fields are the header fields of client i.
+// fields returns the header fields of client i.
 func (f *full) fields(v variant, i int) [][2]string {
 	coding := v.coding
 	if coding == "" {
@@ -175,8 +174,8 @@ func (f *full) fields(v variant, i int) [][2]string {
 	return append(fields, [2]string{"X-API-Key", f.credentials.APIKeys[i]})
 }
 
-// proveOn returns an error unless everything to be measured is switched on: a gateway
-// that admits every client would be cheap.
+// proveOn returns an error unless everything to be measured is enabled: a gateway that admits every
+// client would be cheap.
 func (f *full) proveOn(ctx context.Context, v variant, address string) error {
 	without, err := probe(ctx, address, [][2]string{{"Origin", webOrigin}})
 	if err != nil {
@@ -199,7 +198,7 @@ func (f *full) proveOn(ctx context.Context, v variant, address string) error {
 		"Traceresponse": traceID, "X-Request-Id": "", "Cache-Control": "private",
 	} {
 		if got := strings.Join(with.Header.Values(name), ", "); got == "" || !strings.Contains(got, holds) {
-			return fmt.Errorf("field %s of an answer is %q, want %q in it", name, got, holds)
+			return fmt.Errorf("field %s of an answer is %q, want one that contains %q", name, got, holds)
 		}
 	}
 	if n := f.collector.posts.Load(); n > 0 {
@@ -208,14 +207,14 @@ func (f *full) proveOn(ctx context.Context, v variant, address string) error {
 	return nil
 }
 
-// proveOff says whether everything is switched off.
+// proveOff returns an error unless everything is disabled.
 func proveOff(ctx context.Context, address string) error {
 	rsp, err := probe(ctx, address, [][2]string{{"Origin", webOrigin}})
 	if err != nil {
 		return err
 	}
 	if got := rsp.Header.Get("Access-Control-Allow-Origin"); rsp.StatusCode != http.StatusOK || got != "" {
-		return fmt.Errorf("everything off: the answer is %s with Access-Control-Allow-Origin %q, want 200 without", rsp.Status, got)
+		return fmt.Errorf("with everything off, the answer is %s with Access-Control-Allow-Origin %q, want 200 without it", rsp.Status, got)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ func newTestHarness(t *testing.T) *harness {
 	return h
 }
 
-// A gateway that does not do what is measured must not be measured.
+// A gateway without the features to be measured is refused.
 func TestProofs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -71,7 +71,7 @@ func TestProofs(t *testing.T) {
 	}
 }
 
-// Each subject runs once, from end to end, without a wrong answer.
+// Each subject runs once completely, without a wrong answer.
 func TestFullAndBatches(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

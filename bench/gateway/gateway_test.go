@@ -50,7 +50,7 @@ func TestSubjectsServeTheSameBytes(t *testing.T) {
 					t.Fatalf("%s\n%s, want\n%s", url, got, want)
 				}
 				if name == "article" {
-					continue // it knows no validators
+					continue // it does not support validators
 				}
 				if len(etag) < 3 || etag[0] != '"' {
 					t.Fatalf("ETag %q, want a strong one", etag)
@@ -91,8 +91,8 @@ func fetch(t *testing.T, url, ifNoneMatch string, status int) (body []byte, etag
 	return body, resp.Header.Get("ETag")
 }
 
-// Programs read the names: the number of callers ends each, and the subjects
-// are ours, the control and the rivals.
+// Programs read the names of scenarios, which end with the number of callers. The subjects are
+// ours, the control and the rivals.
 func TestScenarioNames(t *testing.T) {
 	h := newHarness("", "", options{}, io.Discard)
 	seen := map[string]bool{}
@@ -103,7 +103,7 @@ func TestScenarioNames(t *testing.T) {
 			t.Errorf("scenario %q does not end in a number of callers", sc.Name)
 		}
 		if seen[sc.Name] {
-			t.Errorf("two scenarios are called %q", sc.Name)
+			t.Errorf("two scenarios are named %q", sc.Name)
 		}
 		seen[sc.Name] = true
 		if strings.HasPrefix(sc.Name, "memory-hit/") && len(sc.Subjects) != 2+len(rivals) {
@@ -157,7 +157,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// One round of a rival from end to end: three processes and all figures.
+// One complete round of a rival has three processes and all figures.
 func TestHitHasAllFigures(t *testing.T) {
 	module, err := proc.BenchModule(t.Context())
 	if err != nil {

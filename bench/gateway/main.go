@@ -1,4 +1,4 @@
-// Command gateway measures the gateway beside servers that do the same job:
+// Command gateway compares the gateway with servers that do the same job:
 //
 //	cd bench && go run ./gateway [-scenario memory-hit/64] [-quick]
 //
@@ -34,7 +34,7 @@ func suite() command.Suite {
 	return command.Suite{
 		Name: suiteName, Window: "2s, or 500ms with -quick", Descriptors: 16384 + 500, MaxRounds: 31,
 		Register: func(flags *flag.FlagSet) {
-			flags.BoolVar(&o.profile, "profile", false, "print the shares of the CPU time of a memory hit with 64 connections and end; with -scenario memory-hit-full, -identity or -key also of everything off")
+			flags.BoolVar(&o.profile, "profile", false, "print the shares of the CPU time of a memory hit with 64 connections and exit; with -scenario memory-hit-full, -identity or -key also with everything off")
 			flags.StringVar(&o.profiles, "profiles", "", "`directory` to keep the profiles of -profile in, for go tool pprof -base")
 		},
 		Open: func(f *command.Flags, p command.Place, progress io.Writer) command.Harness {

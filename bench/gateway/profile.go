@@ -24,7 +24,7 @@ import (
 
 const module = "github.com/slipstream-go/slipstream/"
 
-// parts are those of the hit path.
+// parts are the parts of the hit path.
 var parts = slices.Concat(cpushare.Runtime, cpushare.Parts{
 	{Name: "ours: frontend", Prefixes: []string{module + "internal/gateway/frontend"}},
 	{Name: "ours: cache and memory tier", Prefixes: []string{module + "cache", module + "internal/gateway/tier", "github.com/maypok86/otter"}},
@@ -48,8 +48,8 @@ type profiled struct {
 	ask     func(*loadproc.Spec) // as in memory-hit if nil
 }
 
-// toProfile are the subjects of a scenario of hits: ours, and in memory-hit-full also
-// ours with everything switched off.
+// toProfile returns the subjects to profile in a scenario of hits: ours, and in memory-hit-full
+// also ours with all features disabled.
 func (h *harness) toProfile(ctx context.Context, scenario string) ([]profiled, error) {
 	for _, v := range variants {
 		if name, _, _ := strings.Cut(scenario, "/"); name == "memory-hit-full"+v.name {
@@ -65,8 +65,8 @@ func (h *harness) toProfile(ctx context.Context, scenario string) ([]profiled, e
 	return []profiled{{load.Ours, program, nil}}, err
 }
 
-// profile runs memory hits of ours under load and prints where the CPU time goes, a
-// table a subject.
+// profile runs memory hits of ours under load and prints where the CPU time goes, with a table for
+// each subject.
 func (h *harness) profile(ctx context.Context, callers int, stdout io.Writer) error {
 	subjects, err := h.toProfile(ctx, h.options.Scenario)
 	if err != nil {
@@ -109,7 +109,7 @@ func (h *harness) record(ctx context.Context, s profiled, callers int) ([]byte, 
 	seconds := max(int(2*h.window/time.Second), 1)
 	spec := server.Spec()
 	spec.Keys, spec.Learn, spec.Callers, spec.WarmUp = depts.Count, true, callers, h.warmUp
-	// Room for the first pass, connecting and the profile's own start and end.
+	// Time for the first pass, connecting, and the start and the end of the profile.
 	spec.Duration = time.Duration(seconds+4) * time.Second
 	if s.ask != nil {
 		s.ask(&spec)

@@ -16,12 +16,11 @@ import (
 
 const suiteName = "gateway"
 
-// ownAllocs is how many objects a hit may allocate in code of ours: beyond what
-// the server on net/http, which has the same parser below it, allocates.
+// ownAllocs is the maximum number of objects that a hit may allocate in our code, in addition to
+// those of the server on net/http, which uses the same parser.
 const ownAllocs = 2
 
-// A harness builds what the scenarios chosen need, once, when the first of them
-// needs it.
+// A harness builds what the chosen scenarios need on first use.
 type harness struct {
 	// Immutable after newHarness.
 	module   string // directory of the module bench
@@ -35,8 +34,8 @@ type harness struct {
 	mu       sync.Mutex
 	programs map[string]subject.Program
 	binary   string // of Slipstream, once it is built
-	// everything is what the scenarios with everything switched on share, once
-	// the first of them has run.
+	// everything holds what the scenarios with all features enabled share, once the first of them
+	// has run.
 	everything *full
 }
 
@@ -52,7 +51,7 @@ func newHarness(module, scratch string, o options, progress io.Writer) *harness 
 	return h
 }
 
-// rivals are the directories of the servers beside ours, by subject.
+// rivals are the directories of the other servers, by subject.
 var rivals = []struct{ name, directory string }{
 	{"net/http", "nethttp"},
 	{"fasthttp", "fasthttp"},
@@ -84,7 +83,7 @@ func (h *harness) Scenarios() []load.Scenario {
 	return all
 }
 
-// memoryHit compares all subjects on documents that are in memory.
+// memoryHit compares all subjects with documents in memory.
 func (h *harness) memoryHit(name string, callers int, goals []load.Goal, env ...string) load.Scenario {
 	sc := load.Scenario{Name: name, Primary: load.ServerUS, Goals: goals}
 	names := []string{load.Ours, load.Control}

@@ -19,8 +19,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// countCalls runs each generator once while strace counts the system calls of the server,
-// and prints them by request.
+// countCalls runs each generator once while strace counts the system calls of the server, and
+// prints the calls per request.
 func (h *harness) countCalls(ctx context.Context, w io.Writer) error {
 	strace, err := subject.Find("strace")
 	if err != nil {
@@ -50,7 +50,7 @@ func (h *harness) traced(ctx context.Context, w io.Writer, strace string, s *set
 		return err
 	}
 	defer func() { err = errors.Join(err, at.Stop()) }()
-	program, err := g.command(ctx, s, at) // may run the generator to see how fast it is
+	program, err := g.command(ctx, s, at) // may run the generator to measure its speed
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func attached(pids []int) error {
 	return nil
 }
 
-// A callCount is how often a system call was made.
+// A callCount is the number of times a system call was made.
 type callCount struct {
 	name  string
 	count uint64
@@ -113,22 +113,22 @@ func parseCalls(text []byte) ([]callCount, error) {
 			continue
 		}
 		if _, err := strconv.ParseFloat(fields[0], 64); err != nil {
-			continue // the head, and lines between it and the rows
+			continue // the header and separator lines
 		}
 		n, err := strconv.ParseUint(fields[3], 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("line %q of strace, want a number of calls: %w", strings.TrimSpace(line), err)
+			return nil, fmt.Errorf("line %q of strace; expected a number of calls: %w", strings.TrimSpace(line), err)
 		}
 		all = append(all, callCount{fields[len(fields)-1], n})
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("no calls in what strace wrote: %.200q", text)
+		return nil, fmt.Errorf("the output of strace contains no calls: %.200q", text)
 	}
 	slices.SortFunc(all, func(a, b callCount) int { return cmp.Or(-cmp.Compare(a.count, b.count), cmp.Compare(a.name, b.name)) })
 	return all, nil
 }
 
-// writeCalls prints one line: all calls by request, and those of which there are most.
+// writeCalls prints one line: all calls per request, and the most frequent ones.
 func writeCalls(w io.Writer, scenario, generator string, requests uint64, counts []callCount) error {
 	if requests == 0 {
 		return errors.New("no requests")
@@ -145,5 +145,5 @@ func writeCalls(w io.Writer, scenario, generator string, requests uint64, counts
 	return err
 }
 
-// startLimit is how long a server may take until it answers, or strace until it traces it.
+// startLimit is how long a server may take until it answers, or strace until it traces the server.
 const startLimit = 30 * time.Second

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// writeCosts prints, from the raw results, what the generators are compared by: requests by
-// CPU second of the generator, and what their requests cost the server.
+// writeCosts prints the figures by which generators are compared, from the raw results: requests
+// per CPU second of the generator, and the cost of their requests for the server.
 func writeCosts(w io.Writer, p command.Place) error {
 	rounds, err := p.ReadRaw(suiteName)
 	if err != nil {
@@ -24,7 +24,7 @@ func writeCosts(w io.Writer, p command.Place) error {
 			continue
 		}
 		var b strings.Builder
-		fmt.Fprintf(&b, "\n**%s**, medians\n\n| generator | requests a CPU second | of the first | CPU of the server, us a request | its reads and writes a request | rounds |\n|---|---:|---:|---:|---:|---:|\n", s.name)
+		fmt.Fprintf(&b, "\n**%s**, medians\n\n| generator | requests per CPU second | relative to the first | CPU of the server, us per request | its reads and writes per request | rounds |\n|---|---:|---:|---:|---:|---:|\n", s.name)
 		first := 0.0
 		for _, g := range s.generators {
 			lines := rounds[s.name][g.name]
@@ -48,7 +48,7 @@ func writeCosts(w io.Writer, p command.Place) error {
 	return nil
 }
 
-// callsOf returns the system calls of the server by request in each round.
+// callsOf returns the system calls of the server per request in each round.
 func callsOf(lines []command.RawRound) ([]float64, error) {
 	all := make([]float64, len(lines))
 	for i, line := range lines {
@@ -61,7 +61,7 @@ func callsOf(lines []command.RawRound) ([]float64, error) {
 	return all, nil
 }
 
-// chosen reports whether the flags want a setting for -calls.
+// chosen reports whether the flags select a setting for -calls.
 func (h *harness) chosen(s *setting) bool {
 	return h.filter == "" || slices.ContainsFunc(strings.Split(h.filter, ","), func(beginning string) bool {
 		return strings.HasPrefix(s.name, beginning)

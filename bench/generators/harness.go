@@ -27,25 +27,25 @@ type harness struct {
 	settings []setting
 	missing  []error // programs that are not installed
 
-	// Owned by the subject that runs.
+	// Owned by the running subject.
 	binary string            // of slipstream; empty until it is built
 	most   map[string]uint64 // requests of redis-benchmark in a window, by setting
 }
 
-// A setting is a load that all generators of a scenario make.
+// A setting is a load that all generators of a scenario produce.
 type setting struct {
 	name        string
 	connections int
 	depth       int // of the pipeline
 	start       func(ctx context.Context) (*server, error)
 	generators  []generator
-	goal        load.Goal // of all generators of ours
+	goal        load.Goal // of all our own generators
 }
 
 // A generator is a subject.
 type generator struct {
 	name    string
-	variant bool // of ours
+	variant bool // whether it is a variant of ours
 	// command returns the program with its arguments for a load of about the window.
 	command func(ctx context.Context, s *setting, at *server) (foreign.Generator, error)
 }
@@ -69,7 +69,7 @@ func (h *harness) find(names ...string) ([]string, bool) {
 	return paths, found
 }
 
-// slipstream returns the program of ours, which it builds first.
+// slipstream returns the path of our program, which it builds on first use.
 func (h *harness) slipstream(ctx context.Context) (string, error) {
 	if h.binary != "" {
 		return h.binary, nil
@@ -83,8 +83,8 @@ func (h *harness) slipstream(ctx context.Context) (string, error) {
 	return binary, nil
 }
 
-// ours returns slipstream bench with arguments for a closed loop of a setting. The arguments
-// of the command are what, those after its flags are rest.
+// ours returns slipstream bench with arguments for a closed loop of a setting. what are the
+// arguments of the command, and rest those after its flags.
 func (h *harness) ours(ctx context.Context, s *setting, what []string, rest ...string) (foreign.Generator, error) {
 	binary, err := h.slipstream(ctx)
 	if err != nil {
@@ -115,15 +115,15 @@ func (h *harness) Scenarios() []load.Scenario {
 	return all
 }
 
-// details are what the raw results have of a round beside the figures.
+// details are stored in the raw results of a round in addition to the figures.
 type details struct {
 	foreign.Run
-	// Calls is how many system calls that read or write (see proc.Calls) the server made by
-	// request, those included with which it opened and closed connections.
+	// Calls is the number of reading and writing system calls (see proc.Calls) that the server made
+	// per request, including those for opening and closing connections.
 	Calls float64 `json:"server_calls_per_request"`
 }
 
-// run measures a generator once, against a server of its own.
+// run measures a generator once, with a separate server.
 func (h *harness) run(ctx context.Context, s *setting, g generator) (load.Sample, error) {
 	at, err := s.start(ctx)
 	if err != nil {

@@ -18,10 +18,10 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// wrkName is the subject that the goals of HTTP are about.
+// wrkName is the rival in the goals for HTTP.
 const wrkName = "wrk"
 
-// httpSettings are one request, over and over, to nginx.
+// httpSettings repeat one request to nginx.
 func (h *harness) httpSettings() []setting {
 	paths, ok := h.find("nginx", "wrk")
 	if !ok {
@@ -35,7 +35,7 @@ func (h *harness) httpSettings() []setting {
 		{name: load.Ours, command: ours},
 		{name: load.Control, command: ours},
 		{name: wrkName, command: func(_ context.Context, s *setting, at *server) (foreign.Generator, error) {
-			seconds := max(int(h.window.Round(time.Second).Seconds()), 1) // it knows no parts of a second
+			seconds := max(int(h.window.Round(time.Second).Seconds()), 1) // wrk does not support fractions of a second
 			return foreign.Generator{Program: wrk, Parse: foreign.ParseWrk, Args: []string{
 				"-t" + strconv.Itoa(min(runtime.NumCPU(), s.connections)), "-c" + strconv.Itoa(s.connections),
 				fmt.Sprintf("-d%ds", seconds), "--latency", "--timeout", "30s", at.url()}}, nil
@@ -64,18 +64,17 @@ type server struct {
 
 func (s *server) url() string { return "http://" + s.address + "/" }
 
-// bodySize is that of what nginx sends.
+// bodySize is the size of the body that nginx sends.
 const bodySize = 135
 
-// document is what nginx sends.
+// document is the body that nginx sends.
 func document() string {
 	const head, tail = `{"deptno":1,"dname":"ACCOUNTING","loc":"NEW YORK","pad":"`, `"}`
 	return head + strings.Repeat("x", bodySize-len(head)-len(tail)) + tail
 }
 
-// nginxText has one worker, so that the generator has a processor of its own where there
-// are two, and what spares work: no log, no files, connections that are never closed for
-// their age.
+// nginxText configures one worker, so that the generator has its own processor if there are two,
+// and avoids work: no log, no files, and connections that are never closed because of their age.
 const nginxText = `%[1]sdaemon off;
 pid %[2]s/nginx.pid;
 error_log stderr warn;
@@ -112,7 +111,7 @@ func startNginx(ctx context.Context, path, scratch string) (*server, error) {
 	if err != nil {
 		return nil, err
 	}
-	user := "" // workers of an nginx started as root run as another user, whose /proc is not ours
+	user := "" // workers of an nginx started as root run as another user, whose /proc this user may not read
 	if os.Geteuid() == 0 {
 		user = "user root;\n"
 	}
@@ -141,7 +140,7 @@ func startNginx(ctx context.Context, path, scratch string) (*server, error) {
 	return s, nil
 }
 
-// verify compares what the server sends, because the generators compare no bodies.
+// verify checks the response of the server, because the generators do not compare bodies.
 func (s *server) verify(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

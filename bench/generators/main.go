@@ -3,8 +3,8 @@
 //
 //	cd bench && go run ./generators [-scenario http/64] [-quick]
 //
-// Each generator is a separate process that loads the same server in a closed loop. What
-// counts is the CPU time of that whole process, from its start to its end, divided by its
+// Each generator is a separate process that loads the same server in a closed loop. They are
+// compared by the CPU time of the whole process, from its start to its end, divided by its
 // requests. It writes results/generators.json and results/raw/generators.jsonl.
 //
 // With -calls it measures nothing: strace counts the system calls of the server.
@@ -27,7 +27,7 @@ func newSuite() command.Suite {
 	return command.Suite{
 		Name: suiteName, Window: "4s, or 1s with -quick", Descriptors: 10_500, MaxRounds: 16,
 		Register: func(flags *flag.FlagSet) {
-			flags.BoolVar(&calls, "calls", false, "store nothing: count the system calls of the server by request with strace, which makes everything slow")
+			flags.BoolVar(&calls, "calls", false, "count the system calls of the server per request with strace, which slows everything down, and store nothing")
 		},
 		Open: func(f *command.Flags, p command.Place, progress io.Writer) command.Harness {
 			h = newHarness(f, p, progress)

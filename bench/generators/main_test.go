@@ -32,8 +32,8 @@ func testHarness(t *testing.T) *harness {
 	return h
 }
 
-// Every generator has all figures, and no request of it fails. More connections would only
-// take longer.
+// Every generator has all figures, and none of its requests fails. More connections would only take
+// longer.
 func TestGeneratorsAreMeasured(t *testing.T) {
 	h := testHarness(t)
 	for i, sc := range h.Scenarios() {

@@ -13,9 +13,9 @@ import (
 )
 
 const (
-	// redisName is the subject that the goals of Redis are about.
+	// redisName is the rival in the goals for Redis.
 	redisName = "redis-benchmark"
-	// valueSize is that of the values at redis-server.
+	// valueSize is the size of the values in redis-server.
 	valueSize = 64
 )
 
@@ -57,7 +57,7 @@ func (h *harness) redisSettings() []setting {
 	return all
 }
 
-// redisGoal is as many requests by CPU second as redis-benchmark.
+// redisGoal requires as many requests per CPU second as redis-benchmark.
 var redisGoal = load.Goal{Metric: load.ClientUS, Rival: redisName, Ratio: 1}
 
 // startRedis starts redis-server with its values.
@@ -69,8 +69,8 @@ func startRedis(ctx context.Context, scratch string) (*server, error) {
 	return &server{Process: s.Process, address: s.Address, pids: []int{s.PID()}}, nil
 }
 
-// redisBenchmark returns redis-benchmark with its arguments. It takes a number of requests
-// and not a time: a short run of the first round says how many fit into a window.
+// redisBenchmark returns redis-benchmark with its arguments. It needs a number of requests instead
+// of a time, so a short run in the first round determines how many fit into a window.
 func (h *harness) redisBenchmark(ctx context.Context, path string, s *setting, at *server) (foreign.Generator, error) {
 	host, port, err := net.SplitHostPort(at.address)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 // clockBootTime is CLOCK_BOOTTIME of linux/time.h.
 const clockBootTime = 7
 
-// bootTime is the clock that a gateway has: a system call that ours must pay here too.
+// bootTime is the clock of a gateway: a system call whose cost must be included here, too.
 func bootTime() time.Duration {
 	var ts syscall.Timespec
 	// It cannot fail: the clock exists since Linux 2.6.39, and ts is ours.

@@ -12,14 +12,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// The test program starts itself as the process that measures, as the harness does.
+// Like the harness, the test program starts itself as the measuring process.
 func TestMain(m *testing.M) {
 	child()
 	os.Exit(m.Run())
 }
 
-// One round of each subject from end to end: it serves the same values, and has all
-// figures.
+// In one complete round, each subject serves the same values and has all figures.
 func TestSubjects(t *testing.T) {
 	const window = 20 * time.Millisecond
 	for _, s := range append(scenario(window).Subjects, ladder(window).Subjects...) {
@@ -53,11 +52,11 @@ func TestWrongAnswersAreErrors(t *testing.T) {
 		change func(string) string
 		ok     bool
 	}{
-		"right":         {func(s string) string { return s }, true},
-		"other blanks":  {func(s string) string { return " " + s + "\n" }, true},
-		"another value": {func(s string) string { return strings.Replace(s, `"mgr":1`, `"mgr":2`, 1) }, false},
-		"not JSON":      {func(s string) string { return s[1:] }, false},
-		"a member less": {func(s string) string { return strings.Replace(s, `"loc":`, `"lod":`, 1) }, false},
+		"right":             {func(s string) string { return s }, true},
+		"other white space": {func(s string) string { return " " + s + "\n" }, true},
+		"another value":     {func(s string) string { return strings.Replace(s, `"mgr":1`, `"mgr":2`, 1) }, false},
+		"not JSON":          {func(s string) string { return s[1:] }, false},
+		"one member less":   {func(s string) string { return strings.Replace(s, `"loc":`, `"lod":`, 1) }, false},
 	} {
 		_, err := verified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { right(w, r, test.change) }), nil, "")
 		if (err == nil) != test.ok {

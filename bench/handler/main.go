@@ -1,5 +1,5 @@
-// Command handler measures what a handler of net/http does for one request, without a
-// network: ours, and two that turn structs into JSON for each request.
+// Command handler measures what a handler of net/http does for one request, without a network:
+// ours, and two that encode structs as JSON for each request.
 //
 //	cd bench && go run ./handler [-quick]
 //
@@ -34,7 +34,7 @@ func main() {
 	command.Main(suite)
 }
 
-// A harness has the scenarios for one window.
+// A harness provides the scenarios with one length of the window.
 type harness struct{ window time.Duration }
 
 // Scenarios implements [command.Harness].
@@ -45,7 +45,7 @@ func (h harness) Scenarios() []load.Scenario {
 // Close implements [command.Harness].
 func (harness) Close() error { return nil }
 
-// scenario has one goroutine that calls a handler again and again.
+// scenario repeatedly calls a handler on one goroutine.
 func scenario(window time.Duration) load.Scenario {
 	sc := load.Scenario{Name: "hit/1", Primary: load.NsOp}
 	for _, name := range []string{load.Ours, load.Control, gojaySubject, jsonSubject} {
@@ -56,9 +56,8 @@ func scenario(window time.Duration) load.Scenario {
 	return sc
 }
 
-// ladder has a subject for each part of the HTTP surface. No part is a rival of
-// another, and none is ours against the others: what counts are the differences of
-// the rows to that of step-off.
+// ladder has a subject for each part of the HTTP surface. The parts are not rivals: what matters is
+// the difference of each row to that of step-off.
 func ladder(window time.Duration) load.Scenario {
 	sc := load.Scenario{Name: stepsScenario, Primary: load.NsOp}
 	for _, s := range steps {
@@ -69,7 +68,7 @@ func ladder(window time.Duration) load.Scenario {
 	return sc
 }
 
-// Check implements [command.Harness]: it prints the columns that are this suite's own.
+// Check implements [command.Harness]: it prints the columns that only this suite has.
 func (harness) Check(w io.Writer, rows []load.Row) error {
 	for _, row := range rows {
 		if row.NsOp != nil && row.BytesOp != nil && row.Allocs != nil && row.ServerUS != nil {

@@ -21,7 +21,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A job is what the measuring process does.
+// A job is the job of the measuring process.
 type job struct {
 	Subject string
 	Seed    uint64 // of the order in which documents are requested
@@ -29,11 +29,11 @@ type job struct {
 	Window  time.Duration
 }
 
-// A finding is what it answers.
+// A finding is the result of the measuring process.
 type finding struct {
 	Requests uint64        `json:"requests"`
 	Elapsed  time.Duration `json:"elapsed_ns"`
-	CPU      time.Duration `json:"cpu_ns"` // of the process, the collector's included
+	CPU      time.Duration `json:"cpu_ns"` // of the process, including the garbage collector
 	Objects  uint64        `json:"objects"`
 	Bytes    uint64        `json:"bytes"`
 	GCs      uint32        `json:"gcs"`
@@ -42,7 +42,7 @@ type finding struct {
 
 const argument = "-handler-process"
 
-// child measures and ends the process, if the program was started for that.
+// child measures and exits, if the process was started for that.
 func child() {
 	if len(os.Args) != 2 || os.Args[1] != argument {
 		return
@@ -58,8 +58,8 @@ func child() {
 	os.Exit(0)
 }
 
-// measure starts the process for j and waits for it: what one subject keeps in memory
-// must not burden the collector of another.
+// measure starts the process for j and waits for it: so that the memory of one subject does not
+// affect the garbage collector in another.
 func measure(ctx context.Context, j job) (load.Sample, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -94,8 +94,8 @@ func measure(ctx context.Context, j job) (load.Sample, error) {
 
 // A discard is a ResponseWriter that counts.
 type discard struct {
-	// fresh makes the header a new map for each answer, and copies it once, as net/http
-	// does: what a field costs is mostly that.
+	// fresh creates a new header map for each answer, and copies it once, as net/http does, because
+	// this is most of the cost of a header field.
 	fresh  bool
 	header http.Header
 	copied http.Header
@@ -167,8 +167,8 @@ type question struct {
 	size    int // of the answer's body
 }
 
-// verified requests every document, which is in memory afterwards, and compares it.
-// fields are blocks of header lines that requests have in turn, coding that of the
+// verified requests every document, which is in memory afterwards, and compares it. fields are
+// blocks of header lines that requests use in turn, and coding is the content coding of the
 // answers.
 func verified(handler http.Handler, fields []string, coding string) ([]question, error) {
 	var all []question
@@ -184,7 +184,7 @@ func verified(handler http.Handler, fields []string, coding string) ([]question,
 		}
 		request.RemoteAddr = fmt.Sprintf("127.0.0.%d:1234", 2+n%64)
 		w := new(kept)
-		for range 2 { // what was just loaded may be sent as it is
+		for range 2 { // a document that was just loaded may be sent uncompressed
 			*w = kept{discard: *newDiscard(false)}
 			handler.ServeHTTP(w, request)
 		}
@@ -242,8 +242,7 @@ func sameJSON(got, want []byte) error {
 	return nil
 }
 
-// looks is the number of requests between two readings of the clock, which cost 50
-// ns.
+// looks is the number of requests between two readings of the clock, each of which costs 50 ns.
 const looks = 64
 
 // repeat requests the documents in turn for the given time.

@@ -22,7 +22,7 @@ import (
 // of all subjects carry all fields, so that only their processing differs.
 const stepsScenario = "steps/1"
 
-// steps are the subjects of steps/1: what is switched on in each.
+// steps are the subjects of steps/1, with the parts that are enabled in each.
 var steps = []struct {
 	name  string
 	parts []string
@@ -41,7 +41,7 @@ var steps = []struct {
 
 const webOrigin = "https://app.example"
 
-// unsampled traces nothing that the client does not trace, as a gateway with sample: 0.
+// unsampled traces only requests that the client traces, like a gateway with sample: 0.
 type unsampled struct{}
 
 func (unsampled) Sample(ctx trace.Context, sent bool) bool { return sent && ctx.Sampled() }
@@ -120,12 +120,12 @@ func openGate(set *credentials.Set) (gate *access.Gate, err error) {
 	if err := errors.Join(os.WriteFile(keys, []byte(set.Keys), 0o600), os.WriteFile(jwks, []byte(set.JWKS), 0o600)); err != nil {
 		return nil, err
 	}
-	// Never read again: the files are gone.
+	// Never read again, because the files have been removed.
 	return access.Open(access.Config{KeysFile: keys, JWKSFile: jwks, Issuer: credentials.Issuer, Audience: credentials.Audience,
 		Algorithms: []string{"RS256"}, Reload: -1})
 }
 
-// expected is the coding that the answers to the fields of a subject have.
+// expected returns the content coding of the answers to the fields of a subject.
 func expected(subject string) string {
 	for _, s := range steps {
 		if s.name == subject && slices.Contains(s.parts, "gzip") {

@@ -20,7 +20,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Names of the subjects beside ours.
+// Names of the subjects other than ours.
 const (
 	gojaySubject = "gojay"
 	jsonSubject  = "encoding/json"
@@ -28,8 +28,8 @@ const (
 
 const prefix = "/depts/"
 
-// open returns the handler of a subject with all documents in memory, and the fields
-// that its requests have. end ends it.
+// open returns the handler of a subject with all documents in memory, and the header fields of its
+// requests. end releases it.
 func open(name string) (handler http.Handler, fields []string, end func() error, err error) {
 	end = func() error { return nil }
 	switch name {
@@ -48,10 +48,10 @@ func open(name string) (handler http.Handler, fields []string, end func() error,
 	return handler, nil, end, err
 }
 
-// compression is what a gateway offers by default.
+// compression is the list of codings that a gateway offers by default.
 var compression = []string{"zstd", "gzip"}
 
-// made is an origin that makes the documents, as they are in the other suites.
+// made is an origin that generates the same documents as in the other suites.
 type made struct{}
 
 func (made) Load(_ context.Context, _ cache.ResourceID, ids []string) (cache.Batch, error) {
@@ -73,8 +73,8 @@ type ours struct {
 	cache   *cache.Cache
 }
 
-// newOurs builds what a gateway has between net/http and the database: handler,
-// service, cache with its promise, memory tier, and the clock of the promise.
+// newOurs builds everything between net/http and the database in a gateway: handler, service, cache
+// with its promise, memory tier, and the clock of the promise.
 func newOurs(config httpfront.ServiceConfig, rule *access.Rule) (ours, error) {
 	tier, err := memory.New(512 << 20)
 	if err != nil {
@@ -147,7 +147,7 @@ func writeGojay(w http.ResponseWriter, d *deptsgojay.Dept) error {
 	if err := b.Encode(d); err != nil {
 		return err
 	}
-	_, _ = w.Write(b.Data) // a client that is gone cannot be notified
+	_, _ = w.Write(b.Data) // a client that has disconnected cannot be notified
 	return nil
 }
 
@@ -156,7 +156,7 @@ func writeJSON(w http.ResponseWriter, d *tagged) error {
 	if err != nil {
 		return err
 	}
-	_, _ = w.Write(text) // a client that is gone cannot be notified
+	_, _ = w.Write(text) // a client that has disconnected cannot be notified
 	return nil
 }
 

@@ -15,19 +15,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// clients is how many API keys and source addresses there are; callers share
-// them in turn.
+// clients is the number of API keys and of source addresses, which callers use in turn.
 const clients = 64
 
-// requestLog is the name of the file that gets a line for each request.
+// requestLog is the name of the file to which a line is written for each request.
 const requestLog = "requests.jsonl"
 
-// fullOf names the program of a subject in the scenario hit-full.
+// fullOf returns the name of the program of a subject in the scenario hit-full.
 func fullOf(name string) string { return name + " full" }
 
-// fullHit compares ours with API keys, limits of rates and a log of all requests
-// switched on with ours on the other engine and with ours without any of it,
-// under the same requests.
+// fullHit compares ours, with API keys, rate limits and a log of all requests enabled, with ours on
+// the other engine and with ours without these features, under the same requests.
 func (h *harness) fullHit(connections int) load.Scenario {
 	names := []string{load.Ours, load.Control, onNetHTTP, off}
 	return h.scenario(fmt.Sprintf("hit-full/%d", connections), load.ServerUS, nil, names, func(ctx context.Context, name string, round int) (load.Sample, error) {
@@ -61,7 +59,7 @@ func (h *harness) fullHit(connections int) load.Scenario {
 	})
 }
 
-// knownClients makes the credentials once.
+// knownClients creates the credentials on first use.
 func (h *harness) knownClients() (*credentials.Set, error) {
 	if h.credentials == nil {
 		set, err := credentials.New(clients)
@@ -73,8 +71,8 @@ func (h *harness) knownClients() (*credentials.Set, error) {
 	return h.credentials, nil
 }
 
-// fullGateway is ours with everything of hit-full on. The limits are far above
-// any load, so that they are enforced but never refuse a request.
+// fullGateway is ours with all features of hit-full enabled. The limits are far above any load, so
+// they are enforced but never refuse a request.
 func (h *harness) fullGateway(ctx context.Context, name, engine string) (subject.Program, error) {
 	known, err := h.knownClients()
 	if err != nil {
@@ -94,10 +92,10 @@ log: { slow: 1s, requests: %s }
 	})
 }
 
-// fullDirectory is where the gateway of a subject works.
+// fullDirectory returns the working directory of the gateway of a subject.
 func fullDirectory(name string) string { return name + "-full" }
 
-// takeLog removes the log of a server that has ended and reports whether it has
+// takeLog removes the log of a server that has ended, and returns an error if it does not contain
 // the requests.
 func (h *harness) takeLog(name string, sample load.Sample) error {
 	name = strings.TrimSuffix(name, " full")

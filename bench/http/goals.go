@@ -9,14 +9,14 @@ import (
 )
 
 const (
-	// stretchGoal is what a hit should cost at best, in floors.
+	// stretchGoal is the ambitious target for the cost of a hit, as a multiple of the floor.
 	stretchGoal = 1.05
-	// manyGoal is what a hit over 16,384 connections may cost, in hits over 64.
+	// manyGoal is the maximum cost of a hit with 16,384 connections, relative to one with 64.
 	manyGoal = 1.5
 )
 
-// checkStretch compares the medians of ours and of the floor with the stretch
-// goal; the goal itself is judged by the rounds.
+// checkStretch compares the medians of ours and of the floor with the stretch goal; the verdict on
+// the goal itself is based on the rounds.
 func checkStretch(w io.Writer, rows []load.Row) {
 	for _, scenario := range []string{"hit/64", "hit/1024"} {
 		ours, ok := command.Find(rows, scenario, load.Ours)
@@ -29,8 +29,8 @@ func checkStretch(w io.Writer, rows []load.Row) {
 	}
 }
 
-// checkMany compares a hit over very many connections with one over few, and
-// looks for failed requests.
+// checkMany compares a hit over very many connections with one over few, and checks that no
+// requests failed.
 func checkMany(w io.Writer, rows []load.Row) {
 	many, ok := command.Find(rows, "hit/16384", load.Ours)
 	if !ok {

@@ -18,7 +18,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// The load process is the test program started again.
+// The load process is another process of the test program.
 func TestMain(m *testing.M) {
 	loadproc.Child()
 	m.Run()
@@ -61,7 +61,7 @@ func TestSubjectsServeTheSameBytes(t *testing.T) {
 					t.Fatalf("document %d: %s %.200q, want %.200q", n, rsp.Status, body, document(n))
 				}
 				if (rsp.TLS != nil) != strings.HasSuffix(name, tlsSuffix) {
-					t.Errorf("document %d came over TLS: %v", n, rsp.TLS != nil)
+					t.Errorf("document %d was sent over TLS: %v", n, rsp.TLS != nil)
 				}
 				if rsp.ContentLength != int64(len(body)) || !strings.HasPrefix(rsp.Header.Get("Content-Type"), "application/json") {
 					t.Errorf("document %d: length %d, type %q", n, rsp.ContentLength, rsp.Header.Get("Content-Type"))
@@ -71,7 +71,7 @@ func TestSubjectsServeTheSameBytes(t *testing.T) {
 				}
 			}
 			if rsp, _ := get(t, server, depts.Count+1); rsp.StatusCode != http.StatusNotFound {
-				t.Errorf("a document that is not there: %s", rsp.Status)
+				t.Errorf("a document that does not exist: %s", rsp.Status)
 			}
 			if name == "varnish" {
 				rsp, _ := get(t, server, 1)
@@ -97,7 +97,7 @@ func get(t *testing.T, server *subject.Server, key int64) (*http.Response, []byt
 	return rsp, body
 }
 
-// One round of each kind of scenario from end to end, over few connections.
+// One complete round of each kind of scenario, over a few connections.
 func TestScenariosMeasure(t *testing.T) {
 	h := newTestHarness(t)
 	scenarios := []load.Scenario{
@@ -127,7 +127,7 @@ func TestScenariosMeasure(t *testing.T) {
 				}
 				metrics := []load.Metric{load.RPS, load.ClientUS, load.ServerUS, load.P50US, load.P99US}
 				if strings.HasPrefix(sc.Name, "idle") {
-					metrics = nil // 50 connections may fit into what is there
+					metrics = nil // 50 connections may fit into memory that already exists
 				}
 				for _, m := range metrics {
 					if !(sample.Values[m] > 0) {
@@ -145,14 +145,14 @@ func TestGrowth(t *testing.T) {
 		t.Errorf("%v bytes a connection, want 750", got)
 	}
 	if _, err := figure(map[string]float64{"a": 1}, "b"); err == nil {
-		t.Error("a figure that is not there was read")
+		t.Error("a figure that does not exist was read")
 	}
 	value := func(v float64) *float64 { return &v }
 	for bytesOp, want := range map[float64]string{1024: "1024 bytes a connection, goal <= 1024: met", 1025: "1025 bytes a connection, goal <= 1024: missed"} {
 		var out strings.Builder
 		checkIdle(&out, []load.Row{{Scenario: "idle-10000/10000", Subject: load.Ours, BytesOp: value(bytesOp)}})
 		if !strings.Contains(out.String(), want) {
-			t.Errorf("%q, want %q in it", &out, want)
+			t.Errorf("%q, want text that contains %q", &out, want)
 		}
 	}
 }
@@ -184,19 +184,19 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// Goals name subjects of their scenario, unless these are not installed, and no
-// two scenarios have one name.
+// Goals refer to subjects of their scenario, unless these are not installed, and the names of
+// scenarios are unique.
 func TestScenarios(t *testing.T) {
 	h := newTestHarness(t)
 	seen := map[string]bool{}
 	for _, sc := range h.Scenarios() {
 		if seen[sc.Name] {
-			t.Errorf("two scenarios are called %q", sc.Name)
+			t.Errorf("two scenarios are named %q", sc.Name)
 		}
 		seen[sc.Name] = true
 		for _, g := range sc.Goals {
 			if !h.absent[g.Rival] && !slices.ContainsFunc(sc.Subjects, func(s load.Subject) bool { return s.Name == g.Rival }) {
-				t.Errorf("%s has a goal against %q, which is no subject", sc.Name, g.Rival)
+				t.Errorf("%s has a goal against %q, which is not a subject", sc.Name, g.Rival)
 			}
 		}
 	}

@@ -21,27 +21,27 @@ import (
 const (
 	// idleGoal is how much memory an idle connection may use.
 	idleGoal = 1024
-	// settle is how long connections are idle before memory is read: engines
-	// give buffers back after a moment.
+	// settle is how long connections are idle before memory is read, because engines release
+	// buffers only after a moment.
 	settle = 3 * time.Second
 )
 
-// A memory is what a Go process holds after a collection.
+// A memory is what a Go process holds after a garbage collection.
 type memory struct {
 	Heap   float64 `json:"heap_inuse_bytes"`
 	Stacks float64 `json:"stack_inuse_bytes"`
 	RSS    int64   `json:"rss_anon_bytes"`
 }
 
-// idleDetails go to the raw results.
+// idleDetails are stored in the raw results.
 type idleDetails struct {
 	Connections int    `json:"connections"`
 	Before      memory `json:"before"`
 	After       memory `json:"after"`
 }
 
-// idle opens connections, lets each make one request, and measures by how much the
-// server's memory has grown once they are idle.
+// idle opens connections, makes one request over each, and measures how much the server's memory
+// has grown once they are idle.
 func (h *harness) idle(connections int) load.Scenario {
 	name := fmt.Sprintf("idle-%d/%d", connections, connections)
 	names := []string{load.Ours, load.Control, onNetHTTP, floorName, "net/http", "fasthttp", "netpoll"}
@@ -68,8 +68,7 @@ func holdIdle(ctx context.Context, server *subject.Server, connections int, seed
 	if err := target.Learn(ctx); err != nil {
 		return load.Sample{}, err
 	}
-	// The memory that a server keeps for its first burst is not the memory of a
-	// connection.
+	// Memory that a server keeps after its first burst must not be attributed to connections.
 	if err := hold(ctx, target, 100, func() error { return nil }); err != nil {
 		return load.Sample{}, err
 	}
@@ -88,7 +87,7 @@ func holdIdle(ctx context.Context, server *subject.Server, connections int, seed
 	return load.Sample{Values: map[load.Metric]float64{load.BytesOp: d.growth()}, Details: d}, err
 }
 
-// growth is by how much heap and stacks have grown for each connection.
+// growth returns how much heap and stacks have grown for each connection.
 func (d idleDetails) growth() float64 {
 	return (d.After.Heap + d.After.Stacks - d.Before.Heap - d.Before.Stacks) / float64(d.Connections)
 }
@@ -128,8 +127,8 @@ func hold(ctx context.Context, target *httpget.Target, connections int, idle fun
 	return idle()
 }
 
-// readMemory lets the server collect its garbage twice, because the second
-// collection frees what the first one left in pools, and reads its figures.
+// readMemory makes the server collect garbage twice, because the second collection frees what the
+// first one has left in pools, and reads its figures.
 func readMemory(ctx context.Context, server *subject.Server) (m memory, err error) {
 	for range 2 {
 		if err := fetch(ctx, "http://"+server.Metrics+"/debug/pprof/heap?gc=1"); err != nil {
@@ -150,7 +149,7 @@ func readMemory(ctx context.Context, server *subject.Server) (m memory, err erro
 	return m, err
 }
 
-// figure reads one line of a metrics page.
+// figure reads one metric from a metrics page.
 func figure(page map[string]float64, name string) (float64, error) {
 	v, ok := page[name]
 	if !ok {
@@ -176,7 +175,7 @@ func fetch(ctx context.Context, url string) error {
 	return err
 }
 
-// checkIdle prints what a connection takes, and compares ours with the goal.
+// checkIdle prints the memory of a connection, and compares ours with the goal.
 func checkIdle(w io.Writer, rows []load.Row) {
 	for _, row := range rows {
 		if row.BytesOp == nil || row.Scenario != "idle-10000/10000" {

@@ -1,5 +1,5 @@
-// Command http compares the gateway's own event loop with other servers of ready
-// answers, in Go and in C:
+// Command http compares the gateway's own event loop with other servers of prepared responses, in
+// Go and in C:
 //
 //	cd bench && go run ./http [-scenario hit/64] [-quick]
 //

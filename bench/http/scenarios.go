@@ -24,7 +24,7 @@ func (h *harness) Scenarios() []load.Scenario {
 	all = append(all, h.fullHit(64), h.idle(10_000))
 	all = append(all, h.tlsScenarios()...)
 	for _, rival := range h.present(rivals...) {
-		if rival != "fasthttp-64k" { // fasthttp once is enough
+		if rival != "fasthttp-64k" { // one goal against fasthttp is enough
 			all = append(all, h.halfRate(rival, 64))
 		}
 	}
@@ -34,7 +34,7 @@ func (h *harness) Scenarios() []load.Scenario {
 	return all
 }
 
-// hitGoals are the targets for a hit over that many connections.
+// hitGoals returns the targets for a hit with the given number of connections.
 func hitGoals(connections int) []load.Goal {
 	article, ok := map[int]float64{64: 0.33, 1024: 0.43}[connections]
 	if !ok {
@@ -50,8 +50,7 @@ func hitGoals(connections int) []load.Goal {
 	return goals
 }
 
-// hit compares all subjects on documents that are in memory. ask may change the
-// load.
+// hit compares all subjects with documents in memory. ask may change the load.
 func (h *harness) hit(name string, connections int, goals []load.Goal, ask func(*loadproc.Spec)) load.Scenario {
 	names := h.present(append([]string{load.Ours, load.Control, onNetHTTP}, rivals...)...)
 	return h.scenario(name, load.ServerUS, goals, names, func(ctx context.Context, name string, round int) (load.Sample, error) {
@@ -59,7 +58,7 @@ func (h *harness) hit(name string, connections int, goals []load.Goal, ask func(
 	})
 }
 
-// scenario measures each of names once a round.
+// scenario measures each of names once per round.
 func (h *harness) scenario(name string, primary load.Metric, goals []load.Goal, names []string,
 	run func(ctx context.Context, name string, round int) (load.Sample, error)) load.Scenario {
 	sc := load.Scenario{Name: name, Primary: primary, Goals: goals}
@@ -125,8 +124,8 @@ func (h *harness) lateEvents(scenario string) func(context.Context, *subject.Ser
 	}
 }
 
-// weaker returns the rate of the weaker of ours and a rival in a closed loop,
-// measured once a run of the suite.
+// weaker returns the rate of the slower of ours and a rival in a closed loop, measured once per run
+// of the suite.
 func (h *harness) weaker(ctx context.Context, rival string, connections int) (float64, error) {
 	for _, name := range []string{load.Ours, rival} {
 		if h.rates[name] > 0 {
@@ -134,13 +133,13 @@ func (h *harness) weaker(ctx context.Context, rival string, connections int) (fl
 		}
 		sample, err := h.hitOnce(ctx, name, connections, 0, nil, nil)
 		if err != nil {
-			return 0, fmt.Errorf("most requests a second of %s: %w", name, err)
+			return 0, fmt.Errorf("maximum rate of %s: %w", name, err)
 		}
 		if sample.Errors > 0 || !(sample.Values[load.RPS] > 0) {
-			return 0, fmt.Errorf("most requests a second of %s: %d requests failed: %s", name, sample.Errors, sample.ErrorSample)
+			return 0, fmt.Errorf("maximum rate of %s: %d requests failed: %s", name, sample.Errors, sample.ErrorSample)
 		}
 		h.rates[name] = sample.Values[load.RPS]
-		fmt.Fprintf(h.progress, "%s: %s does %.0f requests a second at most over %d connections in %v\n",
+		fmt.Fprintf(h.progress, "%s: the maximum rate of %s is %.0f requests a second over %d connections in %v\n",
 			suiteName, name, h.rates[name], connections, h.window.Round(time.Millisecond))
 	}
 	return min(h.rates[load.Ours], h.rates[rival]), nil

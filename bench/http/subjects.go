@@ -18,15 +18,15 @@ import (
 
 const suiteName = "http"
 
-// Names of subjects beside ours and the control.
+// Names of subjects other than ours and the control.
 const (
 	onNetHTTP = "slipstream-nethttp" // ours with the engine net/http
 	floorName = "floor-epoll"
-	off       = "off"                  // ours with nothing of hit-full switched on
-	clearText = "slipstream-cleartext" // ours without TLS, beside those with it
+	off       = "off"                  // ours with all features of hit-full disabled
+	clearText = "slipstream-cleartext" // ours without TLS, for comparison with those that use it
 )
 
-// rivals are the servers of others, in the order of the tables.
+// rivals are the third-party servers, in the order of the tables.
 var rivals = []string{floorName, "net/http", "fasthttp", "fasthttp-64k", "netpoll", "nginx", "varnish", "article"}
 
 // A harness builds the subjects and measures them.
@@ -41,8 +41,8 @@ type harness struct {
 	missing     []error         // programs that are not installed
 	absent      map[string]bool // the subjects that need them
 	credentials *credentials.Set
-	slipstream  func() (string, error)               // builds our command once
-	certificate func() (*subject.Certificate, error) // makes one once
+	slipstream  func() (string, error)               // builds our command on first use
+	certificate func() (*subject.Certificate, error) // creates one on first use
 
 	// Owned by the goroutine that runs the suite.
 	rates map[string]float64 // maximum requests per second, by subject
@@ -72,7 +72,7 @@ func newHarness(s *command.Flags, p command.Place, progress io.Writer) *harness 
 	return h
 }
 
-// builds says how each program is made.
+// builds says how each program is built.
 func (h *harness) builds() map[string]func(context.Context) (subject.Program, error) {
 	rival := func(suite, directory string, args ...string) func(context.Context) (subject.Program, error) {
 		return func(ctx context.Context) (subject.Program, error) {

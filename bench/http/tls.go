@@ -11,14 +11,14 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// tlsRivals are the servers of others that have a subject with TLS.
+// tlsRivals are the third-party servers that have a subject with TLS.
 var tlsRivals = []string{"net/http", "nginx"}
 
-// handshakeSources is the number of loopback addresses for connections that live for one
-// request: each leaves a port in TIME_WAIT.
+// handshakeSources is the number of loopback addresses for connections that are used for one
+// request, each of which leaves a port in TIME_WAIT.
 const handshakeSources = 8
 
-// tlsSuffix ends the names of programs with TLS. Their subjects have no such suffix.
+// tlsSuffix is the suffix of the names of programs with TLS. Their subjects have no such suffix.
 const tlsSuffix = " tls"
 
 func tlsOf(name string) string { return name + tlsSuffix }
@@ -34,7 +34,7 @@ func (h *harness) tlsScenarios() []load.Scenario {
 		h.tls("hit-tls/1024", 1024, tlsGoals(), nil),
 		h.tls("handshake/64", 64, nil, fresh(false)),
 		h.tls("handshake-resumed/64", 64, nil, fresh(true)),
-		// Frames and header fields cost the generator a few times what HTTP/1.1 does.
+		// Frames and header fields cost the generator several times as much as HTTP/1.1.
 		h.tls("hit-h2/64", 64, nil, func(s *loadproc.Spec) { s.HTTP2 = true }),
 	}
 }

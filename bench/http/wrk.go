@@ -36,7 +36,7 @@ func (h *harness) foreign(connections int) (load.Scenario, bool) {
 	}), true
 }
 
-// noteMissing remembers a program that is not there, once.
+// noteMissing records once that a program is missing.
 func (h *harness) noteMissing(err error) {
 	for _, known := range h.missing {
 		if known.Error() == err.Error() {
@@ -52,13 +52,13 @@ func (h *harness) loadByWrk(ctx context.Context, wrk string, server *subject.Ser
 	if err := os.WriteFile(script, []byte(foreign.WrkScript(spec.Path, depts.Count)), 0o644); err != nil {
 		return load.Sample{}, err
 	}
-	// wrk checks no bodies, so our generator does so before, and warms every key.
+	// wrk does not check bodies, so our generator does so first, and warms every key.
 	target := &httpget.Target{Address: server.Address, Path: spec.Path, Member: spec.Member, Keys: depts.Count, Document: document}
 	if err := target.Learn(ctx); err != nil {
 		return load.Sample{}, err
 	}
 	run := func(d time.Duration) (foreign.Run, error) {
-		seconds := max(int(d.Round(time.Second).Seconds()), 1) // it knows no parts of a second
+		seconds := max(int(d.Round(time.Second).Seconds()), 1) // wrk does not support fractions of a second
 		g := foreign.Generator{Program: wrk, Parse: foreign.ParseWrk, Args: []string{
 			"-t" + strconv.Itoa(min(runtime.NumCPU(), connections)), "-c" + strconv.Itoa(connections), fmt.Sprintf("-d%ds", seconds),
 			"--latency", "-s", script, "http://" + server.Address + "/", "--", strconv.Itoa(round)}}

@@ -1,5 +1,5 @@
-// Command net compares event loops with each other and with a goroutine for each
-// connection, and measures the choices of a loop one by one:
+// Command net compares event loops with each other and with a goroutine for each connection, and
+// measures the design choices of a loop individually:
 //
 //	cd bench && go run ./net [-scenario echo/100] [-quick]
 //

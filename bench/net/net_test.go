@@ -12,13 +12,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// The load process is the test program started again.
+// The load process is another process of the test program.
 func TestMain(m *testing.M) {
 	loadproc.Child(echo.Targets())
 	m.Run()
 }
 
-// Every subject of every scenario echoes and has a figure of its server.
+// Every subject of every scenario echoes, and has a figure for its server.
 func TestSubjectsEcho(t *testing.T) {
 	module, err := proc.BenchModule(t.Context())
 	if err != nil {

@@ -70,8 +70,8 @@ var choices = []server{
 	{subject: "pool-none", program: "floor", args: chosen("-pool", "")},
 }
 
-// chosen are the flags of the prototype, then those of a variant, which win: it
-// asks epoll without waiting first, does not yield, sleeps in epoll_wait, finds
+// chosen returns the flags of the prototype, followed by those of a variant, which take precedence.
+// The prototype first polls epoll without waiting, does not yield, sleeps in epoll_wait, finds
 // connections in a table of slots, and reads into a buffer of internal/buf.
 func chosen(other ...string) []string { return append([]string{"-pool", "classes"}, other...) }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// bareMiss is miss without HTTP: callers are goroutines of the process that has
-// our cache and origin, or pgx.
+// bareMiss is like miss, but without HTTP: callers are goroutines of the process that contains our
+// cache and origin, or pgx.
 func (h *harness) bareMiss(callers int) load.Scenario {
 	sc := load.Scenario{Name: fmt.Sprintf("bare-miss/%d", callers), Primary: load.RPS}
 	for _, name := range []string{load.Ours, load.Control, oneKey, batch} {

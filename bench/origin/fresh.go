@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	probers = 4 // each a writer that then polls
+	probers = 4 // each writes and then polls
 
-	// The load beside, if there is one: all readers and writers that the machine
-	// has room for, on the same documents.
+	// The additional load, if there is one: as many readers and writers of the same documents as
+	// the machine can run.
 	loadedReaders = 64
 	loadedWriters = 16
 	loadedDepts   = writtenEmps / pgdepts.EmpsPerDept
 
 	pollPause = time.Millisecond // between two GETs of a prober: the resolution
-	hopeless  = 10 * time.Second // the commit is never going to be seen
+	hopeless  = 10 * time.Second // after this time, the commit will never be visible
 )
 
 var freshGoals = map[string]time.Duration{
@@ -39,8 +39,8 @@ var freshGoals = map[string]time.Duration{
 func (h *harness) freshIdle() load.Scenario   { return h.fresh("fresh-idle", false) }
 func (h *harness) freshLoaded() load.Scenario { return h.fresh("fresh-loaded", true) }
 
-// fresh measures how long after a COMMIT was acknowledged the first GET that
-// shows it is answered.
+// fresh measures the time from the acknowledgement of a COMMIT to the response of the first GET
+// that shows it.
 func (h *harness) fresh(name string, loaded bool) load.Scenario {
 	sc := load.Scenario{Name: fmt.Sprintf("%s/%d", name, probers), Primary: load.P99US, Rounds: h.options.Fixed(3)}
 	sc.Subjects = []load.Subject{{Name: load.Ours, Run: func(ctx context.Context, round int) (load.Sample, error) {
@@ -49,13 +49,13 @@ func (h *harness) fresh(name string, loaded bool) load.Scenario {
 	return sc
 }
 
-// freshDetails go to the raw results.
+// freshDetails are stored in the raw results.
 type freshDetails struct {
 	databaseDetails
 	Commits int64   `json:"commits"`
 	Max     float64 `json:"max_us"`
-	// FromCache is the share of GETs, of probers and readers, that no load
-	// answered: without it there would be nothing to invalidate.
+	// FromCache is the share of GETs, of probers and readers, that were answered from the cache:
+	// otherwise there would be nothing to invalidate.
 	FromCache    float64 `json:"from_cache"`
 	ReadersRate  float64 `json:"readers_per_second,omitempty"`
 	WritersRate  float64 `json:"writers_per_second,omitempty"`
@@ -95,7 +95,7 @@ func (h *harness) follow(ctx context.Context, scenario string, loaded bool, seed
 	details.FromCache = page[hits] / max(1, page[hits]+page[misses])
 	h.worst[scenario] = max(h.worst[scenario], all.Max())
 	if all.Count() == 0 || details.FromCache == 0 {
-		return sample, fmt.Errorf("%d commits followed, %.2f of the answers from the cache: nothing was measured", all.Count(), details.FromCache)
+		return sample, fmt.Errorf("%d commits were followed, and a share of %.2f of the answers came from the cache: nothing was measured", all.Count(), details.FromCache)
 	}
 	micros := func(q float64) float64 { return float64(all.Quantile(q)) / float64(time.Microsecond) }
 	return load.Sample{
@@ -104,7 +104,7 @@ func (h *harness) follow(ctx context.Context, scenario string, loaded bool, seed
 	}, nil
 }
 
-// loadBeside starts readers and writers; the function it returns waits for them.
+// loadBeside starts additional readers and writers; the returned function waits for them.
 func (h *harness) loadBeside(ctx context.Context, server *subject.Server, window time.Duration, seed uint64, d *freshDetails) (func() error, error) {
 	seconds := int((window + h.warmUp).Seconds()) + 1
 	writers, err := h.pgbench(writing{script: updateScript, writers: loadedWriters}, seconds)
@@ -144,7 +144,7 @@ func (h *harness) probeCommits(ctx context.Context, server *subject.Server, wind
 	for i := range probers {
 		// Ends at until or with the first error; the wait below is for it.
 		wg.Go(func() {
-			// Departments that the writers beside do not touch.
+			// Departments that the additional writers do not change.
 			p := prober{dept: loadedDepts + 1 + int64(i), get: pgdepts.OverHTTP(server.Address), rng: rand.New(rand.NewPCG(seed, uint64(i)))}
 			err := pgdepts.WithConn(ctx, h.cluster.URL(), func(conn *pgx.Conn) error {
 				return p.run(ctx, conn, until, &histograms[i])
@@ -173,7 +173,8 @@ func (p *prober) run(ctx context.Context, conn *pgx.Conn, until time.Time, into 
 	emp := (p.dept-1)*pgdepts.EmpsPerDept + 1
 	version := time.Now().UnixMicro() // above those of earlier rounds
 	for time.Now().Before(until) {
-		// Cached, and at any phase of the gateway's polls.
+		// Make sure that the document is cached, and wait until a random phase of the gateway's
+		// polls.
 		if _, err := p.get(ctx, p.dept); err != nil {
 			return err
 		}
@@ -198,7 +199,7 @@ func (p *prober) run(ctx context.Context, conn *pgx.Conn, until time.Time, into 
 				break
 			}
 			if shown > version {
-				return fmt.Errorf("version %d is served, of which %d was the last", shown, version)
+				return fmt.Errorf("version %d is served, but the last one is %d", shown, version)
 			}
 			if took > hopeless {
 				return fmt.Errorf("version %d is still served %v after version %d was committed", shown, took, version)

@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A harness has what the scenarios share: the database and the programs. They
-// are made when the first scenario needs them. Subjects run one at a time.
+// A harness holds what the scenarios share: the database and the programs. They are created on
+// first use. Subjects run one at a time.
 type harness struct {
 	// Immutable after newHarness.
 	place    command.Place
@@ -35,10 +35,10 @@ type harness struct {
 	best     map[string]choice // connections, by subject
 	inserts  int64             // runs of the inserting script so far
 	worst    map[string]time.Duration
-	warmed   map[string]bool // scripts of writers that have run before
+	warmed   map[string]bool // scripts of writers that have already run
 }
 
-// databaseDetails go to the raw results of every round.
+// databaseDetails are stored in the raw results of every round.
 type databaseDetails struct {
 	Departments int64    `json:"departments"`
 	Settings    []string `json:"postgres_settings"`
@@ -49,7 +49,7 @@ func (h *harness) describeDatabase() databaseDetails {
 	return databaseDetails{Departments: h.depts, Settings: pgdepts.Settings(h.options.Quick), Version: h.version}
 }
 
-// triggers says which of ours the database has.
+// triggers says which of our triggers the database has.
 type triggers string
 
 const (
@@ -83,13 +83,12 @@ func (h *harness) printf(format string, args ...any) {
 	fmt.Fprintf(h.progress, suiteName+": "+format+"\n", args...)
 }
 
-// window returns the measured time of a scenario that usually takes normal.
+// window returns the measured time of a scenario whose default is normal.
 func (h *harness) window(normal time.Duration) time.Duration {
 	return h.options.Window(normal, 500*time.Millisecond)
 }
 
-// Scenarios implements [command.Harness]. Readers come before the writers, which leave
-// bloat.
+// Scenarios implements [command.Harness]. Readers run before the writers, which cause bloat.
 func (h *harness) Scenarios() []load.Scenario {
 	all := []load.Scenario{h.miss(1024), h.bareMiss(1024)}
 	for _, callers := range []int{1, 4, 16, 64, 256, 1024, 2048} {
@@ -146,8 +145,8 @@ func (h *harness) database(ctx context.Context, want triggers) error {
 	return nil
 }
 
-// smallMemory is the minimum budget of the memory tier: room for some 500
-// documents, so that keys chosen uniformly from 1,000,000 are almost never there.
+// smallMemory is the minimum budget of the memory tier: it has room for some 500 documents, so that
+// keys chosen uniformly from 1,000,000 are almost never in memory.
 const smallMemory = "1MiB"
 
 // gateway returns our program over the database.
@@ -177,7 +176,7 @@ func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	for _, row := range rows {
 		failed += row.Errors
 		if row.NsOp != nil && row.ServerUS != nil {
-			fmt.Fprintf(w, "%s: %s: CPU a request: PostgreSQL %.1f us, the program before it %.1f us\n", row.Scenario, row.Subject, *row.ServerUS, *row.NsOp/1000)
+			fmt.Fprintf(w, "%s: %s: CPU per request: PostgreSQL %.1f us, the program in front of it %.1f us\n", row.Scenario, row.Subject, *row.ServerUS, *row.NsOp/1000)
 		}
 		goal, found := freshGoals[row.Scenario]
 		if !found || row.P99US == nil {

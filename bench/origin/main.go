@@ -1,10 +1,10 @@
-// Command origin measures the gateway over PostgreSQL: misses, what triggers
-// cost writers, and how soon a commit is visible:
+// Command origin measures the gateway over PostgreSQL: misses, the cost of triggers for writers,
+// and how soon a commit is visible:
 //
 //	cd bench && go run ./origin [-scenario miss] [-quick]
 //
-// It makes a PostgreSQL cluster with a million departments, removed at the end,
-// and writes results/origin.json and results/raw/origin.jsonl.
+// It creates a PostgreSQL cluster with a million departments, removed at the end, and writes
+// results/origin.json and results/raw/origin.jsonl.
 package main
 
 import (

@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/loadproc"
 )
 
-// The test program starts itself as the load process, as the harness does.
+// Like the harness, the test program starts itself as the load process.
 func TestMain(m *testing.M) {
 	loadproc.Child(bareTargets)
 	os.Exit(m.Run())

@@ -13,7 +13,7 @@ import (
 )
 
 const (
-	ungathered = "ungathered" // ours with one key a statement
+	ungathered = "ungathered" // ours with one key per statement
 	article    = "article"
 )
 
@@ -24,11 +24,11 @@ const (
 	sent   = "slipstream_load_statements_total"
 )
 
-// hitLimit is the share of answers from the memory tier above which a scenario
-// does not count as one of misses.
+// hitLimit is the share of answers from the memory tier above which a scenario does not count as
+// one that measures misses.
 const hitLimit = 0.01
 
-// miss reads random keys through HTTP while almost nothing is cached.
+// miss reads random keys over HTTP while almost nothing is cached.
 func (h *harness) miss(callers int) load.Scenario {
 	return load.Scenario{
 		Name: fmt.Sprintf("miss/%d", callers), Primary: load.RPS,
@@ -40,7 +40,7 @@ func (h *harness) miss(callers int) load.Scenario {
 	}
 }
 
-// direct is the article's mode without a cache.
+// direct measures the article's mode without a cache.
 func (h *harness) direct(callers int) load.Scenario {
 	return load.Scenario{
 		Name: fmt.Sprintf("direct/%d", callers), Primary: load.RPS, Rounds: h.options.Fixed(6),
@@ -68,7 +68,7 @@ func (h *harness) reading(callers int, normal time.Duration, names ...string) []
 	return subjects
 }
 
-// choice is how a side's number of connections to the database was found.
+// choice records how the number of connections of a side to the database was determined.
 type choice struct {
 	Connections int             `json:"connections"`
 	Probed      map[int]float64 `json:"probed_documents_per_second"`
@@ -84,8 +84,8 @@ func (h *harness) bestConnections(ctx context.Context, name string) (choice, err
 	})
 }
 
-// probe tries 4, 16 and 64 connections, each twice, and selects the number with
-// the most documents per second: each side is then measured at its own best.
+// probe tries 4, 16 and 64 connections, each twice, and selects the number with the most documents
+// per second, so that each side is measured at its best.
 func (h *harness) probe(ctx context.Context, name string, try func(ctx context.Context, connections int, seed uint64) (load.Sample, error)) (choice, error) {
 	if c, ok := h.best[name]; ok {
 		return c, nil
@@ -119,13 +119,13 @@ type reading struct {
 	choice               *choice
 }
 
-// readDetails go to the raw results.
+// readDetails are stored in the raw results.
 type readDetails struct {
 	databaseDetails
 	Connections int     `json:"connections"` // to the database, for loads
 	Choice      *choice `json:"choice,omitempty"`
 	HitShare    float64 `json:"hit_share"`
-	// KeysAStatement is what gathering achieved.
+	// KeysAStatement is the mean number of keys gathered in a statement.
 	KeysAStatement float64 `json:"keys_a_statement,omitempty"`
 	Run            any     `json:"run"`
 }
@@ -159,8 +159,8 @@ func (h *harness) read(ctx context.Context, name string, r reading) (sample load
 	return sample, r.describe(h, &sample, outcome)
 }
 
-// describe adds what the raw results keep of a reading, and fails if it was not
-// one of misses.
+// describe adds the details for the raw results, and returns an error if too many answers were
+// hits.
 func (r reading) describe(h *harness, sample *load.Sample, outcome loadproc.Outcome) error {
 	d := readDetails{databaseDetails: h.describeDatabase(), Connections: r.connections, Choice: r.choice, Run: sample.Details}
 	n := outcome.Result.Cost.Counters
@@ -186,9 +186,8 @@ func (h *harness) program(ctx context.Context, name string, connections int) (su
 	return nil, fmt.Errorf("no subject %q", name)
 }
 
-// documents turns an outcome into figures per document: server_us is the CPU time
-// of PostgreSQL, ns_op, bytes_op and allocs are those of the program between it
-// and the client.
+// documents converts an outcome to figures per document: server_us is the CPU time of PostgreSQL,
+// ns_op, bytes_op and allocs are those of the program between it and the client.
 func documents(o loadproc.Outcome) load.Sample {
 	s := o.Sample()
 	delete(s.Values, load.ServerUS)

@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Programs read the names: the number of callers ends each.
+// Programs read the names of scenarios, which end with the number of callers.
 func TestScenarioNames(t *testing.T) {
 	h := newHarness(command.Place{}, command.Flags{}, io.Discard)
 	seen := map[string]load.Scenario{}
@@ -28,7 +28,7 @@ func TestScenarioNames(t *testing.T) {
 			t.Errorf("scenario %q does not end in a number of callers", sc.Name)
 		}
 		if _, twice := seen[sc.Name]; twice {
-			t.Errorf("two scenarios are called %q", sc.Name)
+			t.Errorf("two scenarios are named %q", sc.Name)
 		}
 		seen[sc.Name] = sc
 	}
@@ -40,7 +40,7 @@ func TestScenarioNames(t *testing.T) {
 	}
 	for name := range freshGoals {
 		if _, ok := seen[name]; !ok {
-			t.Errorf("a goal for %s, which is no scenario", name)
+			t.Errorf("a goal for %s, which is not a scenario", name)
 		}
 	}
 	if got := seen["writers-sync-update/16"].Subjects; len(got) != 5 {
@@ -54,11 +54,11 @@ func TestCheckKey(t *testing.T) {
 			t.Error(err)
 		}
 		if checkKey([]byte(body), 1) == nil || checkKey([]byte(body), 171) == nil {
-			t.Errorf("%s taken for another key", body)
+			t.Errorf("%s was accepted for another key", body)
 		}
 	}
 	if checkKey(nil, 1) == nil {
-		t.Error("nothing taken for a document")
+		t.Error("an empty text was accepted as a document")
 	}
 }
 
@@ -69,7 +69,7 @@ func TestFirstSal(t *testing.T) {
 		}
 	}
 	if _, err := firstSal([]byte(`{"emps":[]}`)); err == nil {
-		t.Error("no sal is no error")
+		t.Error("a missing sal is not an error")
 	}
 }
 
@@ -113,12 +113,12 @@ func TestCheck(t *testing.T) {
 	}
 	rows[0].Errors = 1
 	if err := h.Check(io.Discard, rows); err == nil {
-		t.Error("a failed request is no error")
+		t.Error("a failed request is not an error")
 	}
 }
 
-// Every subject serves the documents of the database, of the size of the
-// article's, and triggers come and go.
+// Every subject serves the documents of the database, of the same size as in the article, and
+// triggers are installed and removed.
 func TestSubjectsServeTheDatabase(t *testing.T) {
 	module, err := proc.BenchModule(t.Context())
 	if err != nil {

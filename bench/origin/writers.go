@@ -22,25 +22,25 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Subjects of the writers' scenarios. Ours and the control have triggers and a
-// gateway that follows them: what users will have.
+// Subjects of the writers' scenarios. Ours and the control have triggers and a gateway that follows
+// them, like those of users.
 const (
 	plain      = "plain"           // no triggers
 	alone      = "triggers"        // triggers, and no gateway
 	withNotify = "triggers+notify" // triggers that send NOTIFY, and no gateway
 )
 
-// overheadGoal is how much longer a transaction that updates one row may take
-// for the triggers.
+// overheadGoal is the maximum increase, caused by the triggers, of the duration of a transaction
+// that updates one row.
 const overheadGoal = 1.25
 
-// writtenEmps is how many employees are updated, the first of the table: few
-// enough that after seconds no update is the first one of its page since the
-// last checkpoint, which would log the whole page.
+// writtenEmps is the number of employees that are updated, the first ones in the table: few enough
+// that after some seconds no update is the first one of its page since the last checkpoint, which
+// would log the whole page.
 const writtenEmps = 100_000
 
-// Scripts of pgbench. Inserting, each client counts its own keys, because a
-// sequence would be a part of the measurement.
+// Scripts of pgbench. For inserts, each client counts its own keys, because a sequence would be
+// part of the measurement.
 const (
 	updateScript = `\set empno random(1, 100000)
 UPDATE emp SET sal = sal + 1 WHERE empno = :empno;
@@ -82,7 +82,7 @@ type writing struct {
 	script  string
 	writers int
 	async   bool // synchronous_commit off
-	rows    int  // of a transaction
+	rows    int  // per transaction
 	window  time.Duration
 }
 
@@ -194,9 +194,9 @@ func (h *harness) metered(ctx context.Context, w writing, meters []cpuMeter) (be
 	return result, used, nil
 }
 
-// warmWriters lets a script run once without triggers before it is measured:
-// the first writes to a page since the last checkpoint log all of it, and the
-// first updates of full pages move rows.
+// warmWriters runs a script once without triggers before it is measured, because the first write to
+// a page since the last checkpoint logs the whole page, and the first updates of full pages move
+// rows.
 func (h *harness) warmWriters(ctx context.Context, w writing) error {
 	key := fmt.Sprintf("%s %d %v", w.script, w.writers, w.async)
 	if h.warmed[key] {
@@ -214,7 +214,7 @@ func (h *harness) warmWriters(ctx context.Context, w writing) error {
 	return err
 }
 
-// writeDetails go to the raw results.
+// writeDetails are stored in the raw results.
 type writeDetails struct {
 	databaseDetails
 	Transactions   int     `json:"transactions"`
@@ -224,20 +224,20 @@ type writeDetails struct {
 	Horizon        float64 `json:"gateway_horizon_age_s,omitempty"` // just after the window
 }
 
-// check compares the changes recorded with what was written: a statement leaves
-// one for each document that it changed.
+// check compares the recorded changes with what was written: a statement records one for each
+// document that it changed.
 func (d writeDetails) check(have triggers, w writing) error {
 	ok := d.Recorded == 0
 	if have != none {
 		ok = d.Recorded > 0 && (w.rows > 1 || d.Recorded >= int64(d.Transactions))
 	}
 	if !ok {
-		return fmt.Errorf("%d changes recorded of %d transactions, triggers: %s", d.Recorded, d.Transactions, have)
+		return fmt.Errorf("%d changes were recorded for %d transactions, triggers: %s", d.Recorded, d.Transactions, have)
 	}
 	return nil
 }
 
-// recorded returns how many changes the change table holds.
+// recorded returns the number of changes in the change table.
 func (h *harness) recorded(ctx context.Context, have triggers) (n int64, err error) {
 	if have == none {
 		return 0, nil
@@ -303,7 +303,7 @@ func (r *benchRun) wait(ctx context.Context) (benchResult, error) {
 	return result, err
 }
 
-// benchResult is what pgbench says at its end.
+// benchResult is the summary that pgbench prints.
 type benchResult struct {
 	transactions, failed int
 	rate                 float64 // transactions per second, without the time to connect
@@ -325,7 +325,7 @@ func parsePgbench(out string) (r benchResult, err error) {
 				return v
 			}
 		}
-		err = fmt.Errorf("pgbench printed no line %q:\n%s", prefix, out)
+		err = fmt.Errorf("pgbench printed no line that begins with %q:\n%s", prefix, out)
 		return 0
 	}
 	r.transactions = int(number("number of transactions actually processed: "))
@@ -338,8 +338,7 @@ func parsePgbench(out string) (r benchResult, err error) {
 	return r, err
 }
 
-// writeOverheads prints how much longer a transaction takes for each subject
-// than without triggers.
+// writeOverheads prints for each subject how much longer a transaction takes than without triggers.
 func writeOverheads(w io.Writer, rows []load.Row) {
 	without := map[string]float64{}
 	for _, row := range rows {

@@ -1,13 +1,12 @@
-// Command pacing measures the load generator itself: how late it releases
-// requests, and how much CPU time and how many context switches a request costs
-// it, in an open loop at a fixed rate and in a closed loop.
+// Command pacing measures the load generator itself: how late it releases requests, and how much
+// CPU time and how many context switches it needs for a request, in an open loop at a fixed rate
+// and in a closed loop.
 //
 //	cd bench && go run ./pacing [-rate 50000] [-callers 64] [-rounds 6]
 //
-// Two targets are loaded: null, which answers immediately, and echo, an echo server
-// in a separate process. Each round of each load is a separate process. With
-// -other, which names this program as built from another commit, every round
-// measures both programs, in random order.
+// Two targets are loaded: null, which answers immediately, and echo, an echo server in a separate
+// process. Each round of each load is a separate process. With -other, the path of this program
+// built from another commit, every round measures both programs, in random order.
 package main
 
 import (
@@ -47,14 +46,14 @@ type options struct {
 func parse(args []string, stderr io.Writer) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("pacing", flag.ContinueOnError)
-	flags.Float64Var(&o.rate, "rate", 50_000, "requests a second of the open loops")
+	flags.Float64Var(&o.rate, "rate", 50_000, "`requests` a second of the open loops")
 	flags.IntVar(&o.callers, "callers", 64, "`number` of callers")
 	flags.IntVar(&o.rounds, "rounds", 6, "`number` of rounds")
-	flags.DurationVar(&o.duration, "duration", 2*time.Second, "of the measured window")
+	flags.DurationVar(&o.duration, "duration", 2*time.Second, "length of the measured window")
 	flags.StringVar(&o.process, "arrivals", string(load.Poisson), "arrival `process`: constant, poisson or bursts")
-	flags.StringVar(&o.only, "load", "", "measure only the loads whose name has this `beginning`, such as \"null open\"")
-	flags.StringVar(&o.other, "other", "", "`program` built from this package at another commit, to measure beside this one")
-	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "of the order in each round")
+	flags.StringVar(&o.only, "load", "", "measure only the loads whose name has this `prefix`, such as \"null open\"")
+	flags.StringVar(&o.other, "other", "", "`program` built from this package at another commit, to compare with this one")
+	flags.Uint64Var(&o.seed, "seed", uint64(time.Now().UnixNano()), "`seed` for the order in each round")
 	return o, command.Parse(flags, args, stderr)
 }
 
@@ -80,12 +79,12 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	loads := o.loads(server.Address)
 	m, err := o.measure(ctx, loads, stderr)
 	if err != nil {
-		fmt.Fprintln(stdout, "PARTIAL: the table holds the rounds that were finished.")
+		fmt.Fprintln(stdout, "PARTIAL: the table contains only the finished rounds.")
 	}
 	return errors.Join(err, m.write(stdout, loads))
 }
 
-// measure runs all loads once a round. With an error it returns the results of the
+// measure runs all loads once per round. If there is an error, it also returns the results of the
 // loads that finished.
 func (o options) measure(ctx context.Context, loads []namedLoad, progress io.Writer) (measured, error) {
 	m := measured{}
@@ -111,7 +110,7 @@ type namedLoad struct {
 	spec loadproc.Spec
 }
 
-// loads are the rows of the table, in its order.
+// loads returns the rows of the table, in order.
 func (o options) loads(address string) []namedLoad {
 	programs := []struct{ name, path string }{{"this", ""}}
 	if o.other != "" {

@@ -4,5 +4,5 @@ package main
 
 import "github.com/slipstream-go/slipstream/internal/load"
 
-// switches are not counted here.
+// switches are not counted on this system.
 func switches() []load.Counter { return nil }

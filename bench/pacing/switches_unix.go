@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// switches count the context switches of this process.
+// switches returns counters of the context switches of this process.
 func switches() []load.Counter {
 	read := func(of func(*syscall.Rusage) float64) func(context.Context) (float64, error) {
 		return func(context.Context) (float64, error) {

@@ -62,7 +62,7 @@ func quantile(h *load.Histogram, q float64) float64 {
 	return micros(h.Quantile(q))
 }
 
-// write prints medians over the rounds.
+// write prints the medians over the rounds.
 func (m measured) write(w io.Writer, loads []namedLoad) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-18s", "load")
@@ -85,7 +85,7 @@ func (m measured) write(w io.Writer, loads []namedLoad) error {
 		}
 		fmt.Fprintf(&b, " %7d\n", errors)
 	}
-	b.WriteString("CPU time (us) and context switches of the generator by request; pacing and latency in us; medians over the rounds.\n")
+	b.WriteString("CPU time (us) and context switches of the generator per request; pacing and latency in us; medians over the rounds.\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }

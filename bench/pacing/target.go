@@ -23,8 +23,7 @@ func targets() loadproc.Targets {
 	}
 }
 
-// counted adds the context switches of the generator to what is counted, where the
-// system counts them.
+// counted adds counters of the generator's context switches, if the system counts them.
 type counted struct{ load.Target }
 
 // Counters implements [loadproc.Targets].

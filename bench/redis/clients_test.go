@@ -22,8 +22,8 @@ func testServer(t *testing.T, size int) *redisserver.Server {
 	return s
 }
 
-// Every subject answers right: small and large values, stores, a missing key,
-// with and without a context that can end, and from many concurrent callers.
+// Every subject returns right results for small and large values, stores and a missing key, with
+// and without a context that can end, and from many concurrent callers.
 func TestClientsAnswerRight(t *testing.T) {
 	const size = 1000
 	s := testServer(t, size)

@@ -23,46 +23,45 @@ import (
 )
 
 const (
-	// evilMemory is what a client may take before a case counts as a run on
-	// memory.
+	// evilMemory is the memory that a client may allocate before a case counts as excessive.
 	evilMemory = 512 << 20
-	// evilAddressSpace ends a process that allocates much more than that.
+	// evilAddressSpace is the limit at which a process that allocates much more is killed.
 	evilAddressSpace = 4 << 30
 	// evilPatience is the deadline of every call.
 	evilPatience = time.Second
-	// evilHang is how long after that a call may return before it hangs.
+	// evilHang is how long after its deadline a call may take before it counts as hanging.
 	evilHang = 5 * time.Second
-	// evilLimit is what one case may take: two calls that hang, and some air.
+	// evilLimit is how long one case may take: two hanging calls plus a margin.
 	evilLimit = 20 * time.Second
-	// evilRecovery is how long a client may take until its calls are answered
-	// again: some wait five seconds before they give up a connection.
+	// evilRecovery is how long a client may take until its calls get answers again: some wait five
+	// seconds before they give up a connection.
 	evilRecovery = 6 * time.Second
-	// evilParallel is how many cases run concurrently.
+	// evilParallel is the number of cases that run concurrently.
 	evilParallel = 2
-	// evilAfter is how many honest calls follow.
+	// evilAfter is the number of valid calls that follow.
 	evilAfter = 8
 )
 
-// Results of a case, from good to bad.
+// Results of a case, from best to worst.
 const (
-	resultRight   = "right"        // the answer of evilKey, and of all keys after it
-	resultError   = "error"        // as it should be
+	resultRight   = "right"        // right answers for evilKey and for all keys after it
+	resultError   = "error"        // the expected result
 	resultTimeout = "time-out"     // the caller's deadline ended the call
-	resultHang    = "hang"         // not even that did
+	resultHang    = "hang"         // the call did not end even then
 	resultWrong   = "wrong answer" // without an error, from this call or a later one
 	resultMemory  = "memory"       // more than evilMemory
-	resultPanic   = "panic"        // the process is dead
+	resultPanic   = "panic"        // the process has crashed
 )
 
-// probeEvil requests evilKey and then honest keys, and returns the worst result.
+// probeEvil requests evilKey and then other keys, and returns the worst result.
 func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	limitAddressSpace(evilAddressSpace)
 	// Ends with the process.
 	go watchMemory()
 	opened := make(chan error, 1)
 	var c redisload.Client
-	// Ends when the client is open or has failed; a client that hangs there is
-	// left to the end of the process.
+	// Ends when the client is open or has failed; a client that hangs there is abandoned until the
+	// process ends.
 	go func() {
 		var err error
 		c, err = redisload.Open(ctx, s.Subject, redisload.Setting{Address: s.Address, Callers: 4, Single: true, Timeout: evilPatience})
@@ -108,7 +107,8 @@ func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 		})
 	}
 	calls.Wait()
-	// Each key once: the late reply of a key would pass for that of the next call.
+	// Each key is requested once, because the late reply for a key would be accepted by the next
+	// call for it.
 	until := time.Now().Add(evilRecovery)
 	for i := 200; outcome.After == afterBroken && time.Now().Before(until); i++ {
 		time.Sleep(100 * time.Millisecond)
@@ -123,7 +123,7 @@ func probeEvil(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	return outcome, nil
 }
 
-// afterBroken means that no further call got its answer.
+// afterBroken means that no further call got an answer.
 const afterBroken = "broken"
 
 func severity(result string) int {
@@ -139,7 +139,7 @@ func evilCall(ctx context.Context, c redisload.Client, key string) (result, deta
 		err   error
 	}
 	done := make(chan reply, 1)
-	// Ends with the call; one that hangs is left to the end of the process.
+	// Ends with the call; a hanging call is abandoned until the process ends.
 	go func() {
 		value, err := c.Get(ctx, make([]byte, 0, evilSize+64), key)
 		done <- reply{slices.Clone(value), err}
@@ -157,12 +157,12 @@ func evilCall(ctx context.Context, c redisload.Client, key string) (result, deta
 		}
 		return resultRight, ""
 	case <-time.After(evilPatience + evilHang):
-		return resultHang, "no return of GET " + key
+		return resultHang, "no return from GET " + key
 	}
 }
 
-// timedOut tells errors of deadlines from others, by their text where a client
-// does not wrap them.
+// timedOut reports whether an error was caused by a deadline, by its text if a client does not wrap
+// it.
 func timedOut(err error) bool {
 	var timeout net.Error
 	text := err.Error()
@@ -170,7 +170,7 @@ func timedOut(err error) bool {
 		strings.Contains(text, "deadline exceeded") || strings.Contains(text, "timeout")
 }
 
-// watchMemory ends the process when it has taken too much. It never returns.
+// watchMemory ends the process when it has allocated too much. It never returns.
 func watchMemory() {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
 	for {
@@ -183,14 +183,14 @@ func watchMemory() {
 	}
 }
 
-// An evilRow is what one client did with one case.
+// An evilRow is the result of one client in one case.
 type evilRow struct {
 	Case     string `json:"case"`
-	Harmless bool   `json:"harmless,omitempty"` // valid protocol: "right" is expected
+	Harmless bool   `json:"harmless,omitempty"` // the case is valid, so "right" is expected
 	Subject  string `json:"subject"`
 	Result   string `json:"result"`
 	Detail   string `json:"detail,omitempty"`
-	// After says how calls fare afterwards on the same client.
+	// After says whether later calls on the same client succeed.
 	After string `json:"after"`
 }
 
@@ -202,7 +202,7 @@ type evilResults struct {
 
 const evilFile = suiteName + "-evil.json"
 
-// runEvil puts every client before every case.
+// runEvil runs every client with every case.
 func runEvil(ctx context.Context, o options, place command.Place, stdout, stderr io.Writer) error {
 	var cases []evilCase
 	for _, c := range evilCases() {
@@ -269,7 +269,7 @@ func evilOnce(ctx context.Context, c evilCase, subject string, limit time.Durati
 	return row, nil
 }
 
-// death names what ended a process.
+// death returns the reason why a process ended.
 func death(limited context.Context, stderr string, err error) string {
 	switch {
 	case limited.Err() != nil:
@@ -332,8 +332,8 @@ func writeEvilMarkdown(w io.Writer, directory string) error {
 	return evilMarkdown(w, results.Rows)
 }
 
-// evilMarkdown prints a table with a row a case and a column a client, and one
-// of how often each result came.
+// evilMarkdown prints a table with a row for each case and a column for each client, and one with
+// the counts of results.
 func evilMarkdown(w io.Writer, rows []evilRow) error {
 	var subjects, cases []string
 	cells := map[[2]string]string{}

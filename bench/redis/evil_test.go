@@ -21,8 +21,8 @@ func caseOf(t *testing.T, name string) evilCase {
 	return evilCase{}
 }
 
-// The results are what really happens to clients whose weak places are known.
-// Every kind of result is seen, so that none is blind.
+// The results are right for clients whose weaknesses are known. Every kind of result occurs, so
+// each can be detected.
 func TestEvilResults(t *testing.T) {
 	for _, c := range []struct{ name, subject, result string }{
 		{"a push before the reply", "rueidis", resultRight},
@@ -45,7 +45,7 @@ func TestEvilResults(t *testing.T) {
 	}
 }
 
-// A process that does not end within the limit hangs.
+// A process that does not end within the limit counts as hanging.
 func TestEvilLimit(t *testing.T) {
 	row, err := evilOnce(t.Context(), caseOf(t, "silence"), "redigo", 300*time.Millisecond)
 	if err != nil || row.Result != resultHang {
@@ -57,14 +57,14 @@ func TestEvilCases(t *testing.T) {
 	seen := map[string]bool{}
 	for _, c := range evilCases() {
 		if seen[c.name] {
-			t.Errorf("two cases are called %q", c.name)
+			t.Errorf("two cases are named %q", c.name)
 		}
 		seen[c.name] = true
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := evilOnce(ctx, evilCases()[0], "redigo", evilLimit); err == nil {
-		t.Error("a run that was ended has a result")
+		t.Error("an interrupted run has a result")
 	}
 }
 

@@ -6,23 +6,21 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 )
 
-// An evilCase is one way to break the protocol.
+// An evilCase is one way to violate the protocol.
 type evilCase struct {
 	name string
-	// early is sent before any request, reply answers the request for evilKey,
-	// late follows 50 ms after it, endless follows again and again.
+	// early is sent before any request, reply answers the request for evilKey, late follows 50 ms
+	// after it, and endless follows repeatedly.
 	early, reply, late, endless string
-	// end closes the connection after that; mute no longer answers on it, because
-	// a reply that is left out would shift all later ones, which no client can
-	// see.
+	// end closes the connection after that. mute stops answering on it, because a missing reply
+	// would shift all later ones, which no client can detect.
 	end, mute bool
-	// harmless cases are valid protocol: the right answer is expected.
+	// harmless cases are valid, so the right answer is expected.
 	harmless bool
 }
 
-// evilCases is the table: what a broken or malicious server, or a program that
-// is not Redis at all, may send. Types are those of the RESP3 specification;
-// clients that speak RESP2 must refuse them.
+// evilCases lists what a broken or malicious server, or a program that is not Redis at all, may
+// send. Types are those of the RESP3 specification; clients that speak RESP2 must refuse them.
 func evilCases() []evilCase {
 	right := bulk(redisserver.Value(evilKey, evilSize))
 	text := redisserver.Value(evilKey, evilSize)
@@ -66,36 +64,36 @@ func evilCases() []evilCase {
 		{name: "endless empty lines", endless: "\r\n"},
 		// Wrong types.
 		{name: "integer", reply: ":5\r\n"},
-		{name: "integer that is none", reply: ":12a\r\n"},
+		{name: "invalid integer", reply: ":12a\r\n"},
 		{name: "boolean", reply: "#t\r\n"},
-		{name: "boolean that is none", reply: "#x\r\n"},
+		{name: "invalid boolean", reply: "#x\r\n"},
 		{name: "double", reply: ",1.5\r\n"},
-		{name: "double that is none", reply: ",abc\r\n"},
-		{name: "big number that is none", reply: "(12a\r\n"},
+		{name: "invalid double", reply: ",abc\r\n"},
+		{name: "invalid big number", reply: "(12a\r\n"},
 		{name: "empty array", reply: "*0\r\n"},
 		{name: "array with the value", reply: "*1\r\n" + right},
 		{name: "map with an array as key", reply: "%1\r\n*0\r\n+v\r\n"},
 		{name: "set with the value", reply: "~1\r\n" + right},
-		{name: "end of a stream without its begin", reply: ".\r\n"},
+		{name: "end of a stream without its start", reply: ".\r\n"},
 		// Errors that are redirections, to nowhere.
 		{name: "empty error", reply: "-\r\n"},
 		{name: "MOVED without fields", reply: "-MOVED\r\n"},
-		{name: "MOVED to a slot that is none", reply: "-MOVED 99999999 127.0.0.1:1\r\n"},
-		{name: "ASK to an address that is none", reply: "-ASK 1 x:y:z\r\n"},
+		{name: "MOVED to an invalid slot", reply: "-MOVED 99999999 127.0.0.1:1\r\n"},
+		{name: "ASK to an invalid address", reply: "-ASK 1 x:y:z\r\n"},
 		// Unsolicited frames.
 		{name: "a reply before any request", early: stray, reply: right},
 		{name: "a second reply in one packet", reply: right + stray},
 		{name: "a second reply 50 ms later", reply: right, late: stray},
-		{name: "an error after the reply", reply: right + "-ERR nobody asked\r\n"},
+		{name: "an error after the reply", reply: right + "-ERR unsolicited\r\n"},
 		{name: "an empty push before the reply", reply: ">0\r\n" + right},
 		{name: "a push before the reply", reply: push + right, harmless: true},
 		{name: "a push 50 ms after the reply", reply: right, late: push, harmless: true},
 		{name: "a reply with attributes", reply: "|1\r\n+ttl\r\n:3600\r\n" + right, harmless: true},
 		{name: "a streamed string", reply: "$?\r\n;4\r\n" + text[:4] + "\r\n;12\r\n" + text[4:] + "\r\n;0\r\n", harmless: true},
-		// No Redis.
+		// Not Redis.
 		{name: "garbage", reply: "\x00\x01\x02\xff\xfe\r\n"},
 		{name: "HTTP", reply: "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"},
-		{name: "line feeds alone", reply: strings.ReplaceAll(right, "\r\n", "\n")},
+		{name: "line feeds only", reply: strings.ReplaceAll(right, "\r\n", "\n")},
 		{name: "no line end after the bulk", reply: strings.TrimSuffix(right, "\r\n") + "XX"},
 		{name: "half a reply, then the end", reply: right[:8], end: true},
 		{name: "half a reply, then silence", reply: right[:8], mute: true},

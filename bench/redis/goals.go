@@ -11,11 +11,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// aloneRivals are those that are compared with one caller.
+// aloneRivals are the rivals in the comparison with one caller.
 var aloneRivals = []string{"redigo", "rueidis", "pascaldekloe", "go-redis-ap-full"}
 
-// closedGoals are the targets of a closed loop. A rival left empty is the best
-// one in that metric.
+// closedGoals are the targets of a closed loop. An empty rival stands for the best one in that
+// metric.
 func closedGoals(name string, callers int) []load.Goal {
 	var goals []load.Goal
 	client := 0.0
@@ -44,7 +44,7 @@ func closedGoals(name string, callers int) []load.Goal {
 	return goals
 }
 
-// rateGoals are the targets of the rate-limited experiment that are ratios.
+// rateGoals are those targets of the rate-limited experiment that are ratios.
 func rateGoals(rate int) []load.Goal {
 	var goals []load.Goal
 	if ratio, ok := map[int]float64{20_000: 2.0, 80_000: 1.8, 160_000: 1.5}[rate]; ok {
@@ -110,8 +110,7 @@ func (h *harness) checkLatency(w io.Writer, rows []load.Row) {
 	}
 }
 
-// rateGoalsOf returns the targets of a scenario of the experiment, none for
-// variations.
+// rateGoalsOf returns the targets of a scenario of the experiment. Variations have none.
 func rateGoalsOf(scenario string) []load.Goal {
 	for _, rate := range rates {
 		for _, name := range []string{"rate-serial/", "rate-burst/"} {
@@ -123,7 +122,7 @@ func rateGoalsOf(scenario string) []load.Goal {
 	return nil
 }
 
-// manyCallers is what ours must keep of its best rate with 8,192 callers.
+// manyCallers is the share of its best rate that ours must reach with 8,192 callers.
 const manyCallers = 0.9
 
 func checkManyCallers(w io.Writer, rows []load.Row) {
@@ -142,8 +141,8 @@ func checkManyCallers(w io.Writer, rows []load.Row) {
 	}
 }
 
-// checkAllocations looks for objects in the path of a GET into a buffer. The
-// generator and the runtime allocate a little now and then.
+// checkAllocations checks that a GET into a buffer allocates no objects. The generator and the
+// runtime occasionally allocate a little.
 func checkAllocations(w io.Writer, rows []load.Row) {
 	const few = 0.05
 	for _, row := range rows {
@@ -154,8 +153,8 @@ func checkAllocations(w io.Writer, rows []load.Row) {
 	}
 }
 
-// writeGrowth prints by how much the server's CPU use a second grows from a rate
-// to four times that rate, which says how a server bears a surge.
+// writeGrowth prints how much the server's CPU use per second grows from a rate to four times that
+// rate, which shows how a server handles a surge.
 func writeGrowth(w io.Writer, rows []load.Row) {
 	for _, name := range []string{"rate-serial", "rate-serial-768", "rate-burst", "rate-burst-768"} {
 		for _, rate := range rates {
@@ -169,7 +168,7 @@ func writeGrowth(w io.Writer, rows []load.Row) {
 				line += fmt.Sprintf(" %s %.2f (%.1f times the requests)", subject, *high.ServerUS**high.RPS/(*low.ServerUS**low.RPS), *high.RPS / *low.RPS)
 			}
 			if line != "" {
-				fmt.Fprintf(w, "%s: server CPU a second at %s over that at %s:%s\n", name, rateName(4*rate), rateName(rate), line)
+				fmt.Fprintf(w, "%s: server CPU per second at %s divided by that at %s:%s\n", name, rateName(4*rate), rateName(rate), line)
 			}
 		}
 	}

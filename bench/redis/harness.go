@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/faultproxy"
 )
 
-// A harness has what the scenarios share. Subjects run one at a time.
+// A harness holds what the scenarios share. Subjects run one at a time.
 type harness struct {
 	// Immutable after newHarness.
 	scratch  string
@@ -28,8 +28,7 @@ type harness struct {
 	// Owned by the goroutine that runs the suite.
 	stage command.Stage[*stage]
 	trips map[string]time.Duration // round trips by scenario
-	// refused is what the last round of memory-stopped found; nil if there was
-	// none.
+	// refused is the result of the last round of memory-stopped, or nil if there was none.
 	refused map[string]float64
 }
 
@@ -44,7 +43,7 @@ func newHarness(scratch string, o options, progress io.Writer) *harness {
 // quickWindow is the window of every scenario with -quick.
 const quickWindow = 150 * time.Millisecond
 
-// A stage is what a scenario's clients connect to.
+// A stage is what the clients of a scenario connect to.
 type stage struct {
 	server  *redisserver.Server
 	address string        // that clients connect to
@@ -54,7 +53,7 @@ type stage struct {
 	fine    func() // ends fine timers; nil without them
 }
 
-// A path is the way from the clients to the server.
+// A path describes the connection from the clients to the server.
 type path struct {
 	nutcracker bool
 	delay      time.Duration // added to a round trip
@@ -129,8 +128,7 @@ type round struct {
 	batch    int
 	warmUp   time.Duration
 	window   time.Duration
-	// sent counts latency from the sending of a request or burst, not from the
-	// planned instant.
+	// sent measures latency from the sending of a request or burst, not from the planned instant.
 	sent bool
 }
 

@@ -14,14 +14,13 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 )
 
-// evilSize is the size of the honest values of a hostile server.
+// evilSize is the size of the valid values of a hostile server.
 const evilSize = 16
 
-// evilKey triggers the case of a hostile server; every other key has its honest
-// value.
+// evilKey triggers the case of a hostile server; every other key has its valid value.
 var evilKey = redisserver.Key(66_666_666)
 
-// A hostile server speaks the protocol until evilKey is requested.
+// A hostile server follows the protocol until evilKey is requested.
 type hostile struct {
 	// Immutable after startHostile.
 	listener net.Listener
@@ -108,7 +107,7 @@ func (h *hostile) serve(conn net.Conn) error {
 // errEvilEnd closes the connection.
 var errEvilEnd = errors.New("the case ends with the connection")
 
-// misbehave answers one request as the case says.
+// misbehave answers one request as the case specifies.
 func (h *hostile) misbehave(conn net.Conn) error {
 	c := h.evil
 	if _, err := io.WriteString(conn, c.reply); err != nil {
@@ -138,12 +137,10 @@ func (h *hostile) misbehave(conn net.Conn) error {
 	return nil
 }
 
-// endlessMost ends what is called endless: four times the memory that a client
-// may take.
+// endlessMost bounds endless data: it is four times the memory that a client may allocate.
 const endlessMost = 4 * evilMemory
 
-// honest answers as a Redis server would, as far as clients ask before their
-// first GET.
+// honest answers like a Redis server, as far as clients need it before their first GET.
 func honest(args []string) string {
 	switch strings.ToUpper(args[0]) {
 	case "GET":

@@ -3,8 +3,8 @@
 //
 //	cd bench && go run ./redis [-scenario closed/128] [-quick]
 //
-// It writes results/redis.json and results/raw/redis.jsonl; with -evil it puts
-// the clients before a hostile server instead and writes results/redis-evil.json.
+// It writes results/redis.json and results/raw/redis.jsonl; with -evil it connects the clients to a
+// hostile server instead and writes results/redis-evil.json.
 package main
 
 import (
@@ -28,8 +28,7 @@ type options struct {
 	limit time.Duration
 }
 
-// children ends the process if it was started as a load process or as one for
-// probes.
+// children does its job and exits if the process was started as a load process or for a probe.
 func children() {
 	loadproc.Child(redisload.Targets())
 	probeChild()
@@ -46,9 +45,9 @@ func suite() command.Suite {
 	return command.Suite{
 		Name: suiteName, Window: "600ms (closed), 800ms (rates), or 150ms with -quick", Descriptors: 8192 + 500, MaxRounds: 16,
 		Register: func(flags *flag.FlagSet) {
-			flags.BoolVar(&o.evil, "evil", false, "put the clients before a hostile server, store what happens in results/redis-evil.json and end")
-			flags.StringVar(&o.cases, "cases", "", "with -evil: only `cases` whose names begin with one of these, separated by commas; nothing is stored")
-			flags.DurationVar(&o.limit, "limit", evilLimit, "with -evil: how long a client may take with one case")
+			flags.BoolVar(&o.evil, "evil", false, "connect the clients to a hostile server, store the results in results/redis-evil.json and exit")
+			flags.StringVar(&o.cases, "cases", "", "with -evil, run only `cases` whose names begin with one of these, separated by commas, and store nothing")
+			flags.DurationVar(&o.limit, "limit", evilLimit, "with -evil, how long a client may take for one case")
 		},
 		Markdown: func(stdout io.Writer, p command.Place) error { return writeEvilMarkdown(stdout, p.Results) },
 		Open: func(f *command.Flags, p command.Place, progress io.Writer) command.Harness {

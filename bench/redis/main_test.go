@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// The test program starts itself as the load process and as the one for probes,
-// as the harness does.
+// Like the harness, the test program starts itself as the load process and as the process for
+// probes.
 func TestMain(m *testing.M) {
 	children()
 	os.Exit(m.Run())

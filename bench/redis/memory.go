@@ -18,19 +18,18 @@ import (
 )
 
 const (
-	// idleClients is how many clients of one connection each stand idle.
+	// idleClients is the number of idle clients, each with one connection.
 	idleClients = 1000
-	// idleGoal is what one of ours may take.
+	// idleGoal is the maximum memory of one of ours.
 	idleGoal = 24 << 10
 
-	burstCallers = 64 // of each client, before it stands idle
+	burstCallers = 64 // of each client, before it is idle
 	burstSize    = 1024
-	// settle is how long clients may take to give memory back before it is
-	// measured.
+	// settle is how long clients may take to release memory before it is measured.
 	settle = 2 * time.Second
 )
 
-// memory are the scenarios for the memory of an idle client.
+// memory returns the scenarios for the memory of an idle client.
 func (h *harness) memory() []load.Scenario {
 	var all []load.Scenario
 	for _, burst := range []bool{false, true} {
@@ -72,22 +71,22 @@ func measureMemory(ctx context.Context, s probeSpec) (load.Sample, error) {
 	}, nil
 }
 
-// inUse returns the memory of objects that are alive and of stacks.
+// inUse returns the memory of live objects and of stacks.
 func inUse() (heap, stacks float64) {
-	for range 3 { // what pools hold survives one collection
+	for range 3 { // objects in pools survive one garbage collection
 		runtime.GC()
 	}
 	debug.FreeOSMemory()
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(samples)
-	// Heap in use is what its spans take: objects and the gaps between them.
+	// Heap in use is the size of its spans: objects and the gaps between them.
 	return float64(samples[0].Value.Uint64() + samples[1].Value.Uint64()), float64(samples[2].Value.Uint64())
 }
 
 // probeMemory opens clients of one connection each, uses every connection once
 // or in a burst, leaves them idle, and returns the increase in memory, by client.
 func probeMemory(ctx context.Context, s probeSpec) (probeOutcome, error) {
-	// The first client makes what all clients of a kind share.
+	// The first client allocates what all clients of a kind share.
 	shared, err := openUsed(ctx, s)
 	if err != nil {
 		return probeOutcome{}, err
@@ -133,7 +132,7 @@ func openUsed(ctx context.Context, s probeSpec) (redisload.Client, error) {
 	return c, nil
 }
 
-// useOnce has each caller read one key, all concurrently.
+// useOnce makes each caller read one key, all concurrently.
 func useOnce(ctx context.Context, c redisload.Client, callers, size int) error {
 	var group sync.WaitGroup
 	errs := make([]error, callers)
@@ -152,7 +151,7 @@ func useOnce(ctx context.Context, c redisload.Client, callers, size int) error {
 	return errors.Join(errs...)
 }
 
-// checkMemory prints what an idle connection takes.
+// checkMemory prints the memory of an idle connection.
 func checkMemory(w io.Writer, rows []load.Row) {
 	for _, row := range rows {
 		if row.BytesOp == nil || !strings.HasPrefix(row.Scenario, "memory-idle/") && !strings.HasPrefix(row.Scenario, "memory-burst/") {

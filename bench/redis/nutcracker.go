@@ -16,7 +16,7 @@ import (
 // startLimit is how long a proxy may take until it is ready.
 const startLimit = 30 * time.Second
 
-// A nutcracker is a twemproxy before one server.
+// A nutcracker is a twemproxy in front of one server.
 type nutcracker struct {
 	*proc.Process
 	address string
@@ -25,7 +25,7 @@ type nutcracker struct {
 // errNoNutcracker is the error for a missing program.
 var errNoNutcracker = errors.New("the program nutcracker (twemproxy) is not installed: apt-get install nutcracker")
 
-// nutcrackerPath finds the program, which Debian keeps out of users' PATH.
+// nutcrackerPath finds the program, which on Debian is not in the PATH of users.
 func nutcrackerPath() (string, error) {
 	for _, dir := range append(filepath.SplitList(os.Getenv("PATH")), "/usr/sbin") {
 		path := filepath.Join(dir, "nutcracker")
@@ -36,8 +36,8 @@ func nutcrackerPath() (string, error) {
 	return "", errNoNutcracker
 }
 
-// startNutcracker puts a twemproxy with one connection before a server: what
-// gathers the requests of all its clients.
+// startNutcracker starts a twemproxy with one connection to a server, which gathers the requests of
+// all its clients.
 func startNutcracker(ctx context.Context, scratch, server string) (*nutcracker, error) {
 	path, err := nutcrackerPath()
 	if err != nil {

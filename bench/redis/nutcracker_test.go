@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/redisloadtest"
 )
 
-// Every subject answers right through twemproxy too.
+// Every subject returns right results through twemproxy, too.
 func TestClientsThroughNutcracker(t *testing.T) {
 	const size = 1000
 	s := testServer(t, size)

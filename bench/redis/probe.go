@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// probeArgument makes the program a process for one probe: it reads a
+// probeArgument is the argument that makes the program a process for one probe: it reads a
 // probeSpec from standard input and writes a probeOutcome to standard output.
 const probeArgument = "-probe-process"
 
@@ -21,13 +21,13 @@ type probeSpec struct {
 	Probe   string // one of probes
 	Subject string
 	Address string
-	Burst   bool // memory: a burst before the measurement
-	Clients int  // memory: of one connection each
+	Burst   bool // for memory, a burst before the measurement
+	Clients int  // for memory, with one connection each
 	Size    int  // of values
 	PID     int  // of the server
 }
 
-// A probeOutcome is what a probe found.
+// A probeOutcome is the result of a probe.
 type probeOutcome struct {
 	Values map[string]float64 `json:",omitempty"`
 	Result string             `json:",omitempty"`
@@ -36,15 +36,14 @@ type probeOutcome struct {
 	Error  string             `json:",omitempty"`
 }
 
-// probes are what a process for probes can do.
+// probes are the probes by name.
 var probes = map[string]func(context.Context, probeSpec) (probeOutcome, error){
 	"memory":  probeMemory,
 	"evil":    probeEvil,
 	"stopped": probeStopped,
 }
 
-// probeChild runs the probe and ends the process if the program was started as
-// a process for probes.
+// probeChild runs the probe and exits if the program was started as a process for probes.
 func probeChild() {
 	if len(os.Args) != 2 || os.Args[1] != probeArgument {
 		return
@@ -94,7 +93,7 @@ func startProbe(ctx context.Context, s probeSpec) (*probeProcess, error) {
 	return p, p.cmd.Start()
 }
 
-// wait returns what the probe found.
+// wait returns the result of the probe.
 func (p *probeProcess) wait() (probeOutcome, error) {
 	if err := p.cmd.Wait(); err != nil {
 		return probeOutcome{}, fmt.Errorf("process for probes: %w: %s", err, firstLine(p.stderr.String()))
@@ -109,7 +108,7 @@ func (p *probeProcess) wait() (probeOutcome, error) {
 	return outcome, nil
 }
 
-// firstLine shortens what a program printed.
+// firstLine returns the first line of a program's output.
 func firstLine(text string) string {
 	line, _, _ := bytes.Cut(bytes.TrimSpace([]byte(text)), []byte("\n"))
 	const most = 200

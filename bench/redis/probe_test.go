@@ -19,8 +19,8 @@ func runProbe(t *testing.T, s probeSpec) map[string]float64 {
 	return outcome.Values
 }
 
-// A client of two buffers of 4 KiB uses at least these, and an earlier burst does
-// not break anything.
+// A client with two buffers of 4 KiB uses at least that much memory, and an earlier burst causes no
+// errors.
 func TestMemoryOfIdleClients(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, burstSize)
@@ -32,8 +32,7 @@ func TestMemoryOfIdleClients(t *testing.T) {
 	}
 }
 
-// Every call that was accepted ends once, and calls are refused only because of
-// the bound.
+// Every accepted call ends once, and calls are refused only because of the bound.
 func TestStoppedServer(t *testing.T) {
 	t.Parallel()
 	s := testServer(t, 16)

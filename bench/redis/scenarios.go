@@ -19,7 +19,7 @@ const (
 // sideRounds is the number of rounds of scenarios that have no goals.
 const sideRounds = 6
 
-// rates of all clients together.
+// rates are the total rates of all clients.
 var rates = []int{5_000, 20_000, 80_000, 160_000, 320_000}
 
 func rateName(rate int) string { return fmt.Sprintf("%dk", rate/1000) }
@@ -52,7 +52,7 @@ func (h *harness) Scenarios() []load.Scenario {
 	return append(append(all, h.memory()...), h.stopped())
 }
 
-// scenario is a comparison of the subjects that match.
+// scenario returns a comparison of the subjects that match.
 func (h *harness) scenario(r round, match func(redisload.Kind) bool) load.Scenario {
 	sc := load.Scenario{Name: r.scenario, Primary: load.ClientUS, Close: h.stage.Close}
 	for _, name := range redisload.SubjectNames(match) {
@@ -69,7 +69,7 @@ func (h *harness) subject(name, target string, r round) load.Subject {
 	}}
 }
 
-// closed has callers that each wait for their reply before their next request.
+// closed has callers that wait for their reply before their next request.
 func (h *harness) closed(name string, w redisload.Work, callers int) load.Scenario {
 	r := round{scenario: fmt.Sprintf("%s/%d", name, callers), work: w, callers: callers, warmUp: h.warmUp, window: h.options.Window(closedWindow, quickWindow)}
 	sc := h.scenario(r, nil)
@@ -77,7 +77,7 @@ func (h *harness) closed(name string, w redisload.Work, callers int) load.Scenar
 	return sc
 }
 
-// rateLimited are the article's experiment and its variations.
+// rateLimited returns the article's experiment and its variations.
 func (h *harness) rateLimited(burst bool) []load.Scenario {
 	name := "rate-serial"
 	if burst {
@@ -133,7 +133,7 @@ func (h *harness) rateLimited(burst bool) []load.Scenario {
 	return all
 }
 
-// design is one of the article's benchmark designs at one rate.
+// design returns one of the article's benchmark designs at one rate.
 func (h *harness) design(design string, rate int) load.Scenario {
 	name := "wrong-design-" + design
 	if design == redisload.DesignRight {
@@ -154,9 +154,8 @@ func (h *harness) design(design string, rate int) load.Scenario {
 // subjects otherwise have one.
 const background = load.Ours + "-background"
 
-// contexts compare clients whose callers wait with a context that can be
-// cancelled and has a deadline. Each subject also appears with context.Background,
-// as a variant.
+// contexts compares clients whose callers wait with a cancelable context that has a deadline. Each
+// subject also appears with context.Background, as a variant.
 func (h *harness) contexts() []load.Scenario {
 	var all []load.Scenario
 	for _, callers := range []int{128, 1024} {
@@ -191,7 +190,7 @@ func (h *harness) cached() load.Scenario {
 	return sc
 }
 
-// batches are callers with explicit batches of 1,000 GETs; an operation is a batch.
+// batches has callers with explicit batches of 1,000 GETs; an operation is a batch.
 func (h *harness) batches(callers int) load.Scenario {
 	sc := h.scenario(round{
 		scenario: fmt.Sprintf("batch-1000/%d", callers), work: redisload.Work{Operation: redisload.OpBatch, Size: 16},
@@ -209,11 +208,11 @@ func (h *harness) batches(callers int) load.Scenario {
 	return sc
 }
 
-// unblocked is ours without calls that wait.
+// unblocked is ours without waiting calls.
 const unblocked = load.Ours + "-unblocked"
 
-// blocked are 128 callers on the shared connection while 1,000 calls of the same client wait at
-// the server.
+// blocked has 128 callers on the shared connection while 1,000 calls of the same client wait at the
+// server.
 func (h *harness) blocked() load.Scenario {
 	with := round{
 		scenario: "closed-blocked/128", work: redisload.Work{Operation: redisload.OpGet, Size: 16, Blocked: 1000},
@@ -227,8 +226,8 @@ func (h *harness) blocked() load.Scenario {
 	return sc
 }
 
-// contextual are the clients of which the cost of a context is measured: ours
-// and the rivals that pipeline and know contexts.
+// contextual lists the clients for which the cost of a context is measured: ours and the rivals
+// that pipeline and support contexts.
 func contextual(k redisload.Kind) bool {
 	switch k.Name {
 	case "rueidis", "redispipe", "go-redis-ap-full", load.Ours:

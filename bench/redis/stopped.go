@@ -21,21 +21,21 @@ import (
 const (
 	stoppedCallers = 10_000
 	stoppedCalls   = 1_000_000 // of all callers together
-	// stoppedBound is the client's bound on bytes, its default; the bound on
-	// calls is lifted, so that bytes are what counts.
+	// stoppedBound is the client's default bound on bytes; the bound on calls is lifted, so that
+	// only bytes are limited.
 	stoppedBound = 64 << 20
-	// stoppedSlack is how much more than the bound may be taken.
+	// stoppedSlack is by how much the memory may exceed the bound.
 	stoppedSlack = 1.10
-	// refusedGoal is what 99 of 100 refused submissions must return in,
-	// cancelGoal what a cancelled call must return in.
+	// refusedGoal is the time within which 99 of 100 refused submissions must return, cancelGoal
+	// that for a canceled call.
 	refusedGoal = 50 * time.Microsecond
 	cancelGoal  = 10 * time.Millisecond
-	// stoppedWaiters are calls that wait with a context, to be cancelled.
+	// stoppedWaiters is the number of calls that wait with a context and are then canceled.
 	stoppedWaiters = 256
 )
 
-// stopped has many callers submit calls to a server that does not answer. Only
-// ours has a bound to compare memory with.
+// stopped makes many callers submit calls to a server that does not answer. Only ours has a bound
+// with which memory can be compared.
 func (h *harness) stopped() load.Scenario {
 	sc := load.Scenario{Name: fmt.Sprintf("memory-stopped/%d", stoppedCallers), Primary: load.BytesOp, Rounds: h.options.Fixed(3), Close: h.stage.Close}
 	sc.Subjects = []load.Subject{{Name: load.Ours, Run: func(ctx context.Context, _ int) (load.Sample, error) {
@@ -64,23 +64,23 @@ func (h *harness) stopped() load.Scenario {
 	return sc
 }
 
-// resolved counts the ends of calls.
+// resolved counts calls that have ended.
 type resolved struct{ n atomic.Int64 }
 
 // Complete implements [redis.Completer].
 func (r *resolved) Complete(redis.Reply, error) { r.n.Add(1) }
 
-// taken returns the memory of living objects, the gaps between them, and stacks,
-// without collecting.
+// taken returns the memory of live objects, the gaps between them, and stacks, without a garbage
+// collection.
 func taken() float64 {
 	samples := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
 	metrics.Read(samples)
 	return float64(samples[0].Value.Uint64() + samples[1].Value.Uint64() + samples[2].Value.Uint64())
 }
 
-// probeStopped stops the server, submits calls from many callers, and measures
-// memory, how long refused submissions take, and cancelled calls. Then it resumes
-// the server and waits for every accepted call.
+// probeStopped stops the server, submits calls from many callers, and measures memory, how long
+// refused submissions take, and canceled calls. Then it resumes the server and waits for every
+// accepted call.
 func probeStopped(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	c, err := redis.Connect(ctx, redis.Options{Addr: s.Address, MaxCalls: 2 * stoppedCalls, MaxBytes: stoppedBound, StallTimeout: -1})
 	if err != nil {
@@ -105,7 +105,7 @@ func probeStopped(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	for limit := time.Now().Add(30 * time.Second); f.done.n.Load() < f.accepted.Load() && time.Now().Before(limit); {
 		time.Sleep(time.Millisecond)
 	}
-	time.Sleep(50 * time.Millisecond) // for ends that come twice
+	time.Sleep(50 * time.Millisecond) // so that calls that end twice are noticed
 	runtime.KeepAlive(f)
 	quantile := func(d []time.Duration, q float64) float64 {
 		if len(d) == 0 {
@@ -124,7 +124,7 @@ func probeStopped(ctx context.Context, s probeSpec) (probeOutcome, error) {
 	}}, nil
 }
 
-// waiters are calls in flight that will be cancelled.
+// waiters are calls in flight that will be canceled.
 type waiters struct {
 	stop    context.CancelFunc
 	begun   atomic.Int64 // nanoseconds since start: when stop was called
@@ -163,18 +163,18 @@ func (w *waiters) cancel() ([]time.Duration, int64) {
 	return w.delays, w.wrong.Load()
 }
 
-// A flood is many callers that submit calls without waiting for their ends.
+// A flood is a set of callers that submit calls without waiting until they end.
 type flood struct {
 	begin    chan struct{}
 	group    sync.WaitGroup
 	refused  [][]time.Duration // by caller
 	done     resolved
 	accepted atomic.Int64
-	odd      atomic.Int64 // refused for another reason than the bound
+	odd      atomic.Int64 // refused for a reason other than the bound
 }
 
-// startFlood creates the callers, which wait for run, so that their stacks and
-// what they record into are part of what was there before.
+// startFlood creates the callers, which wait for run, so that their stacks and buffers are included
+// in the memory at the start.
 func startFlood(ctx context.Context, c *redis.Client) *flood {
 	f := &flood{begin: make(chan struct{}), refused: make([][]time.Duration, stoppedCallers)}
 	for i := range f.refused {
@@ -201,7 +201,7 @@ func startFlood(ctx context.Context, c *redis.Client) *flood {
 	return f
 }
 
-// run lets the callers submit and returns the most memory seen meanwhile.
+// run lets the callers submit and returns the maximum memory in the meantime.
 func (f *flood) run() (peak float64) {
 	close(f.begin)
 	done := make(chan struct{})

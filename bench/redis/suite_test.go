@@ -37,8 +37,8 @@ func scenarioOf(t *testing.T, h *harness, name string) load.Scenario {
 	return load.Scenario{}
 }
 
-// One window of one subject from end to end has all figures: closed loop,
-// stores, bursts at a rate, a wrong design, and contexts.
+// One complete window of one subject has all figures: for a closed loop, stores, bursts at a rate,
+// a wrong design, and contexts.
 func TestWindowsHaveAllFigures(t *testing.T) {
 	for _, name := range []string{"closed/16", "closed-set/16", "rate-serial/5k", "rate-burst-768/5k", "rate-serial-precise/20k", "rate-burst-precise/20k", "wrong-design-c/80k", "ctx/128"} {
 		t.Run(name, func(t *testing.T) {
@@ -70,7 +70,7 @@ func TestWindowsHaveAllFigures(t *testing.T) {
 	}
 }
 
-// The proxy between client and server adds what the name of a scenario says.
+// The proxy between client and server adds the delay in the name of a scenario.
 func TestDelayIsAdded(t *testing.T) {
 	for delay, most := range map[time.Duration]time.Duration{200 * time.Microsecond: 5 * time.Millisecond, 50 * time.Millisecond: 70 * time.Millisecond} {
 		h := quick(t)
@@ -93,14 +93,14 @@ func TestScenarios(t *testing.T) {
 	goals := map[string]int{}
 	for _, sc := range h.Scenarios() {
 		if _, twice := goals[sc.Name]; twice {
-			t.Errorf("two scenarios are called %q", sc.Name)
+			t.Errorf("two scenarios are named %q", sc.Name)
 		}
 		goals[sc.Name] = len(sc.Goals)
 		if strings.HasPrefix(sc.Name, "closed") && sc.Name != "closed-blocked/128" && len(sc.Subjects) != len(redisload.Kinds())+1 {
 			t.Errorf("%s has %d subjects", sc.Name, len(sc.Subjects))
 		}
 		if sc.Close == nil {
-			t.Errorf("%s leaves its server running", sc.Name)
+			t.Errorf("%s does not stop its server", sc.Name)
 		}
 	}
 	wants := map[string]int{
@@ -110,7 +110,7 @@ func TestScenarios(t *testing.T) {
 		"design-right/80k": 0, "wrong-design-b/80k": 0, "ctx/1024": 1, "memory-idle/1000": 0, "memory-burst/1000": 0, "memory-stopped/10000": 0, "cached/128": 1, "closed-blocked/128": 1, "batch-1000/8": 5,
 	}
 	if _, err := nutcrackerPath(); err != nil {
-		delete(wants, "rate-burst-nutcracker/80k") // it is omitted where the program is not installed
+		delete(wants, "rate-burst-nutcracker/80k") // it is omitted if the program is not installed
 	}
 	for name, want := range wants {
 		if got, ok := goals[name]; !ok || got != want {
@@ -160,7 +160,7 @@ func TestCheck(t *testing.T) {
 		"closed/1024: 0 allocations for a GET into a buffer: met",
 		"rate-serial/20k: p50 <= that of rueidis, the best rival that never waits, plus one round trip: met",
 		"rate-serial/80k: p50 <= that of rueidis, the best rival that never waits, plus one round trip: missed",
-		"rate-serial: server CPU a second at 80k over that at 20k: rueidis 4.00 (4.0 times the requests) slipstream 2.00",
+		"rate-serial: server CPU per second at 80k divided by that at 20k: rueidis 4.00 (4.0 times the requests) slipstream 2.00",
 		"memory-idle/1000: an idle connection of slipstream takes 30720 bytes, want < 24576: missed",
 		"memory <= bound + 10 %: met",
 		"refused submissions return within 50µs in p99: missed",

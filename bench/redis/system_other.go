@@ -4,7 +4,7 @@ package main
 
 import "errors"
 
-// limitAddressSpace does nothing here.
+// limitAddressSpace does nothing on this system.
 func limitAddressSpace(uint64) {}
 
 func pause(int) error { return errors.ErrUnsupported }

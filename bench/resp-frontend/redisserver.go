@@ -25,7 +25,7 @@ func newRedisServer(dir string) (*redisServer, error) {
 	return &redisServer{path: path, dir: dir}, os.MkdirAll(dir, 0o755)
 }
 
-// startLimit is how long the server and its filling may take.
+// startLimit is how long starting and filling the server may take.
 const startLimit = 30 * time.Second
 
 // Start implements [subject.Program].

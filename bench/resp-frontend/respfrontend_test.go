@@ -13,13 +13,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// The load process is the test program started again.
+// The load process is another process of the test program.
 func TestMain(m *testing.M) {
 	loadproc.Child(pages.Targets())
 	m.Run()
 }
 
-// Every subject of every scenario gives the same documents and has all figures.
+// Every subject of every scenario serves the same documents and has all figures.
 func TestSubjectsAnswer(t *testing.T) {
 	module, err := proc.BenchModule(t.Context())
 	if err != nil {
@@ -74,7 +74,7 @@ func TestVerifyLooksAtEveryDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := pages.Verify(t.Context(), server.Redis, 1); err == nil || !strings.Contains(err.Error(), "000000000999") {
-		t.Errorf("error %v, want document 999 in it", err)
+		t.Errorf("error %v, want one that names document 999", err)
 	}
 }
 

@@ -87,8 +87,7 @@ func (h *harness) Scenarios() []load.Scenario {
 	return append(all, h.scenario("client-1k6", 0, h.byOurClient))
 }
 
-// scenario compares all subjects; ratio is the goal against redis-server, 0 for
-// none.
+// scenario compares all subjects; ratio is the goal against redis-server, or 0 for none.
 func (h *harness) scenario(name string, ratio float64, measure func(context.Context, *subject.Server, int) (load.Sample, error)) load.Scenario {
 	sc := load.Scenario{Name: fmt.Sprintf("%s/%d", name, connections), Primary: load.ServerUS}
 	if ratio > 0 {
@@ -110,7 +109,7 @@ func (h *harness) scenario(name string, ratio float64, measure func(context.Cont
 	return sc
 }
 
-// start starts a subject and looks whether it has every document.
+// start starts a subject and checks that it has every document.
 func (h *harness) start(ctx context.Context, name string) (*subject.Server, error) {
 	if name == load.Control {
 		name = load.Ours
@@ -123,7 +122,7 @@ func (h *harness) start(ctx context.Context, name string) (*subject.Server, erro
 	if err != nil {
 		return nil, err
 	}
-	if server.Redis == "" { // what it serves is the Redis protocol
+	if server.Redis == "" { // the server itself uses the Redis protocol
 		server.Redis = server.Address
 	}
 	if err := pages.Verify(ctx, server.Redis, 1); err != nil {
@@ -146,8 +145,8 @@ func (h *harness) byRedisBenchmark(ctx context.Context, server *subject.Server, 
 			"-r", strconv.Itoa(pages.Count), "--csv", "--precision", "3", "GET", pages.Resource + ":__rand_int__"}}
 		return g.Measure(ctx, server.Processes())
 	}
-	// It takes a number of requests and not a time: the warm-up determines how many
-	// fit into a window.
+	// It needs a number of requests instead of a time, so the warm-up determines how many fit into
+	// a window.
 	calm, err := run(calibration(20_000, depth, h.warmUp))
 	if err != nil {
 		return load.Sample{}, err
@@ -162,7 +161,7 @@ func (h *harness) byRedisBenchmark(ctx context.Context, server *subject.Server, 
 	return r.Sample()
 }
 
-// calibration returns the number of requests of a rate in a time: a multiple of the
+// calibration returns the number of requests at a rate in a time, rounded to a multiple of the
 // number in flight.
 func calibration(rate float64, depth int, d time.Duration) uint64 {
 	atOnce := uint64(connections * depth)

@@ -14,15 +14,14 @@ type setting struct {
 	Address string
 	// Sockets is the number of connections. If zero, it is one.
 	Sockets int
-	// Apart gives each of them its own client where one client could have them
-	// all.
+	// Apart means that each connection has its own client, although one client could have them all.
 	Apart bool
-	// Ahead says that callers send without waiting for replies.
+	// Ahead means that callers send without waiting for replies.
 	Ahead bool
 }
 
-// A client is one Tarantool client as the load sees it, with all its
-// connections. Its methods may be called concurrently, close once at the end.
+// A client is one Tarantool client as the load sees it, with all its connections. Its methods are
+// safe for concurrent use; close is called once at the end.
 type client interface {
 	// session returns the private state of caller i, with its share of the
 	// connections. Its requests have ctx.
@@ -30,17 +29,16 @@ type client interface {
 	close() error
 }
 
-// A session is one caller, or one pair of a sender and a receiver. All methods
-// check what they get. Only one is called at a time, of flow once.
+// A session is one caller, or one pair of a sender and a receiver. All methods check the results.
+// Only one is called at a time, and flow only once.
 type session interface {
-	// naive selects in the most obvious way: a new request, and a result of
-	// general type.
+	// naive selects in the most obvious way, with a new request and a result of general type.
 	naive(key uint64) error
-	// prepare makes a request for each of the keys.
+	// prepare builds a request for each of the keys.
 	prepare(keys []uint64)
-	// prepared selects by the request of keys[i].
+	// prepared selects with the request for keys[i].
 	prepared(i int, key uint64) error
-	// typed selects into a struct that is used again.
+	// typed selects into a struct that is reused.
 	typed(key uint64) error
 	// flow lets the pair send and receive until its time is up.
 	flow(p *pair)
@@ -59,7 +57,7 @@ const (
 	goTarantool2        = "go-tarantool-v2"
 )
 
-// kinds are the rivals and ours, in the order of the tables.
+// kinds lists the rivals and ours, in the order of the tables.
 func kinds() []kind {
 	return []kind{
 		{goTarantool2, openGoTarantool2},
@@ -69,11 +67,10 @@ func kinds() []kind {
 	}
 }
 
-// withFloor are the kinds and the floor.
+// withFloor lists the kinds and the floor.
 func withFloor() []kind { return append(kinds(), kind{floor, openFloor}) }
 
-// kindOf returns the kind of a subject; the control and the variants are ours
-// once more.
+// kindOf returns the kind of a subject. The control and the variants are of the same kind as ours.
 func kindOf(subject string) (kind, bool) {
 	switch subject {
 	case load.Control, background, apart:
@@ -87,10 +84,10 @@ func kindOf(subject string) (kind, bool) {
 	return all[i], true
 }
 
-// connections are those of a client that has one each.
+// connections are the connections of a client type that has one connection per client.
 type connections[C interface{ Close() error }] []C
 
-// connect opens as many as are wanted.
+// connect opens the configured number of connections.
 func connect[C interface{ Close() error }](s setting, open func() (C, error)) (connections[C], error) {
 	var all connections[C]
 	for range cmp.Or(s.Sockets, 1) {

@@ -31,7 +31,7 @@ func testServer(t *testing.T) *tarantoolserver.Server {
 	return s
 }
 
-// spoil puts the text of its neighbor into each tuple.
+// spoil replaces the text of each tuple with that of its neighbor.
 func spoil(t *testing.T, s *tarantoolserver.Server) {
 	t.Helper()
 	c, err := tarantool.Connect(t.Context(), tarantool.Options{Addr: s.Address})
@@ -59,8 +59,8 @@ func spoil(t *testing.T, s *tarantoolserver.Server) {
 	all.Wait()
 }
 
-// Every subject answers right in every mode: the first and the last key and some
-// between, with and without a context that can end, from many concurrent callers.
+// Every subject returns right results in every mode: for the first and the last key and some in
+// between, with and without a context that can end, and from many concurrent callers.
 func TestClientsAnswerRight(t *testing.T) {
 	s := testServer(t)
 	for _, k := range withFloor() {
@@ -109,7 +109,7 @@ func exercise(t *testing.T, s session, seed uint64) {
 	}
 	for mode, err := range map[string]error{modeNaive: s.naive(tarantoolserver.Keys + 1), modeTyped: s.typed(tarantoolserver.Keys + 1)} {
 		if err == nil {
-			t.Errorf("%s: a key that is missing has a tuple", mode)
+			t.Errorf("%s: a missing key has a tuple", mode)
 		}
 	}
 }

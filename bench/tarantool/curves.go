@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// drawn are the subjects in the order of the pictures and tables. Pictures have
-// room for short titles only.
+// drawn lists the subjects in the order of the pictures and tables. Pictures have room only for
+// short titles.
 var drawn = []drawing{
 	{load.Ours, load.Ours, "#2e7d32"},
 	{goTarantool3Release, "v3-release", "#2a5db0"},
@@ -24,11 +24,11 @@ var drawn = []drawing{
 	{goTarantool2, "v2", "#7b4fa3"},
 }
 
-// A drawing is how a subject is shown.
+// A drawing says how a subject is shown.
 type drawing struct{ name, title, colour string }
 
-// drawnApart are the subjects of scenarios with several sockets, drawnFloor those of the
-// scenarios that have a floor.
+// drawnApart lists the subjects of scenarios with several sockets, drawnFloor those of scenarios
+// with a floor.
 var (
 	drawnApart = append(slices.Clone(drawn), drawing{apart, "apart", "#8a8a00"})
 	drawnFloor = append(slices.Clone(drawn), drawing{floor, "floor", "#9a9a9a"})
@@ -50,18 +50,18 @@ var (
 
 const (
 	rateAxis = "requests/s"
-	cpuAxis  = "us a request (logarithmic)"
+	cpuAxis  = "us per request (logarithmic)"
 )
 
-// pictures are the ladder: each is one figure.
+// pictures are the pictures of the ladder, each of one figure.
 var pictures = []struct {
 	file, title, x, y string
 	curves            []curve
 	logY              bool
 	of                func(load.Row) *float64
 }{
-	{"tarantool-sync-rate.svg", "Callers that wait: requests a second", "callers", rateAxis, callersCurves, false, rateOf},
-	{"tarantool-sync-cpu.svg", "Callers that wait: CPU of the client", "callers", cpuAxis, callersCurves, true, clientOf},
+	{"tarantool-sync-rate.svg", "Waiting callers: requests a second", "callers", rateAxis, callersCurves, false, rateOf},
+	{"tarantool-sync-cpu.svg", "Waiting callers: CPU of the client", "callers", cpuAxis, callersCurves, true, clientOf},
 	{"tarantool-async-rate.svg", "Senders and receivers: requests a second", "pairs", rateAxis, pairsCurves, false, rateOf},
 	{"tarantool-async-cpu.svg", "Senders and receivers: CPU of the client", "pairs", cpuAxis, pairsCurves, true, clientOf},
 }
@@ -78,7 +78,7 @@ func writeCurves(results, dir string, w io.Writer) error {
 	}
 	rows = load.Whole(rows)
 	if len(rows) == 0 {
-		return fmt.Errorf("%s has no results; make bench SUITE=%s measures", results, suiteName)
+		return fmt.Errorf("%s has no results; measure with make bench SUITE=%s", results, suiteName)
 	}
 	var b strings.Builder
 	for _, p := range pictures {
@@ -103,7 +103,7 @@ func writeCurves(results, dir string, w io.Writer) error {
 	return err
 }
 
-// lines are the subjects of a curve in one figure.
+// lines returns the subjects of a curve for one figure.
 func (c curve) lines(rows []load.Row, of func(load.Row) *float64) (lines []plot.Line) {
 	for _, s := range c.subjects {
 		l := plot.Line{Name: s.title + c.suffix, Colour: s.colour, Dashes: c.dashes}
@@ -117,21 +117,20 @@ func (c curve) lines(rows []load.Row, of func(load.Row) *float64) (lines []plot.
 	return lines
 }
 
-// tables are those of the ladder: scenarios whose names have one of the
-// beginnings.
+// tables are the tables of the ladder: scenarios whose names have one of the prefixes.
 var tables = []struct {
 	title      string
 	subjects   []drawing
 	beginnings []string
 }{
-	{"Callers that wait", drawnFloor, []string{blocking, reuse, syncCallers}},
+	{"Waiting callers", drawnFloor, []string{blocking, reuse, syncCallers}},
 	{"Senders and receivers, one socket", drawnFloor, []string{asyncPairs}},
 	{"Senders and receivers, 16 sockets", drawnApart, []string{async16}},
 	{"With a context that can end", drawn, []string{ctxCallers, ctxPairs}},
 	{"A server with default settings", drawn, []string{defaultServer}},
 }
 
-// writeTable prints a line a scenario, four columns a subject.
+// writeTable prints a row for each scenario, with four columns for each subject.
 func writeTable(b *strings.Builder, rows []load.Row, title string, subjects []drawing, beginnings []string) {
 	var lines strings.Builder
 	for _, r := range new(harness).rounds() {
@@ -170,7 +169,7 @@ func begins(name string, beginnings []string) bool {
 	return false
 }
 
-// whole prints a whole number with commas.
+// whole formats a whole number with commas.
 func whole(v *float64) string {
 	if v == nil {
 		return "-"
@@ -182,7 +181,7 @@ func whole(v *float64) string {
 	return s
 }
 
-// digits prints about three digits.
+// digits formats a number with about three digits.
 func digits(v *float64) string {
 	if v == nil {
 		return "-"

@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// checkGeneral is check for the data of a reply that was decoded in general:
-// one tuple, as a list of fields.
+// checkGeneral is like check, for the data of a reply that was decoded to general types: one tuple,
+// as a list of fields.
 func checkGeneral(key uint64, data []any) error {
 	if len(data) != 1 {
 		return fmt.Errorf("%d tuples of key %d, want one: %w", len(data), key, tarantoolserver.ErrNoTuple)
@@ -26,8 +26,8 @@ func checkGeneral(key uint64, data []any) error {
 	return t.Check(key)
 }
 
-// general returns a number that a general decoder made of an unsigned one, 0
-// for anything else: decoders differ in the type that they choose.
+// general returns a number that was decoded to a general type, or 0 for anything else: decoders
+// choose different types for unsigned numbers.
 func general(v any) uint64 {
 	switch v := v.(type) {
 	case uint64:
@@ -50,8 +50,8 @@ func general(v any) uint64 {
 	return 0
 }
 
-// oneTuple is the whole data of a reply to a select of one tuple, for clients
-// that decode all of it at once.
+// oneTuple is the complete data of a reply to a select of one tuple, for clients that decode all of
+// it at once.
 type oneTuple struct{ tarantoolserver.Tuple }
 
 // ReadMsgpack implements [tarantool.Reader].
@@ -93,8 +93,8 @@ func (t *oneTuple) DecodeMsgpack(d *msgpack.Decoder) error {
 	return d.ReadFull(t.Text[:t.Length])
 }
 
-// A oneKey is a key of one part that changes from request to request, so that
-// the request around it can be used again.
+// A oneKey is a key of one part that changes from request to request, so that the request that
+// contains it can be reused.
 type oneKey struct{ key uint64 }
 
 // EncodeMsgpack implements [msgpack.CustomEncoder].

@@ -15,19 +15,19 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The floor is the minimum that a client on goroutines can do, to show what a goal costs on this
-// machine: requests of all callers in one buffer under one lock, a writer, a reader, a slot for
+// The floor is the minimum for a client with goroutines, which shows what is possible on this
+// machine: requests of all callers in one buffer under one lock, a writer, a reader, and a slot for
 // each request. It supports one request and one shape of reply, and no timeouts, contexts, limits,
 // errors, reconnections or graceful close, so it is of no practical use.
 const floor = "floor"
 
 const (
 	floorRoom = 1 << 20 // of reading
-	floorSlab = 1024    // calls made together
-	// floorHead is how long the header of a reply is: its length, its code, the sync and the
+	floorSlab = 1024    // calls allocated together
+	// floorHead is the length of the header of a reply: its length, its code, the sync and the
 	// schema's version, as Tarantool writes them.
 	floorHead = 5 + 1 + 1 + 5 + 1 + 9 + 1 + 5
-	floorSync = 5 + 1 + 1 + 5 + 1 + 1 // where the sync begins
+	floorSync = 5 + 1 + 1 + 5 + 1 + 1 // offset of the sync
 	floorBody = 64
 )
 
@@ -48,7 +48,7 @@ type floorConn struct {
 }
 
 // A floorCall is a slot with its sync ID. It is owned by the sender and then by the reader, which
-// returns it by wake.
+// returns it through wake.
 type floorCall struct {
 	wake  chan struct{}
 	sync  uint64
@@ -84,7 +84,7 @@ func (c *floorConn) Close() error {
 	return c.conn.Close()
 }
 
-// place returns one of a slab of new places.
+// place returns one of a slab of new calls.
 func (c *floorConn) place() *floorCall {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -129,7 +129,7 @@ func appendFloorSelect(b []byte, sync, key uint64) []byte {
 func (c *floorConn) write() {
 	var taken []byte
 	for range c.wake {
-		runtime.Gosched() // who runs now adds its requests
+		runtime.Gosched() // other goroutines can add their requests now
 		for {
 			c.mu.Lock()
 			if len(c.out) == 0 {

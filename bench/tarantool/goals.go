@@ -16,10 +16,10 @@ var clientShare = map[string]float64{
 	asyncPairs + "16": 0.22, asyncPairs + "64": 0.22, asyncPairs + "512": 0.22,
 }
 
-// ctxShare is what a context that can end may cost.
+// ctxShare is the maximum relative cost of a context that can end.
 const ctxShare = 1.05
 
-// goals are the targets of a scenario that are ratios.
+// goals returns those targets of a scenario that are ratios.
 func goals(scenario string) []load.Goal {
 	if share, ok := clientShare[scenario]; ok {
 		return []load.Goal{{Metric: load.ClientUS, Rival: goTarantool3Release, Ratio: share}}
@@ -41,14 +41,13 @@ func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	return command.Failures(expected(w, rows))
 }
 
-// unsound is true of a subject that fails calls in a scenario, or hangs: releasing
-// a future whose request has a context is not safe in go-tarantool v3.0.0.
+// unsound reports whether calls of a subject fail or hang in a scenario: releasing a future whose
+// request has a context is not safe in go-tarantool v3.0.0.
 func unsound(subject, scenario string) bool {
 	return subject == goTarantool3Release && withContext(scenario)
 }
 
-// expected leaves the rows in which no request should fail, and prints the
-// failures of the others.
+// expected returns the rows in which no request should fail, and prints the failures of the others.
 func expected(w io.Writer, rows []load.Row) (others []load.Row) {
 	for _, row := range rows {
 		if !unsound(row.Subject, row.Scenario) {
@@ -62,7 +61,7 @@ func expected(w io.Writer, rows []load.Row) (others []load.Row) {
 	return others
 }
 
-// manyCallers is what ours must keep of its best rate with 8,192 callers.
+// manyCallers is the share of its best rate that ours must reach with 8,192 callers.
 const manyCallers = 0.9
 
 func checkManyCallers(w io.Writer, rows []load.Row) {
@@ -82,15 +81,16 @@ func checkManyCallers(w io.Writer, rows []load.Row) {
 	}
 }
 
-// fewAllocations is what counts as none: the generator and the runtime allocate
-// a little now and then.
+// fewAllocations is the number below which there are considered to be no allocations: the generator
+// and the runtime occasionally allocate a little.
 const fewAllocations = 0.01
 
-// ownAllocations are the generator's objects of a window: two a caller and some hundred.
+// ownAllocations returns the number of objects that the generator allocates in a window: two for
+// each caller and some hundred.
 func ownAllocations(callers int) int { return 2*callers + 300 }
 
-// checkAllocations looks for allocated objects in the path of a typed result. Where requests are
-// few for the number of callers the generator's own objects would be judged.
+// checkAllocations checks that a typed result allocates no objects. If there are few requests for
+// the number of callers, the objects of the generator itself dominate.
 func checkAllocations(w io.Writer, rows []load.Row) {
 	for _, r := range new(harness).rounds() {
 		row, ok := command.Find(rows, r.scenario, load.Ours)
@@ -99,7 +99,7 @@ func checkAllocations(w io.Writer, rows []load.Row) {
 		}
 		verdict := string(command.Verdict(*row.Allocs < fewAllocations))
 		own := float64(ownAllocations(r.callers)) / (*row.RPS * r.window.Seconds())
-		if *row.Allocs >= fewAllocations && *row.Allocs < 4*own { // medians: single rounds have fewer requests
+		if *row.Allocs >= fewAllocations && *row.Allocs < 4*own { // these are medians, and some rounds have fewer requests
 			verdict = fmt.Sprintf("cannot tell, the generator's own are %.4f", own)
 		}
 		fmt.Fprintf(w, "%s: 0 allocations for a typed result: %s (%.4f)\n", r.scenario, verdict, *row.Allocs)

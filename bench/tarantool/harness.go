@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A harness has what the scenarios share. Subjects run one at a time.
+// A harness holds what the scenarios share. Subjects run one at a time.
 type harness struct {
 	// Immutable after newHarness.
 	scratch string
@@ -28,8 +28,8 @@ func newHarness(scratch string, o options) *harness {
 	return &harness{scratch: scratch, options: o}
 }
 
-// warmUp returns the time before the window. Pairs need more of it: the objects of
-// their futures are allocated once for each that can be in flight.
+// warmUp returns the time before the window. Pairs need more, because an object is allocated for
+// each future that can be in flight.
 func (h *harness) warmUp(w work) time.Duration {
 	switch {
 	case h.options.Quick:
@@ -66,9 +66,9 @@ type round struct {
 	profile  string // file of a CPU profile of the window; if empty, none
 }
 
-// slack is what a load process may take beside warm-up and window: both end with
-// waiting for the last reply, which the generator bounds. One that may hang is
-// not waited for that long.
+// slack is the time that a load process may take in addition to the warm-up and the window: both
+// end with waiting for the last reply, for which the generator has a limit. If a subject may hang,
+// the time is shorter.
 const (
 	slack        = 90 * time.Second
 	slackHanging = 15 * time.Second
@@ -117,8 +117,8 @@ func (h *harness) run(ctx context.Context, subject string, r round, number int) 
 	return sampleOf(outcome.Result), nil
 }
 
-// sampleOf turns the result of a load process into the figures of a round. The
-// program under test is the load process itself.
+// sampleOf converts the result of a load process to the figures of a round. The program under test
+// is the load process itself.
 func sampleOf(result *load.Result) load.Sample {
 	sample := result.Sample()
 	if result.Completed > 0 {

@@ -40,9 +40,9 @@ func suite() command.Suite {
 	return command.Suite{
 		Name: suiteName, Window: "600ms (one caller to 8,192), 1s (pairs), 3s (-profile), or 150ms with -quick", MaxRounds: 16,
 		Register: func(flags *flag.FlagSet) {
-			flags.StringVar(&o.curves, "curves", "", "draw the stored ladder into this `directory`, print it as tables and end")
-			flags.StringVar(&o.profile, "profile", "", "write a CPU profile of this `subject` in the scenario that follows the flags, print what it did and end")
-			flags.StringVar(&o.out, "out", "", "with -profile: the `file`; empty: one in the system's temporary directory")
+			flags.StringVar(&o.curves, "curves", "", "draw the stored ladder into this `directory`, print it as tables and exit")
+			flags.StringVar(&o.profile, "profile", "", "write a CPU profile of this `subject` in the scenario that follows the flags, print a summary and exit")
+			flags.StringVar(&o.out, "out", "", "with -profile, the `file`; if empty, one in the system's temporary directory")
 		},
 		Parsed: func(f *command.Flags, rest []string) error {
 			f.Markdown = f.Markdown || o.curves != "" // both read stored results, and need no scratch directory

@@ -8,9 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool"
 )
 
-// ourClient is ours, with the options a user gets by setting only the address.
-// Pairs send without waiting for replies; their client makes them wait at its bound
-// instead of refusing.
+// ourClient is our client, with the options that a user gets by setting only the address. Pairs
+// send without waiting for replies; their client makes them wait at its bound instead of refusing.
 type ourClient struct {
 	client *tarantool.Client
 	space  *tarantool.Space[tarantoolserver.Tuple]
@@ -33,7 +32,7 @@ func openOurs(ctx context.Context, s setting) (client, error) {
 	return all, nil
 }
 
-// ourClients are several of which each caller has one.
+// ourClients are several clients, of which each caller uses one.
 type ourClients []ourClient
 
 func (c ourClients) session(ctx context.Context, i int) session {
@@ -56,7 +55,7 @@ type ourSession struct {
 	space    *tarantool.Space[tarantoolserver.Tuple]
 	requests []tarantool.Request // of prepare
 
-	// Owned by who takes replies.
+	// Owned by the goroutine that receives replies.
 	result *tarantoolserver.Tuple
 	whole  *oneTuple
 }
@@ -87,7 +86,7 @@ func (s *ourSession) typed(key uint64) error {
 	return s.settled(key, found, err)
 }
 
-// settled checks what a typed select came to.
+// settled checks the result of a typed select.
 func (s *ourSession) settled(key uint64, found bool, err error) error {
 	switch {
 	case err != nil:

@@ -9,19 +9,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Pairs are the asynchronous mode of the article about the connector: one
-// goroutine sends without waiting and passes each future through a channel to
-// another, which takes the result.
+// Pairs are the asynchronous mode of the article about the connector: one goroutine sends without
+// waiting and passes each future through a channel to another, which waits for the result.
 const (
-	// pairDepth is how many futures the channel of a pair holds.
+	// pairDepth is the capacity of the channel of a pair.
 	pairDepth = 1024
 	// sampleEvery is the number of requests per latency sample and reading of the
 	// clock: one reading per request would cost as much as some clients.
 	sampleEvery = 64
 )
 
-// pairs are all pairs of a load process. To the generator, one phase of a pair,
-// warm-up or window, is one request; amend replaces it by the real ones.
+// pairs holds all pairs of a load process. For the generator, one phase of a pair, warm-up or
+// window, is one request; amend replaces it with the real requests.
 type pairs struct {
 	// Immutable after newPairs.
 	warmUp, window time.Duration
@@ -79,7 +78,7 @@ func (p *pairs) mark() {
 	}
 }
 
-// phase is how long pairs send now.
+// phase returns how long pairs send in the current phase.
 func (p *pairs) phase() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -102,9 +101,8 @@ func (p *pairs) amend(r *load.Result) {
 	}
 }
 
-// Do implements [load.Caller]: it runs a whole phase. It ends after the phase of
-// the generator, so that no second Do follows; what was sent is received before it
-// returns.
+// Do implements [load.Caller]: it runs a whole phase. It ends after the phase of the generator, so
+// that no second Do follows. All results are received before it returns.
 func (p *pair) Do(context.Context) error {
 	p.end, p.first = time.Now().Add(p.pairs.phase()), nil
 	p.session.flow(p)
@@ -117,8 +115,8 @@ func (p *pair) Close() error {
 	return nil
 }
 
-// An asynchronous session sends and takes apart from each other: send is called
-// by one goroutine and take, in the same order, by another.
+// An asynchronous session sends and receives separately: send is called by one goroutine and take,
+// in the same order, by another.
 type asynchronous[F any] interface {
 	send(key uint64) F
 	take(f F, key uint64) error
@@ -127,18 +125,18 @@ type asynchronous[F any] interface {
 // A flight is a request in flight.
 type flight[F any] struct {
 	future F
-	key    uint64        // 0 if nothing is in flight, and nothing follows
+	key    uint64        // 0 for the end of the phase
 	sent   time.Duration // since the epoch; 0 if its latency is not measured
 }
 
-// drive is one phase of a pair; the calling goroutine is the receiver.
+// drive runs one phase of a pair; the calling goroutine is the receiver.
 func drive[F any](p *pair, s asynchronous[F]) {
 	under, ok := p.channel.(chan flight[F])
 	if !ok {
 		under = make(chan flight[F], pairDepth)
 		p.channel = under
 	}
-	// Ends at the end of the phase; the loop below waits for its last word.
+	// Ends at the end of the phase; the loop below waits for its last flight.
 	go launch(p, s, under)
 	for f := range under {
 		if f.key == 0 {

@@ -35,8 +35,8 @@ func (s *fakeSession) take(f, key uint64) error {
 	return nil
 }
 
-// A phase receives the results of all its requests, in order; only the window is
-// reported; wrong results are counted, without a latency.
+// A phase receives the results of all its requests in order. Only the window is reported, and wrong
+// results are counted without a latency.
 func TestPairs(t *testing.T) {
 	for _, wrong := range []bool{false, true} {
 		all := newPairs(5*time.Millisecond, 20*time.Millisecond)

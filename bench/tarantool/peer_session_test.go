@@ -16,8 +16,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 )
 
-// Transactions in streams: invisible until they are committed, gone when they are
-// rolled back or take too long, and refused when another one was first.
+// Transactions in streams are invisible until they are committed, have no effect if they are rolled
+// back or take too long, and are refused if a conflicting one was committed first.
 func TestPeerTransactions(t *testing.T) {
 	c := peerConnect(t, peerServer(t, tarantoolsim.Config{}), rival.Opts{})
 	stream := func() *rival.Stream {
@@ -54,16 +54,16 @@ func TestPeerTransactions(t *testing.T) {
 	peerSteps(t, two, []peerStep{{commit, iproto.ER_TRANSACTION_CONFLICT.String()}, {all, "[[1 outside 1] [2 inside 2]]"}})
 
 	peerSteps(t, one, []peerStep{{begin.Timeout(time.Millisecond), "[]"}})
-	time.Sleep(5 * time.Millisecond) // more than the timeout: there is no notification when it is over
+	time.Sleep(5 * time.Millisecond) // longer than the timeout; there is no notification when it expires
 	peerSteps(t, one, []peerStep{{insert(3, "late"), iproto.ER_TRANSACTION_TIMEOUT.String()}, {rollback, "[]"}})
 	peerSteps(t, c, []peerStep{{begin, iproto.ER_UNABLE_TO_PROCESS_OUT_OF_STREAM.String()}, {all, "[[1 outside 1] [2 inside 2]]"}})
 }
 
-// Requests of a stream run in their order, those of others meanwhile.
+// Requests of a stream run in order, while those of other streams run concurrently.
 func TestPeerStreamsKeepTheirOrder(t *testing.T) {
 	s := peerServer(t, tarantoolsim.Config{})
-	// With more than one buffer go-tarantool sends requests in another order than they
-	// were begun, also those of a stream.
+	// With more than one buffer, go-tarantool sends requests in another order than they were
+	// started, including those of a stream.
 	c := peerConnect(t, s, rival.Opts{Concurrency: 1})
 	let := make(chan struct{})
 	var order []any
@@ -95,8 +95,8 @@ func TestPeerStreamsKeepTheirOrder(t *testing.T) {
 	}
 }
 
-// A watcher receives the current value and those that follow, at least the last of them,
-// and nothing after it has ended. It continues on another connection.
+// A watcher receives the current value and later ones, at least the last of them, and nothing after
+// it has ended. It continues on a new connection.
 func TestPeerWatchers(t *testing.T) {
 	s := peerServer(t, tarantoolsim.Config{})
 	s.Broadcast("config", map[string]any{"size": 1})
@@ -118,7 +118,7 @@ func TestPeerWatchers(t *testing.T) {
 					return
 				}
 			case <-deadline:
-				t.Fatalf("%s was not told", want)
+				t.Fatalf("%s was not notified", want)
 			}
 		}
 	}
@@ -129,9 +129,9 @@ func TestPeerWatchers(t *testing.T) {
 	until("99")
 	s.Broadcast("config", nil)
 	until("<nil>")
-	// An acknowledgement that is late and goes to the next connection brings an event that
-	// go-tarantool does not expect, and it waits forever. Each event has one; box.shutdown is
-	// watched too, and has an event without a value.
+	// A late acknowledgement that is sent over the next connection causes an event that
+	// go-tarantool does not expect, and it waits forever. Each event is acknowledged; box.shutdown
+	// is also watched, and has an event without a value.
 	peerAwait(t, "the acknowledgements", func() bool {
 		asked := 0
 		for _, request := range s.Seen() {
@@ -151,28 +151,28 @@ func TestPeerWatchers(t *testing.T) {
 		{rival.NewWatchOnceRequest("nothing"), "[]"},
 	})
 	w.Unregister()
-	peerSteps(t, c, []peerStep{{rival.NewPingRequest(), "[]"}}) // the server has read what came before
+	peerSteps(t, c, []peerStep{{rival.NewPingRequest(), "[]"}}) // the server has then read all earlier requests
 	s.Broadcast("config", "unheard")
 	peerSteps(t, c, []peerStep{{rival.NewPingRequest(), "[]"}})
 	if len(told) != 0 {
-		t.Errorf("%v was delivered to no watcher", <-told)
+		t.Errorf("%v was not delivered to any watcher", <-told)
 	}
 	if seen := s.Seen(); !slices.Contains(seen, "watch") || !slices.Contains(seen, "unwatch") || !slices.Contains(seen, "watch_once") {
 		t.Errorf("%v", seen)
 	}
 	old := peerConnect(t, peerServer(t, tarantoolsim.Config{Protocol: 1}), rival.Opts{})
 	if _, err := old.NewWatcher("config", func(rival.WatchEvent) {}); err == nil {
-		t.Error("a watcher of a server without them")
+		t.Error("a watcher on a server without watchers")
 	}
 	peerSteps(t, old, []peerStep{{rival.NewWatchOnceRequest("config"), iproto.ER_UNKNOWN_REQUEST_TYPE.String()}})
 }
 
-// peerAwait waits until something is so.
+// peerAwait waits until a condition is true.
 func peerAwait(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(peerLimit); !so(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("%s: not after %v", what, peerLimit)
+			t.Fatalf("%s: not true after %v", what, peerLimit)
 		}
 	}
 }
@@ -205,7 +205,7 @@ func TestPeerGracefulShutdown(t *testing.T) {
 				continue
 			}
 		case <-deadline:
-			t.Fatal("the client was not told")
+			t.Fatal("the client was not notified")
 		}
 		break
 	}
@@ -222,11 +222,12 @@ func TestPeerGracefulShutdown(t *testing.T) {
 	}
 	<-done
 	if took := time.Since(begin); took > peerLimit/2 {
-		t.Errorf("the server waited for %v, and not for the client", took)
+		t.Errorf("the server waited for %v, but not for the client", took)
 	}
 }
 
-// Passwords by both methods, the one that the server names, and wrong ones.
+// Authentication with passwords by both methods and by the method that the server announces, and
+// with wrong passwords.
 func TestPeerAuthentication(t *testing.T) {
 	users := map[string]string{"alice": "wonderland", "empty": ""}
 	for _, method := range []string{"chap-sha1", "pap-sha256"} {
@@ -273,9 +274,8 @@ func TestPeerAuthentication(t *testing.T) {
 	}
 }
 
-// peerDialer connects without a greeting: go-tarantool has such a dialer only
-// internally, and no public one that proves a password by another method than
-// chap-sha1.
+// peerDialer connects without a greeting: go-tarantool has such a dialer only internally, and no
+// public one that authenticates with a method other than chap-sha1.
 type peerDialer struct{ address string }
 
 func (d peerDialer) Dial(ctx context.Context, _ rival.DialOpts) (rival.Conn, error) {

@@ -14,9 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/testkit/tarantoolsim"
 )
 
-// The tests of peers let go-tarantool v3 drive the server that package tarantoolsim
-// is: a second reading of the protocol, by people who never saw the first. It is
-// here because this module knows rivals and the main one does not.
+// The tests of peers drive the server of package tarantoolsim with go-tarantool v3, an independent
+// implementation of the protocol. They are here because only this module requires rivals.
 
 // peerLimit is how long a reply may take.
 const peerLimit = 10 * time.Second
@@ -41,7 +40,7 @@ func peerServer(t *testing.T, config tarantoolsim.Config) *tarantoolsim.Server {
 	return s
 }
 
-// peerConnect connects, by its own dialer if there is one.
+// peerConnect connects, with the given dialer if there is one.
 func peerConnect(t *testing.T, s *tarantoolsim.Server, opts rival.Opts, dialer ...rival.Dialer) *rival.Connection {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peerLimit)
@@ -56,7 +55,7 @@ func peerConnect(t *testing.T, s *tarantoolsim.Server, opts rival.Opts, dialer .
 	return c
 }
 
-// peerAnswer is the data of a reply, or the name of the error, as text.
+// peerAnswer returns the data of a reply, or the name of the error, as text.
 func peerAnswer(f rival.Future) string {
 	data, err := f.Get()
 	var refused rival.ServerError
@@ -84,7 +83,7 @@ func peerSteps(t *testing.T, do rival.Doer, steps []peerStep) {
 	}
 }
 
-// peerTuples is a life of a space, by the names that are given or by numbers.
+// peerTuples returns steps that cover the life of a space, with names or with numbers.
 func peerTuples(space, primary, byName, byAge any) []peerStep {
 	list := func(v ...any) []any { return v }
 	selects := func(index any, key ...any) rival.SelectRequest {
@@ -149,8 +148,8 @@ func peerTuples(space, primary, byName, byAge any) []peerStep {
 	}
 }
 
-// All that is done to tuples: by numbers, by names that the client looks up in the
-// schema, and by names that the server looks up.
+// All operations on tuples, with numbers, with names that the client looks up in the schema, and
+// with names that the server looks up.
 func TestPeerTuples(t *testing.T) {
 	for name, c := range map[string]struct {
 		protocol int
@@ -193,7 +192,7 @@ func TestPeerSchema(t *testing.T) {
 		t.Errorf("%+v", ix)
 	}
 	if len(schema.Spaces) != 3 || schema.Spaces["_vspace"].Id != 281 || schema.Spaces["_vindex"].Id != 289 {
-		t.Errorf("%d spaces, want the two that describe too", len(schema.Spaces))
+		t.Errorf("%d spaces, want also the two that describe the schema", len(schema.Spaces))
 	}
 }
 
@@ -223,7 +222,7 @@ func TestPeerIdentification(t *testing.T) {
 	s := peerServer(t, tarantoolsim.Config{Protocol: 4})
 	_, err := rival.Connect(t.Context(), rival.NetDialer{Address: s.Addr(), RequiredProtocolInfo: rival.ProtocolInfo{Version: 5}}, rival.Opts{})
 	if err == nil {
-		t.Error("a client that requires version 5 of the protocol was content with 4")
+		t.Error("a client that requires version 5 of the protocol accepted version 4")
 	}
 }
 

@@ -21,7 +21,7 @@ import (
 	ourproto "github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// peerValue is a value as go-tarantool has it and as package tarantool has it.
+// peerValue is a value in the types of go-tarantool and of package tarantool.
 type peerValue struct{ theirs, ours any }
 
 func peerValues(t *testing.T) []peerValue {
@@ -70,8 +70,8 @@ func peerValues(t *testing.T) []peerValue {
 	}
 }
 
-// peerText is a value without what differs between two of it: whether a pointer leads
-// to it, how wide an integer is, and the name of a time zone, which is checked apart.
+// peerText formats a value without the differences between the libraries: whether it is a pointer,
+// the width of an integer, and the name of a time zone, which is checked separately.
 func peerText(v any) string {
 	switch v := v.(type) {
 	case datetime.Datetime:
@@ -136,7 +136,7 @@ func TestPeerValues(t *testing.T) {
 	}
 }
 
-// Errors: those of requests with their causes, and those that are values.
+// Errors of requests with their causes, and errors as values.
 func TestPeerErrors(t *testing.T) {
 	s := peerServer(t, tarantoolsim.Config{})
 	c := peerConnect(t, s, rival.Opts{})

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 )
 
-// go-tarantool v2, the line that the article measured. It decodes into a type
-// that reads itself.
+// goTarantool2Client is go-tarantool v2, the version that the article measured. It decodes into a
+// type with its own decoder.
 type goTarantool2Client struct {
 	connections connections[*rival.Connection]
 }
@@ -39,14 +39,14 @@ type goTarantool2Session struct {
 	request    *rival.SelectRequest
 	requests   []*rival.SelectRequest // of prepare
 
-	// Owned by who sends.
+	// Owned by the sending goroutine.
 	key *oneKey
 
-	// Owned by who takes replies.
+	// Owned by the goroutine that receives replies.
 	result *oneTuple
 }
 
-// selectBy makes a request by numbers, which spares it to look up names.
+// selectBy builds a request with numbers, which avoids looking up names.
 func (s *goTarantool2Session) selectBy(key any) *rival.SelectRequest {
 	r := rival.NewSelectRequest(tarantoolserver.SpaceNumber).Index(0).Limit(1).Iterator(rival.IterEq).Key(key)
 	if s.ctx.Done() == nil {
@@ -55,7 +55,7 @@ func (s *goTarantool2Session) selectBy(key any) *rival.SelectRequest {
 	return r.Context(s.ctx)
 }
 
-// naive has a uint for a key: see that of v3.
+// naive uses a uint as the key: see the one of v3.
 func (s *goTarantool2Session) naive(key uint64) error {
 	data, err := s.connection.Do(s.selectBy([]any{uint(key)})).Get()
 	if err != nil {
@@ -78,7 +78,7 @@ func (s *goTarantool2Session) typed(key uint64) error { return s.take(s.send(key
 
 func (s *goTarantool2Session) flow(p *pair) { drive(p, s) }
 
-// send may change the key of the request: it is encoded before Do returns.
+// send may change the key of the request, because the request is encoded before Do returns.
 func (s *goTarantool2Session) send(key uint64) *rival.Future {
 	s.key.key = key
 	return s.connection.Do(s.request)

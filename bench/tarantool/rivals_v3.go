@@ -8,16 +8,16 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/tarantoolserver"
 )
 
-// go-tarantool v3 twice: as its readme shows it, and with all that it has against
-// allocations: futures that are released and buffers from a pool. Both decode
-// into a type that reads itself.
+// goTarantool3Client is go-tarantool v3, either as in its README, or with everything that it offers
+// against allocations: released futures and pooled buffers. Both decode into a type with its own
+// decoder.
 type goTarantool3Client struct {
 	connections connections[*rival.Connection]
 	release     bool
 }
 
-// replySizes are the sizes of pooled buffers as powers of two. The first is just
-// enough for the replies here: a buffer is cleared whenever it is returned.
+// replySizes are the sizes of pooled buffers as powers of two. The first one is just large enough
+// for the replies here, because a buffer is cleared whenever it is returned.
 var replySizes = []int{6, 8, 12, 16}
 
 func openGoTarantool3(release bool) func(context.Context, setting) (client, error) {
@@ -53,19 +53,18 @@ type goTarantool3Session struct {
 	ctx        context.Context
 	connection *rival.Connection
 	release    bool
-	// request is kept as an interface: to make one of the request itself would
-	// be an allocation.
+	// request is kept as an interface, because converting the request would allocate.
 	request  rival.Request
 	requests []rival.Request // of prepare
 
-	// Owned by who sends.
+	// Owned by the sending goroutine.
 	key *oneKey
 
-	// Owned by who takes replies.
+	// Owned by the goroutine that receives replies.
 	result *oneTuple
 }
 
-// selectBy makes a request by numbers, which spares it to look up names.
+// selectBy builds a request with numbers, which avoids looking up names.
 func (s *goTarantool3Session) selectBy(key any) rival.Request {
 	r := rival.NewSelectRequest(tarantoolserver.SpaceNumber).Index(0).Limit(1).Iterator(rival.IterEq).Key(key)
 	if s.ctx.Done() == nil {
@@ -74,8 +73,8 @@ func (s *goTarantool3Session) selectBy(key any) rival.Request {
 	return r.Context(s.ctx)
 }
 
-// naive has a uint for a key: a uint64 is sent in nine bytes, and old servers find
-// no tuple by a number that is not in its shortest form.
+// naive uses a uint as the key, because a uint64 is sent in nine bytes, and old servers find no
+// tuple for a number that is not in its shortest form.
 func (s *goTarantool3Session) naive(key uint64) error {
 	f := s.connection.Do(s.selectBy([]any{uint(key)}))
 	data, err := f.Get()
@@ -100,7 +99,7 @@ func (s *goTarantool3Session) typed(key uint64) error { return s.take(s.send(key
 
 func (s *goTarantool3Session) flow(p *pair) { drive(p, s) }
 
-// send may change the key of the request: it is encoded before Do returns.
+// send may change the key of the request, because the request is encoded before Do returns.
 func (s *goTarantool3Session) send(key uint64) rival.Future {
 	s.key.key = key
 	return s.connection.Do(s.request)

@@ -10,8 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Windows: long enough for 100,000 requests of the fast clients, and for pairs
-// also to be long beside the time in which their channels fill and drain.
+// Windows: long enough for 100,000 requests of the fast clients, and for pairs much longer than the
+// time in which their channels fill and drain.
 const (
 	callersWindow = 600 * time.Millisecond
 	pairsWindow   = time.Second
@@ -29,10 +29,10 @@ const (
 	async16       = "async-16conn/"
 	ctxCallers    = "ctx/"
 	ctxPairs      = "ctx-async/"
-	defaultServer = "default/" // goes before the name of one on a tarantoolserver.Tuned server
+	defaultServer = "default/" // precedes the name of a scenario whose server is not tarantoolserver.Tuned
 )
 
-// manySockets is how many connections async-16conn has.
+// manySockets is the number of connections of async-16conn.
 const manySockets = 16
 
 var (
@@ -40,15 +40,14 @@ var (
 	pairCounts   = []int{1, 4, 16, 64, 512}
 )
 
-// Variants beside floor, which are ours: background is without a context that can end, in scenarios
-// whose subjects otherwise have one; apart has a client for each socket, in those
-// with several.
+// Variants of ours: background has no context that can end, in scenarios whose subjects otherwise
+// have one; apart has a client for each socket, in scenarios with several.
 const (
 	background = load.Ours + "-background"
 	apart      = load.Ours + "-apart"
 )
 
-// rounds are all scenarios, in their order.
+// rounds returns the rounds of all scenarios, in order.
 func (h *harness) rounds() (all []round) {
 	add := func(name string, callers int, w work) {
 		r := round{scenario: fmt.Sprint(name, callers), settings: tarantoolserver.Tuned, work: w, callers: callers, window: h.options.Window(callersWindow, quickWindow)}

@@ -29,8 +29,8 @@ func quick(t *testing.T) *harness {
 	return h
 }
 
-// One window of each subject from end to end has all figures: in every mode, over
-// one socket and many, with contexts, and with default settings.
+// One complete window of each subject has all figures: in every mode, over one socket and many,
+// with contexts, and with default settings.
 func TestWindowsHaveAllFigures(t *testing.T) {
 	for _, name := range []string{"blocking/1", "reuse/1", "sync/64", "async/4", "async-16conn/16", "ctx/512", "ctx-async/16", "default/async/16"} {
 		t.Run(name, func(t *testing.T) {
@@ -66,8 +66,7 @@ func TestWindowsHaveAllFigures(t *testing.T) {
 	}
 }
 
-// A subject that hangs or fails as a whole ends the run, except for the one that
-// is known to.
+// A subject that hangs or fails completely ends the run, except for the one that is known to do so.
 func TestBrokenSubjects(t *testing.T) {
 	h := quick(t)
 	for _, r := range h.rounds() {
@@ -88,7 +87,7 @@ func TestBrokenSubjects(t *testing.T) {
 	}
 }
 
-// A server has the settings that the names of the scenarios say.
+// A server has the settings that the name of the scenario says.
 func TestServerSettings(t *testing.T) {
 	for _, r := range quick(t).rounds() {
 		if got := r.settings == tarantoolserver.Tuned; got == strings.HasPrefix(r.scenario, "default/") {
@@ -136,7 +135,7 @@ func TestScenarios(t *testing.T) {
 			t.Errorf("%s has %d subjects, want %d", sc.Name, len(sc.Subjects), subjects)
 		}
 		if sc.Close == nil {
-			t.Errorf("%s leaves its server running", sc.Name)
+			t.Errorf("%s does not stop its server", sc.Name)
 		}
 	}
 	if !slices.Equal(got, names) {
@@ -180,7 +179,7 @@ func TestWriteCurves(t *testing.T) {
 	dir := t.TempDir()
 	results := filepath.Join(dir, "tarantool.json")
 	if err := writeCurves(results, dir, io.Discard); err == nil {
-		t.Error("a ladder without results was drawn")
+		t.Error("a ladder was drawn without results")
 	}
 	var lines []string
 	for i, r := range h.rounds() {
@@ -196,7 +195,7 @@ func TestWriteCurves(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"![Callers that wait: requests a second](images/tarantool-sync-rate.svg)", "**Callers that wait**", "**A server with default settings**",
+		"![Waiting callers: requests a second](images/tarantool-sync-rate.svg)", "**Waiting callers**", "**A server with default settings**",
 		"| sync/1 | 3,000 | 4.50 | - | 0.250 (1 failed) | 3,000 | 3.50 | - | 0.250 | 3,000 | 2.50 | - | 0.250 (1 failed) | 3,000 | 1.50 | - | 0.250 |",
 	} {
 		if !strings.Contains(out.String(), want) {
@@ -231,7 +230,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A profile is of the process that was asked for.
+// A profile describes the requested process.
 func TestProfile(t *testing.T) {
 	h := quick(t)
 	h.options.profile, h.options.Scenario = goTarantool3, "async/4"
@@ -259,6 +258,6 @@ func TestProfile(t *testing.T) {
 	}
 	h.options.profile = "nobody"
 	if err := h.profile(t.Context(), io.Discard); err == nil {
-		t.Error("nobody has a profile")
+		t.Error("no subject has a profile")
 	}
 }

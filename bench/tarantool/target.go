@@ -15,28 +15,27 @@ import (
 // Modes of a work.
 const (
 	modeNaive    = "naive"    // a new request and a general result each time
-	modePrepared = "prepared" // requests made beforehand, a typed result
+	modePrepared = "prepared" // requests built in advance, a typed result
 	modeTyped    = "typed"    // one request for all keys, a typed result
 	modePairs    = "pairs"    // see pairs.go
 )
 
-// A work is what the callers of a load process do, beside what a
-// [loadproc.Spec] says.
+// A work is the job of the callers of a load process, in addition to a [loadproc.Spec].
 type work struct {
 	Mode    string
-	Sockets int  // one if 0
+	Sockets int  // if 0, one
 	Apart   bool // see setting
-	// Deadline gives every caller a context that can be cancelled and has a
-	// deadline, made once for all of its requests: its cost is that of watching
-	// it at each request, not of making it.
+	// Deadline gives every caller a cancelable context with a deadline, created once for all of its
+	// requests, so that the cost of watching it in each request is measured, not the cost of
+	// creating it.
 	Deadline bool
 }
 
 const (
-	// replyLimit is how long a rival waits for a reply: longer than the longest
-	// queue of pairs takes. Ours detects a silent server in its own way.
+	// replyLimit is how long a rival waits for a reply: longer than the longest queue of pairs
+	// takes. Our client has its own detection of silent servers.
 	replyLimit = 30 * time.Second
-	// prepared is how many requests a caller makes beforehand in that mode.
+	// prepared is the number of requests that a caller builds in advance in that mode.
 	prepared = 1024
 )
 
@@ -59,7 +58,7 @@ type target struct {
 	cancel context.CancelFunc
 	pairs  *pairs // nil if callers wait for each reply
 
-	// Owned by who reads counters.
+	// Owned by the goroutine that reads counters.
 	marks int
 }
 
@@ -107,7 +106,7 @@ func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 	return c, nil
 }
 
-// randomKey is one of the keys that the server has.
+// randomKey returns a random key of the server.
 func randomKey(rng *rand.Rand) uint64 { return 1 + rng.Uint64N(tarantoolserver.Keys) }
 
 // Counters implements [loadproc.Targets]: the generator reads them before and

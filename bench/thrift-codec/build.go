@@ -20,8 +20,8 @@ import (
 //go:embed shapes/*.go measure/*.go program/*.go program/pointers/*.go idl versions.mod versions.sum
 var source embed.FS
 
-// modulePath is the path of the module that is built. It is that of this package, so that copies of
-// the packages shapes and measure keep their paths.
+// modulePath is the path of the module that is built. It is the path of this package, so that
+// copies of the packages shapes and measure keep their paths.
 const modulePath = "github.com/slipstream-go/slipstream/bench/thrift-codec"
 
 // shapesIDL describes the messages.
@@ -32,7 +32,7 @@ func newWorkshop(dir string) workshop.Workshop {
 	return workshop.Workshop{Dir: dir, Source: source, Env: []string{"CGO_ENABLED=0"}}
 }
 
-// build generates the code of ours and of the rivals, and builds the program that measures.
+// build generates our code and that of the rivals, and builds the measuring program.
 func build(ctx context.Context, p command.Place, rivals []rival) (program string, err error) {
 	w := newWorkshop(filepath.Join(p.Scratch, "codec"))
 	if err := begin(w, p.Module); err != nil {
@@ -55,7 +55,7 @@ func build(ctx context.Context, p command.Place, rivals []rival) (program string
 	return program, w.Run(ctx, "go", "build", "-trimpath", "-o", program, "./program")
 }
 
-// begin writes what needs no rival: go.mod, our generated code, and the packages that all share.
+// begin writes what does not depend on rivals: go.mod, our generated code, and the shared packages.
 func begin(w workshop.Workshop, bench string) error {
 	if err := w.Module(bench); err != nil {
 		return err
@@ -90,7 +90,7 @@ func embedded(pattern string) (files []string, err error) {
 	return files, err
 }
 
-// stamp repeats program/pointers for a rival.
+// stamp copies program/pointers for a rival.
 func stamp(w workshop.Workshop, name string) error {
 	text, err := fs.ReadFile(source, "program/pointers/pointers.go")
 	if err != nil {

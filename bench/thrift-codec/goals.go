@@ -10,7 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// thriftRivals are the codecs for Thrift's Binary protocol that goals name beside the best rival.
+// thriftRivals are the codecs for Thrift's Binary protocol that goals name in addition to the best
+// rival.
 var thriftRivals = []string{"fastgo", "kitex", "frugal"}
 
 // against returns goals of at most ratio against each of the rivals. An empty name is the best rival.
@@ -21,7 +22,7 @@ func against(ratio float64, rivals ...string) (goals []load.Goal) {
 	return goals
 }
 
-// againstAll is against for the Thrift rivals and for the best one.
+// againstAll is like against, for the Thrift rivals and for the best rival.
 func againstAll(ratio float64) []load.Goal {
 	return append(against(ratio, thriftRivals...), against(ratio, "")...)
 }
@@ -37,8 +38,8 @@ func encodeGoals(s shapes.Shape) map[string][]load.Goal {
 	return map[string][]load.Goal{load.Ours: append(goals, against(1.1, "fastgo-append")...)}
 }
 
-// decodeGoals: ours decodes a frame that it may keep; what making that frame costs is charged to the
-// variant framed.
+// decodeGoals are for decoding a frame that ours may keep; the cost of allocating that frame is
+// included only in the variant framed.
 func decodeGoals(s shapes.Shape, gogc int) map[string][]load.Goal {
 	if gogc == 400 {
 		if s.Size < 1000 {
@@ -79,7 +80,8 @@ type allocationBound struct {
 	most                      float64
 }
 
-// allocationBounds are in the order in which they are printed. An empty shape is all shapes.
+// allocationBounds are in the order in which they are printed. An empty shape stands for all
+// shapes.
 var allocationBounds = []allocationBound{
 	{"encode", "", load.Ours, 0},
 	{"encode", "", written, 0},
@@ -89,7 +91,7 @@ var allocationBounds = []allocationBound{
 	{"decode-gogc100", "", reused, 0},
 }
 
-// judge prints whether the bound is met in the rows that it applies to.
+// judge prints whether the bound is met in the rows to which it applies.
 func (b allocationBound) judge(w io.Writer, rows []load.Row) {
 	for _, s := range shapes.All {
 		if b.shape != "" && b.shape != s.Name {

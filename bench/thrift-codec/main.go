@@ -1,10 +1,10 @@
-// Command thrift-codec measures encoding and decoding of Thrift's Binary protocol: ours beside other
+// Command thrift-codec measures encoding and decoding of Thrift's Binary protocol: ours and other
 // codecs for Thrift, protobuf and Cap'n Proto.
 //
 //	cd bench && go run ./thrift-codec [-scenario encode/20KB] [-quick]
 //
-// It generates the code of all subjects by their own tools, builds one program with it, and runs
-// that program once a round for each subject. Results go to results/thrift-codec.json and
+// It generates the code of all subjects with their own tools, builds one program with it, and runs
+// that program once per round for each subject. Results go to results/thrift-codec.json and
 // results/raw/thrift-codec.jsonl.
 package main
 
@@ -32,7 +32,7 @@ var suite = command.Suite{
 
 func main() { command.Main(suite) }
 
-// A harness has the scenarios and the program that measures.
+// A harness provides the scenarios and the measuring program.
 type harness struct {
 	window   time.Duration
 	place    command.Place
@@ -58,8 +58,8 @@ func (h *harness) run(ctx context.Context, s step) (load.Sample, error) {
 	return s.measure(ctx, h.program, h.window)
 }
 
-// Check implements [command.Harness]: it prints the columns that are this suite's own, and judges the
-// numbers of allocations.
+// Check implements [command.Harness]: it prints the columns that only this suite has, and checks
+// the numbers of allocations.
 func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	command.ReportMissing(w, h.missing)
 	fmt.Fprintf(w, "%-26s %-20s %14s %12s %14s\n", "scenario", "subject", "CPU ns/op", "allocs/op", "bytes/op")

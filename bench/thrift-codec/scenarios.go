@@ -17,18 +17,18 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// live is how many MiB of heap every process has beside what the subject keeps.
+// live is how many MiB of heap every process has in addition to what the subject keeps.
 const live = 64
 
 // Subjects of ours other than [load.Ours] and [load.Control].
 const (
 	written = "slipstream-write"  // computes the size, and writes into a given buffer
-	framed  = "slipstream-framed" // makes the frame that it decodes
+	framed  = "slipstream-framed" // allocates the frame that it decodes
 	shared  = "slipstream-shared" // copies strings out of a frame that it does not keep
-	reused  = "slipstream-reused" // decodes into the same struct again and again
+	reused  = "slipstream-reused" // repeatedly decodes into the same struct
 )
 
-// lengths are those of lists.
+// lengths are the lengths of lists.
 var lengths = []int{8, 64, 1024, 131072}
 
 // A step is one subject of one scenario.
@@ -61,7 +61,7 @@ func (h *harness) Scenarios() []load.Scenario {
 	return all
 }
 
-// scenario returns one scenario with the subjects that its operation has.
+// scenario returns one scenario with the subjects of its operation.
 func (h *harness) scenario(operation, shape string, gogc int, goals map[string][]load.Goal) load.Scenario {
 	name := operation
 	if operation == "decode" {
@@ -79,7 +79,7 @@ func (h *harness) scenario(operation, shape string, gogc int, goals map[string][
 	return sc
 }
 
-// subjects returns the subjects of an operation whose tools are there.
+// subjects returns the subjects of an operation whose tools are installed.
 func (h *harness) subjects(operation string) []string {
 	list := []string{load.Ours, load.Control}
 	switch operation {
@@ -98,8 +98,8 @@ func (h *harness) subjects(operation string) []string {
 	return list
 }
 
-// measure starts a process that measures, and waits for it: what one subject leaves to the collector
-// must not burden another.
+// measure starts a measuring process and waits for it, so that the garbage of one subject does not
+// affect another.
 func (s step) measure(ctx context.Context, program string, window time.Duration) (load.Sample, error) {
 	job, err := json.Marshal(measure.Job{Operation: s.operation, Subject: s.subject, Shape: s.shape,
 		GOGC: s.gogc, Live: live, WarmUp: window / 4, Window: window})
@@ -133,12 +133,12 @@ func (s step) measure(ctx context.Context, program string, window time.Duration)
 	}, nil
 }
 
-// likeTheArticle returns an error if the decoder of Apache Thrift does not allocate as often as in the
-// article's benchmark, give or take a tenth: the shape is then not the article's.
+// likeTheArticle returns an error unless the decoder of Apache Thrift allocates as often as in the
+// article's benchmark, plus or minus a tenth; otherwise the shape differs from the article's.
 func (s step) likeTheArticle(allocs float64) error {
 	want := map[string]float64{"20KB": 1300, "6MB": 390_000}[s.shape]
 	if s.subject != "apache" || s.operation != "decode" || want == 0 || allocs >= 0.9*want && allocs <= 1.1*want {
 		return nil
 	}
-	return fmt.Errorf("apache allocates %.0f times for %s, want %.0f give or take a tenth", allocs, s.shape, want)
+	return fmt.Errorf("apache allocates %.0f times for %s, want %.0f plus or minus a tenth", allocs, s.shape, want)
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// The test program starts itself as the process that measures.
+// The test program starts itself as the measuring process.
 func TestMain(m *testing.M) {
 	if os.Getenv(stub) == "" {
 		os.Exit(m.Run())
@@ -57,7 +57,7 @@ func TestASubjectIsAProcess(t *testing.T) {
 	}
 	for subject, want := range map[string]string{"kitex": "a field is missing", "nobody": "nobody"} {
 		if _, err := (step{"encode", subject, "1KB", 100}).measure(t.Context(), program, time.Millisecond); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: got error %v, want one with %q", subject, err, want)
+			t.Errorf("%s: got error %v, want one that contains %q", subject, err, want)
 		}
 	}
 }
@@ -85,7 +85,7 @@ func TestWhatTheProgramIsBuiltFromIsThere(t *testing.T) {
 	} {
 		text, err := os.ReadFile(filepath.Join(w.Dir, name))
 		if err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s: %v, want %q in it", name, err, want)
+			t.Errorf("%s: %v, want text that contains %q", name, err, want)
 		}
 		if strings.Contains(string(text), workshop.Ignored) {
 			t.Errorf("%s is still ignored by the go command", name)
@@ -98,7 +98,7 @@ func TestGoalsNameSubjectsOfTheirScenario(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, sc := range h.Scenarios() {
 		if seen[sc.Name] {
-			t.Errorf("two scenarios are called %s", sc.Name)
+			t.Errorf("two scenarios are named %s", sc.Name)
 		}
 		seen[sc.Name] = true
 		names := []string{""}
@@ -183,7 +183,7 @@ func TestTablesShowRatiosWithIntervals(t *testing.T) {
 	if err := writeTables(&b, command.Place{Results: dir}); err != nil {
 		t.Fatal(err)
 	}
-	const want = `**encode**, GOGC=100, 64 MiB of live heap beside the subject's
+	const want = `**encode**, GOGC=100, 64 MiB of live heap in addition to the subject's
 
 | | 1KB |
 |---|---:|
@@ -197,7 +197,8 @@ func TestTablesShowRatiosWithIntervals(t *testing.T) {
 	}
 }
 
-// Code that needs generated packages is compiled only when the suite runs. It must look like the rest.
+// Code that needs generated packages is compiled only when the suite runs. It must be formatted
+// like the rest.
 func TestCodeForTheProgramIsFormatted(t *testing.T) {
 	out, err := exec.Command("gofmt", "-l", "program").CombinedOutput()
 	if err != nil || len(out) > 0 {
@@ -205,8 +206,8 @@ func TestCodeForTheProgramIsFormatted(t *testing.T) {
 	}
 }
 
-// Every subject of every scenario gives right answers. It generates and builds the code of all rivals
-// whose tools are there:
+// Every subject of every scenario returns right results. The test generates and builds the code of
+// all rivals whose tools are installed:
 //
 //	cd bench && BENCH_GENERATE=1 go test ./thrift-codec
 func TestSubjects(t *testing.T) {

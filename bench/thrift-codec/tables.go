@@ -13,7 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A table has the stored scenarios of one operation: a column for each shape, a row for each subject.
+// A table holds the stored scenarios of one operation, with a column for each shape and a row for
+// each subject.
 type table struct {
 	operation        string
 	shapes, subjects []string
@@ -60,7 +61,7 @@ func (t table) write(w io.Writer, r command.RawRounds) error {
 		}
 		gogc = found.GOGC
 	}
-	fmt.Fprintf(&b, "**%s**, GOGC=%d, %d MiB of live heap beside the subject's\n\n| |", t.operation, gogc, live)
+	fmt.Fprintf(&b, "**%s**, GOGC=%d, %d MiB of live heap in addition to the subject's\n\n| |", t.operation, gogc, live)
 	for _, shape := range t.shapes {
 		fmt.Fprintf(&b, " %s |", shape)
 	}
@@ -77,8 +78,8 @@ func (t table) write(w io.Writer, r command.RawRounds) error {
 	return err
 }
 
-// cell is the time of ours, and the ratio of ours to others with its interval. If a subject allocates,
-// how often.
+// cell returns the time of ours or, for others, the ratio of ours to the subject with its interval.
+// If a subject allocates, it adds the number of allocations.
 func cell(r command.RawRounds, scenario, subject string) string {
 	theirs := r.Metric(scenario, subject, load.NsOp)
 	if len(theirs) == 0 {
@@ -99,7 +100,7 @@ func cell(r command.RawRounds, scenario, subject string) string {
 	return text
 }
 
-// duration prints nanoseconds.
+// duration formats nanoseconds.
 func duration(ns float64) string {
 	switch {
 	case ns < 1000:

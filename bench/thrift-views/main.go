@@ -1,5 +1,5 @@
-// Command thrift-views measures calls whose messages are read by views beside calls whose messages are decoded: those
-// of ours, and those of Kitex.
+// Command thrift-views compares calls whose messages are read with views with calls whose messages
+// are decoded, by ours and by Kitex.
 //
 //	cd bench && go run ./thrift-views [-scenario message-1k/100] [-quick]
 //

@@ -1,13 +1,12 @@
-// Command thriftstamp measures what generated Thrift code costs, before there
-// is a generator. It repeats the prototype of package proto for many structs,
-// one part after the other, and prints the bytes of source, the CPU time of go
-// build and go vet, and the bytes in a linked program. The code that thriftgo
-// generates with its backend fastgo for the same IDL is measured beside it.
-// Decision 0022 shows the tables.
+// Command thriftstamp measures the cost of generated Thrift code with a prototype that was written
+// before the generator. It repeats the prototype of package proto for many structs, one part after
+// another, and prints the bytes of source, the CPU time of go build and go vet, and the bytes in a
+// linked program. The code that thriftgo generates with its backend fastgo for the same IDL is also
+// measured. Decision 0022 shows the tables.
 //
 //	go run ./thriftstamp            # 625 structs with 7,500 fields: about 15 minutes
-//	go run ./thriftstamp -quick     # 25 structs, one round: does it work?
-//	go run ./thriftstamp -speed     # nanoseconds in place of sizes: about 5 minutes
+//	go run ./thriftstamp -quick     # 25 structs, one round, to check that everything works
+//	go run ./thriftstamp -speed     # nanoseconds instead of sizes: about 5 minutes
 package main
 
 import (
@@ -62,11 +61,11 @@ var rivals = []struct{ name, options string }{
 func main() {
 	var c config
 	var err error
-	out := flag.String("dir", "", "where to build; if empty, a temporary directory")
-	flag.IntVar(&c.structs, "structs", 625, "how many structs")
-	flag.IntVar(&c.rounds, "rounds", 3, "how often to build, and to measure speed 5 times as often")
-	flag.BoolVar(&c.rival, "rival", true, "measure thriftgo too; it is fetched as a module")
-	only := flag.String("only", "", "measure only levels whose names match this regular expression; of speed, operations")
+	out := flag.String("dir", "", "`directory` to build in; if empty, a temporary directory")
+	flag.IntVar(&c.structs, "structs", 625, "`number` of structs")
+	flag.IntVar(&c.rounds, "rounds", 3, "`number` of builds; speed is measured 5 times as often")
+	flag.BoolVar(&c.rival, "rival", true, "also measure thriftgo, which is fetched as a module")
+	only := flag.String("only", "", "measure only levels, or with -speed operations, whose names match this regular expression")
 	quick := flag.Bool("quick", false, "25 structs, one round")
 	speed := flag.Bool("speed", false, "measure speed instead of sizes")
 	flag.Parse()
@@ -118,7 +117,7 @@ func run(ctx context.Context, c config, out string, speed bool, w io.Writer) err
 func (m module) sizes(c config, w io.Writer) error {
 	fmt.Fprintf(w, "%d structs, %d fields; medians of %d rounds\n", c.structs, 12*c.structs, c.rounds)
 	fmt.Fprintln(w, "source: KiB of generated files. build, vet: CPU seconds of go build and go vet of only the package.")
-	fmt.Fprintln(w, "text, data, file: KiB that the package and what it needs add to a program with all of its methods. own: text of only the package.")
+	fmt.Fprintln(w, "text, data, file: KiB that the package and its dependencies add to a program with all of its methods. own: text of only the package.")
 	fmt.Fprintf(w, "%-52s %8s %8s %7s %7s %8s %8s %8s %8s\n", "level", "source", "lines", "build", "vet", "own", "text", "data", "file")
 	var packages []string
 	for i, l := range levels {

@@ -92,7 +92,7 @@ var (
 	shapes  = regexp.MustCompile(`\b(?:Bits|Pointers)Order`)
 )
 
-// stamp repeats files of the prototype in a package.
+// stamp copies files of the prototype into a package.
 func (m module) stamp(pkg string, files []string, structs int) error {
 	for _, name := range files {
 		text, err := source.ReadFile("proto/" + name + ".go")
@@ -147,7 +147,7 @@ func split(text string) (head, body string) {
 	return text[:end], text[end:]
 }
 
-// generate lets thriftgo generate a package for the same structs.
+// generate generates a package for the same structs with thriftgo.
 func (m module) generate(pkg, options string, structs int) error {
 	idl, err := source.ReadFile("order.thrift")
 	if err != nil {
@@ -186,8 +186,8 @@ func (m module) addNames(pkg string, structs int) error {
 	return m.write(filepath.Join(pkg, "names.go"), b.String())
 }
 
-// main writes a program that needs all methods of some types of each struct of a
-// package: of those whose names are the struct's with what types has after it.
+// main writes a program that needs all methods of some types for each struct of a package. Their
+// names are that of the struct followed by one of types.
 func (m module) main(pkg string, structs int, types []string) error {
 	var b strings.Builder
 	b.WriteString("package main\n\nimport (\n\t\"os\"\n\t\"reflect\"\n\n")
@@ -206,7 +206,7 @@ func (m module) main(pkg string, structs int, types []string) error {
 
 func (m module) stampEmpty() error { return m.main("empty", 0, nil) }
 
-// warm builds and vets what all packages depend on.
+// warm builds and vets the packages on which all others depend.
 func (m module) warm(rival bool) error {
 	packages := []string{"./warm"}
 	if err := m.stamp("warm", levels[len(levels)-1].files, 1); err != nil {
@@ -226,7 +226,7 @@ func (m module) warm(rival bool) error {
 	return nil
 }
 
-// cost is what a package costs before it is linked.
+// cost is the cost of a package before it is linked.
 type cost struct {
 	source       int64
 	lines        int
@@ -235,7 +235,7 @@ type cost struct {
 
 func median(list []float64) float64 { return slices.Sorted(slices.Values(list))[len(list)/2] }
 
-// measure vets and builds a package whose dependencies are built.
+// measure vets and builds a package whose dependencies have been built.
 func (m module) measure(pkg string, c *cost) error {
 	files, err := filepath.Glob(filepath.Join(m.dir, pkg, "*.go"))
 	if err != nil || len(files) == 0 {
@@ -266,12 +266,12 @@ func (m module) measure(pkg string, c *cost) error {
 	return err
 }
 
-// linked are sizes of a program in bytes. own is the text of the functions of the
-// package, with what is instantiated for its types.
+// linked holds sizes of a program in bytes. own is the text of the functions of the package,
+// including instantiations for its types.
 type linked struct{ text, own, data, file int64 }
 
-// link links the program of a package and returns its sizes. Data is all that
-// is loaded and no text, without the tables for stack traces.
+// link links the program of a package and returns its sizes. Data is everything that is loaded
+// except text and the tables for stack traces.
 func (m module) link(pkg string) (l linked, err error) {
 	bin := filepath.Join(m.dir, pkg+".exe")
 	if _, err := m.goTool("build", "-o", bin, "./"+pkg+"/cmd"); err != nil {

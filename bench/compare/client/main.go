@@ -1,6 +1,6 @@
-// Command client is the load process of the comparison's client libraries. It is built
-// twice, once with the libraries of each side, from this one source: it uses what has been
-// there for long, and few of the libraries' methods.
+// Command client is the load process of the comparison's client libraries. It is built twice, once
+// with the libraries of each side, from this one source: it uses only a few methods of the
+// libraries that have existed for a long time.
 package main
 
 import (

@@ -39,14 +39,14 @@ func newRedisTarget(ctx context.Context, s loadproc.Spec, o redis.Options, call 
 	return t, nil
 }
 
-// openRedis opens a client with default options, whose callers make the call.
+// openRedis opens a client with default options, whose callers make the given call.
 func openRedis(call func(*redisCaller, context.Context) error) opener {
 	return func(ctx context.Context, s loadproc.Spec) (load.Target, error) {
 		return newRedisTarget(ctx, s, redis.Options{}, call)
 	}
 }
 
-// openCached opens a client with client-side caching, which has all keys.
+// openCached opens a client with client-side caching, whose cache holds all keys.
 func openCached(ctx context.Context, s loadproc.Spec) (load.Target, error) {
 	t, err := newRedisTarget(ctx, s, redis.Options{Cache: &redis.CacheOptions{}}, (*redisCaller).cached)
 	if err != nil {

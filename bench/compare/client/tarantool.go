@@ -40,7 +40,7 @@ func startGetOf(space any) startGet {
 	return nil
 }
 
-// openTarantool opens a client with default options, whose callers make the call.
+// openTarantool opens a client with default options, whose callers make the given call.
 func openTarantool(call func(*tarantoolCaller, context.Context) error) opener {
 	return func(ctx context.Context, s loadproc.Spec) (load.Target, error) {
 		c, err := tarantool.Connect(ctx, tarantool.Options{Addr: s.Address})
@@ -98,7 +98,7 @@ func (c *tarantoolCaller) batch(ctx context.Context) error {
 		c.futures[i] = c.start(ctx, c.key...)
 	}
 	var failure error
-	for i, f := range c.futures { // all are taken, whatever they say
+	for i, f := range c.futures { // all are read, even after an error
 		found, err := f.Get(&c.tuple)
 		if err := c.check(c.asked[i], found, err); err != nil {
 			failure = err

@@ -1,4 +1,4 @@
-// Package command is the command line that the programs of this module share.
+// Package command implements the command line that the programs of this module share.
 package command
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Run runs a program until it ends or is signaled to end, and ends the process
-// with status 1 if there was an error.
+// Run runs a program until it ends or is interrupted by a signal, and exits with status 1 if there
+// was an error.
 func Run(name string, run func(ctx context.Context, args []string, stdout, stderr io.Writer) error) {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
@@ -35,11 +35,11 @@ func Run(name string, run func(ctx context.Context, args []string, stdout, stder
 	os.Exit(1)
 }
 
-// Measurement are the flags of everything that measures in rounds.
+// Measurement holds the flags of programs that measure in rounds.
 type Measurement struct {
-	Rounds   int // exactly; as many as the control requires if 0
+	Rounds   int // the exact number; if 0, as many as the control requires
 	Seed     uint64
-	Duration time.Duration // of the measured window; the program's default if 0
+	Duration time.Duration // of the measured window; if 0, the program's default
 }
 
 // Register adds the flags, with defaults from the environment, as the Makefile
@@ -53,12 +53,12 @@ func (m *Measurement) Register(flags *flag.FlagSet, duration string) error {
 		}
 	}
 	flags.IntVar(&m.Rounds, "rounds", rounds, "run exactly this `number` of rounds; if 0, as many as the control requires, at least 6 (ROUNDS)")
-	flags.Uint64Var(&m.Seed, "seed", 0, "order of the subjects in each round; if 0, from the clock")
-	flags.DurationVar(&m.Duration, "duration", 0, "of the measured window; if 0, "+duration)
+	flags.Uint64Var(&m.Seed, "seed", 0, "`seed` for the order of the subjects in each round; if 0, from the clock")
+	flags.DurationVar(&m.Duration, "duration", 0, "length of the measured window; if 0, "+duration)
 	return nil
 }
 
-// Flags are those of every suite.
+// Flags holds the flags of every suite.
 type Flags struct {
 	Measurement
 	Scenario string
@@ -70,14 +70,14 @@ type Flags struct {
 // Register adds the flags, with defaults from the environment.
 func (f *Flags) Register(flags *flag.FlagSet, duration string) error {
 	quick := os.Getenv("QUICK")
-	flags.StringVar(&f.Scenario, "scenario", os.Getenv("SCENARIO"), "run only these `scenarios`, separated by commas; a beginning selects all that have it, an ending that begins with a slash likewise (SCENARIO)")
+	flags.StringVar(&f.Scenario, "scenario", os.Getenv("SCENARIO"), "run only these `scenarios`, separated by commas; a prefix, or a suffix that begins with a slash, selects all scenarios that have it (SCENARIO)")
 	flags.StringVar(&f.Subjects, "subjects", os.Getenv("SUBJECTS"), "run only these `subjects`, separated by commas, and store nothing (SUBJECTS)")
-	flags.BoolVar(&f.Quick, "quick", quick != "" && quick != "0", "two short rounds, stored in results/quick: to check that everything works (QUICK=1)")
-	flags.BoolVar(&f.Markdown, "markdown", false, "print the stored results as tables for docs/PERFORMANCE.md and end")
+	flags.BoolVar(&f.Quick, "quick", quick != "" && quick != "0", "two short rounds, stored in results/quick, to check that everything works (QUICK=1)")
+	flags.BoolVar(&f.Markdown, "markdown", false, "print the stored results as tables for docs/PERFORMANCE.md and exit")
 	return f.Measurement.Register(flags, duration)
 }
 
-// Parse parses args, which hold flags only.
+// Parse parses args, which may contain only flags.
 func Parse(flags *flag.FlagSet, args []string, stderr io.Writer) error {
 	flags.SetOutput(stderr)
 	if err := flags.Parse(args); err != nil {
@@ -89,7 +89,7 @@ func Parse(flags *flag.FlagSet, args []string, stderr io.Writer) error {
 // None returns an error if arguments follow the flags.
 func None(rest []string) error {
 	if len(rest) > 0 {
-		return fmt.Errorf("argument %q, want flags only", rest[0])
+		return fmt.Errorf("argument %q; expected only flags", rest[0])
 	}
 	return nil
 }
@@ -105,8 +105,8 @@ func (f *Flags) Window(usual, quick time.Duration) time.Duration {
 	return usual
 }
 
-// Fixed returns the number of rounds of a scenario that needs exactly n, as
-// [load.Scenario] has it: 0 if the flags say how many there are.
+// Fixed returns the field Rounds of a [load.Scenario] that needs exactly n rounds: 0 if the flags
+// set the number of rounds.
 func (f *Flags) Fixed(n int) int {
 	if f.Quick || f.Rounds > 0 {
 		return 0
@@ -114,7 +114,7 @@ func (f *Flags) Fixed(n int) int {
 	return n
 }
 
-// Typed is what a reader types to run the suite of that name the same way.
+// Typed returns the command that runs the suite of that name in the same way.
 func (f *Flags) Typed(name string) string {
 	words := []string{"make bench SUITE=" + name}
 	if f.Scenario != "" {
@@ -129,8 +129,7 @@ func (f *Flags) Typed(name string) string {
 	return strings.Join(words, " ")
 }
 
-// Restrict leaves the subjects that were asked for and drops scenarios that have
-// none of them.
+// Restrict keeps only the requested subjects and drops scenarios that have none of them.
 func (f *Flags) Restrict(all []load.Scenario) []load.Scenario {
 	if f.Subjects == "" {
 		return all
@@ -142,8 +141,8 @@ func (f *Flags) Restrict(all []load.Scenario) []load.Scenario {
 	return slices.DeleteFunc(all, func(sc load.Scenario) bool { return len(sc.Subjects) == 0 })
 }
 
-// A Place is where a suite works: the module, its results and a directory that
-// is removed at the end.
+// A Place holds the directories of a suite: the module, the results, and one that is removed at the
+// end.
 type Place struct {
 	Module  string
 	Results string

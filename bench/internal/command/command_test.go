@@ -41,7 +41,7 @@ func TestFlagsComeFromTheEnvironment(t *testing.T) {
 	}
 	t.Setenv("ROUNDS", "")
 	if _, err := parse("memory-hit/64"); err == nil {
-		t.Error("a scenario that is no flag was ignored")
+		t.Error("a scenario that was not given as a flag was ignored")
 	}
 }
 

@@ -16,7 +16,7 @@ import (
 type RawRound struct {
 	Scenario string                   `json:"scenario"`
 	Subject  string                   `json:"subject"`
-	Values   map[load.Metric]*float64 `json:"values"` // nil where a figure is not a number
+	Values   map[load.Metric]*float64 `json:"values"` // nil if a figure is not a number
 	Details  json.RawMessage          `json:"details"`
 }
 

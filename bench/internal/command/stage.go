@@ -6,14 +6,14 @@ import (
 )
 
 // A Stage is what the subjects of a scenario share, such as the servers that they connect to. Its
-// zero value is ready for use. Subjects run one at a time, so it is not safe for concurrent use.
+// zero value is ready to use. Subjects run one at a time, so it is not safe for concurrent use.
 type Stage[T io.Closer] struct {
 	current T
 	opened  bool
 }
 
 // Open returns the stage of the current scenario, which build creates when the first subject needs
-// it. If build fails, it also returns what it has created until then, which Open closes.
+// it. If build fails, it may also return what it has created so far, which Open closes.
 func (s *Stage[T]) Open(build func() (T, error)) (T, error) {
 	if s.opened {
 		return s.current, nil

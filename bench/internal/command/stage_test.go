@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// props is a stage that notes what becomes of it.
+// props is a stage that records whether it was closed.
 type props struct {
 	name string
 	log  *[]string
@@ -35,7 +35,7 @@ func TestStageIsSharedByTheSubjectsOfAScenario(t *testing.T) {
 			t.Errorf("subject %s has stage %q, %v", name, got.name, err)
 		}
 	}
-	for range 2 { // of the scenario, and of the harness
+	for range 2 { // by the scenario and by the harness
 		if err := s.Close(); err != nil {
 			t.Error(err)
 		}

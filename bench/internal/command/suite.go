@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Harness has the scenarios of a suite.
+// A Harness provides the scenarios of a suite.
 type Harness interface {
 	Scenarios() []load.Scenario
 	// Check evaluates the rows for targets that are not goals of a scenario,
@@ -24,15 +24,14 @@ type Harness interface {
 // set.
 type Suite struct {
 	Name        string
-	Window      string // names the default of -duration
+	Window      string // text for the default of -duration
 	Descriptors uint64 // that a load process needs
-	MaxRounds   int    // ends the search for a calm control
+	MaxRounds   int    // bounds the number of rounds while the control is not yet stable
 	Open        func(f *Flags, p Place, progress io.Writer) Harness
 
 	// Register adds the suite's own flags. If nil, there are none.
 	Register func(flags *flag.FlagSet)
-	// Parsed checks all flags, and the arguments that follow them. If nil, no
-	// arguments may follow.
+	// Parsed checks all flags and the arguments after them. If nil, there must be no arguments.
 	Parsed func(f *Flags, rest []string) error
 	// Markdown prints what -markdown adds to the rows. If nil, it adds nothing.
 	Markdown func(stdout io.Writer, p Place) error
@@ -44,7 +43,8 @@ type Suite struct {
 	Instead func(ctx context.Context, p Place, stdout, stderr io.Writer) (bool, error)
 }
 
-// Main is the whole program. One that starts itself as a load process does so before.
+// Main implements the whole program. A program that starts itself as a load process must handle
+// that first.
 func Main(s Suite) { Run(s.Name, s.run) }
 
 // Parse reads the command line.
@@ -102,9 +102,9 @@ func (s Suite) run(ctx context.Context, args []string, stdout, stderr io.Writer)
 	return s.measure(ctx, f, place, h, stdout, stderr)
 }
 
-// measure runs the scenarios as the flags say, prints what was found, and lets the harness
-// check the rows. Of a run that ends early, on a Ctrl-C or with an error, it prints and
-// stores what was measured until then; the harness checks only scenarios that finished.
+// measure runs the scenarios selected by the flags, prints the results, and makes the harness check
+// the rows. If a run ends early, by Ctrl-C or with an error, it prints and stores what was measured
+// until then; the harness checks only scenarios that finished.
 func (s Suite) measure(ctx context.Context, f *Flags, p Place, h Harness, stdout, stderr io.Writer) error {
 	suite := load.Suite{Name: s.Name, Scenarios: f.Restrict(h.Scenarios())}
 	if len(suite.Scenarios) == 0 {

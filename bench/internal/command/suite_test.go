@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// scripted is a harness with one scenario, whose subjects fail so many requests.
+// scripted is a harness with one scenario, whose subjects fail the given number of requests.
 type scripted struct {
 	failed uint64
 	closed *int
@@ -30,7 +30,7 @@ func (h scripted) Check(_ io.Writer, rows []load.Row) error { return Failures(ro
 
 func (h scripted) Close() error { *h.closed++; return nil }
 
-// program is a suite of scripted, with a flag and another thing to do.
+// program is a suite with a scripted harness, with its own flag and an alternative action.
 func program(failed uint64, closed *int, results *string) Suite {
 	var other bool
 	return Suite{
@@ -65,7 +65,7 @@ func TestSuite(t *testing.T) {
 		{[]string{"-rounds", "1", "-subjects", load.Ours}, 3, "a/1 ", "3 requests failed", true},
 		{[]string{"-subjects", "nobody"}, 0, "", "no scenario has a subject", true},
 		{[]string{"-other", "-subjects", load.Ours}, 0, "something else", "", true},
-		{[]string{"a/1"}, 0, "", "want flags only", false},
+		{[]string{"a/1"}, 0, "", "expected only flags", false},
 	} {
 		closed, results := 0, ""
 		var out strings.Builder
@@ -74,7 +74,7 @@ func TestSuite(t *testing.T) {
 			t.Errorf("%q: error %v, want %q", c.args, err, c.wantError)
 		}
 		if !strings.Contains(out.String(), c.want) {
-			t.Errorf("%q: printed %q, want %q in it", c.args, out.String(), c.want)
+			t.Errorf("%q: printed %q, want output that contains %q", c.args, out.String(), c.want)
 		}
 		if (closed == 1) != c.wantOpened || filepath.Base(results) != "results" && c.wantOpened {
 			t.Errorf("%q: closed %d times, results in %s", c.args, closed, results)
@@ -94,7 +94,7 @@ func TestSuiteParsesArguments(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	if _, err := s.Parse(nil, io.Discard); err == nil {
-		t.Error("no argument passes")
+		t.Error("a missing argument is accepted")
 	}
 }
 
@@ -138,7 +138,7 @@ func (h interrupted) Scenarios() []load.Scenario {
 	return scenarios
 }
 
-// Check fails if it is given anything to compare.
+// Check fails if there is anything to compare.
 func (h interrupted) Check(_ io.Writer, rows []load.Row) error {
 	if len(rows) > 0 {
 		return errors.New("compared rows of a scenario that did not finish")
@@ -161,7 +161,7 @@ func TestAnInterruptedSuiteKeepsWhatItMeasured(t *testing.T) {
 		t.Errorf("%v, rows %+v, want both subjects, marked", err, rows)
 	}
 	if whole, err := load.ReadRows(filepath.Join(place.Results, "scripted.json")); err != nil || whole != nil {
-		t.Errorf("%v, rows %+v among the whole results", err, whole)
+		t.Errorf("%v, rows %+v among the complete results", err, whole)
 	}
 	if got := strings.Count(out.String(), "(partial)"); got != 2 {
 		t.Errorf("%d rows marked in\n%s", got, &out)

@@ -17,7 +17,7 @@ func TestFailures(t *testing.T) {
 	err := Failures(rows)
 	for _, want := range []string{"7 requests failed", "3 of rival in a/1", "4 of rival in b/2"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("error %v, want %q in it", err, want)
+			t.Errorf("error %v, want one that contains %q", err, want)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package cpushare turns a CPU profile into a table of the shares that parts of a program have.
+// Package cpushare converts a CPU profile to a table with the shares of the parts of a program.
 package cpushare
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/google/pprof/profile"
 )
 
-// A Part of a program is known by the functions that belong to it.
+// A Part of a program is identified by the functions that belong to it.
 type Part struct {
 	Name     string
 	Prefixes []string // of the names of functions
 }
 
-// Parts are tried from the innermost function of a stack outwards; the first
-// function that belongs to a part gives it the sample. So a system call counts
-// as a system call and not as part of the parser that made it, and a copy of
-// memory counts for the part that copies.
+// Parts lists the parts of a program. The functions of a stack are examined from the innermost
+// outwards, and a sample is counted for the part of the first function that belongs to one. So a
+// system call counts as a system call and not for the parser that made it, and a copy of memory
+// counts for the part that copies.
 type Parts []Part
 
-// Runtime are the parts of every Go program that has connections.
+// Runtime lists the parts that every Go program with connections has.
 var Runtime = Parts{
 	{"kernel: read from a socket", []string{"syscall.read", "syscall.Read", "syscall.recv"}},
 	{"kernel: write to a socket", []string{"syscall.write", "syscall.Write", "syscall.send"}},
@@ -59,7 +59,7 @@ func (p Parts) Of(stack []string) string {
 func (p Parts) Shares(of *profile.Profile) (map[string]float64, error) {
 	value := slices.IndexFunc(of.SampleType, func(t *profile.ValueType) bool { return t.Type == "cpu" })
 	if value < 0 {
-		return nil, errors.New("profile without cpu time")
+		return nil, errors.New("the profile contains no CPU time")
 	}
 	out := map[string]float64{}
 	var total float64
@@ -77,7 +77,7 @@ func (p Parts) Shares(of *profile.Profile) (map[string]float64, error) {
 		total += v
 	}
 	if total == 0 {
-		return nil, errors.New("profile without samples")
+		return nil, errors.New("the profile contains no samples")
 	}
 	for name := range out {
 		out[name] /= total

@@ -1,5 +1,5 @@
-// Package credentials makes what clients of the gateway's benchmarks show, and the
-// files that the gateway knows them by.
+// Package credentials creates the credentials of clients in the gateway's benchmarks, and the files
+// with which the gateway verifies them.
 package credentials
 
 import (
@@ -16,21 +16,21 @@ import (
 	"time"
 )
 
-// Claims of the tokens, and what the gateway's configuration asks of them.
+// Claims of the tokens, which the gateway's configuration requires.
 const (
 	Issuer   = "https://issuer.example"
 	Audience = "depts"
 	Scope    = "depts:read"
 )
 
-// A Set are the credentials of some clients.
+// A Set holds the credentials of some clients.
 type Set struct {
-	Keys, JWKS string   // content of the file of API keys, and of the key set
-	APIKeys    []string // one a client
-	Tokens     []string // the same, RS256, good for a day
+	Keys, JWKS string   // contents of the file of API keys and of the key set
+	APIKeys    []string // one for each client
+	Tokens     []string // one for each client, RS256, valid for a day
 }
 
-// New makes a key and a token for each of n clients.
+// New creates a key and a token for each of n clients.
 func New(n int) (*Set, error) {
 	private, err := rsa.GenerateKey(rand.Reader, 2048)
 	if err != nil {
@@ -66,7 +66,7 @@ func New(n int) (*Set, error) {
 	return c, nil
 }
 
-// sign makes a token (RFC 7519) with RS256.
+// sign creates a token (RFC 7519) with RS256.
 func sign(private *rsa.PrivateKey, claims map[string]any) (string, error) {
 	payload, err := json.Marshal(claims)
 	if err != nil {

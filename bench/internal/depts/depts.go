@@ -1,5 +1,5 @@
-// Package depts makes the documents of the gateway's benchmarks: departments
-// with ten employees each, 1.6 to 1.8 KB of JSON, the same for every subject.
+// Package depts generates the documents of the gateway's benchmarks: departments with ten employees
+// each, 1.6 to 1.8 KB of JSON, the same for every subject.
 package depts
 
 import (

@@ -26,9 +26,9 @@ create table emp (
 	phone text not null
 );`
 
-// WriteSQLite creates a database file with departments 1 to count. Each transaction
-// writes a hundred thousand employees, at about 200,000 rows a second, while one
-// transaction for all would need a journal of its size.
+// WriteSQLite creates a database file with departments 1 to count. Each transaction writes a
+// hundred thousand employees, at about 200,000 rows a second, while a single transaction would need
+// a journal as large as the database.
 func WriteSQLite(path string, count int64) (err error) {
 	db, err := sqlite3.Open(path)
 	if err != nil {

@@ -1,6 +1,5 @@
-// Package echo loads servers that send back what they get: 1 KB at a time over
-// keep-alive connections, each message different, every byte of every answer
-// compared.
+// Package echo loads servers that send back what they receive: 1 KB at a time over keep-alive
+// connections. Each message is different, and every byte of every answer is compared.
 package echo
 
 import (
@@ -47,7 +46,7 @@ func (t target) NewCaller(ctx context.Context, i int) (load.Caller, error) {
 
 // A caller is one connection.
 type caller struct {
-	// Owned by the goroutine that calls Do; Close may read conn beside it.
+	// Owned by the goroutine that calls Do; Close may read conn concurrently.
 	conn  net.Conn
 	sent  []byte
 	got   []byte // one byte more than an answer has
@@ -56,11 +55,11 @@ type caller struct {
 }
 
 var (
-	errDead   = errors.New("echo: the connection has failed before")
-	errDiffer = errors.New("echo: the answer is not what was sent")
+	errDead   = errors.New("echo: the connection has already failed")
+	errDiffer = errors.New("echo: the answer differs from the message sent")
 )
 
-// Do implements [load.Caller]. After an error the connection stays dead.
+// Do implements [load.Caller]. After an error the connection is not used again.
 func (c *caller) Do(context.Context) error {
 	if c.dead {
 		return errDead

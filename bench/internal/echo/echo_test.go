@@ -27,7 +27,7 @@ func TestAnswersAreCompared(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer listener.Close()
-			// Ends with the listener; what it answers needs no waiting for.
+			// Ends with the listener; the test need not wait for it.
 			go func() {
 				for {
 					conn, err := listener.Accept()

@@ -9,8 +9,8 @@ import (
 
 const clockMonotonic = 1
 
-// Start makes timers of this process fire within about a period of their
-// instant, until stop is called.
+// Start makes timers of this process fire within about a period of the instant for which they are
+// set, until stop is called.
 func Start(period time.Duration) (stop func(), err error) {
 	fd, _, errno := syscall.Syscall(syscall.SYS_TIMERFD_CREATE, clockMonotonic, syscall.O_NONBLOCK|syscall.O_CLOEXEC, 0)
 	if errno != 0 {

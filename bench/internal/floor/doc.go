@@ -1,25 +1,22 @@
-// Package floor is the minimum that a server in Go can do for a request: raw system
-// calls on an epoll loop, ready answers, and a parser that looks for what it needs
-// and trusts the rest. Its cost is the floor for any server that also keeps its
-// guarantees.
+// Package floor implements the minimum that a server in Go can do for a request: raw system calls
+// on an epoll loop, prepared answers, and a parser that extracts what it needs and trusts the rest.
+// Its cost is the floor for any server that also keeps its guarantees.
 //
-// It is also the prototype on which single choices of a server's loop are
-// measured one by one: see [Options].
+// It is also the prototype with which individual design choices of a server's loop are measured:
+// see [Options].
 package floor
 
-// An Answerer is given what a connection has sent and not yet had answered. It
-// returns how many bytes at the front it has consumed and appends the answers,
-// which are sent before the next call and must not change until then; they may
-// be parts of in. An error ends the connection.
+// An Answerer receives the unanswered input of a connection. It returns how many bytes at the front
+// it has consumed and appends the answers, which are sent before the next call and must not change
+// until then; they may be parts of in. An error ends the connection.
 type Answerer func(in []byte, answers [][]byte) (consumed int, _ [][]byte, err error)
 
-// Options are the choices of a loop. The zero value is the floor.
+// Options are the design choices of a loop. The zero value is the floor.
 type Options struct {
-	Loops int // GOMAXPROCS if 0
+	Loops int // if 0, GOMAXPROCS
 
-	// Block goes to sleep in epoll_wait immediately; otherwise the loop first asks
-	// without waiting, which spares the runtime's bookkeeping around a system call
-	// that may wait.
+	// Block goes to sleep in epoll_wait immediately; otherwise the loop first polls without
+	// waiting, which avoids the runtime's bookkeeping for a system call that may wait.
 	Block bool
 	// Yield lets other goroutines run once before the loop sleeps, and then polls
 	// again.
@@ -43,7 +40,7 @@ const (
 	OneSize   Pool = "one"     // one sync.Pool
 )
 
-// readSize is the size of a read buffer, and the most that one request may have.
+// readSize is the size of a read buffer, and the maximum size of a request.
 const readSize = 64 << 10
 
 // Echo answers with what it received.

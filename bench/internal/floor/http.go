@@ -17,9 +17,9 @@ var (
 	notFound    = []byte("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n")
 )
 
-// Documents answers GET /depts/<n> with the departments of the benchmarks: the
-// answers are made beforehand, head and body in one piece, with Content-Type,
-// Content-Length and ETag. All else is not found. Header fields are skipped.
+// Documents answers GET /depts/<n> with the departments of the benchmarks: the answers are prepared
+// in advance, with head and body in one piece, and have Content-Type, Content-Length and ETag.
+// Everything else is not found. Header fields are skipped.
 func Documents() Answerer {
 	ready := make([][]byte, depts.Count+1)
 	ready[0] = notFound
@@ -40,7 +40,7 @@ func Documents() Answerer {
 	}
 }
 
-// ReadyAnswer is a whole answer with a body.
+// ReadyAnswer returns a complete answer with a body.
 func ReadyAnswer(body []byte) []byte {
 	sum := sha256.Sum256(body)
 	head := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\nETag: \"%s\"\r\n\r\n",

@@ -10,10 +10,10 @@ import (
 	"syscall"
 )
 
-// eventsAtOnce is how many events one epoll_wait may return.
+// eventsAtOnce is the maximum number of events that epoll_wait returns.
 const eventsAtOnce = 256
 
-// A Server accepts connections and deals them out to its loops in turn.
+// A Server accepts connections and distributes them to its loops in turn.
 type Server struct {
 	// Immutable after Serve.
 	answer   Answerer
@@ -24,15 +24,15 @@ type Server struct {
 	running  sync.WaitGroup
 }
 
-// Serve serves connections of a listener, which it closes: a duplicate of its
-// socket is used. It returns immediately; Close ends the server.
+// Serve serves connections of a listener, which it closes after duplicating its socket. It returns
+// immediately; Close ends the server.
 func Serve(listener *net.TCPListener, answer Answerer, options Options) (*Server, error) {
 	file, err := listener.File()
 	if err != nil {
 		return nil, fmt.Errorf("floor: listener: %w", err)
 	}
-	// The descriptor is given to the runtime's poller once it does not block:
-	// Fd makes a file's block.
+	// The descriptor is passed to the runtime's poller after it is set to nonblocking mode, because
+	// Fd sets blocking mode.
 	fd, err := syscall.Dup(int(file.Fd()))
 	if err = errors.Join(err, file.Close()); err != nil {
 		return nil, fmt.Errorf("floor: listener: %w", err)
@@ -97,9 +97,9 @@ func (s *Server) accept() {
 // A connection is a socket of a loop.
 type connection struct {
 	fd         int
-	generation int32  // of its slot when it took it
+	generation int32  // of its slot when it was taken
 	rest       []byte // of an incomplete request
-	unsent     []byte // what the socket did not take; reading waits for it
+	unsent     []byte // bytes that the socket did not accept; reading waits until they are sent
 }
 
 // A slot of the table holds a connection or nothing.
@@ -116,12 +116,12 @@ type loop struct {
 	epoll   int
 	bell    int             // an eventfd: new connections, or the end
 	parked  syscall.RawConn // the epoll descriptor in the runtime's poller; nil without Park
-	file    *os.File        // that holds it
+	file    *os.File        // owns the descriptor of parked
 	ready   func(uintptr) bool
 
 	// Guarded by mu.
 	mu  sync.Mutex
-	new []int // descriptors; -1: end
+	new []int // descriptors; -1 ends the loop
 
 	// Owned by run.
 	events  [eventsAtOnce]syscall.EpollEvent
@@ -131,7 +131,7 @@ type loop struct {
 	buffer  []byte
 	answers [][]byte
 	vectors []syscall.Iovec
-	found   int // events, by ready
+	found   int // number of events, set by ready
 	ended   bool
 }
 
@@ -169,7 +169,7 @@ func (l *loop) park() error {
 		return fmt.Errorf("floor: epoll descriptor: %w", err)
 	}
 	l.file = os.NewFile(uintptr(l.epoll), "epoll")
-	l.ready = func(uintptr) bool { // made once: it would be allocated for each sleep
+	l.ready = func(uintptr) bool { // created once, because it would be allocated for each sleep
 		l.found = l.poll()
 		return l.found != 0
 	}
@@ -187,7 +187,7 @@ func (l *loop) close() {
 	_ = syscall.Close(l.epoll)
 }
 
-// tell hands a connection to the loop; -1 ends it.
+// tell passes a connection to the loop; -1 ends the loop.
 func (l *loop) tell(fd int) {
 	l.mu.Lock()
 	l.new = append(l.new, fd)
@@ -253,7 +253,7 @@ func (l *loop) admit() {
 	}
 }
 
-// place puts a connection where find finds it.
+// place stores a connection where find looks for it.
 func (l *loop) place(c *connection) int32 {
 	if l.options.Map {
 		l.byFD[int32(c.fd)] = c

@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Every choice serves the same bytes, to more clients than there are events at
-// once, and in pieces.
+// With every choice, the same bytes are served, to more clients than events are returned at once,
+// and in pieces.
 func TestChoicesEcho(t *testing.T) {
 	for _, options := range []Options{
 		{}, {Block: true}, {Yield: true}, {Park: true}, {Block: true, Park: true, Yield: true},
@@ -29,7 +29,7 @@ func TestChoicesEcho(t *testing.T) {
 				})
 			}
 			clients.Wait()
-			// Slots are taken again.
+			// Slots are reused.
 			if err := echo(address, 0); err != nil {
 				t.Error(err)
 			}
@@ -85,7 +85,7 @@ func echo(address string, seed int) error {
 	return nil
 }
 
-// A client that requests much and reads late eventually gets all of it.
+// A client that requests much and reads late eventually gets everything.
 func TestSlowReaderGetsEverything(t *testing.T) {
 	address := start(t, Documents(), Options{})
 	conn, err := dial(address)
@@ -106,7 +106,7 @@ func TestSlowReaderGetsEverything(t *testing.T) {
 			}
 		}
 	})
-	time.Sleep(300 * time.Millisecond) // let buffers fill
+	time.Sleep(300 * time.Millisecond) // until buffers are full
 	got := make([]byte, len(want[0]))
 	for i := range requests {
 		if _, err := io.ReadFull(conn, got); err != nil {
@@ -119,8 +119,8 @@ func TestSlowReaderGetsEverything(t *testing.T) {
 	writer.Wait()
 }
 
-// A request that comes in pieces is answered once it is whole; one that never
-// ends, not at all.
+// A request that arrives in pieces is answered once it is complete; one that never ends is not
+// answered.
 func TestPieces(t *testing.T) {
 	address := start(t, Documents(), Options{})
 	conn, err := dial(address)

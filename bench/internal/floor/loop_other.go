@@ -10,7 +10,7 @@ import (
 // A Server needs epoll, which only Linux has.
 type Server struct{}
 
-// Serve returns an error: there is no epoll here.
+// Serve returns an error, because this system has no epoll.
 func Serve(*net.TCPListener, Answerer, Options) (*Server, error) {
 	return nil, errors.ErrUnsupported
 }

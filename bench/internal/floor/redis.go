@@ -7,13 +7,13 @@ import (
 )
 
 var (
-	errCommand     = errors.New("floor: no array of bulk strings")
+	errCommand     = errors.New("floor: expected an array of bulk strings")
 	pong           = []byte("+PONG\r\n")
 	nullBulk       = []byte("$-1\r\n")
 	unknownCommand = []byte("-ERR unknown command\r\n")
 )
 
-// Values answers GET with ready bulk strings, and PING.
+// Values answers GET with prepared bulk strings, and PING.
 func Values(values map[string][]byte) Answerer {
 	ready := make(map[string][]byte, len(values))
 	for key, value := range values {
@@ -44,8 +44,8 @@ func Values(values map[string][]byte) Answerer {
 	}
 }
 
-// command splits off one command, of which it inspects the name and the first
-// argument. n is 0 if more bytes are needed.
+// command splits off one command and returns its name and first argument. n is 0 if more bytes are
+// needed.
 func command(in []byte) (name, argument []byte, n int, err error) {
 	count, at, err := header(in, '*')
 	if at == 0 || err != nil {
@@ -71,7 +71,7 @@ func command(in []byte) (name, argument []byte, n int, err error) {
 	return name, argument, at, nil
 }
 
-// header reads a marker, a number and a line end. used is 0 if more must come.
+// header reads a marker, a number and a line end. used is 0 if more bytes are needed.
 func header(in []byte, marker byte) (number, used int, err error) {
 	if len(in) == 0 {
 		return 0, 0, nil

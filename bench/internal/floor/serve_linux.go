@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/buf"
 )
 
-// wait returns how many events there are, at least one.
+// wait waits for events and returns their number, which is at least one.
 func (l *loop) wait() (int, error) {
 	if !l.options.Block {
 		if n := l.poll(); n != 0 {
@@ -34,8 +34,8 @@ func (l *loop) wait() (int, error) {
 	}
 }
 
-// poll asks without waiting and without telling the runtime's scheduler, which
-// a system call that cannot wait need not do.
+// poll polls without waiting and without notifying the runtime's scheduler, which is not necessary
+// for a system call that cannot wait.
 func (l *loop) poll() int {
 	n, _, errno := syscall.RawSyscall6(syscall.SYS_EPOLL_PWAIT, uintptr(l.epoll), uintptr(unsafe.Pointer(&l.events[0])), eventsAtOnce, 0, 0, 0)
 	if errno != 0 {
@@ -44,7 +44,7 @@ func (l *loop) poll() int {
 	return int(n)
 }
 
-// read and write are on sockets that do not block.
+// read and write are system calls on nonblocking sockets.
 func read(fd int, p []byte) (int, syscall.Errno) {
 	n, _, errno := syscall.RawSyscall(syscall.SYS_READ, uintptr(fd), uintptr(unsafe.Pointer(&p[0])), uintptr(len(p)))
 	return int(n), errno
@@ -85,7 +85,7 @@ func (l *loop) serve(c *connection, e *syscall.EpollEvent) {
 func (l *loop) exchange(c *connection, e *syscall.EpollEvent, memory []byte) bool {
 	have := copy(memory, c.rest)
 	if have == len(memory) {
-		return false // a request that fits nowhere
+		return false // the request is too large
 	}
 	n, errno := read(c.fd, memory[have:])
 	if errno != 0 {
@@ -104,7 +104,7 @@ func (l *loop) exchange(c *connection, e *syscall.EpollEvent, memory []byte) boo
 	return true
 }
 
-// send writes the answers; what the socket does not take is copied.
+// send writes the answers; bytes that the socket does not accept are copied.
 func (l *loop) send(c *connection, e *syscall.EpollEvent, answers [][]byte) bool {
 	for len(answers) > 0 {
 		var n int
@@ -140,7 +140,7 @@ func (l *loop) send(c *connection, e *syscall.EpollEvent, answers [][]byte) bool
 	return true
 }
 
-// iovMax is the most pieces that writev takes.
+// iovMax is the maximum number of segments for writev.
 const iovMax = 1024
 
 func (l *loop) writev(fd int, answers [][]byte) (int, syscall.Errno) {
@@ -152,7 +152,7 @@ func (l *loop) writev(fd int, answers [][]byte) (int, syscall.Errno) {
 	return int(n), errno
 }
 
-// flush continues with what was not sent, and then reads again.
+// flush continues to send unsent bytes, and then reads again.
 func (l *loop) flush(c *connection, e *syscall.EpollEvent) {
 	n, errno := write(c.fd, c.unsent)
 	if errno == syscall.EAGAIN || errno == syscall.EINTR {

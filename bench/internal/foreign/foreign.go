@@ -1,6 +1,6 @@
-// Package foreign runs load generators as programs and reads what they print. Those of
-// others check less of the answers than ours do; they are a second opinion on the figures
-// of servers, and what slipstream bench is compared with.
+// Package foreign runs load generators as programs and reads what they print. Third-party
+// generators check less of the answers than ours. They provide a second opinion on the figures of
+// servers, and are compared with slipstream bench.
 package foreign
 
 import (
@@ -14,11 +14,11 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Run is what a generator did.
+// A Run is the result of a generator.
 type Run struct {
 	Completed uint64
 	Errors    uint64
-	Problem   string        // the first error, in words
+	Problem   string        // the text of the first error
 	Elapsed   time.Duration // as the generator measured it
 	P50, P99  time.Duration // 0 if not reported
 	Client    time.Duration // CPU time of the generator
@@ -30,13 +30,13 @@ type Generator struct {
 	Program string
 	Args    []string
 	Parse   func(output string) (Run, error)
-	// Accept is an exit code with which the output is read too. If zero, only success is
+	// Accept is another exit code with which the output is valid. If zero, only success is
 	// accepted.
 	Accept int
 }
 
-// Measure runs the generator and meters it and the processes of a server, which
-// must be quiet before and after.
+// Measure runs the generator and measures the CPU time of the generator and of the processes of a
+// server, which must be idle before and after.
 func (g Generator) Measure(ctx context.Context, pids []int) (Run, error) {
 	var meters []*load.ProcessMeter
 	for _, pid := range pids {
@@ -75,7 +75,7 @@ func read(meters []*load.ProcessMeter) (sum time.Duration, err error) {
 	return sum, nil
 }
 
-// Sample turns a run into the figures of a round.
+// Sample converts a run to the figures of a round.
 func (r Run) Sample() (load.Sample, error) {
 	if r.Completed == 0 || r.Elapsed <= 0 {
 		return load.Sample{}, fmt.Errorf("%d requests in %v, want some", r.Completed, r.Elapsed)

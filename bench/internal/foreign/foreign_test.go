@@ -90,7 +90,7 @@ func TestSample(t *testing.T) {
 	}
 }
 
-// The output of a failing program is in the error.
+// The error contains the output of a failing program.
 func TestMeasure(t *testing.T) {
 	g := Generator{Program: "sh", Parse: func(output string) (Run, error) { return Run{Completed: uint64(len(output))}, nil }}
 	g.Args = []string{"-c", "echo four"}
@@ -103,7 +103,7 @@ func TestMeasure(t *testing.T) {
 	}
 	g.Args = []string{"-c", "echo four; echo sorry >&2; exit 3"}
 	if _, err := g.Measure(t.Context(), nil); err == nil || !strings.Contains(err.Error(), "sorry") {
-		t.Errorf("error %v, want the output in it", err)
+		t.Errorf("error %v, want one that contains the output", err)
 	}
 	g.Accept = 3
 	if r, err := g.Measure(t.Context(), nil); err != nil || r.Completed != 5 {
@@ -111,7 +111,7 @@ func TestMeasure(t *testing.T) {
 	}
 	g.Accept = 5
 	if _, err := g.Measure(t.Context(), nil); err == nil {
-		t.Error("another exit code than the one that is accepted was accepted")
+		t.Error("an exit code other than the accepted one was accepted")
 	}
 }
 
@@ -119,7 +119,7 @@ const slipstreamOutput = `{"schema": "slipstream-bench/1", "seconds": 2.5, "comp
 	"service": {"count": 50000, "p50_us": 151.5, "p99_us": 519, "hdr": "x"},
 	"redis": {"sets": 0, "get_hits": 50000, "get_misses": 0, "wrong": 0, "stale": 0}}`
 
-// Every answer that is not the right one is an error of the run.
+// Every wrong answer is an error of the run.
 func TestParseSlipstream(t *testing.T) {
 	r, err := ParseSlipstream(slipstreamOutput)
 	if err != nil {

@@ -8,9 +8,8 @@ import (
 	"time"
 )
 
-// ParseRedisBenchmark returns a parser of the output of redis-benchmark with --csv for
-// one test of n requests. The program ends with an error at the first error reply; it
-// accepts missing values as correct.
+// ParseRedisBenchmark returns a parser of the output of redis-benchmark with --csv for one test of
+// n requests. The program exits with an error at the first error reply, but accepts missing values.
 func ParseRedisBenchmark(n uint64) func(string) (Run, error) {
 	return func(output string) (Run, error) {
 		rows, err := csv.NewReader(strings.NewReader(output)).ReadAll()

@@ -6,15 +6,15 @@ import (
 	"time"
 )
 
-// Limited is the exit code of slipstream bench if the generator was the limit. In a closed
-// loop beside its server, on the same processors, it usually is.
+// Limited is the exit code of slipstream bench if the generator was the limit. In a closed loop on
+// the same processors as the server, it usually is.
 const Limited = 5
 
-// slipstreamSchema is that of the reports that ParseSlipstream reads.
+// slipstreamSchema is the schema of the reports that ParseSlipstream reads.
 const slipstreamSchema = "slipstream-bench/1"
 
-// ParseSlipstream reads what slipstream bench prints with --json -. Wrong and stale answers
-// are errors.
+// ParseSlipstream parses the output of slipstream bench with --json -. Wrong and stale answers are
+// errors.
 func ParseSlipstream(output string) (Run, error) {
 	var report struct {
 		Schema    string  `json:"schema"`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// ParseWrk reads what wrk prints with --latency.
+// ParseWrk parses the output of wrk with --latency.
 func ParseWrk(output string) (r Run, err error) {
 	told := false
 	for line := range strings.Lines(output) {
@@ -48,8 +48,8 @@ func ParseWrk(output string) (r Run, err error) {
 	return r, nil
 }
 
-// sum adds the numbers of a line of errors: after its colon, each after a word or by
-// itself.
+// sum adds up the numbers after the colon in a line of errors, each with or without a word in front
+// of it.
 func sum(line string) (total uint64, err error) {
 	_, rest, _ := strings.Cut(line, ": ")
 	found := false

@@ -14,12 +14,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/bench/httpload"
 )
 
-// decodedOne says how many batches in gzip pass for one that is decoded: that takes
-// half a millisecond for 100 documents. Of all others checksum and length are compared
-// with those of the array expected, which takes 20 us.
+// decodedOne is the number of gzip batches per one that is decoded, which takes half a millisecond
+// for 100 documents. For all others, the checksum and the length are compared with those of the
+// expected array, which takes 20 us.
 const decodedOne = 16
 
-var errNotLearned = errors.New("httpget: batches need the documents of a first pass")
+var errNotLearned = errors.New("httpget: batches need the documents of a first pass; call Learn first")
 
 // askBatch requests an array of documents.
 func (c *Caller) askBatch() error {
@@ -56,8 +56,7 @@ func (c *Caller) askBatch() error {
 	return c.checkArray(body)
 }
 
-// pieces calls visit with the parts of the array expected, in order, until one is
-// refused.
+// pieces calls visit with the parts of the expected array, in order, until visit returns false.
 func (c *Caller) pieces(visit func([]byte) bool) bool {
 	between := openArray
 	for _, key := range c.keys {
@@ -83,12 +82,12 @@ func (c *Caller) checkArray(body []byte) error {
 		return ok
 	})
 	if !same || len(rest) > 0 {
-		return fmt.Errorf("httpget: batch: from byte %d of %d on the array is not that of the documents asked for: %.80q", len(body)-len(rest), len(body), rest)
+		return fmt.Errorf("httpget: batch: from byte %d of %d on, the array differs from the requested documents: %.80q", len(body)-len(rest), len(body), rest)
 	}
 	return nil
 }
 
-// gzipTrailer is the length of checksum and size at the end (RFC 1952, section 2.3.1).
+// gzipTrailer is the length of the checksum and the size at the end (RFC 1952, section 2.3.1).
 const gzipTrailer = 8
 
 // checkTrailer compares the checksum and length of a gzip body with its content.

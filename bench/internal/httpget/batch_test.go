@@ -17,11 +17,11 @@ func documentOf(key string) string {
 	return fmt.Sprintf(`{"deptno":%s,"pad":"%s"}`, key, strings.Repeat("x", 50))
 }
 
-// zipped is text in gzip.
+// zipped returns text compressed with gzip.
 func zipped(text string) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
-	_, _ = w.Write([]byte(text)) // a buffer takes everything
+	_, _ = w.Write([]byte(text)) // a buffer returns no errors
 	_ = w.Close()
 	return b.Bytes()
 }
@@ -54,7 +54,7 @@ func asIs(parts []string) []string { return parts }
 
 const acceptGzip = "Accept-Encoding: gzip\r\n"
 
-// run lets 3 callers make 16 requests each, few because errors are paused after.
+// run lets 3 callers make 16 requests each, only a few because there is a pause after each error.
 func run(t *testing.T, target *Target) *load.Result {
 	t.Helper()
 	target.Document = func(key int64) []byte { return []byte(documentOf(fmt.Sprint(key))) }
@@ -109,21 +109,22 @@ func TestCodingIsChecked(t *testing.T) {
 	target = serve(t, documents(asIs))
 	target.Coding = "gzip" // which was not requested
 	if err := target.Learn(t.Context()); err == nil || !strings.Contains(err.Error(), "content coding") {
-		t.Errorf("a body as it is passed for gzip: %v", err)
+		t.Errorf("an uncompressed body was accepted as gzip: %v", err)
 	}
 	target = serve(t, documents(asIs))
 	target.Fields = []string{acceptGzip}
 	if err := target.Learn(t.Context()); err == nil || !strings.Contains(err.Error(), "content coding") {
-		t.Errorf("gzip passed for a body as it is: %v", err)
+		t.Errorf("gzip was accepted as an uncompressed body: %v", err)
 	}
 	target = serve(t, documents(asIs))
 	target.Document = func(int64) []byte { return []byte("{}") }
 	if err := target.Learn(t.Context()); err == nil || !strings.Contains(err.Error(), "want") {
-		t.Errorf("a wrong document passed: %v", err)
+		t.Errorf("a wrong document was accepted: %v", err)
 	}
 }
 
-// The coded answers of a changed document do not show their key, so all are compared.
+// Compressed answers do not show their key, so all of them are compared, and a changed document is
+// detected.
 func TestEveryCodedBodyIsCompared(t *testing.T) {
 	var others atomic.Bool
 	target := serve(t, func(w http.ResponseWriter, r *http.Request) {

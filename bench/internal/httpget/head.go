@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// checkHead compares the head of an answer with the requirements on every answer.
+// checkHead checks the requirements for the head of every answer.
 func (c *Caller) checkHead(h *http1.ResponseHead) error {
 	t := c.target
 	switch {

@@ -22,9 +22,9 @@ const (
 	topUp = 1 << 30
 )
 
-// An http2Conn is a connection that has one stream at a time. Frames and header
-// compression are those of golang.org/x/net, which costs the generator a few times what
-// HTTP/1.1 does, and much less than the transport of net/http.
+// An http2Conn is a connection that has one stream at a time. Frames and header compression are
+// those of golang.org/x/net, which cost the generator several times as much as HTTP/1.1, and much
+// less than the transport of net/http.
 type http2Conn struct {
 	out    *bufio.Writer
 	framer *http2.Framer
@@ -35,7 +35,7 @@ type http2Conn struct {
 	eaten  uint32 // bytes of bodies since the last update of the window
 }
 
-// openHTTP2 sends the preface and what the client wants.
+// openHTTP2 sends the preface and the client's settings.
 func openHTTP2(conn net.Conn) (*http2Conn, error) {
 	h := &http2Conn{stream: 1, out: bufio.NewWriter(conn)}
 	h.framer = http2.NewFramer(h.out, bufio.NewReaderSize(conn, 16<<10))

@@ -10,9 +10,8 @@ import (
 	"sync/atomic"
 )
 
-// Learn requests every key once and remembers the answers. With a Coding it
-// requests every key twice: a server may send what it has just loaded without
-// coding.
+// Learn requests every key once and remembers the answers. With a Coding it requests every key
+// twice, because a server may send a document that it has just loaded uncompressed.
 func (t *Target) Learn(ctx context.Context) error {
 	t.hashSeed = maphash.MakeSeed()
 	p := &firstPass{target: t, learned: make([]uint64, t.Keys+1), documents: make([][]byte, t.Keys+1)}
@@ -44,9 +43,9 @@ func (t *Target) Learn(ctx context.Context) error {
 type firstPass struct {
 	// Immutable.
 	target *Target
-	order  []int // keys minus one; in their order if nil
+	order  []int // keys minus one; if nil, keys are requested in order
 
-	// Each element is owned by the connection that asked for the key.
+	// Each element is owned by the connection that requests the key.
 	learned   []uint64
 	documents [][]byte
 
@@ -55,7 +54,7 @@ type firstPass struct {
 	bytes atomic.Int64
 }
 
-// run asks over one connection until no key is left.
+// run sends requests over one connection until no key is left.
 func (p *firstPass) run(ctx context.Context, i int) error {
 	c, err := p.target.dial(ctx, i)
 	if err != nil {

@@ -7,11 +7,11 @@ import (
 	"strconv"
 )
 
-// pipelineMemory holds the answers of a pipeline of 16 usual ones.
+// pipelineMemory is large enough for the answers of a pipeline of 16 typical requests.
 const pipelineMemory = 64 << 10
 
-// DoBatch implements [load.BatchCaller]: all requests leave in one write, and the
-// answers, which must come in the same order, are checked as those of Do.
+// DoBatch implements [load.BatchCaller]: all requests are sent with one write, and the answers,
+// which must arrive in the same order, are checked like those of Do.
 func (c *Caller) DoBatch(ctx context.Context, outcomes []error) {
 	if err := c.pipeline(ctx, outcomes); err != nil {
 		c.broken = true
@@ -70,7 +70,7 @@ func (c *Caller) checkOne(key int64, body []byte) error {
 	case t.learned == nil || t.Coding == "" && c.done%sampled != 0:
 		return nil
 	case maphash.Bytes(t.hashSeed, body) != t.learned[key]:
-		return fmt.Errorf("httpget: the body of key %d is not the one of the first pass", key)
+		return fmt.Errorf("httpget: the body of key %d differs from that of the first pass", key)
 	}
 	return nil
 }

@@ -43,8 +43,8 @@ func TestPipelinesAreChecked(t *testing.T) {
 		answers func(keys []string) string
 		problem string
 	}{
-		{"swapped", func(keys []string) string { return answer(keys[1]) + answer(keys[0]) }, "not that of the key asked for"},
-		{"too many", func(keys []string) string { return answer(keys[0]) + answer(keys[1]) + answer("1") }, "nobody asked for"},
+		{"swapped", func(keys []string) string { return answer(keys[1]) + answer(keys[0]) }, "not that of the requested key"},
+		{"too many", func(keys []string) string { return answer(keys[0]) + answer(keys[1]) + answer("1") }, "unexpected bytes"},
 		{"too few", func(keys []string) string { return answer(keys[0]) }, "answer 2 of 2"},
 		{"refused", func(keys []string) string {
 			return answer(keys[0]) + "HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n"
@@ -56,7 +56,7 @@ func TestPipelinesAreChecked(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer listener.Close()
-			// Ends with the listener; its answers need no waiting for.
+			// Ends with the listener; the test need not wait for it.
 			go answerPairs(listener, tc.answers)
 			target := &Target{Address: listener.Addr().String(), Path: "/depts/", Member: `{"deptno":`, Keys: 1000, Seed: 7}
 			r, err := load.Run(t.Context(), load.Config{Callers: 1, Duration: 5 * time.Second, Requests: 6, Batch: 2}, target)
@@ -64,7 +64,7 @@ func TestPipelinesAreChecked(t *testing.T) {
 				t.Fatal(err)
 			}
 			if r.Errors == 0 || !strings.Contains(r.ErrorSample, tc.problem) {
-				t.Errorf("%d errors: %q, want %q in it", r.Errors, r.ErrorSample, tc.problem)
+				t.Errorf("%d errors: %q, want one that contains %q", r.Errors, r.ErrorSample, tc.problem)
 			}
 		})
 	}
@@ -89,7 +89,7 @@ func answerPairs(listener net.Listener, answers func([]string) string) {
 			if line == "\r\n" && len(keys) == 2 {
 				_, _ = conn.Write([]byte(answers(keys)))
 				if keys = nil; !strings.Contains(answers([]string{"1", "2"}), `2}`) {
-					break // the answer that is missing never comes
+					break // the missing answer never arrives
 				}
 			}
 		}

@@ -1,14 +1,13 @@
-// Package httpget checks what it gets: it sends keep-alive GETs of documents by key over
-// the connections of package httpload, in clear text or over TLS, and there over HTTP/2
-// too: see tls.go and http2.go.
+// Package httpget sends GET requests for documents by key and checks the answers. It uses
+// keep-alive connections of package httpload, in clear text or over TLS, where it also supports
+// HTTP/2: see tls.go and http2.go.
 //
-// A request is the request line, Host, and the fields that the target names, usually
-// none. An answer must be HTTP/1.1 200 with exactly one Content-Length, no
-// Transfer-Encoding and the content coding expected; its body must begin with the
-// requested key. One answer in 64 is compared, by hash, with the one that the first pass
-// over all keys has learned; one in a content coding always, because its key cannot be
-// seen. Arrays of many documents are compared with those composed of the documents of
-// the first pass: see batch.go.
+// A request consists of the request line, Host, and the fields of the target, usually none. An
+// answer must be HTTP/1.1 200 with exactly one Content-Length, no Transfer-Encoding and the
+// expected content coding; its body must begin with the requested key. One answer in 64 is
+// compared, by hash, with the one recorded in the first pass over all keys. Compressed answers are
+// always compared, because their key is not visible. Arrays of many documents are compared with
+// those composed of the documents of the first pass: see batch.go.
 package httpget
 
 import (
@@ -26,8 +25,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Target is a server of documents. Create it by literal, then call Learn
-// before it serves as a load.Target if answers are to be compared.
+// A Target is a server of documents. Create it with a composite literal. If answers are to be
+// compared, call Learn before using it as a load.Target.
 type Target struct {
 	// Immutable after Learn.
 	Address string
@@ -36,8 +35,7 @@ type Target struct {
 	Keys    int64  // keys are 1 to Keys, chosen uniformly
 	Seed    uint64
 	// Sources spreads the connections over that many loopback addresses, from
-	// 127.0.0.2 up, because one address has only some 28,000 ports. If zero, none
-	// is chosen.
+	// 127.0.0.2 up, because one address has only some 28,000 ports. If zero, no source address is chosen.
 	Sources int
 
 	// Fields are blocks of header lines, each line with its CR LF. Caller i
@@ -51,17 +49,16 @@ type Target struct {
 	// Batch is the number of keys per request, as in /depts?key=1&key=2. If zero, a
 	// request is for one document, by its path.
 	Batch int
-	// Series is how many requests one Do makes, one after the other. If zero, it
-	// is one.
+	// Series is how many requests one Do makes, one after another. If zero, it is one.
 	Series int
-	// Document returns the expected document of a key; the first pass compares. If
-	// nil, documents are not known.
+	// Document returns the expected document for a key, with which the first pass compares answers.
+	// If nil, documents are not known.
 	Document func(key int64) []byte
-	// CacheStatus is the whole field Cache-Status that every answer must have.
-	// If empty, it is not checked.
+	// CacheStatus is the complete field Cache-Status that every answer must have. If empty, it is
+	// not checked.
 	CacheStatus string
-	// Strays counts the answers of the first pass whose Cache-Status is another.
-	// If nil, such an answer is an error; after the first pass it always is.
+	// Strays counts the answers of the first pass with a different Cache-Status. If nil, such an
+	// answer is an error; after the first pass it always is.
 	Strays *atomic.Int64
 	// Learners is how many connections the first pass has; the keys are then
 	// requested in random order. If zero, there is one connection, and keys are
@@ -71,11 +68,11 @@ type Target struct {
 	// Certificate is the certificate that the server must present, in PEM: callers
 	// use TLS. If empty, they use clear text.
 	Certificate []byte
-	// Resume makes every connection of a caller but its first resume the session of
-	// the previous one. Without it every handshake is a full one.
+	// Resume makes every connection of a caller except its first resume the session of the previous
+	// one. Without it, every handshake is a full handshake.
 	Resume bool
-	// HTTP2 makes callers speak HTTP/2, one request at a time. It needs a
-	// Certificate, and has neither Fields, Traced, Coding, CacheStatus nor batches.
+	// HTTP2 makes callers speak HTTP/2, one request at a time. It needs a Certificate, and cannot
+	// be combined with Fields, Traced, Coding, CacheStatus or batches.
 	HTTP2 bool
 	// Fresh makes each Do open a connection and close it. The first pass keeps its
 	// own.
@@ -87,8 +84,8 @@ type Target struct {
 	bytes     int64    // of all bodies together, as they were sent
 }
 
-// sampled is the number of answers per answer whose hash is compared. Hashing each
-// would add half a microsecond to the client's cost of a request.
+// sampled is the number of answers per one whose hash is compared. Hashing each would add half a
+// microsecond to the client's cost of a request.
 const sampled = 64
 
 // judge decodes the first answer for a key and checks all of it.
@@ -182,11 +179,11 @@ type Caller struct {
 	done    uint64
 	broken  bool
 
-	learning  bool    // the answer belongs to the first pass
+	learning  bool    // whether the answer belongs to the first pass
 	anyCoding bool    // the next answer may be in any content coding
 	keys      []int64 // of the current batch
 	unzip     *gzip.Reader
-	plain     bytes.Buffer // what was decoded last
+	plain     bytes.Buffer // the last decoded body
 }
 
 // Do makes the requests of one series, for random keys, and checks the answers.
@@ -251,11 +248,10 @@ func (c *Caller) askOne() error {
 	return c.checkOne(key, body)
 }
 
-// Close ends the connection, also during a Do.
+// Close closes the connection, even during a Do.
 func (c *Caller) Close() error { return c.conn.Close() }
 
-// get requests one document. The body is as it was sent, and valid until the next
-// exchange.
+// get requests one document. The body is not decoded, and is valid until the next exchange.
 func (c *Caller) get(key int64) ([]byte, error) {
 	c.request = append(c.request[:0], "GET "...)
 	c.request = append(c.request, c.target.Path...)
@@ -298,7 +294,7 @@ func (c *Caller) finishRequest() {
 		c.request = appendHex(c.request, c.rng.Uint64())
 		c.request = appendHex(c.request, c.rng.Uint64())
 		c.request = append(c.request, '-')
-		c.request = appendHex(c.request, c.rng.Uint64()|1) // all zeros would be no id
+		c.request = appendHex(c.request, c.rng.Uint64()|1) // an ID must not be all zeros
 		c.request = append(c.request, "-00\r\n"...)
 	}
 	c.request = append(c.request, "\r\n"...)
@@ -312,7 +308,7 @@ func appendHex(dst []byte, n uint64) []byte {
 	return dst
 }
 
-var errWrongKey = errors.New("httpget: the body is not that of the key asked for")
+var errWrongKey = errors.New("httpget: the body is not that of the requested key")
 
 // checkKey compares the first member of the body with the key.
 func (c *Caller) checkKey(key int64, body []byte) error {

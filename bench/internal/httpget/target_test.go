@@ -35,7 +35,7 @@ func TestHeadsThatAreNotWanted(t *testing.T) {
 		}
 		c := &Caller{target: &Target{}}
 		if err := c.checkHead(&h); (problem == "") != (err == nil) || err != nil && !strings.Contains(err.Error(), problem) {
-			t.Errorf("%q: error %v, want %q in it", in, err, problem)
+			t.Errorf("%q: error %v, want one that contains %q", in, err, problem)
 		}
 	}
 }
@@ -112,15 +112,16 @@ func TestChangedBodyIsNoticed(t *testing.T) {
 	}
 }
 
-// An unsolicited answer after the right one is a protocol error and not the answer
-// to the next request.
+// An unsolicited answer after the right one is a protocol error, not the answer to the next
+// request.
 func TestUnaskedBytesAreAnError(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer listener.Close()
-	// Ends when the listener closes; each connection's when its client is gone.
+	// Ends when the listener is closed; the goroutines of connections end when their clients
+	// disconnect.
 	go func() {
 		for {
 			conn, err := listener.Accept()
@@ -154,7 +155,7 @@ func TestUnaskedBytesAreAnError(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := caller.Do(t.Context()); err == nil {
-		t.Error("the second half of one answer passed for the next one")
+		t.Error("the second half of one answer was accepted as the next one")
 	}
 }
 
@@ -166,7 +167,7 @@ func TestDoDoesNotAllocate(t *testing.T) {
 	defer listener.Close()
 	body := `{"deptno":1}` + strings.Repeat(" ", 1700)
 	answer := []byte(fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%s", len(body), body))
-	// Ends when its client is gone.
+	// Ends when its client disconnects.
 	go func() {
 		conn, err := listener.Accept()
 		if err != nil {
@@ -195,10 +196,10 @@ func TestDoDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// A hit that came from another place than the one under measurement is an error.
+// A hit that comes from a tier other than the measured one is an error.
 func TestCacheStatus(t *testing.T) {
 	const want = "slipstream; hit; detail=x"
-	var other atomic.Pointer[string] // what keys above 15 get
+	var other atomic.Pointer[string] // the Cache-Status of keys above 15
 	target := serve(t, func(w http.ResponseWriter, r *http.Request) {
 		key, _ := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/depts/"))
 		status := want
@@ -228,7 +229,7 @@ func TestCacheStatus(t *testing.T) {
 		}
 		target.Strays = nil
 		if err := target.Learn(t.Context()); err == nil || !strings.Contains(err.Error(), "first pass") {
-			t.Errorf("%q: the first pass says %v", status, err)
+			t.Errorf("%q: the first pass returned %v", status, err)
 		}
 		target.Strays = new(atomic.Int64)
 		if err := target.Learn(t.Context()); err != nil || target.Strays.Load() != 5 {

@@ -14,15 +14,14 @@ const (
 	tlsCurve = tls.X25519
 )
 
-// Host is the name that clients call every server by: one that a gateway at a loopback address
-// accepts.
+// Host is the server name that all clients use. A gateway at a loopback address accepts it.
 const Host = "localhost"
 
 // tlsConfig returns the configuration of one caller.
 func (t *Target) tlsConfig() (*tls.Config, error) {
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(t.Certificate) {
-		return nil, errors.New("httpget: no certificate in PEM")
+		return nil, errors.New("httpget: expected a certificate in PEM")
 	}
 	config := &tls.Config{
 		RootCAs: roots, ServerName: Host, NextProtos: []string{t.protocol()},
@@ -34,7 +33,7 @@ func (t *Target) tlsConfig() (*tls.Config, error) {
 	return config, nil
 }
 
-// protocol is the name that the handshake must agree on.
+// protocol returns the name of the protocol that the handshake must negotiate.
 func (t *Target) protocol() string {
 	if t.HTTP2 {
 		return "h2"
@@ -42,7 +41,7 @@ func (t *Target) protocol() string {
 	return "http/1.1"
 }
 
-// secured looks whether a connection is what is measured.
+// secured checks that a connection has the measured properties.
 func (t *Target) secured(state tls.ConnectionState, again bool) error {
 	resumed := t.Resume && again
 	switch {

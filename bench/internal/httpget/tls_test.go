@@ -20,7 +20,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A secureServer counts the connections that began, and those that resumed a session.
+// A secureServer counts its connections and those that resumed a session.
 type secureServer struct {
 	*httptest.Server
 	target  *httpget.Target
@@ -29,7 +29,7 @@ type secureServer struct {
 	http2   atomic.Int64 // requests
 }
 
-// serveTLS starts a server of 20 documents, with a configuration that change has changed.
+// serveTLS starts a server of 20 documents with a configuration modified by change.
 func serveTLS(t *testing.T, change func(*tls.Config), handler http.HandlerFunc) *secureServer {
 	t.Helper()
 	certificate, err := subject.NewCertificate(t.TempDir())
@@ -57,7 +57,7 @@ func serveTLS(t *testing.T, change func(*tls.Config), handler http.HandlerFunc) 
 		handler(w, r)
 	}))
 	s.TLS, s.EnableHTTP2 = config, true
-	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that fail are what some tests want
+	s.Config.ErrorLog = log.New(io.Discard, "", 0) // some tests make handshakes fail
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		if state == http.StateNew {
 			s.opened.Add(1)
@@ -90,8 +90,8 @@ func ask(t *testing.T, target *httpget.Target, callers, requests int) *load.Resu
 	return r
 }
 
-// Every way of speaking TLS gets right answers, over as many connections as it says, and
-// resumes as many sessions.
+// Every variant of TLS gets right answers, with the expected numbers of connections and of resumed
+// sessions.
 func TestTLS(t *testing.T) {
 	const callers, requests = 3, 130
 	for name, tc := range map[string]struct {
@@ -156,7 +156,7 @@ func TestOtherTLSIsAnError(t *testing.T) {
 			}
 			err := firstError(t.Context(), s.target)
 			if err == nil || !strings.Contains(err.Error(), tc.problem) {
-				t.Errorf("error %v, want %q in it", err, tc.problem)
+				t.Errorf("error %v, want one that contains %q", err, tc.problem)
 			}
 		})
 	}
@@ -172,7 +172,7 @@ func firstError(ctx context.Context, target *httpget.Target) error {
 	return errors.Join(c.Do(ctx), c.Do(ctx))
 }
 
-// The rules of right answers hold over HTTP/2 too.
+// The rules for right answers also apply to HTTP/2.
 func TestWrongAnswersOverHTTP2(t *testing.T) {
 	for name, tc := range map[string]struct {
 		handler http.HandlerFunc
@@ -205,7 +205,7 @@ func TestWrongAnswersOverHTTP2(t *testing.T) {
 	}
 }
 
-// Close ends a Do that waits, whichever connection it has.
+// Close ends a waiting Do, whichever connection it uses.
 func TestCloseEndsAFreshDo(t *testing.T) {
 	waiting, goOn := make(chan struct{}), make(chan struct{})
 	s := serveTLS(t, nil, func(http.ResponseWriter, *http.Request) {

@@ -34,18 +34,18 @@ const Argument = "-load-process"
 
 // A Spec describes a load and the server for it.
 type Spec struct {
-	// Target names one of the targets given to [Child]; if empty, documents over
+	// Target names one of the targets given to [Child]; if empty, the target is documents over
 	// HTTP, described by the fields up to Keys.
 	Target string
-	// Database is the URL of the PostgreSQL that a named target reads, over at
-	// most Connections connections.
+	// Database is the URL of the PostgreSQL server that a named target reads, over at most
+	// Connections connections.
 	Database    string
 	Connections int
-	// Options are the named target's own, in JSON.
+	// Options are options of the named target, in JSON.
 	Options json.RawMessage
 
 	Address string
-	Metrics string // address whose /metrics names allocations; if empty, none
+	Metrics string // address whose /metrics reports allocations; if empty, none
 	PID     int    // of the server
 	Also    []int  // further processes of the server
 	Path    string // of documents, without the key
@@ -63,36 +63,36 @@ type Spec struct {
 	Resume      bool
 	HTTP2       bool
 	Fresh       bool
-	Sources     int // as many as the connections need if 0
+	Sources     int // if 0, as many as the connections need
 	// Array is the number of keys per request. If zero, a request is for one
 	// document by its path.
 	Array int
-	// Depts says that the documents are those of package depts: the first pass
-	// compares.
+	// Depts means that the documents are those of package depts, with which the first pass compares
+	// answers.
 	Depts bool
 
-	// Program is the load process; if empty, this program.
+	// Program is the program of the load process; if empty, this program.
 	Program string `json:"-"`
 	// Profile is the file of a CPU profile of the load process in the window; if empty, none.
 	Profile string
-	// Calls counts the system calls that read or write, of the servers and of the load
+	// Calls enables counting the system calls that read or write, of the servers and of the load
 	// process.
 	Calls bool
 
-	// Postmaster is the process of the PostgreSQL server whose CPU time is
-	// measured too. If zero, there is none.
+	// Postmaster is the main process of a PostgreSQL server whose CPU time is measured, too. If
+	// zero, there is none.
 	Postmaster int
-	// Count names figures of the metrics page whose growth is counted.
+	// Count lists metrics of the page whose increase is recorded.
 	Count []string
 
 	Callers  int
-	Arrivals load.Arrivals // zero: closed loop
-	Batch    int           // requests passed to a load.BatchCaller together; one at a time if 0
+	Arrivals load.Arrivals // if zero, a closed loop
+	Batch    int           // requests passed to a load.BatchCaller together; if 0, one at a time
 	WarmUp   time.Duration
 	Duration time.Duration
-	Requests int // of each caller; as many as fit into Duration if 0
-	// Learn requests every key once beforehand. It warms the server's cache, and a
-	// sample of the answers is compared with what it saw.
+	Requests int // of each caller; if 0, as many as fit into Duration
+	// Learn requests every key once in advance. This warms the server's cache, and a sample of the
+	// answers is later compared with those of this pass.
 	Learn bool
 	Seed  uint64
 }
@@ -113,14 +113,13 @@ const (
 	ClientCalls    = "client_calls"
 )
 
-// Targets are what a load process can load in addition to documents over HTTP. A
-// target that is an io.Closer is closed after the load; one with a method Counters
-// adds to what is counted; one with a method Amend may replace figures of the
-// result.
+// Targets lists the targets that a load process supports in addition to documents over HTTP. A
+// target that is an io.Closer is closed after the load; a method Counters adds counters; a method
+// Amend may replace figures of the result.
 type Targets map[string]func(context.Context, Spec) (load.Target, error)
 
-// Child runs the load and ends the process if the program was started as a load
-// process. Call it first in main.
+// Child runs the load and exits if the program was started as a load process. Call it first in
+// main.
 func Child(targets ...Targets) {
 	if len(os.Args) != 2 || os.Args[1] != Argument {
 		return
@@ -149,8 +148,8 @@ func child(ctx context.Context, in io.Reader, targets []Targets) Outcome {
 	return outcome
 }
 
-// oneSource is how many connections may share a source address; above it they
-// are spread, 4,096 on each.
+// oneSource is how many connections may share a source address; more are spread over several
+// addresses, 4,096 on each.
 const oneSource = 4096
 
 func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err error) {
@@ -207,7 +206,7 @@ func (s Spec) run(ctx context.Context, targets []Targets) (outcome Outcome, err 
 	return outcome, err
 }
 
-// callCounter counts what [proc.Calls] does, of all the processes.
+// callCounter returns the sum of [proc.Calls] over all processes.
 func callCounter(name string, pids ...int) load.Counter {
 	return load.Counter{Name: name, Read: func(context.Context) (float64, error) {
 		var sum int64
@@ -222,8 +221,8 @@ func callCounter(name string, pids ...int) load.Counter {
 	}}
 }
 
-// profileOf returns a counter that writes a CPU profile: its first reading, before the window,
-// begins the profile, and the second one ends it.
+// profileOf returns a counter that writes a CPU profile: the first reading, before the window,
+// starts the profile, and the second one stops it.
 func profileOf(path string) load.Counter {
 	var file *os.File
 	return load.Counter{Name: "profile", Read: func(context.Context) (float64, error) {
@@ -267,13 +266,13 @@ func (s Spec) target(ctx context.Context, targets []Targets) (load.Target, error
 	return nil, fmt.Errorf("no target %q", s.Target)
 }
 
-// stopLimit is how long a load process may take to report after it was interrupted.
-// The requests in flight have 2 s of it.
+// stopLimit is how long a load process may take to report after it was interrupted. Requests in
+// flight may take 2 s of that.
 const stopLimit = 10 * time.Second
 
-// Run starts the load process for s and waits for it. When ctx ends, it interrupts
-// the process. If the load did not finish, the outcome has what was measured until
-// then, if anything was, beside the error.
+// Run starts the load process for s and waits for it. When ctx ends, it interrupts the process. If
+// the load did not finish, Run returns the error together with what was measured until then, if
+// anything was.
 func Run(ctx context.Context, s Spec) (Outcome, error) {
 	program := s.Program
 	if program == "" {
@@ -305,11 +304,11 @@ func Run(ctx context.Context, s Spec) (Outcome, error) {
 	return outcome, fmt.Errorf("load process: %s", outcome.Error)
 }
 
-// Partial reports whether the load did not finish and something was measured until
-// its end. An outcome with an error may also be whole, but wrong.
+// Partial reports whether the load did not finish and something was measured until its end. An
+// outcome with an error may also be complete, but wrong.
 func (o Outcome) Partial() bool { return o.Result != nil && o.Result.Partial != "" }
 
-// Part returns the figures of a partial outcome, and the zero Sample for others.
+// Part returns the figures of a partial outcome, or the zero Sample for others.
 func (o Outcome) Part() load.Sample {
 	if !o.Partial() {
 		return load.Sample{}
@@ -317,8 +316,8 @@ func (o Outcome) Part() load.Sample {
 	return o.Sample()
 }
 
-// Sample turns an outcome into the figures of a round: those of the generator,
-// and the server's allocations for each request.
+// Sample converts an outcome to the figures of a round: those of the generator, and the server's
+// allocations per request.
 func (o Outcome) Sample() load.Sample {
 	s := o.Result.Sample()
 	for name, metric := range map[string]load.Metric{Mallocs: load.Allocs, AllocatedBytes: load.BytesOp} {

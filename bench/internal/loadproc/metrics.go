@@ -13,10 +13,9 @@ func Scrape(ctx context.Context, address string) (map[string]float64, error) {
 	return promtext.Scrape(ctx, "http://"+address+"/metrics")
 }
 
-// allocationCounters reads the server's allocations. A scrape allocates too, a
-// few thousand objects for a large page, which would show at low rates: the first
-// reading is therefore taken twice, and the difference is the cost of one scrape,
-// which the second reading subtracts.
+// allocationCounters reads the server's allocations. A scrape also allocates, a few thousand
+// objects for a large page, which would be visible at low rates. Therefore the first reading is
+// taken twice, and the difference is the cost of one scrape, which the second reading subtracts.
 func allocationCounters(address string) []load.Counter {
 	names := map[string]string{Mallocs: "go_memstats_mallocs_total", AllocatedBytes: "go_memstats_alloc_bytes_total"}
 	var page map[string]float64 // shared by the counters of one reading
@@ -33,7 +32,7 @@ func allocationCounters(address string) []load.Counter {
 			}
 			return err
 		}
-		// The first scrape of a page makes its buffers: it is not the measure.
+		// The first scrape of a page allocates its buffers, so its cost is not typical.
 		if _, err = Scrape(ctx, address); err != nil {
 			return err
 		}
@@ -72,7 +71,7 @@ func allocationCounters(address string) []load.Counter {
 	return counters
 }
 
-// pageCounters count figures of a metrics page under their own names.
+// pageCounters returns counters for metrics of a page under their own names.
 func pageCounters(address string, names []string) []load.Counter {
 	var counters []load.Counter
 	for _, name := range names {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// A server that allocates 500 objects a scrape and 3 a request must read as 3.
+// For a server that allocates 500 objects per scrape and 3 per request, the figure must be 3.
 func TestScrapesDoNotCount(t *testing.T) {
 	mallocs := 10_000
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -12,10 +12,10 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// TargetName names package redis as the client in a [loadproc.Spec].
+// TargetName is the name of package redis as the client in a [loadproc.Spec].
 const TargetName = "pages"
 
-// Targets are what a load process needs to read the documents of a server, with package
+// Targets lists the targets with which a load process reads the documents of a server, with package
 // redis or over plain connections.
 func Targets() loadproc.Targets {
 	return loadproc.Targets{

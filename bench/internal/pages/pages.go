@@ -1,6 +1,6 @@
-// Package pages makes the documents that benchmarks read over the Redis protocol, and reads
-// them: rows of 1.6 KB in a table whose key is a text of twelve digits, because that is what
-// redis-benchmark puts into keys.
+// Package pages generates the documents that benchmarks read over the Redis protocol, and reads
+// them: rows of 1.6 KB in a table whose key is a string of twelve digits, as redis-benchmark
+// generates them.
 package pages
 
 import (
@@ -15,17 +15,17 @@ const (
 	Count = 1000
 	// Resource is the gateway's name for them.
 	Resource = "pages"
-	// textSize makes a document 1.6 KB.
+	// textSize is the size of the text that makes a document 1.6 KB large.
 	textSize = 1567
 )
 
-// Code is the key of document n.
+// Code returns the key of document n.
 func Code(n int) string { return fmt.Sprintf("%012d", n) }
 
-// Key is the Redis key of document n.
+// Key returns the Redis key of document n.
 func Key(n int) string { return Resource + ":" + Code(n) }
 
-// text is the content of document n, only letters and spaces.
+// text returns the content of document n, which consists of letters and spaces.
 func text(n int) string {
 	const letters = "abcdefghijklmnopqrstuvwxyz      "
 	rng := rand.New(rand.NewPCG(uint64(n), 2))
@@ -36,12 +36,12 @@ func text(n int) string {
 	return string(b)
 }
 
-// Document is document n as the gateway composes it.
+// Document returns document n as the gateway composes it.
 func Document(n int) []byte {
 	return fmt.Appendf(nil, `{"code":"%s","body":"%s"}`, Code(n), text(n))
 }
 
-// Values are all documents by their Redis keys.
+// Values returns all documents by their Redis keys.
 func Values() map[string][]byte {
 	values := make(map[string][]byte, Count)
 	for n := range Count {

@@ -13,12 +13,12 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// PlainName names plain connections as the client in a [loadproc.Spec]: each caller has
-// one, sends a GET, or a MGET of Array keys, and compares the reply. With a Batch, it
-// sends as many requests in one write and then reads all replies.
+// PlainName is the name of plain connections as the client in a [loadproc.Spec]: each caller has
+// one, sends a GET, or an MGET of Array keys, and compares the reply. With a Batch, it sends as
+// many requests in one write and then reads all replies.
 const PlainName = "plain"
 
-// plainTarget are the documents as a connection sees them.
+// plainTarget holds the encoded keys and values of the documents.
 type plainTarget struct {
 	// Immutable after openPlain.
 	address string
@@ -60,8 +60,8 @@ type plainCaller struct {
 	rng     *rand.Rand
 	request []byte
 	asked   []int // the keys of all requests in flight, in order
-	next    int   // in asked: the first that has no reply
-	broken  error // what ended the use of the connection
+	next    int   // index in asked of the first key without a reply
+	broken  error // the error after which the connection must not be used
 }
 
 // Do implements [load.Caller].
@@ -119,8 +119,8 @@ func (c *plainCaller) receive() {
 
 var errReply = errors.New("pages: a wrong reply")
 
-// expect reads the expected continuation of the reply. The first line is compared before
-// the rest is waited for: a reply that is an error is shorter.
+// expect reads the expected continuation of the reply. The first line is compared before waiting
+// for the rest, because an error reply is shorter.
 func (c *plainCaller) expect(want []byte) error {
 	line := want[:bytes.IndexByte(want, '\n')+1]
 	for _, part := range [][]byte{line, want[len(line):]} {
@@ -132,7 +132,7 @@ func (c *plainCaller) expect(want []byte) error {
 		case err != nil:
 			return err
 		case !bytes.Equal(got, part):
-			got, _ = c.reader.Peek(c.reader.Buffered()) // which is there
+			got, _ = c.reader.Peek(c.reader.Buffered()) // these bytes are buffered
 			return fmt.Errorf("%w: %.60q, want %.60q", errReply, got, part)
 		}
 		if _, err := c.reader.Discard(len(part)); err != nil {

@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// answer serves one connection after the other, until the listener is closed. lookup returns
-// the values.
+// answer serves one connection after another until the listener is closed. lookup returns the
+// values.
 func answer(l net.Listener, lookup func(key string) string) {
 	for {
 		conn, err := l.Accept()
@@ -35,7 +35,7 @@ func answer(l net.Listener, lookup func(key string) string) {
 					break
 				}
 				text := make([]byte, size+2)
-				_, _ = io.ReadFull(reader, text) // a short request is answered with a wrong reply
+				_, _ = io.ReadFull(reader, text) // a truncated request gets a wrong reply
 				args[i] = string(text[:size])
 			}
 			reply := ""
@@ -45,7 +45,7 @@ func answer(l net.Listener, lookup func(key string) string) {
 			for _, key := range args[1:] {
 				reply += lookup(key)
 			}
-			_, _ = io.WriteString(conn, reply) // fails when the client has seen enough
+			_, _ = io.WriteString(conn, reply) // fails if the client has already disconnected
 		}
 		_ = conn.Close()
 	}

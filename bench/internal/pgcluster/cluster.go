@@ -24,7 +24,7 @@ import (
 // All users of this machine may connect. Close it.
 type Cluster struct {
 	// Immutable after New.
-	bin   string // folder of PostgreSQL's programs
+	bin   string // directory of PostgreSQL's programs
 	dir   string
 	runAs string // user that runs the server; if empty, ours
 	port  int
@@ -32,7 +32,7 @@ type Cluster struct {
 	server *proc.Process // nil if not running
 }
 
-// New makes a cluster below the system's folder for temporary files.
+// New creates a cluster below the system's directory for temporary files.
 func New(ctx context.Context) (c *Cluster, err error) {
 	c = &Cluster{}
 	if c.bin, err = programs(); err != nil {
@@ -84,17 +84,18 @@ func (c *Cluster) data() string { return filepath.Join(c.dir, "data") }
 // Program returns the path of one of PostgreSQL's programs.
 func (c *Cluster) Program(name string) string { return filepath.Join(c.bin, name) }
 
-// URL leads to the database "postgres" over TCP, as its superuser.
+// URL returns the URL of the database "postgres" over TCP, as the superuser.
 func (c *Cluster) URL() string {
 	return fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", c.port)
 }
 
-// Environment makes PostgreSQL's own clients connect over the Unix socket.
+// Environment returns environment variables that make PostgreSQL's own clients connect over the
+// Unix socket.
 func (c *Cluster) Environment() []string {
 	return []string{"PGHOST=" + c.dir, "PGPORT=" + strconv.Itoa(c.port), "PGUSER=postgres", "PGDATABASE=postgres"}
 }
 
-// Postmaster is the first process of the server, the parent of all others.
+// Postmaster returns the main process of the server, the parent of all others.
 func (c *Cluster) Postmaster() int { return c.server.PID() }
 
 // Start starts the server with settings, "name=value" each.
@@ -127,7 +128,7 @@ func (c *Cluster) Start(ctx context.Context, settings ...string) error {
 	return nil
 }
 
-// Stop ends the server in good order, if it runs.
+// Stop shuts the server down gracefully, if it is running.
 func (c *Cluster) Stop() error {
 	if c.server == nil {
 		return nil
@@ -142,11 +143,11 @@ func (c *Cluster) Close() error {
 	return errors.Join(c.Stop(), os.RemoveAll(c.dir))
 }
 
-// programs returns the folder of the server's programs. Debian keeps them out of
-// PATH, because several versions may be installed; the newest is taken.
+// programs returns the directory of the server's programs. On Debian they are not in PATH, because
+// several versions may be installed; the newest one is used.
 func programs() (string, error) {
 	if path, err := exec.LookPath("postgres"); err == nil {
-		// A link in PATH often has no initdb next to it.
+		// The directory of a link in PATH often does not contain initdb.
 		if real, err := filepath.EvalSymlinks(path); err == nil {
 			path = real
 		}
@@ -157,7 +158,7 @@ func programs() (string, error) {
 		return "", errors.New("postgres is neither in PATH nor in /usr/lib/postgresql; make prepare installs it")
 	}
 	version := func(path string) int {
-		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // not a number sorts first
+		n, _ := strconv.Atoi(filepath.Base(filepath.Dir(filepath.Dir(path)))) // names that are not numbers sort first
 		return n
 	}
 	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return cmp.Compare(version(a), version(b)) })), nil
@@ -174,5 +175,5 @@ func unprivileged() (string, error) {
 			return name, nil
 		}
 	}
-	return "", errors.New("running as root, and there is neither a user postgres nor nobody for PostgreSQL to run as")
+	return "", errors.New("running as root, and PostgreSQL can be run neither as the user postgres nor as nobody, because they do not exist")
 }

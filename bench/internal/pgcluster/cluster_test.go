@@ -62,9 +62,9 @@ begin while clock_timestamp() < stop loop s := s + 1; end loop; end $$; select p
 	if err := psql.Wait(); err != nil {
 		t.Fatal(err)
 	}
-	time.Sleep(200 * time.Millisecond) // until the session is gone
+	time.Sleep(200 * time.Millisecond) // until the session has ended
 	ended := read() - before
-	// The machine may be busy with others: then less was burnt.
+	// On a busy machine, less CPU time is used.
 	for when, cpu := range map[string]time.Duration{"living": living, "ended": ended} {
 		if cpu < 100*time.Millisecond || cpu > 700*time.Millisecond {
 			t.Errorf("%s session: %v, want about 500ms", when, cpu)

@@ -8,20 +8,19 @@ import (
 	"time"
 )
 
-// A Meter reads the CPU time of a PostgreSQL server: the postmaster and all of
-// its processes, those that have ended included. Linux only.
+// A Meter reads the CPU time of a PostgreSQL server: the postmaster and all of its processes,
+// including those that have ended. It works only on Linux.
 //
-// PostgreSQL is one process a session, and every one is a child of the
-// postmaster. Of the living the scheduler's account is read, in nanoseconds; of
-// the ended the kernel keeps a sum for the postmaster that waited for them, in
-// ticks of 10 ms. A process that ends between two readings moves from one
-// account to the other: the error is one tick for each.
+// PostgreSQL has one process for each session, which is a child of the postmaster. For running
+// processes, the scheduler's account is read, in nanoseconds. For ended ones, the kernel keeps a
+// sum for the postmaster, which has waited for them, in ticks of 10 ms. A process that ends between
+// two readings moves from one account to the other, which causes an error of one tick.
 type Meter struct{ postmaster int }
 
 // NewMeter returns a meter of the server whose first process is postmaster.
 func NewMeter(postmaster int) *Meter { return &Meter{postmaster} }
 
-// CPU returns user and system time of the server so far.
+// CPU returns the user and system time of the server so far.
 func (m *Meter) CPU() (time.Duration, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -35,7 +34,7 @@ func (m *Meter) CPU() (time.Duration, error) {
 		}
 		st, err := readStat(pid)
 		if err != nil || pid != m.postmaster && st.parent != m.postmaster {
-			continue // not ours, or it has just ended: then the postmaster's sum has it
+			continue // not ours, or it has just ended and is included in the postmaster's sum
 		}
 		if running, err := schedstat(pid); err == nil {
 			sum += running
@@ -48,7 +47,7 @@ func (m *Meter) CPU() (time.Duration, error) {
 	return sum + own.ended, nil
 }
 
-// stat is what is used of /proc/<pid>/stat.
+// stat holds the fields that are used of /proc/<pid>/stat.
 type stat struct {
 	parent int
 	ended  time.Duration // user and system time of children that were waited for

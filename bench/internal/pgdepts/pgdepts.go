@@ -1,6 +1,5 @@
-// Package pgdepts creates the PostgreSQL database of the benchmarks: departments with ten
-// employees each, in a separate cluster, and compares a server's answers with the
-// database.
+// Package pgdepts creates the PostgreSQL database of the benchmarks, with departments of ten
+// employees each in a separate cluster, and compares a server's answers with the database.
 package pgdepts
 
 import (
@@ -26,10 +25,9 @@ var generating = []string{
 	"shared_buffers=1GB", "maintenance_work_mem=1GB", "max_wal_size=16GB", "max_parallel_maintenance_workers=1",
 }
 
-// Settings are those of the server under measurement; everything else is
-// PostgreSQL's default, fsync and autovacuum included. All data fits into
-// shared_buffers, and checkpoints are rare, because what a disk does is not what
-// the suite is about.
+// Settings are the settings of the measured server; everything else is PostgreSQL's default,
+// including fsync and autovacuum. All data fits into shared_buffers, and checkpoints are rare,
+// because the suite does not measure the disk.
 func Settings(quick bool) []string {
 	buffers := "4GB"
 	if quick {
@@ -56,8 +54,8 @@ SELECT e, (e - 1) / 10 + 1,
 FROM (SELECT e, (hashint8(e) & 2147483647) h FROM generate_series(1::bigint, $1) e) t`
 )
 
-// indices and constraints are made after the rows: sorting once is faster than
-// ten million insertions.
+// indices and constraints are created after the rows, because sorting once is faster than ten
+// million insertions.
 var indices = []string{
 	"ALTER TABLE dept ADD PRIMARY KEY (deptno)",
 	"ALTER TABLE emp ADD PRIMARY KEY (empno)",
@@ -70,12 +68,11 @@ var indices = []string{
 	"CHECKPOINT",
 }
 
-// warm reads everything into shared_buffers; a sequential scan would not, it
-// keeps to a ring of 256 KB.
+// warm reads everything into shared_buffers. A sequential scan would not, because it uses a ring
+// buffer of 256 KB.
 const warm = "SELECT sum(pg_prewarm(c.oid)) FROM pg_class c WHERE c.relname IN ('dept', 'dept_pkey', 'emp', 'emp_pkey', 'emp_deptno')"
 
-// New makes a cluster with count departments and starts its server for
-// measurements.
+// New creates a cluster with count departments and starts its server for measurements.
 func New(ctx context.Context, count int64, quick bool, progress func(string, ...any)) (c *pgcluster.Cluster, err error) {
 	started := time.Now()
 	if c, err = pgcluster.New(ctx); err != nil {

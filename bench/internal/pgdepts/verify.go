@@ -13,18 +13,18 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// document is one in the form that every subject must serve, made by a statement
-// that has nothing in common with ours.
+// document selects a document in the form that every subject must serve, with a statement that has
+// nothing in common with ours.
 const document = `
 SELECT to_jsonb(d) || jsonb_build_object('emps', (
 	SELECT coalesce(jsonb_agg(to_jsonb(e) ORDER BY e.empno), '[]') FROM emp e WHERE e.deptno = d.deptno))
 FROM dept d WHERE d.deptno = $1`
 
-// verified is how many documents of each server are compared with the database
-// before it is measured.
+// verified is the number of documents of each server that are compared with the database before it
+// is measured.
 const verified = 32
 
-// Verify compares what get returns for random keys, 1 to count, with the database.
+// Verify compares the results of get for random keys, 1 to count, with the database.
 func Verify(ctx context.Context, url string, count int64, get func(ctx context.Context, key int64) ([]byte, error), seed uint64) error {
 	rng := rand.New(rand.NewPCG(seed, 7))
 	return WithConn(ctx, url, func(conn *pgx.Conn) error {

@@ -15,7 +15,7 @@ func TestSameJSON(t *testing.T) {
 		`{"deptno":1,"loc":null,"emps":[{"sal":"1000.50"},{"sal":2}]}`, `{"deptno":1,"emps":[{"sal":1000.50},{"sal":2}]}`, `{"deptno":1,`,
 	} {
 		if sameJSON([]byte(doc), []byte(other)) == nil {
-			t.Errorf("%s taken for %s", other, doc)
+			t.Errorf("%s was accepted as %s", other, doc)
 		}
 	}
 }

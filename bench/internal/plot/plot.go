@@ -10,12 +10,12 @@ import (
 	"strings"
 )
 
-// A Plot is a picture of some lines. X is logarithmic, with a tick at each value
-// that any line has. Both coordinates must be positive; other points are omitted.
+// A Plot is a picture of lines. X is logarithmic, with a tick at each value that any line has. Both
+// coordinates must be positive; other points are omitted.
 type Plot struct {
 	Title string
-	X, Y  string // what the axes show
-	LogY  bool   // else the axis of Y is linear and begins at 0
+	X, Y  string // labels of the axes
+	LogY  bool   // if false, the Y axis is linear and begins at 0
 	Lines []Line
 }
 
@@ -42,7 +42,7 @@ const (
 	fontSize, titleSize = 12, 15
 )
 
-// WriteSVG writes the picture, on a white ground.
+// WriteSVG writes the picture, on a white background.
 func (p Plot) WriteSVG(w io.Writer) error {
 	xs, lowY, highY := p.extent()
 	if len(xs) == 0 {
@@ -103,7 +103,7 @@ func (p Plot) extent() (xs []float64, low, high float64) {
 	return xs, low, high
 }
 
-// drawn are the points that have a place.
+// drawn returns the points that can be drawn.
 func (l Line) drawn() (points []Point) {
 	for _, at := range l.Points {
 		if at.X > 0 && at.Y > 0 && !math.IsInf(at.X, 0) && !math.IsInf(at.Y, 0) {
@@ -145,7 +145,7 @@ func text(b *strings.Builder, x, y float64, anchor string, size int, s string) {
 	fmt.Fprintf(b, `<text x="%.1f" y="%.1f" text-anchor="%s" font-size="%d" fill="#222">%s</text>`+"\n", x, y, anchor, size, html.EscapeString(s))
 }
 
-// share returns where between low (0) and high (1) a value lies.
+// share returns the position of a value between low (0) and high (1).
 func share(v, low, high float64, logarithmic bool) float64 {
 	if logarithmic {
 		v, low, high = math.Log(v), math.Log(low), math.Log(high)
@@ -153,7 +153,7 @@ func share(v, low, high float64, logarithmic bool) float64 {
 	return (v - low) / (high - low)
 }
 
-// linearTicks returns some round values from 0 up to high or the next after it.
+// linearTicks returns some round values from 0 up to high or the next round value above it.
 func linearTicks(high float64) []float64 {
 	step := math.Pow(10, math.Floor(math.Log10(high)))
 	for _, finer := range []float64{5, 2} { // at least four steps
@@ -181,7 +181,7 @@ func decades(low, high float64) []float64 {
 	return ticks
 }
 
-// number prints a value with commas between thousands.
+// number formats a value with thousands separators.
 func number(v float64) string {
 	s := strconv.FormatFloat(v, 'f', -1, 64)
 	if v >= 100 {

@@ -10,16 +10,15 @@ import (
 	"syscall"
 )
 
-// RSSAnon returns the anonymous resident memory of a process in bytes: its heaps
-// and stacks, without the file pages that the kernel may take back. Linux only.
+// RSSAnon returns the anonymous resident memory of a process in bytes: its heaps and stacks,
+// without file pages, which the kernel may reclaim. Linux only.
 func RSSAnon(pid int) (int64, error) { return kilobytes(pid, "RssAnon") }
 
-// RSSFile returns the resident pages of files that a process has mapped, in bytes.
-// They are the page cache's: the kernel may take them back. Linux only.
+// RSSFile returns the resident pages of files that a process has mapped, in bytes. They belong to
+// the page cache, and the kernel may reclaim them. Linux only.
 func RSSFile(pid int) (int64, error) { return kilobytes(pid, "RssFile") }
 
-// kilobytes reads a line of the status of a process that is a number of kB, and
-// returns bytes.
+// kilobytes reads a number of kB from the status of a process, and returns bytes.
 func kilobytes(pid int, name string) (int64, error) {
 	line, err := lineOf(fmt.Sprintf("/proc/%d/status", pid), name)
 	if err != nil {
@@ -32,15 +31,15 @@ func kilobytes(pid int, name string) (int64, error) {
 	return kb << 10, err
 }
 
-// WriteBytes returns how many bytes a process has caused to be written to devices:
-// pages of files that it made dirty, each once until the kernel has written it.
-// Files that are on no device, such as those of a tmpfs, are not counted. Linux only.
+// WriteBytes returns how many bytes a process has caused to be written to devices: file pages that
+// it made dirty, each once until the kernel has written it. Files that are not on a device, such as
+// those of a tmpfs, are not counted. Linux only.
 func WriteBytes(pid int) (int64, error) {
 	return ioCount(fmt.Sprint(pid), "write_bytes")
 }
 
-// Calls returns how many system calls that read or write a process has made: read, write,
-// readv, writev and their kin, on sockets too. Others, such as epoll_wait, futex, send and
+// Calls returns how many system calls that read or write a process has made: read, write, readv,
+// writev and similar ones, including those on sockets. Others, such as epoll_wait, futex, send and
 // recv, are not counted. A pid of 0 is this process. Linux only.
 func Calls(pid int) (int64, error) {
 	reads, err := Reads(pid)
@@ -54,8 +53,8 @@ func Calls(pid int) (int64, error) {
 // Reads is the part of Calls that reads.
 func Reads(pid int) (int64, error) { return ioCount(entryOf(pid), "syscr") }
 
-// Sleeps returns how often threads of a process have gone to sleep: the voluntary context switches of
-// those that live. A pid of 0 is this process. Linux only.
+// Sleeps returns how often threads of a process have gone to sleep: the voluntary context switches
+// of living threads. A pid of 0 is this process. Linux only.
 func Sleeps(pid int) (int64, error) {
 	tasks := "/proc/" + entryOf(pid) + "/task"
 	entries, err := os.ReadDir(tasks)
@@ -83,7 +82,7 @@ func Sleeps(pid int) (int64, error) {
 	return sum, nil
 }
 
-// entryOf is the directory of a process in /proc.
+// entryOf returns the directory of a process in /proc.
 func entryOf(pid int) string {
 	if pid == 0 {
 		return "self"
@@ -91,7 +90,7 @@ func entryOf(pid int) string {
 	return strconv.Itoa(pid)
 }
 
-// ioCount reads a number of the kernel's account of a process's input and output.
+// ioCount reads a number from the kernel's account of the input and output of a process.
 func ioCount(process, name string) (int64, error) {
 	line, err := lineOf("/proc/"+process+"/io", name)
 	if err != nil {
@@ -103,7 +102,7 @@ func ioCount(process, name string) (int64, error) {
 	return strconv.ParseInt(string(line[0]), 10, 64)
 }
 
-// lineOf returns the words behind "name:" in a file of the kernel.
+// lineOf returns the words after "name:" in a file of the kernel.
 func lineOf(path, name string) ([][]byte, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -114,5 +113,5 @@ func lineOf(path, name string) ([][]byte, error) {
 			return bytes.Fields(value), nil
 		}
 	}
-	return nil, fmt.Errorf("%s: no %s in it", path, name)
+	return nil, fmt.Errorf("%s does not contain %s", path, name)
 }

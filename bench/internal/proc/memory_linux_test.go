@@ -14,7 +14,7 @@ func TestMemoryAndWrites(t *testing.T) {
 			t.Errorf("%s: %d, %v", name, got, err)
 		}
 		if _, err := read(1 << 30); err == nil {
-			t.Errorf("%s of a process that is not there", name)
+			t.Errorf("%s of a process that does not exist", name)
 		}
 	}
 	before, err := WriteBytes(pid)
@@ -29,12 +29,12 @@ func TestMemoryAndWrites(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A folder for temporary files in memory has no device.
+	// If the directory for temporary files is in memory, nothing is written to a device.
 	if grown := after - before; grown != 0 && (grown < size || grown > 2*size) {
 		t.Errorf("a file of %d bytes caused %d to be written", size, grown)
 	}
 	if _, err := lineOf("/proc/self/io", "nothing"); err == nil {
-		t.Error("a line that is not there was found")
+		t.Error("a line that does not exist was found")
 	}
 }
 
@@ -66,7 +66,7 @@ func TestCalls(t *testing.T) {
 		t.Errorf("%d calls were counted, want %d", grown, 2*calls)
 	}
 	if _, err := Calls(1 << 30); err == nil {
-		t.Error("calls of a process that is not there")
+		t.Error("calls of a process that does not exist")
 	}
 }
 
@@ -118,6 +118,6 @@ func TestSleeps(t *testing.T) {
 		t.Errorf("%d sleeps were counted, want %d", grown, sleeps)
 	}
 	if _, err := Sleeps(1 << 30); err == nil {
-		t.Error("sleeps of a process that is not there")
+		t.Error("sleeps of a process that does not exist")
 	}
 }

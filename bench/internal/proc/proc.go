@@ -34,7 +34,7 @@ func BenchModule(ctx context.Context) (string, error) {
 	}
 	dir := filepath.Dir(strings.TrimSpace(string(out)))
 	if filepath.Base(dir) != "bench" {
-		return "", fmt.Errorf("module in %s, want to be started inside bench", dir)
+		return "", fmt.Errorf("the module is in %s; start the program inside bench", dir)
 	}
 	return dir, nil
 }
@@ -56,10 +56,10 @@ type Command struct {
 	Args []string
 	Env  []string // added to the environment of this process
 	Dir  string   // to run in; if empty, that of this process
-	// User runs the program, where the system knows users; if empty, ours.
+	// User is the user as which the program runs, if the system supports it; if empty, the current
+	// one.
 	User string
-	// Ask is the signal that requests the program to end. If nil, it is the
-	// system's usual one.
+	// Ask is the signal that asks the program to end. If nil, it is the system's default.
 	Ask os.Signal
 	// Grace is how long it may take to end. If zero, it is 10 s.
 	Grace time.Duration
@@ -69,7 +69,7 @@ type Command struct {
 type Process struct {
 	// Immutable after Start.
 	cmd    *exec.Cmd
-	ask    os.Signal // nil for the usual one
+	ask    os.Signal // nil for the default
 	grace  time.Duration
 	first  chan string // the first line of standard output
 	exited chan struct{}
@@ -80,7 +80,7 @@ type Process struct {
 	err  error
 }
 
-// tailLines is how much of a program's output an error message repeats.
+// tailLines is the number of lines of a program's output that an error message contains.
 const tailLines = 20
 
 // Start runs program with additional environment variables. Both outputs are
@@ -197,7 +197,7 @@ func (p *Process) failure(what string) error {
 	return fmt.Errorf("%s %s; its last output:\n%s", filepath.Base(p.cmd.Path), what, strings.Join(p.tail, "\n"))
 }
 
-// CPU returns what the program used, user and system time, once it has ended.
+// CPU returns the user and system time of the program, once it has ended.
 func (p *Process) CPU() time.Duration {
 	<-p.exited
 	return p.cmd.ProcessState.UserTime() + p.cmd.ProcessState.SystemTime()
@@ -222,6 +222,6 @@ func (p *Process) Stop() error {
 	case <-time.After(p.grace):
 		_ = p.cmd.Process.Kill()
 		<-p.exited
-		return p.failure(fmt.Sprintf("did not end within %v of being asked to", p.grace))
+		return p.failure(fmt.Sprintf("did not end within %v after the request", p.grace))
 	}
 }

@@ -28,7 +28,7 @@ func TestFirstLineAndStop(t *testing.T) {
 	}
 }
 
-// A server that dies at its start must say why, immediately.
+// If a server dies at its start, the reason must be reported immediately.
 func TestDeathBeforeReady(t *testing.T) {
 	p, err := Start(nil, "sh", "-c", "echo no such table >&2; exit 3")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestDeathBeforeReady(t *testing.T) {
 		t.Errorf("error %v, want the exit status", err)
 	}
 	if err := p.Stop(); err == nil {
-		t.Error("a server that ended by itself was stopped without a word")
+		t.Error("stopping a server that had already ended returned no error")
 	}
 }
 

@@ -7,8 +7,8 @@ import (
 	"strconv"
 )
 
-// Descendants returns the living processes that a process has started, and those
-// that they have, in no order.
+// Descendants returns the living processes that a process has started, directly or indirectly, in
+// no particular order.
 func Descendants(pid int) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -20,7 +20,7 @@ func Descendants(pid int) ([]int, error) {
 		if err != nil {
 			continue
 		}
-		if parent, err := parentOf(child); err == nil { // else it has just ended
+		if parent, err := parentOf(child); err == nil { // otherwise it has just ended
 			children[parent] = append(children[parent], child)
 		}
 	}
@@ -32,8 +32,8 @@ func Descendants(pid int) ([]int, error) {
 	return all, nil
 }
 
-// parentOf reads field 4 of the process's state. Field 2 is its name in
-// parentheses and may itself contain spaces and parentheses.
+// parentOf reads field 4 of the process's stat file. Field 2 is its name in parentheses and may
+// itself contain spaces and parentheses.
 func parentOf(pid int) (int, error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

@@ -4,5 +4,5 @@ package proc
 
 import "errors"
 
-// Descendants returns an error: it reads what only Linux tells.
+// Descendants returns an error, because it is implemented only on Linux.
 func Descendants(int) ([]int, error) { return nil, errors.ErrUnsupported }

@@ -1,5 +1,5 @@
-// Package redisclusters starts Redis Clusters for benchmarks: those of the project's tests
-// (internal/testkit/rediscluster), outside of a test.
+// Package redisclusters starts Redis Clusters for benchmarks: it uses the clusters of the project's
+// tests (internal/testkit/rediscluster) outside a test.
 package redisclusters
 
 import (
@@ -23,19 +23,19 @@ type Cluster struct {
 	standIn *standIn
 }
 
-// nodeTimeout is so long that servers that lack CPU time are not considered dead.
+// nodeTimeout is long enough that servers that lack CPU time are not considered dead.
 const nodeTimeout = 30 * time.Second
 
-// Start starts a cluster of so many masters without replicas, for measurements in which no node fails.
-// See [StartWith].
+// Start starts a cluster of the given number of masters without replicas, for measurements in which
+// no node fails. See [StartWith].
 func Start(ctx context.Context, scratch string, masters int) (*Cluster, error) {
 	return StartWith(ctx, scratch, rediscluster.Options{
 		Masters: masters, NodeTimeout: nodeTimeout, Args: []string{"--maxclients", "10000"},
 	})
 }
 
-// StartWith starts a cluster whose nodes work below scratch. If ctx ends before they are ready, there
-// is no cluster. On Linux the nodes are killed when this process ends.
+// StartWith starts a cluster whose nodes have directories below scratch. If ctx ends before they
+// are ready, it returns an error. On Linux the nodes are killed when this process ends.
 func StartWith(ctx context.Context, scratch string, o rediscluster.Options) (*Cluster, error) {
 	c := &Cluster{standIn: &standIn{ctx: ctx, scratch: scratch}}
 	err := c.Operate(func(t testing.TB, _ *rediscluster.Cluster) { c.cluster = rediscluster.Start(t, o) })
@@ -46,7 +46,8 @@ func StartWith(ctx context.Context, scratch string, o rediscluster.Options) (*Cl
 	return c, nil
 }
 
-// Operate lets f operate the cluster, and waits for it. If f fails as a test, Operate returns the failure.
+// Operate calls f to operate the cluster, and waits for it. If f fails as a test, Operate returns
+// the failure.
 func (c *Cluster) Operate(f func(t testing.TB, cluster *rediscluster.Cluster)) error {
 	ended := make(chan struct{})
 	// Ends with f, waited for below. It needs its own goroutine, because a fatal failure of a test
@@ -83,12 +84,12 @@ func (c *Cluster) Stop() error {
 	return errors.Join(append(errs, c.standIn.err())...)
 }
 
-// Discard ends the nodes, some of which may have ended before.
+// Discard ends the nodes, some of which may have already ended.
 func (c *Cluster) Discard() { c.standIn.cleanUp() }
 
-// A standIn replaces the test that the cluster belongs to.
+// A standIn replaces the test to which the cluster belongs.
 type standIn struct {
-	testing.TB // if nil, the kit calls only the methods below
+	testing.TB // nil, because rediscluster calls only the methods below
 
 	// Immutable.
 	ctx     context.Context
@@ -110,7 +111,7 @@ func (s *standIn) err() error {
 	return errors.New(strings.Join(s.failures, "\n"))
 }
 
-// cleanUp does what a test does at its end.
+// cleanUp runs the cleanup functions, as at the end of a test.
 func (s *standIn) cleanUp() {
 	for {
 		s.mu.Lock()
@@ -138,7 +139,7 @@ func (s *standIn) Cleanup(f func()) {
 	s.cleanups = append(s.cleanups, f)
 }
 
-// TempDir returns a directory that goes with scratch.
+// TempDir returns a directory that is removed with scratch.
 func (s *standIn) TempDir() string {
 	dir, err := os.MkdirTemp(s.scratch, "node-")
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 )
 
-// A cluster answers until it is stopped, and leaves nothing outside of its directory.
+// A cluster answers until it is stopped, and leaves no files outside its directory.
 func TestStart(t *testing.T) {
 	scratch := t.TempDir()
 	c, err := Start(t.Context(), scratch, 3)
@@ -35,7 +35,8 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// A cluster that cannot start is an error that says why, and not the end of the goroutine.
+// If a cluster cannot start, Start returns an error with the reason instead of ending the
+// goroutine.
 func TestStartFails(t *testing.T) {
 	t.Setenv("SLIPSTREAM_REDIS", filepath.Join(t.TempDir(), "none"))
 	if _, err := Start(t.Context(), t.TempDir(), 1); err == nil || !strings.Contains(err.Error(), "none") {

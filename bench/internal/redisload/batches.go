@@ -16,13 +16,13 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// batchSize is how many commands an explicit batch has.
+// batchSize is the number of commands in an explicit batch.
 const batchSize = 1000
 
-// A batcher is a client that sends many commands together on request. Each batch is built again,
+// A batcher is a client that can send many commands together explicitly. Each batch is built anew,
 // as in a program whose keys vary.
 type batcher interface {
-	// getAll tells each of the values, in order.
+	// getAll calls each with each of the values, in order.
 	getAll(ctx context.Context, keys []string, each func(i int, value []byte) error) error
 }
 
@@ -30,7 +30,7 @@ type batcher interface {
 func (c *caller) batch() error {
 	b, ok := c.client.(batcher)
 	if !ok {
-		return fmt.Errorf("%T has no batches", c.client)
+		return fmt.Errorf("%T does not support batches", c.client)
 	}
 	c.batched = c.batched[:0]
 	for range batchSize {
@@ -47,7 +47,7 @@ func (c *caller) batch() error {
 	return err
 }
 
-// ourBatch is what a batch of ours needs again.
+// ourBatch holds what batches of our client reuse.
 type ourBatch struct {
 	batch  redis.Batch
 	values [][]byte

@@ -1,5 +1,5 @@
-// Package redisload puts load on Redis servers, with the clients that the benchmarks compare: the
-// subjects, each behind one interface, and what their callers do.
+// Package redisload puts load on Redis servers with the clients that the benchmarks compare. It
+// contains the subjects, which all implement one interface, and the work of their callers.
 package redisload
 
 import (
@@ -12,8 +12,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Client is one Redis client as the load sees it. Its methods may be called
-// from any number of goroutines concurrently, Close once at the end.
+// A Client is one Redis client as the load sees it. Its methods are safe for concurrent use, except
+// for Close, which is called once at the end.
 type Client interface {
 	// Get returns the value of key. It may write it into dst, from its start,
 	// or return its own memory, which stays valid until the next Get of the same
@@ -23,8 +23,8 @@ type Client interface {
 	Close() error
 }
 
-// A Pusher is a [Client] that appends to lists, which must not happen twice. All clients of a
-// cluster are.
+// A Pusher is a [Client] that appends to lists, which must not be executed twice. All clients for
+// clusters are Pushers.
 type Pusher interface {
 	// Push appends a value to the list at key.
 	Push(ctx context.Context, key, value string) error
@@ -33,22 +33,23 @@ type Pusher interface {
 // A Setting describes the work of a client. Either Address or Cluster must be set.
 type Setting struct {
 	Address string
-	// Cluster are addresses of nodes of a cluster. If empty, Address is that of one server.
+	// Cluster lists addresses of nodes of a cluster. If empty, Address is that of a single server.
 	Cluster []string
-	// Callers is how many goroutines will use the client concurrently: what the
-	// user of a pool would size it by.
+	// Callers is how many goroutines will use the client concurrently: a user would choose the size
+	// of a pool accordingly.
 	Callers int
-	// Plain restricts a client to RESP2 without a handshake where it can work
-	// without one: proxies know few commands.
+	// Plain restricts a client to RESP2 without a handshake, if the client supports that, because
+	// proxies know few commands.
 	Plain bool
-	// Single allows one connection only.
+	// Single allows only one connection.
 	Single bool
-	// Cached switches client-side caching on.
+	// Cached enables client-side caching.
 	Cached bool
-	// Blocked is how many calls wait at the server meanwhile, for a list that stays empty.
+	// Blocked is the number of additional calls that wait at the server for a list that stays
+	// empty.
 	Blocked int
-	// Timeout is that of a call, for clients whose calls have no contexts. If
-	// zero, there is none.
+	// Timeout is the timeout of a call, for clients whose calls have no contexts. If zero, there is
+	// none.
 	Timeout time.Duration
 }
 
@@ -56,7 +57,7 @@ type Setting struct {
 // two cores: each request still takes its own two system calls on each side.
 const maxPool = 512
 
-// pool is how many connections to a server a client with a pool gets.
+// pool returns the number of connections to a server for a client with a pool.
 func (s Setting) pool() int {
 	if s.Single {
 		return 1
@@ -67,19 +68,19 @@ func (s Setting) pool() int {
 // A Kind is one way to use one client library.
 type Kind struct {
 	Name string
-	// NoWait marks clients that never hold a request back to gather others.
+	// NoWait marks clients that never delay a request to gather others.
 	NoWait bool
 	// Pipelined clients share connections among callers.
 	Pipelined bool
-	// Variant is another setting of a client that the list has already: its
-	// way of reading replies is the same.
+	// Variant marks another setting of a client that is already in the list, so its way of reading
+	// replies is the same.
 	Variant bool
 
 	open        func(ctx context.Context, s Setting) (Client, error)
 	openCluster func(ctx context.Context, s Setting) (Client, error) // nil if it does not support clusters
 }
 
-// Clustered reports whether the client can be that of a cluster.
+// Clustered reports whether the client supports clusters.
 func (k Kind) Clustered() bool { return k.openCluster != nil }
 
 // Open opens a client.
@@ -89,12 +90,12 @@ func (k Kind) Open(ctx context.Context, s Setting) (Client, error) {
 	case len(s.Cluster) == 0:
 		return k.open(ctx, s)
 	case k.openCluster == nil:
-		return nil, fmt.Errorf("%s knows no clusters", k.Name)
+		return nil, fmt.Errorf("%s does not support clusters", k.Name)
 	}
 	return k.openCluster(ctx, s)
 }
 
-// Rivals are all subjects that are not ours, in the order of the tables.
+// Rivals lists all subjects that are not ours, in the order of the tables.
 var Rivals = slices.Concat(redigoKinds, goRedisKinds, rueidisKinds, redispipeKinds, radixKinds, pascaldekloeKinds)
 
 // Kinds returns the rivals and ours.

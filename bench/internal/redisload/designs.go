@@ -10,23 +10,20 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// The rate-limited experiment of the RedisPipe article (Sokolov, "RedisPipe:
-// implicit pipelining for Redis", 2019): each of several clients has goroutines
-// that wait for a limiter and then send a series of requests. Its author names
-// the right design and three wrong ones, which all falsify what a client that
-// gathers requests gains. Goroutines limit themselves, with the runtime's
-// timers, as there; the scenarios called precise use the generator's arrivals,
-// which the kernel's timers release one by one.
+// The rate-limited experiment of the RedisPipe article (Sokolov, "RedisPipe: implicit pipelining
+// for Redis", 2019): each of several clients has goroutines that wait for a limiter and then send a
+// series of requests. Its author describes the right design and three wrong ones, all of which
+// distort the gain of a client that gathers requests. As there, goroutines limit themselves with
+// the runtime's timers; the scenarios named precise use the generator's arrivals, which the
+// kernel's timers release individually.
 const (
 	// DesignRight: a limiter per goroutine, series of 5 to 15.
 	DesignRight = "right"
-	// DesignA: one limiter for all goroutines of a client, asked for each
-	// request.
+	// DesignA: one limiter for all goroutines of a client, used for each request.
 	DesignA = "a"
-	// DesignB: one limiter for all goroutines of a client, asked for series of
-	// 5 to 15.
+	// DesignB: one limiter for all goroutines of a client, used for series of 5 to 15.
 	DesignB = "b"
-	// DesignC: a limiter per goroutine, series of exactly 10, all in step.
+	// DesignC: a limiter per goroutine, series of exactly 10, all synchronized.
 	DesignC = "c"
 )
 
@@ -36,8 +33,8 @@ const (
 	seriesFixed = 10
 )
 
-// RateClients is how many clients the rate-limited experiment has in its
-// process, and RateCallers how many goroutines for each 1,000 requests a second.
+// RateClients is the number of clients in the process of the rate-limited experiment, and
+// RateCallers the number of goroutines for each 1,000 requests a second.
 const (
 	RateClients = 5
 	RateCallers = 3
@@ -54,8 +51,8 @@ type limiter struct {
 // take waits until n requests are due.
 func (l *limiter) take(n int) {
 	l.mu.Lock()
-	// A caller that falls behind catches up by at most one series: a limiter is
-	// not a backlog.
+	// A caller that falls behind catches up by at most one series, because a limiter must not
+	// accumulate a backlog.
 	if oldest := time.Now().Add(-SeriesMax * l.gap); l.next.Before(oldest) {
 		l.next = oldest
 	}
@@ -73,7 +70,7 @@ type experiment struct {
 	design   string
 	burst    bool // series are sent together
 	rate     float64
-	limiters []*limiter // one a client, or one a caller
+	limiters []*limiter // one for each client, or one for each caller
 
 	mu      sync.Mutex
 	callers []*designCaller // guarded by mu
@@ -95,7 +92,7 @@ func newExperiment(w Work, clients, callers int, seed uint64) (*experiment, erro
 	for range n {
 		l := &limiter{gap: time.Duration(float64(n) / w.Rate * float64(time.Second)), next: now}
 		if w.Design == DesignRight {
-			// Somewhere within a series, as in the middle of a long run.
+			// Start at a random position within a series, as in the middle of a long run.
 			l.next = now.Add(-time.Duration(rng.Float64() * SeriesMax * float64(l.gap)))
 		}
 		e.limiters = append(e.limiters, l)
@@ -129,8 +126,8 @@ func (e *experiment) mark(context.Context) (float64, error) {
 	return 0, nil
 }
 
-// amend replaces latencies that include the wait for a limiter by those of the
-// requests, and counts requests instead of series.
+// amend replaces latencies that include the wait for a limiter with those of the requests, and
+// counts requests instead of series.
 func (e *experiment) amend(r *load.Result) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -152,7 +149,7 @@ type designCaller struct {
 
 	// Owned by the goroutine that calls Do, between phases by mark and amend.
 	rng               *rand.Rand
-	left              int // of the series
+	left              int // requests of the series that are left
 	latency           load.Histogram
 	completed, failed uint64
 }
@@ -167,8 +164,8 @@ func (c *designCaller) series() int {
 	return seriesMin + c.rng.IntN(SeriesMax-seriesMin+1)
 }
 
-// Do implements [load.Caller]: one request, or one series if these are sent at
-// once.
+// Do implements [load.Caller]: one request, or one series if the requests of a series are sent
+// together.
 func (c *designCaller) Do(ctx context.Context) error {
 	if c.left == 0 {
 		c.left = c.series()

@@ -5,8 +5,7 @@ import (
 	"time"
 )
 
-// A limiter grants its rate, in whole series, and no more after a pause than one
-// series.
+// A limiter grants its rate in complete series, and at most one series after a pause.
 func TestLimiter(t *testing.T) {
 	l := &limiter{gap: 100 * time.Microsecond, next: time.Now()}
 	begun := time.Now()
@@ -14,7 +13,7 @@ func TestLimiter(t *testing.T) {
 		l.take(10)
 	}
 	if took := time.Since(begun); took < 20*time.Millisecond {
-		t.Errorf("200 grants at 10,000 a second took %v, want 20 ms at least", took)
+		t.Errorf("200 grants at 10,000 a second took %v, want at least 20 ms", took)
 	}
 	time.Sleep(50 * time.Millisecond)
 	begun = time.Now()

@@ -16,23 +16,24 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// A Fate is what the error of a call says about what became of it.
+// A Fate is the outcome of a call according to its error.
 type Fate uint8
 
 const (
-	// Unknown: the server may have executed the call. All errors of which nothing is known are that.
+	// Unknown means that the server may have executed the call. This is the fate of all
+	// unrecognized errors.
 	Unknown Fate = iota
-	// NotSent: the server has not got the call.
+	// NotSent means that the server has not received the call.
 	NotSent
-	// Answered: the server answered with an error.
+	// Answered means that the server answered with an error.
 	Answered
-	// Missing: the server replied that there is no such key.
+	// Missing means that the server replied that there is no such key.
 	Missing
 )
 
-// FateOf reads the error of a call of any [Client]. Errors of ours and of redispipe contain the
-// outcome of the call. For the others, server errors and connections that could not be opened are
-// recognized by their types.
+// FateOf classifies the error of a call of any [Client]. Errors of ours and of redispipe contain
+// the outcome of the call. For the others, server errors and connections that could not be opened
+// are recognized by their types.
 func FateOf(err error) Fate {
 	if ours, ok := errors.AsType[*slipstream.Error](err); ok {
 		return fateOfOurs(ours)

@@ -11,10 +11,9 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 )
 
-// dialPlain connects for clients that cannot be kept from greeting the server
-// with commands that twemproxy does not know and at which it closes the
-// connection: each of these is replaced by a script that replies like an old
-// server. Clients then speak RESP2.
+// dialPlain opens connections for clients that always greet the server with commands that twemproxy
+// does not know, and on which it closes the connection. Each of these commands is replaced with a
+// script that replies like an old server. Clients then use RESP2.
 func dialPlain(ctx context.Context, network, address string) (net.Conn, error) {
 	conn, err := (&net.Dialer{Timeout: 5 * time.Second}).DialContext(ctx, network, address)
 	if err != nil {
@@ -23,14 +22,14 @@ func dialPlain(ctx context.Context, network, address string) (net.Conn, error) {
 	return &plainConn{Conn: conn}, nil
 }
 
-// A plainConn replaces HELLO and CLIENT in its first write, which clients make
-// a whole number of commands.
+// A plainConn replaces HELLO and CLIENT in its first write, which always contains complete
+// commands.
 type plainConn struct {
 	net.Conn
 	greeted bool // owned by the goroutine that writes
 }
 
-// unknownScript answers as a server does that does not know HELLO.
+// unknownScript replies like a server that does not know HELLO.
 var unknownScript = redisserver.EncodeCommand([]string{"EVAL", `return redis.error_reply("ERR unknown command 'HELLO'")`, "1", "k"})
 
 func (c *plainConn) Write(b []byte) (int, error) {

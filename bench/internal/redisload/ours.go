@@ -9,13 +9,14 @@ import (
 	"github.com/slipstream-go/slipstream/redis"
 )
 
-// ourKinds are ours, with the options a user gets by setting only the address.
+// ourKinds are the kinds of our client, with the options that a user gets by setting only the
+// address.
 var ourKinds = []Kind{{Name: load.Ours, open: openOurs, openCluster: openOurCluster, NoWait: true, Pipelined: true}}
 
 type ourClient struct {
 	client *redis.Client
 	cached bool
-	free   func() // ends the calls that wait
+	free   func() // ends the waiting calls
 }
 
 func openOurs(ctx context.Context, s Setting) (Client, error) {
@@ -41,7 +42,7 @@ func openOurCluster(ctx context.Context, s Setting) (Client, error) {
 	return &ourClient{client: c, free: func() {}}, nil
 }
 
-// block lets n calls wait at the server until free is called.
+// block makes n calls wait at the server until free is called.
 func block(c *redis.Client, n int) (free func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var waiting sync.WaitGroup

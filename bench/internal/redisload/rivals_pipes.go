@@ -24,9 +24,9 @@ var errMissing = errors.New("no such key")
 // read.
 func bytesOf(s string) []byte { return unsafe.Slice(unsafe.StringData(s), len(s)) }
 
-// rueidis with its default number of connections, client-side caching off, as
-// it is; with pipelining from the first request on; and with the pause after a
-// flush that its documentation suggests against CPU use.
+// rueidisKinds are rueidis with its default number of connections and client-side caching off: with
+// its defaults; with pipelining from the first request on; and with the pause after a flush that
+// its documentation suggests to reduce CPU use.
 var rueidisKinds = []Kind{
 	{Name: "rueidis", open: openRueidis(false, 0), openCluster: openRueidis(false, 0), NoWait: true, Pipelined: true},
 	{Name: "rueidis-always", open: openRueidis(true, 0), openCluster: openRueidis(true, 0), NoWait: true, Pipelined: true},
@@ -82,9 +82,10 @@ func (c *rueidisClient) Close() error {
 	return nil
 }
 
-// redispipe without a pause and with those of its article. Its read deadline is
-// wider than the default of 1 s, so that a busy machine does not cost it its connection. Its pause
-// between attempts to connect follows that deadline, to 10 s; it is what it is by default.
+// redispipeKinds are redispipe without a pause and with those of its article. The read deadline is
+// longer than the default of 1 s, so that it does not lose its connection on a busy machine. The
+// pause between attempts to connect would increase with that deadline, to 10 s, and is set to its
+// default.
 var redispipeKinds = []Kind{
 	redispipeKind("redispipe", -1),
 	redispipeKind("redispipe-50us", 50*time.Microsecond),
@@ -108,7 +109,7 @@ func newRedispipe(conn redis.Sender) *redispipeClient {
 
 func openRedispipe(o redisconn.Opts) func(context.Context, Setting) (Client, error) {
 	return func(_ context.Context, s Setting) (Client, error) {
-		// Its connection ends with the context it is given.
+		// The connection ends with the context passed here.
 		conn, err := redisconn.Connect(context.Background(), s.Address, o)
 		if err != nil {
 			return nil, err
@@ -166,9 +167,8 @@ func (c *redispipeClient) Close() error {
 	return nil
 }
 
-// radix shares its default of 4 connections among callers. More than one caller
-// gets a flush interval, as its documentation advises; a single one would only
-// wait for it.
+// radixKinds are radix, which shares its default of 4 connections among callers. More than one
+// caller gets a flush interval, as its documentation advises; a single one would only wait for it.
 var radixKinds = []Kind{{Name: "radix", open: openRadix, openCluster: openRadixCluster, Pipelined: true}}
 
 type radixClient struct {
@@ -206,7 +206,7 @@ func openRadixCluster(ctx context.Context, s Setting) (Client, error) {
 }
 
 func (c *radixClient) Get(ctx context.Context, dst []byte, key string) ([]byte, error) {
-	// Its type for missing values costs six objects; no value here is empty.
+	// Its type for missing values would allocate six objects; no value here is empty.
 	value := dst[:0]
 	if err := c.client.Do(ctx, radix.Cmd(&value, "GET", key)); err != nil {
 		return nil, err
@@ -223,8 +223,8 @@ func (c *radixClient) Set(ctx context.Context, key, value string) error {
 
 func (c *radixClient) Close() error { return c.client.Close() }
 
-// pascaldekloe has one connection and knows no contexts. Without a limit to the
-// time of a command it sets no deadlines.
+// The client of pascaldekloe has one connection and does not support contexts. Without a command
+// timeout it sets no deadlines.
 var pascaldekloeKinds = []Kind{{Name: "pascaldekloe", open: openPascaldekloe, NoWait: true, Pipelined: true}}
 
 type pascaldekloeClient struct {

@@ -15,8 +15,8 @@ import (
 // maxPool of them.
 const poolWait = 30 * time.Second
 
-// redigo: one connection a request from a pool. Callers wait for a connection
-// and none is ever closed for being idle.
+// redigo uses a connection from a pool for each request. Callers wait for a connection, and no
+// connection is closed because it is idle.
 var redigoKinds = []Kind{{Name: "redigo", open: openRedigo, NoWait: true}}
 
 type redigoClient struct{ pool *redis.Pool }
@@ -29,8 +29,8 @@ func openRedigo(_ context.Context, s Setting) (Client, error) {
 	}}, nil
 }
 
-// do uses the calls without a context if there is nothing to wait for: those
-// with one start a goroutine each.
+// do uses the methods without a context if the context cannot end, because those with one start a
+// goroutine each.
 func (c *redigoClient) do(ctx context.Context, command string, args ...any) (any, error) {
 	if ctx.Done() == nil {
 		conn := c.pool.Get()
@@ -56,8 +56,8 @@ func (c *redigoClient) Set(ctx context.Context, key, value string) error {
 
 func (c *redigoClient) Close() error { return c.pool.Close() }
 
-// go-redis three times: its pool, and its automatic pipelining in half and in
-// full duplex. GetToBuffer is its way with the fewest copies and allocations.
+// goRedisKinds are go-redis with its pool, and with its automatic pipelining in half and in full
+// duplex. GetToBuffer is its method with the fewest copies and allocations.
 var goRedisKinds = []Kind{
 	{Name: "go-redis-pool", open: openGoRedis(nil), openCluster: openGoRedisCluster(nil), NoWait: true},
 	{Name: "go-redis-ap-half", open: openGoRedis(goredis.DefaultBlockingAutoPipelineOptions), openCluster: openGoRedisCluster(goredis.DefaultBlockingAutoPipelineOptions), Pipelined: true},
@@ -77,7 +77,7 @@ type silentLogger struct{}
 
 func (silentLogger) Printf(context.Context, string, ...any) {}
 
-// goRedisCommands is what its client and its automatic pipeline share.
+// goRedisCommands is the interface that its client and its automatic pipeline share.
 type goRedisCommands interface {
 	GetToBuffer(ctx context.Context, key string, buf []byte) *goredis.ZeroCopyStringCmd
 	Set(ctx context.Context, key string, value any, expiration time.Duration) *goredis.StatusCmd
@@ -94,8 +94,8 @@ type goRedisClient struct {
 	commands goRedisCommands
 }
 
-// idlePool is the size of a pool for commands that do not go through the automatic pipeline:
-// none here.
+// idlePool is the size of a pool for commands that do not use the automatic pipeline, of which
+// there are none here.
 const idlePool = 4
 
 func openGoRedis(pipeline func() *goredis.AutoPipelineOptions) func(context.Context, Setting) (Client, error) {
@@ -129,8 +129,8 @@ func openGoRedisCluster(pipeline func() *goredis.AutoPipelineOptions) func(conte
 	}
 }
 
-// pipelined sets what commands go through. If pipeline is nil, it is the pool. With an error the
-// client is closed.
+// pipelined sets the pipeline for commands. If pipeline is nil, the pool is used. If there is an
+// error, the client is closed.
 func (c *goRedisClient) pipelined(pipeline func() *goredis.AutoPipelineOptions) error {
 	c.commands = c.client
 	if pipeline == nil {

@@ -7,13 +7,13 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Details go to the raw results.
+// Details are stored in the raw results.
 type Details struct {
 	Load      any     `json:"load"`
 	RoundTrip float64 `json:"round_trip_us"` // of a PING over a plain connection, when the scenario began
-	// ProxyUS is the CPU time of nutcracker by request.
+	// ProxyUS is the CPU time of nutcracker per request.
 	ProxyUS float64 `json:"proxy_us,omitempty"`
-	// IntendedP99 counts from the planned instant of each burst.
+	// IntendedP99 is measured from the planned instant of each burst.
 	IntendedP99 float64 `json:"intended_p99_us,omitempty"`
 	// Servers is what the servers of a cluster counted.
 	Servers *redisserver.Statistics `json:"servers,omitempty"`
@@ -22,9 +22,9 @@ type Details struct {
 // Micros returns a time in microseconds.
 func Micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// Sample turns the result of a load process into the figures of a round. The
-// program under test is the load process itself. Trip is the time of a PING. If sent is set, latency
-// is measured from the sending of a request or burst, not from the planned instant.
+// Sample converts the result of a load process to the figures of a round. The program under test is
+// the load process itself. Trip is the time of a PING. If sent is set, latency is measured from the
+// sending of a request or burst, not from the planned instant.
 func Sample(result *load.Result, trip time.Duration, sent bool) load.Sample {
 	sample := result.Sample()
 	d := Details{Load: sample.Details, RoundTrip: Micros(trip)}

@@ -25,30 +25,28 @@ const (
 	OpPair = "pair"
 )
 
-// A Work is what the callers of a load process do, beside what a
-// [loadproc.Spec] says.
+// A Work is the job of the callers of a load process, in addition to a [loadproc.Spec].
 type Work struct {
 	Operation string
 	Size      int      // of values
 	Cluster   []string // see [Setting]
-	// Counted are the addresses of servers of which the statistics are read.
+	// Counted lists the addresses of servers whose statistics are read.
 	Counted []string
-	// Clients is how many clients share the callers in turn. If zero, it is one.
+	// Clients is the number of clients that share the callers. If zero, it is one.
 	Clients int
 	Plain   bool // see [Setting]
-	// Deadline gives every caller a context that can be cancelled and has a
-	// deadline, made once for all of its requests: its cost is that of waiting
-	// with it, not of making it.
+	// Deadline gives every caller a cancelable context with a deadline, created once for all of its
+	// requests, so that the cost of waiting with it is measured, not the cost of creating it.
 	Deadline bool
-	// Design and Rate choose a design of the rate-limited experiment; see
-	// designs.go. If empty, the load comes from the generator.
+	// Design and Rate select a design of the rate-limited experiment; see designs.go. If empty, the
+	// load comes from the generator.
 	Design  string
 	Rate    float64
-	Burst   bool // a design's series are sent together
+	Burst   bool // the requests of a series of a design are sent together
 	Cached  bool // see [Setting]
 	Blocked int  // see [Setting]
-	// Proxy is the process of a proxy between client and server whose CPU
-	// time is measured too. If zero, there is none.
+	// Proxy is the process of a proxy between client and server whose CPU time is also measured. If
+	// zero, there is none.
 	Proxy int
 }
 
@@ -129,7 +127,7 @@ func (t *target) NewCaller(_ context.Context, i int) (load.Caller, error) {
 	if t.designs == nil {
 		return burster{c}, nil
 	}
-	// Connections are made before the window, which may have no warm-up.
+	// Open connections before the window, because there may be no warm-up.
 	if err := c.Do(c.ctx); err != nil {
 		return nil, err
 	}
@@ -159,15 +157,15 @@ func (t *target) Counters() []load.Counter {
 	return counters
 }
 
-// Amend implements [loadproc.Targets]: the latencies of an experiment are the
-// requests' own, without the wait for the limiter.
+// Amend implements [loadproc.Targets]: the latencies of an experiment do not include the wait for
+// the limiter.
 func (t *target) Amend(r *load.Result) {
 	if t.designs != nil {
 		t.designs.amend(r)
 	}
 }
 
-// verified is how many keys are read again after stores.
+// verified is the number of keys that are read again after stores.
 const verified = 64
 
 // Close ends the clients, after checking what was stored.
@@ -204,8 +202,8 @@ type caller struct {
 	wait  sync.WaitGroup
 
 	batched []string // keys of OpBatch
-	stored  bool     // of OpPair: the next operation is the GET
-	pair    int      // of OpPair: index of the key
+	stored  bool     // for OpPair, the next operation is the GET
+	pair    int      // for OpPair, the index of the key
 	digit   byte     // of the key
 }
 
@@ -269,8 +267,8 @@ func (s *slot) run() {
 	s.caller.wait.Done()
 }
 
-// atOnce issues n concurrent requests, each from its own goroutine, for every
-// subject in the same way, and stores their outcomes in the first n slots.
+// atOnce issues n concurrent requests, each from its own goroutine, in the same way for every
+// subject, and stores their outcomes in the first n slots.
 func (c *caller) atOnce(n int) {
 	for len(c.slots) < n {
 		c.slots = append(c.slots, slot{caller: c, dst: c.buffer()})

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 )
 
-// A client that hands out the values of other keys is found out.
+// A client that returns the values of other keys is detected.
 func TestWrongValuesAreErrors(t *testing.T) {
 	s, err := redisserver.Start(t.Context(), t.TempDir(), 16)
 	if err != nil {
@@ -61,8 +61,7 @@ func (c *stores) Set(_ context.Context, key, value string) error {
 
 func (c *stores) Close() error { return nil }
 
-// A pair is the SET of a random key and the GET of the same one. After a SET that failed there is
-// nothing to get.
+// A pair is a SET of a random key and a GET of the same key. After a failed SET, there is no GET.
 func TestPairs(t *testing.T) {
 	c := &stores{values: map[string]string{}, failed: errors.New("planted")}
 	tg := &target{work: Work{Operation: OpPair, Size: 16}, clients: []Client{c}, ctx: t.Context()}
@@ -75,7 +74,7 @@ func TestPairs(t *testing.T) {
 		t.Fatal(err)
 	}
 	if caller.Do(t.Context()) == nil {
-		t.Error("a SET that failed is no error")
+		t.Error("a failed SET is not an error")
 	}
 	for range 6 {
 		if err := caller.Do(t.Context()); err != nil {
@@ -86,11 +85,11 @@ func TestPairs(t *testing.T) {
 	for i := 0; i+1 < len(c.asked); i += 2 {
 		key, ok := strings.CutPrefix(c.asked[i], "SET ")
 		if !ok || c.asked[i+1] != "GET "+key {
-			t.Errorf("%q and %q are no pair", c.asked[i], c.asked[i+1])
+			t.Errorf("%q and %q are not a pair", c.asked[i], c.asked[i+1])
 		}
 		keys[key] = true
 	}
 	if len(c.asked) != 6 || len(keys) < 2 {
-		t.Errorf("asked %q, want three pairs with random keys", c.asked)
+		t.Errorf("the requests are %q, want three pairs with random keys", c.asked)
 	}
 }

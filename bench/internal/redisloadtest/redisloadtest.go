@@ -1,4 +1,4 @@
-// Package redisloadtest asks Redis clients of the benchmarks what they all must answer right.
+// Package redisloadtest checks that the Redis clients of the benchmarks return right results.
 package redisloadtest
 
 import (
@@ -13,9 +13,9 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/redisserver"
 )
 
-// Exercise reads keys of a server that is filled with values of a size, stores and reads others, and
-// requests a missing one, with and without a context that can end, and from with.Callers concurrent
-// callers. A cluster need not be filled.
+// Exercise reads keys of a server that is filled with values of a size, stores and reads others,
+// and requests a missing one, with and without a context that can end, and from with.Callers
+// concurrent callers. A cluster need not be filled.
 func Exercise(t *testing.T, k redisload.Kind, with redisload.Setting, size int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

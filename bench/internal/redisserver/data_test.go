@@ -2,7 +2,7 @@ package redisserver
 
 import "testing"
 
-// A wrong value must never pass for the right one.
+// A wrong value must never be accepted.
 func TestCheck(t *testing.T) {
 	for _, size := range []int{16, 768, 65536} {
 		key := Key(42)
@@ -18,11 +18,11 @@ func TestCheck(t *testing.T) {
 			"other": other, "short": right[1:], "long": right + "x", "empty": "",
 		} {
 			if Check(key, []byte(wrong), size) == nil {
-				t.Errorf("size %d: %s value passes", size, name)
+				t.Errorf("size %d: %s value is accepted", size, name)
 			}
 		}
 		if size > 16 && Check(key, []byte(right[:size-8]+other[size-8:]), size) == nil {
-			t.Errorf("size %d: a value with the end of another passes", size)
+			t.Errorf("size %d: a value with the end of another is accepted", size)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-// Package redisserver starts redis-servers for benchmarks and makes the values that they hold.
+// Package redisserver starts redis-servers for benchmarks and generates the values that they hold.
 package redisserver
 
 import (
@@ -15,7 +15,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/proc"
 )
 
-// startLimit is how long a server may take until it is ready.
+// startLimit is how long a server may take to become ready.
 const startLimit = 30 * time.Second
 
 // A Server is a running redis-server without persistence. Stop it.
@@ -72,8 +72,7 @@ func Ping(ctx context.Context, address string) error {
 // pingRequest is an array because twemproxy does not know inline requests.
 const pingRequest = "*1\r\n$4\r\nPING\r\n"
 
-// RoundTrip returns the median time of n PINGs, one after the other, over a plain
-// connection.
+// RoundTrip returns the median time of n PINGs, one after another, over a plain connection.
 func RoundTrip(ctx context.Context, address string, n int) (time.Duration, error) {
 	conn, err := (&net.Dialer{Timeout: startLimit}).DialContext(ctx, "tcp", address)
 	if err != nil {
@@ -95,7 +94,7 @@ func RoundTrip(ctx context.Context, address string, n int) (time.Duration, error
 			return 0, err
 		}
 		if !strings.HasPrefix(line, "+PONG") {
-			return 0, fmt.Errorf("%s answers %q, want PONG", address, line)
+			return 0, fmt.Errorf("%s replied with %q, want PONG", address, line)
 		}
 		times[i] = time.Since(begun)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Statistics are what servers count, all of them together.
+// Statistics holds sums of the counters of servers.
 type Statistics struct {
 	Reads    float64 `json:"reads"` // system calls that read from a client
 	Commands float64 `json:"commands"`
@@ -21,7 +21,7 @@ type Statistics struct {
 	Moved    float64 `json:"moved"`    // redirections
 }
 
-// fields are where statistics stand, with the names of their counters.
+// fields lists the fields of Statistics, with the names of their counters.
 var fields = []struct {
 	counter string
 	in      func(*Statistics) *float64
@@ -35,7 +35,7 @@ var fields = []struct {
 // Counters returns the counters of the servers at addresses, without the contribution of reading
 // them.
 func Counters(addresses []string) []load.Counter {
-	var now Statistics // of this reading, which the first counter takes
+	var now Statistics // of this reading, which the first counter makes
 	var readings float64
 	var counters []load.Counter
 	for i, f := range fields {
@@ -49,8 +49,8 @@ func Counters(addresses []string) []load.Counter {
 					}
 					now.add(one)
 				}
-				// Each reading is one command of each server, counted after its answer, and two reads:
-				// that of the command before it, and that of the end of the connection.
+				// Each reading sends one command to each server, which is counted after its reply,
+				// and causes two reads: that of the command, and that of the end of the connection.
 				now.Reads -= (2*readings + 1) * float64(len(addresses))
 				now.Commands -= readings * float64(len(addresses))
 				readings++
@@ -61,7 +61,8 @@ func Counters(addresses []string) []load.Counter {
 	return counters
 }
 
-// StatisticsOf returns what counters of [Counters] have counted. It returns false if there are none.
+// StatisticsOf returns the values of the counters of [Counters]. It returns false if there are
+// none.
 func StatisticsOf(counters map[string]float64) (Statistics, bool) {
 	var s Statistics
 	for _, f := range fields {
@@ -100,7 +101,7 @@ func ReadStatistics(ctx context.Context, address string) (Statistics, error) {
 	}
 	n, err := strconv.Atoi(strings.TrimPrefix(head, "$"))
 	if err != nil || n < 0 {
-		return Statistics{}, fmt.Errorf("%s answers INFO with %q", address, head)
+		return Statistics{}, fmt.Errorf("%s replied to INFO with %q", address, head)
 	}
 	text := make([]byte, n)
 	if _, err := io.ReadFull(reader, text); err != nil {
@@ -113,7 +114,7 @@ func ReadStatistics(ctx context.Context, address string) (Statistics, error) {
 	return s, nil
 }
 
-// parseStatistics reads the reply to INFO.
+// parseStatistics parses the reply to INFO.
 func parseStatistics(text string) (s Statistics, err error) {
 	found := 0
 	for line := range strings.Lines(text) {
@@ -141,7 +142,7 @@ func parseStatistics(text string) (s Statistics, err error) {
 		*to += v
 	}
 	if found != 2 {
-		return s, fmt.Errorf("it has %d of total_reads_processed and total_commands_processed", found)
+		return s, fmt.Errorf("it contains only %d of total_reads_processed and total_commands_processed", found)
 	}
 	return s, nil
 }

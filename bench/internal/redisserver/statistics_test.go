@@ -10,7 +10,8 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// Events between two readings are counted exactly, without the readings: 7 commands in 3 reads.
+// Events between two readings are counted exactly, excluding the readings themselves: 7 commands in
+// 3 reads.
 func TestCountersLeaveTheirOwnReadingsOut(t *testing.T) {
 	s, err := Start(t.Context(), t.TempDir(), 0)
 	if err != nil {
@@ -75,6 +76,6 @@ func TestParseStatistics(t *testing.T) {
 		}
 	}
 	if _, ok := StatisticsOf(map[string]float64{fields[0].counter: 1}); ok {
-		t.Error("one counter is not all")
+		t.Error("a single counter was accepted as all statistics")
 	}
 }

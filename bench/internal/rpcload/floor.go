@@ -12,29 +12,29 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/floor"
 )
 
-// The floor is the minimum that a client of two connections on goroutines can do, and a server that
-// sends back the bytes that it gets: frames of a length, an index, a number and a text. It supports no
-// functions, sleeps, timeouts, contexts, bounds, reconnections, or texts above floorRoom, so it is of
-// no practical use.
+// The floor is the minimum for a client with two connections and goroutines, and for a server that
+// sends back the bytes that it receives: frames with a length, an index, a number and a text. It
+// has no functions, sleeps, timeouts, contexts, limits, reconnections, or texts longer than
+// floorRoom, so it is of no practical use.
 const (
 	floorConnections = 2
 	floorHead        = 4 + 4 + 8
 	floorRoom        = 1 << 20 // of reading
 )
 
-// ServeFloor is the server of the floor.
+// ServeFloor runs the server of the floor.
 func ServeFloor(s Serving) (net.Addr, error) { return serveFloor(s, floor.Echo) }
 
-// ServeThriftFloor is the minimum that a server of framed Thrift in the binary protocol can do for the
-// clients of others: it makes each call that has one struct as its first argument an answer that has
-// the same struct as its result. It does not parse the struct, and trusts its input.
+// ServeThriftFloor is the minimum for a server of framed Thrift in the binary protocol with
+// third-party clients: it converts each call with one struct as its first argument to an answer
+// with the same struct as its result. It does not parse the struct, and trusts its input.
 func ServeThriftFloor(s Serving) (net.Addr, error) { return serveFloor(s, answerThrift) }
 
 // thriftHead is the size of the head of a framed message without the name of its function: the length of the frame,
 // version and type, and the length of the name; the name and four bytes of the sequence id follow.
 const thriftHead = 4 + 4 + 4
 
-// answerThrift makes the calls in in the answers to them.
+// answerThrift converts the calls in in to their answers.
 func answerThrift(in []byte, answers [][]byte) (consumed int, _ [][]byte, err error) {
 	for len(in)-consumed >= thriftHead {
 		b := in[consumed:]
@@ -137,8 +137,8 @@ type floorConn struct {
 	free    []uint32 // indexes of calls
 }
 
-// A floorCall is a place of one call. It is owned by the caller, and between the sending and the wake by the
-// reader.
+// A floorCall is a slot for one call. It is owned by the caller and, between sending and waking, by
+// the reader.
 type floorCall struct {
 	wake   chan struct{}
 	text   string
@@ -182,7 +182,7 @@ func (c *floorConn) write() {
 		case <-c.ended:
 			return
 		}
-		runtime.Gosched() // who runs now adds its calls
+		runtime.Gosched() // other goroutines can add their calls now
 		for {
 			c.mu.Lock()
 			if len(c.out) == 0 {

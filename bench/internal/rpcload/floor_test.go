@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// framed returns a framed message with a struct that has one field, a struct with a text.
+// framed returns a framed message with a struct whose only field is a struct with a text.
 func framed(t thrift.MessageType, field byte, seq int32, text string) []byte {
 	b := thrift.AppendMessage(make([]byte, 4), "echo", t, seq)
 	b = append(b, byte(thrift.TypeStruct), 0, field, byte(thrift.TypeString), 0, 1)

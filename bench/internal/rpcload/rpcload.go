@@ -1,6 +1,6 @@
-// Package rpcload has what the programs of the suites thrift-rpc and thrift-views share: each is a server of the services
-// of rpcsuite/idl, and a load process that calls them. The programs themselves need generated code of one
-// implementation each, and are built by the suite.
+// Package rpcload contains what the programs of the suites thrift-rpc and thrift-views share: each
+// is a server of the services of rpcsuite/idl, and a load process that calls them. The programs
+// themselves need generated code of one implementation each, and are built by the suite.
 package rpcload
 
 import (
@@ -18,25 +18,25 @@ import (
 	"github.com/slipstream-go/slipstream/bench/thrift-codec/shapes"
 )
 
-// A Client calls the service. All methods but Close are safe for concurrent use.
+// A Client calls the service. All methods except Close are safe for concurrent use.
 type Client interface {
-	// Echo sends a note and returns the text and the number of the one that came back.
+	// Echo sends a note and returns the text and the number of the returned note.
 	Echo(ctx context.Context, text string, number int64) (string, int64, error)
-	// Sleep returns the number that came back.
+	// Sleep returns the returned number.
 	Sleep(ctx context.Context, milliseconds int32) (int32, error)
 	Close() error
 }
 
 // A Messenger is a Client of the service Messages.
 type Messenger interface {
-	// Pass returns the function by which one caller sends a message with a key, and gets what the server
-	// returns for it.
+	// Pass returns the function with which one caller sends a message with a key and gets the
+	// result of the server.
 	Pass(m *shapes.Message) func(ctx context.Context, key int64) (Passed, error)
 }
 
-// Passed is what a client reads of a message that came back.
+// Passed holds what a client reads from a returned message.
 type Passed struct {
-	Key   int64 // one more than that which was sent
+	Key   int64 // one more than the key that was sent
 	Name  string
 	Host  string
 	Port  int32
@@ -44,7 +44,7 @@ type Passed struct {
 	Price float64 // of the first item
 }
 
-// PassedOf returns what comes back for a message with a key.
+// PassedOf returns the expected result for a message with a key.
 func PassedOf(m *shapes.Message, key int64) Passed {
 	return Passed{Key: key + 1, Name: m.Name, Host: m.Origin.Host, Port: m.Origin.Port, Items: len(m.Items), Price: m.Items[0].Price}
 }
@@ -52,26 +52,27 @@ func PassedOf(m *shapes.Message, key int64) Passed {
 // A Setting describes the work of a client.
 type Setting struct {
 	Address string
-	// Callers is how many goroutines will use the client concurrently: what the user of a pool would size
-	// it by.
+	// Callers is how many goroutines will use the client concurrently: a user would choose the size
+	// of a pool accordingly.
 	Callers int
 	TLS     *tls.Config // nil for clear text
 }
 
-// A Serving has the settings of a server.
+// A Serving holds the settings of a server.
 type Serving struct {
 	Address string      // to listen on
 	TLS     *tls.Config // nil for clear text
 }
 
-// A Program is an implementation of the service: what it can be as a server and as a client, by name.
+// A Program is an implementation of the service: its variants as a server and as a client, by name.
 type Program struct {
 	// Servers return as soon as they accept connections.
 	Servers map[string]func(Serving) (net.Addr, error)
 	Clients map[string]func(context.Context, Setting) (Client, error)
 }
 
-// Main is all of a program: a load process if it was started as one, else the server that the flags name.
+// Main implements a program: a load process if it was started as one, otherwise the server selected
+// by the flags.
 func Main(p Program) {
 	loadproc.Child(p.targets())
 	if err := p.serve(); err != nil {
@@ -81,8 +82,8 @@ func Main(p Program) {
 }
 
 func (p Program) serve() error {
-	name := flag.String("server", "", "what to be")
-	cert := flag.String("cert", "", "`file` of the certificate; empty: clear text")
+	name := flag.String("server", "", "`name` of the server to run")
+	cert := flag.String("cert", "", "`file` of the certificate; if empty, clear text")
 	key := flag.String("key", "", "`file` of its key")
 	flag.Parse()
 	serve := p.Servers[*name]
@@ -112,7 +113,7 @@ func trust(pem []byte) (*tls.Config, error) {
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(pem) {
-		return nil, errors.New("rpcload: the certificate is not one in PEM")
+		return nil, errors.New("rpcload: the certificate is not in PEM")
 	}
 	return &tls.Config{RootCAs: roots, ServerName: httpget.Host}, nil
 }

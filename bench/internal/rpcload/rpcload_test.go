@@ -159,8 +159,8 @@ func TestWorkThatMakesNoSenseIsRefused(t *testing.T) {
 			t.Errorf("%q was accepted", options)
 		}
 	}
-	if _, err := newTarget(t.Context(), loadproc.Spec{Options: []byte(`{"Size":1}`), Certificate: []byte("no PEM")}, open); err == nil {
-		t.Error("a certificate that is none was accepted")
+	if _, err := newTarget(t.Context(), loadproc.Spec{Options: []byte(`{"Size":1}`), Certificate: []byte("not PEM")}, open); err == nil {
+		t.Error("an invalid certificate was accepted")
 	}
 }
 

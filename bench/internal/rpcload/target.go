@@ -18,17 +18,17 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A Work is what the callers of a load process do, beside what a [loadproc.Spec] says.
+// A Work is the job of the callers of a load process, in addition to a [loadproc.Spec].
 type Work struct {
-	// Size is that of the text of a note. If 0, callers do nothing but sleep, or send messages.
+	// Size is the size of the text of a note. If 0, callers only sleep, or send messages.
 	Size int
 	// Message, if not 0, is the approximate size of messages that callers send instead of notes.
 	Message int
-	// Sleep is how long calls of sleep take, in milliseconds.
+	// Sleep is the duration of calls of sleep, in milliseconds.
 	Sleep int32
-	// One call in Sleepers sleeps, at random. If zero, none does if there is a Size.
+	// One call in Sleepers, chosen at random, sleeps. If zero and there is a Size, none does.
 	Sleepers int
-	// Large says that goroutines beside the callers send notes of [LargeSize] over the same client.
+	// Large means that additional goroutines send notes of [LargeSize] over the same client.
 	Large bool
 }
 
@@ -36,7 +36,7 @@ type Work struct {
 const (
 	LargeSize    = 1 << 20
 	largeCallers = 2
-	largePause   = 40 * time.Millisecond // from the beginning of one call to that of the next
+	largePause   = 40 * time.Millisecond // from the start of one call to the start of the next
 )
 
 // Counters of a result. Sleeps are voluntary context switches.
@@ -70,7 +70,7 @@ type target struct {
 	seed   uint64
 	server int // its process; 0 if unknown
 	client Client
-	closed chan struct{} // by Close
+	closed chan struct{} // closed by Close
 	large  sync.WaitGroup
 
 	largeCalls, largeErrors atomic.Int64
@@ -86,7 +86,7 @@ func newTarget(ctx context.Context, s loadproc.Spec, open func(context.Context, 
 		return nil, fmt.Errorf("options: %w", err)
 	}
 	if t.work.Size == 0 && t.work.Sleepers != 0 {
-		return nil, errors.New("options: one call in so many sleeps, and the others have no size")
+		return nil, errors.New("options: Sleepers needs a Size for the other calls")
 	}
 	config, err := trust(s.Certificate)
 	if err != nil {
@@ -101,7 +101,7 @@ func newTarget(ctx context.Context, s loadproc.Spec, open func(context.Context, 
 	}
 	if t.work.Message > 0 {
 		if _, ok := t.client.(Messenger); !ok {
-			return nil, errors.Join(errors.New("options: the client sends no messages"), t.client.Close())
+			return nil, errors.Join(errors.New("options: the client does not support messages"), t.client.Close())
 		}
 	}
 	if t.work.Large {
@@ -173,8 +173,8 @@ func (t *target) Counters() []load.Counter {
 	return all
 }
 
-// Amend implements [loadproc.Targets]: calls with large notes that failed are errors, in the warm-up
-// too.
+// Amend implements [loadproc.Targets]: failed calls with large notes are errors, even in the
+// warm-up.
 func (t *target) Amend(r *load.Result) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -202,8 +202,8 @@ type caller struct {
 	number int64
 }
 
-// Do implements [load.Caller]. The generator's context is ignored: calls have one that does not end,
-// so that calls are ended only by the client itself.
+// Do implements [load.Caller]. The generator's context is ignored: calls have one that does not
+// end, so that only the client itself ends calls.
 func (c *caller) Do(context.Context) error {
 	if c.work.Size == 0 || c.work.Sleepers != 0 && c.rng.IntN(c.work.Sleepers) == 0 {
 		return c.sleep()
@@ -212,8 +212,8 @@ func (c *caller) Do(context.Context) error {
 }
 
 var (
-	errText   = errors.New("rpcload: the text that came back is not the one that was sent")
-	errNumber = errors.New("rpcload: the number that came back is not the one that was sent")
+	errText   = errors.New("rpcload: the returned text differs from the one that was sent")
+	errNumber = errors.New("rpcload: the returned number differs from the one that was sent")
 )
 
 func (c *caller) echo() error {
@@ -255,7 +255,7 @@ func (c *messageCaller) Do(context.Context) error {
 	c.key++
 	got, err := c.pass(context.Background(), c.key)
 	if want := PassedOf(c.message, c.key); err == nil && got != want {
-		err = fmt.Errorf("rpcload: a message came back with %+v, want %+v", got, want)
+		err = fmt.Errorf("rpcload: a message was returned with %+v, want %+v", got, want)
 	}
 	return err
 }

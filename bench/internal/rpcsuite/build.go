@@ -18,14 +18,14 @@ import (
 //go:embed program/*.go idl versions.mod versions.sum
 var source embed.FS
 
-// modulePath is the path of the module that is built. Below the path of this module, it may use the internal
-// packages of both; it is not that of a directory of this module.
+// modulePath is the path of the module that is built. Because it is below the path of this module,
+// it may use the internal packages of both. No directory of this module has that path.
 const modulePath = "github.com/slipstream-go/slipstream/bench/thrift-rpc-programs"
 
 // echoIDL describes the services.
 const echoIDL = "idl/echo.thrift"
 
-// Tools that are Go modules; versions.mod has their versions.
+// Tools that are Go modules; versions.mod contains their versions.
 const (
 	kitexTool    = "github.com/cloudwego/kitex/tool/cmd/kitex"
 	protobufTool = "google.golang.org/protobuf/cmd/protoc-gen-go"
@@ -86,7 +86,7 @@ func (h *harness) build(ctx context.Context, name string) (*subject.Rival, error
 		if err := h.shop.Module(h.place.Module); err != nil {
 			return nil, err
 		}
-		if err := os.MkdirAll(filepath.Join(h.shop.Dir, "gen"), 0o755); err != nil { // the compiler of Apache makes no directories
+		if err := os.MkdirAll(filepath.Join(h.shop.Dir, "gen"), 0o755); err != nil { // the compiler of Apache Thrift creates no directories
 			return nil, err
 		}
 		h.begun = true

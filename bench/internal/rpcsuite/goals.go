@@ -11,24 +11,24 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// kitexModes are those of which the better one is the rival of ours.
+// kitexModes are the modes of Kitex; the better one is our rival.
 var kitexModes = []string{kitexPool, kitexMux}
 
-// cpuShare is what ours may need of the CPU time of Kitex, client and server together, with 100 and 1,000
-// callers.
+// cpuShare is the maximum CPU time of ours, client and server together, relative to Kitex, with 100
+// and 1,000 callers.
 var cpuShare = map[string]float64{echo100: 0.2, echo1k: 0.25, echo32k: 0.6}
 
 const (
-	clientShare = 0.5 // of the CPU time of others' clients, by our client on their servers
-	serverShare = 0.6 // of the CPU time of Kitex's server, by our server for Kitex's client
-	sleepP99    = 1.1 // of others' p99, by our client on their servers
-	mixedP99    = 3   // of the p99 without large calls beside
+	clientShare = 0.5 // CPU time of our client on other servers, relative to their own clients
+	serverShare = 0.6 // CPU time of our server with Kitex's client, relative to Kitex's server
+	sleepP99    = 1.1 // p99 of our client on other servers, relative to their own clients
+	mixedP99    = 3   // p99, relative to that without additional large calls
 )
 
-// own are the subjects with the same servers as the variants of ours, and with their own clients.
+// own maps our variants to the subjects with the same servers and their own clients.
 var own = map[string]string{onKitex: kitexPool, onKitexMux: kitexMux, onApache: apache}
 
-// goals are the targets of a subject in a scenario that are ratios.
+// goals returns those targets of a subject in a scenario that are ratios.
 func goals(name string, r round) []load.Goal {
 	switch {
 	case name == load.Ours:
@@ -59,18 +59,18 @@ func oursGoals(r round) (all []load.Goal) {
 	return all
 }
 
-// An allocationBound is a target for the allocations of ours per call, beyond the values of the user:
-// at the client the note that is sent, the one that comes back and its text, at the server a note and
-// its text.
+// An allocationBound is a target for our allocations per call in addition to those for the user's
+// values: in the client the sent note, the returned note and its text, in the server a note and its
+// text.
 type allocationBound struct {
 	metric load.Metric
 	values float64 // of the user
-	most   float64 // beyond them
+	most   float64 // in addition to them
 }
 
 var allocationBounds = []allocationBound{{clientAllocs, 3, 2}, {serverAllocs, 2, 2}}
 
-// checkAllocations judges the bounds in echoes of 100 callers.
+// checkAllocations checks the bounds in echoes with 100 callers.
 func checkAllocations(w io.Writer, raw command.RawRounds, rows []load.Row) {
 	for _, row := range rows {
 		if row.Subject != load.Ours || !strings.HasPrefix(row.Scenario, "echo-") || !strings.HasSuffix(row.Scenario, "/100") || strings.HasPrefix(row.Scenario, echo1kTLS) {
@@ -82,7 +82,7 @@ func checkAllocations(w io.Writer, raw command.RawRounds, rows []load.Row) {
 				continue
 			}
 			found := load.Median(list) - b.values
-			fmt.Fprintf(w, "%s: %s <= %.0f beyond the user's values: %s (%.2f)\n", row.Scenario, b.metric, b.most, command.Verdict(math.Round(found) <= b.most), found)
+			fmt.Fprintf(w, "%s: %s <= %.0f in addition to the user's values: %s (%.2f)\n", row.Scenario, b.metric, b.most, command.Verdict(math.Round(found) <= b.most), found)
 		}
 	}
 }
@@ -110,7 +110,7 @@ func writeTable(w io.Writer, raw command.RawRounds, rows []load.Row) error {
 	return err
 }
 
-// A column is one of the table.
+// A column is a column of the table.
 type column struct {
 	title    string
 	metric   load.Metric
@@ -123,7 +123,7 @@ var columns = []column{
 	{"c.allocs", clientAllocs, 1}, {"s.allocs", serverAllocs, 1}, {"reads", reads, 2}, {"sleeps", sleeps, 2},
 }
 
-// cell is the median of a metric over the rounds.
+// cell returns the median of a metric over the rounds.
 func cell(raw command.RawRounds, row load.Row, m load.Metric, decimals int) string {
 	list := raw.Metric(row.Scenario, row.Subject, m)
 	if len(list) == 0 {
@@ -132,7 +132,7 @@ func cell(raw command.RawRounds, row load.Row, m load.Metric, decimals int) stri
 	return fmt.Sprintf("%.*f", decimals, load.Median(list))
 }
 
-// writeMarkdown prints the table of all that is stored.
+// writeMarkdown prints the table of all stored results.
 func (p *plan) writeMarkdown(w io.Writer, place command.Place) error {
 	raw, err := place.ReadRaw(p.name)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package rpcsuite has the suites thrift-rpc and thrift-views, which build the same programs.
+// Package rpcsuite contains the suites thrift-rpc and thrift-views, which build the same programs.
 package rpcsuite
 
 import (
@@ -43,7 +43,7 @@ func RPC() command.Suite { return calls.suite() }
 // Views returns the suite thrift-views.
 func Views() command.Suite { return messages.suite() }
 
-// A harness has the scenarios, and the programs that they start.
+// A harness provides the scenarios and builds the programs that they start.
 type harness struct {
 	// Immutable after newHarness.
 	plan           *plan
@@ -75,8 +75,8 @@ func newHarness(plan *plan, f *command.Flags, p command.Place, progress io.Write
 // Close implements [command.Harness].
 func (*harness) Close() error { return nil }
 
-// Check implements [command.Harness]: it prints the columns that are this suite's own, and judges numbers of
-// allocations.
+// Check implements [command.Harness]: it prints the columns that only this suite has, and checks
+// the numbers of allocations.
 func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	for _, name := range programs {
 		if err := h.missing[name]; err != nil {
@@ -94,7 +94,7 @@ func (h *harness) Check(w io.Writer, rows []load.Row) error {
 	return command.Failures(rows)
 }
 
-// program returns a program, built when it is first asked for.
+// program returns a program, built on first use.
 func (h *harness) program(ctx context.Context, name string) (*subject.Rival, error) {
 	p, err := h.catalog.Program(ctx, name)
 	if err != nil {
@@ -103,8 +103,8 @@ func (h *harness) program(ctx context.Context, name string) (*subject.Rival, err
 	return p.(*subject.Rival), nil
 }
 
-// slack is what a load process may take beside warm-up and window. Both end with waiting for the last answer,
-// which the generator bounds.
+// slack is the time that a load process may take in addition to the warm-up and the window. Both
+// end with waiting for the last answer, for which the generator has a limit.
 const slack = 90 * time.Second
 
 // run runs the server and the load process of one subject for one window.
@@ -149,7 +149,7 @@ func (h *harness) run(ctx context.Context, s pairing, r round, number int) (samp
 	return sampleOf(outcome), err
 }
 
-// Metrics of this suite, in raw results. They are of one call.
+// Metrics of this suite in raw results, per call.
 const (
 	bothUS       load.Metric = "both_us"       // CPU of client and server together
 	p90US        load.Metric = "p90_us"        // latency
@@ -159,8 +159,8 @@ const (
 	sleeps       load.Metric = "sleeps" // how often a thread went to sleep, of both
 )
 
-// sampleOf turns an outcome into the figures of a round. The columns allocs and bytes_op are of both processes
-// together.
+// sampleOf converts an outcome to the figures of a round. The columns allocs and bytes_op cover
+// both processes together.
 func sampleOf(o loadproc.Outcome) load.Sample {
 	s := o.Sample()
 	r := o.Result

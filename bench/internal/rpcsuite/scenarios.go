@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/internal/load"
 )
 
-// A side is what a program is.
+// A side is the client or the server of a pairing.
 type side struct {
 	program string
 	name    string // of its server or its client
@@ -18,9 +18,9 @@ type side struct {
 type pairing struct {
 	name           string
 	client, server side
-	variant        bool // it is not a rival
-	tls            bool // both speak TLS
-	echoes         bool // it can do nothing else
+	variant        bool // whether it is a variant of ours, not a rival
+	tls            bool // whether both use TLS
+	echoes         bool // whether it supports only echoes
 }
 
 // Names of subjects other than those of package load.
@@ -38,7 +38,7 @@ const (
 	kitexOnLow = kitexPool + "-on-" + floor
 	onFloor    = load.Ours + "-framed-on-" + floor
 	inline     = load.Ours + "-inline"
-	alone      = "-alone" // ends the names of subjects without large calls
+	alone      = "-alone" // suffix of the names of subjects without large calls
 )
 
 // Sides of subjects.
@@ -80,7 +80,7 @@ type round struct {
 	scenario string
 	callers  int
 	work     rpcload.Work
-	arrivals load.Arrivals // zero: a closed loop
+	arrivals load.Arrivals // if zero, a closed loop
 	tls      bool
 }
 
@@ -95,15 +95,15 @@ const (
 )
 
 const (
-	// slowSleep is how long the slow calls of slow-1pct take, in milliseconds.
+	// slowSleep is the duration of the slow calls of slow-1pct, in milliseconds.
 	slowSleep = 20
-	// rateCallers is how many calls can be in flight where arrivals are planned.
+	// rateCallers is the maximum number of calls in flight with planned arrivals.
 	rateCallers = 256
 	// mixedRate is the rate of the small calls of mixed-1m.
 	mixedRate = 2000
 )
 
-// rounds are the scenarios of thrift-rpc, in their order.
+// rounds returns the rounds of all scenarios of thrift-rpc, in order.
 func rounds() (all []round) {
 	closed := func(kind string, work rpcload.Work, callers ...int) {
 		for _, n := range callers {
@@ -162,7 +162,7 @@ func (h *harness) subject(s pairing, r round) load.Subject {
 	return one
 }
 
-// withoutLarge returns the subjects that have their own clients once more, without the large calls.
+// withoutLarge returns the subjects with their own clients again, without the large calls.
 func (h *harness) withoutLarge(with []load.Subject, r round) (all []load.Subject) {
 	r.work.Large = false
 	for _, s := range h.plan.pairings {

@@ -22,7 +22,7 @@ func TestScenarios(t *testing.T) {
 	seen := make(map[string]int)
 	for _, sc := range slices.Concat((&harness{plan: &calls}).Scenarios(), (&harness{plan: &messages}).Scenarios()) {
 		if _, twice := seen[sc.Name]; twice {
-			t.Errorf("two scenarios are called %s", sc.Name)
+			t.Errorf("two scenarios are named %s", sc.Name)
 		}
 		var names []string
 		for _, s := range sc.Subjects {
@@ -37,7 +37,7 @@ func TestScenarios(t *testing.T) {
 			if s.Name == load.Ours {
 				of = sc.Goals
 			} else if s.Goals != nil && !s.Variant {
-				t.Errorf("%s: %s has goals, and is no variant of ours", sc.Name, s.Name)
+				t.Errorf("%s: %s has goals, but is not a variant of ours", sc.Name, s.Name)
 			}
 			for _, g := range of {
 				if !slices.Contains(names, g.Rival) || g.Ratio <= 0 {
@@ -105,7 +105,7 @@ func TestFiguresOfBothSidesAreAdded(t *testing.T) {
 	}
 	r.Completed = 0
 	if s := sampleOf(loadproc.Outcome{Result: r}); s.Values[bothUS] != 0 {
-		t.Errorf("without calls both_us is %v", s.Values[bothUS])
+		t.Errorf("without calls, both_us is %v", s.Values[bothUS])
 	}
 }
 
@@ -135,8 +135,8 @@ func TestCheckPrintsTheTableAndJudgesAllocations(t *testing.T) {
 		"scenario subject calls/s client us server us both us p50 us p90 us p99 us p999 us c.allocs s.allocs reads sleeps",
 		"echo-1k/100 slipstream 100000 4.00 3.00 7.00 900 - - - 5.2 4.9 0.50 -",
 		"echo-1k/100 kitex-pool 50000 10.00 9.00 19.00 1800 - - - 20.0 18.0 - -",
-		"echo-1k/100: client_allocs <= 2 beyond the user's values: met (2.20)",
-		"echo-1k/100: server_allocs <= 2 beyond the user's values: missed (2.90)",
+		"echo-1k/100: client_allocs <= 2 in addition to the user's values: met (2.20)",
+		"echo-1k/100: server_allocs <= 2 in addition to the user's values: missed (2.90)",
 	}
 	if !slices.Equal(found, want) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(found, "\n"), strings.Join(want, "\n"))
@@ -174,7 +174,7 @@ func TestWhatTheProgramsAreBuiltFromIsThere(t *testing.T) {
 	} {
 		text, err := os.ReadFile(filepath.Join(w.Dir, name))
 		if err != nil || !strings.Contains(string(text), want) {
-			t.Errorf("%s: %v, want %q in it", name, err, want)
+			t.Errorf("%s: %v, want text that contains %q", name, err, want)
 		}
 		if strings.Contains(string(text), workshop.Ignored) {
 			t.Errorf("%s is still ignored by the go command", name)
@@ -189,7 +189,8 @@ func TestWhatTheProgramsAreBuiltFromIsThere(t *testing.T) {
 	}
 }
 
-// Code that needs generated packages is compiled only when the suite runs. It must look like the rest.
+// Code that needs generated packages is compiled only when the suite runs. It must be formatted
+// like the rest.
 func TestCodeForTheProgramsIsFormatted(t *testing.T) {
 	out, err := exec.Command("gofmt", "-l", "program").CombinedOutput()
 	if err != nil || len(out) > 0 {
@@ -197,8 +198,8 @@ func TestCodeForTheProgramsIsFormatted(t *testing.T) {
 	}
 }
 
-// Every subject of a scenario of each kind gets right answers. It generates and builds the code of all programs
-// whose tools are there:
+// Every subject of a scenario of each kind gets right answers. The test generates and builds the
+// code of all programs whose tools are installed:
 //
 //	cd bench && BENCH_GENERATE=1 go test ./internal/rpcsuite
 func TestSubjects(t *testing.T) {

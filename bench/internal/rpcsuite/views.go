@@ -10,7 +10,7 @@ import (
 // messages is the plan of the suite thrift-views.
 var messages = plan{name: "thrift-views", rounds: messageRounds, pairings: messagePairings, goals: messageGoals}
 
-// decoded is the subject of ours without views.
+// decoded is the name of our subject without views.
 const decoded = load.Ours + "-decoded"
 
 var viewed = side{"ours", "slipstream-views"}
@@ -23,7 +23,7 @@ var messagePairings = []pairing{
 	{name: kitexMux, client: side{"kitex", "kitex-mux-messages"}, server: side{"kitex", "kitex-mux-messages"}},
 }
 
-// messageRounds are the sizes of the article. The callers are those with which the cores are busy.
+// messageRounds have the sizes of the article, and enough callers to keep the cores busy.
 func messageRounds() (all []round) {
 	for _, m := range []struct {
 		name          string
@@ -35,7 +35,7 @@ func messageRounds() (all []round) {
 	return all
 }
 
-// messageGoals: views lose nowhere.
+// messageGoals require that views are never worse.
 func messageGoals(subject string, _ round) (all []load.Goal) {
 	if subject != load.Ours {
 		return nil

@@ -1,6 +1,6 @@
-// Package sidecar adds to a rival server what the harness needs in addition to the
-// port under test: a second listener that reports the allocations of the process,
-// and a line on standard output that names both addresses.
+// Package sidecar adds to a rival server what the harness needs besides the port under test: a
+// second listener that reports the allocations of the process, and a line on standard output that
+// names both addresses.
 package sidecar
 
 import (
@@ -24,9 +24,9 @@ func Announce(serving net.Listener) error { return AnnounceAddr(serving.Addr()) 
 
 // AnnounceAddr is Announce for servers without a listener of package net.
 //
-// The names of the figures are those of the Prometheus collector for Go
-// processes, so that the harness reads rivals and Slipstream in the same way, and
-// as with Slipstream a GET of /debug/pprof/heap collects the garbage.
+// The names of the metrics are those of the Prometheus collector for Go processes, so that the
+// harness reads rivals and Slipstream in the same way. As with Slipstream, a GET of
+// /debug/pprof/heap collects garbage.
 func AnnounceAddr(serving net.Addr) error {
 	side, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -50,7 +50,7 @@ type figure struct {
 	value uint64
 }
 
-// figures reads the runtime without stopping it.
+// figures reads the runtime's statistics without stopping the world.
 func figures() []figure {
 	samples := []metrics.Sample{
 		{Name: "/gc/heap/allocs:objects"}, {Name: "/gc/heap/tiny/allocs:objects"}, {Name: "/gc/heap/allocs:bytes"},

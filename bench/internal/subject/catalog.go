@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// A Catalog builds programs when they are first asked for.
+// A Catalog builds programs on first use.
 type Catalog struct {
 	// Immutable after NewCatalog.
 	suite    string

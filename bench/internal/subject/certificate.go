@@ -16,14 +16,14 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/httpget"
 )
 
-// A Certificate is one that servers show to clients, with its key.
+// A Certificate is a server certificate with its key.
 type Certificate struct {
 	Cert, Key string // files, in PEM
-	PEM       []byte // what Cert holds
+	PEM       []byte // the contents of Cert
 }
 
-// NewCertificate makes a certificate that signs itself, with a key on the curve P-256, for
-// [httpget.Host], and writes both files into dir.
+// NewCertificate creates a self-signed certificate for [httpget.Host], with a P-256 key, and writes
+// both files to dir.
 func NewCertificate(dir string) (*Certificate, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, err

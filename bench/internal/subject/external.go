@@ -68,8 +68,8 @@ func (n *Nginx) WithTLS(c *Certificate) *Nginx {
 	return &other
 }
 
-// nginxText has what spares work: no log, open files, one write for head and body,
-// connections that are never closed for their age.
+// nginxText avoids work: no log, open files, one write for head and body, and connections that are
+// never closed because of their age.
 const nginxText = `%sdaemon off;
 pid %[2]s/nginx.pid;
 error_log stderr warn;
@@ -99,8 +99,8 @@ http {
 }
 `
 
-// nginxTLS is what else the server then has. Sessions are resumed by tickets, as with the
-// servers in Go; a cache of sessions would help only before TLS 1.3.
+// nginxTLS is the additional configuration for TLS. Sessions are resumed with tickets, as in the Go
+// servers; a session cache would help only before TLS 1.3.
 const nginxTLS = `		ssl_certificate %s;
 		ssl_certificate_key %s;
 		ssl_protocols TLSv1.2 TLSv1.3;
@@ -119,7 +119,7 @@ func (n *Nginx) Start(ctx context.Context, env ...string) (*Server, error) {
 	config := filepath.Join(n.dir, "nginx.conf")
 	listen, secure := address, ""
 	if n.certificate != nil {
-		listen += " ssl http2" // since 1.25.1 also "http2 on", which 1.22 does not know
+		listen += " ssl http2" // since 1.25.1 also "http2 on", which 1.22 does not support
 		secure = fmt.Sprintf(nginxTLS, n.certificate.Cert, n.certificate.Key)
 	}
 	text := fmt.Sprintf(nginxText, user, n.dir, runtime.NumCPU(), listen, secure)
@@ -130,8 +130,7 @@ func (n *Nginx) Start(ctx context.Context, env ...string) (*Server, error) {
 	return startExternal(ctx, command, address, runtime.NumCPU(), n.certificate)
 }
 
-// Varnish is a cache in front of another server. Everything is a hit once it has
-// been asked for.
+// Varnish is a cache in front of another server. Every document is a hit after its first request.
 type Varnish struct {
 	path, dir string
 	origin    Program
@@ -146,8 +145,8 @@ func NewVarnish(dir string, origin Program) (*Varnish, error) {
 	return &Varnish{path: path, dir: dir, origin: origin}, os.MkdirAll(dir, 0o755)
 }
 
-// varnishText keeps what the origin sends for an hour, whatever it says about
-// that: its no-cache would make every request a miss.
+// varnishText caches responses for an hour and ignores the origin's no-cache, which would make
+// every request a miss.
 const varnishText = `vcl 4.1;
 backend default { .host = "%s"; .port = "%s"; }
 sub vcl_recv {
@@ -188,9 +187,9 @@ func (v *Varnish) startBefore(ctx context.Context, origin *Server, env []string)
 	if err != nil {
 		return nil, err
 	}
-	// A thread pool per processor; requests beyond them wait, where the default
-	// drops what has 20 before it. Connections may be idle for as long as elsewhere,
-	// not 5 s.
+	// There is a thread pool for each processor. Further requests wait, whereas by default a
+	// request is dropped if 20 are waiting. Connections may be idle for as long as with other
+	// servers, not 5 s.
 	command := proc.Command{Path: v.path, Env: env, Ask: syscall.SIGTERM, Args: []string{
 		"-F", "-j", "none", "-n", filepath.Join(v.dir, "work"), "-a", address, "-T", "none", "-f", config, "-s", "malloc,64m",
 		"-p", fmt.Sprintf("thread_pools=%d", runtime.NumCPU()), "-p", "thread_pool_min=100", "-p", "thread_pool_max=1000",
@@ -204,9 +203,9 @@ func (v *Varnish) startBefore(ctx context.Context, origin *Server, env []string)
 	return server, nil
 }
 
-// startExternal starts a program that starts further processes, and waits until it
-// answers and has at least that many. Its first process, the only one that is
-// signaled to end, may accept connections before the others are there.
+// startExternal starts a program that starts further processes, and waits until it answers and has
+// at least that many. The first process, the only one that is signaled to end, may accept
+// connections before the others exist.
 func startExternal(ctx context.Context, command proc.Command, address string, workers int, certificate *Certificate) (*Server, error) {
 	p, err := command.Start()
 	if err != nil {
@@ -223,7 +222,7 @@ func startExternal(ctx context.Context, command proc.Command, address string, wo
 			return err
 		}
 		if len(server.Also) < workers {
-			return fmt.Errorf("%d processes beside the first, want %d", len(server.Also), workers)
+			return fmt.Errorf("%d processes in addition to the first, want %d", len(server.Also), workers)
 		}
 		return nil
 	})
@@ -234,7 +233,7 @@ func startExternal(ctx context.Context, command proc.Command, address string, wo
 	return server, nil
 }
 
-// answers says whether a server has the first document.
+// answers returns an error unless a server returns the first document.
 func answers(ctx context.Context, server *Server) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()

@@ -18,21 +18,20 @@ type Hit struct {
 	Seed    uint64
 	Env     []string // of the server
 
-	// Ask, if set, says how requests look and what answers must be, beyond what
-	// [Server.Spec] does.
+	// Ask, if set, changes the requests and the expected answers of [Server.Spec].
 	Ask func(*loadproc.Spec)
 	// Prove, if set, is called before the load and after it, and checks that the
 	// server does what is to be measured.
 	Prove func(ctx context.Context, server *Server) error
 }
 
-// connectionsPerSecond is how many connections a warm-up must have room for. The
-// first request of a connection costs more than the others, so every connection has
-// to have made it before the window begins.
+// connectionsPerSecond is the number of connections for each second of a warm-up. The first request
+// of a connection costs more than the others, so every connection must have made it before the
+// window begins.
 const connectionsPerSecond = 5000
 
-// Run starts a fresh server, warms every key and measures. The heap left by an
-// earlier round must not influence a later one.
+// Run starts a fresh server, warms every key and measures, so that the heap of an earlier round
+// does not influence a later one.
 func (h Hit) Run(ctx context.Context, program Program) (load.Sample, error) {
 	server, err := program.Start(ctx, h.Env...)
 	if err != nil {

@@ -19,29 +19,29 @@ type Slipstream struct {
 	binary string
 	dir    string // for configuration files
 	origin string // as in the configuration, without its braces
-	load   string // the same
+	load   string // the section load, in the same form
 	memory string // budget of the memory tier
-	// resources are what is served, in YAML; if empty, departments.
+	// resources are the resources in YAML; if empty, departments.
 	resources string
 	extra     Extra
 }
 
-// Extra is the part of a gateway's configuration that serving documents does not need.
+// Extra holds parts of a gateway's configuration that are not needed for serving documents.
 type Extra struct {
 	Access   string // of the resource, in YAML without its braces; if empty, every client has access
 	Sections string // whole sections of YAML
-	Tiers    string // members of the section tiers behind the memory, in YAML without its braces; if empty, none
-	Redis    bool   // the Redis frontend too
+	Tiers    string // members of the section tiers after the memory, in YAML without its braces; if empty, none
+	Redis    bool   // enables the Redis frontend
 	// TLS is the certificate of the HTTP frontend; if nil, it speaks clear text.
 	TLS *Certificate
-	// Files are written beside the configuration, by name.
+	// Files are written to the directory of the configuration, by name.
 	Files map[string]string
 	// Grace is how long the gateway may take to end; if zero, as long as any
 	// program.
 	Grace time.Duration
 }
 
-// With returns the same program over the same database with more configuration.
+// With returns the same program over the same database with additional configuration.
 func (s *Slipstream) With(extra Extra) (*Slipstream, error) {
 	for name, text := range extra.Files {
 		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
@@ -53,14 +53,14 @@ func (s *Slipstream) With(extra Extra) (*Slipstream, error) {
 	return &other, nil
 }
 
-// Postgres is how a gateway uses a PostgreSQL database of dept and emp. URL and
-// Memory must be set.
+// Postgres describes how a gateway uses a PostgreSQL database of dept and emp. URL and Memory must
+// be set.
 type Postgres struct {
 	URL         string
 	Notify      bool   // triggers that send NOTIFY
 	Memory      string // budget of the memory tier
-	Batch       int    // keys per statement; the gateway's default if 0
-	Concurrency int    // concurrent statements, each on its own connection; the gateway's default if 0
+	Batch       int    // keys per statement; if 0, the gateway's default
+	Concurrency int    // concurrent statements, each on its own connection; if 0, the gateway's default
 }
 
 // OverPostgres returns the program over a database that exists. It writes its
@@ -89,8 +89,7 @@ func BuildSlipstream(ctx context.Context, module, out string) error {
 	return proc.Build(ctx, module, "./cmd/slipstream", out)
 }
 
-// NewSlipstream writes a database of count departments into dir and puts the
-// gateway's triggers on it.
+// NewSlipstream writes a database of count departments to dir and installs the gateway's triggers.
 func NewSlipstream(ctx context.Context, binary, dir string, count int64, memory string) (*Slipstream, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, err
@@ -103,9 +102,8 @@ func NewSlipstream(ctx context.Context, binary, dir string, count int64, memory 
 	return s, s.DB(ctx, "apply")
 }
 
-// OverSQLite returns the program over a database file that exists, with resources
-// in YAML, and puts the gateway's triggers on it. It writes its configuration
-// files into dir.
+// OverSQLite returns the program over a database file that exists, with resources in YAML, and
+// installs the gateway's triggers. It writes its configuration files into dir.
 func OverSQLite(ctx context.Context, binary, dir, database, resources, memory string) (*Slipstream, error) {
 	s := &Slipstream{binary: binary, dir: dir, memory: memory, resources: resources, origin: fmt.Sprintf("url: %q", "sqlite://"+filepath.ToSlash(database))}
 	return s, s.DB(ctx, "apply")
@@ -126,7 +124,7 @@ func OverPages(ctx context.Context, binary, dir string) (*Slipstream, error) {
 	return bare.With(Extra{Redis: true})
 }
 
-// DB runs "slipstream db" with a verb and its flags over the database.
+// DB runs "slipstream db" with a verb and its flags on the database.
 func (s *Slipstream) DB(ctx context.Context, verb string, flags ...string) error {
 	config, err := s.configure("127.0.0.1:0", "127.0.0.1:0", "")
 	if err != nil {
@@ -224,7 +222,7 @@ func (s *Slipstream) Start(ctx context.Context, env ...string) (*Server, error) 
 	return &Server{Process: p, Address: serve, Metrics: admin, Redis: redis, Certificate: s.extra.TLS, cleanUp: func() error { return os.Remove(config) }}, nil
 }
 
-// ready checks at the admin listener whether the gateway serves.
+// ready returns an error unless the admin listener reports that the gateway is ready.
 func ready(ctx context.Context, admin string) error {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+admin+"/ready", nil)
 	if err != nil {
@@ -236,7 +234,7 @@ func ready(ctx context.Context, admin string) error {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("/ready answers %s", resp.Status)
+		return fmt.Errorf("/ready returned %s", resp.Status)
 	}
 	return nil
 }

@@ -34,8 +34,7 @@ type Server struct {
 	Metrics string // whose /metrics reports allocations; empty if there is none
 	Redis   string // address of the Redis frontend; empty if there is none
 	Also    []int  // further processes whose CPU time is the server's
-	// Certificate is the certificate of the server; if nil, documents are served in
-	// clear text.
+	// Certificate is the certificate of the server; if nil, documents are served in clear text.
 	Certificate *Certificate
 
 	cleanUp func() error
@@ -78,14 +77,14 @@ func (s *Server) Get(ctx context.Context, key int64) (*http.Response, error) {
 	return (&http.Client{Transport: transport}).Do(req)
 }
 
-// Processes are all processes of the server.
+// Processes returns all processes of the server.
 func (s *Server) Processes() []int { return append([]int{s.PID()}, s.Also...) }
 
 // A Rival is a server of this module that announces itself by a sidecar.
 type Rival struct {
 	Args []string // of the program
-	// Within is how long it may take until it accepts connections. If zero, as long as
-	// any server.
+	// Within is how long it may take until it accepts connections. If zero, the default limit
+	// applies.
 	Within time.Duration
 
 	binary      string
@@ -98,10 +97,10 @@ func BuildRival(ctx context.Context, module, dir, suite, name string) (*Rival, e
 	return r, proc.Build(ctx, module, "./"+suite+"/servers/"+name, r.binary)
 }
 
-// RivalAt returns a rival whose program was built already.
+// RivalAt returns a rival whose program has already been built.
 func RivalAt(binary string) *Rival { return &Rival{binary: binary} }
 
-// Binary is the file of the program.
+// Binary returns the path of the program.
 func (r *Rival) Binary() string { return r.binary }
 
 // With returns the same program with arguments.
@@ -109,7 +108,7 @@ func (r *Rival) With(args ...string) *Rival {
 	return &Rival{Args: args, Within: r.Within, binary: r.binary}
 }
 
-// WithTLS returns the same program with the arguments -cert and -key beside its own.
+// WithTLS returns the same program with the additional arguments -cert and -key.
 func (r *Rival) WithTLS(c *Certificate) *Rival {
 	other := *r
 	other.Args = append(slices.Clone(r.Args), "-cert", c.Cert, "-key", c.Key)

@@ -18,13 +18,12 @@ import (
 // startLimit is how long a server may take until it is ready.
 const startLimit = 30 * time.Second
 
-// Tuned are the settings of a server that allows many requests in flight and reads
-// much at once. Other servers have Tarantool's defaults: 768 requests in flight,
-// and 16,320 bytes.
+// Tuned are settings for a server that allows many requests in flight and reads much at once. Other
+// servers have Tarantool's defaults: 768 requests in flight, and 16,320 bytes.
 const Tuned = "net_msg_max = 10240, readahead = 1024 * 1024, "
 
-// serverScript makes the space and opens the port last: a client that gets the
-// greeting finds everything.
+// serverScript creates the space and opens the port last: when a client gets the greeting,
+// everything exists.
 const serverScript = `
 box.cfg{%swork_dir = %q, wal_mode = 'none', log_level = 4}
 local s = box.schema.space.create(%q, {id = %d, format = {{'id', 'unsigned'}, {'text', 'string'}}})
@@ -34,8 +33,8 @@ box.schema.user.grant('guest', 'read,write', 'universe')
 box.cfg{listen = %q}
 `
 
-// A Server is a running tarantool without a write-ahead log, which has the tuples of all
-// keys. Stop it.
+// A Server is a running tarantool without a write-ahead log that contains the tuples of all keys.
+// Stop it.
 type Server struct {
 	*proc.Process
 	Address string

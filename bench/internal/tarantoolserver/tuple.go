@@ -7,14 +7,14 @@ import (
 	"github.com/slipstream-go/slipstream/tarantool/iproto"
 )
 
-// The tuples carry their key twice, as a number and at the end of a text, so
-// that a reply handed to the wrong caller shows.
+// The tuples contain their key twice, as a number and at the end of a text, so that a reply passed
+// to the wrong caller is detected.
 
 const (
-	// Keys is how many keys there are. The first is 1.
+	// Keys is the number of keys. The first is 1.
 	Keys = 100_000
 
-	// SpaceName and SpaceNumber identify the space that has the tuples.
+	// SpaceName and SpaceNumber identify the space with the tuples.
 	SpaceName   = "bench"
 	SpaceNumber = 512
 
@@ -27,14 +27,14 @@ const (
 // Text is the second field of the tuple of a key.
 func Text(key uint64) string { return fmt.Sprintf("%s%0*d", textPrefix, textDigits, key) }
 
-// ErrNoTuple says that the server has no tuple with the key.
+// ErrNoTuple reports that the server has no tuple with the key.
 var ErrNoTuple = errors.New("no tuple")
 
 // A Tuple is the result type of a select for all subjects: neither of its fields
 // makes a decoder allocate. The zero value is not a tuple.
 type Tuple struct {
 	ID     uint64
-	Length int // of the text, which may be longer than there is room
+	Length int // of the text, which may be longer than the buffer
 	Text   [TextSize]byte
 }
 

@@ -2,7 +2,7 @@ package tarantoolserver
 
 import "testing"
 
-// A wrong tuple must never pass for the right one.
+// A wrong tuple must never be accepted.
 func TestCheck(t *testing.T) {
 	tuple := func(key uint64, text string) *Tuple {
 		made := &Tuple{ID: key, Length: len(text)}

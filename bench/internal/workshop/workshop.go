@@ -21,12 +21,12 @@ import (
 // A Workshop is the directory in which programs are built. Dir and Source must be set.
 type Workshop struct {
 	Dir    string
-	Source fs.FS    // what programs are built from
+	Source fs.FS    // the sources of programs
 	Env    []string // added to the environment of the tools, and of the go command
 }
 
-// Module writes go.mod and go.sum: versions.mod and versions.sum of the source. bench is the directory of the
-// module of the benchmarks; versions.mod may have BENCH instead of it, and ROOT instead of the
+// Module writes go.mod and go.sum: versions.mod and versions.sum of the source. bench is the
+// directory of the module of the benchmarks; in versions.mod, BENCH stands for it, and ROOT for the
 // directory of the module under test.
 func (w Workshop) Module(bench string) error {
 	for from, to := range map[string]string{"versions.mod": "go.mod", "versions.sum": "go.sum"} {
@@ -57,8 +57,8 @@ func (w Workshop) CopyTo(name, to string) error {
 	return w.Write(to, strings.TrimPrefix(string(text), Ignored))
 }
 
-// Thrift copies an IDL of the source to name.thrift, with the name instead of NAMESPACE, and returns
-// the file.
+// Thrift copies an IDL of the source to name.thrift, replaces NAMESPACE with the name, and returns
+// the path.
 func (w Workshop) Thrift(from, name string) (string, error) {
 	text, err := fs.ReadFile(w.Source, from)
 	if err != nil {
@@ -68,7 +68,7 @@ func (w Workshop) Thrift(from, name string) (string, error) {
 	return file, w.Write(file, strings.Replace(string(text), "NAMESPACE", name, 1))
 }
 
-// Ours generates our code of an IDL of the source, into gen/ours.
+// Ours generates our code for an IDL of the source in gen/ours.
 func (w Workshop) Ours(from string, config gen.Config) error {
 	file, err := w.Thrift(from, "ours")
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package measure is the process that measures one subject of the suite thrift-codec. The harness
-// starts it with a [Job] and reads a [Finding].
+// Package measure implements the process that measures one subject of the suite thrift-codec. The
+// harness starts it with a [Job] and reads a [Finding].
 package measure
 
 import (
@@ -20,15 +20,15 @@ type Job struct {
 	Subject   string
 	Shape     string // of the message, or a number of elements
 	GOGC      int
-	Live      int // MiB of heap beside what the subject keeps
+	Live      int // MiB of heap in addition to what the subject keeps
 	WarmUp    time.Duration
 	Window    time.Duration
 }
 
-// A Finding is what was measured.
+// A Finding is the result of a measurement.
 type Finding struct {
 	Runs    uint64        `json:"runs"`
-	CPU     time.Duration `json:"cpu_ns"` // of the process, the collector's included
+	CPU     time.Duration `json:"cpu_ns"` // of the process, including the garbage collector
 	Elapsed time.Duration `json:"elapsed_ns"`
 	Objects uint64        `json:"objects"`
 	Bytes   uint64        `json:"bytes"`
@@ -39,7 +39,8 @@ type Finding struct {
 	Error   string        `json:"error,omitempty"`
 }
 
-// Work is what is measured. Run does it once. Check says whether what the last Run made is right.
+// Work is what is measured. Run does it once. Check returns an error if the result of the last Run
+// is wrong.
 type Work struct {
 	Run   func()
 	Check func() error
@@ -49,7 +50,7 @@ type Work struct {
 // Open prepares the work of one subject for a shape.
 type Open func(shape string) (Work, error)
 
-// Subjects has everything that can be measured, by operation and name of the subject.
+// Subjects contains everything that can be measured, by operation and name of the subject.
 type Subjects map[string]map[string]Open
 
 // Add adds a subject.
@@ -60,7 +61,7 @@ func (s Subjects) Add(operation, subject string, open Open) {
 	s[operation][subject] = open
 }
 
-// Main is the whole process: it does the job that standard input has.
+// Main implements the process: it reads a job from standard input and runs it.
 func (s Subjects) Main() {
 	f, err := s.perform(os.Stdin)
 	if err != nil {

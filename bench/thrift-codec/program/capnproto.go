@@ -15,8 +15,8 @@ import (
 	"github.com/slipstream-go/slipstream/bench/thrift-codec/shapes"
 )
 
-// The messages of Cap'n Proto are filled in the buffer in which they are sent, and read in the one in
-// which they came, so only the whole way compares.
+// Messages of Cap'n Proto are built in the buffer in which they are sent, and read in the one in
+// which they are received, so only the operation whole is comparable.
 func init() {
 	subjects.Add("whole", "capnp", func(shape string) (measure.Work, error) {
 		s, err := shapes.Find(shape)
@@ -64,7 +64,7 @@ func init() {
 	})
 }
 
-// fill makes a message.
+// fill builds a message.
 func fill(v shapes.Value) ([]byte, error) {
 	message, segment, err := capnp.NewMessage(capnp.SingleSegment(nil))
 	if err != nil {
@@ -189,7 +189,7 @@ func fillTexts(list capnp.TextList, from []string) error {
 	return nil
 }
 
-// readOut reads all fields. Texts stay in the frame.
+// readOut reads all fields. Strings stay in the frame.
 func readOut(frame []byte, series bool, s *shapes.Sum) error {
 	message, err := capnp.Unmarshal(frame)
 	if err != nil {

@@ -18,15 +18,16 @@ type codec[T any] struct {
 	encode func(b []byte, p *T) []byte
 	// decode reads into a new T.
 	decode func(frame []byte, p *T) error
-	// thrift says that the encoding is that of Thrift's Binary protocol.
+	// thrift means that the encoding is that of Thrift's Binary protocol.
 	thrift bool
-	// ordered says that fields are written in the order of their ids.
+	// ordered means that fields are written in the order of their IDs.
 	ordered bool
-	// keeps says that what was decoded needs the frame.
+	// keeps means that decoded values refer to the frame.
 	keeps bool
 }
 
-// add adds a subject to encode, decode and whole. The two codecs are for the two kinds of messages.
+// add adds a subject to the operations encode, decode and whole. The two codecs are for the two
+// kinds of messages.
 func add[M, S any](name string, operations string, message codec[M], series codec[S]) {
 	choose := func(open func(shapes.Shape, shapes.Value) measure.Work, other func(shapes.Shape, shapes.Value) measure.Work) measure.Open {
 		return func(shape string) (measure.Work, error) {
@@ -53,7 +54,7 @@ func add[M, S any](name string, operations string, message codec[M], series code
 	}
 }
 
-// room is how large the buffers are: frames of some protocols are larger than those of Thrift.
+// room returns the size of buffers: frames of some protocols are larger than those of Thrift.
 func room(frame []byte) int { return 2*len(frame) + 1024 }
 
 // encodes measures encode. Its output is compared with an encoding that shares no code with it, if
@@ -85,7 +86,7 @@ func (c codec[T]) encodes(_ shapes.Shape, v shapes.Value) measure.Work {
 	}}
 }
 
-// same says whether p has all contents.
+// same returns an error unless p has all contents.
 func (c codec[T]) same(p *T, want uint64) error {
 	s := shapes.Sum{Exact: true}
 	c.sum(p, &s)
@@ -95,7 +96,8 @@ func (c codec[T]) same(p *T, want uint64) error {
 	return nil
 }
 
-// frame returns what is decoded: for Thrift the reference, whatever the subject would write.
+// frame returns the frame to decode: for Thrift it is the reference, whatever the subject would
+// write.
 func (c codec[T]) frame(v shapes.Value) []byte {
 	if c.thrift {
 		return v.Encode()
@@ -123,7 +125,7 @@ func (c codec[T]) decodes(_ shapes.Shape, v shapes.Value) measure.Work {
 	}}
 }
 
-// whole measures the whole path of a message: its type is filled and encoded, the bytes are
+// whole measures the complete path of a message: its struct is filled and encoded, the bytes are
 // written to one buffer and read into another one, decoded, and all of the contents are read.
 func (c codec[T]) whole(_ shapes.Shape, v shapes.Value) measure.Work {
 	want := v.Sum(false)

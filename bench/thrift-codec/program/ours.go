@@ -51,7 +51,7 @@ func oursSeries() codec[ours.Series] {
 		thrift: true, ordered: true, keeps: true}
 }
 
-// A generated struct is a pointer with the methods of one.
+// A generated type is a pointer to a struct with generated methods.
 type generated[T any] interface {
 	*T
 	thrift.Struct
@@ -70,7 +70,7 @@ func writeOurs[T any, P generated[T]](b []byte, p *T) []byte {
 	return b[:thrift.Write(b, P(p))]
 }
 
-// given reads with strings in the frame.
+// given decodes with strings that refer to the frame.
 var given = thrift.Reader{Memory: thrift.MemoryFrame}
 
 // decodeGiven reads a frame whose ownership the caller transfers: strings and binaries
@@ -80,7 +80,7 @@ func decodeGiven[T any, P generated[T]](frame []byte, p *T) error {
 	return err
 }
 
-// decodeFramed is decodeGiven for a frame that has to be made first.
+// decodeFramed is like decodeGiven, for a frame that must be allocated first.
 func decodeFramed[T any, P generated[T]](frame []byte, p *T) error {
 	_, err := given.Read(bytes.Clone(frame), 0, P(p))
 	return err
@@ -91,7 +91,7 @@ func decodeShared[T any, P generated[T]](frame []byte, p *T) error {
 	return thrift.Unmarshal(frame, P(p))
 }
 
-// reuse measures reading again and again into the same struct.
+// reuse measures repeated decoding into the same struct.
 func reuse[T any, P generated[T]](c codec[T], v shapes.Value) measure.Work {
 	frame, want := v.Encode(), v.Sum(true)
 	r := thrift.Reader{Memory: thrift.MemoryFrame}
@@ -111,7 +111,7 @@ func reuse[T any, P generated[T]](c codec[T], v shapes.Value) measure.Work {
 	}}
 }
 
-// sameOurs decodes a frame and says whether it has the contents of v.
+// sameOurs decodes a frame and returns an error unless it has the contents of v.
 func sameOurs(frame []byte, v shapes.Value) error {
 	s := shapes.Sum{Exact: true}
 	if v.Series != nil {

@@ -16,8 +16,8 @@ const (
 	typeList   = 15
 )
 
-// Encode returns the encoding in Thrift's Binary protocol, with fields in the order of their ids
-// and entries of maps in the order that they have here. It shares no code with any of the codecs.
+// Encode returns the encoding in Thrift's Binary protocol, with fields in the order of their IDs
+// and entries of maps in their order in the slice. It shares no code with any of the codecs.
 func (v Value) Encode() []byte {
 	var e encoder
 	if v.Series != nil {

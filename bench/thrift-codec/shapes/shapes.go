@@ -1,5 +1,5 @@
-// Package shapes has the messages that the suite thrift-codec encodes and decodes, as values that
-// belong to no codec. A shape always has the same contents.
+// Package shapes contains the messages that the suite thrift-codec encodes and decodes, as values
+// that are independent of any codec. A shape always has the same contents.
 package shapes
 
 import (
@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// A Message is the message of all shapes but the list of ids. The structs in it are never nil.
+// A Message is the message of all shapes except the list of IDs. The structs in it are never nil.
 type Message struct {
 	Key        int64
 	Name       string
@@ -20,7 +20,7 @@ type Message struct {
 	Tags       []string
 }
 
-// An Origin is a struct in a struct, with another one in it.
+// An Origin is a nested struct that contains another one.
 type Origin struct {
 	Host  string
 	Port  int32
@@ -41,10 +41,10 @@ type Item struct {
 	Tags  []string
 }
 
-// An Entry is one of a map.
+// An Entry is an entry of a map.
 type Entry struct{ Key, Value string }
 
-// A Series is the message with the list of ids.
+// A Series is the message with the list of IDs.
 type Series struct {
 	Number  int64
 	Head    *Head
@@ -54,7 +54,7 @@ type Series struct {
 // A Head is a struct in a Series.
 type Head struct{ Number int64 }
 
-// A Value is the content of a shape: one of the two.
+// A Value is the content of a shape: either a Message or a Series.
 type Value struct {
 	Message *Message
 	Series  *Series
@@ -63,15 +63,15 @@ type Value struct {
 // A Shape says how large the parts of a message are.
 type Shape struct {
 	Name string
-	Size int // of the encoding in Thrift's Binary protocol, about
+	Size int // approximate size of the encoding in Thrift's Binary protocol
 
 	ids                            int // of a Series; 0 for a Message
 	name, host, payload            int // bytes
 	items, entries, tags, itemTags int
 }
 
-// All are the shapes, the smallest first. The numbers of items, entries and tags are such that the
-// decoder of Apache Thrift allocates about 1,300 times for 20KB and 390,000 times for 6MB.
+// All lists the shapes, the smallest first. The numbers of items, entries and tags are such that
+// the decoder of Apache Thrift allocates about 1,300 times for 20KB and 390,000 times for 6MB.
 var All = []Shape{
 	{Name: "100B", Size: 100, name: 2, host: 2},
 	{Name: "200B", Size: 200, name: 15, host: 8, payload: 24, entries: 1, tags: 2},
@@ -83,7 +83,7 @@ var All = []Shape{
 	{Name: "1MB-ids", Size: 1 << 20, ids: 1 << 17},
 }
 
-// Find returns the shape of a name.
+// Find returns the shape with the given name.
 func Find(name string) (Shape, error) {
 	i := slices.IndexFunc(All, func(s Shape) bool { return s.Name == name })
 	if i < 0 {
@@ -116,16 +116,17 @@ func (s Shape) Make() Value {
 	return Value{Message: m}
 }
 
-// Sized returns a message like that of 1KB, with as many parts as make its encoding about as large as size bytes.
+// Sized returns a message like that of 1KB, with enough parts to make its encoding approximately
+// size bytes large.
 func Sized(size int) *Message {
 	n := max(size>>10, 1)
 	return Shape{Size: size, name: 15, host: 8, payload: 160 * n, entries: 4 * n, tags: 6 * n, items: 8 * n, itemTags: 2}.Make().Message
 }
 
-// random makes contents.
+// random generates contents.
 type random struct{ *rand.Rand }
 
-// text returns of least to most letters.
+// text returns a string of least to most letters.
 func (r random) text(least, most int) string {
 	var b strings.Builder
 	for range least + r.IntN(most-least+1) {
@@ -134,7 +135,7 @@ func (r random) text(least, most int) string {
 	return b.String()
 }
 
-// texts returns n short texts, or nil if n is 0.
+// texts returns n short strings, or nil if n is 0.
 func (r random) texts(n int) (list []string) {
 	for range n {
 		list = append(list, r.text(4, 8))

@@ -14,7 +14,7 @@ func TestShapesHaveTheSizesOfTheirNames(t *testing.T) {
 
 // The harness counts the allocations of the real decoder before it measures anything. This test
 // keeps the shapes near that number without a rival's code: the decoder allocates once for every
-// text, binary and struct, and for the memory of every list and map.
+// string, binary and struct, and for the memory of every list and map.
 func TestShapesHaveAsManyObjectsAsTheDecoderOfApacheAllocates(t *testing.T) {
 	for name, want := range map[string]int{"20KB": 1300, "6MB": 390_000} {
 		s, err := Find(name)
@@ -28,7 +28,7 @@ func TestShapesHaveAsManyObjectsAsTheDecoderOfApacheAllocates(t *testing.T) {
 		}
 		t.Logf("%s: %d objects", name, n)
 		if n < want*9/10 || n > want*11/10 {
-			t.Errorf("%s has %d objects, want %d give or take a tenth", name, n, want)
+			t.Errorf("%s has %d objects, want %d plus or minus a tenth", name, n, want)
 		}
 	}
 }

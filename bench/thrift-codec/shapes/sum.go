@@ -6,11 +6,11 @@ import (
 )
 
 // A Sum summarizes the content of a message, whatever the type of the message: code that reads all
-// fields in the order of their ids gets the same Sum from equal messages. The zero value is ready
-// for use.
+// fields in the order of their IDs gets the same Sum from equal messages. The zero value is ready
+// to use.
 type Sum struct {
-	// Exact makes the Sum depend on every byte. Without it, of texts only lengths count, so
-	// that adding costs little beside reading.
+	// Exact makes the Sum depend on every byte. Without it, only the lengths of strings count, so
+	// that adding costs little compared with reading.
 	Exact bool
 
 	n uint64
@@ -27,7 +27,7 @@ func (s *Sum) Double(v float64) { s.n = s.n*31 + math.Float64bits(v) }
 // Count adds the number of elements of a list, a map or a set.
 func (s *Sum) Count(n int) { s.n = s.n*31 + uint64(n) }
 
-// Text adds a text.
+// Text adds a string.
 func (s *Sum) Text(v string) {
 	s.n = s.n*31 + uint64(len(v))
 	if s.Exact {
@@ -35,7 +35,7 @@ func (s *Sum) Text(v string) {
 	}
 }
 
-// Bytes adds what a binary holds.
+// Bytes adds a binary.
 func (s *Sum) Bytes(v []byte) {
 	s.n = s.n*31 + uint64(len(v))
 	if s.Exact {
@@ -43,7 +43,7 @@ func (s *Sum) Bytes(v []byte) {
 	}
 }
 
-// Entry adds an entry of a map. The order of entries does not count.
+// Entry adds an entry of a map. The order of entries does not matter.
 func (s *Sum) Entry(key, value string) {
 	s.n += uint64(len(key)) + uint64(len(value))<<32
 	if s.Exact {

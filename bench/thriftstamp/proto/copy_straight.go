@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// CopyStraight returns a copy that shares no memory with p but strings.
+// CopyStraight returns a copy that shares no memory with p except strings.
 func (p *Order) CopyStraight() *Order {
 	if p == nil {
 		return nil

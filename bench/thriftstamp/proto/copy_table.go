@@ -2,7 +2,7 @@ package proto
 
 import "unsafe"
 
-// CopyTable returns a copy that shares no memory with p but strings.
+// CopyTable returns a copy that shares no memory with p except strings.
 func (p *Order) CopyTable() *Order {
 	if p == nil {
 		return nil

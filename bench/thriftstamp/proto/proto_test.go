@@ -37,7 +37,7 @@ func TestDesignsReadWhatOthersWrite(t *testing.T) {
 			}
 			into := make([]byte, w.size(p))
 			if n := w.write(p, into); n != len(into) || !bytes.Equal(into, b) {
-				t.Errorf("%s: Write wrote %d bytes, %d expected, or other bytes than Append", w.name, n, len(b))
+				t.Errorf("%s: Write wrote %d bytes, %d expected, or bytes other than those of Append", w.name, n, len(b))
 			}
 			for _, r := range codecs {
 				var q Order
@@ -103,7 +103,7 @@ func TestWriteNeedsNoMoreThanSize(t *testing.T) {
 	}
 }
 
-// readers are all that read an encoding.
+// readers lists everything that reads an encoding.
 func readers(b []byte) map[string]error {
 	errs := make(map[string]error)
 	for _, c := range codecs {

@@ -6,8 +6,8 @@ import (
 	rt "github.com/slipstream-go/slipstream/bench/thriftstamp/rt"
 )
 
-// Sample returns an order whose encoding has about size bytes. Small orders have
-// no lines, larger ones have as many as it takes.
+// Sample returns an order whose encoding has about size bytes. Small orders have no lines; larger
+// ones have as many as necessary.
 func Sample(size int) *Order {
 	p := line(1)
 	p.Payload = []byte("0123456789abcdef")

@@ -2,7 +2,7 @@ package proto
 
 import rt "github.com/slipstream-go/slipstream/bench/thriftstamp/rt"
 
-// Order is a struct with a field of each kind that is common.
+// Order is a struct with a field of each common kind.
 type Order struct {
 	ID       int64             `thrift:"id,1,required"`
 	Paid     bool              `thrift:"paid,2"`

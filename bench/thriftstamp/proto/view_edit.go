@@ -8,7 +8,7 @@ type OrderEdit struct {
 	edits rt.Edits
 }
 
-// Append appends the order with all that was set.
+// Append appends the order with all changes.
 func (e *OrderEdit) Append(b []byte) []byte { return e.edits.Append(b, e.View.b, e.View.at[:]) }
 
 func (e *OrderEdit) SetID(v int64)                { e.edits.I64(0, 1, v) }

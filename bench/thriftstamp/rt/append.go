@@ -26,8 +26,8 @@ func Bit(v bool) byte {
 	return 0
 }
 
-// Functions with the name of a type and Field append a field: type, id, value.
-// They are not inlined, since each inlined copy costs more text than its call.
+// Functions with the name of a type and Field append a field: type, id, value. They are not
+// inlined, because each inlined copy would take more text than a call.
 
 //go:noinline
 func BoolField(b []byte, id uint16, v bool) []byte {
@@ -142,8 +142,8 @@ func StringMapField(b []byte, id uint16, v map[string]string) []byte {
 // One returns 1 for true.
 func One(v bool) int { return int(Bit(v)) }
 
-// Functions named Put store a field, or a part of it, at n, where there is room
-// for it, and return the offset after it. They are inlined unless stated otherwise.
+// Functions named Put store a field, or a part of it, at n, where there must be room, and return
+// the offset after it. They are inlined unless stated otherwise.
 
 func PutHead(b []byte, n int, t byte, id uint16) int {
 	q := (*[3]byte)(b[n:])
@@ -200,8 +200,8 @@ func PutI64s(b []byte, n int, v []int64) int {
 	return n + 8*len(v)
 }
 
-// PutStrings makes room for the elements of a list between n and the room that
-// is there after it, and stores them. It is not inlined.
+// PutStrings inserts room for the elements of a list at n, before the existing room after it, and
+// stores them. It is not inlined.
 func PutStrings(b []byte, n int, v []string) ([]byte, int) {
 	b = Extend(b, SizeStrings(v))
 	for _, s := range v {

@@ -2,8 +2,8 @@ package rt
 
 import "unsafe"
 
-// File describes the structs of one IDL file. It is data that the compiler lays
-// out: nothing runs at the start of the program.
+// File describes the structs of one IDL file. It is static data, so nothing runs when the program
+// starts.
 type File struct {
 	Structs []StructDesc
 }
@@ -13,14 +13,14 @@ type StructDesc struct {
 	Name   string
 	Size   uintptr
 	Least  int    // the smallest encoding
-	Needed uint64 // a bit for the place of each required field
+	Needed uint64 // a bit for the index of each required field
 	New    func(n int) unsafe.Pointer
 	Zero   any // A nil pointer to the Go type.
 	Fields []Field
 }
 
-// Field describes a field. Type refers to structs by their place in the file,
-// because a variable of Go cannot refer to itself.
+// Field describes a field. Type refers to structs by their index in the file, because a Go variable
+// cannot refer to itself.
 type Field struct {
 	Name   string
 	ID     uint16
@@ -37,7 +37,7 @@ type Type struct {
 	Enum   *Enum
 	Key    *Type
 	Elem   *Type
-	Index  int // The place of a struct in the file.
+	Index  int // The index of a struct in the file.
 	Map    *MapFuncs
 	Size   uintptr // The size of the value in Go.
 }
@@ -47,7 +47,7 @@ type Enum struct {
 	Names []string
 }
 
-// Types that need no more than their kind.
+// Types that are described by their kind.
 var (
 	TBool    = Type{Wire: Bool, Size: 1}
 	TI32     = Type{Wire: I32, Size: 4}
@@ -60,7 +60,7 @@ var (
 	TStrMap  = Type{Wire: Map, Key: &TString, Elem: &TString, Map: &strMap, Size: unsafe.Sizeof(uintptr(0))}
 )
 
-// MapFuncs holds what differs between the types of maps.
+// MapFuncs holds the functions that differ between map types.
 type MapFuncs struct {
 	Len  func(m unsafe.Pointer) int
 	Make func(m unsafe.Pointer, n int)
@@ -95,7 +95,7 @@ func mapEach[K comparable, V any](m unsafe.Pointer, f func(k, v unsafe.Pointer) 
 // New makes a slice of structs and returns its first element.
 func New[T any](n int) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(make([]T, n))) }
 
-// header is a slice as the runtime of Go lays it out.
+// header has the memory layout of a slice in Go's runtime.
 type header struct {
 	data     unsafe.Pointer
 	len, cap int

@@ -81,8 +81,8 @@ func (e *Edits) StringMap(slot int, id uint16, v map[string]string) {
 	e.put(slot, start)
 }
 
-// Append appends the struct that src begins with, which was indexed in at, with
-// the edits in place of what they replace.
+// Append appends the struct that src begins with, which was indexed in at, with the edits instead
+// of the fields that they replace.
 func (e *Edits) Append(b, src []byte, at []uint32) []byte {
 	slices.SortFunc(e.list, func(x, y edit) int { return int(at[x.slot]) - int(at[y.slot]) })
 	from := 0

@@ -151,7 +151,7 @@ func (d *JSON) Open(c byte) {
 	d.expect(c)
 }
 
-// More reports whether another member follows, and passes the comma or the end.
+// More reports whether another member follows, and skips the comma or the end.
 func (d *JSON) More(first *bool, end byte) bool {
 	c := d.peek()
 	switch {
@@ -174,7 +174,7 @@ func (d *JSON) Key() string {
 	return k
 }
 
-// Null passes null, and reports whether it was there.
+// Null skips null, and reports whether it was there.
 func (d *JSON) Null() bool {
 	if d.peek() != 'n' {
 		return false
@@ -240,7 +240,7 @@ func (d *JSON) number() string {
 	return unsafe.String(unsafe.SliceData(text), len(text))
 }
 
-// Int reads an integer of so many bits.
+// Int reads an integer of the given number of bits.
 func (d *JSON) Int(bits int) int64 {
 	v, err := strconv.ParseInt(d.number(), 10, bits)
 	if err != nil {
@@ -297,7 +297,7 @@ func (d *JSON) StringMap() map[string]string {
 	return m
 }
 
-// Skip passes a value.
+// Skip skips a value.
 func (d *JSON) Skip() {
 	switch c := d.peek(); c {
 	case '{', '[':

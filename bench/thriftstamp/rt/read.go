@@ -104,7 +104,7 @@ func (d *Decoder) Result() (int, error) { return d.off, Err(d.code) }
 // OK reports whether no error has occurred.
 func (d *Decoder) OK() bool { return d.code == 0 }
 
-// Fail ends the reading with a code, unless it has ended already.
+// Fail ends reading with a code, unless it has already ended.
 func (d *Decoder) Fail(code int) {
 	if d.code == 0 {
 		d.code = code
@@ -147,7 +147,7 @@ func (d *Decoder) Next() bool {
 	return true
 }
 
-// take moves the cursor to off, or fails with the code that off is.
+// take moves the cursor to off or, if off is a code, fails with it.
 func (d *Decoder) take(off int) {
 	if off < 0 {
 		d.Fail(off)

@@ -100,8 +100,7 @@ func (f *File) size(t *Type) uintptr {
 	return t.Size
 }
 
-// Copy copies the struct at from into the zero struct at to, with all that it
-// points to.
+// Copy copies the struct at from into the zero struct at to, with everything to which it points.
 func (f *File) Copy(to, from unsafe.Pointer, index int) {
 	fields := f.Structs[index].Fields
 	for i := range fields {

@@ -6,8 +6,8 @@ import (
 	"unsafe"
 )
 
-// Functions named View read the value at off of an indexed struct, or return
-// the zero value if off is 0: the field is absent.
+// Functions named View read the value at off of an indexed struct, or return the zero value if off
+// is 0, which means that the field is absent.
 
 func ViewBool(b []byte, off uint32) bool { return off != 0 && b[off] != 0 }
 
@@ -85,9 +85,9 @@ func (m MapView) Len() int {
 	return int(binary.BigEndian.Uint32(m.b[m.off+2:]))
 }
 
-// Index stores the offsets of the values of the struct that b begins with: at
-// the place of each of keys, which are an id shifted by 8 and a type. It
-// validates all lengths, and returns the size of the struct or a code.
+// Index stores the offsets of the values of the struct that b begins with, at the index of their
+// key in keys. A key is an ID shifted by 8 and a type. It validates all lengths, and returns the
+// size of the struct or a code.
 func Index(b []byte, at []uint32, keys []uint32, required uint64) int {
 	off, guess := 0, 0
 	var seen uint64

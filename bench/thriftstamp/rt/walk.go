@@ -24,7 +24,7 @@ func (f *File) Append(b []byte, p unsafe.Pointer, index int) []byte {
 	return append(b, Stop)
 }
 
-// appendValue appends the value at p. Structs lie at p themselves, as they do in lists.
+// appendValue appends the value at p. Structs are stored directly at p, as in lists.
 func (f *File) appendValue(b []byte, p unsafe.Pointer, t *Type) []byte {
 	switch t.Wire {
 	case Bool, Byte:
@@ -91,8 +91,7 @@ func (f *File) Decode(b []byte, p unsafe.Pointer, index int) (int, error) {
 	return off, nil
 }
 
-// find returns the place of the field with an id. The next one in order is the
-// first guess.
+// find returns the index of the field with an ID. It tries the next one in order first.
 func (s *StructDesc) find(id uint16, guess int) int {
 	if guess < len(s.Fields) && s.Fields[guess].ID == id {
 		return guess

@@ -1,5 +1,5 @@
-// Package rt is what the stamped prototype calls: a sketch of the runtime that
-// generated Thrift code would import. Only bench/thriftstamp uses it.
+// Package rt is the runtime of the prototype: a sketch of the package that generated Thrift code
+// would import. Only bench/thriftstamp uses it.
 package rt
 
 import (
@@ -38,25 +38,25 @@ func Some[T any](v T) Opt[T] { return Opt[T]{v, true} }
 
 // Codes of errors. Reading functions return them in place of the next offset.
 const (
-	Short   = -1 - iota // The input ends inside of a value.
-	Length              // A length is negative, or exceeds what is left.
+	Short   = -1 - iota // The input ends inside a value.
+	Length              // A length is negative or exceeds the rest of the input.
 	Elem                // Elements of a container have the wrong type.
 	Deep                // Values are nested deeper than MaxDepth.
 	Unknown             // The type is not one of Thrift's.
 	Missing             // A required field is missing.
 )
 
-// Error says why bytes are not a valid struct.
+// Error reports why bytes are not a valid struct.
 type Error struct{ Code int }
 
 var messages = [...]string{
-	"the input ends inside of a value", "a length exceeds the input", "elements have the wrong type",
+	"the input ends inside a value", "a length exceeds the input", "elements have the wrong type",
 	"values are nested too deeply", "unknown type", "a required field is missing",
 }
 
 func (e *Error) Error() string { return fmt.Sprintf("thrift: %s", messages[-1-e.Code]) }
 
-// Err turns a code into an error. It returns nil for offsets.
+// Err converts a code to an error. It returns nil for offsets.
 func Err(off int) error {
 	if off >= 0 {
 		return nil
@@ -184,9 +184,9 @@ func skipMap(b []byte, off, depth int) int {
 	return off
 }
 
-// Count returns how many elements of type t the list at off has and the offset
-// of the first. It returns a code instead of the offset if elements of least bytes
-// do not fit into what is left. An empty list may have any type.
+// Count returns how many elements of type t the list at off has and the offset of the first. It
+// returns a code instead of the offset if elements of least bytes do not fit into the rest. An
+// empty list may have any type.
 func Count(b []byte, off int, t byte, least int) (n, next int) {
 	if len(b)-off < 5 {
 		return 0, Short

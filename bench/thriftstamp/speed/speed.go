@@ -22,8 +22,8 @@ type Op struct {
 // Rival returns the operations of a rival for an encoded Order.
 type Rival func(encoded []byte) (size func() int, append func([]byte) []byte, read func([]byte) (int, error))
 
-// Run measures operations whose groups match with orders of three sizes and writes a
-// table of medians over the rounds, in CPU time. A rival that is nil is omitted.
+// Run measures operations whose groups match with orders of three sizes and writes a table of
+// medians over the rounds, in CPU time. If rival is nil, it is omitted.
 func Run(w io.Writer, rounds int, only string, rival Rival) {
 	match := regexp.MustCompile(only)
 	ballast := make([]byte, 64<<20)
@@ -74,7 +74,7 @@ func measure(w io.Writer, rounds int, label string, list []Op) {
 	}
 }
 
-// calibrate returns how many loops take about 20 ms.
+// calibrate returns the number of loops that take about 20 ms.
 func calibrate(run func()) int {
 	for n := 1; ; n *= 2 {
 		start := cpuTime()

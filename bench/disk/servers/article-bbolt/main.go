@@ -2,15 +2,14 @@
 // read-through cache in Go, rebuilt from its description: documents that were
 // stored as ready JSON are looked up by key in a bbolt file; net/http, gorilla/mux.
 //
-// With -fill it first writes the file as the article does: documents in the order
-// in which they were requested, here a random one, and one transaction for each
-// 10,000. Parts that the article's measurements do not touch are omitted: its
-// database, its invalidation, and its cache in memory, which is off in this mode.
+// With -fill it first writes the file as the article does: documents in the order in which they
+// were requested, which here is random, with one transaction for each 10,000. Parts that the
+// article's measurements do not touch are omitted: its database, its invalidation, and its cache in
+// memory, which is disabled in this mode.
 //
-// What the article does not specify is chosen in its favor: keys are 8 bytes in the
-// order of the numbers, reading transactions keep no statistics (which the bbolt of
-// its time could not switch off), and a document goes from the mapped file into
-// net/http's buffer without a copy between.
+// What the article does not specify is chosen in its favor: keys are 8 bytes in numerical order,
+// reading transactions keep no statistics (which the bbolt of its time could not disable), and a
+// document is copied directly from the mapped file into net/http's buffer.
 package main
 
 import (
@@ -31,7 +30,7 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/sidecar"
 )
 
-// batch is how many documents the article saves at a time.
+// batch is the number of documents that the article saves at a time.
 const batch = 10_000
 
 var bucket = []byte("dept")
@@ -61,7 +60,7 @@ func (s service) serve(w http.ResponseWriter, r *http.Request) {
 			return errNoDocument
 		}
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
-		_, _ = w.Write(document) // the client is gone if this fails
+		_, _ = w.Write(document) // if this fails, the client has disconnected
 		return nil
 	})
 	switch {
@@ -102,7 +101,7 @@ func fill(db *bbolt.DB, count int) error {
 }
 
 func main() {
-	path := flag.String("path", "", "of the bbolt file")
+	path := flag.String("path", "", "`path` of the bbolt file")
 	count := flag.Int("fill", 0, "first write this many `documents`")
 	flag.Parse()
 	if err := run(*path, *count); err != nil {

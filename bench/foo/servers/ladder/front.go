@@ -12,8 +12,9 @@ import (
 	"github.com/slipstream-go/slipstream/internal/wire/http1"
 )
 
-// A front answers the plainest requests on the event loop: GET or POST of /foo with an announced body of at most
-// [ladder.DefaultMaxBody] bytes. Connections with other requests go to net/http, where the same service is.
+// A front answers the simplest requests on the event loop: GET or POST of /foo with an announced
+// body of at most [ladder.DefaultMaxBody] bytes. Connections with other requests are passed to
+// net/http, which runs the same service.
 type front struct {
 	// Immutable after newFront.
 	rest *handedOver
@@ -21,7 +22,7 @@ type front struct {
 	hashers sync.Pool // of *ladder.Hasher
 }
 
-// newFront starts serving at a separate port. It ends with the process.
+// newFront starts serving on a separate port. It ends with the process.
 func newFront() (*front, error) {
 	listeners, err := loop.Listen("tcp", "127.0.0.1:0", runtime.GOMAXPROCS(0))
 	if err != nil {
@@ -73,10 +74,10 @@ func (s session) Received(c *loop.Conn, p *loop.Payload) {
 // Closed implements [loop.Session].
 func (s session) Closed(*loop.Conn, error) {}
 
-// large is the size from which an answer counts as a large one.
+// large is the size from which an answer counts as large.
 const large = 64 << 10
 
-// answer answers a request whose body is in parts.
+// answer answers a request whose body is given in parts.
 func (f *front) answer(c *loop.Conn, parts ...[]byte) {
 	h := f.hashers.Get().(*ladder.Hasher)
 	defer f.hashers.Put(h)
@@ -85,7 +86,7 @@ func (f *front) answer(c *loop.Conn, parts ...[]byte) {
 	for _, part := range parts {
 		size += len(part)
 		if _, err := h.Write(part); err != nil {
-			break // Answer returns it as well
+			break // Answer returns the error, too
 		}
 	}
 	c.Prove()
@@ -120,7 +121,7 @@ func appendHead(b []byte, status, length int) []byte {
 	return append(b, "\r\n\r\n"...)
 }
 
-// handedOver is where net/http gets the connections that leave the loop.
+// handedOver is the listener from which net/http gets the connections that leave the loop.
 type handedOver struct {
 	address net.Addr
 	conns   chan net.Conn
@@ -130,7 +131,7 @@ func (h *handedOver) take(nc net.Conn, unread []byte) {
 	select {
 	case h.conns <- &replayed{nc, unread}:
 	default:
-		_ = nc.Close() // more than a benchmark has; the client may retry
+		_ = nc.Close() // more connections than a benchmark opens; the client may retry
 	}
 }
 
@@ -146,7 +147,7 @@ func (h *handedOver) Addr() net.Addr { return h.address }
 // replayed is a connection of which some bytes have been read already.
 type replayed struct {
 	net.Conn
-	unread []byte // owned by who reads
+	unread []byte // owned by the reading goroutine
 }
 
 // Read implements [net.Conn].

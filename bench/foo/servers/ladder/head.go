@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// maxHead is the most bytes of a head that is read here.
+// maxHead is the maximum size of a head that is parsed here.
 const maxHead = 8 << 10
 
 // A verdict classifies the bytes of a client.
@@ -13,11 +13,11 @@ type verdict uint8
 
 const (
 	headComplete   verdict = iota
-	headIncomplete         // come again with more
+	headIncomplete         // more bytes are needed
 	headOther              // for net/http
 )
 
-// A head is that of a request which is answered here.
+// A head is the head of a request that is answered here.
 type head struct {
 	size   int // bytes of the head
 	length int // bytes of the body
@@ -25,11 +25,11 @@ type head struct {
 
 var requestLines = []string{"GET /foo HTTP/1.1", "POST /foo HTTP/1.1"}
 
-// harmless are fields that change nothing about the answer.
+// harmless lists fields that do not affect the answer.
 var harmless = []string{"user-agent", "accept", "accept-encoding", "content-type"}
 
-// readHead reads the head of a request. It knows few fields and refuses all others, so that it never
-// interprets a request differently than net/http.
+// readHead reads the head of a request. It knows a few fields and refuses all others, so that it
+// never interprets a request differently from net/http.
 func readHead(b []byte) (h head, v verdict) {
 	line, at, v := nextLine(b, 0)
 	if v != headComplete {
@@ -90,7 +90,7 @@ func equalFold(name []byte, want string) bool {
 // to net/http.
 func isControl(r rune) bool { return r < ' ' && r != '\t' || r > '~' }
 
-// isHost reports whether value is a name or an IPv4 address, perhaps with a port.
+// isHost reports whether value is a name or an IPv4 address, optionally with a port.
 func isHost(value []byte) bool {
 	return len(value) > 0 && !bytes.ContainsFunc(value, func(r rune) bool {
 		return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && r != '.' && r != '-' && r != ':'

@@ -12,7 +12,7 @@ func TestReadHead(t *testing.T) {
 	}
 	for i := range plain {
 		if _, v := readHead([]byte(plain[:i])); v != headIncomplete {
-			t.Errorf("%q: %v, want that more must come", plain[:i], v)
+			t.Errorf("%q: %v, want that more bytes are needed", plain[:i], v)
 		}
 	}
 	for _, same := range []string{
@@ -34,7 +34,7 @@ func TestReadHead(t *testing.T) {
 		with("Accept: " + strings.Repeat("x", maxHead)), strings.Repeat("x", maxHead),
 	} {
 		if h, v := readHead([]byte(other)); v != headOther {
-			t.Errorf("%.100q: %+v, %v, want that it is for net/http", other, h, v)
+			t.Errorf("%.100q: %+v, %v, want that it is passed to net/http", other, h, v)
 		}
 	}
 }

@@ -1,5 +1,5 @@
-// Command ladder serves one version of the service in examples/foo with the server of net/http, and the one that is ours
-// also on the event loop.
+// Command ladder serves one version of the service in examples/foo with the server of net/http, and
+// our own version also on the event loop.
 package main
 
 import (

@@ -1,6 +1,6 @@
-// Command article is the service of the article on a read-through cache in Go,
-// rebuilt from its description: structs in a map behind a RWMutex, routed by
-// gorilla/mux, turned into JSON on each request by gojay.
+// Command article is the service of the article on a read-through cache in Go, rebuilt from its
+// description: structs in a map behind a RWMutex, routed by gorilla/mux, encoded as JSON by gojay
+// on each request.
 //
 // Parts that the article's measurements of this mode do not touch are omitted: its disk
 // tier, its database and its invalidation. As there, a GET looks up the struct under the
@@ -61,11 +61,11 @@ func (s *store) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_, _ = w.Write(b.Data) // the client is gone if this fails
+	_, _ = w.Write(b.Data) // if this fails, the client has disconnected
 }
 
 func main() {
-	count := flag.Int64("documents", depts.Count, "in memory, from key 1")
+	count := flag.Int64("documents", depts.Count, "number of `documents` in memory, from key 1")
 	flag.Parse()
 	s := &store{entries: map[int64]*entry{}}
 	for n := int64(1); n <= *count; n++ {

@@ -1,6 +1,6 @@
-// Command fasthttp serves ready bytes with fasthttp: no router, the key is cut
-// off the path. It sends the same header fields as the server on net/http and
-// answers a matching If-None-Match, by comparing strings, with 304.
+// Command fasthttp serves prepared responses with fasthttp: without a router, the key is taken from
+// the path. It sends the same header fields as the server on net/http and answers a matching
+// If-None-Match, by comparing strings, with 304.
 package main
 
 import (

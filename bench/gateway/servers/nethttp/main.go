@@ -1,5 +1,5 @@
-// Command nethttp serves ready bytes with net/http: the minimum that a Go service
-// on the standard library does for a document it already has.
+// Command nethttp serves prepared responses with net/http: the minimum that a Go service on the
+// standard library does for a document that it already has.
 //
 // ServeMux with the pattern "GET /depts/{id}", a map that is never written, and
 // header values made beforehand. It sends Content-Type, Content-Length,
@@ -20,8 +20,8 @@ import (
 	"github.com/slipstream-go/slipstream/bench/internal/sidecar"
 )
 
-// A document is the body with the header fields that depend on it, as the
-// header map wants them.
+// A document is a body with the header fields that depend on it, in the form that the header map
+// requires.
 type document struct {
 	body   []byte
 	etag   []string
@@ -34,7 +34,7 @@ var (
 )
 
 func main() {
-	cert := flag.String("cert", "", "a `file` with a certificate, in PEM; empty: clear text")
+	cert := flag.String("cert", "", "a `file` with a certificate, in PEM; if empty, clear text")
 	key := flag.String("key", "", "the `file` of its key")
 	flag.Parse()
 	documents := map[string]*document{}
@@ -64,7 +64,7 @@ func main() {
 		}
 		h["Content-Type"] = contentType
 		h["Content-Length"] = d.length
-		_, _ = w.Write(d.body) // the client is gone if this fails
+		_, _ = w.Write(d.body) // if this fails, the client has disconnected
 	})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

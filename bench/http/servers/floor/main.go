@@ -1,5 +1,5 @@
-// Command floor serves the departments with package floor: the minimum that a Go
-// server can do for a document it already has.
+// Command floor serves the departments with package floor: the minimum that a Go server can do for
+// a document that it already has.
 package main
 
 import (

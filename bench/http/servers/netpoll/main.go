@@ -1,5 +1,5 @@
-// Command netpoll serves ready answers with cloudwego/netpoll and the parser of
-// package floor, which looks for the key and skips the header fields.
+// Command netpoll serves prepared responses with cloudwego/netpoll and the parser of package floor,
+// which extracts the key and skips the header fields.
 package main
 
 import (
@@ -33,7 +33,8 @@ func main() {
 	sidecar.Fatal(loop.Serve(listener))
 }
 
-// serve answers what has come. The library calls it again while there is more.
+// serve answers the requests that have arrived. The library calls it again while there is more
+// input.
 func serve(conn netpoll.Connection, answer floor.Answerer) error {
 	reader, writer := conn.Reader(), conn.Writer()
 	in, err := reader.Peek(reader.Len())

@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Command apache is the Go library of Apache Thrift as a server and as a client.
+// Command apache is a server and a client with the Go library of Apache Thrift.
 package main
 
 import (
@@ -35,13 +35,13 @@ func (handler) Sleep(_ context.Context, milliseconds int32) (int32, error) {
 	return milliseconds, nil
 }
 
-// A socket of a server is one with or without TLS.
+// A socket is a server socket with or without TLS.
 type socket interface {
 	thrift.TServerTransport
 	Addr() net.Addr
 }
 
-// serve is the server with a goroutine for each connection, framed, in the Binary protocol.
+// serve runs the server with a goroutine for each connection, framed, in the Binary protocol.
 func serve(s rpcload.Serving) (net.Addr, error) {
 	var l socket
 	var err error
@@ -67,8 +67,8 @@ func serve(s rpcload.Serving) (net.Addr, error) {
 	return l.Addr(), nil
 }
 
-// A client is a pool of connections, each of which has one call at a time. There are as many as calls at the
-// same time; the one that was used last is used first.
+// A client is a pool of connections, each of which has one call at a time. There are as many as
+// concurrent calls; the most recently used one is used first.
 type client struct {
 	// Immutable after open.
 	setting rpcload.Setting
@@ -117,7 +117,7 @@ func (c *client) take() (*conn, error) {
 	return one, nil
 }
 
-// give gives a connection back. One whose call has failed is not used again.
+// give returns a connection to the pool. After a failed call, a connection is not reused.
 func (c *client) give(one *conn, err error) {
 	if err != nil {
 		return

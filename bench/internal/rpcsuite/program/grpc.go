@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Command grpc is gRPC for Go as a server and as a client.
+// Command grpc is a server and a client with gRPC for Go.
 package main
 
 import (
@@ -48,7 +48,7 @@ func (handler) Sleep(_ context.Context, rest *protobuf.Rest) (*protobuf.Rest, er
 	return rest, nil
 }
 
-// description does what the tool of gRPC generates for the service.
+// description is equivalent to what the tool of gRPC generates for the service.
 var description = grpc.ServiceDesc{
 	ServiceName: service,
 	HandlerType: (*echoServer)(nil),
@@ -92,7 +92,8 @@ func serve(s rpcload.Serving) (net.Addr, error) {
 
 type client struct{ conn *grpc.ClientConn }
 
-// open is one connection, the default. Calls are made as the tool of gRPC generates them.
+// open opens a client with one connection, the default. Calls are made like those in code generated
+// by the tool of gRPC.
 func open(_ context.Context, s rpcload.Setting) (rpcload.Client, error) {
 	secure := insecure.NewCredentials()
 	if s.TLS != nil {

@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Command kitex is Kitex as a server and as a client.
+// Command kitex is a server and a client with Kitex.
 package main
 
 import (
@@ -61,16 +61,15 @@ func newMessages(options ...server.Option) server.Server {
 	return messages.NewServer(new(handler), options...)
 }
 
-// serve returns a function that starts a server. That returns when the address is bound: the kernel accepts
-// connections until the server does.
+// serve returns a function that starts a server and returns when the address is bound: the kernel
+// queues connections until the server accepts them.
 func serve(newServer func(...server.Option) server.Server, options ...server.Option) func(s rpcload.Serving) (net.Addr, error) {
 	return func(s rpcload.Serving) (net.Addr, error) {
 		l, err := net.Listen("tcp", s.Address)
 		if err != nil {
 			return nil, err
 		}
-		// Signals end the process immediately, as they do without a server: nothing is
-		// drained.
+		// Signals end the process immediately, as in any program; nothing is drained.
 		never := make(chan error)
 		run := newServer(append(options, server.WithListener(l), server.WithExitSignal(func() <-chan error { return never }))...)
 		addr := l.Addr()
@@ -84,8 +83,8 @@ func serve(newServer func(...server.Option) server.Server, options ...server.Opt
 	}
 }
 
-// pool is the default, a pool of connections that each have one call at a time, framed; the pool keeps as
-// many idle connections as there are callers, instead of 10.
+// pool is the default: a pool of framed connections that each have one call at a time. The pool
+// keeps as many idle connections as there are callers, instead of 10.
 func pool(s rpcload.Setting) client.Option {
 	return client.WithLongConnection(connpool.IdleConfig{MaxIdlePerAddress: s.Callers, MaxIdleGlobal: s.Callers, MaxIdleTimeout: time.Minute})
 }
@@ -110,7 +109,7 @@ func openMessages(options ...client.Option) (rpcload.Client, error) {
 	return messenger{messages: c}, err
 }
 
-// messenger is a client of the service Messages only.
+// messenger is a client of only the service Messages.
 type messenger struct {
 	caller
 	messages messages.Client

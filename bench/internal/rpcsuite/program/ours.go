@@ -1,6 +1,6 @@
 //go:build ignore
 
-// Command ours is slipstream as a server and as a client, and the floor.
+// Command ours is a server and a client with slipstream, and the floor.
 package main
 
 import (
@@ -57,7 +57,7 @@ func (handler) Forward(_ context.Context, m *ours.Message) (*ours.Message, error
 	return m, nil
 }
 
-// viewer is the handler that gets views.
+// viewer is the handler that receives views.
 type viewer struct{}
 
 func (viewer) Forward(_ context.Context, args *ours.MessagesForwardArgsView) (thrift.Struct, error) {
@@ -90,7 +90,8 @@ type client struct {
 	messages *ours.MessagesClient
 }
 
-// opener opens clients with a configuration. A cautious one declares no function to be idempotent.
+// opener returns a function that opens clients with a configuration. If cautious, no function is
+// declared idempotent.
 func opener(config rpc.ClientConfig, cautious bool) func(context.Context, rpcload.Setting) (rpcload.Client, error) {
 	return func(ctx context.Context, s rpcload.Setting) (rpcload.Client, error) {
 		config := config
@@ -150,7 +151,7 @@ func (c client) Pass(m *shapes.Message) func(ctx context.Context, key int64) (rp
 	}
 }
 
-// viewing is a client that sends and gets views of messages.
+// viewing is a client that sends and receives views of messages.
 type viewing struct{ client }
 
 func openViews(ctx context.Context, s rpcload.Setting) (rpcload.Client, error) {
@@ -188,7 +189,7 @@ func (c viewing) Pass(m *shapes.Message) func(ctx context.Context, key int64) (r
 	}
 }
 
-// notIdempotent calls functions as if the IDL did not say that they are idempotent.
+// notIdempotent calls functions as if the IDL did not declare them idempotent.
 type notIdempotent struct {
 	rpc.Caller
 	twins sync.Map // of *rpc.Function, by *rpc.Function

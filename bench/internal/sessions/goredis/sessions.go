@@ -1,5 +1,5 @@
-// Package goredis has the program with go-redis that docs/tutorial-redis.md starts from. It is here because only this module
-// requires go-redis.
+// Package goredis contains the program with go-redis from which docs/tutorial-redis.md starts. It
+// is here because only this module requires go-redis.
 package goredis
 
 import (

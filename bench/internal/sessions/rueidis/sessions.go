@@ -1,5 +1,5 @@
-// Package rueidis has the program with rueidis that docs/tutorial-redis.md starts from. It is here because only this module
-// requires rueidis.
+// Package rueidis contains the program with rueidis from which docs/tutorial-redis.md starts. It is
+// here because only this module requires rueidis.
 package rueidis
 
 import (

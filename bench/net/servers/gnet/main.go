@@ -18,7 +18,7 @@ type server struct {
 	address string
 }
 
-// OnBoot tells the harness that connections are accepted.
+// OnBoot notifies the harness that connections are accepted.
 func (s *server) OnBoot(gnet.Engine) gnet.Action {
 	at, err := net.ResolveTCPAddr("tcp", s.address)
 	if err == nil {
@@ -30,7 +30,7 @@ func (s *server) OnBoot(gnet.Engine) gnet.Action {
 	return gnet.None
 }
 
-// OnTraffic answers what has come.
+// OnTraffic echoes the bytes that have arrived.
 func (s *server) OnTraffic(c gnet.Conn) gnet.Action {
 	in, err := c.Next(-1)
 	if err != nil {
@@ -42,9 +42,8 @@ func (s *server) OnTraffic(c gnet.Conn) gnet.Action {
 	return gnet.None
 }
 
-// quiet keeps what the library logs off standard output, which the harness reads,
-// and drops everything except fatal messages: each reset of a connection is a
-// warning.
+// quiet keeps the library's log messages off standard output, which the harness reads, and drops
+// everything except fatal messages, because each reset of a connection is logged as a warning.
 type quiet struct{}
 
 func (quiet) Debugf(string, ...any) {}

@@ -13,7 +13,7 @@ import (
 // A session echoes.
 type session struct{}
 
-// Data answers what has come.
+// Data echoes the bytes that have arrived.
 func (session) Data(c *loop.Conn, in []byte) int {
 	o := c.Output()
 	o.B = append(o.B, in...)

@@ -1,7 +1,6 @@
-// Command article is the direct mode of the service of the article on a
-// read-through cache in Go, rebuilt from its description: each GET queries the
-// database for the department and then for its employees, fills structs, and turns
-// them into JSON with gojay; net/http, gorilla/mux.
+// Command article is the direct mode of the service of the article on a read-through cache in Go,
+// rebuilt from its description: each GET queries the database for the department and then for its
+// employees, fills structs, and encodes them as JSON with gojay; it uses net/http and gorilla/mux.
 //
 // What the article does not specify follows the defaults of pgx: prepared
 // statements in the binary protocol over a pool of connections.
@@ -145,12 +144,12 @@ func (s service) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
-	_, _ = w.Write(b.data) // the client is gone if this fails
+	_, _ = w.Write(b.data) // if this fails, the client has disconnected
 }
 
 func main() {
-	url := flag.String("url", "", "of the database")
-	connections := flag.Int("connections", 16, "to the database, at most")
+	url := flag.String("url", "", "`URL` of the database")
+	connections := flag.Int("connections", 16, "maximum `number` of connections to the database")
 	flag.Parse()
 	if err := run(*url, *connections); err != nil {
 		sidecar.Fatal(err)

@@ -1,5 +1,5 @@
-// Command floor answers GET of the Redis protocol with package floor: ready bulk
-// strings of the documents of the suite, keyed as a gateway keys them.
+// Command floor answers GET of the Redis protocol with package floor, with prepared bulk strings of
+// the suite's documents and the same keys as a gateway.
 package main
 
 import (

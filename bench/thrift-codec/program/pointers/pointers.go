@@ -1,7 +1,7 @@
 //go:build ignore
 
-// Package pointers fills and reads the types of a rival that has structs in lists as pointers. It
-// is repeated for each of them.
+// Package pointers fills and reads the types of rivals that represent structs in lists as pointers.
+// It is copied for each of them.
 package pointers
 
 import (
