@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// sized returns an order of about n bytes, without maps.
+// sized returns an order of about n bytes without maps.
 func sized(n int) *Order {
 	p := empty()
 	for i, size := 0, 0; size < n; i++ {
@@ -82,7 +82,7 @@ func TestReadingAgainDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s: %v allocations", codec.name, n)
 		}
 		if !reflect.DeepEqual(&to, v) {
-			t.Errorf("%s: a value that is read again differs", codec.name)
+			t.Errorf("%s: a value that is read into again differs", codec.name)
 		}
 	}
 }
@@ -127,13 +127,13 @@ func TestMemorySaysWhereStringsLie(t *testing.T) {
 				t.Fatal(err)
 			}
 			if alias := m == thrift.MemoryFrame; within(to.Name.V, b) != alias || within(to.Payload, b) != alias || within(to.Tags[2], b) != alias {
-				t.Errorf("%s, memory %d: strings lie in the input: %v", codec.name, m, !alias)
+				t.Errorf("%s, memory %d: strings refer to the input: %v", codec.name, m, !alias)
 			}
 		}
 	}
 }
 
-// An append to a slice that was read must not reach its neighbor.
+// An append to a decoded slice must not overwrite its neighbor.
 func TestSlicesThatWereReadHaveNoRoom(t *testing.T) {
 	v := full()
 	v.Payload = []byte("payload")
@@ -174,12 +174,12 @@ func TestNumbersAreAligned(t *testing.T) {
 	}
 	for i := range to.Lines {
 		if p := uintptr(unsafe.Pointer(&to.Lines[i].Codes[0])); p%unsafe.Alignof(int64(0)) != 0 {
-			t.Errorf("line %d: a list lies at %#x", i, p)
+			t.Errorf("line %d: a list is at %#x", i, p)
 		}
 	}
 }
 
-// However the sizes of values are distributed, shared memory takes little more than they do.
+// However the sizes of values are distributed, shared memory is little larger than their sum.
 func TestSharedMemoryIsNotWasted(t *testing.T) {
 	for what, size := range map[string]func(i int) int{
 		"all the same":        func(int) int { return 100 },

@@ -25,12 +25,12 @@ func Bit(v bool) byte {
 	return 0
 }
 
-// One returns 1 for true and 0 for false, to be multiplied with a size.
+// One returns 1 for true and 0 for false, as a factor for a size.
 func One(v bool) int { return int(Bit(v)) }
 
-// Functions whose names begin with Put store a field, or a part of a field, at n, where b has
-// room for it, and return the offset after it. They are small enough to be inlined, unless they
-// return a slice too.
+// Functions whose names begin with Put store a field, or a part of a field, at n, where b has room
+// for it, and return the offset after it. They are small enough to be inlined, except for those
+// that also return a slice.
 
 // PutHead stores the type and the ID of a field.
 func PutHead(b []byte, n int, t byte, id uint16) int {
@@ -99,7 +99,7 @@ func PutText(b []byte, n int, id uint16, length int) int {
 	return n + 7
 }
 
-// PutList stores the head of a list or set: the type of the field is t.
+// PutList stores the head of a list or set; t is the type of the field.
 func PutList(b []byte, n int, t byte, id uint16, elem byte, count int) int {
 	q := (*[8]byte)(b[n:])
 	q[0], q[1], q[2], q[3] = t, byte(id>>8), byte(id), elem
@@ -131,8 +131,8 @@ func SizeStringMap(v map[string]string) (n int) {
 	return n
 }
 
-// Functions whose names begin with Append append a value without a head, as the elements of
-// containers are.
+// Functions whose names begin with Append append a value without a head, such as an element of a
+// container.
 
 // AppendBool appends a bool.
 func AppendBool(b []byte, v bool) []byte { return append(b, Bit(v)) }
@@ -172,7 +172,7 @@ func AppendStrings[T ~string | ~[]byte](b []byte, v []T) []byte {
 
 // AppendStringMap appends the entries of a map.
 func AppendStringMap(b []byte, v map[string]string) []byte {
-	if len(v) == 0 { // A loop over a map begins with making an iterator.
+	if len(v) == 0 { // avoids creating a map iterator
 		return b
 	}
 	return appendStringMap(b, v)
@@ -185,7 +185,8 @@ func appendStringMap(b []byte, v map[string]string) []byte {
 	return b
 }
 
-// AppendSortedStringMap is AppendStringMap in the order of the keys.
+// AppendSortedStringMap is like AppendStringMap, but appends the entries in the order of their
+// keys.
 func AppendSortedStringMap(b []byte, v map[string]string) []byte {
 	for _, k := range SortedKeys(v) {
 		b = AppendString(AppendString(b, k), v[k])
@@ -193,12 +194,12 @@ func AppendSortedStringMap(b []byte, v map[string]string) []byte {
 	return b
 }
 
-// AppendList appends the head of a list or set that is an element.
+// AppendList appends the head of a list or set that is an element of another container.
 func AppendList(b []byte, elem byte, count int) []byte {
 	return binary.BigEndian.AppendUint32(append(b, elem), uint32(count))
 }
 
-// AppendMap appends the head of a map that is an element.
+// AppendMap appends the head of a map that is an element of another container.
 func AppendMap(b []byte, key, value byte, count int) []byte {
 	return binary.BigEndian.AppendUint32(append(b, key, value), uint32(count))
 }

@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// The benchmarks work on orders of about 200 bytes, 1 KB and 20 KB in the Binary protocol.
+// The benchmarks use orders of about 200 bytes, 1 KB and 20 KB in the Binary protocol.
 func benchmark(b *testing.B, work func(v *Order) func()) {
 	for _, size := range []int{200, 1000, 20_000} {
 		v := sized(size)
@@ -81,7 +81,7 @@ func BenchmarkReadJSON(b *testing.B) {
 	})
 }
 
-// plainOrder is Order without its methods: encoding/json uses reflection for it.
+// plainOrder is Order without its methods, so that encoding/json uses reflection for it.
 type plainOrder struct {
 	ID       int64             `json:"id"`
 	Paid     bool              `json:"paid"`

@@ -7,20 +7,20 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// BodyThrift, an option of the generator, is AppendThrift into the body of a request: strings and
-// binaries of 8 KiB and more are linked instead of copied, because the body links from there on. A
-// struct that is smaller is appended as usual.
+// BodyThrift, an option of the generator, is AppendThrift for the body of a request: strings and
+// binaries of 8 KiB and more, the limit from which a body links, are linked instead of copied.
+// Smaller structs are appended as usual.
 
-// LinkFrom is the size from which strings and binaries are linked into a body rather than copied:
-// that of [slipstream.Body.Link].
+// LinkFrom is the size from which strings and binaries are linked into a body instead of being
+// copied, the same as in [slipstream.Body.Link].
 const LinkFrom = 8 << 10
 
-// BodyStruct is a Struct that can be appended to a body without its large strings and binaries
-// being copied.
+// BodyStruct is a Struct that can be appended to a body without copying its large strings and
+// binaries.
 type BodyStruct interface {
 	Struct
 	// BodyThrift appends the encoding in the Binary protocol to a body. Strings and binaries of
-	// LinkFrom bytes and more are linked: binaries must not change until the body was sent.
+	// LinkFrom bytes and more are linked: binaries must not change until the body has been sent.
 	BodyThrift(body *slipstream.Body)
 }
 
@@ -39,7 +39,8 @@ func bytesOf[T ~string | ~[]byte](v T) []byte {
 	return unsafe.Slice(unsafe.StringData(s), len(s))
 }
 
-// LinkText appends a string or binary that is an element to a body, and links it if it is large.
+// LinkText appends a string or binary that is an element of a container to a body, and links it if
+// it is large.
 func LinkText[T ~string | ~[]byte](body *slipstream.Body, v T) {
 	body.B = binary.BigEndian.AppendUint32(body.B, uint32(len(v)))
 	if len(v) < LinkFrom {
@@ -49,14 +50,14 @@ func LinkText[T ~string | ~[]byte](body *slipstream.Body, v T) {
 	body.Link(bytesOf(v), nil)
 }
 
-// LinkTexts appends the elements of a list to a body, and links those that are large.
+// LinkTexts appends the elements of a list to a body, and links the large ones.
 func LinkTexts[T ~string | ~[]byte](body *slipstream.Body, v []T) {
 	for _, s := range v {
 		LinkText(body, s)
 	}
 }
 
-// LinkStringMap appends the entries of a map to a body, and links what is large.
+// LinkStringMap appends the entries of a map to a body, and links large keys and values.
 func LinkStringMap(body *slipstream.Body, v map[string]string) {
 	for k, s := range v {
 		LinkText(body, k)
@@ -64,7 +65,7 @@ func LinkStringMap(body *slipstream.Body, v map[string]string) {
 	}
 }
 
-// LinkSortedStringMap is LinkStringMap in the order of the keys.
+// LinkSortedStringMap is like LinkStringMap, but appends the entries in the order of their keys.
 func LinkSortedStringMap(body *slipstream.Body, v map[string]string) {
 	for _, k := range SortedKeys(v) {
 		LinkText(body, k)
@@ -72,14 +73,14 @@ func LinkSortedStringMap(body *slipstream.Body, v map[string]string) {
 	}
 }
 
-// LinkString appends a field of type string to a body, in the Binary protocol. The bytes are not
-// copied if they are so many that a link to them is cheaper.
+// LinkString appends a field of type string to a body, in the Binary protocol. Long strings are not
+// copied, because a link is cheaper.
 func LinkString(body *slipstream.Body, id uint16, v string) {
 	LinkBinary(body, id, bytesOf(v), nil)
 }
 
-// LinkBinary is LinkString for a binary. Its bytes must not change until owner is told, or, if
-// owner is nil, until the body was sent.
+// LinkBinary is LinkString for a binary. Its bytes must not change until owner is notified or, if
+// owner is nil, until the body has been sent.
 func LinkBinary(body *slipstream.Body, id uint16, v []byte, owner slipstream.Owner) {
 	body.B = append(body.B, TypeString, byte(id>>8), byte(id))
 	body.B = binary.BigEndian.AppendUint32(body.B, uint32(len(v)))

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// large is an order with everything that can be linked, in every place.
+// large returns an order with large strings and binaries everywhere they can be linked.
 func large() *Order {
 	text := func(c string, n int) string { return strings.Repeat(c, n) }
 	v := full()

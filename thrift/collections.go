@@ -6,11 +6,11 @@ import (
 	"slices"
 )
 
-// few is up to how many elements Distinct compares each with each.
+// few is the number of elements up to which Distinct compares all pairs.
 const few = 16
 
-// Distinct reports whether no two elements of a set are equal. Sets are slices: reading and
-// writing neither look for duplicates nor remove them.
+// Distinct reports whether no two elements of a set are equal. Sets are slices, and neither reading
+// nor writing detects or removes duplicates.
 func Distinct[T comparable](set []T) bool {
 	if len(set) <= few {
 		for i := range set {
@@ -30,7 +30,7 @@ func Distinct[T comparable](set []T) bool {
 	return true
 }
 
-// DistinctFunc is Distinct for elements that == cannot compare. It compares each with each.
+// DistinctFunc is Distinct for elements that == cannot compare. It compares all pairs.
 func DistinctFunc[T any](set []T, equal func(x, y *T) bool) bool {
 	for i := range set {
 		for j := range i {
@@ -42,9 +42,9 @@ func DistinctFunc[T any](set []T, equal func(x, y *T) bool) bool {
 	return true
 }
 
-// SortedKeys returns the keys of a map in order. Generated code that is to write the same bytes
-// for equal maps ranges over them. A map does not find a key that is NaN, so the value of such a key is
-// written as zero.
+// SortedKeys returns the keys of a map in order. Generated code ranges over them if it must write
+// the same bytes for equal maps. A lookup of NaN in a map finds nothing, so the value of such a key
+// is written as zero.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	keys := slices.AppendSeq(make([]K, 0, len(m)), maps.Keys(m))
 	slices.Sort(keys)

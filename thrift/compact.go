@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// Bool elements of the Compact protocol have type 2 and values 0 and 1 by the specification.
-// Implementations write type 1 and values 1 and 2, and some versions refuse 0. We write that and read
-// both.
+// According to the specification, bool elements of the Compact protocol have type 2 and values 0
+// and 1. Implementations write type 1 and values 1 and 2, and some versions refuse 0. This package
+// writes the latter and reads both.
 
 // Types of values in the Compact protocol. A field of type bool has its value as its type.
 const (
@@ -26,7 +26,7 @@ const (
 	CompactTypeStruct = 12
 	CompactTypeUUID   = 13
 
-	// CompactTypeBool is the type of elements that are bool. The specification says 2, and all
+	// CompactTypeBool is the type of bool elements. The specification says 2, but all
 	// implementations write 1 and read both.
 	CompactTypeBool = CompactTypeTrue
 )
@@ -34,8 +34,8 @@ const (
 func zigzag(v int64) uint64   { return uint64(v<<1) ^ uint64(v>>63) }
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// AppendCompactHead appends the type and the ID of a field. last is the ID of the field before it
-// in the same struct, or 0.
+// AppendCompactHead appends the type and the ID of a field. last is the ID of the previous field in
+// the same struct, or 0.
 func AppendCompactHead(b []byte, t byte, id, last uint16) []byte {
 	if delta := int(int16(id)) - int(int16(last)); delta > 0 && delta <= 15 {
 		return append(b, byte(delta)<<4|t)
@@ -43,12 +43,13 @@ func AppendCompactHead(b []byte, t byte, id, last uint16) []byte {
 	return binary.AppendUvarint(append(b, t), zigzag(int64(int16(id))))
 }
 
-// AppendCompactBoolHead appends a field of type bool: it has no bytes but its head.
+// AppendCompactBoolHead appends a field of type bool, which consists only of its head.
 func AppendCompactBoolHead(b []byte, v bool, id, last uint16) []byte {
 	return AppendCompactHead(b, CompactTypeFalse-Bit(v), id, last)
 }
 
-// AppendCompactBool appends a bool that is an element: 1 or, as implementations do, 2.
+// AppendCompactBool appends a bool element: 1 for true and, like other implementations, 2 for
+// false.
 func AppendCompactBool(b []byte, v bool) []byte { return append(b, CompactTypeFalse-Bit(v)) }
 
 // AppendCompactInt appends an i16, an i32, an i64 or a value of an enum. An i8 is one byte.
@@ -142,7 +143,8 @@ func AppendCompactStringMap(b []byte, v map[string]string) []byte {
 	return b
 }
 
-// AppendCompactSortedStringMap is AppendCompactStringMap in the order of the keys.
+// AppendCompactSortedStringMap is like AppendCompactStringMap, but appends the entries in the order
+// of their keys.
 func AppendCompactSortedStringMap(b []byte, v map[string]string) []byte {
 	b = AppendCompactMap(b, CompactTypeString, CompactTypeString, len(v))
 	for _, k := range SortedKeys(v) {

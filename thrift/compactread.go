@@ -6,7 +6,7 @@ import (
 	"unsafe"
 )
 
-// ReadCompactBool reads a bool that is an element. Only 1 is true.
+// ReadCompactBool reads a bool element. Only 1 is true.
 func ReadCompactBool(b []byte, off int, to *bool) int {
 	if off >= len(b) {
 		return CodeShort
@@ -37,7 +37,8 @@ func ReadCompactDouble(b []byte, off int, to *float64) int {
 	return off + 8
 }
 
-// CompactInt is ReadCompactInt for a field: if the number does not fit, the error leads to it.
+// CompactInt is ReadCompactInt for a field: if the number does not fit, the error locates the
+// field.
 func CompactInt[T ~int16 | ~int32 | ~int64](r *Reader, b []byte, off int, to *T) int {
 	next := ReadCompactInt(b, off, to)
 	if next < 0 {
@@ -123,8 +124,8 @@ func CompactElems[T any](r *Reader, b []byte, off int, t byte, to *[]T) (old, ne
 	return Resize(r, to, n, off, next)
 }
 
-// compactFlat reads the head of a list of numbers and gives *to room for them. They can be larger
-// than in the input, so they count as memory.
+// compactFlat reads the head of a list of numbers and makes room for them in *to. They can be
+// larger than in the input, so they count toward the memory limit.
 func compactFlat[T any](r *Reader, b []byte, off int, t byte, to *[]T) (next int) {
 	n, next := r.CompactCount(b, off, t)
 	if next < 0 {
@@ -167,7 +168,7 @@ func CompactInts[T ~int16 | ~int32 | ~int64](r *Reader, b []byte, off int, t byt
 	list := *to
 	for i := range list {
 		if off = CompactInt(r, b, off, &list[i]); off < 0 {
-			clear(list[i:]) // they may have any contents
+			clear(list[i:]) // these elements may have old contents
 			break
 		}
 	}

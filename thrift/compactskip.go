@@ -2,7 +2,7 @@ package thrift
 
 import "math"
 
-// leastOfCompact returns the smallest size of an element of type t, and 0 if t is not a type.
+// leastOfCompact returns the minimum size of an element of type t, or 0 if t is invalid.
 func leastOfCompact(t byte) int {
 	switch {
 	case t == 0 || t > CompactTypeUUID:
@@ -33,7 +33,8 @@ func uvarint(b []byte, off int) (v uint64, next int) {
 	}
 }
 
-// length reads a number of bytes or of elements of at least least bytes, which must be there.
+// length reads a number of bytes, or of elements of at least least bytes, which must fit into the
+// rest of the input.
 func length(b []byte, off, least int) (n, next int) {
 	v, off := uvarint(b, off)
 	if off < 0 {

@@ -23,43 +23,43 @@
 // # Writing
 //
 // Generated code appends to a slice. It makes room once for all fields whose size is known, and
-// then stores them with functions whose names begin with Put. Nothing is allocated if the slice
-// has room for as many bytes as SizeThrift returns. Maps are written in the order in which Go
-// ranges over them, unless generated code asks for [SortedKeys]. Fields may be written in any order.
-// Strings and containers of 2^31 bytes or elements and more cannot be encoded: what is written for
-// them is not valid.
+// then stores them with functions whose names begin with Put. Nothing is allocated if the slice has
+// room for the number of bytes that SizeThrift returns. Maps are written in the order in which Go
+// ranges over them, unless generated code uses [SortedKeys]. Fields may be written in any order.
+// Strings and containers of 2^31 or more bytes or elements cannot be encoded: the output for them
+// is not valid.
 //
 // [AppendBody] links large strings and binaries into the body of a request instead of copying them.
 //
 // # Reading
 //
 // Functions that read take the input and an offset. They return the next offset, or a negative
-// code, which [Reader.Read] turns into an [Error] with the offset and the path of the field.
+// code, which [Reader.Read] converts to an [Error] with the offset and the path of the field.
 //
-// The input may come from anywhere. A count is compared with the rest of the input before memory
-// is allocated, a field of an unexpected type is skipped, elements of an unexpected type
-// are an error, and so are more than [MaxDepth] levels. Strings, binaries and lists of numbers take
-// at most about twice the size of the input. Structs and maps can be much larger in Go than in the
-// input, which is why [Reader].MaxMemory limits them.
+// The input need not be trusted. A count is compared with the rest of the input before memory is
+// allocated, a field of an unexpected type is skipped, elements of an unexpected type are an error,
+// and so are more than [MaxDepth] levels. Strings, binaries and lists of numbers take at most about
+// twice the size of the input. Structs and maps can be much larger in Go than in the input, which
+// is why [Reader].MaxMemory limits them.
 //
 // Strings of one message share allocations by default: [Memory] has the alternatives. A value that
 // is read into again keeps its slices, its maps and the structs that it requires, so reading
-// allocates little. With [Reader.Recycle] it allocates nothing but structs in fields that are not
+// allocates little. With [Reader.Recycle] it allocates only structs in fields that are not
 // required. Without Recycle, a Reader keeps no memory between messages.
 //
 // A bool is false if its byte is 0, and true otherwise. If a field occurs twice in a message, the
-// last value counts, as a whole.
+// last value replaces the first one completely.
 //
 // # Values
 //
 // Optional scalars and strings are an [Opt]. Optional binaries, containers and structs are absent
-// if they are nil. A set is a slice; [Distinct] tells whether it is a set. Values of enums are
-// int32; unknown values are kept. [Unknown] holds fields that a struct does not declare, if the
-// generator was asked to keep them.
+// if they are nil. A set is a slice; [Distinct] reports whether its elements are distinct. Values
+// of enums are int32; unknown values are kept. [Unknown] holds fields that a struct does not
+// declare, if an option of the generator keeps them.
 //
 // # JSON
 //
-// Types for which the generator was asked for JSON have the methods of [JSONStruct]: AppendJSON and
+// Types generated with the option for JSON have the methods of [JSONStruct]: AppendJSON and
 // ReadJSON. [JSON] documents what is written and read. It is not Thrift's JSON protocol.
 //
 // # Views

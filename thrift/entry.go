@@ -5,9 +5,9 @@ import (
 	"unsafe"
 )
 
-// Entry is an entry of a map whose keys Go cannot compare: lists, sets, maps and structs. Such a map
-// is a slice of entries, in the order of the input. Reading and writing do not look for keys that
-// occur twice.
+// Entry is an entry of a map whose keys Go cannot compare: lists, sets, maps and structs. Such a
+// map is a slice of entries, in the order of the input. Neither reading nor writing detects
+// duplicate keys.
 type Entry[K, V any] struct {
 	Key   K
 	Value V
@@ -18,7 +18,7 @@ func EntriesOf[K, V any](p unsafe.Pointer) MapAccess { return (*entriesOf[K, V])
 
 type entriesOf[K, V any] []Entry[K, V]
 
-// get finds no key, and put replaces none.
+// get never finds a key, and put never replaces one.
 
 func (m *entriesOf[K, V]) length() int { return len(*m) }
 func (m *entriesOf[K, V]) isNil() bool { return *m == nil }

@@ -5,13 +5,13 @@ import (
 	"strconv"
 )
 
-// EnumError says that a text is not a value of an enum.
+// EnumError reports that a text is not a value of an enum.
 type EnumError struct {
 	Enum string // the name of the enum
 	Text string
 }
 
-// Error names the enum and shows the text.
+// Error returns the name of the enum and the text.
 func (e *EnumError) Error() string {
 	text := e.Text
 	if len(text) > 40 {
@@ -30,7 +30,7 @@ func ParseEnum(enum, text string) (int32, error) {
 	return int32(n), nil
 }
 
-// EnumText returns the text of the value v of the enum T. It is what [TypeInfo].Enum is set to.
+// EnumText returns the text of the value v of the enum T. [TypeInfo].Enum is set to it.
 func EnumText[T interface {
 	~int32
 	String() string

@@ -10,11 +10,11 @@ import (
 
 // Codes of errors. Functions that read return them in place of the next offset.
 const (
-	CodeShort   = -1 - iota // The input ends inside of a value.
+	CodeShort   = -1 - iota // The input ends inside a value.
 	CodeLength              // A length or a count is negative or exceeds the rest of the input.
-	CodeElem                // Elements of a container have another type than the field.
+	CodeElem                // Elements of a container have a type other than the declared one.
 	CodeDeep                // Values are nested deeper than MaxDepth.
-	CodeType                // The type is not one of the protocol.
+	CodeType                // The type is not a type of the protocol.
 	CodeMissing             // A required field is missing.
 	CodeMemory              // Values would take more memory than Reader.MaxMemory allows.
 	CodeNumber              // A number of the Compact protocol does not fit into its type.
@@ -24,9 +24,9 @@ const (
 )
 
 var codeTexts = [...]string{
-	"the input ends inside of a value",
+	"the input ends inside a value",
 	"a length exceeds the input",
-	"the elements of a container have another type than expected",
+	"the elements of a container have an unexpected type",
 	"values are nested too deeply",
 	"unknown type",
 	"a required field is missing",
@@ -37,22 +37,21 @@ var codeTexts = [...]string{
 	"a union does not have exactly one field",
 }
 
-// Error says why bytes are not a valid encoding of a struct.
+// Error reports why bytes are not a valid encoding of a struct.
 type Error struct {
 	// Code is one of the constants that begin with Code.
 	Code int
-	// Offset is where in the input the value begins that is wrong.
+	// Offset is the offset in the input at which the invalid value begins.
 	Offset int
-	// Path leads from the struct to that value: IDs of fields, and indexes of elements. The
-	// third field of the first element of field 12 is "12[0].3". In maps, the keys and values
-	// of the entry at index 0 are "[0].key" and "[0].value". It is empty if the struct itself
-	// is wrong.
+	// Path leads from the struct to that value: IDs of fields, and indexes of elements. The third
+	// field of the first element of field 12 is "12[0].3". In maps, the keys and values of the
+	// entry at index 0 are "[0].key" and "[0].value". It is empty if the struct itself is invalid.
 	Path string
 	// Names is Path with the names of fields, if the struct is Described: "lines[0].quantity".
 	Names string
 }
 
-// Error returns the code in words, and where it happened.
+// Error returns a description of the code and where the error occurred.
 func (e *Error) Error() string {
 	var s strings.Builder
 	s.WriteString("thrift: ")

@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// A message is a head and a struct.
+// A message consists of a head and a struct.
 func Example() {
 	args := &Order{ID: 7, Tags: []string{"new"}}
 	b := thrift.AppendMessage(nil, "put", thrift.Call, 1)
@@ -39,11 +39,11 @@ func ExampleUnmarshal() {
 	}
 	fmt.Println(err)
 	// Output:
-	// 15[1].13 lines[1].attrs
-	// thrift: field lines[1].attrs: the input ends inside of a value, at byte 224
+	// 15[1].13 lines[1].attrs thrift: field lines[1].attrs: the input ends inside a value, at byte
+	// 224
 }
 
-// A Reader that is used again reads into a value that is used again without allocating.
+// A reused Reader reads into a reused value without allocating.
 func ExampleReader_Recycle() {
 	var r thrift.Reader
 	var order Order

@@ -29,8 +29,7 @@ var exceptionTexts = [...]string{
 }
 
 // ApplicationException is the struct of a message of type Exception: the server could not call the
-// function, or the function failed with an error that its declaration does not name. It is an
-// error.
+// function, or the function failed with an error that is not declared in the IDL. It is an error.
 type ApplicationException struct {
 	Message string
 	Kind    int32
@@ -38,7 +37,7 @@ type ApplicationException struct {
 
 var _ CompactStruct = (*ApplicationException)(nil)
 
-// Error returns the kind in words, and the message.
+// Error returns a description of the kind and the message.
 func (e *ApplicationException) Error() string {
 	s := "thrift: "
 	if e.Kind >= 0 && int(e.Kind) < len(exceptionTexts) {
@@ -52,7 +51,7 @@ func (e *ApplicationException) Error() string {
 	return s
 }
 
-// Kinds that only Kitex has. Its servers answer calls of functions that they do not have with the first one.
+// Kinds that only Kitex has. Its servers respond with the first one to calls of unknown functions.
 const (
 	kindUnknownService = 20
 	kindNoServiceName  = 21

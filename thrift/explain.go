@@ -9,9 +9,9 @@ import (
 // found is the code that a walker returns when it reaches the value that it looks for.
 const found = -1 << 30
 
-// walker walks over a struct, after an error, to find out where it happened. It stops where the
-// input is malformed, or at the value at offset at. The types of the input suffice: for
-// errors that only generated code can detect, such as a missing field, the Reader has noted at.
+// walker walks over a struct after an error to find out where it occurred. It stops where the input
+// is malformed, or at the value at offset at. The types in the input are sufficient: for errors
+// that only generated code can detect, such as a missing field, the Reader has recorded at.
 type walker struct {
 	b     []byte
 	at    int
@@ -24,9 +24,9 @@ func (r *Reader) explain(b []byte, off, code int, v Struct, walk func(w *walker,
 	w := walker{b: b, at: r.at, where: off}
 	depth := MaxDepth
 	if r.at >= 0 || code != CodeDeep {
-		// The depth is not why reading ended, so the walk must not stop because of it.
-		// Containers of declared fields do not count when they are read; a declaration has
-		// at most 100 in each other.
+		// The depth is not why reading ended, so the walk must not stop because of it. Containers
+		// of declared fields do not count when they are read; a declaration may nest at most 100 of
+		// them.
 		depth = 128 * MaxDepth
 	}
 	walk(&w, off, depth)

@@ -8,9 +8,9 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// FuzzSkip holds for every input: Skip and SkipCompact end without a panic, within the input, and
-// accept no input that Keep and KeepCompact do not accept. Unknown fields that were kept are the
-// same after a way through the Compact protocol.
+// FuzzSkip checks for every input that Skip and SkipCompact end without a panic and within the
+// input, and accept no input that Keep and KeepCompact do not accept. Kept unknown fields are
+// unchanged after a round trip through the Compact protocol.
 func FuzzSkip(f *testing.F) {
 	f.Add(full().AppendThrift(nil))
 	f.Add(full().AppendCompact(nil))
@@ -73,9 +73,9 @@ func checkWayThroughCompact(t *testing.T, u thrift.Unknown) {
 	}
 }
 
-// FuzzReadStruct holds for every input: reading ends without a panic. An accepted value has the size
-// that SizeThrift says, is the same in both protocols, wherever its strings lie and whatever the
-// value was before.
+// FuzzReadStruct checks for every input that reading ends without a panic. An accepted value has
+// the size that SizeThrift returns, and is the same in both protocols, wherever its strings are
+// stored and whatever the previous value was.
 func FuzzReadStruct(f *testing.F) {
 	for _, v := range []*Order{empty(), full()} {
 		for _, c := range codecs {
@@ -111,7 +111,8 @@ func checkRead(t *testing.T, b []byte) {
 	}
 }
 
-// checkBoth checks that v is the same after a way through both protocols, except for unknown fields.
+// checkBoth checks that v is unchanged after a round trip through both protocols, except for
+// unknown fields.
 func checkBoth(t *testing.T, v *Order, want []byte) {
 	t.Helper()
 	for _, c := range codecs {
@@ -175,6 +176,6 @@ func TestDamagedInputs(t *testing.T) {
 		}
 	}
 	if accepted < 500 || accepted > 5500 {
-		t.Errorf("%d of 6000 damaged inputs are accepted: they show little", accepted)
+		t.Errorf("only %d of 6000 damaged inputs are accepted: they show little", accepted)
 	}
 }

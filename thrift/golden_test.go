@@ -12,7 +12,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// unhex decodes hexadecimal digits; spaces and comments, which begin with //, are ignored.
+// unhex decodes hexadecimal digits; spaces and comments that start with // are ignored.
 func unhex(t testing.TB, s string) []byte {
 	t.Helper()
 	var digits strings.Builder
@@ -156,7 +156,7 @@ func TestSizeIsExactAndWriteStaysWithin(t *testing.T) {
 }
 
 func TestUnknownFieldsAreKept(t *testing.T) {
-	// Fields of all types that Order does not have, a nested list without a type among them.
+	// Fields of all types that Order does not declare, including a nested list without a type.
 	fields := `
 		02 0064 01  02 0065 00  03 0066 7f  04 0067 3ff0000000000001  06 0068 8000  08 0069 80000000
 		0a 006a 8000000000000000  0b 006b 00000002 6162
@@ -216,7 +216,7 @@ func TestCompactBoolElements(t *testing.T) {
 	}
 }
 
-// A long list has its number of elements after the byte with the type.
+// In a long list, the number of elements follows the byte with the type.
 func TestCompactLongList(t *testing.T) {
 	b := thrift.AppendCompactInts(nil, thrift.CompactTypeI16, make([]int16, 200))
 	if want := unhex(t, "f4 c801"); !bytes.Equal(b[:3], want) || len(b) != 203 {

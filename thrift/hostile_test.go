@@ -48,7 +48,7 @@ func TestSkipOfTruncatedInputIsAnError(t *testing.T) {
 
 const id = "0a0001 0000000000000001 "
 
-// Each input has one mistake. The path leads to it.
+// Each input has one mistake, and the path of the error leads to it.
 func TestErrorsLeadToTheField(t *testing.T) {
 	for _, c := range []struct {
 		what, in string
@@ -149,7 +149,7 @@ func TestErrorSaysWhereAndWhat(t *testing.T) {
 	}
 }
 
-// nest returns n structs in each other, in a field with the given head, each with its ID.
+// nest returns n nested structs, each in a field with the given head, and each with its ID.
 func nest(t *testing.T, head, id string, n int) []byte {
 	return unhex(t, strings.Repeat(id+head, n-1)+id+strings.Repeat("00", n))
 }
@@ -186,7 +186,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// Bombs are small inputs that ask for much memory. MaxMemory bounds the memory that they get.
+// Bombs are small inputs that announce large values. MaxMemory bounds the memory that is allocated
+// for them.
 func TestBombsDoNotAllocate(t *testing.T) {
 	const compactID = "1602 "
 	tail := strings.Repeat("00", 1<<16)
@@ -226,7 +227,7 @@ func TestBombsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// A value that is read into again does not give a bomb more than a new one.
+// A bomb that is read into a used value gets no more memory than with a new value.
 func TestBombsDoNotAllocateForUsedValues(t *testing.T) {
 	to := full()
 	var r thrift.Reader
@@ -267,10 +268,10 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 }
 
-// TestUnknownBoolsCountAsMemory: in the Compact protocol, an unknown bool is one byte, and four bytes
-// when it is kept.
+// TestUnknownBoolsCountAsMemory: in the Compact protocol, an unknown bool is one byte of the input,
+// but four bytes when it is kept.
 func TestUnknownBoolsCountAsMemory(t *testing.T) {
-	b := append(bytes.Repeat([]byte{0x11}, 1000), 0) // true, at the ID after the one before
+	b := append(bytes.Repeat([]byte{0x11}, 1000), 0) // true, with the ID after the previous one
 	r := thrift.Reader{MaxMemory: 1000}
 	r.Begin(len(b))
 	var u thrift.Unknown

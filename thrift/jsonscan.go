@@ -83,7 +83,7 @@ func (d *jsonReader) count() bool {
 		switch c := b[i]; c {
 		case '"':
 			if i = endOfString(b, i+1); i < 0 {
-				return d.fail(len(b), "the input ends inside of a string")
+				return d.fail(len(b), "the input ends inside a string")
 			}
 		case ',':
 			if n > 0 {
@@ -111,7 +111,7 @@ func (d *jsonReader) count() bool {
 		}
 	}
 	if n > 0 {
-		return d.fail(len(b), "the input ends inside of an array or object")
+		return d.fail(len(b), "the input ends inside an array or object")
 	}
 	return true
 }
@@ -218,7 +218,7 @@ func (d *jsonReader) quoted() (from, to int, escaped, ok bool) {
 	i := from
 	for {
 		if i = jsontext.EndOfPlain(d.b, i); i >= len(d.b) {
-			return 0, 0, false, d.fail(i, "the input ends inside of a string")
+			return 0, 0, false, d.fail(i, "the input ends inside a string")
 		}
 		switch c := d.b[i]; {
 		case c == '"':

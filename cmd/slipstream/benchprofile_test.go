@@ -62,7 +62,7 @@ func TestBenchProfiles(t *testing.T) {
 	again := filepath.Join(t.TempDir(), "again")
 	expectBench(t, exitOK, "share of CPU time, by functions themselves, that differs most from that of an earlier run\n", "",
 		"http", "-c", "2", "-z", "3s", "--warm-up", "0", "--profile", url, "--profile-dir", again, "--profile-base", filepath.Join(dir, "cpu.pprof"), url)
-	expectBench(t, exitFailure, "", "heap.pprof: a profile of something else than CPU time; expected a cpu.pprof",
+	expectBench(t, exitFailure, "", "heap.pprof: a profile that does not contain CPU time; expected a cpu.pprof",
 		"http", "--profile", url, "--profile-base", filepath.Join(dir, "heap.pprof"), url)
 	if text, err := os.ReadFile(page); err != nil || !strings.HasPrefix(string(text), "<!DOCTYPE html>") || !strings.Contains(string(text), `class="flame"`) {
 		t.Errorf("%v, %.100s", err, text)

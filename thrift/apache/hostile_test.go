@@ -14,8 +14,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/testpkg/shop"
 )
 
-// anything is a TStruct that reads all fields along their types, as code of Apache Thrift does, and
-// writes them into another protocol.
+// anything is a TStruct that reads all fields according to their types, as code of Apache Thrift
+// does, and writes them to another protocol.
 type anything struct{ to lib.TProtocol }
 
 func (a anything) Read(ctx context.Context, p lib.TProtocol) error {
@@ -111,7 +111,7 @@ func sample() thrift.CompactStruct {
 		Parent: &shop.Order{ID: 1, Lines: []shop.Line{line, line}}, Lines: make([]shop.Line, 20), States: map[int32][]shop.Status{-5: {shop.StatusPaid}}}
 }
 
-// newProtocol is one of the constructors.
+// newProtocol is a constructor of a Protocol.
 type newProtocol func(b []byte) *apache.Protocol
 
 var constructors = map[string]newProtocol{"binary": apache.NewBinary, "compact": apache.NewCompact}
@@ -140,7 +140,7 @@ func TestEveryTruncatedMessageIsAnError(t *testing.T) {
 	}
 }
 
-// A few bytes that announce much, or that nest deeply, cost nothing.
+// A few bytes that announce large sizes or deep nesting allocate nothing.
 func TestCountsAreCheckedBeforeMemoryIsAllocated(t *testing.T) {
 	deep := bytes.Repeat([]byte{thrift.TypeStruct, 0, 1}, 100_000)
 	for _, test := range []struct {
@@ -197,7 +197,7 @@ func TestSizesThatACallerPassesAreChecked(t *testing.T) {
 	}
 }
 
-// What another protocol nests is bounded, also if no struct is in it.
+// The nesting of values in another protocol is bounded, even if they contain no struct.
 func TestDepthOfAWrappedStructIsLimited(t *testing.T) {
 	for name, in := range map[string][]byte{
 		"lists":   append([]byte{thrift.TypeList, 0, 99}, bytes.Repeat([]byte{thrift.TypeList, 0, 0, 0, 1}, 100_000)...),
@@ -212,7 +212,7 @@ func TestDepthOfAWrappedStructIsLimited(t *testing.T) {
 	}
 }
 
-// A struct that is read from another protocol takes no more than MaxMemory.
+// A struct that is read from another protocol takes at most MaxMemory.
 func TestMemoryOfAWrappedStructIsLimited(t *testing.T) {
 	buffer := lib.NewTMemoryBuffer()
 	buffer.Write((&shop.Order{Codes: make([]int64, 100_000)}).AppendCompact(nil))
@@ -223,8 +223,8 @@ func TestMemoryOfAWrappedStructIsLimited(t *testing.T) {
 	}
 }
 
-// Whatever the bytes are, reading them along their types accepts what thrift.Skip accepts, and what is
-// written reads back as the same.
+// FuzzProtocol checks that reading bytes according to their types accepts the same input as
+// thrift.Skip, and that written values are read back unchanged.
 func FuzzProtocol(f *testing.F) {
 	f.Add(false, sample().AppendThrift(nil))
 	f.Add(true, sample().AppendCompact(nil))

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// pass goes to the next offset, or returns the error if it is a code.
+// pass moves to the next offset, or returns an error if next is a code.
 func (p *Protocol) pass(next int) error {
 	if next < 0 {
 		return failure(next, p.off)
@@ -33,7 +33,7 @@ func (p *Protocol) ReadMessageBegin(context.Context) (name string, t lib.TMessag
 // ReadMessageEnd implements TProtocol.
 func (p *Protocol) ReadMessageEnd(context.Context) error { return nil }
 
-// ReadStructBegin implements TProtocol. Neither protocol has the name.
+// ReadStructBegin implements TProtocol. Neither protocol contains the name.
 func (p *Protocol) ReadStructBegin(context.Context) (name string, err error) {
 	return "", p.in.enter(p.off)
 }
@@ -41,7 +41,7 @@ func (p *Protocol) ReadStructBegin(context.Context) (name string, err error) {
 // ReadStructEnd implements TProtocol.
 func (p *Protocol) ReadStructEnd(context.Context) error { return p.in.leave() }
 
-// ReadFieldBegin implements TProtocol. Neither protocol has the name.
+// ReadFieldBegin implements TProtocol. Neither protocol contains the name.
 func (p *Protocol) ReadFieldBegin(context.Context) (name string, t lib.TType, id int16, err error) {
 	if p.compact {
 		return p.readCompactField()
@@ -75,7 +75,8 @@ func (p *Protocol) readCompactField() (name string, t lib.TType, id int16, err e
 // ReadFieldEnd implements TProtocol.
 func (p *Protocol) ReadFieldEnd(context.Context) error { return nil }
 
-// ReadMapBegin implements TProtocol. As many entries as it returns fit into the rest of the input.
+// ReadMapBegin implements TProtocol. The number of entries that it returns fits into the rest of
+// the input.
 func (p *Protocol) ReadMapBegin(context.Context) (k, v lib.TType, size int, err error) {
 	next := thrift.CodeShort
 	b := p.buf[p.off:]
@@ -83,7 +84,7 @@ func (p *Protocol) ReadMapBegin(context.Context) (k, v lib.TType, size int, err 
 		if _, n := binary.Uvarint(b); n > 0 && n < len(b) {
 			k, v = fromCompact(b[n]>>4), fromCompact(b[n]&15)
 			size, next = p.reader.CompactCountMap(p.buf, p.off, b[n]>>4, b[n]&15)
-		} else { // It ends here, has no entries, or too many of them.
+		} else { // It is incomplete, or has no entries or too many of them.
 			size, next = p.reader.CompactCountMap(p.buf, p.off, 0, 0)
 		}
 		if size == 0 {
@@ -104,7 +105,8 @@ func (p *Protocol) ReadMapBegin(context.Context) (k, v lib.TType, size int, err 
 // ReadMapEnd implements TProtocol.
 func (p *Protocol) ReadMapEnd(context.Context) error { return nil }
 
-// ReadListBegin implements TProtocol. As many elements as it returns fit into the rest of the input.
+// ReadListBegin implements TProtocol. The number of elements that it returns fits into the rest of
+// the input.
 func (p *Protocol) ReadListBegin(context.Context) (elem lib.TType, size int, err error) {
 	next := thrift.CodeShort
 	if b := p.buf[p.off:]; len(b) > 0 && p.compact {
@@ -122,7 +124,7 @@ func (p *Protocol) ReadListBegin(context.Context) (elem lib.TType, size int, err
 	return elem, size, nil
 }
 
-// leastOf returns the smallest size of an element, and 1 for what is no type.
+// leastOf returns the minimum size of an element, or 1 for an invalid type.
 func leastOf(t lib.TType) int {
 	if isType(t) {
 		return least[t]
@@ -133,7 +135,8 @@ func leastOf(t lib.TType) int {
 // ReadListEnd implements TProtocol.
 func (p *Protocol) ReadListEnd(context.Context) error { return nil }
 
-// ReadSetBegin implements TProtocol. As many elements as it returns fit into the rest of the input.
+// ReadSetBegin implements TProtocol. The number of elements that it returns fits into the rest of
+// the input.
 func (p *Protocol) ReadSetBegin(ctx context.Context) (elem lib.TType, size int, err error) {
 	return p.ReadListBegin(ctx)
 }
@@ -222,7 +225,7 @@ func (p *Protocol) ReadBinary(context.Context) ([]byte, error) {
 	return append([]byte{}, text...), nil
 }
 
-// readText passes a string and returns it, as a part of the input.
+// readText reads a string and returns it as a part of the input.
 func (p *Protocol) readText() ([]byte, error) {
 	head, end := 4, 0
 	if p.compact {

@@ -35,7 +35,8 @@ func (calculator) Forget(context.Context, int64) error { return nil }
 
 func (calculator) Fail(_ context.Context, how string) error { return errors.New(how) }
 
-// A client of Apache Thrift calls a server of package rpc, over each transport and protocol that both have.
+// A client of Apache Thrift calls a server of package rpc, over each transport and protocol that
+// both support.
 func TestApacheClientOfOurServer(t *testing.T) {
 	s, err := rpc.NewServer(rpc.ServerConfig{}, calc.NewCalculatorService(calculator{}))
 	if err != nil {
@@ -71,7 +72,8 @@ func TestApacheClientOfOurServer(t *testing.T) {
 	}
 }
 
-// Clients of the library skip the field by which answers say that the server ends.
+// Clients of the library skip the field with which answers announce that the server is shutting
+// down.
 func TestApacheClientOfAServerThatEnds(t *testing.T) {
 	s, err := rpc.NewServer(rpc.ServerConfig{DrainGrace: time.Hour}, calc.NewCalculatorService(calculator{}))
 	if err != nil {
@@ -95,7 +97,7 @@ func TestApacheClientOfAServerThatEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- s.Shutdown(ctx) }() // ends with ctx
-	for {                                    // until it does not listen anymore
+	for {                                    // until it no longer listens
 		c, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
 			break
@@ -121,7 +123,7 @@ func (n notStrict) GetProtocol(t lib.TTransport) lib.TProtocol {
 	return lib.NewTBinaryProtocolConf(t, &config)
 }
 
-// multiplexed hides that its methods are those of a pointer.
+// multiplexed is a value type for a processor whose methods have a pointer receiver.
 type multiplexed struct{ *lib.TMultiplexedProtocol }
 
 func callCalculator(t *testing.T, client lib.TClient) {
@@ -152,7 +154,8 @@ func callCalculator(t *testing.T, client lib.TClient) {
 	}
 }
 
-// A client of package rpc calls a server of Apache Thrift, over each transport and protocol that both have.
+// A client of package rpc calls a server of Apache Thrift, over each transport and protocol that
+// both support.
 func TestOurClientOfApacheServer(t *testing.T) {
 	config := &lib.TConfiguration{ConnectTimeout: 30 * time.Second, SocketTimeout: 30 * time.Second}
 	plain := lib.NewTTransportFactory()

@@ -26,7 +26,7 @@ func TestServerAndClientOfApacheThrift(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			transports := lib.NewTFramedTransportFactoryConf(lib.NewTTransportFactory(), config)
 			if name == "header" {
-				transports = lib.NewTTransportFactory() // it has frames of its own
+				transports = lib.NewTTransportFactory() // it has its own frames
 			}
 			listener, err := lib.NewTServerSocket("127.0.0.1:0")
 			if err == nil {
@@ -81,11 +81,11 @@ func call(t *testing.T, addr net.Addr, transports lib.TTransportFactory, protoco
 	}
 	_, err = client.Call(ctx, "lose", apache.Wrap(&args), apache.Wrap(&result))
 	if unknown, ok := errors.AsType[lib.TApplicationException](err); !ok || unknown.TypeId() != lib.UNKNOWN_METHOD {
-		t.Errorf("%v: expected that the function is unknown", err)
+		t.Errorf("%v: expected an error for an unknown function", err)
 	}
 }
 
-// A TStruct passed by the library of Apache Thrift is read as it was written, in all of its protocols
+// A TStruct passed by the library of Apache Thrift is read back unchanged in all of its protocols
 // that do not need to know which strings are binary.
 func TestWrappedStructsInProtocolsOfApacheThrift(t *testing.T) {
 	ctx := context.Background()

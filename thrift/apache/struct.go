@@ -10,15 +10,15 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// Struct is a TStruct with a generated struct. In a Protocol it calls the methods of the struct. For
-// any other TProtocol it encodes the struct in the Binary protocol and copies that field by field: the
-// encoding has the types of all values, so neither a table nor reflection is needed, and the copy is
-// the same in both directions. It has no names, and does not say which strings are binary, so protocols
-// that need to know (JSON) are refused. What is read from another protocol is at most as large as
-// MaxMemory in the Binary protocol before it is decoded.
+// Struct is a TStruct with a generated struct. With a Protocol it calls the methods of the struct.
+// For any other TProtocol it encodes the struct in the Binary protocol and copies that field by
+// field: the encoding contains the types of all values, so neither a table nor reflection is
+// needed, and copying works the same way in both directions. The encoding does not contain names or
+// say which strings are binary, so protocols that need to know this (JSON) are refused. Values read
+// from another protocol may take at most MaxMemory in the Binary protocol before they are decoded.
 //
-// vet takes ReadByte and WriteByte for the methods of package io; make check-vet turns that check off
-// for the module.
+// vet mistakes ReadByte and WriteByte for the methods of package io; make check-vet disables that
+// check for the module.
 
 // Struct is a TStruct that holds a generated struct. With a [Protocol], it uses the methods of the
 // struct. With any other TProtocol, it passes the fields one by one, without their names.
@@ -27,12 +27,12 @@ import (
 // the Binary and Compact protocols do not distinguish from the methods for strings. Its JSON
 // protocols do, and are refused.
 type Struct struct {
-	// V is the struct. If it is read, fields that the message does not have keep their values.
+	// V is the struct. When it is read, fields that are missing in the message keep their values.
 	V thrift.Struct
-	// MaxMemory limits what the values take that are read, as Reader.MaxMemory does, and if they
-	// are read from another TProtocol than a Protocol, also what they take in the Binary protocol.
-	// If it is 0, that may be 100 MiB, and the limit of the values is that of a zero Reader. The
-	// TConfiguration of the other protocol limits single strings.
+	// MaxMemory limits the memory of the values that are read, like Reader.MaxMemory. If they are
+	// read from a TProtocol other than a Protocol, it also limits their size in the Binary
+	// protocol. If it is 0, that limit is 100 MiB, and the limit for the values is that of a zero
+	// Reader. The TConfiguration of the other protocol limits single strings.
 	MaxMemory int
 }
 
@@ -41,7 +41,7 @@ var _ lib.TStruct = (*Struct)(nil)
 // Wrap returns a Struct with v, which is a pointer to a generated struct.
 func Wrap(v thrift.Struct) *Struct { return &Struct{V: v} }
 
-// errUnsupported says why a struct cannot be written in a protocol.
+// errUnsupported returns the error for a protocol in which structs cannot be written.
 func errUnsupported(p lib.TProtocol) error {
 	return lib.NewTProtocolExceptionWithType(lib.NOT_IMPLEMENTED,
 		fmt.Errorf("apache: %T needs to know which strings are binary; expected the Binary or the Compact protocol", p))
@@ -90,7 +90,7 @@ func (s *Struct) Read(ctx context.Context, p lib.TProtocol) error {
 	return to.readStruct(&reader, s.V)
 }
 
-// errNoCompact says that a struct has no methods for the Compact protocol.
+// errNoCompact returns the error for a struct without methods for the Compact protocol.
 func errNoCompact(v thrift.Struct) error {
 	return lib.NewTProtocolExceptionWithType(lib.NOT_IMPLEMENTED, fmt.Errorf("apache: %T has no methods for the Compact protocol", v))
 }
@@ -125,8 +125,8 @@ func (p *Protocol) readStruct(r *thrift.Reader, v thrift.Struct) error {
 	return err
 }
 
-// maxDepth is how deep structs and containers may be nested in what a copier passes: twice as deep as
-// structs, because the readers of package thrift do not count all containers.
+// maxDepth is the maximum nesting depth of structs and containers that a copier passes. It is twice
+// the limit for structs, because the readers of package thrift do not count all containers.
 const maxDepth = 2 * thrift.MaxDepth
 
 // copier passes a struct from one protocol to another one.
@@ -134,7 +134,7 @@ type copier struct {
 	ctx      context.Context
 	from, to lib.TProtocol
 	own      *Protocol
-	most     int // how many bytes own may have, if it is written
+	most     int // maximum number of bytes in own, if it is written
 	depth    int // of the current value
 	err      error
 }
@@ -232,7 +232,7 @@ func (c *copier) elements(n int, types ...lib.TType) {
 	})
 }
 
-// inner passes what is one level deeper.
+// inner passes a value one level deeper.
 func (c *copier) inner(f func()) {
 	if c.depth++; c.depth > maxDepth {
 		c.check(failure(thrift.CodeDeep, c.own.off))

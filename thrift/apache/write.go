@@ -103,8 +103,8 @@ func (p *Protocol) WriteSetBegin(ctx context.Context, elem lib.TType, size int) 
 // WriteSetEnd implements TProtocol.
 func (p *Protocol) WriteSetEnd(context.Context) error { return nil }
 
-// check reports a size that no container can have, or types that elements cannot have. A container
-// without elements may have any.
+// check returns an error for a size that no container can have, or for invalid types of elements. A
+// container without elements may have any type.
 func check(size int, types ...lib.TType) error {
 	if size < 0 {
 		return lib.NewTProtocolExceptionWithType(lib.NEGATIVE_SIZE, fmt.Errorf("apache: a container has the size %d", size))

@@ -7,17 +7,18 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// An appender writes the statements that append the fields of a struct. Heads and values with a fixed size that
-// follow each other are a segment: room for it is made in one step, and its parts are stored at constant offsets of
-// a slice q with a constant length, so that the compiler checks no bounds. What has no fixed size is appended after
-// it: append costs less than making room for it together with the segment, because that needs a second pass.
+// An appender writes the statements that append the fields of a struct. Consecutive heads and
+// values with a fixed size form a segment: room for it is made in one step, and its parts are
+// stored at constant offsets of a slice q with a constant length, so that the compiler omits bounds
+// checks. Values without a fixed size are appended after it: this is cheaper than making room for
+// them together with the segment, which would need a second pass.
 type appender struct {
 	*GoFile
 	buffer   string // the variable
-	linked   bool   // it is that of a body, to which large strings and binaries are linked
+	linked   bool   // whether it belongs to a body, to which large strings and binaries are linked
 	room     int    // of the segment
 	puts     []string
-	declared bool // of q
+	declared bool // whether q is declared
 }
 
 // put adds a statement that stores size bytes to the segment.
@@ -44,8 +45,8 @@ func (a *appender) flush() {
 	a.room, a.puts = 0, nil
 }
 
-// field appends a field. One that can be absent is no part of a segment, nor is a head of three bytes that would be all
-// of one.
+// field appends a field. A field that can be absent is not part of a segment, and a head of three
+// bytes alone does not form one.
 func (a *appender) field(one *field) {
 	v, base := one.value(), one.Type.True()
 	if present := one.present(); present != "" {
@@ -86,7 +87,7 @@ func (a *appender) field(one *field) {
 	}
 }
 
-// alone appends a field that is no part of a segment.
+// alone appends a field that is not part of a segment.
 func (a *appender) alone(one *field, v string) {
 	base := one.Type.True()
 	head := fmt.Sprintf("append(%s, %s, %d, %d)", a.buffer, wire(base), one.id()>>8, byte(one.id()))
@@ -111,7 +112,7 @@ func (a *appender) text(one *field, v string) {
 	a.p("b = append(b, %s...)", v)
 }
 
-// element appends what follows the head of a field.
+// element appends the value after the head of a field.
 func (a *appender) element(one *field, v string) {
 	base := one.Type.True()
 	switch {
@@ -149,8 +150,8 @@ func (a *appender) structs(v string) {
 	a.p("}")
 }
 
-// elements appends the elements of a list that is not complex. The runtime has a loop for few elements of most types
-// that is inlined.
+// elements appends the elements of a list that is not complex. For most types, the runtime has an
+// inlined loop for a few elements.
 func (a *appender) elements(t *idl.Type, v string) {
 	size := fixedSize(t.Elem)
 	if size == 0 {

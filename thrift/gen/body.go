@@ -22,7 +22,7 @@ func hasText(t *idl.Type) bool {
 	return false
 }
 
-// bodyThrift writes BodyThrift: AppendThrift into a body, to which large strings are linked.
+// bodyThrift writes BodyThrift, which appends to a body and links large strings.
 func (f *GoFile) bodyThrift(s *structure) {
 	f.std(rootPath)
 	f.p("")
@@ -74,7 +74,7 @@ func (f *GoFile) linkTexts(t *idl.Type, v string, writeHead bool) {
 	f.p("thrift.LinkTexts(body, %s)", v)
 }
 
-// linkElem appends an element, and links what is large in it.
+// linkElem appends an element, and links large strings in it.
 func (f *GoFile) linkElem(t *idl.Type, v string) {
 	t = t.True()
 	switch k := kindOf(t); {
@@ -93,8 +93,8 @@ func (f *GoFile) linkElem(t *idl.Type, v string) {
 	}
 }
 
-// linker returns the end of the name of the function that appends a container to a body, and has
-// it written.
+// linker returns the suffix of the name of the function that appends a container to a body, and
+// schedules writing that function.
 func (f *GoFile) linker(t *idl.Type) string {
 	name := f.container(t)
 	if f.pkg.names.has("link" + name) {
@@ -121,5 +121,5 @@ func (f *GoFile) linker(t *idl.Type) string {
 	return name
 }
 
-// in returns a call of the runtime with another buffer than b.
+// in returns a call of the runtime with b replaced by another buffer.
 func in(buffer, call string) string { return strings.Replace(call, "(b, ", "("+buffer+", ", 1) }

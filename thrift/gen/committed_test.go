@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// The packages below thrift/internal/testpkg are what the generator writes today. They are compiled
-// and tested like other packages.
+// The packages below thrift/internal/testpkg are the current output of the generator. They are
+// compiled and tested like other packages.
 func TestCommittedPackagesAreUpToDate(t *testing.T) {
 	c := variants["table"]
 	c.Module, c.Plugins = module, []Plugin{listStructs}

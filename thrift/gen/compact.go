@@ -6,8 +6,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// lastID follows the ID of the last field that AppendCompact has written: a number while all fields
-// before are always written, otherwise the variable last.
+// lastID tracks the ID of the last field that AppendCompact has written: a number while all
+// previous fields are always written, otherwise the variable last.
 type lastID struct {
 	known    bool
 	id       uint16
@@ -144,7 +144,7 @@ func (f *GoFile) readCompact(s *structure) {
 	f.p("}")
 }
 
-// readCompactField writes the cases for a field. A bool has its value in its type.
+// readCompactField writes the cases for a field. The value of a bool is part of its type.
 func (f *GoFile) readCompactField(s *structure, one *field) {
 	if one.kind != kBool {
 		f.p("case %d<<8 | %s:", one.id(), compactWire(one.Type))

@@ -29,8 +29,8 @@ type checker struct {
 	errs   []error
 }
 
-// others imports packages that are not generated, from their sources. It is slow, so all tests share
-// it.
+// others imports packages that are not generated, from their sources. This is slow, so all tests
+// share it.
 var others = sync.OnceValue(func() types.Importer {
 	return importer.ForCompiler(token.NewFileSet(), "source", nil)
 })
@@ -46,7 +46,7 @@ func importOthers(t testing.TB) {
 	}
 }
 
-// typeErrors returns what the compiler would not accept.
+// typeErrors returns the errors that the compiler would report.
 func typeErrors(module string, files []File) []error {
 	c := &checker{fset: token.NewFileSet(), module: module, parsed: make(map[string][]*ast.File), done: make(map[string]*types.Package)}
 	for _, f := range files {
@@ -110,9 +110,10 @@ func TestNegativeIDs(t *testing.T) {
 	}
 }
 
-// TestGeneratedModule builds a module of generated code as a user would, without network, runs
-// the tests of package testpkg in it, and vets it. As a part of make reference it does so for all sets of options
-// except that of the committed packages, also with staticcheck; otherwise for those that change most.
+// TestGeneratedModule builds a module of generated code as a user would, without network access,
+// runs the tests of package testpkg in it, and vets it. As part of make reference it does so for
+// all sets of options except that of the committed packages, and runs staticcheck, too; otherwise
+// it does so for the sets that change the most.
 func TestGeneratedModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a module")

@@ -8,11 +8,12 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// A container that the runtime has no functions for gets its own functions. A package has one set of
-// them for all identical types. Lists and sets share them: only the head of a field or of the
-// container around them says which they are.
+// A container for which the runtime has no functions gets its own functions. A package has one set
+// of them for all identical types. Lists and sets share them, because only the head of a field or
+// of the enclosing container distinguishes them.
 
-// container returns the end of the names of the functions for a type, and has them written.
+// container returns the suffix of the names of the functions for a type, and schedules writing
+// them.
 func (f *GoFile) container(t *idl.Type) string {
 	t = t.True()
 	key, name := f.gen.typeKey(t), f.shortName(t)

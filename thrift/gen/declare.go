@@ -48,7 +48,7 @@ func (f *GoFile) declarations() {
 	}
 }
 
-// flush writes declarations that others need.
+// flush writes pending declarations, which others need.
 func (f *GoFile) flush() {
 	for len(f.pending) > 0 {
 		write := f.pending[0]
@@ -80,7 +80,7 @@ func (f *GoFile) enum(d *idl.Enum) {
 		f.p("const (")
 		var lines [][]string
 		for _, v := range d.Values {
-			// A comment ends the lines that are aligned.
+			// A comment ends a block of aligned lines.
 			if doc := docLines(v.Doc + "\n\n" + v.Comment); len(doc) > 0 {
 				f.block(lines)
 				lines = nil
@@ -303,8 +303,8 @@ func (f *GoFile) reset(s *structure) {
 	f.p("}")
 }
 
-// literal writes a composite literal with names of fields: on one line if it is short, or if gofmt
-// would not align all of its values.
+// literal writes a composite literal with field names, on one line if it is short or if gofmt would
+// not align all of its values.
 func (f *GoFile) literal(head string, elements []string) {
 	one := head + "{" + strings.Join(elements, ", ") + "}"
 	if len(one) <= 110 || len(elements) < 2 || slices.ContainsFunc(elements, func(e string) bool { return strings.Index(e, ": ") > maxAligned }) {

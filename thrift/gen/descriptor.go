@@ -8,7 +8,7 @@ import (
 
 const idlPath = runtimePath + "/idl"
 
-// descriptor writes the IDL of the file as a variable, and the methods of structs that lead to it.
+// descriptor writes the IDL of the file as a variable, and the methods of structs that refer to it.
 func (f *GoFile) descriptor() {
 	name := f.Import(idlPath)
 	var includes []string

@@ -58,8 +58,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// An include that no type comes from is not an import, so it is not a part of a
-// cycle.
+// An include from which no type is used is not an import, so it is not part of a cycle.
 func TestIncludesThatAreNotUsed(t *testing.T) {
 	generate(t, Config{}, source(t, "a1.thrift", "namespace go a\ninclude \"b.thrift\"\nstruct A1 { 1: i32 b }", "a2.thrift", "namespace go a\nstruct A2 {}",
 		"b.thrift", "namespace go b\ninclude \"a2.thrift\"\nstruct B {}"))
@@ -143,7 +142,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// Files whose names are equal in one package get different names.
+// Files with the same name in one package get different names.
 func TestFilesWithTheSameName(t *testing.T) {
 	files := generate(t, Config{}, source(t, "a.thrift", "namespace go p\ninclude \"x/a.thrift\"\nstruct A {}", "x/a.thrift", "namespace go p\nstruct B {}"))
 	if len(files) != 2 || files[0].Name != "p/a_thrift.go" || files[1].Name != "p/a_thrift_.go" {
@@ -169,7 +168,8 @@ func TestOutputIsDeterministic(t *testing.T) {
 	}
 }
 
-// Files that are small but hostile end quickly, with an error or with output that is not much larger.
+// Small but hostile files are processed quickly, and lead to an error or to output that is not much
+// larger.
 func TestHostileFiles(t *testing.T) {
 	var maps, structs, names, texts, widths strings.Builder
 	maps.WriteString("typedef map<i32,i32> T0\n")
@@ -232,11 +232,11 @@ func TestContainersThatDifferOnlyInside(t *testing.T) {
 	}
 }
 
-// Elements of a list that are used again do not keep their maps.
+// Reused elements of a list do not keep their maps.
 func TestOldElementsLoseTheirMaps(t *testing.T) {
 	files := generate(t, Config{}, source(t, "a.thrift", "struct A { 1: map<i32, i32> a, 2: optional map<string, string> b, 3: map<bool, A> c, 4: list<A> d }"))
 	want := "\t\t\t\t\tp.D[i].A, p.D[i].C = nil, nil\n\t\t\t\t\tp.D[i].Reset()\n"
 	if n := strings.Count(string(files[0].Content), want); n != 2 {
-		t.Errorf("%q is there %d times in\n%s", want, n, files[0].Content)
+		t.Errorf("%q appears %d times in\n%s", want, n, files[0].Content)
 	}
 }

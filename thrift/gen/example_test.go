@@ -40,7 +40,7 @@ func ExampleGenerate() {
 	// }
 }
 
-// A plug-in that adds a method to each struct.
+// This plug-in adds a method to each struct.
 func ExamplePlugin() {
 	withFields := func(f *gen.GoFile) error {
 		for _, d := range f.IDL.Decls {

@@ -12,7 +12,7 @@ import (
 
 // GoFile is a Go file that is being generated, for one IDL file.
 type GoFile struct {
-	// IDL is the file that it is generated for.
+	// IDL is the file for which it is generated.
 	IDL *idl.File
 
 	text
@@ -32,8 +32,8 @@ type GoFile struct {
 	extra       []File
 }
 
-// Plugin adds declarations or files to what is generated. It is called for each file, after its
-// declarations were written.
+// Plugin adds declarations or files to the generated code. It is called for each file after its
+// declarations have been written.
 type Plugin func(f *GoFile) error
 
 // Package returns the name of the Go package.
@@ -55,8 +55,8 @@ func (f *GoFile) Import(importPath string) string {
 	return name
 }
 
-// Declare returns a name for a declaration in the Go package: the given one, with underscores if it
-// is in use.
+// Declare returns a name for a declaration in the Go package: the given one, with underscores
+// appended if it is already in use.
 func (f *GoFile) Declare(name string) string { return f.pkg.names.pick(name) }
 
 // Printf writes a line of Go. Lines are indented by braces and parentheses at their ends.
@@ -67,8 +67,8 @@ func (f *GoFile) AddFile(name string, content []byte) {
 	f.extra = append(f.extra, File{Name: path.Join(f.pkg.dir, path.Base(name)), Content: content})
 }
 
-// NameOf returns the Go name of a type or a constant, with the name of its package if that is
-// another one.
+// NameOf returns the Go name of a type or a constant, qualified with the name of its package if
+// that is a different one.
 func (f *GoFile) NameOf(d idl.Decl) string { return f.qualified(fileOf(d), f.gen.names[d]) }
 
 // FieldOf returns the Go name of a field of a struct, or "" if the struct does not have it.
@@ -110,13 +110,13 @@ func (f *GoFile) used() []*goPackage {
 	return slices.SortedFunc(maps.Keys(f.uses), func(a, b *goPackage) int { return strings.Compare(a.dir, b.dir) })
 }
 
-// reserved are packages whose names no other package has in a generated file.
+// reserved lists packages whose names no other package may have in a generated file.
 var reserved = map[string]bool{"encoding/binary": true, "math": true, "strconv": true, "unsafe": true, runtimePath: true, rootPath: true}
 
 // std imports a package whose name is reserved.
 func (f *GoFile) std(importPath string) { f.imports[importPath] = path.Base(importPath) }
 
-// includeOf returns where the file includes a file of a package.
+// includeOf returns the position at which the file includes a file of a package.
 func (f *GoFile) includeOf(pkg *goPackage) idl.Pos {
 	for _, include := range f.IDL.Includes {
 		if f.gen.files[include.File].pkg == pkg {
@@ -128,7 +128,7 @@ func (f *GoFile) includeOf(pkg *goPackage) idl.Pos {
 
 const runtimePath = "github.com/slipstream-go/slipstream/thrift"
 
-// finish returns the file with its head.
+// finish returns the file with its header.
 func (f *GoFile) finish() File {
 	var head text
 	source := docName(f.IDL.Name)

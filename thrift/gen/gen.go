@@ -13,8 +13,8 @@ import (
 // Config configures Generate. The zero value generates types with the Binary and the Compact
 // protocol.
 type Config struct {
-	// Module is the import path of the directory that the generated files are put into. It is
-	// needed only if one generated package imports another one.
+	// Module is the import path of the directory of the generated files. It is needed only if one
+	// generated package imports another one.
 	Module string
 	// Equal adds the methods Equal, Copy and String to structs, and names of fields to errors.
 	Equal bool
@@ -24,24 +24,24 @@ type Config struct {
 	// Body adds the method of thrift.BodyStruct, which links large strings and binaries into the
 	// body of a request instead of copying them.
 	Body bool
-	// KeepUnknown keeps fields that a struct does not declare, and writes them again.
+	// KeepUnknown keeps fields that a struct does not declare, and writes them back.
 	KeepUnknown bool
-	// Pointers makes scalars and strings that are optional pointers, as other generators do, in
-	// place of thrift.Opt. Each one that is read is an allocation.
+	// Pointers makes optional scalars and strings pointers, as other generators do, instead of
+	// thrift.Opt. Each one that is read is allocated separately.
 	Pointers bool
-	// SortedKeys writes maps in the order of their keys, also in MarshalJSON, so that equal values have the same
-	// encoding. Maps whose keys Go cannot compare are slices, which keep their order.
+	// SortedKeys writes maps in the order of their keys, including in MarshalJSON, so that equal
+	// values have the same encoding. Maps whose keys Go cannot compare are slices, which keep their
+	// order.
 	SortedKeys bool
 	// FixedFirst writes fields whose size is fixed before the others, in the Binary protocol.
 	// Otherwise fields are written in the order of their IDs.
 	FixedFirst bool
-	// Kitex makes the Go names and types those that the tool of Kitex generates for its package
-	// kitex_gen, with constructors, getters and setters, and an interface for each service: see
-	// the package documentation. The methods that read and write stay those of this package.
-	// A field without an ID has that of the field before it plus 1, as Kitex counts; Kitex keeps IDs
-	// that are not positive, so the files should be loaded with idl.Config.NegativeIDs.
-	// JSON is then that of Kitex's generic calls. Pointers has no effect; Equal, Views and Setters
-	// cannot be added.
+	// Kitex generates the same Go names and types as Kitex's tool does for its package kitex_gen,
+	// with constructors, getters and setters, and an interface for each service: see the package
+	// documentation. The methods that read and write are still those of this package. A field
+	// without an ID has the ID of the previous field plus 1, as in Kitex; Kitex keeps IDs that are
+	// not positive, so the files should be loaded with idl.Config.NegativeIDs. JSON is then that of
+	// Kitex's generic calls. Pointers has no effect; Equal, Views and Setters cannot be added.
 	Kitex bool
 	// Views adds views of structs, which give access to the fields of a message in the Binary
 	// protocol without decoding it: see thrift.View. A view has a getter for each field.
@@ -52,9 +52,10 @@ type Config struct {
 	// services at run time: see idl.Embedded. Generated packages then import idl, and those of all
 	// included files.
 	Descriptors bool
-	// RPC adds an interface for the handlers of each service, a function that makes a service of a
-	// handler, for a server of package thrift/rpc, and a client. With Views, there is a second interface,
-	// whose functions get views of their arguments, and clients have methods that return views of results.
+	// RPC adds an interface for the handlers of each service, a function that returns a service
+	// with a handler for a server of package thrift/rpc, and a client. With Views, there is a
+	// second interface, whose functions receive views of their arguments, and clients have methods
+	// that return views of results.
 	RPC bool
 	// Plugins are called for each file, in this order.
 	Plugins []Plugin
@@ -66,18 +67,18 @@ type File struct {
 	Content []byte
 }
 
-// ErrNoModule is the Err of the errors about an import that cannot be written, because Config.Module
-// is empty.
+// ErrNoModule is the Err of errors for an import that cannot be written because Config.Module is
+// empty.
 var ErrNoModule = errors.New("thrift/gen: Config.Module is empty")
 
-// ConfigError says which fields of a Config exclude each other.
+// ConfigError reports which fields of a Config exclude each other.
 type ConfigError struct {
 	Fields [2]string
 }
 
-// Error names the fields.
+// Error returns the names of the fields.
 func (e *ConfigError) Error() string {
-	return fmt.Sprintf("gen: Config has both %s and %s; expected one of them", e.Fields[0], e.Fields[1])
+	return fmt.Sprintf("gen: Config has both %s and %s; expected only one of them", e.Fields[0], e.Fields[1])
 }
 
 // check returns an error if fields exclude each other.
@@ -124,7 +125,7 @@ func Generate(c Config, p *idl.Program) ([]File, error) {
 		return nil, g.errs
 	}
 	g.measure()
-	if !c.Kitex { // A literal of a struct has no defaults then.
+	if !c.Kitex { // With Kitex, a struct literal has no defaults.
 		g.checkDefaults()
 	}
 	for _, f := range g.order {
@@ -156,7 +157,7 @@ type generator struct {
 	structs   map[*idl.Struct]*structure
 	names     map[any]string // Go names of declarations, and of values of enums
 	functions map[*idl.Function]*functionNames
-	stubs     map[*idl.Service]*stubs // if they are generated
+	stubs     map[*idl.Service]*stubs // empty unless they are generated
 	viewStubs map[*idl.Service]*viewStubs
 
 	streamNames map[*idl.Service]*streamNames // of services with streams
@@ -191,14 +192,14 @@ type goPackage struct {
 	fileNames  names
 	containers map[string]string // ends of names of functions, by type
 	viewElems  map[string]string // names of functions that return views of containers, by type
-	// constructors are the names of functions that make a struct, by that of its type.
+	// constructors are the names of functions that create a struct, by the name of its type.
 	constructors map[string]string
 	packageDoc   bool // a file has the comment of the package
 }
 
 func (p *goPackage) importPath(c *Config) string { return path.Join(c.Module, p.dir) }
 
-// sort makes the packages and the files.
+// sort creates the packages and the files.
 func (g *generator) sort(p *idl.Program) {
 	folded := make(map[string]*GoFile) // by directory, without regard to case
 	for _, f := range p.Files {
@@ -227,7 +228,7 @@ func (g *generator) sort(p *idl.Program) {
 }
 
 // assignNames gives Go names to all declarations: first to types, then to constants and values of
-// enums, then to what the generator adds.
+// enums, then to declarations that the generator adds.
 func (g *generator) assignNames() {
 	each := func(f func(file *GoFile, d idl.Decl)) {
 		for _, file := range g.order {
@@ -279,7 +280,7 @@ type edge struct {
 	file *GoFile
 }
 
-// checkImports reports cycles of imports, and imports of packages whose path is not known.
+// checkImports reports import cycles, and imports of packages whose path is not known.
 func (g *generator) checkImports() {
 	edges := make(map[*goPackage][]edge)
 	for _, f := range g.order {

@@ -42,7 +42,7 @@ func load(t testing.TB, pattern string) *idl.Program {
 	return p
 }
 
-// source loads a program of files that are in memory. The first one is the root.
+// source loads a program from files in memory. The first one is the root.
 func source(t testing.TB, files ...string) *idl.Program {
 	t.Helper()
 	p, err := idl.Load(idl.Config{ReadFile: func(path string) ([]byte, error) {
@@ -91,10 +91,11 @@ func difference(got, want string) string {
 			return "\n" + strings.Join(g[max(0, i-2):min(len(g), i+4)], "\n") + "\nwant\n" + strings.Join(w[min(len(w), max(0, i-2)):min(len(w), i+4)], "\n")
 		}
 	}
-	return "the end is missing"
+	return "one of them is truncated"
 }
 
-// listStructs is a plug-in: for each file, it adds a variable with functions that make its structs.
+// listStructs is a plug-in: for each file, it adds a variable with functions that create its
+// structs.
 func listStructs(f *GoFile) error {
 	var structs []*idl.Struct
 	for _, d := range f.IDL.Decls {

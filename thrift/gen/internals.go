@@ -1,7 +1,7 @@
 package gen
 
-// This file describes the inside of the generator, for its maintainers.
-// docs/decisions/0022-thrift-generated-code.md has the reasons for the code that it writes.
+// This file describes the internals of the generator for its maintainers.
+// docs/decisions/0022-thrift-generated-code.md explains the code that it writes.
 //
 //	idl.Program --> packages --> Go names --> limits --> file by file: declarations, plug-ins --> imports --> []File
 //

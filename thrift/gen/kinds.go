@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// kind is what the code for a type depends on.
+// kind is the property of a type on which its code depends.
 type kind uint8
 
 const (
@@ -27,14 +27,14 @@ const (
 	kMap
 )
 
-// shape is how a kind is encoded: the functions of the runtime that generated code calls. Those of
-// lists are for lists with elements of the kind. %s stands for a value, or for the address that a
-// value is read to.
+// shape is how a kind is encoded: the functions of the runtime that generated code calls. Those for
+// lists are for lists with elements of the kind. %s stands for a value, or for the address to which
+// a value is read.
 type shape struct {
 	goType        string
 	wire, compact string // constants of the runtime without their prefix
 	size          int    // in the Binary protocol, if it is fixed
-	least         int    // the smallest size in the Binary protocol
+	least         int    // the minimum size in the Binary protocol
 
 	put, append, read, putList, readList                 string
 	compactAppend, compactRead, compactList, compactInto string
@@ -150,7 +150,8 @@ func isEntries(t *idl.Type) bool {
 	return t.Kind == idl.Map && kindOf(t.Key) >= kStruct
 }
 
-// isStringMap reports whether a map has strings as keys and values: the runtime has functions for it.
+// isStringMap reports whether a map has strings as keys and values, for which the runtime has
+// functions.
 func isStringMap(t *idl.Type) bool {
 	t = t.True()
 	if t.Kind != idl.Map {
@@ -160,7 +161,8 @@ func isStringMap(t *idl.Type) bool {
 	return (k == kString || k == kBinary) && kindOf(t.Elem) == kString
 }
 
-// isComplex reports whether a container needs its own functions: the runtime has none for it.
+// isComplex reports whether a container needs its own functions, because the runtime has none for
+// it.
 func isComplex(t *idl.Type) bool {
 	switch t = t.True(); kindOf(t) {
 	case kList:
@@ -226,8 +228,8 @@ func (f *GoFile) keyType(t *idl.Type) string {
 	return f.goType(t)
 }
 
-// shortName returns a name for a type as a part of the names of functions, such as MapI32ListStatus. It
-// is cut if it is long.
+// shortName returns a name for a type as a part of the names of functions, such as
+// MapI32ListStatus. It is shortened if it is long.
 func (f *GoFile) shortName(t *idl.Type) string {
 	const maxName = 60
 	name := ""
@@ -279,8 +281,8 @@ func (g *generator) typeKey(t *idl.Type) string {
 	return key
 }
 
-// checkTypes reports types that are so large that Go could not compile them, or that many fields of them
-// would be too much: with typedefs, a few lines declare a map with more levels than there are atoms.
+// checkTypes reports types that are too large for the Go compiler, or of which many fields would be
+// too large: with typedefs, a few lines can declare a map with more levels than there are atoms.
 func (g *generator) checkTypes() {
 	const maxParts = 100
 	parts := make(map[*idl.Type]int)
@@ -321,7 +323,7 @@ func (g *generator) checkTypes() {
 	}
 }
 
-// leastSize returns the smallest size of a value in the Binary protocol.
+// leastSize returns the minimum size of a value in the Binary protocol.
 func (g *generator) leastSize(t *idl.Type) int {
 	if s := t.Struct(); s != nil {
 		return g.structs[s].least
@@ -350,8 +352,8 @@ func (s *sized) add(n int, term string, args ...any) {
 	}
 }
 
-// sum returns the size as an expression. A product by itself has spaces around its
-// sign.
+// sum returns the size as an expression. A single product has spaces around its operator, as in
+// gofmt.
 func (s *sized) sum() string {
 	all := s.terms
 	if s.n != 0 || len(all) == 0 {

@@ -9,10 +9,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// With Config.Kitex, types have the names, fields and methods that handlers know from kitex_gen. This
-// file has what is added for that; the code that reads and writes is the same.
+// With Config.Kitex, types have the names, fields and methods that handlers know from kitex_gen.
+// This file contains what is added for that; the code that reads and writes is the same.
 
-// differs returns the condition that a field differs from its default: it is not sent otherwise.
+// differs returns the condition that a field differs from its default; otherwise it is not sent.
 func (f *field) differs() string {
 	if f.kind == kBinary {
 		return "string(p." + f.name + ") != string(" + f.kitex.initial + ")"
@@ -45,7 +45,7 @@ func (f *field) member() string {
 	return f.Field.Name
 }
 
-// kitexKind returns what the table says about a field.
+// kitexKind returns the properties of a field in the table.
 func (s *structure) kitexKind(one *field) string {
 	kind := ""
 	switch {
@@ -127,7 +127,7 @@ func (f *GoFile) kitexMethods(s *structure) {
 	f.ofFunction(s)
 }
 
-// kitexReset writes Reset. It keeps no memory, which handlers may share.
+// kitexReset writes Reset. Reset keeps no memory, because handlers may share it.
 func (f *GoFile) kitexReset(s *structure) {
 	if !s.hasDefaults() {
 		f.comment(s.reset + " empties p.")
@@ -255,8 +255,8 @@ func (f *GoFile) kitexEnum(d *idl.Enum, name string) {
 	f.p("}")
 }
 
-// nameCases writes a switch over the values of an enum. Where several values have a number, the first
-// one has the case.
+// nameCases writes a switch over the values of an enum. If several values have the same number,
+// only the first one gets a case.
 func (f *GoFile) nameCases(of string, d *idl.Enum, entry func(v *idl.EnumValue) (when, then string)) {
 	if len(d.Values) == 0 {
 		return
@@ -280,8 +280,7 @@ func (f *GoFile) kitexService(d *idl.Service) {
 	}
 }
 
-// kitexConstant writes a constant: as one of Go if Go has constants of its type, otherwise as a
-// variable.
+// kitexConstant writes a constant: as a Go constant if its type allows it, otherwise as a variable.
 func (f *GoFile) kitexConstant(d *idl.Const, name string, k kind) {
 	f.p("")
 	f.doc(d.Info())
@@ -292,8 +291,8 @@ func (f *GoFile) kitexConstant(d *idl.Const, name string, k kind) {
 	f.valueLines("var "+name+" = ", d.Value, d.Type)
 }
 
-// untyped returns the value of a constant as Kitex's tool writes it. It has a type of Go only if it is an
-// integer or an enum that another name stands for.
+// untyped returns the value of a constant as Kitex's tool writes it. It is typed only if it is an
+// integer or an enum that is given by the name of another constant.
 func (f *GoFile) untyped(v *idl.Value, t *idl.Type) string {
 	k := kindOf(t)
 	name := ""

@@ -43,7 +43,7 @@ func TestKitexNames(t *testing.T) {
 	}
 }
 
-// A field without an ID has that of the field before it plus 1.
+// A field without an ID has the ID of the previous field plus 1.
 func TestKitexCountsIDs(t *testing.T) {
 	p := source(t, "a.thrift", "struct A { i32 a, 7: i32 b, i32 c } service S { i32 f(i32 x, i32 y) throws (E e) } exception E {}")
 	text := string(generate(t, Config{Kitex: true}, p)[0].Content)
@@ -58,7 +58,7 @@ func TestKitexCountsIDs(t *testing.T) {
 	}
 }
 
-// Kitex excludes options that need our types, and functions that stream.
+// Kitex cannot be combined with options that need our types, or with streaming functions.
 func TestKitexExcludes(t *testing.T) {
 	p := source(t, "a.thrift", `struct A {} service S { A f(1: A a) (streaming.mode = "bidirectional") }`)
 	for name, c := range map[string]Config{"Equal": {Equal: true}, "Views": {Views: true}, "Setters": {Setters: true}} {

@@ -23,8 +23,8 @@ type accessors struct {
 	isSet, initial string // initial is the variable with the default; both are empty if the field is always set
 }
 
-// assignKitexNames is assignNames in the order of Kitex's tool: in each file, services come first, then
-// structs, enums, typedefs and constants.
+// assignKitexNames is like assignNames, but in the order of Kitex's tool: in each file, services
+// come first, then structs, enums, typedefs and constants.
 func (g *generator) assignKitexNames() {
 	for _, file := range g.order {
 		pick := file.pkg.names.pickAsKitex
@@ -80,8 +80,8 @@ func (f *GoFile) pickStruct(name string) string {
 	return name
 }
 
-// pickService picks the names of the interface of a service, and of its functions and their structs.
-// Those of a client and a processor are left to Kitex.
+// pickService picks the names of the interface of a service, and of its functions and their
+// structs. The names of a client and a processor are reserved for Kitex.
 func (f *GoFile) pickService(d *idl.Service) {
 	if f.gen.names[d] != "" {
 		return
@@ -107,7 +107,7 @@ func (f *GoFile) pickService(d *idl.Service) {
 	f.pkg.names.pickAsKitex(name + "Processor")
 }
 
-// pickMethod picks a name that neither the service has nor one that it extends.
+// pickMethod picks a name that neither the service nor a service that it extends uses.
 func (g *generator) pickMethod(d *idl.Service, name string, pick func(names, string) string) string {
 	for {
 		picked, taken := pick(g.methods[d], name), false
@@ -144,7 +144,7 @@ func (f *GoFile) kitexFields(s *structure) {
 		used.pick("GetResult")
 	}
 	for i, one := range s.fields {
-		if one.AutoID { // Kitex counts on.
+		if one.AutoID { // Kitex continues counting.
 			one.number = 1
 			if i > 0 {
 				one.number += s.fields[i-1].number

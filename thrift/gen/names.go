@@ -22,7 +22,7 @@ var initialisms = map[string]bool{
 func Exported(name string) string { return exported(name, false) }
 
 // exported returns the Go name for a name of IDL: user_id and userId become UserID. A name in
-// capitals loses them if it has several words, or if it is the name of a value.
+// capitals becomes mixed-case if it has several words, or if it is the name of a value.
 func exported(name string, isValue bool) string {
 	if strings.ToUpper(name) == name && (isValue || strings.Contains(strings.Trim(name, "_"), "_")) {
 		name = strings.ToLower(name)
@@ -48,9 +48,9 @@ func exported(name string, isValue bool) string {
 	return b.String()
 }
 
-// kitexName returns the name that Kitex's tool gives to a declaration, a field or a function: its naming
-// style golint without initialisms. user_id becomes UserId. An underscore follows names that look
-// like those of constructors, arguments and results.
+// kitexName returns the name that Kitex's tool gives to a declaration, a field or a function: its
+// naming style golint, without initialisms. user_id becomes UserId. An underscore follows names
+// that look like those of constructors, arguments and results.
 func kitexName(name string) string {
 	name = kitexWords(name)
 	if strings.HasPrefix(name, "New") || strings.HasSuffix(name, "Args") || strings.HasSuffix(name, "Result") {
@@ -59,7 +59,7 @@ func kitexName(name string) string {
 	return name
 }
 
-// kitexWords is kitexName for a name that the tool itself puts together: it gets no underscore.
+// kitexWords is kitexName for a name that the tool itself composes, which gets no underscore.
 func kitexWords(name string) string {
 	var b strings.Builder
 	for i, word := range strings.Split(name, "_") {
@@ -75,8 +75,8 @@ func kitexWords(name string) string {
 	return b.String()
 }
 
-// visible returns a name that begins with an underscore with a capital before it, because other
-// packages cannot use it otherwise.
+// visible prefixes a name that begins with an underscore with a capital letter, because other
+// packages could not use it otherwise.
 func visible(name string) string {
 	if name[0] == '_' {
 		return "X" + name
@@ -84,7 +84,7 @@ func visible(name string) string {
 	return name
 }
 
-// words splits a name at underscores, and where a capital follows a small letter.
+// words splits a name at underscores, and where an uppercase letter follows a lowercase letter.
 func words(name string) []string {
 	var all []string
 	for part := range strings.SplitSeq(name, "_") {
@@ -105,8 +105,8 @@ func words(name string) []string {
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// names are identifiers of one scope that are in use, each with the number of others that would have
-// the same name.
+// names holds the used identifiers of one scope, each with the number of others that would have the
+// same name.
 type names map[string]int
 
 // pick returns a name that is not in use: the name itself, the name with an underscore, or that with
@@ -126,7 +126,7 @@ func (n names) pick(name string) string {
 	}
 }
 
-// pickAsKitex is pick with as many underscores as are needed, unless they are many.
+// pickAsKitex is pick with as many underscores as necessary, up to a limit.
 func (n names) pickAsKitex(name string) string {
 	const most = 8
 	name = visible(name)
@@ -152,15 +152,15 @@ func namesOf(all ...string) names {
 	return n
 }
 
-// methods are the names of methods of structs, which fields cannot have. Those of options are in it
-// too, so that an option does not change the names of fields.
+// methods are the names of methods of structs, which fields cannot have. Methods that depend on
+// options are included, so that an option does not change the names of fields.
 func methods() names {
 	return namesOf("Reset", "SizeThrift", "AppendThrift", "ReadThrift", "AppendCompact", "ReadCompact", "BodyThrift", "ReadJSON",
 		"ThriftTable", "ThriftIDL", "String", "Equal", "Copy", "MarshalJSON", "UnmarshalJSON", "AppendJSON", "Error")
 }
 
-// locals are names that generated functions use for parameters, variables and functions of Go. A
-// package that is imported must have another name.
+// locals are names that generated functions use for parameters, variables and functions of Go. An
+// imported package must have a different name.
 var locals = namesOf("p", "q", "b", "n", "r", "v", "k", "e", "i", "m", "t", "id", "off", "old", "outer", "last", "next", "key",
 	"to", "w", "x", "ok", "list", "seen", "fields", "depth", "text", "err", "init", "main", "_",
 	"body", "slipstream", "thrift", "binary", "math", "strconv", "unsafe",
@@ -169,7 +169,7 @@ var locals = namesOf("p", "q", "b", "n", "r", "v", "k", "e", "i", "m", "t", "id"
 	"min", "new", "nil", "panic", "print", "println", "real", "recover", "rune", "string", "true", "uint", "uint8", "uint16",
 	"uint32", "uint64", "uintptr")
 
-// importName returns a name for a package that is imported as such.
+// importName returns a name under which a package can be imported.
 func importName(name string, used names) string {
 	if locals.has(name) || token.IsKeyword(name) {
 		name += "pkg"
@@ -177,8 +177,8 @@ func importName(name string, used names) string {
 	return used.pick(name)
 }
 
-// checkNames reports names that are so long that aligned declarations would be too much: each line is as
-// wide as its longest neighbor.
+// checkNames reports names that are so long that aligned declarations would become too large: each
+// line is as wide as its longest neighbor.
 func (g *generator) checkNames() {
 	const longest = 255 // bytes
 	for _, file := range g.order {
@@ -225,8 +225,8 @@ func packageName(element string) string {
 	return name
 }
 
-// fileName returns the name of the Go file for an IDL file. The go command must not treat a part of
-// it as the name of a system, or the file as a test.
+// fileName returns the name of the Go file for an IDL file. The go command must not interpret a
+// part of it as the name of an operating system or architecture, or the file as a test.
 func fileName(name string) string {
 	name = strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '-' {

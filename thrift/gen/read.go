@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// protocol is what reading in the two protocols differs in.
+// protocol holds the differences between reading the two protocols.
 type protocol struct {
 	method        string // of structs
 	prefix        string // of the names of functions for containers
@@ -39,7 +39,7 @@ var compactProtocol = protocol{
 }
 
 // readExpr returns the expression that reads a value into a variable and returns the next offset.
-// depth is what is left for the value.
+// depth is the remaining depth for the value.
 func (f *GoFile) readExpr(pr *protocol, t *idl.Type, variable, depth string) string {
 	k := kindOf(t)
 	elem, _ := pr.shape(f.shape(k))
@@ -59,7 +59,7 @@ func (f *GoFile) readExpr(pr *protocol, t *idl.Type, variable, depth string) str
 	return fmt.Sprintf(elem, address(variable))
 }
 
-// begin writes the beginning of a method that reads.
+// begin writes the start of a reading method.
 func (f *GoFile) begin(pr *protocol, s *structure) {
 	f.p("")
 	f.p("func (p *%s) %s(r *thrift.Reader, b []byte, off, depth int) int {", s.name, pr.method)
@@ -84,7 +84,7 @@ func (f *GoFile) begin(pr *protocol, s *structure) {
 	}
 }
 
-// markSeen returns the statement that notes a required field, or "".
+// markSeen returns the statement that records that a required field was seen, or "".
 func markSeen(s *structure, one *field) string {
 	if one.Requirement != idl.Required {
 		return ""
@@ -171,13 +171,14 @@ func (f *GoFile) readThrift(s *structure) {
 	f.p("}")
 }
 
-// inline are kinds of numbers that ReadThrift loads itself: their size and expression.
+// inline maps the kinds of numbers that ReadThrift loads without a call to their size and
+// expression.
 var inline = map[kind]string{
 	kBool: "b[off] != 0", kI32: "int32(binary.BigEndian.Uint32(b[off:]))", kI64: "int64(binary.BigEndian.Uint64(b[off:]))",
 	kDouble: "math.Float64frombits(binary.BigEndian.Uint64(b[off:]))",
 }
 
-// readField writes what a case of ReadThrift does.
+// readField writes the body of a case of ReadThrift.
 func (f *GoFile) readField(s *structure, one *field) {
 	load, isInline := inline[one.kind]
 	if !isInline {
@@ -211,7 +212,7 @@ func (f *GoFile) readField(s *structure, one *field) {
 	f.p("continue")
 }
 
-// readOther writes what a case does that reads a field by calls.
+// readOther writes the body of a case that reads a field with calls.
 func (f *GoFile) readOther(pr *protocol, s *structure, one *field) {
 	v := "p." + one.name
 	if one.kitex != nil && one.kind >= kList {
@@ -243,8 +244,9 @@ func (f *GoFile) readOther(pr *protocol, s *structure, one *field) {
 	}
 }
 
-// makePointer writes the statement that makes the value that a field points to. With Config.Kitex, all
-// memory that is read into is new: handlers share values, and defaults are shared with constants.
+// makePointer writes the statement that allocates the value to which a field points. With
+// Config.Kitex, values are always read into new memory, because handlers share values, and defaults
+// are shared with constants.
 func (f *GoFile) makePointer(one *field, v string) {
 	if one.kitex != nil {
 		f.p("%s = thrift.Make[%s](r, nil)", v, f.goType(one.Type))
@@ -253,8 +255,9 @@ func (f *GoFile) makePointer(one *field, v string) {
 	f.p("%s = thrift.Make(r, %s)", v, v)
 }
 
-// makeStruct writes the statements that make the struct of a field of another struct. Nothing may be left in
-// it of its default or of an earlier occurrence of the field. Only a struct that Reset keeps was emptied.
+// makeStruct writes the statements that create the struct in a field of another struct. Nothing of
+// its default or of an earlier occurrence of the field may be left in it. Only a struct that Reset
+// keeps has already been emptied.
 func (f *GoFile) makeStruct(of *structure, one *field, v string) {
 	s := f.gen.structs[one.Type.Struct()]
 	if one.kitex == nil && one.kept() {
@@ -279,8 +282,8 @@ func (f *GoFile) makeStruct(of *structure, one *field, v string) {
 	}
 }
 
-// madeWith returns the field of a struct whose struct is made together with it, or nil. A message that
-// does not have the field is refused, so that its memory is not wasted.
+// madeWith returns the field of a struct whose struct is allocated together with it, or nil. A
+// message without the field is refused, so the memory is not wasted.
 func (f *GoFile) madeWith(s *structure) *field {
 	for _, one := range s.fields {
 		if to := f.gen.structs[one.Type.Struct()]; one.kept() && (to.file.pkg == s.file.pkg || to.file.pkg == f.pkg) {
@@ -291,7 +294,7 @@ func (f *GoFile) madeWith(s *structure) *field {
 }
 
 // readHead writes the statements that read the head of a list of structs or containers. If the old
-// contents of elements must be removed, the variable old has their number.
+// contents of elements must be removed, the variable old holds their number.
 func (f *GoFile) readHead(pr *protocol, t *idl.Type, variable string) {
 	elem := t.True().Elem
 	least := ""
@@ -325,8 +328,8 @@ func (f *GoFile) readElems(pr *protocol, elem *idl.Type, list, depth string) {
 }
 
 // resetElem writes the statements that reset an element that may have old contents. Its maps are
-// dropped, also those in structs: to clear a map takes as long as the map once was large, and the
-// field of the list may be repeated in a message.
+// dropped, including those in structs: clearing a map takes time proportional to its largest former
+// size, and the field of the list may be repeated in a message.
 func (f *GoFile) resetElem(s *structure, v string) {
 	if f.gen.config.Kitex { // Elements are new.
 		if s.hasDefaults() {

@@ -17,8 +17,8 @@ type stubs struct {
 	dial    string // the function that returns one
 }
 
-// assignStubNames gives names to interfaces of services and to stubs. They come after all others, so that
-// the option changes nothing else.
+// assignStubNames gives names to interfaces of services and to stubs. They are assigned after all
+// others, so that the option changes no other names.
 func (g *generator) assignStubNames() {
 	for _, file := range g.order {
 		for _, d := range file.IDL.Decls {
@@ -42,7 +42,7 @@ func (f *GoFile) pickStubs(d *idl.Service) {
 		g.clients[d] = f.pkg.names.pick(g.names[d] + "Client")
 		g.methods[d] = namesOf("Stub", "Invoke", "StreamStub") // of clients
 		if d.Base != nil {
-			g.methods[d].pick(g.stubs[d.Base].client) // which is embedded
+			g.methods[d].pick(g.stubs[d.Base].client) // because it is embedded
 		}
 	}
 	name := g.names[d]
@@ -69,7 +69,8 @@ func (f *GoFile) idempotent(fn *idl.Function) bool {
 	return is
 }
 
-// rpcService writes the interface of the handlers of a service, and what the server needs.
+// rpcService writes the interface of the handlers of a service, and the declarations that the
+// server needs.
 func (f *GoFile) rpcService(d *idl.Service) {
 	if !f.gen.config.RPC {
 		return
@@ -91,8 +92,8 @@ func (f *GoFile) rpcService(d *idl.Service) {
 	f.streamClient(d)
 }
 
-// newService writes the function that returns a service with a handler of a type. of returns its name for another
-// service, and exchange the type of a call.
+// newService writes the function that returns a service with a handler of a type. of returns the
+// name of that function for another service, and exchange the type of a call.
 func (f *GoFile) newService(d *idl.Service, name, handler, what string, of func(*idl.Service) string, exchange func(*functionNames) string) {
 	rpc := f.Import(rpcPath)
 	f.p("")
@@ -154,7 +155,7 @@ func (f *GoFile) exchange(d *idl.Service, fn *idl.Function) {
 	f.p("}")
 }
 
-// handled writes the call of a handler and what happens with its result.
+// handled writes the call of a handler and the code for its result.
 func (f *GoFile) handled(fn *idl.Function, invocation string) {
 	picked := f.gen.functions[fn]
 	switch {
@@ -173,7 +174,7 @@ func (f *GoFile) handled(fn *idl.Function, invocation string) {
 	}
 }
 
-// thrown writes what happens if err is not nil.
+// thrown writes the code for an err that is not nil.
 func (f *GoFile) thrown(fn *idl.Function) {
 	f.p("if err != nil {")
 	fields := f.gen.functions[fn].results.fields
@@ -187,9 +188,9 @@ func (f *GoFile) thrown(fn *idl.Function) {
 	f.p("}")
 }
 
-// succeed writes what happens with the value that a handler has returned. A list or a map that is nil is
-// an empty one, because nil would be no result. A struct that is nil is no result, which clients of Kitex
-// expect from handlers that were written for it.
+// succeed writes the code for the value that a handler has returned. A nil list or map becomes an
+// empty one, because nil would mean that there is no result. A nil struct means that there is no
+// result, which clients of Kitex expect from handlers written for it.
 func (f *GoFile) succeed(one *field, t *idl.Type) {
 	value := "success"
 	switch {
@@ -296,7 +297,7 @@ func (f *GoFile) parameter(one *field, used names) string {
 // unexported returns the Go name for a parameter with a name of IDL: user_id becomes userID, and URL url.
 func unexported(name string) string {
 	name = exported(name, false)
-	n := 0 // how many capitals begin it
+	n := 0 // number of capitals at the start
 	for n < len(name) && isUpper(name[n]) {
 		n++
 	}

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// Functions are idempotent if an annotation says so, and the names of clients and their methods are free.
+// Functions are idempotent if an annotation declares it, and the names of clients and their methods
+// do not clash with others.
 func TestClients(t *testing.T) {
 	files, err := Generate(Config{RPC: true, Module: "example.com/m"}, source(t,
 		"a.thrift", `include "base.thrift"
@@ -36,7 +37,7 @@ service S extends base.Base {
 		"func (p *SClient_) BaseClient_(ctx context.Context) error {",
 	} {
 		if !strings.Contains(all, want) {
-			t.Errorf("the code does not have %q", want)
+			t.Errorf("the code does not contain %q", want)
 		}
 	}
 	for _, err := range typeErrors("example.com/m", files) {

@@ -42,7 +42,7 @@ func (f *GoFile) clientMethod(d *idl.Service, fn *idl.Function) {
 	}
 	f.comment(lines...)
 	f.p("func (p *%s) %s {", f.gen.stubs[d].client, f.signature(fn))
-	call := "r" // a name that no parameter has
+	call := "r" // a name that is not used by a parameter
 	if f.gen.config.Kitex {
 		call = "_result" // r is that of the result
 	}
@@ -62,7 +62,7 @@ func (f *GoFile) clientMethod(d *idl.Service, fn *idl.Function) {
 	f.p("}")
 }
 
-// invocation writes what a method of a client does when the arguments are set.
+// invocation writes the code of a client method after the arguments are set.
 func (f *GoFile) invocation(fn *idl.Function, call string) {
 	picked := f.gen.functions[fn]
 	invoke := "p.Invoke(ctx, &" + picked.function + ", &" + call + ".args, "
@@ -113,7 +113,7 @@ func (f *GoFile) invocation(fn *idl.Function, call string) {
 	case fields[0].isPointer():
 		value = "*" + success
 	}
-	// Servers of Kitex send no result in place of nil.
+	// Servers of Kitex send no result instead of nil.
 	if !f.gen.config.Kitex || fields[0].isPointer() {
 		f.p("if %s {", missing)
 		f.p("return %s%s.NoResult(&%s)", none, f.Import(rpcPath), picked.function)

@@ -4,11 +4,12 @@ import "github.com/slipstream-go/slipstream/thrift/idl"
 
 // viewStubs are the Go names generated for a service with Config.RPC and Config.Views.
 type viewStubs struct {
-	handler string // the interface of handlers that get views
+	handler string // the interface of handlers that receive views
 	service string // the function that returns the service with such a handler
 }
 
-// assignViewStubNames gives names to stubs with views. It comes last, so that they change no other names.
+// assignViewStubNames gives names to stubs with views. They are assigned last, so that they change
+// no other names.
 func (g *generator) assignViewStubNames() {
 	for _, file := range g.order {
 		for _, d := range file.IDL.Decls {
@@ -57,7 +58,7 @@ func (f *GoFile) rpcViews() {
 	}
 }
 
-// viewHandler writes the interface of handlers that get views.
+// viewHandler writes the interface of handlers that receive views.
 func (f *GoFile) viewHandler(d *idl.Service) {
 	stub := f.gen.viewStubs[d]
 	f.p("")
@@ -98,7 +99,7 @@ func returnsStruct(fn *idl.Function) bool {
 	return !fn.Oneway && fn.Result.Kind != idl.Void && kindOf(fn.Result) == kStruct
 }
 
-// viewExchange writes the type of a call of a function whose handler gets a view.
+// viewExchange writes the type of a call of a function whose handler receives a view.
 func (f *GoFile) viewExchange(d *idl.Service, fn *idl.Function) {
 	picked := f.gen.functions[fn]
 	f.std(runtimePath)

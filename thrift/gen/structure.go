@@ -21,8 +21,8 @@ type structure struct {
 	required []*field
 	byField  map[*idl.Field]*field
 	defaults int      // fields that have defaults
-	helpers  []string // docs of what it is, if IDL has none
-	state    uint8    // of a search
+	helpers  []string // sentences for its doc comment, if the IDL has none
+	state    uint8    // of the search that visits the structs
 	// clearsMaps says that Reset clears maps, also in structs that it keeps.
 	clearsMaps bool
 
@@ -67,13 +67,13 @@ func (f *field) isPointer() bool {
 	return f.optional() && f.kind <= kString && f.pointers && (f.kitex == nil || f.Default == nil)
 }
 
-// kept reports whether Reset keeps the struct of the field, for the next message. Optional structs are
-// nil in a message that does not have them. A struct that requires itself would be reset without end.
+// kept reports whether Reset keeps the struct of the field, for the next message. An optional
+// struct is nil if the message lacks it. Resetting a struct that requires itself would never end.
 func (f *field) kept() bool {
 	return f.kind == kStruct && f.Requirement == idl.Required && f.Default == nil && !f.cycle
 }
 
-// value returns the value of a field that is there.
+// value returns the expression for the value of a field that is present.
 func (f *field) value() string {
 	switch {
 	case f.isOpt():
@@ -99,7 +99,7 @@ func (f *field) present() string {
 	return ""
 }
 
-// id returns the ID as generated code writes it.
+// id returns the ID as it appears in generated code.
 func (f *field) id() uint16 { return uint16(f.number) }
 
 func (s *structure) isUnion() bool { return s.Kind == idl.Union }
@@ -108,7 +108,7 @@ func (s *structure) isUnion() bool { return s.Kind == idl.Union }
 func (s *structure) hasDefaults() bool { return s.defaults > 0 }
 
 // hasDefault reports whether a new struct has the default of a field. Defaults in unions have no
-// meaning: a union holds the field that was sent. Those of Kitex have them anyway.
+// meaning: a union holds the field that was sent. Kitex applies them anyway.
 func (s *structure) hasDefault(one *field) bool {
 	return one.Default != nil && (!s.isUnion() || one.kitex != nil)
 }
@@ -195,9 +195,9 @@ func (f *GoFile) addService(d *idl.Service) {
 	}
 }
 
-// measure sets what follows from the structs that a struct requires: its smallest size and whether
-// Reset clears maps. If structs require each other, no message can hold one; one of their fields is
-// left out then, so that neither is infinite.
+// measure sets the properties that depend on the structs that a struct requires: its smallest size,
+// and whether Reset clears maps. If structs require each other, no message can hold one of them. In
+// that case, one of their fields is ignored so that neither struct is infinite.
 func (g *generator) measure() {
 	const measuring, measured = 1, 2
 	type step struct {

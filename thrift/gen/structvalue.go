@@ -6,7 +6,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// structValue returns a struct as a Go expression. A struct with defaults is made by a function.
+// structValue returns a struct as a Go expression. For a struct with defaults, it is a call of a
+// function that returns the struct.
 func (f *GoFile) structValue(v *idl.Value, t *idl.Type, pointer bool) string {
 	prefix := "*"
 	if pointer {
@@ -37,7 +38,7 @@ func (f *GoFile) structValue(v *idl.Value, t *idl.Type, pointer bool) string {
 
 func (s *structure) fieldNamed(name string) *field { return s.byField[s.Struct.Field(name)] }
 
-// needsDefaults reports whether a value leaves out a field that has a default.
+// needsDefaults reports whether a value omits a field that has a default.
 func needsDefaults(s *structure, v *idl.Value) bool {
 	missing := s.defaults
 	for i := range v.Map {
@@ -48,7 +49,7 @@ func needsDefaults(s *structure, v *idl.Value) bool {
 	return missing > 0
 }
 
-// setValue returns the value of a field that is set.
+// setValue returns the expression for the value of a field that is set.
 func (f *GoFile) setValue(one *field, v *idl.Value) string {
 	value := f.pointer(v, one.Type)
 	if one.isOpt() {
@@ -58,8 +59,8 @@ func (f *GoFile) setValue(one *field, v *idl.Value) string {
 	return f.pointerTo(one, value)
 }
 
-// valueFunction returns the name of a function that makes a struct with defaults and sets fields of
-// it.
+// valueFunction returns the name of a function that creates a struct with defaults and sets some of
+// its fields.
 func (f *GoFile) valueFunction(s *structure, v *idl.Value) string {
 	name := f.pkg.names.pick("valueOf" + s.name)
 	f.pending = append(f.pending, func() {
@@ -76,13 +77,13 @@ func (f *GoFile) valueFunction(s *structure, v *idl.Value) string {
 	return name
 }
 
-// checkDefaults reports structs whose defaults contain the struct itself: New would not end.
+// checkDefaults reports structs whose defaults contain the struct itself: New would never return.
 func (g *generator) checkDefaults() {
 	const visiting, visited = 1, 2
 	state := make(map[any]uint8)
 	var visitValue func(v *idl.Value, t *idl.Type) bool
 	var visitStruct func(s *structure) bool
-	// visitValue reports whether a value can be made.
+	// visitValue reports whether a value can be built, that is, does not contain itself.
 	visitValue = func(v *idl.Value, t *idl.Type) bool {
 		base, ok := t.True(), true
 		if v.Const != nil {

@@ -154,7 +154,7 @@ func (f *GoFile) elemInfo(t *idl.Type) string {
 	})
 }
 
-// infoVariable returns the name of a variable, and has it written.
+// infoVariable returns the name of a variable, and adds it to those to be written.
 func (f *GoFile) infoVariable(key, name string, value func() string) string {
 	if name, known := f.infos[key]; known {
 		return name

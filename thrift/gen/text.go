@@ -8,15 +8,15 @@ import (
 	"unicode/utf8"
 )
 
-// text is Go source that is being written. It is formatted as gofmt would format it, because lines
-// are indented here, and everything else is written in that form.
+// text is Go source that is being written. The result is formatted as by gofmt: text indents the
+// lines, and the callers write everything else in that form.
 type text struct {
 	out    strings.Builder
 	indent int
 }
 
-// p writes a line. A line that ends with an opening brace or parenthesis indents the following
-// lines; one that begins with a closing one ends that.
+// p writes a line. After a line that ends with an opening brace or parenthesis, lines are indented,
+// up to a line that starts with the closing one.
 func (t *text) p(format string, args ...any) {
 	line := format
 	if len(args) > 0 {
@@ -47,7 +47,8 @@ func (t *text) line(indent int, line string) {
 	t.out.WriteByte('\n')
 }
 
-// function writes a function with a single statement: on one line if gofmt leaves it there.
+// function writes a function with a single statement, on one line if gofmt would keep it on one
+// line.
 func (t *text) function(head, statement string) {
 	const short = 90
 	if len(head)+len(statement) <= short {
@@ -59,7 +60,7 @@ func (t *text) function(head, statement string) {
 	t.p("}")
 }
 
-// comment writes the lines of a comment.
+// comment writes a comment of one or more lines.
 func (t *text) comment(lines ...string) {
 	for _, line := range lines {
 		if line != "" && line[0] != '\t' {
@@ -69,8 +70,8 @@ func (t *text) comment(lines ...string) {
 	}
 }
 
-// block writes consecutive lines whose cells are aligned. A column is aligned in consecutive lines
-// that have a cell after it.
+// block writes consecutive lines whose cells are aligned. A column is aligned across consecutive
+// lines that have a cell after it.
 func (t *text) block(lines [][]string) {
 	widths := make([][]int, len(lines))
 	for i, cells := range lines {
@@ -116,7 +117,7 @@ func docLines(text string) []string {
 		paragraphs, last = append(paragraphs, last), nil
 	}
 	paragraphs = append(paragraphs, last)
-	// Without other lines, an indented paragraph is not indented.
+	// If all paragraphs are indented, the indentation is removed.
 	hasProse := slices.ContainsFunc(paragraphs, func(lines []string) bool { return len(lines) > 0 && !isCode(lines) })
 	var out []string
 	written := 0
@@ -160,8 +161,8 @@ func clean(text string) string {
 	return quotes(strings.ReplaceAll(text, "+build", "+ build"))
 }
 
-// quotes replaces what gofmt takes for quotation marks: two backquotes or two apostrophes. More of
-// them, as in Markdown, become a plain mark.
+// quotes replaces two backquotes or two apostrophes, which gofmt treats as quotation marks. Longer
+// sequences, as in Markdown, become a plain quotation mark.
 func quotes(text string) string {
 	var b strings.Builder
 	for text != "" {
@@ -199,7 +200,7 @@ func isCode(lines []string) bool {
 	return !isItem && (digits == 0 || digits == len(first) || first[digits] != '.' && first[digits] != ')')
 }
 
-// code returns lines of a paragraph with one tab in place of the indentation that they share.
+// code returns the lines of a paragraph with their common indentation replaced by one tab.
 func code(lines []string) []string {
 	prefix := lines[0][:len(lines[0])-len(strings.TrimLeft(lines[0], " \t"))]
 	for _, line := range lines {
@@ -220,7 +221,7 @@ func proseLine(line string) string {
 	if line == "" {
 		return "-"
 	}
-	// Nothing may look like a directive.
+	// No line may look like a directive.
 	if rest, ok := strings.CutPrefix(line, "go:"); ok {
 		line = "go: " + strings.TrimSpace(rest)
 	}
@@ -230,8 +231,7 @@ func proseLine(line string) string {
 	return line
 }
 
-// noHeading returns a line that is by itself in its paragraph in a form that gofmt does not turn
-// into a heading.
+// noHeading changes the only line of a paragraph so that gofmt does not turn it into a heading.
 func noHeading(line string) string {
 	first, _ := utf8.DecodeRuneInString(line)
 	last, _ := utf8.DecodeLastRuneInString(line)

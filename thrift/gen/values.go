@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// constant writes a constant. One that Go has no constants for is a function, so that it cannot be
-// changed, and nothing runs at the start of a program.
+// constant writes a constant. If Go has no constants of its type, it becomes a function, so that it
+// cannot be changed and needs no initialization when the program starts.
 func (f *GoFile) constant(d *idl.Const) {
 	name, k := f.gen.names[d], kindOf(d.Type)
 	if f.gen.config.Kitex {
@@ -19,7 +19,7 @@ func (f *GoFile) constant(d *idl.Const) {
 	}
 	f.p("")
 	switch {
-	case isNegativeZero(d.Value, d.Type): // It is a function.
+	case isNegativeZero(d.Value, d.Type): // It becomes a function.
 	case k < kUUID || k == kEnum || k == kString:
 		f.doc(d.Info())
 		f.p("const %s %s = %s", name, f.goType(d.Type), f.value(d.Value, d.Type))
@@ -39,9 +39,9 @@ func (f *GoFile) constant(d *idl.Const) {
 	f.p("}")
 }
 
-// valueLines writes a statement with a value, on several lines if it is a long list or map.
+// valueLines writes a statement with a value. A long list or map takes several lines.
 func (f *GoFile) valueLines(head string, v *idl.Value, t *idl.Type) {
-	const long = 60 // bytes of a list on one line
+	const long = 60 // maximum number of bytes of a list on one line
 	if v.Const != nil || kindOf(t) < kList {
 		f.p("%s%s", head, f.pointer(v, t))
 		return
@@ -92,7 +92,7 @@ func cutKey(e string) (key, value string) {
 	return key, value
 }
 
-// filled writes elements of a list, as many on a line as there is room for.
+// filled writes the elements of a list, as many per line as fit.
 func (f *GoFile) filled(elements []string) {
 	const width = 100
 	line := ""
@@ -109,7 +109,7 @@ func (f *GoFile) filled(elements []string) {
 	f.line(f.indent, line)
 }
 
-// elements returns the elements of a list or map that is written out, or nil.
+// elements returns the elements of a list or map literal, or nil.
 func (f *GoFile) elements(v *idl.Value, t *idl.Type) []string {
 	base := t.True()
 	if v.Kind == idl.NameValue {
@@ -130,7 +130,7 @@ func (f *GoFile) elements(v *idl.Value, t *idl.Type) []string {
 func (f *GoFile) entries(v *idl.Value, t *idl.Type) []string {
 	var out []string
 	entries := isEntries(t)
-	at := make(map[string]int) // of keys: a Go literal must not have one twice
+	at := make(map[string]int) // index of each key: a Go literal must not contain a key twice
 	for i := range v.Map {
 		e := &v.Map[i]
 		if entries {
@@ -146,7 +146,7 @@ func (f *GoFile) entries(v *idl.Value, t *idl.Type) []string {
 			id = strings.ToLower(key)
 		}
 		value := f.elem(&e.Value, t.Elem)
-		if k, twice := at[id]; twice { // As in a map, the first key stays, and the last value.
+		if k, twice := at[id]; twice { // As in a map, the first key and the last value win.
 			first, _ := cutKey(out[k])
 			out[k] = first + ": " + value
 			continue
@@ -157,7 +157,7 @@ func (f *GoFile) entries(v *idl.Value, t *idl.Type) []string {
 	return out
 }
 
-// keyValue is value for the key of a map, where a binary is a string.
+// keyValue is like value, for a key of a map: a binary is a string there.
 func (f *GoFile) keyValue(v *idl.Value, t *idl.Type) string {
 	if kindOf(t) == kBinary || kindOf(t) == kString {
 		return f.quote(v)
@@ -165,7 +165,7 @@ func (f *GoFile) keyValue(v *idl.Value, t *idl.Type) string {
 	return f.value(v, t)
 }
 
-// pointer is value for a field: a struct is a pointer there.
+// pointer is like value, for a field: a struct is a pointer there.
 func (f *GoFile) pointer(v *idl.Value, t *idl.Type) string {
 	if kindOf(t) != kStruct {
 		return f.value(v, t)
@@ -190,7 +190,7 @@ func (f *GoFile) variable(d *idl.Const) string {
 	return f.NameOf(d) + "()"
 }
 
-// value returns a value as a Go expression, as an element of a container has it.
+// value returns a value as a Go expression, in the form for an element of a container.
 func (f *GoFile) value(v *idl.Value, t *idl.Type) string {
 	lit := v.Literal()
 	switch k := kindOf(t); k {
@@ -227,10 +227,10 @@ func (f *GoFile) value(v *idl.Value, t *idl.Type) string {
 	return f.goType(t) + "{" + strings.Join(f.elements(v, t), ", ") + "}"
 }
 
-// maxExpanded limits the bytes of strings that stand in place of names of constants.
+// maxExpanded limits the total size of the strings that replace names of constants.
 const maxExpanded = 16 << 20
 
-// quote returns the text of a value in quotes.
+// quote returns the text of a value as a quoted string.
 func (f *GoFile) quote(v *idl.Value) string {
 	text := v.Literal().Text
 	if v.Const != nil {
@@ -271,13 +271,13 @@ func (f *GoFile) double(v *idl.Value, t *idl.Type) string {
 	return strconv.FormatInt(integer(lit), 10)
 }
 
-// isNegativeZero reports whether a value is the double -0, which no constant of Go is.
+// isNegativeZero reports whether a value is the double -0, which no Go constant can represent.
 func isNegativeZero(v *idl.Value, t *idl.Type) bool {
 	lit := v.Literal()
 	return kindOf(t) == kDouble && lit.Kind == idl.DoubleValue && lit.Double == 0 && math.Signbit(lit.Double)
 }
 
-// uuid returns the literal of a uuid, whose text the checker has checked.
+// uuid returns the literal of a uuid. The checker has already validated its text.
 func uuid(s string) string {
 	b, _ := hex.DecodeString(strings.ReplaceAll(strings.Trim(s, "{}"), "-", ""))
 	parts := make([]string, len(b))
@@ -287,8 +287,8 @@ func uuid(s string) string {
 	return "thrift.UUID{" + strings.Join(parts, ", ") + "}"
 }
 
-// fieldDefault returns the default of a field as Reset sets it. A scalar that is optional has it,
-// but is not set, unless it is a pointer.
+// fieldDefault returns the default of a field as Reset sets it. An optional scalar gets the
+// default, but is not set, unless it is a pointer.
 func (f *GoFile) fieldDefault(one *field) string {
 	value := f.pointer(one.Default, one.Type)
 	if one.isOpt() {
@@ -297,7 +297,7 @@ func (f *GoFile) fieldDefault(one *field) string {
 	return f.pointerTo(one, value)
 }
 
-// pointerTo returns a pointer to the value of a field, if it has one. Numbers without a type need one.
+// pointerTo returns a pointer to the value of a field, if it has one. Untyped numbers get a type.
 func (f *GoFile) pointerTo(one *field, value string) string {
 	switch {
 	case !one.isPointer():

@@ -9,15 +9,15 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// viewMethods are names that getters cannot have: methods of views, and methods whose signature vet
-// prescribes.
+// viewMethods are names that getters cannot use: those of the methods of views, and those for which
+// vet prescribes a signature.
 func viewMethods() names {
 	return namesOf("OpenThrift", "DecodeThrift", "ReadThrift", "SizeThrift", "AppendThrift",
 		"As", "GobDecode", "GobEncode", "Is", "MarshalXML", "ReadByte", "ReadRune", "UnmarshalXML", "UnreadByte", "UnreadRune", "Unwrap", "WriteByte")
 }
 
-// assignViewNames gives names to what Config.Views adds. It comes last, so that the option does not
-// change other names.
+// assignViewNames assigns names to the declarations that Config.Views adds. It runs last, so that
+// the option does not change other names.
 func (g *generator) assignViewNames() {
 	for _, f := range g.order {
 		for _, s := range f.structs {
@@ -42,8 +42,8 @@ func (g *generator) assignViewNames() {
 	}
 }
 
-// ViewOf returns the Go name of the view of a struct, with the name of its package if that is another
-// one. Without Config.Views, there is none.
+// ViewOf returns the Go name of the view of a struct, qualified if it is in another package.
+// Without Config.Views, there is no view.
 func (f *GoFile) ViewOf(s *idl.Struct) string {
 	if !f.gen.config.Views {
 		return ""
@@ -113,15 +113,16 @@ func (f *GoFile) viewStruct(s *structure) {
 	f.p("},")
 }
 
-// viewKey returns the type and the ID of a field, with blanks around operators as gofmt has them.
+// viewKey returns the type and the ID of a field, with blanks around operators as gofmt writes
+// them.
 func viewKey(one *field, blank string) string {
-	if one.id() == 0 { // An operand of 0 would be a mistake for linters.
+	if one.id() == 0 { // Linters report an operand of 0.
 		return wire(one.Type) + blank + "<<" + blank + "16"
 	}
 	return fmt.Sprintf("%s<<16%s|%s%d", wire(one.Type), blank, blank, one.id())
 }
 
-// viewType returns the description of what is in a struct or a container.
+// viewType returns the description of the type of a field or an element.
 func (f *GoFile) viewType(t *idl.Type) string {
 	t = t.True()
 	var parts []string

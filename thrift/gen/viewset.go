@@ -6,8 +6,9 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// setters writes the methods that replace a field of a view, or remove it. Their parameter has the type of
-// the field in the struct. A value that makes a field absent there removes it here.
+// setters writes the methods that replace a field of a view, or remove it. Their parameter has the
+// type of the field in the struct. A value that means an absent field in the struct removes the
+// field from the view.
 func (f *GoFile) setters(s *structure, one *field, place int) {
 	f.setter(s, one, place, one.setter, f.fieldType(one), "")
 	if one.viewSetter == "" {
@@ -23,7 +24,7 @@ func (f *GoFile) setters(s *structure, one *field, place int) {
 	f.setter(s, one, place, one.viewSetter, prefix+view, view)
 }
 
-// setter writes one of them. For a setter that takes views, view is their type.
+// setter writes one setter. If it takes views, view is their type.
 func (f *GoFile) setter(s *structure, one *field, place int, name, param, view string) {
 	head := fmt.Sprintf("func (v *%s) %s(x %s)", s.view, name, param)
 	at := fmt.Sprintf("v.at[:], %d, %d", place, one.id())
@@ -76,7 +77,8 @@ func settable(one *field) (value, set string) {
 	return value, set
 }
 
-// requiredSetter writes the setter of a required struct: nil is a struct without fields, as in AppendThrift.
+// requiredSetter writes the setter of a required struct: nil means a struct without fields, as in
+// AppendThrift.
 func (f *GoFile) requiredSetter(one *field, head, at, view string) {
 	f.p("%s {", head)
 	f.p("if x == nil {")

@@ -30,7 +30,8 @@ func asInt(v bool) int {
 // isStructList reports whether a type is a list of structs, whose fields have no separate functions.
 func isStructList(t *idl.Type) bool { return kindOf(t) == kList && kindOf(t.True().Elem) == kStruct }
 
-// size writes SizeThrift: one sum of what follows from the struct itself, and statements for the rest.
+// size writes SizeThrift: one sum for the sizes that the struct itself determines, and statements
+// for the rest.
 func (f *GoFile) size(s *structure) {
 	total := sized{n: 1}
 	var rest []*field
@@ -78,7 +79,8 @@ func headSize(one *field) int {
 	return 3
 }
 
-// restSize adds the size of a field that is not in the sum, or of its contents if its head is.
+// restSize adds the size of a field that is not in the sum, or of its contents if its head is in
+// the sum.
 func (f *GoFile) restSize(one *field) {
 	v, present := one.value(), one.present()
 	if present != "" {
@@ -107,7 +109,7 @@ func (f *GoFile) restSize(one *field) {
 	}
 }
 
-// sumLines writes n as the sum of a size, on as many lines as it needs.
+// sumLines writes the statement that sets n to the sum, on as many lines as needed.
 func (f *GoFile) sumLines(s sized, ret bool) {
 	const width = 90
 	var lines []sized

@@ -9,40 +9,41 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// This package walks along the tree and calls the functions of the runtime for heads, counts and
-// scalars, so that both protocols and their bounds are implemented once. Values are plain Go values:
-// map[string]any for structs, []any, map[any]any. Maps with keys that Go cannot compare are entries, as
-// in generated code. A decoded value has the defaults and zeros that generated code has, so what is
-// written again is the same; the tests compare bytes and JSON for all structs of testpkg, and
-// FuzzGenericCodec compares which messages are refused.
+// This package walks the tree of the IDL and calls the functions of the runtime for heads, counts
+// and scalars, so that both protocols and their bounds are implemented only once. Values are plain
+// Go values: map[string]any for structs, []any, map[any]any. A map whose keys Go cannot compare is
+// a slice of entries, as in generated code. A decoded value contains the defaults and zeros that
+// generated code sets, so it is encoded to the same bytes; the tests compare bytes and JSON for all
+// structs of testpkg, and FuzzGenericCodec compares which messages are refused.
 
-// Codec encodes and decodes structs. The zero value is ready for use, with the Binary protocol. All
-// methods are safe for concurrent use.
+// Codec encodes and decodes structs. The zero value is ready to use, and selects the Binary
+// protocol. All methods are safe for concurrent use.
 type Codec struct {
 	// Compact selects the Compact protocol.
 	Compact bool
-	// MaxMemory is about how many bytes the values of a message may take. If it is 0, they may
-	// take 4 MiB and 64 times the size of the input. Contents of strings and binaries of a message
-	// do not count, those of defaults do. A struct needs some hundred bytes, many times what it
-	// needs in generated code, so large messages of tiny structs need a higher limit.
+	// MaxMemory limits the approximate number of bytes that the values of a message occupy. If it
+	// is 0, the limit is 4 MiB plus 64 times the size of the input. The contents of strings and
+	// binaries in a message do not count; those in defaults do. A struct needs a few hundred bytes,
+	// many times more than in generated code, so large messages of tiny structs need a higher
+	// limit.
 	MaxMemory int
-	// Strict makes names of members that are not those of fields errors when JSON is read.
-	// Otherwise they are skipped, as by generated types.
+	// Strict makes reading JSON fail if a member has a name that is not the name of a field.
+	// Otherwise such members are skipped, as by generated types.
 	Strict bool
-	// JSON says how JSON is written. Maps are always in the order of the text of their keys.
+	// JSON selects how JSON is written. Maps are always sorted by the text of their keys.
 	JSON thrift.JSON
 }
 
-// ValueError says why a value cannot be written.
+// ValueError is the error for a value that cannot be written.
 type ValueError struct {
-	// Path leads from the struct to the value: lines[0].quantity, attrs["key"]. Keys of maps that
-	// are not strings, and entries, have their place: [0].key and [0].value.
+	// Path leads from the struct to the value: lines[0].quantity, attrs["key"]. Map keys that are
+	// not strings, and entries, are identified by their index: [0].key and [0].value.
 	Path string
-	// Problem says what was expected, or what is wrong.
+	// Problem describes what was expected, or what is wrong.
 	Problem string
 }
 
-// Error returns the problem, and where it is.
+// Error returns the path and the problem.
 func (e *ValueError) Error() string {
 	if e.Path == "" {
 		return "thrift: value: " + e.Problem
@@ -67,7 +68,7 @@ func (e *ValueError) asError() error {
 
 func index(i int) string { return "[" + strconv.Itoa(i) + "]" }
 
-// Texts of errors, as package thrift has them.
+// Error texts, the same as those of package thrift.
 const (
 	tooDeep  = "values are nested too deeply"
 	tooLarge = "the values need more memory than allowed"
@@ -75,19 +76,19 @@ const (
 	noText   = "a length does not fit into 31 bits"
 )
 
-// Limits of memory: see Codec.MaxMemory.
+// Memory limits: see Codec.MaxMemory.
 const (
 	memoryOfByte = 64
 	memoryFloor  = 4 << 20
 )
 
-// About how much memory values take.
+// The approximate sizes of values in memory.
 const (
-	sizeOfSlot   = 32  // an element, and what it refers to
+	sizeOfSlot   = 32  // an element, and the value that it refers to
 	sizeOfEntry  = 96  // an entry of a map
 	sizeOfStruct = 64  // an empty struct
-	sizeOfField  = 16  // of a declared field, whether it is there or not
-	sizeOfValue  = 112 // a field that is there
+	sizeOfField  = 16  // of a declared field, whether present or not
+	sizeOfValue  = 112 // a field that is present
 )
 
 // budget limits the memory of values.
@@ -100,7 +101,7 @@ func (c *Codec) budget(input int) budget {
 	return budget(memoryFloor + memoryOfByte*min(input, (math.MaxInt-memoryFloor)/memoryOfByte))
 }
 
-// charge takes n values of size bytes. It reports whether they fit in.
+// charge subtracts the memory of n values of size bytes. It reports whether the budget suffices.
 func (m *budget) charge(n, size int) bool {
 	if n > int(*m)/size {
 		*m = 0
@@ -110,7 +111,7 @@ func (m *budget) charge(n, size int) bool {
 	return true
 }
 
-// chargeStruct takes a struct.
+// chargeStruct subtracts the memory of a struct.
 func (m *budget) chargeStruct(s *idl.Struct) bool {
 	return m.charge(1, sizeOfStruct+sizeOfField*len(s.Fields))
 }
@@ -156,10 +157,10 @@ func isEntries(t *idl.Type) bool {
 	return false
 }
 
-// bitsOf returns the size of an integer.
+// bitsOf returns the number of bits of an integer type.
 func bitsOf(wire byte) int { return 8 * least[wire] }
 
-// ofBits returns an integer as a value of its type.
+// ofBits returns an integer as a value of the Go type with that number of bits.
 func ofBits(n int64, bits int) any {
 	switch bits {
 	case 8:

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// fill gives fields of a struct that are absent what they have in a new struct of generated code.
-// It returns a text if that needs too much memory, or does not end.
+// fill sets absent fields of a struct to the values that they have in a new struct of generated
+// code. It returns an error text if that needs too much memory, or would never end.
 func (m *budget) fill(s *idl.Struct, v map[string]any, depth int) (problem string) {
 	if s.Kind == idl.Union {
 		return ""
@@ -33,7 +33,8 @@ func (m *budget) fill(s *idl.Struct, v map[string]any, depth int) (problem strin
 	return ""
 }
 
-// isOpt reports whether generated code has a thrift.Opt, which is not set although it has its default.
+// isOpt reports whether the field is a thrift.Opt in generated code, which is not set although it
+// holds the default.
 func isOpt(f *idl.Field) bool {
 	if f.Requirement != idl.Optional {
 		return false
@@ -84,8 +85,8 @@ func zero(t *idl.Type) any {
 	return []any{}
 }
 
-// literal returns the value that IDL declares. A constant can be used many times, and a struct can
-// have itself as its default, so both the memory and the depth are limited.
+// literal returns the value that IDL declares. A constant can be used many times, and the default
+// of a struct can contain the struct itself, so both the memory and the depth are limited.
 func (m *budget) literal(v *idl.Value, t *idl.Type, depth int) (out any, problem string) {
 	lit := v.Literal()
 	t = t.True()
@@ -112,7 +113,7 @@ func (m *budget) literal(v *idl.Value, t *idl.Type, depth int) (out any, problem
 		return lit.Text, ""
 	case thrift.TypeUUID:
 		var u thrift.UUID
-		_, _ = hex.Decode(u[:], []byte(strings.ReplaceAll(strings.Trim(lit.Text, "{}"), "-", ""))) // the checker has checked it
+		_, _ = hex.Decode(u[:], []byte(strings.ReplaceAll(strings.Trim(lit.Text, "{}"), "-", ""))) // the checker has validated it
 		return u, ""
 	case thrift.TypeStruct:
 		return m.literalStruct(lit, t.Struct(), depth)
@@ -169,7 +170,7 @@ func (m *budget) literalMap(lit *idl.Value, t *idl.Type, depth int) (out any, pr
 	return entries.value(), ""
 }
 
-// mapping is a map that is being made: one of two types.
+// mapping is a map under construction, of one of two types.
 type mapping struct {
 	m       map[any]any
 	entries []thrift.Entry[any, any]

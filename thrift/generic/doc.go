@@ -1,6 +1,6 @@
 // Package generic encodes and decodes Thrift without generated code, from IDL that is parsed at run
-// time. It is meant for tools: programs that call a service of which they have only the IDL, show
-// messages, or turn them into JSON. It is slower than generated code, and allocates more.
+// time. It is meant for tools: programs that call a service for which they have only the IDL,
+// display messages, or convert them to JSON. It is slower than generated code, and allocates more.
 //
 //	program, err := idl.Load(idl.Config{}, "shop.thrift")
 //	...
@@ -25,22 +25,23 @@
 //	map                   map[any]any; []thrift.Entry[any, any] if Go cannot compare keys
 //	struct                map[string]any, with the names of fields in the IDL
 //
-// Reading returns values of these types. Writing accepts them, and also an int in place of any
-// integer that it fits into, and entries in place of any map. Entries are written in their order,
+// Reading returns values of these types. Writing accepts them. It also accepts an int for any
+// integer type, if the value fits, and entries for any map. Entries are written in their order,
 // other maps in the order of their keys.
 //
-// A field that is absent, or nil, has no value. When a struct is read, fields that the message does
-// not have get what generated code gives them: their default, or zero or an empty container if they
-// are neither optional nor structs. When a struct is written, the same is written for them. Optional
-// fields stay absent, except that reading gives binaries, containers and structs their defaults.
-// A required field that is absent is an error in both directions, and so are a union that does not
-// have exactly one field, and, in writing, a name that is not that of a field. Fields that the IDL
-// does not declare are skipped; a union that has such a field is read as an empty map.
+// A field that is absent, or nil, has no value. When a struct is read, fields that are not in the
+// message get the same values as in generated code: their default or, if they are neither optional
+// nor structs, zero or an empty container. When a struct is written, absent fields are written with
+// the same values. Optional fields stay absent, except that reading gives binaries, containers and
+// structs their defaults. A required field that is absent is an error in both directions, and so
+// are a union that does not have exactly one field, and, in writing, a name that is not that of a
+// field. Fields that the IDL does not declare are skipped; a union that has such a field is read as
+// an empty map.
 //
 // # Hostile input
 //
 // The bounds are those of generated code: counts are compared with the rest of the input before
 // memory is allocated, [thrift.MaxDepth] limits nesting, and [Codec].MaxMemory limits the values.
-// The IDL may come from elsewhere too, if idl.Config.ReadFile is set: MaxMemory also limits what
-// defaults take.
+// The IDL may come from elsewhere too, if idl.Config.ReadFile is set: MaxMemory also limits the
+// memory for defaults.
 package generic

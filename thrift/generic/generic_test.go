@@ -35,7 +35,7 @@ var codecs = map[string]generic.Codec{"binary": {}, "compact": {Compact: true}}
 
 type entries = []thrift.Entry[any, any]
 
-// The Go type of every type, and that it reads back as it was written.
+// Every type has the expected Go type, and its values read back as they were written.
 func TestValuesOfAllTypes(t *testing.T) {
 	s := structOf(t, `enum E { X = 1 }
 typedef list<E> Es
@@ -88,7 +88,7 @@ struct A {
 	}
 }
 
-// Errors lead to the value.
+// Errors contain the path to the value.
 func TestValuesThatCannotBeWritten(t *testing.T) {
 	s := structOf(t, `enum E { X } union U { 1: i32 n, 2: string s }
 struct B { 1: required i8 n, 2: map<string, U> us, 3: map<list<E>, i64> m, 4: double d, 5: uuid u, 6: bool b, 7: string s, 8: binary c } struct A { 1: list<B> bs, 2: i16 k = 3 }`)
@@ -141,7 +141,7 @@ struct B { 1: required i8 n, 2: map<string, U> us, 3: map<list<E>, i64> m, 4: do
 	}
 }
 
-// Errors have the path and the offset, as those of generated code.
+// Errors contain the path and the offset, like those of generated code.
 func TestMessagesThatCannotBeRead(t *testing.T) {
 	s := structOf(t, `union U { 1: i32 n }
 struct B { 1: required i8 n, 2: map<string, U> us } struct A { 1: list<B> bs, 2: i16 k }`)
@@ -164,10 +164,10 @@ struct B { 1: required i8 n, 2: map<string, U> us } struct A { 1: list<B> bs, 2:
 		in   []byte
 		want string
 	}{
-		{whole[:len(whole)-9], "thrift: field bs[0].us[0].value.n: the input ends inside of a value, at byte 29"},
+		{whole[:len(whole)-9], "thrift: field bs[0].us[0].value.n: the input ends inside a value, at byte 29"},
 		{change(8, thrift.TypeBool), "thrift: field bs[0]: a required field is missing, at byte 34"},
 		{change(10, 3), "thrift: field bs[0]: a required field is missing, at byte 34"},
-		{change(3, thrift.TypeI8), "thrift: field bs: the elements of a container have another type than expected, at byte 3"},
+		{change(3, thrift.TypeI8), "thrift: field bs: the elements of a container have an unexpected type, at byte 3"},
 		{change(26, thrift.TypeStop), "thrift: field bs[0].us[0].value: a union does not have exactly one field, at byte 26"},
 		{change(0, 77), "thrift: field bs: unknown type, at byte 0"},
 	} {
@@ -181,7 +181,7 @@ struct B { 1: required i8 n, 2: map<string, U> us } struct A { 1: list<B> bs, 2:
 	}
 }
 
-// A few bytes that announce much, or that nest deeply, cost little.
+// A few bytes that announce a large value, or a deeply nested one, cost little.
 func TestHostileMessages(t *testing.T) {
 	s := structOf(t, `struct E {} struct A { 1: list<i64> is, 2: list<E> es, 3: map<bool, bool> m, 4: string s, 5: optional A a, 6: list<list<bool>> bs, 7: set<A> as }`)
 	ones := bytes.Repeat([]byte{0}, 1<<20)
@@ -211,7 +211,7 @@ func TestHostileMessages(t *testing.T) {
 			t.Errorf("%s: %d bytes were allocated", test.name, used)
 		}
 	}
-	// A struct without fields is one byte of the input.
+	// A struct without fields takes one byte of the input.
 	million := append([]byte{thrift.TypeList, 0, 2, thrift.TypeStruct, 0, 0x10, 0, 0}, ones...)
 	used, err := allocated(func() error { _, _, err := generic.Codec{}.Read(append(million, 0), 0, s); return err })
 	if bad, ok := errors.AsType[*thrift.Error](err); !ok || bad.Code != thrift.CodeMemory || used > 100<<20 {
@@ -231,7 +231,7 @@ func allocated(f func() error) (uint64, error) {
 	return after.TotalAlloc - before.TotalAlloc, err
 }
 
-// Defaults of IDL from other authors do not need much memory, and end.
+// Defaults in hostile IDL do not need much memory, and do not recurse forever.
 func TestHostileDefaults(t *testing.T) {
 	list, last := "list<i32>", "C0"
 	wide := "const list<i32> C0 = [1, 2, 3, 4, 5, 6, 7, 8]\n"
@@ -257,7 +257,7 @@ func TestHostileDefaults(t *testing.T) {
 	}
 }
 
-// Of a field that occurs more than once, the last one counts, with nothing of those before.
+// If a field occurs more than once, the last occurrence replaces the earlier ones completely.
 func TestRepeatedFields(t *testing.T) {
 	s := structOf(t, "struct B { 1: optional i8 x, 2: optional i8 y } struct A { 1: B b, 2: i8 n }")
 	in := []byte{
@@ -271,7 +271,7 @@ func TestRepeatedFields(t *testing.T) {
 	}
 }
 
-// Whatever values a message has, they take about as much memory as is allowed.
+// Whatever values a message contains, they occupy about as much memory as is allowed.
 func TestMemoryFollowsTheInput(t *testing.T) {
 	s := structOf(t, `struct B { 1: bool b } struct D { 1: i8 n = 5, 2: string s = "default" } struct A { 1: list<B> bs, 2: map<i16, B> by_number, 3: list<list<bool>> lists, 4: list<i64> is,
   5: list<D> ds, 6: map<string, string> texts, 7: list<map<bool, bool>> maps, 8: list<binary> binaries, 9: map<list<i8>, i8> entries }`)

@@ -94,7 +94,7 @@ struct A { 1: i8 n, 2: E e, 3: map<i16, i8> m, 4: map<list<i8>, i8> pairs, 5: do
 	}
 }
 
-// A strict codec refuses names that no field has, wherever they are, and says which there are.
+// A strict codec rejects names that no field has, at any depth, and lists the names that exist.
 //
 // mutant: thrift-generic-strict-skips
 func TestUnknownNamesInStrictJSON(t *testing.T) {
@@ -124,7 +124,7 @@ struct A { 1: list<Item> items, 2: map<string, Item> by_name, 3: E none, 4: Many
 	}
 }
 
-// A value of any type is written as in a struct.
+// A value of any type is written as it is inside a struct.
 func TestJSONOfValues(t *testing.T) {
 	f := file(t, `enum E { X = 1 } struct A { 1: i8 n }
 service S { i64 n(), E e(), list<A> as(), map<i16, string> m(), binary b(), A a() }`).Service("S")

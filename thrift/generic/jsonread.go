@@ -17,14 +17,14 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
-// JSON is read from the tokens of encoding/json, after checks for input that it accepts and the
-// mapping does not: text that is not Unicode. Package jsontext writes the scalars for this package and
-// package thrift.
+// JSON is read from the tokens of encoding/json. Before that, input that encoding/json accepts but
+// the mapping does not is rejected: text that is not valid Unicode. Package jsontext writes the
+// scalars for this package and package thrift.
 
-// FromJSON reads a struct from JSON, with the mapping that [thrift.JSON] documents. b has nothing
-// else. Fields that b does not have get their defaults, as those that a message does not have. If the
-// codec is Strict, members that no field has are errors.
-// Errors are of type *thrift.JSONError.
+// FromJSON reads a struct from JSON, with the mapping that [thrift.JSON] documents. b must contain
+// nothing else. Fields that are missing in b get their defaults, as when they are missing in a
+// message. If the codec is Strict, a member that is not the name of a field is an error. Errors are
+// of type *thrift.JSONError.
 func (c Codec) FromJSON(b []byte, s *idl.Struct) (map[string]any, error) {
 	d := &jsonReader{strict: c.Strict, budget: c.budget(len(b)), tokens: json.NewDecoder(bytes.NewReader(b))}
 	if d.err = valid(b); d.err != nil {
@@ -39,7 +39,7 @@ func (c Codec) FromJSON(b []byte, s *idl.Struct) (map[string]any, error) {
 	return v, nil
 }
 
-// valid reports a text that is not JSON in Unicode.
+// valid returns an error if the text is not JSON in valid Unicode.
 func valid(b []byte) *thrift.JSONError {
 	if !utf8.Valid(b) {
 		return &thrift.JSONError{Problem: "the input is not valid UTF-8"}
@@ -76,7 +76,7 @@ func valid(b []byte) *thrift.JSONError {
 	return nil
 }
 
-// hex4 returns the number that four hexadecimal digits are.
+// hex4 returns the value of four hexadecimal digits.
 func hex4(b []byte) (r rune) {
 	for _, c := range b[:4] {
 		r = r<<4 | rune(jsontext.Unhex(c))
@@ -92,7 +92,7 @@ type jsonReader struct {
 	err    *thrift.JSONError
 }
 
-// fail notes a problem with the last token.
+// fail records a problem with the last token.
 func (d *jsonReader) fail(problem string) bool {
 	if d.err == nil {
 		d.err = &thrift.JSONError{Offset: int(d.tokens.InputOffset()), Problem: problem}
@@ -100,7 +100,7 @@ func (d *jsonReader) fail(problem string) bool {
 	return false
 }
 
-// expected notes that tok is something else.
+// expected records that tok is not what was expected.
 func (d *jsonReader) expected(what string, tok json.Token) bool {
 	found := "null"
 	switch x := tok.(type) {
@@ -128,10 +128,10 @@ func (d *jsonReader) next() json.Token {
 	return tok
 }
 
-// charge takes n values of size bytes from the budget.
+// charge subtracts the memory of n values of size bytes from the budget.
 func (d *jsonReader) charge(n, size int) bool { return d.budget.charge(n, size) || d.fail(tooLarge) }
 
-// structure reads the struct that begins with tok.
+// structure reads the struct that starts with tok.
 func (d *jsonReader) structure(s *idl.Struct, tok json.Token, depth int) (map[string]any, bool) {
 	if depth <= 0 {
 		return nil, d.fail(tooDeep)
@@ -187,7 +187,7 @@ func (d *jsonReader) structure(s *idl.Struct, tok json.Token, depth int) (map[st
 	return m, problem == "" || d.fail(problem)
 }
 
-// unknown notes a name that no field of a struct has.
+// unknown records that no field of the struct has this name.
 func (d *jsonReader) unknown(s *idl.Struct, name string) bool {
 	problem := s.Name + " has no field with this name"
 	for i, f := range s.Fields {
@@ -209,10 +209,10 @@ func (d *jsonReader) unknown(s *idl.Struct, name string) bool {
 	return false
 }
 
-// mostExpected bounds the names of fields in an error.
+// mostExpected is the largest number of field names in an error.
 const mostExpected = 10
 
-// isPlain reports whether a name can be shown as it is.
+// isPlain reports whether a name can be shown without quotes.
 func isPlain(name string) bool {
 	for _, c := range []byte(name) {
 		if c != '_' && (c|0x20 < 'a' || c|0x20 > 'z') && (c < '0' || c > '9') {
@@ -222,7 +222,7 @@ func isPlain(name string) bool {
 	return name != "" && len(name) <= 80
 }
 
-// skip passes the value that begins with tok.
+// skip skips the value that starts with tok.
 func (d *jsonReader) skip(tok json.Token) bool {
 	for open := 0; ; tok = d.next() {
 		switch tok {
@@ -289,7 +289,7 @@ func (d *jsonReader) enum(e *idl.Enum, text string) (any, bool) {
 	return int32(n), true
 }
 
-// integer reads the text of an integer, as JSON has it.
+// integer parses the JSON text of an integer.
 func (d *jsonReader) integer(text string, bits int) (any, bool) {
 	digits := strings.TrimPrefix(text, "-")
 	if digits == "" || strings.Trim(digits, "0123456789") != "" || digits[0] == '0' && digits != "0" {
@@ -351,7 +351,7 @@ func (d *jsonReader) elements(t *idl.Type, tok json.Token, depth int) (any, bool
 	}
 	list := []any{}
 	for d.tokens.More() {
-		if !d.charge(1, 2*sizeOfSlot) { // append makes more room than it needs
+		if !d.charge(1, 2*sizeOfSlot) { // append allocates more than it needs
 			return nil, false
 		}
 		v, ok := d.value(t.Elem, d.next(), depth-1)
@@ -427,7 +427,7 @@ func (d *jsonReader) entry(t *idl.Type, m *mapping, i int, named bool, depth int
 	return d.err == nil
 }
 
-// key reads a key that is the name of a member.
+// key reads a map key from the name of a member.
 func (d *jsonReader) key(t *idl.Type, text string) (any, bool) {
 	switch w := wireOf(t); w {
 	case thrift.TypeBool:

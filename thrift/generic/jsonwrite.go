@@ -146,7 +146,7 @@ func (w *jsonWriter) elements(t *idl.Type, v any, depth int) *ValueError {
 	return nil
 }
 
-// isName reports whether the keys of a map are names of members.
+// isName reports whether the keys of a map become names of members.
 func isName(t *idl.Type) bool {
 	switch wireOf(t) {
 	case thrift.TypeDouble, thrift.TypeStruct, thrift.TypeList, thrift.TypeSet, thrift.TypeMap:
@@ -191,7 +191,7 @@ func (w *jsonWriter) entries(t *idl.Type, v any, depth int) *ValueError {
 	return nil
 }
 
-// entry writes an entry, without the comma, and returns where its key ends.
+// entry writes an entry, without the comma, and returns the offset at which its key ends.
 func (w *jsonWriter) entry(t *idl.Type, e thrift.Entry[any, any], i int, named bool, depth int) (keyEnd int, err *ValueError) {
 	separator := byte(',')
 	if named {
@@ -215,7 +215,7 @@ func (w *jsonWriter) entry(t *idl.Type, e thrift.Entry[any, any], i int, named b
 	return keyEnd, nil
 }
 
-// name writes a key as the name of a member.
+// name writes a key as a member name.
 func (w *jsonWriter) name(t *idl.Type, key any) *ValueError {
 	switch wire := wireOf(t); wire {
 	case thrift.TypeBool:

@@ -12,9 +12,9 @@ type Message struct {
 	Function *idl.Function
 	Type     thrift.MessageType
 	Seq      int32
-	// Value has the arguments of a call, or the result: the fields of Function.ArgsStruct or
-	// Function.ResultStruct. A result has the field success, or the exception that was thrown, or
-	// no field if the function is void.
+	// Value holds the arguments of a call or its result: the fields of Function.ArgsStruct or
+	// Function.ResultStruct. A result contains the field success, or the exception that was thrown,
+	// or no field if the function is void.
 	Value map[string]any
 	// Exception is set in place of Value if Type is thrift.Exception.
 	Exception *thrift.ApplicationException
@@ -45,7 +45,7 @@ func (c Codec) AppendMessage(b []byte, m *Message) ([]byte, error) {
 	return out, nil
 }
 
-// structure returns the struct that Value has the fields of, or nil.
+// structure returns the struct whose fields Value holds, or nil.
 func (m *Message) structure() *idl.Struct {
 	switch m.Type {
 	case thrift.Call, thrift.Oneway:
@@ -57,9 +57,9 @@ func (m *Message) structure() *idl.Struct {
 }
 
 // ReadMessage reads the message of a service at b[off:] and returns the offset after it. If the
-// service does not have the function, the error is a *thrift.ApplicationException, which can be sent
-// as the answer, and the message has only Type and Seq. Other errors are of type *thrift.Error; the
-// message is nil if its header cannot be read, and has no Value otherwise.
+// service does not have the function, the error is a *thrift.ApplicationException, which can be
+// sent as the answer, and only Type and Seq of the message are set. Other errors are of type
+// *thrift.Error; the message is nil if its header cannot be read, and has no Value otherwise.
 func (c Codec) ReadMessage(b []byte, off int, s *idl.Service) (m *Message, next int, err error) {
 	var head thrift.Message
 	if c.Compact {

@@ -9,10 +9,10 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// The budget of Codec.MaxMemory is charged before a list, a struct or an entry of a map is allocated. A
-// struct is charged for its declared fields, because each of them is looked at. Defaults are charged,
-// too: constants that refer to constants can be exponentially larger than the IDL, and a struct can be
-// its own default.
+// The budget of Codec.MaxMemory is charged before a list, a struct or an entry of a map is
+// allocated. The charge for a struct includes its declared fields, because each of them is
+// examined. Defaults are charged, too: constants that refer to constants can be exponentially
+// larger than the IDL, and a struct can be its own default.
 
 // Read reads the struct at b[off:] and returns the offset after it. The values share no memory with
 // b. Errors are of type *thrift.Error.
@@ -38,7 +38,7 @@ type decoder struct {
 	err     *thrift.Error
 }
 
-// fail notes what is wrong with the value at off. It returns code.
+// fail records an error in the value at off. It returns code.
 func (d *decoder) fail(code, off int) int {
 	if d.err == nil {
 		d.err = &thrift.Error{Code: code, Offset: off}
@@ -46,7 +46,7 @@ func (d *decoder) fail(code, off int) int {
 	return code
 }
 
-// check notes that next is a code, if it is one. It returns next.
+// check records an error if next is a code. It returns next.
 func (d *decoder) check(next, off int) int {
 	if next < 0 {
 		d.fail(next, off)
@@ -59,7 +59,7 @@ func (d *decoder) in(step, name string) {
 	d.err.Path, d.err.Names = step+d.err.Path, name+d.err.Names
 }
 
-// structure reads a struct. depth is how many levels are left.
+// structure reads a struct. depth is the number of remaining levels.
 func (d *decoder) structure(s *idl.Struct, off, depth int) (map[string]any, int) {
 	if depth <= 0 {
 		return nil, d.fail(thrift.CodeDeep, off)
@@ -108,7 +108,7 @@ func nameOr(f *idl.Field, id int16) string {
 	return f.Name
 }
 
-// end completes a struct whose end is at off.
+// end completes a struct that ends at off.
 func (d *decoder) end(s *idl.Struct, off, next, depth int, m map[string]any, seen map[*idl.Field]bool, fields int) int {
 	if s.Kind == idl.Union && fields != 1 {
 		return d.fail(thrift.CodeUnion, off)

@@ -34,7 +34,7 @@ type values struct {
 	limit budget // for each default
 }
 
-// mismatch says that a value has another type than expected.
+// mismatch returns the error for a value of an unexpected type.
 func mismatch(want string, v any) *ValueError {
 	return &ValueError{Problem: fmt.Sprintf("expected %s, found %T", want, v)}
 }
@@ -45,7 +45,7 @@ type present struct {
 	v any
 }
 
-// fields returns the fields of a struct that are written, from those in list.
+// fields selects from list the fields of a struct that are to be written.
 func (w *values) fields(s *idl.Struct, list []*idl.Field, v any, depth int) ([]present, *ValueError) {
 	m, ok := v.(map[string]any)
 	switch {
@@ -87,7 +87,8 @@ func (w *values) fields(s *idl.Struct, list []*idl.Field, v any, depth int) ([]p
 	return all, nil
 }
 
-// structure writes a struct. depth is how many levels are left: a struct is one, and so is a container.
+// structure writes a struct. depth is the number of remaining levels: each struct and each
+// container is one.
 func (e *encoder) structure(s *idl.Struct, v any, depth int) *ValueError {
 	fields, err := e.fields(s, s.ByID(), v, depth)
 	if err != nil {
@@ -164,7 +165,7 @@ func (e *encoder) value(t *idl.Type, v any, depth int) *ValueError {
 	return nil
 }
 
-// integer returns a value that is an integer. Its type is that of the bits, or int.
+// integer returns the value of an integer, whose type is int or the one with that number of bits.
 func integer(v any, bits int) (int64, *ValueError) {
 	var n int64
 	of := 64
@@ -219,7 +220,8 @@ func (e *encoder) text(t *idl.Type, v any) *ValueError {
 	return nil
 }
 
-// textOf returns a value that is a string or a binary. A binary may be a string, too, as keys are.
+// textOf returns a value that is a string or a binary. A binary may also be given as a string, as
+// it is in keys.
 func textOf(t *idl.Type, v any) (string, *ValueError) {
 	text, ok := v.(string)
 	if b, isBytes := v.([]byte); isBytes && t.Kind == idl.Binary {
@@ -318,7 +320,8 @@ func entriesOf(v any) ([]thrift.Entry[any, any], *ValueError) {
 	return list, nil
 }
 
-// compareKeys orders keys as generated code does. Keys that no map can have are in any order.
+// compareKeys orders keys as generated code does. Keys that cannot be in a map are in no particular
+// order.
 func compareKeys(a, b any) int {
 	switch x := a.(type) {
 	case bool:

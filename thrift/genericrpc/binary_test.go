@@ -17,7 +17,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// encode returns a struct in a protocol.
+// encode returns the encoding of a struct in a protocol.
 func encode(v thrift.CompactStruct, compact bool) []byte {
 	if compact {
 		return v.AppendCompact(nil)
@@ -25,7 +25,7 @@ func encode(v thrift.CompactStruct, compact bool) []byte {
 	return v.AppendThrift(nil)
 }
 
-// Arguments and results that are encoded are passed on as they are.
+// Encoded arguments and results are passed on unchanged.
 func TestCallsWithBytes(t *testing.T) {
 	h := new(calculator)
 	addr := serve(t, calc.NewCalculatorService(h))
@@ -37,7 +37,7 @@ func TestCallsWithBytes(t *testing.T) {
 			args, want thrift.CompactStruct
 		}{
 			{"add", &calc.CalculatorAddArgs{A: 1, B: 2}, &calc.CalculatorAddResult{Success: thrift.Some[int32](3)}},
-			{"add", &calc.CalculatorAddArgs{A: 3}, &calc.CalculatorAddResult{Division: &calc.Division{By: 3}}}, // no error here
+			{"add", &calc.CalculatorAddArgs{A: 3}, &calc.CalculatorAddResult{Division: &calc.Division{By: 3}}}, // not an error of CallBinary
 			{"echo", &calc.CalculatorEchoArgs{Text: "x"}, &calc.CalculatorEchoResult{Success: thrift.Some("x")}},
 			{"ping", &calc.BasePingArgs{}, &calc.BasePingResult{}},
 		} {
@@ -55,7 +55,7 @@ func TestCallsWithBytes(t *testing.T) {
 	})
 }
 
-// Bytes that are not one struct are not sent, and neither are those in another protocol.
+// Bytes are not sent if they are not exactly one struct, or are in the wrong protocol.
 //
 // mutant: genericrpc-bytes-are-not-checked
 func TestBytesThatAreNoStruct(t *testing.T) {
@@ -108,7 +108,7 @@ func forward(t *testing.T, addr string, s *idl.Service) *rpc.Service {
 	return out
 }
 
-// A proxy without generated code is as the server itself, in each transport and protocol.
+// A proxy without generated code behaves like the server itself, with each transport and protocol.
 func TestProxies(t *testing.T) {
 	h := new(calculator)
 	addr := serve(t, calc.NewCalculatorService(h))
@@ -143,7 +143,8 @@ func TestProxies(t *testing.T) {
 	})
 }
 
-// A result that is not one struct in the protocol of the call is an internal error: clients get no such bytes.
+// A result that is not exactly one struct in the protocol of the call is an internal error: such
+// bytes are never sent to clients.
 //
 // mutant: genericrpc-results-are-not-checked
 func TestHandlersWithoutAStruct(t *testing.T) {
@@ -173,7 +174,7 @@ func TestHandlersWithoutAStruct(t *testing.T) {
 	}
 	addr := serve(t, of)
 	each(t, func(t *testing.T, config rpc.ClientConfig) {
-		config.Addr, config.Timeout = addr, 10*time.Second // Buffered has no other end of a message that is cut
+		config.Addr, config.Timeout = addr, 10*time.Second // with Buffered, nothing else ends a truncated message
 		c := connect(t, config, s)
 		for kind, want := range map[string]string{
 			"cut": "the result of f: thrift: ", "long": "the result of f: genericrpc: 1 bytes follow", "other": "another protocol", "none": "the reply of f has no result",

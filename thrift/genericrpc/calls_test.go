@@ -19,7 +19,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// patience is how long tests wait for what should happen soon.
+// patience is how long tests wait for events that should happen soon.
 const patience = time.Minute
 
 // calcIDL returns a service of calc.thrift.
@@ -141,7 +141,7 @@ func connect(t testing.TB, config rpc.ClientConfig, s *idl.Service) *genericrpc.
 	return c
 }
 
-// each runs a test with each transport and protocol.
+// each runs a test for each combination of transport and protocol.
 func each(t *testing.T, test func(t *testing.T, config rpc.ClientConfig)) {
 	for _, transport := range []rpc.Transport{rpc.TTHeader, rpc.TTHeaderFramed, rpc.Framed, rpc.Buffered} {
 		for _, compact := range []bool{false, true} {
@@ -152,7 +152,7 @@ func each(t *testing.T, test func(t *testing.T, config rpc.ClientConfig)) {
 	}
 }
 
-// Results of all kinds are JSON, in each transport and protocol.
+// Results of all kinds are returned as JSON, with each transport and protocol.
 //
 // mutant: genericrpc-result-before-exception
 // mutant: genericrpc-void-is-missing
@@ -190,8 +190,8 @@ func TestCallsWithJSON(t *testing.T) {
 	})
 }
 
-// Exceptions that are declared, those that are not, and statuses are told apart, and all say that the call was
-// executed.
+// Declared exceptions, undeclared ones and statuses are distinguishable errors, and all have the
+// outcome Executed.
 func TestErrorsOfServers(t *testing.T) {
 	addr := serve(t, calc.NewCalculatorService(new(calculator)))
 	each(t, func(t *testing.T, config rpc.ClientConfig) {
@@ -223,7 +223,8 @@ func TestErrorsOfServers(t *testing.T) {
 	})
 }
 
-// Arguments that are not those of the function are errors with their place, and nothing is sent.
+// Arguments that do not match the function cause an error that contains their position, and nothing
+// is sent.
 //
 // mutant: genericrpc-unknown-arguments-are-skipped
 func TestArgumentsThatAreRefused(t *testing.T) {
@@ -267,7 +268,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 	}
 }
 
-// The context of a call bounds it, and carries metadata.
+// The context of a call limits its duration, and carries metadata.
 func TestContextsOfCalls(t *testing.T) {
 	c := connect(t, rpc.ClientConfig{Addr: serve(t, calc.NewCalculatorService(new(calculator)))}, calcIDL(t, "Calculator"))
 	ctx := rpc.WithMeta(t.Context(), rpc.Meta{Key: "TENANT", Value: "a"})
@@ -281,7 +282,7 @@ func TestContextsOfCalls(t *testing.T) {
 	}
 }
 
-// What the file does not declare has no client, no service and no function.
+// Names that the file does not declare are errors in NewClient, NewService and Lookup.
 func TestNamesThatAreNotDeclared(t *testing.T) {
 	if _, err := genericrpc.NewClient(nil, nil, genericrpc.Config{}); err == nil || !strings.Contains(err.Error(), "the service is nil") {
 		t.Error(err)

@@ -16,18 +16,18 @@ import (
 // Values are encoded before the call, so that mistakes in them are errors that name the field, and nothing is
 // sent. The reply is copied out of the memory of the connection before it is decoded.
 
-// Config configures a [Client]. The zero value is ready for use.
+// Config configures a [Client]. The zero value is ready to use.
 type Config struct {
-	// Compact must be that of the rpc.ClientConfig of the caller. Otherwise calls with arguments are
-	// not sent.
+	// Compact must have the same value as in the rpc.ClientConfig of the caller. Otherwise calls
+	// with arguments are not sent.
 	Compact bool
-	// AllowUnknown skips members of JSON objects that are not fields, as generated types do.
-	// Otherwise they are errors.
+	// AllowUnknown makes the client skip members of JSON objects that are not fields, as generated
+	// types do. Otherwise they are errors.
 	AllowUnknown bool
-	// MaxMemory is about how many bytes the values in arguments and results that are JSON may take: see
-	// [generic.Codec].MaxMemory.
+	// MaxMemory limits the approximate number of bytes that the values in JSON arguments and
+	// results occupy: see [generic.Codec].MaxMemory.
 	MaxMemory int
-	// JSON says how results are written.
+	// JSON selects how results are written.
 	JSON thrift.JSON
 }
 
@@ -41,16 +41,16 @@ type Client struct {
 	functions map[string]*function
 }
 
-// function is a function of the service. It is immutable; rpc.Client tells functions apart by the address of
-// what describes them.
+// function is a function of the service. It is immutable; rpc.Client distinguishes functions by the
+// address of their description.
 type function struct {
 	declared     *idl.Function
 	rpc          rpc.Function
 	args, result *idl.Struct
 }
 
-// NewClient returns a client of a service, which is a part of a checked IDL: [idl.Load] returns it. Caller
-// is an *[rpc.Client], or wraps one.
+// NewClient returns a client of a service, which must come from a checked file, such as one that
+// [idl.Load] returns. The caller is an *[rpc.Client], or wraps one.
 func NewClient(caller rpc.Caller, service *idl.Service, config Config) (*Client, error) {
 	if service == nil {
 		return nil, errNoService
@@ -68,7 +68,7 @@ func NewClient(caller rpc.Caller, service *idl.Service, config Config) (*Client,
 	return c, nil
 }
 
-// success is the name of the field of a result that has what the function returns.
+// success is the name of the field of a result that holds the return value of the function.
 const success = "success"
 
 // function returns a function by its name.
@@ -80,8 +80,8 @@ func (c *Client) function(name string) (*function, error) {
 	return f, nil
 }
 
-// Call calls a function with arguments in JSON, an object, and returns what it returns in JSON: null if that is
-// nothing, and nil for a oneway function, which has no reply.
+// Call calls a function with arguments given as a JSON object, and returns its result as JSON: null
+// for a void function, and nil for a oneway function, which has no reply.
 func (c *Client) Call(ctx context.Context, function string, args []byte) ([]byte, error) {
 	f, err := c.function(function)
 	if err != nil {
@@ -102,9 +102,10 @@ func (c *Client) Call(ctx context.Context, function string, args []byte) ([]byte
 	return f.read(c.codec, reply)
 }
 
-// CallBinary calls a function with arguments that are encoded, and returns the result as it was sent: a struct
-// with the field 0, or with that of an exception that the function declares, which is no error here. Both are in the
-// protocol that Config.Compact says. The result is nil for a oneway function.
+// CallBinary calls a function with arguments that are encoded, and returns the result as it was
+// sent: a struct with the field 0, or with that of an exception that the function declares, which
+// is no error here. Both are in the protocol that Config.Compact selects. The result is nil for a
+// oneway function.
 func (c *Client) CallBinary(ctx context.Context, function string, args []byte) ([]byte, error) {
 	f, err := c.function(function)
 	if err != nil {

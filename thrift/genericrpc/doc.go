@@ -15,19 +15,18 @@
 //
 // # JSON
 //
-// JSON has the mapping of generated types, which [thrift.JSON] documents; the tests compare bytes. Arguments are
-// an object with the names of the arguments in the IDL, and a result is the value that the function
-// returns. Names that the IDL does not have are errors, unless Config.AllowUnknown is set. Code that is
-// generated with the option for Kitex has another mapping.
+// The mapping to JSON is that of generated types, which [thrift.JSON] documents; the tests compare
+// bytes. Arguments are an object with the names of the arguments in the IDL, and a result is the
+// value that the function returns. Names that the IDL does not declare are errors, unless
+// Config.AllowUnknown is set. Code generated with the option for Kitex uses a different mapping.
 //
 // # Errors
 //
 // An exception that the function declares is an *[Exception]. All other errors of calls are of type
-// *slipstream.Error, which says whether the server may have executed the call. In its chain is
+// *slipstream.Error, which says whether the server may have executed the call. Its chain contains
 //
-//   - a *[thrift.JSONError] with a path such as query.items[3].price, if the arguments are not those
-//     of the function. The call is NotSent;
-//   - a *thrift.Error or a *generic.ValueError, if the reply is not one of the function;
+//   - a *[thrift.JSONError] with a path such as query.items[3].price, if the arguments do not match the function. The call is NotSent;
+//   - a *thrift.Error or a *generic.ValueError, if the reply does not match the function;
 //   - a *thrift.ApplicationException or an *rpc.StatusError, if the server has answered with one.
 //
 // # Hostile servers

@@ -12,7 +12,7 @@ type Exception struct {
 	JSON     []byte     // the fields of the exception
 }
 
-// Error returns the names of the function and of the exception, and nothing of its fields.
+// Error returns the names of the function and of the exception, without its fields.
 func (e *Exception) Error() string {
 	return e.Function.Service.Name + "." + e.Function.Name + " has thrown " + e.Field.Type.String()
 }
@@ -25,7 +25,7 @@ func notSent(function string, err error) error {
 	return &slipstream.Error{Op: function, Outcome: slipstream.NotSent, Err: err}
 }
 
-// executed returns the error of a call whose reply is not one of the function.
+// executed returns the error of a call whose reply does not match the function.
 func executed(function string, err error) error {
 	return &slipstream.Error{Op: function, Outcome: slipstream.Executed, Err: err}
 }

@@ -27,7 +27,8 @@ func orders() *idl.Service {
 	return program.Roots[0].Service("Orders")
 }
 
-// start starts a server whose orders have a spoon, and returns its address. It must be shut down.
+// start starts a server whose orders contain a spoon, and returns its address. The caller must shut
+// it down.
 func start() (addr string, s *rpc.Server) {
 	service, err := genericrpc.NewService(orders(), func(_ context.Context, f *idl.Function, args genericrpc.Raw) (result genericrpc.Raw, err error) {
 		c := generic.Codec{Compact: args.Compact} // the client has chosen the protocol
@@ -55,7 +56,7 @@ func start() (addr string, s *rpc.Server) {
 	return s.Addr().String(), s
 }
 
-// A tool calls a function of which it has only the IDL, with JSON.
+// A tool that has only the IDL calls a function with JSON.
 func ExampleClient() {
 	addr, server := start()
 	defer server.Shutdown(context.Background())

@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// SplitName splits a name such as Shop.find into those of the service and of the function.
+// SplitName splits a name such as Shop.find into the names of the service and of the function.
 func SplitName(name string) (service, function string, err error) {
 	dot := strings.LastIndexByte(name, '.')
 	if dot < 1 || dot == len(name)-1 {
@@ -43,7 +43,7 @@ func Lookup(file *idl.File, name string) (*idl.Service, *idl.Function, error) {
 	return s, f, nil
 }
 
-// meant returns the hint at the known name that is near to name, or "".
+// meant returns a hint that suggests the known name closest to name, or "".
 func meant(name string, known []string) string {
 	if near := suggest.Nearest(name, known); near != "" {
 		return "; did you mean " + near + "?"
@@ -51,7 +51,7 @@ func meant(name string, known []string) string {
 	return ""
 }
 
-// meantFunction returns the hint at the function that is near to name, or "".
+// meantFunction returns a hint that suggests the function whose name is closest to name, or "".
 func meantFunction(s *idl.Service, name string) string {
 	var known []string
 	for _, f := range Functions(s) {
@@ -66,8 +66,8 @@ func FunctionOf(f *idl.Function) rpc.Function {
 	return rpc.Function{Service: f.Service.Name, Name: f.Name, Oneway: f.Oneway, Idempotent: idempotent}
 }
 
-// errNoService is the error for a service that is nil, as idl.File.Service returns it for a name that is not
-// declared.
+// errNoService is the error for a nil service, which idl.File.Service returns for an undeclared
+// name.
 var errNoService = errors.New("genericrpc: the service is nil: the IDL does not declare it")
 
 // Functions returns the functions of a service, and then those that it inherits.

@@ -46,8 +46,8 @@ const hostileIDL = `union U { 1: i32 n, 2: string s } struct E {} struct R { 1: 
 exception X { 1: required string why }
 service S { list<E> es() throws (1: X x), U u() throws (1: X x), R r() throws (1: X x), void v() throws (1: X x), map<string, R> m() throws (1: X x) }`
 
-// Replies that are not those of the function are errors, which say that the call was executed; they cost
-// little.
+// Replies that do not match the function are errors with the outcome Executed; they cost little
+// memory.
 func TestHostileReplies(t *testing.T) {
 	s := service(t, hostileIDL)
 	for _, test := range []struct {
@@ -57,12 +57,12 @@ func TestHostileReplies(t *testing.T) {
 	}{
 		{"es", []byte{thrift.TypeList, 0, 0, thrift.TypeStruct, 0x7f, 0xff, 0xff, 0xff, 0}, "a length exceeds the input"},
 		{"es", bytes.Repeat([]byte{thrift.TypeStruct, 0, 7}, 1000), "nested too deeply"},
-		{"es", []byte{thrift.TypeList, 0, 0, thrift.TypeI8, 0, 0, 0, 1, 5, 0}, "field success: the elements of a container have another type"},
+		{"es", []byte{thrift.TypeList, 0, 0, thrift.TypeI8, 0, 0, 0, 1, 5, 0}, "field success: the elements of a container have an unexpected type"},
 		{"es", []byte{thrift.TypeI8, 0, 0, 0, 0}, "the reply of es has no result"},
 		{"es", []byte{0}, "the reply of es has no result"},
-		{"es", nil, "the input ends inside of a value"},
+		{"es", nil, "the input ends inside a value"},
 		{"u", []byte{thrift.TypeStruct, 0, 0, 0, 0}, "field success: a union does not have exactly one field"},
-		{"u", []byte{thrift.TypeStruct, 0, 0, thrift.TypeBool, 0, 9, 1, 0, 0}, "a union does not have exactly one field"}, // an unknown one
+		{"u", []byte{thrift.TypeStruct, 0, 0, thrift.TypeBool, 0, 9, 1, 0, 0}, "a union does not have exactly one field"}, // with an unknown field
 		{"r", []byte{thrift.TypeStruct, 0, 0, 0, 0}, "field success: a required field is missing"},
 		{"v", []byte{thrift.TypeStruct, 0, 1, 0, 0}, "field x: a required field is missing"},
 		{"m", []byte{thrift.TypeMap, 0, 0, thrift.TypeString, thrift.TypeStruct, 0, 0, 0, 1, 0, 0, 0, 1, 'k', 0, 0}, "field success[0].value: a required field is missing"},
@@ -84,7 +84,7 @@ func TestHostileReplies(t *testing.T) {
 	}
 }
 
-// A million structs in a megabyte are more than the default limit, and Config.MaxMemory is the limit.
+// A million structs in a megabyte exceed the default limit; Config.MaxMemory raises it.
 //
 // mutant: genericrpc-memory-is-not-bounded
 func TestMemoryOfReplies(t *testing.T) {
@@ -105,7 +105,7 @@ func TestMemoryOfReplies(t *testing.T) {
 	}
 }
 
-// measured returns what a function returns, and how many bytes it has allocated.
+// measured returns the results of a function, and the number of bytes that it allocated.
 func measured(f func() ([]byte, error)) ([]byte, uint64, error) {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
@@ -114,7 +114,7 @@ func measured(f func() ([]byte, error)) ([]byte, uint64, error) {
 	return b, after.TotalAlloc - before.TotalAlloc, err
 }
 
-// shape has fields of all types; an echo of it is all of the JSON mapping.
+// shape has fields of all types; echoing it exercises the whole JSON mapping.
 const shape = `enum E { X = 1 } union U { 1: i8 n, 2: list<U> us }
 struct A { 1: i8 n = 5, 2: E e, 3: map<i16, double> m, 4: map<list<i8>, binary> pairs, 5: optional uuid u, 6: optional U un, 7: set<string> s, 8: optional A a, 9: map<bool, i64> b }
 exception X { 1: A a } service S { A echo(1: A a) throws (2: X x) }`
@@ -133,8 +133,8 @@ func echo(compact bool) func([]byte) []byte {
 	}
 }
 
-// JSON that a call takes comes back as JSON of the same value, in both protocols; the JSON that comes back is
-// taken again, and stays as it is.
+// JSON that a call accepts is returned as JSON for the same value, in both protocols. The returned
+// JSON is accepted as an argument, and is then returned unchanged.
 func FuzzCalls(f *testing.F) {
 	s := service(f, shape)
 	f.Add([]byte(`{"a":{"n":1,"e":"X","m":{"5":1.5},"pairs":[[[1],"AA=="]],"u":"01234567-89ab-cdef-0123-456789abcdef","un":{"us":[{"n":1}]},"s":["\ud83d\ude00"],"a":{},"b":{"true":1}}}`))
@@ -167,7 +167,7 @@ func FuzzCalls(f *testing.F) {
 	})
 }
 
-// tooMuch reports whether an error is about a bound: a value that has used all but a little of it in one
+// tooMuch reports whether an error is about a bound: a value that is just below the bound in one
 // form may exceed it in another.
 func tooMuch(err error) bool {
 	if _, ok := errors.AsType[*generic.ValueError](err); ok {
@@ -177,7 +177,7 @@ func tooMuch(err error) bool {
 	return ok && (e.Code == thrift.CodeMemory || e.Code == thrift.CodeDeep)
 }
 
-// Bytes that a server sends never make a call panic, and what is accepted is JSON that a call takes.
+// No bytes from a server make a call panic, and every accepted result is JSON that a call accepts.
 func FuzzReplies(f *testing.F) {
 	s := service(f, shape)
 	f.Add([]byte{thrift.TypeStruct, 0, 0, 0, 0}, false)

@@ -8,14 +8,14 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// Raw is a struct that is encoded already: the arguments or the result of a function that a program
-// passes on without decoding them. The zero value is a struct without fields.
+// Raw is an encoded struct: the arguments or the result of a function, which a program passes on
+// without decoding them. The zero value is a struct without fields.
 type Raw struct {
 	// Bytes is the encoding, from the first field to the byte that ends the struct. Reading
 	// replaces it with a copy of the input.
 	Bytes []byte
-	// Compact says that Bytes is in the Compact protocol, and not in the Binary protocol. Reading
-	// sets it.
+	// Compact reports whether Bytes is in the Compact protocol rather than in the Binary protocol.
+	// Reading sets it.
 	Compact bool
 }
 
@@ -24,16 +24,15 @@ var _ thrift.CompactStruct = (*Raw)(nil)
 // SizeThrift implements [thrift.Struct].
 func (r *Raw) SizeThrift() int { return max(len(r.Bytes), 1) }
 
-// AppendThrift implements [thrift.Struct]. It panics if the struct is in the Compact protocol; clients
-// of package rpc make that an error of the call, which is not sent.
+// AppendThrift implements [thrift.Struct]. It panics if the struct is in the Compact protocol;
+// clients of package rpc turn the panic into an error of the call, which is not sent.
 func (r *Raw) AppendThrift(b []byte) []byte { return r.append(b, false) }
 
 // AppendCompact implements [thrift.CompactStruct]. It panics if the struct is in the Binary protocol, as
 // AppendThrift does.
 func (r *Raw) AppendCompact(b []byte) []byte { return r.append(b, true) }
 
-// errProtocol is the error for a struct that is not in the protocol that is expected, and the value of the panics
-// of Raw.
+// errProtocol is the error for a struct in the wrong protocol, and the value of the panics of Raw.
 var errProtocol = errors.New("genericrpc: the struct is in another protocol (Binary or Compact) than the call")
 
 func (r *Raw) append(b []byte, compact bool) []byte {
@@ -56,7 +55,7 @@ func (r *Raw) ReadCompact(_ *thrift.Reader, b []byte, off, depth int) int {
 	return r.read(b, off, thrift.SkipCompact(b, off, thrift.CompactTypeStruct, depth), true)
 }
 
-// read takes the struct at b[off:next]. It returns next.
+// read copies the struct at b[off:next]. It returns next.
 func (r *Raw) read(b []byte, off, next int, compact bool) int {
 	if next >= 0 {
 		r.Bytes, r.Compact = bytes.Clone(b[off:next]), compact
@@ -64,7 +63,7 @@ func (r *Raw) read(b []byte, off, next int, compact bool) int {
 	return next
 }
 
-// check returns an error if Bytes is not one struct.
+// check returns an error if Bytes is not exactly one struct.
 func (r *Raw) check() error {
 	if len(r.Bytes) == 0 {
 		return nil

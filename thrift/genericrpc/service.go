@@ -9,14 +9,14 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// A Handler answers a call of any function of a service. args has the arguments as the client has sent them:
-// the fields of f.ArgsStruct, in the protocol of the client, which the handler may keep. result has those of
-// f.ResultStruct, in the same protocol: the field 0, or that of an exception which the function declares. It is
-// ignored if the function is oneway. Errors are answered as those of any handler: see [rpc.Exchange]. Calls
-// run concurrently.
+// A Handler answers a call of any function of a service. args contains the arguments as the client
+// sent them: the fields of f.ArgsStruct, in the protocol of the client. The handler may keep it.
+// result contains the fields of f.ResultStruct, in the same protocol: the field 0, or that of an
+// exception that the function declares. It is ignored if the function is oneway. Errors are handled
+// like those of any handler: see [rpc.Exchange]. Calls run concurrently.
 type Handler func(ctx context.Context, f *idl.Function, args Raw) (result Raw, err error)
 
-// NewService returns a service whose calls a handler answers, for [rpc.NewServer].
+// NewService returns a service, for [rpc.NewServer], whose calls are answered by a handler.
 func NewService(service *idl.Service, handler Handler) (*rpc.Service, error) {
 	if service == nil {
 		return nil, errNoService

@@ -5,13 +5,14 @@ package idl
 // lead to complete declarations. In one file, the checker first declares all names, then resolves
 // types, then services, then values.
 //
-// Each type has a number; that of a container follows from the numbers of its keys and elements. Types
-// are compared by their numbers: a comparison of nodes would take twice the time with each typedef of a
-// map from the previous typedef to itself. The value of a constant is never copied to where it is used.
+// Each type has a number; that of a container depends on the numbers of its keys and elements.
+// Types are compared by their numbers: a comparison of nodes would take twice the time with each
+// typedef of a map from the previous typedef to itself. The value of a constant is never copied to
+// where it is used.
 //
-// make reference has the compiler of Apache Thrift read the files in testdata/accept and
-// testdata/reject. The first line of a file about which it decides differently says so, with the
-// reason. Scopes are those of t_scope.h in its sources.
+// make reference runs the compiler of Apache Thrift on the files in testdata/accept and
+// testdata/reject. If that compiler decides differently about a file, the first line of the file
+// says so and gives the reason. Scopes are those of t_scope.h in its sources.
 
 // scope holds the names that a file declares and the files that it includes.
 type scope struct {
@@ -21,7 +22,7 @@ type scope struct {
 	prefixes map[string][]*File // the same, by Name
 }
 
-// state is the progress of the check of a declaration. It serves to find cycles.
+// state is the progress of the check of a declaration. It is used to find cycles.
 type state uint8
 
 const (
@@ -141,7 +142,7 @@ func (c *checker) index(d Decl) {
 	}
 }
 
-// what describes a declaration.
+// what returns a word for the kind of a declaration, with its article.
 func what(d Decl) string {
 	switch d := d.(type) {
 	case *Typedef:
@@ -229,7 +230,7 @@ func (c *checker) result(f *Function) {
 }
 
 // noException warns about exceptions that are used as values. Newer versions of the reference
-// compiler refuse them.
+// compiler reject them.
 func (c *checker) noException(t *Type) {
 	switch t.Kind {
 	case Named:
@@ -337,7 +338,7 @@ func (c *checker) typedef(d *Typedef) bool {
 	return d.Type.id != 0
 }
 
-// service checks the base of a service, and that no function is declared a second time.
+// service checks the base of a service, and that no function is declared twice.
 func (c *checker) service(s *Service) {
 	c.extends(s)
 	depth := 0

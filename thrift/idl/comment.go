@@ -2,8 +2,8 @@ package idl
 
 import "strings"
 
-// comments skips white space and comments. It stores in t the comment that documents what
-// begins with t, and the comment that belongs to the previous token.
+// comments skips white space and comments. It stores in t the comment that documents the
+// declaration that starts with t, and the comment that belongs to the previous token.
 //
 // A declaration is documented by the last /** */ before it. If there is none, it is documented
 // by the group of other comments that ends on the previous line or on the same line. A comment
@@ -87,7 +87,7 @@ func (x *lexer) endOfLine() bool {
 }
 
 // commentText returns the text of comments without their marks, and without the stars and the
-// indentation that all lines of a block comment have.
+// indentation that all lines of a block comment share.
 func commentText(src string) string {
 	var lines []string
 	for {

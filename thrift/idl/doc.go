@@ -31,20 +31,20 @@
 // What is accepted but probably not intended, such as a field without an ID, is in
 // [Program].Warnings.
 //
-// No file makes the package panic. The size of the files, their number and the depth of
-// everything that nests are limited, and the time and the memory that a file takes are
-// proportional to its size. Files that an include names are opened: programs that load files
-// from sources that they do not trust must set ReadFile.
+// No file makes the package panic. The size of the files, their number and the depth of everything
+// that nests are limited, and the time and the memory for a file are proportional to its size. Load
+// opens the files that an include names: programs that load files from untrusted sources must set
+// ReadFile.
 //
 // # Language
 //
-// The language is that of https://thrift.apache.org/docs/idl as the compiler of Apache Thrift
-// reads it (thrifty.yy and thriftl.ll in its sources), up to version 0.25: uuid is a type, and
-// names of fields may be keywords. Fields without an ID get -1, -2 and so on, and so do fields
-// with an ID that is not positive, unless Config.NegativeIDs is set. Fields of unions are
-// optional. The keyword async means oneway. The types slist and senum, and headers such as
-// java_package, are refused. A value of an enum type is written with the name of the enum, such
-// as Color.RED, or as its number.
+// The language is that of https://thrift.apache.org/docs/idl as implemented by the compiler of
+// Apache Thrift (thrifty.yy and thriftl.ll in its sources), up to version 0.25: uuid is a type, and
+// names of fields may be keywords. Fields without an ID get -1, -2 and so on, and so do fields with
+// an ID that is not positive, unless Config.NegativeIDs is set. Fields of unions are optional. The
+// keyword async means oneway. The types slist and senum, and headers such as java_package, are
+// rejected. A value of an enum type is written with the name of the enum, such as Color.RED, or as
+// its number.
 //
 // The package differs from that compiler in these rules:
 //
@@ -52,14 +52,13 @@
 //     types may be used before they are declared.
 //   - A constant may be used as the value of a list, set, map or struct of an identical type, and
 //     as a value of an enum.
-//   - Integers, IDs and doubles that do not fit into their type are refused, and so are booleans
+//   - Integers, IDs and doubles that do not fit into their type are rejected, and so are booleans
 //     other than 0 and 1, a map with the same key twice, a list in place of a map, a union that
 //     sets two fields, a oneway function with a result, a file that is not found, and a name that
 //     is declared by two included files with the same name.
-//   - Names that are reserved in a target language, such as class, are accepted. So they are by
-//     newer versions of that compiler.
+//   - Names that are reserved in a target language, such as class, are accepted, as by newer versions of that compiler.
 //
-// The files in testdata have an example of each.
+// The files in testdata contain an example of each difference.
 //
 // # Concurrency
 //

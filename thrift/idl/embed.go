@@ -10,33 +10,34 @@ import (
 //	                             |
 //	JSON <-- generic.Codec --> map[string]any <-- generic.Codec --> Binary, Compact
 //
-// With the option for descriptors, each generated file contains its IDL without comments and needless
-// spaces (idl.File.Source), as a constant, and a variable of type idl.Embedded that refers to those of
-// included files. The first call of File parses and checks; the result is the tree of this package,
-// with everything that the IDL says: names, IDs, requiredness, types, defaults, annotations, functions.
-// So there is one description of a declaration, and nothing runs at the start of a program. A table
-// that the compiler lays out would need no parser, but be a second description, and larger: the IDL of
-// the tests takes 33 bytes of text for a field, everything included, and thrift.Table, which has no
-// services, annotations and defaults, 48 bytes and the name. The price is package thrift/idl in the
-// program, and parsing at the first use, 0.4 ms for shop.thrift and what it includes.
+// With the option for descriptors, each generated file contains its IDL, without comments and
+// redundant spaces (idl.File.Source), as a constant, and a variable of type idl.Embedded that
+// refers to the variables of the included files. The first call of File parses and checks; the
+// result is the tree of this package, with everything that the IDL contains: names, IDs,
+// requiredness, types, defaults, annotations, functions. So there is only one description of a
+// declaration, and no code runs when a program starts. A table that the compiler lays out would
+// need no parser, but would be a second description, and a larger one: in the IDL of the tests, a
+// field takes 33 bytes of text in total; in thrift.Table, which has no services, annotations or
+// defaults, it takes 48 bytes and the name. The price is package thrift/idl in the program, and
+// parsing at the first use, 0.4 ms for shop.thrift and what it includes.
 //
-// An embedded file imports the packages of all files that it includes, also of those from which no type
-// comes, because their names are needed to check the text. A cycle of imports that exists only for that
-// is an error of the generator.
+// An embedded file imports the packages of all files that it includes, including those whose types
+// it does not use, because their names are needed to check the text. If this alone causes an import
+// cycle, the generator reports an error.
 
-// Embedded is an IDL file that is a part of a program. Code that slipstream gen thrift generates with
-// the option for descriptors has one for each file, a variable such as IDLOfShop. It is data that the
-// compiler lays out: nothing runs before File is called.
+// Embedded is an IDL file that is part of a program. The code that slipstream gen thrift generates
+// with the option for descriptors declares one for each file, in a variable such as IDLOfShop. It
+// is statically initialized data: no code runs before File is called.
 type Embedded struct {
 	// Immutable.
 
 	// Name is the Name of the File.
 	Name string
-	// Source is what Source of the File returns.
+	// Source is the text that the Source method of the File returns.
 	Source string
-	// Includes are the files that it includes, in the order of the source.
+	// Includes are the included files, in the order of the source.
 	Includes []*Embedded
-	// NegativeIDs is as in the Config with which the file was loaded.
+	// NegativeIDs is the value in the Config with which the file was loaded.
 	NegativeIDs bool
 
 	// Owned by once.
@@ -45,10 +46,10 @@ type Embedded struct {
 	err  error
 }
 
-// Described is a generated struct, union or exception that knows its declaration. Its pointer has the
-// method.
+// Described is a generated struct, union or exception that knows its declaration. The pointer type
+// has the method.
 type Described interface {
-	// ThriftIDL returns the file that declares the struct, and its name there.
+	// ThriftIDL returns the file that declares the struct, and the name of the struct in that file.
 	ThriftIDL() (file *Embedded, name string)
 }
 
@@ -66,9 +67,9 @@ func StructOf(v Described) (*Struct, error) {
 	return s, nil
 }
 
-// File returns the file with all names resolved, as Load does. The first call parses the source, and
-// those of the files that it includes; later calls return the same. If the code was generated, there
-// is no error. Two files that include a third one have two trees of it.
+// File returns the file with all names resolved, as Load does. The first call parses the source and
+// the sources of the included files; later calls return the same result. For generated code, the
+// error is always nil. If two files include a third one, each has its own tree of it.
 //
 // File is safe for concurrent use.
 func (e *Embedded) File() (*File, error) {
@@ -86,9 +87,9 @@ func (e *Embedded) File() (*File, error) {
 // embeddedLoader loads embedded files. It is used by one goroutine.
 type embeddedLoader struct {
 	files  map[*Embedded]*File
-	order  []*File // each after those that it includes
+	order  []*File // each after the files that it includes
 	report report
-	nodes  int // that may still be made
+	nodes  int // number of nodes that may still be created
 }
 
 func (l *embeddedLoader) load(e *Embedded, depth int) *File {
@@ -110,8 +111,8 @@ func (l *embeddedLoader) load(e *Embedded, depth int) *File {
 	return f
 }
 
-// Source returns the text of the file without comments and needless spaces. Lines that have
-// something else stay lines.
+// Source returns the text of the file without comments and redundant spaces. Line breaks are kept,
+// except those of blank lines.
 func (f *File) Source() string {
 	var b strings.Builder
 	x := newLexer(&File{Path: f.Path, src: f.src}, new(report))

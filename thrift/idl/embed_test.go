@@ -71,7 +71,7 @@ func TestSourceHasNoComments(t *testing.T) {
 	}
 }
 
-// embed returns what a generator writes for a file.
+// embed returns the Embedded that a generator would write for a file.
 func embed(f *File) *Embedded {
 	e := &Embedded{Name: f.Name, Source: f.Source(), NegativeIDs: f.NegativeIDs()}
 	for _, include := range f.Includes {
@@ -127,7 +127,7 @@ func TestEmbeddedFileThatIsWrong(t *testing.T) {
 			t.Errorf("%q: %v", e.Source, f)
 		}
 	}
-	if _, err := cycle.File(); err != nil && err.Error() == "" { // it ends
+	if _, err := cycle.File(); err != nil && err.Error() == "" { // the call must return
 		t.Error(err)
 	}
 	if _, err := StructOf(described{}); err == nil {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Pos is a position in a file. Lines and columns begin at 1; columns count bytes. If Line is 0,
-// there is no position: an error with such a Pos is about the whole file.
+// Pos is a position in a file. Lines and columns start at 1; columns count bytes. If Line is 0,
+// there is no position: an error with such a Pos concerns the whole file.
 type Pos struct{ Line, Col int32 }
 
 // String returns "line:column".
@@ -22,14 +22,15 @@ type Error struct {
 	Msg  string // what was found and what was expected
 	// Source is the line of the file at Pos, or a part of it if the line is long.
 	Source string
-	// Err is the cause if programs can tell it: why a file could not be read, or an error that a
-	// generator declares. Otherwise it is nil.
+	// Err is the cause, if programs can check for it: the reason why a file could not be read, or
+	// an error that a generator declares. Otherwise it is nil.
 	Err error
 
 	caret int // bytes of Source before the position
 }
 
-// Error returns "file:line:column: message", and below it the source line with a caret.
+// Error returns "file:line:column: message", followed by the source line and a caret under the
+// position.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(printable(e.File))
@@ -74,12 +75,12 @@ func printableRune(r rune) rune {
 // Unwrap returns Err.
 func (e *Error) Unwrap() error { return e.Err }
 
-// ErrorList is the type of the errors that [Parse] and [Load] return. It has at least one
-// error, and is sorted by file and position. After 100 errors both stop, and the last error of
-// the list says so.
+// ErrorList is the type of the errors that [Parse] and [Load] return. It contains at least one
+// error, and is sorted by file and position. Both functions stop after 100 errors, and the last
+// error of the list says so.
 type ErrorList []*Error
 
-// Error returns the texts of all errors, one below the other.
+// Error returns the texts of all errors, one per line.
 func (l ErrorList) Error() string {
 	texts := make([]string, len(l))
 	for i, e := range l {
@@ -88,7 +89,7 @@ func (l ErrorList) Error() string {
 	return strings.Join(texts, "\n")
 }
 
-// Unwrap returns the errors, for errors.Is and errors.As.
+// Unwrap returns the errors in the list, for errors.Is and errors.As.
 func (l ErrorList) Unwrap() []error {
 	errs := make([]error, len(l))
 	for i, e := range l {
@@ -110,7 +111,7 @@ type report struct {
 	warnings ErrorList
 }
 
-// full reports whether no more errors are kept.
+// full reports whether the maximum number of errors has been collected.
 func (r *report) full() bool { return len(r.errs) >= maxErrors }
 
 func (r *report) errorf(f *File, pos Pos, format string, args ...any) *Error {
@@ -128,7 +129,7 @@ func (r *report) warnf(f *File, pos Pos, format string, args ...any) {
 	}
 }
 
-// uncut is a text that messages show completely, however long it is.
+// uncut is a text that messages show in full, however long it is.
 type uncut string
 
 // sprintf formats a message. Long names and types of a source are cut.
@@ -183,12 +184,12 @@ func newError(f *File, pos Pos, msg string) *Error {
 		end := min(len(line), start+maxSource)
 		line, caret = line[start:end], caret-start
 	}
-	// The copy does not keep the file in memory.
+	// Clone, so that the error does not keep the whole file in memory.
 	e.Source, e.caret = strings.Clone(line), caret
 	return e
 }
 
-// line returns a line of the source. The first call makes an index of the lines.
+// line returns a line of the source. The first call builds an index of the lines.
 func (f *File) line(n int32) string {
 	const step = 1024
 	if f.lines == nil {
@@ -212,7 +213,7 @@ func (f *File) line(n int32) string {
 	return line
 }
 
-// quote quotes a text of a source for a message, and cuts it if it is long.
+// quote quotes a piece of the source for a message, and truncates it if it is long.
 func quote(s string) string { return fmt.Sprintf("%q", cut(s, maxQuoted)) }
 
 func cut(s string, limit int) string {
@@ -223,7 +224,7 @@ func cut(s string, limit int) string {
 }
 
 // Errorf returns an error at a position of the file, with its line. It is meant for programs that
-// check more than Load does. It must not be called for the same file by several goroutines concurrently.
+// check more than Load does. Several goroutines must not call it for the same file concurrently.
 func (f *File) Errorf(pos Pos, format string, args ...any) *Error {
 	return newError(f, pos, sprintf(format, args))
 }

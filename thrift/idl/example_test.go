@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// source has two files that belong together.
+// source contains a file and the file that it includes.
 var source = fstest.MapFS{
 	"shop.thrift": {Data: []byte(`include "shared.thrift"
 
@@ -41,7 +41,7 @@ struct Money { 1: required Cents amount, 2: required string currency }
 `)},
 }
 
-// readFile reads files of source. For those of the operating system leave ReadFile nil.
+// readFile reads the files in source. To read files of the operating system, leave ReadFile nil.
 func readFile(path string) ([]byte, error) { return fs.ReadFile(source, path) }
 
 func Example() {
@@ -84,8 +84,8 @@ func Example() {
 	// function touch of Shop returns void
 }
 
-// A type is what the source says. Its method True follows the names of typedefs, and Struct and
-// Enum return what a name means, wherever that is declared.
+// A type is as written in the source. Its method True resolves typedefs, and Struct and Enum return
+// the declaration that a name refers to, wherever it is.
 func ExampleType_True() {
 	program, err := idl.Load(idl.Config{ReadFile: readFile}, "shop.thrift")
 	if err != nil {
@@ -126,7 +126,7 @@ func ExampleErrorList() {
 	// 3 errors, the first in line 3
 }
 
-// Parse reads one file without those that it includes, for programs that only look at the text.
+// Parse reads one file without the files that it includes, for programs that need only its text.
 func ExampleParse() {
 	file, err := idl.Parse("shop.thrift", source["shop.thrift"].Data)
 	if err != nil {
@@ -141,7 +141,7 @@ func ExampleParse() {
 	// total is with taxes
 }
 
-// Annotations are free for tools: this one reads a time limit of a function.
+// Annotations can be used by any tool: this one reads the time limit of a function.
 func ExampleAnnotations_Get() {
 	program, err := idl.Load(idl.Config{ReadFile: readFile}, "shop.thrift")
 	if err != nil {

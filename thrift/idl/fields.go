@@ -14,7 +14,7 @@ const (
 const (
 	argument fieldOf = ofException + 1 + iota
 	thrown
-	attribute // of xsd_attrs
+	attribute // in xsd_attrs
 )
 
 // String returns a word for such a field.
@@ -90,8 +90,8 @@ func (p *parser) field(of fieldOf, auto *int64) (*Field, bool) {
 	return f, true
 }
 
-// fieldName consumes the name of a field. It may be a keyword, as in newer versions of the
-// reference compiler, unless the keyword can follow a name.
+// fieldName consumes the name of a field. As in newer versions of the reference compiler, it may be
+// a keyword, unless that keyword can follow a name.
 func (p *parser) fieldName(of fieldOf) (string, Pos, bool) {
 	switch k := p.tok.kind; {
 	case k == kwCppType || k >= kwXsdAll && k <= kwXsdAttrs || k == kwSlist || k == kwSenum:

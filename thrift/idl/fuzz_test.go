@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// FuzzParse holds for every source: Parse and Load end without a panic, their errors name
-// places that exist, what Parse accepts stays the same when it is printed and parsed again, and
-// what Load accepts has all names resolved.
+// FuzzParse checks these properties for every source: Parse and Load return without a panic; their
+// errors have positions that exist; a source that Parse accepts is unchanged after it is printed
+// and parsed again; and in a source that Load accepts, all names are resolved.
 func FuzzParse(f *testing.F) {
 	for _, folder := range []string{"accept", "reject"} {
 		for _, path := range setFiles(f, folder) {

@@ -19,7 +19,7 @@ const (
 	tokBool
 )
 
-// Keywords follow all characters, in the order of keywordNames.
+// The keywords come after all characters, in the order of keywordNames.
 const (
 	kwInclude kind = firstKeyword + iota
 	kwNamespace
@@ -90,7 +90,7 @@ type token struct {
 	double  float64
 	text    string // of tokString, without the quotes and escapes
 
-	doc   span // comment that documents what begins here
+	doc   span // comment that documents the declaration that starts here
 	trail span // comment that follows the previous token on its line
 }
 
@@ -118,13 +118,13 @@ func newLexer(f *File, r *report) lexer {
 
 func (x *lexer) pos(off int) Pos { return Pos{x.line, int32(off - x.lineStart + 1)} }
 
-// newline records that a line begins at off.
+// newline records that a line starts at off.
 func (x *lexer) newline(off int) {
 	x.line++
 	x.lineStart = off
 }
 
-// next returns the next token. At the end of the source it is tokEOF, again and again.
+// next returns the next token. At the end of the source, every call returns tokEOF.
 func (x *lexer) next() token {
 	var t token
 	x.comments(&t)
@@ -156,7 +156,7 @@ func (x *lexer) scan(t *token) {
 	}
 }
 
-// bad reports a character that begins no token, and skips it and similar ones after it.
+// bad reports a character that cannot start a token, and skips it and similar ones after it.
 func (x *lexer) bad(t *token) {
 	start := x.off
 	for x.off < len(x.src) {

@@ -98,8 +98,8 @@ func TestDepthIsBounded(t *testing.T) {
 	wantError(t, err, "f99.thrift:1:9: includes are nested more than 100 levels deep")
 }
 
-// Each of these sources would take quadratic time or more if names were searched one by one, or
-// types compared node by node.
+// Each of these sources would take quadratic time or more if names were searched linearly, or types
+// were compared node by node.
 func TestHostileFilesTakeLinearTime(t *testing.T) {
 	const n = 20_000
 	list := func(format string, n int) string {
@@ -138,7 +138,7 @@ func TestHostileFilesTakeLinearTime(t *testing.T) {
 	}
 }
 
-// dense are the sources that take the most memory for their size.
+// dense contains the sources that need the most memory for their size.
 var dense = map[string]string{
 	"values":      "const list<i32> A = [" + strings.Repeat("1 ", 1<<16) + "]",
 	"lists":       "const list<list<i32>> A = [" + strings.Repeat("[]", 1<<16) + "]",
@@ -162,8 +162,8 @@ func distinct(n int) string {
 	return b.String()
 }
 
-// How many bytes may be allocated for one byte of a source, and how many of them may be kept.
-// Values are the worst: two bytes of a source become 112 bytes, in a slice that grows.
+// The bytes that may be allocated for one byte of a source, and how many of them may be retained.
+// Values are the worst case: two bytes of a source become 112 bytes, in a growing slice.
 const maxAllocated, maxKept = 400, 100
 
 func TestMemoryIsAMultipleOfTheSource(t *testing.T) {
@@ -204,7 +204,7 @@ func TestSizeIsBounded(t *testing.T) {
 func TestFilesAreBounded(t *testing.T) {
 	f := files{}
 	var includes strings.Builder
-	for i := range 9_999 { // They and the file that includes them are 10,000.
+	for i := range 9_999 { // Together with the file that includes them, they are 10,000 files.
 		name := fmt.Sprintf("f%d.thrift", i)
 		f[name] = ""
 		fmt.Fprintf(&includes, "include %q\n", name)

@@ -33,7 +33,7 @@ func TestDescriptorsAreTheDeclarations(t *testing.T) {
 	if tag, _ := id.Annotations.Get("go.tag"); id.ID != 1 || id.Requirement != idl.Required || id.Type.True().Kind != idl.I64 || tag != `json:"id"` {
 		t.Errorf("the field is %+v", id)
 	}
-	// It is declared in another file, of another package.
+	// The struct is declared in a file of another package.
 	if p := order.Field("place").Type.Struct(); p == nil || p.Name != "Point" || p.File.Namespace("go") != "testpkg.shared" {
 		t.Errorf("the place is %+v", p)
 	}
