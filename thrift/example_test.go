@@ -39,8 +39,8 @@ func ExampleUnmarshal() {
 	}
 	fmt.Println(err)
 	// Output:
-	// 15[1].13 lines[1].attrs thrift: field lines[1].attrs: the input ends inside a value, at byte
-	// 224
+	// 15[1].13 lines[1].attrs
+	// thrift: field lines[1].attrs: the input ends inside a value, at byte 224
 }
 
 // A reused Reader reads into a reused value without allocating.

@@ -243,7 +243,7 @@ func TestBenchCompares(t *testing.T) {
 	fast := server(t, func(http.ResponseWriter, *http.Request) {})
 	slow := server(t, func(http.ResponseWriter, *http.Request) { time.Sleep(5 * time.Millisecond) })
 	r := runBench(t, "http", "-c", "2", "-n", "50", "--rounds", "2", "--vs", slow, fast)
-	if r.Code != exitOK && r.Code != exitLimited || !strings.Contains(r.Stdout, "A  GET "+fast+"\nB  GET "+slow+"\n") || !strings.Contains(r.Stdout, "cannot tell: A against itself") || !strings.Contains(r.Stderr, "round 2 of 2") {
+	if r.Code != exitOK && r.Code != exitLimited || !strings.Contains(r.Stdout, "A  GET "+fast+"\nB  GET "+slow+"\n") || !strings.Contains(r.Stdout, "cannot tell: the ratio of A to itself") || !strings.Contains(r.Stderr, "round 2 of 2") {
 		t.Errorf("exit %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}
 	expectBench(t, exitUnreachable, "", "connection refused", "http", "-n", "5", "--vs", "127.0.0.1:"+strconv.Itoa(testkit.FreePort(t)), fast)

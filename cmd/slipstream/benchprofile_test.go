@@ -117,7 +117,7 @@ func TestBenchProfilesOfTheKnee(t *testing.T) {
 	url := profiledServer(t)
 	dir := filepath.Join(t.TempDir(), "profiles")
 	r := runBench(t, "http", "-c", "2", "-z", "200ms", "--warm-up", "0", "--find-knee", "--p99", "10s", "-q", "100", "--profile", url, "--profile-dir", dir, url)
-	if strings.Contains(r.Stdout, "No rate that was tried") {
+	if strings.Contains(r.Stdout, "no rate that was tried") {
 		t.Skip("this machine is too busy for 100 requests a second")
 	}
 	if r.Code != exitOK || !strings.Contains(r.Stdout, " requests a second:\nprofiles of "+url) {

@@ -47,7 +47,7 @@ func TestComparisonsHaveAllRounds(t *testing.T) {
 	if err := errors.Join(c.WriteText(&text), c.WriteBenchfmt(&lines), c.WriteJSON(&object)); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(text.String(), "each run: closed loop, 1 caller") || strings.Count(text.String(), "cannot tell: A against itself") != 3 {
+	if !strings.Contains(text.String(), "each run: closed loop, 1 caller") || strings.Count(text.String(), "cannot tell: the ratio of A to itself") != 3 {
 		t.Errorf("%s", text.String())
 	}
 	if strings.Count(lines.String(), "subject=A_again-") != 3 || !strings.HasPrefix(lines.String(), "goos: ") || !strings.Contains(lines.String(), "Unit req/s better=higher\n") {

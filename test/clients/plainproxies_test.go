@@ -148,7 +148,7 @@ http {
 	return loopback(a), loopback(b)
 }
 
-// startHAProxy is like startNginx, but for HAProxy, which keeps connections by default.
+// startHAProxy does the same as startNginx for HAProxy, which keeps connections by default.
 func startHAProxy(t *testing.T, upstream string) (closing, keeping string) {
 	a, b := testkit.FreePort(t), testkit.FreePort(t)
 	config := blackbox.WriteFile(t, "haproxy.cfg", fmt.Sprintf(`global

@@ -46,7 +46,7 @@ func NewBinary(b []byte) *Protocol {
 	return p
 }
 
-// NewCompact is like NewBinary, but for the Compact protocol.
+// NewCompact is NewBinary for the Compact protocol.
 func NewCompact(b []byte) *Protocol {
 	p := &Protocol{compact: true}
 	p.Reset(b)

@@ -19,7 +19,7 @@ import (
 // batchSize is the number of commands in an explicit batch.
 const batchSize = 1000
 
-// A batcher is a client that can send many commands together explicitly. Each batch is built anew,
+// A batcher is a client that can send many commands together explicitly. Each batch is built again,
 // as in a program whose keys vary.
 type batcher interface {
 	// getAll calls each with each of the values, in order.
