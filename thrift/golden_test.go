@@ -200,7 +200,7 @@ func TestEmptyContainersMayHaveAnyType(t *testing.T) {
 	}
 }
 
-// Elements of lists that are bool have the type 1 or 2, and the values 1, and 0 or 2.
+// In lists of bool, the type of the elements is 1 or 2; true is 1, and false is 0 or 2.
 func TestCompactBoolElements(t *testing.T) {
 	for _, s := range []string{"31010201", "32010001"} {
 		var r thrift.Reader

@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// JSON says how structs are written as JSON. The zero value is ready for use.
+// JSON selects how structs are written as JSON. The zero value is ready to use.
 //
 // This is not the JSON protocol of Apache Thrift, which has IDs and types of fields in place of
 // names. The mapping is:
@@ -53,8 +53,8 @@ type JSONStruct interface {
 	// AppendJSON appends the struct to b. The error says where values are nested deeper than
 	// MaxDepth.
 	AppendJSON(b []byte, o JSON) ([]byte, error)
-	// ReadJSON reads the struct from b, which has nothing else. Fields that b does not have
-	// keep their values. Errors are of type *JSONError; the struct is then incomplete.
+	// ReadJSON reads the struct from b, which must contain nothing else. Fields that are missing in
+	// b keep their values. Errors are of type *JSONError; the struct is then incomplete.
 	ReadJSON(r *Reader, b []byte) error
 }
 
@@ -66,11 +66,11 @@ type JSONError struct {
 	// an array, the entry at index 0 has [0].key and [0].value. It is empty if the struct
 	// itself is wrong.
 	Path string
-	// Problem says what was expected, or what is wrong.
+	// Problem describes what was expected, or what is wrong.
 	Problem string
 }
 
-// Error returns the problem, and where it is.
+// Error returns the path, the problem and the offset.
 func (e *JSONError) Error() string {
 	var s strings.Builder
 	s.WriteString("thrift: JSON: ")

@@ -33,7 +33,7 @@ type jsonReader struct {
 // maxBrackets is how deep arrays and objects may be nested: a map can be an array of arrays.
 const maxBrackets = 2 * MaxDepth
 
-// fail notes a problem at an offset.
+// fail records a problem at an offset.
 func (d *jsonReader) fail(off int, problem string) bool {
 	if d.err == nil {
 		d.err = &JSONError{Offset: off, Problem: problem}
@@ -41,12 +41,12 @@ func (d *jsonReader) fail(off int, problem string) bool {
 	return false
 }
 
-// expected notes that something else is at the current offset.
+// expected records that the text at the current offset is not what was expected.
 func (d *jsonReader) expected(what string) bool {
 	return d.fail(d.off, "expected "+what+", found "+d.found())
 }
 
-// found says what is at the current offset.
+// found describes the text at the current offset.
 func (d *jsonReader) found() string {
 	if d.off >= len(d.b) {
 		return "the end of the input"
@@ -160,7 +160,7 @@ func (d *jsonReader) take(c byte) bool {
 	return false
 }
 
-// literal passes a word such as true, if it is there.
+// literal skips a word such as true, if the text continues with it.
 func (d *jsonReader) literal(word string) bool {
 	if d.peek() == word[0] && len(d.b)-d.off >= len(word) && string(d.b[d.off:d.off+len(word)]) == word {
 		d.off += len(word)
@@ -179,7 +179,7 @@ func (d *jsonReader) enter(bracket byte, what string) (n int, ok bool) {
 	return n, true
 }
 
-// separate passes the comma before element i, unless it is the first one.
+// separate skips the comma before element i, unless it is the first one.
 func (d *jsonReader) separate(i int) bool {
 	return i == 0 || d.take(',') || d.expected("a comma")
 }
@@ -299,7 +299,7 @@ func unicodeEscape(b []byte) (rune, int) {
 	return 0, 0
 }
 
-// hex4 returns the number of an escape such as \u00ff.
+// hex4 returns the value of the digits of an escape such as \u00ff.
 func hex4(b []byte) (rune, bool) {
 	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
 		return 0, false
@@ -428,7 +428,7 @@ func endOfDigits(b []byte, i int) int {
 	return i
 }
 
-// skip passes a value.
+// skip skips a value.
 func (d *jsonReader) skip() bool {
 	switch c := d.peek(); {
 	case c == '"':

@@ -225,7 +225,7 @@ func TestServeWaitsForPostgres(t *testing.T) {
 		t.Errorf("the canary has found %q stale documents\n%s", n, g.Log())
 	}
 	if n := figure("slipstream_change_to_fresh_seconds_count"); n == "" || n == "0" {
-		t.Errorf("the time from change to fresh was measured %q times", n)
+		t.Errorf("the number of measurements of the time from change to fresh is %q", n)
 	}
 
 	// A resource without a promise is served and does not make the gateway unready.

@@ -22,9 +22,9 @@ import (
 // Config configures Load. The zero value reads files of the operating system.
 type Config struct {
 	// ReadFile returns the content of a file, or an error that is fs.ErrNotExist if there is no
-	// such file. Paths have slashes and are as path.Clean returns them. If nil, Load reads files
-	// of the operating system, and an include may name any of them: programs that load files
-	// from sources that they do not trust must set ReadFile. For an fs.FS write
+	// such file. Paths have slashes and are as path.Clean returns them. If nil, Load reads files of
+	// the operating system, and an include may name any of them: programs that load files from
+	// untrusted sources must set ReadFile. For an fs.FS, use
 	//
 	//	func(path string) ([]byte, error) { return fs.ReadFile(fsys, path) }
 	ReadFile func(path string) ([]byte, error)
@@ -42,7 +42,7 @@ type Config struct {
 type Program struct {
 	// Roots are the files that were passed to Load, in that order.
 	Roots []*File
-	// Files are all files. Each follows the files that it includes.
+	// Files are all files. Each file comes after the files that it includes.
 	Files []*File
 	// Warnings describe what is accepted but probably not intended, in the order of Files. There
 	// are at most 100.
@@ -55,9 +55,9 @@ const (
 )
 
 // Load parses the named files and all files that they include, resolves names, and checks types,
-// values and services. If something is wrong, the program is nil and the error is an [ErrorList]
-// of everything that was found. Files with syntax errors are not checked further, and neither
-// are the files that include them.
+// values and services. If there are errors, the program is nil and the error is an [ErrorList] with
+// all of them. Files with syntax errors are not checked further, and neither are the files that
+// include them.
 func Load(config Config, names ...string) (*Program, error) {
 	l := &loader{config: config, files: make(map[string]*loaded), nodes: maxNodes, bytes: config.MaxBytes}
 	if l.bytes == 0 {
@@ -108,7 +108,7 @@ type loader struct {
 	order  []*File            // each after those that it includes
 	chain  []string           // paths of the files that are being loaded
 	report report
-	nodes  int // that may still be made
+	nodes  int // number of nodes that may still be created
 	bytes  int // that may still be read
 }
 

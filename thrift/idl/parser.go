@@ -182,10 +182,10 @@ func (p *parser) name(what string) (string, Pos, bool) {
 	return text, pos, true
 }
 
-// doc returns the comment that documents what begins with the next token.
+// doc returns the comment that documents the declaration that starts with the next token.
 func (p *parser) doc() string { return commentText(p.lexer.src[p.tok.doc.start:p.tok.doc.end]) }
 
-// trail returns the comment that belongs to the token that was consumed last.
+// trail returns the comment that belongs to the last consumed token.
 func (p *parser) trail() string {
 	return commentText(p.lexer.src[p.tok.trail.start:p.tok.trail.end])
 }

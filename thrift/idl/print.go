@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Text returns a declaration as IDL, with its comments, in one form: what is declared with other spaces or
-// other marks of comments is the same text.
+// Text returns a declaration as IDL, with its comments, in a canonical form: declarations that
+// differ only in white space or comment marks have the same text.
 func Text(d Decl) string {
 	p := &printer{}
 	p.decl(d)

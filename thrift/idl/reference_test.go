@@ -11,15 +11,15 @@ import (
 	"time"
 )
 
-// judgment is the first line of a file that the reference compiler judges differently, in all
-// versions or in one.
+// judgment is the first line of a file for which the result of the reference compiler differs, in
+// all versions or in one.
 var judgment = regexp.MustCompile(`^# reference( [\d.]+)?: (accepts|rejects|crashes|hangs)\b`)
 
-// TestReferenceCompilerAgrees lets the compiler of Apache Thrift judge the same files:
+// TestReferenceCompilerAgrees runs the compiler of Apache Thrift on the same files:
 //
 //	make reference
 //
-// The first line of a file that it judges differently says so, with the reason.
+// If its result for a file differs, the first line of the file says so and gives the reason.
 func TestReferenceCompilerAgrees(t *testing.T) {
 	program := os.Getenv("SLIPSTREAM_THRIFT")
 	if program == "" {
@@ -51,7 +51,7 @@ func TestReferenceCompilerAgrees(t *testing.T) {
 	}
 }
 
-// judge returns "accepts" or "rejects", and what the compiler said.
+// judge returns "accepts" or "rejects", and the output of the compiler.
 func judge(t *testing.T, program, path string) (verdict, said string) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)

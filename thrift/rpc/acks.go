@@ -25,7 +25,8 @@ type acks struct {
 	always bool // the server was seen to wait
 }
 
-// needed decides about replies that came took after those before them, while others are awaited.
+// needed reports whether to acknowledge replies that arrived the duration took after the previous
+// ones, while others are still awaited.
 func (a *acks) needed(took time.Duration) bool {
 	if took >= leastAckWait && took <= mostAckWait {
 		a.always = true

@@ -11,7 +11,7 @@ import (
 // Interrupt kills the process, because this system has no signal for a graceful end.
 func Interrupt(p *os.Process) error { return p.Kill() }
 
-var errUsers = errors.New("programs run as their starter on this system")
+var errUsers = errors.New("on this system, programs always run as the user who starts them")
 
 func runAs(*exec.Cmd, string) error { return errUsers }
 

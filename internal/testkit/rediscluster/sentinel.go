@@ -274,8 +274,8 @@ func list(v resp.Value) map[string]map[string]string {
 	return m
 }
 
-// AwaitSwitch waits until the Sentinels have made another server than old the master and have
-// settled, and returns that server.
+// AwaitSwitch waits until the Sentinels have replaced the master old and have settled, and returns
+// the new master.
 func (s *Sentinels) AwaitSwitch(t testing.TB, old *Node) *Node {
 	t.Helper()
 	var master *Node

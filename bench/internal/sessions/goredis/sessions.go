@@ -34,13 +34,13 @@ func (s *Sessions) Save(ctx context.Context, id string, v Session) error {
 	return err
 }
 
-// Load returns a session, and whether there is one.
+// Load returns a session, and reports whether it exists.
 func (s *Sessions) Load(ctx context.Context, id string) (v Session, found bool, err error) {
 	err = s.client.HGetAll(ctx, "session:"+id).Scan(&v)
 	return v, v != Session{}, err
 }
 
-// Visit counts a visit of a page and returns how many there have been.
+// Visit counts a visit to a page and returns the number of visits so far.
 func (s *Sessions) Visit(ctx context.Context, page string) (int64, error) {
 	return s.client.Incr(ctx, "visits:"+page).Result()
 }

@@ -40,7 +40,7 @@ func (s *Sessions) Save(ctx context.Context, id string, v Session) error {
 	return nil
 }
 
-// Load returns a session, and whether there is one.
+// Load returns a session, and reports whether it exists.
 func (s *Sessions) Load(ctx context.Context, id string) (v Session, found bool, err error) {
 	fields, err := s.client.Do(ctx, s.client.B().Hgetall().Key("session:"+id).Build()).AsStrMap()
 	if err != nil || len(fields) == 0 {
@@ -51,7 +51,7 @@ func (s *Sessions) Load(ctx context.Context, id string) (v Session, found bool, 
 	return v, true, err
 }
 
-// Visit counts a visit of a page and returns how many there have been.
+// Visit counts a visit to a page and returns the number of visits so far.
 func (s *Sessions) Visit(ctx context.Context, page string) (int64, error) {
 	return s.client.Do(ctx, s.client.B().Incr().Key("visits:"+page).Build()).AsInt64()
 }
