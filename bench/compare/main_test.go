@@ -20,14 +20,14 @@ func TestMistakesAreNamed(t *testing.T) {
 		t.Setenv(name, "")
 	}
 	for want, args := range map[string][]string{
-		"want -ref":                   nil,
-		"no-such-commit":              {"-ref", "no-such-commit"},
-		"positive number":             {"-ref", "HEAD", "-callers", "many"},
-		`"hits" is not a scenario`:    {"-ref", "HEAD", "-scenario", "hits"},
-		`"https" is not a suite`:      {"-ref", "HEAD", "-suite", "https"},
-		`"none" callers`:              {"-ref", "HEAD", "-scenario", "miss/none"},
-		"flag provided but":           {"-against", "HEAD"},
-		`argument "HEAD", want flags`: {"HEAD"},
+		"want -ref":                            nil,
+		"no-such-commit":                       {"-ref", "no-such-commit"},
+		"positive number":                      {"-ref", "HEAD", "-callers", "many"},
+		`"hits" is not a scenario`:             {"-ref", "HEAD", "-scenario", "hits"},
+		`"https" is not a suite`:               {"-ref", "HEAD", "-suite", "https"},
+		`"none" callers`:                       {"-ref", "HEAD", "-scenario", "miss/none"},
+		"flag provided but":                    {"-against", "HEAD"},
+		`argument "HEAD"; expected only flags`: {"HEAD"},
 	} {
 		if err := run(t.Context(), args, io.Discard, io.Discard); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: error %v, want one that contains %q", args, err, want)

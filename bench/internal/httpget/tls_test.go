@@ -181,7 +181,7 @@ func TestWrongAnswersOverHTTP2(t *testing.T) {
 		"another key": {func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Length", "13")
 			_, _ = w.Write([]byte(`{"deptno":21}`))
-		}, "not that of the key"},
+		}, "not that of the requested key"},
 		"not found": {http.NotFound, "status"},
 		"no length": {func(w http.ResponseWriter, _ *http.Request) { w.(http.Flusher).Flush() }, "no field Content-Length"},
 		"in gzip": {func(w http.ResponseWriter, r *http.Request) {
