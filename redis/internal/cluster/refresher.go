@@ -263,7 +263,10 @@ func (r *Refresher) refresh(ctx context.Context) error {
 	r.noShards = max(r.noShards-1, 0)
 	err := r.collect(ctx, &b)
 	var t *Topology
-	if len(b.answers) > 0 && ctx.Err() == nil {
+	switch {
+	case ctx.Err() != nil:
+		err = ctx.Err() // nodes may have answered
+	case len(b.answers) > 0:
 		t, err = b.winner()
 		r.olds++
 		if err != ErrOldView {

@@ -526,3 +526,27 @@ func TestClientsDoNotAskAtTheSameMoment(t *testing.T) {
 		}
 	})
 }
+
+// endedContext has ended, but nothing that waits for its end has noticed.
+type endedContext struct{ context.Context }
+
+func (endedContext) Err() error { return context.Canceled }
+
+// A refresh whose context ends after a node has answered fails, and leaves the topology as it is.
+// mutant: cluster-refresh-that-ended-has-a-topology
+func TestRefreshThatEndsAfterAnAnswer(t *testing.T) {
+	applied := 0
+	config := Config{Apply: func(*Topology, Round) { applied++ }}
+	inBubble(t, &fakeCluster{answer: well(1, 1, 2)}, config, func(t *testing.T, r *Refresher) {
+		if err := r.Ready(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		before := r.Topology()
+		if err := r.refresh(endedContext{context.Background()}); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v; want context.Canceled", err)
+		}
+		if r.Topology() != before || applied != 1 {
+			t.Errorf("the topology changed, and was applied %d times; want 1", applied)
+		}
+	})
+}
