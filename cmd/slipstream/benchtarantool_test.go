@@ -31,7 +31,7 @@ func TestBenchTarantool(t *testing.T) {
 	expectBench(t, exitOK, "0 of them wrong, 0 stale; 0 misses", "", append(few, "--fill", "--ratio", "0:1", server.Addr)...)
 	expectBench(t, exitOK, "call sum at tarantool://"+server.Addr, "", append(few, server.Addr, "call", "sum", "1", "2")...)
 	expectBench(t, exitFailure, "400 error PROC_LUA", "no request got a correct answer: error PROC_LUA", append(few, server.Addr, "call", "sum", "1", "x")...)
-	expectBench(t, exitFailure, "", `the space "none": there is none; expected --create`, "tarantool", "--space", "none", server.Addr)
+	expectBench(t, exitFailure, "", `the space "none": it does not exist; expected --create`, "tarantool", "--space", "none", server.Addr)
 	expectBench(t, exitUnreachable, "", "is Tarantool listening there", "tarantool", "--user", "app", "-a", "barley", server.Addr)
 	expectBench(t, exitUnreachable, "", "connection refused", "tarantool", "127.0.0.1:"+strconv.Itoa(testkit.FreePort(t)))
 

@@ -161,7 +161,7 @@ func TestPagesSayWhetherToBelieve(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	for want, spoil := range map[string]func(r *Report){
-		`class="verdict doubt">In doubt: overloaded`:      func(r *Report) { r.Doubts = []string{"overloaded"} },
+		`class="verdict doubt">Questionable: overloaded`:  func(r *Report) { r.Doubts = []string{"overloaded"} },
 		`class="verdict bad">THE GENERATOR`:               func(r *Report) { r.Limits = []string{"starved"} },
 		`class="verdict bad">PARTIAL: dead`:               func(r *Report) { r.Partial = "dead" },
 		`class="verdict bad">Wrong answers: 2`:            func(r *Report) { r.Redis = &RedisReport{Wrong: 2} },
