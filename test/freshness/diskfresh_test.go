@@ -338,7 +338,7 @@ func TestDiskHandOvers(t *testing.T) {
 			}
 			return nil
 		})
-		if !strings.Contains(s.gateway.Log(), "still open in the process before") {
+		if !strings.Contains(s.gateway.Log(), "still held by the previous process") {
 			t.Logf("the previous process was quick: the tier was free immediately\n%s", s.gateway.Log())
 		}
 		before := s.fromDisk.Load()
