@@ -11,7 +11,7 @@ import (
 // differs from attempt to attempt. A system call may still read the arguments after the attempt was given up, so the
 // memory is free only when the exchange and all attempts have released it.
 type lent struct {
-	message []byte       // immutable
+	message []byte       // its arguments do not change
 	refs    atomic.Int32 // one of the exchange, and one for each attempt
 }
 
