@@ -52,6 +52,18 @@ func run(t *testing.T, target *Target, n int64) (*load.Result, clientload.Tally)
 	return r, target.Tally()
 }
 
+// The limits of the client are divided among the sockets. A share has room for one batch, and callers
+// that find none wait.
+func TestBatchesOverManySockets(t *testing.T) {
+	o := usual(testkit.StartRedis(t).Addr)
+	o.Callers, o.Batch, o.Client.Sockets = 64, 300, 256
+	const n = 64 * 300 * 2
+	r, tally := run(t, connect(t, o), n)
+	if r.Completed != n || r.Errors != 0 {
+		t.Errorf("%d completed, %d failed %s; %+v", r.Completed, r.Errors, r.ErrorSample, tally)
+	}
+}
+
 func TestSetAndGet(t *testing.T) {
 	server := testkit.StartRedis(t)
 	for _, batch := range []int{0, 1, 16} {

@@ -82,9 +82,12 @@ func Connect(ctx context.Context, o Options) (*Target, error) {
 	if err := o.Check(); err != nil {
 		return nil, err
 	}
-	// The limits of the client must not affect the measurement.
-	o.Client.MaxCalls = max(o.Client.MaxCalls, 1<<16, 2*o.Callers)
-	o.Client.MaxBytes = max(o.Client.MaxBytes, 64<<20, 2*o.Callers*(2*o.Size+callMemory))
+	// The limits of the client must not affect the measurement. They are divided among the sockets, so each
+	// share must have room for a call; callers that share a socket while others are being connected wait.
+	atOnce := max(2*o.Callers, o.Client.Sockets)
+	o.Client.MaxCalls = max(o.Client.MaxCalls, 1<<16, atOnce)
+	o.Client.MaxBytes = max(o.Client.MaxBytes, 64<<20, atOnce*(2*o.Size+callMemory))
+	o.Client.WaitWhenFull = true
 	o.Client.Retries = -1 // so that failures are visible
 	t := &Target{options: o, weights: mix.WeightsOf(o.Operations), ledger: clientload.NewLedger(o.Keys.Count)}
 	for i := range o.Operations {
