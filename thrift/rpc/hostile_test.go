@@ -8,6 +8,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 	"time"
@@ -116,5 +117,80 @@ func TestMutualTLS(t *testing.T) {
 		if _, err = c.Read(make([]byte, 1)); err == nil || errors.Is(err, io.EOF) {
 			t.Errorf("a client without a certificate: %v", err)
 		}
+	}
+}
+
+// farListener makes its connections look as if they came from another machine.
+type farListener struct{ net.Listener }
+
+type farConn struct{ net.Conn }
+
+func (l farListener) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return farConn{c}, nil
+}
+
+func (farConn) RemoteAddr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 1} }
+
+// The limit on connections per address is that of the configuration, and does not apply to trusted
+// proxies.
+func TestServerLimitsConnectionsPerAddress(t *testing.T) {
+	authority := testkit.NewAuthority(t)
+	server := authority.Issue(t, &x509.Certificate{DNSNames: []string{"rpc.test"}})
+	for _, c := range []struct {
+		name    string
+		proxies []netip.Prefix
+		works   bool
+	}{
+		{"client", nil, false},
+		{"other proxy", []netip.Prefix{netip.MustParsePrefix("198.51.100.0/24")}, false},
+		{"trusted proxy", []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			testkit.NoLeaks(t)
+			s, err := rpc.NewServer(rpc.ServerConfig{
+				MaxPerAddress: 2, TrustedProxies: c.proxies,
+				TLS: &tls.Config{Certificates: []tls.Certificate{server.Certificate}},
+			}, calc.NewCalculatorService(new(calculator)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			l, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Serve(farListener{l}); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				defer cancel()
+				if err := s.Shutdown(ctx); err != nil {
+					t.Error(err)
+				}
+			}()
+			works := func() bool {
+				conn, err := tls.Dial("tcp", l.Addr().String(), &tls.Config{RootCAs: authority.Pool, ServerName: "rpc.test"})
+				if err != nil {
+					return false
+				}
+				p := newPeer(t, conn, frame.Format{Transport: frame.Framed})
+				if _, err := p.Write(p.encode("ping", thrift.Call, 1, &calc.BasePingArgs{})); err != nil {
+					return false
+				}
+				conn.SetReadDeadline(time.Now().Add(patience))
+				_, err = conn.Read(make([]byte, 1))
+				return err == nil
+			}
+			if !works() || !works() {
+				t.Fatal("the first two connections do not work")
+			}
+			if got := works(); got != c.works {
+				t.Errorf("a third connection works: %v, want %v", got, c.works)
+			}
+		})
 	}
 }
