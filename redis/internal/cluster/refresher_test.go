@@ -541,6 +541,7 @@ func TestRefreshThatEndsAfterAnAnswer(t *testing.T) {
 		if err := r.Ready(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		r.Close() // only its goroutine may refresh
 		before := r.Topology()
 		if err := r.refresh(endedContext{context.Background()}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%v; want context.Canceled", err)
