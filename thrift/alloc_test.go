@@ -82,12 +82,12 @@ func TestReadingAgainDoesNotAllocate(t *testing.T) {
 			t.Errorf("%s: %v allocations", codec.name, n)
 		}
 		if !reflect.DeepEqual(&to, v) {
-			t.Errorf("%s: a value that is read into again differs", codec.name)
+			t.Errorf("%s: reading into a used value returns a different value", codec.name)
 		}
 	}
 }
 
-// The old contents of a value do not affect the value that is read into it.
+// The old contents of a value do not affect the result of reading into it.
 func TestReadingIntoUsedValues(t *testing.T) {
 	for _, codec := range codecs {
 		to := full()
@@ -133,7 +133,7 @@ func TestMemorySaysWhereStringsLie(t *testing.T) {
 	}
 }
 
-// An append to a decoded slice must not overwrite its neighbor.
+// Appending to a decoded slice must not overwrite its neighbor.
 func TestSlicesThatWereReadHaveNoRoom(t *testing.T) {
 	v := full()
 	v.Payload = []byte("payload")
@@ -174,12 +174,13 @@ func TestNumbersAreAligned(t *testing.T) {
 	}
 	for i := range to.Lines {
 		if p := uintptr(unsafe.Pointer(&to.Lines[i].Codes[0])); p%unsafe.Alignof(int64(0)) != 0 {
-			t.Errorf("line %d: a list is at %#x", i, p)
+			t.Errorf("line %d: a list is at the unaligned address %#x", i, p)
 		}
 	}
 }
 
-// However the sizes of values are distributed, shared memory is little larger than their sum.
+// For any distribution of the sizes of values, the size of shared memory is bounded by a small
+// multiple of their sum.
 func TestSharedMemoryIsNotWasted(t *testing.T) {
 	for what, size := range map[string]func(i int) int{
 		"all the same":        func(int) int { return 100 },

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// Extend makes b longer by n bytes, whose contents are undefined.
+// Extend extends b by n bytes, whose contents are undefined.
 func Extend(b []byte, n int) []byte {
 	if cap(b)-len(b) < n {
 		b = grow(b, n)

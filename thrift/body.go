@@ -8,19 +8,19 @@ import (
 )
 
 // BodyThrift, an option of the generator, is AppendThrift for the body of a request: strings and
-// binaries of 8 KiB and more, the limit from which a body links, are linked instead of copied.
-// Smaller structs are appended as usual.
+// binaries of at least LinkFrom bytes are linked instead of copied. Smaller structs are appended as
+// usual.
 
-// LinkFrom is the size from which strings and binaries are linked into a body instead of being
-// copied, the same as in [slipstream.Body.Link].
+// LinkFrom is the minimum size of strings and binaries that are linked into a body instead of
+// copied. It is the same as in [slipstream.Body.Link].
 const LinkFrom = 8 << 10
 
 // BodyStruct is a Struct that can be appended to a body without copying its large strings and
 // binaries.
 type BodyStruct interface {
 	Struct
-	// BodyThrift appends the encoding in the Binary protocol to a body. Strings and binaries of
-	// LinkFrom bytes and more are linked: binaries must not change until the body has been sent.
+	// BodyThrift appends the encoding in the Binary protocol to a body. Strings and binaries of at
+	// least LinkFrom bytes are linked: binaries must not change until the body has been sent.
 	BodyThrift(body *slipstream.Body)
 }
 

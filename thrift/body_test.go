@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// large returns an order with large strings and binaries everywhere they can be linked.
+// large returns an order with large strings and binaries in all places where they can be linked.
 func large() *Order {
 	text := func(c string, n int) string { return strings.Repeat(c, n) }
 	v := full()
@@ -75,7 +75,7 @@ func TestBodyDoesNotCopyLargeValues(t *testing.T) {
 	}
 }
 
-// LinkFrom is the size from which a body links.
+// LinkFrom is the minimum size that a body links.
 func TestLinkFromIsThatOfTheBody(t *testing.T) {
 	for _, n := range []int{thrift.LinkFrom - 1, thrift.LinkFrom} {
 		var body slipstream.Body

@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// few is the number of elements up to which Distinct compares all pairs.
+// few is the maximum number of elements of which Distinct compares all pairs.
 const few = 16
 
 // Distinct reports whether no two elements of a set are equal. Sets are slices, and neither reading
@@ -43,7 +43,7 @@ func DistinctFunc[T any](set []T, equal func(x, y *T) bool) bool {
 }
 
 // SortedKeys returns the keys of a map in order. Generated code ranges over them if it must write
-// the same bytes for equal maps. A lookup of NaN in a map finds nothing, so the value of such a key
+// the same bytes for equal maps. A lookup of NaN in a map finds nothing, so the value of a NaN key
 // is written as zero.
 func SortedKeys[K cmp.Ordered, V any](m map[K]V) []K {
 	keys := slices.AppendSeq(make([]K, 0, len(m)), maps.Keys(m))

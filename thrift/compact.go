@@ -7,8 +7,8 @@ import (
 )
 
 // According to the specification, bool elements of the Compact protocol have type 2 and values 0
-// and 1. Implementations write type 1 and values 1 and 2, and some versions refuse 0. This package
-// writes the latter and reads both.
+// and 1. Existing implementations write type 1 and values 1 and 2, and some versions reject 0. This
+// package writes what they write and reads both.
 
 // Types of values in the Compact protocol. A field of type bool has its value as its type.
 const (
@@ -26,7 +26,7 @@ const (
 	CompactTypeStruct = 12
 	CompactTypeUUID   = 13
 
-	// CompactTypeBool is the type of bool elements. The specification says 2, but all
+	// CompactTypeBool is the type of bool elements. The specification says 2, but existing
 	// implementations write 1 and read both.
 	CompactTypeBool = CompactTypeTrue
 )

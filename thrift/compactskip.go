@@ -33,8 +33,8 @@ func uvarint(b []byte, off int) (v uint64, next int) {
 	}
 }
 
-// length reads a number of bytes, or of elements of at least least bytes, which must fit into the
-// rest of the input.
+// length reads a count of elements of at least least bytes, which must fit into the rest of the
+// input.
 func length(b []byte, off, least int) (n, next int) {
 	v, off := uvarint(b, off)
 	if off < 0 {
@@ -46,8 +46,8 @@ func length(b []byte, off, least int) (n, next int) {
 	return int(v), off
 }
 
-// CompactField reads the head of a field. key is its ID, shifted by 8, and its type; 0 at the end
-// of a struct. last is the ID of the field before it in the same struct, or 0.
+// CompactField reads the head of a field. key is its ID, shifted by 8, and its type, or 0 at the
+// end of a struct. last is the ID of the field before it in the same struct, or 0.
 func CompactField(b []byte, off int, last uint16) (key uint32, next int) {
 	if off >= len(b) {
 		return 0, CodeShort

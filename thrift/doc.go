@@ -17,8 +17,8 @@
 //
 // The protocols are those of https://thrift.apache.org, as thrift-binary-protocol.md and
 // thrift-compact-protocol.md in the sources of Apache Thrift specify them. Messages in the Binary
-// protocol are written in the strict form; both forms are read. In the Compact protocol, elements
-// that are bool are written as implementations write them, with the type 1 and the values 1 and 2.
+// protocol are written in the strict form; both forms are read. In the Compact protocol, bool
+// elements are written as other implementations write them, with the type 1 and the values 1 and 2.
 //
 // # Writing
 //
@@ -42,19 +42,19 @@
 // twice the size of the input. Structs and maps can be much larger in Go than in the input, which
 // is why [Reader].MaxMemory limits them.
 //
-// Strings of one message share allocations by default: [Memory] has the alternatives. A value that
-// is read into again keeps its slices, its maps and the structs that it requires, so reading
-// allocates little. With [Reader.Recycle] it allocates only structs in fields that are not
-// required. Without Recycle, a Reader keeps no memory between messages.
+// Strings of one message share allocations by default: see [Memory] for the alternatives. A value
+// that is read into again keeps its slices, its maps and its required structs, so reading allocates
+// little. With [Reader.Recycle] it allocates only structs in fields that are not required. Without
+// Recycle, a Reader keeps no memory between messages.
 //
 // A bool is false if its byte is 0, and true otherwise. If a field occurs twice in a message, the
 // last value replaces the first one completely.
 //
 // # Values
 //
-// Optional scalars and strings are an [Opt]. Optional binaries, containers and structs are absent
-// if they are nil. A set is a slice; [Distinct] reports whether its elements are distinct. Values
-// of enums are int32; unknown values are kept. [Unknown] holds fields that a struct does not
+// Optional scalars and strings have the type [Opt]. Optional binaries, containers and structs are
+// absent if they are nil. A set is a slice; [Distinct] reports whether its elements are distinct.
+// Values of enums are int32; unknown values are kept. [Unknown] holds fields that a struct does not
 // declare, if an option of the generator keeps them.
 //
 // # JSON

@@ -5,7 +5,7 @@ import (
 	"strconv"
 )
 
-// EnumError reports that a text is not a value of an enum.
+// EnumError is the error for a text that is not a value of an enum.
 type EnumError struct {
 	Enum string // the name of the enum
 	Text string
@@ -20,8 +20,8 @@ func (e *EnumError) Error() string {
 	return fmt.Sprintf("thrift: %q is not a value of the enum %s: expected one of its names or a number of 32 bits", text, e.Enum)
 }
 
-// ParseEnum returns the value of an enum whose number is in text. Generated code calls it for texts
-// that are not names of values. Errors are of type *EnumError.
+// ParseEnum returns the value of an enum for a text that is a number. Generated code calls it for
+// texts that are not names of values. Errors are of type *EnumError.
 func ParseEnum(enum, text string) (int32, error) {
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {

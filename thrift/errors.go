@@ -18,8 +18,8 @@ const (
 	CodeMissing             // A required field is missing.
 	CodeMemory              // Values would take more memory than Reader.MaxMemory allows.
 	CodeNumber              // A number of the Compact protocol does not fit into its type.
-	CodeVersion             // A message begins with another version or protocol.
-	CodeMessage             // A message has none of the four types.
+	CodeVersion             // A message begins with an unknown version or another protocol.
+	CodeMessage             // The type of a message is not one of the four message types.
 	CodeUnion               // A union does not have exactly one field.
 )
 
@@ -32,8 +32,8 @@ var codeTexts = [...]string{
 	"a required field is missing",
 	"the values need more memory than allowed",
 	"a number does not fit into its type",
-	"unknown version of the protocol",
-	"unknown type of a message",
+	"unknown protocol version",
+	"unknown message type",
 	"a union does not have exactly one field",
 }
 
@@ -67,6 +67,6 @@ func (e *Error) Error() string {
 	return s.String()
 }
 
-// DeliveryOutcome returns [slipstream.Executed]: a server that sends a reply which cannot be read
-// may have executed the call, and sending it again can execute it twice.
+// DeliveryOutcome returns [slipstream.Executed]: a server whose reply cannot be decoded may have
+// executed the call, and sending the call again could execute it twice.
 func (e *Error) DeliveryOutcome() slipstream.Outcome { return slipstream.Executed }

@@ -7,7 +7,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// A message consists of a head and a struct.
+// A message consists of a header and a struct.
 func Example() {
 	args := &Order{ID: 7, Tags: []string{"new"}}
 	b := thrift.AppendMessage(nil, "put", thrift.Call, 1)

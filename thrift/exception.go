@@ -51,7 +51,7 @@ func (e *ApplicationException) Error() string {
 	return s
 }
 
-// Kinds that only Kitex has. Its servers respond with the first one to calls of unknown functions.
+// Kinds that only Kitex uses. Its servers respond to calls of unknown functions with the first one.
 const (
 	kindUnknownService = 20
 	kindNoServiceName  = 21

@@ -63,7 +63,7 @@ func checkWayThroughCompact(t *testing.T, u thrift.Unknown) {
 			off = r.KeepCompact(b, off, key, 20, &out)
 		}
 		if off != len(b) {
-			t.Fatalf("%x is %x in the Compact protocol, of which %d bytes are read", u, b, off)
+			t.Fatalf("%x is %x in the Compact protocol, but only %d bytes were read", u, b, off)
 		}
 		return out
 	}
@@ -176,6 +176,6 @@ func TestDamagedInputs(t *testing.T) {
 		}
 	}
 	if accepted < 500 || accepted > 5500 {
-		t.Errorf("only %d of 6000 damaged inputs are accepted: they show little", accepted)
+		t.Errorf("%d of 6000 damaged inputs were accepted, want 500 to 5500", accepted)
 	}
 }

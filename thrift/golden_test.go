@@ -216,7 +216,7 @@ func TestCompactBoolElements(t *testing.T) {
 	}
 }
 
-// In a long list, the number of elements follows the byte with the type.
+// In a long list, the number of elements follows the byte that contains the type.
 func TestCompactLongList(t *testing.T) {
 	b := thrift.AppendCompactInts(nil, thrift.CompactTypeI16, make([]int16, 200))
 	if want := unhex(t, "f4 c801"); !bytes.Equal(b[:3], want) || len(b) != 203 {
@@ -262,6 +262,6 @@ func TestSortedKeysGiveTheSameBytes(t *testing.T) {
 func TestOpt(t *testing.T) {
 	var o thrift.Opt[int]
 	if o.Set || o.Or(7) != 7 || thrift.Some(3).Or(7) != 3 {
-		t.Error("Or does not return the default exactly if the Opt is not set")
+		t.Error("Or must return the default if and only if the Opt is not set")
 	}
 }

@@ -173,7 +173,7 @@ func TestDepthIsBounded(t *testing.T) {
 	lists := unhex(t, id+"0f0064"+strings.Repeat("0f00000001", 100)+"0f00000000"+"00")
 	var e *thrift.Error
 	if err := thrift.Unmarshal(lists, new(Order)); !errors.As(err, &e) || e.Code != thrift.CodeDeep {
-		t.Errorf("100 lists in each other: %v", err)
+		t.Errorf("100 nested lists: %v", err)
 	}
 }
 
@@ -227,7 +227,7 @@ func TestBombsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// A bomb that is read into a used value gets no more memory than with a new value.
+// Reading a bomb into a used value allocates no more memory than reading it into a new value.
 func TestBombsDoNotAllocateForUsedValues(t *testing.T) {
 	to := full()
 	var r thrift.Reader
@@ -268,8 +268,8 @@ func TestMemoryIsLimited(t *testing.T) {
 	}
 }
 
-// TestUnknownBoolsCountAsMemory: in the Compact protocol, an unknown bool is one byte of the input,
-// but four bytes when it is kept.
+// In the Compact protocol, an unknown bool is one byte of the input, but four bytes when it is
+// kept.
 func TestUnknownBoolsCountAsMemory(t *testing.T) {
 	b := append(bytes.Repeat([]byte{0x11}, 1000), 0) // true, with the ID after the previous one
 	r := thrift.Reader{MaxMemory: 1000}
@@ -283,6 +283,6 @@ func TestUnknownBoolsCountAsMemory(t *testing.T) {
 		}
 	}
 	if off != thrift.CodeMemory || len(u) > 1000 {
-		t.Errorf("%d, with %d bytes kept; want the code of the memory", off, len(u))
+		t.Errorf("%d, with %d bytes kept; want CodeMemory", off, len(u))
 	}
 }

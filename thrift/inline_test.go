@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// Functions that generated code calls for each field are inlined. A call for each would make writing
-// 1.2 times as slow. The compiler is asked about the test, because it reports nothing about generic
-// functions that are never called.
+// Functions that generated code calls for each field are inlined. A call for each would make
+// writing take 1.2 times as long. The test compiles the test package, because the compiler reports
+// nothing about generic functions that are never called.
 func TestHotFunctionsAreInlined(t *testing.T) {
 	out, err := exec.Command("go", "test", "-c", "-o", os.DevNull, "-gcflags=-m", ".").CombinedOutput()
 	if err != nil {

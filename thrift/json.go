@@ -9,9 +9,9 @@ import (
 	"github.com/slipstream-go/slipstream"
 )
 
-// JSON selects how structs are written as JSON. The zero value is ready to use.
+// JSON holds options for writing structs as JSON. The zero value is ready to use.
 //
-// This is not the JSON protocol of Apache Thrift, which has IDs and types of fields in place of
+// This is not the JSON protocol of Apache Thrift, which uses IDs and types of fields instead of
 // names. The mapping is:
 //
 //	bool            true, false
@@ -31,19 +31,19 @@ import (
 // Containers and binaries that are nil are written as empty, unless they are optional, and so are
 // structs that are required. Unknown fields are not written.
 //
-// When JSON is read, members with other names are skipped, and those with the value null are as if
-// they were not there. A member that occurs twice has the last value. A required field that is
-// missing, a union without exactly one field, a number that does not fit into its type, a
-// string that is not valid Unicode and everything that RFC 8259 does not allow are errors.
+// When JSON is read, unknown members are skipped, and members with the value null are treated as
+// absent. If a member occurs twice, the last value counts. A required field that is missing, a
+// union without exactly one field, a number that does not fit into its type, a string that is not
+// valid Unicode and everything that RFC 8259 does not allow are errors.
 //
-// Generated code that follows Kitex has the mapping of Kitex's generic calls, which docs/THRIFT.md
+// Code generated for Kitex has the mapping of Kitex's generic calls, which docs/THRIFT.md
 // describes. Both fields apply to it as well.
 type JSON struct {
 	// I64Strings writes values of type i64 as strings. In JavaScript, numbers are exact only up
 	// to 2^53.
 	I64Strings bool
-	// SortedKeys writes maps in the order of the text of their keys, so that equal maps are
-	// the same text. Otherwise the order is that in which Go ranges over them.
+	// SortedKeys writes maps in the order of the text of their keys, so that equal maps have the
+	// same text. Otherwise the order is that in which Go ranges over them.
 	SortedKeys bool
 }
 
@@ -58,13 +58,14 @@ type JSONStruct interface {
 	ReadJSON(r *Reader, b []byte) error
 }
 
-// JSONError says why a value cannot be written as JSON or why a text is not the JSON of a struct.
+// JSONError reports why a value cannot be written as JSON, or why a text is not the JSON of a
+// struct.
 type JSONError struct {
-	// Offset is where in the text that was read the mistake is.
+	// Offset is the offset of the mistake in the text.
 	Offset int
 	// Path leads from the struct to the value: lines[0].quantity, attrs["key"]. In a map that is
-	// an array, the entry at index 0 has [0].key and [0].value. It is empty if the struct
-	// itself is wrong.
+	// an array, the entry at index 0 has [0].key and [0].value. It is empty if the struct itself is
+	// invalid.
 	Path string
 	// Problem describes what was expected, or what is wrong.
 	Problem string
@@ -82,7 +83,7 @@ func (e *JSONError) Error() string {
 	return s.String()
 }
 
-// DeliveryOutcome returns [slipstream.Executed] for the same reason as that of [Error].
+// DeliveryOutcome returns [slipstream.Executed], as [Error.DeliveryOutcome] does.
 func (e *JSONError) DeliveryOutcome() slipstream.Outcome { return slipstream.Executed }
 
 // in adds a step to the beginning of the path.
@@ -92,8 +93,8 @@ const tooDeep = "values are nested too deeply"
 
 var jsonWriters = sync.Pool{New: func() any { return new(jsonWriter) }}
 
-// AppendJSON appends the struct at p to b, which is at place index in the table. If p is nil, that
-// is null.
+// AppendJSON appends the JSON of the struct at p, whose index in the table is index, to b. If p is
+// nil, it appends null.
 func (t *Table) AppendJSON(b []byte, p unsafe.Pointer, index int, o JSON) ([]byte, error) {
 	if p == nil {
 		return append(b, "null"...), nil
@@ -116,8 +117,8 @@ var jsonReaders = sync.Pool{New: func() any { return new(jsonReader) }}
 // keptByJSON is how much memory a jsonReader keeps for the next one.
 const keptByJSON = 64 << 10
 
-// ReadJSON reads the struct at p, which is at place index in the table, from b. r says where strings
-// lie and how much memory values may take.
+// ReadJSON reads the struct at p, whose index in the table is index, from b. r determines where
+// strings are stored and how much memory values may take.
 func (t *Table) ReadJSON(r *Reader, b []byte, p unsafe.Pointer, index int) error {
 	r.Begin(len(b))
 	d := jsonReaders.Get().(*jsonReader)
@@ -140,7 +141,7 @@ func (t *Table) ReadJSON(r *Reader, b []byte, p unsafe.Pointer, index int) error
 	return nil
 }
 
-// FromJSON is ReadJSON as json.Unmarshaler needs it: null changes nothing.
+// FromJSON is ReadJSON with the semantics of json.Unmarshaler: null changes nothing.
 func (t *Table) FromJSON(b []byte, p unsafe.Pointer, index int) error {
 	if string(b) == "null" {
 		return nil

@@ -56,7 +56,7 @@ func TestJSONDepthIsBounded(t *testing.T) {
 	var e *thrift.JSONError
 	b, err := loop.AppendJSON([]byte("x"), thrift.JSON{})
 	if !errors.As(err, &e) || e.Path != strings.TrimSuffix(strings.Repeat("parent.", thrift.MaxDepth), ".") || string(b) != "x" {
-		t.Errorf("a struct in itself: %v, %q", err, b)
+		t.Errorf("a struct that contains itself: %v, %q", err, b)
 	}
 }
 
@@ -99,7 +99,7 @@ func TestJSONSaysWhereStringsLie(t *testing.T) {
 			t.Fatal(err)
 		}
 		if alias := m == thrift.MemoryFrame; within(to.Name.V, b) != alias || within(to.Tags[0], b) != alias || within(to.Tags[1], b) {
-			t.Errorf("memory %d: strings lie in the input: %v", m, !alias)
+			t.Errorf("memory %d: strings refer to the input: %v", m, !alias)
 		}
 		if to.Tags[1] != "an\tescape" {
 			t.Errorf("memory %d: %q", m, to.Tags[1])
@@ -122,7 +122,7 @@ func TestWritingJSONDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Names of structs with many fields are found, and no others.
+// In structs with many fields, the names of fields are found, and other names are not.
 func TestJSONOfManyFields(t *testing.T) {
 	const n = 100
 	type many [n]thrift.Opt[int32]
@@ -160,8 +160,8 @@ func TestJSONOfManyFields(t *testing.T) {
 	}
 }
 
-// FuzzReadJSON holds for every input: reading ends without a panic, accepts nothing that is not JSON,
-// and what it accepts is the same after it was written, with every option.
+// FuzzReadJSON checks for every input that reading ends without a panic and accepts only JSON, and
+// that an accepted value is unchanged after it is written, with every option, and read again.
 func FuzzReadJSON(f *testing.F) {
 	f.Add(fullJSON(f, thrift.JSON{SortedKeys: true}))
 	f.Add(fullJSON(f, thrift.JSON{I64Strings: true}))
@@ -189,7 +189,7 @@ func checkJSON(t *testing.T, b []byte) {
 		return
 	}
 	if !json.Valid(b) {
-		t.Fatalf("this is not JSON, but accepted: %q", b)
+		t.Fatalf("invalid JSON was accepted: %q", b)
 	}
 	for _, o := range []thrift.JSON{{}, {SortedKeys: true}, {I64Strings: true}} {
 		if v != nil {
@@ -239,6 +239,6 @@ func TestDamagedJSON(t *testing.T) {
 		checkJSON(t, b)
 	}
 	if accepted < 100 || accepted > 2900 {
-		t.Errorf("%d of 3000 damaged inputs are accepted: they show little", accepted)
+		t.Errorf("%d of 3000 damaged inputs were accepted, want 100 to 2900", accepted)
 	}
 }

@@ -45,8 +45,8 @@ type point struct {
 
 func (p *point) Reset() { *p = point{Y: Some[int32](7)} }
 
-// Maps with keys that are structs or lists are arrays of arrays. Keys and values that are structs have
-// their defaults, also as elements of lists.
+// Maps with keys that are structs or lists are arrays of arrays. Keys and values that are structs
+// have their defaults, including elements of lists.
 func TestJSONOfKeysThatGoCannotCompare(t *testing.T) {
 	type holder struct {
 		Points pairs[point, []point]

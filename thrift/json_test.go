@@ -133,13 +133,13 @@ func TestJSONOfKeys(t *testing.T) {
 	for in, what := range map[string]string{
 		`{"bools":{"1":1}}`:                         `field bools: expected "true" or "false", found a string, at byte 10`,
 		`{"i8s":{"128":1}}`:                         `field i8s: an integer does not fit into 8 bits, at byte 8`,
-		`{"i8s":{"1x":1}}`:                          `field i8s: a string is not an integer, at byte 8`,
+		`{"i8s":{"1x":1}}`:                          `field i8s: the string is not an integer, at byte 8`,
 		`{"i8s":{"1":1e2}}`:                         `field i8s["1"]: expected an integer: digits without a leading zero, a fraction or an exponent, at byte 12`,
-		`{"enums":{"LOST":""}}`:                     `field enums: an enum has no value with this name, at byte 10`,
-		`{"uuids":{"0":true}}`:                      `field uuids: a string is not a UUID: expected a text such as 01234567-89ab-cdef-0123-456789abcdef, at byte 10`,
-		`{"binaries":{"?":""}}`:                     `field binaries: a string is not valid base64, at byte 13`,
-		`{"binaries":{"YQ\n==":""}}`:                `field binaries: a string is not valid base64, at byte 13`,
-		`{"binaries":{"YWFh\r":""}}`:                `field binaries: a string is not valid base64, at byte 13`,
+		`{"enums":{"LOST":""}}`:                     `field enums: the enum has no value with this name, at byte 10`,
+		`{"uuids":{"0":true}}`:                      `field uuids: the string is not a UUID: expected a form such as 01234567-89ab-cdef-0123-456789abcdef, at byte 10`,
+		`{"binaries":{"?":""}}`:                     `field binaries: the string is not valid base64, at byte 13`,
+		`{"binaries":{"YQ\n==":""}}`:                `field binaries: the string is not valid base64, at byte 13`,
+		`{"binaries":{"YWFh\r":""}}`:                `field binaries: the string is not valid base64, at byte 13`,
 		`{"doubles":{}}`:                            `field doubles: expected an array of arrays with a key and a value, found an object, at byte 11`,
 		`{"doubles":[1]}`:                           `field doubles: expected an array with a key and a value, found a number, at byte 12`,
 		`{"doubles":[[1]]}`:                         `field doubles: expected an array with a key and a value, at byte 12`,
@@ -147,7 +147,7 @@ func TestJSONOfKeys(t *testing.T) {
 		`{"doubles":[["1",{"number":1}]]}`:          `field doubles[0].key: expected a number, "NaN", "Infinity" or "-Infinity", found a string, at byte 13`,
 		`{"doubles":[[1,{"number":1}],[1,{}]]}`:     `field doubles[1].value: a union does not have exactly one field, at byte 32`,
 		`{"structs":{"a":{"number":1,"text":""}}}`:  `field structs["a"]: a union does not have exactly one field, at byte 16`,
-		`{"structs":{"a":{"number":"1.0"}}}`:        `field structs["a"].number: a string is not an integer, at byte 26`,
+		`{"structs":{"a":{"number":"1.0"}}}`:        `field structs["a"].number: the string is not an integer, at byte 26`,
 		`{"structs":[]}`:                            `field structs: expected an object, found an array, at byte 11`,
 		`{"structs":{1:{}}}`:                        `field structs: expected a name in quotes, found a number, at byte 12`,
 		`{"structs":{"a" {}}}`:                      `field structs: expected a colon, found an object, at byte 16`,
@@ -193,16 +193,16 @@ func TestJSONOfStrings(t *testing.T) {
 		}
 	}
 	for in, problem := range map[string]string{
-		`\ud83d`:       "an escape is not valid Unicode",
-		`\ud83dx`:      "an escape is not valid Unicode",
-		`\ud83d\u0041`: "an escape is not valid Unicode",
-		`\ude00`:       "an escape is not valid Unicode",
-		`\u12g4`:       "an escape is not valid Unicode",
-		`\u12`:         "an escape is not valid Unicode",
+		`\ud83d`:       "invalid Unicode escape in a string",
+		`\ud83dx`:      "invalid Unicode escape in a string",
+		`\ud83d\u0041`: "invalid Unicode escape in a string",
+		`\ude00`:       "invalid Unicode escape in a string",
+		`\u12g4`:       "invalid Unicode escape in a string",
+		`\u12`:         "invalid Unicode escape in a string",
 		`\x41`:         "unknown escape in a string",
-		"\xff":         "a string is not valid UTF-8",
-		"\xed\xa0\x80": "a string is not valid UTF-8",
-		"\n":           "a control character in a string is not escaped",
+		"\xff":         "invalid UTF-8 in a string",
+		"\xed\xa0\x80": "invalid UTF-8 in a string",
+		"\n":           "unescaped control character in a string",
 	} {
 		for _, member := range []string{"name", "unknown"} {
 			var e *thrift.JSONError
@@ -250,8 +250,8 @@ func TestJSONErrorsLeadToTheField(t *testing.T) {
 		`{"id":1} x`:                       "expected the end of the input, found 'x', at byte 9",
 		`{"id":1}{`:                        "the input ends inside an array or object, at byte 9",
 		`{"id":1,}`:                        "expected a name in quotes, found '}', at byte 8",
-		`{"id":1]`:                         "a closing bracket has no opening one, at byte 7",
-		`}`:                                "a closing bracket has no opening one, at byte 0",
+		`{"id":1]`:                         "unmatched closing bracket, at byte 7",
+		`}`:                                "unmatched closing bracket, at byte 0",
 		`{"id":1`:                          "the input ends inside an array or object, at byte 7",
 		`{"id":"1`:                         "the input ends inside a string, at byte 8",
 		`{"id":1,"x":tru}`:                 "expected a value, found 't', at byte 12",
@@ -272,16 +272,16 @@ func TestJSONErrorsLeadToTheField(t *testing.T) {
 		`{"id":1,"price":1e400}`:           "field price: a number does not fit into a double, at byte 16",
 		`{"id":1,"price":.5}`:              "field price: expected a number, found '.', at byte 16",
 		`{"id":1,"name":1}`:                "field name: expected a string, found a number, at byte 15",
-		`{"id":1,"payload":"a"}`:           "field payload: a string is not valid base64, at byte 18",
-		`{"id":1,"status":"LOST"}`:         "field status: an enum has no value with this name, at byte 17",
+		`{"id":1,"payload":"a"}`:           "field payload: the string is not valid base64, at byte 18",
+		`{"id":1,"status":"LOST"}`:         "field status: the enum has no value with this name, at byte 17",
 		`{"id":1,"status":true}`:           "field status: expected an integer, found a bool, at byte 17",
 		`{"id":1,"codes":{}}`:              "field codes: expected an array, found an object, at byte 16",
 		`{"id":1,"codes":[1 2]}`:           "field codes: expected a comma or ']', found a number, at byte 19",
 		`{"id":1,"codes":[1,null]}`:        "field codes[1]: expected an integer, found null, at byte 19",
 		`{"id":1,"lines":[{"id":1},{}]}`:   "field lines[1]: the required field id is missing, at byte 26",
-		`{"id":1,"parent":{"id":"x"}}`:     "field parent.id: a string is not an integer, at byte 23",
+		`{"id":1,"parent":{"id":"x"}}`:     "field parent.id: the string is not an integer, at byte 23",
 		`{"id":1,"attrs":{"a":"b","c":3}}`: `field attrs["c"]: expected a string, found a number, at byte 29`,
-		`{"id":1,"states":{"1":["x"]}}`:    `field states["1"][0]: an enum has no value with this name, at byte 23`,
+		`{"id":1,"states":{"1":["x"]}}`:    `field states["1"][0]: the enum has no value with this name, at byte 23`,
 	} {
 		err := new(Order).ReadJSON(new(thrift.Reader), []byte(in))
 		if err == nil || err.Error() != "thrift: JSON: "+want {
@@ -295,7 +295,7 @@ func TestJSONErrorsLeadToTheField(t *testing.T) {
 	}
 }
 
-// What is not in the input keeps its value; null is not in the input, and neither are other names.
+// Fields that are missing in the input, or null, keep their values. Unknown members are ignored.
 func TestJSONKeepsWhatIsNotThere(t *testing.T) {
 	for _, in := range []string{`{"id":1}`, `{"id":1,"name":null,"parent":null,"codes":null}`, `{"x":{"id":[{"y":"z"}]},"id":1,"":-1.5e+3,"z":null,"w":[true,false]}`} {
 		v := full()
@@ -314,8 +314,8 @@ func TestJSONKeepsWhatIsNotThere(t *testing.T) {
 	}
 }
 
-// Equal values have the same JSON if keys are sorted, even if the texts of keys are equal because the keys
-// are not valid UTF-8.
+// Equal values have the same JSON with sorted keys, even if invalid UTF-8 makes the texts of keys
+// equal.
 func TestSortedJSONIsTheSameForKeysThatAreNotUTF8(t *testing.T) {
 	attrs := make(map[string]string)
 	for i := range 20 {

@@ -7,15 +7,15 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
-// JSON as Kitex has it is the same walks with a table that says so (Table.Kitex): other rules for what
-// is absent, and numbers for enums. TestKitexJSON, a part of make reference, compares both directions
-// with Kitex's generic calls.
+// Kitex's JSON is read and written by the same functions if the table selects it (Table.Kitex),
+// with other rules for absent fields, and numbers for enums. TestKitexJSON, a part of make
+// reference, compares both directions with Kitex's generic calls.
 
-// writeKitex is writeJSON for tables with Kitex. If p is nil, it writes what Kitex makes of a struct
-// without fields, which is what is sent then.
+// writeKitex is writeJSON for tables with Kitex. A nil struct is sent without fields, so if p is
+// nil, writeKitex writes the JSON that Kitex produces for a struct without fields.
 func (t *Table) writeKitex(w *jsonWriter, p unsafe.Pointer, index, depth int) bool {
 	s := &t.Structs[index]
-	var fresh unsafe.Pointer // with defaults, if it was needed
+	var fresh unsafe.Pointer // a struct with defaults, if one was needed
 	w.b = append(w.b, '{')
 	first, conv := len(w.b), w.conv
 	for i := range s.Fields {
@@ -49,8 +49,8 @@ func (t *Table) writeKitex(w *jsonWriter, p unsafe.Pointer, index, depth int) bo
 	return true
 }
 
-// clearAbsent sets fields that are not optional and were not there to zero: Kitex sends them so. Structs
-// are sent without fields.
+// clearAbsent sets fields that are not optional and were absent to zero, as Kitex sends them.
+// Structs are sent without fields.
 func (t *Table) clearAbsent(d *jsonReader, p unsafe.Pointer, s *StructInfo, seen []bool) bool {
 	for i := range s.Fields {
 		f := &s.Fields[i]
@@ -78,7 +78,7 @@ func (t *Table) clearAbsent(d *jsonReader, p unsafe.Pointer, s *StructInfo, seen
 	return true
 }
 
-// newPointers makes n structs with their defaults, and a list of pointers to them.
+// newPointers allocates n structs with their defaults, and a list of pointers to them.
 func (t *Table) newPointers(d *jsonReader, ti *TypeInfo, n int) (unsafe.Pointer, bool) {
 	data, ok := ti.table(t).newStructs(d, ti.Struct, n)
 	if !ok || !d.charge(n, unsafe.Sizeof(data)) {
@@ -101,5 +101,5 @@ func (d *jsonReader) doubleInQuotes(to *float64) bool {
 	}
 	v, err := strconv.ParseFloat(string(raw), 64)
 	*to = v
-	return err == nil || d.fail(start, "a string is not a number")
+	return err == nil || d.fail(start, "the string is not a number")
 }

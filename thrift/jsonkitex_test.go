@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-// kitexPart and kitexWhole are as generated code that follows Kitex has structs.
+// kitexPart and kitexWhole look like structs that are generated for Kitex.
 type kitexPart struct {
 	Number int32
 	Text   string
@@ -67,8 +67,8 @@ func (p *kitexWhole) read(text string) error {
 	return kitexTable.FromJSON([]byte(text), unsafe.Pointer(p), 1)
 }
 
-// Fields that are not optional are in the JSON, or have their defaults; structs that are nil have the
-// defaults of their fields.
+// Fields that are not optional have their value from the JSON or their default. Structs that are
+// nil have the defaults of their fields.
 func TestKitexTables(t *testing.T) {
 	kind := wide(-3)
 	for want, v := range map[string]*kitexWhole{
@@ -86,7 +86,7 @@ func TestKitexTables(t *testing.T) {
 		if err := again.read(got); err != nil {
 			t.Fatal(err)
 		}
-		// A struct of which some fields are absent has zeros there.
+		// Absent fields of a struct that is present are zero.
 		want = strings.ReplaceAll(want, `{"number":7}`, `{"number":7,"text":""}`)
 		if got, err := again.json(); err != nil || got != want {
 			t.Errorf("%s, %v\nwant %s", got, err, want)
@@ -106,7 +106,7 @@ func TestMistakesInJSONOfKitex(t *testing.T) {
 		`{"kind":4294967296}`:          "field kind: an integer does not fit into 32 bits",
 		`{"parts":[null]}`:             "field parts[0]: expected an object",
 		`{"parts":[{},{"number":""}]}`: "field parts[1].number: ",
-		`{"by_ratio":{"x":{}}}`:        "a string is not a number",
+		`{"by_ratio":{"x":{}}}`:        "the string is not a number",
 		`{"sizes":{"4294967296":1}}`:   "an integer does not fit into 32 bits",
 	} {
 		err := new(kitexWhole).read(text)
@@ -116,7 +116,7 @@ func TestMistakesInJSONOfKitex(t *testing.T) {
 	}
 	for _, v := range []float64{math.NaN(), math.Inf(-1)} {
 		table := Table{Kitex: true, Structs: []StructInfo{{Name: "A", Size: 8, New: NewOf[float64], Fields: []FieldInfo{{Name: "a", Always: true, Type: &InfoDouble}}}}}
-		if b, err := table.AppendJSON(nil, unsafe.Pointer(&v), 0, JSON{}); err == nil || !strings.Contains(err.Error(), "field a: a double is not finite") {
+		if b, err := table.AppendJSON(nil, unsafe.Pointer(&v), 0, JSON{}); err == nil || !strings.Contains(err.Error(), "field a: a double is NaN or infinite") {
 			t.Errorf("%s, %v", b, err)
 		}
 	}
@@ -128,7 +128,8 @@ func TestMistakesInJSONOfKitex(t *testing.T) {
 	}
 }
 
-// FuzzKitexJSON reads any text. Values read are written, and read back as the same.
+// FuzzKitexJSON checks that a value that was read from any text is unchanged after it is written
+// and read again.
 func FuzzKitexJSON(f *testing.F) {
 	for _, text := range []string{`{}`, `{"kind":5,"parts":[{"number":1},{}],"by_ratio":{"1.5":{"text":"x"}},"ids":["1",2],"maybe":-3,"part":{},"sizes":{"5":2},"grid":[[1],[]],"the \"words\"":["a"],"bytes":"AQ=="}`,
 		`{"parts":null,"part":null,"by_ratio":{"1e400":{}}}`, `{"sizes":{"4294967295":1}}`} {

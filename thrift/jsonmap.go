@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// jsonKey has room for a key of any type that Go can compare.
+// jsonKey holds a key of any type that Go can compare.
 type jsonKey struct {
 	text   string
 	uuid   UUID
@@ -83,7 +83,7 @@ func (t *Table) readJSONMembers(d *jsonReader, m MapAccess, ti *TypeInfo, n, dep
 	return d.leave('}')
 }
 
-// keyOf returns the name of a member for a path. text is from the end of the value before it.
+// keyOf returns the name of a member for a path. text begins at the end of the previous value.
 func keyOf(text []byte) string {
 	for len(text) > 0 && text[0] != '"' {
 		text = text[1:]
@@ -95,7 +95,7 @@ func keyOf(text []byte) string {
 	return string(text)
 }
 
-// key reads the name of member i as a key, and returns its address.
+// key reads the name of member i into to, and returns the address of the key.
 func (d *jsonReader) key(to *jsonKey, ti *TypeInfo, i int) (k unsafe.Pointer, ok bool) {
 	if !d.separate(i) {
 		return nil, false
@@ -136,7 +136,7 @@ func (d *jsonReader) key(to *jsonKey, ti *TypeInfo, i int) (k unsafe.Pointer, ok
 	return unsafe.Pointer(&to.number), ok
 }
 
-// keyText reads a name of a member that is a string.
+// keyText reads the name of a member as a string.
 func (d *jsonReader) keyText(to *string) bool {
 	return d.peek() == '"' && d.text(to) || d.err == nil && d.expected("a name in quotes")
 }
@@ -173,7 +173,7 @@ func (t *Table) readJSONPairs(d *jsonReader, m MapAccess, ti *TypeInfo, n, depth
 		if !isArray || two != 2 {
 			return isArray && d.fail(start, "expected an array with a key and a value")
 		}
-		// Keys that Go can compare and that are no names are doubles.
+		// Comparable keys that are not names are doubles.
 		k := unsafe.Pointer(&key.double)
 		var v unsafe.Pointer
 		if isList {

@@ -83,10 +83,11 @@ func (t *Table) readJSON(d *jsonReader, p unsafe.Pointer, index, depth int) bool
 	return true
 }
 
-// fewFields is up to how many fields a name is compared with each of them.
+// fewFields is the maximum number of fields that a name is compared with one by one.
 const fewFields = 16
 
-// fieldNamed returns the place of the field with a name, or -1. It is probably at place next.
+// fieldNamed returns the index of the field with the given name, or -1. It tries the index next
+// first.
 func (s *StructInfo) fieldNamed(name []byte, next int) int {
 	if next < len(s.Fields) && s.Fields[next].Name == string(name) {
 		return next
@@ -113,10 +114,10 @@ func (s *StructInfo) fieldNamed(name []byte, next int) int {
 	return places[i]
 }
 
-// fieldOrders has the result of orderOfNames for structs with many fields.
-var fieldOrders sync.Map // of *StructInfo, []int
+// fieldOrders caches the results of orderOfNames for structs with many fields.
+var fieldOrders sync.Map // *StructInfo to []int
 
-// orderOfNames returns the places of the fields in the order of their names.
+// orderOfNames returns the indexes of the fields in the order of their names.
 func (s *StructInfo) orderOfNames() []int {
 	places := make([]int, len(s.Fields))
 	for i := range places {
@@ -165,14 +166,14 @@ func (t *Table) readField(d *jsonReader, p unsafe.Pointer, f *FieldInfo, depth i
 	case f.Kind == FieldOpt:
 		*(*bool)(unsafe.Add(p, f.Type.Size)) = true
 	case f.Kind == FieldSparse && f.Type.Wire == TypeMap:
-		if m := f.Type.Map(p); m.isNil() { // It would be absent.
+		if m := f.Type.Map(p); m.isNil() { // A nil map would be absent.
 			m.alloc(0)
 		}
 	}
 	return true
 }
 
-// newStructs makes n structs with their defaults.
+// newStructs allocates n structs with their defaults.
 func (t *Table) newStructs(d *jsonReader, index, n int) (unsafe.Pointer, bool) {
 	s := &t.Structs[index]
 	if !d.charge(n, s.Size) {
@@ -187,7 +188,7 @@ func (t *Table) newStructs(d *jsonReader, index, n int) (unsafe.Pointer, bool) {
 	return p, true
 }
 
-// readNew reads a value that is zero.
+// readNew reads into a value that is zero.
 func (t *Table) readNew(d *jsonReader, p unsafe.Pointer, ti *TypeInfo, depth int) bool {
 	if ti.Pointer {
 		q, ok := ti.table(t).newStructs(d, ti.Struct, 1)
@@ -202,7 +203,7 @@ func (t *Table) readNew(d *jsonReader, p unsafe.Pointer, ti *TypeInfo, depth int
 	return t.readJSONValue(d, p, ti, depth)
 }
 
-// charge takes n values of size bytes from the budget.
+// charge subtracts n values of size bytes from the budget.
 func (d *jsonReader) charge(n int, size uintptr) bool {
 	return d.r.charge(n, int(size)) || d.fail(d.off, codeTexts[-1-CodeMemory])
 }
@@ -281,8 +282,8 @@ func (t *Table) readJSONList(d *jsonReader, to *header, ti *TypeInfo, depth int)
 	return d.leave(']')
 }
 
-// newJSONList makes the n elements of a list. Those without pointers, and strings, lie where the
-// Reader has them.
+// newJSONList allocates the n elements of a list. Strings and elements without pointers are stored
+// in the memory of the Reader.
 func (t *Table) newJSONList(d *jsonReader, ti *TypeInfo, n int, size uintptr) (unsafe.Pointer, bool) {
 	if ti.Elem.Pointer {
 		return t.newPointers(d, ti.Elem, n)
@@ -299,7 +300,7 @@ func (t *Table) newJSONList(d *jsonReader, ti *TypeInfo, n int, size uintptr) (u
 	case fixed[ti.Elem.Wire] != 0:
 		return d.r.flat(n, int(size), left), true
 	case ti.Elem.Wire == TypeString && !ti.Elem.Binary:
-		return unsafe.Pointer(unsafe.SliceData(d.r.strings(nil, n, left/3))), true // each has two quotation marks and a comma
+		return unsafe.Pointer(unsafe.SliceData(d.r.strings(nil, n, left/3))), true // each takes two quotation marks and a comma
 	}
 	return ti.New(n), true
 }
@@ -310,7 +311,7 @@ func (d *jsonReader) text(to *string) bool {
 	switch {
 	case !ok:
 		return false
-	case escaped: // It lies in memory that is used again.
+	case escaped: // raw is in memory that will be reused.
 		*to = string(raw)
 	default:
 		from := d.off - 1 - len(raw)
@@ -319,8 +320,8 @@ func (d *jsonReader) text(to *string) bool {
 	return true
 }
 
-// string passes a string. It is valid until the next call, and a part of the input if it has no
-// escapes.
+// string consumes a string and returns it. The result is valid until the next call. It is a part of
+// the input if it has no escapes.
 func (d *jsonReader) string(what string) (s []byte, escaped, ok bool) {
 	if d.peek() != '"' {
 		return nil, false, d.expected(what)
@@ -343,8 +344,8 @@ func (d *jsonReader) binary(to *[]byte) bool {
 	}
 	p := make([]byte, base64.StdEncoding.DecodedLen(len(raw)))
 	n, err := base64.StdEncoding.Decode(p, raw)
-	if err != nil || bytes.ContainsAny(raw, "\r\n") { // Decode ignores line breaks
-		return d.fail(start, "a string is not valid base64")
+	if err != nil || bytes.ContainsAny(raw, "\r\n") { // Decode would ignore line breaks
+		return d.fail(start, "the string is not valid base64")
 	}
 	*to = p[:n:n]
 	return true
@@ -358,7 +359,7 @@ func (d *jsonReader) uuid(to *UUID) bool {
 	if !ok {
 		return false
 	}
-	return jsontext.ParseUUID(to, raw) || d.fail(start, "a string is not a UUID: expected a text such as 01234567-89ab-cdef-0123-456789abcdef")
+	return jsontext.ParseUUID(to, raw) || d.fail(start, "the string is not a UUID: expected a form such as 01234567-89ab-cdef-0123-456789abcdef")
 }
 
 // enum reads the name of a value of an enum.
@@ -374,7 +375,7 @@ func (d *jsonReader) enum(to *int32, ti *TypeInfo) bool {
 			return true
 		}
 	}
-	return d.fail(start, "an enum has no value with this name")
+	return d.fail(start, "the enum has no value with this name")
 }
 
 // integerInQuotes reads a string with an integer.
@@ -387,7 +388,7 @@ func (d *jsonReader) integerInQuotes(to *int64, bits int) bool {
 	}
 	v, end, fits := parseInteger(raw, 0)
 	if end == 0 || end < len(raw) {
-		return d.fail(start, "a string is not an integer")
+		return d.fail(start, "the string is not an integer")
 	}
 	if shift := 64 - bits; !fits || v<<shift>>shift != v {
 		return d.fail(start, "an integer does not fit into "+strconv.Itoa(bits)+" bits")

@@ -11,12 +11,13 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
-// JSON documents the mapping. Two walks read a document: the first one looks only at brackets, commas
-// and strings, bounds the depth, and counts the elements of each array and the members of each object;
-// the second one makes lists and maps with their exact size, which it charges like counts of the other
-// protocols. Without the counts, a list would have to grow, and moving elements of an unknown type is
-// not possible without a function for each type. A count takes four bytes for the two of its brackets.
-// Strings lie where the Reader says, unless they have escapes.
+// JSON documents the mapping. A document is read in two passes: the first one looks only at
+// brackets, commas and strings, bounds the depth, and counts the elements of each array and the
+// members of each object; the second one makes lists and maps with their exact size, which is
+// charged like the counts in the other protocols. Without the counts, lists would have to grow, and
+// moving elements of an unknown type requires a function for each type. A count takes four bytes of
+// memory for the two brackets in the input. Strings are stored as the Reader says, unless they have
+// escapes.
 
 // jsonReader reads one document. Functions return false after they have set err.
 type jsonReader struct {
@@ -25,15 +26,15 @@ type jsonReader struct {
 	off int
 	err *JSONError
 
-	counts  []int32 // of the elements or members of each array and object, in the order of the text
-	next    int     // how many of them were entered
-	scratch []byte  // a string without escapes
+	counts  []int32 // the numbers of elements or members of all arrays and objects, in the order of the text
+	next    int     // the number of those that were entered
+	scratch []byte  // a string with its escapes removed
 }
 
 // maxBrackets is how deep arrays and objects may be nested: a map can be an array of arrays.
 const maxBrackets = 2 * MaxDepth
 
-// fail records a problem at an offset.
+// fail records a problem at an offset and returns false.
 func (d *jsonReader) fail(off int, problem string) bool {
 	if d.err == nil {
 		d.err = &JSONError{Offset: off, Problem: problem}
@@ -41,7 +42,7 @@ func (d *jsonReader) fail(off int, problem string) bool {
 	return false
 }
 
-// expected records that the text at the current offset is not what was expected.
+// expected records that the text at the current offset is not what was expected, and returns false.
 func (d *jsonReader) expected(what string) bool {
 	return d.fail(d.off, "expected "+what+", found "+d.found())
 }
@@ -70,12 +71,12 @@ func (d *jsonReader) found() string {
 }
 
 // count counts the elements of all arrays and objects, so that lists and maps can be made with
-// their size. Only brackets, commas and strings matter for it: the rest is checked later.
+// their size. It looks only at brackets, commas and strings: the rest is checked later.
 func (d *jsonReader) count() bool {
 	if len(d.b) > math.MaxInt32 {
 		return d.fail(0, "the input has more than 2^31-1 bytes")
 	}
-	var open [maxBrackets]int32 // places in counts
+	var open [maxBrackets]int32 // indexes in counts
 	var kinds [maxBrackets]byte // closing brackets
 	n := 0
 	b := d.b
@@ -98,7 +99,7 @@ func (d *jsonReader) count() bool {
 			n++
 		case ']', '}':
 			if n == 0 || kinds[n-1] != c {
-				return d.fail(i, "a closing bracket has no opening one")
+				return d.fail(i, "unmatched closing bracket")
 			}
 			n--
 			last := i - 1
@@ -106,7 +107,7 @@ func (d *jsonReader) count() bool {
 				last--
 			}
 			if b[last] != '[' && b[last] != '{' {
-				d.counts[open[n]]++ // one more than commas
+				d.counts[open[n]]++ // one more than the number of commas
 			}
 		}
 	}
@@ -139,7 +140,7 @@ func endOfString(b []byte, off int) int {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\t' || c == '\r' }
 
-// peek goes to the next byte that is not a space and returns it, or 0 at the end of the input.
+// peek skips white space and returns the next byte, or 0 at the end of the input.
 func (d *jsonReader) peek() byte {
 	for d.off < len(d.b) {
 		c := d.b[d.off]
@@ -151,7 +152,7 @@ func (d *jsonReader) peek() byte {
 	return 0
 }
 
-// take goes to the next byte that is not a space and reports whether it is c, which it then passes.
+// take skips white space and reports whether the next byte is c. If so, it consumes it.
 func (d *jsonReader) take(c byte) bool {
 	if d.peek() == c {
 		d.off++
@@ -160,7 +161,7 @@ func (d *jsonReader) take(c byte) bool {
 	return false
 }
 
-// literal skips a word such as true, if the text continues with it.
+// literal consumes a word such as true, if the text continues with it.
 func (d *jsonReader) literal(word string) bool {
 	if d.peek() == word[0] && len(d.b)-d.off >= len(word) && string(d.b[d.off:d.off+len(word)]) == word {
 		d.off += len(word)
@@ -169,7 +170,7 @@ func (d *jsonReader) literal(word string) bool {
 	return false
 }
 
-// enter passes the bracket that opens an array or object, and returns the number of its elements.
+// enter consumes the bracket that opens an array or object, and returns the number of its elements.
 func (d *jsonReader) enter(bracket byte, what string) (n int, ok bool) {
 	if !d.take(bracket) {
 		return 0, d.expected(what)
@@ -179,17 +180,18 @@ func (d *jsonReader) enter(bracket byte, what string) (n int, ok bool) {
 	return n, true
 }
 
-// separate skips the comma before element i, unless it is the first one.
+// separate consumes the comma before element i, unless i is 0.
 func (d *jsonReader) separate(i int) bool {
 	return i == 0 || d.take(',') || d.expected("a comma")
 }
 
-// leave passes the bracket that closes an array or object.
+// leave consumes the bracket that closes an array or object.
 func (d *jsonReader) leave(bracket byte) bool {
 	return d.take(bracket) || d.expected("a comma or "+strconv.QuoteRune(rune(bracket)))
 }
 
-// name passes the name of a member and the colon after it. The name is valid until the next call.
+// name consumes the name of a member and the colon after it. The returned name is valid until the
+// next call.
 func (d *jsonReader) name() ([]byte, bool) {
 	if d.peek() != '"' {
 		return nil, d.expected("a name in quotes")
@@ -210,7 +212,7 @@ func (d *jsonReader) name() ([]byte, bool) {
 	return name, true
 }
 
-// quoted passes a string, which is at the current offset, and returns where its text is. If it has
+// quoted consumes the string at the current offset and returns the offsets of its text. If it has
 // escapes, unescape removes them.
 func (d *jsonReader) quoted() (from, to int, escaped, ok bool) {
 	from = d.off + 1
@@ -223,7 +225,7 @@ func (d *jsonReader) quoted() (from, to int, escaped, ok bool) {
 		switch c := d.b[i]; {
 		case c == '"':
 			if !ascii && !utf8.Valid(d.b[from:i]) {
-				return 0, 0, false, d.fail(d.off, "a string is not valid UTF-8")
+				return 0, 0, false, d.fail(d.off, "invalid UTF-8 in a string")
 			}
 			d.off = i + 1
 			return from, i, escaped, true
@@ -231,7 +233,7 @@ func (d *jsonReader) quoted() (from, to int, escaped, ok bool) {
 			escaped = true
 			i++ // the next byte is not a quotation mark that ends the string
 		case c < ' ':
-			return 0, 0, false, d.fail(i, "a control character in a string is not escaped")
+			return 0, 0, false, d.fail(i, "unescaped control character in a string")
 		default:
 			ascii = false
 		}
@@ -239,7 +241,8 @@ func (d *jsonReader) quoted() (from, to int, escaped, ok bool) {
 	}
 }
 
-// unescape returns the string whose text is between two offsets. It is valid until the next call.
+// unescape returns the string whose text is between two offsets. The result is valid until the next
+// call.
 func (d *jsonReader) unescape(from, to int) ([]byte, bool) {
 	s := d.scratch[:0]
 	for i := from; i < to; {
@@ -268,7 +271,7 @@ func (d *jsonReader) unescape(from, to int) ([]byte, bool) {
 		case 'u':
 			r, n := unicodeEscape(d.b[i:to])
 			if n == 0 {
-				return nil, d.fail(i, "an escape is not valid Unicode")
+				return nil, d.fail(i, "invalid Unicode escape in a string")
 			}
 			s = utf8.AppendRune(s, r)
 			i += n
@@ -282,8 +285,8 @@ func (d *jsonReader) unescape(from, to int) ([]byte, bool) {
 	return s, true
 }
 
-// unicodeEscape returns the character of the escape that b begins with, or of the two that are
-// a pair, and the number of bytes. That is 0 if the escape is invalid.
+// unicodeEscape returns the character of the escape, or the surrogate pair of escapes, that b
+// begins with, and its number of bytes, which is 0 if the escape is invalid.
 func unicodeEscape(b []byte) (rune, int) {
 	first, ok := hex4(b)
 	if !ok {
@@ -315,7 +318,7 @@ func hex4(b []byte) (rune, bool) {
 	return r, true
 }
 
-// integer passes an integer and returns it. It must have no more than bits bits.
+// integer consumes an integer of at most bits bits and returns it.
 func (d *jsonReader) integer(bits int) (int64, bool) {
 	d.peek()
 	from := d.off
@@ -334,7 +337,7 @@ func (d *jsonReader) integer(bits int) (int64, bool) {
 }
 
 // parseInteger parses the integer at off. end is off if there is none; ok is false if it does not
-// fit into 64 bits. It stops after a leading zero.
+// fit into 64 bits. Parsing stops after a leading zero.
 func parseInteger(b []byte, off int) (v int64, end int, ok bool) {
 	i := off
 	negative := i < len(b) && b[i] == '-'
@@ -368,7 +371,7 @@ func parseInteger(b []byte, off int) (v int64, end int, ok bool) {
 	return int64(n), i, ok
 }
 
-// double passes a number, or a string with one that JSON does not have.
+// double consumes a number, or a string for a double that JSON has no number for, and returns it.
 func (d *jsonReader) double() (float64, bool) {
 	if d.peek() == '"' {
 		for i, word := range [...]string{`"NaN"`, `"Infinity"`, `"-Infinity"`} {
@@ -428,7 +431,7 @@ func endOfDigits(b []byte, i int) int {
 	return i
 }
 
-// skip skips a value.
+// skip consumes a value.
 func (d *jsonReader) skip() bool {
 	switch c := d.peek(); {
 	case c == '"':

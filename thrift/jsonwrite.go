@@ -45,7 +45,7 @@ func (t *Table) writeJSON(w *jsonWriter, p unsafe.Pointer, index, depth int) boo
 		}
 		w.b = append(append(append(w.b, '"'), f.Name...), '"', ':') // a name needs no escape
 		if !present {
-			w.b = append(w.b, '{', '}') // generated code writes an empty struct, too
+			w.b = append(w.b, '{', '}') // like an empty struct in the Binary protocol
 			continue
 		}
 		if !t.writeJSONValue(w, f.value(at), f.Type, depth-1) {
@@ -92,7 +92,7 @@ func (t *Table) writeJSONValue(w *jsonWriter, p unsafe.Pointer, ti *TypeInfo, de
 	case TypeDouble:
 		v := *(*float64)(p)
 		if w.kitex && (v != v || math.IsInf(v, 0)) {
-			w.err = &JSONError{Offset: len(w.b), Problem: "a double is not finite: JSON has no number for it"}
+			w.err = &JSONError{Offset: len(w.b), Problem: "a double is NaN or infinite: JSON has no number for it"}
 			return false
 		}
 		w.b = jsontext.AppendDouble(w.b, v)
@@ -157,8 +157,8 @@ func (w *jsonWriter) writeStringMap(m map[string]string) {
 	}
 }
 
-// writeJSONEntries writes the entries of a map. It allocates, because the compiler does not know
-// what each does with the function.
+// writeJSONEntries writes the entries of a map. It allocates, because the function that is passed
+// to each escapes.
 func (t *Table) writeJSONEntries(w *jsonWriter, m MapAccess, ti *TypeInfo, depth int) {
 	first := len(w.b)
 	m.each(func(k, v unsafe.Pointer) bool {
@@ -229,7 +229,7 @@ func loadInt(p unsafe.Pointer, ti *TypeInfo) int64 {
 	case TypeI16:
 		return int64(*(*int16)(p))
 	case TypeI32:
-		if ti.Size == 8 { // an enum, of which 32 bits are sent
+		if ti.Size == 8 { // an enum of Kitex: only 32 bits are sent
 			return int64(int32(*(*int64)(p)))
 		}
 		return int64(*(*int32)(p))
@@ -237,8 +237,8 @@ func loadInt(p unsafe.Pointer, ti *TypeInfo) int64 {
 	return *(*int64)(p)
 }
 
-// writeJSONSorted is writeJSONMap in the order of keys: it writes the entries and then moves them. Keys
-// that are not valid UTF-8 may have the same text; then values decide.
+// writeJSONSorted is writeJSONMap in the order of the keys: it writes the entries and then sorts
+// them. Keys that are not valid UTF-8 may have the same text; their entries are sorted by value.
 func (t *Table) writeJSONSorted(w *jsonWriter, m MapAccess, ti *TypeInfo, depth int) bool {
 	type entry struct{ start, keyEnd, end int }
 	entries := make([]entry, 0, m.length())

@@ -11,7 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// numbers is how the runtime writes and reads a list of numbers, and the bytes of one element.
+// numbers holds the functions that write and read a list of numbers, and the encoding of an
+// element.
 type numbers[E any] struct {
 	elem byte
 	put  func(b []byte, n int, v []E) int
@@ -55,7 +56,7 @@ func TestListsOfNumbersEqualThePlainLoop(t *testing.T) {
 	}
 }
 
-// check writes and reads lists of n elements. A list begins anywhere in the output and the input.
+// check writes and reads lists of n elements at different offsets.
 func (l numbers[E]) check(t *testing.T, n int, rnd *rand.Rand) {
 	t.Helper()
 	from, list := rnd.IntN(9), make([]E, n)
@@ -86,7 +87,7 @@ func (l numbers[E]) check(t *testing.T, n int, rnd *rand.Rand) {
 			t.Fatalf("%d elements from %d: read to %d of %d", n, from, end, len(in))
 		}
 		if n > 0 && old != nil && &to[0] != &old[0] {
-			t.Fatalf("%d elements: the list that had room was not used again", n)
+			t.Fatalf("%d elements: the list that had room was not reused", n)
 		}
 		if n > 0 && l.read(&r, in[:len(in)-1], from, &to) != thrift.CodeLength {
 			t.Fatalf("%d elements: one byte too few is accepted", n)
@@ -94,7 +95,7 @@ func (l numbers[E]) check(t *testing.T, n int, rnd *rand.Rand) {
 	}
 }
 
-// A bool that is neither 0 nor 1 is true, as a field and in lists of every length.
+// A bool that is neither 0 nor 1 is true, in fields and in lists of any length.
 func TestEveryBoolButZeroIsTrue(t *testing.T) {
 	for _, c := range []byte{0, 1, 2, 0x7f, 0x80, 0xff} {
 		var one bool
@@ -109,7 +110,8 @@ func TestEveryBoolButZeroIsTrue(t *testing.T) {
 			if end := r.Bools(in, 0, &got); end != len(in) {
 				t.Fatalf("%d times %d: %d of %d", n, c, end, len(in))
 			}
-			// Not as bools: the compiler may assume that these are 0 or 1.
+			// The result is not compared as bools, because the compiler may assume that these are 0
+			// or 1.
 			out := make([]byte, n)
 			thrift.PutBools(out, 0, got)
 			if !bytes.Equal(out, bytes.Repeat([]byte{thrift.Bit(c != 0)}, n)) {

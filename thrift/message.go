@@ -33,10 +33,10 @@ func (t MessageType) String() string {
 
 // Message is the header of a message; its struct follows.
 type Message struct {
-	// Name is the name of the function. After a message was read, it is a part of the input.
+	// Name is the name of the function. After a message has been read, it is a part of the input.
 	Name []byte
 	Type MessageType
-	// Seq is the sequence ID: a reply has that of its call.
+	// Seq is the sequence ID. A reply has the sequence ID of its call.
 	Seq int32
 }
 
@@ -135,8 +135,9 @@ func ReadCompactMessage(b []byte, off int, m *Message) int {
 	return off + n
 }
 
-// Err returns nil for an offset, and the error for a code that a function has returned without a
-// Reader, such as ReadMessage or Skip. off is where in the input that function began.
+// Err returns nil if next is an offset, and the error for it if it is a code. next is the result of
+// a function without a Reader, such as ReadMessage or Skip, and off the offset that was passed to
+// the function.
 func Err(next, off int) error {
 	if next >= 0 {
 		return nil

@@ -73,7 +73,7 @@ func TestForeignMessagesAreErrors(t *testing.T) {
 	}
 	var e *thrift.Error
 	if !errors.As(thrift.Err(thrift.CodeVersion, 7), &e) || e.Offset != 7 || thrift.Err(12, 0) != nil {
-		t.Error("Err does not turn codes, and only codes, into errors")
+		t.Error("Err must convert codes, and only codes, to errors")
 	}
 }
 
@@ -110,8 +110,8 @@ func TestApplicationExceptionSaysWhetherTheServerExecuted(t *testing.T) {
 		thrift.InvalidMessageType: slipstream.Refused,
 		thrift.InternalError:      slipstream.Executed,
 		thrift.MissingResult:      slipstream.Executed,
-		20:                        slipstream.Refused, // of Kitex: an unknown service
-		21:                        slipstream.Refused, // of Kitex: no name of a service
+		20:                        slipstream.Refused, // Kitex: an unknown service
+		21:                        slipstream.Refused, // Kitex: no service name
 		99:                        slipstream.Executed,
 	} {
 		err := error(&thrift.ApplicationException{Kind: kind})

@@ -5,8 +5,8 @@ import (
 	"unsafe"
 )
 
-// Functions for types as Kitex has them: enums with the underlying type int64, and lists of pointers
-// to structs. On the wire, an enum is an i32; only its last 32 bits are written.
+// Functions for the types that Kitex uses: enums with the underlying type int64, and lists of
+// pointers to structs. On the wire, an enum is an i32; only its low 32 bits are written.
 
 // ReadWideEnum reads a value of an enum.
 func ReadWideEnum[T ~int64](b []byte, off int, to *T) int {
@@ -72,7 +72,7 @@ func CompactWideEnums[T ~int64](r *Reader, b []byte, off int, to *[]T) int {
 	return off
 }
 
-// Pointers reads the head of a list or set and gives *to as many new elements, which lie in one
+// Pointers reads the head of a list or set and sets *to to that many new elements, which share one
 // allocation. It returns the offset of the first element in the input, or a code.
 func Pointers[T any](r *Reader, b []byte, off int, t byte, least int, to *[]*T) (next int) {
 	n, next := r.Count(b, off, t, least)

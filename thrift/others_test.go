@@ -9,7 +9,7 @@ type wide int64
 
 var wides = []wide{0, 1, -1, 1<<31 - 1, -1 << 31}
 
-// Enums of 64 bits have the encoding of an i32, in lists too.
+// Enums of 64 bits are encoded as i32, including in lists.
 func TestWideEnumsAreI32s(t *testing.T) {
 	narrow := make([]int32, len(wides))
 	for i, v := range wides {
@@ -51,7 +51,7 @@ func TestWideEnumsAreI32s(t *testing.T) {
 		t.Error(next)
 	}
 	if next := CompactWideEnum(&r, AppendCompactInt(nil, int64(1)<<31), 0, &v); next != CodeNumber {
-		t.Error("a number of more than 32 bits is a value of an enum:", next, v)
+		t.Error("a number of more than 32 bits was read as a value of an enum:", next, v)
 	}
 }
 
@@ -67,7 +67,7 @@ func equalWides(list []wide) bool {
 	return true
 }
 
-// The elements of a list of pointers are new, and count as memory.
+// The elements of a list of pointers are new, and count toward the memory limit.
 func TestListsOfPointers(t *testing.T) {
 	type large struct{ _ [1000]int64 }
 	for name, read := range map[string]func(r *Reader, n int, to *[]*large) int{
@@ -98,6 +98,6 @@ func TestListsOfPointers(t *testing.T) {
 	r.Begin(9)
 	var list []*large
 	if next := Pointers(&r, AppendList(nil, TypeStruct, 1<<30), 0, TypeStruct, 1, &list); next >= 0 {
-		t.Error("more elements than bytes:", next)
+		t.Error("more elements than bytes were accepted:", next)
 	}
 }

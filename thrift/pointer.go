@@ -2,7 +2,7 @@ package thrift
 
 import "unsafe"
 
-// newScalar makes a value of a type that an optional field has a pointer to.
+// newScalar allocates a value for an optional field that is a pointer.
 func newScalar(ti *TypeInfo) unsafe.Pointer {
 	switch {
 	case ti.Wire == TypeString:

@@ -30,8 +30,8 @@ func (r *Reader) Binary(b []byte, off int, to *[]byte) int {
 	return end
 }
 
-// Functions whose names begin with Read read elements of containers. Fields of these types are
-// read by generated code itself.
+// Functions whose names begin with Read read elements of containers. Generated code reads fields of
+// these types without calls.
 
 // ReadBool reads a bool.
 func ReadBool(b []byte, off int, to *bool) int {
@@ -146,7 +146,7 @@ func Make[T any](r *Reader, p *T) *T {
 	return p
 }
 
-// MakeTwo returns an A and a B that have one allocation.
+// MakeTwo returns an A and a B that share one allocation.
 func MakeTwo[A, B any](r *Reader) (*A, *B) {
 	both := new(struct {
 		a A
@@ -156,9 +156,9 @@ func MakeTwo[A, B any](r *Reader) (*A, *B) {
 	return &both.a, &both.b
 }
 
-// List reads the head of a list or set and gives *to as many elements. It returns how many of
-// them still have the contents of elements of *to, and the offset of the first element. If that is
-// a code, *to is unchanged.
+// List reads the head of a list or set and resizes *to to that many elements. It returns how many
+// of them have old contents, and the offset of the first element. If that is a code, *to is
+// unchanged.
 func List[T any](r *Reader, b []byte, off int, t byte, least int, to *[]T) (old, next int) {
 	n, next := r.Count(b, off, t, least)
 	if next < 0 {
@@ -167,8 +167,8 @@ func List[T any](r *Reader, b []byte, off int, t byte, least int, to *[]T) (old,
 	return Resize(r, to, n, off, next)
 }
 
-// Resize gives *to n elements, for a list whose head is between off and next. It returns how many
-// of them still have the contents of elements of *to, and next, or a code.
+// Resize resizes *to to n elements, for a list whose head is between off and next. It returns how
+// many of them have old contents, and next, or a code.
 func Resize[T any](r *Reader, to *[]T, n, off, next int) (int, int) {
 	if list := *to; n <= cap(list) && list != nil {
 		*to = list[:n]
@@ -182,20 +182,20 @@ func Resize[T any](r *Reader, to *[]T, n, off, next int) (int, int) {
 	return 0, next
 }
 
-// perEntry is about the size of an entry of a map, without its key and its value.
+// perEntry is the approximate size of an entry of a map without its key and its value.
 const perEntry = 16
 
-// clearsOfMaps is how many maps with entries are cleared for a message. Clearing a map that once was
-// large takes long, even if it has few entries, so a field that is repeated must not do it again and
-// again.
+// clearsOfMaps is the maximum number of maps with entries that are cleared for a message. Clearing
+// a map that once was large takes long, even if it has few entries, so a field that is repeated
+// must not do it each time.
 const clearsOfMaps = 16
 
-// MakeMap returns m without entries, or a new map with room for n entries if m is nil. If n is 0
-// too, it returns nil: a map is not allocated for nothing, and generated code for optional fields
-// makes one. next is the offset of the first entry; MakeMap returns it, or a code.
+// MakeMap returns m without entries, or a new map with room for n entries if m is nil. If n is also
+// 0, it returns nil to avoid an allocation; generated code for optional fields calls PresentMap.
+// next is the offset of the first entry; MakeMap returns it, or a code.
 //
-// Before generated code reads into an old element of a list, it must set maps of the element to nil
-// for the same reason for which MakeMap clears few maps: the field of the list may be repeated.
+// Before generated code reads into an old element of a list, it must set the maps of the element to
+// nil, because the field of the list may be repeated: see clearsOfMaps.
 func MakeMap[K comparable, V any](r *Reader, m map[K]V, n, off, next int) (map[K]V, int) {
 	var k K
 	var v V
@@ -265,7 +265,7 @@ func (r *Reader) Binaries(b []byte, off int, to *[][]byte) int {
 	return off
 }
 
-// flat reads the head of a list of numbers, gives *to room for them and returns their bytes.
+// flat reads the head of a list of numbers, resizes *to to hold them, and returns their bytes.
 func flat[T any](r *Reader, b []byte, off int, t byte, to *[]T) (q []byte, next int) {
 	size := int(fixed[t])
 	n, off := r.Count(b, off, t, size)

@@ -7,36 +7,39 @@ import (
 	"unsafe"
 )
 
-// Strings, binaries and lists of numbers of a message share allocations. In a list of structs, the
-// first allocation is as large as the value that needs it, times the elements that are left; later ones
-// are as large as the rest of the message will need if it continues as it began, but not larger than the
-// rest of the input. A value that does not fit into the end of an allocation is larger than that end,
-// so that all of them together take at most about twice the size of the values.
+// The strings, binaries and lists of numbers of a message share allocations. In a list of structs,
+// the first allocation is as large as the value that needs it, multiplied by the number of
+// remaining elements. Later allocations are as large as the rest of the message is expected to
+// need, extrapolated from the part that was read, but not larger than the rest of the input. A
+// value that does not fit into the free part of an allocation is larger than that part, so all
+// allocations together take at most about twice the size of the values.
 //
 // MaxMemory: a struct without required fields is one byte in the input and can be a kilobyte in Go.
-// Structs, their lists, and maps therefore count, and so do lists of numbers and strings in the Compact
-// protocol. The default is 4 MiB and 64 times the size of the input: sparse structs pass, bombs do not.
+// Therefore structs, lists of structs and maps count toward the limit, and so do lists of numbers
+// and strings in the Compact protocol. The default, 4 MiB plus 64 times the size of the input,
+// accepts sparse structs and rejects bombs.
 //
-// Lists and maps keep their memory, and Recycle makes that of strings free. Lists that are read after
-// the first Recycle have separate memory: the value may use them again when strings get the memory that
-// is free. List returns how many elements have old contents, because only those need to be emptied.
+// Lists and maps keep their memory, and Recycle makes the memory of strings available again. Lists
+// that are read after the first Recycle have separate memory, because the value may still use them
+// when that memory is reused for strings. List returns how many elements have old contents, because
+// only those need to be cleared.
 //
-// Without Recycle, a Reader has no memory between messages, so that no allocation has values of two.
-// With it, the memory follows the size of the messages: an allocation of which 16 messages in a row
-// need less than a quarter is given up.
+// Without Recycle, a Reader keeps no memory between messages, so no allocation holds values of two
+// messages. With Recycle, the memory follows the size of the messages: an allocation is replaced by
+// a smaller one after 16 consecutive messages that need less than a quarter of it.
 
 // Memory says where the strings, binaries and lists of numbers of a message are stored.
 type Memory uint8
 
 const (
-	// MemoryShared: they lie in a few large allocations, which hold values of one message only. A
-	// value that is kept keeps others of its message: clone it, with strings.Clone for
-	// example, if it is to outlive them by long.
+	// MemoryShared stores them in a few large allocations, each of which holds values of only one
+	// message. A value keeps the other values of its allocation in memory: clone it, for example
+	// with strings.Clone, if it is kept for much longer than they are.
 	MemoryShared Memory = iota
-	// MemorySeparate: each has a separate allocation.
+	// MemorySeparate makes a separate allocation for each.
 	MemorySeparate
-	// MemoryFrame: strings and binaries lie in the input, which must not change as long as one
-	// of them is used; the rest is as in MemoryShared. An append to a binary allocates.
+	// MemoryFrame lets strings and binaries refer to the input, which must not change as long as
+	// one of them is in use; the rest is as in MemoryShared. Appending to a binary allocates.
 	MemoryFrame
 )
 
@@ -48,18 +51,19 @@ const (
 
 // Reader reads structs. The zero value is ready for use. A Reader is not safe for concurrent use.
 type Reader struct {
-	// Owned by the caller, which may set them before a message is read.
+	// Owned by the caller, which may set them before it reads a message.
 
-	// Memory says where strings and the like are stored. The zero value is MemoryShared.
+	// Memory says where strings, binaries and lists of numbers are stored. The zero value is
+	// MemoryShared.
 	Memory Memory
 	// MaxMemory is how many bytes the structs, lists and maps of a message may take. If it is 0,
-	// they may take 4 MiB and 64 times the size of the input. Strings and binaries do not
-	// count: they take about as much as in the input.
+	// the limit is 4 MiB plus 64 times the size of the input. Strings and binaries do not count:
+	// they take about as much memory as in the input.
 	MaxMemory int
 
 	// Owned by generated code.
 
-	// Left is how many elements of the innermost list of structs are still to be read,
+	// Left is the number of elements of the innermost list of structs that remain to be read,
 	// including the current one. Allocations are made large enough for them.
 	Left int
 
@@ -68,20 +72,21 @@ type Reader struct {
 	chunk  []byte   // the free part of the current allocation
 	lists  []byte   // the same for lists of numbers, if the caller uses Recycle
 	texts  []string // the same for lists of strings
-	taken  int      // bytes taken since Begin
+	taken  int      // bytes allotted since Begin
 	size   int      // of the message
 	budget int      // bytes that values may still take
-	at     int      // where the value is that a code is about, or -1
-	clears int      // maps that were cleared since Begin
+	at     int      // the offset of the value that an error code refers to, or -1
+	clears int      // maps cleared since Begin
 	again  bool     // Recycle was called
-	whole  []byte   // the allocation that strings get after Recycle
+	whole  []byte   // the allocation for strings after Recycle
 	used   int      // bytes of strings and binaries since Recycle
-	idle   int      // how often in a row whole was much too large
+	idle   int      // how many times in a row whole was much too large
 }
 
 // Read reads the struct at b[off:] into v and returns the offset after it. Errors are of type
-// *Error; v is then incomplete. Fields that the input does not have keep their values, and slices
-// and maps of v are used again. Of a field that occurs more than once, the last value counts. If off is a code, as ReadMessage returns it, Read returns its error.
+// *Error; v is then incomplete. Fields that are missing in the input keep their values, and slices
+// and maps of v are reused. If a field occurs more than once, the last value counts. If off is a
+// negative code, such as one returned by ReadMessage, Read returns the error for that code.
 func (r *Reader) Read(b []byte, off int, v Struct) (int, error) {
 	if off < 0 {
 		return 0, Err(off, 0)
@@ -112,14 +117,14 @@ func (r *Reader) ReadCompact(b []byte, off int, v CompactStruct) (int, error) {
 // Limits of the memory that a Reader keeps for Recycle.
 const (
 	idleFrom  = 64 << 10 // smaller allocations are always kept
-	idleTimes = 16       // messages that need less than a quarter, until the allocation is given up
+	idleTimes = 16       // messages that need less than a quarter before the allocation is replaced
 )
 
-// Recycle uses the memory of the strings and binaries that were read before for those that are read
-// next. If Memory was MemoryShared, none of the old ones may be used anymore. Lists keep their
-// memory: a value that is read into again uses them again.
+// Recycle makes the memory of the strings and binaries that were read so far available for those
+// that are read next. If Memory is MemoryShared, the old ones must not be used anymore. Lists keep
+// their memory, and are reused when the value is read into again.
 //
-// From the first call on, the Reader keeps memory between messages, about as much as the largest of
+// After the first call, the Reader keeps memory between messages, about as much as the largest of
 // the latest messages needed.
 func (r *Reader) Recycle() {
 	switch r.again = true; {
@@ -135,8 +140,8 @@ func (r *Reader) Recycle() {
 	r.chunk, r.used = r.whole, 0
 }
 
-// release drops the memory that values of the message share, so that it has values of one message
-// only. A Reader that recycles keeps it.
+// release drops the memory that values of the message share, so that it holds values of only one
+// message. A Reader that recycles keeps the memory.
 func (r *Reader) release() {
 	if !r.again {
 		r.chunk, r.texts = nil, nil
@@ -165,7 +170,7 @@ func UnmarshalCompact(b []byte, v CompactStruct) error {
 }
 
 // Begin prepares the Reader for a message of size bytes. Read and ReadCompact call it; code that
-// calls other methods first must do so too.
+// calls other methods must call it first.
 func (r *Reader) Begin(size int) {
 	r.budget = r.MaxMemory
 	if r.budget == 0 {
@@ -187,7 +192,7 @@ func (r *Reader) Refusal(off, depth int) int {
 	return r.fail(CodeMemory, off)
 }
 
-// fail notes that code is about the value at off.
+// fail records that code refers to the value at off, and returns code.
 func (r *Reader) fail(code, off int) int {
 	if r.at < 0 {
 		r.at = off
@@ -195,11 +200,11 @@ func (r *Reader) fail(code, off int) int {
 	return code
 }
 
-// Fail returns code, which is about the value at off. Generated code calls it for errors that it
-// detects itself.
+// Fail records that code refers to the value at off, and returns code. Generated code calls it for
+// errors that it detects.
 func (r *Reader) Fail(code, off int) int { return r.fail(code, off) }
 
-// charge takes n values of size bytes from the budget. It reports whether they fit in.
+// charge subtracts n values of size bytes from the budget. It reports whether they fit.
 func (r *Reader) charge(n, size int) bool {
 	if size != 0 && n > r.budget/size {
 		r.budget = -1
@@ -210,16 +215,17 @@ func (r *Reader) charge(n, size int) bool {
 }
 
 const (
-	chunkSize = 1024 // of an allocation, outside of lists
-	maxShare  = 256  // of a value in it
+	chunkSize = 1024 // the size of an allocation outside of lists
+	maxShare  = 256  // the size of the largest value in it
 )
 
-// take returns n bytes of chunk, zero or not, whose address is a multiple of align. left is how much
-// of the input is left, beginning with this value; one byte of it needs at most factor bytes.
+// take returns n bytes of chunk, which may not be zero, at an address that is a multiple of align.
+// left is the size of the rest of the input, beginning with this value; each byte of it needs at
+// most factor bytes of memory.
 //
-// The unused end of a chunk is smaller than the value that did not fit into it. Therefore all chunks
-// but the last one take at most twice the size of the values in them. The last one is not larger
-// than the rest of the input could need.
+// The unused end of a chunk is smaller than the value that did not fit into it. Therefore all
+// chunks except the last one take at most twice the size of the values in them. The last one is not
+// larger than the rest of the input can need.
 func (r *Reader) take(chunk *[]byte, n, left, factor, align int) []byte {
 	pad := -int(uintptr(unsafe.Pointer(unsafe.SliceData(*chunk)))) & (align - 1)
 	if pad+n > len(*chunk) {
@@ -235,9 +241,9 @@ func (r *Reader) take(chunk *[]byte, n, left, factor, align int) []byte {
 	return p
 }
 
-// expect returns how many bytes values probably need, from one of n bytes to the end of the
-// message. In a list of structs, it extrapolates from the part of the message that was read; for the
-// first value of a message, it assumes n bytes for each element.
+// expect estimates how many bytes the rest of the message needs, beginning with a value of n bytes.
+// In a list of structs, it extrapolates from the part of the message that was read; for the first
+// value of a message, it assumes n bytes for each element.
 func (r *Reader) expect(n, left int) int {
 	if r.Left <= 1 {
 		return chunkSize
@@ -249,17 +255,17 @@ func (r *Reader) expect(n, left int) int {
 	return int(uint64(r.taken)*uint64(left)/uint64(read))*17/16 + maxShare
 }
 
-// alignedBytes returns n bytes with any contents, aligned to 8. Callers write to all of them, or clear
-// them, before an error can end the reading. Clearing memory before it is written took an eighth of the time
-// of an RPC of 32 KiB. A strings.Builder is the way to memory that is not cleared.
+// alignedBytes returns n bytes with undefined contents, aligned to 8. Callers write to all of them,
+// or clear them, before an error can end the reading. Clearing memory before it is written took an
+// eighth of the time of an RPC of 32 KiB. A strings.Builder provides memory that is not cleared.
 func alignedBytes(n int) []byte {
 	var b strings.Builder
 	b.Grow((max(n, 1) + 7) &^ 7)
-	b.WriteByte(0) // the data of an empty string are not specified
+	b.WriteByte(0) // unsafe.StringData is unspecified for an empty string
 	return unsafe.Slice(unsafe.StringData(b.String()), n)
 }
 
-// bytes returns the bytes of b between from and to, where r.Memory says.
+// bytes returns the bytes of b between from and to, stored as r.Memory says.
 func (r *Reader) bytes(b []byte, from, to int) []byte {
 	if from == to {
 		return []byte{}
@@ -276,7 +282,7 @@ func (r *Reader) bytes(b []byte, from, to int) []byte {
 	return p
 }
 
-// text is bytes for a string.
+// text is like bytes, but returns a string.
 func (r *Reader) text(b []byte, from, to int) string {
 	if from == to {
 		return ""
@@ -289,7 +295,8 @@ func (r *Reader) text(b []byte, from, to int) string {
 }
 
 // numbers returns list with n elements, or a new list if it has no room for them. T has no
-// pointers. left is how much of the input is left; one byte of it needs at most factor bytes.
+// pointers. left is the size of the rest of the input; each byte of it needs at most factor bytes
+// of memory.
 func numbers[T any](r *Reader, list []T, n, left, factor int) []T {
 	if n <= cap(list) && list != nil {
 		return list[:n]
@@ -307,28 +314,28 @@ func numbers[T any](r *Reader, list []T, n, left, factor int) []T {
 
 // forLists returns the allocation for lists of numbers.
 func (r *Reader) forLists() *[]byte {
-	if r.again { // The list may be used again after Recycle has made chunk free.
+	if r.again { // The list may still be in use after Recycle has made chunk available.
 		return &r.lists
 	}
 	return &r.chunk
 }
 
-// flat returns n elements of size bytes without pointers. An element takes two bytes of the input or
-// more.
+// flat returns memory for n elements of size bytes without pointers. An element takes at least two
+// bytes of the input.
 func (r *Reader) flat(n, size, left int) unsafe.Pointer {
 	if r.Memory == MemorySeparate {
 		return unsafe.Pointer(unsafe.SliceData(make([]uint64, (n*size+7)/8)))
 	}
 	p := r.take(r.forLists(), n*size, left, (size+1)/2, min(size, 8))
-	clear(p) // an element that cannot be read ends the list
+	clear(p) // reading may end at an invalid element
 	return unsafe.Pointer(unsafe.SliceData(p))
 }
 
-// extraTexts is how many strings an allocation for those of a list of structs has in addition, for
-// the lists after it.
+// extraTexts is how many strings an allocation for a list of structs has in addition, for the lists
+// after it.
 const extraTexts = 16
 
-// strings is numbers for strings. No more than left strings can follow.
+// strings is like numbers, but for strings. At most left strings can follow.
 func (r *Reader) strings(list []string, n, left int) []string {
 	if n <= cap(list) && list != nil {
 		return list[:n]

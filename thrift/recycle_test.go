@@ -13,8 +13,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// A value that is read into again may have lists that lie in the memory of the Reader. Recycle does
-// not give that memory to strings.
+// A value that is read into again may have lists in the memory of the Reader. Recycle does not use
+// that memory for strings.
 func TestRecycleSparesListsThatAreUsedAgain(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(3, 4))
 	for _, codec := range codecs {
@@ -24,7 +24,7 @@ func TestRecycleSparesListsThatAreUsedAgain(t *testing.T) {
 			v := empty()
 			v.ID = int64(i)
 			v.Name = thrift.Some(strings.Repeat("n", rnd.IntN(40)))
-			if i%10 == 0 { // later messages have room for everything in this memory
+			if i%10 == 0 { // the values of later messages fit into this memory
 				v.Name.V = strings.Repeat("n", 10_000)
 			}
 			v.Payload = []byte(strings.Repeat("p", rnd.IntN(40)))
@@ -52,7 +52,8 @@ func TestRecycleSparesListsThatAreUsedAgain(t *testing.T) {
 	}
 }
 
-// A value that is kept keeps no other message in memory, although the Reader is the same.
+// A retained value does not keep values of other messages in memory, although the Reader is the
+// same.
 func TestMessagesShareNoMemory(t *testing.T) {
 	for _, codec := range codecs {
 		var r thrift.Reader
@@ -75,14 +76,14 @@ func TestMessagesShareNoMemory(t *testing.T) {
 			runtime.GC()
 		}
 		if name.Value() != nil || tags.Value() != nil {
-			t.Errorf("%s: strings of the first message are still in memory: %v; lists of strings: %v", codec.name, name.Value() != nil, tags.Value() != nil)
+			t.Errorf("%s: strings of the first message were not freed: %v; lists of strings: %v", codec.name, name.Value() != nil, tags.Value() != nil)
 		}
 		runtime.KeepAlive(&r)
 		runtime.KeepAlive(&kept)
 	}
 }
 
-// The memory that a Reader keeps for Recycle follows the size of the messages.
+// The amount of memory that a Reader keeps for Recycle follows the size of the messages.
 func TestRecycleKeepsLittleAfterALargeMessage(t *testing.T) {
 	var r thrift.Reader
 	read := func(size int) uint64 {
@@ -106,6 +107,6 @@ func TestRecycleKeepsLittleAfterALargeMessage(t *testing.T) {
 		read(100)
 	}
 	if n := read(large); n < large {
-		t.Errorf("a large message allocates %d bytes: the Reader has kept the memory of one for 40 small messages", n)
+		t.Errorf("a large message allocates %d bytes: the Reader kept the memory of a large message for 40 small ones", n)
 	}
 }

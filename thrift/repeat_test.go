@@ -9,8 +9,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// Clearing a map that once was large takes long. A message that repeats a field with a
-// small map would take long with a large one that is used again.
+// Clearing a map that once was large takes long. A message that repeats a field with a small map
+// would take long if a large map were reused for it.
 func TestRepeatedFieldsDoNotClearALargeMapAgainAndAgain(t *testing.T) {
 	large := func() map[string]string {
 		m := make(map[string]string, 1000)
@@ -49,19 +49,19 @@ func TestRepeatedFieldsDoNotClearALargeMapAgainAndAgain(t *testing.T) {
 			t.Errorf("%s: %v, want %v", what, at(), want)
 		}
 		if old[reflect.ValueOf(at()).Pointer()] {
-			t.Errorf("%s: the map is still the old one", what)
+			t.Errorf("%s: the map was reused", what)
 		}
 	}
-	// A few maps with entries are used again.
+	// The first few maps with entries are reused.
 	to := &Order{Attrs: large()}
 	before := reflect.ValueOf(to.Attrs).Pointer()
 	if err := thrift.Unmarshal(unhex(t, id+attrs+"00"), to); err != nil || reflect.ValueOf(to.Attrs).Pointer() != before {
-		t.Errorf("%v: the map was not used again", err)
+		t.Errorf("%v: the map was not reused", err)
 	}
 }
 
-// Containers of declared fields may begin in the deepest struct. An error after one leads to its
-// own field.
+// The deepest struct may have containers in declared fields. The path of an error after one leads
+// to the field with the error.
 func TestErrorAfterAContainerInTheDeepestStruct(t *testing.T) {
 	const n = thrift.MaxDepth
 	for i, c := range codecs {
@@ -79,7 +79,8 @@ func TestErrorAfterAContainerInTheDeepestStruct(t *testing.T) {
 	}
 }
 
-// A code in place of an offset, as ReadMessage returns it, is an error of Read.
+// If Read is passed a code in place of an offset, as returned by ReadMessage, it returns the error
+// for it.
 func TestReadOfACodeIsItsError(t *testing.T) {
 	for _, c := range codecs {
 		r, v := new(thrift.Reader), new(Order)

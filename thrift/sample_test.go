@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// The types of this file look like generated code. Their declaration:
+// The types in this file look like generated code. Their declaration:
 //
 //	enum Status { NEW, PAID }
 //
@@ -59,7 +59,7 @@ var (
 	_ thrift.BodyStruct    = (*Order)(nil)
 )
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Order) Reset() {
 	clear(p.Attrs)
 	clear(p.States)

@@ -2,8 +2,8 @@ package thrift
 
 import "encoding/binary"
 
-// A count is compared with the rest of the input, divided by the smallest size of an element, before
-// memory is allocated. Skip does the same.
+// Before memory is allocated, a count is compared with the size of the rest of the input divided by
+// the minimum size of an element. Skip makes the same check.
 
 // Skip returns the offset after the value of type t at off, or a code. The value may have depth
 // levels of structs and containers.
@@ -112,8 +112,8 @@ func skipMap(b []byte, off, depth int) int {
 }
 
 // count returns how many elements of type t the list or set at off has, and the offset of the
-// first. It returns a code in place of the offset if elements of least bytes do not fit into the
-// rest of the input. An empty list may have any type.
+// first. It returns a code in place of the offset if that many elements of least bytes do not fit
+// into the rest of the input. An empty list may have any type.
 func count(b []byte, off int, t byte, least int) (n, next int) {
 	if len(b)-off < 5 {
 		return 0, CodeShort
@@ -130,7 +130,7 @@ func count(b []byte, off int, t byte, least int) (n, next int) {
 	return n, off + 5
 }
 
-// countMap is count for maps; least is the size of the smallest entry.
+// countMap is count for maps; least is the minimum size of an entry.
 func countMap(b []byte, off int, k, v byte, least int) (n, next int) {
 	if len(b)-off < 6 {
 		return 0, CodeShort

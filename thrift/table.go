@@ -6,16 +6,16 @@ import (
 	"unsafe"
 )
 
-// Table describes structs, for methods that do not need separate code: String, Equal, Copy and JSON.
-// It is data that the compiler lays out; nothing runs at the start of a program.
+// Table describes structs for methods that do not need generated code: String, Equal, Copy and
+// JSON. It is static data: nothing runs when a program starts.
 //
-// Generated code has one table for each IDL file. A struct at place 3 in the table named tableOfShop
-// has these methods:
+// Generated code has one table for each IDL file. A struct at index 3 in the table named
+// tableOfShop has these methods:
 //
 //	func (p *Order) ThriftTable() (*thrift.Table, int) { return &tableOfShop, 3 }
 //	func (p *Order) String() string { return tableOfShop.String(unsafe.Pointer(p), 3) }
 //	func (p *Order) Equal(q *Order) bool { return tableOfShop.Equal(unsafe.Pointer(p), unsafe.Pointer(q), 3) }
-//	func (p *Order) Copy() *Order // if p is nil, nil; otherwise new(Order), into which Table.Copy copies
+//	func (p *Order) Copy() *Order // returns nil if p is nil; otherwise calls Table.Copy with a new Order
 //
 // and, with the option for JSON:
 //
@@ -31,13 +31,13 @@ import (
 //	func (p *Order) UnmarshalJSON(b []byte) error { return tableOfShop.FromJSON(b, unsafe.Pointer(p), 3) }
 type Table struct {
 	Structs []StructInfo
-	// Kitex says that JSON is that of Kitex's generic calls: see [JSON].
+	// Kitex selects the JSON of Kitex's generic calls: see [JSON].
 	Kitex bool
 }
 
-// Described is a Struct that a table describes. Errors then have the names of its fields.
+// Described is a Struct that has a table. Errors then contain the names of its fields.
 type Described interface {
-	// ThriftTable returns the table and the place of the struct in it.
+	// ThriftTable returns the table and the index of the struct in it.
 	ThriftTable() (t *Table, index int)
 }
 
@@ -48,13 +48,13 @@ type StructInfo struct {
 	// New makes n structs and returns the address of the first one: NewOf[T].
 	New    func(n int) unsafe.Pointer
 	Fields []FieldInfo
-	// HasUnknown says that the struct has a field of type Unknown at offset Unknown.
+	// HasUnknown reports whether the struct has a field of type Unknown at offset Unknown.
 	HasUnknown bool
 	Unknown    uintptr
-	// Union says that exactly one field must be there when JSON is read.
+	// Union requires exactly one field to be present when JSON is read.
 	Union bool
-	// Reset, if not nil, is called before JSON is read into a new struct, and before it is read
-	// into a union: ResetOf[T]. Structs that have default values need it, and so do unions.
+	// Reset, if not nil, is called before JSON is read into a new struct or into any union:
+	// ResetOf[T]. Structs with default values and unions need it.
 	Reset func(p unsafe.Pointer)
 }
 
@@ -63,10 +63,10 @@ type FieldKind uint8
 
 // Kinds of fields. Fields that are structs are pointers, and always sparse.
 const (
-	FieldPlain   FieldKind = iota // It is never absent.
-	FieldOpt                      // It is an Opt, and absent if not set.
-	FieldSparse                   // It is absent if nil.
-	FieldPointer                  // It is a pointer to a scalar or a string, and absent if nil.
+	FieldPlain   FieldKind = iota // The field is never absent.
+	FieldOpt                      // The field is an Opt, absent if it is not set.
+	FieldSparse                   // The field is absent if it is nil.
+	FieldPointer                  // The field is a pointer to a scalar or a string, absent if it is nil.
 )
 
 // FieldInfo describes a field.
@@ -76,24 +76,24 @@ type FieldInfo struct {
 	Kind   FieldKind
 	Offset uintptr
 	Type   *TypeInfo
-	// Required says that the field must be there when JSON is read.
+	// Required requires the field to be present when JSON is read.
 	Required bool
 
-	// The following ones are for tables with Kitex. Always says that the field is not optional,
-	// Default that new structs have a default in it, and Strings that values of type i64 in it
-	// are strings.
+	// The following fields are for tables with Kitex. Always is set if the field is not optional,
+	// Default if it has a default value in new structs, and Strings if its values of type i64 are
+	// written as strings.
 	Always, Default, Strings bool
 }
 
 // TypeInfo describes the type of a value.
 type TypeInfo struct {
 	Wire   byte
-	Binary bool    // A string that is a []byte in Go.
-	Size   uintptr // The size in Go, unless the type is a struct.
-	// Base64 says that a string in Go is a binary on the wire, as keys of maps are.
+	Binary bool    // The value is a []byte in Go, not a string.
+	Size   uintptr // The size in Go; unused for structs.
+	// Base64 is set for a binary that is a string in Go, such as the key of a map.
 	Base64 bool
-	// Enum returns the text of a value, if the type is an enum: its name, or its number if it
-	// has none. Parse is the inverse, for JSON: EnumValue[T].
+	// Enum, set for enums, returns the text of a value: its name, or its number if it has no name.
+	// Parse is the inverse, for JSON: EnumValue[T].
 	Enum  func(v int32) string
 	Parse func(text string) (int32, error)
 	// Elem is the type of the elements of a list or set, or of the values of a map; Key is the
@@ -103,17 +103,18 @@ type TypeInfo struct {
 	New func(n int) unsafe.Pointer
 	// Map gives access to a map: MapOf[K, V].
 	Map func(p unsafe.Pointer) MapAccess
-	// Struct is the place of a struct in Table, or in the table that refers to it if Table is nil.
-	// A variable of Go cannot refer to itself, so structs do not refer to each other.
+	// Struct is the index of a struct in Table or, if Table is nil, in the table that contains this
+	// TypeInfo. The initializer of a Go variable cannot refer to the variable, so structs refer to
+	// each other by index.
 	Struct int
 	Table  *Table
-	// Pointer says that a struct in a container is a pointer.
+	// Pointer is set for a struct in a container if the element is a pointer.
 	Pointer bool
-	// Member says that a double is a key of a map whose JSON is an object.
+	// Member is set for a double that is a key of a map whose JSON is an object.
 	Member bool
 }
 
-// Types that need no more than their kind.
+// Types that are described completely by their kind.
 var (
 	InfoBool   = TypeInfo{Wire: TypeBool, Size: 1}
 	InfoI8     = TypeInfo{Wire: TypeI8, Size: 1}
@@ -148,7 +149,7 @@ const (
 // NewOf makes n values of type T and returns the address of the first one.
 func NewOf[T any](n int) unsafe.Pointer { return unsafe.Pointer(unsafe.SliceData(make([]T, n))) }
 
-// EnumValue returns the value of the enum T that has a text: what UnmarshalText makes of it.
+// EnumValue returns the value of the enum T for a text, as UnmarshalText parses it.
 func EnumValue[T ~int32, P interface {
 	*T
 	UnmarshalText(text []byte) error
@@ -166,7 +167,7 @@ func ResetOf[T any, P interface {
 	P(p).Reset()
 }
 
-// MapAccess is a map whose type is not known.
+// MapAccess gives access to a map whose type is not known.
 type MapAccess interface {
 	length() int
 	isNil() bool
@@ -187,7 +188,7 @@ func (m *mapOf[K, V]) isNil() bool             { return *m == nil }
 func (m *mapOf[K, V]) alloc(n int)             { *m = make(map[K]V, n) }
 func (m *mapOf[K, V]) put(k, v unsafe.Pointer) { (*m)[*(*K)(k)] = *(*V)(v) }
 
-// putCopy puts a value that copy fills in.
+// putCopy adds an entry whose value is written by copy.
 func (m *mapOf[K, V]) putCopy(k unsafe.Pointer, copy func(to unsafe.Pointer)) {
 	var v V
 	copy(unsafe.Pointer(&v))
@@ -209,7 +210,7 @@ func (m *mapOf[K, V]) each(f func(k, v unsafe.Pointer) bool) {
 	}
 }
 
-// header is a slice as Go lays it out.
+// header is the memory layout of a slice.
 type header struct {
 	data     unsafe.Pointer
 	len, cap int
@@ -220,7 +221,7 @@ func (h *header) elem(i int, size uintptr) unsafe.Pointer {
 	return unsafe.Add(h.data, uintptr(i)*size)
 }
 
-// present reports whether the field whose address is p is there.
+// present reports whether the field at address p is present.
 func (f *FieldInfo) present(p unsafe.Pointer) bool {
 	switch {
 	case f.Type.Wire == TypeStruct || f.Kind == FieldSparse || f.Kind == FieldPointer:
@@ -231,7 +232,7 @@ func (f *FieldInfo) present(p unsafe.Pointer) bool {
 	return true
 }
 
-// value returns the address of the value of a field that is present: structs are pointers there.
+// value returns the address of the value of a present field. Fields that are structs are pointers.
 func (f *FieldInfo) value(p unsafe.Pointer) unsafe.Pointer {
 	if f.Type.Wire == TypeStruct || f.Kind == FieldPointer {
 		return *(*unsafe.Pointer)(p)
@@ -239,7 +240,7 @@ func (f *FieldInfo) value(p unsafe.Pointer) unsafe.Pointer {
 	return p
 }
 
-// table returns the table that has the struct that ti is, where t refers to it.
+// table returns the table that contains the struct type ti. t is the table that contains ti.
 func (ti *TypeInfo) table(t *Table) *Table {
 	if ti.Table != nil {
 		return ti.Table
@@ -258,8 +259,8 @@ func (t *Table) sizeOf(ti *TypeInfo) uintptr {
 	return ti.Size
 }
 
-// names returns a path with the names of fields in place of their IDs. The path begins in the
-// struct at index. Fields that the table does not have keep their IDs.
+// names returns the path with the names of fields in place of their IDs. The path begins in the
+// struct at index. Fields that are not in the table keep their IDs.
 func (t *Table) names(path string, index int) string {
 	var b strings.Builder
 	at := &TypeInfo{Wire: TypeStruct, Struct: index}
@@ -281,7 +282,7 @@ func (t *Table) names(path string, index int) string {
 			at = at.Key
 		case name == "value":
 			at = at.Elem
-		case at.Wire != TypeStruct: // The input has another type than the declaration.
+		case at.Wire != TypeStruct: // The type in the input differs from the declared one.
 			at = nil
 		default:
 			t = at.table(t)
@@ -297,8 +298,8 @@ func (t *Table) names(path string, index int) string {
 	return b.String()
 }
 
-// field returns the name and the type of the field with an ID. If there is none, it returns the ID
-// and nil.
+// field returns the name and the type of the field with the given ID. If there is none, it returns
+// the ID and nil.
 func (t *Table) field(id string, index int) (string, *TypeInfo) {
 	n, _ := strconv.Atoi(id)
 	fields := t.Structs[index].Fields

@@ -103,7 +103,7 @@ func (p *Order) MarshalJSON() ([]byte, error) {
 
 func (p *Order) UnmarshalJSON(b []byte) error { return tableOfOrder.FromJSON(b, unsafe.Pointer(p), 0) }
 
-// changes each make one difference to the result of full.
+// changes holds functions that each change the result of full in one respect.
 var changes = map[string]func(p *Order){
 	"id":             func(p *Order) { p.ID++ },
 	"paid":           func(p *Order) { p.Paid = false },
@@ -123,7 +123,7 @@ var changes = map[string]func(p *Order){
 	"codes":          func(p *Order) { p.Codes = p.Codes[:2] },
 	"order of codes": func(p *Order) { p.Codes[0], p.Codes[1] = p.Codes[1], p.Codes[0] },
 	"tag":            func(p *Order) { p.Tags[2] += "x" },
-	"twice a tag":    func(p *Order) { p.Tags[0] = p.Tags[1] },
+	"tag twice":      func(p *Order) { p.Tags[0] = p.Tags[1] },
 	"attr":           func(p *Order) { p.Attrs["k"] = "other" },
 	"key of attrs":   func(p *Order) { delete(p.Attrs, "k"); p.Attrs["l"] = "" },
 	"attrs":          func(p *Order) { delete(p.Attrs, "k") },
@@ -151,14 +151,14 @@ func TestEqualIgnoresOrderOfSetsAndNil(t *testing.T) {
 	p := full()
 	p.Tags[0], p.Tags[2] = p.Tags[2], p.Tags[0]
 	if !p.Equal(full()) {
-		t.Error("the order of a set is compared")
+		t.Error("Equal compares the order of a set")
 	}
 	if !empty().Equal(&Order{Attrs: map[string]string{}}) {
 		t.Error("an empty container that is not optional differs from nil")
 	}
 }
 
-// Sets in sets have no order either, and both zeros are equal.
+// The order of sets in sets does not matter either, and 0 equals -0.
 func TestEqualIgnoresOrderOfNestedSets(t *testing.T) {
 	type sets struct {
 		Inner   [][]int64
@@ -176,7 +176,7 @@ func TestEqualIgnoresOrderOfNestedSets(t *testing.T) {
 	}}}
 	equal := func(x, y sets) bool { return table.Equal(unsafe.Pointer(&x), unsafe.Pointer(&y), 0) }
 	if !equal(sets{[][]int64{{1, 2}, {3}}, []float64{0, 1}}, sets{[][]int64{{3}, {2, 1}}, []float64{1, math.Copysign(0, -1)}}) {
-		t.Error("the order of a set in a set is compared, or the sign of zero")
+		t.Error("Equal compares the order of a set in a set, or the sign of zero")
 	}
 	if equal(sets{Inner: [][]int64{{1, 2}, {3}}}, sets{Inner: [][]int64{{3}, {2, 2}}}) {
 		t.Error("different sets are equal")

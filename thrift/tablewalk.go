@@ -10,14 +10,14 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/internal/jsontext"
 )
 
-// Table describes structs for String, Equal, Copy and JSON, and names the fields in errors. It is an
-// option of the generator. The copy of a struct shares only strings with it; Equal compares sets
-// without regard to order, by the text of their elements if their order differs, and unknown fields
-// byte by byte.
+// Table describes structs for String, Equal, Copy and JSON, and provides the names of fields in
+// errors. It is an option of the generator. Copies of a struct share only strings with it. Equal
+// compares sets without regard to order, by the text of their elements if their order differs, and
+// unknown fields byte by byte.
 
-// Equal reports whether the structs at p and q are equal, which are at place index in the table.
-// Sets are compared without regard to order. A nil container equals an empty one, unless its field
-// is sparse. A NaN differs from itself, but not in a set. Unknown fields are compared byte by byte.
+// Equal reports whether the structs at p and q, of the type at index in the table, are equal. Sets
+// are compared without regard to order. A nil container equals an empty one, unless its field is
+// sparse. A NaN is not equal to itself, except in a set. Unknown fields are compared byte by byte.
 func (t *Table) Equal(p, q unsafe.Pointer, index int) bool {
 	if p == nil || q == nil {
 		return p == q
@@ -74,7 +74,7 @@ func (t *Table) equalList(x, y *header, ti *TypeInfo) bool {
 	return true
 }
 
-// sortedTexts returns the texts of the elements of a set in order. Equal elements have the same text.
+// sortedTexts returns the sorted texts of the elements of a set. Equal elements have the same text.
 func (t *Table) sortedTexts(h *header, ti *TypeInfo) []string {
 	texts, size := make([]string, h.len), t.sizeOf(ti.Elem)
 	for i := range texts {
@@ -99,8 +99,8 @@ func (t *Table) equalMap(x, y MapAccess, ti *TypeInfo) bool {
 	return same
 }
 
-// Copy copies the struct at from into the zero struct at to. The copy shares no memory with it
-// but that of strings.
+// Copy copies the struct at from into the zero struct at to. They share no memory except that of
+// strings.
 func (t *Table) Copy(to, from unsafe.Pointer, index int) {
 	s := &t.Structs[index]
 	for i := range s.Fields {
@@ -164,7 +164,7 @@ func (t *Table) copyList(to, from *header, ti *TypeInfo) {
 	}
 }
 
-// newElems makes the elements of a list.
+// newElems allocates the elements of a list.
 func (t *Table) newElems(ti *TypeInfo, n int) unsafe.Pointer {
 	if ti.New == nil {
 		return ti.Elem.table(t).Structs[ti.Elem.Struct].New(n)
@@ -194,8 +194,8 @@ func (t *Table) copyMap(to, from MapAccess, ti *TypeInfo) {
 	})
 }
 
-// String returns the struct at p as text for people: its name and the fields that are there.
-// Entries of maps are in the order of their text.
+// String returns a readable text of the struct at p: its name and the fields that are present.
+// Entries of maps are sorted by their text.
 func (t *Table) String(p unsafe.Pointer, index int) string {
 	if p == nil {
 		return t.Structs[index].Name + "(nil)"
@@ -204,7 +204,7 @@ func (t *Table) String(p unsafe.Pointer, index int) string {
 }
 
 // appendStruct appends the text of a struct. If same is true, equal values have the same text: sets
-// are sorted, and zero has no sign.
+// are sorted, and negative zero is written as 0.
 func (t *Table) appendStruct(b []byte, p unsafe.Pointer, index int, same bool) []byte {
 	s := &t.Structs[index]
 	b = append(append(b, s.Name...), '{')
@@ -279,7 +279,7 @@ func (t *Table) appendMapText(b []byte, m MapAccess, ti *TypeInfo, same bool) []
 	return append(appendJoined(append(b, '{'), t.entryTexts(m, ti, same)), '}')
 }
 
-// entryTexts returns the texts of the entries of a map in order.
+// entryTexts returns the sorted texts of the entries of a map.
 func (t *Table) entryTexts(m MapAccess, ti *TypeInfo, same bool) []string {
 	entries := make([]string, 0, m.length())
 	m.each(func(k, v unsafe.Pointer) bool {

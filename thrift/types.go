@@ -3,18 +3,19 @@ package thrift
 // Fields of structs are often called size, read or write, so the methods of generated code are
 // SizeThrift, AppendThrift, ReadThrift, AppendCompact and ReadCompact.
 //
-// A function that reads returns the next offset, or a code below zero. The bytes say where the input is
-// malformed, so most codes carry nothing: the walk after the failure stops at the same place. For
-// errors that only generated code can detect (a missing field, the type of elements, the memory), the
-// Reader notes the offset, and the walk looks for it.
+// A function that reads returns the next offset, or a negative code. A code carries no offset:
+// after a failure, a walk over the input stops at the same malformed byte. For errors that only
+// generated code can detect (a missing field, the type of elements, the memory), the Reader records
+// the offset, and the walk looks for it.
 //
-// A struct is a level, and so is a container: generated code reads a struct with depth-1, one in a list
-// with depth-2.
+// A struct and a container are one level each: generated code reads a struct with depth-1, and a
+// struct in a list with depth-2.
 //
-// sample_test.go is a struct as a generator would write it; all tests of the package use it.
+// sample_test.go contains a struct as the generator would write it; all tests of the package use
+// it.
 
-// Types of values in the Binary protocol. Generated code also uses them where it calls functions
-// that do not depend on the protocol.
+// Types of values in the Binary protocol. Generated code also passes them to functions that do not
+// depend on the protocol.
 const (
 	TypeStop   = 0
 	TypeBool   = 2
@@ -32,7 +33,7 @@ const (
 )
 
 // MaxDepth is how deep structs and containers may be nested in a message. Containers of declared
-// fields need no level, as their declaration bounds them, unless they contain structs.
+// fields do not count unless they contain structs, because their declaration bounds them.
 const MaxDepth = 64
 
 // Opt is an optional scalar: a value and whether it is set. An Opt that is not set is not
@@ -53,10 +54,10 @@ func (o Opt[T]) Or(v T) T {
 	return v
 }
 
-// UUID is a value of Thrift's type uuid, in the order of its text.
+// UUID is a value of Thrift's type uuid. The bytes are in the order of the text.
 type UUID = [16]byte
 
-// Struct is a generated struct, union or exception. Its pointer has the methods.
+// Struct is implemented by pointers to generated structs, unions and exceptions.
 type Struct interface {
 	// SizeThrift returns the size of the encoding in the Binary protocol.
 	SizeThrift() int
@@ -64,9 +65,9 @@ type Struct interface {
 	// room for SizeThrift bytes.
 	AppendThrift(b []byte) []byte
 	// ReadThrift reads the struct at b[off:] and returns the offset after it, or a negative
-	// code that [Reader.Err] turns into an error. It returns a code if depth, the number of
-	// levels of nesting that are left, is not positive. Fields that the struct does not have
-	// are skipped; fields that b does not have keep their values.
+	// code that [Reader.Read] converts to an error. It returns a code if depth, the number of
+	// remaining levels of nesting, is not positive. Unknown fields are skipped; fields that are
+	// missing in b keep their values.
 	ReadThrift(r *Reader, b []byte, off, depth int) int
 }
 
@@ -83,13 +84,13 @@ type CompactStruct interface {
 func Append(b []byte, v Struct) []byte { return v.AppendThrift(b) }
 
 // Write writes the encoding of v in the Binary protocol to b and returns its size. If that is more
-// than len(b), b is incomplete: v.SizeThrift() says how many bytes are needed.
+// than len(b), b is incomplete: v.SizeThrift() returns how many bytes are needed.
 func Write(b []byte, v Struct) int { return len(v.AppendThrift(b[:0:len(b)])) }
 
 // fixed holds the sizes of values whose type determines the size.
 var fixed = [17]uint8{TypeBool: 1, TypeI8: 1, TypeDouble: 8, TypeI16: 2, TypeI32: 4, TypeI64: 8, TypeUUID: 16}
 
-// least holds the smallest size of a value of each type, and 0 for all others.
+// least holds the minimum size of a value of each type, and 0 for invalid types.
 var least = [17]uint8{
 	TypeBool: 1, TypeI8: 1, TypeDouble: 8, TypeI16: 2, TypeI32: 4, TypeI64: 8, TypeUUID: 16,
 	TypeString: 4, TypeStruct: 1, TypeMap: 6, TypeSet: 5, TypeList: 5,

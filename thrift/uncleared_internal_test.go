@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// dirty makes memory that the runtime is going to use again hold bytes other than zero.
+// dirty writes nonzero bytes to memory that the runtime is going to reuse.
 func dirty(size int) {
 	for range 64 {
 		b := bytes.Repeat([]byte{0xa5}, size)
@@ -15,19 +15,20 @@ func dirty(size int) {
 	}
 }
 
-// Memory for lists is not cleared, so an element that cannot be read must not show what was there before.
+// Memory for lists is not cleared when it is allocated, so elements that were not read must not
+// contain old data.
 func TestElementsThatAreNotReadAreZero(t *testing.T) {
 	const n = 4096
 	r := new(Reader)
 	in := AppendCompactList(nil, CompactTypeI64, n)
 	in = append(in, bytes.Repeat([]byte{2}, n/2)...)
-	in = append(in, bytes.Repeat([]byte{0xff}, n/2)...) // a number of too many bytes
+	in = append(in, bytes.Repeat([]byte{0xff}, n/2)...) // a number with too many bytes
 	for range 50 {
 		dirty(8 * n)
 		var list []int64
 		r.Begin(len(in))
 		if end := CompactInts(r, in, 0, CompactTypeI64, &list); end >= 0 || len(list) != n {
-			t.Fatalf("the end is %d, %d elements", end, len(list))
+			t.Fatalf("read to %d, %d elements", end, len(list))
 		}
 		for i, v := range list {
 			if want := int64(1); i < n/2 && v != want || i >= n/2 && v != 0 {

@@ -5,15 +5,15 @@ import (
 	"math"
 )
 
-// Unknown fields are kept in the encoding of the Binary protocol, also when they come from the Compact
-// protocol, so that a struct can be read in one protocol and written in the other.
+// Unknown fields are kept in the encoding of the Binary protocol even if they were read in the
+// Compact protocol, so that a struct can be read in one protocol and written in the other.
 
-// Unknown holds the fields of a struct that its declaration does not have, in the order in which
-// they were read, encoded in the Binary protocol. It is written after the fields that are known.
+// Unknown holds the fields of a struct that are not in its declaration, in the order in which they
+// were read, encoded in the Binary protocol. It is written after the known fields.
 type Unknown []byte
 
-// Keep appends the field with the value at off to u and returns the offset after it. The type and
-// the ID of the field lie before off.
+// Keep appends the field with the value at off to u and returns the offset after it. The head of
+// the field is before off.
 func (r *Reader) Keep(b []byte, off int, t byte, depth int, u *Unknown) int {
 	next := Skip(b, off, t, depth)
 	if next < 0 {
@@ -33,7 +33,7 @@ func (r *Reader) Keep(b []byte, off int, t byte, depth int, u *Unknown) int {
 // KeepCompact is Keep for a field that was read in the Compact protocol. key is the result of
 // CompactField.
 func (r *Reader) KeepCompact(b []byte, off int, key uint32, depth int, u *Unknown) int {
-	if !r.charge(4, 1) { // the head, and a bool, which is in the head
+	if !r.charge(4, 1) { // the head, which includes the value of a bool
 		return r.fail(CodeMemory, off)
 	}
 	t, elem := binaryOf(byte(key)), *u
@@ -49,8 +49,7 @@ func (r *Reader) KeepCompact(b []byte, off int, key uint32, depth int, u *Unknow
 }
 
 // AppendCompactUnknown appends unknown fields in the Compact protocol. last is the ID of the field
-// before them in the same struct, or 0. Fields that were not read, but made by other means, must be
-// valid.
+// before them in the same struct, or 0. If u was not read by this package, it must be valid.
 func AppendCompactUnknown(b []byte, u Unknown, last uint16) []byte {
 	for off := 0; off < len(u); {
 		t, id := u[off], binary.BigEndian.Uint16(u[off+1:])
@@ -73,11 +72,11 @@ var binaryTypes = [16]byte{
 	CompactTypeUUID: TypeUUID,
 }
 
-// binaryOf returns the type of the Binary protocol for one of the Compact protocol.
+// binaryOf converts a type of the Compact protocol to one of the Binary protocol.
 func binaryOf(t byte) byte { return binaryTypes[t&15] }
 
-// compactOf is the inverse of binaryOf. It returns 0 if t is not a type: an empty list may have
-// any.
+// compactOf is the inverse of binaryOf. It returns 0 if t is not a valid type, which an empty list
+// may have.
 func compactOf(t byte) byte {
 	if int(t) < len(compactTypes) {
 		return compactTypes[t]
@@ -149,7 +148,7 @@ func toCompactMap(b []byte, u Unknown, off int) ([]byte, int) {
 }
 
 // fromCompact appends the element of type t that is at off in b to u, in the Binary protocol. It
-// returns the offset after it or a code. The bytes that it appends count as memory.
+// returns the offset after it or a code. The bytes that it appends count toward the memory limit.
 func (r *Reader) fromCompact(u Unknown, b []byte, off int, t byte, depth int) (Unknown, int) {
 	if nested := t >= CompactTypeList && t != CompactTypeUUID; nested && depth <= 0 {
 		return u, CodeDeep

@@ -7,9 +7,9 @@ import (
 )
 
 // A view (View) gives access to the fields of a struct in the Binary protocol without decoding it.
-// Generated code has a type for each struct; view_sample_test.go is the text that a generator writes,
-// and view_parcel_test.go and view_parcelview_test.go add unions, defaults, nested containers and
-// structs of another file.
+// Generated code has a view type for each struct; view_sample_test.go shows what the generator
+// writes, and view_parcel_test.go and view_parcelview_test.go add unions, defaults, nested
+// containers and structs of another file.
 //
 //	v.OpenThrift(b) --> View.Open --> viewCheck.structs <--> plain    the whole message, typed; offsets of the fields of one struct --> v.at
 //	v.Name()        --> View.String(v.at[7], default)                 inlined, no check but that of the slice
@@ -18,27 +18,27 @@ import (
 //	v.SetName(x)    --> View.begin, commit                            v.at[7] = offset in mem[1], with the highest bit
 //	v.AppendThrift  --> View.pieces                                   ranges of the frame, replaced fields, new fields
 //
-//   - The generator emits a ViewTable for each file: the fields of each struct in the order of their
-//     IDs, their types, and what is in containers. For each struct it emits a type with a View and an
-//     array of offsets, the methods of Struct and OpenThrift and DecodeThrift, a function that returns
-//     a view of an element, and a getter for each field. Optional scalars are an Opt, an absent binary
-//     is nil, a struct has a second result, and containers have Present. Setters (an option) have a
-//     parameter of the type of the field in the struct: a value that makes a field absent there removes
-//     it here. Fields that are structs, or lists of structs, have a second setter that takes views.
+//   - The generator emits a ViewTable for each file: the fields of each struct in the order of
+//     their IDs, their types, and the element types of containers. For each struct it emits a type
+//     with a View and an array of offsets, the methods of Struct, the methods OpenThrift and
+//     DecodeThrift, a function that returns a view of an element, and a getter for each field.
+//     Getters return an Opt for an optional scalar, nil for an absent binary, a second result for a
+//     struct, and a value with a method Present for a container. Setters (an option) take the type
+//     of the field in the struct: a value that makes the field absent there removes it from the
+//     view. Fields that are structs, or lists of structs, have a second setter that takes views.
 //   - OrderViewAt and the table are exported: a getter of another package cannot reach
-//     the unexported fields of OrderView, so it calls ViewNested with OrderViewAt in place of
-//     View.Struct. One function serves nested views and elements.
+//     the unexported fields of OrderView, so it calls ViewNested with OrderViewAt instead of
+//     View.Struct. The same function serves nested views and elements.
 //   - Unions have exactly one field, which may be unknown, as in ReadThrift: an old program forwards a
 //     union with a new field.
-//   - docs/decisions/0022-thrift-generated-code.md has the source and the text that the options
-//     add.
-//   - Offsets have 31 bits. Frames have less than 2 GiB, and so has what is set. The highest bit
-//     selects one of two slices without a branch.
+//   - docs/decisions/0022-thrift-generated-code.md shows how much code the options add.
+//   - Offsets have 31 bits. Frames are smaller than 2 GiB, and so are the fields that are set. The
+//     highest bit selects one of two slices without a branch.
 //   - Maps can have the same key twice: Len counts entries of the message, Lookup and maps.Collect
 //     return the last one.
 
-// View is what all views of structs have in common. A view gives access to the fields of an
-// encoded struct without decoding it. Generated code has a type for each struct:
+// View is the common part of all views of structs. A view gives access to the fields of an encoded
+// struct without decoding it. Generated code has a view type for each struct:
 //
 //	var order OrderView
 //	if err := order.OpenThrift(frame); err != nil {
@@ -46,39 +46,39 @@ import (
 //	}
 //	fmt.Println(order.ID(), order.Name().Or("unnamed"))
 //
-// Only the Binary protocol has views.
+// Views exist only for the Binary protocol.
 //
 // OpenThrift checks the whole message and finds the fields of the struct. It accepts the messages
-// that ReadThrift accepts, allocates nothing, and nothing that is read later can be out of range.
-// If a field occurs more than once, the last one counts. Views of structs inside of a struct find
-// their fields when they are requested.
+// that ReadThrift accepts and allocates nothing; later reads cannot be out of range. If a field
+// occurs more than once, the last one counts. Views of nested structs find their fields when they
+// are requested.
 //
-// A view, and all that its methods return, share the memory of the frame: strings, binaries, lists,
-// other views. The view owns the frame: it must not change, and must not go back to a pool, until
-// nothing of it is in use anymore. Frames have less than 2 GiB.
+// A view and everything that its methods return (strings, binaries, lists, other views) share the
+// memory of the frame. The view owns the frame: it must not change, and must not be returned to a
+// pool, until none of these is in use anymore. Frames must be smaller than 2 GiB.
 //
-// Setters replace or remove fields. The frame stays as it is: the view holds the new values beside
-// it, and its getters return them. Encoding a view copies the frame except for the fields that were
-// replaced, so the fields that the struct does not declare are kept. A view of a struct inside of
-// another is a value of its own: to change a field of it, change the view and set it in the outer
-// one. All values that are set in a view may take 2 GiB; a value that does not fit is not set.
+// Setters replace or remove fields. The frame is not modified: the view holds the new values
+// separately, and its getters return them. Encoding a view copies the frame except for the fields
+// that were replaced, so unknown fields are kept. A view of a nested struct is a separate value: to
+// change a field of it, change the view and set it in the outer one. The values that are set in a
+// view may take 2 GiB in total; a value that does not fit is not set.
 //
 // A view is a value. It can be copied, and changes to the copy do not change the original. The zero
-// value is a struct without fields. Views are safe for concurrent use while nothing is set in them or
-// in copies of them.
+// value is a struct without fields. Views are safe for concurrent use as long as no field is set in
+// them or in copies of them.
 type View struct {
 	mem        [2][]byte // the frame, and the fields that were set
-	start, end uint32    // of the struct in mem[0]; both are 0 in a zero View
+	start, end uint32    // the struct in mem[0]; both are 0 in a zero View
 	twice      bool      // a field occurs more than once
 	changes    *viewChanges
 }
 
-// The offset of a field is that of its value, or 0 if the field is absent. The highest bit is set in
-// offsets in mem[1]. Generated code has the offsets of all fields in an array.
+// The offset of a field is that of its value, or 0 if the field is absent. Offsets in mem[1] have
+// the highest bit set. Generated code keeps the offsets of all fields in an array.
 const inChanges = 1 << 31
 
-// Open makes v a view of the struct that b begins with. It stores the offsets of the fields at at.
-// names is a nil pointer to the struct: if that is Described, errors have the names of the fields.
+// Open makes v a view of the struct that b begins with. It stores the offsets of the fields in at.
+// names is a nil pointer to the struct: if it is Described, errors contain the names of the fields.
 func (v *View) Open(b []byte, at []uint32, t *ViewTable, index int, names Struct) error {
 	c := viewCheck{b: b, where: -1}
 	if next := v.open(&c, 0, MaxDepth, at, t, index); next < 0 {
@@ -96,8 +96,8 @@ func (v *View) Read(r *Reader, b []byte, off, depth int, at []uint32, t *ViewTab
 	return next
 }
 
-// Index is Read for a struct in a message that was checked before. If the code is below zero, v is
-// the zero View. It is not inlined into the code of each view.
+// Index is Read for a struct in a message that has been checked. If it returns a negative code, v
+// is the zero View. It is not inlined into the code of each view.
 //
 //go:noinline
 func (v *View) Index(b []byte, off int, at []uint32, t *ViewTable, index int) int {
@@ -125,8 +125,8 @@ func (v *View) Struct(off uint32, w *View, at []uint32, t *ViewTable, index int)
 	return off != 0 && w.Index(v.mem[off>>31], int(off&math.MaxInt32), at, t, index) >= 0
 }
 
-// ViewNested returns a view of the struct in the field of v at off, and whether v has the field. It is for
-// structs of other packages than that of v. read is as for ViewList.
+// ViewNested returns a view of the struct in the field of v at off, and whether v has the field. It
+// is for structs that are not in the package of v. read is as for ViewList.
 func ViewNested[T any](v *View, off uint32, read func(b []byte, off int) (T, int)) (w T, ok bool) {
 	if off == 0 {
 		return w, false
@@ -145,8 +145,8 @@ func (v *View) Decode(r *Reader, at []uint32, to Struct) error {
 	return err
 }
 
-// Functions that return the value of a field have the offset of the field as argument. If it is 0,
-// they return their last argument, the default value of the field.
+// Functions that return the value of a field take the offset of the field. If it is 0, they return
+// their last argument, the default value of the field.
 
 // Bool returns a field of type bool.
 func (v *View) Bool(off uint32, or bool) bool {
@@ -204,7 +204,7 @@ func (v *View) UUID(off uint32, or UUID) UUID {
 	return UUID(v.mem[off>>31][off&math.MaxInt32:])
 }
 
-// Binary returns a field of type binary. It has no room for an append.
+// Binary returns a field of type binary. Its capacity is its length.
 func (v *View) Binary(off uint32, or []byte) []byte {
 	if off == 0 {
 		return or
@@ -222,7 +222,7 @@ func (v *View) String(off uint32, or string) string {
 	return s
 }
 
-// OptIf returns an Opt with the value v if set is true. Otherwise it is not set.
+// OptIf returns an Opt with the value v if set is true. Otherwise the Opt is not set.
 func OptIf[T any](set bool, v T) Opt[T] {
 	if !set {
 		return Opt[T]{}
@@ -239,7 +239,7 @@ func ValueOf[T any](p *T) (v T) {
 }
 
 // Functions whose names end with At return the value at b[off:] and the offset after it, for a
-// message that was checked before. ListView and MapView call them for their elements.
+// message that has been checked. ListView and MapView call them for their elements.
 
 // BinaryAt returns a binary.
 func BinaryAt(b []byte, off int) ([]byte, int) {

@@ -30,8 +30,7 @@ func ExampleView() {
 	// line 1 9
 }
 
-// A view with changes is encoded with all else as it was, fields that the program does not know
-// included.
+// A changed view is encoded with all other fields unchanged, including unknown ones.
 func ExampleView_forward() {
 	frame := thrift.Append(nil, &Order{ID: 7, Name: thrift.Some("Ada"), Payload: []byte("secret")})
 
@@ -54,7 +53,7 @@ func ExampleView_forward() {
 	// 7 Grace true Grace
 }
 
-// To change a struct inside of another, change its view, and set that.
+// To change a nested struct, change its view and set it in the outer view.
 func ExampleView_nested() {
 	frame := thrift.Append(nil, &Order{ID: 7, Parent: &Order{ID: 6, Medium: 1}})
 
@@ -77,7 +76,7 @@ func ExampleView_nested() {
 	// 6 2
 }
 
-// Elements that have the same size in every message can be reached by index.
+// Elements of a fixed size can be accessed by index.
 func ExampleNumbersView() {
 	var order OrderView
 	if err := order.OpenThrift(thrift.Append(nil, &Order{Codes: []int64{3, 5, 8}})); err != nil {

@@ -7,5 +7,6 @@ func SetMaxChanges(n int) (undo func()) {
 	return func() { maxChanges = old }
 }
 
-// SizeOfChanges returns the size of what was set in a view, with values that were replaced since.
+// SizeOfChanges returns the size of the fields that were set in a view, including values that have
+// been replaced since.
 func (v *View) SizeOfChanges() int { return len(v.mem[1]) }

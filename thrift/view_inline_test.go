@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// What a getter calls is inlined, and so is all that the loop of plain calls: with a single call in it,
-// the variables of the loop would be in memory.
+// The functions that getters call are inlined, and so are those that the loop of plain calls: a
+// single call would move the variables of the loop from registers to memory.
 func TestFunctionsOfViewsAreInlined(t *testing.T) {
 	out, err := exec.Command("go", "build", "-gcflags=-m", ".").CombinedOutput()
 	if err != nil {

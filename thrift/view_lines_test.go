@@ -10,7 +10,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// alikes say how the lines of an order are alike.
+// alikes holds functions that change line i of an order, for different kinds of similarity.
 var alikes = map[string]func(rnd *rand.Rand, i int, line *Order){
 	"all the same":        func(*rand.Rand, int, *Order) {},
 	"every other one":     func(_ *rand.Rand, i int, line *Order) { line.Price.Set = i%2 == 0 },
@@ -26,7 +26,7 @@ var alikes = map[string]func(rnd *rand.Rand, i int, line *Order){
 	},
 }
 
-// alike returns an order of n lines.
+// alike returns an order of n lines, each changed by change.
 func alike(rnd *rand.Rand, n int, change func(rnd *rand.Rand, i int, line *Order)) *Order {
 	p := empty()
 	for i := range n {
@@ -76,19 +76,19 @@ func TestViewsOfDamagedLinesThatAreAlike(t *testing.T) {
 			opened += thrift.One(new(OrderView).OpenThrift(d) == nil)
 		}
 		if opened < 30 || opened > 270 {
-			t.Errorf("%s: %d of 300 damaged inputs are accepted: they show little", name, opened)
+			t.Errorf("%s: %d of 300 damaged inputs were accepted, want 30 to 270", name, opened)
 		}
 	}
 }
 
-// An error in a line that is like those before it leads to its field.
+// The path of an error in a line that resembles the previous ones leads to its field.
 func TestErrorsOfLinesThatAreAlike(t *testing.T) {
 	p := alike(rand.New(rand.NewPCG(16, 16)), 40, alikes["all the same"])
 	b := p.AppendThrift(nil)
 	p.Lines = p.Lines[:30]
 	at := p.SizeThrift() - 10 // of line 30
 	if id := b[at+10]; id != 30 {
-		t.Fatalf("this is not line 30, but %d", id)
+		t.Fatalf("the offset is in line %d, want 30", id)
 	}
 	name := at + bytes.Index(b[at:], []byte("\x00\x00\x00\x04name"))
 	b[name] = 1

@@ -98,7 +98,7 @@ func fieldsOf(b []byte) (fields [][]byte) {
 	return fields
 }
 
-// order says how the fields of a struct follow each other.
+// order is an order of the fields of a struct.
 type order int
 
 const (
@@ -125,7 +125,8 @@ func sorted(rnd *rand.Rand, fields [][]byte, as order) [][]byte {
 
 func isFixed(t byte) bool { return t < thrift.TypeString || t == thrift.TypeUUID }
 
-// unknownFields are of no field of the samples. Some have the ID of one, but another type.
+// unknownFields holds fields that the samples do not declare. Some have the ID of a declared field,
+// but another type.
 var unknownFields = [][]byte{
 	{thrift.TypeBool, 0, 100, 1},
 	{thrift.TypeI8, 0, 1, 4},
@@ -137,8 +138,9 @@ var unknownFields = [][]byte{
 	{thrift.TypeUUID, 0xff, 0xff, 15: 1, 18: 0},
 }
 
-// mixed returns the struct that b begins with, with all its structs in the order as, and, if more is
-// true, with unknown fields. Unions, which have one field, get none: they must not have another one.
+// mixed returns the struct that b begins with, with the fields of all its structs in the order as
+// and, if more is true, with unknown fields. Unions get no unknown fields, because they must have
+// exactly one field.
 func mixed(rnd *rand.Rand, b []byte, as order, more bool) []byte {
 	var out []byte
 	fields := fieldsOf(b)
@@ -179,7 +181,7 @@ func mixedValue(rnd *rand.Rand, b []byte, t byte, as order, more bool) (out []by
 	return out, size
 }
 
-// doubled returns the struct that b begins with, with some fields of the struct other before its own.
+// doubled returns the struct that b begins with, preceded by some fields of the struct other.
 func doubled(rnd *rand.Rand, b, other []byte) []byte {
 	var out []byte
 	for _, f := range fieldsOf(other) {

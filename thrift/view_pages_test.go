@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// atEndOfPage returns size bytes before memory that cannot be accessed.
+// atEndOfPage returns size bytes that end at an inaccessible page.
 func atEndOfPage(t *testing.T, size int) []byte {
 	t.Helper()
 	page := os.Getpagesize()
@@ -32,7 +32,7 @@ func atEndOfPage(t *testing.T, size int) []byte {
 	return all[readable-size : readable : readable]
 }
 
-// faultOf calls f and returns a fault that it causes as an error.
+// faultOf calls f. If f causes a memory fault, it returns the fault as an error.
 func faultOf(f func()) (err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -44,7 +44,7 @@ func faultOf(f func()) (err error) {
 	return nil
 }
 
-// Nothing is read after the end of the frame, wherever it ends and whatever is in it.
+// Views never read after the end of the frame, whatever its length and contents.
 func TestViewsStayInTheFrame(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(13, 13))
 	var frames [][]byte

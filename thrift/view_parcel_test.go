@@ -6,7 +6,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// A second IDL file, for what sample_test.go does not have. Its declaration:
+// A second IDL file covers types that are not in sample_test.go. Its declaration:
 //
 //	include "sample.thrift"
 //

@@ -2,7 +2,7 @@ package thrift_test
 
 import "github.com/slipstream-go/slipstream/thrift"
 
-// This file is what a generator writes for the views of view_parcel_test.go.
+// This file contains the code that the generator writes for the views of view_parcel_test.go.
 
 // ViewsOfParcel describes the structs of this IDL file for their views.
 var ViewsOfParcel = thrift.ViewTable{Structs: []thrift.ViewStruct{
@@ -51,7 +51,7 @@ func (v *ChoiceView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfParcel, 0, (*Choice)(nil))
 }
 
-// DecodeThrift reads the Choice that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ChoiceView) DecodeThrift(r *thrift.Reader, to *Choice) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -96,7 +96,7 @@ func (v *ParcelView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfParcel, 1, (*Parcel)(nil))
 }
 
-// DecodeThrift reads the Parcel that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ParcelView) DecodeThrift(r *thrift.Reader, to *Parcel) error {
 	return v.view.Decode(r, v.at[:], to)
 }

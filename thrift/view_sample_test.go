@@ -2,8 +2,8 @@ package thrift_test
 
 import "github.com/slipstream-go/slipstream/thrift"
 
-// This file is what the generator writes for the views of sample_test.go. Setters are an option of
-// their own; all else is emitted together.
+// This file contains the code that the generator writes for the views of sample_test.go. Setters
+// are a separate option; everything else is emitted together.
 
 // ViewsOfSample describes the structs of this IDL file for their views.
 var ViewsOfSample = thrift.ViewTable{Structs: []thrift.ViewStruct{
@@ -43,7 +43,7 @@ func (v *OrderView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfSample, 0, (*Order)(nil))
 }
 
-// DecodeThrift reads the Order that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrderView) DecodeThrift(r *thrift.Reader, to *Order) error {
 	return v.view.Decode(r, v.at[:], to)
 }

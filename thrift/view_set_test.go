@@ -37,7 +37,7 @@ func setSome(rnd *rand.Rand, v *OrderView, p, x *Order) (n int) {
 	return n
 }
 
-// checkChanged checks that the getters of v, and what it is encoded as, equal p.
+// checkChanged checks that the getters of v and its encoding equal p.
 func checkChanged(t *testing.T, v *OrderView, p *Order) {
 	t.Helper()
 	out := v.AppendThrift(nil)
@@ -65,7 +65,7 @@ func checkChanged(t *testing.T, v *OrderView, p *Order) {
 	}
 }
 
-// checkForwarding changes a view of b, if it can be opened, and checks what it is forwarded as.
+// checkForwarding changes a view of b, if it can be opened, and checks the encoding of the view.
 func checkForwarding(t *testing.T, b []byte) {
 	t.Helper()
 	var v OrderView
@@ -95,7 +95,8 @@ func TestChangedViewsAreForwarded(t *testing.T) {
 	}
 }
 
-// All that is not changed is forwarded byte by byte, unknown fields and the order of fields included.
+// Everything that is not changed is forwarded byte by byte, including unknown fields and the order
+// of fields.
 func TestUntouchedFieldsAreCopied(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(10, 10))
 	for range 200 {
@@ -117,12 +118,12 @@ func TestUntouchedFieldsAreCopied(t *testing.T) {
 			}
 		}
 		if want = append(want, thrift.TypeStop); !bytes.Equal(v.AppendThrift(nil), want) {
-			t.Fatalf("forwarded as\n%x, want\n%x", v.AppendThrift(nil), want)
+			t.Fatalf("encoded as\n%x, want\n%x", v.AppendThrift(nil), want)
 		}
 	}
 }
 
-// A removed field does not come back by an earlier occurrence in the frame.
+// A removed field is not restored by an earlier occurrence in the frame.
 func TestRemovedFieldIsRemovedEverywhere(t *testing.T) {
 	var v OrderView
 	if err := v.OpenThrift(unhex(t, "0b0008 00000001 61"+id+"0b0008 00000001 62 080005 00000001 080005 00000002 00")); err != nil {
@@ -138,7 +139,7 @@ func TestRemovedFieldIsRemovedEverywhere(t *testing.T) {
 	}
 }
 
-// A view of a struct inside of another is changed and set in the outer one.
+// A view of a nested struct is changed and set in the outer view.
 func TestNestedViewsAreSet(t *testing.T) {
 	p := smallOrder()
 	b := append(mixed(rand.New(rand.NewPCG(1, 3)), p.AppendThrift(nil), byID, false), 1, 2, 3)
@@ -177,7 +178,7 @@ func TestNestedViewsAreSet(t *testing.T) {
 	checkChanged(t, &v, p)
 }
 
-// A copy of a view is another value: changes to one do not show in the other.
+// A copy of a view is independent: changes to one do not affect the other.
 func TestCopiesOfViewsAreIndependent(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(11, 11))
 	for range 30 {
@@ -203,7 +204,7 @@ func TestCopiesOfViewsAreIndependent(t *testing.T) {
 	}
 }
 
-// A message can be made by setters only.
+// A message can be created using only setters.
 func TestZeroViewsCanBeSet(t *testing.T) {
 	var v OrderView
 	p := empty()
@@ -219,7 +220,7 @@ func TestZeroViewsCanBeSet(t *testing.T) {
 	checkChanged(t, &v, p)
 }
 
-// All setters of all types.
+// TestSettersOfEveryType calls the setters of all types.
 func TestSettersOfEveryType(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(12, 12))
 	for range 100 {
@@ -254,12 +255,12 @@ func TestSettersOfEveryType(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got.unknown = nil; !bytes.Equal(got.AppendThrift(nil), want) {
-			t.Fatalf("forwarded as\n%x, want\n%x", got.AppendThrift(nil), want)
+			t.Fatalf("encoded as\n%x, want\n%x", got.AppendThrift(nil), want)
 		}
 	}
 }
 
-// A view that is set again and again does not grow, and values that were read before stay.
+// A view that is set repeatedly does not grow, and values that were read earlier do not change.
 func TestReplacedValuesAreForgotten(t *testing.T) {
 	p := empty()
 	var v OrderView
@@ -274,7 +275,7 @@ func TestReplacedValuesAreForgotten(t *testing.T) {
 		v.SetName(thrift.Some("a name"))
 		v.SetMedium(int16(i))
 		if v.Medium() != int16(i) {
-			t.Fatalf("change %d is not there", i)
+			t.Fatalf("change %d was lost", i)
 		}
 		if i == 10 {
 			name = v.Name().V
@@ -291,7 +292,7 @@ func TestReplacedValuesAreForgotten(t *testing.T) {
 	}
 }
 
-// A value fits if there is room for it without values that were replaced.
+// A value is set if it fits after replaced values have been dropped.
 func TestValuesThatDoNotFitAreNotSet(t *testing.T) {
 	defer thrift.SetMaxChanges(1000)()
 	p := smallOrder()

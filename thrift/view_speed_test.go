@@ -27,8 +27,8 @@ func ordinary(n int) *Order {
 
 var speedSink int
 
-// BenchmarkViewOpen compares a view that is opened, and of which three fields are read, with a struct
-// that is decoded. The two alternate in rounds; the ratio is the median of the ratios of the rounds.
+// BenchmarkViewOpen compares opening a view and reading three fields with decoding a struct. The
+// two alternate in rounds; the ratio is the median of the ratios of the rounds.
 func BenchmarkViewOpen(b *testing.B) {
 	for _, size := range []int{200, 1000, 32_000, 1 << 20} {
 		for as, name := range []string{"id-order", "fixed-first", "any-order"} {
@@ -52,8 +52,8 @@ func BenchmarkViewOpen(b *testing.B) {
 	}
 }
 
-// BenchmarkViewForward compares a view in which one field is changed with a struct that is decoded,
-// changed and encoded.
+// BenchmarkViewForward compares changing one field in a view with decoding, changing and encoding a
+// struct.
 func BenchmarkViewForward(b *testing.B) {
 	for _, size := range []int{200, 1000, 32_000, 1 << 20} {
 		frame := ordinary(size).AppendThrift(nil)
@@ -78,7 +78,7 @@ func BenchmarkViewForward(b *testing.B) {
 	}
 }
 
-// BenchmarkViewLines compares a view of which all lines are read with a struct that is decoded.
+// BenchmarkViewLines compares reading all lines of a view with decoding a struct.
 func BenchmarkViewLines(b *testing.B) {
 	frame := ordinary(32_000).AppendThrift(nil)
 	alternate(b, len(frame), func() {

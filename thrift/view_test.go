@@ -14,7 +14,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift"
 )
 
-// orderOf returns what the getters of a view return.
+// orderOf returns an order with the results of the getters of a view.
 func orderOf(v *OrderView) *Order {
 	p := &Order{
 		ID: v.ID(), Paid: v.Paid(), Small: v.Small(), Medium: v.Medium(), Quantity: v.Quantity(), Price: v.Price(),
@@ -96,7 +96,7 @@ func checkOrderView(t *testing.T, b []byte) {
 	err := v.OpenThrift(b)
 	want := new(Order)
 	if _, wantErr := (&thrift.Reader{MaxMemory: 1 << 30}).Read(b, 0, want); (wantErr != nil) != (err != nil) {
-		t.Fatalf("the view has the error %v, ReadThrift %v:\n%x", err, wantErr, b)
+		t.Fatalf("OpenThrift returns the error %v, ReadThrift %v:\n%x", err, wantErr, b)
 	}
 	if err != nil {
 		checkSameBytes(t, b, &v, new(Order))
@@ -109,7 +109,7 @@ func checkOrderView(t *testing.T, b []byte) {
 	}
 }
 
-// checkSameBytes checks that a view that was not opened is an empty struct.
+// checkSameBytes checks that a view that could not be opened is an empty struct.
 func checkSameBytes(t *testing.T, b []byte, v *OrderView, want *Order) {
 	t.Helper()
 	if got := orderOf(v).AppendThrift(nil); !bytes.Equal(got, want.AppendThrift(nil)) || v.SizeThrift() != 1 {
@@ -117,7 +117,7 @@ func checkSameBytes(t *testing.T, b []byte, v *OrderView, want *Order) {
 	}
 }
 
-// checkDecoded checks that a view is decoded to want, and encoded as it was.
+// checkDecoded checks that a view is decoded to want and encoded as b.
 func checkDecoded(t *testing.T, b []byte, v *OrderView, want *Order) {
 	t.Helper()
 	got := new(Order)
@@ -135,7 +135,7 @@ func checkParcelView(t *testing.T, b []byte) {
 	err := v.OpenThrift(b)
 	want := NewParcel()
 	if _, wantErr := (&thrift.Reader{MaxMemory: 1 << 30}).Read(b, 0, want); (wantErr != nil) != (err != nil) {
-		t.Fatalf("the view has the error %v, ReadThrift %v:\n%x", err, wantErr, b)
+		t.Fatalf("OpenThrift returns the error %v, ReadThrift %v:\n%x", err, wantErr, b)
 	}
 	if err != nil {
 		return
@@ -197,7 +197,7 @@ func smallOrder() *Order {
 	return p
 }
 
-// tinyOrder returns an order with all fields but as few bytes as that takes.
+// tinyOrder returns the smallest order with all fields.
 func tinyOrder() *Order {
 	return &Order{
 		Quantity: thrift.Some[int32](1), Price: thrift.Some(1.0), Name: thrift.Some("n"), Payload: []byte("p"), Status: thrift.Some[Status](1),
@@ -205,7 +205,7 @@ func tinyOrder() *Order {
 	}
 }
 
-// Each byte of a message is replaced by each other one.
+// Each byte of a message is replaced by each other value.
 func TestViewsOfDamagedInputAgreeWithStructs(t *testing.T) {
 	opened := 0
 	b := tinyOrder().AppendThrift(nil)
@@ -220,7 +220,7 @@ func TestViewsOfDamagedInputAgreeWithStructs(t *testing.T) {
 		}
 	}
 	if opened < 10_000 {
-		t.Errorf("%d damaged inputs are accepted: they show little", opened)
+		t.Errorf("%d damaged inputs were accepted, want at least 10000", opened)
 	}
 }
 
@@ -243,7 +243,7 @@ func TestViewsOfDamagedInputInAnyOrder(t *testing.T) {
 	}
 }
 
-// FuzzView holds for every input: views and ReadThrift agree.
+// FuzzView checks for every input that views and ReadThrift agree.
 func FuzzView(f *testing.F) {
 	rnd := rand.New(rand.NewPCG(7, 8))
 	for range 5 {
@@ -308,7 +308,7 @@ func TestErrorsOfViewsLeadToTheField(t *testing.T) {
 	}
 }
 
-// Each container has elements of another type than the field.
+// Each container has elements of a type other than the declared one.
 func TestContainersOfOtherTypesAreErrors(t *testing.T) {
 	for _, s := range []string{
 		"0d0009 0b0b 00000001 00000000 00000000",
@@ -344,7 +344,8 @@ func TestDepthOfViewsIsBounded(t *testing.T) {
 			t.Errorf("%d levels: %v", thrift.MaxDepth+1, err)
 		}
 	}
-	// Containers in the deepest struct: known ones are allowed, unknown ones are not.
+	// In the deepest struct, containers in known fields are allowed, and those in unknown fields
+	// are not.
 	inner := unhex(t, id)
 	for _, field := range []string{"0f000b 0a 00000001 0000000000000001", "0e000c 00 00000000", "0f0064 00 00000000"} {
 		b := nest(t, "0c000e ", id, thrift.MaxDepth)
@@ -353,7 +354,7 @@ func TestDepthOfViewsIsBounded(t *testing.T) {
 	}
 }
 
-// A struct with more than 64 fields can have required ones among all of them.
+// Any field of a struct with more than 64 fields can be required.
 func TestWideStructsHaveRequiredFields(t *testing.T) {
 	const n = 200
 	table := thrift.ViewTable{Structs: []thrift.ViewStruct{{Required: []uint64{1 << 63, 0, 1<<1 | 1<<63, 1 << 7}}}}
@@ -451,7 +452,8 @@ func TestViewsDoNotAllocate(t *testing.T) {
 	}
 }
 
-// Strings and binaries of a view lie in the frame, and an append to them does not reach it.
+// Strings and binaries of a view share the memory of the frame, and appending to them does not
+// change it.
 func TestViewsShareTheFrame(t *testing.T) {
 	p := full()
 	p.Payload = []byte("payload")
@@ -495,7 +497,7 @@ func TestNumbersAreReachedByIndex(t *testing.T) {
 	var none ParcelView
 	checkNumbers(t, none.Keys(), nil)
 	if none.Keys().Present() || !v.Keys().Present() || none.Grid().Present() || !v.Grid().Present() || none.Rates().Present() || !v.Rates().Present() {
-		t.Error("Present does not tell whether the field is present")
+		t.Error("Present does not report whether the field is present")
 	}
 }
 
@@ -511,13 +513,13 @@ func checkNumbers[T thrift.Number](t *testing.T, l thrift.NumbersView[T], want [
 		}
 	}
 	if l.At(-1) != zero || l.At(len(want)) != zero || l.At(math.MaxInt) != zero || l.At(math.MinInt) != zero {
-		t.Error("elements out of range are not zero")
+		t.Error("At does not return zero for an index out of range")
 	}
 	if got := l.AppendTo(slices.Clone(want)); !slices.Equal(got, append(slices.Clone(want), want...)) {
 		t.Errorf("appended to %v: %v", want, got)
 	}
 	if room := make([]T, 0, 100); len(want) > 0 && &l.AppendTo(room)[0] != &room[:1][0] {
-		t.Error("AppendTo does not use the room of a slice")
+		t.Error("AppendTo does not use the capacity of a slice")
 	}
 }
 
@@ -545,7 +547,7 @@ func TestLoopsOverViewsEnd(t *testing.T) {
 	}
 }
 
-// A view can be used again. Nothing is left of the frame before.
+// A view can be opened again. Nothing remains of the previous frame.
 func TestViewsAreOpenedAgain(t *testing.T) {
 	var v OrderView
 	for _, p := range []*Order{full(), empty(), smallOrder(), tinyOrder()} {
@@ -570,7 +572,7 @@ func TestDefaultsOfViews(t *testing.T) {
 	}
 }
 
-// In a map, an entry replaces an earlier one with the same key.
+// An entry of a map replaces an earlier one with the same key.
 func TestLookup(t *testing.T) {
 	var v OrderView
 	if err := v.OpenThrift(unhex(t, id+"0d000d 0b 0b 00000003 00000001 61 00000001 31 00000001 61 00000001 32 00000001 62 00000001 33 00")); err != nil {

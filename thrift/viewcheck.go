@@ -5,26 +5,27 @@ import (
 	"unsafe"
 )
 
-//   - A message is checked once, with types. A view accepts what ReadThrift accepts, with the same
-//     depth; memory is not limited because none is used. So the structs in it need no error results.
-//     Views of them check again: that is as fast as skipping without checks, and nothing depends on
-//     where the bytes came from.
+//   - A message is checked once, including types, so getters of nested structs need no error
+//     results. A view accepts what ReadThrift accepts, with the same depth; memory is not limited
+//     because none is used. Views of nested structs check again: that is as fast as skipping
+//     without checks, and no assumption is made about where the bytes came from.
 //   - plain is a loop without calls, so that its variables stay in registers; structs handles the rest:
-//     structs in structs, nested containers, unknown fields, all errors. The compiler makes two
-//     functions of it: the one for lists of structs stores no offsets. One load has the head of a field
-//     and the length or count after it. A field is looked for after the previous one (fields in the
-//     order of IDs), then at its ID minus the first ID (fixed-size fields first, and any other order),
-//     then by binary search. The size of a number is that of the expected field, so a processor that
-//     predicts that the field is the expected one continues before the load has ended. A jump table by
-//     type is as fast in the order of IDs, and slower in any other (0.8); a dedicated loop for fields
-//     in the order of IDs, which needs no bits of required fields, was no faster. BenchmarkViewOpen and
-//     BenchmarkViewForward compare with ReadThrift.
+//     structs in structs, nested containers, unknown fields, all errors. plain is generic so that
+//     the compiler makes two functions of it; the one for lists of structs stores no offsets. One
+//     load reads the head of a field and the length or count after it. A field is looked up after
+//     the previous one (fields in the order of IDs), then at its ID minus the first ID (fixed-size
+//     fields first, and any other order), then by binary search. The size of a number is that of
+//     the expected field, so a processor that predicts that the field is the expected one continues
+//     before the load has completed. A jump table by type is as fast in the order of IDs, and
+//     slower in any other (0.8 times the speed); a dedicated loop for fields in the order of IDs,
+//     which needs no bits of required fields, was no faster. BenchmarkViewOpen and
+//     BenchmarkViewForward compare views with ReadThrift.
 
 const (
-	// maxFrame is the size of the largest frame that has views: offsets in it have 31 bits, and
-	// the sum of an offset and the size of a number is an int on every platform.
+	// maxFrame is the maximum size of a frame with views: offsets in it have 31 bits, and the sum
+	// of an offset and the size of a number fits into an int on every platform.
 	maxFrame = 1<<31 - 64
-	// knownDepth is the depth for Skip where values were checked before.
+	// knownDepth is the depth for Skip if the values have been checked.
 	knownDepth = 1 << 30
 )
 
@@ -32,7 +33,7 @@ const (
 // ReadThrift needs more memory than allowed.
 type viewCheck struct {
 	b     []byte
-	where int  // the value that a code is about, if walking over the input does not find it, or -1
+	where int  // the value that a code refers to, if walking over the input does not find it, or -1
 	twice bool // structs has stored the offset of a field that occurs more than once
 }
 
@@ -43,8 +44,8 @@ func (c *viewCheck) fail(code, off int) int {
 	return code
 }
 
-// structs checks n structs that follow each other at off, and returns the offset after them or a
-// code. If at is not nil, n is 1, and structs stores where the values of the fields are.
+// structs checks n consecutive structs at off, and returns the offset after them or a code. If at
+// is not nil, n is 1, and structs stores the offsets of the values of the fields in it.
 func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uint32) int {
 	if depth <= 0 {
 		return c.fail(CodeDeep, off)
@@ -62,7 +63,7 @@ func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uin
 				break
 			}
 		}
-		// Here is a field that plain leaves to others, or the end of a struct.
+		// At off is a field that plain does not handle, or the end of a struct.
 		if off >= len(b) {
 			return CodeShort
 		}
@@ -98,17 +99,17 @@ func (c *viewCheck) structs(off, n, depth int, t *ViewTable, index int, at []uin
 	return off
 }
 
-// plain is the part of structs for fields that are scalars, strings, lists and sets of these, maps of
-// strings and other containers if they are empty, unless they are unknown, wrong or occur twice. It
-// returns how far it comes: the offset, how many structs are left, the place where the next field is
-// expected and the bits of those that were seen.
+// plain is the part of structs for fields that are scalars, strings, lists and sets of these, maps
+// of strings, and other containers if they are empty. It stops at unknown and invalid fields and at
+// those that occur twice. It returns the offset it has reached, the number of remaining structs,
+// the index of the next expected field and the bits of the fields that were seen.
 //
-// It has to be fast for what it expects. It calls no function, so that variables stay in registers.
-// It loads the head of a field and what can follow it together: the length of a string, or the type
-// and number of elements. A field is expected at the place after that of the field before it, or
-// where its ID would place it if there were no gaps between IDs. The size of a number comes from
-// the expected field rather than from the message if both are the same: a processor that predicts
-// that they are need not wait for this load before the next one.
+// It must be fast for the expected fields. It calls no function, so that variables stay in
+// registers. With one load it reads the head of a field and what can follow it: the length of a
+// string, or the type and number of elements. The expected index of a field is that after the
+// previous field, or its ID minus the first ID, as if there were no gaps between IDs. If the field
+// is the expected one, the size of a number comes from the table rather than from the message: a
+// processor that predicts this need not wait for the load before the next one.
 func plain[T struct{} | uint32](b []byte, s *ViewStruct, off, n, expect int, seen uint64, at []T) (int, int, int, uint64) {
 	fields := s.Fields
 	var zero T
@@ -116,7 +117,7 @@ func plain[T struct{} | uint32](b []byte, s *ViewStruct, off, n, expect int, see
 	for off <= last {
 		head := load64(p, off)
 		key, i := uint32(head>>40), expect
-		kind := key >> 16 // If the field is the expected one, of the table: that need not be waited for.
+		kind := key >> 16 // If the field is the expected one, kind comes from the table, to avoid waiting for the load.
 		if uint(i) < uint(len(fields)) && fields[i].Key == key {
 			kind = fields[i].Key >> 16
 		} else {
@@ -231,7 +232,7 @@ func skipStrings(b []byte, off, n int) int {
 	return off
 }
 
-// load64 returns the 8 bytes at p[off:], which the caller has checked to be there.
+// load64 returns the 8 bytes at p[off:]. The caller has checked that they are in range.
 func load64(p *byte, off int) uint64 {
 	return binary.BigEndian.Uint64((*[8]byte)(unsafe.Add(unsafe.Pointer(p), off))[:])
 }
@@ -241,8 +242,9 @@ func load32(p *byte, off int) uint32 {
 	return binary.BigEndian.Uint32((*[4]byte)(unsafe.Add(unsafe.Pointer(p), off))[:])
 }
 
-// complete returns a code below zero if required fields are missing, or fields of a union. Of the struct
-// at start, fields is how many fields were counted: all of a union. seen are the first 64 of its table.
+// complete returns a negative code if the struct at start lacks required fields, or is a union
+// without exactly one field. fields is the number of fields that structs has counted; for a union,
+// those are all. seen has a bit for each of the first 64 fields of the table.
 func (s *ViewStruct) complete(b []byte, start, fields int, seen uint64) int {
 	if s.Union && fields != 1 {
 		return CodeUnion
@@ -256,8 +258,8 @@ func (s *ViewStruct) complete(b []byte, start, fields int, seen uint64) int {
 	return 0
 }
 
-// completeWide reports whether the struct at start, which was checked before, has the required
-// fields after the first 64. It walks over the struct once for each 64 of them.
+// completeWide reports whether the struct at start, which has been checked, has the required fields
+// after the first 64. It walks over the struct once for each 64 fields of the table.
 func (s *ViewStruct) completeWide(b []byte, start int) bool {
 	for word := 1; word < len(s.Required); word++ {
 		seen := uint64(0)
@@ -278,7 +280,7 @@ func keyAt(b []byte, off int) uint32 {
 	return uint32(b[off])<<16 | uint32(binary.BigEndian.Uint16(b[off+1:]))
 }
 
-// value checks the value at off, whose type on the wire is kind and has the contents t.
+// value checks the value at off. kind is its type on the wire; t describes its contents.
 func (c *viewCheck) value(off int, kind byte, depth int, table *ViewTable, t *ViewType) int {
 	switch kind {
 	case TypeStruct:

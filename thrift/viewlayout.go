@@ -8,53 +8,56 @@ import (
 )
 
 //   - Structs of a list often have the same fields in the same order. In lists of 16 and more, four
-//     are walked over. If the last two, or the two pairs, have the same layout, the structs after them
-//     are compared with it, word by word, without a branch for each and without waiting for a length
-//     before the next word is loaded. Only lengths that differ between the samples are read.
-//   - After a struct that differs, four are walked over again. If few were the same, a layout in which
+//     structs are sampled: they are checked field by field. If the last two, or the two pairs, have
+//     the same layout, the structs after them are compared with it word by word, without a branch
+//     for each word and without waiting for a length before the next word is loaded. Only lengths
+//     that differ between the samples are read.
+//   - After a struct that differs, four are sampled again. If few were the same, a layout in which
 //     all lengths may differ is tried next, after a pause that grows.
 
-// A layout says where in a unit of one or two structs there are heads of fields, types and numbers of
-// elements, and lengths of strings. It comes from two units that were checked. A unit that has the same
-// bytes there is valid for the same reasons.
+// A layout describes where in a unit of one or two structs the heads of fields, the types and
+// numbers of elements, and the lengths of strings are. It is made from two units that were checked.
+// A unit that has the same bytes in these positions is therefore valid.
 //
 // Strings and lists of numbers whose lengths differ divide a unit into parts: a part ends with such a
 // length, and the next one begins after the value. All other lengths must be the same.
 type layout struct {
 	windows [maxWindows]window
-	n       int // how many windows there are
+	n       int // the number of windows
 	first   int // the size of the first part
 	last    int // the size of the last part
 
-	// Used while the layout is made.
+	// Used only while the layout is made.
 	b     []byte
 	begin int  // where the part begins in b
 	from  int  // its first window
-	end   int  // the window that ends the part before, or -1
+	end   int  // the window that ends the previous part, or -1
 	loose bool // all lengths of strings may differ
 	full  bool // there is no room for more
 }
 
-// window is a word of a unit. Its bytes are in the order of the message: the first one is the lowest.
+// window is a word of a unit, loaded in little-endian order: the first byte of the message is the
+// lowest.
 type window struct {
-	mask, want uint64 // the bits that are compared, and what they must be
-	at         int16  // where the word begins after the beginning of its part
+	mask, want uint64 // the bits that are compared, and their expected values
+	at         int16  // the offset of the word in its part
 	next       int16  // the size of the next part, if this window ends one
-	scale      uint8  // if not 0, the last four bytes say how many values of this size follow, and end the part
+	scale      uint8  // if not 0, the last four bytes are the number of values of this size that follow, and end the part
 }
 
 const (
 	maxWindows = 48
-	// sampled is how many structs are walked over before some are compared: two units of two.
+	// sampled is the number of structs that are checked field by field before others are compared:
+	// two units of two.
 	sampled = 4
-	// fewStructs is the length of lists from which on structs are compared.
+	// fewStructs is the minimum length of lists whose structs are compared.
 	fewStructs = 16
-	// shortRun is how many units make up for what a layout costs.
+	// shortRun is the number of equal units that justify the cost of a layout.
 	shortRun = 16
 )
 
-// manyStructs is structs for the elements of a list. It compares structs with those before if that
-// succeeds for many of them, otherwise it tries less and less often.
+// manyStructs is structs for the elements of a list. It compares structs with previous ones if that
+// succeeds for many of them; otherwise it tries less and less often.
 func (c *viewCheck) manyStructs(off, n, depth int, t *ViewTable, index int) int {
 	wait, loose := fewStructs, false
 	for n >= fewStructs {
@@ -84,8 +87,9 @@ func (c *viewCheck) manyStructs(off, n, depth int, t *ViewTable, index int) int 
 	return c.structs(off, n, depth, t, index, nil)
 }
 
-// repeats returns how many units after the structs at at repeat them, how many structs a unit has, and the
-// offset after them. n is how many structs there are. It is not inlined because its layout is large.
+// repeats returns how many units after the sampled structs, whose offsets are in at, have the same
+// layout, how many structs a unit has, and the offset after them. n is the number of remaining
+// structs. It is not inlined because its layout is large.
 //
 //go:noinline
 func repeats(b []byte, at *[sampled + 1]int, n int, loose bool) (units, structs, next int) {
@@ -102,7 +106,8 @@ func repeats(b []byte, at *[sampled + 1]int, n int, loose bool) (units, structs,
 	return 0, 1, at[sampled]
 }
 
-// repeated returns how many units, at most most, follow each other at off, and the offset after them.
+// repeated returns how many consecutive units at off, at most most, have the layout, and the offset
+// after them.
 func (l *layout) repeated(b []byte, off, most int) (units, next int) {
 	if l.end < 0 {
 		return l.repeatedWhole(b, off, most)
@@ -115,7 +120,8 @@ func (l *layout) repeated(b []byte, off, most int) (units, next int) {
 			word := w.word(unsafe.Add(p, pos))
 			differences |= word&w.mask ^ w.want
 			if w.scale != 0 {
-				// The next part must be in the input, even if this unit turns out to be another one.
+				// The next part must be within the input, even if this unit turns out to have
+				// another layout.
 				size := int64(bits.ReverseBytes32(uint32(word>>32))) * int64(w.scale)
 				pos += int(w.at) + 8
 				if size > int64(len(b)-pos)-int64(w.next) {
@@ -132,7 +138,7 @@ func (l *layout) repeated(b []byte, off, most int) (units, next int) {
 	return units, off
 }
 
-// repeatedWhole is repeated for units of one part, which have one size.
+// repeatedWhole is repeated for units of a single part, which all have the same size.
 func (l *layout) repeatedWhole(b []byte, off, most int) (units, next int) {
 	p, windows := unsafe.Pointer(unsafe.SliceData(b)), l.windows[:(l.n+3)&^3]
 	for i := l.n; i < len(windows); i++ {
@@ -156,13 +162,13 @@ func (l *layout) repeatedWhole(b []byte, off, most int) (units, next int) {
 	return units, off
 }
 
-// word returns the word of a window in a part, all of which is there.
+// word returns the word of a window in a part. The whole part must be within the input.
 func (w *window) word(part unsafe.Pointer) uint64 {
 	return binary.LittleEndian.Uint64((*[8]byte)(unsafe.Add(part, int(w.at)))[:])
 }
 
-// learn makes the layout from two units that follow each other at x and y. It reports whether both
-// have the same layout, and whether there is room for it.
+// learn makes the layout from two consecutive units at x and y. It reports whether both have the
+// same layout and there is room for it.
 func (l *layout) learn(b []byte, x, y, structs int, loose bool) bool {
 	if x < 8 { // A window may begin up to 7 bytes before the unit.
 		return false
@@ -175,7 +181,7 @@ func (l *layout) learn(b []byte, x, y, structs int, loose bool) bool {
 	}
 	l.last = y - l.begin
 	for i := l.from; i < l.n; i++ {
-		if w := &l.windows[i]; int(w.at) > l.last-8 { // It would end after the unit.
+		if w := &l.windows[i]; int(w.at) > l.last-8 { // The word would end after the unit.
 			w.move(l.last - 8)
 		}
 	}
@@ -183,8 +189,8 @@ func (l *layout) learn(b []byte, x, y, structs int, loose bool) bool {
 	return !l.full
 }
 
-// structure adds the struct at y, if the one at x has the same layout. It returns the offsets after
-// them, or below zero.
+// structure adds the struct at y to the layout if the one at x has the same layout. It returns the
+// offsets after them, or negative numbers.
 func (l *layout) structure(x, y int) (int, int) {
 	for !l.full {
 		kind := l.b[y]
@@ -228,7 +234,7 @@ func (l *layout) value(kind byte, x, y int) (int, int) {
 	if l.b[x] != elem {
 		return -1, -1
 	}
-	// A list without elements may have any type, so one must have some for others to have another number.
+	// An empty list may have any type, so lengths may differ only if one of the lists has elements.
 	if size := fixedSize(elem); size != 0 && m|n != 0 {
 		l.mark(y, 1)
 		return l.counted(x+1, y+1, size)
@@ -252,7 +258,7 @@ func (l *layout) values(n, x, y int, kinds ...byte) (int, int) {
 	return x, y
 }
 
-// counted is value for a number of values of a size, which follow it.
+// counted is value for a count and the values of a fixed size that follow it.
 func (l *layout) counted(x, y int, size uint8) (int, int) {
 	p := unsafe.SliceData(l.b)
 	m, n := load32(p, x), load32(p, y)
@@ -262,7 +268,7 @@ func (l *layout) counted(x, y int, size uint8) (int, int) {
 		l.mark(y-4, 4)
 		return x + int(m)*int(size), next
 	}
-	// The window has the length at its end.
+	// The window ends with the length.
 	if at := y - 8 - l.begin; l.n > l.from && int(l.windows[l.n-1].at) >= at {
 		l.windows[l.n-1].move(at)
 	} else {
@@ -277,7 +283,7 @@ func (l *layout) counted(x, y int, size uint8) (int, int) {
 	return x + int(m)*int(size), next
 }
 
-// endPart ends a part at y, all of whose windows are there.
+// endPart ends a part at y, whose windows are complete.
 func (l *layout) endPart(y int) {
 	size := y - l.begin
 	if size > math.MaxInt16 {
@@ -295,7 +301,7 @@ func (l *layout) endPart(y int) {
 	}
 }
 
-// mark says that size bytes at y must be the same in other units.
+// mark requires the size bytes at y to be the same in other units.
 func (l *layout) mark(y, size int) {
 	for ; size > 0; size-- {
 		at := y - l.begin
@@ -310,7 +316,7 @@ func (l *layout) mark(y, size int) {
 	}
 }
 
-// add adds a window without bytes that are compared.
+// add adds a window that compares no bytes yet.
 func (l *layout) add(at int) {
 	if l.n == maxWindows || at > math.MaxInt16 {
 		l.full = true

@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// likeness says what a struct of a list has in tests of layouts: its encoding is made of raw fields.
+// likeness describes a struct of a list in tests of layouts.
 type likeness struct {
 	name     string
-	numbers  int  // i32s in a list
-	optional bool // it has one more field
-	elem     byte // the type of a list without elements
-	id       byte // of the last field
+	numbers  int  // the number of i32s in a list
+	optional bool // the struct has one more field
+	elem     byte // the element type of an empty list
+	id       byte // the ID of the last field
 }
 
 func (e likeness) append(b []byte) []byte {
@@ -31,7 +31,7 @@ func (e likeness) append(b []byte) []byte {
 	return append(AppendI16(append(b, TypeI16, 0, e.id), 3), TypeStop)
 }
 
-// likenesses returns n structs, which change is called for.
+// likenesses returns n structs, each changed by change.
 func likenesses(n int, change func(i int, e *likeness)) []likeness {
 	all := make([]likeness, n)
 	for i := range all {
@@ -41,8 +41,8 @@ func likenesses(n int, change func(i int, e *likeness)) []likeness {
 	return all
 }
 
-// repeatsOf calls repeats for structs, of which all but the last missing bytes are there. It checks that the
-// offset is right.
+// repeatsOf calls repeats for the encoding of structs without its last missing bytes. It checks the
+// returned offset.
 func repeatsOf(t *testing.T, all []likeness, loose bool, missing int) (units, structs int) {
 	t.Helper()
 	b := make([]byte, 8)
@@ -78,10 +78,10 @@ func TestStructsWithTheSameLayoutAreCompared(t *testing.T) {
 		{"lengths differ later, any length", func(i int, e *likeness) { e.name = strings.Repeat("n", 3+i/10) }, true, n - sampled, 1},
 		{"a number of elements differs later", func(i int, e *likeness) { e.numbers = 1 + i/20 }, false, 20 - sampled, 1},
 		{"a number of elements differs later, any length", func(i int, e *likeness) { e.numbers = 1 + i/20 }, true, n - sampled, 1},
-		{"a field is there later", func(i int, e *likeness) { e.optional = i >= 17 }, true, 17 - sampled, 1},
+		{"a field is present later", func(i int, e *likeness) { e.optional = i >= 17 }, true, 17 - sampled, 1},
 		{"the last field has another ID later", func(i int, e *likeness) { e.id = byte(9 + i/20) }, true, 20 - sampled, 1},
-		{"the type of no elements differs later", func(i int, e *likeness) { e.elem = byte(TypeI32 + 2*(i/20)) }, true, 20 - sampled, 1},
-		{"the type of no elements differs", func(i int, e *likeness) { e.elem = byte(TypeI32 + 2*(i%2)) }, true, (n - sampled) / 2, 2},
+		{"the element type of an empty list differs later", func(i int, e *likeness) { e.elem = byte(TypeI32 + 2*(i/20)) }, true, 20 - sampled, 1},
+		{"the element type of an empty list differs", func(i int, e *likeness) { e.elem = byte(TypeI32 + 2*(i%2)) }, true, (n - sampled) / 2, 2},
 		{"long values", func(_ int, e *likeness) { e.name = strings.Repeat("n", 1<<15) }, false, 0, 1},
 		{"long values, any length", func(_ int, e *likeness) { e.name = strings.Repeat("n", 1<<15) }, true, n - sampled, 1},
 	} {
@@ -89,7 +89,7 @@ func TestStructsWithTheSameLayoutAreCompared(t *testing.T) {
 		if units, structs := repeatsOf(t, all, c.loose, 0); units != c.units || structs != c.structs {
 			t.Errorf("%s: %d units of %d, want %d of %d", c.what, units, structs, c.units, c.structs)
 		}
-		// The last unit is not there as a whole.
+		// The last unit is truncated.
 		size := len(all[n-1].append(nil))
 		if c.units < (n-sampled)/c.structs || size > 1000 {
 			continue
@@ -102,7 +102,7 @@ func TestStructsWithTheSameLayoutAreCompared(t *testing.T) {
 	}
 }
 
-// A list without elements may have any type, so others do not follow from it.
+// An empty list may have any type, so its type must not be required of other lists.
 func TestListsWithoutElementsHaveNoType(t *testing.T) {
 	b := make([]byte, 8)
 	var at [sampled + 1]int
@@ -118,7 +118,7 @@ func TestListsWithoutElementsHaveNoType(t *testing.T) {
 	}
 }
 
-// Structs with many values have no layout: there is no room.
+// Structs with many values have no layout, because there is no room for it.
 func TestLayoutsAreBounded(t *testing.T) {
 	b := make([]byte, 8)
 	var at [sampled + 1]int

@@ -66,7 +66,7 @@ func NumbersAt[T Number](b []byte, off int) (NumbersView[T], int) {
 	return NumbersView[T]{b[from:end:end], true}, end
 }
 
-// Present reports whether the struct has the list. It is false only for a field that is absent.
+// Present reports whether the field is present. It is true for an empty list.
 func (l NumbersView[T]) Present() bool { return l.present }
 
 // Len returns the number of elements.
@@ -105,7 +105,8 @@ func (l NumbersView[T]) AppendTo(to []T) []T {
 	return to[:len(to)+n]
 }
 
-// load reads the elements of a list. Elements of one size have one way to be read, except for bool.
+// load reads the elements of a list. Elements of the same size are read in the same way, except for
+// bool.
 func load[T Number](to []T, q []byte) {
 	var v T
 	p := unsafe.Pointer(&to)
@@ -131,7 +132,7 @@ func load[T Number](to []T, q []byte) {
 // zero value is an absent list.
 type ListView[T any] struct {
 	b    []byte
-	off  int // of the first element
+	off  int // offset of the first element
 	n    int
 	read func(b []byte, off int) (T, int)
 }
@@ -157,13 +158,13 @@ func listAt(b []byte, off int) ([]byte, int, int) {
 	return b, off + 5, int(binary.BigEndian.Uint32(b[off+1:]))
 }
 
-// ListAt returns a list or set of other elements than numbers. read is as for ViewList.
+// ListAt returns a list or set whose elements are not numbers. read is as for ViewList.
 func ListAt[T any](b []byte, off int, read func(b []byte, off int) (T, int)) (ListView[T], int) {
 	b, from, n := listAt(b, off)
 	return ListView[T]{b, from, n, read}, Skip(b, off, TypeList, knownDepth)
 }
 
-// Present reports whether the struct has the list. It is false only for a field that is absent.
+// Present reports whether the field is present. It is true for an empty list.
 func (l ListView[T]) Present() bool { return l.b != nil }
 
 // Len returns the number of elements.
@@ -185,20 +186,20 @@ func (l ListView[T]) each(yield func(int, T) bool) {
 // MapView is a map in an encoded message. The zero value is an absent map.
 type MapView[K, V any] struct {
 	b     []byte
-	off   int // of the first entry
+	off   int // offset of the first entry
 	n     int
 	key   func(b []byte, off int) (K, int)
 	value func(b []byte, off int) (V, int)
 }
 
-// ViewMap returns the map in the field of v at off. key and value return a key and a value at an
+// ViewMap returns the map in the field of v at off. key and value return the key or value at an
 // offset, and the offset after it.
 func ViewMap[K, V any](v *View, off uint32, key func(b []byte, off int) (K, int), value func(b []byte, off int) (V, int)) MapView[K, V] {
 	b, from, n := v.entries(off)
 	return MapView[K, V]{b, from, n, key, value}
 }
 
-// entries is list for maps.
+// entries is like list, but for maps.
 //
 //go:noinline
 func (v *View) entries(off uint32) (b []byte, from, n int) {
@@ -215,14 +216,15 @@ func MapAt[K, V any](b []byte, off int, key func(b []byte, off int) (K, int), va
 	return MapView[K, V]{b, from, n, key, value}, Skip(b, off, TypeMap, knownDepth)
 }
 
-// Present reports whether the struct has the map. It is false only for a field that is absent.
+// Present reports whether the field is present. It is true for an empty map.
 func (m MapView[K, V]) Present() bool { return m.b != nil }
 
-// Len returns the number of entries in the message. If some have the same key, a Go map has fewer.
+// Len returns the number of entries in the message. If some have the same key, a Go map would have
+// fewer.
 func (m MapView[K, V]) Len() int { return m.n }
 
-// All returns an iterator over the entries, in the order of the message. Of those with the same
-// key, the last one counts: maps.Collect keeps that one.
+// All returns an iterator over the entries, in the order of the message. If several have the same
+// key, the last one counts, as in maps.Collect.
 func (m MapView[K, V]) All() iter.Seq2[K, V] { return m.each }
 
 func (m MapView[K, V]) each(yield func(K, V) bool) {
@@ -239,7 +241,7 @@ func (m MapView[K, V]) each(yield func(K, V) bool) {
 	}
 }
 
-// Lookup returns the value of a key, and whether the map has the key. It compares the key with that
+// Lookup returns the value of a key and whether the map has the key. It compares the key with that
 // of each entry.
 func Lookup[K comparable, V any](m MapView[K, V], key K) (value V, ok bool) {
 	for k, v := range m.All() {

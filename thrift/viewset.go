@@ -7,34 +7,35 @@ import (
 )
 
 //   - A value that is set is appended to mem[1] as an encoded field. viewChanges has the offsets of
-//     the frame: a field was changed if its offset differs from that. Views are values: copies share
-//     the memory of changes, and a copy that is not the last one that appended to it takes memory of
-//     its own. Values that were replaced are dropped when they may be half of mem[1].
-//   - If a field occurs twice, the last one counts, as in ReadThrift. If something was set in such a
-//     view, encoding walks over the fields and leaves out all occurrences of what was replaced.
+//     the fields in the frame: a field was changed if its offset differs from that. Views are
+//     values: copies share the memory of changes until a copy is set that was not the last one to
+//     append to it; that copy gets separate memory. Replaced values are dropped when they may be
+//     half of mem[1].
+//   - If a field occurs twice, the last one counts, as in ReadThrift. If a field was set in such a
+//     view, encoding walks over the fields and omits all occurrences of those that were replaced.
 
 // viewChanges belongs to a view in which a field was set, and to its copies.
 type viewChanges struct {
-	// Immutable: where the fields of the frame are.
+	// Immutable: the offsets of the fields of the frame.
 	orig []uint32
-	// Owned by the views that share it: how much of the memory of mem[1] is in use. A view whose
-	// mem[1] is shorter has been copied, and something was set in the copy; it needs memory of
-	// its own.
+	// Owned by the views that share it: how much of the memory of mem[1] is in use. If mem[1] of a
+	// view is shorter, the view has been copied and the copy has been set; the view needs separate
+	// memory.
 	used int
-	// The memory is compacted when it is as long as this.
+	// The memory is compacted when it reaches this length.
 	compactAt int
 }
 
-// firstChanges is how long mem[1] is at first.
+// firstChanges is the initial capacity of mem[1].
 const firstChanges = 128
 
-// compactFirst is how long mem[1] is at least before a compaction.
+// compactFirst is the minimum length of mem[1] for a compaction.
 const compactFirst = 1 << 10
 
-// maxChanges is how long mem[1] can be. It is a variable for tests.
+// maxChanges is the maximum length of mem[1]. It is a variable for tests.
 var maxChanges = maxFrame
 
-// Functions whose names begin with Set replace the field at place i of at, or remove it if set is
+// Functions whose names begin with Set replace the field at index i of at, or remove it if set is
 // false. at has the offsets of all fields of the view.
 
 // SetBool sets a field of type bool.
@@ -164,7 +165,8 @@ func (v *View) begin(at []uint32, key uint32) []byte {
 	return append(b, byte(key>>16), byte(key>>8), byte(key))
 }
 
-// compact gives v new memory for what was set, without values that were replaced since.
+// compact moves the fields that were set to new memory, without values that have been replaced
+// since.
 func (v *View) compact(at []uint32) []byte {
 	n := 0
 	for _, off := range at {
@@ -184,7 +186,7 @@ func (v *View) compact(at []uint32) []byte {
 	return b
 }
 
-// commit ends what begin has begun. b is what begin returned, with the value.
+// commit completes what begin started. b is the result of begin with the value appended.
 func (v *View) commit(at []uint32, i int, b []byte, set bool) {
 	if !set {
 		at[i] = 0
@@ -223,8 +225,8 @@ func (v *View) Append(b []byte, at []uint32) []byte {
 
 var onlyStop = []byte{TypeStop}
 
-// pieces calls emit for each piece of the encoding of v. Fields that were replaced stay where they
-// are, fields that are new are at the end.
+// pieces calls emit for each piece of the encoding of v. Replaced fields keep their positions; new
+// fields are at the end.
 func (v *View) pieces(at []uint32, emit func(p []byte)) {
 	frame, from := v.mem[0], int(v.start)
 	if v.changes == nil {
@@ -260,8 +262,8 @@ func (v *View) pieces(at []uint32, emit func(p []byte)) {
 	emit(onlyStop)
 }
 
-// replaced appends to places those of the fields that the frame has and that were replaced or
-// removed, in the order of the frame.
+// replaced appends to places the indexes of the fields of the frame that were replaced or removed,
+// in the order of the frame.
 func (v *View) replaced(places []uint16, at []uint32) []uint16 {
 	orig := v.changes.orig
 	for i, off := range at {
@@ -274,7 +276,7 @@ func (v *View) replaced(places []uint16, at []uint32) []uint16 {
 }
 
 // piecesOfTwice is the part of pieces for the fields of a frame in which a field occurs more than
-// once. All those that were replaced or removed are left out.
+// once. It omits all occurrences of fields that were replaced or removed.
 func (v *View) piecesOfTwice(at []uint32, replaced []uint16, emit func(p []byte)) {
 	frame, orig := v.mem[0], v.changes.orig
 	for off := int(v.start); frame[off] != TypeStop; {

@@ -1,21 +1,20 @@
 package thrift
 
-// ViewTable describes the structs of an IDL file for their views: what to look for, and what types
-// the elements of containers must have. It is data that the compiler lays out; nothing runs at the
-// start of a program.
+// ViewTable describes the structs of an IDL file for their views: the fields, and the types that
+// elements of containers must have. It is static data: nothing runs when a program starts.
 type ViewTable struct {
 	Structs []ViewStruct
 }
 
 // ViewStruct describes a struct, union or exception.
 type ViewStruct struct {
-	// Fields are in the order of their IDs, as unsigned numbers. The place of a field is where
-	// views keep its offset.
+	// Fields are in the order of their IDs, as unsigned numbers. Views keep the offset of a field
+	// at the same index.
 	Fields []ViewField
-	// Required has a bit for each field: bit i%64 of element i/64 says that field i is required.
-	// Elements at the end that are 0 may be missing.
+	// Required has a bit for each field: bit i%64 of element i/64 is set if field i is required.
+	// Trailing elements that are 0 may be omitted.
 	Required []uint64
-	// Union says that exactly one field must be present. It may be one that Fields does not have.
+	// Union requires exactly one field to be present. It may be an unknown field.
 	Union bool
 }
 
@@ -27,20 +26,21 @@ type ViewField struct {
 	Type *ViewType
 }
 
-// ViewType describes what is in a struct or a container.
+// ViewType describes the contents of a struct or a container.
 type ViewType struct {
 	// Key is the type of the keys of a map; Elem is that of its values, or of the elements of a
 	// list or set.
 	Key, Elem byte
-	// KeyType and ElemType are nil unless those are structs or containers.
+	// KeyType and ElemType are nil unless the keys or elements are structs or containers.
 	KeyType, ElemType *ViewType
-	// Struct is the place of a struct in Table, or in the table that refers to it if Table is nil.
-	// A variable of Go cannot refer to itself, so structs do not refer to each other.
+	// Struct is the index of a struct in Table or, if Table is nil, in the table that contains this
+	// ViewType. The initializer of a Go variable cannot refer to the variable, so structs refer to
+	// each other by index.
 	Struct int
 	Table  *ViewTable
 }
 
-// place returns the place of the field with the given key, or -1.
+// place returns the index of the field with the given key, or -1.
 func (s *ViewStruct) place(key uint32) int {
 	low, high := 0, len(s.Fields)
 	for low < high {

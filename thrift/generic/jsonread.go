@@ -67,7 +67,7 @@ func valid(b []byte) *thrift.JSONError {
 				second = hex4(rest[2:])
 			}
 			if utf16.DecodeRune(first, second) == utf8.RuneError {
-				return &thrift.JSONError{Offset: i - 1, Problem: "an escape is not valid Unicode"}
+				return &thrift.JSONError{Offset: i - 1, Problem: "invalid Unicode escape in a string"}
 			}
 			i += 6
 		}
@@ -284,7 +284,7 @@ func (d *jsonReader) enum(e *idl.Enum, text string) (any, bool) {
 	}
 	n, err := strconv.ParseInt(text, 10, 32)
 	if err != nil {
-		return nil, d.fail("an enum has no value with this name")
+		return nil, d.fail("the enum has no value with this name")
 	}
 	return int32(n), true
 }
@@ -332,13 +332,13 @@ func (d *jsonReader) text(t *idl.Type, tok json.Token) (any, bool) {
 	case t.Kind == idl.UUID:
 		var u thrift.UUID
 		if !jsontext.ParseUUID(&u, []byte(text)) {
-			return nil, d.fail("a string is not a UUID: expected a text such as 01234567-89ab-cdef-0123-456789abcdef")
+			return nil, d.fail("the string is not a UUID: expected a form such as 01234567-89ab-cdef-0123-456789abcdef")
 		}
 		return u, true
 	case t.Kind == idl.Binary:
 		b, err := base64.StdEncoding.DecodeString(text)
 		if err != nil || strings.ContainsAny(text, "\r\n") { // DecodeString ignores line breaks
-			return nil, d.fail("a string is not valid base64")
+			return nil, d.fail("the string is not valid base64")
 		}
 		return append([]byte{}, b...), true
 	}

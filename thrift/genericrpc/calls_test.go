@@ -238,7 +238,7 @@ func TestArgumentsThatAreRefused(t *testing.T) {
 		{"add", `{"a": 1, "c": 2}`, "field c: add_args has no field with this name; expected a, b, at byte 12"},
 		{"move", `{"point": {"x": 1}, "by": [{"x": 1}, {"x": 1, "y": 2147483648}]}`, "field by[1].y: an integer does not fit into 32 bits"},
 		{"move", `{"by": [{}]}`, "field by[0]: the required field x is missing"},
-		{"move", `{"point": {"x": 1, "blob": "?"}}`, "field point.blob: a string is not valid base64"},
+		{"move", `{"point": {"x": 1, "blob": "?"}}`, "field point.blob: the string is not valid base64"},
 	} {
 		got, err := c.Call(t.Context(), test.function, []byte(test.args))
 		_, ok := errors.AsType[*thrift.JSONError](err)
