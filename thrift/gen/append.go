@@ -15,8 +15,8 @@ import (
 type appender struct {
 	*GoFile
 	buffer   string // the variable
-	linked   bool   // whether it belongs to a body, to which large strings and binaries are linked
-	room     int    // of the segment
+	linked   bool   // whether it belongs to a body, into which large strings and binaries are linked
+	room     int    // the size of the segment
 	puts     []string
 	declared bool // whether q is declared
 }
@@ -46,7 +46,7 @@ func (a *appender) flush() {
 }
 
 // field appends a field. A field that can be absent is not part of a segment, and a head of three
-// bytes alone does not form one.
+// bytes does not form a segment without a value.
 func (a *appender) field(one *field) {
 	v, base := one.value(), one.Type.True()
 	if present := one.present(); present != "" {

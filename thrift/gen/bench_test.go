@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// stamped returns a program of 625 structs with 12 fields each, about 10,000 lines.
+// stamped returns a program with 625 structs of 12 fields each, about 10,000 lines.
 func stamped(t testing.TB) *idl.Program {
 	var src strings.Builder
 	src.WriteString("namespace go stamped\nenum Status { NEW, PAID }\n")

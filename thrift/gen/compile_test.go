@@ -79,7 +79,7 @@ func (c *checker) Import(importPath string) (*types.Package, error) {
 	return p, nil
 }
 
-// Everything that the generator accepts compiles.
+// The output for every accepted program compiles.
 func TestOutputCompiles(t *testing.T) {
 	for _, pattern := range []string{"testdata/idl/*.thrift", "testdata/idl/lib/*.thrift", "../idl/testdata/accept/*.thrift", "../idl/testdata/accept/lib/*.thrift"} {
 		p := load(t, pattern)
@@ -111,9 +111,9 @@ func TestNegativeIDs(t *testing.T) {
 }
 
 // TestGeneratedModule builds a module of generated code as a user would, without network access,
-// runs the tests of package testpkg in it, and vets it. As part of make reference it does so for
-// all sets of options except that of the committed packages, and runs staticcheck, too; otherwise
-// it does so for the sets that change the most.
+// runs the tests of package testpkg in it, and vets it. As part of make reference, it does so for
+// all sets of options except that of the committed packages, and also runs staticcheck; otherwise
+// it does so only for the sets that change the most.
 func TestGeneratedModule(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds a module")

@@ -60,8 +60,8 @@ func (f *GoFile) sizeTerm(t *idl.Type, v string) (int, string) {
 	}
 }
 
-// loop returns the beginning of a loop over a list or map v, and the names of a key and an element
-// in it. Elements that are structs must be variables.
+// loop returns the head of a loop over a list or map v, and the expressions for a key and an
+// element in it. Elements that are structs must be addressable.
 func loop(t *idl.Type, needsKey, needsElem bool) (head, key, elem string) {
 	switch {
 	case t.Kind != idl.Map && kindOf(t.Elem) == kStruct:

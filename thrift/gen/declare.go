@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// declarations writes everything that the IDL file declares.
+// declarations writes all declarations of the IDL file.
 func (f *GoFile) declarations() {
 	for _, d := range f.IDL.Decls {
 		switch d := d.(type) {
@@ -48,7 +48,7 @@ func (f *GoFile) declarations() {
 	}
 }
 
-// flush writes pending declarations, which others need.
+// flush writes the pending declarations that others need.
 func (f *GoFile) flush() {
 	for len(f.pending) > 0 {
 		write := f.pending[0]
@@ -118,7 +118,7 @@ func (f *GoFile) parser(d *idl.Enum, name string) {
 	f.std(runtimePath)
 	parse := f.pkg.names.pick("Parse" + name)
 	f.p("")
-	f.comment(parse + " returns the value with a name, or with a number.")
+	f.comment(parse + " returns the value for a name or a number.")
 	f.p("func %s(text string) (%s, error) {", parse, name)
 	if len(d.Values) > 0 {
 		f.p("switch text {")
@@ -132,10 +132,10 @@ func (f *GoFile) parser(d *idl.Enum, name string) {
 	f.p("return %s(n), err", name)
 	f.p("}")
 	f.p("")
-	f.comment("MarshalText returns what String returns.")
+	f.comment("MarshalText implements encoding.TextMarshaler. The text is that of String.")
 	f.function("func (v "+name+") MarshalText() ([]byte, error)", "return []byte(v.String()), nil")
 	f.p("")
-	f.comment("UnmarshalText is the inverse of MarshalText.")
+	f.comment("UnmarshalText implements encoding.TextUnmarshaler.")
 	f.p("func (v *%s) UnmarshalText(text []byte) (err error) {", name)
 	f.p("*v, err = %s(string(text))", parse)
 	f.p("return err")
@@ -171,7 +171,7 @@ func (f *GoFile) structure(s *structure) {
 		f.kitexMethods(s)
 	} else if s.hasDefaults() {
 		f.p("")
-		f.comment(s.newName + " returns a new " + s.name + " whose fields have their defaults.")
+		f.comment(s.newName + " returns a new " + s.name + " with the default values of its fields.")
 		f.p("func %s() *%s {", s.newName, s.name)
 		f.p("p := new(%s)", s.name)
 		f.p("p.Reset()")
@@ -218,7 +218,7 @@ func (f *GoFile) structFields(s *structure) {
 	}
 }
 
-// quoteTag returns a tag as Go writes it.
+// quoteTag returns a tag as a Go literal.
 func quoteTag(tag string) string {
 	if strconv.CanBackquote(tag) {
 		return "`" + tag + "`"
@@ -261,12 +261,12 @@ func (f *GoFile) reset(s *structure) {
 		f.kitexReset(s)
 		return
 	}
-	what, keep := "Reset empties p", "Slices and maps"
+	what, keep := "Reset clears p", "Slices and maps"
 	if s.hasDefaults() {
 		what += " and sets the defaults"
 	}
 	if slices.ContainsFunc(s.fields, (*field).kept) {
-		what, keep = what+", and the structs that it requires", "They, slices and maps"
+		keep = "Slices, maps and required structs"
 	}
 	f.comment(what + ". " + keep + " keep their memory.")
 	type reset struct {
@@ -303,8 +303,8 @@ func (f *GoFile) reset(s *structure) {
 	f.p("}")
 }
 
-// literal writes a composite literal with field names, on one line if it is short or if gofmt would
-// not align all of its values.
+// literal writes a composite literal with field names. It is on one line if it is short or if gofmt
+// would not align all of its values.
 func (f *GoFile) literal(head string, elements []string) {
 	one := head + "{" + strings.Join(elements, ", ") + "}"
 	if len(one) <= 110 || len(elements) < 2 || slices.ContainsFunc(elements, func(e string) bool { return strings.Index(e, ": ") > maxAligned }) {

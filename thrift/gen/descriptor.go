@@ -23,7 +23,7 @@ func (f *GoFile) descriptor() {
 		fields = append(fields, "NegativeIDs: true")
 	}
 	f.p("")
-	f.comment(f.embedded + " is " + docName(f.IDL.Name) + ", for reflection and generic calls.")
+	f.comment(f.embedded + " contains " + docName(f.IDL.Name) + " for reflection and generic calls.")
 	f.p("var %s = %s.Embedded{%s}", f.embedded, name, strings.Join(fields, ", "))
 	f.p("")
 	f.p("const %s = %s", f.source, rawQuote(f.IDL.Source()))
@@ -36,7 +36,7 @@ func (f *GoFile) descriptor() {
 	}
 }
 
-// rawQuote returns a text as a Go literal: a raw one, if possible.
+// rawQuote returns a text as a Go literal, which is a raw one if possible.
 func rawQuote(text string) string {
 	if utf8.ValidString(text) && !strings.ContainsAny(text, "`\r\x00\ufeff") {
 		return "`" + text + "`"

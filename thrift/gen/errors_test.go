@@ -58,7 +58,7 @@ func TestErrors(t *testing.T) {
 	}
 }
 
-// An include from which no type is used is not an import, so it is not part of a cycle.
+// An include of which no type is used is not an import, so it is not part of a cycle.
 func TestIncludesThatAreNotUsed(t *testing.T) {
 	generate(t, Config{}, source(t, "a1.thrift", "namespace go a\ninclude \"b.thrift\"\nstruct A1 { 1: i32 b }", "a2.thrift", "namespace go a\nstruct A2 {}",
 		"b.thrift", "namespace go b\ninclude \"a2.thrift\"\nstruct B {}"))
@@ -168,8 +168,7 @@ func TestOutputIsDeterministic(t *testing.T) {
 	}
 }
 
-// Small but hostile files are processed quickly, and lead to an error or to output that is not much
-// larger.
+// Small hostile files are processed quickly, and cause an error or output that is not much larger.
 func TestHostileFiles(t *testing.T) {
 	var maps, structs, names, texts, widths strings.Builder
 	maps.WriteString("typedef map<i32,i32> T0\n")

@@ -10,9 +10,9 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// GoFile is a Go file that is being generated, for one IDL file.
+// GoFile is a Go file that is being generated from one IDL file.
 type GoFile struct {
-	// IDL is the file for which it is generated.
+	// IDL is the file from which it is generated.
 	IDL *idl.File
 
 	text
@@ -28,7 +28,7 @@ type GoFile struct {
 	importNames names
 	uses        map[*goPackage]string // names of generated packages that are imported
 	infos       map[string]string
-	pending     []func() // writes declarations that others need
+	pending     []func() // write declarations that others need
 	extra       []File
 }
 
@@ -79,11 +79,11 @@ func (f *GoFile) FieldOf(of *idl.Struct, field *idl.Field) string {
 	return ""
 }
 
-// TypeOf returns the Go type of elements of a type. Fields of structs have pointers to structs, and
-// Opt for scalars that are optional.
+// TypeOf returns the Go type of a container's elements of the type t. For fields, a struct is a
+// pointer, and an optional scalar is an Opt.
 func (f *GoFile) TypeOf(t *idl.Type) string { return f.goType(t) }
 
-// qualified returns a name that an IDL file declares, as this file refers to it.
+// qualified returns the expression by which this file refers to a name that an IDL file declares.
 func (f *GoFile) qualified(of *idl.File, name string) string {
 	pkg := f.gen.files[of].pkg
 	if pkg == f.pkg {
@@ -188,8 +188,8 @@ func isModule(importPath string) bool {
 	return false
 }
 
-// docFile returns the file that has the comment of the package: the first one whose IDL file has a
-// comment, or the first one.
+// docFile returns the file with the package comment: the first one whose IDL file has a comment, or
+// else the first one.
 func (f *GoFile) docFile() *GoFile {
 	for _, one := range f.pkg.files {
 		if one.IDL.Doc != "" {

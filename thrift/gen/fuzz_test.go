@@ -11,8 +11,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// FuzzGenerate checks for every program that Generate ends without a panic, that its errors are
-// about the program, and that its output is formatted and compiles.
+// FuzzGenerate checks for every program that Generate returns without a panic, that its errors
+// refer to the program, and that its output is formatted and compiles.
 func FuzzGenerate(f *testing.F) {
 	const kitex = 1024
 	importOthers(f) // It may take long, and an input must not take more than 10 seconds.

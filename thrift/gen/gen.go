@@ -24,10 +24,10 @@ type Config struct {
 	// Body adds the method of thrift.BodyStruct, which links large strings and binaries into the
 	// body of a request instead of copying them.
 	Body bool
-	// KeepUnknown keeps fields that a struct does not declare, and writes them back.
+	// KeepUnknown keeps unknown fields of structs, and writes them back.
 	KeepUnknown bool
 	// Pointers makes optional scalars and strings pointers, as other generators do, instead of
-	// thrift.Opt. Each one that is read is allocated separately.
+	// thrift.Opt. Reading allocates each of them separately.
 	Pointers bool
 	// SortedKeys writes maps in the order of their keys, including in MarshalJSON, so that equal
 	// values have the same encoding. Maps whose keys Go cannot compare are slices, which keep their
@@ -153,21 +153,21 @@ type generator struct {
 	config    Config
 	packages  map[string]*goPackage // by directory
 	files     map[*idl.File]*GoFile
-	order     []*GoFile // each after those that it includes
+	order     []*GoFile // each after the files that it includes
 	structs   map[*idl.Struct]*structure
 	names     map[any]string // Go names of declarations, and of values of enums
 	functions map[*idl.Function]*functionNames
 	stubs     map[*idl.Service]*stubs // empty unless they are generated
 	viewStubs map[*idl.Service]*viewStubs
 
-	streamNames map[*idl.Service]*streamNames // of services with streams
+	streamNames map[*idl.Service]*streamNames // names for services with streams
 	clients     map[*idl.Service]string       // names of clients that Kitex's tool picks
 	methods     map[*idl.Service]names        // of interfaces, without those of services that they extend
 	keys        map[*idl.Type]string
-	numbers     map[idl.Decl]int // of types in keys
-	fields      int              // of all structs
-	expanded    int              // bytes of strings that were written where another constant stands
-	viewText    int              // bytes of long types of views
+	numbers     map[idl.Decl]int // numbers of types in keys
+	fields      int              // number of fields of all structs
+	expanded    int              // bytes of strings that replaced names of constants
+	viewText    int              // bytes of the types of views
 	errs        idl.ErrorList
 }
 
@@ -190,11 +190,11 @@ type goPackage struct {
 	files      []*GoFile
 	names      names // declared in the package
 	fileNames  names
-	containers map[string]string // ends of names of functions, by type
+	containers map[string]string // suffixes of names of functions, by type
 	viewElems  map[string]string // names of functions that return views of containers, by type
 	// constructors are the names of functions that create a struct, by the name of its type.
 	constructors map[string]string
-	packageDoc   bool // a file has the comment of the package
+	packageDoc   bool // a file has the package comment
 }
 
 func (p *goPackage) importPath(c *Config) string { return path.Join(c.Module, p.dir) }

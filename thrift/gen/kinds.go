@@ -8,7 +8,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// kind is the property of a type on which its code depends.
+// kind is the property of a type that determines its code.
 type kind uint8
 
 const (
@@ -186,7 +186,7 @@ func hasStruct(t *idl.Type) bool {
 	return false
 }
 
-// goType returns the Go type of an element, with the names of typedefs.
+// goType returns the Go type of an element. It uses the names of typedefs.
 func (f *GoFile) goType(t *idl.Type) string {
 	if t.Decl != nil {
 		return f.NameOf(t.Decl)
@@ -253,7 +253,7 @@ func (f *GoFile) shortName(t *idl.Type) string {
 	return name[:min(len(name), maxName)]
 }
 
-// typeKey returns a text that identical types have in common.
+// typeKey returns a text that is the same for identical types.
 func (g *generator) typeKey(t *idl.Type) string {
 	t = t.True()
 	if key := g.keys[t]; key != "" {
@@ -268,7 +268,7 @@ func (g *generator) typeKey(t *idl.Type) string {
 	case idl.Map:
 		key = "{" + g.typeKey(t.Key) + ":" + g.typeKey(t.Elem) + "}"
 	case idl.Named:
-		n := len(g.numbers) // Names may be long.
+		n := len(g.numbers) // Names may be long, so they are replaced by numbers.
 		if known, ok := g.numbers[t.Decl]; ok {
 			n = known
 		}
@@ -281,8 +281,8 @@ func (g *generator) typeKey(t *idl.Type) string {
 	return key
 }
 
-// checkTypes reports types that are too large for the Go compiler, or of which many fields would be
-// too large: with typedefs, a few lines can declare a map with more levels than there are atoms.
+// checkTypes reports types that are too large for the Go compiler, alone or as the types of many
+// fields: with typedefs, a few lines can declare a map with an astronomical number of parts.
 func (g *generator) checkTypes() {
 	const maxParts = 100
 	parts := make(map[*idl.Type]int)

@@ -9,10 +9,11 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// With Config.Kitex, types have the names, fields and methods that handlers know from kitex_gen.
-// This file contains what is added for that; the code that reads and writes is the same.
+// With Config.Kitex, types have the names, fields and methods that handlers expect from kitex_gen.
+// This file contains the additions for that; the code that reads and writes is the same.
 
-// differs returns the condition that a field differs from its default; otherwise it is not sent.
+// differs returns the condition that a field differs from its default. A field that equals its
+// default is not sent.
 func (f *field) differs() string {
 	if f.kind == kBinary {
 		return "string(p." + f.name + ") != string(" + f.kitex.initial + ")"
@@ -69,7 +70,7 @@ func (s *structure) kitexKind(one *field) string {
 // kitexMethods writes the constructor of a struct, and the methods that handlers call.
 func (f *GoFile) kitexMethods(s *structure) {
 	f.p("")
-	f.comment(s.newName + " returns a new " + s.name + " whose fields have their defaults.")
+	f.comment(s.newName + " returns a new " + s.name + " with the default values of its fields.")
 	if s.hasDefaults() {
 		f.p("func %s() *%s {", s.newName, s.name)
 		f.p("p := new(%s)", s.name)
@@ -97,7 +98,7 @@ func (f *GoFile) kitexMethods(s *structure) {
 	}
 	if s.isUnion() {
 		f.p("")
-		f.comment("CountSetFields" + s.name + " returns how many fields are set.")
+		f.comment("CountSetFields" + s.name + " returns the number of fields that are set.")
 		f.p("func (p *%s) CountSetFields%s() int {", s.name, s.name)
 		f.p("n := 0")
 		for _, one := range s.fields {
@@ -108,11 +109,11 @@ func (f *GoFile) kitexMethods(s *structure) {
 	}
 	if f.gen.config.KeepUnknown {
 		f.p("")
-		f.comment("CarryingUnknownFields reports whether p has fields that it does not declare.")
+		f.comment("CarryingUnknownFields reports whether p has unknown fields.")
 		f.p("func (p *%s) CarryingUnknownFields() bool { return len(p.unknown) > 0 }", s.name)
 	}
 	f.p("")
-	f.comment("String returns p as text for people.")
+	f.comment("String returns a readable text of p.")
 	f.p("func (p *%s) String() string {", s.name)
 	f.p("if p == nil {")
 	f.p("return \"<nil>\"")
@@ -130,11 +131,11 @@ func (f *GoFile) kitexMethods(s *structure) {
 // kitexReset writes Reset. Reset keeps no memory, because handlers may share it.
 func (f *GoFile) kitexReset(s *structure) {
 	if !s.hasDefaults() {
-		f.comment(s.reset + " empties p.")
+		f.comment(s.reset + " clears p.")
 		f.function("func (p *"+s.name+") "+s.reset+"()", "*p = "+s.name+"{}")
 		return
 	}
-	f.comment(s.reset + " empties p and sets the defaults.")
+	f.comment(s.reset + " clears p and sets the defaults.")
 	f.p("func (p *%s) %s() {", s.name, s.reset)
 	f.p("*p = %s{}", s.name)
 	f.p("p.InitDefault()")
@@ -158,7 +159,7 @@ func (f *GoFile) ofFunction(s *structure) {
 			success = "p." + s.fields[0].name
 		}
 		f.p("")
-		f.comment("GetResult returns what the function has returned.")
+		f.comment("GetResult returns the result of the function.")
 		f.p("func (p *%s) GetResult() any { return %s }", s.name, success)
 	}
 }
@@ -175,7 +176,7 @@ func (f *GoFile) accessors(s *structure, one *field) {
 		f.function(fmt.Sprintf("func (p *%s) %s() (v %s)", s.name, a.getter, valueType), "return "+v)
 	} else {
 		f.p("")
-		f.comment(a.initial + " is what " + a.getter + " returns if the field is not set.")
+		f.comment(a.initial + " is the value that " + a.getter + " returns if the field is not set.")
 		switch {
 		case one.Default == nil:
 			f.p("var %s %s", a.initial, valueType)
@@ -214,7 +215,7 @@ func (f *GoFile) kitexTypedef(d *idl.Typedef) {
 	}
 	name := f.gen.names[d]
 	f.p("")
-	f.comment(f.pkg.constructors[name] + " returns a new " + name + " whose fields have their defaults.")
+	f.comment(f.pkg.constructors[name] + " returns a new " + name + " with the default values of its fields.")
 	f.function("func "+f.pkg.constructors[name]+"() *"+name, "return "+f.qualified(s.File, s.newName)+"()")
 }
 
@@ -228,7 +229,7 @@ func (f *GoFile) kitexEnum(d *idl.Enum, name string) {
 	f.p("}")
 	parse := f.pkg.names.pickAsKitex(name + "FromString")
 	f.p("")
-	f.comment(parse + " returns the value with a name.")
+	f.comment(parse + " returns the value for a name.")
 	f.p("func %s(s string) (%s, error) {", parse, name)
 	f.nameCases("s", d, func(v *idl.EnumValue) (when, then string) { return strconv.Quote(v.Name), f.gen.names[v] + ", nil" })
 	f.p("return 0, %s.New(\"not a valid %s string\")", f.Import("errors"), name)

@@ -8,8 +8,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// Names are those of Kitex's tool: capitals at words, underscores where names are in use or look like those
-// of constructors, arguments and results.
+// Names are those of Kitex's tool: words are capitalized, and names that are in use, or look like
+// those of constructors, arguments and results, get underscores.
 func TestKitexNames(t *testing.T) {
 	for name, want := range map[string]string{
 		"user": "User", "user_id": "UserId", "userId": "UserId", "html_url": "HtmlUrl", "MAX_SIZE": "MAX_SIZE", "a_1_2": "A_1_2", "a__b": "A_B", "a_": "A_", "_a": "_A",

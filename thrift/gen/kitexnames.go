@@ -11,16 +11,16 @@ import (
 type functionNames struct {
 	method, args, result string
 	arguments, results   *structure
-	exchange, function   string // the type of a call, and the variable for clients, if stubs are generated
+	exchange, function   string // the type of a call, and the variable for clients, if there are stubs
 	viewExchange         string // the type of a call with a view, if there are stubs and views
-	viewMethod           string // of clients
+	viewMethod           string // the method of clients
 	idempotent           bool
 }
 
 // accessors are the names of a field's accessors.
 type accessors struct {
 	getter, setter string
-	isSet, initial string // initial is the variable with the default; both are empty if the field is always set
+	isSet, initial string // initial is the variable with the default; both are "" if the field is always set
 }
 
 // assignKitexNames is like assignNames, but in the order of Kitex's tool: in each file, services
@@ -120,8 +120,8 @@ func (g *generator) pickMethod(d *idl.Service, name string, pick func(names, str
 	}
 }
 
-// kitexFields picks the names of fields and of their methods. A field gives way to methods of all
-// fields, and to those that all structs have.
+// kitexFields picks the names of fields and of their methods. If a field has the name of a method
+// of any field, or of one that all structs have, the field is renamed.
 func (f *GoFile) kitexFields(s *structure) {
 	used := namesOf("Read", "Write", "String", "InitDefault", "SizeThrift", "AppendThrift", "ReadThrift", "AppendCompact", "ReadCompact", "BodyThrift")
 	switch {
@@ -144,7 +144,7 @@ func (f *GoFile) kitexFields(s *structure) {
 		used.pick("GetResult")
 	}
 	for i, one := range s.fields {
-		if one.AutoID { // Kitex continues counting.
+		if one.AutoID { // Kitex continues from the last ID.
 			one.number = 1
 			if i > 0 {
 				one.number += s.fields[i-1].number

@@ -22,7 +22,7 @@ var initialisms = map[string]bool{
 func Exported(name string) string { return exported(name, false) }
 
 // exported returns the Go name for a name of IDL: user_id and userId become UserID. A name in
-// capitals becomes mixed-case if it has several words, or if it is the name of a value.
+// capitals becomes mixed-case if it has several words or is the name of a value.
 func exported(name string, isValue bool) string {
 	if strings.ToUpper(name) == name && (isValue || strings.Contains(strings.Trim(name, "_"), "_")) {
 		name = strings.ToLower(name)
@@ -105,8 +105,8 @@ func words(name string) []string {
 func isUpper(c byte) bool { return c >= 'A' && c <= 'Z' }
 func isDigit(c byte) bool { return c >= '0' && c <= '9' }
 
-// names holds the used identifiers of one scope, each with the number of others that would have the
-// same name.
+// names holds the identifiers that are in use in one scope, each with the number of other
+// declarations that would have the same name.
 type names map[string]int
 
 // pick returns a name that is not in use: the name itself, the name with an underscore, or that with
@@ -152,7 +152,7 @@ func namesOf(all ...string) names {
 	return n
 }
 
-// methods are the names of methods of structs, which fields cannot have. Methods that depend on
+// methods returns the names of methods of structs, which fields cannot have. Methods that depend on
 // options are included, so that an option does not change the names of fields.
 func methods() names {
 	return namesOf("Reset", "SizeThrift", "AppendThrift", "ReadThrift", "AppendCompact", "ReadCompact", "BodyThrift", "ReadJSON",

@@ -282,8 +282,8 @@ func (f *GoFile) makeStruct(of *structure, one *field, v string) {
 	}
 }
 
-// madeWith returns the field of a struct whose struct is allocated together with it, or nil. A
-// message without the field is refused, so the memory is not wasted.
+// madeWith returns the field whose struct is allocated together with s, or nil. A message without
+// the field is rejected, so the memory is not wasted.
 func (f *GoFile) madeWith(s *structure) *field {
 	for _, one := range s.fields {
 		if to := f.gen.structs[one.Type.Struct()]; one.kept() && (to.file.pkg == s.file.pkg || to.file.pkg == f.pkg) {
@@ -313,8 +313,8 @@ func (f *GoFile) readHead(pr *protocol, t *idl.Type, variable string) {
 	f.p("%s, off = %s(r, b, off, %s, %s%s)", old, pr.list, pr.wire(elem), least, address(variable))
 }
 
-// readElems writes the loop that reads elements of a list that are structs or containers. Those
-// with the index old or more are zero.
+// readElems writes the loop that reads elements of a list that are structs or containers. Elements
+// from the index old are zero.
 func (f *GoFile) readElems(pr *protocol, elem *idl.Type, list, depth string) {
 	f.p("outer := r.Left")
 	f.p("for i := 0; off >= 0 && i < len(%s); i++ {", list)
@@ -331,7 +331,7 @@ func (f *GoFile) readElems(pr *protocol, elem *idl.Type, list, depth string) {
 // dropped, including those in structs: clearing a map takes time proportional to its largest former
 // size, and the field of the list may be repeated in a message.
 func (f *GoFile) resetElem(s *structure, v string) {
-	if f.gen.config.Kitex { // Elements are new.
+	if f.gen.config.Kitex { // Elements are always new.
 		if s.hasDefaults() {
 			f.p("%s.%s()", v, s.reset)
 		}

@@ -79,7 +79,7 @@ func (f *GoFile) rpcService(d *idl.Service) {
 		f.handlerInterface(d, f.gen.names[d])
 	}
 	stub := f.gen.stubs[d]
-	f.newService(d, stub.service, f.gen.names[d], "with its handler", func(base *idl.Service) string { return f.gen.stubs[base].service },
+	f.newService(d, stub.service, f.gen.names[d], "with the handler h", func(base *idl.Service) string { return f.gen.stubs[base].service },
 		func(picked *functionNames) string { return picked.exchange })
 	calls := f.gen.calls(d)
 	for _, fn := range calls {
@@ -93,7 +93,7 @@ func (f *GoFile) rpcService(d *idl.Service) {
 }
 
 // newService writes the function that returns a service with a handler of a type. of returns the
-// name of that function for another service, and exchange the type of a call.
+// name of that function for another service, and exchange returns the type of a call.
 func (f *GoFile) newService(d *idl.Service, name, handler, what string, of func(*idl.Service) string, exchange func(*functionNames) string) {
 	rpc := f.Import(rpcPath)
 	f.p("")
@@ -174,7 +174,7 @@ func (f *GoFile) handled(fn *idl.Function, invocation string) {
 	}
 }
 
-// thrown writes the code for an err that is not nil.
+// thrown writes the code that handles a non-nil err.
 func (f *GoFile) thrown(fn *idl.Function) {
 	f.p("if err != nil {")
 	fields := f.gen.functions[fn].results.fields
@@ -215,7 +215,7 @@ func (f *GoFile) succeed(one *field, t *idl.Type) {
 // handlerInterface writes the interface of the handlers of a service.
 func (f *GoFile) handlerInterface(d *idl.Service, name string) {
 	f.p("")
-	f.doc(d.Info(), name+" is what handlers of the service "+d.Name+" implement.")
+	f.doc(d.Info(), name+" is the interface of handlers of the service "+d.Name+".")
 	if d.Base == nil && len(d.Functions) == 0 {
 		f.p("type %s interface{}", name)
 		return

@@ -49,7 +49,7 @@ service S extends base.Base {
 	}
 }
 
-// Functions with Kitex's annotation of streams have streams.
+// Functions with Kitex's streaming annotation have streams.
 func TestStreams(t *testing.T) {
 	files, err := Generate(Config{RPC: true, Views: true, Module: "example.com/m"}, source(t,
 		"a.thrift", `include "base.thrift"

@@ -15,7 +15,7 @@ func (f *GoFile) client(d *idl.Service) {
 	}
 	f.p("}")
 	f.p("")
-	f.comment(stub.dial + " returns a client of the service " + d.Name + ". Caller is a *" + rpc + ".Client, or wraps one.")
+	f.comment(stub.dial + " returns a client of the service " + d.Name + ". The caller is an *" + rpc + ".Client or a wrapper of one.")
 	f.p("func %s(caller %s.Caller) *%s {", stub.dial, rpc, stub.client)
 	f.p("p := new(%s)", stub.client)
 	f.p("p.Stub = %s.Stub{Caller: caller, Service: %q}", rpc, d.Name)

@@ -39,7 +39,7 @@ func (g *generator) hasStreams(d *idl.Service) bool {
 	return false
 }
 
-// pickStreams gives names to what a service with streams has.
+// pickStreams picks the names for a service with streams.
 func (f *GoFile) pickStreams(d *idl.Service) {
 	g := f.gen
 	if !g.hasStreams(d) {
@@ -110,7 +110,7 @@ func (f *GoFile) streamClient(d *idl.Service) {
 	}
 	f.p("}")
 	f.p("")
-	f.comment(names.dial + " returns a client of the streams of the service " + d.Name + ". Opener is a *" + rpc + ".StreamClient, or wraps one.")
+	f.comment(names.dial + " returns a client for the streams of the service " + d.Name + ". The opener is an *" + rpc + ".StreamClient or a wrapper of one.")
 	f.p("func %s(opener %s.StreamOpener) *%s {", names.dial, rpc, names.client)
 	f.p("p := new(%s)", names.client)
 	f.p("p.StreamStub = %s.StreamStub{Opener: opener, Service: %q}", rpc, d.Name)
@@ -138,7 +138,7 @@ func (f *GoFile) streamClientMethod(names *streamNames, fn *idl.Function) {
 	f.p("")
 	lines := docLines(fn.Doc + "\n\n" + fn.Comment)
 	if len(lines) == 0 {
-		lines = []string{method + " opens a stream of the function " + fn.Name + ". It must be closed."}
+		lines = []string{method + " opens a stream of the function " + fn.Name + ", which must be closed."}
 	}
 	f.comment(lines...)
 	f.p("func (p *%s) %s(ctx %s.Context%s) (*%s.%sStreamingClient[%s], error) {", names.client, method, f.Import("context"), parameters, rpc, kind, types)

@@ -46,7 +46,7 @@ func (f *GoFile) rpcViews() {
 		}
 		f.viewHandler(d)
 		stub := f.gen.viewStubs[d]
-		f.newService(d, stub.service, stub.handler, "whose handler gets views", func(base *idl.Service) string { return f.gen.viewStubs[base].service },
+		f.newService(d, stub.service, stub.handler, "with the handler h, which receives views", func(base *idl.Service) string { return f.gen.viewStubs[base].service },
 			func(picked *functionNames) string { return picked.viewExchange })
 		calls := f.gen.calls(d)
 		for _, fn := range calls {
@@ -62,8 +62,8 @@ func (f *GoFile) rpcViews() {
 func (f *GoFile) viewHandler(d *idl.Service) {
 	stub := f.gen.viewStubs[d]
 	f.p("")
-	f.comment(stub.handler+" is what handlers of the service "+d.Name+" implement that read the arguments of a call without decoding them.",
-		"The arguments may be kept. A function that returns a struct returns that, or a view of it.")
+	f.comment(stub.handler+" is the interface of handlers of the service "+d.Name+" that read arguments without decoding them.",
+		"Handlers may keep the arguments. Instead of a struct, they may return a view of it.")
 	if d.Base == nil && len(d.Functions) == 0 {
 		f.p("type %s interface{}", stub.handler)
 		return
@@ -143,9 +143,9 @@ func (f *GoFile) viewClientMethod(d *idl.Service, fn *idl.Function) {
 	f.p("")
 	result := ""
 	if picked.returns() {
-		result = " with a view of the result"
+		result = ", but returns a view of the result"
 	}
-	f.comment(picked.viewMethod + " is " + picked.method + result + ". The arguments are a *" + picked.arguments.name + ", or a view of one.")
+	f.comment(picked.viewMethod + " is like " + picked.method + result + ". args is a *" + picked.arguments.name + " or a view of one.")
 	head := "func (p *" + f.gen.stubs[d].client + ") " + picked.viewMethod + "(ctx " + f.Import("context") + ".Context, args thrift.Struct) "
 	invoke := "p.Invoke(ctx, &" + picked.function + ", args, "
 	if fn.Oneway {

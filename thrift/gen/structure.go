@@ -14,26 +14,26 @@ type structure struct {
 	name     string   // in Go
 	fields   []*field // in the order of the source
 	byID     []*field // in the order of their IDs
-	newName  string   // of the function that makes one, if there is one
+	newName  string   // the name of its constructor, or "" if it has none
 	reset    string   // the name of Reset
-	least    int      // the smallest size in the Binary protocol
+	least    int      // the minimum size in the Binary protocol
 	index    int      // in the table of the file
 	required []*field
 	byField  map[*idl.Field]*field
 	defaults int      // fields that have defaults
 	helpers  []string // sentences for its doc comment, if the IDL has none
-	state    uint8    // of the search that visits the structs
-	// clearsMaps says that Reset clears maps, also in structs that it keeps.
+	state    uint8    // the state of the search that visits the structs
+	// clearsMaps is set if Reset clears maps, including those in structs that it keeps.
 	clearsMaps bool
 
 	role    role
-	returns bool // it is the result of a function that returns something
+	returns bool // it is the result of a function that is not void
 
 	view, viewAt string   // names of the view and of the function that returns one
 	places       []*field // in the order of the table of views
 }
 
-// role is what a structure is for.
+// role is the purpose of a structure.
 type role uint8
 
 const (
@@ -48,9 +48,9 @@ type field struct {
 	name   string // in Go
 	number int16  // the ID
 	kind   kind
-	place  int  // among the required fields
-	cycle  bool // it is required, and its struct requires the struct of the field
-	// pointers says that scalars and strings that are optional are pointers.
+	place  int  // the index among the required fields
+	cycle  bool // the field is required, and its struct requires the struct that contains the field
+	// pointers is set if optional scalars and strings are pointers.
 	pointers bool
 
 	getter, setter, viewSetter string // names of methods of views
@@ -124,7 +124,7 @@ func (f *GoFile) addStruct(d *idl.Struct, name string, role role) *structure {
 	} else {
 		used := methods()
 		if d.Kind != idl.Exception {
-			delete(used, "Error") // only exceptions have it
+			delete(used, "Error") // only exceptions have this method
 		}
 		for _, one := range s.fields {
 			one.name = used.pick(exported(one.Field.Name, false))
@@ -172,7 +172,7 @@ func (f *GoFile) addService(d *idl.Service) {
 		args.Name = fn.Name + "_args"
 		s := f.addStruct(args, picked.args, isArgs)
 		picked.arguments = s
-		s.helpers = []string{s.name + " has the arguments of the function " + fn.Name + " of the service " + d.Name + "."}
+		s.helpers = []string{s.name + " holds the arguments of " + d.Name + "." + fn.Name + "."}
 		if fn.Oneway {
 			continue
 		}
@@ -191,11 +191,11 @@ func (f *GoFile) addService(d *idl.Service) {
 		s = f.addStruct(result, picked.result, isResult)
 		picked.results = s
 		s.returns = fn.Result.Kind != idl.Void
-		s.helpers = []string{s.name + " has the result of the function " + fn.Name + " of the service " + d.Name + ", or an exception."}
+		s.helpers = []string{s.name + " holds the result of " + d.Name + "." + fn.Name + " or an exception."}
 	}
 }
 
-// measure sets the properties that depend on the structs that a struct requires: its smallest size,
+// measure sets the properties that depend on the structs that a struct requires: its minimum size,
 // and whether Reset clears maps. If structs require each other, no message can hold one of them. In
 // that case, one of their fields is ignored so that neither struct is infinite.
 func (g *generator) measure() {

@@ -6,8 +6,8 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// structValue returns a struct as a Go expression. For a struct with defaults, it is a call of a
-// function that returns the struct.
+// structValue returns a struct as a Go expression. For a struct with defaults, the expression calls
+// a function that returns the struct.
 func (f *GoFile) structValue(v *idl.Value, t *idl.Type, pointer bool) string {
 	prefix := "*"
 	if pointer {

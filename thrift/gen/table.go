@@ -41,7 +41,7 @@ func (f *GoFile) equalMethods(s *structure) {
 	f.p("return q")
 	f.p("}")
 	f.p("")
-	f.comment("String returns p as text for people.")
+	f.comment("String returns a readable text of p.")
 	f.function("func (p *"+s.name+") String() string", fmt.Sprintf("return %s.String(unsafe.Pointer(p), %d)", f.table, s.index))
 }
 

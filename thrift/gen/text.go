@@ -104,7 +104,7 @@ func (t *text) block(lines [][]string) {
 }
 
 // docLines returns a comment of IDL as lines of a Go comment, in the form that gofmt gives to
-// comments. Indented paragraphs stay as they are; lists become ordinary lines.
+// comments. Indented paragraphs are unchanged; lists become ordinary lines.
 func docLines(text string) []string {
 	var paragraphs [][]string
 	var last []string

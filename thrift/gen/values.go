@@ -10,7 +10,7 @@ import (
 )
 
 // constant writes a constant. If Go has no constants of its type, it becomes a function, so that it
-// cannot be changed and needs no initialization when the program starts.
+// cannot be modified and needs no initialization when the program starts.
 func (f *GoFile) constant(d *idl.Const) {
 	name, k := f.gen.names[d], kindOf(d.Type)
 	if f.gen.config.Kitex {
@@ -130,7 +130,7 @@ func (f *GoFile) elements(v *idl.Value, t *idl.Type) []string {
 func (f *GoFile) entries(v *idl.Value, t *idl.Type) []string {
 	var out []string
 	entries := isEntries(t)
-	at := make(map[string]int) // index of each key: a Go literal must not contain a key twice
+	at := make(map[string]int) // index of each key: a Go map literal must not contain a key twice
 	for i := range v.Map {
 		e := &v.Map[i]
 		if entries {
@@ -235,7 +235,7 @@ func (f *GoFile) quote(v *idl.Value) string {
 	text := v.Literal().Text
 	if v.Const != nil {
 		if f.gen.expanded += len(text); f.gen.expanded > maxExpanded {
-			f.gen.errorf(f.IDL, v.Pos, "the texts of constants that are used as values of other types exceed the limit of %d bytes", maxExpanded)
+			f.gen.errorf(f.IDL, v.Pos, "the texts of constants that are used as values of other types exceed the limit of %d bytes in total", maxExpanded)
 			return `""`
 		}
 	}

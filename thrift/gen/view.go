@@ -113,10 +113,9 @@ func (f *GoFile) viewStruct(s *structure) {
 	f.p("},")
 }
 
-// viewKey returns the type and the ID of a field, with blanks around operators as gofmt writes
-// them.
+// viewKey returns the type and the ID of a field, with blanks around operators as in gofmt.
 func viewKey(one *field, blank string) string {
-	if one.id() == 0 { // Linters report an operand of 0.
+	if one.id() == 0 { // Linters report an operand that is 0.
 		return wire(one.Type) + blank + "<<" + blank + "16"
 	}
 	return fmt.Sprintf("%s<<16%s|%s%d", wire(one.Type), blank, blank, one.id())
@@ -148,14 +147,14 @@ func (f *GoFile) viewType(t *idl.Type) string {
 	return "&thrift.ViewType{" + strings.Join(parts, ", ") + "}"
 }
 
-// bounded returns the text of a type if it, and all that came before, is not too long: types of views
-// have no typedefs, so a few lines of IDL can ask for a lot of text.
+// bounded returns the text of a type. It reports an error if the texts of all types so far are too
+// long in total: types of views have no typedefs, so a few lines of IDL can require a lot of text.
 func (f *GoFile) bounded(t *idl.Type, text string) string {
 	const short, floor, perField = 500, 1 << 20, 1 << 10
 	if len(text) > short {
 		limit := floor + perField*f.gen.fields
 		if f.gen.viewText += len(text); f.gen.viewText > limit {
-			f.gen.errorf(f.IDL, t.Pos, "the types of views exceed the limit of %d bytes: containers are nested too deeply, too often", limit)
+			f.gen.errorf(f.IDL, t.Pos, "the types of views exceed the limit of %d bytes in total: too many deeply nested containers", limit)
 			return "any"
 		}
 	}
@@ -180,7 +179,7 @@ func (f *GoFile) viewDeclaration(s *structure) {
 	f.p("return v.view.Open(b, %s, (*%s)(nil))", place, s.name)
 	f.p("}")
 	f.p("")
-	f.comment("DecodeThrift reads the " + s.name + " that v is a view of.")
+	f.comment("DecodeThrift decodes v into to.")
 	f.p("%sDecodeThrift(r *thrift.Reader, to *%s) error {", v, s.name)
 	f.p("return v.view.Decode(r, v.at[:], to)")
 	f.p("}")

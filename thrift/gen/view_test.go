@@ -9,7 +9,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/idl"
 )
 
-// Without the options, nothing of views is written, and all else is the same with them.
+// Views and setters are written only with their options, which change no other declarations.
 func TestViewsAreAnOption(t *testing.T) {
 	p := load(t, "testdata/idl/*.thrift")
 	texts := func(c Config) []string {
@@ -28,7 +28,7 @@ func TestViewsAreAnOption(t *testing.T) {
 		before, _, found := strings.Cut(views[i], "\n\n// ViewsOf")
 		if !found || strings.Contains(plain[i], "thrift.View") {
 			if strings.Contains(plain[i], " struct {") {
-				t.Errorf("views are missing, or there without the option, in\n%.300s", plain[i])
+				t.Errorf("views are missing with the option, or present without it, in\n%.300s", plain[i])
 			}
 			continue
 		}
@@ -36,13 +36,13 @@ func TestViewsAreAnOption(t *testing.T) {
 			t.Errorf("the option changes other declarations: %s", difference(before, plain[i]))
 		}
 		if strings.Contains(views[i], "x, true)") || !strings.Contains(setters[i], "func (v *") {
-			t.Errorf("setters are missing, or there without the option, in\n%.300s", plain[i])
+			t.Errorf("setters are missing with the option, or present without it, in\n%.300s", plain[i])
 		}
 	}
 }
 
-// Names of getters are those of fields, unless the view has such a method. Views have names that nothing
-// else has.
+// Getters have the names of fields, unless the view has a method with that name. Views have unique
+// names.
 func TestNamesOfViews(t *testing.T) {
 	p := source(t, "a.thrift", `struct A { 1: i32 read_thrift, 2: i32 b, 3: i32 set_b, 4: A c, 5: i32 set_c_view, 6: i32 unwrap }
 		struct AView {}
@@ -59,7 +59,8 @@ func TestNamesOfViews(t *testing.T) {
 	}
 }
 
-// More than 64 fields have more than one word of bits of required fields, negative IDs are large ones.
+// A struct with more than 64 fields has more than one word of bits for required fields. Negative
+// IDs are treated as large ones.
 func TestTablesOfViews(t *testing.T) {
 	var src strings.Builder
 	src.WriteString("struct A { -1: required i32 last, 1: required i32 first\n")
@@ -79,7 +80,7 @@ func TestTablesOfViews(t *testing.T) {
 	}
 }
 
-// A few bytes name a type that has a long name in views.
+// A few bytes of IDL can name a type that has a very long name in views.
 func TestTypesOfViewsAreBounded(t *testing.T) {
 	var src strings.Builder
 	src.WriteString("typedef list<string> T0\n")

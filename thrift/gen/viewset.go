@@ -24,7 +24,7 @@ func (f *GoFile) setters(s *structure, one *field, place int) {
 	f.setter(s, one, place, one.viewSetter, prefix+view, view)
 }
 
-// setter writes one setter. If it takes views, view is their type.
+// setter writes one setter. If it takes a view or a list of views, view is the type of the views.
 func (f *GoFile) setter(s *structure, one *field, place int, name, param, view string) {
 	head := fmt.Sprintf("func (v *%s) %s(x %s)", s.view, name, param)
 	at := fmt.Sprintf("v.at[:], %d, %d", place, one.id())
@@ -77,8 +77,8 @@ func settable(one *field) (value, set string) {
 	return value, set
 }
 
-// requiredSetter writes the setter of a required struct: nil means a struct without fields, as in
-// AppendThrift.
+// requiredSetter writes the setter of a required struct. As in AppendThrift, nil stands for a
+// struct without fields.
 func (f *GoFile) requiredSetter(one *field, head, at, view string) {
 	f.p("%s {", head)
 	f.p("if x == nil {")

@@ -27,7 +27,8 @@ func asInt(v bool) int {
 	return 0
 }
 
-// isStructList reports whether a type is a list of structs, whose fields have no separate functions.
+// isStructList reports whether a type is a list of structs. Fields of such types need no separate
+// functions.
 func isStructList(t *idl.Type) bool { return kindOf(t) == kList && kindOf(t.True().Elem) == kStruct }
 
 // size writes SizeThrift: one sum for the sizes that the struct itself determines, and statements
@@ -109,7 +110,8 @@ func (f *GoFile) restSize(one *field) {
 	}
 }
 
-// sumLines writes the statement that sets n to the sum, on as many lines as needed.
+// sumLines writes the statement that sets n to the sum. It splits the statement into as many lines
+// as needed.
 func (f *GoFile) sumLines(s sized, ret bool) {
 	const width = 90
 	var lines []sized
@@ -139,8 +141,8 @@ func (f *GoFile) sumLines(s sized, ret bool) {
 	}
 }
 
-// ifNil writes the statement that returns the value for a struct that is nil. Elements of containers can
-// be nil if they are pointers.
+// ifNil writes the statement that returns value if the struct is nil. Elements of containers can be
+// nil if they are pointers.
 func (f *GoFile) ifNil(s *structure, value string) {
 	if f.gen.config.Kitex && (len(s.fields) > 0 || f.gen.config.KeepUnknown) {
 		f.p("if p == nil {")

@@ -20,7 +20,7 @@ type Item struct {
 	Tags  []string
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Item) Reset() {
 	*p = Item{Tags: p.Tags[:0]}
 }
@@ -131,7 +131,7 @@ type NotFound struct {
 // Error implements error.
 func (p *NotFound) Error() string { return "NotFound" }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *NotFound) Reset() { *p = NotFound{} }
 
 func (p *NotFound) SizeThrift() int {
@@ -204,7 +204,7 @@ func (p *NotFound) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 	}
 }
 
-// Catalog is what handlers of the service Catalog implement.
+// Catalog is the interface of handlers of the service Catalog.
 type Catalog interface {
 	// Finds an item. It changes nothing, so a call may be repeated.
 	Find(ctx context.Context, id int64) (*Item, error)
@@ -214,7 +214,7 @@ type Catalog interface {
 	Viewed(ctx context.Context, id int64) error
 }
 
-// NewCatalogService returns the service Catalog with its handler, for rpc.NewServer.
+// NewCatalogService returns the service Catalog with the handler h, for rpc.NewServer.
 func NewCatalogService(h Catalog) *rpc.Service {
 	s := &rpc.Service{Name: "Catalog"}
 	s.Methods = append(s.Methods, rpc.Method{Name: "find", New: func() rpc.Exchange { return &exchangeOfCatalogFind{h: h} }})
@@ -289,7 +289,7 @@ type CatalogClient struct {
 	rpc.Stub
 }
 
-// NewCatalogClient returns a client of the service Catalog. Caller is a *rpc.Client, or wraps one.
+// NewCatalogClient returns a client of the service Catalog. The caller is an *rpc.Client or a wrapper of one.
 func NewCatalogClient(caller rpc.Caller) *CatalogClient {
 	p := new(CatalogClient)
 	p.Stub = rpc.Stub{Caller: caller, Service: "Catalog"}
@@ -347,12 +347,12 @@ func (p *CatalogClient) Viewed(ctx context.Context, id int64) error {
 	return p.Invoke(ctx, &functionOfCatalogViewed, &r.args, nil)
 }
 
-// CatalogFindArgs has the arguments of the function find of the service Catalog.
+// CatalogFindArgs holds the arguments of Catalog.find.
 type CatalogFindArgs struct {
 	ID int64
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CatalogFindArgs) Reset() { *p = CatalogFindArgs{} }
 
 func (p *CatalogFindArgs) SizeThrift() int {
@@ -425,13 +425,13 @@ func (p *CatalogFindArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int
 	}
 }
 
-// CatalogFindResult has the result of the function find of the service Catalog, or an exception.
+// CatalogFindResult holds the result of Catalog.find or an exception.
 type CatalogFindResult struct {
 	Success *Item
 	Missing *NotFound
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CatalogFindResult) Reset() { *p = CatalogFindResult{} }
 
 func (p *CatalogFindResult) SizeThrift() int {
@@ -526,12 +526,12 @@ func (p *CatalogFindResult) ReadCompact(r *thrift.Reader, b []byte, off, depth i
 	}
 }
 
-// CatalogStoreArgs has the arguments of the function store of the service Catalog.
+// CatalogStoreArgs holds the arguments of Catalog.store.
 type CatalogStoreArgs struct {
 	Item *Item
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CatalogStoreArgs) Reset() { *p = CatalogStoreArgs{} }
 
 func (p *CatalogStoreArgs) SizeThrift() int {
@@ -607,12 +607,12 @@ func (p *CatalogStoreArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth in
 	}
 }
 
-// CatalogStoreResult has the result of the function store of the service Catalog, or an exception.
+// CatalogStoreResult holds the result of Catalog.store or an exception.
 type CatalogStoreResult struct {
 	Success thrift.Opt[int64]
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CatalogStoreResult) Reset() { *p = CatalogStoreResult{} }
 
 func (p *CatalogStoreResult) SizeThrift() int {
@@ -687,12 +687,12 @@ func (p *CatalogStoreResult) ReadCompact(r *thrift.Reader, b []byte, off, depth 
 	}
 }
 
-// CatalogViewedArgs has the arguments of the function viewed of the service Catalog.
+// CatalogViewedArgs holds the arguments of Catalog.viewed.
 type CatalogViewedArgs struct {
 	ID int64
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CatalogViewedArgs) Reset() { *p = CatalogViewedArgs{} }
 
 func (p *CatalogViewedArgs) SizeThrift() int {

@@ -11,7 +11,7 @@ import (
 	"github.com/slipstream-go/slipstream/thrift/rpc"
 )
 
-// Sales is what handlers of the service Sales implement.
+// Sales is the interface of handlers of the service Sales.
 type Sales interface {
 	// Counts a sale of a product, and returns how many there were. A repeated call would count twice.
 	Sell(ctx context.Context, product string) (int64, error)
@@ -19,7 +19,7 @@ type Sales interface {
 	Sold(ctx context.Context, product string) (int64, error)
 }
 
-// NewSalesService returns the service Sales with its handler, for rpc.NewServer.
+// NewSalesService returns the service Sales with the handler h, for rpc.NewServer.
 func NewSalesService(h Sales) *rpc.Service {
 	s := &rpc.Service{Name: "Sales"}
 	s.Methods = append(s.Methods, rpc.Method{Name: "sell", New: func() rpc.Exchange { return &exchangeOfSalesSell{h: h} }})
@@ -72,7 +72,7 @@ type SalesClient struct {
 	rpc.Stub
 }
 
-// NewSalesClient returns a client of the service Sales. Caller is a *rpc.Client, or wraps one.
+// NewSalesClient returns a client of the service Sales. The caller is an *rpc.Client or a wrapper of one.
 func NewSalesClient(caller rpc.Caller) *SalesClient {
 	p := new(SalesClient)
 	p.Stub = rpc.Stub{Caller: caller, Service: "Sales"}
@@ -117,12 +117,12 @@ func (p *SalesClient) Sold(ctx context.Context, product string) (int64, error) {
 	return r.result.Success.V, nil
 }
 
-// SalesSellArgs has the arguments of the function sell of the service Sales.
+// SalesSellArgs holds the arguments of Sales.sell.
 type SalesSellArgs struct {
 	Product string
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *SalesSellArgs) Reset() { *p = SalesSellArgs{} }
 
 func (p *SalesSellArgs) SizeThrift() int {
@@ -190,12 +190,12 @@ func (p *SalesSellArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int) 
 	}
 }
 
-// SalesSellResult has the result of the function sell of the service Sales, or an exception.
+// SalesSellResult holds the result of Sales.sell or an exception.
 type SalesSellResult struct {
 	Success thrift.Opt[int64]
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *SalesSellResult) Reset() { *p = SalesSellResult{} }
 
 func (p *SalesSellResult) SizeThrift() int {
@@ -270,12 +270,12 @@ func (p *SalesSellResult) ReadCompact(r *thrift.Reader, b []byte, off, depth int
 	}
 }
 
-// SalesSoldArgs has the arguments of the function sold of the service Sales.
+// SalesSoldArgs holds the arguments of Sales.sold.
 type SalesSoldArgs struct {
 	Product string
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *SalesSoldArgs) Reset() { *p = SalesSoldArgs{} }
 
 func (p *SalesSoldArgs) SizeThrift() int {
@@ -343,12 +343,12 @@ func (p *SalesSoldArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int) 
 	}
 }
 
-// SalesSoldResult has the result of the function sold of the service Sales, or an exception.
+// SalesSoldResult holds the result of Sales.sold or an exception.
 type SalesSoldResult struct {
 	Success thrift.Opt[int64]
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *SalesSoldResult) Reset() { *p = SalesSoldResult{} }
 
 func (p *SalesSoldResult) SizeThrift() int {

@@ -34,7 +34,7 @@ func (v Status) String() string {
 	return strconv.Itoa(int(v))
 }
 
-// ParseStatus returns the value with a name, or with a number.
+// ParseStatus returns the value for a name or a number.
 func ParseStatus(text string) (Status, error) {
 	switch text {
 	case "NEW":
@@ -48,10 +48,10 @@ func ParseStatus(text string) (Status, error) {
 	return Status(n), err
 }
 
-// MarshalText returns what String returns.
+// MarshalText implements encoding.TextMarshaler. The text is that of String.
 func (v Status) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (v *Status) UnmarshalText(text []byte) (err error) {
 	*v, err = ParseStatus(string(text))
 	return err
@@ -62,14 +62,14 @@ type Line struct {
 	Quantity int32
 }
 
-// NewLine returns a new Line whose fields have their defaults.
+// NewLine returns a new Line with the default values of its fields.
 func NewLine() *Line {
 	p := new(Line)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *Line) Reset() {
 	*p = Line{Quantity: 1}
 }
@@ -165,7 +165,7 @@ type Order struct {
 	Note   thrift.Opt[string]
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Order) Reset() {
 	*p = Order{Lines: p.Lines[:0]}
 }
@@ -303,7 +303,7 @@ type NotFound struct {
 // Error implements error.
 func (p *NotFound) Error() string { return "NotFound" }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *NotFound) Reset() { *p = NotFound{} }
 
 func (p *NotFound) SizeThrift() int {
@@ -376,7 +376,7 @@ func (p *NotFound) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 	}
 }
 
-// Orders is what handlers of the service Orders implement.
+// Orders is the interface of handlers of the service Orders.
 type Orders interface {
 	// Returns an order. It changes nothing, so a call may be repeated.
 	Get(ctx context.Context, id int64) (*Order, error)
@@ -386,7 +386,7 @@ type Orders interface {
 	Ship(ctx context.Context, id int64) error
 }
 
-// NewOrdersService returns the service Orders with its handler, for rpc.NewServer.
+// NewOrdersService returns the service Orders with the handler h, for rpc.NewServer.
 func NewOrdersService(h Orders) *rpc.Service {
 	s := &rpc.Service{Name: "Orders"}
 	s.Methods = append(s.Methods, rpc.Method{Name: "get", New: func() rpc.Exchange { return &exchangeOfOrdersGet{h: h} }})
@@ -462,7 +462,7 @@ type OrdersClient struct {
 	rpc.Stub
 }
 
-// NewOrdersClient returns a client of the service Orders. Caller is a *rpc.Client, or wraps one.
+// NewOrdersClient returns a client of the service Orders. The caller is an *rpc.Client or a wrapper of one.
 func NewOrdersClient(caller rpc.Caller) *OrdersClient {
 	p := new(OrdersClient)
 	p.Stub = rpc.Stub{Caller: caller, Service: "Orders"}
@@ -521,12 +521,12 @@ func (p *OrdersClient) Ship(ctx context.Context, id int64) error {
 	return p.Invoke(ctx, &functionOfOrdersShip, &r.args, &r.result)
 }
 
-// OrdersGetArgs has the arguments of the function get of the service Orders.
+// OrdersGetArgs holds the arguments of Orders.get.
 type OrdersGetArgs struct {
 	ID int64
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersGetArgs) Reset() { *p = OrdersGetArgs{} }
 
 func (p *OrdersGetArgs) SizeThrift() int {
@@ -599,13 +599,13 @@ func (p *OrdersGetArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int) 
 	}
 }
 
-// OrdersGetResult has the result of the function get of the service Orders, or an exception.
+// OrdersGetResult holds the result of Orders.get or an exception.
 type OrdersGetResult struct {
 	Success *Order
 	Missing *NotFound
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersGetResult) Reset() { *p = OrdersGetResult{} }
 
 func (p *OrdersGetResult) SizeThrift() int {
@@ -700,12 +700,12 @@ func (p *OrdersGetResult) ReadCompact(r *thrift.Reader, b []byte, off, depth int
 	}
 }
 
-// OrdersPlaceArgs has the arguments of the function place of the service Orders.
+// OrdersPlaceArgs holds the arguments of Orders.place.
 type OrdersPlaceArgs struct {
 	Order *Order
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersPlaceArgs) Reset() { *p = OrdersPlaceArgs{} }
 
 func (p *OrdersPlaceArgs) SizeThrift() int {
@@ -781,12 +781,12 @@ func (p *OrdersPlaceArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int
 	}
 }
 
-// OrdersPlaceResult has the result of the function place of the service Orders, or an exception.
+// OrdersPlaceResult holds the result of Orders.place or an exception.
 type OrdersPlaceResult struct {
 	Success thrift.Opt[int64]
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersPlaceResult) Reset() { *p = OrdersPlaceResult{} }
 
 func (p *OrdersPlaceResult) SizeThrift() int {
@@ -861,12 +861,12 @@ func (p *OrdersPlaceResult) ReadCompact(r *thrift.Reader, b []byte, off, depth i
 	}
 }
 
-// OrdersShipArgs has the arguments of the function ship of the service Orders.
+// OrdersShipArgs holds the arguments of Orders.ship.
 type OrdersShipArgs struct {
 	ID int64
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersShipArgs) Reset() { *p = OrdersShipArgs{} }
 
 func (p *OrdersShipArgs) SizeThrift() int {
@@ -939,10 +939,10 @@ func (p *OrdersShipArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int)
 	}
 }
 
-// OrdersShipResult has the result of the function ship of the service Orders, or an exception.
+// OrdersShipResult holds the result of Orders.ship or an exception.
 type OrdersShipResult struct{}
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersShipResult) Reset() { *p = OrdersShipResult{} }
 
 func (p *OrdersShipResult) SizeThrift() int {
@@ -1068,7 +1068,7 @@ func (v *LineView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfOrders, 0, (*Line)(nil))
 }
 
-// DecodeThrift reads the Line that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *LineView) DecodeThrift(r *thrift.Reader, to *Line) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1109,7 +1109,7 @@ func (v *OrderView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfOrders, 1, (*Order)(nil))
 }
 
-// DecodeThrift reads the Order that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrderView) DecodeThrift(r *thrift.Reader, to *Order) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1170,7 +1170,7 @@ func (v *NotFoundView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfOrders, 2, (*NotFound)(nil))
 }
 
-// DecodeThrift reads the NotFound that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *NotFoundView) DecodeThrift(r *thrift.Reader, to *NotFound) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1207,7 +1207,7 @@ func (v *OrdersGetArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfOrders, 3, (*OrdersGetArgs)(nil))
 }
 
-// DecodeThrift reads the OrdersGetArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersGetArgsView) DecodeThrift(r *thrift.Reader, to *OrdersGetArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1244,7 +1244,7 @@ func (v *OrdersGetResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfOrders, 4, (*OrdersGetResult)(nil))
 }
 
-// DecodeThrift reads the OrdersGetResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersGetResultView) DecodeThrift(r *thrift.Reader, to *OrdersGetResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1305,7 +1305,7 @@ func (v *OrdersPlaceArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfOrders, 5, (*OrdersPlaceArgs)(nil))
 }
 
-// DecodeThrift reads the OrdersPlaceArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersPlaceArgsView) DecodeThrift(r *thrift.Reader, to *OrdersPlaceArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1353,7 +1353,7 @@ func (v *OrdersPlaceResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfOrders, 6, (*OrdersPlaceResult)(nil))
 }
 
-// DecodeThrift reads the OrdersPlaceResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersPlaceResultView) DecodeThrift(r *thrift.Reader, to *OrdersPlaceResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1396,7 +1396,7 @@ func (v *OrdersShipArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfOrders, 7, (*OrdersShipArgs)(nil))
 }
 
-// DecodeThrift reads the OrdersShipArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersShipArgsView) DecodeThrift(r *thrift.Reader, to *OrdersShipArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1433,7 +1433,7 @@ func (v *OrdersShipResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfOrders, 8, (*OrdersShipResult)(nil))
 }
 
-// DecodeThrift reads the OrdersShipResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersShipResultView) DecodeThrift(r *thrift.Reader, to *OrdersShipResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1455,15 +1455,15 @@ func OrdersShipResultViewAt(b []byte, off int) (v OrdersShipResultView, next int
 	return v, next
 }
 
-// OrdersViews is what handlers of the service Orders implement that read the arguments of a call without decoding them.
-// The arguments may be kept. A function that returns a struct returns that, or a view of it.
+// OrdersViews is the interface of handlers of the service Orders that read arguments without decoding them.
+// Handlers may keep the arguments. Instead of a struct, they may return a view of it.
 type OrdersViews interface {
 	Get(ctx context.Context, args *OrdersGetArgsView) (thrift.Struct, error)
 	Place(ctx context.Context, args *OrdersPlaceArgsView) (int64, error)
 	Ship(ctx context.Context, args *OrdersShipArgsView) error
 }
 
-// NewOrdersViewService returns the service Orders whose handler gets views, for rpc.NewServer.
+// NewOrdersViewService returns the service Orders with the handler h, which receives views, for rpc.NewServer.
 func NewOrdersViewService(h OrdersViews) *rpc.Service {
 	s := &rpc.Service{Name: "Orders"}
 	s.Methods = append(s.Methods, rpc.Method{Name: "get", New: func() rpc.Exchange { return &viewExchangeOfOrdersGet{h: h} }})
@@ -1535,7 +1535,7 @@ func (x *viewExchangeOfOrdersShip) Handle(ctx context.Context) (thrift.Struct, e
 	return &x.result, x.h.Ship(ctx, &x.args)
 }
 
-// GetView is Get with a view of the result. The arguments are a *OrdersGetArgs, or a view of one.
+// GetView is like Get, but returns a view of the result. args is a *OrdersGetArgs or a view of one.
 func (p *OrdersClient) GetView(ctx context.Context, args thrift.Struct) (*OrdersGetResultView, error) {
 	r := new(OrdersGetResultView)
 	if err := p.Invoke(ctx, &functionOfOrdersGet, args, r); err != nil {
@@ -1554,7 +1554,7 @@ func (p *OrdersClient) GetView(ctx context.Context, args thrift.Struct) (*Orders
 	return r, nil
 }
 
-// PlaceView is Place with a view of the result. The arguments are a *OrdersPlaceArgs, or a view of one.
+// PlaceView is like Place, but returns a view of the result. args is a *OrdersPlaceArgs or a view of one.
 func (p *OrdersClient) PlaceView(ctx context.Context, args thrift.Struct) (*OrdersPlaceResultView, error) {
 	r := new(OrdersPlaceResultView)
 	if err := p.Invoke(ctx, &functionOfOrdersPlace, args, r); err != nil {
@@ -1566,7 +1566,7 @@ func (p *OrdersClient) PlaceView(ctx context.Context, args thrift.Struct) (*Orde
 	return r, nil
 }
 
-// ShipView is Ship. The arguments are a *OrdersShipArgs, or a view of one.
+// ShipView is like Ship. args is a *OrdersShipArgs or a view of one.
 func (p *OrdersClient) ShipView(ctx context.Context, args thrift.Struct) error {
 	r := new(OrdersShipResultView)
 	if err := p.Invoke(ctx, &functionOfOrdersShip, args, r); err != nil {

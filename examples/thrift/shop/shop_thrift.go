@@ -33,7 +33,7 @@ func (v Status) String() string {
 	return strconv.Itoa(int(v))
 }
 
-// ParseStatus returns the value with a name, or with a number.
+// ParseStatus returns the value for a name or a number.
 func ParseStatus(text string) (Status, error) {
 	switch text {
 	case "NEW":
@@ -47,10 +47,10 @@ func ParseStatus(text string) (Status, error) {
 	return Status(n), err
 }
 
-// MarshalText returns what String returns.
+// MarshalText implements encoding.TextMarshaler. The text is that of String.
 func (v Status) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (v *Status) UnmarshalText(text []byte) (err error) {
 	*v, err = ParseStatus(string(text))
 	return err
@@ -63,14 +63,14 @@ type Line struct {
 	Price    thrift.Opt[float64]
 }
 
-// NewLine returns a new Line whose fields have their defaults.
+// NewLine returns a new Line with the default values of its fields.
 func NewLine() *Line {
 	p := new(Line)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *Line) Reset() {
 	*p = Line{Quantity: 1}
 }
@@ -193,7 +193,7 @@ func (p *Line) Copy() *Line {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Line) String() string { return TableOfShop.String(unsafe.Pointer(p), 0) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -225,7 +225,7 @@ type Order struct {
 	Labels  map[string]string
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Order) Reset() {
 	clear(p.Labels)
 	*p = Order{Lines: p.Lines[:0], Coupons: p.Coupons[:0], Labels: p.Labels}
@@ -402,7 +402,7 @@ func (p *Order) Copy() *Order {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Order) String() string { return TableOfShop.String(unsafe.Pointer(p), 1) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -496,7 +496,7 @@ func (v *LineView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 0, (*Line)(nil))
 }
 
-// DecodeThrift reads the Line that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *LineView) DecodeThrift(r *thrift.Reader, to *Line) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -545,7 +545,7 @@ func (v *OrderView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 1, (*Order)(nil))
 }
 
-// DecodeThrift reads the Order that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrderView) DecodeThrift(r *thrift.Reader, to *Order) error {
 	return v.view.Decode(r, v.at[:], to)
 }

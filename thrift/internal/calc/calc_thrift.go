@@ -19,14 +19,14 @@ type Point struct {
 	Blob []byte
 }
 
-// NewPoint returns a new Point whose fields have their defaults.
+// NewPoint returns a new Point with the default values of its fields.
 func NewPoint() *Point {
 	p := new(Point)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *Point) Reset() {
 	*p = Point{Y: 1}
 }
@@ -151,7 +151,7 @@ type Overflow struct {
 // Error implements error.
 func (p *Overflow) Error() string { return "Overflow: " + p.What }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Overflow) Reset() { *p = Overflow{} }
 
 func (p *Overflow) SizeThrift() int {
@@ -226,7 +226,7 @@ type Division struct {
 // Error implements error.
 func (p *Division) Error() string { return "Division" }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Division) Reset() { *p = Division{} }
 
 func (p *Division) SizeThrift() int {
@@ -299,12 +299,12 @@ func (p *Division) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 	}
 }
 
-// Base is what handlers of the service Base implement.
+// Base is the interface of handlers of the service Base.
 type Base interface {
 	Ping(ctx context.Context) error
 }
 
-// NewBaseService returns the service Base with its handler, for rpc.NewServer.
+// NewBaseService returns the service Base with the handler h, for rpc.NewServer.
 func NewBaseService(h Base) *rpc.Service {
 	s := &rpc.Service{Name: "Base"}
 	s.Methods = append(s.Methods, rpc.Method{Name: "ping", New: func() rpc.Exchange { return &exchangeOfBasePing{h: h} }})
@@ -331,7 +331,7 @@ type BaseClient struct {
 	rpc.Stub
 }
 
-// NewBaseClient returns a client of the service Base. Caller is a *rpc.Client, or wraps one.
+// NewBaseClient returns a client of the service Base. The caller is an *rpc.Client or a wrapper of one.
 func NewBaseClient(caller rpc.Caller) *BaseClient {
 	p := new(BaseClient)
 	p.Stub = rpc.Stub{Caller: caller, Service: "Base"}
@@ -349,7 +349,7 @@ func (p *BaseClient) Ping(ctx context.Context) error {
 	return p.Invoke(ctx, &functionOfBasePing, &r.args, &r.result)
 }
 
-// Calculator is what handlers of the service Calculator implement.
+// Calculator is the interface of handlers of the service Calculator.
 type Calculator interface {
 	Base
 	// Adds two numbers.
@@ -362,7 +362,7 @@ type Calculator interface {
 	Fail(ctx context.Context, how string) error
 }
 
-// NewCalculatorService returns the service Calculator with its handler, for rpc.NewServer.
+// NewCalculatorService returns the service Calculator with the handler h, for rpc.NewServer.
 func NewCalculatorService(h Calculator) *rpc.Service {
 	s := &rpc.Service{Name: "Calculator"}
 	s.Methods = NewBaseService(h).Methods
@@ -530,7 +530,7 @@ type CalculatorClient struct {
 	BaseClient
 }
 
-// NewCalculatorClient returns a client of the service Calculator. Caller is a *rpc.Client, or wraps one.
+// NewCalculatorClient returns a client of the service Calculator. The caller is an *rpc.Client or a wrapper of one.
 func NewCalculatorClient(caller rpc.Caller) *CalculatorClient {
 	p := new(CalculatorClient)
 	p.Stub = rpc.Stub{Caller: caller, Service: "Calculator"}
@@ -660,13 +660,13 @@ func (p *CalculatorClient) Fail(ctx context.Context, how string) error {
 	return p.Invoke(ctx, &functionOfCalculatorFail, &r.args, &r.result)
 }
 
-// Clock is what handlers of the service Clock implement.
+// Clock is the interface of handlers of the service Clock.
 type Clock interface {
 	Now(ctx context.Context) (int64, error)
 	Echo(ctx context.Context, text string) (string, error)
 }
 
-// NewClockService returns the service Clock with its handler, for rpc.NewServer.
+// NewClockService returns the service Clock with the handler h, for rpc.NewServer.
 func NewClockService(h Clock) *rpc.Service {
 	s := &rpc.Service{Name: "Clock"}
 	s.Methods = append(s.Methods, rpc.Method{Name: "now", New: func() rpc.Exchange { return &exchangeOfClockNow{h: h} }})
@@ -719,7 +719,7 @@ type ClockClient struct {
 	rpc.Stub
 }
 
-// NewClockClient returns a client of the service Clock. Caller is a *rpc.Client, or wraps one.
+// NewClockClient returns a client of the service Clock. The caller is an *rpc.Client or a wrapper of one.
 func NewClockClient(caller rpc.Caller) *ClockClient {
 	p := new(ClockClient)
 	p.Stub = rpc.Stub{Caller: caller, Service: "Clock"}
@@ -763,10 +763,10 @@ func (p *ClockClient) Echo(ctx context.Context, text string) (string, error) {
 	return r.result.Success.V, nil
 }
 
-// BasePingArgs has the arguments of the function ping of the service Base.
+// BasePingArgs holds the arguments of Base.ping.
 type BasePingArgs struct{}
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *BasePingArgs) Reset() { *p = BasePingArgs{} }
 
 func (p *BasePingArgs) SizeThrift() int {
@@ -818,10 +818,10 @@ func (p *BasePingArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int) i
 	}
 }
 
-// BasePingResult has the result of the function ping of the service Base, or an exception.
+// BasePingResult holds the result of Base.ping or an exception.
 type BasePingResult struct{}
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *BasePingResult) Reset() { *p = BasePingResult{} }
 
 func (p *BasePingResult) SizeThrift() int {
@@ -873,20 +873,20 @@ func (p *BasePingResult) ReadCompact(r *thrift.Reader, b []byte, off, depth int)
 	}
 }
 
-// CalculatorAddArgs has the arguments of the function add of the service Calculator.
+// CalculatorAddArgs holds the arguments of Calculator.add.
 type CalculatorAddArgs struct {
 	A int32
 	B int32
 }
 
-// NewCalculatorAddArgs returns a new CalculatorAddArgs whose fields have their defaults.
+// NewCalculatorAddArgs returns a new CalculatorAddArgs with the default values of its fields.
 func NewCalculatorAddArgs() *CalculatorAddArgs {
 	p := new(CalculatorAddArgs)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *CalculatorAddArgs) Reset() {
 	*p = CalculatorAddArgs{B: 2}
 }
@@ -973,14 +973,14 @@ func (p *CalculatorAddArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth i
 	}
 }
 
-// CalculatorAddResult has the result of the function add of the service Calculator, or an exception.
+// CalculatorAddResult holds the result of Calculator.add or an exception.
 type CalculatorAddResult struct {
 	Success  thrift.Opt[int32]
 	Overflow *Overflow
 	Division *Division
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorAddResult) Reset() { *p = CalculatorAddResult{} }
 
 func (p *CalculatorAddResult) SizeThrift() int {
@@ -1093,13 +1093,13 @@ func (p *CalculatorAddResult) ReadCompact(r *thrift.Reader, b []byte, off, depth
 	}
 }
 
-// CalculatorMoveArgs has the arguments of the function move of the service Calculator.
+// CalculatorMoveArgs holds the arguments of Calculator.move.
 type CalculatorMoveArgs struct {
 	Point *Point
 	By    []Point
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorMoveArgs) Reset() {
 	*p = CalculatorMoveArgs{By: p.By[:0]}
 }
@@ -1213,12 +1213,12 @@ func (p *CalculatorMoveArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth 
 	}
 }
 
-// CalculatorMoveResult has the result of the function move of the service Calculator, or an exception.
+// CalculatorMoveResult holds the result of Calculator.move or an exception.
 type CalculatorMoveResult struct {
 	Success *Point
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorMoveResult) Reset() { *p = CalculatorMoveResult{} }
 
 func (p *CalculatorMoveResult) SizeThrift() int {
@@ -1296,12 +1296,12 @@ func (p *CalculatorMoveResult) ReadCompact(r *thrift.Reader, b []byte, off, dept
 	}
 }
 
-// CalculatorEchoArgs has the arguments of the function echo of the service Calculator.
+// CalculatorEchoArgs holds the arguments of Calculator.echo.
 type CalculatorEchoArgs struct {
 	Text string
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorEchoArgs) Reset() { *p = CalculatorEchoArgs{} }
 
 func (p *CalculatorEchoArgs) SizeThrift() int {
@@ -1369,12 +1369,12 @@ func (p *CalculatorEchoArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth 
 	}
 }
 
-// CalculatorEchoResult has the result of the function echo of the service Calculator, or an exception.
+// CalculatorEchoResult holds the result of Calculator.echo or an exception.
 type CalculatorEchoResult struct {
 	Success thrift.Opt[string]
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorEchoResult) Reset() { *p = CalculatorEchoResult{} }
 
 func (p *CalculatorEchoResult) SizeThrift() int {
@@ -1448,12 +1448,12 @@ func (p *CalculatorEchoResult) ReadCompact(r *thrift.Reader, b []byte, off, dept
 	}
 }
 
-// CalculatorNumbersArgs has the arguments of the function numbers of the service Calculator.
+// CalculatorNumbersArgs holds the arguments of Calculator.numbers.
 type CalculatorNumbersArgs struct {
 	Count int32
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorNumbersArgs) Reset() { *p = CalculatorNumbersArgs{} }
 
 func (p *CalculatorNumbersArgs) SizeThrift() int {
@@ -1526,12 +1526,12 @@ func (p *CalculatorNumbersArgs) ReadCompact(r *thrift.Reader, b []byte, off, dep
 	}
 }
 
-// CalculatorNumbersResult has the result of the function numbers of the service Calculator, or an exception.
+// CalculatorNumbersResult holds the result of Calculator.numbers or an exception.
 type CalculatorNumbersResult struct {
 	Success []int64
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorNumbersResult) Reset() { *p = CalculatorNumbersResult{} }
 
 func (p *CalculatorNumbersResult) SizeThrift() int {
@@ -1609,12 +1609,12 @@ func (p *CalculatorNumbersResult) ReadCompact(r *thrift.Reader, b []byte, off, d
 	}
 }
 
-// CalculatorCountsArgs has the arguments of the function counts of the service Calculator.
+// CalculatorCountsArgs holds the arguments of Calculator.counts.
 type CalculatorCountsArgs struct {
 	Words []string
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorCountsArgs) Reset() {
 	*p = CalculatorCountsArgs{Words: p.Words[:0]}
 }
@@ -1684,12 +1684,12 @@ func (p *CalculatorCountsArgs) ReadCompact(r *thrift.Reader, b []byte, off, dept
 	}
 }
 
-// CalculatorCountsResult has the result of the function counts of the service Calculator, or an exception.
+// CalculatorCountsResult holds the result of Calculator.counts or an exception.
 type CalculatorCountsResult struct {
 	Success map[string]int32
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorCountsResult) Reset() { *p = CalculatorCountsResult{} }
 
 func (p *CalculatorCountsResult) SizeThrift() int {
@@ -1765,12 +1765,12 @@ func (p *CalculatorCountsResult) ReadCompact(r *thrift.Reader, b []byte, off, de
 	}
 }
 
-// CalculatorForgetArgs has the arguments of the function forget of the service Calculator.
+// CalculatorForgetArgs holds the arguments of Calculator.forget.
 type CalculatorForgetArgs struct {
 	ID int64
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorForgetArgs) Reset() { *p = CalculatorForgetArgs{} }
 
 func (p *CalculatorForgetArgs) SizeThrift() int {
@@ -1843,12 +1843,12 @@ func (p *CalculatorForgetArgs) ReadCompact(r *thrift.Reader, b []byte, off, dept
 	}
 }
 
-// CalculatorFailArgs has the arguments of the function fail of the service Calculator.
+// CalculatorFailArgs holds the arguments of Calculator.fail.
 type CalculatorFailArgs struct {
 	How string
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorFailArgs) Reset() { *p = CalculatorFailArgs{} }
 
 func (p *CalculatorFailArgs) SizeThrift() int {
@@ -1916,10 +1916,10 @@ func (p *CalculatorFailArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth 
 	}
 }
 
-// CalculatorFailResult has the result of the function fail of the service Calculator, or an exception.
+// CalculatorFailResult holds the result of Calculator.fail or an exception.
 type CalculatorFailResult struct{}
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CalculatorFailResult) Reset() { *p = CalculatorFailResult{} }
 
 func (p *CalculatorFailResult) SizeThrift() int {
@@ -1971,10 +1971,10 @@ func (p *CalculatorFailResult) ReadCompact(r *thrift.Reader, b []byte, off, dept
 	}
 }
 
-// ClockNowArgs has the arguments of the function now of the service Clock.
+// ClockNowArgs holds the arguments of Clock.now.
 type ClockNowArgs struct{}
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ClockNowArgs) Reset() { *p = ClockNowArgs{} }
 
 func (p *ClockNowArgs) SizeThrift() int {
@@ -2026,12 +2026,12 @@ func (p *ClockNowArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int) i
 	}
 }
 
-// ClockNowResult has the result of the function now of the service Clock, or an exception.
+// ClockNowResult holds the result of Clock.now or an exception.
 type ClockNowResult struct {
 	Success thrift.Opt[int64]
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ClockNowResult) Reset() { *p = ClockNowResult{} }
 
 func (p *ClockNowResult) SizeThrift() int {
@@ -2106,12 +2106,12 @@ func (p *ClockNowResult) ReadCompact(r *thrift.Reader, b []byte, off, depth int)
 	}
 }
 
-// ClockEchoArgs has the arguments of the function echo of the service Clock.
+// ClockEchoArgs holds the arguments of Clock.echo.
 type ClockEchoArgs struct {
 	Text string
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ClockEchoArgs) Reset() { *p = ClockEchoArgs{} }
 
 func (p *ClockEchoArgs) SizeThrift() int {
@@ -2179,12 +2179,12 @@ func (p *ClockEchoArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int) 
 	}
 }
 
-// ClockEchoResult has the result of the function echo of the service Clock, or an exception.
+// ClockEchoResult holds the result of Clock.echo or an exception.
 type ClockEchoResult struct {
 	Success thrift.Opt[string]
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ClockEchoResult) Reset() { *p = ClockEchoResult{} }
 
 func (p *ClockEchoResult) SizeThrift() int {
@@ -2463,7 +2463,7 @@ func (v *PointView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 0, (*Point)(nil))
 }
 
-// DecodeThrift reads the Point that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *PointView) DecodeThrift(r *thrift.Reader, to *Point) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2516,7 +2516,7 @@ func (v *OverflowView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 1, (*Overflow)(nil))
 }
 
-// DecodeThrift reads the Overflow that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OverflowView) DecodeThrift(r *thrift.Reader, to *Overflow) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2553,7 +2553,7 @@ func (v *DivisionView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 2, (*Division)(nil))
 }
 
-// DecodeThrift reads the Division that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *DivisionView) DecodeThrift(r *thrift.Reader, to *Division) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2590,7 +2590,7 @@ func (v *BasePingArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 3, (*BasePingArgs)(nil))
 }
 
-// DecodeThrift reads the BasePingArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *BasePingArgsView) DecodeThrift(r *thrift.Reader, to *BasePingArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2623,7 +2623,7 @@ func (v *BasePingResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 4, (*BasePingResult)(nil))
 }
 
-// DecodeThrift reads the BasePingResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *BasePingResultView) DecodeThrift(r *thrift.Reader, to *BasePingResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2656,7 +2656,7 @@ func (v *CalculatorAddArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 5, (*CalculatorAddArgs)(nil))
 }
 
-// DecodeThrift reads the CalculatorAddArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorAddArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorAddArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2699,7 +2699,7 @@ func (v *CalculatorAddResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 6, (*CalculatorAddResult)(nil))
 }
 
-// DecodeThrift reads the CalculatorAddResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorAddResultView) DecodeThrift(r *thrift.Reader, to *CalculatorAddResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2768,7 +2768,7 @@ func (v *CalculatorMoveArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 7, (*CalculatorMoveArgs)(nil))
 }
 
-// DecodeThrift reads the CalculatorMoveArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorMoveArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorMoveArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2828,7 +2828,7 @@ func (v *CalculatorMoveResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 8, (*CalculatorMoveResult)(nil))
 }
 
-// DecodeThrift reads the CalculatorMoveResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorMoveResultView) DecodeThrift(r *thrift.Reader, to *CalculatorMoveResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2876,7 +2876,7 @@ func (v *CalculatorEchoArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 9, (*CalculatorEchoArgs)(nil))
 }
 
-// DecodeThrift reads the CalculatorEchoArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorEchoArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorEchoArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2915,7 +2915,7 @@ func (v *CalculatorEchoResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 10, (*CalculatorEchoResult)(nil))
 }
 
-// DecodeThrift reads the CalculatorEchoResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorEchoResultView) DecodeThrift(r *thrift.Reader, to *CalculatorEchoResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2958,7 +2958,7 @@ func (v *CalculatorNumbersArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 11, (*CalculatorNumbersArgs)(nil))
 }
 
-// DecodeThrift reads the CalculatorNumbersArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorNumbersArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorNumbersArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2997,7 +2997,7 @@ func (v *CalculatorNumbersResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 12, (*CalculatorNumbersResult)(nil))
 }
 
-// DecodeThrift reads the CalculatorNumbersResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorNumbersResultView) DecodeThrift(r *thrift.Reader, to *CalculatorNumbersResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3040,7 +3040,7 @@ func (v *CalculatorCountsArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 13, (*CalculatorCountsArgs)(nil))
 }
 
-// DecodeThrift reads the CalculatorCountsArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorCountsArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorCountsArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3083,7 +3083,7 @@ func (v *CalculatorCountsResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 14, (*CalculatorCountsResult)(nil))
 }
 
-// DecodeThrift reads the CalculatorCountsResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorCountsResultView) DecodeThrift(r *thrift.Reader, to *CalculatorCountsResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3126,7 +3126,7 @@ func (v *CalculatorForgetArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 15, (*CalculatorForgetArgs)(nil))
 }
 
-// DecodeThrift reads the CalculatorForgetArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorForgetArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorForgetArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3165,7 +3165,7 @@ func (v *CalculatorFailArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 16, (*CalculatorFailArgs)(nil))
 }
 
-// DecodeThrift reads the CalculatorFailArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorFailArgsView) DecodeThrift(r *thrift.Reader, to *CalculatorFailArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3204,7 +3204,7 @@ func (v *CalculatorFailResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 17, (*CalculatorFailResult)(nil))
 }
 
-// DecodeThrift reads the CalculatorFailResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CalculatorFailResultView) DecodeThrift(r *thrift.Reader, to *CalculatorFailResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3239,7 +3239,7 @@ func (v *ClockNowArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 18, (*ClockNowArgs)(nil))
 }
 
-// DecodeThrift reads the ClockNowArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ClockNowArgsView) DecodeThrift(r *thrift.Reader, to *ClockNowArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3272,7 +3272,7 @@ func (v *ClockNowResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 19, (*ClockNowResult)(nil))
 }
 
-// DecodeThrift reads the ClockNowResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ClockNowResultView) DecodeThrift(r *thrift.Reader, to *ClockNowResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3313,7 +3313,7 @@ func (v *ClockEchoArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 20, (*ClockEchoArgs)(nil))
 }
 
-// DecodeThrift reads the ClockEchoArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ClockEchoArgsView) DecodeThrift(r *thrift.Reader, to *ClockEchoArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3350,7 +3350,7 @@ func (v *ClockEchoResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfCalc, 21, (*ClockEchoResult)(nil))
 }
 
-// DecodeThrift reads the ClockEchoResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ClockEchoResultView) DecodeThrift(r *thrift.Reader, to *ClockEchoResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3380,13 +3380,13 @@ func (v *ClockEchoResultView) SetSuccess(x thrift.Opt[string]) {
 	v.view.SetString(v.at[:], 0, 0, x.V, x.Set)
 }
 
-// BaseViews is what handlers of the service Base implement that read the arguments of a call without decoding them.
-// The arguments may be kept. A function that returns a struct returns that, or a view of it.
+// BaseViews is the interface of handlers of the service Base that read arguments without decoding them.
+// Handlers may keep the arguments. Instead of a struct, they may return a view of it.
 type BaseViews interface {
 	Ping(ctx context.Context, args *BasePingArgsView) error
 }
 
-// NewBaseViewService returns the service Base whose handler gets views, for rpc.NewServer.
+// NewBaseViewService returns the service Base with the handler h, which receives views, for rpc.NewServer.
 func NewBaseViewService(h BaseViews) *rpc.Service {
 	s := &rpc.Service{Name: "Base"}
 	s.Methods = append(s.Methods, rpc.Method{Name: "ping", New: func() rpc.Exchange { return &viewExchangeOfBasePing{h: h} }})
@@ -3408,7 +3408,7 @@ func (x *viewExchangeOfBasePing) Handle(ctx context.Context) (thrift.Struct, err
 	return &x.result, x.h.Ping(ctx, &x.args)
 }
 
-// PingView is Ping. The arguments are a *BasePingArgs, or a view of one.
+// PingView is like Ping. args is a *BasePingArgs or a view of one.
 func (p *BaseClient) PingView(ctx context.Context, args thrift.Struct) error {
 	r := new(BasePingResultView)
 	if err := p.Invoke(ctx, &functionOfBasePing, args, r); err != nil {
@@ -3417,8 +3417,8 @@ func (p *BaseClient) PingView(ctx context.Context, args thrift.Struct) error {
 	return nil
 }
 
-// CalculatorViews is what handlers of the service Calculator implement that read the arguments of a call without decoding them.
-// The arguments may be kept. A function that returns a struct returns that, or a view of it.
+// CalculatorViews is the interface of handlers of the service Calculator that read arguments without decoding them.
+// Handlers may keep the arguments. Instead of a struct, they may return a view of it.
 type CalculatorViews interface {
 	BaseViews
 	Add(ctx context.Context, args *CalculatorAddArgsView) (int32, error)
@@ -3430,7 +3430,7 @@ type CalculatorViews interface {
 	Fail(ctx context.Context, args *CalculatorFailArgsView) error
 }
 
-// NewCalculatorViewService returns the service Calculator whose handler gets views, for rpc.NewServer.
+// NewCalculatorViewService returns the service Calculator with the handler h, which receives views, for rpc.NewServer.
 func NewCalculatorViewService(h CalculatorViews) *rpc.Service {
 	s := &rpc.Service{Name: "Calculator"}
 	s.Methods = NewBaseViewService(h).Methods
@@ -3591,7 +3591,7 @@ func (x *viewExchangeOfCalculatorFail) Handle(ctx context.Context) (thrift.Struc
 	return &x.result, x.h.Fail(ctx, &x.args)
 }
 
-// AddView is Add with a view of the result. The arguments are a *CalculatorAddArgs, or a view of one.
+// AddView is like Add, but returns a view of the result. args is a *CalculatorAddArgs or a view of one.
 func (p *CalculatorClient) AddView(ctx context.Context, args thrift.Struct) (*CalculatorAddResultView, error) {
 	r := new(CalculatorAddResultView)
 	if err := p.Invoke(ctx, &functionOfCalculatorAdd, args, r); err != nil {
@@ -3617,7 +3617,7 @@ func (p *CalculatorClient) AddView(ctx context.Context, args thrift.Struct) (*Ca
 	return r, nil
 }
 
-// MoveView is Move with a view of the result. The arguments are a *CalculatorMoveArgs, or a view of one.
+// MoveView is like Move, but returns a view of the result. args is a *CalculatorMoveArgs or a view of one.
 func (p *CalculatorClient) MoveView(ctx context.Context, args thrift.Struct) (*CalculatorMoveResultView, error) {
 	r := new(CalculatorMoveResultView)
 	if err := p.Invoke(ctx, &functionOfCalculatorMove, args, r); err != nil {
@@ -3629,7 +3629,7 @@ func (p *CalculatorClient) MoveView(ctx context.Context, args thrift.Struct) (*C
 	return r, nil
 }
 
-// EchoView is Echo with a view of the result. The arguments are a *CalculatorEchoArgs, or a view of one.
+// EchoView is like Echo, but returns a view of the result. args is a *CalculatorEchoArgs or a view of one.
 func (p *CalculatorClient) EchoView(ctx context.Context, args thrift.Struct) (*CalculatorEchoResultView, error) {
 	r := new(CalculatorEchoResultView)
 	if err := p.Invoke(ctx, &functionOfCalculatorEcho, args, r); err != nil {
@@ -3641,7 +3641,7 @@ func (p *CalculatorClient) EchoView(ctx context.Context, args thrift.Struct) (*C
 	return r, nil
 }
 
-// NumbersView is Numbers with a view of the result. The arguments are a *CalculatorNumbersArgs, or a view of one.
+// NumbersView is like Numbers, but returns a view of the result. args is a *CalculatorNumbersArgs or a view of one.
 func (p *CalculatorClient) NumbersView(ctx context.Context, args thrift.Struct) (*CalculatorNumbersResultView, error) {
 	r := new(CalculatorNumbersResultView)
 	if err := p.Invoke(ctx, &functionOfCalculatorNumbers, args, r); err != nil {
@@ -3653,7 +3653,7 @@ func (p *CalculatorClient) NumbersView(ctx context.Context, args thrift.Struct) 
 	return r, nil
 }
 
-// CountsView is Counts with a view of the result. The arguments are a *CalculatorCountsArgs, or a view of one.
+// CountsView is like Counts, but returns a view of the result. args is a *CalculatorCountsArgs or a view of one.
 func (p *CalculatorClient) CountsView(ctx context.Context, args thrift.Struct) (*CalculatorCountsResultView, error) {
 	r := new(CalculatorCountsResultView)
 	if err := p.Invoke(ctx, &functionOfCalculatorCounts, args, r); err != nil {
@@ -3665,12 +3665,12 @@ func (p *CalculatorClient) CountsView(ctx context.Context, args thrift.Struct) (
 	return r, nil
 }
 
-// ForgetView is Forget. The arguments are a *CalculatorForgetArgs, or a view of one.
+// ForgetView is like Forget. args is a *CalculatorForgetArgs or a view of one.
 func (p *CalculatorClient) ForgetView(ctx context.Context, args thrift.Struct) error {
 	return p.Invoke(ctx, &functionOfCalculatorForget, args, nil)
 }
 
-// FailView is Fail. The arguments are a *CalculatorFailArgs, or a view of one.
+// FailView is like Fail. args is a *CalculatorFailArgs or a view of one.
 func (p *CalculatorClient) FailView(ctx context.Context, args thrift.Struct) error {
 	r := new(CalculatorFailResultView)
 	if err := p.Invoke(ctx, &functionOfCalculatorFail, args, r); err != nil {
@@ -3679,14 +3679,14 @@ func (p *CalculatorClient) FailView(ctx context.Context, args thrift.Struct) err
 	return nil
 }
 
-// ClockViews is what handlers of the service Clock implement that read the arguments of a call without decoding them.
-// The arguments may be kept. A function that returns a struct returns that, or a view of it.
+// ClockViews is the interface of handlers of the service Clock that read arguments without decoding them.
+// Handlers may keep the arguments. Instead of a struct, they may return a view of it.
 type ClockViews interface {
 	Now(ctx context.Context, args *ClockNowArgsView) (int64, error)
 	Echo(ctx context.Context, args *ClockEchoArgsView) (string, error)
 }
 
-// NewClockViewService returns the service Clock whose handler gets views, for rpc.NewServer.
+// NewClockViewService returns the service Clock with the handler h, which receives views, for rpc.NewServer.
 func NewClockViewService(h ClockViews) *rpc.Service {
 	s := &rpc.Service{Name: "Clock"}
 	s.Methods = append(s.Methods, rpc.Method{Name: "now", New: func() rpc.Exchange { return &viewExchangeOfClockNow{h: h} }})
@@ -3734,7 +3734,7 @@ func (x *viewExchangeOfClockEcho) Handle(ctx context.Context) (thrift.Struct, er
 	return &x.result, nil
 }
 
-// NowView is Now with a view of the result. The arguments are a *ClockNowArgs, or a view of one.
+// NowView is like Now, but returns a view of the result. args is a *ClockNowArgs or a view of one.
 func (p *ClockClient) NowView(ctx context.Context, args thrift.Struct) (*ClockNowResultView, error) {
 	r := new(ClockNowResultView)
 	if err := p.Invoke(ctx, &functionOfClockNow, args, r); err != nil {
@@ -3746,7 +3746,7 @@ func (p *ClockClient) NowView(ctx context.Context, args thrift.Struct) (*ClockNo
 	return r, nil
 }
 
-// EchoView is Echo with a view of the result. The arguments are a *ClockEchoArgs, or a view of one.
+// EchoView is like Echo, but returns a view of the result. args is a *ClockEchoArgs or a view of one.
 func (p *ClockClient) EchoView(ctx context.Context, args thrift.Struct) (*ClockEchoResultView, error) {
 	r := new(ClockEchoResultView)
 	if err := p.Invoke(ctx, &functionOfClockEcho, args, r); err != nil {

@@ -17,14 +17,14 @@ type Message struct {
 	Blob   []byte
 }
 
-// NewMessage returns a new Message whose fields have their defaults.
+// NewMessage returns a new Message with the default values of its fields.
 func NewMessage() *Message {
 	p := new(Message)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *Message) Reset() {
 	*p = Message{Number: -1}
 }
@@ -124,7 +124,7 @@ func (p *Message) ReadCompact(r *thrift.Reader, b []byte, off, depth int) int {
 	}
 }
 
-// Chat is what handlers of the service Chat implement.
+// Chat is the interface of handlers of the service Chat.
 type Chat interface {
 	// Answers each message with one or more.
 	Talk(ctx context.Context, stream *rpc.BidiStreamingServer[Message, Message]) error
@@ -133,7 +133,7 @@ type Chat interface {
 	Echo(ctx context.Context, message *Message) (*Message, error)
 }
 
-// NewChatService returns the service Chat with its handler, for rpc.NewServer.
+// NewChatService returns the service Chat with the handler h, for rpc.NewServer.
 func NewChatService(h Chat) *rpc.Service {
 	s := &rpc.Service{Name: "Chat"}
 	s.Methods = append(s.Methods, rpc.BidiMethod("talk", h.Talk))
@@ -171,7 +171,7 @@ type ChatClient struct {
 	rpc.Stub
 }
 
-// NewChatClient returns a client of the service Chat. Caller is a *rpc.Client, or wraps one.
+// NewChatClient returns a client of the service Chat. The caller is an *rpc.Client or a wrapper of one.
 func NewChatClient(caller rpc.Caller) *ChatClient {
 	p := new(ChatClient)
 	p.Stub = rpc.Stub{Caller: caller, Service: "Chat"}
@@ -201,7 +201,7 @@ type ChatStreamClient struct {
 	rpc.StreamStub
 }
 
-// NewChatStreamClient returns a client of the streams of the service Chat. Opener is a *rpc.StreamClient, or wraps one.
+// NewChatStreamClient returns a client for the streams of the service Chat. The opener is an *rpc.StreamClient or a wrapper of one.
 func NewChatStreamClient(opener rpc.StreamOpener) *ChatStreamClient {
 	p := new(ChatStreamClient)
 	p.StreamStub = rpc.StreamStub{Opener: opener, Service: "Chat"}
@@ -213,22 +213,22 @@ func (p *ChatStreamClient) Talk(ctx context.Context) (*rpc.BidiStreamingClient[M
 	return rpc.OpenBidi[Message, Message](ctx, p.StreamStub, "talk")
 }
 
-// Collect opens a stream of the function collect. It must be closed.
+// Collect opens a stream of the function collect, which must be closed.
 func (p *ChatStreamClient) Collect(ctx context.Context) (*rpc.ClientStreamingClient[Message, Message], error) {
 	return rpc.OpenClient[Message, Message](ctx, p.StreamStub, "collect")
 }
 
-// Watch opens a stream of the function watch. It must be closed.
+// Watch opens a stream of the function watch, which must be closed.
 func (p *ChatStreamClient) Watch(ctx context.Context, request *Message) (*rpc.ServerStreamingClient[Message], error) {
 	return rpc.OpenServer[Message, Message](ctx, p.StreamStub, "watch", request)
 }
 
-// ChatTalkArgs has the arguments of the function talk of the service Chat.
+// ChatTalkArgs holds the arguments of Chat.talk.
 type ChatTalkArgs struct {
 	Message *Message
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ChatTalkArgs) Reset() { *p = ChatTalkArgs{} }
 
 func (p *ChatTalkArgs) SizeThrift() int {
@@ -306,12 +306,12 @@ func (p *ChatTalkArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int) i
 	}
 }
 
-// ChatTalkResult has the result of the function talk of the service Chat, or an exception.
+// ChatTalkResult holds the result of Chat.talk or an exception.
 type ChatTalkResult struct {
 	Success *Message
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ChatTalkResult) Reset() { *p = ChatTalkResult{} }
 
 func (p *ChatTalkResult) SizeThrift() int {
@@ -389,12 +389,12 @@ func (p *ChatTalkResult) ReadCompact(r *thrift.Reader, b []byte, off, depth int)
 	}
 }
 
-// ChatCollectArgs has the arguments of the function collect of the service Chat.
+// ChatCollectArgs holds the arguments of Chat.collect.
 type ChatCollectArgs struct {
 	Message *Message
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ChatCollectArgs) Reset() { *p = ChatCollectArgs{} }
 
 func (p *ChatCollectArgs) SizeThrift() int {
@@ -472,12 +472,12 @@ func (p *ChatCollectArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int
 	}
 }
 
-// ChatCollectResult has the result of the function collect of the service Chat, or an exception.
+// ChatCollectResult holds the result of Chat.collect or an exception.
 type ChatCollectResult struct {
 	Success *Message
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ChatCollectResult) Reset() { *p = ChatCollectResult{} }
 
 func (p *ChatCollectResult) SizeThrift() int {
@@ -555,12 +555,12 @@ func (p *ChatCollectResult) ReadCompact(r *thrift.Reader, b []byte, off, depth i
 	}
 }
 
-// ChatWatchArgs has the arguments of the function watch of the service Chat.
+// ChatWatchArgs holds the arguments of Chat.watch.
 type ChatWatchArgs struct {
 	Message *Message
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ChatWatchArgs) Reset() { *p = ChatWatchArgs{} }
 
 func (p *ChatWatchArgs) SizeThrift() int {
@@ -638,12 +638,12 @@ func (p *ChatWatchArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int) 
 	}
 }
 
-// ChatWatchResult has the result of the function watch of the service Chat, or an exception.
+// ChatWatchResult holds the result of Chat.watch or an exception.
 type ChatWatchResult struct {
 	Success *Message
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ChatWatchResult) Reset() { *p = ChatWatchResult{} }
 
 func (p *ChatWatchResult) SizeThrift() int {
@@ -721,12 +721,12 @@ func (p *ChatWatchResult) ReadCompact(r *thrift.Reader, b []byte, off, depth int
 	}
 }
 
-// ChatEchoArgs has the arguments of the function echo of the service Chat.
+// ChatEchoArgs holds the arguments of Chat.echo.
 type ChatEchoArgs struct {
 	Message *Message
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ChatEchoArgs) Reset() { *p = ChatEchoArgs{} }
 
 func (p *ChatEchoArgs) SizeThrift() int {
@@ -804,12 +804,12 @@ func (p *ChatEchoArgs) ReadCompact(r *thrift.Reader, b []byte, off, depth int) i
 	}
 }
 
-// ChatEchoResult has the result of the function echo of the service Chat, or an exception.
+// ChatEchoResult holds the result of Chat.echo or an exception.
 type ChatEchoResult struct {
 	Success *Message
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ChatEchoResult) Reset() { *p = ChatEchoResult{} }
 
 func (p *ChatEchoResult) SizeThrift() int {
@@ -960,7 +960,7 @@ func (v *MessageView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfChat, 0, (*Message)(nil))
 }
 
-// DecodeThrift reads the Message that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *MessageView) DecodeThrift(r *thrift.Reader, to *Message) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -999,7 +999,7 @@ func (v *ChatTalkArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfChat, 1, (*ChatTalkArgs)(nil))
 }
 
-// DecodeThrift reads the ChatTalkArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ChatTalkArgsView) DecodeThrift(r *thrift.Reader, to *ChatTalkArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1037,7 +1037,7 @@ func (v *ChatTalkResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfChat, 2, (*ChatTalkResult)(nil))
 }
 
-// DecodeThrift reads the ChatTalkResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ChatTalkResultView) DecodeThrift(r *thrift.Reader, to *ChatTalkResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1075,7 +1075,7 @@ func (v *ChatCollectArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfChat, 3, (*ChatCollectArgs)(nil))
 }
 
-// DecodeThrift reads the ChatCollectArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ChatCollectArgsView) DecodeThrift(r *thrift.Reader, to *ChatCollectArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1115,7 +1115,7 @@ func (v *ChatCollectResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfChat, 4, (*ChatCollectResult)(nil))
 }
 
-// DecodeThrift reads the ChatCollectResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ChatCollectResultView) DecodeThrift(r *thrift.Reader, to *ChatCollectResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1155,7 +1155,7 @@ func (v *ChatWatchArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfChat, 5, (*ChatWatchArgs)(nil))
 }
 
-// DecodeThrift reads the ChatWatchArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ChatWatchArgsView) DecodeThrift(r *thrift.Reader, to *ChatWatchArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1193,7 +1193,7 @@ func (v *ChatWatchResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfChat, 6, (*ChatWatchResult)(nil))
 }
 
-// DecodeThrift reads the ChatWatchResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ChatWatchResultView) DecodeThrift(r *thrift.Reader, to *ChatWatchResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1233,7 +1233,7 @@ func (v *ChatEchoArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfChat, 7, (*ChatEchoArgs)(nil))
 }
 
-// DecodeThrift reads the ChatEchoArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ChatEchoArgsView) DecodeThrift(r *thrift.Reader, to *ChatEchoArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1271,7 +1271,7 @@ func (v *ChatEchoResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfChat, 8, (*ChatEchoResult)(nil))
 }
 
-// DecodeThrift reads the ChatEchoResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ChatEchoResultView) DecodeThrift(r *thrift.Reader, to *ChatEchoResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1296,8 +1296,8 @@ func (v *ChatEchoResultView) Success() (w MessageView, ok bool) {
 	return w, ok
 }
 
-// ChatViews is what handlers of the service Chat implement that read the arguments of a call without decoding them.
-// The arguments may be kept. A function that returns a struct returns that, or a view of it.
+// ChatViews is the interface of handlers of the service Chat that read arguments without decoding them.
+// Handlers may keep the arguments. Instead of a struct, they may return a view of it.
 type ChatViews interface {
 	Talk(ctx context.Context, stream *rpc.BidiStreamingServer[Message, Message]) error
 	Collect(ctx context.Context, stream *rpc.ClientStreamingServer[Message]) (*Message, error)
@@ -1305,7 +1305,7 @@ type ChatViews interface {
 	Echo(ctx context.Context, args *ChatEchoArgsView) (thrift.Struct, error)
 }
 
-// NewChatViewService returns the service Chat whose handler gets views, for rpc.NewServer.
+// NewChatViewService returns the service Chat with the handler h, which receives views, for rpc.NewServer.
 func NewChatViewService(h ChatViews) *rpc.Service {
 	s := &rpc.Service{Name: "Chat"}
 	s.Methods = append(s.Methods, rpc.BidiMethod("talk", h.Talk))
@@ -1339,7 +1339,7 @@ func (x *viewExchangeOfChatEcho) Handle(ctx context.Context) (thrift.Struct, err
 	return &x.success, nil
 }
 
-// EchoView is Echo with a view of the result. The arguments are a *ChatEchoArgs, or a view of one.
+// EchoView is like Echo, but returns a view of the result. args is a *ChatEchoArgs or a view of one.
 func (p *ChatClient) EchoView(ctx context.Context, args thrift.Struct) (*ChatEchoResultView, error) {
 	r := new(ChatEchoResultView)
 	if err := p.Invoke(ctx, &functionOfChatEcho, args, r); err != nil {

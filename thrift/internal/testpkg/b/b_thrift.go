@@ -18,7 +18,7 @@ type Thing struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Thing) Reset() { *p = Thing{} }
 
 func (p *Thing) SizeThrift() int {
@@ -112,7 +112,7 @@ func (p *Thing) Copy() *Thing {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Thing) String() string { return TableOfB.String(unsafe.Pointer(p), 0) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -170,7 +170,7 @@ func (v *ThingView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfB, 0, (*Thing)(nil))
 }
 
-// DecodeThrift reads the Thing that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ThingView) DecodeThrift(r *thrift.Reader, to *Thing) error {
 	return v.view.Decode(r, v.at[:], to)
 }

@@ -20,14 +20,14 @@ type Inner struct {
 	unknown thrift.Unknown
 }
 
-// NewInner returns a new Inner whose fields have their defaults.
+// NewInner returns a new Inner with the default values of its fields.
 func NewInner() *Inner {
 	p := new(Inner)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *Inner) Reset() {
 	*p = Inner{Words: []string{"x", "y"}}
 }
@@ -146,7 +146,7 @@ func (p *Inner) Copy() *Inner {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Inner) String() string { return TableOfConstants.String(unsafe.Pointer(p), 0) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -177,14 +177,14 @@ type Outer struct {
 	unknown thrift.Unknown
 }
 
-// NewOuter returns a new Outer whose fields have their defaults.
+// NewOuter returns a new Outer with the default values of its fields.
 func NewOuter() *Outer {
 	p := new(Outer)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *Outer) Reset() {
 	*p = Outer{
 		Inner:  valueOfInner(),
@@ -340,7 +340,7 @@ func (p *Outer) Copy() *Outer {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Outer) String() string { return TableOfConstants.String(unsafe.Pointer(p), 1) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -373,14 +373,14 @@ type Zeros struct {
 	unknown thrift.Unknown
 }
 
-// NewZeros returns a new Zeros whose fields have their defaults.
+// NewZeros returns a new Zeros with the default values of its fields.
 func NewZeros() *Zeros {
 	p := new(Zeros)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *Zeros) Reset() {
 	*p = Zeros{
 		Plain:  math.Copysign(0, -1),
@@ -570,7 +570,7 @@ func (p *Zeros) Copy() *Zeros {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Zeros) String() string { return TableOfConstants.String(unsafe.Pointer(p), 2) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1061,7 +1061,7 @@ func (v *InnerView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfConstants, 0, (*Inner)(nil))
 }
 
-// DecodeThrift reads the Inner that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *InnerView) DecodeThrift(r *thrift.Reader, to *Inner) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1106,7 +1106,7 @@ func (v *OuterView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfConstants, 1, (*Outer)(nil))
 }
 
-// DecodeThrift reads the Outer that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OuterView) DecodeThrift(r *thrift.Reader, to *Outer) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1165,7 +1165,7 @@ func (v *ZerosView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfConstants, 2, (*Zeros)(nil))
 }
 
-// DecodeThrift reads the Zeros that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ZerosView) DecodeThrift(r *thrift.Reader, to *Zeros) error {
 	return v.view.Decode(r, v.at[:], to)
 }

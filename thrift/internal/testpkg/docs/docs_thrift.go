@@ -51,7 +51,7 @@ type A struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *A) Reset() { *p = A{} }
 
 func (p *A) SizeThrift() int {
@@ -237,7 +237,7 @@ func (p *A) Copy() *A {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *A) String() string { return TableOfDocs.String(unsafe.Pointer(p), 0) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -289,7 +289,7 @@ func (v E) String() string {
 	return strconv.Itoa(int(v))
 }
 
-// ParseE returns the value with a name, or with a number.
+// ParseE returns the value for a name or a number.
 func ParseE(text string) (E, error) {
 	switch text {
 	case "ONE":
@@ -305,10 +305,10 @@ func ParseE(text string) (E, error) {
 	return E(n), err
 }
 
-// MarshalText returns what String returns.
+// MarshalText implements encoding.TextMarshaler. The text is that of String.
 func (v E) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (v *E) UnmarshalText(text []byte) (err error) {
 	*v, err = ParseE(string(text))
 	return err
@@ -369,7 +369,7 @@ func (v *AView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfDocs, 0, (*A)(nil))
 }
 
-// DecodeThrift reads the A that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *AView) DecodeThrift(r *thrift.Reader, to *A) error {
 	return v.view.Decode(r, v.at[:], to)
 }

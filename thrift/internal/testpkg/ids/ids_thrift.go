@@ -21,14 +21,14 @@ type Implicit struct {
 	unknown thrift.Unknown
 }
 
-// NewImplicit returns a new Implicit whose fields have their defaults.
+// NewImplicit returns a new Implicit with the default values of its fields.
 func NewImplicit() *Implicit {
 	p := new(Implicit)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *Implicit) Reset() {
 	*p = Implicit{D: thrift.Opt[string]{V: "d"}}
 }
@@ -204,7 +204,7 @@ func (p *Implicit) Copy() *Implicit {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Implicit) String() string { return TableOfIDs.String(unsafe.Pointer(p), 0) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -238,7 +238,7 @@ type Spread struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Spread) Reset() {
 	*p = Spread{F: p.F[:0]}
 }
@@ -426,7 +426,7 @@ func (p *Spread) Copy() *Spread {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Spread) String() string { return TableOfIDs.String(unsafe.Pointer(p), 1) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -456,7 +456,7 @@ type OfImplicit struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OfImplicit) Reset() { *p = OfImplicit{} }
 
 func (p *OfImplicit) SizeThrift() int {
@@ -593,7 +593,7 @@ func (p *OfImplicit) Copy() *OfImplicit {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *OfImplicit) String() string { return TableOfIDs.String(unsafe.Pointer(p), 2) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -616,7 +616,7 @@ func (p *OfImplicit) UnmarshalJSON(b []byte) error {
 	return TableOfIDs.FromJSON(b, unsafe.Pointer(p), 2)
 }
 
-// CallsAddArgs has the arguments of the function add of the service Calls.
+// CallsAddArgs holds the arguments of Calls.add.
 type CallsAddArgs struct {
 	A int32
 	B int32
@@ -624,7 +624,7 @@ type CallsAddArgs struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CallsAddArgs) Reset() { *p = CallsAddArgs{} }
 
 func (p *CallsAddArgs) SizeThrift() int {
@@ -735,7 +735,7 @@ func (p *CallsAddArgs) Copy() *CallsAddArgs {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *CallsAddArgs) String() string { return TableOfIDs.String(unsafe.Pointer(p), 3) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -758,14 +758,14 @@ func (p *CallsAddArgs) UnmarshalJSON(b []byte) error {
 	return TableOfIDs.FromJSON(b, unsafe.Pointer(p), 3)
 }
 
-// CallsAddResult has the result of the function add of the service Calls, or an exception.
+// CallsAddResult holds the result of Calls.add or an exception.
 type CallsAddResult struct {
 	Success thrift.Opt[int32]
 
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *CallsAddResult) Reset() { *p = CallsAddResult{} }
 
 func (p *CallsAddResult) SizeThrift() int {
@@ -869,7 +869,7 @@ func (p *CallsAddResult) Copy() *CallsAddResult {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *CallsAddResult) String() string { return TableOfIDs.String(unsafe.Pointer(p), 4) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -998,7 +998,7 @@ func (v *ImplicitView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfIDs, 0, (*Implicit)(nil))
 }
 
-// DecodeThrift reads the Implicit that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ImplicitView) DecodeThrift(r *thrift.Reader, to *Implicit) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1055,7 +1055,7 @@ func (v *SpreadView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfIDs, 1, (*Spread)(nil))
 }
 
-// DecodeThrift reads the Spread that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *SpreadView) DecodeThrift(r *thrift.Reader, to *Spread) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1118,7 +1118,7 @@ func (v *OfImplicitView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfIDs, 2, (*OfImplicit)(nil))
 }
 
-// DecodeThrift reads the OfImplicit that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OfImplicitView) DecodeThrift(r *thrift.Reader, to *OfImplicit) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1167,7 +1167,7 @@ func (v *CallsAddArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfIDs, 3, (*CallsAddArgs)(nil))
 }
 
-// DecodeThrift reads the CallsAddArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CallsAddArgsView) DecodeThrift(r *thrift.Reader, to *CallsAddArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1208,7 +1208,7 @@ func (v *CallsAddResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfIDs, 4, (*CallsAddResult)(nil))
 }
 
-// DecodeThrift reads the CallsAddResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *CallsAddResultView) DecodeThrift(r *thrift.Reader, to *CallsAddResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }

@@ -42,7 +42,7 @@ type User struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *User) Reset() {
 	clear(p.Things)
 	*p = User{Kinds: p.Kinds[:0], Things: p.Things}
@@ -445,7 +445,7 @@ func (p *User) Copy() *User {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *User) String() string { return TableOfNames_.String(unsafe.Pointer(p), 0) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -474,7 +474,7 @@ type User_ struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *User_) Reset() { *p = User_{} }
 
 func (p *User_) SizeThrift() int {
@@ -573,7 +573,7 @@ func (p *User_) Copy() *User_ {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *User_) String() string { return TableOfNames_.String(unsafe.Pointer(p), 1) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -604,14 +604,14 @@ type NewUser struct {
 	unknown thrift.Unknown
 }
 
-// NewNewUser returns a new NewUser whose fields have their defaults.
+// NewNewUser returns a new NewUser with the default values of its fields.
 func NewNewUser() *NewUser {
 	p := new(NewUser)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *NewUser) Reset() {
 	*p = NewUser{Of: &User{ID: 5}, Default: 3}
 }
@@ -757,7 +757,7 @@ func (p *NewUser) Copy() *NewUser {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *NewUser) String() string { return TableOfNames_.String(unsafe.Pointer(p), 2) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -784,7 +784,7 @@ type URL struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *URL) Reset() { *p = URL{} }
 
 func (p *URL) SizeThrift() int {
@@ -863,7 +863,7 @@ func (p *URL) Copy() *URL {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *URL) String() string { return TableOfNames_.String(unsafe.Pointer(p), 3) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -890,7 +890,7 @@ type URL_ struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *URL_) Reset() { *p = URL_{} }
 
 func (p *URL_) SizeThrift() int {
@@ -969,7 +969,7 @@ func (p *URL_) Copy() *URL_ {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *URL_) String() string { return TableOfNames_.String(unsafe.Pointer(p), 4) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1016,7 +1016,7 @@ func (v Color) String() string {
 	return strconv.Itoa(int(v))
 }
 
-// ParseColor_2 returns the value with a name, or with a number.
+// ParseColor_2 returns the value for a name or a number.
 func ParseColor_2(text string) (Color, error) {
 	switch text {
 	case "RED":
@@ -1032,10 +1032,10 @@ func ParseColor_2(text string) (Color, error) {
 	return Color(n), err
 }
 
-// MarshalText returns what String returns.
+// MarshalText implements encoding.TextMarshaler. The text is that of String.
 func (v Color) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (v *Color) UnmarshalText(text []byte) (err error) {
 	*v, err = ParseColor_2(string(text))
 	return err
@@ -1047,7 +1047,7 @@ type ColorRed struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ColorRed) Reset() { *p = ColorRed{} }
 
 func (p *ColorRed) SizeThrift() int {
@@ -1141,7 +1141,7 @@ func (p *ColorRed) Copy() *ColorRed {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *ColorRed) String() string { return TableOfNames_.String(unsafe.Pointer(p), 5) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1175,7 +1175,7 @@ type Oops struct {
 // Error implements error.
 func (p *Oops) Error() string { return "Oops: " + p.Message }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Oops) Reset() { *p = Oops{} }
 
 func (p *Oops) SizeThrift() int {
@@ -1314,7 +1314,7 @@ func (p *Oops) Copy() *Oops {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Oops) String() string { return TableOfNames_.String(unsafe.Pointer(p), 6) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1346,7 +1346,7 @@ type Failed struct {
 // Error implements error.
 func (p *Failed) Error() string { return "Failed: " + p.Why.V }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Failed) Reset() { *p = Failed{} }
 
 func (p *Failed) SizeThrift() int {
@@ -1458,7 +1458,7 @@ func (p *Failed) Copy() *Failed {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Failed) String() string { return TableOfNames_.String(unsafe.Pointer(p), 7) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1490,7 +1490,7 @@ type Message struct {
 // Error implements error.
 func (p *Message) Error() string { return "message" }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Message) Reset() { *p = Message{} }
 
 func (p *Message) SizeThrift() int {
@@ -1589,7 +1589,7 @@ func (p *Message) Copy() *Message {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Message) String() string { return TableOfNames_.String(unsafe.Pointer(p), 8) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1620,7 +1620,7 @@ type ParseColor struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ParseColor) Reset() { *p = ParseColor{} }
 
 func (p *ParseColor) SizeThrift() int {
@@ -1699,7 +1699,7 @@ func (p *ParseColor) Copy() *ParseColor {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *ParseColor) String() string { return TableOfNames_.String(unsafe.Pointer(p), 9) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1726,7 +1726,7 @@ type TableOfNames struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *TableOfNames) Reset() { *p = TableOfNames{} }
 
 func (p *TableOfNames) SizeThrift() int {
@@ -1805,7 +1805,7 @@ func (p *TableOfNames) Copy() *TableOfNames {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *TableOfNames) String() string { return TableOfNames_.String(unsafe.Pointer(p), 10) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1832,7 +1832,7 @@ type SSArgs struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *SSArgs) Reset() { *p = SSArgs{} }
 
 func (p *SSArgs) SizeThrift() int {
@@ -1911,7 +1911,7 @@ func (p *SSArgs) Copy() *SSArgs {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *SSArgs) String() string { return TableOfNames_.String(unsafe.Pointer(p), 15) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1938,7 +1938,7 @@ type ListI64 struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ListI64) Reset() { *p = ListI64{} }
 
 func (p *ListI64) SizeThrift() int {
@@ -2017,7 +2017,7 @@ func (p *ListI64) Copy() *ListI64 {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *ListI64) String() string { return TableOfNames_.String(unsafe.Pointer(p), 16) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2060,7 +2060,7 @@ type Getters struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Getters) Reset() {
 	clear(p.W)
 	*p = Getters{View: p.View[:0], SetView: p.SetView[:0], Ok: p.Ok[:0], W: p.W, V: p.V[:0]}
@@ -2422,7 +2422,7 @@ func (p *Getters) Copy() *Getters {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Getters) String() string { return TableOfNames_.String(unsafe.Pointer(p), 17) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2451,7 +2451,7 @@ type GettersView struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *GettersView) Reset() { *p = GettersView{} }
 
 func (p *GettersView) SizeThrift() int {
@@ -2565,7 +2565,7 @@ func (p *GettersView) Copy() *GettersView {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *GettersView) String() string { return TableOfNames_.String(unsafe.Pointer(p), 18) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2592,7 +2592,7 @@ type GettersViewAt struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *GettersViewAt) Reset() { *p = GettersViewAt{} }
 
 func (p *GettersViewAt) SizeThrift() int {
@@ -2671,7 +2671,7 @@ func (p *GettersViewAt) Copy() *GettersViewAt {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *GettersViewAt) String() string { return TableOfNames_.String(unsafe.Pointer(p), 19) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2701,7 +2701,7 @@ type UnionOf struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *UnionOf) Reset() { *p = UnionOf{} }
 
 func (p *UnionOf) SizeThrift() int {
@@ -2840,7 +2840,7 @@ func (p *UnionOf) Copy() *UnionOf {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *UnionOf) String() string { return TableOfNames_.String(unsafe.Pointer(p), 20) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2871,7 +2871,7 @@ type Clash struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Clash) Reset() {
 	clear(p.C)
 	*p = Clash{A: p.A[:0], B: p.B[:0], C: p.C}
@@ -3029,7 +3029,7 @@ func (p *Clash) Copy() *Clash {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Clash) String() string { return TableOfNames_.String(unsafe.Pointer(p), 21) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -3052,7 +3052,7 @@ func (p *Clash) UnmarshalJSON(b []byte) error {
 	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 21)
 }
 
-// SSArgs_ has the arguments of the function s of the service S.
+// SSArgs_ holds the arguments of S.s.
 type SSArgs_ struct {
 	B int32
 	P int32
@@ -3060,7 +3060,7 @@ type SSArgs_ struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *SSArgs_) Reset() { *p = SSArgs_{} }
 
 func (p *SSArgs_) SizeThrift() int {
@@ -3171,7 +3171,7 @@ func (p *SSArgs_) Copy() *SSArgs_ {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *SSArgs_) String() string { return TableOfNames_.String(unsafe.Pointer(p), 11) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -3194,12 +3194,12 @@ func (p *SSArgs_) UnmarshalJSON(b []byte) error {
 	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 11)
 }
 
-// SSResult has the result of the function s of the service S, or an exception.
+// SSResult holds the result of S.s or an exception.
 type SSResult struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *SSResult) Reset() { *p = SSResult{} }
 
 func (p *SSResult) SizeThrift() int {
@@ -3278,7 +3278,7 @@ func (p *SSResult) Copy() *SSResult {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *SSResult) String() string { return TableOfNames_.String(unsafe.Pointer(p), 12) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -3301,12 +3301,12 @@ func (p *SSResult) UnmarshalJSON(b []byte) error {
 	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 12)
 }
 
-// SSArgsArgs has the arguments of the function S_args of the service S.
+// SSArgsArgs holds the arguments of S.S_args.
 type SSArgsArgs struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *SSArgsArgs) Reset() { *p = SSArgsArgs{} }
 
 func (p *SSArgsArgs) SizeThrift() int {
@@ -3385,7 +3385,7 @@ func (p *SSArgsArgs) Copy() *SSArgsArgs {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *SSArgsArgs) String() string { return TableOfNames_.String(unsafe.Pointer(p), 13) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -3408,12 +3408,12 @@ func (p *SSArgsArgs) UnmarshalJSON(b []byte) error {
 	return TableOfNames_.FromJSON(b, unsafe.Pointer(p), 13)
 }
 
-// SSArgsResult has the result of the function S_args of the service S, or an exception.
+// SSArgsResult holds the result of S.S_args or an exception.
 type SSArgsResult struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *SSArgsResult) Reset() { *p = SSArgsResult{} }
 
 func (p *SSArgsResult) SizeThrift() int {
@@ -3492,7 +3492,7 @@ func (p *SSArgsResult) Copy() *SSArgsResult {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *SSArgsResult) String() string { return TableOfNames_.String(unsafe.Pointer(p), 14) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -4309,7 +4309,7 @@ func (v *UserView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 0, (*User)(nil))
 }
 
-// DecodeThrift reads the User that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *UserView) DecodeThrift(r *thrift.Reader, to *User) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4448,7 +4448,7 @@ func (v *User_View) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 1, (*User_)(nil))
 }
 
-// DecodeThrift reads the User_ that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *User_View) DecodeThrift(r *thrift.Reader, to *User_) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4485,7 +4485,7 @@ func (v *NewUserView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 2, (*NewUser)(nil))
 }
 
-// DecodeThrift reads the NewUser that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *NewUserView) DecodeThrift(r *thrift.Reader, to *NewUser) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4535,7 +4535,7 @@ func (v *URLView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 3, (*URL)(nil))
 }
 
-// DecodeThrift reads the URL that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *URLView) DecodeThrift(r *thrift.Reader, to *URL) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4568,7 +4568,7 @@ func (v *URL_View) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 4, (*URL_)(nil))
 }
 
-// DecodeThrift reads the URL_ that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *URL_View) DecodeThrift(r *thrift.Reader, to *URL_) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4601,7 +4601,7 @@ func (v *ColorRedView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 5, (*ColorRed)(nil))
 }
 
-// DecodeThrift reads the ColorRed that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ColorRedView) DecodeThrift(r *thrift.Reader, to *ColorRed) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4638,7 +4638,7 @@ func (v *OopsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 6, (*Oops)(nil))
 }
 
-// DecodeThrift reads the Oops that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OopsView) DecodeThrift(r *thrift.Reader, to *Oops) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4685,7 +4685,7 @@ func (v *FailedView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 7, (*Failed)(nil))
 }
 
-// DecodeThrift reads the Failed that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *FailedView) DecodeThrift(r *thrift.Reader, to *Failed) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4726,7 +4726,7 @@ func (v *MessageView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 8, (*Message)(nil))
 }
 
-// DecodeThrift reads the Message that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *MessageView) DecodeThrift(r *thrift.Reader, to *Message) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4763,7 +4763,7 @@ func (v *ParseColorView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 9, (*ParseColor)(nil))
 }
 
-// DecodeThrift reads the ParseColor that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ParseColorView) DecodeThrift(r *thrift.Reader, to *ParseColor) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4796,7 +4796,7 @@ func (v *TableOfNamesView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 10, (*TableOfNames)(nil))
 }
 
-// DecodeThrift reads the TableOfNames that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *TableOfNamesView) DecodeThrift(r *thrift.Reader, to *TableOfNames) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4829,7 +4829,7 @@ func (v *SSArgs_View) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 11, (*SSArgs_)(nil))
 }
 
-// DecodeThrift reads the SSArgs_ that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *SSArgs_View) DecodeThrift(r *thrift.Reader, to *SSArgs_) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4870,7 +4870,7 @@ func (v *SSResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 12, (*SSResult)(nil))
 }
 
-// DecodeThrift reads the SSResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *SSResultView) DecodeThrift(r *thrift.Reader, to *SSResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4903,7 +4903,7 @@ func (v *SSArgsArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 13, (*SSArgsArgs)(nil))
 }
 
-// DecodeThrift reads the SSArgsArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *SSArgsArgsView) DecodeThrift(r *thrift.Reader, to *SSArgsArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4936,7 +4936,7 @@ func (v *SSArgsResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 14, (*SSArgsResult)(nil))
 }
 
-// DecodeThrift reads the SSArgsResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *SSArgsResultView) DecodeThrift(r *thrift.Reader, to *SSArgsResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -4969,7 +4969,7 @@ func (v *SSArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 15, (*SSArgs)(nil))
 }
 
-// DecodeThrift reads the SSArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *SSArgsView) DecodeThrift(r *thrift.Reader, to *SSArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -5002,7 +5002,7 @@ func (v *ListI64View) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 16, (*ListI64)(nil))
 }
 
-// DecodeThrift reads the ListI64 that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ListI64View) DecodeThrift(r *thrift.Reader, to *ListI64) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -5035,7 +5035,7 @@ func (v *GettersView_) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 17, (*Getters)(nil))
 }
 
-// DecodeThrift reads the Getters that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *GettersView_) DecodeThrift(r *thrift.Reader, to *Getters) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -5163,7 +5163,7 @@ func (v *GettersViewView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 18, (*GettersView)(nil))
 }
 
-// DecodeThrift reads the GettersView that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *GettersViewView) DecodeThrift(r *thrift.Reader, to *GettersView) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -5207,7 +5207,7 @@ func (v *GettersViewAtView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 19, (*GettersViewAt)(nil))
 }
 
-// DecodeThrift reads the GettersViewAt that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *GettersViewAtView) DecodeThrift(r *thrift.Reader, to *GettersViewAt) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -5240,7 +5240,7 @@ func (v *UnionOfView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 20, (*UnionOf)(nil))
 }
 
-// DecodeThrift reads the UnionOf that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *UnionOfView) DecodeThrift(r *thrift.Reader, to *UnionOf) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -5290,7 +5290,7 @@ func (v *ClashView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfNames, 21, (*Clash)(nil))
 }
 
-// DecodeThrift reads the Clash that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ClashView) DecodeThrift(r *thrift.Reader, to *Clash) error {
 	return v.view.Decode(r, v.at[:], to)
 }

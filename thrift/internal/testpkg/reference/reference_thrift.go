@@ -31,7 +31,7 @@ func (v Status) String() string {
 	return strconv.Itoa(int(v))
 }
 
-// ParseStatus returns the value with a name, or with a number.
+// ParseStatus returns the value for a name or a number.
 func ParseStatus(text string) (Status, error) {
 	switch text {
 	case "NEW":
@@ -43,10 +43,10 @@ func ParseStatus(text string) (Status, error) {
 	return Status(n), err
 }
 
-// MarshalText returns what String returns.
+// MarshalText implements encoding.TextMarshaler. The text is that of String.
 func (v Status) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (v *Status) UnmarshalText(text []byte) (err error) {
 	*v, err = ParseStatus(string(text))
 	return err
@@ -60,7 +60,7 @@ type Leaf struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Leaf) Reset() { *p = Leaf{} }
 
 func (p *Leaf) SizeThrift() int {
@@ -204,7 +204,7 @@ func (p *Leaf) Copy() *Leaf {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Leaf) String() string { return TableOfReference.String(unsafe.Pointer(p), 0) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -234,7 +234,7 @@ type Pick struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Pick) Reset() { *p = Pick{} }
 
 func (p *Pick) SizeThrift() int {
@@ -373,7 +373,7 @@ func (p *Pick) Copy() *Pick {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Pick) String() string { return TableOfReference.String(unsafe.Pointer(p), 1) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -427,7 +427,7 @@ type All struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *All) Reset() {
 	clear(p.Counts)
 	clear(p.States)
@@ -953,7 +953,7 @@ func (p *All) Copy() *All {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *All) String() string { return TableOfReference.String(unsafe.Pointer(p), 2) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1570,7 +1570,7 @@ func (v *LeafView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfReference, 0, (*Leaf)(nil))
 }
 
-// DecodeThrift reads the Leaf that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *LeafView) DecodeThrift(r *thrift.Reader, to *Leaf) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1617,7 +1617,7 @@ func (v *PickView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfReference, 1, (*Pick)(nil))
 }
 
-// DecodeThrift reads the Pick that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *PickView) DecodeThrift(r *thrift.Reader, to *Pick) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -1664,7 +1664,7 @@ func (v *AllView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfReference, 2, (*All)(nil))
 }
 
-// DecodeThrift reads the All that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *AllView) DecodeThrift(r *thrift.Reader, to *All) error {
 	return v.view.Decode(r, v.at[:], to)
 }

@@ -34,7 +34,7 @@ func (v Level) String() string {
 	return strconv.Itoa(int(v))
 }
 
-// ParseLevel returns the value with a name, or with a number.
+// ParseLevel returns the value for a name or a number.
 func ParseLevel(text string) (Level, error) {
 	switch text {
 	case "LOW":
@@ -48,10 +48,10 @@ func ParseLevel(text string) (Level, error) {
 	return Level(n), err
 }
 
-// MarshalText returns what String returns.
+// MarshalText implements encoding.TextMarshaler. The text is that of String.
 func (v Level) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (v *Level) UnmarshalText(text []byte) (err error) {
 	*v, err = ParseLevel(string(text))
 	return err
@@ -64,16 +64,16 @@ func (v Nothing) String() string {
 	return strconv.Itoa(int(v))
 }
 
-// ParseNothing returns the value with a name, or with a number.
+// ParseNothing returns the value for a name or a number.
 func ParseNothing(text string) (Nothing, error) {
 	n, err := thrift.ParseEnum("Nothing", text)
 	return Nothing(n), err
 }
 
-// MarshalText returns what String returns.
+// MarshalText implements encoding.TextMarshaler. The text is that of String.
 func (v Nothing) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (v *Nothing) UnmarshalText(text []byte) (err error) {
 	*v, err = ParseNothing(string(text))
 	return err
@@ -87,7 +87,7 @@ type Point struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Point) Reset() { *p = Point{} }
 
 func (p *Point) SizeThrift() int {
@@ -204,7 +204,7 @@ func (p *Point) Copy() *Point {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Point) String() string { return TableOfShared.String(unsafe.Pointer(p), 0) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -282,7 +282,7 @@ func (v *PointView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShared, 0, (*Point)(nil))
 }
 
-// DecodeThrift reads the Point that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *PointView) DecodeThrift(r *thrift.Reader, to *Point) error {
 	return v.view.Decode(r, v.at[:], to)
 }

@@ -40,7 +40,7 @@ func (v Status) String() string {
 	return strconv.Itoa(int(v))
 }
 
-// ParseStatus returns the value with a name, or with a number.
+// ParseStatus returns the value for a name or a number.
 func ParseStatus(text string) (Status, error) {
 	switch text {
 	case "NEW":
@@ -56,10 +56,10 @@ func ParseStatus(text string) (Status, error) {
 	return Status(n), err
 }
 
-// MarshalText returns what String returns.
+// MarshalText implements encoding.TextMarshaler. The text is that of String.
 func (v Status) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (v *Status) UnmarshalText(text []byte) (err error) {
 	*v, err = ParseStatus(string(text))
 	return err
@@ -76,14 +76,14 @@ type Line struct {
 	unknown thrift.Unknown
 }
 
-// NewLine returns a new Line whose fields have their defaults.
+// NewLine returns a new Line with the default values of its fields.
 func NewLine() *Line {
 	p := new(Line)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *Line) Reset() {
 	*p = Line{Quantity: 1}
 }
@@ -232,7 +232,7 @@ func (p *Line) Copy() *Line {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Line) String() string { return TableOfShop.String(unsafe.Pointer(p), 0) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -279,7 +279,7 @@ type Order struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Order) Reset() {
 	clear(p.Attrs)
 	clear(p.States)
@@ -682,7 +682,7 @@ func (p *Order) Copy() *Order {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Order) String() string { return TableOfShop.String(unsafe.Pointer(p), 1) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -717,7 +717,7 @@ type Query struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Query) Reset() { *p = Query{} }
 
 func (p *Query) SizeThrift() int {
@@ -945,7 +945,7 @@ func (p *Query) Copy() *Query {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Query) String() string { return TableOfShop.String(unsafe.Pointer(p), 2) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -978,7 +978,7 @@ type NotFound struct {
 // Error implements error.
 func (p *NotFound) Error() string { return "NotFound: " + p.Message }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *NotFound) Reset() { *p = NotFound{} }
 
 func (p *NotFound) SizeThrift() int {
@@ -1099,7 +1099,7 @@ func (p *NotFound) Copy() *NotFound {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *NotFound) String() string { return TableOfShop.String(unsafe.Pointer(p), 3) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1129,7 +1129,7 @@ type Closed struct {
 // Error implements error.
 func (p *Closed) Error() string { return "Closed" }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Closed) Reset() { *p = Closed{} }
 
 func (p *Closed) SizeThrift() int {
@@ -1208,7 +1208,7 @@ func (p *Closed) Copy() *Closed {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Closed) String() string { return TableOfShop.String(unsafe.Pointer(p), 4) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1263,12 +1263,12 @@ func Empty_() *Order {
 	return &Order{ID: 0, Lines: []Line{Line{Sku: "x", Quantity: 2, Price: thrift.Opt[float64]{V: 1.5, Set: true}}, *Sample()}, Place: shared.Origin()}
 }
 
-// BasePingArgs has the arguments of the function ping of the service Base.
+// BasePingArgs holds the arguments of Base.ping.
 type BasePingArgs struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *BasePingArgs) Reset() { *p = BasePingArgs{} }
 
 func (p *BasePingArgs) SizeThrift() int {
@@ -1347,7 +1347,7 @@ func (p *BasePingArgs) Copy() *BasePingArgs {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *BasePingArgs) String() string { return TableOfShop.String(unsafe.Pointer(p), 5) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1370,12 +1370,12 @@ func (p *BasePingArgs) UnmarshalJSON(b []byte) error {
 	return TableOfShop.FromJSON(b, unsafe.Pointer(p), 5)
 }
 
-// BasePingResult has the result of the function ping of the service Base, or an exception.
+// BasePingResult holds the result of Base.ping or an exception.
 type BasePingResult struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *BasePingResult) Reset() { *p = BasePingResult{} }
 
 func (p *BasePingResult) SizeThrift() int {
@@ -1454,7 +1454,7 @@ func (p *BasePingResult) Copy() *BasePingResult {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *BasePingResult) String() string { return TableOfShop.String(unsafe.Pointer(p), 6) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1477,7 +1477,7 @@ func (p *BasePingResult) UnmarshalJSON(b []byte) error {
 	return TableOfShop.FromJSON(b, unsafe.Pointer(p), 6)
 }
 
-// OrdersFindArgs has the arguments of the function find of the service Orders.
+// OrdersFindArgs holds the arguments of Orders.find.
 type OrdersFindArgs struct {
 	Query *Query
 	Limit int32
@@ -1485,14 +1485,14 @@ type OrdersFindArgs struct {
 	unknown thrift.Unknown
 }
 
-// NewOrdersFindArgs returns a new OrdersFindArgs whose fields have their defaults.
+// NewOrdersFindArgs returns a new OrdersFindArgs with the default values of its fields.
 func NewOrdersFindArgs() *OrdersFindArgs {
 	p := new(OrdersFindArgs)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *OrdersFindArgs) Reset() {
 	*p = OrdersFindArgs{Limit: 10}
 }
@@ -1625,7 +1625,7 @@ func (p *OrdersFindArgs) Copy() *OrdersFindArgs {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *OrdersFindArgs) String() string { return TableOfShop.String(unsafe.Pointer(p), 7) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1648,7 +1648,7 @@ func (p *OrdersFindArgs) UnmarshalJSON(b []byte) error {
 	return TableOfShop.FromJSON(b, unsafe.Pointer(p), 7)
 }
 
-// OrdersFindResult has the result of the function find of the service Orders, or an exception.
+// OrdersFindResult holds the result of Orders.find or an exception.
 type OrdersFindResult struct {
 	Success *Order
 	Missing *NotFound
@@ -1657,7 +1657,7 @@ type OrdersFindResult struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersFindResult) Reset() { *p = OrdersFindResult{} }
 
 func (p *OrdersFindResult) SizeThrift() int {
@@ -1815,7 +1815,7 @@ func (p *OrdersFindResult) Copy() *OrdersFindResult {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *OrdersFindResult) String() string { return TableOfShop.String(unsafe.Pointer(p), 8) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1838,14 +1838,14 @@ func (p *OrdersFindResult) UnmarshalJSON(b []byte) error {
 	return TableOfShop.FromJSON(b, unsafe.Pointer(p), 8)
 }
 
-// OrdersForgetArgs has the arguments of the function forget of the service Orders.
+// OrdersForgetArgs holds the arguments of Orders.forget.
 type OrdersForgetArgs struct {
 	ID OrderID
 
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersForgetArgs) Reset() { *p = OrdersForgetArgs{} }
 
 func (p *OrdersForgetArgs) SizeThrift() int {
@@ -1944,7 +1944,7 @@ func (p *OrdersForgetArgs) Copy() *OrdersForgetArgs {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *OrdersForgetArgs) String() string { return TableOfShop.String(unsafe.Pointer(p), 9) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1967,14 +1967,14 @@ func (p *OrdersForgetArgs) UnmarshalJSON(b []byte) error {
 	return TableOfShop.FromJSON(b, unsafe.Pointer(p), 9)
 }
 
-// OrdersAllArgs has the arguments of the function all of the service Orders.
+// OrdersAllArgs holds the arguments of Orders.all.
 type OrdersAllArgs struct {
 	States []Status
 
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersAllArgs) Reset() {
 	*p = OrdersAllArgs{States: p.States[:0]}
 }
@@ -2074,7 +2074,7 @@ func (p *OrdersAllArgs) Copy() *OrdersAllArgs {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *OrdersAllArgs) String() string { return TableOfShop.String(unsafe.Pointer(p), 10) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2097,14 +2097,14 @@ func (p *OrdersAllArgs) UnmarshalJSON(b []byte) error {
 	return TableOfShop.FromJSON(b, unsafe.Pointer(p), 10)
 }
 
-// OrdersAllResult has the result of the function all of the service Orders, or an exception.
+// OrdersAllResult holds the result of Orders.all or an exception.
 type OrdersAllResult struct {
 	Success []Order
 
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersAllResult) Reset() { *p = OrdersAllResult{} }
 
 func (p *OrdersAllResult) SizeThrift() int {
@@ -2250,7 +2250,7 @@ func (p *OrdersAllResult) Copy() *OrdersAllResult {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *OrdersAllResult) String() string { return TableOfShop.String(unsafe.Pointer(p), 11) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2273,14 +2273,14 @@ func (p *OrdersAllResult) UnmarshalJSON(b []byte) error {
 	return TableOfShop.FromJSON(b, unsafe.Pointer(p), 11)
 }
 
-// OrdersHasArgs has the arguments of the function has of the service Orders.
+// OrdersHasArgs holds the arguments of Orders.has.
 type OrdersHasArgs struct {
 	ID OrderID
 
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersHasArgs) Reset() { *p = OrdersHasArgs{} }
 
 func (p *OrdersHasArgs) SizeThrift() int {
@@ -2383,7 +2383,7 @@ func (p *OrdersHasArgs) Copy() *OrdersHasArgs {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *OrdersHasArgs) String() string { return TableOfShop.String(unsafe.Pointer(p), 12) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2406,14 +2406,14 @@ func (p *OrdersHasArgs) UnmarshalJSON(b []byte) error {
 	return TableOfShop.FromJSON(b, unsafe.Pointer(p), 12)
 }
 
-// OrdersHasResult has the result of the function has of the service Orders, or an exception.
+// OrdersHasResult holds the result of Orders.has or an exception.
 type OrdersHasResult struct {
 	Success thrift.Opt[bool]
 
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *OrdersHasResult) Reset() { *p = OrdersHasResult{} }
 
 func (p *OrdersHasResult) SizeThrift() int {
@@ -2517,7 +2517,7 @@ func (p *OrdersHasResult) Copy() *OrdersHasResult {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *OrdersHasResult) String() string { return TableOfShop.String(unsafe.Pointer(p), 13) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2948,7 +2948,7 @@ func (v *LineView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 0, (*Line)(nil))
 }
 
-// DecodeThrift reads the Line that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *LineView) DecodeThrift(r *thrift.Reader, to *Line) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -2997,7 +2997,7 @@ func (v *OrderView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 1, (*Order)(nil))
 }
 
-// DecodeThrift reads the Order that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrderView) DecodeThrift(r *thrift.Reader, to *Order) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3153,7 +3153,7 @@ func (v *QueryView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 2, (*Query)(nil))
 }
 
-// DecodeThrift reads the Query that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *QueryView) DecodeThrift(r *thrift.Reader, to *Query) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3234,7 +3234,7 @@ func (v *NotFoundView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 3, (*NotFound)(nil))
 }
 
-// DecodeThrift reads the NotFound that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *NotFoundView) DecodeThrift(r *thrift.Reader, to *NotFound) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3275,7 +3275,7 @@ func (v *ClosedView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 4, (*Closed)(nil))
 }
 
-// DecodeThrift reads the Closed that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ClosedView) DecodeThrift(r *thrift.Reader, to *Closed) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3308,7 +3308,7 @@ func (v *BasePingArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 5, (*BasePingArgs)(nil))
 }
 
-// DecodeThrift reads the BasePingArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *BasePingArgsView) DecodeThrift(r *thrift.Reader, to *BasePingArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3341,7 +3341,7 @@ func (v *BasePingResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 6, (*BasePingResult)(nil))
 }
 
-// DecodeThrift reads the BasePingResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *BasePingResultView) DecodeThrift(r *thrift.Reader, to *BasePingResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3374,7 +3374,7 @@ func (v *OrdersFindArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 7, (*OrdersFindArgs)(nil))
 }
 
-// DecodeThrift reads the OrdersFindArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersFindArgsView) DecodeThrift(r *thrift.Reader, to *OrdersFindArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3424,7 +3424,7 @@ func (v *OrdersFindResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 8, (*OrdersFindResult)(nil))
 }
 
-// DecodeThrift reads the OrdersFindResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersFindResultView) DecodeThrift(r *thrift.Reader, to *OrdersFindResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3498,7 +3498,7 @@ func (v *OrdersForgetArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 9, (*OrdersForgetArgs)(nil))
 }
 
-// DecodeThrift reads the OrdersForgetArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersForgetArgsView) DecodeThrift(r *thrift.Reader, to *OrdersForgetArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3537,7 +3537,7 @@ func (v *OrdersAllArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 10, (*OrdersAllArgs)(nil))
 }
 
-// DecodeThrift reads the OrdersAllArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersAllArgsView) DecodeThrift(r *thrift.Reader, to *OrdersAllArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3578,7 +3578,7 @@ func (v *OrdersAllResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 11, (*OrdersAllResult)(nil))
 }
 
-// DecodeThrift reads the OrdersAllResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersAllResultView) DecodeThrift(r *thrift.Reader, to *OrdersAllResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3625,7 +3625,7 @@ func (v *OrdersHasArgsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 12, (*OrdersHasArgs)(nil))
 }
 
-// DecodeThrift reads the OrdersHasArgs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersHasArgsView) DecodeThrift(r *thrift.Reader, to *OrdersHasArgs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -3662,7 +3662,7 @@ func (v *OrdersHasResultView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfShop, 13, (*OrdersHasResult)(nil))
 }
 
-// DecodeThrift reads the OrdersHasResult that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OrdersHasResultView) DecodeThrift(r *thrift.Reader, to *OrdersHasResult) error {
 	return v.view.Decode(r, v.at[:], to)
 }

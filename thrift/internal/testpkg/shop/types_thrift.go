@@ -33,7 +33,7 @@ type Numbers struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Numbers) Reset() { *p = Numbers{} }
 
 func (p *Numbers) SizeThrift() int {
@@ -236,7 +236,7 @@ func (p *Numbers) Copy() *Numbers {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Numbers) String() string { return TableOfTypes.String(unsafe.Pointer(p), 0) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -282,7 +282,7 @@ type Optional struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Optional) Reset() { *p = Optional{} }
 
 func (p *Optional) SizeThrift() int {
@@ -778,7 +778,7 @@ func (p *Optional) Copy() *Optional {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Optional) String() string { return TableOfTypes.String(unsafe.Pointer(p), 1) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -815,7 +815,7 @@ type Required struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p, and the structs that it requires. They, slices and maps keep their memory.
+// Reset clears p. Slices, maps and required structs keep their memory.
 func (p *Required) Reset() {
 	clear(p.Longs)
 	if p.NumbersStruct != nil {
@@ -1104,7 +1104,7 @@ func (p *Required) Copy() *Required {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Required) String() string { return TableOfTypes.String(unsafe.Pointer(p), 2) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1145,7 +1145,7 @@ type Lists struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Lists) Reset() {
 	*p = Lists{
 		Bools:        p.Bools[:0],
@@ -1540,7 +1540,7 @@ func (p *Lists) Copy() *Lists {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Lists) String() string { return TableOfTypes.String(unsafe.Pointer(p), 3) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1587,7 +1587,7 @@ type Nested struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Nested) Reset() {
 	clear(p.Children)
 	clear(p.Directory)
@@ -1912,7 +1912,7 @@ func (p *Nested) Copy() *Nested {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Nested) String() string { return TableOfTypes.String(unsafe.Pointer(p), 4) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -1955,14 +1955,14 @@ type WithDefaults struct {
 	unknown thrift.Unknown
 }
 
-// NewWithDefaults returns a new WithDefaults whose fields have their defaults.
+// NewWithDefaults returns a new WithDefaults with the default values of its fields.
 func NewWithDefaults() *WithDefaults {
 	p := new(WithDefaults)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *WithDefaults) Reset() {
 	*p = WithDefaults{
 		Number:     7,
@@ -2345,7 +2345,7 @@ func (p *WithDefaults) Copy() *WithDefaults {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *WithDefaults) String() string { return TableOfTypes.String(unsafe.Pointer(p), 5) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2379,14 +2379,14 @@ type UsesDefaults struct {
 	unknown thrift.Unknown
 }
 
-// NewUsesDefaults returns a new UsesDefaults whose fields have their defaults.
+// NewUsesDefaults returns a new UsesDefaults with the default values of its fields.
 func NewUsesDefaults() *UsesDefaults {
 	p := new(UsesDefaults)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *UsesDefaults) Reset() {
 	clear(p.ByName)
 	*p = UsesDefaults{Many: p.Many[:0], ByName: p.ByName, Changed: valueOfWithDefaults(), Same: NewWithDefaults()}
@@ -2626,7 +2626,7 @@ func (p *UsesDefaults) Copy() *UsesDefaults {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *UsesDefaults) String() string { return TableOfTypes.String(unsafe.Pointer(p), 6) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2653,7 +2653,7 @@ type Empty struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Empty) Reset() { *p = Empty{} }
 
 func (p *Empty) SizeThrift() int {
@@ -2732,7 +2732,7 @@ func (p *Empty) Copy() *Empty {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Empty) String() string { return TableOfTypes.String(unsafe.Pointer(p), 7) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2763,7 +2763,7 @@ type OnlyStructs struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p, and the structs that it requires. They, slices and maps keep their memory.
+// Reset clears p. Slices, maps and required structs keep their memory.
 func (p *OnlyStructs) Reset() {
 	if p.Third != nil {
 		p.Third.Reset()
@@ -2941,7 +2941,7 @@ func (p *OnlyStructs) Copy() *OnlyStructs {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *OnlyStructs) String() string { return TableOfTypes.String(unsafe.Pointer(p), 8) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -2977,7 +2977,7 @@ type Mixed struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Mixed) Reset() {
 	clear(p.Seventh)
 	*p = Mixed{Sixth: p.Sixth[:0], Seventh: p.Seventh}
@@ -3217,7 +3217,7 @@ func (p *Mixed) Copy() *Mixed {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Mixed) String() string { return TableOfTypes.String(unsafe.Pointer(p), 9) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -3251,7 +3251,7 @@ type Either struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *Either) Reset() { *p = Either{} }
 
 func (p *Either) SizeThrift() int {
@@ -3478,7 +3478,7 @@ func (p *Either) Copy() *Either {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Either) String() string { return TableOfTypes.String(unsafe.Pointer(p), 10) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -3576,7 +3576,7 @@ type ManyRequired struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p. Slices and maps keep their memory.
+// Reset clears p. Slices and maps keep their memory.
 func (p *ManyRequired) Reset() { *p = ManyRequired{} }
 
 func (p *ManyRequired) SizeThrift() int {
@@ -4295,7 +4295,7 @@ func (p *ManyRequired) Copy() *ManyRequired {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *ManyRequired) String() string { return TableOfTypes.String(unsafe.Pointer(p), 11) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -4328,7 +4328,7 @@ type Chained struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p, and the structs that it requires. They, slices and maps keep their memory.
+// Reset clears p. Slices, maps and required structs keep their memory.
 func (p *Chained) Reset() {
 	if p.Link != nil {
 		p.Link.Reset()
@@ -4576,7 +4576,7 @@ func (p *Chained) Copy() *Chained {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Chained) String() string { return TableOfTypes.String(unsafe.Pointer(p), 12) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -4606,14 +4606,14 @@ type Link struct {
 	unknown thrift.Unknown
 }
 
-// NewLink returns a new Link whose fields have their defaults.
+// NewLink returns a new Link with the default values of its fields.
 func NewLink() *Link {
 	p := new(Link)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults, and the structs that it requires. They, slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices, maps and required structs keep their memory.
 func (p *Link) Reset() {
 	if p.Bounds != nil {
 		p.Bounds.Reset()
@@ -4765,7 +4765,7 @@ func (p *Link) Copy() *Link {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Link) String() string { return TableOfTypes.String(unsafe.Pointer(p), 13) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -4795,14 +4795,14 @@ type Bounds struct {
 	unknown thrift.Unknown
 }
 
-// NewBounds returns a new Bounds whose fields have their defaults.
+// NewBounds returns a new Bounds with the default values of its fields.
 func NewBounds() *Bounds {
 	p := new(Bounds)
 	p.Reset()
 	return p
 }
 
-// Reset empties p and sets the defaults. Slices and maps keep their memory.
+// Reset clears p and sets the defaults. Slices and maps keep their memory.
 func (p *Bounds) Reset() {
 	*p = Bounds{Low: -1, Numbers: p.Numbers[:0]}
 }
@@ -4918,7 +4918,7 @@ func (p *Bounds) Copy() *Bounds {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Bounds) String() string { return TableOfTypes.String(unsafe.Pointer(p), 14) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -4947,7 +4947,7 @@ type Around struct {
 	unknown thrift.Unknown
 }
 
-// Reset empties p, and the structs that it requires. They, slices and maps keep their memory.
+// Reset clears p. Slices, maps and required structs keep their memory.
 func (p *Around) Reset() {
 	if p.HasAMap != nil {
 		p.HasAMap.Reset()
@@ -5082,7 +5082,7 @@ func (p *Around) Copy() *Around {
 	return q
 }
 
-// String returns p as text for people.
+// String returns a readable text of p.
 func (p *Around) String() string { return TableOfTypes.String(unsafe.Pointer(p), 15) }
 
 // AppendJSON implements thrift.JSONStruct.
@@ -7804,7 +7804,7 @@ func (v *NumbersView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 0, (*Numbers)(nil))
 }
 
-// DecodeThrift reads the Numbers that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *NumbersView) DecodeThrift(r *thrift.Reader, to *Numbers) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -7877,7 +7877,7 @@ func (v *OptionalView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 1, (*Optional)(nil))
 }
 
-// DecodeThrift reads the Optional that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OptionalView) DecodeThrift(r *thrift.Reader, to *Optional) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -8052,7 +8052,7 @@ func (v *RequiredView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 2, (*Required)(nil))
 }
 
-// DecodeThrift reads the Required that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *RequiredView) DecodeThrift(r *thrift.Reader, to *Required) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -8153,7 +8153,7 @@ func (v *ListsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 3, (*Lists)(nil))
 }
 
-// DecodeThrift reads the Lists that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ListsView) DecodeThrift(r *thrift.Reader, to *Lists) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -8298,7 +8298,7 @@ func (v *NestedView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 4, (*Nested)(nil))
 }
 
-// DecodeThrift reads the Nested that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *NestedView) DecodeThrift(r *thrift.Reader, to *Nested) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -8483,7 +8483,7 @@ func (v *WithDefaultsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 5, (*WithDefaults)(nil))
 }
 
-// DecodeThrift reads the WithDefaults that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *WithDefaultsView) DecodeThrift(r *thrift.Reader, to *WithDefaults) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -8627,7 +8627,7 @@ func (v *UsesDefaultsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 6, (*UsesDefaults)(nil))
 }
 
-// DecodeThrift reads the UsesDefaults that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *UsesDefaultsView) DecodeThrift(r *thrift.Reader, to *UsesDefaults) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -8732,7 +8732,7 @@ func (v *EmptyView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 7, (*Empty)(nil))
 }
 
-// DecodeThrift reads the Empty that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *EmptyView) DecodeThrift(r *thrift.Reader, to *Empty) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -8765,7 +8765,7 @@ func (v *OnlyStructsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 8, (*OnlyStructs)(nil))
 }
 
-// DecodeThrift reads the OnlyStructs that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *OnlyStructsView) DecodeThrift(r *thrift.Reader, to *OnlyStructs) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -8840,7 +8840,7 @@ func (v *MixedView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 9, (*Mixed)(nil))
 }
 
-// DecodeThrift reads the Mixed that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *MixedView) DecodeThrift(r *thrift.Reader, to *Mixed) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -8931,7 +8931,7 @@ func (v *EitherView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 10, (*Either)(nil))
 }
 
-// DecodeThrift reads the Either that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *EitherView) DecodeThrift(r *thrift.Reader, to *Either) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -9016,7 +9016,7 @@ func (v *ManyRequiredView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 11, (*ManyRequired)(nil))
 }
 
-// DecodeThrift reads the ManyRequired that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ManyRequiredView) DecodeThrift(r *thrift.Reader, to *ManyRequired) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -9329,7 +9329,7 @@ func (v *ChainedView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 12, (*Chained)(nil))
 }
 
-// DecodeThrift reads the Chained that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *ChainedView) DecodeThrift(r *thrift.Reader, to *Chained) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -9417,7 +9417,7 @@ func (v *LinkView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 13, (*Link)(nil))
 }
 
-// DecodeThrift reads the Link that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *LinkView) DecodeThrift(r *thrift.Reader, to *Link) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -9474,7 +9474,7 @@ func (v *BoundsView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 14, (*Bounds)(nil))
 }
 
-// DecodeThrift reads the Bounds that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *BoundsView) DecodeThrift(r *thrift.Reader, to *Bounds) error {
 	return v.view.Decode(r, v.at[:], to)
 }
@@ -9519,7 +9519,7 @@ func (v *AroundView) OpenThrift(b []byte) error {
 	return v.view.Open(b, v.at[:], &ViewsOfTypes, 15, (*Around)(nil))
 }
 
-// DecodeThrift reads the Around that v is a view of.
+// DecodeThrift decodes v into to.
 func (v *AroundView) DecodeThrift(r *thrift.Reader, to *Around) error {
 	return v.view.Decode(r, v.at[:], to)
 }

@@ -24,7 +24,7 @@ func (v Kind) String() string {
 	return strconv.Itoa(int(v))
 }
 
-// ParseKind returns the value with a name, or with a number.
+// ParseKind returns the value for a name or a number.
 func ParseKind(text string) (Kind, error) {
 	switch text {
 	case "ONE":
@@ -34,10 +34,10 @@ func ParseKind(text string) (Kind, error) {
 	return Kind(n), err
 }
 
-// MarshalText returns what String returns.
+// MarshalText implements encoding.TextMarshaler. The text is that of String.
 func (v Kind) MarshalText() ([]byte, error) { return []byte(v.String()), nil }
 
-// UnmarshalText is the inverse of MarshalText.
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (v *Kind) UnmarshalText(text []byte) (err error) {
 	*v, err = ParseKind(string(text))
 	return err
